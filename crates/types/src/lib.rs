@@ -1,1 +1,18 @@
-//! placeholder
+//! MySQL's values and types, and the one implementation of what its expressions mean.
+//!
+//! `SqlType` says what a column or expression is, `Datum` is one value, `row` lays a row out in bytes,
+//! `schema` describes tables. Everything above compares, converts and formats through this crate, so that
+//! the point path, the vectorised path and DataFusion can not disagree.
+#![deny(unsafe_code)]
+
+pub mod datum;
+pub mod decimal;
+pub mod row;
+pub mod schema;
+pub mod sql_type;
+
+pub use datum::{Datum, Value};
+pub use decimal::Decimal;
+pub use row::{RowLayout, RowRef};
+pub use schema::{ColumnDef, DefaultValue, IndexDef, IndexKind, IndexPart, TableDef};
+pub use sql_type::{Collation, IntWidth, LobSize, SqlType};

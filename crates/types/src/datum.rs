@@ -1,0 +1,66 @@
+//! One value.
+
+use std::borrow::Cow;
+
+use crate::decimal::Decimal;
+
+/// A value of some `SqlType`, borrowed where it can be. Which variants a type uses:
+///
+/// | type | variant |
+/// |---|---|
+/// | Bool, signed Int | `Int` |
+/// | unsigned Int, Year | `UInt` |
+/// | Decimal | `Decimal`, at the column's scale |
+/// | Float / Double | `Float` / `Double` |
+/// | Char, VarChar, Text | `Str` |
+/// | Binary, VarBinary, Blob | `Bytes` |
+/// | Date | `Date`: days since 1970-01-01 |
+/// | DateTime, Timestamp | `DateTime`: microseconds since 1970-01-01 00:00:00 (local time / UTC) |
+/// | Time | `Time`: microseconds, signed |
+#[derive(Clone, Debug)]
+pub enum Datum<'a> {
+    Null,
+    Int(i64),
+    UInt(u64),
+    Float(f32),
+    Double(f64),
+    Decimal(Decimal),
+    Str(Cow<'a, str>),
+    Bytes(Cow<'a, [u8]>),
+    Date(i32),
+    DateTime(i64),
+    Time(i64),
+}
+
+/// A value that owns its bytes.
+pub type Value = Datum<'static>;
+
+impl<'a> Datum<'a> {
+    pub fn is_null(&self) -> bool {
+        matches!(self, Self::Null)
+    }
+
+    pub fn str(s: &'a str) -> Self {
+        Self::Str(Cow::Borrowed(s))
+    }
+
+    pub fn bytes(b: &'a [u8]) -> Self {
+        Self::Bytes(Cow::Borrowed(b))
+    }
+
+    pub fn into_owned(self) -> Value {
+        match self {
+            Self::Null => Datum::Null,
+            Self::Int(v) => Datum::Int(v),
+            Self::UInt(v) => Datum::UInt(v),
+            Self::Float(v) => Datum::Float(v),
+            Self::Double(v) => Datum::Double(v),
+            Self::Decimal(v) => Datum::Decimal(v),
+            Self::Str(v) => Datum::Str(Cow::Owned(v.into_owned())),
+            Self::Bytes(v) => Datum::Bytes(Cow::Owned(v.into_owned())),
+            Self::Date(v) => Datum::Date(v),
+            Self::DateTime(v) => Datum::DateTime(v),
+            Self::Time(v) => Datum::Time(v),
+        }
+    }
+}
