@@ -1,1 +1,8 @@
-//! placeholder
+//! From SQL text to results: MySQL's dialect, names and types bound to plans, point plans over the engine's
+//! API, analytics on DataFusion, and the sessions that the protocol server drives.
+#![deny(unsafe_code)]
+
+pub mod error;
+pub mod session;
+
+pub use error::{ErrorCode, SqlError};

@@ -1,0 +1,3 @@
+//! Sessions: what a connection's statements run in.
+
+pub mod api;
