@@ -1,0 +1,81 @@
+//! Multi-row INSERT statements built as text: the one way to load rows that every MySQL-speaking server has.
+
+use std::fmt::Write;
+
+use mysql::Conn;
+use mysql::prelude::Queryable;
+
+use crate::error::Result;
+
+/// Rows in one INSERT. Large enough that parsing and round trips amortise, small enough for any packet limit.
+const ROWS_PER_STATEMENT: usize = 500;
+/// Rows in one transaction.
+const ROWS_PER_COMMIT: usize = 5_000;
+
+/// Collects rows for one table and sends them in statements and transactions of reasonable size.
+pub struct Inserter<'c> {
+    conn: &'c mut Conn,
+    table: String,
+    sql: String,
+    rows: usize,
+    uncommitted: usize,
+}
+
+impl<'c> Inserter<'c> {
+    /// `table` may carry a column list.
+    pub fn new(conn: &'c mut Conn, table: &str) -> Inserter<'c> {
+        Inserter { conn, table: table.to_owned(), sql: String::new(), rows: 0, uncommitted: 0 }
+    }
+
+    /// Adds a row; `write` appends the values, separated by commas.
+    pub fn row(&mut self, write: impl FnOnce(&mut String)) -> Result<()> {
+        if self.rows == 0 {
+            self.sql.clear();
+            write!(self.sql, "INSERT INTO {} VALUES (", self.table).expect("a String takes all text");
+        } else {
+            self.sql.push_str(",(");
+        }
+        write(&mut self.sql);
+        self.sql.push(')');
+        self.rows += 1;
+        if self.rows == ROWS_PER_STATEMENT { self.send() } else { Ok(()) }
+    }
+
+    /// Sends and commits what is left.
+    pub fn finish(mut self) -> Result<()> {
+        if self.rows > 0 {
+            self.send()?;
+        }
+        self.commit()
+    }
+
+    fn send(&mut self) -> Result<()> {
+        if self.uncommitted == 0 {
+            self.conn.query_drop("START TRANSACTION")?;
+        }
+        self.conn.query_drop(&self.sql)?;
+        self.uncommitted += self.rows;
+        self.rows = 0;
+        if self.uncommitted >= ROWS_PER_COMMIT { self.commit() } else { Ok(()) }
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        if self.uncommitted > 0 {
+            self.conn.query_drop("COMMIT")?;
+            self.uncommitted = 0;
+        }
+        Ok(())
+    }
+}
+
+/// Appends a quoted string literal.
+pub fn quote(sql: &mut String, text: &str) {
+    sql.push('\'');
+    for c in text.chars() {
+        if c == '\'' || c == '\\' {
+            sql.push('\\');
+        }
+        sql.push(c);
+    }
+    sql.push('\'');
+}

@@ -1,0 +1,63 @@
+//! The options that workloads share.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::rival::Rival;
+use crate::tpcc::driver::Plan;
+use crate::tpcc::schema::Scale;
+
+/// Who runs, how often, and where the figures go.
+#[derive(Args, Clone)]
+pub struct Common {
+    /// Who is measured beside Avocet
+    #[arg(long, value_enum, default_value = "none")]
+    pub rival: Rival,
+    /// Write the figures to this file as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Rounds, alternating between Avocet and the rival; the median counts
+    #[arg(long, default_value_t = 1)]
+    pub rounds: u32,
+    /// Measure the rival alone
+    #[arg(long)]
+    pub without_avocet: bool,
+    /// An option passed on to `avocet serve`; may be given several times
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
+    pub serve_option: Vec<String>,
+}
+
+/// Size and length of a TPC-C run.
+#[derive(Args, Clone)]
+pub struct Oltp {
+    #[arg(long, default_value_t = 2)]
+    pub warehouses: i64,
+    #[arg(long, default_value_t = 4)]
+    pub terminals: usize,
+    /// Measured time of a round
+    #[arg(long, default_value_t = 30.0)]
+    pub seconds: f64,
+    /// Time before it that is not counted
+    #[arg(long, default_value_t = 3.0)]
+    pub warm_up: f64,
+    /// A few thousand rows for each warehouse instead of half a million: for smoke tests
+    #[arg(long)]
+    pub tiny: bool,
+}
+
+impl Oltp {
+    pub fn scale(&self) -> Scale {
+        if self.tiny { Scale::tiny(self.warehouses) } else { Scale::full(self.warehouses) }
+    }
+
+    pub fn plan(&self, round: u64) -> Plan {
+        Plan {
+            terminals: self.terminals,
+            warm_up: Duration::from_secs_f64(self.warm_up),
+            measure: Duration::from_secs_f64(self.seconds),
+            seed: 4_711 + 1_000 * round,
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The databases that Avocet is measured against and checked by: fetched, started and stopped without root, in scratch folders.
+//!
+//! All of them sync every commit: a rival that may lose the last second is not measured at all.
+
+pub mod avocet;
+
+pub mod mariadb;
+pub mod mysql9;
+mod packages;
+pub mod server;
+
+use clap::ValueEnum;
+
+pub use server::{Launch, Server};
+
+use crate::error::{Error, Result};
+
+/// What both InnoDB servers get: durable commits, and memory that holds the working set of the small scales measured here.
+const INNODB: [&str; 5] = [
+    "--innodb-flush-log-at-trx-commit=1",
+    "--innodb-buffer-pool-size=1536M",
+    "--max-allowed-packet=64M",
+    "--table-open-cache=512",
+    "--max-connections=200",
+];
+
+/// Who stands beside Avocet in the table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Rival {
+    Mariadb,
+    Mysql,
+    Duckdb,
+    None,
+}
+
+impl Rival {
+    pub fn name(self) -> &'static str {
+        match self {
+            Rival::Mariadb => "mariadb",
+            Rival::Mysql => "mysql",
+            Rival::Duckdb => "duckdb",
+            Rival::None => "none",
+        }
+    }
+
+    /// The launcher of a rival that speaks the MySQL protocol; none for `none`.
+    pub fn launch(self) -> Result<Option<Box<dyn Launch>>> {
+        match self {
+            Rival::Mariadb => Ok(Some(Box::new(mariadb::MariaDb::fetch()?))),
+            Rival::Mysql => Ok(Some(Box::new(mysql9::Mysql9::fetch()?))),
+            Rival::Duckdb => {
+                Err(Error::Setup("DuckDB is no rival for transactions; take mariadb or mysql".into()))
+            }
+            Rival::None => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! MySQL 9.7 from Debian unstable, with all its libraries and the loader of its own C library, so that it runs on any host.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::packages::{self, Suite};
+use super::server::Launch;
+use crate::cache;
+use crate::error::Result;
+
+/// The server with the closure of its libraries.
+const PACKAGES: [&str; 22] = [
+    "libaio1t64",
+    "libbsd0",
+    "libc6",
+    "libedit2",
+    "libfido2-1",
+    "libgcc-s1",
+    "libgoogle-perftools4t64",
+    "libicu78",
+    "liblz4-1",
+    "liblzma5",
+    "libmd0",
+    "libnuma1",
+    "libprotobuf-lite32t64",
+    "libssl3t64",
+    "libstdc++6",
+    "libtinfo6",
+    "libunwind8",
+    "libxxhash0",
+    "libzstd1",
+    "mysql-client-core",
+    "mysql-server-core",
+    "zlib1g",
+];
+
+pub struct Mysql9 {
+    root: PathBuf,
+}
+
+impl Mysql9 {
+    /// Fetches the packages unless they are there.
+    pub fn fetch() -> Result<Mysql9> {
+        let root = cache::folder("mysql-9.7", |dir| packages::unpack(Suite::Unstable, &PACKAGES, dir))?;
+        Ok(Mysql9 { root })
+    }
+
+    fn command(&self, data: &Path) -> Command {
+        let root = self.root.display();
+        let mut command = Command::new(self.root.join("usr/lib64/ld-linux-x86-64.so.2"));
+        command
+            .args(["--library-path", &format!("{root}/usr/lib/x86_64-linux-gnu")])
+            .arg(self.root.join("usr/sbin/mysqld"))
+            .args(["--no-defaults", &format!("--basedir={root}/usr")])
+            .arg(format!("--lc-messages-dir={root}/usr/share/mysql"))
+            .arg(format!("--character-sets-dir={root}/usr/share/mysql/charsets"))
+            .arg(format!("--plugin-dir={root}/usr/lib/mysql/plugin"))
+            .args(["--secure-file-priv=NULL", &format!("--datadir={}", data.display())]);
+        if rustix::process::geteuid().is_root() {
+            command.arg("--user=root");
+        }
+        command
+    }
+}
+
+impl Launch for Mysql9 {
+    fn name(&self) -> &'static str {
+        "mysql"
+    }
+
+    fn initialize(&self, data: &Path) -> Result<()> {
+        cache::run(self.command(data).arg("--initialize-insecure")).map(drop)
+    }
+
+    fn serve(&self, data: &Path, port: u16) -> Command {
+        let run = data.parent().unwrap_or(data);
+        let mut server = self.command(data);
+        server
+            .arg(format!("--socket={}", run.join("s.sock").display()))
+            .arg(format!("--pid-file={}", run.join("pid").display()))
+            .args(["--bind-address=127.0.0.1", &format!("--port={port}"), "--mysqlx=OFF"])
+            .args(["--skip-log-bin", "--performance-schema=OFF"])
+            .args(super::INNODB);
+        server
+    }
+}

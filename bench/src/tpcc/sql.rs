@@ -1,0 +1,346 @@
+//! TPC-C's steps as prepared statements over the MySQL protocol: the same text for every database.
+
+use mysql::prelude::Queryable;
+use mysql::{Conn, OptsBuilder, Params, Row, Statement, Value};
+
+use super::ops::*;
+use super::schema::DISTRICTS;
+use crate::error::{Error, Result};
+use crate::value::{self, cents, datetime, int, text};
+
+impl OpsError for Error {
+    /// Deadlock, lock wait time-out, and the row that changed since the snapshot.
+    fn is_retryable(&self) -> bool {
+        matches!(self.errno(), Some(1213 | 1205 | 1020))
+    }
+}
+
+macro_rules! statements {
+    ($($name:ident: $sql:expr;)*) => {
+        struct Statements { $($name: Statement,)* stock: Vec<Statement> }
+
+        impl Statements {
+            fn prepare(conn: &mut Conn) -> Result<Statements> {
+                let mut stock = Vec::new();
+                for district in 1..=DISTRICTS {
+                    stock.push(conn.prep(format!(
+                        "SELECT s_quantity, s_ytd, s_order_cnt, s_remote_cnt, s_dist_{district:02}, s_data FROM stock
+                         WHERE s_w_id = ? AND s_i_id = ? FOR UPDATE"
+                    ))?);
+                }
+                Ok(Statements { $($name: conn.prep($sql)?,)* stock })
+            }
+        }
+    };
+}
+
+statements! {
+    buyer: "SELECT c_discount, c_last, c_credit, w_tax FROM customer, warehouse
+            WHERE w_id = ? AND c_w_id = ? AND c_d_id = ? AND c_id = ?";
+    district_for_update: "SELECT d_next_o_id, d_tax FROM district WHERE d_w_id = ? AND d_id = ? FOR UPDATE";
+    take_order_number: "UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = ? AND d_id = ?";
+    insert_order: "INSERT INTO orders (o_id, o_d_id, o_w_id, o_c_id, o_entry_d, o_ol_cnt, o_all_local)
+                   VALUES (?, ?, ?, ?, ?, ?, ?)";
+    insert_new_order: "INSERT INTO new_order (no_o_id, no_d_id, no_w_id) VALUES (?, ?, ?)";
+    item: "SELECT i_price, i_name, i_data FROM item WHERE i_id = ?";
+    update_stock: "UPDATE stock SET s_quantity = ?, s_ytd = ?, s_order_cnt = ?, s_remote_cnt = ?
+                   WHERE s_w_id = ? AND s_i_id = ?";
+    insert_line: "INSERT INTO order_line (ol_o_id, ol_d_id, ol_w_id, ol_number, ol_i_id, ol_supply_w_id, ol_quantity,
+                  ol_amount, ol_dist_info) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    pay_warehouse: "UPDATE warehouse SET w_ytd = w_ytd + ? WHERE w_id = ?";
+    warehouse: "SELECT w_name, w_street_1, w_street_2, w_city, w_state, w_zip FROM warehouse WHERE w_id = ?";
+    pay_district: "UPDATE district SET d_ytd = d_ytd + ? WHERE d_w_id = ? AND d_id = ?";
+    district: "SELECT d_name, d_street_1, d_street_2, d_city, d_state, d_zip FROM district
+               WHERE d_w_id = ? AND d_id = ?";
+    customers_by_last: "SELECT c_id FROM customer WHERE c_w_id = ? AND c_d_id = ? AND c_last = ? ORDER BY c_first";
+    payer: "SELECT c_first, c_middle, c_last, c_street_1, c_street_2, c_city, c_state, c_zip, c_phone, c_credit,
+            c_credit_lim, c_discount, c_balance, c_since FROM customer
+            WHERE c_w_id = ? AND c_d_id = ? AND c_id = ? FOR UPDATE";
+    customer_data: "SELECT c_data FROM customer WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?";
+    pay_customer: "UPDATE customer SET c_balance = c_balance - ?, c_ytd_payment = c_ytd_payment + ?,
+                   c_payment_cnt = c_payment_cnt + 1 WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?";
+    pay_customer_data: "UPDATE customer SET c_balance = c_balance - ?, c_ytd_payment = c_ytd_payment + ?,
+                        c_payment_cnt = c_payment_cnt + 1, c_data = ? WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?";
+    insert_history: "INSERT INTO history (h_c_id, h_c_d_id, h_c_w_id, h_d_id, h_w_id, h_date, h_amount, h_data)
+                     VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
+    customer_balance: "SELECT c_balance, c_first, c_middle, c_last FROM customer
+                       WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?";
+    newest_order: "SELECT o_id, o_ol_cnt, o_entry_d, o_carrier_id FROM orders
+                   WHERE o_w_id = ? AND o_d_id = ? AND o_c_id = ? ORDER BY o_id DESC LIMIT 1";
+    lines: "SELECT ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_delivery_d FROM order_line
+            WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id = ?";
+    oldest_new_order: "SELECT no_o_id FROM new_order WHERE no_w_id = ? AND no_d_id = ?
+                       ORDER BY no_o_id LIMIT 1 FOR UPDATE";
+    delete_new_order: "DELETE FROM new_order WHERE no_w_id = ? AND no_d_id = ? AND no_o_id = ?";
+    order_customer: "SELECT o_c_id FROM orders WHERE o_w_id = ? AND o_d_id = ? AND o_id = ?";
+    set_carrier: "UPDATE orders SET o_carrier_id = ? WHERE o_w_id = ? AND o_d_id = ? AND o_id = ?";
+    set_delivered: "UPDATE order_line SET ol_delivery_d = ? WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id = ?";
+    order_amount: "SELECT SUM(ol_amount) FROM order_line WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id = ?";
+    credit_customer: "UPDATE customer SET c_balance = c_balance + ?, c_delivery_cnt = c_delivery_cnt + 1
+                      WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?";
+    next_order_number: "SELECT d_next_o_id FROM district WHERE d_w_id = ? AND d_id = ?";
+    low_stock: "SELECT COUNT(DISTINCT s_i_id) FROM order_line, stock
+                WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id < ? AND ol_o_id >= ?
+                AND s_w_id = ? AND s_i_id = ol_i_id AND s_quantity < ?";
+}
+
+/// One terminal's connection with all its statements prepared.
+pub struct SqlOps {
+    conn: Conn,
+    statements: Statements,
+}
+
+/// Positional parameters from anything that converts to a value.
+macro_rules! params {
+    ($($value:expr),* $(,)?) => { Params::Positional(vec![$(Value::from($value)),*]) };
+}
+
+impl SqlOps {
+    pub fn connect(options: OptsBuilder) -> Result<SqlOps> {
+        let mut conn = Conn::new(options)?;
+        let statements = Statements::prepare(&mut conn)?;
+        Ok(SqlOps { conn, statements })
+    }
+}
+
+/// Runs a statement that must find a row.
+fn one(conn: &mut Conn, statement: &Statement, params: Params) -> Result<Row> {
+    conn.exec_first(statement, params)?
+        .ok_or_else(|| Error::Check("a row that TPC-C has is not there".into()))
+}
+
+/// Runs a statement that must change exactly one row.
+fn change_one(conn: &mut Conn, statement: &Statement, params: Params) -> Result<()> {
+    conn.exec_drop(statement, params)?;
+    match conn.affected_rows() {
+        1 => Ok(()),
+        n => Err(Error::Check(format!("a statement that changes one row changed {n}"))),
+    }
+}
+
+/// A decimal column that is never NULL.
+fn decimal(row: &Row, column: usize, digits: usize) -> Result<i64> {
+    value::units(row, column, digits)?.ok_or_else(|| Error::Check("an unexpected NULL".into()))
+}
+
+impl TpccOps for SqlOps {
+    type Error = Error;
+
+    fn begin(&mut self) -> Result<()> {
+        Ok(self.conn.query_drop("START TRANSACTION")?)
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        Ok(self.conn.query_drop("COMMIT")?)
+    }
+
+    fn rollback(&mut self) -> Result<()> {
+        Ok(self.conn.query_drop("ROLLBACK")?)
+    }
+
+    fn buyer(&mut self, c: CustomerKey) -> Result<Buyer> {
+        let keys = params![c.warehouse, c.warehouse, c.district, c.customer];
+        let row = one(&mut self.conn, &self.statements.buyer, keys)?;
+        Ok(Buyer {
+            discount: decimal(&row, 0, 4)?,
+            last: text(&row, 1)?,
+            credit: text(&row, 2)?,
+            warehouse_tax: decimal(&row, 3, 4)?,
+        })
+    }
+
+    fn take_order_number(&mut self, warehouse: i64, district: i64) -> Result<(i64, Rate)> {
+        let row = one(&mut self.conn, &self.statements.district_for_update, params![warehouse, district])?;
+        change_one(&mut self.conn, &self.statements.take_order_number, params![warehouse, district])?;
+        Ok((int(&row, 0)?, decimal(&row, 1, 4)?))
+    }
+
+    fn insert_order(&mut self, order: &NewOrderRow) -> Result<()> {
+        let OrderKey { warehouse, district, order: number } = order.key;
+        let row = params![
+            number,
+            district,
+            warehouse,
+            order.customer,
+            datetime(order.entry),
+            order.line_count,
+            i64::from(order.all_local)
+        ];
+        Ok(self.conn.exec_drop(&self.statements.insert_order, row)?)
+    }
+
+    fn insert_new_order(&mut self, o: OrderKey) -> Result<()> {
+        Ok(self
+            .conn
+            .exec_drop(&self.statements.insert_new_order, params![o.order, o.district, o.warehouse])?)
+    }
+
+    fn item(&mut self, item: i64) -> Result<Option<Item>> {
+        let row: Option<Row> = self.conn.exec_first(&self.statements.item, params![item])?;
+        row.map(|row| Ok(Item { price: decimal(&row, 0, 2)?, name: text(&row, 1)?, data: text(&row, 2)? }))
+            .transpose()
+    }
+
+    fn stock_for_update(&mut self, warehouse: i64, item: i64, district: i64) -> Result<Stock> {
+        let statement = &self.statements.stock[(district - 1) as usize];
+        let row = one(&mut self.conn, statement, params![warehouse, item])?;
+        Ok(Stock {
+            quantity: int(&row, 0)?,
+            ytd: int(&row, 1)?,
+            order_count: int(&row, 2)?,
+            remote_count: int(&row, 3)?,
+            district_info: text(&row, 4)?,
+            data: text(&row, 5)?,
+        })
+    }
+
+    fn update_stock(&mut self, warehouse: i64, item: i64, s: &Stock) -> Result<()> {
+        let row = params![s.quantity, s.ytd, s.order_count, s.remote_count, warehouse, item];
+        change_one(&mut self.conn, &self.statements.update_stock, row)
+    }
+
+    fn insert_line(&mut self, line: &NewLine<'_>) -> Result<()> {
+        let row = params![
+            line.order.order,
+            line.order.district,
+            line.order.warehouse,
+            line.number,
+            line.item,
+            line.supply_warehouse,
+            line.quantity,
+            cents(line.amount),
+            line.district_info
+        ];
+        Ok(self.conn.exec_drop(&self.statements.insert_line, row)?)
+    }
+
+    fn pay_warehouse(&mut self, warehouse: i64, amount: Cents) -> Result<String> {
+        change_one(&mut self.conn, &self.statements.pay_warehouse, params![cents(amount), warehouse])?;
+        text(&one(&mut self.conn, &self.statements.warehouse, params![warehouse])?, 0)
+    }
+
+    fn pay_district(&mut self, warehouse: i64, district: i64, amount: Cents) -> Result<String> {
+        change_one(
+            &mut self.conn,
+            &self.statements.pay_district,
+            params![cents(amount), warehouse, district],
+        )?;
+        text(&one(&mut self.conn, &self.statements.district, params![warehouse, district])?, 0)
+    }
+
+    fn customers_by_last(&mut self, warehouse: i64, district: i64, last: &str) -> Result<Vec<i64>> {
+        let keys = params![warehouse, district, last];
+        let rows: Vec<Row> = self.conn.exec(&self.statements.customers_by_last, keys)?;
+        rows.iter().map(|row| int(row, 0)).collect()
+    }
+
+    fn payer_for_update(&mut self, c: CustomerKey) -> Result<Payer> {
+        let row = one(&mut self.conn, &self.statements.payer, params![c.warehouse, c.district, c.customer])?;
+        Ok(Payer {
+            first: text(&row, 0)?,
+            last: text(&row, 2)?,
+            credit: text(&row, 9)?,
+            balance: decimal(&row, 12, 2)?,
+        })
+    }
+
+    fn customer_data(&mut self, c: CustomerKey) -> Result<String> {
+        let keys = params![c.warehouse, c.district, c.customer];
+        text(&one(&mut self.conn, &self.statements.customer_data, keys)?, 0)
+    }
+
+    fn pay_customer(&mut self, c: CustomerKey, amount: Cents, data: Option<&str>) -> Result<()> {
+        let mut values = vec![cents(amount), cents(amount)];
+        values.extend(data.map(Value::from));
+        values.extend([c.warehouse, c.district, c.customer].map(Value::from));
+        let s = &self.statements;
+        let statement = if data.is_some() { &s.pay_customer_data } else { &s.pay_customer };
+        change_one(&mut self.conn, statement, Params::Positional(values))
+    }
+
+    fn insert_history(&mut self, paid: &Paid<'_>) -> Result<()> {
+        let row = params![
+            paid.customer.customer,
+            paid.customer.district,
+            paid.customer.warehouse,
+            paid.district,
+            paid.warehouse,
+            datetime(paid.when),
+            cents(paid.amount),
+            paid.data
+        ];
+        Ok(self.conn.exec_drop(&self.statements.insert_history, row)?)
+    }
+
+    fn customer_balance(&mut self, c: CustomerKey) -> Result<Cents> {
+        let keys = params![c.warehouse, c.district, c.customer];
+        decimal(&one(&mut self.conn, &self.statements.customer_balance, keys)?, 0, 2)
+    }
+
+    fn newest_order(&mut self, c: CustomerKey) -> Result<Option<(i64, i64)>> {
+        let keys = params![c.warehouse, c.district, c.customer];
+        let row: Option<Row> = self.conn.exec_first(&self.statements.newest_order, keys)?;
+        row.map(|row| Ok((int(&row, 0)?, int(&row, 1)?))).transpose()
+    }
+
+    fn lines(&mut self, o: OrderKey) -> Result<Vec<ShownLine>> {
+        let keys = params![o.warehouse, o.district, o.order];
+        let rows: Vec<Row> = self.conn.exec(&self.statements.lines, keys)?;
+        let shown = rows.iter().map(|row| {
+            Ok(ShownLine {
+                item: int(row, 0)?,
+                supply_warehouse: int(row, 1)?,
+                quantity: int(row, 2)?,
+                amount: decimal(row, 3, 2)?,
+                delivered: row.as_ref(4) != Some(&Value::NULL),
+            })
+        });
+        shown.collect()
+    }
+
+    fn oldest_new_order(&mut self, warehouse: i64, district: i64) -> Result<Option<i64>> {
+        let keys = params![warehouse, district];
+        let row: Option<Row> = self.conn.exec_first(&self.statements.oldest_new_order, keys)?;
+        row.map(|row| int(&row, 0)).transpose()
+    }
+
+    fn delete_new_order(&mut self, o: OrderKey) -> Result<()> {
+        let keys = params![o.warehouse, o.district, o.order];
+        change_one(&mut self.conn, &self.statements.delete_new_order, keys)
+    }
+
+    fn order_customer(&mut self, o: OrderKey) -> Result<i64> {
+        let keys = params![o.warehouse, o.district, o.order];
+        int(&one(&mut self.conn, &self.statements.order_customer, keys)?, 0)
+    }
+
+    fn set_carrier(&mut self, o: OrderKey, carrier: i64) -> Result<()> {
+        let row = params![carrier, o.warehouse, o.district, o.order];
+        change_one(&mut self.conn, &self.statements.set_carrier, row)
+    }
+
+    fn set_delivered(&mut self, o: OrderKey, when: Micros) -> Result<()> {
+        let row = params![datetime(when), o.warehouse, o.district, o.order];
+        Ok(self.conn.exec_drop(&self.statements.set_delivered, row)?)
+    }
+
+    fn order_amount(&mut self, o: OrderKey) -> Result<Cents> {
+        let keys = params![o.warehouse, o.district, o.order];
+        decimal(&one(&mut self.conn, &self.statements.order_amount, keys)?, 0, 2)
+    }
+
+    fn credit_customer(&mut self, c: CustomerKey, amount: Cents) -> Result<()> {
+        let row = params![cents(amount), c.warehouse, c.district, c.customer];
+        change_one(&mut self.conn, &self.statements.credit_customer, row)
+    }
+
+    fn next_order_number(&mut self, warehouse: i64, district: i64) -> Result<i64> {
+        let row = one(&mut self.conn, &self.statements.next_order_number, params![warehouse, district])?;
+        int(&row, 0)
+    }
+
+    fn low_stock(&mut self, warehouse: i64, district: i64, next: i64, threshold: i64) -> Result<i64> {
+        let keys = params![warehouse, district, next, next - 20, warehouse, threshold];
+        int(&one(&mut self.conn, &self.statements.low_stock, keys)?, 0)
+    }
+}
