@@ -1,0 +1,373 @@
+//! Reading the log: records in order, and the decision what a bad frame means.
+//!
+//! A bad frame at LSN *b* is **damage** if anything proves that the log was durable beyond *b*:
+//! - a segment whose name is a later LSN (it got the name after all before it was durable);
+//! - a valid frame behind *b* whose group began behind *b* (a group is written after the one before is durable);
+//! - the caller, who says until where the log is known to be durable.
+//!
+//! Otherwise *b* lies in the last group, nobody was told that it is durable, and it is the log's **torn tail**: reading
+//! ends there. Valid frames behind it in the same group do not count. `docs/log.md` has the cases.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+
+use avocet_base::{Env, Lsn};
+
+use crate::error::{Error, Result};
+use crate::frame::{ALIGN, Flaw, HEAD, Head, KIND_CLOSED, MAX_KIND};
+use crate::segment::{OpenSegment, list, offset_of};
+
+/// Bytes read at once.
+const READ_AHEAD: usize = 1 << 20;
+
+/// A record, borrowed from the reader's buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogRecord<'a> {
+    pub start: Lsn,
+    /// Where the next record starts.
+    pub end: Lsn,
+    pub kind: u8,
+    pub tag: u64,
+    pub payload: &'a [u8],
+}
+
+/// Where and why a log without damage ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tail {
+    pub lsn: Lsn,
+    pub path: PathBuf,
+    /// Byte offset of `lsn` in the file.
+    pub offset: u64,
+    /// What stands there instead of a record; in a recycled segment this may be what its earlier use left.
+    pub reason: &'static str,
+}
+
+/// Reads records in order. Fit for a log that nobody writes, or up to an LSN that is durable.
+pub struct LogReader {
+    env: Env,
+    dir: PathBuf,
+    /// Segments from the one being read on.
+    starts: VecDeque<Lsn>,
+    /// None in an empty directory.
+    segment: Option<OpenSegment>,
+    window: Window,
+    at: Lsn,
+    until: Option<Lsn>,
+    /// Head CRC of the last frame; `None` after damage was skipped.
+    chain: Option<u32>,
+    last: LastFrame,
+    tail: Option<Tail>,
+}
+
+#[derive(Default)]
+struct LastFrame {
+    group: Lsn,
+    closed: bool,
+}
+
+/// A stretch of the file that is in memory.
+#[derive(Default)]
+struct Window {
+    bytes: Vec<u8>,
+    /// Offset in the file of the first byte.
+    offset: u64,
+}
+
+impl LogReader {
+    /// A reader from `from`, which must be the start or end of a record, to the end of the log.
+    ///
+    /// # Errors
+    /// `MissingSegment` or `EndsEarly` if the log does not reach to `from`; `Corrupt` for damage before it.
+    pub fn open(env: Env, dir: &Path, from: Lsn) -> Result<Self> {
+        Self::open_at(env, dir, from, None)
+    }
+
+    /// A reader of `from..until`, where the caller knows that all of it is durable: a record that cannot be
+    /// read there is damage. The log may be written behind `until` meanwhile.
+    pub fn open_until(env: Env, dir: &Path, from: Lsn, until: Lsn) -> Result<Self> {
+        Self::open_at(env, dir, from, Some(until))
+    }
+
+    fn open_at(env: Env, dir: &Path, from: Lsn, until: Option<Lsn>) -> Result<Self> {
+        let mut reader = Self::first(env, dir, from, until)?;
+        // The records before `from` are read too: that proves that the log reaches to it.
+        while reader.at < from {
+            if reader.step()?.is_none() {
+                return Err(Error::EndsEarly { dir: reader.dir, end: reader.at, wanted: from });
+            }
+        }
+        if reader.at > from {
+            return Err(Error::NotAtEnd { dir: reader.dir, end: reader.at, at: from });
+        }
+        Ok(reader)
+    }
+
+    /// A reader at the start of the segment that holds `from`.
+    fn first(env: Env, dir: &Path, from: Lsn, until: Option<Lsn>) -> Result<Self> {
+        let mut starts: VecDeque<Lsn> = list(&env, dir)?.into();
+        let missing = |next| Error::MissingSegment { dir: dir.to_path_buf(), lsn: from, next };
+        while starts.get(1).is_some_and(|&next| next <= from) {
+            starts.pop_front();
+        }
+        let segment = match starts.front() {
+            Some(&start) if start <= from => Some(OpenSegment::open(&env, dir, start, false)?),
+            Some(&start) => return Err(missing(Some(start))),
+            None if from == Lsn(0) => None,
+            None => return Err(missing(None)),
+        };
+        let mut reader = Self {
+            env,
+            dir: dir.to_path_buf(),
+            starts,
+            segment: None,
+            window: Window::default(),
+            at: from,
+            until,
+            chain: Some(0),
+            last: LastFrame::default(),
+            tail: None,
+        };
+        segment.into_iter().for_each(|segment| reader.enter(segment));
+        Ok(reader)
+    }
+
+    fn enter(&mut self, segment: OpenSegment) {
+        self.at = segment.header.start;
+        self.chain = Some(segment.header.chain);
+        self.last.group = self.at;
+        self.window.bytes.clear();
+        self.segment = Some(segment);
+    }
+
+    /// The next record, or `None` at the end.
+    ///
+    /// # Errors
+    /// `Corrupt` or `MissingSegment` for damage, with its place; `Io`.
+    pub fn next_record(&mut self) -> Result<Option<LogRecord<'_>>> {
+        loop {
+            let start = self.at;
+            let Some(head) = self.step()? else { return Ok(None) };
+            if head.kind <= MAX_KIND {
+                let offset = self.offset_of(start) + HEAD as u64;
+                let payload = self.window.get(offset, head.payload_len);
+                return Ok(Some(LogRecord { start, end: self.at, kind: head.kind, tag: head.tag, payload }));
+            }
+        }
+    }
+
+    /// End of the last record read; after the last one, the end of the log.
+    pub fn end_lsn(&self) -> Lsn {
+        self.at
+    }
+
+    /// Where and why the log ends, after `next_record` said that it does.
+    pub fn tail(&self) -> Option<&Tail> {
+        self.tail.as_ref()
+    }
+
+    pub(crate) fn chain(&self) -> u32 {
+        self.chain.unwrap_or_default()
+    }
+
+    /// Where the group of the last frame begins.
+    pub(crate) fn last_group(&self) -> Lsn {
+        self.last.group
+    }
+
+    /// Whether the last frame is that of a clean close.
+    pub(crate) fn ends_closed(&self) -> bool {
+        self.last.closed
+    }
+
+    /// Lets a reader made by [`open_until`](Self::open_until) go on up to a later LSN.
+    pub fn extend(&mut self, until: Lsn) {
+        assert!(
+            self.until.is_some_and(|old| old <= until),
+            "only the end of a bounded reader can be moved, and not back"
+        );
+        self.until = Some(until);
+        // What was read ahead may have been written since.
+        self.window.bytes.clear();
+    }
+
+    /// Goes over one frame, of any kind; `None` at the end.
+    fn step(&mut self) -> Result<Option<Head>> {
+        loop {
+            if self.tail.is_some() || self.until.is_some_and(|until| self.at >= until) {
+                return Ok(None);
+            }
+            self.follow_segments()?;
+            if self.segment.is_none() {
+                return Ok(None);
+            }
+            let flaw = match self.probe(self.at)? {
+                Ok(head) if self.chain.is_some_and(|chain| chain != head.chain) => Flaw::Chain,
+                Ok(head) => {
+                    self.at.0 += head.frame_len() as u64;
+                    self.chain = Some(head.crc);
+                    self.last = LastFrame { group: head.group_start, closed: head.kind == KIND_CLOSED };
+                    return Ok(Some(head));
+                }
+                Err(flaw) => flaw,
+            };
+            if !self.finds_new_segment()? {
+                self.judge(flaw)?;
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Enters the next segment if the current one ends here.
+    fn follow_segments(&mut self) -> Result<()> {
+        if self.segment.is_some() && self.starts.get(1) == Some(&self.at) {
+            let next = OpenSegment::open(&self.env, &self.dir, self.at, false)?;
+            self.check_successor(&next)?;
+            self.starts.pop_front();
+            self.enter(next);
+        }
+        Ok(())
+    }
+
+    /// Whether the log, in its last known segment, went on to another one since the directory was listed.
+    fn finds_new_segment(&mut self) -> Result<bool> {
+        if self.until.is_none() || self.starts.len() != 1 {
+            return Ok(false);
+        }
+        let current = self.starts[0];
+        self.starts = list(&self.env, &self.dir)?.into_iter().filter(|&start| start >= current).collect();
+        Ok(self.starts.len() > 1)
+    }
+
+    fn check_successor(&self, next: &OpenSegment) -> Result<()> {
+        let Some(segment) = &self.segment else { return Ok(()) };
+        if next.header.log_id != segment.header.log_id {
+            return Err(next.damage(self.at, "the segment belongs to another log"));
+        }
+        if self.chain.is_some_and(|chain| chain != next.header.chain) {
+            return Err(next.damage(self.at, "the segment does not continue the one before it"));
+        }
+        Ok(())
+    }
+
+    /// Decides what a bad frame at the current position means: an error if it is damage, the tail if not.
+    fn judge(&mut self, flaw: Flaw) -> Result<()> {
+        let Some(segment) = &self.segment else { return Ok(()) };
+        let (start, room) = (segment.header.start, segment.header.room);
+        if let Some(&next) = self.starts.get(1) {
+            if next.0 - start.0 > room {
+                return Err(Error::MissingSegment { dir: self.dir.clone(), lsn: self.at, next: Some(next) });
+            }
+            let reason = format!("{}, but the log goes on with a segment at {next}", flaw.text());
+            return Err(segment.damage(self.at, reason));
+        }
+        if let Some(until) = self.until {
+            let reason = format!("{}, but the log is known to be durable up to {until}", flaw.text());
+            return Err(segment.damage(self.at, reason));
+        }
+        let proof = self.find_frame(|head, at| head.group_start > at)?;
+        let Some(segment) = &self.segment else { return Ok(()) };
+        if let Some(later) = proof {
+            let reason = format!("{}, but a later record at {later} is whole", flaw.text());
+            return Err(segment.damage(self.at, reason));
+        }
+        let offset = offset_of(start, self.at);
+        self.tail = Some(Tail { lsn: self.at, path: segment.path.clone(), offset, reason: flaw.text() });
+        Ok(())
+    }
+
+    /// The first whole frame of this segment behind the current position for which `wanted(head, position)` holds.
+    fn find_frame(&mut self, wanted: impl Fn(&Head, Lsn) -> bool) -> Result<Option<Lsn>> {
+        let Some(segment) = &self.segment else { return Ok(None) };
+        let end = segment.header.start.0 + segment.len;
+        let mut lsn = Lsn(self.at.0 + ALIGN as u64);
+        while lsn.0 + HEAD as u64 <= end {
+            if let Ok(head) = self.probe_head(lsn)?
+                && wanted(&head, self.at)
+                && self.probe(lsn)?.is_ok()
+            {
+                return Ok(Some(lsn));
+            }
+            lsn.0 += ALIGN as u64;
+        }
+        Ok(None)
+    }
+
+    /// After an error, goes to the next whole frame, or to the next segment that can be opened; false if there is none.
+    pub(crate) fn skip_damage(&mut self) -> Result<bool> {
+        self.chain = None;
+        if let Some(lsn) = self.find_frame(|_, _| true)? {
+            self.at = lsn;
+            return Ok(true);
+        }
+        while self.starts.len() > 1 {
+            self.starts.pop_front();
+            if let Ok(segment) = OpenSegment::open(&self.env, &self.dir, self.starts[0], false) {
+                self.enter(segment);
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The frame at `lsn` of the current segment, if there is a whole one.
+    fn probe(&mut self, lsn: Lsn) -> Result<Result<Head, Flaw>> {
+        let head = match self.probe_head(lsn)? {
+            Ok(head) => head,
+            Err(flaw) => return Ok(Err(flaw)),
+        };
+        let body = self.offset_of(lsn) + HEAD as u64;
+        let body_len = head.frame_len() - HEAD;
+        if !self.fill(body - HEAD as u64, head.frame_len())? {
+            return Ok(Err(Flaw::CutOff));
+        }
+        Ok(head.check_body(self.window.get(body, body_len)).map(|()| head))
+    }
+
+    fn probe_head(&mut self, lsn: Lsn) -> Result<Result<Head, Flaw>> {
+        let offset = self.offset_of(lsn);
+        if !self.fill(offset, HEAD)? {
+            return Ok(Err(Flaw::CutOff));
+        }
+        let log_id = self.segment.as_ref().map_or(0, |segment| segment.header.log_id);
+        let head =
+            self.window.get(offset, HEAD).first_chunk().expect("the window was filled to a head's length");
+        Ok(Head::decode(log_id, lsn, head))
+    }
+
+    fn offset_of(&self, lsn: Lsn) -> u64 {
+        self.segment.as_ref().map_or(0, |segment| offset_of(segment.header.start, lsn))
+    }
+
+    /// Has `len` bytes from `offset` of the segment in the window; false if it ends before.
+    fn fill(&mut self, offset: u64, len: usize) -> Result<bool> {
+        if self.window.holds(offset, len) {
+            return Ok(true);
+        }
+        let Some(segment) = &self.segment else { return Ok(false) };
+        let end = offset_of(segment.header.start, Lsn(segment.header.start.0 + segment.len));
+        let left = end.saturating_sub(offset);
+        if left < len as u64 {
+            return Ok(false);
+        }
+        let size = (len.max(READ_AHEAD) as u64).min(left) as usize;
+        self.window.bytes.resize(size, 0);
+        self.window.offset = offset;
+        let read = segment.file.read_at(&mut self.window.bytes, offset);
+        if let Err(source) = read {
+            self.window.bytes.clear();
+            return Err(Error::io("read", &segment.path)(source));
+        }
+        Ok(true)
+    }
+}
+
+impl Window {
+    fn holds(&self, offset: u64, len: usize) -> bool {
+        offset >= self.offset && offset + len as u64 <= self.offset + self.bytes.len() as u64
+    }
+
+    /// Bytes that `holds` said are there.
+    fn get(&self, offset: u64, len: usize) -> &[u8] {
+        &self.bytes[(offset - self.offset) as usize..][..len]
+    }
+}

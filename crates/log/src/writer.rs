@@ -1,0 +1,314 @@
+//! The writer that the engine holds: appending, waiting, truncating, closing.
+//!
+//! `append_record` runs inside the engine's commit critical section, so its usual path is a lock that only
+//! the log thread's swap contends for, two compares and a memcpy. It is here that the log is cut into
+//! segments: a record that does not fit what is left of the segment takes a *spare*, a segment file whose space
+//! is already allocated, along with it. So an append that was accepted cannot fail for want of space.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use avocet_base::{Env, Lsn};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use crate::error::{Error, Result};
+use crate::frame::{MAX_PAYLOAD, Record};
+use crate::pool::{Segments, Spare, Spares, run_maker};
+use crate::repair::{self, Resumed};
+use crate::segment::HEADER_BLOCK;
+use crate::stats::{Counters, LogStats};
+use crate::thread::LogThread;
+use crate::wait::{Durability, Durable};
+
+/// Called by the log thread with the new durable LSN and the tag of the last record before it, before
+/// anyone who waits is told.
+pub type OnDurable = Box<dyn Fn(Lsn, u64) + Send + Sync>;
+
+/// How a [`LogWriter`] works.
+pub struct LogOptions {
+    /// Directory of the segment files; created if missing.
+    pub dir: PathBuf,
+    /// Size of a segment file in bytes.
+    pub segment_size: u64,
+    /// Bytes of records that may wait for the group in flight; appenders block when there are more.
+    /// Twice this is the writer's memory.
+    pub max_pending: usize,
+    /// Spare segments that [`LogWriter::truncate_before`] keeps instead of removing them.
+    pub max_spares: usize,
+    /// Whether new segments are filled with zeros rather than only allocated. An fdatasync then never has to
+    /// write the file's extent map along with the data.
+    pub prefill: bool,
+    pub on_durable: OnDurable,
+}
+
+impl LogOptions {
+    /// The defaults: 64 MiB segments, 16 MiB pending, no callback.
+    pub fn new(dir: impl Into<PathBuf>) -> Self {
+        Self {
+            dir: dir.into(),
+            segment_size: 64 << 20,
+            max_pending: 16 << 20,
+            max_spares: 4,
+            prefill: true,
+            on_durable: Box::new(|_, _| ()),
+        }
+    }
+
+    pub fn on_durable(mut self, f: impl Fn(Lsn, u64) + Send + Sync + 'static) -> Self {
+        self.on_durable = Box::new(f);
+        self
+    }
+}
+
+/// Appends to the log. Share it by reference or `Arc`; all methods take `&self`.
+pub struct LogWriter {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// What appenders, the log thread and the segment maker share.
+pub(crate) struct Shared {
+    pub env: Env,
+    pub options: LogOptions,
+    pub intake: Mutex<Intake>,
+    /// Wakes the log thread: there is a group to write, or the writer closes.
+    pub work: Condvar,
+    /// Wakes appenders: the open group was taken, a spare came, or the writer stopped.
+    pub space: Condvar,
+    /// Wakes the segment maker.
+    pub make: Condvar,
+    pub segments: Segments,
+    pub durability: Arc<Durability>,
+    pub counters: Counters,
+}
+
+/// The appenders' side.
+pub(crate) struct Intake {
+    pub open: Group,
+    /// End of all accepted records.
+    pub next: Lsn,
+    /// Bytes left for frames in the segment that `next` lies in.
+    pub left: u64,
+    pub spares: Spares,
+    pub closing: bool,
+}
+
+/// Frames that are written together.
+#[derive(Default)]
+pub(crate) struct Group {
+    pub start: Lsn,
+    pub bytes: Vec<u8>,
+    /// Where in `bytes` a new segment begins, ascending.
+    pub rolls: Vec<Roll>,
+}
+
+pub(crate) struct Roll {
+    pub at: usize,
+    pub spare: Spare,
+}
+
+impl Shared {
+    /// Bytes for frames in a segment of the usual size.
+    pub fn room(&self) -> u64 {
+        self.options.segment_size - HEADER_BLOCK
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.options.dir
+    }
+
+    /// Ends all writing and waiting.
+    pub fn stop(&self, reason: Error) {
+        self.durability.fail(reason);
+        self.wake_all();
+    }
+
+    /// Wakes whoever waits on a condition variable; under the lock, so that nobody is between look and wait.
+    fn wake_all(&self) {
+        let _intake = self.intake.lock();
+        self.work.notify_all();
+        self.space.notify_all();
+        self.make.notify_all();
+    }
+}
+
+impl LogWriter {
+    /// Opens the log for appending at `at`, which must be where [`LogReader`](crate::LogReader) found its
+    /// end, or anywhere if the directory holds no log yet. What follows `at` (remains of a torn group) is
+    /// erased, and all before it is durable, when this returns.
+    ///
+    /// # Errors
+    /// [`Error::NotAtEnd`] if `at` is not the end; `Corrupt` for a damaged last segment; `NoSpace`; `Io`.
+    pub fn open(env: Env, options: LogOptions, at: Lsn) -> Result<Self> {
+        assert!(options.segment_size >= 2 * HEADER_BLOCK, "a segment must have room for records");
+        assert!(options.max_pending <= 1 << 31, "frames say in 32 bits how far their group's start is");
+        let Resumed { segment, sealer, closed, segments, spares } = repair::resume(&env, &options, at)?;
+        let left = segment.len - (at.0 - segment.header.start.0);
+        let shared = Arc::new(Shared {
+            env,
+            intake: Mutex::new(Intake {
+                open: Group { start: at, ..Group::default() },
+                next: at,
+                left,
+                spares,
+                closing: false,
+            }),
+            work: Condvar::new(),
+            space: Condvar::new(),
+            make: Condvar::new(),
+            segments: Segments::new(segments),
+            durability: Arc::new(Durability::new(at)),
+            counters: Counters::default(),
+            options,
+        });
+        let log_thread = LogThread::new(shared.clone(), segment, sealer, closed);
+        let maker = shared.clone();
+        let writer = Self { shared, threads: Mutex::new(Vec::new()) };
+        writer.spawn("avocet-log", move || log_thread.run())?;
+        writer.spawn("avocet-log-segments", move || run_maker(&maker))?;
+        Ok(writer)
+    }
+
+    fn spawn(&self, name: &str, body: impl FnOnce() + Send + 'static) -> Result<()> {
+        let started = thread::Builder::new().name(name.into()).spawn(body);
+        self.threads.lock().push(started.map_err(Error::io("start a thread for", self.shared.dir()))?);
+        Ok(())
+    }
+
+    /// Appends a record and returns the LSN of its end: it is durable when [`durable_lsn`](Self::durable_lsn)
+    /// reaches that. Inside a critical section use [`append_record`](Self::append_record).
+    ///
+    /// # Panics
+    /// If `kind` is over [`MAX_KIND`](crate::MAX_KIND).
+    pub fn append(&self, kind: u8, tag: u64, payload: &[u8]) -> Result<Lsn> {
+        self.append_record(&Record::new(kind, payload), tag)
+    }
+
+    /// Appends a record made beforehand and returns the LSN of its end. Blocks while more than
+    /// `max_pending` bytes wait for the disk, or while a segment is being allocated.
+    ///
+    /// # Errors
+    /// With `NoSpace` or `Io` not inside [`Error::Stopped`], the record was refused and the writer goes on.
+    pub fn append_record(&self, record: &Record<'_>, tag: u64) -> Result<Lsn> {
+        if record.payload_len() > MAX_PAYLOAD {
+            return Err(Error::TooLarge { len: record.payload_len(), limit: MAX_PAYLOAD });
+        }
+        let len = record.frame_len();
+        let mut intake = self.shared.intake.lock();
+        self.check_alive(&intake)?;
+        if len as u64 > intake.left || intake.open.bytes.len() + len > self.shared.options.max_pending {
+            self.make_room(&mut intake, len)?;
+        }
+        let was_empty = intake.open.bytes.is_empty();
+        record.put(tag, &mut intake.open.bytes);
+        intake.left -= len as u64;
+        intake.next.0 += len as u64;
+        let end = intake.next;
+        drop(intake);
+        if was_empty {
+            self.shared.work.notify_one();
+        }
+        Ok(end)
+    }
+
+    fn check_alive(&self, intake: &Intake) -> Result<()> {
+        match self.shared.durability.failure() {
+            Some(reason) => Err(reason.clone()),
+            None if intake.closing => Err(Error::Closed),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until `len` bytes fit the open group and a segment, taking a spare if the segment is full.
+    fn make_room(&self, intake: &mut MutexGuard<'_, Intake>, len: usize) -> Result<()> {
+        let mut asked = false;
+        loop {
+            self.check_alive(intake)?;
+            let pending = intake.open.bytes.len();
+            if pending > 0 && pending + len > self.shared.options.max_pending {
+                self.shared.space.wait(intake);
+                continue;
+            }
+            if len as u64 <= intake.left {
+                return Ok(());
+            }
+            if let Some(spare) = intake.spares.take(len as u64) {
+                intake.left = spare.room;
+                let at = intake.open.bytes.len();
+                intake.open.rolls.push(Roll { at, spare });
+                self.shared.make.notify_one();
+                return Ok(());
+            }
+            if let Some(reason) = intake.spares.ask(len as u64, !asked) {
+                return Err(reason);
+            }
+            asked = true;
+            self.shared.make.notify_one();
+            self.shared.space.wait(intake);
+        }
+    }
+
+    /// End of all accepted records.
+    pub fn appended_lsn(&self) -> Lsn {
+        self.shared.intake.lock().next
+    }
+
+    /// All before this is on disk.
+    pub fn durable_lsn(&self) -> Lsn {
+        self.shared.durability.durable()
+    }
+
+    /// Blocks until all before `lsn` is durable.
+    pub fn wait_durable(&self, lsn: Lsn) -> Result<()> {
+        self.shared.durability.wait(lsn)
+    }
+
+    /// A future that is ready when all before `lsn` is durable.
+    pub fn durable(&self, lsn: Lsn) -> Durable {
+        Durable { durability: self.shared.durability.clone(), lsn, left: None }
+    }
+
+    /// Waits until all that was appended is durable.
+    pub fn flush(&self) -> Result<()> {
+        self.wait_durable(self.appended_lsn())
+    }
+
+    /// Gives up the segments that lie wholly before `lsn`; some are kept as spares. Nobody may read them any more.
+    pub fn truncate_before(&self, lsn: Lsn) -> Result<()> {
+        self.shared.truncate_before(lsn)
+    }
+
+    /// Start of the oldest segment.
+    pub fn first_lsn(&self) -> Lsn {
+        self.shared.segments.first()
+    }
+
+    pub fn stats(&self) -> LogStats {
+        self.shared.counters.load()
+    }
+
+    /// Why the writer stopped, if it did.
+    pub fn failure(&self) -> Option<Error> {
+        self.shared.durability.failure().filter(|reason| !matches!(reason, Error::Closed)).cloned()
+    }
+
+    /// Writes out everything and ends the threads; later appends get [`Error::Closed`].
+    ///
+    /// # Errors
+    /// Why the writer stopped, if it did.
+    pub fn close(&self) -> Result<()> {
+        self.shared.intake.lock().closing = true;
+        self.shared.wake_all();
+        for thread in self.threads.lock().drain(..) {
+            let _ = thread.join();
+        }
+        self.failure().map_or(Ok(()), Err)
+    }
+}
+
+impl Drop for LogWriter {
+    fn drop(&mut self) {
+        let _ = self.close();
+    }
+}

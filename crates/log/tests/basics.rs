@@ -1,0 +1,164 @@
+//! The log on the real disk: write, read back, roll, recycle, reopen.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use avocet_base::{Env, Lsn};
+use avocet_log::{Error, LogOptions, LogReader, LogWriter, MAX_KIND, verify};
+
+fn small(dir: &Path) -> LogOptions {
+    LogOptions { segment_size: 16 << 10, ..LogOptions::new(dir) }
+}
+
+/// Every record from `from`, as (kind, tag, payload), and the end.
+fn read(dir: &Path, from: Lsn) -> Result<(Vec<(u8, u64, Vec<u8>)>, Lsn), Error> {
+    let mut reader = LogReader::open(Env::os(), dir, from)?;
+    let mut records = Vec::new();
+    while let Some(r) = reader.next_record()? {
+        records.push((r.kind, r.tag, r.payload.to_vec()));
+    }
+    Ok((records, reader.end_lsn()))
+}
+
+#[test]
+fn what_is_written_is_read_across_segments_and_reopens() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut expected = Vec::new();
+    let mut at = Lsn(0);
+    for round in 0..4u64 {
+        let writer = LogWriter::open(Env::os(), small(dir.path()), at).unwrap();
+        for i in 0..50u64 {
+            let record = ((i % 200) as u8, round * 1000 + i, vec![i as u8; (i as usize * 37) % 900]);
+            let end = writer.append(record.0, record.1, &record.2).unwrap();
+            if i % 10 == 0 {
+                writer.wait_durable(end).unwrap();
+                assert!(writer.durable_lsn() >= end);
+            }
+            expected.push(record);
+        }
+        writer.close().unwrap();
+        assert!(matches!(writer.append(0, 0, b""), Err(Error::Closed)));
+        let (records, end) = read(dir.path(), Lsn(0)).unwrap();
+        assert_eq!(records, expected);
+        at = end;
+    }
+    let report = verify(&Env::os(), dir.path()).unwrap();
+    assert!(report.segments > 4, "{report:?}");
+    assert_eq!((report.records, report.end, report.findings.len()), (200, at, 0));
+}
+
+#[test]
+fn a_record_larger_than_a_segment_gets_one_of_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let writer =
+        LogWriter::open(Env::os(), LogOptions { max_pending: 4096, ..small(dir.path()) }, Lsn(0)).unwrap();
+    let sizes = [10, 100_000, 20, 4000, 300_000, 0];
+    for (tag, size) in sizes.into_iter().enumerate() {
+        writer.append(MAX_KIND, tag as u64, &vec![tag as u8; size]).unwrap();
+    }
+    writer.close().unwrap();
+    let (records, _) = read(dir.path(), Lsn(0)).unwrap();
+    assert_eq!(records.iter().map(|r| r.2.len()).collect::<Vec<_>>(), sizes);
+}
+
+#[test]
+fn the_callback_comes_before_the_waiters_and_in_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let told: Arc<Mutex<Vec<(Lsn, u64)>>> = Arc::default();
+    let tell = told.clone();
+    let options = small(dir.path()).on_durable(move |lsn, tag| tell.lock().unwrap().push((lsn, tag)));
+    let writer = LogWriter::open(Env::os(), options, Lsn(0)).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4u64 {
+            let (writer, told) = (&writer, &told);
+            scope.spawn(move || {
+                for i in 0..30 {
+                    let end = writer.append(1, thread * 100 + i, &[7; 100]).unwrap();
+                    writer.wait_durable(end).unwrap();
+                    assert!(told.lock().unwrap().last().unwrap().0 >= end);
+                }
+            });
+        }
+    });
+    let told = told.lock().unwrap();
+    assert!(told.is_sorted_by(|a, b| a.0 < b.0));
+    assert_eq!(told.last().unwrap().0, writer.durable_lsn());
+    let stats = writer.stats();
+    assert_eq!(stats.records, 120);
+    assert_eq!(stats.groups, told.len() as u64);
+}
+
+#[test]
+fn futures_wake_without_an_executor_of_ours() {
+    use std::task::{Context, Poll, Waker};
+    let dir = tempfile::tempdir().unwrap();
+    let writer = LogWriter::open(Env::os(), small(dir.path()), Lsn(0)).unwrap();
+    let end = writer.append(1, 1, b"x").unwrap();
+    let mut future = std::pin::pin!(writer.durable(end));
+    let mut cx = Context::from_waker(Waker::noop());
+    let _ = future.as_mut().poll(&mut cx);
+    writer.wait_durable(end).unwrap();
+    assert!(matches!(future.as_mut().poll(&mut cx), Poll::Ready(Ok(()))));
+    let mut never = std::pin::pin!(writer.durable(Lsn(1 << 40)));
+    assert!(never.as_mut().poll(&mut cx).is_pending());
+    writer.close().unwrap();
+    assert!(matches!(never.as_mut().poll(&mut cx), Poll::Ready(Err(Error::Closed))));
+}
+
+#[test]
+fn truncated_segments_are_recycled_and_their_old_records_stay_dead() {
+    let dir = tempfile::tempdir().unwrap();
+    let writer = LogWriter::open(Env::os(), small(dir.path()), Lsn(0)).unwrap();
+    let mut kept = Lsn(0);
+    for tag in 0..400u64 {
+        let end = writer.append(1, tag, &[tag as u8; 500]).unwrap();
+        if tag % 50 == 49 {
+            writer.wait_durable(end).unwrap();
+            writer.truncate_before(end).unwrap();
+            kept = writer.first_lsn();
+        }
+    }
+    writer.close().unwrap();
+    assert!(kept > Lsn(0));
+    let (records, _) = read(dir.path(), kept).unwrap();
+    let last: Vec<u64> = records.iter().map(|r| r.1).collect();
+    assert_eq!(last, (400 - last.len() as u64..400).collect::<Vec<_>>());
+    assert!(matches!(read(dir.path(), Lsn(0)), Err(Error::MissingSegment { .. })));
+    let files = std::fs::read_dir(dir.path()).unwrap().count();
+    assert!(files < 10, "{files} files");
+}
+
+#[test]
+fn a_writer_starts_only_at_the_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let writer = LogWriter::open(Env::os(), small(dir.path()), Lsn(0)).unwrap();
+    let first = writer.append(1, 1, b"one").unwrap();
+    writer.append(1, 2, b"two").unwrap();
+    writer.close().unwrap();
+    for at in [Lsn(0), first, Lsn(1 << 20)] {
+        let opened = LogWriter::open(Env::os(), small(dir.path()), at);
+        assert!(matches!(opened, Err(Error::NotAtEnd { .. })), "{at}");
+    }
+    let beyond = LogReader::open(Env::os(), dir.path(), Lsn(1 << 12));
+    assert!(matches!(beyond, Err(Error::EndsEarly { .. })));
+}
+
+#[test]
+fn a_bounded_reader_follows_a_live_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let writer = LogWriter::open(Env::os(), small(dir.path()), Lsn(0)).unwrap();
+    let mut reader = LogReader::open_until(Env::os(), dir.path(), Lsn(0), Lsn(0)).unwrap();
+    let mut seen = 0u64;
+    for tag in 0..300u64 {
+        writer.append(1, tag, &[tag as u8; 400]).unwrap();
+        if tag % 7 == 0 {
+            writer.flush().unwrap();
+            reader.extend(writer.durable_lsn());
+            while let Some(record) = reader.next_record().unwrap() {
+                assert_eq!(record.tag, seen);
+                seen += 1;
+            }
+            assert_eq!(seen, tag + 1);
+        }
+    }
+}
