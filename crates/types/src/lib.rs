@@ -7,12 +7,14 @@
 
 pub mod datum;
 pub mod decimal;
+pub mod expr;
 pub mod row;
 pub mod schema;
 pub mod sql_type;
 
 pub use datum::{Datum, Value};
 pub use decimal::Decimal;
+pub use expr::{EvalContext, EvalError, Expr, ExprKind, Function, SqlMode, Typer};
 pub use row::{RowLayout, RowRef};
 pub use schema::{ColumnDef, DefaultValue, IndexDef, IndexKind, IndexPart, TableDef};
 pub use sql_type::{Collation, IntWidth, LobSize, SqlType};

@@ -1,0 +1,216 @@
+//! What evaluation needs from outside: statement time, session settings, and where warnings go.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::expr::error::{EvalError, EvalResult};
+
+/// The flags of `@@sql_mode` that evaluation looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SqlMode(pub u32);
+
+impl SqlMode {
+    pub const STRICT_TRANS_TABLES: Self = Self(1);
+    pub const STRICT_ALL_TABLES: Self = Self(1 << 1);
+    pub const NO_ZERO_IN_DATE: Self = Self(1 << 2);
+    pub const NO_ZERO_DATE: Self = Self(1 << 3);
+    pub const ERROR_FOR_DIVISION_BY_ZERO: Self = Self(1 << 4);
+    pub const NO_UNSIGNED_SUBTRACTION: Self = Self(1 << 5);
+    pub const NO_BACKSLASH_ESCAPES: Self = Self(1 << 6);
+    pub const PAD_CHAR_TO_FULL_LENGTH: Self = Self(1 << 7);
+    pub const ALLOW_INVALID_DATES: Self = Self(1 << 8);
+    pub const TIME_TRUNCATE_FRACTIONAL: Self = Self(1 << 9);
+    pub const ANSI_QUOTES: Self = Self(1 << 10);
+    pub const PIPES_AS_CONCAT: Self = Self(1 << 11);
+    pub const ONLY_FULL_GROUP_BY: Self = Self(1 << 12);
+    pub const NO_ENGINE_SUBSTITUTION: Self = Self(1 << 13);
+    pub const NO_AUTO_VALUE_ON_ZERO: Self = Self(1 << 14);
+    pub const HIGH_NOT_PRECEDENCE: Self = Self(1 << 15);
+    pub const IGNORE_SPACE: Self = Self(1 << 16);
+    pub const REAL_AS_FLOAT: Self = Self(1 << 17);
+    pub const NO_DIR_IN_CREATE: Self = Self(1 << 18);
+
+    /// MySQL 8.4's default.
+    pub const DEFAULT: Self = Self(
+        Self::ONLY_FULL_GROUP_BY.0
+            | Self::STRICT_TRANS_TABLES.0
+            | Self::NO_ZERO_IN_DATE.0
+            | Self::NO_ZERO_DATE.0
+            | Self::ERROR_FOR_DIVISION_BY_ZERO.0
+            | Self::NO_ENGINE_SUBSTITUTION.0,
+    );
+
+    pub const fn has(self, flag: Self) -> bool {
+        self.0 & flag.0 == flag.0
+    }
+
+    pub const fn with(self, flag: Self) -> Self {
+        Self(self.0 | flag.0)
+    }
+
+    pub const fn without(self, flag: Self) -> Self {
+        Self(self.0 & !flag.0)
+    }
+
+    pub const fn is_strict(self) -> bool {
+        self.0 & (Self::STRICT_TRANS_TABLES.0 | Self::STRICT_ALL_TABLES.0) != 0
+    }
+}
+
+/// A session's time zone: a fixed offset from UTC in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct TimeZone {
+    pub offset_seconds: i32,
+}
+
+impl TimeZone {
+    pub const UTC: Self = Self { offset_seconds: 0 };
+
+    /// Microseconds of local time from microseconds of UTC.
+    pub const fn to_local(self, utc_micros: i64) -> i64 {
+        utc_micros + self.offset_seconds as i64 * 1_000_000
+    }
+
+    pub const fn to_utc(self, local_micros: i64) -> i64 {
+        local_micros - self.offset_seconds as i64 * 1_000_000
+    }
+}
+
+/// What VERSION(), USER() and the like answer.
+#[derive(Clone, Debug, Default)]
+pub struct SessionInfo {
+    pub connection_id: u64,
+    /// `user@host` as the client gave it.
+    pub user: String,
+    /// `user@host` of the account that it was matched to.
+    pub current_user: String,
+    pub database: Option<String>,
+    pub version: String,
+    pub last_insert_id: u64,
+    /// −1 after a statement that returned rows.
+    pub row_count: i64,
+    pub found_rows: u64,
+}
+
+/// A condition that SHOW WARNINGS lists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    pub errno: u16,
+    pub message: String,
+}
+
+impl From<&EvalError> for Warning {
+    fn from(error: &EvalError) -> Self {
+        Self { errno: error.errno(), message: error.to_string() }
+    }
+}
+
+/// One statement's surroundings. Shared by all threads that work for the statement.
+#[derive(Debug)]
+pub struct EvalContext {
+    /// When the statement began: microseconds since 1970-01-01 00:00:00 UTC.
+    pub statement_time_micros: i64,
+    pub time_zone: TimeZone,
+    pub sql_mode: SqlMode,
+    pub div_precision_increment: u8,
+    pub default_week_format: u8,
+    pub max_allowed_packet: u64,
+    /// Set while values are computed to be stored (INSERT, UPDATE) and not under IGNORE: in strict mode what would be a
+    /// warning is then an error.
+    pub storing: bool,
+    pub session: SessionInfo,
+    /// State of RAND() without a seed and of UUID().
+    random: AtomicU64,
+    warnings: Warnings,
+}
+
+/// Collects warnings; keeps the first `max_error_count` of them and counts all.
+#[derive(Debug, Default)]
+struct Warnings {
+    count: AtomicU64,
+    kept: Mutex<Vec<Warning>>,
+}
+
+impl EvalContext {
+    /// MySQL's `max_error_count`.
+    const MAX_KEPT_WARNINGS: usize = 1024;
+
+    /// A context for statement time `statement_time_micros` with MySQL's default settings; `random_seed` starts RAND()
+    /// and UUID().
+    pub fn new(statement_time_micros: i64, random_seed: u64) -> Self {
+        Self {
+            statement_time_micros,
+            time_zone: TimeZone::UTC,
+            sql_mode: SqlMode::DEFAULT,
+            div_precision_increment: 4,
+            default_week_format: 0,
+            max_allowed_packet: 64 << 20,
+            storing: false,
+            session: SessionInfo::default(),
+            random: AtomicU64::new(random_seed),
+            warnings: Warnings::default(),
+        }
+    }
+
+    /// The statement's time in the session's time zone, microseconds.
+    pub fn local_now_micros(&self) -> i64 {
+        self.time_zone.to_local(self.statement_time_micros)
+    }
+
+    /// Whether a condition that is otherwise a warning fails the statement.
+    pub fn is_strict(&self) -> bool {
+        self.storing && self.sql_mode.is_strict()
+    }
+
+    /// Adds a warning; an error in strict mode.
+    #[cold]
+    pub fn warn(&self, condition: EvalError) -> EvalResult<()> {
+        if self.is_strict() {
+            return Err(condition);
+        }
+        self.note(&condition);
+        Ok(())
+    }
+
+    /// Adds a warning, also in strict mode.
+    #[cold]
+    pub fn note(&self, condition: &EvalError) {
+        self.push_warning(condition.into());
+    }
+
+    pub fn push_warning(&self, warning: Warning) {
+        self.warnings.count.fetch_add(1, Ordering::Relaxed);
+        let mut kept = self.warnings.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() < Self::MAX_KEPT_WARNINGS {
+            kept.push(warning);
+        }
+    }
+
+    /// A division by zero: NULL, with a warning or an error as sql_mode has it.
+    #[cold]
+    pub fn division_by_zero(&self) -> EvalResult<()> {
+        if self.sql_mode.has(SqlMode::ERROR_FOR_DIVISION_BY_ZERO) {
+            self.warn(EvalError::DivisionByZero)?;
+        }
+        Ok(())
+    }
+
+    pub fn warning_count(&self) -> u64 {
+        self.warnings.count.load(Ordering::Relaxed)
+    }
+
+    /// Takes the warnings kept so far.
+    pub fn take_warnings(&self) -> Vec<Warning> {
+        self.warnings.count.store(0, Ordering::Relaxed);
+        std::mem::take(&mut *self.warnings.kept.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// 64 random bits (SplitMix64).
+    pub fn next_random(&self) -> u64 {
+        let state = self.random.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
+        let mut z = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+}

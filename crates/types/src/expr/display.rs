@@ -1,0 +1,262 @@
+//! Expressions as SQL text: for EXPLAIN and for the expression that an error names, as MySQL prints it in lower case with
+//! all parentheses.
+
+use std::fmt::{self, Display, Formatter, Write};
+
+use crate::datum::Datum;
+use crate::expr::{ArithOp, Expr, ExprKind, IsTest, UnitFunction};
+use crate::sql_type::SqlType;
+
+/// An expression with a name for each column.
+pub struct SqlText<'e, F> {
+    expr: &'e Expr,
+    column_name: F,
+}
+
+impl Expr {
+    /// The expression as SQL, with columns named by `column_name`.
+    pub fn sql<F: Fn(usize) -> String>(&self, column_name: F) -> SqlText<'_, F> {
+        SqlText { expr: self, column_name }
+    }
+}
+
+/// Columns appear as `#0`, `#1`….
+impl Display for Expr {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write_expr(f, self, &|index| format!("#{index}"))
+    }
+}
+
+impl<F: Fn(usize) -> String> Display for SqlText<'_, F> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write_expr(f, self.expr, &self.column_name)
+    }
+}
+
+type Names<'n> = &'n dyn Fn(usize) -> String;
+
+fn write_expr(f: &mut Formatter<'_>, expr: &Expr, names: Names<'_>) -> fmt::Result {
+    let one = |f: &mut Formatter<'_>, e: &Expr| write_expr(f, e, names);
+    match &expr.kind {
+        ExprKind::Column(index) => f.write_str(&names(*index)),
+        ExprKind::Param(_) => f.write_char('?'),
+        ExprKind::Literal(value) => write_literal(f, value),
+        ExprKind::Arith { op, left, right } => infix(f, left, op.symbol(), right, names),
+        ExprKind::Negate(inner) => {
+            f.write_str("-(")?;
+            one(f, inner)?;
+            f.write_char(')')
+        }
+        ExprKind::Compare { op, left, right } => infix(f, left, op.symbol(), right, names),
+        ExprKind::And(parts) => joined(f, parts, " and ", names),
+        ExprKind::Or(parts) => joined(f, parts, " or ", names),
+        ExprKind::Xor(left, right) => infix(f, left, "xor", right, names),
+        ExprKind::Not(inner) => {
+            f.write_str("(not ")?;
+            one(f, inner)?;
+            f.write_char(')')
+        }
+        ExprKind::Is { expr, test, negated } => {
+            f.write_char('(')?;
+            one(f, expr)?;
+            write!(f, " is {}{})", if *negated { "not " } else { "" }, test.name())
+        }
+        ExprKind::Between { expr, low, high, negated } => {
+            f.write_char('(')?;
+            one(f, expr)?;
+            f.write_str(if *negated { " not between " } else { " between " })?;
+            one(f, low)?;
+            f.write_str(" and ")?;
+            one(f, high)?;
+            f.write_char(')')
+        }
+        ExprKind::InList { expr, list, negated } => {
+            f.write_char('(')?;
+            one(f, expr)?;
+            f.write_str(if *negated { " not in " } else { " in " })?;
+            joined(f, list, ",", names)?;
+            f.write_char(')')
+        }
+        ExprKind::Like { expr, pattern, escape, negated } => {
+            f.write_char('(')?;
+            one(f, expr)?;
+            f.write_str(if *negated { " not like " } else { " like " })?;
+            one(f, pattern)?;
+            match escape {
+                Some('\\') => {}
+                Some(c) => write!(f, " escape '{c}'")?,
+                None => f.write_str(" escape ''")?,
+            }
+            f.write_char(')')
+        }
+        ExprKind::Case { branches, otherwise } => {
+            f.write_str("(case")?;
+            for (when, then) in branches {
+                f.write_str(" when ")?;
+                one(f, when)?;
+                f.write_str(" then ")?;
+                one(f, then)?;
+            }
+            if let Some(otherwise) = otherwise {
+                f.write_str(" else ")?;
+                one(f, otherwise)?;
+            }
+            f.write_str(" end)")
+        }
+        ExprKind::Coalesce(args) => {
+            f.write_str("coalesce")?;
+            joined(f, args, ",", names)
+        }
+        ExprKind::Cast(inner) => {
+            f.write_str("cast(")?;
+            one(f, inner)?;
+            f.write_str(" as ")?;
+            write_cast_type(f, &expr.ty)?;
+            f.write_char(')')
+        }
+        // Conversions that nobody wrote are not shown.
+        ExprKind::Convert(inner) => one(f, inner),
+        ExprKind::Collate(inner) => {
+            f.write_char('(')?;
+            one(f, inner)?;
+            let collation = expr.ty.collation().map(crate::expr::typing::collation::name).unwrap_or_default();
+            write!(f, " collate {collation})")
+        }
+        ExprKind::Call(function, args) => {
+            let name = function.name();
+            match (name.starts_with(|c: char| c.is_ascii_alphabetic()), &args[..]) {
+                (false, [left, right]) => infix(f, left, name, right, names),
+                (false, [inner]) => {
+                    f.write_str(name)?;
+                    one(f, inner)
+                }
+                _ => {
+                    f.write_str(&name.to_ascii_lowercase())?;
+                    joined(f, args, ",", names)
+                }
+            }
+        }
+        ExprKind::UnitCall { function, unit, args } => {
+            let unit = unit.name().to_ascii_lowercase();
+            match (function, &args[..]) {
+                (UnitFunction::DateAdd | UnitFunction::DateSub, [date, amount]) => {
+                    let sign = if *function == UnitFunction::DateAdd { '+' } else { '-' };
+                    f.write_char('(')?;
+                    one(f, date)?;
+                    write!(f, " {sign} interval ")?;
+                    one(f, amount)?;
+                    write!(f, " {unit})")
+                }
+                (UnitFunction::Extract, [date]) => {
+                    write!(f, "extract({unit} from ")?;
+                    one(f, date)?;
+                    f.write_char(')')
+                }
+                (function, args) => {
+                    let (name, args) = match (function, args) {
+                        (UnitFunction::TimestampAdd, [date, amount]) => ("timestampadd", [amount, date]),
+                        (_, [from, to]) => ("timestampdiff", [from, to]),
+                        _ => return Err(fmt::Error),
+                    };
+                    write!(f, "{name}({unit},")?;
+                    one(f, args[0])?;
+                    f.write_char(',')?;
+                    one(f, args[1])?;
+                    f.write_char(')')
+                }
+            }
+        }
+    }
+}
+
+fn infix(f: &mut Formatter<'_>, left: &Expr, op: &str, right: &Expr, names: Names<'_>) -> fmt::Result {
+    f.write_char('(')?;
+    write_expr(f, left, names)?;
+    write!(f, " {op} ")?;
+    write_expr(f, right, names)?;
+    f.write_char(')')
+}
+
+fn joined(f: &mut Formatter<'_>, parts: &[Expr], separator: &str, names: Names<'_>) -> fmt::Result {
+    f.write_char('(')?;
+    for (i, part) in parts.iter().enumerate() {
+        if i > 0 {
+            f.write_str(separator)?;
+        }
+        write_expr(f, part, names)?;
+    }
+    f.write_char(')')
+}
+
+fn write_literal(f: &mut Formatter<'_>, value: &Datum<'_>) -> fmt::Result {
+    match value {
+        Datum::Null => f.write_str("NULL"),
+        Datum::Int(v) => write!(f, "{v}"),
+        Datum::UInt(v) => write!(f, "{v}"),
+        Datum::Str(text) => {
+            f.write_char('\'')?;
+            for c in text.chars() {
+                match c {
+                    '\'' => f.write_str("\\'")?,
+                    '\\' => f.write_str("\\\\")?,
+                    c => f.write_char(c)?,
+                }
+            }
+            f.write_char('\'')
+        }
+        Datum::Bytes(bytes) => {
+            f.write_str("0x")?;
+            bytes.iter().try_for_each(|byte| write!(f, "{byte:02X}"))
+        }
+        other => write!(f, "{other:?}"),
+    }
+}
+
+fn write_cast_type(f: &mut Formatter<'_>, ty: &SqlType) -> fmt::Result {
+    let fraction = |f: &mut Formatter<'_>, fsp: u8| if fsp > 0 { write!(f, "({fsp})") } else { Ok(()) };
+    match *ty {
+        SqlType::Int { unsigned: true, .. } => f.write_str("unsigned"),
+        SqlType::Null | SqlType::Bool | SqlType::Int { .. } => f.write_str("signed"),
+        SqlType::Decimal { precision, scale, .. } => write!(f, "decimal({precision},{scale})"),
+        SqlType::Float => f.write_str("float"),
+        SqlType::Double => f.write_str("double"),
+        SqlType::Char { len, .. } | SqlType::VarChar { len, .. } => write!(f, "char({len})"),
+        SqlType::Text { .. } => f.write_str("char"),
+        SqlType::Binary { len } | SqlType::VarBinary { len } => write!(f, "binary({len})"),
+        SqlType::Blob { .. } => f.write_str("binary"),
+        SqlType::Date => f.write_str("date"),
+        SqlType::DateTime { fsp } | SqlType::Timestamp { fsp } => {
+            f.write_str("datetime")?;
+            fraction(f, fsp)
+        }
+        SqlType::Time { fsp } => {
+            f.write_str("time")?;
+            fraction(f, fsp)
+        }
+        SqlType::Year => f.write_str("year"),
+    }
+}
+
+impl ArithOp {
+    pub const fn symbol(self) -> &'static str {
+        match self {
+            Self::Add => "+",
+            Self::Sub => "-",
+            Self::Mul => "*",
+            Self::Div => "/",
+            Self::IntDiv => "DIV",
+            Self::Mod => "%",
+        }
+    }
+}
+
+impl IsTest {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::True => "true",
+            Self::False => "false",
+            Self::Unknown => "unknown",
+        }
+    }
+}

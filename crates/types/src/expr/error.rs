@@ -1,0 +1,89 @@
+//! Errors and warnings of typing and evaluating expressions, with MySQL's numbers and texts.
+
+use thiserror::Error;
+
+pub type EvalResult<T> = Result<T, EvalError>;
+
+/// What MySQL would answer. The text of `Display` is MySQL's own.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum EvalError {
+    /// 1690; `kind` is `BIGINT`, `BIGINT UNSIGNED`, `DECIMAL` or `DOUBLE`.
+    #[error("{kind} value is out of range in '{expr}'")]
+    OutOfRange { kind: &'static str, expr: String },
+    /// 1365
+    #[error("Division by 0")]
+    DivisionByZero,
+    /// 1292; `kind` is what the value was to become: `INTEGER`, `DECIMAL`, `DOUBLE`, `datetime`, `time`…
+    #[error("Truncated incorrect {kind} value: '{value}'")]
+    TruncatedValue { kind: &'static str, value: String },
+    /// 1292 as temporal conversions word it.
+    #[error("Incorrect {kind} value: '{value}'")]
+    IncorrectValue { kind: &'static str, value: String },
+    /// 1525: a constant that is compared with a temporal value is none.
+    #[error("Incorrect {kind} value: '{value}'")]
+    IncorrectConstant { kind: &'static str, value: String },
+    /// 1411
+    #[error("Incorrect {kind} value: '{value}' for function {function}")]
+    IncorrectForFunction { kind: &'static str, value: String, function: &'static str },
+    /// 1441
+    #[error("Datetime function: {0} field overflow")]
+    DatetimeOverflow(&'static str),
+    /// 1301
+    #[error("Result of {function}() was larger than max_allowed_packet ({limit}) - truncated")]
+    ResultTooLarge { function: &'static str, limit: u64 },
+    /// 3020
+    #[error("Invalid argument for logarithm")]
+    InvalidLogarithm,
+    /// 1582
+    #[error("Incorrect parameter count in the call to native function '{0}'")]
+    ParameterCount(String),
+    /// 1210
+    #[error("Incorrect arguments to {0}")]
+    WrongArguments(&'static str),
+    /// 1267
+    #[error("Illegal mix of collations ({left}) and ({right}) for operation '{operation}'")]
+    CollationMix { left: String, right: String, operation: String },
+    /// 1253
+    #[error("COLLATION '{collation}' is not valid for CHARACTER SET '{charset}'")]
+    CollationCharset { collation: String, charset: String },
+    /// 1426
+    #[error("Too-big precision {precision} specified for '{expr}'. Maximum is {max}.")]
+    TooBigPrecision { precision: u64, expr: String, max: u8 },
+    /// 1425
+    #[error("Too big scale {scale} specified for column '{expr}'. Maximum is {max}.")]
+    TooBigScale { scale: u64, expr: String, max: u8 },
+    /// 1427
+    #[error("For float(M,D), double(M,D) or decimal(M,D), M must be >= D (column '{0}').")]
+    ScaleAbovePrecision(String),
+    /// 3685 and its like: a regular expression does not parse.
+    #[error("Illegal argument to a regular expression.")]
+    RegexpSyntax,
+    /// 1235
+    #[error("This version of Avocet doesn't yet support '{0}'")]
+    NotSupported(String),
+}
+
+impl EvalError {
+    /// MySQL's error number.
+    pub fn errno(&self) -> u16 {
+        match self {
+            Self::OutOfRange { .. } => 1690,
+            Self::DivisionByZero => 1365,
+            Self::TruncatedValue { .. } | Self::IncorrectValue { .. } => 1292,
+            Self::IncorrectConstant { .. } => 1525,
+            Self::IncorrectForFunction { .. } => 1411,
+            Self::DatetimeOverflow(_) => 1441,
+            Self::ResultTooLarge { .. } => 1301,
+            Self::InvalidLogarithm => 3020,
+            Self::ParameterCount(_) => 1582,
+            Self::WrongArguments(_) => 1210,
+            Self::CollationMix { .. } => 1267,
+            Self::CollationCharset { .. } => 1253,
+            Self::TooBigPrecision { .. } => 1426,
+            Self::TooBigScale { .. } => 1425,
+            Self::ScaleAbovePrecision(_) => 1427,
+            Self::RegexpSyntax => 3685,
+            Self::NotSupported(_) => 1235,
+        }
+    }
+}

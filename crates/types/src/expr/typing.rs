@@ -1,0 +1,266 @@
+//! MySQL's type rules: from operands to a typed expression with every conversion written down.
+//!
+//! A [`Typer`] holds what the rules depend on in a session. Its methods build expressions; what they are given must
+//! itself come from a `Typer` or be a column, parameter or literal. Errors are those that MySQL reports when it resolves a
+//! statement: illegal mixes of collations, wrong numbers of arguments, too large precisions.
+
+pub mod aggregate;
+mod arith;
+mod call;
+mod cast;
+pub mod collation;
+mod compare;
+pub(crate) mod results;
+
+pub use cast::CastTarget;
+
+use crate::datum::Datum;
+use crate::expr::context::SqlMode;
+use crate::expr::error::EvalResult;
+use crate::expr::{Expr, ExprKind, IsTest};
+use crate::sql_type::{Collation, SqlType};
+
+/// The session settings that types depend on.
+#[derive(Clone, Debug)]
+pub struct Typer {
+    /// The collation of string literals and of strings made from numbers.
+    pub connection_collation: Collation,
+    pub div_precision_increment: u8,
+    pub sql_mode: SqlMode,
+}
+
+impl Default for Typer {
+    fn default() -> Self {
+        Self {
+            connection_collation: Collation::DEFAULT,
+            div_precision_increment: 4,
+            sql_mode: SqlMode::DEFAULT,
+        }
+    }
+}
+
+/// How values of a type compare: operands of one class compare without conversion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueClass {
+    Null,
+    /// Signed and unsigned integers together.
+    Int,
+    Decimal,
+    /// FLOAT and DOUBLE.
+    Double,
+    Text,
+    Bytes,
+    Date,
+    DateTime,
+    /// In UTC.
+    Timestamp,
+    Time,
+}
+
+impl ValueClass {
+    pub const fn of(ty: &SqlType) -> Self {
+        match ty {
+            SqlType::Null => Self::Null,
+            SqlType::Bool | SqlType::Int { .. } | SqlType::Year => Self::Int,
+            SqlType::Decimal { .. } => Self::Decimal,
+            SqlType::Float | SqlType::Double => Self::Double,
+            SqlType::Char { .. } | SqlType::VarChar { .. } | SqlType::Text { .. } => Self::Text,
+            SqlType::Binary { .. } | SqlType::VarBinary { .. } | SqlType::Blob { .. } => Self::Bytes,
+            SqlType::Date => Self::Date,
+            SqlType::DateTime { .. } => Self::DateTime,
+            SqlType::Timestamp { .. } => Self::Timestamp,
+            SqlType::Time { .. } => Self::Time,
+        }
+    }
+}
+
+impl Typer {
+    /// A string literal.
+    pub fn string(&self, text: impl Into<String>) -> Expr {
+        let text = text.into();
+        let len = text.chars().count() as u32;
+        let ty = SqlType::VarChar { len, collation: self.connection_collation };
+        Expr::literal(Datum::Str(text.into()), ty)
+    }
+
+    /// A byte string literal: `x'4D'`, `_binary'…'`.
+    pub fn bytes(&self, bytes: impl Into<Vec<u8>>) -> Expr {
+        let bytes = bytes.into();
+        let ty = SqlType::VarBinary { len: bytes.len() as u32 };
+        Expr::literal(Datum::Bytes(bytes.into()), ty)
+    }
+
+    pub fn and(&self, parts: Vec<Expr>) -> Expr {
+        self.junction(parts, ExprKind::And, |kind| match kind {
+            ExprKind::And(parts) => Ok(parts),
+            other => Err(other),
+        })
+    }
+
+    pub fn or(&self, parts: Vec<Expr>) -> Expr {
+        self.junction(parts, ExprKind::Or, |kind| match kind {
+            ExprKind::Or(parts) => Ok(parts),
+            other => Err(other),
+        })
+    }
+
+    /// AND or OR of truth values, with nested ones of the same kind spliced in.
+    fn junction(
+        &self,
+        parts: Vec<Expr>,
+        make: fn(Vec<Expr>) -> ExprKind,
+        take: fn(ExprKind) -> Result<Vec<Expr>, ExprKind>,
+    ) -> Expr {
+        let mut flat = Vec::with_capacity(parts.len());
+        for part in parts {
+            match take(part.kind) {
+                Ok(inner) => flat.extend(inner),
+                Err(kind) => flat.push(self.condition(Expr::new(kind, part.ty, part.nullable))),
+            }
+        }
+        if flat.len() == 1 && flat[0].is_truth() {
+            return flat.swap_remove(0);
+        }
+        let nullable = flat.iter().any(|part| part.nullable);
+        Expr::truth(make(flat), nullable)
+    }
+
+    pub fn xor(&self, left: Expr, right: Expr) -> Expr {
+        let (left, right) = (self.condition(left), self.condition(right));
+        let nullable = left.nullable || right.nullable;
+        Expr::truth(ExprKind::Xor(Box::new(left), Box::new(right)), nullable)
+    }
+
+    /// NOT; pushed into comparisons and tests, where that is the same.
+    pub fn not(&self, expr: Expr) -> Expr {
+        let Expr { kind, ty, nullable } = self.condition(expr);
+        let kind = match kind {
+            ExprKind::Not(inner) if inner.is_truth() => return *inner,
+            ExprKind::Compare { op, left, right } if op.negated().is_some() => {
+                let op = op.negated().expect("just tested");
+                ExprKind::Compare { op, left, right }
+            }
+            ExprKind::Is { expr, test, negated } => ExprKind::Is { expr, test, negated: !negated },
+            ExprKind::Between { expr, low, high, negated } => {
+                ExprKind::Between { expr, low, high, negated: !negated }
+            }
+            ExprKind::InList { expr, list, negated } => ExprKind::InList { expr, list, negated: !negated },
+            ExprKind::Like { expr, pattern, escape, negated } => {
+                ExprKind::Like { expr, pattern, escape, negated: !negated }
+            }
+            kind => ExprKind::Not(Box::new(Expr::new(kind, ty, nullable))),
+        };
+        Expr::truth(kind, nullable)
+    }
+
+    /// IS [NOT] NULL / TRUE / FALSE / UNKNOWN.
+    pub fn is(&self, expr: Expr, test: IsTest, negated: bool) -> Expr {
+        let expr = if test == IsTest::Null { expr } else { self.condition(expr) };
+        Expr::truth(ExprKind::Is { expr: Box::new(expr), test, negated }, false)
+    }
+
+    /// CASE, with or without an operand.
+    pub fn case(
+        &self,
+        operand: Option<Expr>,
+        branches: Vec<(Expr, Expr)>,
+        otherwise: Option<Expr>,
+    ) -> EvalResult<Expr> {
+        let mut conditions = Vec::with_capacity(branches.len());
+        let mut results = Vec::with_capacity(branches.len() + 1);
+        for (when, then) in branches {
+            conditions.push(match &operand {
+                Some(operand) => self.compare(crate::expr::CompareOp::Eq, operand.clone(), when)?,
+                None => self.condition(when),
+            });
+            results.push(then);
+        }
+        let has_else = otherwise.is_some();
+        results.extend(otherwise);
+        let mut results = self.unify(results, "case")?;
+        let ty = results[0].ty;
+        let otherwise = if has_else { results.pop().map(Box::new) } else { None };
+        let nullable = results.iter().any(|r| r.nullable)
+            || otherwise.as_ref().is_none_or(|otherwise| otherwise.nullable);
+        let branches = conditions.into_iter().zip(results).collect();
+        Ok(Expr::new(ExprKind::Case { branches, otherwise }, ty, nullable))
+    }
+
+    /// COALESCE; IFNULL with two.
+    pub fn coalesce(&self, args: Vec<Expr>) -> EvalResult<Expr> {
+        let args = self.unify(args, "coalesce")?;
+        let ty = args[0].ty;
+        let nullable = args.iter().all(|arg| arg.nullable);
+        Ok(Expr::new(ExprKind::Coalesce(args), ty, nullable))
+    }
+
+    /// Converts expressions to the type that CASE, UNION and their like give them together.
+    pub fn unify(&self, exprs: Vec<Expr>, operation: &str) -> EvalResult<Vec<Expr>> {
+        let ty = self.common_type(&exprs, operation)?;
+        Ok(exprs.into_iter().map(|expr| self.convert(expr, ty)).collect())
+    }
+
+    /// An operand of AND, OR, NOT, WHEN, WHERE, ON or HAVING: something that is true if it is not zero. Strings become
+    /// doubles and dates numbers; numbers stay what they are.
+    pub fn condition(&self, expr: Expr) -> Expr {
+        match ValueClass::of(&expr.ty) {
+            ValueClass::Null | ValueClass::Int | ValueClass::Decimal | ValueClass::Double => expr,
+            ValueClass::Text | ValueClass::Bytes => self.convert(expr, SqlType::Double),
+            ValueClass::Date | ValueClass::DateTime | ValueClass::Timestamp | ValueClass::Time => {
+                let ty = arith::numeric_type(&expr);
+                self.convert(expr, ty)
+            }
+        }
+    }
+
+    /// Wraps an expression in an implicit conversion, if it needs one. Lengths, widths and scales alone need none
+    /// unless values would look different.
+    pub fn convert(&self, expr: Expr, to: SqlType) -> Expr {
+        if !needs_conversion(&expr.ty, &to) {
+            // A value of the narrower type is one of the wider type as it is.
+            return match expr.kind {
+                ExprKind::Column(_) | ExprKind::Param(_) if expr.ty != to => {
+                    let nullable = expr.nullable;
+                    Expr::new(ExprKind::Convert(Box::new(expr)), to, nullable)
+                }
+                kind => Expr { kind, ty: to, nullable: expr.nullable },
+            };
+        }
+        if expr.is_null_literal() {
+            return Expr::literal(Datum::Null, to);
+        }
+        // Strings that are no dates become NULL.
+        let can_fail = to.is_temporal() && !expr.ty.is_temporal();
+        let nullable = expr.nullable || can_fail;
+        Expr::new(ExprKind::Convert(Box::new(expr)), to, nullable)
+    }
+}
+
+/// Whether a `Datum` of type `from` has to change to be one of type `to`.
+fn needs_conversion(from: &SqlType, to: &SqlType) -> bool {
+    match (from, to) {
+        (SqlType::Null, _) => false,
+        (SqlType::VarChar { len: a, collation: x }, SqlType::VarChar { len: b, collation: y }) => {
+            a > b || x != y
+        }
+        (a, b) => a != b,
+    }
+}
+
+impl Expr {
+    /// Whether the value is 1, 0 or NULL by construction.
+    pub fn is_truth(&self) -> bool {
+        matches!(
+            self.kind,
+            ExprKind::Compare { .. }
+                | ExprKind::And(_)
+                | ExprKind::Or(_)
+                | ExprKind::Xor(..)
+                | ExprKind::Not(_)
+                | ExprKind::Is { .. }
+                | ExprKind::Between { .. }
+                | ExprKind::InList { .. }
+                | ExprKind::Like { .. }
+        )
+    }
+}

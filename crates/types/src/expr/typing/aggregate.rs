@@ -1,0 +1,200 @@
+//! The common type of alternatives: CASE, COALESCE, GREATEST, UNION.
+//! MySQL 8.4 Reference Manual, 14.5 "Flow Control Functions", "Return type".
+
+use crate::expr::Expr;
+use crate::expr::error::EvalResult;
+use crate::expr::typing::arith::Digits;
+use crate::expr::typing::collation::{self, Derivation};
+use crate::expr::typing::{Typer, ValueClass};
+use crate::sql_type::{Collation, IntWidth, LobSize, SqlType};
+
+/// A string type for so many characters: a VARCHAR up to 65,535 bytes at 4 bytes per character.
+pub(crate) fn string_type(chars: u64, collation: Collation) -> SqlType {
+    match chars {
+        0..=16_383 => SqlType::VarChar { len: chars as u32, collation },
+        16_384..=4_194_303 => SqlType::Text { size: LobSize::Medium, collation },
+        _ => SqlType::Text { size: LobSize::Long, collation },
+    }
+}
+
+/// A byte string type for so many bytes.
+pub(crate) fn bytes_type(bytes: u64) -> SqlType {
+    match bytes {
+        0..=65_535 => SqlType::VarBinary { len: bytes as u32 },
+        65_536..=16_777_215 => SqlType::Blob { size: LobSize::Medium },
+        _ => SqlType::Blob { size: LobSize::Long },
+    }
+}
+
+/// The most characters (bytes, for byte strings) that a value's text can have.
+pub(crate) fn text_len(ty: &SqlType) -> u64 {
+    let fraction = |fsp: u8| if fsp > 0 { u64::from(fsp) + 1 } else { 0 };
+    match *ty {
+        SqlType::Null => 0,
+        SqlType::Bool => 1,
+        SqlType::Int { width, unsigned } => match (width, unsigned) {
+            (IntWidth::W8, false) => 4,
+            (IntWidth::W8, true) => 3,
+            (IntWidth::W16, false) => 6,
+            (IntWidth::W16, true) => 5,
+            (IntWidth::W24, false) => 8,
+            (IntWidth::W24, true) => 8,
+            (IntWidth::W32, false) => 11,
+            (IntWidth::W32, true) => 10,
+            (IntWidth::W64, _) => 20,
+        },
+        SqlType::Decimal { precision, scale, unsigned } => {
+            u64::from(precision) + u64::from(scale > 0) + u64::from(!unsigned)
+        }
+        SqlType::Float => 12,
+        SqlType::Double => 23,
+        SqlType::Char { len, .. } | SqlType::VarChar { len, .. } => len.into(),
+        SqlType::Binary { len } | SqlType::VarBinary { len } => len.into(),
+        SqlType::Text { size, .. } => size.max_bytes() / 4,
+        SqlType::Blob { size } => size.max_bytes(),
+        SqlType::Date => 10,
+        SqlType::DateTime { fsp } | SqlType::Timestamp { fsp } => 19 + fraction(fsp),
+        SqlType::Time { fsp } => 10 + fraction(fsp),
+        SqlType::Year => 4,
+    }
+}
+
+impl Typer {
+    /// The type that alternatives have together.
+    pub fn common_type(&self, exprs: &[Expr], operation: &str) -> EvalResult<SqlType> {
+        let is_text = |e: &Expr| matches!(ValueClass::of(&e.ty), ValueClass::Text | ValueClass::Bytes);
+        let derivation = match exprs.iter().any(is_text) {
+            true => collation::aggregate(exprs, self.connection_collation, operation, false)?,
+            false => Derivation {
+                collation: self.connection_collation,
+                coercibility: collation::Coercibility::Coercible,
+            },
+        };
+        let ty = exprs.iter().fold(SqlType::Null, |so_far, expr| {
+            // A literal counts its own digits where it meets a decimal.
+            match (so_far, expr.as_literal(), &expr.ty) {
+                (SqlType::Decimal { .. }, Some(_), SqlType::Int { .. }) => {
+                    Digits::of_type(&so_far).union(Digits::of(expr)).decimal()
+                }
+                _ => union_type(so_far, expr.ty, derivation.collation),
+            }
+        });
+        Ok(match ty.collation() {
+            Some(_) => with_collation(ty, derivation.collation),
+            None => ty,
+        })
+    }
+}
+
+fn with_collation(ty: SqlType, to: Collation) -> SqlType {
+    match ty {
+        _ if to == Collation::BINARY => bytes_type(text_len(&ty) * 4),
+        SqlType::Char { len, .. } => SqlType::Char { len, collation: to },
+        SqlType::VarChar { len, .. } => SqlType::VarChar { len, collation: to },
+        SqlType::Text { size, .. } => SqlType::Text { size, collation: to },
+        ty => ty,
+    }
+}
+
+/// The type that holds values of both types; `collation` is for strings that come of it.
+pub fn union_type(a: SqlType, b: SqlType, collation: Collation) -> SqlType {
+    use ValueClass as C;
+    if a == b {
+        return a;
+    }
+    match (C::of(&a), C::of(&b)) {
+        (C::Null, _) => b,
+        (_, C::Null) => a,
+        (C::Int, C::Int) => union_int(a, b),
+        (C::Int | C::Decimal, C::Int | C::Decimal) => {
+            Digits::of_type(&a).union(Digits::of_type(&b)).decimal()
+        }
+        (C::Double, C::Int | C::Decimal | C::Double) | (C::Int | C::Decimal, C::Double) => union_float(a, b),
+        (C::Date | C::DateTime | C::Timestamp | C::Time, C::Date | C::DateTime | C::Timestamp | C::Time) => {
+            union_temporal(a, b)
+        }
+        (C::Bytes, _) | (_, C::Bytes) => bytes_type(byte_len(&a).max(byte_len(&b))),
+        _ => union_string(a, b, collation),
+    }
+}
+
+fn byte_len(ty: &SqlType) -> u64 {
+    if ty.is_string() { text_len(ty) * 4 } else { text_len(ty) }
+}
+
+fn union_string(a: SqlType, b: SqlType, collation: Collation) -> SqlType {
+    let text_size = |ty: &SqlType| match ty {
+        SqlType::Text { size, .. } => Some(*size),
+        _ => None,
+    };
+    match text_size(&a).max(text_size(&b)) {
+        Some(size) => SqlType::Text { size, collation },
+        None => string_type(text_len(&a).max(text_len(&b)), collation),
+    }
+}
+
+/// Of different signs, the next wider signed type; beyond BIGINT a decimal.
+fn union_int(a: SqlType, b: SqlType) -> SqlType {
+    let parts = |ty: SqlType| match ty {
+        SqlType::Int { width, unsigned } => (width, unsigned),
+        SqlType::Year => (IntWidth::W16, true),
+        _ => (IntWidth::W8, false),
+    };
+    let ((a_width, a_unsigned), (b_width, b_unsigned)) = (parts(a), parts(b));
+    let width = a_width.max(b_width);
+    if a_unsigned == b_unsigned {
+        return SqlType::Int { width, unsigned: a_unsigned };
+    }
+    let unsigned_width = if a_unsigned { a_width } else { b_width };
+    let signed_width = if a_unsigned { b_width } else { a_width };
+    if unsigned_width < signed_width {
+        return SqlType::Int { width: signed_width, unsigned: false };
+    }
+    match unsigned_width {
+        IntWidth::W8 => SqlType::Int { width: IntWidth::W16, unsigned: false },
+        IntWidth::W16 => SqlType::Int { width: IntWidth::W24, unsigned: false },
+        IntWidth::W24 => SqlType::Int { width: IntWidth::W32, unsigned: false },
+        IntWidth::W32 => SqlType::BIGINT,
+        IntWidth::W64 => SqlType::Decimal { precision: 20, scale: 0, unsigned: false },
+    }
+}
+
+fn union_float(a: SqlType, b: SqlType) -> SqlType {
+    let fits_float = |ty: SqlType| match ty {
+        SqlType::Float | SqlType::Bool => true,
+        SqlType::Int { width, .. } => width <= IntWidth::W16,
+        _ => false,
+    };
+    if fits_float(a) && fits_float(b) { SqlType::Float } else { SqlType::Double }
+}
+
+fn union_temporal(a: SqlType, b: SqlType) -> SqlType {
+    let fsp = fsp_of(&a).max(fsp_of(&b));
+    match (a, b) {
+        (SqlType::Time { .. }, SqlType::Time { .. }) => SqlType::Time { fsp },
+        (SqlType::Timestamp { .. }, SqlType::Timestamp { .. }) => SqlType::Timestamp { fsp },
+        _ => SqlType::DateTime { fsp },
+    }
+}
+
+/// Fractional digits of a type as a time: those of temporal types and decimals, 6 for what could have any number.
+pub(crate) fn fsp_of(ty: &SqlType) -> u8 {
+    match *ty {
+        SqlType::DateTime { fsp } | SqlType::Timestamp { fsp } | SqlType::Time { fsp } => fsp,
+        SqlType::Decimal { scale, .. } => scale.min(6),
+        SqlType::Float | SqlType::Double => 6,
+        _ if ty.is_string() || ty.is_bytes() => 6,
+        _ => 0,
+    }
+}
+
+/// Fractional digits of an expression as a time; a string literal counts its own.
+pub(crate) fn fsp_of_expr(expr: &Expr) -> u8 {
+    use crate::datum::Datum;
+    match expr.as_literal() {
+        Some(Datum::Str(text)) => {
+            text.rsplit_once('.').map_or(0, |(_, fraction)| fraction.trim_end().len().min(6) as u8)
+        }
+        _ => fsp_of(&expr.ty),
+    }
+}

@@ -1,0 +1,301 @@
+//! Function calls: argument conversion, result types, and the functions that are written as other expressions.
+
+use crate::datum::Datum;
+use crate::expr::error::{EvalError, EvalResult};
+use crate::expr::function::{ArgClass, Function, Nulls, Ret};
+use crate::expr::typing::aggregate::{bytes_type, fsp_of_expr, string_type};
+use crate::expr::typing::{Typer, ValueClass, collation};
+use crate::expr::{ArithOp, CompareOp, Expr, ExprKind, IntervalUnit, IsTest, UnitFunction};
+use crate::sql_type::{Collation, SqlType};
+
+impl Typer {
+    /// A call of `function`. Error 1582 if it does not take so many arguments.
+    pub fn call(&self, function: Function, args: Vec<Expr>) -> EvalResult<Expr> {
+        let info = function.info();
+        if !info.takes(args.len()) {
+            return Err(EvalError::ParameterCount(function.name().to_owned()));
+        }
+        if matches!(info.ret, Ret::Rewrite) {
+            return self.rewrite(function, args);
+        }
+        let args = self.arguments(function, args)?;
+        let ty = self.result_type(function, &args)?;
+        let nullable = match info.nulls {
+            Nulls::Strict => args.iter().any(|arg| arg.nullable),
+            Nulls::Partial | Nulls::Own => true,
+            Nulls::Never => false,
+        };
+        Ok(Expr::new(ExprKind::Call(function, args), ty, nullable))
+    }
+
+    fn arguments(&self, function: Function, args: Vec<Expr>) -> EvalResult<Vec<Expr>> {
+        let info = function.info();
+        let args: Vec<_> =
+            args.into_iter().enumerate().map(|(i, arg)| self.argument(arg, info.arg(i))).collect();
+        let name = function.name();
+        Ok(match function {
+            Function::Greatest | Function::Least => self.extremes(args, name)?,
+            Function::Field => self.comparable(args, name)?,
+            Function::Hex => args.into_iter().map(|arg| self.hex_argument(arg)).collect(),
+            Function::TimeDiff => self.time_pair(args),
+            Function::AddTime | Function::SubTime => {
+                args.into_iter().map(|arg| self.session_time(arg)).collect()
+            }
+            // These look at characters, and so need one collation.
+            Function::Concat
+            | Function::ConcatWs
+            | Function::Replace
+            | Function::Lpad
+            | Function::Rpad
+            | Function::Insert
+            | Function::SubstringIndex
+            | Function::Trim
+            | Function::TrimLeading
+            | Function::TrimTrailing
+            | Function::Instr
+            | Function::Locate
+            | Function::Strcmp
+            | Function::FindInSet
+            | Function::Elt => self.texts_together(function, args)?,
+            _ => args,
+        })
+    }
+
+    fn argument(&self, arg: Expr, class: ArgClass) -> Expr {
+        match class {
+            ArgClass::Any => arg,
+            ArgClass::Text => self.text(arg),
+            ArgClass::Chars => match arg.ty.is_bytes() {
+                true => self.under_collation(arg, self.connection_collation),
+                false => self.text(arg),
+            },
+            ArgClass::Int => match ValueClass::of(&arg.ty) {
+                ValueClass::Int | ValueClass::Null => arg,
+                _ => self.convert(arg, SqlType::BIGINT),
+            },
+            ArgClass::Double => self.to_double(arg),
+            ArgClass::Number => self.number(arg),
+            ArgClass::DateTime => match arg.ty {
+                SqlType::DateTime { .. } | SqlType::Null => arg,
+                SqlType::Timestamp { fsp } => self.convert(arg, SqlType::DateTime { fsp }),
+                _ => {
+                    let fsp = fsp_of_expr(&arg);
+                    self.convert(arg, SqlType::DateTime { fsp })
+                }
+            },
+            ArgClass::Time => match arg.ty {
+                SqlType::Time { .. } | SqlType::Null => arg,
+                _ => {
+                    let fsp = fsp_of_expr(&arg);
+                    self.convert(arg, SqlType::Time { fsp })
+                }
+            },
+        }
+    }
+
+    /// GREATEST and LEAST compare and return in the arguments' common type.
+    fn extremes(&self, args: Vec<Expr>, name: &str) -> EvalResult<Vec<Expr>> {
+        let args: Vec<_> = args.into_iter().map(|arg| self.session_time(arg)).collect();
+        let is_text = |e: &Expr| matches!(ValueClass::of(&e.ty), ValueClass::Text | ValueClass::Bytes);
+        if args.iter().all(|arg| is_text(arg) || arg.ty == SqlType::Null) {
+            return self.same_collation(args, name);
+        }
+        let ty = self.common_type(&args, name)?;
+        Ok(args.into_iter().map(|arg| self.convert(arg, ty)).collect())
+    }
+
+    /// HEX takes numbers as integers and everything else as bytes.
+    fn hex_argument(&self, arg: Expr) -> Expr {
+        match ValueClass::of(&arg.ty) {
+            ValueClass::Decimal | ValueClass::Double => self.convert(arg, SqlType::BIGINT),
+            ValueClass::Int | ValueClass::Null => arg,
+            _ => self.text(arg),
+        }
+    }
+
+    /// A TIMESTAMP as a DATETIME in the session's time zone; other types as they are.
+    pub(crate) fn session_time(&self, arg: Expr) -> Expr {
+        match arg.ty {
+            SqlType::Timestamp { fsp } => self.convert(arg, SqlType::DateTime { fsp }),
+            _ => arg,
+        }
+    }
+
+    /// TIMEDIFF takes two times or two datetimes; strings are read as what the other one is, or as times.
+    fn time_pair(&self, args: Vec<Expr>) -> Vec<Expr> {
+        let args: Vec<_> = args.into_iter().map(|arg| self.session_time(arg)).collect();
+        let with_date = |e: &Expr| matches!(ValueClass::of(&e.ty), ValueClass::Date | ValueClass::DateTime);
+        let class = if args.iter().any(with_date) { ArgClass::DateTime } else { ArgClass::Time };
+        args.into_iter()
+            .map(|arg| if arg.ty.is_temporal() && !with_date(&arg) { arg } else { self.argument(arg, class) })
+            .collect()
+    }
+
+    /// Brings the string arguments under one collation, or all to bytes.
+    fn texts_together(&self, function: Function, args: Vec<Expr>) -> EvalResult<Vec<Expr>> {
+        let info = function.info();
+        let is_text = |i: usize| info.arg(i) == ArgClass::Text;
+        let texts = args.iter().enumerate().filter(|(i, _)| is_text(*i)).map(|(_, arg)| arg);
+        let compares = !matches!(function, Function::Concat | Function::ConcatWs | Function::Elt);
+        let name = function.name().to_lowercase();
+        let to = collation::aggregate(texts, self.connection_collation, &name, compares)?.collation;
+        let one = |(i, arg)| if is_text(i) { self.under_collation(arg, to) } else { arg };
+        Ok(args.into_iter().enumerate().map(one).collect())
+    }
+
+    fn result_type(&self, function: Function, args: &[Expr]) -> EvalResult<SqlType> {
+        Ok(match function.info().ret {
+            Ret::Int => SqlType::BIGINT,
+            Ret::UInt => SqlType::BIGINT_UNSIGNED,
+            Ret::Double => SqlType::Double,
+            Ret::Text(len) => self.text_type(len(args), args),
+            Ret::Ascii(len) => string_type(len(args), self.connection_collation),
+            Ret::Bytes(len) => bytes_type(len(args)),
+            Ret::System(len) => SqlType::VarChar { len, collation: Collation::UTF8MB4_GENERAL_CI },
+            Ret::Date => SqlType::Date,
+            Ret::Custom(rule) => rule(self, args)?,
+            Ret::Rewrite => unreachable!("rewritten functions have no type of their own"),
+        })
+    }
+
+    /// A string of so many characters, or of so many bytes if an argument is a byte string.
+    fn text_type(&self, len: u64, args: &[Expr]) -> SqlType {
+        if args.iter().any(|arg| arg.ty.is_bytes()) {
+            return bytes_type(len);
+        }
+        let collation = args.iter().find_map(|arg| arg.ty.collation()).unwrap_or(self.connection_collation);
+        string_type(len, collation)
+    }
+
+    fn rewrite(&self, function: Function, args: Vec<Expr>) -> EvalResult<Expr> {
+        let mut args = args.into_iter();
+        let mut next = || args.next().expect("the number of arguments was checked");
+        match function {
+            Function::Mod => self.arith(ArithOp::Mod, next(), next()),
+            Function::If => {
+                let (condition, then) = (next(), next());
+                self.case(None, vec![(condition, then)], Some(next()))
+            }
+            Function::NullIf => {
+                let (value, other) = (next(), next());
+                let equal = self.compare(CompareOp::Eq, value.clone(), other)?;
+                self.case(None, vec![(equal, Expr::literal(Datum::Null, value.ty))], Some(value))
+            }
+            Function::IfNull | Function::Coalesce => self.coalesce(args.collect()),
+            Function::IsNull => Ok(self.is(next(), IsTest::Null, false)),
+            Function::Date => Ok(self.to_date(next())),
+            Function::TimeOf => {
+                let arg = next();
+                Ok(self.argument(arg, ArgClass::Time))
+            }
+            Function::Timestamp => {
+                let datetime = next();
+                let datetime = self.argument(datetime, ArgClass::DateTime);
+                match args.next() {
+                    Some(time) => self.call(Function::AddTime, vec![datetime, time]),
+                    None => Ok(datetime),
+                }
+            }
+            Function::AddDate => self.unit_call(UnitFunction::DateAdd, IntervalUnit::Day, args.collect()),
+            Function::SubDate => self.unit_call(UnitFunction::DateSub, IntervalUnit::Day, args.collect()),
+            other => unreachable!("{other:?} is not written as another expression"),
+        }
+    }
+
+    fn to_date(&self, arg: Expr) -> Expr {
+        let arg = self.session_time(arg);
+        match arg.ty {
+            SqlType::Date => arg,
+            _ => self.convert(arg, SqlType::Date),
+        }
+    }
+
+    /// A function with an interval unit.
+    pub fn unit_call(&self, function: UnitFunction, unit: IntervalUnit, args: Vec<Expr>) -> EvalResult<Expr> {
+        let mut args = args.into_iter();
+        let mut next = || args.next().expect("the binder gives what the syntax asks for");
+        let (args, ty) = match function {
+            UnitFunction::DateAdd | UnitFunction::DateSub => {
+                let date = self.session_time(next());
+                let amount = self.interval_amount(next(), unit);
+                let (date, ty) = self.date_add_type(date, &amount, unit);
+                (vec![date, amount], ty)
+            }
+            UnitFunction::TimestampAdd => {
+                let amount = self.interval_amount(next(), unit);
+                let date = self.session_time(next());
+                let (date, ty) = self.date_add_type(date, &amount, unit);
+                (vec![date, amount], ty)
+            }
+            UnitFunction::Extract => {
+                let arg = self.session_time(next());
+                let class = if unit.is_of_time() && !arg.ty.is_date_like() {
+                    ArgClass::Time
+                } else {
+                    ArgClass::DateTime
+                };
+                (vec![self.argument(arg, class)], SqlType::BIGINT)
+            }
+            UnitFunction::TimestampDiff => {
+                let (from, to) = (next(), next());
+                let pair = [from, to].map(|arg| self.argument(arg, ArgClass::DateTime));
+                (pair.into(), SqlType::BIGINT)
+            }
+        };
+        Ok(Expr::new(ExprKind::UnitCall { function, unit, args }, ty, true))
+    }
+
+    /// An amount as an integer, as a decimal for seconds, and as text for compound units.
+    fn interval_amount(&self, amount: Expr, unit: IntervalUnit) -> Expr {
+        if unit.is_compound() {
+            return self.text(amount);
+        }
+        match (unit, ValueClass::of(&amount.ty)) {
+            (_, ValueClass::Int | ValueClass::Null) => amount,
+            (IntervalUnit::Second, ValueClass::Decimal) => amount,
+            (IntervalUnit::Second, _) => {
+                self.convert(amount, SqlType::Decimal { precision: 26, scale: 6, unsigned: false })
+            }
+            _ => self.convert(amount, SqlType::BIGINT),
+        }
+    }
+
+    /// DATE_ADD of a string gives a string; of a date, a date unless the unit has a time of day.
+    fn date_add_type(&self, date: Expr, amount: &Expr, unit: IntervalUnit) -> (Expr, SqlType) {
+        let amount_fsp = match unit {
+            _ if unit.has_microseconds() => 6,
+            IntervalUnit::Second => fsp_of_expr(amount),
+            _ => 0,
+        };
+        match date.ty {
+            SqlType::Date if !unit.has_time_part() => (date, SqlType::Date),
+            SqlType::Date => {
+                (self.convert(date, SqlType::DateTime { fsp: 0 }), SqlType::DateTime { fsp: amount_fsp })
+            }
+            SqlType::DateTime { fsp } => (date, SqlType::DateTime { fsp: fsp.max(amount_fsp) }),
+            SqlType::Time { fsp } if !unit.has_date_part() => {
+                (date, SqlType::Time { fsp: fsp.max(amount_fsp) })
+            }
+            _ if date.ty.is_string() || date.ty.is_bytes() || date.ty == SqlType::Null => {
+                let text = self.argument(date, ArgClass::Chars);
+                (text, SqlType::VarChar { len: 29, collation: self.connection_collation })
+            }
+            _ => {
+                let fsp = fsp_of_expr(&date);
+                (self.argument(date, ArgClass::DateTime), SqlType::DateTime { fsp: fsp.max(amount_fsp) })
+            }
+        }
+    }
+
+    /// `expr [NOT] REGEXP pattern`.
+    pub fn regexp(&self, expr: Expr, pattern: Expr, negated: bool) -> EvalResult<Expr> {
+        let matched = self.call(Function::RegexpLike, vec![expr, pattern])?;
+        Ok(if negated { self.not(matched) } else { matched })
+    }
+}
+
+impl SqlType {
+    const fn is_date_like(&self) -> bool {
+        matches!(self, Self::Date | Self::DateTime { .. } | Self::Timestamp { .. })
+    }
+}

@@ -1,0 +1,94 @@
+//! CAST and CONVERT.
+
+use crate::expr::error::{EvalError, EvalResult};
+use crate::expr::typing::Typer;
+use crate::expr::typing::aggregate::{bytes_type, string_type, text_len};
+use crate::expr::{Expr, ExprKind};
+use crate::sql_type::{Collation, SqlType};
+
+/// What CAST can make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CastTarget {
+    Signed,
+    Unsigned,
+    /// `None` is CAST's default of (10, 0).
+    Decimal(Option<(u64, u64)>),
+    Float,
+    Double,
+    /// Length in characters, collation (the connection's if not given).
+    Char(Option<u64>, Option<Collation>),
+    /// Length in bytes.
+    Binary(Option<u64>),
+    Date,
+    DateTime(u64),
+    Time(u64),
+    Year,
+}
+
+impl Typer {
+    /// `CAST(expr AS target)`.
+    pub fn cast(&self, expr: Expr, target: CastTarget) -> EvalResult<Expr> {
+        let ty = self.cast_type(&expr, target)?;
+        // A timestamp has to come into the session's time zone first.
+        let expr = match expr.ty {
+            SqlType::Timestamp { fsp } => self.convert(expr, SqlType::DateTime { fsp }),
+            _ => expr,
+        };
+        let from_text = expr.ty.is_string() || expr.ty.is_bytes();
+        let can_fail = ty.is_temporal()
+            || ty == SqlType::Year
+            || matches!(target, CastTarget::Char(..)) && expr.ty.is_bytes();
+        let nullable = expr.nullable || can_fail && (from_text || !expr.ty.is_temporal());
+        Ok(Expr::new(ExprKind::Cast(Box::new(expr)), ty, nullable))
+    }
+
+    fn cast_type(&self, expr: &Expr, target: CastTarget) -> EvalResult<SqlType> {
+        Ok(match target {
+            CastTarget::Signed => SqlType::BIGINT,
+            CastTarget::Unsigned => SqlType::BIGINT_UNSIGNED,
+            CastTarget::Decimal(None) => SqlType::Decimal { precision: 10, scale: 0, unsigned: false },
+            CastTarget::Decimal(Some((precision, scale))) => decimal_type(precision, scale)?,
+            CastTarget::Float => SqlType::Float,
+            CastTarget::Double => SqlType::Double,
+            CastTarget::Char(_, Some(Collation::BINARY)) => bytes_type(text_len(&expr.ty)),
+            CastTarget::Char(len, collation) => {
+                let collation = collation.unwrap_or(self.connection_collation);
+                string_type(len.unwrap_or_else(|| text_len(&expr.ty)), collation)
+            }
+            CastTarget::Binary(Some(len)) => match u32::try_from(len) {
+                Ok(len) if len <= 65_535 => SqlType::Binary { len },
+                _ => bytes_type(len),
+            },
+            CastTarget::Binary(None) => {
+                bytes_type(if expr.ty.is_string() { text_len(&expr.ty) * 4 } else { text_len(&expr.ty) })
+            }
+            CastTarget::Date => SqlType::Date,
+            CastTarget::DateTime(fsp) => SqlType::DateTime { fsp: fsp_of(fsp, "CAST")? },
+            CastTarget::Time(fsp) => SqlType::Time { fsp: fsp_of(fsp, "CAST")? },
+            CastTarget::Year => SqlType::Year,
+        })
+    }
+}
+
+fn decimal_type(precision: u64, scale: u64) -> EvalResult<SqlType> {
+    let expr = || "CAST".to_owned();
+    if scale > 30 {
+        return Err(EvalError::TooBigScale { scale, expr: expr(), max: 30 });
+    }
+    if precision > 65 {
+        return Err(EvalError::TooBigPrecision { precision, expr: expr(), max: 65 });
+    }
+    let precision = if precision == 0 && scale == 0 { 10 } else { precision };
+    if scale > precision {
+        return Err(EvalError::ScaleAbovePrecision(String::new()));
+    }
+    Ok(SqlType::Decimal { precision: precision as u8, scale: scale as u8, unsigned: false })
+}
+
+/// Fractional seconds as a statement gives them.
+pub(crate) fn fsp_of(fsp: u64, function: &str) -> EvalResult<u8> {
+    match fsp {
+        0..=6 => Ok(fsp as u8),
+        _ => Err(EvalError::TooBigPrecision { precision: fsp, expr: function.to_lowercase(), max: 6 }),
+    }
+}

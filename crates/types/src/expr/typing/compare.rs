@@ -1,0 +1,223 @@
+//! In which type values are compared. MySQL 8.4 Reference Manual, 14.3 "Type Conversion in Expression Evaluation".
+
+use crate::expr::error::{EvalError, EvalResult};
+use crate::expr::typing::aggregate::{fsp_of_expr, string_type, text_len};
+use crate::expr::typing::arith::numeric_type;
+use crate::expr::typing::{Typer, ValueClass, collation};
+use crate::expr::{CompareOp, Expr, ExprKind};
+use crate::sql_type::{Collation, SqlType};
+
+/// The class in which two classes meet.
+fn meet(a: ValueClass, b: ValueClass) -> ValueClass {
+    use ValueClass as C;
+    match (a, b) {
+        (C::Null, other) | (other, C::Null) => other,
+        (a, b) if a == b => a,
+        (C::Int | C::Decimal, C::Int | C::Decimal) => C::Decimal,
+        (C::Text | C::Bytes, C::Text | C::Bytes) => C::Bytes,
+        // A string beside a date or time is read as one.
+        (C::Date | C::DateTime | C::Timestamp, C::Text | C::Bytes) => C::DateTime,
+        (C::Text | C::Bytes, C::Date | C::DateTime | C::Timestamp) => C::DateTime,
+        (C::Time, C::Text | C::Bytes) | (C::Text | C::Bytes, C::Time) => C::Time,
+        (a, b) if is_temporal(a) && is_temporal(b) => C::DateTime,
+        // Temporal beside number: as a number; the caller knows of which kind.
+        (C::Double, _) | (_, C::Double) | (C::Text | C::Bytes, _) | (_, C::Text | C::Bytes) => C::Double,
+        _ => C::Decimal,
+    }
+}
+
+const fn is_temporal(class: ValueClass) -> bool {
+    matches!(class, ValueClass::Date | ValueClass::DateTime | ValueClass::Timestamp | ValueClass::Time)
+}
+
+const fn is_number(class: ValueClass) -> bool {
+    matches!(class, ValueClass::Int | ValueClass::Decimal | ValueClass::Double)
+}
+
+impl Typer {
+    /// `left op right`.
+    pub fn compare(&self, op: CompareOp, left: Expr, right: Expr) -> EvalResult<Expr> {
+        let [left, right]: [Expr; 2] =
+            self.comparable(vec![left, right], op.symbol())?.try_into().expect("two go in, two come out");
+        let nullable = op != CompareOp::NullSafeEq && (left.nullable || right.nullable);
+        Ok(Expr::truth(ExprKind::Compare { op, left: Box::new(left), right: Box::new(right) }, nullable))
+    }
+
+    /// `expr [NOT] BETWEEN low AND high`.
+    pub fn between(&self, expr: Expr, low: Expr, high: Expr, negated: bool) -> EvalResult<Expr> {
+        let [expr, low, high]: [Expr; 3] = self
+            .comparable(vec![expr, low, high], "between")?
+            .try_into()
+            .expect("three go in, three come out");
+        let nullable = expr.nullable || low.nullable || high.nullable;
+        let kind =
+            ExprKind::Between { expr: Box::new(expr), low: Box::new(low), high: Box::new(high), negated };
+        Ok(Expr::truth(kind, nullable))
+    }
+
+    /// `expr [NOT] IN (list)`. Each element is compared by its own type's rule, so a mixed list becomes an OR.
+    pub fn in_list(&self, expr: Expr, list: Vec<Expr>, negated: bool) -> EvalResult<Expr> {
+        let class = ValueClass::of(&expr.ty);
+        let meets: Vec<_> = list.iter().map(|item| meet(class, ValueClass::of(&item.ty))).collect();
+        let uniform = meets.windows(2).all(|pair| pair[0] == pair[1])
+            && !list.iter().any(|item| {
+                is_temporal(class) != is_temporal(ValueClass::of(&item.ty))
+                    && is_number(ValueClass::of(&item.ty))
+            });
+        if !uniform {
+            let parts = list
+                .into_iter()
+                .map(|item| self.compare(CompareOp::Eq, expr.clone(), item))
+                .collect::<EvalResult<Vec<_>>>()?;
+            let any = self.or(parts);
+            return Ok(if negated { self.not(any) } else { any });
+        }
+        let mut all = Vec::with_capacity(list.len() + 1);
+        all.push(expr);
+        all.extend(list);
+        let mut all = self.comparable(all, "in")?.into_iter();
+        let expr = all.next().expect("the list came after the expression");
+        let list: Vec<_> = all.collect();
+        let nullable = expr.nullable || list.iter().any(|item| item.nullable);
+        Ok(Expr::truth(ExprKind::InList { expr: Box::new(expr), list, negated }, nullable))
+    }
+
+    /// `expr [NOT] LIKE pattern [ESCAPE escape]`.
+    pub fn like(&self, expr: Expr, pattern: Expr, escape: Option<char>, negated: bool) -> EvalResult<Expr> {
+        let (expr, pattern) = (self.text(expr), self.text(pattern));
+        let mut both = self.same_collation(vec![expr, pattern], "like")?.into_iter();
+        let (expr, pattern) = (both.next().expect("two went in"), both.next().expect("two went in"));
+        let nullable = expr.nullable || pattern.nullable;
+        let kind = ExprKind::Like { expr: Box::new(expr), pattern: Box::new(pattern), escape, negated };
+        Ok(Expr::truth(kind, nullable))
+    }
+
+    /// Converts expressions so that their values compare with each other.
+    pub(crate) fn comparable(&self, exprs: Vec<Expr>, operation: &str) -> EvalResult<Vec<Expr>> {
+        let classes: Vec<_> = exprs.iter().map(|expr| ValueClass::of(&expr.ty)).collect();
+        let met = classes.iter().copied().fold(ValueClass::Null, meet);
+        if classes.iter().any(|c| is_temporal(*c)) && classes.iter().any(|c| is_number(*c)) {
+            let numbers: Vec<_> = exprs.into_iter().map(|expr| self.number(expr)).collect();
+            return self.comparable(numbers, operation);
+        }
+        Ok(match met {
+            ValueClass::Null | ValueClass::Int | ValueClass::Date => exprs,
+            ValueClass::Text | ValueClass::Bytes => return self.same_collation(exprs, operation),
+            ValueClass::Decimal => {
+                exprs.into_iter().map(|expr| self.to_number_class(expr, ValueClass::Decimal)).collect()
+            }
+            ValueClass::Double => exprs
+                .into_iter()
+                .map(|expr| if numeric_type(&expr) == SqlType::Float { expr } else { self.to_double(expr) })
+                .collect(),
+            ValueClass::Timestamp => exprs,
+            ValueClass::DateTime => self.as_datetimes(exprs),
+            ValueClass::Time => {
+                exprs.into_iter().map(|expr| self.to_temporal(expr, ValueClass::Time)).collect()
+            }
+        })
+    }
+
+    /// Where every other operand is constant, a TIMESTAMP or DATE column stays as it is, so that an index on it can be
+    /// used, and the constants take its type.
+    fn as_datetimes(&self, exprs: Vec<Expr>) -> Vec<Expr> {
+        let mut varying = exprs.iter().filter(|expr| !expr.is_constant());
+        let class = match (varying.next(), varying.next()) {
+            (Some(one), None) if ValueClass::of(&one.ty) == ValueClass::Timestamp => ValueClass::Timestamp,
+            _ => ValueClass::DateTime,
+        };
+        exprs.into_iter().map(|expr| self.to_temporal(expr, class)).collect()
+    }
+
+    fn to_temporal(&self, expr: Expr, class: ValueClass) -> Expr {
+        if ValueClass::of(&expr.ty) == class || expr.ty == SqlType::Null {
+            return expr;
+        }
+        let fsp = fsp_of_expr(&expr);
+        let ty = match class {
+            ValueClass::Timestamp => SqlType::Timestamp { fsp },
+            ValueClass::Time => SqlType::Time { fsp },
+            _ => SqlType::DateTime { fsp },
+        };
+        self.convert(expr, ty)
+    }
+
+    pub(crate) fn to_double(&self, expr: Expr) -> Expr {
+        match ValueClass::of(&expr.ty) {
+            ValueClass::Double | ValueClass::Null => expr,
+            _ => self.convert(expr, SqlType::Double),
+        }
+    }
+
+    /// An argument as a string: numbers and dates become their text in the connection's collation.
+    pub(crate) fn text(&self, expr: Expr) -> Expr {
+        match ValueClass::of(&expr.ty) {
+            ValueClass::Text | ValueClass::Bytes => expr,
+            _ => {
+                let ty =
+                    SqlType::VarChar { len: text_len(&expr.ty) as u32, collation: self.connection_collation };
+                self.convert(expr, ty)
+            }
+        }
+    }
+
+    /// Strings for a comparison: all under the collation that they agree on, or all bytes.
+    pub(crate) fn same_collation(&self, exprs: Vec<Expr>, operation: &str) -> EvalResult<Vec<Expr>> {
+        let derivation = collation::aggregate(&exprs, self.connection_collation, operation, true)?;
+        Ok(exprs.into_iter().map(|expr| self.under_collation(expr, derivation.collation)).collect())
+    }
+
+    /// A string under another collation: the same characters, or their bytes.
+    pub(crate) fn under_collation(&self, expr: Expr, to: Collation) -> Expr {
+        let (bytes, chars) =
+            (text_len(&expr.ty).saturating_mul(4).min(u32::MAX.into()) as u32, text_len(&expr.ty));
+        match (ValueClass::of(&expr.ty), to) {
+            (ValueClass::Null, _) | (ValueClass::Bytes, Collation::BINARY) => expr,
+            (ValueClass::Bytes, _) => self.convert(expr, string_type(chars, to)),
+            (ValueClass::Text, Collation::BINARY) => self.convert(expr, SqlType::VarBinary { len: bytes }),
+            (ValueClass::Text, _) => match expr.ty.collation() == Some(to) {
+                true => expr,
+                false => {
+                    let ty = SqlType::VarChar { len: chars.min(u32::MAX.into()) as u32, collation: to };
+                    let nullable = expr.nullable;
+                    // Not `Collate`: that would make the collation explicit.
+                    Expr::new(ExprKind::Convert(Box::new(expr)), ty, nullable)
+                }
+            },
+            _ => self.under_collation(self.text(expr), to),
+        }
+    }
+
+    /// `expr COLLATE collation`.
+    pub fn collate(&self, expr: Expr, to: Collation) -> EvalResult<Expr> {
+        if expr.ty.is_bytes() != (to == Collation::BINARY) && expr.ty.is_bytes() {
+            return Err(EvalError::CollationCharset {
+                collation: collation::name(to),
+                charset: "binary".to_owned(),
+            });
+        }
+        let expr = self.text(expr);
+        let ty = match expr.ty {
+            SqlType::Char { len, .. } => SqlType::Char { len, collation: to },
+            SqlType::VarChar { len, .. } => SqlType::VarChar { len, collation: to },
+            SqlType::Text { size, .. } => SqlType::Text { size, collation: to },
+            ty => ty,
+        };
+        let nullable = expr.nullable;
+        Ok(Expr::new(ExprKind::Collate(Box::new(expr)), ty, nullable))
+    }
+}
+
+impl CompareOp {
+    pub const fn symbol(self) -> &'static str {
+        match self {
+            Self::Eq => "=",
+            Self::NullSafeEq => "<=>",
+            Self::Ne => "<>",
+            Self::Lt => "<",
+            Self::Le => "<=",
+            Self::Gt => ">",
+            Self::Ge => ">=",
+        }
+    }
+}

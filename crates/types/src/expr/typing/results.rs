@@ -1,0 +1,264 @@
+//! Result types and lengths of functions, as the function table refers to them.
+
+use crate::datum::Datum;
+use crate::expr::Expr;
+use crate::expr::error::EvalResult;
+use crate::expr::typing::aggregate::{fsp_of, fsp_of_expr, text_len};
+use crate::expr::typing::arith::{Digits, decimal};
+use crate::expr::typing::cast;
+use crate::expr::typing::{Typer, ValueClass};
+use crate::sql_type::{LobSize, SqlType};
+
+type TypeResult = EvalResult<SqlType>;
+
+/// Lengths that no one can know beforehand.
+const UNBOUNDED: u64 = LobSize::Long.max_bytes();
+
+/// An argument's value, if it is a literal integer.
+fn literal_int(arg: Option<&Expr>) -> Option<i64> {
+    match arg?.as_literal()? {
+        Datum::Int(v) => Some(*v),
+        Datum::UInt(v) => Some((*v).min(i64::MAX as u64) as i64),
+        _ => None,
+    }
+}
+
+/// A literal length, at least 0.
+fn literal_len(arg: Option<&Expr>) -> Option<u64> {
+    literal_int(arg).map(|v| v.max(0) as u64)
+}
+
+pub(crate) fn of_first(_: &Typer, args: &[Expr]) -> TypeResult {
+    Ok(args[0].ty)
+}
+
+/// ABS: integers stay integers.
+pub(crate) fn abs(_: &Typer, args: &[Expr]) -> TypeResult {
+    Ok(match args[0].ty {
+        SqlType::Int { unsigned: true, .. } | SqlType::Year => SqlType::BIGINT_UNSIGNED,
+        SqlType::Bool | SqlType::Int { .. } | SqlType::Null => SqlType::BIGINT,
+        SqlType::Float => SqlType::Double,
+        ty => ty,
+    })
+}
+
+/// CEIL, FLOOR: of a decimal an integer, where that is sure to hold it.
+pub(crate) fn integral(typer: &Typer, args: &[Expr]) -> TypeResult {
+    Ok(match args[0].ty {
+        SqlType::Decimal { precision, scale, unsigned } => match precision - scale {
+            0..18 if unsigned => SqlType::BIGINT_UNSIGNED,
+            0..18 => SqlType::BIGINT,
+            int => decimal(u32::from(int) + 1, 0, unsigned),
+        },
+        _ => return abs(typer, args),
+    })
+}
+
+/// ROUND: as many decimals as are asked for by a literal, else as there are.
+pub(crate) fn round(typer: &Typer, args: &[Expr]) -> TypeResult {
+    rounded(typer, args, true)
+}
+
+pub(crate) fn truncate(typer: &Typer, args: &[Expr]) -> TypeResult {
+    rounded(typer, args, false)
+}
+
+fn rounded(typer: &Typer, args: &[Expr], carries: bool) -> TypeResult {
+    let SqlType::Decimal { unsigned, .. } = args[0].ty else {
+        return abs(typer, args);
+    };
+    let digits = Digits::of(&args[0]);
+    let wanted = if args.len() == 1 { Some(0) } else { literal_int(args.get(1)) };
+    let scale = wanted.map_or(digits.scale, |w| w.clamp(0, digits.scale.into()) as u8);
+    let carry = u32::from(carries && scale < digits.scale);
+    Ok(decimal(u32::from(digits.int) + u32::from(scale) + carry, scale.into(), unsigned))
+}
+
+pub(crate) fn make_time(_: &Typer, args: &[Expr]) -> TypeResult {
+    Ok(SqlType::Time { fsp: fsp_of(&args[2].ty) })
+}
+
+pub(crate) fn sec_to_time(_: &Typer, args: &[Expr]) -> TypeResult {
+    Ok(SqlType::Time { fsp: fsp_of(&args[0].ty) })
+}
+
+pub(crate) fn time_diff(_: &Typer, args: &[Expr]) -> TypeResult {
+    Ok(SqlType::Time { fsp: fsp_of(&args[0].ty).max(fsp_of(&args[1].ty)) })
+}
+
+/// ADDTIME, SUBTIME: the type of what is added to; a string stays one.
+pub(crate) fn add_time(typer: &Typer, args: &[Expr]) -> TypeResult {
+    let fsp = fsp_of(&args[0].ty).max(fsp_of(&args[1].ty));
+    Ok(match args[0].ty {
+        SqlType::Date | SqlType::DateTime { .. } => SqlType::DateTime { fsp },
+        SqlType::Time { .. } => SqlType::Time { fsp },
+        _ => SqlType::VarChar { len: 29, collation: typer.connection_collation },
+    })
+}
+
+/// STR_TO_DATE: by a literal format a DATE, TIME or DATETIME; else DATETIME(6).
+pub(crate) fn str_to_date(_: &Typer, args: &[Expr]) -> TypeResult {
+    let Some(Datum::Str(format)) = args[1].as_literal() else {
+        return Ok(SqlType::DateTime { fsp: 6 });
+    };
+    let specifiers = || format.chars().zip(format.chars().skip(1)).filter(|(a, _)| *a == '%').map(|(_, b)| b);
+    let has_time = specifiers().any(|c| "HhIiklprSsTf".contains(c));
+    let has_date = specifiers().any(|c| "MVUXYWabcjmvuxyweDd".contains(c));
+    let fsp = if specifiers().any(|c| c == 'f') { 6 } else { 0 };
+    Ok(match (has_date, has_time) {
+        (true, true) => SqlType::DateTime { fsp },
+        (false, true) => SqlType::Time { fsp },
+        _ => SqlType::Date,
+    })
+}
+
+pub(crate) fn unix_timestamp(_: &Typer, args: &[Expr]) -> TypeResult {
+    Ok(match args.first().map(fsp_of_expr) {
+        None | Some(0) => SqlType::BIGINT,
+        Some(fsp) => SqlType::Decimal { precision: 12 + fsp, scale: fsp, unsigned: false },
+    })
+}
+
+pub(crate) fn from_unix_time(typer: &Typer, args: &[Expr]) -> TypeResult {
+    Ok(match args.get(1) {
+        None => SqlType::DateTime { fsp: fsp_of(&args[0].ty) },
+        Some(_) => {
+            SqlType::VarChar { len: len_date_format(args) as u32, collation: typer.connection_collation }
+        }
+    })
+}
+
+pub(crate) fn first_datetime(_: &Typer, args: &[Expr]) -> TypeResult {
+    Ok(SqlType::DateTime { fsp: fsp_of(&args[0].ty) })
+}
+
+fn now_fsp(args: &[Expr]) -> EvalResult<u8> {
+    match args.first() {
+        None => Ok(0),
+        Some(arg) => cast::fsp_of(literal_len(Some(arg)).unwrap_or(0), "now"),
+    }
+}
+
+pub(crate) fn now(_: &Typer, args: &[Expr]) -> TypeResult {
+    Ok(SqlType::DateTime { fsp: now_fsp(args)? })
+}
+
+pub(crate) fn now_time(_: &Typer, args: &[Expr]) -> TypeResult {
+    Ok(SqlType::Time { fsp: now_fsp(args)? })
+}
+
+macro_rules! fixed_lengths {
+    ($($name:ident = $len:literal),*) => {$(
+        pub(crate) fn $name(_: &[Expr]) -> u64 {
+            $len
+        }
+    )*};
+}
+
+fixed_lengths!(len_9 = 9, len_32 = 32, len_40 = 40, len_64 = 64, len_128 = 128);
+
+pub(crate) fn len_long(_: &[Expr]) -> u64 {
+    UNBOUNDED
+}
+
+pub(crate) fn len_first(args: &[Expr]) -> u64 {
+    text_len(&args[0].ty)
+}
+
+pub(crate) fn len_sum(args: &[Expr]) -> u64 {
+    args.iter().map(|arg| text_len(&arg.ty)).sum()
+}
+
+/// The separator stands between the other arguments.
+pub(crate) fn len_joined(args: &[Expr]) -> u64 {
+    let separators = text_len(&args[0].ty) * (args.len() as u64 - 2);
+    len_sum(&args[1..]) + separators
+}
+
+/// SUBSTRING: from a literal position on, so many as a literal length.
+pub(crate) fn len_substring(args: &[Expr]) -> u64 {
+    let whole = len_first(args);
+    let rest = match literal_int(args.get(1)) {
+        Some(from) if from > 0 => whole.saturating_sub(from as u64 - 1),
+        Some(from) if from < 0 => whole.min(from.unsigned_abs()),
+        _ => whole,
+    };
+    literal_len(args.get(2)).map_or(rest, |len| len.min(rest))
+}
+
+/// LEFT, RIGHT.
+pub(crate) fn len_cut(args: &[Expr]) -> u64 {
+    let whole = len_first(args);
+    literal_len(args.get(1)).map_or(whole, |len| len.min(whole))
+}
+
+pub(crate) fn len_replace(args: &[Expr]) -> u64 {
+    let (from, to) = (text_len(&args[1].ty), text_len(&args[2].ty));
+    let whole = len_first(args);
+    if to <= from.max(1) { whole } else { whole.saturating_mul(to) }
+}
+
+pub(crate) fn len_pad(args: &[Expr]) -> u64 {
+    literal_len(args.get(1)).unwrap_or(UNBOUNDED)
+}
+
+pub(crate) fn len_repeat(args: &[Expr]) -> u64 {
+    literal_len(args.get(1)).map_or(UNBOUNDED, |count| len_first(args).saturating_mul(count))
+}
+
+pub(crate) fn len_space(args: &[Expr]) -> u64 {
+    literal_len(args.first()).unwrap_or(UNBOUNDED)
+}
+
+pub(crate) fn len_hex(args: &[Expr]) -> u64 {
+    match ValueClass::of(&args[0].ty) {
+        ValueClass::Int => 16,
+        ValueClass::Bytes => len_first(args) * 2,
+        _ => len_first(args) * 8,
+    }
+}
+
+pub(crate) fn len_unhex(args: &[Expr]) -> u64 {
+    len_first(args).div_ceil(2)
+}
+
+pub(crate) fn len_char(args: &[Expr]) -> u64 {
+    args.len() as u64 * 4
+}
+
+pub(crate) fn len_elt(args: &[Expr]) -> u64 {
+    args[1..].iter().map(|arg| text_len(&arg.ty)).max().unwrap_or(0)
+}
+
+/// FORMAT: digits with a comma after each three, point and decimals.
+pub(crate) fn len_format(args: &[Expr]) -> u64 {
+    let int = match args[0].ty {
+        SqlType::Float | SqlType::Double => 309,
+        _ => u64::from(Digits::of(&args[0]).int),
+    };
+    let decimals = literal_len(args.get(1)).unwrap_or(30).min(30);
+    2 + int + int / 3 + decimals + 1
+}
+
+pub(crate) fn len_insert(args: &[Expr]) -> u64 {
+    len_first(args) + text_len(&args[3].ty)
+}
+
+pub(crate) fn len_quote(args: &[Expr]) -> u64 {
+    len_first(args) * 2 + 2
+}
+
+/// Four characters for three bytes, a line break after each 76.
+pub(crate) fn len_base64(args: &[Expr]) -> u64 {
+    let bytes = if args[0].ty.is_bytes() { len_first(args) } else { len_first(args) * 4 };
+    let chars = bytes.div_ceil(3) * 4;
+    chars + chars / 76
+}
+
+/// A specifier gives at most nine or so characters for its two.
+pub(crate) fn len_date_format(args: &[Expr]) -> u64 {
+    match args.get(1).and_then(Expr::as_literal) {
+        Some(Datum::Str(format)) => format.chars().count() as u64 * 10,
+        _ => args.get(1).map_or(0, |arg| text_len(&arg.ty)).saturating_mul(10).min(1024),
+    }
+}
