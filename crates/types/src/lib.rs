@@ -8,9 +8,11 @@
 pub mod datum;
 pub mod decimal;
 pub mod expr;
+pub mod number;
 pub mod row;
 pub mod schema;
 pub mod sql_type;
+pub mod temporal;
 
 pub use datum::{Datum, Value};
 pub use decimal::Decimal;

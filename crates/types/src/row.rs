@@ -294,7 +294,9 @@ impl<'a> RowRef<'a> {
             Storage::Dec64 => {
                 Datum::Decimal(Decimal::new(i64::from_le_bytes(self.raw(column)).into(), field.scale))
             }
-            Storage::Dec128 => Datum::Decimal(Decimal::new(i128::from_le_bytes(self.raw(column)), field.scale)),
+            Storage::Dec128 => {
+                Datum::Decimal(Decimal::new(i128::from_le_bytes(self.raw(column)), field.scale))
+            }
             Storage::Dec256 => {
                 Datum::Decimal(Decimal::from_i256(i256::from_le_bytes(self.raw(column)), field.scale))
             }
@@ -303,7 +305,9 @@ impl<'a> RowRef<'a> {
             Storage::Time => Datum::Time(i64::from_le_bytes(self.raw(column))),
             Storage::Str => {
                 let bytes = self.var_bytes(column);
-                Datum::str(std::str::from_utf8(bytes).expect("text is checked to be UTF-8 when it is written"))
+                Datum::str(
+                    std::str::from_utf8(bytes).expect("text is checked to be UTF-8 when it is written"),
+                )
             }
             Storage::Bytes => Datum::bytes(self.var_bytes(column)),
         }

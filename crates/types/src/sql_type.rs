@@ -166,7 +166,9 @@ impl SqlType {
             Self::Char { .. } | Self::VarChar { .. } | Self::Text { .. } => DataType::Utf8View,
             Self::Binary { .. } | Self::VarBinary { .. } | Self::Blob { .. } => DataType::BinaryView,
             Self::Date => DataType::Date32,
-            Self::DateTime { .. } | Self::Timestamp { .. } => DataType::Timestamp(TimeUnit::Microsecond, None),
+            Self::DateTime { .. } | Self::Timestamp { .. } => {
+                DataType::Timestamp(TimeUnit::Microsecond, None)
+            }
             Self::Time { .. } => DataType::Duration(TimeUnit::Microsecond),
             Self::Year => DataType::UInt16,
         }

@@ -1,0 +1,364 @@
+//! MySQL's literal forms of dates and times (manual, "Date and Time Literals").
+//!
+//! Texts are read as the server does: fields split by any punctuation, or run together in groups of two with a
+//! year of four digits where 8 or at least 14 digits are given; two-digit years below 70 are of this century. What
+//! follows a valid value is ignored and reported (`truncated`). A value is refused if any field is out of range
+//! or the calendar does not have it.
+
+use super::zone::parse_offset;
+use super::{Civil, Clock, DAY, MAX_DATETIME, MAX_TIME, MIN_DATETIME, TimeZone};
+
+/// A text or number as a date or time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parsed {
+    /// Microseconds: of a DATETIME since 1970-01-01, or of a TIME.
+    pub micros: i64,
+    /// Digits of the fraction that were given, at most 6.
+    pub fsp: u8,
+    /// A time of day was given, not a date alone.
+    pub has_time: bool,
+    /// Something follows the value.
+    pub truncated: bool,
+    /// A TIME was out of range and is now the largest of its sign.
+    pub clipped: bool,
+}
+
+/// The value with only `fsp` digits of fraction, rounded half away from zero.
+#[inline]
+pub const fn round_to_fsp(micros: i64, fsp: u8) -> i64 {
+    let unit = fsp_unit(fsp);
+    if unit == 1 {
+        return micros;
+    }
+    let half = if micros < 0 { -unit / 2 } else { unit / 2 };
+    (micros + half) / unit * unit
+}
+
+/// The value with only `fsp` digits of fraction, cut toward zero.
+#[inline]
+pub const fn truncate_to_fsp(micros: i64, fsp: u8) -> i64 {
+    micros - micros.rem_euclid(fsp_unit(fsp))
+}
+
+const fn fsp_unit(fsp: u8) -> i64 {
+    const UNITS: [i64; 7] = [1_000_000, 100_000, 10_000, 1_000, 100, 10, 1];
+    UNITS[if fsp > 6 { 6 } else { fsp as usize }]
+}
+
+fn digit_run(text: &[u8]) -> usize {
+    text.iter().take_while(|b| b.is_ascii_digit()).count()
+}
+
+fn space_run(text: &[u8]) -> usize {
+    text.iter().take_while(|b| b.is_ascii_whitespace()).count()
+}
+
+fn number(digits: &[u8]) -> u64 {
+    digits.iter().fold(0, |v, b| v.saturating_mul(10).saturating_add(u64::from(b - b'0')))
+}
+
+/// The digits after a point: microseconds rounded from the seventh digit, digits given, bytes read.
+fn fraction(text: &[u8]) -> (i64, u8, usize) {
+    let len = digit_run(text);
+    let given = len.min(6);
+    let mut micros = number(&text[..given]) as i64 * fsp_unit(given as u8);
+    if text[given..len].first().is_some_and(|&digit| digit >= b'5') {
+        micros += 1;
+    }
+    (micros, given as u8, len)
+}
+
+/// The fields of a date and time in a text.
+#[derive(Default)]
+struct Fields {
+    /// Year, month, day, hour, minute, second.
+    values: [u64; 6],
+    count: usize,
+    year_digits: usize,
+    micros: i64,
+    fsp: u8,
+    /// Bytes read.
+    end: usize,
+}
+
+/// Reads a DATE or DATETIME. An offset behind it (`+02:00`) is taken to mean local time elsewhere, and
+/// converted to `zone`.
+pub fn parse_datetime(text: &[u8], zone: TimeZone) -> Option<Parsed> {
+    let start = space_run(text);
+    let text = &text[start..];
+    if !text.first()?.is_ascii_digit() {
+        return None;
+    }
+    let run = text.iter().take_while(|b| b.is_ascii_digit() || **b == b'T').count();
+    let fields = match text.get(run) {
+        None | Some(b'.') => run_together(text, run),
+        Some(_) => delimited(text)?,
+    };
+    let mut micros = datetime_of(&fields)?;
+    let mut rest = &text[fields.end..];
+    if fields.count == 6
+        && let Some(offset) = offset_suffix(rest)
+    {
+        micros = zone.to_local(offset.to_utc(micros));
+        rest = &[];
+    }
+    Some(Parsed {
+        micros: Some(micros).filter(|m| (MIN_DATETIME..=MAX_DATETIME).contains(m))?,
+        fsp: fields.fsp,
+        has_time: fields.count > 3,
+        truncated: space_run(rest) < rest.len(),
+        clipped: false,
+    })
+}
+
+/// An offset must be all that is left, in the form `±hh:mm`.
+fn offset_suffix(rest: &[u8]) -> Option<TimeZone> {
+    let rest = rest.trim_ascii_end();
+    if rest.len() == 6 && rest != b"-00:00" { parse_offset(rest) } else { None }
+}
+
+/// `YYYYMMDD`, `YYMMDD`, `YYYYMMDDhhmmss`, `YYMMDDhhmmss`, and a fraction.
+fn run_together(text: &[u8], run: usize) -> Fields {
+    let year_digits = if run == 4 || run == 8 || run >= 14 { 4 } else { 2 };
+    let mut fields = Fields { year_digits, ..Fields::default() };
+    while fields.count < 6 {
+        let width = if fields.count == 0 { year_digits } else { 2 };
+        let len = digit_run(&text[fields.end..]).min(width);
+        if len == 0 {
+            break;
+        }
+        fields.values[fields.count] = number(&text[fields.end..fields.end + len]);
+        fields.count += 1;
+        fields.end += len;
+        if fields.count == 3 && text.get(fields.end) == Some(&b'T') {
+            fields.end += 1;
+        }
+    }
+    if fields.count == 6 && text.get(fields.end) == Some(&b'.') {
+        let (micros, fsp, len) = fraction(&text[fields.end + 1..]);
+        (fields.micros, fields.fsp) = (micros, fsp);
+        fields.end += 1 + len;
+    }
+    fields
+}
+
+/// Fields with punctuation between them; between day and hour also spaces or a `T`.
+fn delimited(text: &[u8]) -> Option<Fields> {
+    let mut fields = Fields::default();
+    let mut at = 0;
+    loop {
+        let len = digit_run(&text[at..]);
+        if len == 0 {
+            break;
+        }
+        let value = number(&text[at..at + len]);
+        if value > 999_999 {
+            return None;
+        }
+        if fields.count == 0 {
+            fields.year_digits = len;
+        }
+        fields.values[fields.count] = value;
+        fields.count += 1;
+        at += len;
+        fields.end = at;
+        if fields.count == 6 {
+            break;
+        }
+        if fields.count == 3 && text.get(at) == Some(&b'T') {
+            at += 1;
+            continue;
+        }
+        let (next, spaced) = delimiters(text, at);
+        if spaced && fields.count != 3 {
+            // A space may stand between day and hour alone.
+            if next < text.len() {
+                return None;
+            }
+            break;
+        }
+        if next == at {
+            break;
+        }
+        at = next;
+    }
+    if fields.count == 6 && text.get(at) == Some(&b'.') {
+        let (micros, fsp, len) = fraction(&text[at + 1..]);
+        (fields.micros, fields.fsp) = (micros, fsp);
+        fields.end = at + 1 + len;
+    }
+    Some(fields)
+}
+
+/// The end of the punctuation and spaces at `at`, and whether there are spaces.
+fn delimiters(text: &[u8], mut at: usize) -> (usize, bool) {
+    let mut spaced = false;
+    while let Some(byte) = text.get(at).filter(|b| b.is_ascii_punctuation() || b.is_ascii_whitespace()) {
+        spaced |= byte.is_ascii_whitespace();
+        at += 1;
+    }
+    (at, spaced)
+}
+
+fn datetime_of(fields: &Fields) -> Option<i64> {
+    if fields.count < 3 {
+        return None;
+    }
+    let [year, month, day, hour, minute, second] = fields.values.map(|v| v as u32);
+    let zero = fields.values == [0; 6];
+    let year = if fields.year_digits == 2 && !zero { full_year(year) } else { year };
+    let date = Civil::checked(year as i32, month, day)?;
+    let valid = hour < 24 && minute < 60 && second < 60;
+    valid.then(|| date.to_micros() + Clock::new(hour, minute, second, 0).to_micros() + fields.micros)
+}
+
+const fn full_year(two_digits: u32) -> u32 {
+    if two_digits < 70 { two_digits + 2000 } else { two_digits + 1900 }
+}
+
+/// Reads a TIME: `[D ]hh:mm[:ss][.f]`, `hhmmss`, `mmss`, `ss`, or the time of a full DATETIME.
+pub fn parse_time(text: &[u8], zone: TimeZone) -> Option<Parsed> {
+    let text = &text[space_run(text)..];
+    if text.len() >= 12
+        && let Some(full) = parse_datetime(text, zone).filter(|p| p.has_time)
+    {
+        return Some(Parsed { micros: super::time_of(full.micros), ..full });
+    }
+    let negative = text.first() == Some(&b'-');
+    let text = &text[usize::from(negative)..];
+    let (hours, minutes, seconds, mut at) = clock_fields(text)?;
+    let (mut micros, mut fsp) = (0, 0);
+    if text.get(at) == Some(&b'.') && text.get(at + 1).is_none_or(u8::is_ascii_digit) {
+        let (value, given, len) = fraction(&text[at + 1..]);
+        (micros, fsp) = (value, given);
+        at += 1 + len;
+    }
+    // `10:11:12e3` and the like are no times.
+    if matches!(text.get(at..), Some([b'e' | b'E', next, ..]) if next.is_ascii_digit() || b"+-".contains(next))
+    {
+        return None;
+    }
+    if minutes > 59 || seconds > 59 {
+        return None;
+    }
+    let whole = i64::try_from(hours).ok().and_then(|h| h.checked_mul(super::HOUR)).unwrap_or(i64::MAX / 2);
+    let micros = whole + (minutes * 60 + seconds) as i64 * super::SECOND + micros;
+    let rest = &text[at..];
+    let clipped = micros > MAX_TIME;
+    let micros = micros.min(MAX_TIME);
+    Some(Parsed {
+        micros: if negative { -micros } else { micros },
+        fsp,
+        has_time: true,
+        truncated: space_run(rest) < rest.len(),
+        clipped,
+    })
+}
+
+/// Hours (days included), minutes, seconds, and where the text goes on.
+fn clock_fields(text: &[u8]) -> Option<(u64, u64, u64, usize)> {
+    let run = digit_run(text);
+    if run == 0 && !matches!(text, [b':', b'0'..=b'9', ..]) {
+        return matches!(text, [b'.', b'0'..=b'9', ..]).then_some((0, 0, 0, 0));
+    }
+    let first = number(&text[..run]);
+    let spaces = space_run(&text[run..]);
+    let after = run + spaces;
+    let digit_at = |at: usize| text.get(at).is_some_and(u8::is_ascii_digit);
+    if spaces > 0 && digit_at(after) {
+        let (fields, end) = colon_fields(text, after, 3);
+        let days = first.saturating_mul(24);
+        return Some((days.saturating_add(fields[0]), fields[1], fields[2], end));
+    }
+    if text.get(run) == Some(&b':') && digit_at(run + 1) {
+        let (fields, end) = colon_fields(text, run + 1, 2);
+        return Some((first, fields[0], fields[1], end));
+    }
+    Some((first / 10_000, first / 100 % 100, first % 100, run))
+}
+
+/// Up to `max` numbers with colons between them.
+fn colon_fields(text: &[u8], mut at: usize, max: usize) -> ([u64; 3], usize) {
+    let mut fields = [0; 3];
+    for field in fields.iter_mut().take(max) {
+        let len = digit_run(&text[at..]);
+        *field = number(&text[at..at + len]);
+        at += len;
+        if text.get(at) != Some(&b':') || !text.get(at + 1).is_some_and(u8::is_ascii_digit) {
+            return (fields, at);
+        }
+        at += 1;
+    }
+    // The last field was followed by a colon and a digit, which belong to nothing.
+    (fields, at - 1)
+}
+
+/// A number as a DATETIME: `YYYYMMDDhhmmss`, `YYMMDDhhmmss`, `YYYYMMDD`, `YYMMDD`. Says too whether it has a time.
+pub fn datetime_from_number(n: i64) -> Option<(i64, bool)> {
+    let (full, has_time) = match n {
+        101..=691_231 => ((n + 20_000_000) * 1_000_000, false),
+        700_101..=991_231 => ((n + 19_000_000) * 1_000_000, false),
+        10_000_101..=99_991_231 => (n * 1_000_000, false),
+        101_000_000..=691_231_235_959 => (n + 20_000_000_000_000, true),
+        700_101_000_000..=991_231_235_959 => (n + 19_000_000_000_000, true),
+        10_000_101_000_000..=99_991_231_235_959 => (n, true),
+        _ => return None,
+    };
+    let (date, clock) = (full / 1_000_000, full % 1_000_000);
+    let (hour, minute, second) = (clock / 10_000, clock / 100 % 100, clock % 100);
+    let day = Civil::checked((date / 10_000) as i32, (date / 100 % 100) as u32, (date % 100) as u32)?;
+    let valid = hour < 24 && minute < 60 && second < 60;
+    valid.then(|| {
+        let clock = Clock::new(hour as u32, minute as u32, second as u32, 0);
+        (day.to_micros() + clock.to_micros(), has_time)
+    })
+}
+
+/// A number as a DATE: as `datetime_from_number`, without its time.
+pub fn date_from_number(n: i64) -> Option<i32> {
+    datetime_from_number(n).map(|(micros, _)| super::date_of(micros))
+}
+
+/// A number as a TIME: `hhmmss`, or the time of a DATETIME's number. Clipped to the range of TIME; `None` if
+/// minutes or seconds are past 59.
+pub fn time_from_number(n: i64) -> Option<Parsed> {
+    let parsed = |micros, clipped| Parsed { micros, fsp: 0, has_time: true, truncated: false, clipped };
+    let magnitude = n.unsigned_abs();
+    if magnitude > 8_385_959 {
+        if n >= 10_000_000_000 {
+            let (micros, _) = datetime_from_number(n)?;
+            return Some(parsed(super::time_of(micros), false));
+        }
+        return Some(parsed(if n < 0 { -MAX_TIME } else { MAX_TIME }, true));
+    }
+    let (hour, minute, second) =
+        ((magnitude / 10_000) as u32, (magnitude / 100 % 100) as u32, (magnitude % 100) as u32);
+    if minute > 59 || second > 59 {
+        return None;
+    }
+    let micros = Clock::new(hour, minute, second, 0).to_micros();
+    Some(parsed(if n < 0 { -micros } else { micros }, false))
+}
+
+/// A YEAR: 1901–2155 and 0 as they are, 1–69 as 2001–2069, 70–99 as 1970–1999.
+pub fn year_from_number(n: i64) -> Option<u64> {
+    match n {
+        0 | 1901..=2155 => Some(n as u64),
+        1..=99 => Some(full_year(n as u32).into()),
+        _ => None,
+    }
+}
+
+/// A DATETIME as the number `YYYYMMDDhhmmss`, without its fraction.
+pub fn datetime_to_number(micros: i64) -> i64 {
+    let Civil { year, month, day } = Civil::from_days(super::date_of(micros));
+    let date = i64::from(year) * 10_000 + i64::from(month) * 100 + i64::from(day);
+    date * 1_000_000 + time_to_number(micros.rem_euclid(DAY))
+}
+
+/// A TIME as the number `hhmmss`, without its fraction.
+pub fn time_to_number(micros: i64) -> i64 {
+    let Clock { hour, minute, second, .. } = Clock::from_micros(micros);
+    let n = i64::from(hour) * 10_000 + i64::from(minute) * 100 + i64::from(second);
+    if micros < 0 { -n } else { n }
+}
