@@ -19,12 +19,13 @@ pub struct Inserter<'c> {
     sql: String,
     rows: usize,
     uncommitted: usize,
+    count: u64,
 }
 
 impl<'c> Inserter<'c> {
     /// `table` may carry a column list.
     pub fn new(conn: &'c mut Conn, table: &str) -> Inserter<'c> {
-        Inserter { conn, table: table.to_owned(), sql: String::new(), rows: 0, uncommitted: 0 }
+        Inserter { conn, table: table.to_owned(), sql: String::new(), rows: 0, uncommitted: 0, count: 0 }
     }
 
     /// Adds a row; `write` appends the values, separated by commas.
@@ -38,7 +39,13 @@ impl<'c> Inserter<'c> {
         write(&mut self.sql);
         self.sql.push(')');
         self.rows += 1;
+        self.count += 1;
         if self.rows == ROWS_PER_STATEMENT { self.send() } else { Ok(()) }
+    }
+
+    /// Rows added since it was last asked.
+    pub fn take_count(&mut self) -> u64 {
+        std::mem::take(&mut self.count)
     }
 
     /// Sends and commits what is left.

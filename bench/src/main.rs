@@ -3,7 +3,9 @@
 //!
 //! `bench/run` builds this program and Avocet, and starts it.
 
+mod analytics;
 mod cache;
+mod ch;
 mod contest;
 mod error;
 mod insert;
@@ -12,6 +14,7 @@ mod progress;
 mod report;
 mod rival;
 mod tpcc;
+mod tpch;
 mod value;
 
 use std::process::ExitCode;
@@ -37,11 +40,20 @@ enum Workload {
         #[command(flatten)]
         common: Common,
     },
+    /// CH-benCHmark: TPC-C beside analytical queries on the same data
+    Ch(ch::Options),
+    /// TPC-H: 22 queries, every answer checked
+    Tpch(tpch::Options),
+    /// Time and space of loading TPC-H's tables
+    Load(tpch::Options),
 }
 
 fn run(workload: Workload) -> Result<()> {
     match workload {
         Workload::Tpcc { oltp, common } => tpcc::command(&oltp, &common),
+        Workload::Ch(options) => ch::command(&options),
+        Workload::Tpch(options) => tpch::command(&options),
+        Workload::Load(options) => tpch::load_command(&options),
     }
 }
 

@@ -4,6 +4,7 @@
 
 pub mod avocet;
 
+pub mod duckdb;
 pub mod mariadb;
 pub mod mysql9;
 mod packages;

@@ -66,6 +66,7 @@ pub fn measure(server: &Server, scale: Scale, plan: Plan) -> Result<Measured> {
             cpu_before = server.cpu_time().ok();
         }
         bar.show(elapsed, control.done.load(std::sync::atomic::Ordering::Relaxed), plan.warm_up);
+        driver::Watch::EndInTime
     })?;
     let cpu = server.cpu_time()?.saturating_sub(cpu_before.unwrap_or_default());
     match errors.into_iter().next() {

@@ -102,11 +102,7 @@ impl Server {
 
     /// The largest resident set that the process has had, in bytes.
     pub fn peak_rss(&self) -> Result<u64> {
-        let path = format!("/proc/{}/status", self.child.id());
-        let status = fs::read_to_string(&path).context(|| path.clone())?;
-        status_kib(&status, "VmHWM:")
-            .map(|kib| kib * 1024)
-            .ok_or_else(|| Error::Setup(format!("{path} has no VmHWM")))
+        peak_rss(self.child.id())
     }
 
     /// Forgets the peak so far, so that the next reading is that of the next phase.
@@ -189,6 +185,14 @@ fn stat_ticks(stat: &str) -> Option<u64> {
     let user: u64 = fields.nth(11)?.parse().ok()?;
     let system: u64 = fields.next()?.parse().ok()?;
     Some(user + system)
+}
+
+/// The largest resident set that a process has had, in bytes.
+pub fn peak_rss(pid: u32) -> Result<u64> {
+    let path = format!("/proc/{pid}/status");
+    let status = fs::read_to_string(&path).context(|| path.clone())?;
+    let kib = status_kib(&status, "VmHWM:");
+    kib.map(|kib| kib * 1024).ok_or_else(|| Error::Setup(format!("{path} has no VmHWM")))
 }
 
 fn status_kib(status: &str, name: &str) -> Option<u64> {

@@ -150,6 +150,17 @@ pub struct Plan {
     pub seed: u64,
 }
 
+/// What the watcher of a run wants.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Watch {
+    /// The run ends when its time is over.
+    EndInTime,
+    /// It goes on past its time.
+    GoOn,
+    /// It ends now.
+    EndNow,
+}
+
 /// Runs terminals, one per `connect`, for the planned time; `watch` is called from time to time with the time since the start.
 ///
 /// The books are complete even if terminals failed, which is what a test that kills the server wants; `errors` has why.
@@ -158,7 +169,7 @@ pub fn run<O, E>(
     scale: Scale,
     control: &Control,
     connect: impl Fn() -> Result<O, E> + Sync,
-    mut watch: impl FnMut(Duration),
+    mut watch: impl FnMut(Duration) -> Watch,
 ) -> Result<(Run, Vec<O::Error>), E>
 where
     O: TpccOps + Send,
@@ -180,9 +191,14 @@ where
             .map(|(mut ops, inputs)| threads.spawn(move || terminal(&mut ops, inputs, control, measure_from)))
             .collect();
         let begin = Instant::now();
-        while Instant::now() < end && !running.iter().all(|t| t.is_finished()) {
-            std::thread::sleep(Duration::from_millis(20).min(end.saturating_duration_since(Instant::now())));
-            watch(begin.elapsed());
+        while !running.iter().all(|t| t.is_finished()) {
+            let left = end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+            std::thread::sleep(Duration::from_millis(20).min(left));
+            match watch(begin.elapsed()) {
+                Watch::EndNow => break,
+                Watch::EndInTime if Instant::now() >= end => break,
+                Watch::EndInTime | Watch::GoOn => {}
+            }
         }
         control.stop.store(true, Ordering::Relaxed);
         total.elapsed = Instant::now().saturating_duration_since(measure_from);

@@ -239,7 +239,7 @@ fn place(random: &mut Random) -> (String, String, String) {
 fn address(random: &mut Random) -> String {
     let streets = (random.alphanumeric(10, 20), random.alphanumeric(10, 20));
     let city = random.alphanumeric(10, 20);
-    let state: String = (0..2).map(|_| (b'A' + random.uniform(0, 25) as u8) as char).collect();
+    let state = random.alphanumeric(2, 2);
     format!("'{}','{}','{city}','{state}','{}11111'", streets.0, streets.1, random.digits(4))
 }
 
