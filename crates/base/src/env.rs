@@ -5,6 +5,7 @@
 //! drops unsynced writes.
 
 mod os;
+pub mod sim;
 
 use std::io;
 use std::path::Path;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use os::{OsClock, OsDisk};
+pub use sim::{DiskError, DiskOp, SimClock, SimDisk};
 
 /// What the engine needs of the world around it. Cheap to clone.
 #[derive(Clone)]
