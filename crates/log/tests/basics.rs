@@ -10,8 +10,11 @@ fn small(dir: &Path) -> LogOptions {
     LogOptions { segment_size: 16 << 10, ..LogOptions::new(dir) }
 }
 
-/// Every record from `from`, as (kind, tag, payload), and the end.
-fn read(dir: &Path, from: Lsn) -> Result<(Vec<(u8, u64, Vec<u8>)>, Lsn), Error> {
+/// Kind, tag, payload.
+type Raw = (u8, u64, Vec<u8>);
+
+/// Every record from `from`, and the end.
+fn read(dir: &Path, from: Lsn) -> Result<(Vec<Raw>, Lsn), Error> {
     let mut reader = LogReader::open(Env::os(), dir, from)?;
     let mut records = Vec::new();
     while let Some(r) = reader.next_record()? {

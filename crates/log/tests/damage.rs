@@ -1,0 +1,211 @@
+//! Bit flips, cuts and missing files at every place of a small log: either exactly a prefix that may end in the
+//! last group, or an error; never wrong data, never a panic.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use avocet_base::Lsn;
+use avocet_base::env::{Disk, SimDisk};
+use avocet_log::{Error, ErrorKind, LogOptions, LogReader, LogWriter, verify};
+use common::{DIR, OwnedRecord, open_writer, options, read_into};
+use proptest::prelude::*;
+
+/// A log of three segments, and what is known of it.
+struct Sample {
+    disk: SimDisk,
+    records: Vec<OwnedRecord>,
+    /// Records in groups before the last one.
+    before_last_group: usize,
+    files: Vec<PathBuf>,
+}
+
+fn sample(closed: bool) -> Sample {
+    let disk = SimDisk::new();
+    let ends: Arc<Mutex<Vec<Lsn>>> = Arc::default();
+    let tell = ends.clone();
+    let options = LogOptions { segment_size: 8 << 10, ..options() };
+    let options = options.on_durable(move |lsn, _| tell.lock().unwrap().push(lsn));
+    let writer = open_writer(&disk, options, Lsn(0));
+    let mut records = Vec::new();
+    let mut record_ends = Vec::new();
+    for tag in 0..14u64 {
+        let payload = vec![tag as u8 + 1; 600 + tag as usize];
+        record_ends.push(writer.append(2, tag, &payload).unwrap());
+        records.push(OwnedRecord { kind: 2, tag, payload });
+        if tag % 3 == 0 {
+            writer.flush().unwrap();
+        }
+    }
+    writer.flush().unwrap();
+    if closed {
+        writer.close().unwrap();
+    }
+    let disk = if closed { disk } else { disk.crash(0) };
+    let last_group_start = ends.lock().unwrap().iter().rev().nth(1).copied().unwrap();
+    let names = disk.list(Path::new(DIR)).unwrap();
+    let files: Vec<PathBuf> =
+        names.iter().filter(|n| n.ends_with(".log")).map(|n| Path::new(DIR).join(n)).collect();
+    assert_eq!(files.len(), 3);
+    let before_last_group = record_ends.iter().filter(|&&end| end <= last_group_start).count();
+    Sample { disk, records, before_last_group, files }
+}
+
+/// What may be lost without anyone being able to tell.
+#[derive(Clone, Copy)]
+enum Loss {
+    Nothing,
+    LastGroup,
+    /// Whatever lies behind the damage: all of the log's end was overwritten.
+    End,
+}
+
+impl Sample {
+    /// Reads the log after damage, which may cost no more than `at_most` without an error.
+    fn check(&self, at_most: Loss, what: &str) {
+        let damaged = &self.disk;
+        let mut found = Vec::new();
+        let result = read_into(damaged, Lsn(0), &mut found);
+        assert!(self.records.starts_with(&found), "{what}: wrong records");
+        match result {
+            Ok(_) => {
+                let least = match at_most {
+                    Loss::Nothing => self.records.len(),
+                    Loss::LastGroup => self.before_last_group,
+                    Loss::End => 0,
+                };
+                assert!(found.len() >= least, "{what}: records lost unnoticed");
+            }
+            Err(e) => assert_eq!(e.kind(), ErrorKind::Corrupt, "{what}: {e}"),
+        }
+        verify(&damaged.env(), Path::new(DIR)).unwrap();
+    }
+
+    fn used_bytes(&self, path: &Path) -> usize {
+        let bytes = self.disk.contents(path).unwrap();
+        bytes.iter().rposition(|&b| b != 0).map_or(0, |last| last + 1)
+    }
+}
+
+#[test]
+fn flipped_bits_anywhere() {
+    for closed in [false, true] {
+        let sample = sample(closed);
+        for (n, path) in sample.files.iter().enumerate() {
+            let bytes = sample.disk.contents(path).unwrap();
+            for at in (0..48).chain(4096..bytes.len()) {
+                let flip = |bytes: &mut Vec<u8>| bytes[at] ^= 1 << (at % 8);
+                sample.disk.tamper(path, flip).unwrap();
+                // The frame of the clean close carries nothing, so losing that is no loss.
+                let earlier = n + 1 < sample.files.len();
+                let at_most = if closed || earlier { Loss::Nothing } else { Loss::LastGroup };
+                sample.check(at_most, &format!("{} byte {at}", path.display()));
+                sample.disk.tamper(path, flip).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn files_cut_anywhere() {
+    let sample = sample(false);
+    for (n, path) in sample.files.iter().enumerate() {
+        let whole = sample.disk.contents(path).unwrap();
+        let used = sample.used_bytes(path);
+        let last = n + 1 == sample.files.len();
+        for len in (0..used + 10).filter(|len| *len < 60 || *len > 4090) {
+            sample.disk.tamper(path, |bytes| bytes.truncate(len)).unwrap();
+            let mut found = Vec::new();
+            let result = read_into(&sample.disk, Lsn(0), &mut found);
+            assert!(sample.records.starts_with(&found));
+            // The end of the newest file cannot be told from a log that ends earlier; anything else can.
+            assert!(last || result.is_err() || len >= used, "{} cut to {len}", path.display());
+        }
+        sample.disk.tamper(path, |bytes| *bytes = whole).unwrap();
+    }
+}
+
+#[test]
+fn a_log_cut_short_is_written_on_from_where_it_ends() {
+    let sample = sample(false);
+    sample.disk.tamper(&sample.files[2], |bytes| bytes.truncate(4096 + 700)).unwrap();
+    let mut found = Vec::new();
+    let end = read_into(&sample.disk, Lsn(0), &mut found).unwrap();
+    let writer = open_writer(&sample.disk, LogOptions { segment_size: 8 << 10, ..options() }, end);
+    writer.append(2, 99, &[9; 2000]).unwrap();
+    writer.close().unwrap();
+    found.push(OwnedRecord { kind: 2, tag: 99, payload: vec![9; 2000] });
+    let mut again = Vec::new();
+    read_into(&sample.disk, Lsn(0), &mut again).unwrap();
+    assert_eq!(again, found);
+}
+
+#[test]
+fn missing_and_foreign_segments_are_errors() {
+    for n in [0, 1] {
+        let sample = sample(true);
+        sample.disk.remove(&sample.files[n]).unwrap();
+        let error = read_into(&sample.disk, Lsn(0), &mut Vec::new()).unwrap_err();
+        assert!(matches!(error, Error::MissingSegment { .. }), "{error}");
+    }
+    let (ours, other) = (sample(true), sample(true));
+    // The other log was made by the same steps at the same simulated time but for this reading of the clock.
+    let foreign = SimDisk::new();
+    let env = foreign.env();
+    env.clock.wall_us();
+    let writer = LogWriter::open(env, LogOptions { segment_size: 8 << 10, ..options() }, Lsn(0)).unwrap();
+    for r in &other.records {
+        writer.append(r.kind, r.tag, &r.payload).unwrap();
+    }
+    writer.close().unwrap();
+    let bytes = foreign.contents(&ours.files[1]).unwrap();
+    ours.disk.tamper(&ours.files[1], |b| *b = bytes).unwrap();
+    let error = read_into(&ours.disk, Lsn(0), &mut Vec::new()).unwrap_err();
+    assert!(error.to_string().contains("another log"), "{error}");
+}
+
+#[test]
+fn damage_is_named_by_file_offset_and_lsn_and_verify_goes_on_behind_it() {
+    let sample = sample(true);
+    for path in &sample.files[..2] {
+        sample.disk.tamper(path, |bytes| bytes[4096 + 50] ^= 1).unwrap();
+    }
+    let error = read_into(&sample.disk, Lsn(0), &mut Vec::new()).unwrap_err();
+    let Error::Corrupt { path, offset, lsn, .. } = &error else { panic!("{error}") };
+    assert_eq!((path, *offset, *lsn), (&sample.files[0], 4096, Lsn(0)));
+    let report = verify(&sample.disk.env(), Path::new(DIR)).unwrap();
+    assert_eq!(report.findings.len(), 2, "{report:?}");
+    assert_eq!(report.records, sample.records.len() as u64 - 2);
+    assert_eq!(report.segments, 3);
+}
+
+#[test]
+fn what_is_known_durable_is_missed_even_in_the_last_group() {
+    let sample = sample(false);
+    let mut found = Vec::new();
+    let end = read_into(&sample.disk, Lsn(0), &mut found).unwrap();
+    let last = &sample.files[2];
+    let used = sample.used_bytes(last);
+    sample.disk.tamper(last, |bytes| bytes[used - 20] ^= 1).unwrap();
+    assert!(read_into(&sample.disk, Lsn(0), &mut Vec::new()).is_ok());
+    let mut reader = LogReader::open_until(sample.disk.env(), Path::new(DIR), Lsn(0), end).unwrap();
+    let error =
+        std::iter::from_fn(|| reader.next_record().map(|r| r.map(|_| ())).transpose()).find_map(Result::err);
+    assert_eq!(error.map(|e| e.kind()), Some(ErrorKind::Corrupt));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    /// Anything at all in a segment's frames, behind a header that is right.
+    #[test]
+    fn arbitrary_frames(noise in prop::collection::vec(any::<u8>(), 1..3000), at in 0usize..4000, file in 0usize..3) {
+        let sample = sample(true);
+        sample.disk.tamper(&sample.files[file], |bytes| {
+            let at = 4096 + at;
+            let len = noise.len().min(bytes.len() - at);
+            bytes[at..at + len].copy_from_slice(&noise[..len]);
+        }).unwrap();
+        sample.check(if file == 2 { Loss::End } else { Loss::Nothing }, "noise");
+    }
+}
