@@ -2,4 +2,9 @@
 
 #![deny(unsafe_code)]
 
+pub mod cold;
+pub mod error;
 pub mod index;
+pub mod store;
+
+pub use error::{Result, StorageError, StorageErrorKind};

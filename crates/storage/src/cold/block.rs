@@ -1,0 +1,181 @@
+//! The block: chunks of all columns, the metadata as a footer, and a reader over a block store.
+//!
+//! Byte layout: docs/data_file.md.
+
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use avocet_base::BlockId;
+use avocet_base::checksum::crc32c;
+use avocet_base::codec::{Put, Reader};
+
+use super::column::EncodedColumn;
+use super::encode::{EncodedChunk, encode_column};
+use super::meta::BlockMeta;
+use super::ordinals::Ordinals;
+use super::types::ColdType;
+use crate::error::{Result, StorageError};
+use crate::store::{BlobStore, BlockCache};
+
+const MAGIC: [u8; 8] = *b"AVOCBLK\x01";
+const HEADER: usize = 16;
+const TRAILER: usize = 24;
+/// Version of the format; readers refuse others.
+pub const FORMAT_VERSION: u32 = 1;
+/// A footer is usually read in one request of this size.
+const TAIL_GUESS: u64 = 32 << 10;
+
+/// A block as it goes to the store.
+#[derive(Debug)]
+pub struct EncodedBlock {
+    pub bytes: Vec<u8>,
+    pub meta: BlockMeta,
+}
+
+/// Encodes a block, one column after the other. To use more threads, call [`encode_column`] for each column
+/// and [`assemble`] with the chunks.
+pub fn encode_block(types: &[ColdType], columns: &[ArrayRef], ordinals: Ordinals) -> Result<EncodedBlock> {
+    if types.len() != columns.len() || columns.iter().any(|c| c.len() != ordinals.len()) {
+        return Err(StorageError::Unsupported("columns of a block that differ in number or length".into()));
+    }
+    let chunks =
+        types.iter().zip(columns).map(|(ty, array)| encode_column(*ty, array)).collect::<Result<_>>()?;
+    assemble(chunks, ordinals)
+}
+
+/// Puts the chunks of columns together to a block.
+pub fn assemble(chunks: Vec<EncodedChunk>, ordinals: Ordinals) -> Result<EncodedBlock> {
+    if chunks.len() > usize::from(u16::MAX) {
+        return Err(StorageError::Unsupported(format!("{} columns in a block", chunks.len())));
+    }
+    let data_len: usize = chunks.iter().map(|c| c.bytes.len()).sum();
+    let mut bytes = Vec::with_capacity(HEADER + data_len + chunks.len() * 1024);
+    bytes.extend_from_slice(&MAGIC);
+    bytes.put_u32(FORMAT_VERSION);
+    bytes.put_u32(0);
+    let mut columns = Vec::with_capacity(chunks.len());
+    for mut chunk in chunks {
+        chunk.meta.offset = (bytes.len() - HEADER) as u64;
+        bytes.extend_from_slice(&chunk.bytes);
+        columns.push(chunk.meta);
+    }
+    let meta = BlockMeta { ordinals, columns: columns.into(), data_len: data_len as u64 };
+    let footer = meta.to_bytes();
+    let from = bytes.len();
+    bytes.extend_from_slice(&footer);
+    bytes.put_u32(footer.len() as u32);
+    bytes.put_u32(FORMAT_VERSION);
+    let crc = crc32c(&bytes[from..]);
+    bytes.put_u32(crc);
+    bytes.put_u32(0);
+    bytes.extend_from_slice(&MAGIC);
+    Ok(EncodedBlock { bytes, meta })
+}
+
+/// Reads the footer at the end of `tail`, the last bytes of a block of `size` bytes. `Ok(Err(n))`: the last
+/// `n` bytes are needed.
+fn read_footer(tail: &[u8], size: u64) -> Result<std::result::Result<BlockMeta, u64>> {
+    const WHAT: &str = "block trailer";
+    let bad = |why: &str| StorageError::corrupt(WHAT, why);
+    if size < (HEADER + TRAILER) as u64 || tail.len() < TRAILER {
+        return Err(bad("the block is too short"));
+    }
+    let (rest, trailer) = tail.split_at(tail.len() - TRAILER);
+    let mut r = Reader::new(trailer);
+    let (len, version, crc, zero) = (r.u32(WHAT)?, r.u32(WHAT)?, r.u32(WHAT)?, r.u32(WHAT)?);
+    if r.take(8, WHAT)? != MAGIC {
+        return Err(bad("no magic number: not a block, or cut short"));
+    }
+    if version != FORMAT_VERSION {
+        return Err(bad(&format!("format version {version}, this program reads {FORMAT_VERSION}")));
+    }
+    let whole = u64::from(len) + TRAILER as u64;
+    if zero != 0 || whole + HEADER as u64 > size {
+        return Err(bad("the footer does not fit the block"));
+    }
+    let Some(from) = rest.len().checked_sub(len as usize) else { return Ok(Err(whole)) };
+    if crc32c(&tail[from..tail.len() - TRAILER + 8]) != crc {
+        return Err(StorageError::corrupt("block footer", "checksum mismatch"));
+    }
+    let meta = BlockMeta::from_bytes(&rest[from..])?;
+    if meta.data_len + HEADER as u64 + whole != size {
+        return Err(bad("the length of the block is not what the footer says"));
+    }
+    Ok(Ok(meta))
+}
+
+/// Name of a block's object in the store.
+pub fn block_key(id: BlockId) -> String {
+    format!("blocks/{:016x}", id.0)
+}
+
+/// A reader of one block. Cheap to clone; columns come through the cache.
+#[derive(Clone)]
+pub struct Block {
+    id: BlockId,
+    key: Arc<str>,
+    meta: Arc<BlockMeta>,
+    store: Arc<dyn BlobStore>,
+    cache: Arc<BlockCache>,
+}
+
+impl Block {
+    /// Opens a block by its footer.
+    pub fn open(store: Arc<dyn BlobStore>, cache: Arc<BlockCache>, id: BlockId) -> Result<Self> {
+        let key = block_key(id);
+        let size = store.size(&key)?;
+        let read_tail = |n: u64| store.get_range(&key, size.saturating_sub(n)..size);
+        let meta = match read_footer(&read_tail(TAIL_GUESS)?, size).map_err(|e| e.within(&key))? {
+            Ok(meta) => meta,
+            Err(needed) => read_footer(&read_tail(needed)?, size)
+                .map_err(|e| e.within(&key))?
+                .map_err(|_| StorageError::corrupt(key.clone(), "the footer changed while it was read"))?,
+        };
+        Ok(Self::with_meta(store, cache, id, Arc::new(meta)))
+    }
+
+    /// A reader of a block whose metadata is at hand.
+    pub fn with_meta(
+        store: Arc<dyn BlobStore>,
+        cache: Arc<BlockCache>,
+        id: BlockId,
+        meta: Arc<BlockMeta>,
+    ) -> Self {
+        Self { id, key: block_key(id).into(), meta, store, cache }
+    }
+
+    pub fn id(&self) -> BlockId {
+        self.id
+    }
+
+    pub fn meta(&self) -> &Arc<BlockMeta> {
+        &self.meta
+    }
+
+    /// A column in encoded form, from the cache or from the store. What comes from the store is verified.
+    pub fn column(&self, column: usize) -> Result<Arc<EncodedColumn>> {
+        self.cache.get_or_load(self.id, column as u16, || self.load(column))
+    }
+
+    /// A column from the store, past the cache.
+    pub fn load(&self, column: usize) -> Result<EncodedColumn> {
+        let meta = self.meta.columns.get(column).ok_or_else(|| {
+            StorageError::Unsupported(format!("column {column} of a block with {}", self.meta.columns.len()))
+        })?;
+        let from = HEADER as u64 + meta.offset;
+        let bytes = self.store.get_range(&self.key, from..from + u64::from(meta.len))?;
+        let within = |e: StorageError| e.within(&format!("{} column {column}", self.key));
+        if bytes.len() != meta.len as usize || crc32c(&bytes) != meta.crc {
+            return Err(within(StorageError::corrupt("chunk", "checksum mismatch")));
+        }
+        EncodedColumn::parse(meta, self.meta.rows(), &bytes).map_err(within)
+    }
+
+    /// Reads and decodes everything, to find damage.
+    pub fn verify(&self) -> Result<()> {
+        for column in 0..self.meta.columns.len() {
+            self.load(column)?.decode().map_err(|e| e.within(&format!("{} column {column}", self.key)))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,236 @@
+//! What is known of a block without its data: for each column where its chunk is, how it is encoded, its
+//! bounds, NULLs and distinct values. It is the block's footer, and small enough to stay in memory.
+
+use avocet_base::codec::{Malformed, Put, Reader};
+use bytes::Bytes;
+
+use super::ordinals::Ordinals;
+use super::predicate::ColumnPredicate;
+use super::sketch::DistinctSketch;
+use super::types::ColdType;
+use super::value::ColdValue;
+use crate::error::Result;
+
+/// Longest bound that is kept of strings, in bytes.
+pub const MAX_BOUND: usize = 32;
+
+/// How a chunk holds its values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Encoding {
+    AllNull = 0,
+    /// One value (and perhaps NULLs).
+    Constant = 1,
+    /// Frame of reference, bit-packed.
+    Words = 2,
+    /// Dictionary of words.
+    WordDict = 3,
+    /// Dictionary of values of fixed width.
+    FixedDict = 4,
+    Fixed = 5,
+    /// As `Fixed`, LZ4-compressed.
+    FixedLz4 = 6,
+    BytesDict = 7,
+    BytesPlain = 8,
+    BytesFsst = 9,
+}
+
+impl Encoding {
+    fn from_tag(tag: u8) -> Option<Self> {
+        Some(match tag {
+            0 => Self::AllNull,
+            1 => Self::Constant,
+            2 => Self::Words,
+            3 => Self::WordDict,
+            4 => Self::FixedDict,
+            5 => Self::Fixed,
+            6 => Self::FixedLz4,
+            7 => Self::BytesDict,
+            8 => Self::BytesPlain,
+            9 => Self::BytesFsst,
+            _ => return None,
+        })
+    }
+}
+
+/// Least and greatest value that is not NULL. Long strings are cut to [`MAX_BOUND`] bytes; an inexact `max`
+/// is a prefix of the greatest value.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bounds {
+    pub min: ColdValue<'static>,
+    pub max: ColdValue<'static>,
+    pub min_exact: bool,
+    pub max_exact: bool,
+}
+
+/// The distinct values of a column that are not NULL.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Distinct {
+    pub count: u32,
+    /// Whether `count` is exact rather than an estimate.
+    pub exact: bool,
+    sketch: Bytes,
+}
+
+impl std::fmt::Debug for Distinct {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{}", if self.exact { "" } else { "about " }, self.count)
+    }
+}
+
+impl Distinct {
+    pub(crate) fn new(exact: Option<u32>, sketch: &DistinctSketch) -> Self {
+        let estimate = sketch.estimate().round().clamp(0.0, f64::from(u32::MAX)) as u32;
+        Self { count: exact.unwrap_or(estimate), exact: exact.is_some(), sketch: sketch.to_bytes().into() }
+    }
+
+    /// The sketch, to be merged with those of other blocks.
+    pub fn sketch(&self) -> Result<DistinctSketch> {
+        DistinctSketch::from_bytes(&self.sketch)
+    }
+}
+
+/// What is known of one column of a block.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ColumnMeta {
+    pub ty: ColdType,
+    pub encoding: Encoding,
+    /// Where the chunk begins in the block, in bytes.
+    pub offset: u64,
+    /// Length of the chunk in bytes.
+    pub len: u32,
+    /// CRC-32C of the chunk.
+    pub crc: u32,
+    pub nulls: u32,
+    /// `None` if all values are NULL.
+    pub bounds: Option<Bounds>,
+    pub distinct: Distinct,
+}
+
+/// What is known of a block.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BlockMeta {
+    pub ordinals: Ordinals,
+    pub columns: Box<[ColumnMeta]>,
+    /// Bytes of all chunks.
+    pub data_len: u64,
+}
+
+impl BlockMeta {
+    pub fn rows(&self) -> usize {
+        self.ordinals.len()
+    }
+
+    /// Whether some row of the block may satisfy a predicate on a column.
+    pub fn may_match(&self, column: usize, pred: &ColumnPredicate) -> bool {
+        let Some(meta) = self.columns.get(column) else { return true };
+        let rows = self.rows();
+        match pred {
+            ColumnPredicate::IsNull => meta.nulls > 0,
+            ColumnPredicate::IsNotNull => (meta.nulls as usize) < rows,
+            _ => meta.bounds.as_ref().is_some_and(|b| pred.may_match(&b.min, &b.max, !b.max_exact)),
+        }
+    }
+
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut buf = Vec::new();
+        self.ordinals.put(&mut buf);
+        buf.put_varint(self.data_len);
+        buf.put_varint(self.columns.len() as u64);
+        for column in &self.columns {
+            column.put(&mut buf);
+        }
+        buf
+    }
+
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        const WHAT: &str = "block metadata";
+        let mut r = Reader::new(bytes);
+        let ordinals = Ordinals::read(&mut r)?;
+        let data_len = r.varint(WHAT)?;
+        let count = r.varint(WHAT)?;
+        if count > u64::from(u16::MAX) {
+            return Err(r.malformed(WHAT).into());
+        }
+        let columns = (0..count).map(|_| ColumnMeta::read(&mut r)).collect::<Result<Box<[_]>, _>>()?;
+        let sound = |c: &ColumnMeta| {
+            c.offset.checked_add(u64::from(c.len)).is_some_and(|end| end <= data_len)
+                && c.nulls as usize <= ordinals.len()
+        };
+        if !columns.iter().all(sound) {
+            return Err(r.malformed(WHAT).into());
+        }
+        r.finish(WHAT)?;
+        Ok(Self { ordinals, columns, data_len })
+    }
+}
+
+impl ColumnMeta {
+    fn put(&self, buf: &mut Vec<u8>) {
+        self.ty.put(buf);
+        buf.put_u8(self.encoding as u8);
+        buf.put_varint(self.offset);
+        buf.put_u32(self.len);
+        buf.put_u32(self.crc);
+        buf.put_u32(self.nulls);
+        match &self.bounds {
+            None => buf.put_u8(0),
+            Some(b) => {
+                buf.put_u8(1 | u8::from(b.min_exact) << 1 | u8::from(b.max_exact) << 2);
+                b.min.put(buf);
+                b.max.put(buf);
+            }
+        }
+        buf.put_u32(self.distinct.count);
+        buf.put_u8(u8::from(self.distinct.exact));
+        buf.put_bytes(&self.distinct.sketch);
+    }
+
+    fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        const WHAT: &str = "column metadata";
+        let ty = ColdType::read(r)?;
+        let encoding = Encoding::from_tag(r.u8(WHAT)?).ok_or_else(|| r.malformed(WHAT))?;
+        let offset = r.varint(WHAT)?;
+        let (len, crc, nulls) = (r.u32(WHAT)?, r.u32(WHAT)?, r.u32(WHAT)?);
+        let bounds = match r.u8(WHAT)? {
+            0 => None,
+            flags if flags & 1 == 1 && flags < 8 => Some(Bounds {
+                min: ColdValue::read(r)?,
+                max: ColdValue::read(r)?,
+                min_exact: flags & 2 != 0,
+                max_exact: flags & 4 != 0,
+            }),
+            _ => return Err(r.malformed(WHAT)),
+        };
+        let count = r.u32(WHAT)?;
+        let exact = r.u8(WHAT)? != 0;
+        let sketch = Bytes::copy_from_slice(r.bytes(WHAT)?);
+        Ok(Self {
+            ty,
+            encoding,
+            offset,
+            len,
+            crc,
+            nulls,
+            bounds,
+            distinct: Distinct { count, exact, sketch },
+        })
+    }
+}
+
+impl Bounds {
+    pub(crate) fn exact(min: ColdValue<'static>, max: ColdValue<'static>) -> Self {
+        Self { min, max, min_exact: true, max_exact: true }
+    }
+
+    /// Bounds of strings, cut short.
+    pub(crate) fn of_bytes(min: &[u8], max: &[u8]) -> Self {
+        let cut = |s: &[u8]| ColdValue::Bytes(s[..s.len().min(MAX_BOUND)].to_vec().into());
+        Self {
+            min: cut(min),
+            max: cut(max),
+            min_exact: min.len() <= MAX_BOUND,
+            max_exact: max.len() <= MAX_BOUND,
+        }
+    }
+}

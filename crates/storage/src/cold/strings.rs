@@ -1,0 +1,405 @@
+//! String and binary columns: dictionary, FSST, or plain.
+//!
+//! Plain and FSST strings lie back to back in a heap. Their lengths are packed [words](super::words); where
+//! each vector's strings begin is kept beside them, so that a string is found with a sum over at most one
+//! vector of lengths.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arrow::array::ArrayRef;
+use arrow::buffer::{Buffer, NullBuffer};
+use avocet_base::codec::{Put, Reader};
+
+use super::bitpack::VECTOR;
+use super::fsst::{self, Symbols};
+use super::predicate::{ColumnPredicate, WordTest};
+use super::sections::Sections;
+use super::types::ColdType;
+use super::views::{check_utf8, view, view_array};
+use super::words::{self, Rows, Words};
+use crate::error::{Result, StorageError};
+
+/// Beyond this, offsets in views would overflow what Arrow's implementations agree on.
+const MAX_HEAP: usize = i32::MAX as usize;
+
+/// Where each of a column's strings lies in a heap.
+#[derive(Debug)]
+struct Places {
+    lengths: Words,
+    /// Where the strings of each vector begin; one more for the end.
+    starts: Box<[usize]>,
+}
+
+impl Places {
+    fn encode(lengths: &[i64]) -> Result<[Vec<u8>; 3]> {
+        let mut starts = Vec::new();
+        for vector in lengths.chunks(VECTOR) {
+            starts.put_varint(vector.iter().map(|&l| l as u64).sum());
+        }
+        if lengths.iter().map(|&l| l as usize).sum::<usize>() > MAX_HEAP {
+            return Err(StorageError::Unsupported("a string column of a block holds more than 2 GiB".into()));
+        }
+        let (dir, data) = words::encode(lengths);
+        Ok([starts, dir, data])
+    }
+
+    /// Reads what `encode` wrote.
+    fn parse(rows: usize, sections: &mut Sections) -> Result<Self> {
+        const WHAT: &str = "string lengths";
+        let raw = sections.next(WHAT)?;
+        let lengths = Words::parse(rows, &sections.next(WHAT)?, sections.next(WHAT)?)?;
+        let mut r = Reader::new(&raw);
+        let mut starts = vec![0];
+        let mut at = 0usize;
+        for vector in 0..lengths.vectors() {
+            let (min, _) = lengths.bounds(vector);
+            let size = usize::try_from(r.varint(WHAT)?).unwrap_or(usize::MAX);
+            at = at.saturating_add(size);
+            if at > MAX_HEAP || min < 0 {
+                return Err(r.malformed(WHAT).into());
+            }
+            starts.push(at);
+        }
+        r.finish(WHAT)?;
+        Ok(Self { lengths, starts: starts.into() })
+    }
+
+    fn end(&self) -> usize {
+        self.starts.last().copied().unwrap_or(0)
+    }
+
+    fn size(&self) -> usize {
+        self.lengths.size() + size_of_val(&*self.starts)
+    }
+
+    /// The place of one string.
+    fn get(&self, row: usize) -> Result<Range<usize>> {
+        let start = self.starts[row / VECTOR].saturating_add(self.lengths.sum_before(row) as usize);
+        self.checked(start, self.lengths.get(row))
+    }
+
+    fn checked(&self, start: usize, len: i64) -> Result<Range<usize>> {
+        usize::try_from(len)
+            .ok()
+            .and_then(|len| start.checked_add(len))
+            .filter(|&end| end <= self.end())
+            .map(|end| start..end)
+            .ok_or_else(|| StorageError::corrupt("string lengths", "a string passes the end of the heap"))
+    }
+
+    /// Calls `f` with the place of each string asked for.
+    fn for_each(&self, rows: &Rows<'_>, mut f: impl FnMut(Range<usize>) -> Result<()>) -> Result<()> {
+        let mut lengths = [0i64; VECTOR];
+        let mut one_vector = |vector: usize, wanted: &mut dyn Iterator<Item = usize>| -> Result<()> {
+            let n = self.lengths.rows_in(vector);
+            self.lengths.decode_vector(vector, &mut lengths[..n]);
+            let (mut start, mut next) = (self.starts[vector], 0);
+            for row in wanted {
+                while next < row {
+                    start = self.checked(start, lengths[next])?.end;
+                    next += 1;
+                }
+                f(self.checked(start, lengths[row])?)?;
+            }
+            Ok(())
+        };
+        match rows {
+            Rows::Range(range) => {
+                let mut row = range.start;
+                while row < range.end {
+                    let (vector, at) = (row / VECTOR, row % VECTOR);
+                    let to = (at + range.end - row).min(VECTOR);
+                    one_vector(vector, &mut (at..to))?;
+                    row += to - at;
+                }
+            }
+            Rows::List(list) => {
+                for rows in list.chunk_by(|a, b| *a as usize / VECTOR == *b as usize / VECTOR) {
+                    one_vector(rows[0] as usize / VECTOR, &mut rows.iter().map(|&r| r as usize % VECTOR))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Strings as they are.
+#[derive(Debug)]
+pub struct PlainBytes {
+    places: Places,
+    heap: Buffer,
+}
+
+impl PlainBytes {
+    pub fn encode(strings: &[&[u8]]) -> Result<Vec<Vec<u8>>> {
+        let lengths: Vec<i64> = strings.iter().map(|s| s.len() as i64).collect();
+        let mut sections = Places::encode(&lengths)?.to_vec();
+        sections.push(strings.concat());
+        Ok(sections)
+    }
+
+    pub fn parse(ty: ColdType, rows: usize, sections: &mut Sections) -> Result<Self> {
+        let places = Places::parse(rows, sections)?;
+        let heap = sections.next("string heap")?;
+        if places.end() != heap.len() {
+            return Err(StorageError::corrupt("string lengths", "they do not add up to the heap"));
+        }
+        if ty == ColdType::Utf8 {
+            let lengths = places.lengths.decode::<i64>(&Rows::Range(0..rows));
+            check_utf8(&heap, lengths.iter().map(|&l| l as usize))?;
+        }
+        Ok(Self { places, heap })
+    }
+
+    pub fn size(&self) -> usize {
+        self.places.size() + self.heap.len()
+    }
+
+    pub fn get(&self, row: usize) -> Result<&[u8]> {
+        Ok(&self.heap[self.places.get(row)?])
+    }
+
+    #[allow(unsafe_code)]
+    pub fn decode(&self, ty: ColdType, rows: &Rows<'_>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        let heap = self.heap.as_slice();
+        let mut views = Vec::with_capacity(rows.len());
+        self.places.for_each(rows, |place| {
+            views.push(view(heap, place.start, place.len()));
+            Ok(())
+        })?;
+        // SAFETY: the views are over the heap, and `parse` checked that all its strings are UTF-8.
+        Ok(unsafe { view_array(ty, views, self.heap.clone(), nulls) })
+    }
+
+    pub fn for_each(&self, rows: &[u32], mut f: impl FnMut(usize, &[u8])) -> Result<()> {
+        let mut list = rows.iter();
+        self.places.for_each(&Rows::List(rows), |place| {
+            let row = *list.next().expect("a place per row");
+            f(row as usize, &self.heap[place]);
+            Ok(())
+        })
+    }
+}
+
+/// Strings compressed with FSST.
+#[derive(Debug)]
+pub struct FsstBytes {
+    symbols: Symbols,
+    /// Places of compressed strings in the heap.
+    packed: Places,
+    /// Places of the strings if all were decoded.
+    plain: Places,
+    heap: Buffer,
+    /// All strings, decoded in one go, were seen to be UTF-8.
+    checked: AtomicBool,
+}
+
+impl FsstBytes {
+    pub fn encode(strings: &[&[u8]], compressed: &fsst::Compressed) -> Result<Vec<Vec<u8>>> {
+        let mut from = 0;
+        let packed: Vec<i64> = compressed
+            .ends
+            .iter()
+            .map(|&end| {
+                let len = end - from;
+                from = end;
+                len as i64
+            })
+            .collect();
+        let plain: Vec<i64> = strings.iter().map(|s| s.len() as i64).collect();
+        let mut sections = vec![compressed.symbols.clone()];
+        sections.extend(Places::encode(&packed)?);
+        sections.extend(Places::encode(&plain)?);
+        sections.push(compressed.heap.clone());
+        Ok(sections)
+    }
+
+    pub fn parse(rows: usize, sections: &mut Sections) -> Result<Self> {
+        let symbols = Symbols::parse(&sections.next("symbol table")?)?;
+        let packed = Places::parse(rows, sections)?;
+        let plain = Places::parse(rows, sections)?;
+        let heap = sections.next("string heap")?;
+        if packed.end() != heap.len() {
+            return Err(StorageError::corrupt("string lengths", "they do not add up to the heap"));
+        }
+        Ok(Self { symbols, packed, plain, heap, checked: AtomicBool::new(false) })
+    }
+
+    pub fn size(&self) -> usize {
+        self.packed.size() + self.plain.size() + self.heap.len() + 256 * 9
+    }
+
+    pub fn get(&self, row: usize) -> Result<Vec<u8>> {
+        let len = usize::try_from(self.plain.lengths.get(row)).unwrap_or(usize::MAX).min(MAX_HEAP);
+        let mut out = Vec::with_capacity(len + 8);
+        self.symbols.decode(&self.heap[self.packed.get(row)?], len, &mut out)?;
+        Ok(out)
+    }
+
+    #[allow(unsafe_code)]
+    pub fn decode(&self, ty: ColdType, rows: &Rows<'_>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        let lengths = self.plain.lengths.decode::<i64>(rows);
+        let heap = self.decode_heap(rows, &lengths)?;
+        let whole = rows.len() == self.plain.lengths.len();
+        if ty == ColdType::Utf8 && !(whole && self.checked.load(Ordering::Relaxed)) {
+            check_utf8(&heap, lengths.iter().map(|&l| l as usize))?;
+            self.checked.fetch_or(whole, Ordering::Relaxed);
+        }
+        let mut views = Vec::with_capacity(lengths.len());
+        let mut at = 0;
+        for &len in &lengths {
+            let len = len as usize;
+            views.push(view(&heap, at, len));
+            at += len;
+        }
+        // SAFETY: the views are over the heap; its strings were checked to be UTF-8 just now, or when the same
+        // bytes were decoded before.
+        Ok(unsafe { view_array(ty, views, Buffer::from_vec(heap), nulls) })
+    }
+
+    /// The strings asked for, back to back. A range is decoded in one go.
+    fn decode_heap(&self, rows: &Rows<'_>, lengths: &[i64]) -> Result<Vec<u8>> {
+        let total = lengths
+            .iter()
+            .try_fold(0usize, |sum, &l| sum.checked_add(usize::try_from(l).ok()?))
+            .filter(|&sum| sum <= self.plain.end())
+            .ok_or_else(|| StorageError::corrupt("string lengths", "they pass the end of the strings"))?;
+        let mut out = Vec::with_capacity(total + 8);
+        match rows {
+            Rows::Range(range) if range.is_empty() => {}
+            Rows::Range(range) => {
+                let (first, last) = (self.packed.get(range.start)?, self.packed.get(range.end - 1)?);
+                let codes = self.heap.get(first.start..last.end);
+                let codes =
+                    codes.ok_or_else(|| StorageError::corrupt("string lengths", "they go backwards"))?;
+                self.symbols.decode(codes, total, &mut out)?;
+            }
+            Rows::List(_) => {
+                let mut lengths = lengths.iter();
+                self.packed.for_each(rows, |place| {
+                    let len = *lengths.next().expect("a place per row") as usize;
+                    self.symbols.decode(&self.heap[place], len, &mut out)
+                })?;
+            }
+        }
+        Ok(out)
+    }
+
+    pub fn for_each(&self, rows: &[u32], mut f: impl FnMut(usize, &[u8])) -> Result<()> {
+        let lengths = self.plain.lengths.decode::<i64>(&Rows::List(rows));
+        let heap = self.decode_heap(&Rows::List(rows), &lengths)?;
+        let mut at = 0;
+        for (&row, &len) in rows.iter().zip(&lengths) {
+            f(row as usize, &heap[at..at + len as usize]);
+            at += len as usize;
+        }
+        Ok(())
+    }
+}
+
+/// Few distinct strings: sorted entries, and a packed code per row.
+#[derive(Debug)]
+pub struct DictBytes {
+    heap: Buffer,
+    /// Where entries begin in the heap; one more for the end.
+    starts: Box<[u32]>,
+    /// The view of each entry.
+    views: Box<[u128]>,
+    pub codes: Words,
+}
+
+impl DictBytes {
+    /// `entries` ascend, so that an order on strings is an order on codes.
+    pub fn encode(entries: &[&[u8]], codes: &[i64]) -> Vec<Vec<u8>> {
+        let mut lengths = Vec::new();
+        lengths.put_varint(entries.len() as u64);
+        for entry in entries {
+            lengths.put_varint(entry.len() as u64);
+        }
+        let (dir, data) = words::encode(codes);
+        vec![lengths, entries.concat(), dir, data]
+    }
+
+    pub fn parse(ty: ColdType, rows: usize, sections: &mut Sections) -> Result<Self> {
+        const WHAT: &str = "dictionary";
+        let lengths = sections.next(WHAT)?;
+        let heap = sections.next(WHAT)?;
+        let mut r = Reader::new(&lengths);
+        let entries = r.varint(WHAT)? as usize;
+        if entries > r.remaining() || heap.len() > MAX_HEAP {
+            return Err(r.malformed(WHAT).into());
+        }
+        let mut starts = vec![0u32];
+        let mut views = Vec::with_capacity(entries);
+        let mut at = 0usize;
+        for _ in 0..entries {
+            let len = usize::try_from(r.varint(WHAT)?).unwrap_or(usize::MAX);
+            let end =
+                at.checked_add(len).filter(|&end| end <= heap.len()).ok_or_else(|| r.malformed(WHAT))?;
+            views.push(view(&heap, at, len));
+            starts.push(end as u32);
+            at = end;
+        }
+        r.finish(WHAT)?;
+        if ty == ColdType::Utf8 {
+            check_utf8(&heap, starts.windows(2).map(|w| (w[1] - w[0]) as usize))?;
+        }
+        let codes = Words::parse(rows, &sections.next(WHAT)?, sections.next(WHAT)?)?;
+        Ok(Self { heap, starts: starts.into(), views: views.into(), codes })
+    }
+
+    pub fn size(&self) -> usize {
+        self.heap.len() + self.starts.len() * 4 + self.views.len() * 16 + self.codes.size()
+    }
+
+    /// The number of distinct strings.
+    pub fn entries(&self) -> usize {
+        self.views.len()
+    }
+
+    /// The entry with this code.
+    pub fn entry(&self, code: usize) -> Result<&[u8]> {
+        match self.starts.get(code..code + 2) {
+            Some(&[start, end]) => Ok(&self.heap[start as usize..end as usize]),
+            _ => Err(bad_code()),
+        }
+    }
+
+    pub fn get(&self, row: usize) -> Result<&[u8]> {
+        self.entry(usize::try_from(self.codes.get(row)).map_err(|_| bad_code())?)
+    }
+
+    #[allow(unsafe_code)]
+    pub fn decode(&self, ty: ColdType, rows: &Rows<'_>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        let codes = self.codes.decode::<u32>(rows);
+        let views = lookup(&self.views, &codes)?;
+        // SAFETY: the views are over the heap, and `parse` checked that the entries are UTF-8.
+        Ok(unsafe { view_array(ty, views, self.heap.clone(), nulls) })
+    }
+
+    /// The predicate on codes: one evaluation per entry.
+    pub fn test(&self, pred: &ColumnPredicate) -> Result<WordTest> {
+        let mut hits = Vec::new();
+        for code in 0..self.entries() {
+            let entry = super::value::ColdValue::Bytes(self.entry(code)?.into());
+            if pred.matches(&entry) {
+                hits.push(code as i64);
+            }
+        }
+        Ok(WordTest::set(hits))
+    }
+}
+
+fn bad_code() -> StorageError {
+    StorageError::corrupt("dictionary codes", "a code has no entry")
+}
+
+/// The entries that codes stand for.
+pub fn lookup<T: Copy>(entries: &[T], codes: &[u32]) -> Result<Vec<T>> {
+    let most = codes.iter().copied().max();
+    if most.is_some_and(|most| most as usize >= entries.len()) {
+        return Err(bad_code());
+    }
+    Ok(codes.iter().map(|&code| entries[code as usize]).collect())
+}

@@ -1,0 +1,218 @@
+//! The cache of encoded columns, bounded in bytes: S3-FIFO (Yang et al., SOSP 2023) in shards.
+//!
+//! ```text
+//!           ┌─────────────┐ asked for again  ┌──────────────────────────┐
+//!  new ────▶│ small (10 %)│─────────────────▶│ main (90 %)              │──┐ asked for since: once more
+//!           └──────┬──────┘                  └───▲──────────────┬───────┘◀─┘
+//!                  │ not asked for               │ remembered   ▼ out
+//!                  └─▶ ghost (keys only) ────────┘
+//! ```
+//!
+//! A scan that touches everything once flows through the small queue and leaves the main one alone.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::BuildHasher;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use avocet_base::BlockId;
+use foldhash::fast::FixedState;
+use parking_lot::Mutex;
+
+use crate::cold::EncodedColumn;
+use crate::error::Result;
+
+const SHARDS: usize = 16;
+/// Asked-for counts stop here.
+const MAX_USES: u8 = 3;
+/// Keys that the ghost queue remembers per shard.
+const GHOSTS: usize = 4096;
+
+type Key = (BlockId, u16);
+
+/// A cache of encoded columns.
+pub struct BlockCache {
+    shards: Box<[Mutex<Shard>]>,
+    hasher: FixedState,
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
+
+/// What the cache did and holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CacheStats {
+    pub hits: u64,
+    pub misses: u64,
+    pub entries: usize,
+    pub size_bytes: usize,
+}
+
+struct Entry {
+    column: Arc<EncodedColumn>,
+    size: usize,
+    uses: u8,
+    in_main: bool,
+}
+
+struct Shard {
+    capacity: usize,
+    small_size: usize,
+    main_size: usize,
+    entries: HashMap<Key, Entry, FixedState>,
+    /// Queues may name keys that were removed or are in the other queue; these are skipped.
+    small: VecDeque<Key>,
+    main: VecDeque<Key>,
+    ghosts: VecDeque<Key>,
+    remembered: HashSet<Key, FixedState>,
+}
+
+impl BlockCache {
+    /// A cache of at most `capacity` bytes.
+    pub fn new(capacity: usize) -> Self {
+        let shard = || {
+            Mutex::new(Shard {
+                capacity: capacity / SHARDS,
+                small_size: 0,
+                main_size: 0,
+                entries: HashMap::default(),
+                small: VecDeque::new(),
+                main: VecDeque::new(),
+                ghosts: VecDeque::new(),
+                remembered: HashSet::default(),
+            })
+        };
+        Self {
+            shards: (0..SHARDS).map(|_| shard()).collect(),
+            hasher: FixedState::default(),
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+        }
+    }
+
+    /// The column, loaded if it is not there. Loads run outside of the cache's locks; two callers may load
+    /// the same column at the same time.
+    pub fn get_or_load(
+        &self,
+        block: BlockId,
+        column: u16,
+        load: impl FnOnce() -> Result<EncodedColumn>,
+    ) -> Result<Arc<EncodedColumn>> {
+        let key = (block, column);
+        if let Some(found) = self.shard(&key).lock().get(&key) {
+            self.hits.fetch_add(1, Ordering::Relaxed);
+            return Ok(found);
+        }
+        self.misses.fetch_add(1, Ordering::Relaxed);
+        let loaded = Arc::new(load()?);
+        self.shard(&key).lock().insert(key, loaded.clone());
+        Ok(loaded)
+    }
+
+    /// Forgets a block's columns `0..columns`, because it was deleted.
+    pub fn remove_block(&self, block: BlockId, columns: usize) {
+        for column in 0..columns {
+            let key = (block, column as u16);
+            self.shard(&key).lock().remove(&key);
+        }
+    }
+
+    pub fn stats(&self) -> CacheStats {
+        let (mut entries, mut size_bytes) = (0, 0);
+        for shard in &self.shards {
+            let shard = shard.lock();
+            entries += shard.entries.len();
+            size_bytes += shard.small_size + shard.main_size;
+        }
+        let (hits, misses) = (self.hits.load(Ordering::Relaxed), self.misses.load(Ordering::Relaxed));
+        CacheStats { hits, misses, entries, size_bytes }
+    }
+
+    fn shard(&self, key: &Key) -> &Mutex<Shard> {
+        &self.shards[self.hasher.hash_one(key) as usize % SHARDS]
+    }
+}
+
+impl Shard {
+    fn get(&mut self, key: &Key) -> Option<Arc<EncodedColumn>> {
+        let entry = self.entries.get_mut(key)?;
+        entry.uses = (entry.uses + 1).min(MAX_USES);
+        Some(entry.column.clone())
+    }
+
+    fn insert(&mut self, key: Key, column: Arc<EncodedColumn>) {
+        let size = column.size();
+        if size > self.capacity || self.entries.contains_key(&key) {
+            return;
+        }
+        let in_main = self.remembered.remove(&key);
+        if in_main {
+            self.main_size += size;
+            self.main.push_back(key);
+        } else {
+            self.small_size += size;
+            self.small.push_back(key);
+        }
+        self.entries.insert(key, Entry { column, size, uses: 0, in_main });
+        while self.small_size + self.main_size > self.capacity {
+            self.evict();
+        }
+    }
+
+    fn remove(&mut self, key: &Key) {
+        if let Some(entry) = self.entries.remove(key) {
+            let queue_size = if entry.in_main { &mut self.main_size } else { &mut self.small_size };
+            *queue_size -= entry.size;
+        }
+        self.remembered.remove(key);
+    }
+
+    fn evict(&mut self) {
+        if self.small_size * 10 > self.capacity || self.main_size == 0 {
+            self.evict_small();
+        } else {
+            self.evict_main();
+        }
+    }
+
+    /// Moves what was asked for again from the small queue to the main one; drops the first that was not.
+    fn evict_small(&mut self) {
+        while let Some(key) = self.small.pop_front() {
+            let Some(entry) = self.entries.get_mut(&key).filter(|e| !e.in_main) else { continue };
+            if entry.uses > 0 {
+                entry.uses = 0;
+                entry.in_main = true;
+                self.small_size -= entry.size;
+                self.main_size += entry.size;
+                self.main.push_back(key);
+                continue;
+            }
+            self.remove(&key);
+            self.remember(key);
+            return;
+        }
+    }
+
+    fn evict_main(&mut self) {
+        while let Some(key) = self.main.pop_front() {
+            let Some(entry) = self.entries.get_mut(&key).filter(|e| e.in_main) else { continue };
+            if entry.uses > 0 {
+                entry.uses -= 1;
+                self.main.push_back(key);
+                continue;
+            }
+            self.remove(&key);
+            return;
+        }
+    }
+
+    fn remember(&mut self, key: Key) {
+        if self.remembered.insert(key) {
+            self.ghosts.push_back(key);
+        }
+        if self.ghosts.len() > GHOSTS
+            && let Some(oldest) = self.ghosts.pop_front()
+        {
+            self.remembered.remove(&oldest);
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Objects as files under a directory.
+//!
+//! `put` writes a temporary file beside the final one, syncs it, renames it and syncs the directory. Objects
+//! are named `*.blob` and temporary files `*.tmp`, so a directory listing tells them from directories, and
+//! what a crash left behind is not taken for an object; opening the store removes it.
+
+use std::collections::HashSet;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use avocet_base::env::{Disk, DiskFile};
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+use super::{BlobStore, check_key};
+use crate::error::{Result, StorageError};
+
+const OBJECT: &str = ".blob";
+const TEMPORARY: &str = ".tmp";
+
+/// A block store in a local directory.
+pub struct LocalStore {
+    disk: Arc<dyn Disk>,
+    root: PathBuf,
+    /// Directories known to exist durably.
+    dirs: Mutex<HashSet<PathBuf>>,
+    next_temporary: AtomicU64,
+}
+
+impl LocalStore {
+    /// Opens the store in `root`, which is created if missing, and removes what a crash left unfinished.
+    pub fn open(disk: Arc<dyn Disk>, root: PathBuf) -> Result<Self> {
+        let store = Self { disk, root, dirs: Mutex::default(), next_temporary: AtomicU64::new(0) };
+        store.ensure_dir(&store.root)?;
+        store.walk(&store.root, "", &mut |dir, name| {
+            if name.ends_with(TEMPORARY) {
+                let path = dir.join(name);
+                store.disk.remove(&path).map_err(|e| io_error("remove", &path, e))?;
+            }
+            Ok(())
+        })?;
+        Ok(store)
+    }
+
+    fn path(&self, key: &str) -> Result<PathBuf> {
+        check_key(key)?;
+        Ok(self.root.join(format!("{key}{OBJECT}")))
+    }
+
+    fn open_object(&self, key: &str) -> Result<(PathBuf, Arc<dyn DiskFile>)> {
+        let path = self.path(key)?;
+        let file = self.disk.open(&path, false).map_err(|e| io_error("open", &path, e))?;
+        Ok((path, file))
+    }
+
+    /// Makes a directory and its parents exist durably.
+    fn ensure_dir(&self, dir: &Path) -> Result<()> {
+        if self.dirs.lock().contains(dir) {
+            return Ok(());
+        }
+        self.disk.create_dir_all(dir).map_err(|e| io_error("create", dir, e))?;
+        let mut parent = dir.parent().filter(|p| !p.as_os_str().is_empty());
+        while let Some(p) = parent {
+            self.disk.sync_dir(p).map_err(|e| io_error("sync", p, e))?;
+            if !p.starts_with(&self.root) {
+                break;
+            }
+            parent = p.parent().filter(|p| !p.as_os_str().is_empty());
+        }
+        self.dirs.lock().insert(dir.to_path_buf());
+        Ok(())
+    }
+
+    fn write_temporary(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let file = self.disk.create(path)?;
+        if !bytes.is_empty() {
+            file.allocate(bytes.len() as u64)?;
+            file.write_at(bytes, 0)?;
+        }
+        file.sync_data()
+    }
+
+    /// Calls `visit` with each file and the directory that it is in. `key` is the directory's key.
+    fn walk(&self, dir: &Path, key: &str, visit: &mut dyn FnMut(&Path, &str) -> Result<()>) -> Result<()> {
+        for name in self.disk.list(dir).map_err(|e| io_error("list", dir, e))? {
+            if name.ends_with(OBJECT) || name.ends_with(TEMPORARY) {
+                visit(dir, &name)?;
+            } else {
+                self.walk(&dir.join(&name), &format!("{key}{name}/"), visit)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn io_error(verb: &str, path: &Path, e: io::Error) -> StorageError {
+    StorageError::io(format!("{verb} {}", path.display()), e)
+}
+
+impl BlobStore for LocalStore {
+    fn put(&self, key: &str, bytes: &[u8]) -> Result<()> {
+        let path = self.path(key)?;
+        let dir = path.parent().expect("an object's path has the root before it");
+        self.ensure_dir(dir)?;
+        let serial = self.next_temporary.fetch_add(1, Ordering::Relaxed);
+        let temporary = path.with_extension(format!("{serial}{TEMPORARY}"));
+        let written = self
+            .write_temporary(&temporary, bytes)
+            .and_then(|()| self.disk.rename(&temporary, &path))
+            .map_err(|e| io_error("write", &path, e));
+        if let Err(e) = written {
+            // The first error is the one to report; what can not be removed now goes at the next start.
+            let _ = self.disk.remove(&temporary);
+            return Err(e);
+        }
+        self.disk.sync_dir(dir).map_err(|e| io_error("sync", dir, e))
+    }
+
+    fn get_range(&self, key: &str, range: Range<u64>) -> Result<Bytes> {
+        let (path, file) = self.open_object(key)?;
+        let mut bytes = vec![0; range.end.saturating_sub(range.start) as usize];
+        file.read_at(&mut bytes, range.start).map_err(|e| io_error("read", &path, e))?;
+        Ok(bytes.into())
+    }
+
+    fn get(&self, key: &str) -> Result<Bytes> {
+        let (path, file) = self.open_object(key)?;
+        let size = file.size().map_err(|e| io_error("read", &path, e))?;
+        let mut bytes = vec![0; size as usize];
+        file.read_at(&mut bytes, 0).map_err(|e| io_error("read", &path, e))?;
+        Ok(bytes.into())
+    }
+
+    fn size(&self, key: &str) -> Result<u64> {
+        let (path, file) = self.open_object(key)?;
+        file.size().map_err(|e| io_error("read", &path, e))
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<(String, u64)>> {
+        let mut keys = Vec::new();
+        self.walk(&self.root, "", &mut |dir, name| {
+            let Some(name) = name.strip_suffix(OBJECT) else { return Ok(()) };
+            let dir = dir.strip_prefix(&self.root).expect("the walk stays under the root");
+            let key = dir.join(name).to_string_lossy().into_owned();
+            if key.starts_with(prefix) {
+                keys.push(key);
+            }
+            Ok(())
+        })?;
+        keys.sort_unstable();
+        keys.into_iter().map(|key| self.size(&key).map(|size| (key, size))).collect()
+    }
+
+    fn delete(&self, key: &str) -> Result<()> {
+        let path = self.path(key)?;
+        match self.disk.remove(&path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(io_error("remove", &path, e)),
+            _ => Ok(()),
+        }
+    }
+}
