@@ -5,6 +5,7 @@
 //! the point path, the vectorised path and DataFusion can not disagree.
 #![deny(unsafe_code)]
 
+pub mod collation;
 pub mod datum;
 pub mod decimal;
 pub mod expr;

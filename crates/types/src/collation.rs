@@ -1,0 +1,244 @@
+//! Collations: how strings compare, sort, hash, match and change case.
+//!
+//! Every collation turns a string into *units*, one per character or so, whose byte order is the
+//! collation's order:
+//!
+//! | collations | unit |
+//! |---|---|
+//! | `binary`, `*_bin` | a byte of UTF-8 |
+//! | `*_general_ci`, `ascii_general_ci`, `latin1_swedish_ci` | the character's weight, 1–3 bytes |
+//! | `*_unicode_ci` | UCA 4.0.0 primary weights, 1 or 3 bytes |
+//! | `utf8mb4_0900_*` | UCA 9.0.0 weights, 1 or 3 bytes, level after level |
+//!
+//! An ASCII character is one unit of one byte, found by a table of 256 (`Codes`), so comparing, hashing
+//! and making keys of ASCII strings is one look-up a byte. In the UCA collations the code 2k+2 stands for the
+//! k-th weight that ASCII has, and 2k+3, followed by the weight, for weights between that and the next.
+//! A character that has no such byte (not ASCII, or ignored by the collation) is 0 in the table, and goes the long way.
+//!
+//! PAD SPACE collations compare as if the shorter string were continued with spaces, NO PAD ones do not.
+//!
+//! - `names`: the collations that there are
+//! - `tables`: weights and case mappings, read from `data/collations.bin`
+//! - `weights`: units of characters
+//! - `like`: LIKE
+
+mod like;
+mod names;
+mod tables;
+mod weights;
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::hash::Hasher;
+
+pub use like::LikePattern;
+pub use names::{Charset, CollationInfo, collations};
+use weights::{Rules, Units};
+
+pub use crate::sql_type::Collation;
+
+impl Collation {
+    pub fn by_name(name: &str) -> Option<Self> {
+        collations().iter().find(|c| c.name.eq_ignore_ascii_case(name)).map(|c| Self(c.id))
+    }
+
+    /// Its line in the table; an id that is not there is taken for the default collation.
+    pub fn info(self) -> &'static CollationInfo {
+        names::info(self.0)
+    }
+
+    pub fn name(self) -> &'static str {
+        self.info().name
+    }
+
+    #[inline]
+    fn rules(self) -> &'static Rules {
+        weights::rules(self.info().family)
+    }
+
+    /// Whether equal strings have equal bytes, trailing spaces apart.
+    pub fn is_binary(self) -> bool {
+        matches!(self.info().family, names::Family::Bytes | names::Family::PaddedBytes)
+    }
+
+    /// Whether equality is equality of bytes.
+    pub fn is_exact(self) -> bool {
+        self.info().family == names::Family::Bytes
+    }
+
+    /// Whether trailing spaces count.
+    pub fn is_padded(self) -> bool {
+        self.rules().padded
+    }
+
+    #[inline]
+    pub fn compare(self, a: &str, b: &str) -> Ordering {
+        self.rules().compare(a, b)
+    }
+
+    #[inline]
+    pub fn equal(self, a: &str, b: &str) -> bool {
+        a == b || (!self.is_exact() && self.compare(a, b).is_eq())
+    }
+
+    /// Appends bytes that order as the strings do, and of which none is the beginning of another.
+    #[inline]
+    pub fn sort_key(self, s: &str, to: &mut Vec<u8>) {
+        self.rules().sort_key(s, to);
+    }
+
+    /// Appends bytes that the sort keys of all strings that begin as `s` have in common: a bound for LIKE 's%'.
+    pub fn sort_key_prefix(self, s: &str, to: &mut Vec<u8>) {
+        self.rules().sort_key_prefix(s, to);
+    }
+
+    /// Feeds a hasher so that equal strings hash alike.
+    pub fn hash<H: Hasher>(self, s: &str, state: &mut H) {
+        self.rules().hash(s, state);
+    }
+
+    pub fn upper(self, s: &str) -> Cow<'_, str> {
+        self.map_case(s, u8::is_ascii_lowercase, u8::to_ascii_uppercase, true)
+    }
+
+    pub fn lower(self, s: &str) -> Cow<'_, str> {
+        self.map_case(s, u8::is_ascii_uppercase, u8::to_ascii_lowercase, false)
+    }
+
+    fn map_case<'s>(
+        self,
+        s: &'s str,
+        changes: fn(&u8) -> bool,
+        ascii: fn(&u8) -> u8,
+        upper: bool,
+    ) -> Cow<'s, str> {
+        if s.is_ascii() {
+            if !s.bytes().any(|b| changes(&b)) {
+                return Cow::Borrowed(s);
+            }
+            return Cow::Owned(s.bytes().map(|b| char::from(ascii(&b))).collect());
+        }
+        let cases = tables::tables().cases(self.info().is_0900());
+        Cow::Owned(s.chars().map(|c| cases.map(c, upper)).collect())
+    }
+
+    /// The collation of an expression of two operands that are equally explicit: `None` if they cannot be mixed.
+    /// A `_bin` collation wins over another of its character set; Unicode wins over the rest.
+    pub fn merge(self, other: Self) -> Option<Self> {
+        let (a, b) = (self.info(), other.info());
+        match (self == other, a.charset == b.charset) {
+            (true, _) => Some(self),
+            (_, true) if a.is_bin() != b.is_bin() => Some(if a.is_bin() { self } else { other }),
+            (_, true) => None,
+            _ if a.charset == Charset::Binary => Some(self),
+            _ if b.charset == Charset::Binary => Some(other),
+            _ if a.charset.rank() != b.charset.rank() => {
+                Some(if a.charset.rank() > b.charset.rank() { self } else { other })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Rules {
+    fn compare(&self, a: &str, b: &str) -> Ordering {
+        let (x, y) = (a.as_bytes(), b.as_bytes());
+        let common = common_prefix(x, y);
+        if !self.is_table() {
+            return self.compare_bytes(x, y, common);
+        }
+        let min = x.len().min(y.len());
+        let mut at = common;
+        while at < min {
+            let (u, v) = (self.codes[usize::from(x[at])], self.codes[usize::from(y[at])]);
+            if u == 0 || v == 0 {
+                return self.compare_slow(a, b, at);
+            }
+            if u != v {
+                return u.cmp(&v);
+            }
+            at += 1;
+        }
+        let longer = if x.len() > min { x } else { y };
+        for &byte in &longer[min..] {
+            let code = self.codes[usize::from(byte)];
+            if code == 0 {
+                return self.compare_slow(a, b, at);
+            }
+            if !self.padded || code != self.space {
+                let less = self.padded && code < self.space;
+                return if (longer.len() == x.len()) != less { Ordering::Greater } else { Ordering::Less };
+            }
+        }
+        self.compare_levels(a, b)
+    }
+
+    fn compare_bytes(&self, x: &[u8], y: &[u8], common: usize) -> Ordering {
+        match (&x[common..], &y[common..]) {
+            ([u, ..], [v, ..]) => u.cmp(v),
+            (x, y) if !self.padded => x.len().cmp(&y.len()),
+            (x, []) => order_against_spaces(x),
+            (_, y) => order_against_spaces(y).reverse(),
+        }
+    }
+
+    /// Compares the first level from a byte on which both strings agree so far, and then the others.
+    #[cold]
+    fn compare_slow(&self, a: &str, b: &str, at: usize) -> Ordering {
+        let at = (0..=at).rev().find(|&i| a.is_char_boundary(i) && b.is_char_boundary(i)).unwrap_or(0);
+        let (mut x, mut y) = (Units::new(self, &a[at..], 0), Units::new(self, &b[at..], 0));
+        loop {
+            let order = match (x.next(), y.next()) {
+                (Some(u), Some(v)) if u == v => continue,
+                (Some(u), Some(v)) => u.cmp(&v),
+                (None, None) => Ordering::Equal,
+                (Some(u), None) => self.tail_order(u, x),
+                (None, Some(v)) => self.tail_order(v, y).reverse(),
+            };
+            return order.then_with(|| self.compare_levels(a, b));
+        }
+    }
+
+    /// How units that only one string has compare with nothing.
+    fn tail_order(&self, first: u32, rest: Units<'_>) -> Ordering {
+        if !self.padded {
+            return Ordering::Greater;
+        }
+        let space = self.space_unit();
+        std::iter::once(first).chain(rest).find(|u| *u != space).map_or(Ordering::Equal, |u| u.cmp(&space))
+    }
+
+    /// The second and third level of strings whose first levels are equal.
+    #[inline]
+    fn compare_levels(&self, a: &str, b: &str) -> Ordering {
+        if self.levels == 1 || a == b {
+            return Ordering::Equal;
+        }
+        (1..self.levels)
+            .map(|level| Units::new(self, a, level).cmp(Units::new(self, b, level)))
+            .find(|order| order.is_ne())
+            .unwrap_or(Ordering::Equal)
+    }
+}
+
+/// How bytes compare with as many spaces.
+fn order_against_spaces(bytes: &[u8]) -> Ordering {
+    bytes.iter().find(|b| **b != b' ').map_or(Ordering::Equal, |b| b.cmp(&b' '))
+}
+
+/// Bytes at the start that are the same in both.
+#[inline]
+fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    let (x, y) = (a.as_chunks::<8>().0, b.as_chunks::<8>().0);
+    for (i, (u, v)) in x.iter().zip(y).enumerate() {
+        let difference = u64::from_le_bytes(*u) ^ u64::from_le_bytes(*v);
+        if difference != 0 {
+            return i * 8 + difference.trailing_zeros() as usize / 8;
+        }
+    }
+    let start = x.len().min(y.len()) * 8;
+    start + a[start..].iter().zip(&b[start..]).take_while(|(u, v)| u == v).count()
+}
+
+#[cfg(test)]
+mod tests;

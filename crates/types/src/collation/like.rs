@@ -1,0 +1,148 @@
+//! LIKE: a pattern is split at its `%` into segments of characters and `_`. The first must stand at the start of the
+//! text, the last at its end, those between are looked for from left to right. Characters match by the collation,
+//! one against one: `ss` is not LIKE `ß`, though it equals it.
+
+use super::Collation;
+use super::weights::Rules;
+
+/// A pattern, made once and matched many times.
+#[derive(Clone, Debug)]
+pub struct LikePattern {
+    collation: Collation,
+    /// What stands between the `%`; never empty.
+    segments: Vec<Segment>,
+    /// The characters before the first wildcard.
+    prefix: String,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Segment {
+    elements: Vec<Element>,
+    /// The segment as a text, if it has no `_`.
+    literal: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Element {
+    One,
+    Char(char),
+}
+
+impl LikePattern {
+    /// `escape` makes a wildcard a plain character; MySQL's default is a backslash, `None` is `ESCAPE ''`.
+    pub fn new(pattern: &str, escape: Option<char>, collation: Collation) -> Self {
+        let mut segments = vec![Segment::default()];
+        let (mut prefix, mut plain) = (String::new(), true);
+        let mut chars = pattern.chars().peekable();
+        while let Some(c) = chars.next() {
+            let element = match c {
+                _ if Some(c) == escape => Element::Char(chars.next().unwrap_or(c)),
+                '%' => {
+                    segments.push(Segment::default());
+                    plain = false;
+                    continue;
+                }
+                '_' => Element::One,
+                _ => Element::Char(c),
+            };
+            match element {
+                Element::Char(c) if plain => prefix.push(c),
+                _ => plain = false,
+            }
+            segments.last_mut().expect("there is one from the start").elements.push(element);
+        }
+        for segment in &mut segments {
+            segment.literal = segment
+                .elements
+                .iter()
+                .map(|e| if let Element::Char(c) = e { Some(*c) } else { None })
+                .collect();
+        }
+        Self { collation, segments, prefix }
+    }
+
+    /// The characters that every matching text begins with, by the collation.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// Whether there are no wildcards, so that the pattern matches itself alone.
+    pub fn is_plain(&self) -> bool {
+        self.segments.len() == 1 && self.segments[0].literal.is_some()
+    }
+
+    /// Whether the pattern is its prefix and one `%`.
+    pub fn is_prefix_only(&self) -> bool {
+        self.segments.len() == 2 && self.segments[0].literal.is_some() && self.segments[1].elements.is_empty()
+    }
+
+    pub fn matches(&self, text: &str) -> bool {
+        let rules = self.collation.rules();
+        let (first, rest) = self.segments.split_first().expect("there is always one");
+        let Some(mut at) = first.match_at(rules, text, 0) else { return false };
+        let Some((last, middle)) = rest.split_last() else { return at == text.len() };
+        for segment in middle {
+            let Some((_, end)) = segment.find(rules, text, at) else { return false };
+            at = end;
+        }
+        let Some(start) = last.start_at_end(text, at) else { return false };
+        last.match_at(rules, text, start).is_some()
+    }
+}
+
+impl Segment {
+    /// The end of the segment if it stands at byte `at`.
+    fn match_at(&self, rules: &Rules, text: &str, mut at: usize) -> Option<usize> {
+        let bytes = text.as_bytes();
+        for element in &self.elements {
+            let byte = *bytes.get(at)?;
+            let (c, len) = if byte < 0x80 {
+                (char::from(byte), 1)
+            } else {
+                let c = text[at..].chars().next()?;
+                (c, c.len_utf8())
+            };
+            if let Element::Char(wanted) = *element
+                && !rules.same_char(c, wanted)
+            {
+                return None;
+            }
+            at += len;
+        }
+        Some(at)
+    }
+
+    /// The first place from `at` on where the segment stands.
+    fn find(&self, rules: &Rules, text: &str, mut at: usize) -> Option<(usize, usize)> {
+        if let (false, Some(literal)) = (rules.is_table(), &self.literal) {
+            let start = at + text[at..].find(literal.as_str())?;
+            return Some((start, start + literal.len()));
+        }
+        loop {
+            if let Some(end) = self.match_at(rules, text, at) {
+                return Some((at, end));
+            }
+            at += text[at..].chars().next()?.len_utf8();
+        }
+    }
+
+    /// Where the segment must begin to end with the text, if that is not before `from`.
+    fn start_at_end(&self, text: &str, from: usize) -> Option<usize> {
+        let count = self.elements.len();
+        let start = match count.checked_sub(1) {
+            None => text.len(),
+            Some(_) if text.is_ascii() => text.len().checked_sub(count)?,
+            Some(before) => text.char_indices().rev().nth(before)?.0,
+        };
+        (start >= from).then_some(start)
+    }
+}
+
+impl Collation {
+    /// The bytes of `text`, from byte `from` on, where `wanted` first stands.
+    pub fn find(self, text: &str, wanted: &str, from: usize) -> Option<(usize, usize)> {
+        let elements: Vec<_> = wanted.chars().map(Element::Char).collect();
+        let segment = Segment { elements, literal: Some(wanted.to_owned()) };
+        segment.find(self.rules(), text, from)
+    }
+}

@@ -1,0 +1,167 @@
+//! Weights and case mappings of characters, as `data/collations.py` packs them.
+//!
+//! A `CharMap` holds a run of numbers for each character that has one: pages of 256 characters, each entry
+//! an offset and a length in one array. Characters without an entry have implicit weights (UTS #10, section 10.1.3).
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use avocet_base::codec::{Malformed, Reader};
+
+/// Runs of numbers by character.
+#[derive(Default)]
+pub(super) struct CharMap {
+    /// Number of the page of each 256 characters; page 0 is empty.
+    pages: Vec<u16>,
+    /// Offset and length: `offset << 8 | length + 1`; 0 is no entry.
+    entries: Vec<u32>,
+    numbers: Vec<u16>,
+}
+
+impl CharMap {
+    fn insert(&mut self, c: u32, numbers: &[u16]) {
+        if self.pages.is_empty() {
+            self.pages = vec![0; 0x1100];
+            self.entries = vec![0; 256];
+        }
+        let page = &mut self.pages[(c >> 8) as usize];
+        if *page == 0 {
+            *page = (self.entries.len() / 256) as u16;
+            self.entries.resize(self.entries.len() + 256, 0);
+        }
+        let entry = (self.numbers.len() as u32) << 8 | (numbers.len() as u32 + 1);
+        self.entries[usize::from(*page) * 256 + (c & 255) as usize] = entry;
+        self.numbers.extend_from_slice(numbers);
+    }
+
+    #[inline]
+    pub fn get(&self, c: u32) -> Option<&[u16]> {
+        let page = usize::from(self.pages[(c >> 8) as usize]);
+        let entry = self.entries[page * 256 + (c & 255) as usize];
+        let (start, len) = ((entry >> 8) as usize, (entry & 255) as usize);
+        (len > 0).then(|| &self.numbers[start..start + len - 1])
+    }
+}
+
+/// Case mappings of single characters.
+#[derive(Default)]
+pub(super) struct Cases {
+    upper: HashMap<char, char>,
+    lower: HashMap<char, char>,
+}
+
+impl Cases {
+    pub fn map(&self, c: char, upper: bool) -> char {
+        let map = if upper { &self.upper } else { &self.lower };
+        map.get(&c).copied().unwrap_or(c)
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Tables {
+    /// UCA 9.0.0: weights that are not zero, by level.
+    pub uca9: [CharMap; 3],
+    /// UCA 4.0.0, primary weights.
+    pub uca4: CharMap,
+    /// general_ci.
+    pub general: CharMap,
+    cases_0900: Cases,
+    cases_older: Cases,
+}
+
+impl Tables {
+    pub fn cases(&self, is_0900: bool) -> &Cases {
+        if is_0900 { &self.cases_0900 } else { &self.cases_older }
+    }
+}
+
+pub(super) fn tables() -> &'static Tables {
+    static TABLES: LazyLock<Tables> = LazyLock::new(|| {
+        read(Reader::new(include_bytes!("../../data/collations.bin")))
+            .expect("the file was packed with this program")
+    });
+    &TABLES
+}
+
+/// MySQL takes only so many collation elements of a character.
+const MAX_ELEMENTS: usize = 8;
+
+fn read(mut from: Reader<'_>) -> Result<Tables, Malformed> {
+    let mut tables = Tables::default();
+    section(&mut from, |c, from| {
+        let elements = number(from, "elements")?;
+        let mut levels = [const { Vec::new() }; 3];
+        for _ in 0..elements {
+            for level in &mut levels {
+                level.push(number(from, "weight")? as u16);
+            }
+        }
+        for (map, mut weights) in tables.uca9.iter_mut().zip(levels) {
+            weights.truncate(MAX_ELEMENTS);
+            weights.retain(|w| *w != 0);
+            map.insert(c, &weights);
+        }
+        Ok(())
+    })?;
+    section(&mut from, |c, from| {
+        let count = number(from, "weights")?;
+        let weights =
+            (0..count).map(|_| Ok(number(from, "weight")? as u16)).collect::<Result<Vec<_>, Malformed>>()?;
+        tables.uca4.insert(c, &weights);
+        Ok(())
+    })?;
+    section(&mut from, |c, from| {
+        tables.general.insert(c, &[number(from, "weight")? as u16]);
+        Ok(())
+    })?;
+    for cases in [&mut tables.cases_0900, &mut tables.cases_older] {
+        for map in [&mut cases.upper, &mut cases.lower] {
+            section(&mut from, |c, from| {
+                let to = number(from, "character")?;
+                map.extend(char::from_u32(c).zip(char::from_u32(to)));
+                Ok(())
+            })?;
+        }
+    }
+    from.finish("collations")?;
+    Ok(tables)
+}
+
+fn number(from: &mut Reader<'_>, what: &'static str) -> Result<u32, Malformed> {
+    from.varint(what).map(|v| v as u32)
+}
+
+fn section(
+    from: &mut Reader<'_>,
+    mut record: impl FnMut(u32, &mut Reader<'_>) -> Result<(), Malformed>,
+) -> Result<(), Malformed> {
+    let mut c = 0;
+    for _ in 0..from.u32("records")? {
+        c += number(from, "code point")?;
+        record(c, from)?;
+    }
+    Ok(())
+}
+
+/// Characters 0x80–0x9f of MySQL's latin1, which is Windows-1252 with its gaps filled.
+const LATIN1_HIGH: [char; 32] = [
+    '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž', '\u{8f}', '\u{90}',
+    '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
+];
+
+/// The byte of a character in MySQL's latin1.
+pub(super) fn latin1_byte(c: char) -> Option<u8> {
+    match u32::from(c) {
+        v @ (0..0x80 | 0xa0..=0xff) => Some(v as u8),
+        _ => LATIN1_HIGH.iter().position(|h| *h == c).map(|i| i as u8 + 0x80),
+    }
+}
+
+/// Weights of bytes 0xc0–0xff in latin1_swedish_ci; below, letters weigh as upper case and others as themselves.
+const SWEDISH_HIGH: [u8; 64] = *b"\
+    AAAA\\[\\CEEEEIIIIDNOOOO]\xd7\xd8UUUYY\xde\xdf\
+    AAAA\\[\\CEEEEIIIIDNOOOO]\xf7\xd8UUUYY\xde\xff";
+
+pub(super) fn swedish_weight(byte: u8) -> u8 {
+    if byte >= 0xc0 { SWEDISH_HIGH[usize::from(byte - 0xc0)] } else { byte.to_ascii_uppercase() }
+}

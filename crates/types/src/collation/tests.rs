@@ -1,0 +1,179 @@
+use std::hash::{DefaultHasher, Hasher};
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn named(name: &str) -> Collation {
+    Collation::by_name(name).unwrap_or_else(|| panic!("{name}"))
+}
+
+fn key(collation: Collation, s: &str) -> Vec<u8> {
+    let mut key = Vec::new();
+    collation.sort_key(s, &mut key);
+    key
+}
+
+fn hash(collation: Collation, s: &str) -> u64 {
+    let mut state = DefaultHasher::new();
+    collation.hash(s, &mut state);
+    state.finish()
+}
+
+#[track_caller]
+fn check(collation: &str, a: &str, b: &str, wanted: Ordering) {
+    let c = named(collation);
+    assert_eq!(c.compare(a, b), wanted, "{collation}: {a:?} {b:?}");
+    assert_eq!(c.compare(b, a), wanted.reverse(), "{collation}: {b:?} {a:?}");
+    assert_eq!(key(c, a).cmp(&key(c, b)), wanted, "{collation}: keys of {a:?} {b:?}");
+}
+
+/// Results of MySQL 9.7.
+#[test]
+fn strings_compare_as_in_mysql() {
+    use Ordering::{Equal, Greater, Less};
+    for (collation, a, b, wanted) in [
+        ("utf8mb4_0900_ai_ci", "a", "A", Equal),
+        ("utf8mb4_0900_ai_ci", "a", "ä", Equal),
+        ("utf8mb4_0900_ai_ci", "ß", "ss", Equal),
+        ("utf8mb4_0900_ai_ci", "æ", "ae", Equal),
+        ("utf8mb4_0900_ai_ci", "a", "a ", Less),
+        ("utf8mb4_0900_ai_ci", "a", "a\0", Equal),
+        ("utf8mb4_0900_ai_ci", "a", "b", Less),
+        ("utf8mb4_0900_ai_ci", "_", "a", Less),
+        ("utf8mb4_0900_ai_ci", "9", "a", Less),
+        ("utf8mb4_0900_ai_ci", "й", "и", Greater),
+        ("utf8mb4_0900_ai_ci", "я", "ё", Greater),
+        ("utf8mb4_0900_ai_ci", "Ω", "ω", Equal),
+        ("utf8mb4_0900_ai_ci", "한", "가", Greater),
+        ("utf8mb4_0900_ai_ci", "中", "丁", Greater),
+        ("utf8mb4_0900_ai_ci", "🍣", "🍺", Less),
+        ("utf8mb4_0900_as_ci", "a", "ä", Less),
+        ("utf8mb4_0900_as_ci", "a", "A", Equal),
+        ("utf8mb4_0900_as_cs", "a", "A", Less),
+        ("utf8mb4_0900_as_cs", "aB", "Aa", Greater),
+        ("utf8mb4_0900_bin", "a", "B", Greater),
+        ("utf8mb4_0900_bin", "a", "a ", Less),
+        ("utf8mb4_bin", "a", "a ", Equal),
+        ("utf8mb4_bin", "a\t", "a", Less),
+        ("utf8mb4_bin", "a  b", "a b", Less),
+        ("utf8mb4_bin", "a  \t", "a \t", Greater),
+        ("utf8mb4_general_ci", "ß", "s", Equal),
+        ("utf8mb4_general_ci", "ß", "ss", Less),
+        ("utf8mb4_general_ci", "a", "A  ", Equal),
+        ("utf8mb4_general_ci", "é", "E", Equal),
+        ("utf8mb4_general_ci", "🍣", "🍺", Equal),
+        ("utf8mb4_unicode_ci", "ß", "ss ", Equal),
+        ("utf8mb4_unicode_ci", "a\t", "a", Less),
+        ("latin1_swedish_ci", "ä", "z", Greater),
+        ("latin1_swedish_ci", "ü", "y", Equal),
+        ("latin1_swedish_ci", "Å", "å", Equal),
+        ("ascii_general_ci", "a", "A ", Equal),
+        ("binary", "a", "A", Greater),
+    ] {
+        check(collation, a, b, wanted);
+    }
+}
+
+#[test]
+fn like_matches_character_by_character() {
+    for (text, pattern, collation, wanted) in [
+        ("ß", "ss", "utf8mb4_0900_ai_ci", false),
+        ("ä", "A", "utf8mb4_0900_ai_ci", true),
+        ("ä", "A", "utf8mb4_0900_as_ci", false),
+        ("a", "A", "utf8mb4_0900_as_cs", false),
+        ("a\0b", "ab", "utf8mb4_0900_ai_ci", false),
+        ("a_c", "a\\_c", "utf8mb4_bin", true),
+        ("abc", "a\\_c", "utf8mb4_bin", false),
+        ("a", "a ", "utf8mb4_general_ci", false),
+        ("", "%", "utf8mb4_bin", true),
+        ("", "_%", "utf8mb4_bin", false),
+        ("abcabd", "%ab_", "utf8mb4_bin", true),
+        ("abcabd", "%abc", "utf8mb4_bin", false),
+        ("special handled requests", "%SPECIAL%requests%", "utf8mb4_0900_ai_ci", true),
+        ("requests special", "%special%requests%", "utf8mb4_0900_ai_ci", false),
+        ("aa", "a%a", "utf8mb4_0900_ai_ci", true),
+        ("a", "a%a", "utf8mb4_0900_ai_ci", false),
+        ("äöü", "__Ü", "utf8mb4_0900_ai_ci", true),
+        ("100%", "100\\%", "utf8mb4_0900_ai_ci", true),
+    ] {
+        let like = LikePattern::new(pattern, Some('\\'), named(collation));
+        assert_eq!(like.matches(text), wanted, "{text} LIKE {pattern} ({collation})");
+    }
+    let prefixed = LikePattern::new("ab\\%c%", Some('\\'), Collation::DEFAULT);
+    assert_eq!((prefixed.prefix(), prefixed.is_prefix_only(), prefixed.is_plain()), ("ab%c", true, false));
+}
+
+#[test]
+fn case_is_mapped_one_to_one() {
+    let c = Collation::DEFAULT;
+    assert_eq!(c.upper("straße Ñandú я"), "STRAßE ÑANDÚ Я");
+    assert_eq!(c.lower("ÀÉÎ X"), "àéî x");
+    assert!(matches!(c.upper("ABC 1"), Cow::Borrowed(_)));
+}
+
+#[test]
+fn ids_and_names_are_mysqls() {
+    assert_eq!(Collation::DEFAULT.name(), "utf8mb4_0900_ai_ci");
+    assert_eq!(named("utf8mb3_general_ci").0, 33);
+    assert_eq!(Charset::Utf8mb4.default_collation(), Collation::DEFAULT);
+    assert!(named("utf8mb4_bin").is_padded() && !named("utf8mb4_0900_bin").is_padded());
+    for info in collations() {
+        assert_eq!(Collation(info.id).info().pad_space, Collation(info.id).is_padded(), "{}", info.name);
+    }
+}
+
+fn texts() -> impl Strategy<Value = String> {
+    let chars = prop_oneof![
+        8 => proptest::char::range(' ', '~'),
+        2 => Just(' '),
+        1 => proptest::char::range('\0', '\u{1f}'),
+        2 => proptest::char::range('\u{80}', '\u{5ff}'),
+        1 => any::<char>(),
+    ];
+    proptest::collection::vec(chars, 0..12).prop_map(|chars| chars.into_iter().collect())
+}
+
+proptest! {
+    #[test]
+    fn keys_order_as_strings_compare(a in texts(), b in texts(), cut in 0usize..12, tail in texts()) {
+        // Often with a common beginning.
+        let shared: String = a.chars().take(cut).chain(tail.chars()).collect();
+        for info in collations() {
+            let c = Collation(info.id);
+            for other in [&b, &shared] {
+                let order = c.compare(&a, other);
+                prop_assert_eq!(key(c, &a).cmp(&key(c, other)), order, "{} {:?} {:?}", info.name, a, other);
+                prop_assert_eq!(c.compare(other, &a), order.reverse());
+                if order.is_eq() {
+                    prop_assert_eq!(hash(c, &a), hash(c, other), "{} {:?} {:?}", info.name, a, other);
+                } else {
+                    let (x, y) = (key(c, &a), key(c, other));
+                    prop_assert!(!x.starts_with(&y) && !y.starts_with(&x));
+                }
+            }
+            let like = LikePattern::new(&a, None, c);
+            prop_assert!(a.contains(['%', '_']) || like.matches(&a));
+            let mut prefix = Vec::new();
+            c.sort_key_prefix(&a, &mut prefix);
+            let longer = format!("{a}{b}");
+            prop_assert!(key(c, &longer).starts_with(&prefix), "{} {:?}", info.name, longer);
+        }
+
+    }
+
+    #[test]
+    fn like_agrees_with_a_model(text in "[abAB%_]{0,8}", pattern in "[abA%_]{0,6}") {
+        fn model(text: &[u8], pattern: &[u8]) -> bool {
+            match (pattern.split_first(), text.split_first()) {
+                (None, _) => text.is_empty(),
+                (Some((b'%', rest)), _) => (0..=text.len()).any(|n| model(&text[n..], rest)),
+                (Some((b'_', rest)), Some((_, after))) => model(after, rest),
+                (Some((c, rest)), Some((t, after))) => c.eq_ignore_ascii_case(t) && model(after, rest),
+                (Some(_), None) => false,
+            }
+        }
+        let like = LikePattern::new(&pattern, Some('\\'), Collation::DEFAULT);
+        prop_assert_eq!(like.matches(&text), model(text.as_bytes(), pattern.as_bytes()));
+    }
+}
