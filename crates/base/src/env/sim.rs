@@ -29,6 +29,8 @@
 //! with [`SimDisk::cut_at_sync`]`(n)`: the n-th sync does not take effect, every call from there on fails, and
 //! [`SimDisk::crash`] of several seeds gives the disks to recover from. The same seed always gives the same disk.
 //!
+//! A process that is killed on a machine that goes on is another matter: see [`SimDisk::kill`].
+//!
 //! What the model promises, and what it takes away:
 //! 1. Synced bytes and lengths of a file stay, under the names that were made durable by a sync of their directory.
 //! 2. A sector (512 bytes, aligned) of a file holds, after power loss, what it held at the last sync or after any
@@ -114,6 +116,12 @@ impl SimDisk {
     /// moment, odd ones decide for each sector, length and directory.
     pub fn crash(&self, seed: u64) -> Self {
         Self { world: Arc::new(Mutex::new(self.world.lock().crash(seed))) }
+    }
+
+    /// The disk as the next process finds it if this one is killed now while the machine goes on: everything
+    /// written is there, locks are free, and no more than before is durable. Planned failures are forgotten.
+    pub fn kill(&self) -> Self {
+        Self { world: Arc::new(Mutex::new(self.world.lock().kill())) }
     }
 
     /// Sync points so far: syncs of files and of directories that were begun.

@@ -142,6 +142,22 @@ fn a_cut_stops_everything_before_that_sync_takes_effect() {
 }
 
 #[test]
+fn a_killed_process_leaves_what_it_wrote_but_not_durably() {
+    let disk = disk();
+    let f = file(&disk, "a", b"1");
+    let guard = disk.lock(&path("a")).unwrap();
+    f.write_at(b"2", 0).unwrap();
+    disk.cut();
+    let next = disk.kill();
+    assert_eq!(next.contents(&path("a")).unwrap(), b"2");
+    drop(next.lock(&path("a")).unwrap());
+    assert_eq!(next.crash(0).contents(&path("a")).unwrap(), b"1");
+    next.open(&path("a"), true).unwrap().sync_data().unwrap();
+    assert_eq!(next.crash(0).contents(&path("a")).unwrap(), b"2");
+    drop(guard);
+}
+
+#[test]
 fn planned_failures_happen_once_and_as_told() {
     let disk = disk();
     let f = file(&disk, "a", &[0; 4]);

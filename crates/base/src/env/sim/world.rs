@@ -247,6 +247,20 @@ impl World {
         self.pending.push(change);
     }
 
+    /// The disk after the process ended.
+    pub fn kill(&self) -> Self {
+        Self {
+            inodes: self.inodes.clone(),
+            names: self.names.clone(),
+            durable_names: self.durable_names.clone(),
+            dirs: self.dirs.clone(),
+            pending: self.pending.clone(),
+            serial: self.serial,
+            capacity: self.capacity,
+            ..Self::default()
+        }
+    }
+
     /// The disk after power loss.
     pub fn crash(&self, seed: u64) -> Self {
         let mut fate: Box<dyn Fate> = match seed {
