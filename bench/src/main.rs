@@ -13,6 +13,7 @@ mod options;
 mod progress;
 mod report;
 mod rival;
+mod slt;
 mod tpcc;
 mod tpch;
 mod value;
@@ -46,6 +47,8 @@ enum Workload {
     Tpch(tpch::Options),
     /// Time and space of loading TPC-H's tables
     Load(tpch::Options),
+    /// The SQL test files, against Avocet or a real MySQL
+    Slt(slt::Options),
 }
 
 fn run(workload: Workload) -> Result<()> {
@@ -53,6 +56,7 @@ fn run(workload: Workload) -> Result<()> {
         Workload::Tpcc { oltp, common } => tpcc::command(&oltp, &common),
         Workload::Ch(options) => ch::command(&options),
         Workload::Tpch(options) => tpch::command(&options),
+        Workload::Slt(options) => slt::command(&options),
         Workload::Load(options) => tpch::load_command(&options),
     }
 }

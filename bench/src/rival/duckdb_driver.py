@@ -25,6 +25,7 @@ def answer(connection, request):
 
 def main():
     connection = duckdb.connect(sys.argv[1])
+    connection.execute("SET enable_progress_bar = false")
     for line in sys.stdin:
         try:
             result = answer(connection, json.loads(line))

@@ -1,0 +1,131 @@
+//! SQL test files: `bench/run slt`. Runs `tests/slt/**/*.slt` against Avocet, or against a real MySQL or MariaDB, and records what
+//! these answer.
+
+mod file;
+mod render;
+mod runner;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+
+use crate::cache::Scratch;
+use crate::error::{Error, IoContext, Result};
+use crate::rival::avocet::Avocet;
+use crate::rival::mariadb::MariaDb;
+use crate::rival::mysql9::Mysql9;
+use crate::rival::{Launch, Server};
+use runner::{Failure, Mode};
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Target {
+    Avocet,
+    Mysql,
+    Mariadb,
+}
+
+#[derive(Args, Clone)]
+pub struct Options {
+    /// Files, or folders of files
+    #[arg(default_value = "tests/slt")]
+    paths: Vec<PathBuf>,
+    /// Who runs them
+    #[arg(long, value_enum, default_value = "avocet")]
+    target: Target,
+    /// Write what a real MySQL answers into the files
+    #[arg(long)]
+    record: bool,
+    /// Kill and restart the server after every statement
+    #[arg(long)]
+    restart: bool,
+    /// Send queries as prepared statements
+    #[arg(long)]
+    binary: bool,
+    /// Compare rows only, not the types of the columns
+    #[arg(long)]
+    ignore_types: bool,
+    /// Show at most so many failures of a file
+    #[arg(long, default_value_t = 5)]
+    show: usize,
+    /// An option passed on to `avocet serve`; may be given several times
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
+    serve_option: Vec<String>,
+}
+
+/// `bench/run slt`.
+pub fn command(options: &Options) -> Result<()> {
+    let launch: Box<dyn Launch> = match options.target {
+        _ if options.record => Box::new(Mysql9::fetch()?),
+        Target::Avocet => Box::new(Avocet::find(&options.serve_option)?),
+        Target::Mysql => Box::new(Mysql9::fetch()?),
+        Target::Mariadb => Box::new(MariaDb::fetch()?),
+    };
+    let mut files = Vec::new();
+    for path in &options.paths {
+        find(path, &mut files)?;
+    }
+    files.sort();
+    let scratch = Scratch::new("slt")?;
+    let mut server = Server::start(launch, scratch.path())?;
+    if options.record { record(&mut server, &files) } else { check(&mut server, &files, options) }
+}
+
+fn record(server: &mut Server, files: &[PathBuf]) -> Result<()> {
+    for path in files {
+        let recorded = runner::record(server, &read(path)?)
+            .map_err(|e| Error::Check(format!("{}: {e}", path.display())))?;
+        fs::write(path, file::write(&recorded)).context(|| format!("writing {}", path.display()))?;
+    }
+    println!("recorded {} files from {}", files.len(), server.name());
+    Ok(())
+}
+
+fn check(server: &mut Server, files: &[PathBuf], options: &Options) -> Result<()> {
+    let mode = Mode { binary: options.binary, restart: options.restart };
+    let (mut statements, mut failed) = (0, 0);
+    for path in files {
+        let parsed = read(path)?;
+        let (ran, failures) = match runner::check(server, &parsed, mode, !options.ignore_types) {
+            Ok(outcome) => outcome,
+            Err(e) => {
+                println!("FAILED  {}: {e}", path.display());
+                failed += 1;
+                continue;
+            }
+        };
+        statements += ran;
+        failed += failures.len();
+        let verdict = if failures.is_empty() { "ok    " } else { "FAILED" };
+        println!("{verdict}  {} ({} of {ran})", path.display(), ran - failures.len());
+        failures.iter().take(options.show).for_each(|failure| show(path, failure));
+    }
+    println!("{} files, {statements} statements, {failed} failures on {}", files.len(), server.name());
+    if failed == 0 { Ok(()) } else { Err(Error::Check(format!("{failed} SQL tests failed"))) }
+}
+
+fn show(path: &Path, failure: &Failure) {
+    let indent = |text: &str| text.replace('\n', "\n        ");
+    println!("    {}:{}: {}", path.display(), failure.line, indent(&failure.sql));
+    println!("      expected {}", indent(&failure.expected));
+    println!("      got      {}", indent(&failure.actual));
+}
+
+fn read(path: &Path) -> Result<file::TestFile> {
+    let text = fs::read_to_string(path).context(|| format!("reading {}", path.display()))?;
+    file::parse(&text).map_err(|message| Error::File { path: path.to_owned(), message })
+}
+
+fn find(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    if !path.is_dir() {
+        files.push(path.to_owned());
+        return Ok(());
+    }
+    for entry in fs::read_dir(path).context(|| format!("listing {}", path.display()))? {
+        let path = entry.context(|| "listing test files".into())?.path();
+        if path.is_dir() || path.extension().is_some_and(|e| e == "slt") {
+            find(&path, files)?;
+        }
+    }
+    Ok(())
+}

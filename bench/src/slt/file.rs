@@ -1,0 +1,245 @@
+//! SQL test files: parsing and writing.
+//!
+//! The format is sqllogictest's, with MySQL's error numbers:
+//!
+//! ```text
+//! # a comment
+//! control session            the file needs its session: no restarts between its statements
+//! skipif mariadb             the next record is not for this server (onlyif likewise)
+//!
+//! statement ok [@connection]
+//! CREATE TABLE t (a INT)
+//!
+//! statement count 2          so many affected rows
+//! INSERT INTO t VALUES (1), (2)
+//!
+//! statement error 1146
+//! SELECT * FROM u
+//!
+//! query IT [rowsort] [@connection]
+//! SELECT a, 'x' FROM t
+//! ----
+//! 1<tab>x
+//! ```
+//!
+//! A record ends at an empty line. The letters of a query are the types of its columns (see `render`); columns are separated by
+//! tabs; NULL is `NULL`, the empty text `(empty)`. `statement` and `query` without more are filled in by recording.
+
+use std::fmt::Write;
+
+/// What a statement must do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// Not recorded yet.
+    Unknown,
+    Ok,
+    Count(u64),
+    Error(u16),
+    Rows {
+        types: String,
+        rows: Vec<String>,
+    },
+}
+
+/// One statement or query with what it must do.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// The line of its first word, from 1.
+    pub line: usize,
+    pub sql: String,
+    /// Written as `query`, thus recorded as one.
+    pub is_query: bool,
+    pub wants_count: bool,
+    pub rowsort: bool,
+    pub connection: Option<String>,
+    pub expected: Expected,
+    pub skip_if: Vec<String>,
+    pub only_if: Vec<String>,
+}
+
+impl Record {
+    pub fn runs_on(&self, server: &str) -> bool {
+        !self.skip_if.iter().any(|s| s == server)
+            && (self.only_if.is_empty() || self.only_if.iter().any(|s| s == server))
+    }
+}
+
+/// A piece of a file, in its order.
+#[derive(Clone, Debug)]
+pub enum Item {
+    /// Comments, empty lines and controls: kept as they are.
+    Text(String),
+    Record(Record),
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct TestFile {
+    pub items: Vec<Item>,
+    /// `control session`: statements depend on the session's state.
+    pub needs_session: bool,
+}
+
+impl TestFile {
+    pub fn records(&self) -> impl Iterator<Item = &Record> {
+        self.items.iter().filter_map(|item| match item {
+            Item::Record(record) => Some(record),
+            Item::Text(_) => None,
+        })
+    }
+}
+
+/// Parses a file; an error names its line.
+pub fn parse(text: &str) -> Result<TestFile, String> {
+    let mut file = TestFile::default();
+    let mut lines = text.lines().enumerate().peekable();
+    let (mut skip_if, mut only_if) = (Vec::new(), Vec::new());
+    while let Some((at, line)) = lines.next() {
+        let mut words = line.split_whitespace();
+        match words.next() {
+            Some("skipif") => skip_if.extend(words.map(str::to_owned)),
+            Some("onlyif") => only_if.extend(words.map(str::to_owned)),
+            Some(kind @ ("statement" | "query")) => {
+                let body = std::iter::from_fn(|| lines.next_if(|(_, line)| !line.trim().is_empty()));
+                let body: Vec<&str> = body.map(|(_, line)| line).collect();
+                let mut record = record(at + 1, kind == "query", words, &body)?;
+                record.skip_if = std::mem::take(&mut skip_if);
+                record.only_if = std::mem::take(&mut only_if);
+                file.items.push(Item::Record(record));
+            }
+            Some("control") if words.next() == Some("session") => {
+                file.needs_session = true;
+                file.items.push(Item::Text(line.to_owned()));
+            }
+            Some(word) if !word.starts_with('#') => {
+                return Err(format!("line {}: unknown word {word}", at + 1));
+            }
+            _ => file.items.push(Item::Text(line.to_owned())),
+        }
+    }
+    Ok(file)
+}
+
+fn record<'a>(
+    line: usize,
+    is_query: bool,
+    words: impl Iterator<Item = &'a str>,
+    body: &[&str],
+) -> Result<Record, String> {
+    let end_of_sql = body.iter().position(|l| *l == "----").unwrap_or(body.len());
+    let rows: Vec<String> = body.iter().skip(end_of_sql + 1).map(|l| (*l).to_owned()).collect();
+    let mut record = Record {
+        line,
+        sql: body[..end_of_sql].join("\n"),
+        is_query,
+        wants_count: false,
+        rowsort: false,
+        connection: None,
+        expected: Expected::Unknown,
+        skip_if: Vec::new(),
+        only_if: Vec::new(),
+    };
+    let mut words = words.peekable();
+    while let Some(word) = words.next() {
+        let number = |next: Option<&&str>| next.and_then(|n| n.parse::<u64>().ok());
+        match word {
+            "rowsort" => record.rowsort = true,
+            "ok" if !is_query => record.expected = Expected::Ok,
+            "count" if !is_query => {
+                record.wants_count = true;
+                if let Some(n) = number(words.peek()) {
+                    words.next();
+                    record.expected = Expected::Count(n);
+                }
+            }
+            "error" if !is_query => {
+                let n = number(words.peek()).and_then(|n| u16::try_from(n).ok());
+                record.expected = n.map_or(Expected::Unknown, Expected::Error);
+                words.next();
+            }
+            name if name.starts_with('@') => record.connection = Some(name[1..].to_owned()),
+            types if is_query => {
+                record.expected = Expected::Rows { types: types.to_owned(), rows: rows.clone() };
+            }
+            other => return Err(format!("line {line}: unknown word {other}")),
+        }
+    }
+    if record.sql.is_empty() {
+        return Err(format!("line {line}: no SQL"));
+    }
+    Ok(record)
+}
+
+/// Writes a file back; parsing what was written gives the same file.
+pub fn write(file: &TestFile) -> String {
+    let mut text = String::new();
+    for item in &file.items {
+        match item {
+            Item::Text(line) => {
+                text.push_str(line);
+                text.push('\n');
+            }
+            Item::Record(record) => write_record(&mut text, record),
+        }
+    }
+    text
+}
+
+fn write_record(text: &mut String, record: &Record) {
+    for (word, names) in [("skipif", &record.skip_if), ("onlyif", &record.only_if)] {
+        if !names.is_empty() {
+            put(text, format_args!("{word} {}\n", names.join(" ")));
+        }
+    }
+    match &record.expected {
+        Expected::Unknown => text.push_str(if record.is_query { "query" } else { "statement" }),
+        Expected::Ok => text.push_str("statement ok"),
+        Expected::Count(n) => put(text, format_args!("statement count {n}")),
+        Expected::Error(n) => put(text, format_args!("statement error {n}")),
+        Expected::Rows { types, .. } => put(text, format_args!("query {types}")),
+    }
+    let shows_rows = matches!(record.expected, Expected::Rows { .. });
+    if record.rowsort && shows_rows {
+        text.push_str(" rowsort");
+    }
+    if let Some(connection) = &record.connection {
+        put(text, format_args!(" @{connection}"));
+    }
+    put(text, format_args!("\n{}\n", record.sql));
+    if let Expected::Rows { rows, .. } = &record.expected {
+        text.push_str("----\n");
+        rows.iter().for_each(|row| put(text, format_args!("{row}\n")));
+    }
+}
+
+fn put(text: &mut String, what: std::fmt::Arguments<'_>) {
+    text.write_fmt(what).expect("a String takes all text");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "# about\ncontrol session\n\nstatement ok\nCREATE TABLE t\n(a INT)\n\nskipif mariadb\nstatement error 1062 @c2\nINSERT x\n\nstatement count 3\nDELETE\n\nquery IT rowsort\nSELECT 1, 'a b'\n----\n1\ta b\n";
+
+    #[test]
+    fn written_files_parse_to_the_same() {
+        let file = parse(TEXT).unwrap();
+        assert!(file.needs_session);
+        assert_eq!(write(&file), TEXT);
+        let records: Vec<&Record> = file.records().collect();
+        assert_eq!(records.len(), 4);
+        assert_eq!(records[0].sql, "CREATE TABLE t\n(a INT)");
+        assert_eq!(records[1].expected, Expected::Error(1062));
+        assert!(!records[1].runs_on("mariadb") && records[1].runs_on("mysql"));
+        assert_eq!(records[1].connection.as_deref(), Some("c2"));
+        assert_eq!(records[2].expected, Expected::Count(3));
+        assert!(records[3].rowsort && records[3].line == 15);
+    }
+
+    #[test]
+    fn mistakes_name_their_line() {
+        assert!(parse("statement maybe\nSELECT 1\n").unwrap_err().contains("line 1"));
+        assert!(parse("\nfoo\n").unwrap_err().contains("line 2"));
+        assert!(parse("query I\n\n").unwrap_err().contains("no SQL"));
+    }
+}
