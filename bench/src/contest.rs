@@ -1,6 +1,8 @@
 //! Avocet and the rival side by side: both are started, both run the same workload in alternating rounds, so that whatever else
 //! the machine does hits them alike.
 
+use std::path::Path;
+
 use crate::cache::Scratch;
 use crate::error::Result;
 use crate::options::Common;
@@ -16,8 +18,7 @@ pub enum Contender {
 /// The running servers and their scratch folder; all end when it is dropped.
 pub struct Contest {
     servers: Vec<(Contender, Server)>,
-    /// Removed when the servers are gone, which is why it comes after them.
-    _scratch: Scratch,
+    scratch: Scratch,
 }
 
 impl Contest {
@@ -34,7 +35,7 @@ impl Contest {
             let folder = scratch.path().join(launch.name());
             servers.push((contender, Server::start(launch, &folder)?));
         }
-        Ok(Contest { servers, _scratch: scratch })
+        Ok(Contest { servers, scratch })
     }
 
     pub fn servers(&self) -> impl Iterator<Item = &Server> {
@@ -47,6 +48,10 @@ impl Contest {
 
     pub fn each_mut(&mut self) -> impl Iterator<Item = (Contender, &mut Server)> {
         self.servers.iter_mut().map(|(contender, server)| (*contender, server))
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.scratch.path()
     }
 }
 

@@ -19,20 +19,24 @@
 //!    in the session's time zone.
 //! 4. Subqueries, aggregates and windows never occur: the binder puts columns in their place.
 
+pub(crate) mod coerce;
 pub mod context;
 mod display;
 pub mod error;
+mod fold;
+pub(crate) mod func;
 pub mod function;
 mod identity;
+pub mod program;
 pub mod typing;
-pub mod unit;
 mod walk;
 
-pub use context::{EvalContext, SessionInfo, SqlMode, TimeZone, Warning};
+pub use crate::temporal::{TimeZone, Unit as IntervalUnit};
+pub use context::{EvalContext, SessionInfo, SqlMode, Warning};
 pub use error::{EvalError, EvalResult};
 pub use function::{Function, Volatility};
+pub use program::{RowProgram, RowSource};
 pub use typing::{CastTarget, Typer, ValueClass};
-pub use unit::IntervalUnit;
 
 use crate::datum::{Datum, Value};
 use crate::sql_type::SqlType;

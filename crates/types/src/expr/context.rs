@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::expr::error::{EvalError, EvalResult};
+use crate::expr::func::math::SeededRandom;
+use crate::temporal::TimeZone;
 
 /// The flags of `@@sql_mode` that evaluation looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,25 +59,6 @@ impl SqlMode {
     }
 }
 
-/// A session's time zone: a fixed offset from UTC in seconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub struct TimeZone {
-    pub offset_seconds: i32,
-}
-
-impl TimeZone {
-    pub const UTC: Self = Self { offset_seconds: 0 };
-
-    /// Microseconds of local time from microseconds of UTC.
-    pub const fn to_local(self, utc_micros: i64) -> i64 {
-        utc_micros + self.offset_seconds as i64 * 1_000_000
-    }
-
-    pub const fn to_utc(self, local_micros: i64) -> i64 {
-        local_micros - self.offset_seconds as i64 * 1_000_000
-    }
-}
-
 /// What VERSION(), USER() and the like answer.
 #[derive(Clone, Debug, Default)]
 pub struct SessionInfo {
@@ -121,6 +104,8 @@ pub struct EvalContext {
     pub session: SessionInfo,
     /// State of RAND() without a seed and of UUID().
     random: AtomicU64,
+    /// Generators of the calls of RAND() with a constant seed, by the call's identity.
+    seeded: Mutex<Vec<(usize, SeededRandom)>>,
     warnings: Warnings,
 }
 
@@ -148,7 +133,19 @@ impl EvalContext {
             storing: false,
             session: SessionInfo::default(),
             random: AtomicU64::new(random_seed),
+            seeded: Mutex::default(),
             warnings: Warnings::default(),
+        }
+    }
+
+    /// The same surroundings with a list of warnings of its own.
+    pub(crate) fn quiet(&self) -> Self {
+        Self {
+            session: self.session.clone(),
+            random: AtomicU64::new(self.random.load(Ordering::Relaxed)),
+            seeded: Mutex::default(),
+            warnings: Warnings::default(),
+            ..*self
         }
     }
 
@@ -212,5 +209,17 @@ impl EvalContext {
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         z ^ (z >> 31)
+    }
+
+    /// The next number of the generator that belongs to a call of RAND(seed).
+    pub(crate) fn next_seeded(&self, call: usize, seed: i64) -> f64 {
+        let mut seeded = self.seeded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, generator)) = seeded.iter_mut().find(|(of, _)| *of == call) {
+            return generator.next();
+        }
+        let mut generator = SeededRandom::new(seed);
+        let first = generator.next();
+        seeded.push((call, generator));
+        first
     }
 }

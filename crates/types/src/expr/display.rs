@@ -119,7 +119,7 @@ fn write_expr(f: &mut Formatter<'_>, expr: &Expr, names: Names<'_>) -> fmt::Resu
         ExprKind::Collate(inner) => {
             f.write_char('(')?;
             one(f, inner)?;
-            let collation = expr.ty.collation().map(crate::expr::typing::collation::name).unwrap_or_default();
+            let collation = expr.ty.collation().unwrap_or(crate::Collation::BINARY).name();
             write!(f, " collate {collation})")
         }
         ExprKind::Call(function, args) => {

@@ -37,6 +37,9 @@ pub enum EvalError {
     /// 1582
     #[error("Incorrect parameter count in the call to native function '{0}'")]
     ParameterCount(String),
+    /// 1583
+    #[error("Incorrect parameters in the call to native function '{0}'")]
+    WrongParameters(&'static str),
     /// 1210
     #[error("Incorrect arguments to {0}")]
     WrongArguments(&'static str),
@@ -55,6 +58,21 @@ pub enum EvalError {
     /// 1427
     #[error("For float(M,D), double(M,D) or decimal(M,D), M must be >= D (column '{0}').")]
     ScaleAbovePrecision(String),
+    /// 1292, of CAST to a length.
+    #[error("Truncated incorrect {kind}({len}) value: '{value}'")]
+    TruncatedLength { kind: &'static str, len: u32, value: String },
+    /// 1264
+    #[error("Out of range value for column 'cast' at row 1")]
+    ColumnOutOfRange,
+    /// 3854
+    #[error("Cannot convert string '{value}' from {from} to {to}")]
+    CannotConvertString { value: String, from: &'static str, to: &'static str },
+    /// 1300
+    #[error("Invalid utf8mb4 character string")]
+    InvalidCharacterString,
+    /// 1105
+    #[error("Cast to {0} complement")]
+    CastComplement(&'static str),
     /// 3685 and its like: a regular expression does not parse.
     #[error("Illegal argument to a regular expression.")]
     RegexpSyntax,
@@ -76,12 +94,18 @@ impl EvalError {
             Self::ResultTooLarge { .. } => 1301,
             Self::InvalidLogarithm => 3020,
             Self::ParameterCount(_) => 1582,
+            Self::WrongParameters(_) => 1583,
             Self::WrongArguments(_) => 1210,
             Self::CollationMix { .. } => 1267,
             Self::CollationCharset { .. } => 1253,
             Self::TooBigPrecision { .. } => 1426,
             Self::TooBigScale { .. } => 1425,
             Self::ScaleAbovePrecision(_) => 1427,
+            Self::TruncatedLength { .. } => 1292,
+            Self::ColumnOutOfRange => 1264,
+            Self::CannotConvertString { .. } => 3854,
+            Self::InvalidCharacterString => 1300,
+            Self::CastComplement(_) => 1105,
             Self::RegexpSyntax => 3685,
             Self::NotSupported(_) => 1235,
         }

@@ -3,10 +3,13 @@
 //! What is syntax of its own in MySQL (operators, CASE, CAST, LIKE, INTERVAL arithmetic) is a kind of `Expr`, not a function.
 //! Functions marked `Rewrite` have a name here, but `Typer::call` turns them into other expressions.
 
-use crate::expr::EvalResult;
-use crate::expr::Expr;
+use crate::datum::Datum;
+use crate::expr::context::EvalContext;
+use crate::expr::error::EvalResult;
+use crate::expr::program::CallInfo;
 use crate::expr::typing::Typer;
 use crate::expr::typing::results as ret;
+use crate::expr::{Expr, func};
 use crate::sql_type::SqlType;
 
 /// Whether equal arguments give equal results, and for how long.
@@ -69,6 +72,10 @@ pub enum Ret {
     Rewrite,
 }
 
+/// Computes a function of one row's arguments, which it may take out of the slice.
+pub(crate) type RowFn =
+    for<'x, 'a, 'c> fn(&'x mut [Datum<'a>], &'c CallInfo, &'c EvalContext) -> EvalResult<Datum<'a>>;
+
 pub struct FunctionInfo {
     pub names: &'static [&'static str],
     pub min_args: u8,
@@ -79,12 +86,14 @@ pub struct FunctionInfo {
     pub ret: Ret,
     pub nulls: Nulls,
     pub volatility: Volatility,
+    /// What it does to one row's arguments.
+    pub(crate) run: RowFn,
 }
 
 const MANY: u8 = u8::MAX;
 
 macro_rules! functions {
-    ($($name:ident [$($alias:literal),*] $min:tt..=$max:tt, [$($arg:ident),*], $ret:expr, $nulls:ident, $vol:ident;)*) => {
+    ($($name:ident [$($alias:literal),*] $min:tt..=$max:tt, [$($arg:ident),*], $ret:expr, $nulls:ident, $vol:ident, $run:expr;)*) => {
         /// A scalar function by identity. Details are in its `FunctionInfo`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u16)]
@@ -98,6 +107,7 @@ macro_rules! functions {
             ret: $ret,
             nulls: Nulls::$nulls,
             volatility: Volatility::$vol,
+            run: $run,
         },)*];
 
         const ALL: &[Function] = &[$(Function::$name,)*];
@@ -106,160 +116,160 @@ macro_rules! functions {
 
 functions! {
     // Numbers.
-    Abs ["ABS"] 1..=1, [Number], Ret::Custom(ret::abs), Strict, Immutable;
-    Ceil ["CEIL", "CEILING"] 1..=1, [Number], Ret::Custom(ret::integral), Strict, Immutable;
-    Floor ["FLOOR"] 1..=1, [Number], Ret::Custom(ret::integral), Strict, Immutable;
-    Round ["ROUND"] 1..=2, [Number, Int], Ret::Custom(ret::round), Strict, Immutable;
-    Truncate ["TRUNCATE"] 2..=2, [Number, Int], Ret::Custom(ret::truncate), Strict, Immutable;
-    Mod ["MOD"] 2..=2, [Any], Ret::Rewrite, Partial, Immutable;
-    Pow ["POW", "POWER"] 2..=2, [Double], Ret::Double, Strict, Immutable;
-    Sqrt ["SQRT"] 1..=1, [Double], Ret::Double, Partial, Immutable;
-    Exp ["EXP"] 1..=1, [Double], Ret::Double, Strict, Immutable;
-    Ln ["LN"] 1..=1, [Double], Ret::Double, Partial, Immutable;
-    Log ["LOG"] 1..=2, [Double], Ret::Double, Partial, Immutable;
-    Log2 ["LOG2"] 1..=1, [Double], Ret::Double, Partial, Immutable;
-    Log10 ["LOG10"] 1..=1, [Double], Ret::Double, Partial, Immutable;
-    Sign ["SIGN"] 1..=1, [Number], Ret::Int, Strict, Immutable;
-    Pi ["PI"] 0..=0, [], Ret::Double, Strict, Immutable;
-    Rand ["RAND"] 0..=1, [Int], Ret::Double, Never, Volatile;
-    Sin ["SIN"] 1..=1, [Double], Ret::Double, Strict, Immutable;
-    Cos ["COS"] 1..=1, [Double], Ret::Double, Strict, Immutable;
-    Tan ["TAN"] 1..=1, [Double], Ret::Double, Strict, Immutable;
-    Cot ["COT"] 1..=1, [Double], Ret::Double, Strict, Immutable;
-    Asin ["ASIN"] 1..=1, [Double], Ret::Double, Partial, Immutable;
-    Acos ["ACOS"] 1..=1, [Double], Ret::Double, Partial, Immutable;
-    Atan ["ATAN"] 1..=2, [Double], Ret::Double, Strict, Immutable;
-    Atan2 ["ATAN2"] 2..=2, [Double], Ret::Double, Strict, Immutable;
-    Degrees ["DEGREES"] 1..=1, [Double], Ret::Double, Strict, Immutable;
-    Radians ["RADIANS"] 1..=1, [Double], Ret::Double, Strict, Immutable;
-    Greatest ["GREATEST"] 2..=MANY, [Any], Ret::Custom(ret::of_first), Strict, Immutable;
-    Least ["LEAST"] 2..=MANY, [Any], Ret::Custom(ret::of_first), Strict, Immutable;
-    Crc32 ["CRC32"] 1..=1, [Text], Ret::UInt, Strict, Immutable;
-    Conv ["CONV"] 3..=3, [Chars, Int, Int], Ret::Ascii(ret::len_64), Partial, Immutable;
-    Bin ["BIN"] 1..=1, [Number], Ret::Ascii(ret::len_64), Partial, Immutable;
-    Oct ["OCT"] 1..=1, [Number], Ret::Ascii(ret::len_64), Partial, Immutable;
-    BitAnd [] 2..=2, [Number], Ret::UInt, Strict, Immutable;
-    BitOr [] 2..=2, [Number], Ret::UInt, Strict, Immutable;
-    BitXor [] 2..=2, [Number], Ret::UInt, Strict, Immutable;
-    BitNot [] 1..=1, [Number], Ret::UInt, Strict, Immutable;
-    ShiftLeft [] 2..=2, [Number], Ret::UInt, Strict, Immutable;
-    ShiftRight [] 2..=2, [Number], Ret::UInt, Strict, Immutable;
-    BitCount ["BIT_COUNT"] 1..=1, [Number], Ret::Int, Strict, Immutable;
+    Abs ["ABS"] 1..=1, [Number], Ret::Custom(ret::abs), Strict, Immutable, func::math::abs;
+    Ceil ["CEIL", "CEILING"] 1..=1, [Number], Ret::Custom(ret::integral), Strict, Immutable, func::math::ceil;
+    Floor ["FLOOR"] 1..=1, [Number], Ret::Custom(ret::integral), Strict, Immutable, func::math::floor;
+    Round ["ROUND"] 1..=2, [Number, Int], Ret::Custom(ret::round), Strict, Immutable, func::math::round;
+    Truncate ["TRUNCATE"] 2..=2, [Number, Int], Ret::Custom(ret::truncate), Strict, Immutable, func::math::truncate;
+    Mod ["MOD"] 2..=2, [Any], Ret::Rewrite, Partial, Immutable, func::rewritten;
+    Pow ["POW", "POWER"] 2..=2, [Double], Ret::Double, Strict, Immutable, func::math::pow;
+    Sqrt ["SQRT"] 1..=1, [Double], Ret::Double, Partial, Immutable, func::math::sqrt;
+    Exp ["EXP"] 1..=1, [Double], Ret::Double, Strict, Immutable, func::math::exp;
+    Ln ["LN"] 1..=1, [Double], Ret::Double, Partial, Immutable, func::math::ln;
+    Log ["LOG"] 1..=2, [Double], Ret::Double, Partial, Immutable, func::math::log;
+    Log2 ["LOG2"] 1..=1, [Double], Ret::Double, Partial, Immutable, func::math::log2;
+    Log10 ["LOG10"] 1..=1, [Double], Ret::Double, Partial, Immutable, func::math::log10;
+    Sign ["SIGN"] 1..=1, [Number], Ret::Int, Strict, Immutable, func::math::sign;
+    Pi ["PI"] 0..=0, [], Ret::Double, Strict, Immutable, func::math::pi;
+    Rand ["RAND"] 0..=1, [Int], Ret::Double, Never, Volatile, func::math::rand;
+    Sin ["SIN"] 1..=1, [Double], Ret::Double, Strict, Immutable, func::math::sin;
+    Cos ["COS"] 1..=1, [Double], Ret::Double, Strict, Immutable, func::math::cos;
+    Tan ["TAN"] 1..=1, [Double], Ret::Double, Strict, Immutable, func::math::tan;
+    Cot ["COT"] 1..=1, [Double], Ret::Double, Strict, Immutable, func::math::cot;
+    Asin ["ASIN"] 1..=1, [Double], Ret::Double, Partial, Immutable, func::math::asin;
+    Acos ["ACOS"] 1..=1, [Double], Ret::Double, Partial, Immutable, func::math::acos;
+    Atan ["ATAN"] 1..=2, [Double], Ret::Double, Strict, Immutable, func::math::atan;
+    Atan2 ["ATAN2"] 2..=2, [Double], Ret::Double, Strict, Immutable, func::math::atan;
+    Degrees ["DEGREES"] 1..=1, [Double], Ret::Double, Strict, Immutable, func::math::degrees;
+    Radians ["RADIANS"] 1..=1, [Double], Ret::Double, Strict, Immutable, func::math::radians;
+    Greatest ["GREATEST"] 2..=MANY, [Any], Ret::Custom(ret::of_first), Strict, Immutable, func::math::greatest;
+    Least ["LEAST"] 2..=MANY, [Any], Ret::Custom(ret::of_first), Strict, Immutable, func::math::least;
+    Crc32 ["CRC32"] 1..=1, [Text], Ret::UInt, Strict, Immutable, func::numeral::crc32;
+    Conv ["CONV"] 3..=3, [Chars, Int, Int], Ret::Ascii(ret::len_64), Partial, Immutable, func::numeral::conv;
+    Bin ["BIN"] 1..=1, [Number], Ret::Ascii(ret::len_64), Partial, Immutable, func::numeral::bin;
+    Oct ["OCT"] 1..=1, [Number], Ret::Ascii(ret::len_64), Partial, Immutable, func::numeral::oct;
+    BitAnd [] 2..=2, [Number], Ret::UInt, Strict, Immutable, func::math::bit_and;
+    BitOr [] 2..=2, [Number], Ret::UInt, Strict, Immutable, func::math::bit_or;
+    BitXor [] 2..=2, [Number], Ret::UInt, Strict, Immutable, func::math::bit_xor;
+    BitNot [] 1..=1, [Number], Ret::UInt, Strict, Immutable, func::math::bit_not;
+    ShiftLeft [] 2..=2, [Number], Ret::UInt, Strict, Immutable, func::math::shift_left;
+    ShiftRight [] 2..=2, [Number], Ret::UInt, Strict, Immutable, func::math::shift_right;
+    BitCount ["BIT_COUNT"] 1..=1, [Number], Ret::Int, Strict, Immutable, func::math::bit_count;
 
     // Strings.
-    Concat ["CONCAT"] 1..=MANY, [Text], Ret::Text(ret::len_sum), Strict, Immutable;
-    ConcatWs ["CONCAT_WS"] 2..=MANY, [Text], Ret::Text(ret::len_joined), Own, Immutable;
-    Length ["LENGTH", "OCTET_LENGTH"] 1..=1, [Text], Ret::Int, Strict, Immutable;
-    BitLength ["BIT_LENGTH"] 1..=1, [Text], Ret::Int, Strict, Immutable;
-    CharLength ["CHAR_LENGTH", "CHARACTER_LENGTH"] 1..=1, [Text], Ret::Int, Strict, Immutable;
-    Upper ["UPPER", "UCASE"] 1..=1, [Text], Ret::Text(ret::len_first), Strict, Immutable;
-    Lower ["LOWER", "LCASE"] 1..=1, [Text], Ret::Text(ret::len_first), Strict, Immutable;
-    Substring ["SUBSTRING", "SUBSTR", "MID"] 2..=3, [Text, Int, Int], Ret::Text(ret::len_substring), Strict, Immutable;
-    Left ["LEFT"] 2..=2, [Text, Int], Ret::Text(ret::len_cut), Strict, Immutable;
-    Right ["RIGHT"] 2..=2, [Text, Int], Ret::Text(ret::len_cut), Strict, Immutable;
-    Trim ["TRIM"] 1..=2, [Text], Ret::Text(ret::len_first), Strict, Immutable;
-    TrimLeading ["LTRIM"] 1..=2, [Text], Ret::Text(ret::len_first), Strict, Immutable;
-    TrimTrailing ["RTRIM"] 1..=2, [Text], Ret::Text(ret::len_first), Strict, Immutable;
-    Replace ["REPLACE"] 3..=3, [Text], Ret::Text(ret::len_replace), Partial, Immutable;
-    Lpad ["LPAD"] 3..=3, [Text, Int, Text], Ret::Text(ret::len_pad), Partial, Immutable;
-    Rpad ["RPAD"] 3..=3, [Text, Int, Text], Ret::Text(ret::len_pad), Partial, Immutable;
-    Repeat ["REPEAT"] 2..=2, [Text, Int], Ret::Text(ret::len_repeat), Partial, Immutable;
-    Reverse ["REVERSE"] 1..=1, [Text], Ret::Text(ret::len_first), Strict, Immutable;
-    Space ["SPACE"] 1..=1, [Int], Ret::Ascii(ret::len_space), Partial, Immutable;
-    Instr ["INSTR"] 2..=2, [Text], Ret::Int, Strict, Immutable;
-    Locate ["LOCATE", "POSITION"] 2..=3, [Text, Text, Int], Ret::Int, Strict, Immutable;
-    Strcmp ["STRCMP"] 2..=2, [Text], Ret::Int, Strict, Immutable;
-    Ascii ["ASCII"] 1..=1, [Text], Ret::Int, Strict, Immutable;
-    Ord ["ORD"] 1..=1, [Text], Ret::Int, Strict, Immutable;
-    Hex ["HEX"] 1..=1, [Any], Ret::Ascii(ret::len_hex), Strict, Immutable;
-    Unhex ["UNHEX"] 1..=1, [Text], Ret::Bytes(ret::len_unhex), Partial, Immutable;
-    Char ["CHAR"] 1..=MANY, [Int], Ret::Bytes(ret::len_char), Own, Immutable;
-    Field ["FIELD"] 2..=MANY, [Any], Ret::Int, Never, Immutable;
-    Elt ["ELT"] 2..=MANY, [Int, Text], Ret::Text(ret::len_elt), Own, Immutable;
-    FindInSet ["FIND_IN_SET"] 2..=2, [Text], Ret::Int, Strict, Immutable;
-    SubstringIndex ["SUBSTRING_INDEX"] 3..=3, [Text, Text, Int], Ret::Text(ret::len_first), Strict, Immutable;
-    Format ["FORMAT"] 2..=3, [Number, Int, Chars], Ret::Ascii(ret::len_format), Partial, Immutable;
-    Insert ["INSERT"] 4..=4, [Text, Int, Int, Text], Ret::Text(ret::len_insert), Strict, Immutable;
-    Quote ["QUOTE"] 1..=1, [Text], Ret::Text(ret::len_quote), Never, Immutable;
-    Md5 ["MD5"] 1..=1, [Text], Ret::Ascii(ret::len_32), Strict, Immutable;
-    Sha1 ["SHA1", "SHA"] 1..=1, [Text], Ret::Ascii(ret::len_40), Strict, Immutable;
-    Sha2 ["SHA2"] 2..=2, [Text, Int], Ret::Ascii(ret::len_128), Partial, Immutable;
-    ToBase64 ["TO_BASE64"] 1..=1, [Text], Ret::Ascii(ret::len_base64), Partial, Immutable;
-    FromBase64 ["FROM_BASE64"] 1..=1, [Text], Ret::Bytes(ret::len_first), Partial, Immutable;
-    RegexpLike ["REGEXP_LIKE"] 2..=3, [Chars], Ret::Int, Strict, Immutable;
-    RegexpInstr ["REGEXP_INSTR"] 2..=6, [Chars, Chars, Int, Int, Int, Chars], Ret::Int, Strict, Immutable;
-    RegexpSubstr ["REGEXP_SUBSTR"] 2..=5, [Chars, Chars, Int, Int, Chars], Ret::Text(ret::len_first), Partial, Immutable;
-    RegexpReplace ["REGEXP_REPLACE"] 3..=6, [Chars, Chars, Chars, Int, Int, Chars], Ret::Text(ret::len_long), Partial, Immutable;
+    Concat ["CONCAT"] 1..=MANY, [Text], Ret::Text(ret::len_sum), Strict, Immutable, func::string::concat;
+    ConcatWs ["CONCAT_WS"] 2..=MANY, [Text], Ret::Text(ret::len_joined), Own, Immutable, func::string::concat_ws;
+    Length ["LENGTH", "OCTET_LENGTH"] 1..=1, [Text], Ret::Int, Strict, Immutable, func::string::byte_length;
+    BitLength ["BIT_LENGTH"] 1..=1, [Text], Ret::Int, Strict, Immutable, func::string::bit_length;
+    CharLength ["CHAR_LENGTH", "CHARACTER_LENGTH"] 1..=1, [Text], Ret::Int, Strict, Immutable, func::string::char_length;
+    Upper ["UPPER", "UCASE"] 1..=1, [Text], Ret::Text(ret::len_first), Strict, Immutable, func::string::upper;
+    Lower ["LOWER", "LCASE"] 1..=1, [Text], Ret::Text(ret::len_first), Strict, Immutable, func::string::lower;
+    Substring ["SUBSTRING", "SUBSTR", "MID"] 2..=3, [Text, Int, Int], Ret::Text(ret::len_substring), Strict, Immutable, func::string::substring;
+    Left ["LEFT"] 2..=2, [Text, Int], Ret::Text(ret::len_cut), Strict, Immutable, func::string::left;
+    Right ["RIGHT"] 2..=2, [Text, Int], Ret::Text(ret::len_cut), Strict, Immutable, func::string::right;
+    Trim ["TRIM"] 1..=2, [Text], Ret::Text(ret::len_first), Strict, Immutable, func::string::trim;
+    TrimLeading ["LTRIM"] 1..=2, [Text], Ret::Text(ret::len_first), Strict, Immutable, func::string::trim_leading;
+    TrimTrailing ["RTRIM"] 1..=2, [Text], Ret::Text(ret::len_first), Strict, Immutable, func::string::trim_trailing;
+    Replace ["REPLACE"] 3..=3, [Text], Ret::Text(ret::len_replace), Partial, Immutable, func::string::replace;
+    Lpad ["LPAD"] 3..=3, [Text, Int, Text], Ret::Text(ret::len_pad), Partial, Immutable, func::string::lpad;
+    Rpad ["RPAD"] 3..=3, [Text, Int, Text], Ret::Text(ret::len_pad), Partial, Immutable, func::string::rpad;
+    Repeat ["REPEAT"] 2..=2, [Text, Int], Ret::Text(ret::len_repeat), Partial, Immutable, func::string::repeat;
+    Reverse ["REVERSE"] 1..=1, [Text], Ret::Text(ret::len_first), Strict, Immutable, func::string::reverse;
+    Space ["SPACE"] 1..=1, [Int], Ret::Ascii(ret::len_space), Partial, Immutable, func::string::space;
+    Instr ["INSTR"] 2..=2, [Text], Ret::Int, Strict, Immutable, func::string::instr;
+    Locate ["LOCATE", "POSITION"] 2..=3, [Text, Text, Int], Ret::Int, Strict, Immutable, func::string::locate;
+    Strcmp ["STRCMP"] 2..=2, [Text], Ret::Int, Strict, Immutable, func::string::strcmp;
+    Ascii ["ASCII"] 1..=1, [Text], Ret::Int, Strict, Immutable, func::string::ascii;
+    Ord ["ORD"] 1..=1, [Text], Ret::Int, Strict, Immutable, func::string::ord;
+    Hex ["HEX"] 1..=1, [Any], Ret::Ascii(ret::len_hex), Strict, Immutable, func::numeral::hex;
+    Unhex ["UNHEX"] 1..=1, [Text], Ret::Bytes(ret::len_unhex), Partial, Immutable, func::numeral::unhex;
+    Char ["CHAR"] 1..=MANY, [Int], Ret::Bytes(ret::len_char), Own, Immutable, func::string::char;
+    Field ["FIELD"] 2..=MANY, [Any], Ret::Int, Never, Immutable, func::string::field;
+    Elt ["ELT"] 2..=MANY, [Int, Text], Ret::Text(ret::len_elt), Own, Immutable, func::string::elt;
+    FindInSet ["FIND_IN_SET"] 2..=2, [Text], Ret::Int, Strict, Immutable, func::string::find_in_set;
+    SubstringIndex ["SUBSTRING_INDEX"] 3..=3, [Text, Text, Int], Ret::Text(ret::len_first), Strict, Immutable, func::string::substring_index;
+    Format ["FORMAT"] 2..=3, [Number, Int, Chars], Ret::Ascii(ret::len_format), Partial, Immutable, func::numeral::format;
+    Insert ["INSERT"] 4..=4, [Text, Int, Int, Text], Ret::Text(ret::len_insert), Strict, Immutable, func::string::insert;
+    Quote ["QUOTE"] 1..=1, [Text], Ret::Text(ret::len_quote), Never, Immutable, func::string::quote;
+    Md5 ["MD5"] 1..=1, [Text], Ret::Ascii(ret::len_32), Strict, Immutable, func::digest::md5;
+    Sha1 ["SHA1", "SHA"] 1..=1, [Text], Ret::Ascii(ret::len_40), Strict, Immutable, func::digest::sha1;
+    Sha2 ["SHA2"] 2..=2, [Text, Int], Ret::Ascii(ret::len_128), Partial, Immutable, func::digest::sha2;
+    ToBase64 ["TO_BASE64"] 1..=1, [Text], Ret::Ascii(ret::len_base64), Partial, Immutable, func::digest::to_base64;
+    FromBase64 ["FROM_BASE64"] 1..=1, [Text], Ret::Bytes(ret::len_first), Partial, Immutable, func::digest::from_base64;
+    RegexpLike ["REGEXP_LIKE"] 2..=3, [Chars], Ret::Int, Strict, Immutable, func::regexp::like;
+    RegexpInstr ["REGEXP_INSTR"] 2..=6, [Chars, Chars, Int, Int, Int, Chars], Ret::Int, Strict, Immutable, func::regexp::instr;
+    RegexpSubstr ["REGEXP_SUBSTR"] 2..=5, [Chars, Chars, Int, Int, Chars], Ret::Text(ret::len_first), Partial, Immutable, func::regexp::substr;
+    RegexpReplace ["REGEXP_REPLACE"] 3..=6, [Chars, Chars, Chars, Int, Int, Chars], Ret::Text(ret::len_long), Partial, Immutable, func::regexp::replace;
 
     // Dates and times.
-    Year ["YEAR"] 1..=1, [DateTime], Ret::Int, Partial, Immutable;
-    Quarter ["QUARTER"] 1..=1, [DateTime], Ret::Int, Partial, Immutable;
-    Month ["MONTH"] 1..=1, [DateTime], Ret::Int, Partial, Immutable;
-    DayOfMonth ["DAYOFMONTH", "DAY"] 1..=1, [DateTime], Ret::Int, Partial, Immutable;
-    DayOfWeek ["DAYOFWEEK"] 1..=1, [DateTime], Ret::Int, Partial, Immutable;
-    DayOfYear ["DAYOFYEAR"] 1..=1, [DateTime], Ret::Int, Partial, Immutable;
-    Week ["WEEK"] 1..=2, [DateTime, Int], Ret::Int, Partial, Statement;
-    WeekOfYear ["WEEKOFYEAR"] 1..=1, [DateTime], Ret::Int, Partial, Immutable;
-    YearWeek ["YEARWEEK"] 1..=2, [DateTime, Int], Ret::Int, Partial, Immutable;
-    WeekDay ["WEEKDAY"] 1..=1, [DateTime], Ret::Int, Partial, Immutable;
-    DayName ["DAYNAME"] 1..=1, [DateTime], Ret::Ascii(ret::len_9), Partial, Immutable;
-    MonthName ["MONTHNAME"] 1..=1, [DateTime], Ret::Ascii(ret::len_9), Partial, Immutable;
-    Hour ["HOUR"] 1..=1, [Time], Ret::Int, Partial, Immutable;
-    Minute ["MINUTE"] 1..=1, [Time], Ret::Int, Partial, Immutable;
-    Second ["SECOND"] 1..=1, [Time], Ret::Int, Partial, Immutable;
-    Microsecond ["MICROSECOND"] 1..=1, [Time], Ret::Int, Partial, Immutable;
-    ToDays ["TO_DAYS"] 1..=1, [DateTime], Ret::Int, Partial, Immutable;
-    ToSeconds ["TO_SECONDS"] 1..=1, [DateTime], Ret::Int, Partial, Immutable;
-    FromDays ["FROM_DAYS"] 1..=1, [Int], Ret::Date, Partial, Immutable;
-    LastDay ["LAST_DAY"] 1..=1, [DateTime], Ret::Date, Partial, Immutable;
-    MakeDate ["MAKEDATE"] 2..=2, [Int], Ret::Date, Partial, Immutable;
-    MakeTime ["MAKETIME"] 3..=3, [Int, Int, Number], Ret::Custom(ret::make_time), Partial, Immutable;
-    TimeToSec ["TIME_TO_SEC"] 1..=1, [Time], Ret::Int, Partial, Immutable;
-    SecToTime ["SEC_TO_TIME"] 1..=1, [Number], Ret::Custom(ret::sec_to_time), Partial, Immutable;
-    DateDiff ["DATEDIFF"] 2..=2, [DateTime], Ret::Int, Partial, Immutable;
-    TimeDiff ["TIMEDIFF"] 2..=2, [Any], Ret::Custom(ret::time_diff), Partial, Immutable;
-    AddTime ["ADDTIME"] 2..=2, [Any, Time], Ret::Custom(ret::add_time), Partial, Immutable;
-    SubTime ["SUBTIME"] 2..=2, [Any, Time], Ret::Custom(ret::add_time), Partial, Immutable;
-    DateFormat ["DATE_FORMAT"] 2..=2, [DateTime, Chars], Ret::Ascii(ret::len_date_format), Partial, Immutable;
-    TimeFormat ["TIME_FORMAT"] 2..=2, [Time, Chars], Ret::Ascii(ret::len_date_format), Partial, Immutable;
-    StrToDate ["STR_TO_DATE"] 2..=2, [Chars], Ret::Custom(ret::str_to_date), Partial, Immutable;
-    UnixTimestamp ["UNIX_TIMESTAMP"] 0..=1, [DateTime], Ret::Custom(ret::unix_timestamp), Partial, Statement;
-    FromUnixTime ["FROM_UNIXTIME"] 1..=2, [Number, Chars], Ret::Custom(ret::from_unix_time), Partial, Statement;
-    PeriodAdd ["PERIOD_ADD"] 2..=2, [Int], Ret::Int, Strict, Immutable;
-    PeriodDiff ["PERIOD_DIFF"] 2..=2, [Int], Ret::Int, Strict, Immutable;
-    ConvertTz ["CONVERT_TZ"] 3..=3, [DateTime, Chars, Chars], Ret::Custom(ret::first_datetime), Partial, Statement;
-    Now ["NOW", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"] 0..=1, [Int], Ret::Custom(ret::now), Never, Statement;
-    Sysdate ["SYSDATE"] 0..=1, [Int], Ret::Custom(ret::now), Never, Statement;
-    CurDate ["CURDATE", "CURRENT_DATE"] 0..=0, [], Ret::Date, Never, Statement;
-    CurTime ["CURTIME", "CURRENT_TIME"] 0..=1, [Int], Ret::Custom(ret::now_time), Never, Statement;
-    UtcTimestamp ["UTC_TIMESTAMP"] 0..=1, [Int], Ret::Custom(ret::now), Never, Statement;
-    UtcDate ["UTC_DATE"] 0..=0, [], Ret::Date, Never, Statement;
-    UtcTime ["UTC_TIME"] 0..=1, [Int], Ret::Custom(ret::now_time), Never, Statement;
+    Year ["YEAR"] 1..=1, [DateTime], Ret::Int, Partial, Immutable, func::temporal::year;
+    Quarter ["QUARTER"] 1..=1, [DateTime], Ret::Int, Partial, Immutable, func::temporal::quarter;
+    Month ["MONTH"] 1..=1, [DateTime], Ret::Int, Partial, Immutable, func::temporal::month;
+    DayOfMonth ["DAYOFMONTH", "DAY"] 1..=1, [DateTime], Ret::Int, Partial, Immutable, func::temporal::day_of_month;
+    DayOfWeek ["DAYOFWEEK"] 1..=1, [DateTime], Ret::Int, Partial, Immutable, func::temporal::day_of_week;
+    DayOfYear ["DAYOFYEAR"] 1..=1, [DateTime], Ret::Int, Partial, Immutable, func::temporal::day_of_year;
+    Week ["WEEK"] 1..=2, [DateTime, Int], Ret::Int, Partial, Statement, func::temporal::week;
+    WeekOfYear ["WEEKOFYEAR"] 1..=1, [DateTime], Ret::Int, Partial, Immutable, func::temporal::week_of_year;
+    YearWeek ["YEARWEEK"] 1..=2, [DateTime, Int], Ret::Int, Partial, Immutable, func::temporal::year_week;
+    WeekDay ["WEEKDAY"] 1..=1, [DateTime], Ret::Int, Partial, Immutable, func::temporal::week_day;
+    DayName ["DAYNAME"] 1..=1, [DateTime], Ret::Ascii(ret::len_9), Partial, Immutable, func::temporal::day_name;
+    MonthName ["MONTHNAME"] 1..=1, [DateTime], Ret::Ascii(ret::len_9), Partial, Immutable, func::temporal::month_name;
+    Hour ["HOUR"] 1..=1, [Time], Ret::Int, Partial, Immutable, func::temporal::hour;
+    Minute ["MINUTE"] 1..=1, [Time], Ret::Int, Partial, Immutable, func::temporal::minute;
+    Second ["SECOND"] 1..=1, [Time], Ret::Int, Partial, Immutable, func::temporal::second;
+    Microsecond ["MICROSECOND"] 1..=1, [Time], Ret::Int, Partial, Immutable, func::temporal::microsecond;
+    ToDays ["TO_DAYS"] 1..=1, [DateTime], Ret::Int, Partial, Immutable, func::temporal::to_days;
+    ToSeconds ["TO_SECONDS"] 1..=1, [DateTime], Ret::Int, Partial, Immutable, func::temporal::to_seconds;
+    FromDays ["FROM_DAYS"] 1..=1, [Int], Ret::Date, Partial, Immutable, func::temporal::from_days;
+    LastDay ["LAST_DAY"] 1..=1, [DateTime], Ret::Date, Partial, Immutable, func::temporal::last_day;
+    MakeDate ["MAKEDATE"] 2..=2, [Int], Ret::Date, Partial, Immutable, func::temporal::make_date;
+    MakeTime ["MAKETIME"] 3..=3, [Int, Int, Number], Ret::Custom(ret::make_time), Partial, Immutable, func::temporal::make_time;
+    TimeToSec ["TIME_TO_SEC"] 1..=1, [Time], Ret::Int, Partial, Immutable, func::temporal::time_to_sec;
+    SecToTime ["SEC_TO_TIME"] 1..=1, [Number], Ret::Custom(ret::sec_to_time), Partial, Immutable, func::temporal::sec_to_time;
+    DateDiff ["DATEDIFF"] 2..=2, [DateTime], Ret::Int, Partial, Immutable, func::temporal::date_diff;
+    TimeDiff ["TIMEDIFF"] 2..=2, [Any], Ret::Custom(ret::time_diff), Partial, Immutable, func::temporal::time_diff;
+    AddTime ["ADDTIME"] 2..=2, [Any, Time], Ret::Custom(ret::add_time), Partial, Immutable, func::temporal::add_time;
+    SubTime ["SUBTIME"] 2..=2, [Any, Time], Ret::Custom(ret::add_time), Partial, Immutable, func::temporal::sub_time;
+    DateFormat ["DATE_FORMAT"] 2..=2, [DateTime, Chars], Ret::Ascii(ret::len_date_format), Partial, Immutable, func::temporal::date_format;
+    TimeFormat ["TIME_FORMAT"] 2..=2, [Time, Chars], Ret::Ascii(ret::len_date_format), Partial, Immutable, func::temporal::time_format;
+    StrToDate ["STR_TO_DATE"] 2..=2, [Chars], Ret::Custom(ret::str_to_date), Partial, Immutable, func::temporal::str_to_date;
+    UnixTimestamp ["UNIX_TIMESTAMP"] 0..=1, [DateTime], Ret::Custom(ret::unix_timestamp), Partial, Statement, func::temporal::unix_timestamp;
+    FromUnixTime ["FROM_UNIXTIME"] 1..=2, [Number, Chars], Ret::Custom(ret::from_unix_time), Partial, Statement, func::temporal::from_unix_time;
+    PeriodAdd ["PERIOD_ADD"] 2..=2, [Int], Ret::Int, Strict, Immutable, func::temporal::period_add;
+    PeriodDiff ["PERIOD_DIFF"] 2..=2, [Int], Ret::Int, Strict, Immutable, func::temporal::period_diff;
+    ConvertTz ["CONVERT_TZ"] 3..=3, [DateTime, Chars, Chars], Ret::Custom(ret::first_datetime), Partial, Statement, func::temporal::convert_tz;
+    Now ["NOW", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"] 0..=1, [Int], Ret::Custom(ret::now), Never, Statement, func::clock::now;
+    Sysdate ["SYSDATE"] 0..=1, [Int], Ret::Custom(ret::now), Never, Statement, func::clock::now;
+    CurDate ["CURDATE", "CURRENT_DATE"] 0..=0, [], Ret::Date, Never, Statement, func::clock::date;
+    CurTime ["CURTIME", "CURRENT_TIME"] 0..=1, [Int], Ret::Custom(ret::now_time), Never, Statement, func::clock::time;
+    UtcTimestamp ["UTC_TIMESTAMP"] 0..=1, [Int], Ret::Custom(ret::now), Never, Statement, func::clock::utc_now;
+    UtcDate ["UTC_DATE"] 0..=0, [], Ret::Date, Never, Statement, func::clock::utc_date;
+    UtcTime ["UTC_TIME"] 0..=1, [Int], Ret::Custom(ret::now_time), Never, Statement, func::clock::utc_time;
 
     // Written as other expressions.
-    Date ["DATE"] 1..=1, [Any], Ret::Rewrite, Partial, Immutable;
-    TimeOf ["TIME"] 1..=1, [Any], Ret::Rewrite, Partial, Immutable;
-    Timestamp ["TIMESTAMP"] 1..=2, [Any], Ret::Rewrite, Partial, Immutable;
-    AddDate ["ADDDATE"] 2..=2, [Any], Ret::Rewrite, Partial, Immutable;
-    SubDate ["SUBDATE"] 2..=2, [Any], Ret::Rewrite, Partial, Immutable;
-    If ["IF"] 3..=3, [Any], Ret::Rewrite, Own, Immutable;
-    IfNull ["IFNULL"] 2..=2, [Any], Ret::Rewrite, Own, Immutable;
-    NullIf ["NULLIF"] 2..=2, [Any], Ret::Rewrite, Own, Immutable;
-    Coalesce ["COALESCE"] 1..=MANY, [Any], Ret::Rewrite, Own, Immutable;
-    IsNull ["ISNULL"] 1..=1, [Any], Ret::Rewrite, Never, Immutable;
+    Date ["DATE"] 1..=1, [Any], Ret::Rewrite, Partial, Immutable, func::rewritten;
+    TimeOf ["TIME"] 1..=1, [Any], Ret::Rewrite, Partial, Immutable, func::rewritten;
+    Timestamp ["TIMESTAMP"] 1..=2, [Any], Ret::Rewrite, Partial, Immutable, func::rewritten;
+    AddDate ["ADDDATE"] 2..=2, [Any], Ret::Rewrite, Partial, Immutable, func::rewritten;
+    SubDate ["SUBDATE"] 2..=2, [Any], Ret::Rewrite, Partial, Immutable, func::rewritten;
+    If ["IF"] 3..=3, [Any], Ret::Rewrite, Own, Immutable, func::rewritten;
+    IfNull ["IFNULL"] 2..=2, [Any], Ret::Rewrite, Own, Immutable, func::rewritten;
+    NullIf ["NULLIF"] 2..=2, [Any], Ret::Rewrite, Own, Immutable, func::rewritten;
+    Coalesce ["COALESCE"] 1..=MANY, [Any], Ret::Rewrite, Own, Immutable, func::rewritten;
+    IsNull ["ISNULL"] 1..=1, [Any], Ret::Rewrite, Never, Immutable, func::rewritten;
 
     // The session.
-    Version ["VERSION"] 0..=0, [], Ret::System(60), Never, Statement;
-    Database ["DATABASE", "SCHEMA"] 0..=0, [], Ret::System(64), Own, Statement;
-    User ["USER", "SESSION_USER", "SYSTEM_USER"] 0..=0, [], Ret::System(288), Never, Statement;
-    CurrentUser ["CURRENT_USER"] 0..=0, [], Ret::System(288), Never, Statement;
-    ConnectionId ["CONNECTION_ID"] 0..=0, [], Ret::UInt, Never, Statement;
-    LastInsertId ["LAST_INSERT_ID"] 0..=0, [], Ret::UInt, Never, Statement;
-    RowCount ["ROW_COUNT"] 0..=0, [], Ret::Int, Never, Statement;
-    FoundRows ["FOUND_ROWS"] 0..=0, [], Ret::Int, Never, Statement;
-    Uuid ["UUID"] 0..=0, [], Ret::System(36), Never, Volatile;
-    Charset ["CHARSET"] 1..=1, [Any], Ret::System(64), Never, Immutable;
-    CollationOf ["COLLATION"] 1..=1, [Any], Ret::System(64), Never, Immutable;
+    Version ["VERSION"] 0..=0, [], Ret::System(60), Never, Statement, func::session::version;
+    Database ["DATABASE", "SCHEMA"] 0..=0, [], Ret::System(64), Own, Statement, func::session::database;
+    User ["USER", "SESSION_USER", "SYSTEM_USER"] 0..=0, [], Ret::System(288), Never, Statement, func::session::user;
+    CurrentUser ["CURRENT_USER"] 0..=0, [], Ret::System(288), Never, Statement, func::session::current_user;
+    ConnectionId ["CONNECTION_ID"] 0..=0, [], Ret::UInt, Never, Statement, func::session::connection_id;
+    LastInsertId ["LAST_INSERT_ID"] 0..=0, [], Ret::UInt, Never, Statement, func::session::last_insert_id;
+    RowCount ["ROW_COUNT"] 0..=0, [], Ret::Int, Never, Statement, func::session::row_count;
+    FoundRows ["FOUND_ROWS"] 0..=0, [], Ret::Int, Never, Statement, func::session::found_rows;
+    Uuid ["UUID"] 0..=0, [], Ret::System(36), Never, Volatile, func::session::uuid;
+    Charset ["CHARSET"] 1..=1, [Any], Ret::System(64), Never, Immutable, func::string::charset;
+    CollationOf ["COLLATION"] 1..=1, [Any], Ret::System(64), Never, Immutable, func::string::collation;
 }
 
 impl Function {

@@ -182,6 +182,24 @@ impl Expr {
         })
     }
 
+    /// Whether evaluating it can raise an error or a warning, or is costly or random: then it must not be evaluated for
+    /// rows that do not need it.
+    pub fn can_fail(&self) -> bool {
+        self.any(&mut |expr| match &expr.kind {
+            ExprKind::Arith { .. }
+            | ExprKind::Negate(_)
+            | ExprKind::Cast(_)
+            | ExprKind::Call(..)
+            | ExprKind::UnitCall { .. } => true,
+            ExprKind::Convert(inner) => {
+                inner.ty.is_string()
+                    || inner.ty.is_bytes()
+                    || expr.ty.is_temporal() && !inner.ty.is_temporal()
+            }
+            _ => false,
+        })
+    }
+
     /// Splits at the top-level ANDs.
     pub fn into_conjuncts(self) -> Vec<Expr> {
         match self.kind {

@@ -137,6 +137,9 @@ impl Typer {
             Some(Datum::UInt(v)) if *v <= 1 << 63 => {
                 return Expr::literal(Datum::Int((*v as i64).wrapping_neg()), SqlType::BIGINT);
             }
+            // The magnitude of the least BIGINT and what is beyond are decimals.
+            Some(Datum::Int(v)) => return decimal_literal(-i128::from(*v)),
+            Some(Datum::UInt(v)) => return decimal_literal(-i128::from(*v)),
             _ => {}
         }
         let ty = match expr.ty {
@@ -195,9 +198,15 @@ impl Typer {
     }
 }
 
+fn decimal_literal(value: i128) -> Expr {
+    let precision = u32::from(digit_count(value.unsigned_abs() as u64));
+    Expr::literal(Datum::Decimal(Decimal::new(value, 0)), decimal(precision, 0, false))
+}
+
 fn decimal_type(op: ArithOp, left: &Expr, right: &Expr) -> SqlType {
     let (l, r) = (Digits::of(left), Digits::of(right));
-    let unsigned = l.unsigned && r.unsigned;
+    // A difference can be negative even of unsigned decimals.
+    let unsigned = l.unsigned && r.unsigned && op != ArithOp::Sub;
     match op {
         ArithOp::Mul => decimal(
             u32::from(l.precision()) + u32::from(r.precision()),

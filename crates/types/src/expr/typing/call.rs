@@ -229,7 +229,7 @@ impl Typer {
             }
             UnitFunction::Extract => {
                 let arg = self.session_time(next());
-                let class = if unit.is_of_time() && !arg.ty.is_date_like() {
+                let class = if is_of_time(unit) && !arg.ty.is_date_like() {
                     ArgClass::Time
                 } else {
                     ArgClass::DateTime
@@ -263,17 +263,17 @@ impl Typer {
     /// DATE_ADD of a string gives a string; of a date, a date unless the unit has a time of day.
     fn date_add_type(&self, date: Expr, amount: &Expr, unit: IntervalUnit) -> (Expr, SqlType) {
         let amount_fsp = match unit {
-            _ if unit.has_microseconds() => 6,
+            _ if unit.has_micros() => 6,
             IntervalUnit::Second => fsp_of_expr(amount),
             _ => 0,
         };
         match date.ty {
-            SqlType::Date if !unit.has_time_part() => (date, SqlType::Date),
+            SqlType::Date if unit.is_whole_days() => (date, SqlType::Date),
             SqlType::Date => {
                 (self.convert(date, SqlType::DateTime { fsp: 0 }), SqlType::DateTime { fsp: amount_fsp })
             }
             SqlType::DateTime { fsp } => (date, SqlType::DateTime { fsp: fsp.max(amount_fsp) }),
-            SqlType::Time { fsp } if !unit.has_date_part() => {
+            SqlType::Time { fsp } if !is_of_months(unit) => {
                 (date, SqlType::Time { fsp: fsp.max(amount_fsp) })
             }
             _ if date.ty.is_string() || date.ty.is_bytes() || date.ty == SqlType::Null => {
@@ -292,6 +292,18 @@ impl Typer {
         let matched = self.call(Function::RegexpLike, vec![expr, pattern])?;
         Ok(if negated { self.not(matched) } else { matched })
     }
+}
+
+/// Whether adding such an interval needs a date.
+fn is_of_months(unit: IntervalUnit) -> bool {
+    use IntervalUnit as U;
+    matches!(unit, U::Month | U::Quarter | U::Year | U::YearMonth)
+}
+
+/// Whether EXTRACT of it looks at the time of day alone.
+fn is_of_time(unit: IntervalUnit) -> bool {
+    use IntervalUnit as U;
+    !unit.is_whole_days() && !matches!(unit, U::DayMicrosecond | U::DaySecond | U::DayMinute | U::DayHour)
 }
 
 impl SqlType {

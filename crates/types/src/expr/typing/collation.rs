@@ -120,18 +120,13 @@ fn combine(a: Derivation, b: Derivation, operation: &str) -> EvalResult<Derivati
     if a.coercibility != b.coercibility {
         return Ok(if a.coercibility < b.coercibility { a } else { b });
     }
-    match (is_binary(a.collation), is_binary(b.collation)) {
+    match (a.collation.is_binary(), b.collation.is_binary()) {
         _ if a.collation == b.collation => Ok(a),
         _ if a.coercibility == Coercibility::Explicit => Err(mix(a, b, operation)),
         (true, _) => Ok(a),
         (_, true) => Ok(b),
         _ => Ok(Derivation { collation: Collation::UTF8MB4_BIN, coercibility: Coercibility::NoCollation }),
     }
-}
-
-/// The `_bin` collations of utf8mb4.
-fn is_binary(collation: Collation) -> bool {
-    matches!(collation, Collation::UTF8MB4_BIN | Collation::UTF8MB4_0900_BIN)
 }
 
 #[cold]
@@ -146,19 +141,7 @@ fn mix(a: Derivation, b: Derivation, operation: &str) -> EvalError {
             Coercibility::Numeric => "NUMERIC",
             Coercibility::Ignorable => "IGNORABLE",
         };
-        format!("{},{derivation}", name(d.collation))
+        format!("{},{derivation}", d.collation.name())
     };
     EvalError::CollationMix { left: show(a), right: show(b), operation: operation.to_owned() }
-}
-
-/// A collation's name.
-pub(crate) fn name(collation: Collation) -> String {
-    match collation {
-        Collation::UTF8MB4_0900_AI_CI => "utf8mb4_0900_ai_ci".to_owned(),
-        Collation::UTF8MB4_GENERAL_CI => "utf8mb4_general_ci".to_owned(),
-        Collation::UTF8MB4_BIN => "utf8mb4_bin".to_owned(),
-        Collation::UTF8MB4_0900_BIN => "utf8mb4_0900_bin".to_owned(),
-        Collation::BINARY => "binary".to_owned(),
-        Collation(id) => format!("#{id}"),
-    }
 }

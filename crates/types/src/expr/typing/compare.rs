@@ -1,11 +1,13 @@
 //! In which type values are compared. MySQL 8.4 Reference Manual, 14.3 "Type Conversion in Expression Evaluation".
 
+use crate::datum::Datum;
 use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::typing::aggregate::{fsp_of_expr, string_type, text_len};
 use crate::expr::typing::arith::numeric_type;
 use crate::expr::typing::{Typer, ValueClass, collation};
 use crate::expr::{CompareOp, Expr, ExprKind};
 use crate::sql_type::{Collation, SqlType};
+use crate::temporal::{TimeZone, parse_datetime};
 
 /// The class in which two classes meet.
 fn meet(a: ValueClass, b: ValueClass) -> ValueClass {
@@ -111,7 +113,10 @@ impl Typer {
                 .map(|expr| if numeric_type(&expr) == SqlType::Float { expr } else { self.to_double(expr) })
                 .collect(),
             ValueClass::Timestamp => exprs,
-            ValueClass::DateTime => self.as_datetimes(exprs),
+            ValueClass::DateTime => {
+                check_dates(&exprs)?;
+                self.as_datetimes(exprs)
+            }
             ValueClass::Time => {
                 exprs.into_iter().map(|expr| self.to_temporal(expr, ValueClass::Time)).collect()
             }
@@ -192,7 +197,7 @@ impl Typer {
     pub fn collate(&self, expr: Expr, to: Collation) -> EvalResult<Expr> {
         if expr.ty.is_bytes() != (to == Collation::BINARY) && expr.ty.is_bytes() {
             return Err(EvalError::CollationCharset {
-                collation: collation::name(to),
+                collation: to.name().to_owned(),
                 charset: "binary".to_owned(),
             });
         }
@@ -206,6 +211,23 @@ impl Typer {
         let nullable = expr.nullable;
         Ok(Expr::new(ExprKind::Collate(Box::new(expr)), ty, nullable))
     }
+}
+
+/// Error 1525 for a literal that is compared with a date and is none.
+fn check_dates(exprs: &[Expr]) -> EvalResult<()> {
+    let kind = match exprs.iter().map(|expr| ValueClass::of(&expr.ty)).find(|class| is_temporal(*class)) {
+        Some(ValueClass::Date) => "DATE",
+        Some(ValueClass::Timestamp) => "TIMESTAMP",
+        _ => "DATETIME",
+    };
+    for expr in exprs {
+        if let Some(Datum::Str(text)) = expr.as_literal()
+            && parse_datetime(text.as_bytes(), TimeZone::UTC).is_none()
+        {
+            return Err(EvalError::IncorrectConstant { kind, value: text.to_string() });
+        }
+    }
+    Ok(())
 }
 
 impl CompareOp {

@@ -1,0 +1,449 @@
+//! Conversions of values: the implicit ones that `Typer` writes down, and CAST.
+//! MySQL 8.4 Reference Manual, 14.3 "Type Conversion in Expression Evaluation", 14.10 "Cast Functions".
+//!
+//! What does not convert cleanly raises warning 1292, and becomes the nearest value, or NULL for dates and times.
+
+use crate::datum::Datum;
+use crate::decimal::{Decimal, ParseStatus};
+use crate::expr::context::EvalContext;
+use crate::expr::error::{EvalError, EvalResult};
+use crate::expr::func::text::{bytes, count_chars, from_buffer, offset, slice};
+use crate::expr::program::arith::int_datum;
+use crate::expr::typing::ValueClass;
+use crate::number;
+use crate::sql_type::{IntWidth, SqlType};
+use crate::temporal::{self, DAY, Parsed, SECOND, date_of, round_to_fsp, time_of};
+
+/// A value of type `from` as one of type `to`, as MySQL converts without being asked.
+pub(crate) fn convert<'a>(
+    value: Datum<'a>,
+    from: &SqlType,
+    to: &SqlType,
+    ctx: &EvalContext,
+) -> EvalResult<Datum<'a>> {
+    if value.is_null() {
+        return Ok(value);
+    }
+    match ValueClass::of(to) {
+        ValueClass::Null => Ok(value),
+        ValueClass::Int => to_int(&value, from, to.is_unsigned(), ctx),
+        ValueClass::Decimal => to_decimal(&value, from, to, ctx).map(Datum::Decimal),
+        ValueClass::Double => {
+            let number = to_double(&value, from, ctx)?;
+            Ok(if *to == SqlType::Float { Datum::Float(number as f32) } else { Datum::Double(number) })
+        }
+        ValueClass::Text => to_text(value, from),
+        ValueClass::Bytes => Ok(match to_text_or_bytes(value, from) {
+            Datum::Str(text) => Datum::Bytes(match text {
+                std::borrow::Cow::Borrowed(s) => s.as_bytes().into(),
+                std::borrow::Cow::Owned(s) => s.into_bytes().into(),
+            }),
+            other => other,
+        }),
+        ValueClass::Date => {
+            Ok(to_datetime(&value, from, ctx)?.map_or(Datum::Null, |at| Datum::Date(date_of(at))))
+        }
+        ValueClass::DateTime => {
+            let at = to_datetime(&value, from, ctx)?;
+            Ok(at.map_or(Datum::Null, |at| Datum::DateTime(round_to_fsp(at, fsp(to)))))
+        }
+        ValueClass::Timestamp => {
+            let at = match (&value, from) {
+                (Datum::DateTime(utc), SqlType::Timestamp { .. }) => Some(*utc),
+                _ => to_datetime(&value, from, ctx)?.map(|local| ctx.time_zone.to_utc(local)),
+            };
+            Ok(at.map_or(Datum::Null, |at| Datum::DateTime(round_to_fsp(at, fsp(to)))))
+        }
+        ValueClass::Time => {
+            let time = to_time(&value, from, ctx)?;
+            Ok(time.map_or(Datum::Null, |time| Datum::Time(round_to_fsp(time, fsp(to)))))
+        }
+    }
+}
+
+/// `CAST(value AS to)`.
+pub(crate) fn cast<'a>(
+    value: Datum<'a>,
+    from: &SqlType,
+    to: &SqlType,
+    ctx: &EvalContext,
+) -> EvalResult<Datum<'a>> {
+    if value.is_null() {
+        return Ok(value);
+    }
+    match *to {
+        SqlType::Int { unsigned, .. } => cast_int(&value, from, unsigned, ctx),
+        SqlType::VarChar { len, .. } => cast_text(value, from, len, ctx),
+        SqlType::Binary { len } => cast_binary(value, from, len as usize, ctx),
+        SqlType::Year => cast_year(&value, from, ctx),
+        SqlType::Decimal { .. } => to_decimal(&value, from, to, ctx).map(Datum::Decimal),
+        _ => convert(value, from, to, ctx),
+    }
+}
+
+fn fsp(ty: &SqlType) -> u8 {
+    match *ty {
+        SqlType::DateTime { fsp } | SqlType::Timestamp { fsp } | SqlType::Time { fsp } => fsp,
+        _ => 6,
+    }
+}
+
+fn shown(value: &Datum<'_>) -> String {
+    String::from_utf8_lossy(bytes(value)).into_owned()
+}
+
+fn truncated(kind: &'static str, value: &Datum<'_>, ctx: &EvalContext) -> EvalResult<()> {
+    ctx.warn(EvalError::TruncatedValue { kind, value: shown(value) })
+}
+
+/// A date or time as the number that MySQL makes of it, in microseconds of its last digit: `20240229101530` and a
+/// fraction.
+fn temporal_number(value: &Datum<'_>, from: &SqlType, ctx: &EvalContext) -> Option<Decimal> {
+    let with_fraction = |whole: i64, micros: i64| {
+        let whole = i128::from(whole) * i128::from(SECOND);
+        Decimal::new(
+            if micros < 0 {
+                whole - i128::from(-micros % SECOND)
+            } else {
+                whole + i128::from(micros % SECOND)
+            },
+            6,
+        )
+    };
+    Some(match value {
+        Datum::Date(days) => Decimal::from(temporal::datetime_to_number(i64::from(*days) * DAY) / 1_000_000),
+        Datum::DateTime(at) => {
+            let at = local(*at, from, ctx);
+            let whole = temporal::datetime_to_number(at);
+            Decimal::new(i128::from(whole) * i128::from(SECOND) + i128::from(at.rem_euclid(SECOND)), 6)
+        }
+        Datum::Time(time) => with_fraction(temporal::time_to_number(*time), *time),
+        _ => return None,
+    })
+}
+
+/// A DATETIME's value, or a TIMESTAMP's in the session's time zone.
+fn local(at: i64, ty: &SqlType, ctx: &EvalContext) -> i64 {
+    match ty {
+        SqlType::Timestamp { .. } => ctx.time_zone.to_local(at),
+        _ => at,
+    }
+}
+
+/// A number as an integer, clamped to the range of BIGINT [UNSIGNED].
+fn to_int<'a>(value: &Datum<'_>, from: &SqlType, unsigned: bool, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    let number: i128 = match value {
+        Datum::Int(v) => (*v).into(),
+        Datum::UInt(v) => (*v).into(),
+        Datum::Decimal(v) => {
+            v.round(0).as_i128().unwrap_or(if v.is_negative() { i128::MIN } else { i128::MAX })
+        }
+        Datum::Float(v) => f64::from(*v).round_ties_even() as i128,
+        Datum::Double(v) => v.round_ties_even() as i128,
+        Datum::Str(_) | Datum::Bytes(_) => {
+            let parsed = number::parse_int(bytes(value));
+            if parsed.truncated || parsed.overflow {
+                truncated("INTEGER", value, ctx)?;
+            }
+            parsed.value
+        }
+        _ => temporal_number(value, from, ctx).and_then(|v| v.round(0).as_i128()).unwrap_or(0),
+    };
+    // Unsigned numbers beyond BIGINT stay what they are where a function takes integers of any sign.
+    let (min, max) = if unsigned { (0, u64::MAX.into()) } else { (i64::MIN.into(), i64::MAX.into()) };
+    Ok(int_datum(number.clamp(min, max), unsigned).expect("it was clamped"))
+}
+
+fn to_double(value: &Datum<'_>, from: &SqlType, ctx: &EvalContext) -> EvalResult<f64> {
+    Ok(match value {
+        Datum::Int(v) => *v as f64,
+        Datum::UInt(v) => *v as f64,
+        Datum::Float(v) => (*v).into(),
+        Datum::Double(v) => *v,
+        Datum::Decimal(v) => v.to_f64(),
+        Datum::Str(_) | Datum::Bytes(_) => {
+            let parsed = number::parse_f64(bytes(value));
+            // The empty string is 0 without a word.
+            if (parsed.truncated || parsed.overflow) && !bytes(value).is_empty() {
+                truncated("DOUBLE", value, ctx)?;
+            }
+            parsed.value
+        }
+        _ => temporal_number(value, from, ctx).map_or(0.0, |v| v.to_f64()),
+    })
+}
+
+/// A decimal of the type's precision and scale; what is too large becomes the largest.
+fn to_decimal(value: &Datum<'_>, from: &SqlType, to: &SqlType, ctx: &EvalContext) -> EvalResult<Decimal> {
+    let SqlType::Decimal { precision, scale, .. } = *to else {
+        unreachable!("a conversion to decimal to {to:?}")
+    };
+    let mut clamped = false;
+    let exact = match value {
+        Datum::Int(v) => Decimal::from(*v),
+        Datum::UInt(v) => Decimal::from(*v),
+        Datum::Decimal(v) if v.scale() == scale && v.as_i128().is_some() => v.clone(),
+        Datum::Decimal(v) => v.clone(),
+        Datum::Float(_) | Datum::Double(_) => {
+            let v = to_double(value, from, ctx)?;
+            Decimal::from_f64(v).unwrap_or_else(|_| {
+                clamped = true;
+                Decimal::max_of(precision, scale, v < 0.0)
+            })
+        }
+        Datum::Str(_) | Datum::Bytes(_) => {
+            let parsed = Decimal::parse_prefix(bytes(value));
+            let rest = bytes(value)[parsed.consumed..].trim_ascii();
+            if parsed.status == ParseStatus::NotANumber || !rest.is_empty() {
+                truncated("DECIMAL", value, ctx)?;
+            }
+            parsed.value
+        }
+        _ => temporal_number(value, from, ctx).unwrap_or(Decimal::new(0, 0)),
+    };
+    let scaled = exact.rescale(scale).ok().filter(|v| v.fits(precision, scale));
+    match scaled {
+        Some(scaled) if !clamped => Ok(scaled),
+        _ => {
+            ctx.warn(EvalError::ColumnOutOfRange)?;
+            Ok(Decimal::max_of(precision, scale, exact.is_negative()))
+        }
+    }
+}
+
+/// The text of a value, as it is shown to a client.
+fn to_text_or_bytes<'a>(value: Datum<'a>, from: &SqlType) -> Datum<'a> {
+    let mut text = Vec::new();
+    match &value {
+        Datum::Null | Datum::Str(_) | Datum::Bytes(_) => return value,
+        Datum::Int(v) => return Datum::Str(v.to_string().into()),
+        Datum::UInt(v) if *from == SqlType::Year => temporal::write_year(*v, &mut text),
+        Datum::UInt(v) => return Datum::Str(v.to_string().into()),
+        Datum::Float(v) => number::write_f32(*v, &mut text),
+        Datum::Double(v) => number::write_f64(*v, &mut text),
+        Datum::Decimal(v) => v.write(&mut text),
+        Datum::Date(v) => temporal::write_date(*v, &mut text),
+        Datum::DateTime(v) => temporal::write_datetime(*v, fsp(from), &mut text),
+        Datum::Time(v) => temporal::write_time(*v, fsp(from), &mut text),
+    }
+    from_buffer(text)
+}
+
+fn to_text<'a>(value: Datum<'a>, from: &SqlType) -> EvalResult<Datum<'a>> {
+    use std::borrow::Cow;
+    match to_text_or_bytes(value, from) {
+        Datum::Bytes(Cow::Borrowed(bytes)) => {
+            std::str::from_utf8(bytes).map(Datum::str).map_err(|_| not_text(bytes))
+        }
+        Datum::Bytes(Cow::Owned(bytes)) => match String::from_utf8(bytes) {
+            Ok(text) => Ok(Datum::Str(Cow::Owned(text))),
+            Err(error) => Err(not_text(error.as_bytes())),
+        },
+        text => Ok(text),
+    }
+}
+
+#[cold]
+fn not_text(bytes: &[u8]) -> EvalError {
+    let value = bytes.iter().take(6).map(|b| format!("\\x{b:02X}")).collect();
+    EvalError::CannotConvertString { value, from: "binary", to: "utf8mb4" }
+}
+
+/// Microseconds of local time.
+fn to_datetime(value: &Datum<'_>, from: &SqlType, ctx: &EvalContext) -> EvalResult<Option<i64>> {
+    let number = |number: Option<i64>| number.and_then(temporal::datetime_from_number).map(|(at, _)| at);
+    let at = match value {
+        Datum::Date(days) => return Ok(Some(i64::from(*days) * DAY)),
+        Datum::DateTime(at) => return Ok(Some(local(*at, from, ctx))),
+        // A time of day is of the statement's day.
+        Datum::Time(time) => {
+            let today = i64::from(date_of(ctx.local_now_micros())) * DAY;
+            return Ok(Some(today + time));
+        }
+        Datum::Str(_) | Datum::Bytes(_) => {
+            let parsed = temporal::parse_datetime(bytes(value), ctx.time_zone);
+            if parsed.is_some_and(|parsed| parsed.truncated) {
+                ctx.note(&EvalError::TruncatedValue { kind: "datetime", value: shown(value) });
+            }
+            parsed.map(|parsed| parsed.micros)
+        }
+        Datum::Int(v) => number(Some(*v)),
+        Datum::UInt(v) => number(i64::try_from(*v).ok()),
+        Datum::Decimal(v) => with_fraction(v, |whole| number(Some(whole))),
+        Datum::Float(_) | Datum::Double(_) => {
+            let decimal = Decimal::from_f64(to_double(value, from, ctx)?).ok();
+            decimal.and_then(|v| with_fraction(&v, |whole| number(Some(whole))))
+        }
+        Datum::Null => None,
+    };
+    if at.is_none() {
+        incorrect("datetime", value, from, ctx)?;
+    }
+    Ok(at)
+}
+
+/// A number's whole part as a date or time, plus its fraction.
+fn with_fraction(v: &Decimal, whole: impl FnOnce(i64) -> Option<i64>) -> Option<i64> {
+    let micros = v.rescale(6).ok()?.as_i128()?;
+    let second = i128::from(SECOND);
+    Some(whole(i64::try_from(micros / second).ok()?)? + (micros % second) as i64)
+}
+
+#[cold]
+fn incorrect(kind: &'static str, value: &Datum<'_>, from: &SqlType, ctx: &EvalContext) -> EvalResult<()> {
+    let text = to_text_or_bytes(crate::expr::program::reborrow(value), from);
+    ctx.warn(EvalError::IncorrectValue { kind, value: shown(&text) })
+}
+
+fn to_time(value: &Datum<'_>, from: &SqlType, ctx: &EvalContext) -> EvalResult<Option<i64>> {
+    let number = |number: Option<i64>| number.and_then(temporal::time_from_number);
+    let parsed: Option<Parsed> = match value {
+        Datum::Time(time) => return Ok(Some(*time)),
+        Datum::Date(_) => return Ok(Some(0)),
+        Datum::DateTime(at) => return Ok(Some(time_of(local(*at, from, ctx)))),
+        Datum::Str(_) | Datum::Bytes(_) => temporal::parse_time(bytes(value), ctx.time_zone),
+        Datum::Int(v) => number(Some(*v)),
+        Datum::UInt(v) => number(i64::try_from(*v).ok()),
+        Datum::Decimal(_) | Datum::Float(_) | Datum::Double(_) => {
+            let decimal = match value {
+                Datum::Decimal(v) => Some(v.clone()),
+                _ => Decimal::from_f64(to_double(value, from, ctx)?).ok(),
+            };
+            let micros = decimal.and_then(|v| v.rescale(6).ok()?.as_i128());
+            let second = i128::from(SECOND);
+            micros.and_then(|micros| {
+                let whole = number(i64::try_from(micros / second).ok())?;
+                Some(Parsed { micros: whole.micros + (micros % second) as i64, ..whole })
+            })
+        }
+        Datum::Null => return Ok(None),
+    };
+    match parsed {
+        Some(parsed) if !parsed.truncated && !parsed.clipped => Ok(Some(parsed.micros)),
+        parsed => {
+            let text = to_text_or_bytes(crate::expr::program::reborrow(value), from);
+            truncated("time", &text, ctx)?;
+            Ok(parsed.map(|parsed| parsed.micros))
+        }
+    }
+}
+
+/// CAST AS SIGNED and UNSIGNED: integers keep their bits, other numbers are clamped.
+fn cast_int<'a>(
+    value: &Datum<'_>,
+    from: &SqlType,
+    unsigned: bool,
+    ctx: &EvalContext,
+) -> EvalResult<Datum<'a>> {
+    let bits = |bits: u64| if unsigned { Datum::UInt(bits) } else { Datum::Int(bits as i64) };
+    Ok(match value {
+        Datum::Int(v) => bits(*v as u64),
+        Datum::UInt(v) => bits(*v),
+        Datum::Str(_) | Datum::Bytes(_) => {
+            let parsed = number::parse_int(bytes(value));
+            if parsed.truncated || parsed.overflow {
+                truncated("INTEGER", value, ctx)?;
+            } else if unsigned && parsed.value < 0 {
+                ctx.note(&EvalError::CastComplement("unsigned converted negative integer to its positive"));
+            } else if !unsigned && parsed.value > i64::MAX.into() {
+                ctx.note(&EvalError::CastComplement(
+                    "signed converted positive out-of-range integer to its negative",
+                ));
+            }
+            bits(parsed.value as u64)
+        }
+        // Negative numbers keep the bits of their integer.
+        Datum::Double(_) | Datum::Float(_) | Datum::Decimal(_)
+            if unsigned && to_double(value, from, ctx)? < 0.0 =>
+        {
+            match to_int(value, from, false, ctx)? {
+                Datum::Int(v) => Datum::UInt(v as u64),
+                other => other,
+            }
+        }
+        Datum::Decimal(v) => {
+            let in_range = if unsigned { v.to_u64().is_some() } else { v.to_i64().is_some() };
+            if !in_range {
+                truncated("DECIMAL", &to_text_or_bytes(Datum::Decimal(v.clone()), from), ctx)?;
+            }
+            to_int(value, from, unsigned, ctx)?
+        }
+        _ => to_int(value, from, unsigned, ctx)?,
+    })
+}
+
+/// CAST AS CHAR(len): cut after `len` characters; NULL for bytes that are no text.
+fn cast_text<'a>(value: Datum<'a>, from: &SqlType, len: u32, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    let text = match to_text(value, from) {
+        Ok(text) => text,
+        Err(_) => {
+            ctx.note(&EvalError::InvalidCharacterString);
+            return Ok(Datum::Null);
+        }
+    };
+    if count_chars(bytes(&text)) <= len as usize {
+        return Ok(text);
+    }
+    ctx.warn(EvalError::TruncatedLength { kind: "CHAR", len, value: shown(&text) })?;
+    let end = offset(&text, len as usize);
+    Ok(slice(text, 0, end))
+}
+
+/// CAST AS BINARY(len): cut, or padded with zero bytes.
+fn cast_binary<'a>(value: Datum<'a>, from: &SqlType, len: usize, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    let value = convert(value, from, &SqlType::VarBinary { len: len as u32 }, ctx)?;
+    let have = bytes(&value).len();
+    if have > len {
+        ctx.warn(EvalError::TruncatedLength { kind: "BINARY", len: len as u32, value: shown(&value) })?;
+        return Ok(slice(value, 0, len));
+    }
+    if have == len {
+        return Ok(value);
+    }
+    let mut padded = bytes(&value).to_vec();
+    padded.resize(len, 0);
+    Ok(Datum::Bytes(padded.into()))
+}
+
+fn cast_year<'a>(value: &Datum<'_>, from: &SqlType, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    let number = match value {
+        Datum::Date(days) => i64::from(temporal::Civil::from_days(*days).year),
+        Datum::DateTime(at) => temporal::Civil::from_days(date_of(local(*at, from, ctx))).year.into(),
+        Datum::Time(_) => temporal::Civil::from_days(date_of(ctx.local_now_micros())).year.into(),
+        other => super::func::int(&to_int(other, from, false, ctx)?),
+    };
+    match temporal::year_from_number(number) {
+        Some(year) => Ok(Datum::UInt(year)),
+        None => {
+            truncated("YEAR", &to_text_or_bytes(crate::expr::program::reborrow(value), from), ctx)?;
+            Ok(Datum::Null)
+        }
+    }
+}
+
+/// Whether converting between the types changes no `Datum`: the program leaves the step out.
+pub(crate) fn is_identity(from: &SqlType, to: &SqlType) -> bool {
+    match (from, to) {
+        (SqlType::Null, _) => true,
+        (
+            SqlType::Char { .. } | SqlType::VarChar { .. } | SqlType::Text { .. },
+            SqlType::Char { .. } | SqlType::VarChar { .. } | SqlType::Text { .. },
+        )
+        | (
+            SqlType::Binary { .. } | SqlType::VarBinary { .. } | SqlType::Blob { .. },
+            SqlType::Binary { .. } | SqlType::VarBinary { .. } | SqlType::Blob { .. },
+        ) => true,
+        (
+            SqlType::Decimal { scale: a, precision: p, .. },
+            SqlType::Decimal { scale: b, precision: q, .. },
+        ) => a == b && p <= q,
+        (SqlType::DateTime { fsp: a }, SqlType::DateTime { fsp: b })
+        | (SqlType::Timestamp { fsp: a }, SqlType::Timestamp { fsp: b })
+        | (SqlType::Time { fsp: a }, SqlType::Time { fsp: b }) => a <= b,
+        (SqlType::Bool | SqlType::Int { unsigned: false, .. }, SqlType::Int { unsigned: false, width }) => {
+            *width == IntWidth::W64 || from.is_integer()
+        }
+        (SqlType::Int { unsigned: true, .. } | SqlType::Year, SqlType::Int { unsigned: true, .. }) => true,
+        (a, b) => a == b,
+    }
+}

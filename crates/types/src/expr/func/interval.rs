@@ -1,0 +1,95 @@
+//! Functions with an interval unit: DATE_ADD and DATE_SUB in all spellings, EXTRACT, TIMESTAMPADD, TIMESTAMPDIFF.
+
+use crate::datum::Datum;
+use crate::expr::context::EvalContext;
+use crate::expr::error::{EvalError, EvalResult};
+use crate::expr::func::temporal::extract;
+use crate::expr::func::text::{bytes, from_buffer};
+use crate::expr::func::{int, micros};
+use crate::expr::program::CallInfo;
+use crate::expr::{IntervalUnit, UnitFunction};
+use crate::sql_type::SqlType;
+use crate::temporal::{
+    self, DAY, Interval, SECOND, add_interval, add_interval_to_time, date_of, timestamp_diff,
+};
+
+pub(crate) fn call<'a>(
+    function: UnitFunction,
+    unit: IntervalUnit,
+    args: &[Datum<'a>],
+    info: &CallInfo,
+    ctx: &EvalContext,
+) -> EvalResult<Datum<'a>> {
+    match function {
+        UnitFunction::Extract => Ok(extract(&args[0], unit)),
+        UnitFunction::TimestampDiff => {
+            Ok(Datum::Int(timestamp_diff(unit, micros(&args[0]), micros(&args[1]))))
+        }
+        UnitFunction::DateAdd | UnitFunction::TimestampAdd | UnitFunction::DateSub => {
+            let Some(interval) = amount(&args[1], unit) else { return Ok(Datum::Null) };
+            let interval = if function == UnitFunction::DateSub { interval.neg() } else { interval };
+            add(&args[0], interval, unit, info, ctx)
+        }
+    }
+}
+
+/// How much of `unit`; `None` for a text that gives more numbers than the unit has.
+fn amount(value: &Datum<'_>, unit: IntervalUnit) -> Option<Interval> {
+    Some(match value {
+        Datum::Decimal(v) => {
+            let micros = v.rescale(6).ok()?.as_i128()?;
+            Interval::of_seconds(micros.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
+        }
+        Datum::Str(_) | Datum::Bytes(_) => Interval::parse(unit, bytes(value))?,
+        other => Interval::of(unit, int(other)),
+    })
+}
+
+#[cold]
+fn overflow<'a>(field: &'static str, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    ctx.warn(EvalError::DatetimeOverflow(field))?;
+    Ok(Datum::Null)
+}
+
+fn add<'a>(
+    to: &Datum<'_>,
+    interval: Interval,
+    unit: IntervalUnit,
+    info: &CallInfo,
+    ctx: &EvalContext,
+) -> EvalResult<Datum<'a>> {
+    match (to, &info.ty) {
+        (Datum::Time(time), _) => add_interval_to_time(*time, interval)
+            .map_or_else(|| overflow("time", ctx), |t| Ok(Datum::Time(t))),
+        (Datum::Date(days), SqlType::Date) => match add_interval(i64::from(*days) * DAY, interval) {
+            Some(at) => Ok(Datum::Date(date_of(at))),
+            None => overflow("datetime", ctx),
+        },
+        (Datum::Date(_) | Datum::DateTime(_), _) => add_interval(micros(to), interval)
+            .map_or_else(|| overflow("datetime", ctx), |at| Ok(Datum::DateTime(at))),
+        (text, _) => add_to_text(bytes(text), interval, unit, ctx),
+    }
+}
+
+/// The sum is printed as a date alone, if the text was one and the unit has no time of day.
+fn add_to_text<'a>(
+    text: &[u8],
+    interval: Interval,
+    unit: IntervalUnit,
+    ctx: &EvalContext,
+) -> EvalResult<Datum<'a>> {
+    let Some(parsed) = temporal::parse_datetime(text, ctx.time_zone) else {
+        let value = String::from_utf8_lossy(text).into_owned();
+        ctx.warn(EvalError::IncorrectValue { kind: "datetime", value })?;
+        return Ok(Datum::Null);
+    };
+    let Some(sum) = add_interval(parsed.micros, interval) else { return overflow("datetime", ctx) };
+    let mut result = Vec::new();
+    if parsed.has_time || !unit.is_whole_days() {
+        let fsp = if sum % SECOND != 0 { 6 } else { 0 };
+        temporal::write_datetime(sum, fsp, &mut result);
+    } else {
+        temporal::write_date(date_of(sum), &mut result);
+    }
+    Ok(from_buffer(result))
+}

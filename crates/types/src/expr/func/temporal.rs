@@ -1,0 +1,339 @@
+//! Functions of dates and times. Dates come as DATETIMEs in the session's time zone.
+
+use crate::datum::Datum;
+use crate::decimal::Decimal;
+use crate::expr::context::EvalContext;
+use crate::expr::error::{EvalError, EvalResult};
+use crate::expr::func::text::{bytes, chars, from_buffer};
+use crate::expr::func::{int, micros};
+use crate::expr::program::CallInfo;
+use crate::sql_type::SqlType;
+use crate::temporal::{
+    self, Civil, DAY, HOUR, MAX_TIME, MINUTE, SECOND, StrToDate, TimeZone, WeekMode, date_of, round_to_fsp,
+};
+
+type Args<'x, 'a> = &'x mut [Datum<'a>];
+
+/// The last second that UNIX_TIMESTAMP and FROM_UNIXTIME know: 3001-01-18 23:59:59 UTC.
+const MAX_UNIX_SECONDS: i64 = 32_536_771_199;
+
+fn date_arg(args: &[Datum<'_>]) -> i32 {
+    date_of(micros(&args[0]))
+}
+
+macro_rules! of_date {
+    ($($name:ident = $body:expr;)*) => {$(
+        pub(crate) fn $name<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+            let function: fn(i32) -> i64 = $body;
+            Ok(Datum::Int(function(date_arg(args))))
+        }
+    )*};
+}
+
+of_date! {
+    year = |days| Civil::from_days(days).year.into();
+    month = |days| Civil::from_days(days).month.into();
+    quarter = |days| i64::from(Civil::from_days(days).month + 2) / 3;
+    day_of_month = |days| Civil::from_days(days).day.into();
+    day_of_week = |days| temporal::day_of_week(days).into();
+    day_of_year = |days| temporal::day_of_year(days).into();
+    week_of_year = |days| temporal::week_of_year(days).into();
+    week_day = |days| temporal::weekday(days).into();
+    to_days = temporal::to_days;
+}
+
+pub(crate) fn week<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    let mode = args.get(1).map_or(ctx.default_week_format.into(), int);
+    Ok(Datum::Int(temporal::week(date_arg(args), WeekMode::new(mode)).into()))
+}
+
+pub(crate) fn year_week<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+    let mode = args.get(1).map_or(0, int);
+    Ok(Datum::Int(temporal::year_week(date_arg(args), WeekMode::new(mode)).into()))
+}
+
+pub(crate) fn day_name<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+    Ok(Datum::str(temporal::day_name(date_arg(args))))
+}
+
+pub(crate) fn month_name<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+    Ok(Datum::str(temporal::month_name(Civil::from_days(date_arg(args)).month)))
+}
+
+macro_rules! of_time {
+    ($($name:ident = $body:expr;)*) => {$(
+        pub(crate) fn $name<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+            let function: fn(i64) -> i64 = $body;
+            Ok(Datum::Int(function(micros(&args[0]))))
+        }
+    )*};
+}
+
+of_time! {
+    hour = |time| time.abs() / HOUR;
+    minute = |time| time.abs() / MINUTE % 60;
+    second = |time| time.abs() / SECOND % 60;
+    microsecond = |time| time.abs() % SECOND;
+    time_to_sec = |time| time / SECOND;
+    to_seconds = temporal::to_seconds;
+}
+
+pub(crate) fn from_days<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+    Ok(temporal::from_days(int(&args[0])).map_or(Datum::Null, Datum::Date))
+}
+
+pub(crate) fn last_day<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+    Ok(Datum::Date(temporal::last_day(date_arg(args))))
+}
+
+/// MAKEDATE(year, day of year); years of one or two digits are of our time.
+pub(crate) fn make_date<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+    let (year, day) = (int(&args[0]), int(&args[1]));
+    let year = match year {
+        0..70 => year + 2000,
+        70..100 => year + 1900,
+        year => year,
+    };
+    Ok(temporal::date_from_day_of_year(year, day).map_or(Datum::Null, Datum::Date))
+}
+
+/// Microseconds from a number of seconds; saturates.
+fn seconds(value: &Datum<'_>) -> i64 {
+    let micros = match value {
+        Datum::Int(v) => return v.saturating_mul(SECOND),
+        Datum::UInt(v) => return i64::try_from(*v).unwrap_or(i64::MAX).saturating_mul(SECOND),
+        Datum::Decimal(v) => v.rescale(6).ok().and_then(|v| v.as_i128()),
+        other => Decimal::from_f64(super::double(other)).ok().and_then(|v| v.rescale(6).ok()?.as_i128()),
+    };
+    micros.map_or(i64::MAX, |v| v.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
+}
+
+fn result_fsp(info: &CallInfo) -> u8 {
+    match info.ty {
+        SqlType::DateTime { fsp } | SqlType::Time { fsp } => fsp,
+        _ => 6,
+    }
+}
+
+/// A TIME, cut to its range with warning 1292.
+pub(crate) fn clipped_time<'a>(time: i64, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    if time.abs() > MAX_TIME {
+        let mut value = Vec::new();
+        temporal::write_time(time, 0, &mut value);
+        let value = String::from_utf8_lossy(&value).into_owned();
+        ctx.note(&EvalError::TruncatedValue { kind: "time", value });
+    }
+    Ok(Datum::Time(time.clamp(-MAX_TIME, MAX_TIME)))
+}
+
+pub(crate) fn make_time<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    let (hour, minute, second) = (int(&args[0]), int(&args[1]), seconds(&args[2]));
+    if !(0..60).contains(&minute) || !(0..60 * SECOND).contains(&second) {
+        return Ok(Datum::Null);
+    }
+    let magnitude = hour.saturating_abs().saturating_mul(HOUR).saturating_add(minute * MINUTE + second);
+    let time = round_to_fsp(magnitude.min(i64::MAX / 2), result_fsp(info));
+    clipped_time(if hour < 0 { -time } else { time }, ctx)
+}
+
+pub(crate) fn sec_to_time<'a>(
+    args: Args<'_, 'a>,
+    info: &CallInfo,
+    ctx: &EvalContext,
+) -> EvalResult<Datum<'a>> {
+    let time = seconds(&args[0]).clamp(i64::MIN / 2, i64::MAX / 2);
+    clipped_time(round_to_fsp(time, result_fsp(info)), ctx)
+}
+
+pub(crate) fn date_diff<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+    Ok(Datum::Int(i64::from(date_of(micros(&args[0]))) - i64::from(date_of(micros(&args[1])))))
+}
+
+/// Both must be times, or both dates with times.
+pub(crate) fn time_diff<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    match (&args[0], &args[1]) {
+        (Datum::Time(a), Datum::Time(b)) | (Datum::DateTime(a), Datum::DateTime(b)) => {
+            clipped_time(a - b, ctx)
+        }
+        _ => Ok(Datum::Null),
+    }
+}
+
+pub(crate) fn add_time<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    shift_time(args, 1, info, ctx)
+}
+
+pub(crate) fn sub_time<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    shift_time(args, -1, info, ctx)
+}
+
+fn shift_time<'a>(
+    args: Args<'_, 'a>,
+    sign: i64,
+    info: &CallInfo,
+    ctx: &EvalContext,
+) -> EvalResult<Datum<'a>> {
+    let shift = sign * micros(&args[1]);
+    let datetime = |value: i64| {
+        (temporal::MIN_DATETIME..=temporal::MAX_DATETIME).contains(&(value + shift)).then_some(value + shift)
+    };
+    match &args[0] {
+        Datum::Time(time) => clipped_time(time + shift, ctx),
+        Datum::Date(_) | Datum::DateTime(_) => {
+            Ok(datetime(micros(&args[0])).map_or(Datum::Null, Datum::DateTime))
+        }
+        text => {
+            let parsed =
+                temporal::parse_datetime(bytes(text), ctx.time_zone).filter(|_| has_date(bytes(text)));
+            let mut result = Vec::new();
+            let fraction = |micros: i64| if micros % SECOND == 0 { 0 } else { 6 };
+            if let Some(parsed) = parsed {
+                let Some(sum) = datetime(parsed.micros) else { return Ok(Datum::Null) };
+                temporal::write_datetime(sum, fraction(sum), &mut result);
+            } else {
+                let Some(parsed) = temporal::parse_time(bytes(text), ctx.time_zone) else {
+                    ctx.note(&EvalError::TruncatedValue { kind: "time", value: info.text.to_string() });
+                    return Ok(Datum::Null);
+                };
+                let Datum::Time(sum) = clipped_time(parsed.micros + shift, ctx)? else {
+                    return Ok(Datum::Null);
+                };
+                temporal::write_time(sum, fraction(sum), &mut result);
+            }
+            Ok(from_buffer(result))
+        }
+    }
+}
+
+/// Whether a text starts as a date does: two separators that are not colons, or 14 digits.
+pub(crate) fn has_date(text: &[u8]) -> bool {
+    let text = text.trim_ascii_start();
+    let digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
+    match text.get(digits) {
+        Some(b'-' | b'/' | b'^' | b'@') => true,
+        Some(b':') => false,
+        _ => digits >= 8,
+    }
+}
+
+pub(crate) fn date_format<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+    Ok(formatted(micros(&args[0]), chars(&args[1])))
+}
+
+/// An empty pattern gives NULL.
+fn formatted<'a>(datetime: i64, pattern: &str) -> Datum<'a> {
+    if pattern.is_empty() {
+        return Datum::Null;
+    }
+    let mut result = Vec::new();
+    temporal::date_format(datetime, pattern, &mut result);
+    from_buffer(result)
+}
+
+pub(crate) fn time_format<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+    let mut result = Vec::new();
+    let valid = temporal::time_format(micros(&args[0]), chars(&args[1]), &mut result);
+    Ok(if valid && !chars(&args[1]).is_empty() { from_buffer(result) } else { Datum::Null })
+}
+
+/// STR_TO_DATE; what the text gives becomes what the call's type is.
+pub(crate) fn str_to_date<'a>(
+    args: Args<'_, 'a>,
+    info: &CallInfo,
+    ctx: &EvalContext,
+) -> EvalResult<Datum<'a>> {
+    let text = chars(&args[0]);
+    let Some((value, rest_left)) = temporal::str_to_date(text, chars(&args[1])) else {
+        let kind = match info.ty {
+            SqlType::Time { .. } => "time",
+            _ => "datetime",
+        };
+        let value = text.to_owned();
+        ctx.warn(EvalError::IncorrectForFunction { kind, value, function: "str_to_date" })?;
+        return Ok(Datum::Null);
+    };
+    if rest_left {
+        let kind = match value {
+            StrToDate::Date(_) => "date",
+            StrToDate::DateTime(_) => "datetime",
+            StrToDate::Time(_) => "time",
+        };
+        ctx.note(&EvalError::TruncatedValue { kind, value: text.to_owned() });
+    }
+    Ok(match (value, info.ty) {
+        (StrToDate::Date(days), SqlType::Date) => Datum::Date(days),
+        (StrToDate::Date(days), _) => Datum::DateTime(i64::from(days) * DAY),
+        (StrToDate::DateTime(at), _) => Datum::DateTime(at),
+        (StrToDate::Time(time), SqlType::Time { .. }) => Datum::Time(time),
+        (StrToDate::Time(_), _) => Datum::Null,
+    })
+}
+
+/// Seconds since 1970-01-01 UTC, with a fraction where the type has one; 0 out of range.
+pub(crate) fn unix_timestamp<'a>(
+    args: Args<'_, 'a>,
+    info: &CallInfo,
+    ctx: &EvalContext,
+) -> EvalResult<Datum<'a>> {
+    let utc = args.first().map_or(ctx.statement_time_micros, |at| ctx.time_zone.to_utc(micros(at)));
+    let valid = (0..=(MAX_UNIX_SECONDS + 1) * SECOND - 1).contains(&utc);
+    let utc = if valid { utc } else { 0 };
+    Ok(match info.ty {
+        SqlType::Decimal { scale, .. } => {
+            let unit = 10i64.pow(6 - u32::from(scale));
+            Datum::Decimal(Decimal::new((utc / unit).into(), scale))
+        }
+        _ => Datum::Int(utc / SECOND),
+    })
+}
+
+pub(crate) fn from_unix_time<'a>(
+    args: Args<'_, 'a>,
+    info: &CallInfo,
+    ctx: &EvalContext,
+) -> EvalResult<Datum<'a>> {
+    let utc = seconds(&args[0]);
+    if !(0..=(MAX_UNIX_SECONDS + 1).saturating_mul(SECOND) - 1).contains(&utc) {
+        return Ok(Datum::Null);
+    }
+    let local = ctx.time_zone.to_local(utc);
+    Ok(match args.get(1) {
+        None => Datum::DateTime(round_to_fsp(local, result_fsp(info))),
+        Some(pattern) => formatted(local, chars(pattern)),
+    })
+}
+
+pub(crate) fn period_add<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+    valid_period(&args[0], "period_add")?;
+    Ok(Datum::Int(temporal::period_add(int(&args[0]), int(&args[1]))))
+}
+
+pub(crate) fn period_diff<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+    valid_period(&args[0], "period_diff")?;
+    valid_period(&args[1], "period_diff")?;
+    Ok(Datum::Int(temporal::period_diff(int(&args[0]), int(&args[1]))))
+}
+
+/// Error 1210 for a month that there is not.
+fn valid_period(period: &Datum<'_>, function: &'static str) -> EvalResult<()> {
+    let period = int(period);
+    let valid = (0..=999_912).contains(&period) && (1..=12).contains(&(period % 100));
+    if valid { Ok(()) } else { Err(EvalError::WrongArguments(function)) }
+}
+
+/// NULL for time zones that are not known.
+pub(crate) fn convert_tz<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+    let zones = (TimeZone::parse(chars(&args[1])), TimeZone::parse(chars(&args[2])));
+    let (Ok(from), Ok(to)) = zones else { return Ok(Datum::Null) };
+    let (local, utc) = (micros(&args[0]), from.to_utc(micros(&args[0])));
+    let convertible = (0..=(MAX_UNIX_SECONDS + 1) * SECOND - 1).contains(&utc);
+    Ok(Datum::DateTime(if convertible { to.to_local(utc) } else { local }))
+}
+
+/// EXTRACT.
+pub(crate) fn extract<'a>(value: &Datum<'_>, unit: temporal::Unit) -> Datum<'a> {
+    Datum::Int(match value {
+        Datum::Time(time) => unit.extract_time(*time),
+        other => unit.extract(micros(other)),
+    })
+}

@@ -1,0 +1,188 @@
+//! From an `Expr` to nodes.
+
+use crate::datum::Datum;
+use crate::expr::coerce::is_identity;
+use crate::expr::error::EvalResult;
+use crate::expr::func::regexp;
+use crate::expr::function::{Function, Nulls};
+use crate::expr::program::compare::Comparer;
+use crate::expr::program::pattern::Pattern;
+use crate::expr::program::{CallInfo, CallNode, LikePattern, Node, Prepared, UnitCallNode};
+use crate::expr::{Expr, ExprKind};
+use crate::sql_type::SqlType;
+
+/// Gives a column's name for error texts.
+type Names<'n> = &'n dyn Fn(usize) -> String;
+
+pub(super) fn compile(expr: &Expr, names: Names<'_>) -> EvalResult<Node> {
+    Compiler { names }.node(expr)
+}
+
+struct Compiler<'n> {
+    names: Names<'n>,
+}
+
+fn is_signed_int(ty: &SqlType) -> bool {
+    matches!(ty, SqlType::Bool | SqlType::Int { unsigned: false, .. })
+}
+
+impl Compiler<'_> {
+    fn boxed(&self, expr: &Expr) -> EvalResult<Box<Node>> {
+        self.node(expr).map(Box::new)
+    }
+
+    fn pair(&self, left: &Expr, right: &Expr) -> EvalResult<Box<[Node; 2]>> {
+        Ok(Box::new([self.node(left)?, self.node(right)?]))
+    }
+
+    fn list(&self, exprs: &[Expr]) -> EvalResult<Box<[Node]>> {
+        exprs.iter().map(|expr| self.node(expr)).collect()
+    }
+
+    fn text(&self, expr: &Expr) -> Box<str> {
+        expr.sql(self.names).to_string().into()
+    }
+
+    fn node(&self, expr: &Expr) -> EvalResult<Node> {
+        Ok(match &expr.kind {
+            ExprKind::Column(index) => Node::Column(*index),
+            ExprKind::Param(index) => Node::Param(*index),
+            ExprKind::Literal(value) => Node::Const(value.clone()),
+            ExprKind::Arith { .. } => self.arith(expr)?,
+            ExprKind::Negate(inner) => Node::Negate { inner: self.boxed(inner)?, text: self.text(expr) },
+            ExprKind::Compare { op, left, right } => {
+                let sides = self.pair(left, right)?;
+                match is_signed_int(&left.ty) && is_signed_int(&right.ty) {
+                    true => Node::CompareInt { op: *op, sides },
+                    false => Node::Compare { op: *op, by: Comparer::of_all(&[left.ty, right.ty]), sides },
+                }
+            }
+            ExprKind::And(parts) => Node::And(self.list(parts)?),
+            ExprKind::Or(parts) => Node::Or(self.list(parts)?),
+            ExprKind::Xor(left, right) => Node::Xor(self.pair(left, right)?),
+            ExprKind::Not(inner) => Node::Not(self.boxed(inner)?),
+            ExprKind::Is { expr, test, negated } => {
+                Node::Is { inner: self.boxed(expr)?, test: *test, negated: *negated }
+            }
+            ExprKind::Between { expr, low, high, negated } => Node::Between {
+                by: Comparer::of_all(&[expr.ty, low.ty, high.ty]),
+                parts: Box::new([self.node(expr)?, self.node(low)?, self.node(high)?]),
+                negated: *negated,
+            },
+            ExprKind::InList { expr, list, negated } => self.in_list(expr, list, *negated)?,
+            ExprKind::Like { expr, pattern, escape, negated } => {
+                self.like(expr, pattern, *escape, *negated)?
+            }
+            ExprKind::Case { branches, otherwise } => Node::Case {
+                branches: branches
+                    .iter()
+                    .map(|(when, then)| Ok((self.node(when)?, self.node(then)?)))
+                    .collect::<EvalResult<_>>()?,
+                otherwise: otherwise.as_ref().map(|otherwise| self.boxed(otherwise)).transpose()?,
+            },
+            ExprKind::Coalesce(args) => Node::Coalesce(self.list(args)?),
+            ExprKind::Collate(inner) => self.node(inner)?,
+            ExprKind::Convert(inner) if is_identity(&inner.ty, &expr.ty) => self.node(inner)?,
+            ExprKind::Convert(inner) => {
+                Node::Convert { inner: self.boxed(inner)?, from: inner.ty, to: expr.ty }
+            }
+            ExprKind::Cast(inner) => Node::Cast { inner: self.boxed(inner)?, from: inner.ty, to: expr.ty },
+            ExprKind::Call(function, args) => self.call(expr, *function, args)?,
+            ExprKind::UnitCall { function, unit, args } => Node::UnitCall(Box::new(UnitCallNode {
+                function: *function,
+                unit: *unit,
+                args: self.list(args)?,
+                info: self.call_info(expr, args, Prepared::Nothing),
+            })),
+        })
+    }
+
+    fn arith(&self, expr: &Expr) -> EvalResult<Node> {
+        let ExprKind::Arith { op, left, right } = &expr.kind else {
+            unreachable!("called for arithmetic only")
+        };
+        let (op, sides, text) = (*op, self.pair(left, right)?, self.text(expr));
+        Ok(match expr.ty {
+            SqlType::Double => Node::DoubleArith { op, sides, text },
+            SqlType::Decimal { scale, .. } => Node::DecimalArith { op, scale, sides, text },
+            ty => Node::IntArith {
+                op,
+                signed: is_signed_int(&left.ty) && is_signed_int(&right.ty) && is_signed_int(&ty),
+                unsigned_result: ty.is_unsigned(),
+                sides,
+                text,
+            },
+        })
+    }
+
+    fn in_list(&self, expr: &Expr, list: &[Expr], negated: bool) -> EvalResult<Node> {
+        let inner = self.boxed(expr)?;
+        let ints = || {
+            list.iter()
+                .map(|item| match item.as_literal()? {
+                    Datum::Int(v) => Some(Some(*v)),
+                    Datum::Null => Some(None),
+                    _ => None,
+                })
+                .collect::<Option<Vec<Option<i64>>>>()
+        };
+        if is_signed_int(&expr.ty)
+            && let Some(ints) = ints()
+        {
+            let has_null = ints.contains(&None);
+            let mut list: Vec<i64> = ints.into_iter().flatten().collect();
+            list.sort_unstable();
+            return Ok(Node::InInts { inner, list: list.into(), has_null, negated });
+        }
+        let types: Vec<SqlType> = std::iter::once(expr).chain(list).map(|e| e.ty).collect();
+        Ok(Node::InList { by: Comparer::of_all(&types), inner, list: self.list(list)?, negated })
+    }
+
+    fn like(&self, expr: &Expr, pattern: &Expr, escape: Option<char>, negated: bool) -> EvalResult<Node> {
+        let collation = expr.ty.collation().or(pattern.ty.collation()).filter(|_| !expr.ty.is_bytes());
+        let compiled = match pattern.as_literal() {
+            Some(text) if !text.is_null() => LikePattern::Const(Pattern::new(text, escape, collation)),
+            _ => LikePattern::Varying { pattern: self.boxed(pattern)?, escape, collation },
+        };
+        Ok(Node::Like { inner: self.boxed(expr)?, pattern: compiled, negated })
+    }
+
+    fn call(&self, expr: &Expr, function: Function, args: &[Expr]) -> EvalResult<Node> {
+        let info = function.info();
+        let prepared = prepare(function, args)?;
+        Ok(Node::Call(Box::new(CallNode {
+            run: info.run,
+            strict: matches!(info.nulls, Nulls::Strict | Nulls::Partial),
+            args: self.list(args)?,
+            info: self.call_info(expr, args, prepared),
+        })))
+    }
+
+    fn call_info(&self, expr: &Expr, args: &[Expr], prepared: Prepared) -> CallInfo {
+        CallInfo {
+            ty: expr.ty,
+            arg_types: args.iter().map(|arg| arg.ty).collect(),
+            text: self.text(expr),
+            prepared,
+        }
+    }
+}
+
+/// What a call with constant arguments does beforehand.
+fn prepare(function: Function, args: &[Expr]) -> EvalResult<Prepared> {
+    let flags = match function {
+        Function::RegexpLike => 2,
+        Function::RegexpSubstr => 4,
+        Function::RegexpInstr | Function::RegexpReplace => 5,
+        Function::Rand if args.first().is_some_and(Expr::is_constant) => return Ok(Prepared::Seed),
+        _ => return Ok(Prepared::Nothing),
+    };
+    let literal = |index: usize| match args.get(index).map(Expr::as_literal) {
+        None => Some(""),
+        Some(Some(Datum::Str(text))) => Some(&**text),
+        Some(_) => None,
+    };
+    let (Some(pattern), Some(flags)) = (literal(1), literal(flags)) else { return Ok(Prepared::Nothing) };
+    let types: Vec<SqlType> = args.iter().map(|arg| arg.ty).collect();
+    Ok(Prepared::Regex(Box::new(regexp::build(pattern, flags, &types)?)))
+}

@@ -1,0 +1,305 @@
+//! Evaluating a node for a row.
+
+use std::cmp::Ordering;
+
+use crate::datum::Datum;
+use crate::expr::error::EvalResult;
+use crate::expr::func;
+use crate::expr::program::compare::Comparer;
+use crate::expr::program::pattern::Pattern;
+use crate::expr::program::{
+    CallNode, Env, LikePattern, Node, RowSource, UnitCallNode, arith, decide, reborrow,
+};
+use crate::expr::{CompareOp, IsTest, coerce};
+
+/// Up to so many arguments of a call are kept on the stack.
+const STACK_ARGS: usize = 4;
+
+/// Three-valued NOT.
+#[inline]
+fn negate_if(negated: bool, truth: Option<bool>) -> Option<bool> {
+    truth.map(|t| t != negated)
+}
+
+#[inline]
+fn truth_datum<'a>(truth: Option<bool>) -> Datum<'a> {
+    truth.map_or(Datum::Null, |t| Datum::Int(t.into()))
+}
+
+/// Whether a number is true: not zero.
+#[inline]
+pub(crate) fn is_true(value: &Datum<'_>) -> Option<bool> {
+    match value {
+        Datum::Null => None,
+        Datum::Int(v) => Some(*v != 0),
+        Datum::UInt(v) => Some(*v != 0),
+        Datum::Float(v) => Some(*v != 0.0),
+        Datum::Double(v) => Some(*v != 0.0),
+        Datum::Decimal(v) => Some(!v.is_zero()),
+        // Conditions are numbers: `Typer::condition`.
+        Datum::Str(_) | Datum::Bytes(_) => Some(false),
+        Datum::Date(v) => Some(*v != 0),
+        Datum::DateTime(v) | Datum::Time(v) => Some(*v != 0),
+    }
+}
+
+impl Node {
+    /// The value.
+    pub(crate) fn eval<'a, R: RowSource<'a>>(&'a self, env: &Env<'_, 'a, R>) -> EvalResult<Datum<'a>> {
+        match self {
+            Self::Column(index) => Ok(env.row.datum(*index)),
+            Self::Param(index) => Ok(reborrow(&env.params[*index])),
+            Self::Const(value) => Ok(reborrow(value)),
+            Self::IntArith { signed: true, .. } => Ok(self.int(env)?.map_or(Datum::Null, Datum::Int)),
+            Self::IntArith { op, unsigned_result, sides, text, .. } => {
+                let (left, right) = (sides[0].eval(env)?, sides[1].eval(env)?);
+                arith::int_op(*op, &left, &right, *unsigned_result, text, env.ctx)
+            }
+            Self::DecimalArith { op, scale, sides, text } => {
+                let (left, right) = (sides[0].eval(env)?, sides[1].eval(env)?);
+                let (Datum::Decimal(left), Datum::Decimal(right)) = (left, right) else {
+                    return Ok(Datum::Null);
+                };
+                let result = arith::decimal_op(*op, &left, &right, *scale, text, env.ctx)?;
+                Ok(result.map_or(Datum::Null, Datum::Decimal))
+            }
+            Self::DoubleArith { op, sides, text } => {
+                let (left, right) = (sides[0].double(env)?, sides[1].double(env)?);
+                let (Some(left), Some(right)) = (left, right) else { return Ok(Datum::Null) };
+                let result = arith::double_op(*op, left, right, text, env.ctx)?;
+                Ok(result.map_or(Datum::Null, Datum::Double))
+            }
+            Self::Negate { inner, text } => arith::negate(inner.eval(env)?, text),
+            Self::CompareInt { .. }
+            | Self::Compare { .. }
+            | Self::And(_)
+            | Self::Or(_)
+            | Self::Xor(_)
+            | Self::Not(_)
+            | Self::Is { .. }
+            | Self::Between { .. }
+            | Self::InInts { .. }
+            | Self::InList { .. }
+            | Self::Like { .. } => self.truth(env).map(truth_datum),
+            Self::Case { branches, otherwise } => {
+                for (when, then) in branches {
+                    if when.truth(env)? == Some(true) {
+                        return then.eval(env);
+                    }
+                }
+                otherwise.as_ref().map_or(Ok(Datum::Null), |otherwise| otherwise.eval(env))
+            }
+            Self::Coalesce(args) => {
+                for arg in args {
+                    let value = arg.eval(env)?;
+                    if !value.is_null() {
+                        return Ok(value);
+                    }
+                }
+                Ok(Datum::Null)
+            }
+            Self::Convert { inner, from, to } => coerce::convert(inner.eval(env)?, from, to, env.ctx),
+            Self::Cast { inner, from, to } => coerce::cast(inner.eval(env)?, from, to, env.ctx),
+            Self::Call(call) => call.eval(env),
+            Self::UnitCall(call) => call.eval(env),
+        }
+    }
+
+    /// The value as a condition: true, false or unknown.
+    pub(crate) fn truth<'a, R: RowSource<'a>>(&'a self, env: &Env<'_, 'a, R>) -> EvalResult<Option<bool>> {
+        match self {
+            Self::CompareInt { op, sides } => {
+                let (left, right) = (sides[0].int(env)?, sides[1].int(env)?);
+                Ok(match (left, right) {
+                    (Some(left), Some(right)) => Some(op.holds(left.cmp(&right))),
+                    _ => null_compare(*op, left.is_none(), right.is_none()),
+                })
+            }
+            Self::Compare { op, by, sides } => {
+                let (left, right) = (sides[0].eval(env)?, sides[1].eval(env)?);
+                Ok(compare(*op, by, &left, &right))
+            }
+            Self::And(parts) => {
+                let mut unknown = false;
+                for part in parts {
+                    match part.truth(env)? {
+                        Some(false) => return Ok(Some(false)),
+                        Some(true) => {}
+                        None => unknown = true,
+                    }
+                }
+                Ok(if unknown { None } else { Some(true) })
+            }
+            Self::Or(parts) => {
+                let mut unknown = false;
+                for part in parts {
+                    match part.truth(env)? {
+                        Some(true) => return Ok(Some(true)),
+                        Some(false) => {}
+                        None => unknown = true,
+                    }
+                }
+                Ok(if unknown { None } else { Some(false) })
+            }
+            Self::Xor(sides) => {
+                let (left, right) = (sides[0].truth(env)?, sides[1].truth(env)?);
+                Ok(left.zip(right).map(|(left, right)| left != right))
+            }
+            Self::Not(inner) => Ok(inner.truth(env)?.map(|t| !t)),
+            Self::Is { inner, test, negated } => Ok(Some(inner.is(*test, env)? != *negated)),
+            Self::Between { by, parts, negated } => {
+                let value = parts[0].eval(env)?;
+                let at_least = compare(CompareOp::Ge, by, &value, &parts[1].eval(env)?);
+                let at_most = compare(CompareOp::Le, by, &value, &parts[2].eval(env)?);
+                let inside = match (at_least, at_most) {
+                    (Some(false), _) | (_, Some(false)) => Some(false),
+                    (Some(true), Some(true)) => Some(true),
+                    _ => None,
+                };
+                Ok(negate_if(*negated, inside))
+            }
+            Self::InInts { inner, list, has_null, negated } => {
+                let Some(value) = inner.int(env)? else { return Ok(None) };
+                let found = match list.binary_search(&value) {
+                    Ok(_) => Some(true),
+                    Err(_) if *has_null => None,
+                    Err(_) => Some(false),
+                };
+                Ok(negate_if(*negated, found))
+            }
+            Self::InList { by, inner, list, negated } => {
+                let value = inner.eval(env)?;
+                Ok(negate_if(*negated, in_list(by, &value, list, env)?))
+            }
+            Self::Like { inner, pattern, negated } => {
+                let value = inner.eval(env)?;
+                let matched = match pattern {
+                    LikePattern::Const(pattern) => pattern.matches_datum(&value),
+                    LikePattern::Varying { pattern, escape, collation } => match pattern.eval(env)? {
+                        Datum::Null => None,
+                        text => Pattern::new(&text, *escape, *collation).matches_datum(&value),
+                    },
+                };
+                Ok(negate_if(*negated, matched))
+            }
+            Self::IntArith { signed: true, .. } => Ok(self.int(env)?.map(|v| v != 0)),
+            _ => Ok(is_true(&self.eval(env)?)),
+        }
+    }
+
+    /// The value of a node of signed integers.
+    pub(crate) fn int<'a, R: RowSource<'a>>(&'a self, env: &Env<'_, 'a, R>) -> EvalResult<Option<i64>> {
+        match self {
+            Self::Column(index) => Ok(env.row.int(*index)),
+            Self::Const(Datum::Int(v)) => Ok(Some(*v)),
+            Self::IntArith { op, signed: true, sides, text, .. } => {
+                let (left, right) = (sides[0].int(env)?, sides[1].int(env)?);
+                let (Some(left), Some(right)) = (left, right) else { return Ok(None) };
+                arith::signed_op(*op, left, right, text, env.ctx)
+            }
+            _ => Ok(match self.eval(env)? {
+                Datum::Int(v) => Some(v),
+                _ => None,
+            }),
+        }
+    }
+
+    /// The value of a node of doubles or floats.
+    fn double<'a, R: RowSource<'a>>(&'a self, env: &Env<'_, 'a, R>) -> EvalResult<Option<f64>> {
+        Ok(match self.eval(env)? {
+            Datum::Double(v) => Some(v),
+            Datum::Float(v) => Some(v.into()),
+            _ => None,
+        })
+    }
+
+    fn is<'a, R: RowSource<'a>>(&'a self, test: IsTest, env: &Env<'_, 'a, R>) -> EvalResult<bool> {
+        Ok(match test {
+            IsTest::Null => match self {
+                Self::Column(index) => env.row.is_null(*index),
+                _ => self.eval(env)?.is_null(),
+            },
+            IsTest::True => self.truth(env)? == Some(true),
+            IsTest::False => self.truth(env)? == Some(false),
+            IsTest::Unknown => self.truth(env)?.is_none(),
+        })
+    }
+}
+
+/// A comparison of which at least one side is NULL.
+#[inline]
+pub(crate) fn null_compare(op: CompareOp, left_null: bool, right_null: bool) -> Option<bool> {
+    (op == CompareOp::NullSafeEq).then_some(left_null && right_null)
+}
+
+#[inline]
+pub(crate) fn compare(op: CompareOp, by: &Comparer, left: &Datum<'_>, right: &Datum<'_>) -> Option<bool> {
+    if left.is_null() || right.is_null() {
+        return null_compare(op, left.is_null(), right.is_null());
+    }
+    decide(op, by.compare(left, right))
+}
+
+fn in_list<'a, R: RowSource<'a>>(
+    by: &Comparer,
+    value: &Datum<'a>,
+    list: &'a [Node],
+    env: &Env<'_, 'a, R>,
+) -> EvalResult<Option<bool>> {
+    if value.is_null() {
+        return Ok(None);
+    }
+    let mut unknown = false;
+    for item in list {
+        match item.eval(env)? {
+            Datum::Null => unknown = true,
+            item if by.compare(value, &item) == Some(Ordering::Equal) => return Ok(Some(true)),
+            _ => {}
+        }
+    }
+    Ok(if unknown { None } else { Some(false) })
+}
+
+/// Evaluates arguments into `to`; false as soon as one is NULL where that decides.
+fn eval_args<'a, R: RowSource<'a>>(
+    args: &'a [Node],
+    to: &mut [Datum<'a>],
+    strict: bool,
+    env: &Env<'_, 'a, R>,
+) -> EvalResult<bool> {
+    for (arg, to) in args.iter().zip(to) {
+        *to = arg.eval(env)?;
+        if strict && to.is_null() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+impl CallNode {
+    fn eval<'a, R: RowSource<'a>>(&'a self, env: &Env<'_, 'a, R>) -> EvalResult<Datum<'a>> {
+        let count = self.args.len();
+        if count <= STACK_ARGS {
+            let mut args = [const { Datum::Null }; STACK_ARGS];
+            return match eval_args(&self.args, &mut args, self.strict, env)? {
+                true => (self.run)(&mut args[..count], &self.info, env.ctx),
+                false => Ok(Datum::Null),
+            };
+        }
+        let mut args = vec![Datum::Null; count];
+        match eval_args(&self.args, &mut args, self.strict, env)? {
+            true => (self.run)(&mut args, &self.info, env.ctx),
+            false => Ok(Datum::Null),
+        }
+    }
+}
+
+impl UnitCallNode {
+    fn eval<'a, R: RowSource<'a>>(&'a self, env: &Env<'_, 'a, R>) -> EvalResult<Datum<'a>> {
+        let mut args = [const { Datum::Null }; 2];
+        match eval_args(&self.args, &mut args, true, env)? {
+            true => func::interval::call(self.function, self.unit, &args, &self.info, env.ctx),
+            false => Ok(Datum::Null),
+        }
+    }
+}
