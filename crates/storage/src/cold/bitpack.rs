@@ -65,6 +65,8 @@ pub trait Lane: Copy + Default + Ord + 'static {
     fn unpack(width: u8, packed: &[Self], values: &mut [Self; VECTOR]);
     /// Bit `i` of the result: whether `low <= value i <= low + span`, in wrapping arithmetic.
     fn within(width: u8, packed: &[Self], low: Self, span: Self, bits: &mut [u64; VECTOR / 64]);
+    /// Sum of the first `count` values, in wrapping arithmetic.
+    fn sum(width: u8, packed: &[Self], count: usize) -> u64;
     /// Value `at` alone.
     fn unpack_one(width: u8, packed: &[Self], at: usize) -> Self;
     /// Bytes as lanes. They must be aligned for lanes, and a whole number of them.
@@ -104,15 +106,15 @@ fn isa() -> Isa {
 
 /// Compiles `$body` (an `#[inline(always)]` function) for each instruction set and calls the best one.
 macro_rules! dispatch {
-    ($body:ident($($arg:ident: $ty:ty),*)) => {{
+    ($body:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)?) => {{
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx2,bmi1,bmi2")]
-        fn avx2($($arg: $ty),*) {
+        fn avx2($($arg: $ty),*) $(-> $ret)? {
             $body($($arg),*)
         }
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx2,bmi1,bmi2,avx512f,avx512bw,avx512vl,avx512dq")]
-        fn avx512($($arg: $ty),*) {
+        fn avx512($($arg: $ty),*) $(-> $ret)? {
             $body($($arg),*)
         }
         match isa() {
@@ -188,6 +190,25 @@ macro_rules! lane {
             }
 
             #[inline(always)]
+            fn sum(width: usize, packed: &[$t], count: usize) -> u64 {
+                let mut sums = [0u64; LANES];
+                let mut values = [0; LANES];
+                for row in 0..count / LANES {
+                    fields(width, packed, row, &mut values);
+                    for l in 0..LANES {
+                        sums[l] = sums[l].wrapping_add(u64::from(values[l]));
+                    }
+                }
+                if count % LANES > 0 {
+                    fields(width, packed, count / LANES, &mut values);
+                    for (sum, value) in sums.iter_mut().zip(values).take(count % LANES) {
+                        *sum = sum.wrapping_add(u64::from(value));
+                    }
+                }
+                sums.iter().fold(0, |a, &b| a.wrapping_add(b))
+            }
+
+            #[inline(always)]
             fn pack(width: usize, values: &[$t; VECTOR], packed: &mut [$t]) {
                 packed.fill(0);
                 let (rows, _) = values.as_chunks::<LANES>();
@@ -246,6 +267,15 @@ macro_rules! lane {
                             width: usize, packed: &[$t], low: $t, span: $t, bits: &mut [u64; VECTOR / 64]
                         ));
                     }
+                }
+
+                fn sum(width: u8, packed: &[Self], count: usize) -> u64 {
+                    let width = usize::from(width);
+                    assert!(width <= BITS && packed.len() == width * LANES && count <= VECTOR);
+                    if width == 0 {
+                        return 0;
+                    }
+                    dispatch!(sum(width: usize, packed: &[$t], count: usize) -> u64)
                 }
 
                 #[inline]
@@ -321,6 +351,10 @@ mod tests {
             let wrap = if T::BITS == 64 { u64::MAX } else { (1 << T::BITS) - 1 };
             for (at, v) in values.iter().enumerate() {
                 assert_eq!(T::unpack_one(width, &packed, at), *v);
+                if at % 111 == 0 {
+                    let sum = values[..at].iter().fold(0u64, |sum, v| sum.wrapping_add(v.to_u64()));
+                    assert_eq!(T::sum(width, &packed, at), sum);
+                }
                 let hit = v.to_u64().wrapping_sub(low) & wrap <= span;
                 assert_eq!(hits[at / 64] >> (at % 64) & 1 == 1, hit, "width {width} value {at}");
             }

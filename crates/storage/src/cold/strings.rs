@@ -287,12 +287,22 @@ impl FsstBytes {
     }
 
     pub fn for_each(&self, rows: &[u32], mut f: impl FnMut(usize, &[u8])) -> Result<()> {
-        let lengths = self.plain.lengths.decode::<i64>(&Rows::List(rows));
-        let heap = self.decode_heap(&Rows::List(rows), &lengths)?;
-        let mut at = 0;
-        for (&row, &len) in rows.iter().zip(&lengths) {
-            f(row as usize, &heap[at..at + len as usize]);
-            at += len as usize;
+        for wanted in rows.chunk_by(|a, b| *a as usize / VECTOR == *b as usize / VECTOR) {
+            let (first, last) = (wanted[0] as usize, wanted[wanted.len() - 1] as usize);
+            // Decoding in one go what lies between pays from about this density on.
+            let dense = wanted.len() * 4 >= last + 1 - first;
+            let decoded = if dense { Rows::Range(first..last + 1) } else { Rows::List(wanted) };
+            let lengths = self.plain.lengths.decode::<i64>(&decoded);
+            let heap = self.decode_heap(&decoded, &lengths)?;
+            let (mut at, mut next) = (0, 0);
+            for (i, &len) in lengths.iter().enumerate() {
+                let row = if dense { first + i } else { wanted[i] as usize };
+                if row == wanted[next] as usize {
+                    f(row, &heap[at..at + len as usize]);
+                    next += 1;
+                }
+                at += len as usize;
+            }
         }
         Ok(())
     }

@@ -304,7 +304,7 @@ fn predicates(values: &[Option<ColdValue<'static>>], seed: usize) -> Vec<ColumnP
 
 fn check(ty: ColdType, input: &ArrayRef, seed: u64) -> TestCaseResult {
     let rows = input.len();
-    let block = encode_block(&[ty], &[input.clone()], Ordinals::Dense(rows as u32)).unwrap();
+    let block = encode_block(&[ty], std::slice::from_ref(input), Ordinals::Dense(rows as u32)).unwrap();
     let meta = BlockMeta::from_bytes(&block.meta.to_bytes()).unwrap();
     // Not by value: a bound may be NaN.
     prop_assert!(meta.to_bytes() == block.meta.to_bytes());
