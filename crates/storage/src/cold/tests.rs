@@ -359,7 +359,7 @@ fn check_statistics(meta: &ColumnMeta, values: &[Option<ColdValue<'static>>]) ->
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 250, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 120, ..ProptestConfig::default() })]
 
     #[test]
     fn columns_round_trip(
@@ -504,7 +504,7 @@ fn cut_blocks_are_errors() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 120, ..ProptestConfig::default() })]
 
     /// Chunks that pass the checksum and yet are damaged: an error or some value, never a panic.
     #[test]
