@@ -1,8 +1,6 @@
 //! Avocet and the rival side by side: both are started, both run the same workload in alternating rounds, so that whatever else
 //! the machine does hits them alike.
 
-use std::path::Path;
-
 use crate::cache::Scratch;
 use crate::error::Result;
 use crate::options::Common;
@@ -18,7 +16,8 @@ pub enum Contender {
 /// The running servers and their scratch folder; all end when it is dropped.
 pub struct Contest {
     servers: Vec<(Contender, Server)>,
-    scratch: Scratch,
+    /// Removed when the servers are gone, which is why it comes after them.
+    _scratch: Scratch,
 }
 
 impl Contest {
@@ -35,7 +34,7 @@ impl Contest {
             let folder = scratch.path().join(launch.name());
             servers.push((contender, Server::start(launch, &folder)?));
         }
-        Ok(Contest { servers, scratch })
+        Ok(Contest { servers, _scratch: scratch })
     }
 
     pub fn servers(&self) -> impl Iterator<Item = &Server> {
@@ -48,10 +47,6 @@ impl Contest {
 
     pub fn each_mut(&mut self) -> impl Iterator<Item = (Contender, &mut Server)> {
         self.servers.iter_mut().map(|(contender, server)| (*contender, server))
-    }
-
-    pub fn folder(&self) -> &Path {
-        self.scratch.path()
     }
 }
 

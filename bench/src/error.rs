@@ -47,14 +47,4 @@ impl Error {
             _ => None,
         }
     }
-
-    /// Whether the connection is gone, as it is after the server was killed.
-    pub fn is_disconnect(&self) -> bool {
-        matches!(
-            self,
-            Error::Mysql(
-                mysql::Error::IoError(_) | mysql::Error::CodecError(_) | mysql::Error::DriverError(_)
-            )
-        )
-    }
 }

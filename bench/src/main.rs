@@ -7,10 +7,12 @@ mod analytics;
 mod cache;
 mod ch;
 mod contest;
+mod demo;
 mod error;
 mod insert;
 mod options;
 mod progress;
+mod recovery;
 mod report;
 mod rival;
 mod slt;
@@ -47,6 +49,10 @@ enum Workload {
     Tpch(tpch::Options),
     /// Time and space of loading TPC-H's tables
     Load(tpch::Options),
+    /// Time from a kill to the first answer, with a long log
+    Recovery(recovery::Options),
+    /// Load, transactions beside analytics, a kill, and nothing lost
+    Demo(demo::Options),
     /// The SQL test files, against Avocet or a real MySQL
     Slt(slt::Options),
 }
@@ -56,6 +62,8 @@ fn run(workload: Workload) -> Result<()> {
         Workload::Tpcc { oltp, common } => tpcc::command(&oltp, &common),
         Workload::Ch(options) => ch::command(&options),
         Workload::Tpch(options) => tpch::command(&options),
+        Workload::Recovery(options) => recovery::command(&options),
+        Workload::Demo(options) => demo::command(&options),
         Workload::Slt(options) => slt::command(&options),
         Workload::Load(options) => tpch::load_command(&options),
     }

@@ -69,6 +69,7 @@ impl Launch for MariaDb {
             .arg(format!("--socket={}", data.join("s.sock").display()))
             .arg(format!("--pid-file={}", data.join("pid").display()))
             .args(["--bind-address=127.0.0.1", &format!("--port={port}"), "--skip-name-resolve"])
+            .arg("--innodb-log-file-size=2G")
             .args(super::INNODB);
         if rustix::process::geteuid().is_root() {
             server.arg("--user=root");

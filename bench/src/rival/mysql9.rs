@@ -80,6 +80,7 @@ impl Launch for Mysql9 {
             .arg(format!("--pid-file={}", run.join("pid").display()))
             .args(["--bind-address=127.0.0.1", &format!("--port={port}"), "--mysqlx=OFF"])
             .args(["--skip-log-bin", "--performance-schema=OFF"])
+            .arg("--innodb-redo-log-capacity=2G")
             .args(super::INNODB);
         server
     }

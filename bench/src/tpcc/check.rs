@@ -76,15 +76,12 @@ const CONDITIONS: [(&str, &str); 12] = [
     ),
     (
         "10: C_BALANCE = sum(delivered OL_AMOUNT) - sum(H_AMOUNT)",
-        "SELECT c_w_id, c_d_id, c_id, c_balance, delivered, paid FROM customer
-         LEFT JOIN (SELECT o_w_id, o_d_id, o_c_id, SUM(ol_amount) AS delivered FROM orders JOIN order_line
-                    ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id
-                    WHERE ol_delivery_d IS NOT NULL GROUP BY o_w_id, o_d_id, o_c_id) x
-                ON o_w_id = c_w_id AND o_d_id = c_d_id AND o_c_id = c_id
-         LEFT JOIN (SELECT h_c_w_id, h_c_d_id, h_c_id, SUM(h_amount) AS paid FROM history
-                    GROUP BY h_c_w_id, h_c_d_id, h_c_id) y
-                ON h_c_w_id = c_w_id AND h_c_d_id = c_d_id AND h_c_id = c_id
-         WHERE c_balance <> COALESCE(delivered, 0) - COALESCE(paid, 0)",
+        "SELECT w, d, c, SUM(x) AS off FROM
+         (SELECT c_w_id AS w, c_d_id AS d, c_id AS c, c_balance AS x FROM customer
+          UNION ALL SELECT h_c_w_id, h_c_d_id, h_c_id, h_amount FROM history
+          UNION ALL SELECT o_w_id, o_d_id, o_c_id, -ol_amount FROM orders JOIN order_line
+                    ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id WHERE ol_delivery_d IS NOT NULL) t
+         GROUP BY w, d, c HAVING SUM(x) <> 0",
     ),
     (
         "11: rows of ORDER - rows of NEW-ORDER = delivered at load + delivered since",
@@ -98,12 +95,11 @@ const CONDITIONS: [(&str, &str); 12] = [
     ),
     (
         "12: C_BALANCE + C_YTD_PAYMENT = sum(delivered OL_AMOUNT)",
-        "SELECT c_w_id, c_d_id, c_id, c_balance, c_ytd_payment, delivered FROM customer
-         LEFT JOIN (SELECT o_w_id, o_d_id, o_c_id, SUM(ol_amount) AS delivered FROM orders JOIN order_line
-                    ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id
-                    WHERE ol_delivery_d IS NOT NULL GROUP BY o_w_id, o_d_id, o_c_id) x
-                ON o_w_id = c_w_id AND o_d_id = c_d_id AND o_c_id = c_id
-         WHERE c_balance + c_ytd_payment <> COALESCE(delivered, 0)",
+        "SELECT w, d, c, SUM(x) AS off FROM
+         (SELECT c_w_id AS w, c_d_id AS d, c_id AS c, c_balance + c_ytd_payment AS x FROM customer
+          UNION ALL SELECT o_w_id, o_d_id, o_c_id, -ol_amount FROM orders JOIN order_line
+                    ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id WHERE ol_delivery_d IS NOT NULL) t
+         GROUP BY w, d, c HAVING SUM(x) <> 0",
     ),
 ];
 

@@ -2,6 +2,9 @@
 //! names. The transaction code (`transactions`) is written once over this trait; `sql` answers it with prepared statements over
 //! the MySQL protocol, and an implementation over the engine's API answers it in process, so both run the very same logic.
 //!
+//! A terminal displays more than the logic needs (names, quantities). These columns are fetched and decoded like any
+//! others; they end in `Shown`, which stands for the screen.
+//!
 //! Money is in cents, taxes and discounts in ten-thousandths: exact in integers, and DECIMAL in the database.
 
 /// Money in cents.
@@ -29,13 +32,17 @@ pub struct OrderKey {
     pub order: i64,
 }
 
+/// What is displayed and not used otherwise.
+#[derive(Debug, Default)]
+pub struct Shown(#[expect(dead_code, reason = "a terminal's screen")] pub Vec<String>);
+
 /// What New-Order reads of the customer and its warehouse.
 #[derive(Debug)]
 pub struct Buyer {
     pub discount: Rate,
-    pub last: String,
-    pub credit: String,
     pub warehouse_tax: Rate,
+    /// C_LAST, C_CREDIT
+    pub shown: Shown,
 }
 
 /// What New-Order reads of a stock row.
@@ -54,8 +61,9 @@ pub struct Stock {
 #[derive(Debug)]
 pub struct Item {
     pub price: Cents,
-    pub name: String,
     pub data: String,
+    /// I_NAME
+    pub shown: Shown,
 }
 
 /// A row of ORDERS as New-Order inserts it.
@@ -81,10 +89,9 @@ pub struct NewLine<'a> {
 /// What Payment reads of the customer that pays.
 #[derive(Debug)]
 pub struct Payer {
-    pub first: String,
-    pub last: String,
     pub credit: String,
-    pub balance: Cents,
+    /// C_FIRST, C_LAST, C_BALANCE
+    pub shown: Shown,
 }
 
 /// A row of HISTORY.
@@ -95,16 +102,6 @@ pub struct Paid<'a> {
     pub when: Micros,
     pub amount: Cents,
     pub data: &'a str,
-}
-
-/// One line that Order-Status shows.
-#[derive(Debug)]
-pub struct ShownLine {
-    pub item: i64,
-    pub supply_warehouse: i64,
-    pub quantity: i64,
-    pub amount: Cents,
-    pub delivered: bool,
 }
 
 /// How a step can fail: `is_retryable` tells whether the whole transaction may simply be run again.
@@ -157,10 +154,12 @@ pub trait TpccOps {
     fn insert_history(&mut self, paid: &Paid<'_>) -> Result<(), Self::Error>;
 
     // Order-Status, 2.6.2.2
-    fn customer_balance(&mut self, customer: CustomerKey) -> Result<Cents, Self::Error>;
+    /// C_BALANCE and the customer's names.
+    fn show_customer(&mut self, customer: CustomerKey) -> Result<Shown, Self::Error>;
     /// The customer's newest order and how many lines it says it has.
     fn newest_order(&mut self, customer: CustomerKey) -> Result<Option<(i64, i64)>, Self::Error>;
-    fn lines(&mut self, order: OrderKey) -> Result<Vec<ShownLine>, Self::Error>;
+    /// Item, warehouse, quantity, amount and delivery date of an order's lines.
+    fn show_lines(&mut self, order: OrderKey) -> Result<Vec<Shown>, Self::Error>;
 
     // Delivery, 2.7.4.2
     /// The oldest undelivered order of a district, locked.

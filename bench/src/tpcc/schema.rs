@@ -36,9 +36,6 @@ impl Scale {
     }
 }
 
-pub const TABLES: [&str; 9] =
-    ["warehouse", "district", "customer", "history", "new_order", "orders", "order_line", "item", "stock"];
-
 /// The statements that make the tables, to be run in the database that is in use.
 pub const CREATE: [&str; 9] = [
     "CREATE TABLE warehouse (

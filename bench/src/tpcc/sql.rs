@@ -118,6 +118,11 @@ fn change_one(conn: &mut Conn, statement: &Statement, params: Params) -> Result<
     }
 }
 
+/// Text (and decimal) columns that are only displayed.
+fn shown(row: &Row, columns: &[usize]) -> Result<Shown> {
+    Ok(Shown(columns.iter().map(|column| text(row, *column)).collect::<Result<_>>()?))
+}
+
 /// A decimal column that is never NULL.
 fn decimal(row: &Row, column: usize, digits: usize) -> Result<i64> {
     value::units(row, column, digits)?.ok_or_else(|| Error::Check("an unexpected NULL".into()))
@@ -143,9 +148,8 @@ impl TpccOps for SqlOps {
         let row = one(&mut self.conn, &self.statements.buyer, keys)?;
         Ok(Buyer {
             discount: decimal(&row, 0, 4)?,
-            last: text(&row, 1)?,
-            credit: text(&row, 2)?,
             warehouse_tax: decimal(&row, 3, 4)?,
+            shown: shown(&row, &[1, 2])?,
         })
     }
 
@@ -177,8 +181,10 @@ impl TpccOps for SqlOps {
 
     fn item(&mut self, item: i64) -> Result<Option<Item>> {
         let row: Option<Row> = self.conn.exec_first(&self.statements.item, params![item])?;
-        row.map(|row| Ok(Item { price: decimal(&row, 0, 2)?, name: text(&row, 1)?, data: text(&row, 2)? }))
-            .transpose()
+        row.map(|row| {
+            Ok(Item { price: decimal(&row, 0, 2)?, data: text(&row, 2)?, shown: shown(&row, &[1])? })
+        })
+        .transpose()
     }
 
     fn stock_for_update(&mut self, warehouse: i64, item: i64, district: i64) -> Result<Stock> {
@@ -236,12 +242,7 @@ impl TpccOps for SqlOps {
 
     fn payer_for_update(&mut self, c: CustomerKey) -> Result<Payer> {
         let row = one(&mut self.conn, &self.statements.payer, params![c.warehouse, c.district, c.customer])?;
-        Ok(Payer {
-            first: text(&row, 0)?,
-            last: text(&row, 2)?,
-            credit: text(&row, 9)?,
-            balance: decimal(&row, 12, 2)?,
-        })
+        Ok(Payer { credit: text(&row, 9)?, shown: shown(&row, &[0, 2, 12])? })
     }
 
     fn customer_data(&mut self, c: CustomerKey) -> Result<String> {
@@ -272,9 +273,9 @@ impl TpccOps for SqlOps {
         Ok(self.conn.exec_drop(&self.statements.insert_history, row)?)
     }
 
-    fn customer_balance(&mut self, c: CustomerKey) -> Result<Cents> {
+    fn show_customer(&mut self, c: CustomerKey) -> Result<Shown> {
         let keys = params![c.warehouse, c.district, c.customer];
-        decimal(&one(&mut self.conn, &self.statements.customer_balance, keys)?, 0, 2)
+        shown(&one(&mut self.conn, &self.statements.customer_balance, keys)?, &[0, 1, 2, 3])
     }
 
     fn newest_order(&mut self, c: CustomerKey) -> Result<Option<(i64, i64)>> {
@@ -283,19 +284,10 @@ impl TpccOps for SqlOps {
         row.map(|row| Ok((int(&row, 0)?, int(&row, 1)?))).transpose()
     }
 
-    fn lines(&mut self, o: OrderKey) -> Result<Vec<ShownLine>> {
+    fn show_lines(&mut self, o: OrderKey) -> Result<Vec<Shown>> {
         let keys = params![o.warehouse, o.district, o.order];
         let rows: Vec<Row> = self.conn.exec(&self.statements.lines, keys)?;
-        let shown = rows.iter().map(|row| {
-            Ok(ShownLine {
-                item: int(row, 0)?,
-                supply_warehouse: int(row, 1)?,
-                quantity: int(row, 2)?,
-                amount: decimal(row, 3, 2)?,
-                delivered: row.as_ref(4) != Some(&Value::NULL),
-            })
-        });
-        shown.collect()
+        rows.iter().map(|row| shown(row, &[3])).collect()
     }
 
     fn oldest_new_order(&mut self, warehouse: i64, district: i64) -> Result<Option<i64>> {

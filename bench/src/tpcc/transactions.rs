@@ -268,7 +268,7 @@ impl NewOrder {
             sum += order_line(ops, warehouse, key, number, wanted, &item)?;
         }
         let total = total_amount(sum, buyer.discount, buyer.warehouse_tax, district_tax);
-        std::hint::black_box(total);
+        std::hint::black_box((total, buyer.shown));
         Ok(Outcome::Ordered(key))
     }
 }
@@ -290,7 +290,7 @@ fn order_line<O: TpccOps>(
     stock.remote_count += i64::from(wanted.supply_warehouse != home);
     ops.update_stock(wanted.supply_warehouse, wanted.item, &stock)?;
     let brand = item.data.contains("ORIGINAL") && stock.data.contains("ORIGINAL");
-    std::hint::black_box(brand);
+    std::hint::black_box((brand, &item.shown));
     let amount = wanted.quantity * item.price;
     ops.insert_line(&NewLine {
         order,
@@ -336,6 +336,7 @@ impl Payment {
         let found = find_customer(ops, self.customer_warehouse, self.customer_district, &self.who)?;
         let Some(customer) = found else { return Ok(Outcome::RolledBack) };
         let payer = ops.payer_for_update(customer)?;
+        std::hint::black_box(&payer.shown);
         let data = if payer.credit == "BC" { Some(self.bad_credit(ops, customer)?) } else { None };
         ops.pay_customer(customer, self.amount, data.as_deref())?;
         ops.insert_history(&Paid {
@@ -372,9 +373,10 @@ impl OrderStatus {
         let Some(customer) = find_customer(ops, self.warehouse, self.district, &self.who)? else {
             return Ok(Outcome::Read);
         };
-        ops.customer_balance(customer)?;
+        ops.show_customer(customer)?;
         if let Some((order, line_count)) = ops.newest_order(customer)? {
-            let lines = ops.lines(OrderKey { warehouse: self.warehouse, district: self.district, order })?;
+            let lines =
+                ops.show_lines(OrderKey { warehouse: self.warehouse, district: self.district, order })?;
             assert_eq!(lines.len() as i64, line_count, "an order is seen with some of its lines");
         }
         Ok(Outcome::Read)

@@ -194,6 +194,13 @@ impl Head {
     }
 }
 
+/// Where in `bytes`, which begin at a possible frame, the first possible head with the right mark is.
+pub(crate) fn find_mark(bytes: &[u8]) -> Option<usize> {
+    let last = bytes.len().checked_sub(HEAD)?;
+    let mark = MARK.to_le_bytes();
+    (0..=last).step_by(ALIGN).find(|at| bytes[at + 18..at + 20] == mark)
+}
+
 fn head_crc(log_id: u64, lsn: Lsn, head: &[u8; HEAD]) -> u32 {
     let mut covered = [0u8; 16 + HEAD - 4];
     covered[..8].copy_from_slice(&log_id.to_le_bytes());

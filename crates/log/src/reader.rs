@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use avocet_base::{Env, Lsn};
 
 use crate::error::{Error, Result};
-use crate::frame::{ALIGN, Flaw, HEAD, Head, KIND_CLOSED, MAX_KIND};
+use crate::frame::{ALIGN, Flaw, HEAD, Head, KIND_CLOSED, MAX_KIND, find_mark};
 use crate::segment::{OpenSegment, list, offset_of};
 
 /// Bytes read at once.
@@ -281,6 +281,17 @@ impl LogReader {
         let end = segment.header.start.0 + segment.len;
         let mut lsn = Lsn(self.at.0 + ALIGN as u64);
         while lsn.0 + HEAD as u64 <= end {
+            let offset = self.offset_of(lsn);
+            if !self.fill(offset, HEAD)? {
+                break;
+            }
+            let ahead = self.window.from(offset);
+            let Some(skip) = find_mark(ahead) else {
+                // Only whole heads were looked at: the next one may begin in the last bytes.
+                lsn.0 += ((ahead.len() - HEAD) / ALIGN * ALIGN + ALIGN) as u64;
+                continue;
+            };
+            lsn.0 += skip as u64;
             if let Ok(head) = self.probe_head(lsn)?
                 && wanted(&head, self.at)
                 && self.probe(lsn)?.is_ok()
@@ -364,6 +375,11 @@ impl LogReader {
 impl Window {
     fn holds(&self, offset: u64, len: usize) -> bool {
         offset >= self.offset && offset + len as u64 <= self.offset + self.bytes.len() as u64
+    }
+
+    /// All from `offset` on.
+    fn from(&self, offset: u64) -> &[u8] {
+        &self.bytes[(offset - self.offset) as usize..]
     }
 
     /// Bytes that `holds` said are there.

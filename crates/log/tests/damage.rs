@@ -209,3 +209,22 @@ proptest! {
         sample.check(if file == 2 { Loss::End } else { Loss::Nothing }, "noise");
     }
 }
+
+/// The search for proof goes over more than the reader has in memory at once.
+#[test]
+fn proof_is_found_far_behind_the_damage() {
+    let disk = SimDisk::new();
+    let options = LogOptions { segment_size: 4 << 20, prefill: false, max_pending: 4 << 20, ..options() };
+    let writer = open_writer(&disk, options, Lsn(0));
+    let first = writer.append(1, 1, &vec![1; 3 << 20]).unwrap();
+    writer.wait_durable(first).unwrap();
+    for size in 0..64 {
+        writer.append(1, 2, &vec![2; size]).unwrap();
+    }
+    writer.flush().unwrap();
+    let crashed = disk.crash(0);
+    let path = Path::new(DIR).join("0000000000000000.log");
+    crashed.tamper(&path, |bytes| bytes[4096 + (2 << 20)] ^= 1).unwrap();
+    let error = read_into(&crashed, Lsn(0), &mut Vec::new()).unwrap_err();
+    assert!(error.to_string().contains(&format!("a later record at {first}")), "{error}");
+}

@@ -3,6 +3,8 @@
 #![deny(unsafe_code)]
 
 pub mod error;
+pub mod parse;
+pub mod plan;
 pub mod session;
 
 pub use error::{ErrorCode, SqlError};

@@ -33,6 +33,7 @@ use std::hash::Hasher;
 
 pub use like::LikePattern;
 pub use names::{Charset, CollationInfo, collations};
+pub(crate) use weights::bytes_key;
 use weights::{Rules, Units};
 
 pub use crate::sql_type::Collation;

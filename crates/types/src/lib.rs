@@ -6,18 +6,22 @@
 #![deny(unsafe_code)]
 
 pub mod collation;
+pub mod compare;
 pub mod datum;
 pub mod decimal;
 pub mod expr;
+pub mod key;
 pub mod number;
 pub mod row;
 pub mod schema;
 pub mod sql_type;
 pub mod temporal;
+pub mod text;
 
 pub use datum::{Datum, Value};
 pub use decimal::Decimal;
 pub use expr::{EvalContext, EvalError, Expr, ExprKind, Function, SqlMode, Typer};
+pub use key::KeyLayout;
 pub use row::{RowLayout, RowRef};
 pub use schema::{ColumnDef, DefaultValue, IndexDef, IndexKind, IndexPart, TableDef};
 pub use sql_type::{Collation, IntWidth, LobSize, SqlType};

@@ -1,5 +1,7 @@
 //! The types that a column or an expression can have.
 
+use std::fmt;
+
 use arrow::datatypes::{DataType, TimeUnit};
 
 /// A MySQL type, with all that decides how its values are stored, compared and shown.
@@ -172,5 +174,135 @@ impl SqlType {
             Self::Time { .. } => DataType::Duration(TimeUnit::Microsecond),
             Self::Year => DataType::UInt16,
         }
+    }
+}
+
+impl SqlType {
+    /// Fractional digits of a type that has seconds.
+    pub const fn fsp(&self) -> Option<u8> {
+        match self {
+            Self::DateTime { fsp } | Self::Timestamp { fsp } | Self::Time { fsp } => Some(*fsp),
+            _ => None,
+        }
+    }
+
+    /// Bytes that a value may have at most, for types whose limit is in bytes.
+    pub fn max_bytes(&self) -> Option<u64> {
+        match self {
+            Self::Text { size, .. } | Self::Blob { size } => Some(size.max_bytes()),
+            Self::Binary { len } | Self::VarBinary { len } => Some((*len).into()),
+            _ => None,
+        }
+    }
+
+    /// The least and largest value of an integer type.
+    pub fn int_range(&self) -> Option<(i128, i128)> {
+        let bits = match self {
+            Self::Bool => 8,
+            Self::Int { width, .. } => width.bits(),
+            Self::Year => return Some((0, 2155)),
+            _ => return None,
+        };
+        Some(if self.is_unsigned() {
+            (0, (1 << bits) - 1)
+        } else {
+            (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
+        })
+    }
+}
+
+impl IntWidth {
+    pub const fn bits(self) -> u32 {
+        match self {
+            Self::W8 => 8,
+            Self::W16 => 16,
+            Self::W24 => 24,
+            Self::W32 => 32,
+            Self::W64 => 64,
+        }
+    }
+
+    /// Decimal digits of the widest value, as MySQL counts them for DECIMAL results.
+    pub const fn digits(self, unsigned: bool) -> u8 {
+        match (self, unsigned) {
+            (Self::W8, _) => 3,
+            (Self::W16, _) => 5,
+            (Self::W24, false) => 7,
+            (Self::W24, true) => 8,
+            (Self::W32, _) => 10,
+            (Self::W64, false) => 19,
+            (Self::W64, true) => 20,
+        }
+    }
+}
+
+/// As SHOW CREATE TABLE prints it, without character set and collation.
+impl fmt::Display for SqlType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lob = |size: &LobSize| match size {
+            LobSize::Tiny => "tiny",
+            LobSize::Normal => "",
+            LobSize::Medium => "medium",
+            LobSize::Long => "long",
+        };
+        let sign = |unsigned: &bool| if *unsigned { " unsigned" } else { "" };
+        let with_fsp = |f: &mut fmt::Formatter<'_>, name: &str, fsp: u8| match fsp {
+            0 => f.write_str(name),
+            _ => write!(f, "{name}({fsp})"),
+        };
+        match self {
+            Self::Null => f.write_str("null"),
+            Self::Bool => f.write_str("tinyint(1)"),
+            Self::Int { width, unsigned } => {
+                let name = match width {
+                    IntWidth::W8 => "tinyint",
+                    IntWidth::W16 => "smallint",
+                    IntWidth::W24 => "mediumint",
+                    IntWidth::W32 => "int",
+                    IntWidth::W64 => "bigint",
+                };
+                write!(f, "{name}{}", sign(unsigned))
+            }
+            Self::Decimal { precision, scale, unsigned } => {
+                write!(f, "decimal({precision},{scale}){}", sign(unsigned))
+            }
+            Self::Float => f.write_str("float"),
+            Self::Double => f.write_str("double"),
+            Self::Char { len, .. } => write!(f, "char({len})"),
+            Self::VarChar { len, .. } => write!(f, "varchar({len})"),
+            Self::Text { size, .. } => write!(f, "{}text", lob(size)),
+            Self::Binary { len } => write!(f, "binary({len})"),
+            Self::VarBinary { len } => write!(f, "varbinary({len})"),
+            Self::Blob { size } => write!(f, "{}blob", lob(size)),
+            Self::Date => f.write_str("date"),
+            Self::DateTime { fsp } => with_fsp(f, "datetime", *fsp),
+            Self::Timestamp { fsp } => with_fsp(f, "timestamp", *fsp),
+            Self::Time { fsp } => with_fsp(f, "time", *fsp),
+            Self::Year => f.write_str("year"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_print_as_in_show_create_table() {
+        let collation = Collation::DEFAULT;
+        for (ty, wanted) in [
+            (SqlType::INT, "int"),
+            (SqlType::BIGINT_UNSIGNED, "bigint unsigned"),
+            (SqlType::Bool, "tinyint(1)"),
+            (SqlType::VarChar { len: 20, collation }, "varchar(20)"),
+            (SqlType::Text { size: LobSize::Medium, collation }, "mediumtext"),
+            (SqlType::Decimal { precision: 12, scale: 2, unsigned: true }, "decimal(12,2) unsigned"),
+            (SqlType::DateTime { fsp: 6 }, "datetime(6)"),
+            (SqlType::Time { fsp: 0 }, "time"),
+            (SqlType::Blob { size: LobSize::Normal }, "blob"),
+        ] {
+            assert_eq!(ty.to_string(), wanted);
+        }
+        assert_eq!(SqlType::INT.int_range(), Some((i32::MIN.into(), i32::MAX.into())));
     }
 }

@@ -36,6 +36,19 @@ fn a_frame_is_none_at_another_place_or_in_another_log() {
 }
 
 #[test]
+fn marks_are_found_at_every_place_of_a_frame() {
+    let frame = sealed(1, Lsn(0), &[b""]);
+    for before in (0..200).step_by(ALIGN) {
+        let mut bytes = vec![0; before];
+        bytes.extend_from_slice(&frame);
+        assert_eq!(find_mark(&bytes), Some(before));
+        bytes.pop();
+        assert_eq!(find_mark(&bytes), None, "the head is cut off");
+    }
+    assert_eq!(find_mark(&[]), None);
+}
+
+#[test]
 fn every_flipped_bit_and_every_cut_is_seen() {
     let bytes = sealed(1, Lsn(64), &[b"some payload"]);
     for bit in 0..bytes.len() * 8 {

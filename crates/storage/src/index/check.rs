@@ -63,6 +63,7 @@ fn check_node(
         return Err(at(format!("{} slots and a heap from word {} overlap", meta.count, meta.heap)));
     }
     let keys = check_entries(node, lower, upper).map_err(at)?;
+    check_hints(node).map_err(at)?;
     check_heap(node).map_err(at)?;
     totals.bytes += node.bytes();
     if level == 0 {
@@ -99,6 +100,16 @@ fn check_entries(node: Node<'_>, lower: &[u8], upper: Option<&[u8]>) -> Result<V
         keys.push(key);
     }
     Ok(keys)
+}
+
+/// A search by hints finds each entry's slot.
+fn check_hints(node: Node<'_>) -> Result<(), String> {
+    let count = node.meta().count;
+    let missed = (0..count).find(|&i| {
+        let (begin, end) = node.hinted_range(count, node.slot(i).head());
+        i < begin || i >= end
+    });
+    missed.map_or(Ok(()), |i| Err(format!("the hints lead past entry {i}")))
 }
 
 /// Entries and fences share no word of the heap, and together with the dead words fill it.

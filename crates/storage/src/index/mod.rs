@@ -24,6 +24,7 @@
 //!    everything and starts over. So there is no deadlock.
 //! 3. `unsafe` is confined to [`node`].
 
+/// What the latch is made of; the model test gives it loom's instead.
 mod atomics {
     pub use std::hint::spin_loop;
     pub use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -39,6 +40,8 @@ mod scan;
 mod search;
 mod tree;
 
+#[cfg(test)]
+mod latch_model;
 #[cfg(test)]
 mod tests;
 

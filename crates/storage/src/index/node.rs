@@ -11,6 +11,8 @@
 //!  meta    16 dead words of the heap │ 16 prefix length │ 16 heap start │ 16 number of slots
 //!  info    class (log2 of the capacity in words), level (0 = leaf); never changes
 //!  fences  1 no upper fence │ upper 12 offset, 12 length │ lower 12 offset, 12 length
+//!  hints   32 first bits of the heads of slots 0, d, 2d … 15d, where d = number of slots / 16: one cache line
+//!          that narrows a search to a sixteenth
 //!  run     32 length of the run │ 32 position after the latest insert
 //!  slot    40 head: first 5 bytes after the prefix │ 12 offset in the heap │ 12 length after the prefix
 //!  entry   in the heap: (inner nodes: child pointer,) the bytes after the head, 8 to a word
@@ -30,6 +32,7 @@
 //!    are unlinked under their parent's latch first, and freed by the epoch later.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::hint::select_unpredictable;
 use std::ops::Deref;
 use std::slice;
 
@@ -54,6 +57,10 @@ const META: usize = 1;
 const INFO: usize = 2;
 const FENCES: usize = 3;
 const RUN: usize = 4;
+const HINTS: usize = 8;
+
+/// Parts into which hints, two to a word, divide the slots: a hint is the first four bytes of a part's first head.
+const PARTS: usize = 16;
 
 const ALIGN: usize = 64;
 
@@ -171,6 +178,15 @@ impl<'g> Node<'g> {
         unsafe { self.words.get_unchecked(index & (self.words.len() - 1)) }
     }
 
+    /// A word of the header. Its address does not depend on the size of the node, so the processor can fetch all
+    /// of the header at once.
+    #[inline]
+    fn header<const INDEX: usize>(self) -> &'g AtomicU64 {
+        const { assert!(INDEX < HEADER_WORDS) };
+        // SAFETY: every node has at least HEADER_WORDS words.
+        unsafe { self.words.get_unchecked(INDEX) }
+    }
+
     #[inline]
     pub fn word(self, index: usize) -> u64 {
         self.at(index).load(Ordering::Relaxed)
@@ -183,7 +199,7 @@ impl<'g> Node<'g> {
 
     #[inline]
     fn latch(self) -> Latch<'g> {
-        Latch(self.at(LATCH))
+        Latch(self.header::<LATCH>())
     }
 
     #[inline]
@@ -203,7 +219,7 @@ impl<'g> Node<'g> {
 
     #[inline]
     pub fn meta(self) -> Meta {
-        Meta::unpack(self.word(META))
+        Meta::unpack(self.header::<META>().load(Ordering::Relaxed))
     }
 
     /// Words of the node, header included.
@@ -217,7 +233,7 @@ impl<'g> Node<'g> {
 
     #[inline]
     pub fn level(self) -> u32 {
-        (self.word(INFO) >> 8 & 0xff) as u32
+        (self.header::<INFO>().load(Ordering::Relaxed) >> 8 & 0xff) as u32
     }
 
     #[inline]
@@ -267,6 +283,66 @@ impl<'g> Node<'g> {
         Ok(unsafe { Node::from_raw(raw) })
     }
 
+    /// The part of the slots in which those with this head lie, and the first one behind them.
+    #[inline]
+    pub fn hinted_range(self, count: usize, head: u64) -> (usize, usize) {
+        let distance = count / PARTS;
+        if distance < 2 {
+            return (0, count);
+        }
+        let head = head >> 8;
+        let mut below = 0;
+        for step in [8, 4, 2, 1] {
+            below = select_unpredictable(self.hint(below + step) < head, below + step, below);
+        }
+        let mut behind = below + 1;
+        while behind < PARTS && self.hint(behind) == head {
+            behind += 1;
+        }
+        let begin = below * distance;
+        let end = if behind == PARTS { count } else { behind * distance };
+        self.prefetch(HEADER_WORDS + (begin + end) / 2);
+        self.prefetch(HEADER_WORDS + begin);
+        self.prefetch(HEADER_WORDS + end);
+        (begin, end)
+    }
+
+    /// Head of the slot at which part `part` of the slots begins; from 1 on.
+    #[inline]
+    fn hint(self, part: usize) -> u64 {
+        debug_assert!(part < PARTS);
+        // SAFETY: the hints are within the header, which every node has.
+        let pair = unsafe { self.words.get_unchecked(HINTS + part / 2) }.load(Ordering::Relaxed);
+        pair >> (32 * (part & 1)) & 0xffff_ffff
+    }
+
+    /// Has the cache line of a word fetched while something else is done.
+    #[inline]
+    fn prefetch(self, index: usize) {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            // SAFETY: prefetching has no effect that the program could see.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(self.at(index)).cast()) };
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        let _ = index;
+    }
+
+    /// Renews the hints after the slots from `pos` on have moved and there are `count` instead of `before`.
+    fn renew_hints(self, pos: usize, before: usize, count: usize) {
+        let distance = count / PARTS;
+        if distance < 2 {
+            return;
+        }
+        // Hints that stand for slots before `pos` stay right, unless the distance has changed.
+        let first = if before / PARTS == distance { pos.div_ceil(distance) / 2 } else { 0 };
+        for i in first..PARTS / 2 {
+            let hint = |part| self.slot(part * distance).head() >> 8;
+            self.set_word(HINTS + i, hint(2 * i) | hint(2 * i + 1) << 32);
+        }
+    }
+
     /// Where the heap began when the node held no entries yet: below the fences.
     fn heap_base(self) -> usize {
         let mut base = self.words.len();
@@ -305,6 +381,7 @@ impl<'g> Node<'g> {
         self.set_word(HEADER_WORDS + pos, Slot::new(head_of(suffix), offset, suffix.len()).0);
         meta.count += 1;
         self.set_word(META, meta.pack());
+        self.renew_hints(pos, meta.count - 1, meta.count);
         true
     }
 }
@@ -363,6 +440,7 @@ impl<'g> Locked<'g> {
             meta.heap = node.heap_base();
         }
         node.set_word(META, meta.pack());
+        node.renew_hints(pos, meta.count + 1, meta.count);
         let (next, run) = node.run();
         if pos < next {
             node.set_word(RUN, (next as u64 - 1) | (run as u64) << 32);
@@ -449,6 +527,7 @@ impl Draft {
         self.node.set_word(HEADER_WORDS + meta.count, Slot::new(slot.head(), offset, slot.len()).0);
         meta.count += 1;
         self.node.set_word(META, meta.pack());
+        self.node.renew_hints(meta.count - 1, meta.count - 1, meta.count);
         true
     }
 

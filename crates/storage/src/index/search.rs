@@ -4,6 +4,7 @@
 //! validated the version, but no read leaves the node and no loop runs longer than the node is large.
 
 use std::cmp::Ordering;
+use std::hint::select_unpredictable;
 
 use super::node::{Fence, HEAD_LEN, Node, Slot, be_word, head_of};
 
@@ -26,7 +27,8 @@ impl Node<'_> {
         let meta = self.meta();
         let suffix = key.get(meta.prefix..).unwrap_or(&[]);
         let head = head_of(suffix);
-        let mut low = self.heads_below(0, meta.count, head);
+        let (begin, end) = self.hinted_range(meta.count, head);
+        let mut low = self.heads_below(begin, end, head);
         if low >= meta.count || self.slot(low).head() != head {
             return (low, false);
         }
@@ -38,7 +40,7 @@ impl Node<'_> {
         if low >= meta.count || self.slot(low).head() != head {
             return (low, false);
         }
-        let mut high = self.heads_below(low, meta.count, head + 1);
+        let mut high = self.heads_below(low, end, head + 1);
         while low < high {
             let middle = (low + high) / 2;
             match self.compare(self.slot(middle), suffix) {
@@ -59,7 +61,7 @@ impl Node<'_> {
         while len > 1 {
             let half = len / 2;
             let below = self.slot(base + half - 1).head() < head;
-            base += usize::from(below) * half;
+            base = select_unpredictable(below, base + half, base);
             len -= half;
         }
         base + usize::from(len == 1 && self.slot(base).head() < head)

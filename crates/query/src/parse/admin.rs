@@ -1,0 +1,533 @@
+//! SET, SHOW, transactions, sessions, accounts, prepared statements, maintenance.
+
+use crate::parse::ast::*;
+use crate::parse::error::ParseResult;
+use crate::parse::lexer::{Op, TokenKind};
+use crate::parse::parser::Parser;
+use crate::parse::statement::*;
+
+impl Parser<'_> {
+    /// After SET.
+    pub(super) fn set(&mut self) -> ParseResult<StatementKind> {
+        if self.eat("PASSWORD") {
+            return self.set_password();
+        }
+        if let Some(item) = self.set_transaction()? {
+            return Ok(StatementKind::Set(vec![item]));
+        }
+        if self.is_words(&["DEFAULT", "ROLE"])
+            || self.is_word("ROLE")
+            || self.is_words(&["RESOURCE", "GROUP"])
+        {
+            return self.unsupported("SET");
+        }
+        Ok(StatementKind::Set(self.comma_separated(Self::set_item)?))
+    }
+
+    /// `SET PASSWORD [FOR user] = 'password'`
+    fn set_password(&mut self) -> ParseResult<StatementKind> {
+        let user = if self.eat("FOR") { Some(self.user_name()?) } else { None };
+        self.expect_op(Op::Eq)?;
+        Ok(StatementKind::SetPassword { user, password: self.string()? })
+    }
+
+    fn set_transaction(&mut self) -> ParseResult<Option<SetItem>> {
+        let restart = self.position();
+        let scope = self.eat_scope().unwrap_or(VariableScope::Default);
+        if !self.eat("TRANSACTION") {
+            self.rewind(restart);
+            return Ok(None);
+        }
+        let (mut isolation, mut read_only) = (None, None);
+        self.comma_separated(|p| {
+            if p.eat_all(&["ISOLATION", "LEVEL"]) {
+                isolation = Some(p.isolation_level()?);
+            } else {
+                read_only = Some(p.access_mode()?);
+            }
+            Ok(())
+        })?;
+        Ok(Some(SetItem::Transaction { scope, isolation, read_only }))
+    }
+
+    fn isolation_level(&mut self) -> ParseResult<IsolationLevel> {
+        if self.eat_all(&["READ", "UNCOMMITTED"]) {
+            Ok(IsolationLevel::ReadUncommitted)
+        } else if self.eat_all(&["READ", "COMMITTED"]) {
+            Ok(IsolationLevel::ReadCommitted)
+        } else if self.eat_all(&["REPEATABLE", "READ"]) {
+            Ok(IsolationLevel::RepeatableRead)
+        } else if self.eat("SERIALIZABLE") {
+            Ok(IsolationLevel::Serializable)
+        } else {
+            Err(self.error())
+        }
+    }
+
+    /// READ ONLY (true) or READ WRITE.
+    fn access_mode(&mut self) -> ParseResult<bool> {
+        self.expect("READ")?;
+        match self.eat_any(&["ONLY", "WRITE"]) {
+            Some(word) => Ok(word == "ONLY"),
+            None => Err(self.error()),
+        }
+    }
+
+    fn set_item(&mut self) -> ParseResult<SetItem> {
+        if self.is_op(Op::At) {
+            let name = self.user_variable_name()?;
+            self.assignment_operator()?;
+            return Ok(SetItem::UserVariable { name, value: self.expr()? });
+        }
+        if self.eat("NAMES") {
+            if self.eat("DEFAULT") {
+                return Ok(SetItem::Names { charset: None, collation: None });
+            }
+            let charset = Some(self.name()?);
+            let collation = if self.eat("COLLATE") { Some(self.name()?) } else { None };
+            return Ok(SetItem::Names { charset, collation });
+        }
+        if self.eat("CHARSET") || self.eat_all(&["CHARACTER", "SET"]) {
+            let charset = if self.eat("DEFAULT") { None } else { Some(self.name()?) };
+            return Ok(SetItem::CharacterSet(charset));
+        }
+        let scope = self.set_scope()?;
+        let name = self.variable_name()?;
+        self.assignment_operator()?;
+        let value = if self.eat("DEFAULT") { None } else { Some(self.set_value()?) };
+        Ok(SetItem::Variable { scope, name, value })
+    }
+
+    fn set_scope(&mut self) -> ParseResult<VariableScope> {
+        if self.eat_op(Op::AtAt) {
+            let Some(scope) = self.eat_scope() else { return Ok(VariableScope::Session) };
+            self.expect_op(Op::Dot)?;
+            return Ok(scope);
+        }
+        // `SET global = 1` would name a variable; nobody has one of that name.
+        Ok(self.eat_scope().unwrap_or(VariableScope::Session))
+    }
+
+    fn assignment_operator(&mut self) -> ParseResult<()> {
+        if self.eat_op(Op::Assign) { Ok(()) } else { self.expect_op(Op::Eq) }
+    }
+
+    /// Besides expressions, the bare words ON, ALL, BINARY and names such as `utf8mb4`, which stand for strings.
+    fn set_value(&mut self) -> ParseResult<Expr> {
+        let span = self.span();
+        let bare = self.is_any_word(&["ON", "ALL", "BINARY", "ROW", "SYSTEM"])
+            && (matches!(self.peek_ahead(1), TokenKind::End | TokenKind::Op(Op::Comma | Op::Semicolon)));
+        if bare {
+            let value = self.source_text();
+            self.advance();
+            return Ok(Expr { kind: ExprKind::String { value, charset: None }, span });
+        }
+        let expr = self.expr()?;
+        Ok(match expr.kind {
+            ExprKind::Column { database: None, table: None, column } => {
+                Expr { kind: ExprKind::String { value: column.name, charset: None }, span: expr.span }
+            }
+            _ => expr,
+        })
+    }
+
+    /// After SHOW.
+    pub(super) fn show(&mut self) -> ParseResult<StatementKind> {
+        let kind = self.show_kind()?;
+        let filter = if self.eat("LIKE") {
+            ShowFilter::Like(self.string()?)
+        } else if self.eat("WHERE") {
+            ShowFilter::Where(self.expr()?)
+        } else {
+            ShowFilter::None
+        };
+        Ok(StatementKind::Show(Box::new(Show { kind, filter })))
+    }
+
+    fn show_kind(&mut self) -> ParseResult<ShowKind> {
+        if let Some(scope) = self.show_scope() {
+            let variables = self.eat("VARIABLES");
+            if !variables {
+                self.expect("STATUS")?;
+            }
+            return Ok(if variables { ShowKind::Variables(scope) } else { ShowKind::Status(scope) });
+        }
+        if self.eat("CREATE") {
+            return self.show_create();
+        }
+        self.eat("EXTENDED");
+        let full = self.eat("FULL");
+        match self.word_upper().as_deref() {
+            Some("TABLES") => {
+                self.advance();
+                Ok(ShowKind::Tables { database: self.from_database()?, full })
+            }
+            Some("COLUMNS" | "FIELDS") => {
+                self.advance();
+                Ok(ShowKind::Columns { table: self.from_table()?, full })
+            }
+            Some("PROCESSLIST") => {
+                self.advance();
+                Ok(ShowKind::Processlist { full })
+            }
+            _ if full => Err(self.error()),
+            _ => self.show_other(),
+        }
+    }
+
+    fn show_scope(&mut self) -> Option<VariableScope> {
+        if self.is_any_word(&["VARIABLES", "STATUS"]) {
+            return Some(VariableScope::Session);
+        }
+        let scoped = self.is_word_ahead(1, "VARIABLES") || self.is_word_ahead(1, "STATUS");
+        if scoped { self.eat_scope() } else { None }
+    }
+
+    fn show_create(&mut self) -> ParseResult<ShowKind> {
+        if self.eat("TABLE") {
+            return Ok(ShowKind::CreateTable(self.object_name()?));
+        }
+        if self.eat("DATABASE") || self.eat("SCHEMA") {
+            let if_not_exists = self.eat_all(&["IF", "NOT", "EXISTS"]);
+            return Ok(ShowKind::CreateDatabase { name: self.ident()?, if_not_exists });
+        }
+        if self.eat("USER") {
+            let user = if self.at_statement_end() { None } else { Some(self.user_name()?) };
+            return Ok(ShowKind::CreateUser(user));
+        }
+        Ok(ShowKind::Other(format!("CREATE {}", self.rest_of_show())))
+    }
+
+    fn show_other(&mut self) -> ParseResult<ShowKind> {
+        let word = self.word_upper().ok_or_else(|| self.error())?;
+        let simple = match word.as_str() {
+            "DATABASES" | "SCHEMAS" => Some(ShowKind::Databases),
+            "ENGINES" => Some(ShowKind::Engines),
+            "CHARSET" => Some(ShowKind::Charset),
+            "COLLATION" => Some(ShowKind::Collation),
+            "PLUGINS" => Some(ShowKind::Plugins),
+            "PRIVILEGES" => Some(ShowKind::Privileges),
+            _ => None,
+        };
+        if let Some(kind) = simple {
+            self.advance();
+            return Ok(kind);
+        }
+        match word.as_str() {
+            "CHARACTER" => self.expect_all(&["CHARACTER", "SET"]).map(|()| ShowKind::Charset),
+            "STORAGE" => self.expect_all(&["STORAGE", "ENGINES"]).map(|()| ShowKind::Engines),
+            "TABLE" => {
+                self.expect_all(&["TABLE", "STATUS"])?;
+                Ok(ShowKind::TableStatus { database: self.from_database()? })
+            }
+            "INDEX" | "INDEXES" | "KEYS" => {
+                self.advance();
+                Ok(ShowKind::Indexes { table: self.from_table()? })
+            }
+            "WARNINGS" => {
+                self.advance();
+                Ok(ShowKind::Warnings { limit: self.optional_limit()? })
+            }
+            "ERRORS" => {
+                self.advance();
+                Ok(ShowKind::Errors { limit: self.optional_limit()? })
+            }
+            "COUNT" => self.show_count(),
+            "GRANTS" => {
+                self.advance();
+                let user = if self.eat("FOR") { Some(self.user_name()?) } else { None };
+                Ok(ShowKind::Grants(user))
+            }
+            _ => Ok(ShowKind::Other(self.rest_of_show())),
+        }
+    }
+
+    /// `COUNT(*) WARNINGS | ERRORS`
+    fn show_count(&mut self) -> ParseResult<ShowKind> {
+        self.expect("COUNT")?;
+        self.expect_op(Op::LParen)?;
+        self.expect_op(Op::Star)?;
+        self.expect_op(Op::RParen)?;
+        match self.eat_any(&["WARNINGS", "ERRORS"]) {
+            Some("WARNINGS") => Ok(ShowKind::CountWarnings),
+            Some(_) => Ok(ShowKind::CountErrors),
+            None => Err(self.error()),
+        }
+    }
+
+    /// The words up to the statement's end, LIKE or WHERE, in upper case.
+    fn rest_of_show(&mut self) -> String {
+        let mut words = Vec::new();
+        while !self.at_statement_end() && !self.is_any_word(&["LIKE", "WHERE"]) {
+            words.push(self.source_text().to_uppercase());
+            self.advance();
+        }
+        words.join(" ")
+    }
+
+    fn from_database(&mut self) -> ParseResult<Option<Ident>> {
+        if self.eat("FROM") || self.eat("IN") { self.ident().map(Some) } else { Ok(None) }
+    }
+
+    /// `FROM t [FROM db]`
+    fn from_table(&mut self) -> ParseResult<ObjectName> {
+        if !self.eat("IN") {
+            self.expect("FROM")?;
+        }
+        let mut table = self.object_name()?;
+        if let Some(database) = self.from_database()? {
+            table.database = Some(database);
+        }
+        Ok(table)
+    }
+
+    /// After EXPLAIN, DESCRIBE or DESC.
+    pub(super) fn explain(&mut self) -> ParseResult<StatementKind> {
+        let analyze = self.eat("ANALYZE");
+        let format = if self.eat("FORMAT") {
+            self.expect_op(Op::Eq)?;
+            Some(self.name()?.to_uppercase())
+        } else {
+            None
+        };
+        const EXPLAINABLE: &[&str] =
+            &["SELECT", "WITH", "TABLE", "VALUES", "INSERT", "REPLACE", "UPDATE", "DELETE"];
+        if self.is_any_word(EXPLAINABLE) || self.is_op(Op::LParen) {
+            let start = self.span();
+            let kind = self.statement_kind()?;
+            let span = self.span_from(start);
+            let statement = Box::new(Statement { kind, span, params: self.params });
+            return Ok(StatementKind::Explain { statement, analyze, format });
+        }
+        let table = self.object_name()?;
+        let column = if self.at_statement_end() { None } else { Some(self.name()?) };
+        Ok(StatementKind::Describe { table, column })
+    }
+
+    /// After `START TRANSACTION`.
+    pub(super) fn start_transaction(&mut self) -> ParseResult<StatementKind> {
+        let (mut read_only, mut consistent_snapshot) = (None, false);
+        if !self.at_statement_end() {
+            self.comma_separated(|p| {
+                if p.eat_all(&["WITH", "CONSISTENT", "SNAPSHOT"]) {
+                    consistent_snapshot = true;
+                } else {
+                    read_only = Some(p.access_mode()?);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(StatementKind::Begin { read_only, consistent_snapshot })
+    }
+
+    /// `[WORK] [AND [NO] CHAIN] [[NO] RELEASE]`
+    pub(super) fn transaction_end(&mut self) -> ParseResult<(bool, bool)> {
+        self.eat("WORK");
+        let mut chain = false;
+        if self.eat("AND") {
+            chain = !self.eat("NO");
+            self.expect("CHAIN")?;
+        }
+        let mut release = false;
+        if self.eat("NO") {
+            self.expect("RELEASE")?;
+        } else {
+            release = self.eat("RELEASE");
+        }
+        Ok((chain, release))
+    }
+
+    /// After ROLLBACK.
+    pub(super) fn rollback(&mut self) -> ParseResult<StatementKind> {
+        let restart = self.position();
+        self.eat("WORK");
+        if self.eat("TO") {
+            self.eat("SAVEPOINT");
+            return Ok(StatementKind::RollbackTo(self.ident()?));
+        }
+        self.rewind(restart);
+        let (chain, release) = self.transaction_end()?;
+        Ok(StatementKind::Rollback { chain, release })
+    }
+
+    /// After LOCK.
+    pub(super) fn lock_tables(&mut self) -> ParseResult<StatementKind> {
+        if self.is_word("INSTANCE") {
+            return self.unsupported("LOCK");
+        }
+        if !self.eat("TABLES") {
+            self.expect("TABLE")?;
+        }
+        let tables = self.comma_separated(|p| {
+            let name = p.object_name()?;
+            let alias =
+                if p.is_any_word(&["READ", "WRITE", "LOW_PRIORITY"]) { None } else { p.optional_alias()? };
+            p.eat("LOW_PRIORITY");
+            let write = match p.eat_any(&["READ", "WRITE"]) {
+                Some(word) => word == "WRITE",
+                None => return Err(p.error()),
+            };
+            p.eat("LOCAL");
+            Ok((name, alias, write))
+        })?;
+        Ok(StatementKind::LockTables(tables))
+    }
+
+    /// After PREPARE.
+    pub(super) fn prepare(&mut self) -> ParseResult<StatementKind> {
+        let name = self.ident()?;
+        self.expect("FROM")?;
+        let source = if self.is_op(Op::At) {
+            PrepareSource::UserVariable(self.user_variable_name()?)
+        } else {
+            PrepareSource::Text(self.string()?)
+        };
+        Ok(StatementKind::Prepare { name, source })
+    }
+
+    /// After EXECUTE.
+    pub(super) fn execute(&mut self) -> ParseResult<StatementKind> {
+        let name = self.ident()?;
+        let using =
+            if self.eat("USING") { self.comma_separated(Self::user_variable_name)? } else { Vec::new() };
+        Ok(StatementKind::Execute { name, using })
+    }
+
+    /// After KILL.
+    pub(super) fn kill(&mut self) -> ParseResult<StatementKind> {
+        let query_only = self.eat_any(&["CONNECTION", "QUERY"]) == Some("QUERY");
+        Ok(StatementKind::Kill { connection: self.expr()?, query_only })
+    }
+
+    /// `'name'@'host'`, `name@host`, `name`, CURRENT_USER[()]
+    pub(super) fn user_name(&mut self) -> ParseResult<UserName> {
+        if self.eat("CURRENT_USER") {
+            if self.eat_op(Op::LParen) {
+                self.expect_op(Op::RParen)?;
+            }
+            return Ok(UserName::CurrentUser);
+        }
+        let name = self.name()?;
+        let host = if self.eat_op(Op::At) { self.name()?.to_lowercase() } else { "%".into() };
+        Ok(UserName::Named { name, host })
+    }
+
+    pub(super) fn user_specs(&mut self) -> ParseResult<Vec<UserSpec>> {
+        let users = self.comma_separated(Self::user_spec)?;
+        // REQUIRE, WITH limits, PASSWORD EXPIRE, ACCOUNT LOCK, COMMENT: there is nothing they could change yet, so
+        // only the forms that ask for nothing pass.
+        if self.eat_all(&["REQUIRE", "NONE"]) {
+            return Ok(users);
+        }
+        Ok(users)
+    }
+
+    fn user_spec(&mut self) -> ParseResult<UserSpec> {
+        let user = self.user_name()?;
+        let mut spec = UserSpec { user, plugin: None, password: None, auth_string: None };
+        if !self.eat("IDENTIFIED") {
+            return Ok(spec);
+        }
+        if self.eat("WITH") {
+            spec.plugin = Some(self.name()?.to_lowercase());
+            if self.eat("AS") {
+                spec.auth_string = Some(match self.peek() {
+                    TokenKind::Bytes(bytes) => {
+                        let bytes = bytes.clone();
+                        self.advance();
+                        bytes
+                    }
+                    _ => self.string_bytes()?,
+                });
+                return Ok(spec);
+            }
+            if !self.is_word("BY") {
+                return Ok(spec);
+            }
+        }
+        self.expect("BY")?;
+        spec.password = Some(self.string()?);
+        Ok(spec)
+    }
+
+    /// After GRANT or REVOKE; `link` is TO or FROM.
+    fn privileges(&mut self, link: &str) -> ParseResult<(Vec<String>, Option<GrantTarget>, Vec<UserName>)> {
+        let privileges = self.comma_separated(Self::privilege)?;
+        let target = if self.eat("ON") { Some(self.grant_target()?) } else { None };
+        self.expect(link)?;
+        let users = self.comma_separated(Self::user_name)?;
+        self.eat_all(&["WITH", "GRANT", "OPTION"]);
+        Ok((privileges, target, users))
+    }
+
+    pub(super) fn grant(&mut self) -> ParseResult<StatementKind> {
+        let (privileges, on, to) = self.privileges("TO")?;
+        Ok(StatementKind::Grant { privileges, on, to })
+    }
+
+    pub(super) fn revoke(&mut self) -> ParseResult<StatementKind> {
+        self.if_exists();
+        let (privileges, on, from) = self.privileges("FROM")?;
+        Ok(StatementKind::Revoke { privileges, on, from })
+    }
+
+    /// Words such as `ALL PRIVILEGES` or `CREATE TEMPORARY TABLES`, or a role's name.
+    fn privilege(&mut self) -> ParseResult<String> {
+        if matches!(self.peek(), TokenKind::String(_) | TokenKind::QuotedIdent(_)) {
+            return self.user_name().map(|user| match user {
+                UserName::Named { name, .. } => name,
+                UserName::CurrentUser => "CURRENT_USER".into(),
+            });
+        }
+        let mut words = Vec::new();
+        while !self.is_any_word(&["ON", "TO", "FROM"]) && self.word_upper().is_some() {
+            words.extend(self.word_upper());
+            self.advance();
+        }
+        if self.is_op(Op::LParen) {
+            self.parenthesized_idents()?;
+        }
+        if words.is_empty() { Err(self.error()) } else { Ok(words.join(" ")) }
+    }
+
+    fn grant_target(&mut self) -> ParseResult<GrantTarget> {
+        self.eat("TABLE");
+        if self.eat_op(Op::Star) {
+            if self.eat_op(Op::Dot) {
+                self.expect_op(Op::Star)?;
+            }
+            return Ok(GrantTarget::All);
+        }
+        if *self.peek_ahead(1) == TokenKind::Op(Op::Dot) && *self.peek_ahead(2) == TokenKind::Op(Op::Star) {
+            let database = self.ident()?.name;
+            self.advance();
+            self.advance();
+            return Ok(GrantTarget::Database(database));
+        }
+        self.object_name().map(GrantTarget::Table)
+    }
+
+    /// After FLUSH.
+    pub(super) fn flush(&mut self) -> ParseResult<StatementKind> {
+        let _ = self.eat("NO_WRITE_TO_BINLOG") || self.eat("LOCAL");
+        let mut words = Vec::new();
+        while !self.at_statement_end() {
+            words.push(self.source_text().to_uppercase());
+            self.advance();
+        }
+        if words.is_empty() { Err(self.error()) } else { Ok(StatementKind::Flush(words.join(" "))) }
+    }
+
+    /// After ANALYZE, CHECK or OPTIMIZE.
+    pub(super) fn maintained_tables(&mut self) -> ParseResult<Vec<ObjectName>> {
+        let _ = self.eat("NO_WRITE_TO_BINLOG") || self.eat("LOCAL");
+        if !self.eat("TABLES") {
+            self.expect("TABLE")?;
+        }
+        let tables = self.comma_separated(Self::object_name)?;
+        if self.is_any_word(&["UPDATE", "DROP", "FOR", "QUICK", "FAST", "MEDIUM", "EXTENDED", "CHANGED"]) {
+            self.skip_statement();
+        }
+        Ok(tables)
+    }
+}

@@ -1,0 +1,464 @@
+//! The syntax tree of MySQL statements.
+//!
+//! Nodes keep their place in the source text: MySQL names an unaliased output column by the text that the
+//! user wrote, and quotes the source in its errors. Nothing here is resolved; that is the binder's work.
+
+use std::borrow::Cow;
+
+pub use avocet_types::expr::{CastTarget, IntervalUnit, IsTest};
+
+/// Byte offsets into the source text of the statement list that was parsed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    pub start: u32,
+    pub end: u32,
+}
+
+impl Span {
+    pub fn to(self, other: Self) -> Self {
+        Self { start: self.start, end: other.end }
+    }
+
+    pub fn text(self, source: &[u8]) -> Cow<'_, str> {
+        String::from_utf8_lossy(source.get(self.start as usize..self.end as usize).unwrap_or_default())
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ident {
+    pub name: String,
+    pub span: Span,
+}
+
+/// `name` or `database.name`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ObjectName {
+    pub database: Option<Ident>,
+    pub name: Ident,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expr {
+    pub kind: ExprKind,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum ExprKind {
+    Null,
+    Bool(bool),
+    Integer(u64),
+    /// A number with a point and no exponent, or an integer above 2^64 − 1: exact, as written.
+    Decimal(String),
+    /// A number with an exponent.
+    Float(f64),
+    /// With the charset of an introducer such as `_utf8mb4'…'`.
+    String {
+        value: String,
+        charset: Option<String>,
+    },
+    /// `X'…'`, `0x…`, `B'…'`, `0b…`, or a `_binary'…'` string.
+    Bytes(Vec<u8>),
+    /// `DATE '…'`, `TIME '…'`, `TIMESTAMP '…'`.
+    Temporal {
+        kind: TemporalKind,
+        text: String,
+    },
+    /// A `?`; numbered from 0 within the statement.
+    Param(u32),
+    Column {
+        database: Option<Ident>,
+        table: Option<Ident>,
+        column: Ident,
+    },
+    SystemVariable {
+        scope: VariableScope,
+        name: String,
+    },
+    UserVariable(String),
+    /// `@name := value`
+    AssignVariable {
+        name: String,
+        value: Box<Expr>,
+    },
+    /// `DEFAULT` or `DEFAULT(column)`
+    Default(Option<Ident>),
+    Unary {
+        op: UnaryOp,
+        expr: Box<Expr>,
+    },
+    Binary {
+        op: BinaryOp,
+        left: Box<Expr>,
+        right: Box<Expr>,
+    },
+    /// Two or more operands: long chains must not make deep trees.
+    And(Vec<Expr>),
+    Or(Vec<Expr>),
+    Is {
+        expr: Box<Expr>,
+        test: IsTest,
+        negated: bool,
+    },
+    InList {
+        expr: Box<Expr>,
+        list: Vec<Expr>,
+        negated: bool,
+    },
+    InSubquery {
+        expr: Box<Expr>,
+        query: Box<Query>,
+        negated: bool,
+    },
+    Between {
+        expr: Box<Expr>,
+        low: Box<Expr>,
+        high: Box<Expr>,
+        negated: bool,
+    },
+    Like {
+        expr: Box<Expr>,
+        pattern: Box<Expr>,
+        escape: Option<Box<Expr>>,
+        negated: bool,
+    },
+    Regexp {
+        expr: Box<Expr>,
+        pattern: Box<Expr>,
+        negated: bool,
+    },
+    Case {
+        operand: Option<Box<Expr>>,
+        branches: Vec<(Expr, Expr)>,
+        otherwise: Option<Box<Expr>>,
+    },
+    /// `CAST(e AS t)`, `CONVERT(e, t)`, and the `BINARY e` operator.
+    Cast {
+        expr: Box<Expr>,
+        target: CastTarget,
+    },
+    /// `CONVERT(e USING charset)`
+    ConvertUsing {
+        expr: Box<Expr>,
+        charset: String,
+    },
+    Collate {
+        expr: Box<Expr>,
+        collation: String,
+    },
+    /// A call of a scalar function by name, and the forms with a syntax of their own that mean one
+    /// (`SUBSTRING(a FROM b)`, `POSITION(a IN b)`, `CURRENT_DATE`). The name is in upper case.
+    Function {
+        name: String,
+        args: Vec<Expr>,
+    },
+    Aggregate(Box<AggregateCall>),
+    Window(Box<WindowCall>),
+    /// `e ± INTERVAL n unit`, `DATE_ADD`, `DATE_SUB`, `ADDDATE`, `SUBDATE`, `TIMESTAMPADD`.
+    DateArithmetic {
+        expr: Box<Expr>,
+        amount: Box<Expr>,
+        unit: IntervalUnit,
+        subtract: bool,
+    },
+    Extract {
+        unit: IntervalUnit,
+        expr: Box<Expr>,
+    },
+    TimestampDiff {
+        unit: IntervalUnit,
+        from: Box<Expr>,
+        to: Box<Expr>,
+    },
+    Trim {
+        side: TrimSide,
+        what: Option<Box<Expr>>,
+        expr: Box<Expr>,
+    },
+    Row(Vec<Expr>),
+    Subquery(Box<Query>),
+    Exists(Box<Query>),
+    /// `left op ANY|ALL (query)`
+    Quantified {
+        op: BinaryOp,
+        left: Box<Expr>,
+        all: bool,
+        query: Box<Query>,
+    },
+    /// `VALUES(column)` in ON DUPLICATE KEY UPDATE.
+    InsertedValue(Ident),
+    /// Known, but not served: to be refused by this name.
+    Unsupported(&'static str),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TemporalKind {
+    Date,
+    Time,
+    Timestamp,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VariableScope {
+    /// `@@name`: the session's value if there is one, else the global one.
+    Default,
+    Session,
+    Global,
+    /// `SET PERSIST`
+    Persist,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnaryOp {
+    Plus,
+    Minus,
+    Not,
+    BitNot,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BinaryOp {
+    Xor,
+    Eq,
+    NullSafeEq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    BitOr,
+    BitAnd,
+    BitXor,
+    ShiftLeft,
+    ShiftRight,
+    Add,
+    Sub,
+    Mul,
+    Div,
+    IntDiv,
+    Mod,
+    /// `||` under PIPES_AS_CONCAT.
+    Concat,
+    /// `->` and `->>`
+    JsonExtract,
+    JsonExtractText,
+}
+
+impl BinaryOp {
+    pub fn is_comparison(self) -> bool {
+        matches!(self, Self::Eq | Self::NullSafeEq | Self::Ne | Self::Lt | Self::Le | Self::Gt | Self::Ge)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrimSide {
+    Both,
+    Leading,
+    Trailing,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct AggregateCall {
+    /// In upper case: COUNT, SUM, GROUP_CONCAT, …
+    pub name: String,
+    pub distinct: bool,
+    /// Empty for `COUNT(*)`.
+    pub args: Vec<Expr>,
+    /// Of GROUP_CONCAT.
+    pub order_by: Vec<OrderItem>,
+    pub separator: Option<String>,
+    pub over: Option<WindowRef>,
+}
+
+/// A call of a function that exists only as a window function.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WindowCall {
+    pub name: String,
+    pub args: Vec<Expr>,
+    pub ignore_nulls: bool,
+    pub from_last: bool,
+    pub over: WindowRef,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum WindowRef {
+    Named(Ident),
+    Inline(WindowSpec),
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WindowSpec {
+    /// The named window that this one extends.
+    pub base: Option<Ident>,
+    pub partition_by: Vec<Expr>,
+    pub order_by: Vec<OrderItem>,
+    pub frame: Option<Frame>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Frame {
+    pub unit: FrameUnit,
+    pub start: FrameBound,
+    pub end: FrameBound,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameUnit {
+    Rows,
+    Range,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum FrameBound {
+    UnboundedPreceding,
+    Preceding(Box<Expr>, Option<IntervalUnit>),
+    CurrentRow,
+    Following(Box<Expr>, Option<IntervalUnit>),
+    UnboundedFollowing,
+}
+
+/// A query expression: `WITH … body ORDER BY … LIMIT …`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Query {
+    pub with: Option<With>,
+    pub body: QueryBody,
+    pub order_by: Vec<OrderItem>,
+    pub limit: Option<Limit>,
+    pub locks: Vec<LockClause>,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct With {
+    pub recursive: bool,
+    pub ctes: Vec<Cte>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cte {
+    pub name: Ident,
+    pub columns: Vec<Ident>,
+    pub query: Query,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum QueryBody {
+    Select(Box<Select>),
+    SetOperation {
+        op: SetOperator,
+        all: bool,
+        left: Box<QueryBody>,
+        right: Box<QueryBody>,
+    },
+    /// `VALUES ROW(…), ROW(…)`
+    Values(Vec<Vec<Expr>>),
+    /// `TABLE t`
+    Table(ObjectName),
+    Parenthesized(Box<Query>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetOperator {
+    Union,
+    Except,
+    Intersect,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Select {
+    pub distinct: bool,
+    pub straight_join: bool,
+    pub calc_found_rows: bool,
+    pub items: Vec<SelectItem>,
+    /// Comma-separated; empty means FROM DUAL or no FROM at all.
+    pub from: Vec<TableRef>,
+    pub filter: Option<Expr>,
+    pub group_by: Vec<Expr>,
+    pub rollup: bool,
+    pub having: Option<Expr>,
+    pub windows: Vec<(Ident, WindowSpec)>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum SelectItem {
+    /// `*`, `t.*`, `db.t.*`
+    Wildcard {
+        database: Option<Ident>,
+        table: Option<Ident>,
+        span: Span,
+    },
+    Expr {
+        expr: Expr,
+        alias: Option<Ident>,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum TableRef {
+    Table { name: ObjectName, alias: Option<Ident>, hints: Vec<IndexHint> },
+    Derived { query: Box<Query>, alias: Option<Ident>, columns: Vec<Ident>, lateral: bool, span: Span },
+    Join(Box<Join>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Join {
+    pub kind: JoinKind,
+    pub left: TableRef,
+    pub right: TableRef,
+    pub condition: JoinCondition,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JoinKind {
+    /// `JOIN`, `INNER JOIN`, `CROSS JOIN`, `STRAIGHT_JOIN` and the comma.
+    Inner,
+    Left,
+    Right,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum JoinCondition {
+    None,
+    On(Expr),
+    Using(Vec<Ident>),
+    Natural,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct IndexHint {
+    pub kind: IndexHintKind,
+    pub indexes: Vec<Ident>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexHintKind {
+    Use,
+    Ignore,
+    Force,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct OrderItem {
+    pub expr: Expr,
+    pub descending: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limit {
+    pub offset: Option<Expr>,
+    pub count: Expr,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct LockClause {
+    pub exclusive: bool,
+    pub of: Vec<ObjectName>,
+    pub wait: LockWait,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockWait {
+    Wait,
+    NoWait,
+    SkipLocked,
+}

@@ -1,0 +1,717 @@
+//! CREATE, DROP, ALTER, TRUNCATE, RENAME of databases, tables and indexes.
+
+use crate::parse::ast::*;
+use crate::parse::error::ParseResult;
+use crate::parse::lexer::{Op, TokenKind};
+use crate::parse::parser::Parser;
+use crate::parse::statement::*;
+
+/// What can follow a column's type.
+#[derive(Default)]
+struct TableParts {
+    columns: Vec<ColumnSpec>,
+    indexes: Vec<IndexSpec>,
+    foreign_keys: Vec<ForeignKeySpec>,
+    checks: Vec<Expr>,
+}
+
+impl Parser<'_> {
+    fn if_not_exists(&mut self) -> bool {
+        self.eat_all(&["IF", "NOT", "EXISTS"])
+    }
+
+    pub(super) fn if_exists(&mut self) -> bool {
+        self.eat_all(&["IF", "EXISTS"])
+    }
+
+    /// After CREATE.
+    pub(super) fn create(&mut self) -> ParseResult<StatementKind> {
+        let temporary = self.eat("TEMPORARY");
+        if self.eat("TABLE") {
+            return self.create_table(temporary);
+        }
+        if self.eat("DATABASE") || self.eat("SCHEMA") {
+            let if_not_exists = self.if_not_exists();
+            let name = self.ident()?;
+            let (charset, collation) = self.database_options()?;
+            return Ok(StatementKind::CreateDatabase { name, if_not_exists, charset, collation });
+        }
+        if self.eat("USER") {
+            let if_not_exists = self.if_not_exists();
+            return Ok(StatementKind::CreateUser { users: self.user_specs()?, if_not_exists });
+        }
+        let kind = match self.eat_any(&["UNIQUE", "FULLTEXT", "SPATIAL"]) {
+            Some("UNIQUE") => IndexSpecKind::Unique,
+            Some("FULLTEXT") => IndexSpecKind::Fulltext,
+            Some(_) => IndexSpecKind::Spatial,
+            None => IndexSpecKind::Secondary,
+        };
+        if self.eat("INDEX") {
+            return self.create_index(kind);
+        }
+        let words = [
+            "OR",
+            "VIEW",
+            "ALGORITHM",
+            "DEFINER",
+            "SQL",
+            "PROCEDURE",
+            "FUNCTION",
+            "TRIGGER",
+            "EVENT",
+            "ROLE",
+            "SERVER",
+            "TABLESPACE",
+            "LOGFILE",
+            "AGGREGATE",
+            "RESOURCE",
+            "UNDO",
+            "SPATIAL",
+        ];
+        if self.is_any_word(&words) { self.unsupported("CREATE") } else { Err(self.error()) }
+    }
+
+    fn create_index(&mut self, kind: IndexSpecKind) -> ParseResult<StatementKind> {
+        let name = Some(self.ident()?);
+        self.index_type()?;
+        self.expect("ON")?;
+        let table = self.object_name()?;
+        let parts = self.index_parts()?;
+        let comment = self.index_options()?;
+        self.ignored_alter_options()?;
+        Ok(StatementKind::CreateIndex { table, index: IndexSpec { kind, name, parts, comment } })
+    }
+
+    fn database_options(&mut self) -> ParseResult<(Option<String>, Option<String>)> {
+        let (mut charset, mut collation) = (None, None);
+        loop {
+            self.eat("DEFAULT");
+            if self.eat("CHARSET") || self.eat_all(&["CHARACTER", "SET"]) {
+                self.eat_op(Op::Eq);
+                charset = Some(self.name()?);
+            } else if self.eat("COLLATE") {
+                self.eat_op(Op::Eq);
+                collation = Some(self.name()?);
+            } else if self.eat("ENCRYPTION") {
+                self.eat_op(Op::Eq);
+                self.string()?;
+            } else {
+                return Ok((charset, collation));
+            }
+        }
+    }
+
+    fn create_table(&mut self, temporary: bool) -> ParseResult<StatementKind> {
+        let if_not_exists = self.if_not_exists();
+        let name = self.object_name()?;
+        if self.eat("LIKE") {
+            let like = self.object_name()?;
+            return Ok(StatementKind::CreateTableLike { name, like, if_not_exists, temporary });
+        }
+        let mut parts = TableParts::default();
+        if self.is_op(Op::LParen) && !self.at_parenthesized_query() {
+            self.advance();
+            if self.eat("LIKE") {
+                let like = self.object_name()?;
+                self.expect_op(Op::RParen)?;
+                return Ok(StatementKind::CreateTableLike { name, like, if_not_exists, temporary });
+            }
+            self.comma_separated(|p| p.table_element(&mut parts))?;
+            self.expect_op(Op::RParen)?;
+        }
+        let mut options = TableOptions::default();
+        while self.table_option(&mut options)? {
+            self.eat_op(Op::Comma);
+        }
+        let partitioned = self.is_words(&["PARTITION", "BY"]);
+        if partitioned {
+            self.skip_statement();
+        }
+        let _ = self.eat("IGNORE") || self.eat("REPLACE");
+        let has_query =
+            self.eat("AS") || self.is_any_word(&["SELECT", "WITH", "TABLE"]) || self.at_parenthesized_query();
+        let query = if has_query { Some(Box::new(self.query()?)) } else { None };
+        let TableParts { columns, indexes, foreign_keys, checks } = parts;
+        if columns.is_empty() && query.is_none() {
+            return Err(self.error());
+        }
+        Ok(StatementKind::CreateTable(Box::new(CreateTable {
+            name,
+            if_not_exists,
+            temporary,
+            columns,
+            indexes,
+            foreign_keys,
+            checks,
+            options,
+            partitioned,
+            query,
+        })))
+    }
+
+    fn table_element(&mut self, parts: &mut TableParts) -> ParseResult<()> {
+        let constraint = if self.eat("CONSTRAINT") {
+            let named = self.is_ident();
+            Some(if named { Some(self.ident()?) } else { None })
+        } else {
+            None
+        };
+        if self.eat("FOREIGN") {
+            parts.foreign_keys.push(self.foreign_key(constraint.flatten())?);
+        } else if self.eat("CHECK") {
+            parts.checks.push(self.check()?);
+        } else if let Some(kind) = self.index_kind() {
+            parts.indexes.push(self.index_spec(kind, constraint.flatten())?);
+        } else if constraint.is_some() {
+            return Err(self.error());
+        } else {
+            let column = self.column_spec()?;
+            parts.columns.push(column);
+        }
+        Ok(())
+    }
+
+    fn check(&mut self) -> ParseResult<Expr> {
+        self.expect_op(Op::LParen)?;
+        let expr = self.expr()?;
+        self.expect_op(Op::RParen)?;
+        if self.eat("NOT") {
+            self.expect("ENFORCED")?;
+        } else {
+            self.eat("ENFORCED");
+        }
+        Ok(expr)
+    }
+
+    /// `PRIMARY KEY`, `UNIQUE [KEY]`, `KEY`, `INDEX`, `FULLTEXT [KEY]`, `SPATIAL [KEY]`
+    fn index_kind(&mut self) -> Option<IndexSpecKind> {
+        let kind = match self.eat_any(&["PRIMARY", "UNIQUE", "FULLTEXT", "SPATIAL", "KEY", "INDEX"])? {
+            "PRIMARY" => IndexSpecKind::Primary,
+            "UNIQUE" => IndexSpecKind::Unique,
+            "FULLTEXT" => IndexSpecKind::Fulltext,
+            "SPATIAL" => IndexSpecKind::Spatial,
+            _ => return Some(IndexSpecKind::Secondary),
+        };
+        let _ = self.eat("KEY") || self.eat("INDEX");
+        Some(kind)
+    }
+
+    /// After the words that name its kind.
+    fn index_spec(&mut self, kind: IndexSpecKind, constraint: Option<Ident>) -> ParseResult<IndexSpec> {
+        let own_name = if self.is_ident() && !self.is_word("USING") { Some(self.ident()?) } else { None };
+        self.index_type()?;
+        let parts = self.index_parts()?;
+        let comment = self.index_options()?;
+        Ok(IndexSpec { kind, name: own_name.or(constraint), parts, comment })
+    }
+
+    /// `USING BTREE | HASH`: every index is a B+-tree.
+    fn index_type(&mut self) -> ParseResult<()> {
+        if self.eat("USING") || self.eat("TYPE") {
+            self.eat_any(&["BTREE", "HASH", "RTREE"]).ok_or_else(|| self.error())?;
+        }
+        Ok(())
+    }
+
+    fn index_parts(&mut self) -> ParseResult<Vec<IndexPartSpec>> {
+        self.expect_op(Op::LParen)?;
+        let parts = self.comma_separated(|p| {
+            if p.is_op(Op::LParen) {
+                p.advance();
+                let expr = p.expr()?;
+                p.expect_op(Op::RParen)?;
+                p.eat_any(&["ASC", "DESC"]);
+                return Ok(IndexPartSpec::Expr(expr));
+            }
+            let name = p.ident()?;
+            let prefix_len = p.optional_number()?.map(|len| u32::try_from(len).unwrap_or(u32::MAX));
+            let descending = p.eat_any(&["ASC", "DESC"]) == Some("DESC");
+            Ok(IndexPartSpec::Column { name, prefix_len, descending })
+        })?;
+        self.expect_op(Op::RParen)?;
+        Ok(parts)
+    }
+
+    fn optional_number(&mut self) -> ParseResult<Option<u64>> {
+        if !self.eat_op(Op::LParen) {
+            return Ok(None);
+        }
+        let number = self.unsigned()?;
+        self.expect_op(Op::RParen)?;
+        Ok(Some(number))
+    }
+
+    fn index_options(&mut self) -> ParseResult<Option<String>> {
+        let mut comment = None;
+        loop {
+            if self.eat("COMMENT") {
+                comment = Some(self.string()?);
+            } else if self.eat("KEY_BLOCK_SIZE") {
+                self.eat_op(Op::Eq);
+                self.unsigned()?;
+            } else if self.is_any_word(&["USING", "TYPE"]) {
+                self.index_type()?;
+            } else if self.eat_all(&["WITH", "PARSER"]) {
+                self.ident()?;
+            } else if !(self.eat("VISIBLE") || self.eat("INVISIBLE")) {
+                return Ok(comment);
+            }
+        }
+    }
+
+    /// After FOREIGN.
+    fn foreign_key(&mut self, constraint: Option<Ident>) -> ParseResult<ForeignKeySpec> {
+        self.expect("KEY")?;
+        let own_name = if self.is_ident() { Some(self.ident()?) } else { None };
+        let columns = self.parenthesized_idents()?;
+        self.expect("REFERENCES")?;
+        Ok(ForeignKeySpec { name: constraint.or(own_name), columns, references: self.reference()? })
+    }
+
+    /// After REFERENCES.
+    fn reference(&mut self) -> ParseResult<Reference> {
+        let table = self.object_name()?;
+        let columns = if self.is_op(Op::LParen) { self.parenthesized_idents()? } else { Vec::new() };
+        if self.eat("MATCH") {
+            self.eat_any(&["FULL", "PARTIAL", "SIMPLE"]).ok_or_else(|| self.error())?;
+        }
+        while self.eat("ON") {
+            self.eat_any(&["DELETE", "UPDATE"]).ok_or_else(|| self.error())?;
+            if !(self.eat("RESTRICT") || self.eat("CASCADE") || self.eat_all(&["NO", "ACTION"])) {
+                self.expect("SET")?;
+                self.eat_any(&["NULL", "DEFAULT"]).ok_or_else(|| self.error())?;
+            }
+        }
+        Ok(Reference { table, columns })
+    }
+
+    fn column_spec(&mut self) -> ParseResult<ColumnSpec> {
+        let name = self.ident()?;
+        let ty = self.type_spec()?;
+        let mut column = ColumnSpec {
+            name,
+            ty,
+            nullable: None,
+            default: None,
+            on_update_now: false,
+            auto_increment: false,
+            primary_key: false,
+            unique: false,
+            comment: None,
+            references: None,
+            check: None,
+            generated: None,
+        };
+        if column.ty.name == "SERIAL" {
+            column.nullable = Some(false);
+            column.auto_increment = true;
+            column.unique = true;
+        }
+        while self.column_attribute(&mut column)? {}
+        Ok(column)
+    }
+
+    /// One attribute; false if there is none.
+    fn column_attribute(&mut self, column: &mut ColumnSpec) -> ParseResult<bool> {
+        if self.eat_all(&["NOT", "NULL"]) {
+            column.nullable = Some(false);
+        } else if self.eat("NULL") {
+            column.nullable = Some(true);
+        } else if self.eat("DEFAULT") {
+            column.default = Some(self.default_expr()?);
+        } else if self.eat_all(&["ON", "UPDATE"]) {
+            self.simple_expr()?;
+            column.on_update_now = true;
+        } else if self.eat("AUTO_INCREMENT") {
+            column.auto_increment = true;
+        } else if self.eat("UNIQUE") {
+            self.eat("KEY");
+            column.unique = true;
+        } else if self.eat_all(&["PRIMARY", "KEY"]) || self.eat("KEY") {
+            column.primary_key = true;
+        } else if self.eat("COMMENT") {
+            column.comment = Some(self.string()?);
+        } else if self.eat("COLLATE") {
+            column.ty.collation = Some(self.name()?);
+        } else if self.eat("REFERENCES") {
+            column.references = Some(self.reference()?);
+        } else if self.is_any_word(&["CONSTRAINT", "CHECK"]) {
+            if self.eat("CONSTRAINT") && self.is_ident() {
+                self.ident()?;
+            }
+            self.expect("CHECK")?;
+            column.check = Some(self.check()?);
+        } else if self.eat_all(&["GENERATED", "ALWAYS", "AS"]) || self.eat("AS") {
+            self.expect_op(Op::LParen)?;
+            column.generated = Some(self.expr()?);
+            self.expect_op(Op::RParen)?;
+            self.eat_any(&["VIRTUAL", "STORED"]);
+        } else if self.eat("COLUMN_FORMAT") || self.eat("STORAGE") {
+            self.any_ident()?;
+        } else {
+            return Ok(self.eat_any(&["VISIBLE", "INVISIBLE"]).is_some());
+        }
+        Ok(true)
+    }
+
+    fn default_expr(&mut self) -> ParseResult<Expr> {
+        self.simple_expr()
+    }
+
+    pub(super) fn type_spec(&mut self) -> ParseResult<TypeSpec> {
+        let start = self.span();
+        let mut name = self.word_upper().ok_or_else(|| self.error())?;
+        self.advance();
+        match name.as_str() {
+            "DOUBLE" | "FLOAT8" | "REAL" => {
+                self.eat("PRECISION");
+                name = "DOUBLE".into();
+            }
+            "LONG" if self.eat("VARBINARY") => name = "MEDIUMBLOB".into(),
+            "LONG" => {
+                self.eat("VARCHAR");
+                name = "MEDIUMTEXT".into();
+            }
+            "CHARACTER" | "CHAR" | "NCHAR" if self.eat("VARYING") => name = "VARCHAR".into(),
+            "NATIONAL" => {
+                let varying = self.eat("VARCHAR") || {
+                    self.eat_any(&["CHAR", "CHARACTER"]);
+                    self.eat("VARYING")
+                };
+                name = if varying { "VARCHAR".into() } else { "CHAR".into() };
+            }
+            _ => {}
+        }
+        let mut ty = TypeSpec {
+            name,
+            args: Vec::new(),
+            values: Vec::new(),
+            unsigned: false,
+            zerofill: false,
+            charset: None,
+            collation: None,
+            binary: false,
+            span: start,
+        };
+        if self.eat_op(Op::LParen) {
+            match self.peek() {
+                TokenKind::String(_) => ty.values = self.comma_separated(Self::string)?,
+                _ => ty.args = self.comma_separated(Self::unsigned)?,
+            }
+            self.expect_op(Op::RParen)?;
+        }
+        self.type_attributes(&mut ty)?;
+        ty.span = self.span_from(start);
+        Ok(ty)
+    }
+
+    fn type_attributes(&mut self, ty: &mut TypeSpec) -> ParseResult<()> {
+        loop {
+            if self.eat("UNSIGNED") {
+                ty.unsigned = true;
+            } else if self.eat("ZEROFILL") {
+                ty.zerofill = true;
+                ty.unsigned = true;
+            } else if self.eat("CHARSET")
+                || self.eat_all(&["CHARACTER", "SET"])
+                || self.eat_all(&["CHAR", "SET"])
+            {
+                self.eat_op(Op::Eq);
+                ty.charset = Some(self.name()?);
+            } else if self.eat("BINARY") {
+                ty.binary = true;
+            } else if self.eat("ASCII") {
+                ty.charset = Some("ascii".into());
+            } else if !(self.eat("SIGNED") || self.eat("UNICODE")) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// One table option; false if there is none.
+    fn table_option(&mut self, options: &mut TableOptions) -> ParseResult<bool> {
+        let default = self.is_word("DEFAULT")
+            && ["CHARSET", "CHARACTER", "COLLATE"].iter().any(|k| self.is_word_ahead(1, k));
+        if default {
+            self.advance();
+        }
+        if self.eat("ENGINE") {
+            self.eat_op(Op::Eq);
+            options.engine = Some(self.name()?);
+        } else if self.eat("CHARSET") || self.eat_all(&["CHARACTER", "SET"]) {
+            self.eat_op(Op::Eq);
+            options.charset = Some(self.name()?);
+        } else if self.eat("COLLATE") {
+            self.eat_op(Op::Eq);
+            options.collation = Some(self.name()?);
+        } else if self.eat("COMMENT") {
+            self.eat_op(Op::Eq);
+            options.comment = Some(self.string()?);
+        } else if self.eat("AUTO_INCREMENT") {
+            self.eat_op(Op::Eq);
+            options.auto_increment = Some(self.unsigned()?);
+        } else if self.ignored_table_option() {
+            self.eat_op(Op::Eq);
+            self.advance();
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// Options about InnoDB's files and caches, which mean nothing here.
+    fn ignored_table_option(&mut self) -> bool {
+        const IGNORED: &[&str] = &[
+            "ROW_FORMAT",
+            "KEY_BLOCK_SIZE",
+            "AVG_ROW_LENGTH",
+            "CHECKSUM",
+            "COMPRESSION",
+            "DELAY_KEY_WRITE",
+            "ENCRYPTION",
+            "INSERT_METHOD",
+            "MAX_ROWS",
+            "MIN_ROWS",
+            "PACK_KEYS",
+            "STATS_AUTO_RECALC",
+            "STATS_PERSISTENT",
+            "STATS_SAMPLE_PAGES",
+            "TABLESPACE",
+        ];
+        self.eat_any(IGNORED).is_some()
+    }
+
+    /// After DROP.
+    pub(super) fn drop(&mut self) -> ParseResult<StatementKind> {
+        let temporary = self.eat("TEMPORARY");
+        if self.eat("TABLE") || self.eat("TABLES") {
+            let if_exists = self.if_exists();
+            let names = self.comma_separated(Self::object_name)?;
+            self.eat_any(&["RESTRICT", "CASCADE"]);
+            return Ok(StatementKind::DropTable { names, if_exists, temporary });
+        }
+        if self.eat("DATABASE") || self.eat("SCHEMA") {
+            let if_exists = self.if_exists();
+            return Ok(StatementKind::DropDatabase { name: self.ident()?, if_exists });
+        }
+        if self.eat("INDEX") {
+            let name = self.any_ident()?;
+            self.expect("ON")?;
+            let table = self.object_name()?;
+            self.ignored_alter_options()?;
+            return Ok(StatementKind::DropIndex { table, name });
+        }
+        if self.eat("VIEW") {
+            let if_exists = self.if_exists();
+            let names = self.comma_separated(Self::object_name)?;
+            self.eat_any(&["RESTRICT", "CASCADE"]);
+            return Ok(StatementKind::DropView { names, if_exists });
+        }
+        if self.eat("USER") {
+            let if_exists = self.if_exists();
+            return Ok(StatementKind::DropUser { users: self.comma_separated(Self::user_name)?, if_exists });
+        }
+        if self.is_word("PREPARE") {
+            self.advance();
+            return Ok(StatementKind::Deallocate(self.ident()?));
+        }
+        let words = [
+            "PROCEDURE",
+            "FUNCTION",
+            "TRIGGER",
+            "EVENT",
+            "ROLE",
+            "SERVER",
+            "TABLESPACE",
+            "LOGFILE",
+            "RESOURCE",
+        ];
+        if self.is_any_word(&words) { self.unsupported("DROP") } else { Err(self.error()) }
+    }
+
+    /// `ALGORITHM = …` and `LOCK = …` at the end of CREATE INDEX and DROP INDEX.
+    fn ignored_alter_options(&mut self) -> ParseResult<()> {
+        while self.eat_any(&["ALGORITHM", "LOCK"]).is_some() {
+            self.eat_op(Op::Eq);
+            self.name()?;
+        }
+        Ok(())
+    }
+
+    /// After RENAME.
+    pub(super) fn rename(&mut self) -> ParseResult<StatementKind> {
+        if self.is_word("USER") {
+            return self.unsupported("RENAME");
+        }
+        if !self.eat("TABLES") {
+            self.expect("TABLE")?;
+        }
+        let pairs = self.comma_separated(|p| {
+            let from = p.object_name()?;
+            p.expect("TO")?;
+            Ok((from, p.object_name()?))
+        })?;
+        Ok(StatementKind::RenameTable(pairs))
+    }
+
+    /// After ALTER.
+    pub(super) fn alter(&mut self) -> ParseResult<StatementKind> {
+        if self.eat("TABLE") {
+            let name = self.object_name()?;
+            let actions =
+                if self.at_statement_end() { Vec::new() } else { self.comma_separated(Self::alter_action)? };
+            return Ok(StatementKind::AlterTable { name, actions });
+        }
+        if self.eat("DATABASE") || self.eat("SCHEMA") {
+            let option = self.is_any_word(&["DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "ENCRYPTION"]);
+            let name = if option { None } else { Some(self.ident()?) };
+            let (charset, collation) = self.database_options()?;
+            return Ok(StatementKind::AlterDatabase { name, charset, collation });
+        }
+        if self.eat("USER") {
+            let if_exists = self.if_exists();
+            return Ok(StatementKind::AlterUser { users: self.user_specs()?, if_exists });
+        }
+        let words = [
+            "VIEW",
+            "ALGORITHM",
+            "DEFINER",
+            "SQL",
+            "PROCEDURE",
+            "FUNCTION",
+            "EVENT",
+            "SERVER",
+            "TABLESPACE",
+            "INSTANCE",
+            "LOGFILE",
+            "RESOURCE",
+            "UNDO",
+        ];
+        if self.is_any_word(&words) { self.unsupported("ALTER") } else { Err(self.error()) }
+    }
+
+    fn alter_action(&mut self) -> ParseResult<AlterAction> {
+        match self.eat_any(&["ADD", "DROP", "MODIFY", "CHANGE", "RENAME", "ALTER", "CONVERT"]) {
+            Some("ADD") => self.alter_add(),
+            Some("DROP") => self.alter_drop(),
+            Some("MODIFY") => {
+                self.eat("COLUMN");
+                let column = self.column_spec()?;
+                Ok(AlterAction::ModifyColumn { column, position: self.column_position()? })
+            }
+            Some("CHANGE") => {
+                self.eat("COLUMN");
+                let old = self.ident()?;
+                let column = self.column_spec()?;
+                Ok(AlterAction::ChangeColumn { old, column, position: self.column_position()? })
+            }
+            Some("RENAME") => self.alter_rename(),
+            Some("ALTER") => {
+                self.eat("COLUMN");
+                let column = self.ident()?;
+                if self.eat_all(&["DROP", "DEFAULT"]) {
+                    return Ok(AlterAction::SetDefault { column, default: None });
+                }
+                self.expect_all(&["SET", "DEFAULT"])?;
+                Ok(AlterAction::SetDefault { column, default: Some(self.default_expr()?) })
+            }
+            Some(_) => {
+                self.expect("TO")?;
+                if !self.eat("CHARSET") {
+                    self.expect_all(&["CHARACTER", "SET"])?;
+                }
+                let charset = self.name()?;
+                let collation = if self.eat("COLLATE") { Some(self.name()?) } else { None };
+                Ok(AlterAction::ConvertCharset { charset, collation })
+            }
+            None => self.alter_option(),
+        }
+    }
+
+    fn alter_option(&mut self) -> ParseResult<AlterAction> {
+        if self.is_any_word(&["ALGORITHM", "LOCK"]) {
+            self.ignored_alter_options()?;
+            return Ok(AlterAction::Nothing);
+        }
+        if self.eat_all(&["ENABLE", "KEYS"]) || self.eat_all(&["DISABLE", "KEYS"]) || self.eat("FORCE") {
+            return Ok(AlterAction::Nothing);
+        }
+        if self.is_words(&["ORDER", "BY"]) {
+            self.optional_order_by()?;
+            return Ok(AlterAction::Nothing);
+        }
+        let mut options = TableOptions::default();
+        if !self.table_option(&mut options)? {
+            return Err(self.error());
+        }
+        while self.table_option(&mut options)? {}
+        Ok(AlterAction::Options(options))
+    }
+
+    fn alter_add(&mut self) -> ParseResult<AlterAction> {
+        let is_column = self.eat("COLUMN");
+        if is_column || (self.is_ident() && !self.is_word("CONSTRAINT")) {
+            if self.eat_op(Op::LParen) {
+                let column = self.column_spec()?;
+                self.expect_op(Op::RParen)?;
+                return Ok(AlterAction::AddColumn { column, position: ColumnPosition::Last });
+            }
+            let column = self.column_spec()?;
+            return Ok(AlterAction::AddColumn { column, position: self.column_position()? });
+        }
+        let mut parts = TableParts::default();
+        self.table_element(&mut parts)?;
+        if let Some(index) = parts.indexes.pop() {
+            return Ok(AlterAction::AddIndex(index));
+        }
+        if let Some(key) = parts.foreign_keys.pop() {
+            return Ok(AlterAction::AddForeignKey(key));
+        }
+        parts.checks.pop().map(AlterAction::AddCheck).ok_or_else(|| self.error())
+    }
+
+    fn alter_drop(&mut self) -> ParseResult<AlterAction> {
+        if self.eat_all(&["PRIMARY", "KEY"]) {
+            return Ok(AlterAction::DropPrimaryKey);
+        }
+        if self.eat_all(&["FOREIGN", "KEY"]) {
+            return Ok(AlterAction::DropForeignKey(self.ident()?));
+        }
+        if self.eat("INDEX") || self.eat("KEY") {
+            return Ok(AlterAction::DropIndex(self.any_ident()?));
+        }
+        if self.eat("CHECK") || self.eat("CONSTRAINT") {
+            return Ok(AlterAction::DropConstraint(self.ident()?));
+        }
+        self.eat("COLUMN");
+        let column = self.ident()?;
+        self.eat_any(&["RESTRICT", "CASCADE"]);
+        Ok(AlterAction::DropColumn(column))
+    }
+
+    fn alter_rename(&mut self) -> ParseResult<AlterAction> {
+        let is_index = self.is_any_word(&["INDEX", "KEY"]);
+        if is_index || self.is_word("COLUMN") {
+            self.advance();
+            let from = self.any_ident()?;
+            self.expect("TO")?;
+            let to = self.any_ident()?;
+            return Ok(match is_index {
+                true => AlterAction::RenameIndex { from, to },
+                false => AlterAction::RenameColumn { from, to },
+            });
+        }
+        let _ = self.eat("TO") || self.eat("AS") || self.eat_op(Op::Eq);
+        Ok(AlterAction::RenameTable(self.object_name()?))
+    }
+
+    fn column_position(&mut self) -> ParseResult<ColumnPosition> {
+        if self.eat("FIRST") {
+            return Ok(ColumnPosition::First);
+        }
+        if self.eat("AFTER") {
+            return Ok(ColumnPosition::After(self.ident()?));
+        }
+        Ok(ColumnPosition::Last)
+    }
+}

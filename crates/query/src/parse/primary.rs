@@ -1,0 +1,681 @@
+//! Primary expressions: literals, names, variables, calls, and the functions with a syntax of their own.
+
+use crate::parse::ast::*;
+use crate::parse::error::{ParseError, ParseResult};
+use crate::parse::keywords::is_reserved;
+use crate::parse::lexer::{Op, TokenKind};
+use crate::parse::parser::Parser;
+
+/// Reserved words that are functions when a parenthesis follows.
+const RESERVED_FUNCTIONS: &[&str] = &[
+    "CHAR",
+    "CURRENT_USER",
+    "DATABASE",
+    "FORMAT",
+    "IF",
+    "INSERT",
+    "INTERVAL",
+    "LEFT",
+    "MOD",
+    "REPEAT",
+    "REPLACE",
+    "RIGHT",
+    "SCHEMA",
+    "UTC_DATE",
+    "UTC_TIME",
+    "UTC_TIMESTAMP",
+    "CURRENT_DATE",
+    "CURRENT_TIME",
+    "CURRENT_TIMESTAMP",
+    "LOCALTIME",
+    "LOCALTIMESTAMP",
+];
+
+/// Functions of the current time that need no parentheses, and the names under which they are known further on.
+const NILADIC: &[(&str, &str)] = &[
+    ("CURRENT_DATE", "CURDATE"),
+    ("CURRENT_TIME", "CURTIME"),
+    ("CURRENT_TIMESTAMP", "NOW"),
+    ("CURRENT_USER", "CURRENT_USER"),
+    ("LOCALTIME", "NOW"),
+    ("LOCALTIMESTAMP", "NOW"),
+    ("UTC_DATE", "UTC_DATE"),
+    ("UTC_TIME", "UTC_TIME"),
+    ("UTC_TIMESTAMP", "UTC_TIMESTAMP"),
+];
+
+const AGGREGATES: &[&str] = &[
+    "ANY_VALUE",
+    "AVG",
+    "BIT_AND",
+    "BIT_OR",
+    "BIT_XOR",
+    "COUNT",
+    "GROUP_CONCAT",
+    "JSON_ARRAYAGG",
+    "JSON_OBJECTAGG",
+    "MAX",
+    "MIN",
+    "STD",
+    "STDDEV",
+    "STDDEV_POP",
+    "STDDEV_SAMP",
+    "SUM",
+    "VARIANCE",
+    "VAR_POP",
+    "VAR_SAMP",
+];
+
+const WINDOW_FUNCTIONS: &[&str] = &[
+    "CUME_DIST",
+    "DENSE_RANK",
+    "FIRST_VALUE",
+    "LAG",
+    "LAST_VALUE",
+    "LEAD",
+    "NTH_VALUE",
+    "NTILE",
+    "PERCENT_RANK",
+    "RANK",
+    "ROW_NUMBER",
+];
+
+impl Parser<'_> {
+    pub(super) fn primary(&mut self) -> ParseResult<Expr> {
+        let start = self.span();
+        let kind = match self.peek() {
+            TokenKind::Integer(value) => self.literal(ExprKind::Integer(*value)),
+            TokenKind::Decimal => self.literal(ExprKind::Decimal(self.source_text())),
+            TokenKind::Float(value) => self.literal(ExprKind::Float(*value)),
+            TokenKind::Bytes(bytes) => self.literal(ExprKind::Bytes(bytes.clone())),
+            TokenKind::String(_) => ExprKind::String { value: self.string()?, charset: None },
+            TokenKind::Param => {
+                self.params += 1;
+                self.literal(ExprKind::Param(self.params - 1))
+            }
+            TokenKind::Op(Op::LParen) => self.parenthesized()?,
+            TokenKind::Op(Op::At) => self.user_variable()?,
+            TokenKind::Op(Op::AtAt) => self.system_variable()?,
+            TokenKind::Op(Op::LBrace) => self.odbc_escape()?,
+            TokenKind::Word => self.word_expr()?,
+            TokenKind::QuotedIdent(_) => self.name_or_call()?,
+            _ => return Err(self.error()),
+        };
+        Ok(Expr { kind, span: self.span_from(start) })
+    }
+
+    fn literal(&mut self, kind: ExprKind) -> ExprKind {
+        self.advance();
+        kind
+    }
+
+    /// `(e)`, `(a, b)`, `(SELECT …)`. The span of `(e)` is that of the parentheses.
+    fn parenthesized(&mut self) -> ParseResult<ExprKind> {
+        if self.at_parenthesized_query() {
+            return Ok(ExprKind::Subquery(Box::new(self.parenthesized_query()?)));
+        }
+        let mut list = self.parenthesized_exprs()?;
+        Ok(if list.len() == 1 { list.swap_remove(0).kind } else { ExprKind::Row(list) })
+    }
+
+    /// `@name` or `@name := value`
+    fn user_variable(&mut self) -> ParseResult<ExprKind> {
+        let name = self.user_variable_name()?;
+        if !self.eat_op(Op::Assign) {
+            return Ok(ExprKind::UserVariable(name));
+        }
+        let value = self.boxed_expr()?;
+        Ok(ExprKind::AssignVariable { name, value })
+    }
+
+    /// `@name`, in lower case: user variables are case-insensitive.
+    pub(super) fn user_variable_name(&mut self) -> ParseResult<String> {
+        let at = self.span();
+        self.expect_op(Op::At)?;
+        if self.span().start != at.end {
+            return Err(self.error());
+        }
+        Ok(self.name()?.to_lowercase())
+    }
+
+    fn system_variable(&mut self) -> ParseResult<ExprKind> {
+        self.expect_op(Op::AtAt)?;
+        let scope = match self.eat_scope() {
+            Some(scope) => {
+                self.expect_op(Op::Dot)?;
+                scope
+            }
+            None => VariableScope::Default,
+        };
+        Ok(ExprKind::SystemVariable { scope, name: self.variable_name()? })
+    }
+
+    /// GLOBAL, SESSION, LOCAL or PERSIST, where it is a scope and not a name.
+    pub(super) fn eat_scope(&mut self) -> Option<VariableScope> {
+        Some(match self.eat_any(&["GLOBAL", "SESSION", "LOCAL", "PERSIST", "PERSIST_ONLY"])? {
+            "GLOBAL" => VariableScope::Global,
+            "PERSIST" | "PERSIST_ONLY" => VariableScope::Persist,
+            _ => VariableScope::Session,
+        })
+    }
+
+    /// `name` or `component.name`, in lower case.
+    pub(super) fn variable_name(&mut self) -> ParseResult<String> {
+        let mut name = self.any_ident()?.name.to_lowercase();
+        while self.eat_op(Op::Dot) {
+            name.push('.');
+            name.push_str(&self.any_ident()?.name.to_lowercase());
+        }
+        Ok(name)
+    }
+
+    /// `{d '…'}`, `{t '…'}`, `{ts '…'}`; any other `{x e}` is `e`.
+    fn odbc_escape(&mut self) -> ParseResult<ExprKind> {
+        self.expect_op(Op::LBrace)?;
+        let kind = match self.word_upper().as_deref() {
+            Some("D") => Some(TemporalKind::Date),
+            Some("T") => Some(TemporalKind::Time),
+            Some("TS") => Some(TemporalKind::Timestamp),
+            _ => None,
+        };
+        self.any_ident()?;
+        let is_string = matches!(self.peek(), TokenKind::String(_));
+        let expr = match kind {
+            Some(kind) if is_string => ExprKind::Temporal { kind, text: self.string()? },
+            _ => self.expr()?.kind,
+        };
+        self.expect_op(Op::RBrace)?;
+        Ok(expr)
+    }
+
+    fn word_expr(&mut self) -> ParseResult<ExprKind> {
+        let word = self.word_upper().unwrap_or_default();
+        let next_is_string = matches!(self.peek_ahead(1), TokenKind::String(_));
+        let next_is_paren = *self.peek_ahead(1) == TokenKind::Op(Op::LParen);
+        let next_is_dot = *self.peek_ahead(1) == TokenKind::Op(Op::Dot);
+        if next_is_dot && !is_reserved(word.as_bytes()) {
+            return self.name_or_call();
+        }
+        match word.as_str() {
+            "NULL" => return Ok(self.literal(ExprKind::Null)),
+            "TRUE" => return Ok(self.literal(ExprKind::Bool(true))),
+            "FALSE" => return Ok(self.literal(ExprKind::Bool(false))),
+            "DATE" if next_is_string => return self.temporal(TemporalKind::Date),
+            "TIME" if next_is_string => return self.temporal(TemporalKind::Time),
+            "TIMESTAMP" if next_is_string => return self.temporal(TemporalKind::Timestamp),
+            "CASE" => return self.case(),
+            "EXISTS" => {
+                self.advance();
+                return Ok(ExprKind::Exists(Box::new(self.parenthesized_query()?)));
+            }
+            "DEFAULT" => return self.default_value(),
+            "ROW" if next_is_paren => {
+                self.advance();
+                return Ok(ExprKind::Row(self.parenthesized_exprs()?));
+            }
+            "MATCH" => return self.match_against(),
+            _ if word.starts_with('_') && next_is_string => {
+                if let Some(literal) = self.introduced_string(&word)? {
+                    return Ok(literal);
+                }
+            }
+            _ => {}
+        }
+        if !next_is_paren && let Some((_, function)) = NILADIC.iter().find(|(name, _)| *name == word) {
+            self.advance();
+            return Ok(ExprKind::Function { name: (*function).into(), args: Vec::new() });
+        }
+        if next_is_paren {
+            return self.call(&word);
+        }
+        self.name_or_call()
+    }
+
+    fn temporal(&mut self, kind: TemporalKind) -> ParseResult<ExprKind> {
+        self.advance();
+        Ok(ExprKind::Temporal { kind, text: self.string()? })
+    }
+
+    /// `_charset'…'`; None if it is no charset, and the word is a column's name.
+    fn introduced_string(&mut self, word: &str) -> ParseResult<Option<ExprKind>> {
+        let charset = word[1..].to_lowercase();
+        match charset.as_str() {
+            "binary" => {
+                self.advance();
+                Ok(Some(ExprKind::Bytes(self.string_bytes()?)))
+            }
+            "utf8mb4" | "utf8mb3" | "utf8" | "ascii" | "latin1" => {
+                self.advance();
+                Ok(Some(ExprKind::String { value: self.string()?, charset: Some(charset) }))
+            }
+            "ucs2" | "utf16" | "utf16le" | "utf32" | "cp1250" | "cp1251" | "cp932" | "gbk" | "gb18030"
+            | "sjis" | "big5" | "latin2" | "koi8r" | "euckr" | "ujis" => {
+                Err(ParseError::UnknownCharset(charset))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn name_or_call(&mut self) -> ParseResult<ExprKind> {
+        let first = self.ident()?;
+        if !self.eat_op(Op::Dot) {
+            return Ok(ExprKind::Column { database: None, table: None, column: first });
+        }
+        let second = self.any_ident()?;
+        if self.is_op(Op::LParen) {
+            // A stored function's call: known by nobody, so that it is refused by its name.
+            let name = format!("{}.{}", first.name, second.name);
+            return Ok(ExprKind::Function { name, args: self.call_args()? });
+        }
+        if !self.eat_op(Op::Dot) {
+            return Ok(ExprKind::Column { database: None, table: Some(first), column: second });
+        }
+        let third = self.any_ident()?;
+        Ok(ExprKind::Column { database: Some(first), table: Some(second), column: third })
+    }
+
+    /// `DEFAULT` or `DEFAULT(column)`
+    fn default_value(&mut self) -> ParseResult<ExprKind> {
+        self.advance();
+        if !self.eat_op(Op::LParen) {
+            return Ok(ExprKind::Default(None));
+        }
+        let column = self.ident()?;
+        self.expect_op(Op::RParen)?;
+        Ok(ExprKind::Default(Some(column)))
+    }
+
+    fn match_against(&mut self) -> ParseResult<ExprKind> {
+        self.advance();
+        self.parenthesized_exprs()?;
+        self.expect("AGAINST")?;
+        let mut depth = 0;
+        loop {
+            match self.peek() {
+                TokenKind::Op(Op::LParen) => depth += 1,
+                TokenKind::Op(Op::RParen) => depth -= 1,
+                TokenKind::End | TokenKind::Invalid => return Err(self.error()),
+                _ if depth == 0 => return Err(self.error()),
+                _ => {}
+            }
+            self.advance();
+            if depth == 0 {
+                return Ok(ExprKind::Unsupported("MATCH ... AGAINST"));
+            }
+        }
+    }
+
+    fn case(&mut self) -> ParseResult<ExprKind> {
+        self.advance();
+        let operand = if self.is_word("WHEN") { None } else { Some(self.boxed_expr()?) };
+        let mut branches = Vec::new();
+        while self.eat("WHEN") {
+            let when = self.expr()?;
+            self.expect("THEN")?;
+            branches.push((when, self.expr()?));
+        }
+        if branches.is_empty() {
+            return Err(self.error());
+        }
+        let otherwise = if self.eat("ELSE") { Some(self.boxed_expr()?) } else { None };
+        self.expect("END")?;
+        Ok(ExprKind::Case { operand, branches, otherwise })
+    }
+
+    /// `name(…)`; the cursor is on the name.
+    fn call(&mut self, name: &str) -> ParseResult<ExprKind> {
+        if AGGREGATES.contains(&name) {
+            return self.aggregate(name);
+        }
+        if WINDOW_FUNCTIONS.contains(&name) {
+            return self.window_call(name);
+        }
+        if let Some(kind) = self.special_call(name)? {
+            return Ok(kind);
+        }
+        let reserved = is_reserved(name.as_bytes());
+        if reserved && !RESERVED_FUNCTIONS.contains(&name) && name != "GROUPING" {
+            return Err(self.error());
+        }
+        self.advance();
+        let args = self.call_args()?;
+        let name = NILADIC.iter().find(|(n, _)| *n == name).map_or(name, |(_, canonical)| canonical);
+        Ok(ExprKind::Function { name: name.into(), args })
+    }
+
+    fn call_args(&mut self) -> ParseResult<Vec<Expr>> {
+        self.expect_op(Op::LParen)?;
+        if self.eat_op(Op::RParen) {
+            return Ok(Vec::new());
+        }
+        let args = self.expr_list()?;
+        self.expect_op(Op::RParen)?;
+        Ok(args)
+    }
+
+    /// Functions whose arguments are not a plain list.
+    fn special_call(&mut self, name: &str) -> ParseResult<Option<ExprKind>> {
+        let parse: fn(&mut Self) -> ParseResult<ExprKind> = match name {
+            "CAST" => Self::cast,
+            "CONVERT" => Self::convert,
+            "EXTRACT" => Self::extract,
+            "TRIM" => Self::trim,
+            "SUBSTRING" | "SUBSTR" | "MID" => Self::substring,
+            "POSITION" => Self::position_in,
+            "DATE_ADD" | "ADDDATE" | "DATE_SUB" | "SUBDATE" => {
+                let subtract = name.ends_with("SUB") || name.starts_with("SUB");
+                return self.date_arithmetic(subtract).map(Some);
+            }
+            "TIMESTAMPADD" => Self::timestamp_add,
+            "TIMESTAMPDIFF" => Self::timestamp_diff,
+            "GET_FORMAT" => Self::get_format,
+            "CHAR" => Self::char_function,
+            "WEIGHT_STRING" => Self::weight_string,
+            "VALUES" => Self::inserted_value,
+            _ => return Ok(None),
+        };
+        self.advance();
+        self.expect_op(Op::LParen)?;
+        let kind = parse(self)?;
+        self.expect_op(Op::RParen)?;
+        Ok(Some(kind))
+    }
+
+    fn cast(&mut self) -> ParseResult<ExprKind> {
+        let expr = self.boxed_expr()?;
+        self.expect("AS")?;
+        self.cast_to(expr)
+    }
+
+    fn convert(&mut self) -> ParseResult<ExprKind> {
+        let expr = self.boxed_expr()?;
+        if self.eat("USING") {
+            return Ok(ExprKind::ConvertUsing { expr, charset: self.name()? });
+        }
+        self.expect_op(Op::Comma)?;
+        self.cast_to(expr)
+    }
+
+    fn cast_to(&mut self, expr: Box<Expr>) -> ParseResult<ExprKind> {
+        let Some(target) = self.cast_target()? else {
+            return Ok(ExprKind::Unsupported("CAST AS JSON"));
+        };
+        Ok(ExprKind::Cast { expr, target })
+    }
+
+    /// None for JSON.
+    fn cast_target(&mut self) -> ParseResult<Option<CastTarget>> {
+        let word = self.word_upper().ok_or_else(|| self.error())?;
+        self.advance();
+        Ok(Some(match word.as_str() {
+            "BINARY" => CastTarget::Binary(self.optional_len()?),
+            "CHAR" | "CHARACTER" | "NCHAR" => return self.char_target().map(Some),
+            "DECIMAL" | "DEC" | "NUMERIC" => self.decimal_target()?,
+            "DATETIME" | "TIMESTAMP" => CastTarget::DateTime(self.optional_len()?.unwrap_or(0)),
+            "TIME" => CastTarget::Time(self.optional_len()?.unwrap_or(0)),
+            "FLOAT" if self.optional_len()?.unwrap_or(0) > 24 => CastTarget::Double,
+            "FLOAT" => CastTarget::Float,
+            "SIGNED" | "UNSIGNED" => {
+                let _ = self.eat("INTEGER") || self.eat("INT");
+                if word == "SIGNED" { CastTarget::Signed } else { CastTarget::Unsigned }
+            }
+            "DOUBLE" => {
+                self.eat("PRECISION");
+                CastTarget::Double
+            }
+            "REAL" => CastTarget::Double,
+            "DATE" => CastTarget::Date,
+            "YEAR" => CastTarget::Year,
+            "JSON" => return Ok(None),
+            _ => {
+                self.rewind(self.position() - 1);
+                return Err(self.error());
+            }
+        }))
+    }
+
+    fn char_target(&mut self) -> ParseResult<CastTarget> {
+        let len = self.optional_len()?;
+        if (self.eat("CHARSET") || self.eat_all(&["CHARACTER", "SET"]))
+            && self.name()?.eq_ignore_ascii_case("binary")
+        {
+            return Ok(CastTarget::Binary(len));
+        }
+        Ok(CastTarget::Char(len, None))
+    }
+
+    fn decimal_target(&mut self) -> ParseResult<CastTarget> {
+        if !self.eat_op(Op::LParen) {
+            return Ok(CastTarget::Decimal(None));
+        }
+        let precision = self.unsigned()?;
+        let scale = if self.eat_op(Op::Comma) { self.unsigned()? } else { 0 };
+        self.expect_op(Op::RParen)?;
+        Ok(CastTarget::Decimal(Some((precision, scale))))
+    }
+
+    fn optional_len(&mut self) -> ParseResult<Option<u64>> {
+        if !self.eat_op(Op::LParen) {
+            return Ok(None);
+        }
+        let len = self.unsigned()?;
+        self.expect_op(Op::RParen)?;
+        Ok(Some(len))
+    }
+
+    fn extract(&mut self) -> ParseResult<ExprKind> {
+        let unit = self.interval_unit()?;
+        self.expect("FROM")?;
+        Ok(ExprKind::Extract { unit, expr: self.boxed_expr()? })
+    }
+
+    fn trim(&mut self) -> ParseResult<ExprKind> {
+        let side = match self.eat_any(&["BOTH", "LEADING", "TRAILING"]) {
+            Some("LEADING") => TrimSide::Leading,
+            Some("TRAILING") => TrimSide::Trailing,
+            Some(_) => TrimSide::Both,
+            None => {
+                let first = self.boxed_expr()?;
+                if !self.eat("FROM") {
+                    return Ok(ExprKind::Trim { side: TrimSide::Both, what: None, expr: first });
+                }
+                let expr = self.boxed_expr()?;
+                return Ok(ExprKind::Trim { side: TrimSide::Both, what: Some(first), expr });
+            }
+        };
+        let what = if self.is_word("FROM") { None } else { Some(self.boxed_expr()?) };
+        self.expect("FROM")?;
+        Ok(ExprKind::Trim { side, what, expr: self.boxed_expr()? })
+    }
+
+    /// `SUBSTRING(s, p[, n])` or `SUBSTRING(s FROM p [FOR n])`
+    fn substring(&mut self) -> ParseResult<ExprKind> {
+        let mut args = vec![self.expr()?];
+        if !self.eat("FROM") {
+            self.expect_op(Op::Comma)?;
+        }
+        args.push(self.expr()?);
+        if self.eat("FOR") || self.eat_op(Op::Comma) {
+            args.push(self.expr()?);
+        }
+        Ok(ExprKind::Function { name: "SUBSTRING".into(), args })
+    }
+
+    /// `POSITION(a IN b)` is `LOCATE(a, b)`.
+    fn position_in(&mut self) -> ParseResult<ExprKind> {
+        let what = self.nested(|p| p.simple_expr())?;
+        self.expect("IN")?;
+        Ok(ExprKind::Function { name: "LOCATE".into(), args: vec![what, self.expr()?] })
+    }
+
+    /// `DATE_ADD(d, INTERVAL n unit)`; ADDDATE and SUBDATE also take plain days.
+    fn date_arithmetic(&mut self, subtract: bool) -> ParseResult<ExprKind> {
+        self.advance();
+        self.expect_op(Op::LParen)?;
+        let expr = self.boxed_expr()?;
+        self.expect_op(Op::Comma)?;
+        let (amount, unit) =
+            if self.is_word("INTERVAL") { self.interval()? } else { (self.boxed_expr()?, IntervalUnit::Day) };
+        self.expect_op(Op::RParen)?;
+        Ok(ExprKind::DateArithmetic { expr, amount, unit, subtract })
+    }
+
+    fn timestamp_add(&mut self) -> ParseResult<ExprKind> {
+        let unit = self.interval_unit()?;
+        self.expect_op(Op::Comma)?;
+        let amount = self.boxed_expr()?;
+        self.expect_op(Op::Comma)?;
+        let expr = self.boxed_expr()?;
+        Ok(ExprKind::DateArithmetic { expr, amount, unit, subtract: false })
+    }
+
+    fn timestamp_diff(&mut self) -> ParseResult<ExprKind> {
+        let unit = self.interval_unit()?;
+        self.expect_op(Op::Comma)?;
+        let from = self.boxed_expr()?;
+        self.expect_op(Op::Comma)?;
+        Ok(ExprKind::TimestampDiff { unit, from, to: self.boxed_expr()? })
+    }
+
+    /// `GET_FORMAT(DATE, 'EUR')`: the first argument becomes a string.
+    fn get_format(&mut self) -> ParseResult<ExprKind> {
+        let span = self.span();
+        let kind = self.eat_any(&["DATE", "TIME", "DATETIME", "TIMESTAMP"]).ok_or_else(|| self.error())?;
+        self.expect_op(Op::Comma)?;
+        let kind = Expr { kind: ExprKind::String { value: kind.into(), charset: None }, span };
+        Ok(ExprKind::Function { name: "GET_FORMAT".into(), args: vec![kind, self.expr()?] })
+    }
+
+    /// `CHAR(n, … [USING charset])`
+    fn char_function(&mut self) -> ParseResult<ExprKind> {
+        let args = self.expr_list()?;
+        let call = ExprKind::Function { name: "CHAR".into(), args };
+        if !self.eat("USING") {
+            return Ok(call);
+        }
+        let span = self.last_span();
+        Ok(ExprKind::ConvertUsing { expr: Box::new(Expr { kind: call, span }), charset: self.name()? })
+    }
+
+    fn weight_string(&mut self) -> ParseResult<ExprKind> {
+        let mut expr = self.expr()?;
+        if self.eat("AS") {
+            let span = expr.span;
+            expr = Expr { kind: self.cast_to(Box::new(expr))?, span };
+        }
+        Ok(ExprKind::Function { name: "WEIGHT_STRING".into(), args: vec![expr] })
+    }
+
+    fn inserted_value(&mut self) -> ParseResult<ExprKind> {
+        Ok(ExprKind::InsertedValue(self.ident()?))
+    }
+
+    fn aggregate(&mut self, name: &str) -> ParseResult<ExprKind> {
+        self.advance();
+        self.expect_op(Op::LParen)?;
+        let mut call = AggregateCall {
+            name: name.into(),
+            distinct: false,
+            args: Vec::new(),
+            order_by: Vec::new(),
+            separator: None,
+            over: None,
+        };
+        if name == "COUNT" && self.is_op(Op::Star) {
+            self.advance();
+        } else {
+            call.distinct = self.eat("DISTINCT");
+            if !call.distinct {
+                self.eat("ALL");
+            }
+            call.args = self.expr_list()?;
+        }
+        if name == "GROUP_CONCAT" {
+            call.order_by = self.optional_order_by()?;
+            call.separator = if self.eat("SEPARATOR") { Some(self.string()?) } else { None };
+        }
+        self.expect_op(Op::RParen)?;
+        call.over = if self.is_word("OVER") { Some(self.over()?) } else { None };
+        Ok(ExprKind::Aggregate(Box::new(call)))
+    }
+
+    fn window_call(&mut self, name: &str) -> ParseResult<ExprKind> {
+        self.advance();
+        let args = self.call_args()?;
+        let from_last = if self.eat_all(&["FROM", "LAST"]) {
+            true
+        } else {
+            self.eat_all(&["FROM", "FIRST"]);
+            false
+        };
+        let ignore_nulls = if self.eat_all(&["IGNORE", "NULLS"]) {
+            true
+        } else {
+            self.eat_all(&["RESPECT", "NULLS"]);
+            false
+        };
+        let over = self.over()?;
+        Ok(ExprKind::Window(Box::new(WindowCall { name: name.into(), args, ignore_nulls, from_last, over })))
+    }
+
+    fn over(&mut self) -> ParseResult<WindowRef> {
+        self.expect("OVER")?;
+        if self.is_op(Op::LParen) {
+            return Ok(WindowRef::Inline(self.nested(Self::window_spec)?));
+        }
+        Ok(WindowRef::Named(self.ident()?))
+    }
+
+    /// `([base] [PARTITION BY …] [ORDER BY …] [frame])`
+    pub(super) fn window_spec(&mut self) -> ParseResult<WindowSpec> {
+        self.expect_op(Op::LParen)?;
+        let mut spec = WindowSpec::default();
+        if self.is_ident() && !self.is_any_word(&["PARTITION", "ORDER", "ROWS", "RANGE"]) {
+            spec.base = Some(self.ident()?);
+        }
+        if self.eat_all(&["PARTITION", "BY"]) {
+            spec.partition_by = self.expr_list()?;
+        }
+        spec.order_by = self.optional_order_by()?;
+        spec.frame = match self.eat_any(&["ROWS", "RANGE"]) {
+            Some("ROWS") => Some(self.frame(FrameUnit::Rows)?),
+            Some(_) => Some(self.frame(FrameUnit::Range)?),
+            None => None,
+        };
+        self.expect_op(Op::RParen)?;
+        Ok(spec)
+    }
+
+    fn frame(&mut self, unit: FrameUnit) -> ParseResult<Frame> {
+        if !self.eat("BETWEEN") {
+            return Ok(Frame { unit, start: self.frame_bound()?, end: FrameBound::CurrentRow });
+        }
+        let start = self.frame_bound()?;
+        self.expect("AND")?;
+        Ok(Frame { unit, start, end: self.frame_bound()? })
+    }
+
+    fn frame_bound(&mut self) -> ParseResult<FrameBound> {
+        if self.eat_all(&["CURRENT", "ROW"]) {
+            return Ok(FrameBound::CurrentRow);
+        }
+        if self.eat("UNBOUNDED") {
+            return match self.eat_any(&["PRECEDING", "FOLLOWING"]) {
+                Some("PRECEDING") => Ok(FrameBound::UnboundedPreceding),
+                Some(_) => Ok(FrameBound::UnboundedFollowing),
+                None => Err(self.error()),
+            };
+        }
+        let (distance, unit) = if self.is_word("INTERVAL") {
+            let (amount, unit) = self.interval()?;
+            (amount, Some(unit))
+        } else {
+            (self.boxed_expr()?, None)
+        };
+        match self.eat_any(&["PRECEDING", "FOLLOWING"]) {
+            Some("PRECEDING") => Ok(FrameBound::Preceding(distance, unit)),
+            Some(_) => Ok(FrameBound::Following(distance, unit)),
+            None => Err(self.error()),
+        }
+    }
+}

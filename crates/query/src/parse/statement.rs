@@ -1,0 +1,473 @@
+//! The syntax tree of statements that are not plain queries.
+
+use crate::parse::ast::{
+    Expr, Ident, Limit, ObjectName, OrderItem, Query, Span, TableRef, VariableScope, With,
+};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Statement {
+    pub kind: StatementKind,
+    /// The statement's own text within the source, without the `;`.
+    pub span: Span,
+    /// How many `?` it has.
+    pub params: u32,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum StatementKind {
+    /// Nothing but blanks and comments.
+    Empty,
+    Query(Box<Query>),
+    Insert(Box<Insert>),
+    Update(Box<Update>),
+    Delete(Box<Delete>),
+    CreateTable(Box<CreateTable>),
+    CreateTableLike {
+        name: ObjectName,
+        like: ObjectName,
+        if_not_exists: bool,
+        temporary: bool,
+    },
+    DropTable {
+        names: Vec<ObjectName>,
+        if_exists: bool,
+        temporary: bool,
+    },
+    /// Parsed so that `IF EXISTS` can answer a note; there are no views.
+    DropView {
+        names: Vec<ObjectName>,
+        if_exists: bool,
+    },
+    AlterTable {
+        name: ObjectName,
+        actions: Vec<AlterAction>,
+    },
+    RenameTable(Vec<(ObjectName, ObjectName)>),
+    TruncateTable(ObjectName),
+    CreateIndex {
+        table: ObjectName,
+        index: IndexSpec,
+    },
+    DropIndex {
+        table: ObjectName,
+        name: Ident,
+    },
+    CreateDatabase {
+        name: Ident,
+        if_not_exists: bool,
+        charset: Option<String>,
+        collation: Option<String>,
+    },
+    AlterDatabase {
+        name: Option<Ident>,
+        charset: Option<String>,
+        collation: Option<String>,
+    },
+    DropDatabase {
+        name: Ident,
+        if_exists: bool,
+    },
+    Use(Ident),
+    Set(Vec<SetItem>),
+    Show(Box<Show>),
+    /// `DESCRIBE t [column | 'pattern']`
+    Describe {
+        table: ObjectName,
+        column: Option<String>,
+    },
+    Explain {
+        statement: Box<Statement>,
+        analyze: bool,
+        format: Option<String>,
+    },
+    Begin {
+        read_only: Option<bool>,
+        consistent_snapshot: bool,
+    },
+    Commit {
+        chain: bool,
+        release: bool,
+    },
+    Rollback {
+        chain: bool,
+        release: bool,
+    },
+    Savepoint(Ident),
+    RollbackTo(Ident),
+    ReleaseSavepoint(Ident),
+    LockTables(Vec<(ObjectName, Option<Ident>, bool)>),
+    UnlockTables,
+    Prepare {
+        name: Ident,
+        source: PrepareSource,
+    },
+    /// The names are those of user variables.
+    Execute {
+        name: Ident,
+        using: Vec<String>,
+    },
+    Deallocate(Ident),
+    Kill {
+        connection: Expr,
+        query_only: bool,
+    },
+    CreateUser {
+        users: Vec<UserSpec>,
+        if_not_exists: bool,
+    },
+    AlterUser {
+        users: Vec<UserSpec>,
+        if_exists: bool,
+    },
+    DropUser {
+        users: Vec<UserName>,
+        if_exists: bool,
+    },
+    SetPassword {
+        user: Option<UserName>,
+        password: String,
+    },
+    Grant {
+        privileges: Vec<String>,
+        on: Option<GrantTarget>,
+        to: Vec<UserName>,
+    },
+    Revoke {
+        privileges: Vec<String>,
+        on: Option<GrantTarget>,
+        from: Vec<UserName>,
+    },
+    /// What is flushed, in upper case: `PRIVILEGES`, `TABLES`, `TABLES WITH READ LOCK`, …
+    Flush(String),
+    Do(Vec<Expr>),
+    Analyze(Vec<ObjectName>),
+    Check(Vec<ObjectName>),
+    Optimize(Vec<ObjectName>),
+    /// `HELP`, `CALL`, `XA`, `LOAD DATA`, routines, triggers, …: known, but not served. Holds the leading words.
+    Unsupported(String),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Insert {
+    pub replace: bool,
+    pub ignore: bool,
+    pub table: ObjectName,
+    /// Absent means all columns in table order.
+    pub columns: Option<Vec<Ident>>,
+    pub source: InsertSource,
+    /// `VALUES … AS new(a, b)`
+    pub row_alias: Option<(Ident, Vec<Ident>)>,
+    pub on_duplicate: Vec<Assignment>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum InsertSource {
+    Values(Vec<Vec<Expr>>),
+    Query(Box<Query>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Assignment {
+    pub table: Option<ObjectName>,
+    pub column: Ident,
+    pub value: Expr,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Update {
+    pub with: Option<With>,
+    pub ignore: bool,
+    /// More than one, or a join: a multi-table update.
+    pub tables: Vec<TableRef>,
+    pub assignments: Vec<Assignment>,
+    pub filter: Option<Expr>,
+    pub order_by: Vec<OrderItem>,
+    pub limit: Option<Limit>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Delete {
+    pub with: Option<With>,
+    pub ignore: bool,
+    /// Of a multi-table delete; empty for the single-table form.
+    pub targets: Vec<ObjectName>,
+    pub from: Vec<TableRef>,
+    pub filter: Option<Expr>,
+    pub order_by: Vec<OrderItem>,
+    pub limit: Option<Limit>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateTable {
+    pub name: ObjectName,
+    pub if_not_exists: bool,
+    pub temporary: bool,
+    pub columns: Vec<ColumnSpec>,
+    pub indexes: Vec<IndexSpec>,
+    pub foreign_keys: Vec<ForeignKeySpec>,
+    pub checks: Vec<Expr>,
+    pub options: TableOptions,
+    /// `PARTITION BY …` was given: parsed so that it can be refused by name.
+    pub partitioned: bool,
+    /// `CREATE TABLE … AS SELECT`
+    pub query: Option<Box<Query>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TableOptions {
+    pub engine: Option<String>,
+    pub charset: Option<String>,
+    pub collation: Option<String>,
+    pub comment: Option<String>,
+    pub auto_increment: Option<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnSpec {
+    pub name: Ident,
+    pub ty: TypeSpec,
+    pub nullable: Option<bool>,
+    pub default: Option<Expr>,
+    pub on_update_now: bool,
+    pub auto_increment: bool,
+    pub primary_key: bool,
+    pub unique: bool,
+    pub comment: Option<String>,
+    pub references: Option<Reference>,
+    pub check: Option<Expr>,
+    /// `GENERATED ALWAYS AS (…)`: parsed so that it can be refused by name.
+    pub generated: Option<Expr>,
+}
+
+/// A column type as written; what it means (widths, default collation) is decided by the statement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TypeSpec {
+    /// In upper case, without arguments: `INT`, `VARCHAR`, `DOUBLE`, …
+    pub name: String,
+    pub args: Vec<u64>,
+    /// Of ENUM and SET.
+    pub values: Vec<String>,
+    pub unsigned: bool,
+    pub zerofill: bool,
+    pub charset: Option<String>,
+    pub collation: Option<String>,
+    /// `BINARY` after a character type: the charset's binary collation.
+    pub binary: bool,
+    pub span: Span,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexSpecKind {
+    Primary,
+    Unique,
+    Secondary,
+    Fulltext,
+    Spatial,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct IndexSpec {
+    pub kind: IndexSpecKind,
+    pub name: Option<Ident>,
+    pub parts: Vec<IndexPartSpec>,
+    pub comment: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum IndexPartSpec {
+    Column {
+        name: Ident,
+        prefix_len: Option<u32>,
+        descending: bool,
+    },
+    /// A functional key part.
+    Expr(Expr),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ForeignKeySpec {
+    pub name: Option<Ident>,
+    pub columns: Vec<Ident>,
+    pub references: Reference,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reference {
+    pub table: ObjectName,
+    pub columns: Vec<Ident>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum AlterAction {
+    AddColumn {
+        column: ColumnSpec,
+        position: ColumnPosition,
+    },
+    AddIndex(IndexSpec),
+    AddForeignKey(ForeignKeySpec),
+    AddCheck(Expr),
+    DropColumn(Ident),
+    DropIndex(Ident),
+    DropPrimaryKey,
+    DropForeignKey(Ident),
+    DropConstraint(Ident),
+    ModifyColumn {
+        column: ColumnSpec,
+        position: ColumnPosition,
+    },
+    ChangeColumn {
+        old: Ident,
+        column: ColumnSpec,
+        position: ColumnPosition,
+    },
+    RenameColumn {
+        from: Ident,
+        to: Ident,
+    },
+    RenameIndex {
+        from: Ident,
+        to: Ident,
+    },
+    RenameTable(ObjectName),
+    SetDefault {
+        column: Ident,
+        default: Option<Expr>,
+    },
+    ConvertCharset {
+        charset: String,
+        collation: Option<String>,
+    },
+    /// ENABLE KEYS, DISABLE KEYS, ALGORITHM=, LOCK=, FORCE, ORDER BY: nothing to do here.
+    Nothing,
+    Options(TableOptions),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum ColumnPosition {
+    Last,
+    First,
+    After(Ident),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum SetItem {
+    /// `SET [scope] name = value`; the name in lower case; no value means DEFAULT.
+    Variable {
+        scope: VariableScope,
+        name: String,
+        value: Option<Expr>,
+    },
+    UserVariable {
+        name: String,
+        value: Expr,
+    },
+    /// No charset means DEFAULT.
+    Names {
+        charset: Option<String>,
+        collation: Option<String>,
+    },
+    CharacterSet(Option<String>),
+    Transaction {
+        scope: VariableScope,
+        isolation: Option<IsolationLevel>,
+        read_only: Option<bool>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IsolationLevel {
+    ReadUncommitted,
+    ReadCommitted,
+    RepeatableRead,
+    Serializable,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Show {
+    pub kind: ShowKind,
+    pub filter: ShowFilter,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum ShowFilter {
+    None,
+    Like(String),
+    Where(Expr),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum ShowKind {
+    Databases,
+    Tables {
+        database: Option<Ident>,
+        full: bool,
+    },
+    TableStatus {
+        database: Option<Ident>,
+    },
+    Columns {
+        table: ObjectName,
+        full: bool,
+    },
+    Indexes {
+        table: ObjectName,
+    },
+    CreateTable(ObjectName),
+    CreateDatabase {
+        name: Ident,
+        if_not_exists: bool,
+    },
+    CreateUser(Option<UserName>),
+    Variables(VariableScope),
+    Status(VariableScope),
+    Warnings {
+        limit: Option<Limit>,
+    },
+    Errors {
+        limit: Option<Limit>,
+    },
+    CountWarnings,
+    CountErrors,
+    Processlist {
+        full: bool,
+    },
+    Grants(Option<UserName>),
+    Engines,
+    Charset,
+    Collation,
+    Plugins,
+    Privileges,
+    /// MASTER STATUS, BINARY LOG STATUS, BINARY LOGS, REPLICA STATUS, TRIGGERS, EVENTS, PROCEDURE STATUS,
+    /// FUNCTION STATUS, OPEN TABLES, ENGINE … STATUS, PROFILES, …: the words after SHOW, in upper case.
+    Other(String),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum PrepareSource {
+    Text(String),
+    UserVariable(String),
+}
+
+/// `'name'@'host'`; no host means `%`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum UserName {
+    Named { name: String, host: String },
+    CurrentUser,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct UserSpec {
+    pub user: UserName,
+    pub plugin: Option<String>,
+    /// `IDENTIFIED BY '…'`
+    pub password: Option<String>,
+    /// `IDENTIFIED WITH plugin AS '…'`: the stored form.
+    pub auth_string: Option<Vec<u8>>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum GrantTarget {
+    All,
+    Database(String),
+    Table(ObjectName),
+}

@@ -1,0 +1,74 @@
+//! Values as MySQL's result texts show them, appended to a byte buffer.
+
+use std::borrow::Cow;
+
+use crate::datum::Datum;
+use crate::number::{write_f32, write_f64, write_i64, write_u64};
+use crate::sql_type::SqlType;
+use crate::temporal::{TimeZone, write_date, write_datetime, write_time, write_year};
+
+/// Appends the text of a value of type `ty`; TIMESTAMPs in the time zone given. NULL appends nothing: it has no text.
+pub fn write_text(value: &Datum<'_>, ty: &SqlType, zone: TimeZone, to: &mut Vec<u8>) {
+    match value {
+        Datum::Null => {}
+        Datum::Int(v) => write_i64(*v, to),
+        Datum::UInt(v) if *ty == SqlType::Year => write_year(*v, to),
+        Datum::UInt(v) => write_u64(*v, to),
+        Datum::Float(v) => write_f32(*v, to),
+        Datum::Double(v) => write_f64(*v, to),
+        Datum::Decimal(v) => v.write(to),
+        Datum::Str(s) => to.extend_from_slice(s.as_bytes()),
+        Datum::Bytes(b) => to.extend_from_slice(b),
+        Datum::Date(days) => write_date(*days, to),
+        Datum::DateTime(micros) => {
+            let local =
+                if matches!(ty, SqlType::Timestamp { .. }) { zone.to_local(*micros) } else { *micros };
+            write_datetime(local, ty.fsp().unwrap_or_else(|| needed_fsp(*micros)), to);
+        }
+        Datum::Time(micros) => write_time(*micros, ty.fsp().unwrap_or_else(|| needed_fsp(*micros)), to),
+    }
+}
+
+/// The text of a value; `None` for NULL, and for bytes that are no text.
+pub fn to_text<'a>(value: &'a Datum<'_>, ty: &SqlType, zone: TimeZone) -> Option<Cow<'a, str>> {
+    match value {
+        Datum::Null => None,
+        Datum::Str(s) => Some(Cow::Borrowed(s)),
+        Datum::Bytes(b) => std::str::from_utf8(b).ok().map(Cow::Borrowed),
+        _ => {
+            let mut text = Vec::with_capacity(32);
+            write_text(value, ty, zone, &mut text);
+            Some(Cow::Owned(String::from_utf8(text).expect("numbers and temporals are ASCII")))
+        }
+    }
+}
+
+/// Digits that a fraction needs where no type says how many it has.
+fn needed_fsp(micros: i64) -> u8 {
+    if micros % 1_000_000 == 0 { 0 } else { 6 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_print_by_their_type() {
+        let zone = TimeZone::parse("+02:00").expect("valid");
+        for (value, ty, wanted) in [
+            (Datum::Int(-5), SqlType::INT, "-5"),
+            (Datum::UInt(0), SqlType::Year, "0000"),
+            (Datum::UInt(u64::MAX), SqlType::BIGINT_UNSIGNED, "18446744073709551615"),
+            (Datum::Decimal(crate::Decimal::new(-5, 2)), SqlType::Null, "-0.05"),
+            (Datum::DateTime(0), SqlType::Timestamp { fsp: 0 }, "1970-01-01 02:00:00"),
+            (Datum::DateTime(1_500_000), SqlType::DateTime { fsp: 3 }, "1970-01-01 00:00:01.500"),
+            (Datum::Time(-3_020_399_000_000), SqlType::Time { fsp: 0 }, "-838:59:59"),
+            (Datum::Date(-719_527), SqlType::Date, "0000-01-01"),
+            (Datum::Double(1e20), SqlType::Double, "1e20"),
+        ] {
+            let mut text = Vec::new();
+            write_text(&value, &ty, zone, &mut text);
+            assert_eq!(String::from_utf8(text).expect("ASCII"), wanted);
+        }
+    }
+}
