@@ -5,8 +5,10 @@
 //! the point path, the vectorised path and DataFusion can not disagree.
 #![deny(unsafe_code)]
 
+pub mod arrow_map;
 pub mod collation;
 pub mod compare;
+pub mod convert;
 pub mod datum;
 pub mod decimal;
 pub mod expr;
@@ -18,6 +20,7 @@ pub mod sql_type;
 pub mod temporal;
 pub mod text;
 
+pub use arrow_map::{ColumnBuilder, datum_at};
 pub use datum::{Datum, Value};
 pub use decimal::Decimal;
 pub use expr::{EvalContext, EvalError, Expr, ExprKind, Function, SqlMode, Typer};

@@ -15,7 +15,7 @@ pub struct Parsed {
     pub micros: i64,
     /// Digits of the fraction that were given, at most 6.
     pub fsp: u8,
-    /// A time of day was given, not a date alone.
+    pub has_date: bool,
     pub has_time: bool,
     /// Something follows the value.
     pub truncated: bool,
@@ -44,6 +44,9 @@ const fn fsp_unit(fsp: u8) -> i64 {
     const UNITS: [i64; 7] = [1_000_000, 100_000, 10_000, 1_000, 100, 10, 1];
     UNITS[if fsp > 6 { 6 } else { fsp as usize }]
 }
+
+/// More hours than any TIME has.
+const MAX_HOURS: u64 = 10_000;
 
 fn digit_run(text: &[u8]) -> usize {
     text.iter().take_while(|b| b.is_ascii_digit()).count()
@@ -105,6 +108,7 @@ pub fn parse_datetime(text: &[u8], zone: TimeZone) -> Option<Parsed> {
     Some(Parsed {
         micros: Some(micros).filter(|m| (MIN_DATETIME..=MAX_DATETIME).contains(m))?,
         fsp: fields.fsp,
+        has_date: true,
         has_time: fields.count > 3,
         truncated: space_run(rest) < rest.len(),
         clipped: false,
@@ -132,6 +136,13 @@ fn run_together(text: &[u8], run: usize) -> Fields {
         fields.end += len;
         if fields.count == 3 && text.get(fields.end) == Some(&b'T') {
             fields.end += 1;
+        } else if fields.count < 6 {
+            // Punctuation is passed over here too, so that `2020.01.01` is a date.
+            let (next, spaced) = delimiters(text, fields.end);
+            if next == text.len() || (spaced && fields.count != 3) {
+                break;
+            }
+            fields.end = next;
         }
     }
     if fields.count == 6 && text.get(fields.end) == Some(&b'.') {
@@ -233,6 +244,9 @@ pub fn parse_time(text: &[u8], zone: TimeZone) -> Option<Parsed> {
         (micros, fsp) = (value, given);
         at += 1 + len;
     }
+    if hours.max(minutes).max(seconds) > u64::from(u32::MAX) {
+        return None;
+    }
     // `10:11:12e3` and the like are no times.
     if matches!(text.get(at..), Some([b'e' | b'E', next, ..]) if next.is_ascii_digit() || b"+-".contains(next))
     {
@@ -241,14 +255,15 @@ pub fn parse_time(text: &[u8], zone: TimeZone) -> Option<Parsed> {
     if minutes > 59 || seconds > 59 {
         return None;
     }
-    let whole = i64::try_from(hours).ok().and_then(|h| h.checked_mul(super::HOUR)).unwrap_or(i64::MAX / 2);
-    let micros = whole + (minutes * 60 + seconds) as i64 * super::SECOND + micros;
+    let micros =
+        hours.min(MAX_HOURS) as i64 * super::HOUR + (minutes * 60 + seconds) as i64 * super::SECOND + micros;
     let rest = &text[at..];
     let clipped = micros > MAX_TIME;
     let micros = micros.min(MAX_TIME);
     Some(Parsed {
         micros: if negative { -micros } else { micros },
         fsp,
+        has_date: false,
         has_time: true,
         truncated: space_run(rest) < rest.len(),
         clipped,
@@ -274,7 +289,7 @@ fn clock_fields(text: &[u8]) -> Option<(u64, u64, u64, usize)> {
         let (fields, end) = colon_fields(text, run + 1, 2);
         return Some((first, fields[0], fields[1], end));
     }
-    Some((first / 10_000, first / 100 % 100, first % 100, run))
+    (first <= u64::from(u32::MAX)).then_some((first / 10_000, first / 100 % 100, first % 100, run))
 }
 
 /// Up to `max` numbers with colons between them.
@@ -322,7 +337,14 @@ pub fn date_from_number(n: i64) -> Option<i32> {
 /// A number as a TIME: `hhmmss`, or the time of a DATETIME's number. Clipped to the range of TIME; `None` if
 /// minutes or seconds are past 59.
 pub fn time_from_number(n: i64) -> Option<Parsed> {
-    let parsed = |micros, clipped| Parsed { micros, fsp: 0, has_time: true, truncated: false, clipped };
+    let parsed = |micros, clipped| Parsed {
+        micros,
+        fsp: 0,
+        has_date: false,
+        has_time: true,
+        truncated: false,
+        clipped,
+    };
     let magnitude = n.unsigned_abs();
     if magnitude > 8_385_959 {
         if n >= 10_000_000_000 {

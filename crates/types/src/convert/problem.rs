@@ -1,0 +1,118 @@
+//! What can be wrong with a value that is stored or cast.
+
+use std::fmt;
+
+use thiserror::Error;
+
+/// A value does not fit its column as it is. Whether that is an error or a warning is the SQL mode's choice.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum StoreError {
+    #[error("Out of range value")]
+    OutOfRange,
+    #[error("Data truncated")]
+    Truncated,
+    /// Digits after the point were rounded off, or spaces cut: never more than a note.
+    #[error("Data truncated")]
+    Rounded,
+    /// Not a value of this kind (`integer`, `decimal`, `DOUBLE`, `string`).
+    #[error("Incorrect {kind} value: '{value}'")]
+    Incorrect { kind: &'static str, value: String },
+    /// Not a date or time (`date`, `datetime`, `time`).
+    #[error("Incorrect {kind} value: '{value}'")]
+    IncorrectTemporal { kind: &'static str, value: String },
+    /// The date or time has a part that the column has not: never more than a note.
+    #[error("Incorrect {kind} value: '{value}'")]
+    PartLost { kind: &'static str, value: String },
+    #[error("Data too long")]
+    TooLong,
+    #[error("cannot be null")]
+    Null,
+}
+
+impl StoreError {
+    pub const fn errno(&self) -> u16 {
+        match self {
+            Self::OutOfRange => 1264,
+            Self::Truncated | Self::Rounded => 1265,
+            Self::Incorrect { .. } => 1366,
+            Self::IncorrectTemporal { .. } | Self::PartLost { .. } => 1292,
+            Self::TooLong => 1406,
+            Self::Null => 1048,
+        }
+    }
+
+    pub const fn sqlstate(&self) -> &'static str {
+        match self {
+            Self::OutOfRange => "22003",
+            Self::Truncated | Self::Rounded => "01000",
+            Self::Incorrect { .. } => "HY000",
+            Self::IncorrectTemporal { .. } | Self::PartLost { .. } => "22007",
+            Self::TooLong => "22001",
+            Self::Null => "23000",
+        }
+    }
+
+    /// Whether it is a note in every SQL mode.
+    pub const fn is_note(&self) -> bool {
+        matches!(self, Self::Rounded | Self::PartLost { .. })
+    }
+
+    /// MySQL's text; `row` counts from 1 in a statement.
+    pub fn message(&self, column: &str, row: u64) -> String {
+        match self {
+            Self::Null => format!("Column '{column}' cannot be null"),
+            other => format!("{other} for column '{column}' at row {row}"),
+        }
+    }
+}
+
+/// A cast could not take the whole value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CastWarning {
+    /// `Truncated incorrect INTEGER value: '12abc'`.
+    Truncated {
+        kind: Cow,
+        value: String,
+    },
+    /// `Incorrect datetime value: 'abc'`; the result is NULL.
+    Incorrect {
+        kind: &'static str,
+        value: String,
+    },
+    /// Does not fit the DECIMAL; MySQL's text names the whole expression as the column.
+    OutOfRange,
+    NegativeToUnsigned,
+}
+
+/// A static or made-up name.
+type Cow = std::borrow::Cow<'static, str>;
+
+impl CastWarning {
+    pub const fn errno(&self) -> u16 {
+        match self {
+            Self::Truncated { .. } => 1292,
+            Self::Incorrect { kind, .. } => {
+                if matches!(kind.as_bytes(), b"YEAR") {
+                    1525
+                } else {
+                    1292
+                }
+            }
+            Self::OutOfRange => 1264,
+            Self::NegativeToUnsigned => 1105,
+        }
+    }
+}
+
+impl fmt::Display for CastWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truncated { kind, value } => write!(f, "Truncated incorrect {kind} value: '{value}'"),
+            Self::Incorrect { kind, value } => write!(f, "Incorrect {kind} value: '{value}'"),
+            Self::OutOfRange => f.write_str("Out of range value for column 'cast' at row 1"),
+            Self::NegativeToUnsigned => {
+                f.write_str("Cast to unsigned converted negative integer to its positive complement")
+            }
+        }
+    }
+}

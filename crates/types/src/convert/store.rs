@@ -1,0 +1,412 @@
+//! Values into columns.
+
+use std::borrow::Cow;
+
+use super::{
+    ConvertContext, Read, StoreError, byte_limit, char_limit, read_datetime, read_time, round_double,
+    temporal_to_integer, text_of,
+};
+use crate::compare;
+use crate::datum::Datum;
+use crate::decimal::{Decimal, ParseStatus};
+use crate::number::parse_f64;
+use crate::schema::ColumnDef;
+use crate::sql_type::SqlType;
+use crate::temporal::{MAX_TIMESTAMP, MIN_TIMESTAMP, date_of, year_from_number};
+
+/// A value as its column keeps it.
+#[derive(Clone, Debug)]
+pub struct Stored<'v> {
+    pub value: Datum<'v>,
+    /// A note, or out of strict mode a warning: the value is not what was given.
+    pub warning: Option<StoreError>,
+}
+
+/// What becomes of a value, and what is wrong with it.
+type Outcome<'v> = (Datum<'v>, Option<StoreError>);
+
+/// Converts a value of type `from` for a column; refuses NULL if the column does.
+#[inline]
+pub fn store_column<'v>(
+    value: Datum<'v>,
+    from: &SqlType,
+    column: &ColumnDef,
+    context: &ConvertContext,
+) -> Result<Stored<'v>, StoreError> {
+    if value.is_null() && !column.nullable {
+        return Err(StoreError::Null);
+    }
+    store(value, from, &column.ty, context)
+}
+
+/// Converts a value of type `from` for a column of type `to`. DATETIMEs are in local time, TIMESTAMPs in UTC, on both sides.
+#[inline]
+pub fn store<'v>(
+    value: Datum<'v>,
+    from: &SqlType,
+    to: &SqlType,
+    context: &ConvertContext,
+) -> Result<Stored<'v>, StoreError> {
+    if let Some((min, max)) = fast_int_range(to)
+        && let Datum::Int(v) = value
+        && (min..=max).contains(&v)
+    {
+        return Ok(Stored { value, warning: None });
+    }
+    let (value, warning) = convert(value, from, to, context);
+    match warning {
+        Some(problem) if context.strict && !problem.is_note() => Err(problem),
+        warning => Ok(Stored { value, warning }),
+    }
+}
+
+/// The range of signed integer types.
+#[inline]
+fn fast_int_range(to: &SqlType) -> Option<(i64, i64)> {
+    match to {
+        SqlType::Int { width, unsigned: false } => {
+            let max = i64::MAX >> (64 - width.bits());
+            Some((-max - 1, max))
+        }
+        _ => None,
+    }
+}
+
+fn convert<'v>(value: Datum<'v>, from: &SqlType, to: &SqlType, context: &ConvertContext) -> Outcome<'v> {
+    if value.is_null() {
+        return (Datum::Null, None);
+    }
+    match to {
+        SqlType::Null => (value, None),
+        SqlType::Bool | SqlType::Int { .. } => to_int(&value, from, to, context),
+        SqlType::Year => to_year(&value, from, context),
+        SqlType::Decimal { precision, scale, unsigned } => {
+            to_decimal(value, from, (*precision, *scale, *unsigned), context)
+        }
+        SqlType::Double => {
+            let (v, problem) = to_double(&value, "DOUBLE", from, context);
+            (Datum::Double(v), problem)
+        }
+        SqlType::Float => {
+            let (v, problem) = to_double(&value, "FLOAT", from, context);
+            let narrow = v as f32;
+            if narrow.is_infinite() {
+                return (Datum::Float(f32::MAX.copysign(narrow)), Some(StoreError::OutOfRange));
+            }
+            (Datum::Float(narrow), problem)
+        }
+        SqlType::Char { .. } | SqlType::VarChar { .. } | SqlType::Text { .. } => {
+            to_string(value, from, to, context)
+        }
+        SqlType::Binary { .. } | SqlType::VarBinary { .. } | SqlType::Blob { .. } => {
+            to_bytes(value, from, to, context)
+        }
+        SqlType::Date => to_date(&value, from, context),
+        SqlType::DateTime { fsp } => to_datetime(&value, from, *fsp, context),
+        SqlType::Timestamp { fsp } => to_timestamp(&value, from, *fsp, context),
+        SqlType::Time { fsp } => to_time(&value, from, *fsp, context),
+    }
+}
+
+/// The integer that a value is worth: rounded, not yet in the range of any type.
+fn integer(value: &Datum<'_>, from: &SqlType, context: &ConvertContext) -> (i128, Option<StoreError>) {
+    match value {
+        Datum::Int(v) => ((*v).into(), None),
+        Datum::UInt(v) => ((*v).into(), None),
+        Datum::Float(v) => (round_double((*v).into()), None),
+        Datum::Double(v) => (round_double(*v), None),
+        Datum::Decimal(v) => (whole(v), None),
+        Datum::Str(text) => integer_of_text(text.as_bytes()),
+        Datum::Bytes(text) => integer_of_text(text),
+        temporal => (temporal_to_integer(temporal, from, context).unwrap_or(0).into(), None),
+    }
+}
+
+fn whole(v: &Decimal) -> i128 {
+    let far = if v.is_negative() { i128::MIN } else { i128::MAX };
+    v.round(0).as_i128().unwrap_or(far)
+}
+
+fn integer_of_text(text: &[u8]) -> (i128, Option<StoreError>) {
+    let parsed = Decimal::parse_prefix(text);
+    let problem = match parsed.status {
+        ParseStatus::NotANumber => Some(incorrect("integer", text)),
+        _ if !text[parsed.consumed..].trim_ascii().is_empty() => Some(StoreError::Truncated),
+        _ => None,
+    };
+    (whole(&parsed.value), problem)
+}
+
+fn incorrect(kind: &'static str, text: &[u8]) -> StoreError {
+    StoreError::Incorrect { kind, value: String::from_utf8_lossy(text).into_owned() }
+}
+
+fn to_int<'v>(value: &Datum<'_>, from: &SqlType, to: &SqlType, context: &ConvertContext) -> Outcome<'v> {
+    let (v, mut problem) = integer(value, from, context);
+    let (min, max) = to.int_range().expect("an integer type");
+    if v < min || v > max {
+        problem = Some(StoreError::OutOfRange);
+    }
+    let v = v.clamp(min, max);
+    (if to.is_unsigned() { Datum::UInt(v as u64) } else { Datum::Int(v as i64) }, problem)
+}
+
+fn to_year<'v>(value: &Datum<'_>, from: &SqlType, context: &ConvertContext) -> Outcome<'v> {
+    if let Datum::Date(_) | Datum::DateTime(_) | Datum::Time(_) = value
+        && let Some(read) = read_datetime(value, from, 6, context)
+    {
+        let year = crate::temporal::Civil::from_days(date_of(read.micros)).year;
+        return match year_from_number(year.into()) {
+            Some(year) => (Datum::UInt(year), None),
+            None => (Datum::UInt(0), Some(StoreError::OutOfRange)),
+        };
+    }
+    let (v, problem) = integer(value, from, context);
+    let is_text = matches!(value, Datum::Str(_) | Datum::Bytes(_));
+    match i64::try_from(v).ok().and_then(year_from_number) {
+        // The text '0' is a two-digit year.
+        Some(0) if is_text && problem.is_none() && text_of(value, from, context).trim().len() < 3 => {
+            (Datum::UInt(2000), None)
+        }
+        Some(year) => (Datum::UInt(year), problem),
+        None => (Datum::UInt(0), Some(StoreError::OutOfRange)),
+    }
+}
+
+fn to_decimal<'v>(
+    value: Datum<'v>,
+    from: &SqlType,
+    (precision, scale, unsigned): (u8, u8, bool),
+    context: &ConvertContext,
+) -> Outcome<'v> {
+    if let Datum::Decimal(v) = &value
+        && v.scale() == scale
+        && v.fits(precision, scale)
+        && !(unsigned && v.is_negative())
+    {
+        return (value, None);
+    }
+    let text = match &value {
+        Datum::Str(s) => Some(s.as_bytes()),
+        Datum::Bytes(b) => Some(&**b),
+        _ => None,
+    };
+    let mut problem = None;
+    let exact = match text {
+        Some(text) => {
+            let parsed = Decimal::parse_prefix(text);
+            let rest = !text[parsed.consumed..].trim_ascii().is_empty();
+            if rest || parsed.status == ParseStatus::NotANumber {
+                problem = Some(incorrect("decimal", text));
+            } else if parsed.status == ParseStatus::Overflow {
+                problem = Some(StoreError::OutOfRange);
+            }
+            parsed.value
+        }
+        None => {
+            let local = matches!(from, SqlType::Timestamp { .. });
+            match &value {
+                Datum::DateTime(micros) if local => {
+                    compare::decimal(&Datum::DateTime(context.zone.to_local(*micros)))
+                }
+                other => compare::decimal(other),
+            }
+        }
+    };
+    let (v, fit) = fit_decimal(&exact, precision, scale, unsigned);
+    (Datum::Decimal(v), problem.or(fit))
+}
+
+/// The value at the column's scale, and in its range.
+pub(super) fn fit_decimal(
+    exact: &Decimal,
+    precision: u8,
+    scale: u8,
+    unsigned: bool,
+) -> (Decimal, Option<StoreError>) {
+    if unsigned && exact.is_negative() {
+        return (Decimal::new(0, scale), Some(StoreError::OutOfRange));
+    }
+    match exact.rescale(scale) {
+        Ok(v) if v.fits(precision, scale) => {
+            let rounded = v != *exact;
+            (v, rounded.then_some(StoreError::Rounded))
+        }
+        _ => (Decimal::max_of(precision, scale, exact.is_negative()), Some(StoreError::OutOfRange)),
+    }
+}
+
+fn to_double(
+    value: &Datum<'_>,
+    kind: &'static str,
+    from: &SqlType,
+    context: &ConvertContext,
+) -> (f64, Option<StoreError>) {
+    let of_text = |text: &[u8]| {
+        let parsed = parse_f64(text);
+        let problem = if parsed.truncated {
+            Some(incorrect(kind, text))
+        } else {
+            parsed.overflow.then_some(StoreError::OutOfRange)
+        };
+        (parsed.value, problem)
+    };
+    match value {
+        Datum::Str(text) => of_text(text.as_bytes()),
+        Datum::Bytes(text) => of_text(text),
+        Datum::DateTime(micros) if matches!(from, SqlType::Timestamp { .. }) => {
+            (compare::double(&Datum::DateTime(context.zone.to_local(*micros))), None)
+        }
+        other => (compare::double(other), None),
+    }
+}
+
+fn to_string<'v>(value: Datum<'v>, from: &SqlType, to: &SqlType, context: &ConvertContext) -> Outcome<'v> {
+    let text: Cow<'v, str> = match value {
+        Datum::Str(text) => text,
+        Datum::Bytes(bytes) => match utf8(bytes) {
+            Ok(text) => text,
+            Err(bytes) => {
+                let problem = incorrect_string(&bytes);
+                let valid = String::from_utf8_lossy(&bytes).replace(char::REPLACEMENT_CHARACTER, "?");
+                return (Datum::Str(valid.into()), Some(problem));
+            }
+        },
+        other => Cow::Owned(text_of(&other, from, context).into_owned()),
+    };
+    let (end, counts_spaces) = match to {
+        SqlType::Char { len, .. } => (char_limit(&text, *len as usize), false),
+        SqlType::VarChar { len, .. } => (char_limit(&text, *len as usize), true),
+        _ => {
+            let max = to.max_bytes().map_or(usize::MAX, |max| max as usize);
+            ((text.len() > max).then(|| byte_limit(&text, max)), true)
+        }
+    };
+    let problem = end.and_then(|end| match text[end..].trim_end_matches(' ').is_empty() {
+        true => counts_spaces.then_some(StoreError::Rounded),
+        false => Some(StoreError::TooLong),
+    });
+    let text = cut_str(text, end);
+    // CHAR gives back no trailing spaces, so it keeps none.
+    let text = match to {
+        SqlType::Char { .. } if text.ends_with(' ') => {
+            let end = text.trim_end_matches(' ').len();
+            cut_str(text, Some(end))
+        }
+        _ => text,
+    };
+    (Datum::Str(text), problem)
+}
+
+fn utf8(bytes: Cow<'_, [u8]>) -> Result<Cow<'_, str>, Cow<'_, [u8]>> {
+    match bytes {
+        Cow::Borrowed(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) => Ok(Cow::Borrowed(text)),
+            Err(_) => Err(Cow::Borrowed(bytes)),
+        },
+        Cow::Owned(bytes) => match String::from_utf8(bytes) {
+            Ok(text) => Ok(Cow::Owned(text)),
+            Err(error) => Err(Cow::Owned(error.into_bytes())),
+        },
+    }
+}
+
+/// `Incorrect string value: '\xFF...'`: at most six bytes from the first that is no UTF-8.
+fn incorrect_string(bytes: &[u8]) -> StoreError {
+    let start = std::str::from_utf8(bytes).map_or_else(|e| e.valid_up_to(), str::len);
+    let rest = &bytes[start..];
+    let mut shown: String = rest.iter().take(6).map(|b| format!("\\x{b:02X}")).collect();
+    if rest.len() > 6 {
+        shown.push_str("...");
+    }
+    StoreError::Incorrect { kind: "string", value: shown }
+}
+
+fn cut_str(text: Cow<'_, str>, end: Option<usize>) -> Cow<'_, str> {
+    match (text, end) {
+        (text, None) => text,
+        (Cow::Borrowed(text), Some(end)) => Cow::Borrowed(&text[..end]),
+        (Cow::Owned(mut text), Some(end)) => {
+            text.truncate(end);
+            Cow::Owned(text)
+        }
+    }
+}
+
+fn to_bytes<'v>(value: Datum<'v>, from: &SqlType, to: &SqlType, context: &ConvertContext) -> Outcome<'v> {
+    let bytes: Cow<'v, [u8]> = match value {
+        Datum::Bytes(bytes) => bytes,
+        Datum::Str(Cow::Borrowed(text)) => Cow::Borrowed(text.as_bytes()),
+        Datum::Str(Cow::Owned(text)) => Cow::Owned(text.into_bytes()),
+        other => Cow::Owned(text_of(&other, from, context).into_owned().into_bytes()),
+    };
+    let max = to.max_bytes().map_or(usize::MAX, |max| max as usize);
+    let problem = (bytes.len() > max).then_some(StoreError::TooLong);
+    let bytes = match (bytes, to) {
+        (bytes, _) if problem.is_some() => Cow::Owned(bytes[..max].to_vec()),
+        (bytes, SqlType::Binary { .. }) if bytes.len() < max => {
+            let mut padded = bytes.into_owned();
+            padded.resize(max, 0);
+            Cow::Owned(padded)
+        }
+        (bytes, _) => bytes,
+    };
+    (Datum::Bytes(bytes), problem)
+}
+
+/// What to say of a temporal that was read, and what to keep where nothing could be.
+fn temporal_problem(
+    read: Option<Read>,
+    kind: &'static str,
+    value: &Datum<'_>,
+    from: &SqlType,
+    context: &ConvertContext,
+) -> Option<StoreError> {
+    let shown = || text_of(value, from, context).into_owned();
+    match read {
+        None => Some(StoreError::IncorrectTemporal { kind, value: shown() }),
+        Some(read) if read.truncated || read.clipped => {
+            Some(StoreError::IncorrectTemporal { kind, value: shown() })
+        }
+        _ => None,
+    }
+}
+
+fn to_date<'v>(value: &Datum<'_>, from: &SqlType, context: &ConvertContext) -> Outcome<'v> {
+    if let Datum::Date(days) = value {
+        return (Datum::Date(*days), None);
+    }
+    let read = read_datetime(value, from, 6, context);
+    let mut problem = temporal_problem(read, "date", value, from, context);
+    if problem.is_none() && read.is_some_and(|r| r.had_time) {
+        problem =
+            Some(StoreError::PartLost { kind: "date", value: text_of(value, from, context).into_owned() });
+    }
+    (read.map_or(Datum::Null, |r| Datum::Date(date_of(r.micros))), problem)
+}
+
+fn to_datetime<'v>(value: &Datum<'_>, from: &SqlType, fsp: u8, context: &ConvertContext) -> Outcome<'v> {
+    let read = read_datetime(value, from, fsp, context);
+    let problem = temporal_problem(read, "datetime", value, from, context);
+    (read.map_or(Datum::Null, |r| Datum::DateTime(r.micros)), problem)
+}
+
+fn to_timestamp<'v>(value: &Datum<'_>, from: &SqlType, fsp: u8, context: &ConvertContext) -> Outcome<'v> {
+    let read = read_datetime(value, from, fsp, context).and_then(|read| {
+        let utc = context.zone.to_utc(read.micros);
+        (MIN_TIMESTAMP..=MAX_TIMESTAMP).contains(&utc).then_some(Read { micros: utc, ..read })
+    });
+    let problem = temporal_problem(read, "datetime", value, from, context);
+    (read.map_or(Datum::Null, |r| Datum::DateTime(r.micros)), problem)
+}
+
+fn to_time<'v>(value: &Datum<'_>, from: &SqlType, fsp: u8, context: &ConvertContext) -> Outcome<'v> {
+    let empty = matches!(value, Datum::Str(text) if text.is_empty());
+    let read = if empty { Some(Read::new(0)) } else { read_time(value, from, fsp, context) };
+    let mut problem = temporal_problem(read, "time", value, from, context);
+    if problem.is_none() && read.is_some_and(|r| r.had_date) {
+        problem =
+            Some(StoreError::PartLost { kind: "time", value: text_of(value, from, context).into_owned() });
+    }
+    (read.map_or(Datum::Null, |r| Datum::Time(r.micros)), problem)
+}
