@@ -14,6 +14,7 @@ pub mod decimal;
 pub mod expr;
 pub mod key;
 pub mod number;
+mod persist;
 pub mod row;
 pub mod schema;
 pub mod sql_type;

@@ -1,0 +1,424 @@
+//! Bytes of types, values and table definitions, as the catalog keeps them in the log and in checkpoints.
+//!
+//! A table definition begins with a version, so that later releases read what this one wrote. Everything else is inside one and
+//! has none. Enums are a tag byte and their fields; tags are never reused.
+//!
+//! ```text
+//!  table    version u8 = 1 │ id u32 │ database │ name │ columns │ indexes │ collation u16 │ comment
+//!  column   name │ type │ flags u8 (1 nullable, 2 on update now, 4 auto_increment) │ default │ comment
+//!  default  0 none │ 1 value │ 2 now
+//!  index    id u32 │ name │ kind u8 │ parts
+//!  part     column varint │ descending u8 │ prefix length + 1, or 0: varint
+//! ```
+
+use arrow::datatypes::i256;
+use avocet_base::codec::{Malformed, Put, Reader};
+use avocet_base::{IndexId, TableId};
+
+use crate::datum::{Datum, Value};
+use crate::decimal::Decimal;
+use crate::schema::{ColumnDef, DefaultValue, IndexDef, IndexKind, IndexPart, TableDef};
+use crate::sql_type::{Collation, IntWidth, LobSize, SqlType};
+
+/// The version that this release writes.
+const VERSION: u8 = 1;
+
+/// More columns or indexes than a table can have: longer lists are damage.
+const MAX_ITEMS: u64 = 1 << 16;
+
+impl SqlType {
+    pub fn encode(&self, to: &mut Vec<u8>) {
+        let collated = |to: &mut Vec<u8>, tag: u8, len: u32, collation: Collation| {
+            to.put_u8(tag);
+            to.put_varint(len.into());
+            to.put_u16(collation.0);
+        };
+        match *self {
+            Self::Null => to.put_u8(0),
+            Self::Bool => to.put_u8(1),
+            Self::Int { width, unsigned } => to.extend_from_slice(&[2, width as u8, unsigned.into()]),
+            Self::Decimal { precision, scale, unsigned } => {
+                to.extend_from_slice(&[3, precision, scale, unsigned.into()]);
+            }
+            Self::Float => to.put_u8(4),
+            Self::Double => to.put_u8(5),
+            Self::Char { len, collation } => collated(to, 6, len, collation),
+            Self::VarChar { len, collation } => collated(to, 7, len, collation),
+            Self::Text { size, collation } => collated(to, 8, size as u32, collation),
+            Self::Binary { len } => {
+                to.put_u8(9);
+                to.put_varint(len.into());
+            }
+            Self::VarBinary { len } => {
+                to.put_u8(10);
+                to.put_varint(len.into());
+            }
+            Self::Blob { size } => to.extend_from_slice(&[11, size as u8]),
+            Self::Date => to.put_u8(12),
+            Self::DateTime { fsp } => to.extend_from_slice(&[13, fsp]),
+            Self::Timestamp { fsp } => to.extend_from_slice(&[14, fsp]),
+            Self::Time { fsp } => to.extend_from_slice(&[15, fsp]),
+            Self::Year => to.put_u8(16),
+        }
+    }
+
+    pub fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+        const WHAT: &str = "SQL type";
+        let len = |from: &mut Reader<'_>| {
+            let len = from.varint(WHAT)?;
+            u32::try_from(len).map_err(|_| from.malformed(WHAT))
+        };
+        let collation = |from: &mut Reader<'_>| from.u16(WHAT).map(Collation);
+        let size = |from: &mut Reader<'_>| {
+            let sizes = [LobSize::Tiny, LobSize::Normal, LobSize::Medium, LobSize::Long];
+            let tag = from.varint(WHAT)?;
+            sizes.get(tag as usize).copied().ok_or(from.malformed(WHAT))
+        };
+        let fsp = |from: &mut Reader<'_>| match from.u8(WHAT)? {
+            fsp @ 0..=6 => Ok(fsp),
+            _ => Err(from.malformed(WHAT)),
+        };
+        Ok(match from.u8(WHAT)? {
+            0 => Self::Null,
+            1 => Self::Bool,
+            2 => {
+                let widths = [IntWidth::W8, IntWidth::W16, IntWidth::W24, IntWidth::W32, IntWidth::W64];
+                let width = usize::from(from.u8(WHAT)?);
+                let width = widths.get(width).copied().ok_or(from.malformed(WHAT))?;
+                Self::Int { width, unsigned: flag(from)? }
+            }
+            3 => {
+                let (precision, scale) = (from.u8(WHAT)?, from.u8(WHAT)?);
+                let valid = (1..=Decimal::MAX_PRECISION).contains(&precision)
+                    && scale <= precision.min(Decimal::MAX_SCALE);
+                if !valid {
+                    return Err(from.malformed(WHAT));
+                }
+                Self::Decimal { precision, scale, unsigned: flag(from)? }
+            }
+            4 => Self::Float,
+            5 => Self::Double,
+            6 => Self::Char { len: len(from)?, collation: collation(from)? },
+            7 => Self::VarChar { len: len(from)?, collation: collation(from)? },
+            8 => Self::Text { size: size(from)?, collation: collation(from)? },
+            9 => Self::Binary { len: len(from)? },
+            10 => Self::VarBinary { len: len(from)? },
+            11 => Self::Blob { size: size(from)? },
+            12 => Self::Date,
+            13 => Self::DateTime { fsp: fsp(from)? },
+            14 => Self::Timestamp { fsp: fsp(from)? },
+            15 => Self::Time { fsp: fsp(from)? },
+            16 => Self::Year,
+            _ => return Err(from.malformed(WHAT)),
+        })
+    }
+}
+
+fn flag(from: &mut Reader<'_>) -> Result<bool, Malformed> {
+    match from.u8("flag")? {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(from.malformed("flag")),
+    }
+}
+
+impl Datum<'_> {
+    pub fn encode(&self, to: &mut Vec<u8>) {
+        match self {
+            Self::Null => to.put_u8(0),
+            Self::Int(v) => {
+                to.put_u8(1);
+                to.put_i64(*v);
+            }
+            Self::UInt(v) => {
+                to.put_u8(2);
+                to.put_u64(*v);
+            }
+            Self::Float(v) => {
+                to.put_u8(3);
+                to.put_u32(v.to_bits());
+            }
+            Self::Double(v) => {
+                to.put_u8(4);
+                to.put_f64(*v);
+            }
+            Self::Decimal(v) => {
+                to.extend_from_slice(&[5, v.scale()]);
+                to.extend_from_slice(&v.as_i256().to_le_bytes());
+            }
+            Self::Str(v) => {
+                to.put_u8(6);
+                to.put_str(v);
+            }
+            Self::Bytes(v) => {
+                to.put_u8(7);
+                to.put_bytes(v);
+            }
+            Self::Date(v) => {
+                to.put_u8(8);
+                to.put_u32(*v as u32);
+            }
+            Self::DateTime(v) => {
+                to.put_u8(9);
+                to.put_i64(*v);
+            }
+            Self::Time(v) => {
+                to.put_u8(10);
+                to.put_i64(*v);
+            }
+        }
+    }
+
+    pub fn decode(from: &mut Reader<'_>) -> Result<Value, Malformed> {
+        const WHAT: &str = "value";
+        Ok(match from.u8(WHAT)? {
+            0 => Datum::Null,
+            1 => Datum::Int(from.i64(WHAT)?),
+            2 => Datum::UInt(from.u64(WHAT)?),
+            3 => Datum::Float(f32::from_bits(from.u32(WHAT)?)),
+            4 => Datum::Double(from.f64(WHAT)?),
+            5 => {
+                let scale = from.u8(WHAT)?;
+                let raw = from.take(32, WHAT)?;
+                if scale > Decimal::MAX_SCALE {
+                    return Err(from.malformed(WHAT));
+                }
+                let unscaled =
+                    i256::from_le_bytes(raw.try_into().expect("take returns the length asked for"));
+                Datum::Decimal(Decimal::from_i256(unscaled, scale))
+            }
+            6 => Datum::Str(from.str(WHAT)?.to_owned().into()),
+            7 => Datum::Bytes(from.bytes(WHAT)?.to_owned().into()),
+            8 => Datum::Date(from.u32(WHAT)? as i32),
+            9 => Datum::DateTime(from.i64(WHAT)?),
+            10 => Datum::Time(from.i64(WHAT)?),
+            _ => return Err(from.malformed(WHAT)),
+        })
+    }
+}
+
+/// A list: its length and its items.
+fn put_list<T>(items: &[T], to: &mut Vec<u8>, mut put: impl FnMut(&T, &mut Vec<u8>)) {
+    to.put_varint(items.len() as u64);
+    items.iter().for_each(|item| put(item, to));
+}
+
+fn list<T>(
+    from: &mut Reader<'_>,
+    mut item: impl FnMut(&mut Reader<'_>) -> Result<T, Malformed>,
+) -> Result<Vec<T>, Malformed> {
+    let count = from.varint("list")?;
+    if count > MAX_ITEMS {
+        return Err(from.malformed("list"));
+    }
+    (0..count).map(|_| item(from)).collect()
+}
+
+impl TableDef {
+    pub fn encode(&self, to: &mut Vec<u8>) {
+        to.put_u8(VERSION);
+        to.put_u32(self.id.0);
+        to.put_str(&self.database);
+        to.put_str(&self.name);
+        put_list(&self.columns, to, ColumnDef::encode);
+        put_list(&self.indexes, to, IndexDef::encode);
+        to.put_u16(self.default_collation.0);
+        to.put_str(&self.comment);
+    }
+
+    /// Reads what `encode` wrote. Index parts are checked to name columns of the table.
+    pub fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+        const WHAT: &str = "table definition";
+        if from.u8(WHAT)? != VERSION {
+            return Err(from.malformed("version of a table definition"));
+        }
+        let table = Self {
+            id: TableId(from.u32(WHAT)?),
+            database: from.str(WHAT)?.to_owned(),
+            name: from.str(WHAT)?.to_owned(),
+            columns: list(from, ColumnDef::decode)?,
+            indexes: list(from, IndexDef::decode)?,
+            default_collation: Collation(from.u16(WHAT)?),
+            comment: from.str(WHAT)?.to_owned(),
+        };
+        let parts = table.indexes.iter().flat_map(|index| &index.parts);
+        if parts.into_iter().any(|part| part.column >= table.columns.len()) {
+            return Err(from.malformed(WHAT));
+        }
+        Ok(table)
+    }
+}
+
+impl ColumnDef {
+    fn encode(&self, to: &mut Vec<u8>) {
+        to.put_str(&self.name);
+        self.ty.encode(to);
+        let flags = [self.nullable, self.on_update_now, self.auto_increment];
+        to.put_u8(flags.iter().rev().fold(0, |bits, flag| bits << 1 | u8::from(*flag)));
+        match &self.default {
+            None => to.put_u8(0),
+            Some(DefaultValue::Const(value)) => {
+                to.put_u8(1);
+                value.encode(to);
+            }
+            Some(DefaultValue::Now) => to.put_u8(2),
+        }
+        to.put_str(&self.comment);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+        const WHAT: &str = "column definition";
+        let name = from.str(WHAT)?.to_owned();
+        let ty = SqlType::decode(from)?;
+        let flags = from.u8(WHAT)?;
+        let default = match from.u8(WHAT)? {
+            0 => None,
+            1 => Some(DefaultValue::Const(Datum::decode(from)?)),
+            2 => Some(DefaultValue::Now),
+            _ => return Err(from.malformed(WHAT)),
+        };
+        if flags > 7 {
+            return Err(from.malformed(WHAT));
+        }
+        Ok(Self {
+            name,
+            ty,
+            nullable: flags & 1 != 0,
+            default,
+            on_update_now: flags & 2 != 0,
+            auto_increment: flags & 4 != 0,
+            comment: from.str(WHAT)?.to_owned(),
+        })
+    }
+}
+
+impl IndexDef {
+    fn encode(&self, to: &mut Vec<u8>) {
+        to.put_u32(self.id.0);
+        to.put_str(&self.name);
+        to.put_u8(self.kind as u8);
+        put_list(&self.parts, to, |part, to| {
+            to.put_varint(part.column as u64);
+            to.put_u8(part.descending.into());
+            to.put_varint(part.prefix_len.map_or(0, |len| u64::from(len) + 1));
+        });
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+        const WHAT: &str = "index definition";
+        let id = IndexId(from.u32(WHAT)?);
+        let name = from.str(WHAT)?.to_owned();
+        let kinds = [IndexKind::Primary, IndexKind::Unique, IndexKind::Secondary];
+        let kind = usize::from(from.u8(WHAT)?);
+        let kind = kinds.get(kind).copied().ok_or(from.malformed(WHAT))?;
+        let parts = list(from, |from| {
+            let column = from.varint(WHAT)? as usize;
+            let descending = flag(from)?;
+            let prefix_len = from.varint(WHAT)?.checked_sub(1).map(u32::try_from).transpose();
+            let prefix_len = prefix_len.map_err(|_| from.malformed(WHAT))?;
+            Ok(IndexPart { column, descending, prefix_len })
+        })?;
+        Ok(Self { id, name, kind, parts })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn table() -> TableDef {
+        let column = |name: &str, ty, default| ColumnDef {
+            name: name.into(),
+            ty,
+            nullable: default,
+            default: default.then(|| DefaultValue::Const(Datum::Decimal(Decimal::new(-150, 2)))),
+            on_update_now: !default,
+            auto_increment: false,
+            comment: "ä".into(),
+        };
+        let collation = Collation::UTF8MB4_BIN;
+        let types = [
+            SqlType::Null,
+            SqlType::Bool,
+            SqlType::Int { width: IntWidth::W24, unsigned: true },
+            SqlType::Decimal { precision: 65, scale: 30, unsigned: false },
+            SqlType::Float,
+            SqlType::Double,
+            SqlType::Char { len: 255, collation },
+            SqlType::VarChar { len: 20, collation },
+            SqlType::Text { size: LobSize::Long, collation },
+            SqlType::Binary { len: 16 },
+            SqlType::VarBinary { len: 300 },
+            SqlType::Blob { size: LobSize::Tiny },
+            SqlType::Date,
+            SqlType::DateTime { fsp: 6 },
+            SqlType::Timestamp { fsp: 3 },
+            SqlType::Time { fsp: 0 },
+            SqlType::Year,
+        ];
+        TableDef {
+            id: TableId(7),
+            database: "d".into(),
+            name: "t".into(),
+            columns: types.iter().enumerate().map(|(i, ty)| column("c", *ty, i % 2 == 0)).collect(),
+            indexes: vec![IndexDef {
+                id: IndexId(9),
+                name: "PRIMARY".into(),
+                kind: IndexKind::Primary,
+                parts: vec![
+                    IndexPart { column: 2, descending: false, prefix_len: None },
+                    IndexPart { column: 7, descending: true, prefix_len: Some(10) },
+                ],
+            }],
+            default_collation: collation,
+            comment: String::new(),
+        }
+    }
+
+    #[test]
+    fn tables_round_trip() {
+        let table = table();
+        let mut bytes = Vec::new();
+        table.encode(&mut bytes);
+        let mut from = Reader::new(&bytes);
+        let back = TableDef::decode(&mut from).expect("valid");
+        assert!(from.is_empty());
+        assert_eq!(format!("{back:?}"), format!("{table:?}"));
+    }
+
+    #[test]
+    fn values_round_trip() {
+        for value in [
+            Datum::Null,
+            Datum::Int(-1),
+            Datum::UInt(u64::MAX),
+            Datum::Float(0.5),
+            Datum::Double(-1e300),
+            Datum::Decimal(Decimal::max_of(65, 30, true)),
+            Datum::str("ü"),
+            Datum::bytes(&[0, 255]),
+            Datum::Date(-1),
+            Datum::DateTime(i64::MIN),
+            Datum::Time(1),
+        ] {
+            let mut bytes = Vec::new();
+            value.encode(&mut bytes);
+            let back = Datum::decode(&mut Reader::new(&bytes)).expect("valid");
+            assert_eq!(format!("{back:?}"), format!("{value:?}"));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_definitions_never_panic(at in 0usize..1000, byte in any::<u8>(), len in 0usize..1000) {
+            let mut bytes = Vec::new();
+            table().encode(&mut bytes);
+            let at = at % bytes.len();
+            bytes[at] = byte;
+            bytes.truncate(len.max(at + 1));
+            let _ = TableDef::decode(&mut Reader::new(&bytes));
+        }
+    }
+}
