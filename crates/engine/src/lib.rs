@@ -1,1 +1,48 @@
-//! placeholder
+//! The engine: transactions over storage, durable by the log. The API boundary below SQL, and the embedded API.
+//!
+//! ```text
+//!  Engine::open ─▶ recovery: checkpoint + log
+//!  Engine::begin ─▶ Txn ─ read / index_scan / scan ──▶ relation, indexes, at a snapshot
+//!                       ─ insert / update / delete ──▶ relation, indexes, undo, redo
+//!                       ─ commit ──▶ commit pipeline ─▶ log ─▶ durable ─▶ visible ─▶ CommitTicket
+//!  background: garbage (old versions), freeze (hot → cold, compaction), checkpoint
+//! ```
+//!
+//! Knows nothing of SQL text, plans or protocols. Values passed in are already of their columns' types.
+#![deny(unsafe_code)]
+
+mod blocks;
+mod bulk;
+mod catalog;
+mod checkpoint;
+mod commit;
+mod ddl;
+mod engine;
+mod error;
+mod freeze;
+mod garbage;
+mod housekeeping;
+mod locks;
+mod metadata_lock;
+mod recovery;
+mod redo;
+mod rows;
+mod scan;
+mod snapshots;
+mod stats;
+mod table;
+mod txn;
+
+pub use avocet_storage::cold::{ColdValue, ColumnPredicate, CompareOp};
+pub use avocet_storage::index::Direction;
+pub use bulk::BulkInsert;
+pub use catalog::{Catalog, DatabaseDef, UserDef};
+pub use commit::CommitTicket;
+pub use engine::{Engine, EngineOptions, FreezePolicy};
+pub use error::{EngineError, ErrorKind, Result};
+pub use locks::WaitHook;
+pub use scan::{BATCH_ROWS, ScanRequest, TableScan};
+pub use snapshots::SnapshotGuard;
+pub use stats::{ColumnStats, TableStats};
+pub use table::{IndexHandle, TableHandle};
+pub use txn::{Isolation, KeyRange, ReadMode, ReadScratch, RowBuf, StatementMark, Txn, TxnOptions};

@@ -1,10 +1,18 @@
-//! Where the rows and their indexes are: structures in memory and blocks on disk, without transactions.
-
+//! Storage: hot row pages, cold column blocks, indexes, and the store beneath them.
+//!
+//! A relation is ordered by row id. Its newest rows stand in hot pages (`hot`), older ones in compressed
+//! column blocks (`cold`) kept in a block store (`store`); B+-trees (`index`) lead from keys to row ids.
+//! Nothing here decides what commits: versions (`version`) point to a transaction's state, and the engine
+//! drives it.
 #![deny(unsafe_code)]
 
 pub mod cold;
 pub mod error;
+pub mod hot;
 pub mod index;
+pub mod relation;
 pub mod store;
+pub mod version;
 
 pub use error::{Result, StorageError, StorageErrorKind};
+pub use version::{Change, Snapshot, TxnState, Undo};

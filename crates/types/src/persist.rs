@@ -293,7 +293,7 @@ impl ColumnDef {
 }
 
 impl IndexDef {
-    fn encode(&self, to: &mut Vec<u8>) {
+    pub fn encode(&self, to: &mut Vec<u8>) {
         to.put_u32(self.id.0);
         to.put_str(&self.name);
         to.put_u8(self.kind as u8);
@@ -304,7 +304,7 @@ impl IndexDef {
         });
     }
 
-    fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+    pub fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
         const WHAT: &str = "index definition";
         let id = IndexId(from.u32(WHAT)?);
         let name = from.str(WHAT)?.to_owned();

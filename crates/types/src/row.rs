@@ -168,6 +168,35 @@ impl RowLayout {
         image.extend_from_slice(var);
     }
 
+    /// Appends the stored bytes of a fixed-width value.
+    pub fn put_fixed(&self, column: usize, datum: &Datum<'_>, to: &mut Vec<u8>) {
+        let field = &self.fields[column];
+        let at = to.len();
+        to.resize(at + field.storage.size(), 0);
+        write_fixed(field, datum, &mut to[at..]);
+    }
+
+    /// Like [`Self::put`], from stored bytes (fixed width) or the value's bytes (variable length); `None` is NULL.
+    pub fn put_stored(&self, image: &mut Vec<u8>, start: usize, column: usize, stored: Option<&[u8]>) {
+        let field = &self.fields[column];
+        let at = start + field.offset as usize;
+        let null_byte = start + column / 8;
+        let Some(bytes) = stored else {
+            image[null_byte] |= 1 << (column % 8);
+            image[at..at + field.storage.size()].fill(0);
+            return;
+        };
+        image[null_byte] &= !(1 << (column % 8));
+        if field.storage.is_var() {
+            let offset = (image.len() - start - self.fixed_size) as u32;
+            image[at..at + 4].copy_from_slice(&offset.to_le_bytes());
+            image[at + 4..at + 8].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
+            image.extend_from_slice(bytes);
+        } else {
+            image[at..at + field.storage.size()].copy_from_slice(bytes);
+        }
+    }
+
     /// Views a row image, checking that it is self-contained.
     pub fn view<'a>(&'a self, image: &'a [u8]) -> Result<RowRef<'a>, Malformed> {
         let bad = |at| Malformed { what: "row image", at };

@@ -1,0 +1,114 @@
+//! Block ids and the life of block objects.
+//!
+//! A block's object is written before anything refers to it, and deleted only when nothing can refer to it any
+//! more: neither a table, nor the newest checkpoint, nor the log that recovery would replay.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use avocet_base::BlockId;
+use avocet_storage::cold::{Block, EncodedBlock, block_key};
+use avocet_storage::store::{BlobStore, BlockCache};
+use hashbrown::HashSet;
+use parking_lot::Mutex;
+
+use crate::error::Result;
+
+pub(crate) struct Blocks {
+    pub store: Arc<dyn BlobStore>,
+    pub cache: Arc<BlockCache>,
+    next: AtomicU64,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Written, but not yet referred to by a logged record.
+    unlogged: HashSet<BlockId>,
+    /// No table uses them any more; the newest checkpoint, the log or a running scan may.
+    retired: Vec<Arc<Block>>,
+}
+
+impl Blocks {
+    pub fn new(store: Arc<dyn BlobStore>, cache_bytes: usize) -> Self {
+        Self {
+            store,
+            cache: Arc::new(BlockCache::new(cache_bytes)),
+            next: AtomicU64::new(1),
+            state: Mutex::default(),
+        }
+    }
+
+    /// The id that the next block gets: for checkpoints.
+    pub fn next_id(&self) -> BlockId {
+        BlockId(self.next.load(Ordering::Relaxed))
+    }
+
+    /// Recovery: ids up to this one were given out.
+    pub fn note_id(&self, used: BlockId) {
+        self.next.fetch_max(used.0 + 1, Ordering::Relaxed);
+    }
+
+    /// Stores a block durably and opens it.
+    pub fn write(&self, block: EncodedBlock) -> Result<Arc<Block>> {
+        let id = BlockId(self.next.fetch_add(1, Ordering::Relaxed));
+        self.state.lock().unlogged.insert(id);
+        self.store.put(&block_key(id), &block.bytes)?;
+        Ok(Arc::new(Block::with_meta(self.store.clone(), self.cache.clone(), id, Arc::new(block.meta))))
+    }
+
+    pub fn open(&self, id: BlockId) -> Result<Arc<Block>> {
+        self.note_id(id);
+        Ok(Arc::new(Block::open(self.store.clone(), self.cache.clone(), id)?))
+    }
+
+    /// A logged record refers to the block now.
+    pub fn keep(&self, id: BlockId) {
+        self.state.lock().unlogged.remove(&id);
+    }
+
+    /// Nothing ever referred to the block.
+    pub fn discard(&self, id: BlockId) {
+        self.state.lock().unlogged.remove(&id);
+        // If this fails, the object is an orphan, which the next start removes.
+        let _ = self.store.delete(&block_key(id));
+    }
+
+    /// No table uses the block any more.
+    pub fn retire(&self, block: &Arc<Block>) {
+        self.state.lock().retired.push(block.clone());
+    }
+
+    /// What was retired until now, for [`Self::delete_retired`] once a checkpoint that began after this call is complete.
+    pub fn take_retired(&self) -> Vec<Arc<Block>> {
+        std::mem::take(&mut self.state.lock().retired)
+    }
+
+    /// Deletes blocks, but for those that a scan still reads: they are retired again.
+    pub fn delete_retired(&self, retired: Vec<Arc<Block>>) {
+        for block in retired {
+            if Arc::strong_count(&block) > 1 {
+                self.retire(&block);
+                continue;
+            }
+            self.cache.remove_block(block.id(), block.meta().columns.len());
+            // An orphan that stays is removed at the next start.
+            let _ = self.store.delete(&block_key(block.id()));
+        }
+    }
+
+    /// Recovery: deletes the objects of blocks that nothing refers to. Those that only the log names (later
+    /// records made them free) are still needed if recovery starts over; they go with the next checkpoint.
+    pub fn delete_orphans(&self, in_use: &HashSet<BlockId>, named_in_log: &HashSet<BlockId>) -> Result<()> {
+        for (key, _) in self.store.list("blocks/")? {
+            let id =
+                key.strip_prefix("blocks/").and_then(|hex| u64::from_str_radix(hex, 16).ok()).map(BlockId);
+            match id {
+                Some(id) if in_use.contains(&id) => {}
+                Some(id) if named_in_log.contains(&id) => self.retire(&self.open(id)?),
+                _ => self.store.delete(&key)?,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,333 @@
+//! Checkpoints: a commit-consistent state of everything, written while transactions go on.
+//!
+//! ```text
+//!  checkpoints/<seq>   the manifest: catalog, log position, and for each table its segments:
+//!                        cold → block id, deletes                 ┌───────────────────────────┐
+//!                        hot  → for each page ───────────────────▶│ pages/<seq>-<n>: images   │
+//!                                                                 └───────────────────────────┘
+//! ```
+//!
+//! A checkpoint is taken at a snapshot. It writes the images of pages (and delete vectors) that changed since
+//! they were last written, and a manifest that names the images in force, old and new. Old objects whose
+//! images are mostly out of force are emptied by writing what is left of them again.
+//!
+//! Invariants:
+//! 1. An image holds exactly the rows that the checkpoint's snapshot sees. A page that has anything newer stays dirty.
+//! 2. The manifest is written last and atomically; objects are deleted and the log is cut only after it is durable.
+//! 3. The catalog is captured together with the snapshot, under the DDL latch, so it is the catalog of that moment.
+
+pub(crate) mod manifest;
+
+use std::sync::Arc;
+
+use avocet_base::checksum::crc32c;
+use avocet_base::codec::Put;
+use avocet_base::{Lsn, SegmentNo, TableId};
+use avocet_storage::Snapshot;
+use avocet_storage::cold::encode_deletes;
+use avocet_storage::hot::{HotPage, RowBuf, SlotRead};
+use avocet_storage::relation::{ColdSegment, HotSegment, SegmentState};
+use hashbrown::{HashMap, HashSet};
+
+use crate::engine::Engine;
+use crate::error::{EngineError, Result};
+use crate::table::TableHandle;
+use manifest::{ImageRef, Manifest, SegmentEntry, TableEntry};
+
+/// Bytes of page images per object, about.
+const OBJECT_BYTES: usize = 8 << 20;
+/// An object is emptied when less than this share of its bytes is in force.
+const SPARSE_BELOW: f64 = 0.5;
+
+/// What the checkpoints so far left behind.
+#[derive(Default)]
+pub(crate) struct CheckpointState {
+    /// The manifest in force.
+    pub current: Manifest,
+    /// Bytes of each object of images.
+    pub objects: HashMap<u64, u64>,
+    /// A checkpoint failed after it had taken pages for written.
+    pub write_all: bool,
+}
+
+/// Identifies an image: page number, or `DELETES` for a segment's delete vector.
+type ImageKey = (TableId, SegmentNo, u16);
+pub(crate) const DELETES: u16 = u16::MAX;
+
+impl Engine {
+    /// Bytes that the log has grown by since the last checkpoint.
+    pub(crate) fn log_since_checkpoint(&self) -> u64 {
+        self.pipeline.log().durable_lsn().0.saturating_sub(self.checkpoints.lock().current.redo_from.0)
+    }
+
+    /// Makes recovery start here. Returns the log position that it would start from.
+    pub fn checkpoint(&self) -> Result<Lsn> {
+        self.check_running()?;
+        let mut state = self.checkpoints.lock();
+        let retired = self.blocks.take_retired();
+        let outcome = self.write_checkpoint(&mut state);
+        match outcome {
+            Ok(lsn) => {
+                self.blocks.delete_retired(retired);
+                self.pipeline.log().truncate_before(lsn)?;
+                Ok(lsn)
+            }
+            Err(e) => {
+                state.write_all = true;
+                retired.iter().for_each(|block| self.blocks.retire(block));
+                Err(e)
+            }
+        }
+    }
+
+    fn write_checkpoint(&self, state: &mut CheckpointState) -> Result<Lsn> {
+        let (guard, redo_from, catalog) = {
+            let _ddl = self.ddl.lock();
+            let (guard, lsn) = self.snapshots.take_with_lsn();
+            (guard, lsn, self.catalog())
+        };
+        let mut writer = ImageWriter::new(self, state, state.current.sequence + 1);
+        let mut manifest = Manifest {
+            sequence: writer.sequence,
+            timestamp: guard.ts(),
+            redo_from,
+            next_id: catalog.next_id(),
+            next_block: self.blocks.next_id(),
+            catalog: catalog.as_changes(),
+            tables: Vec::new(),
+        };
+        for table in catalog.tables() {
+            manifest.tables.push(writer.table(table, &Snapshot::at(guard.ts()))?);
+        }
+        let new_objects = writer.finish()?;
+        let bytes = manifest.encode();
+        self.blocks.store.put(&manifest::key(manifest.sequence), &bytes)?;
+        self.forget_old(state, manifest, new_objects)?;
+        Ok(redo_from)
+    }
+
+    /// The new manifest is in force: objects that only the old one names are deleted.
+    fn forget_old(
+        &self,
+        state: &mut CheckpointState,
+        manifest: Manifest,
+        new_objects: HashMap<u64, u64>,
+    ) -> Result<()> {
+        let old = std::mem::replace(&mut state.current, manifest);
+        state.objects.extend(new_objects);
+        state.write_all = false;
+        let in_use: HashSet<u64> = state.current.images().map(|(_, image)| image.object).collect();
+        let out_of_use: Vec<u64> = state.objects.keys().copied().filter(|o| !in_use.contains(o)).collect();
+        for object in out_of_use {
+            self.blocks.store.delete(&manifest::pages_key(object))?;
+            state.objects.remove(&object);
+        }
+        if old.sequence > 0 {
+            self.blocks.store.delete(&manifest::key(old.sequence))?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes images to objects as they come.
+struct ImageWriter<'e> {
+    engine: &'e Engine,
+    sequence: u64,
+    /// Images in force so far that need not be written again.
+    known: HashMap<ImageKey, ImageRef>,
+    buffer: Vec<u8>,
+    object: u64,
+    written: HashMap<u64, u64>,
+    row: RowBuf,
+}
+
+impl<'e> ImageWriter<'e> {
+    fn new(engine: &'e Engine, state: &CheckpointState, sequence: u64) -> Self {
+        let known = if state.write_all { HashMap::new() } else { state.reusable_images() };
+        Self {
+            engine,
+            sequence,
+            known,
+            buffer: Vec::new(),
+            object: sequence << 20,
+            written: HashMap::new(),
+            row: RowBuf::default(),
+        }
+    }
+
+    fn table(&mut self, table: &Arc<TableHandle>, snapshot: &Snapshot<'_>) -> Result<TableEntry> {
+        let mut segments = Vec::new();
+        for (number, state) in table.relation.used_segments() {
+            match &*state {
+                SegmentState::Empty => {}
+                SegmentState::Hot(hot) => {
+                    let pages = self.hot(table, number, hot, snapshot)?;
+                    segments.push((number, SegmentEntry::Hot { pages }));
+                }
+                SegmentState::Cold(cold) if cold.is_visible(snapshot) => {
+                    let deletes = self.deletes(table, number, cold, snapshot)?;
+                    segments.push((number, SegmentEntry::Cold { block: cold.block.id(), deletes }));
+                }
+                // Loaded after the snapshot: the log has it.
+                SegmentState::Cold(_) => {}
+            }
+        }
+        Ok(TableEntry {
+            table: table.id(),
+            next_segment: table.relation.segments(),
+            auto_increment: table.next_auto_increment(),
+            segments,
+        })
+    }
+
+    fn hot(
+        &mut self,
+        table: &TableHandle,
+        number: SegmentNo,
+        hot: &HotSegment,
+        snapshot: &Snapshot<'_>,
+    ) -> Result<Vec<(u16, ImageRef)>> {
+        let mut pages = Vec::new();
+        for (n, page) in hot.pages() {
+            let key = (table.id(), number, n as u16);
+            let image = match self.known.get(&key) {
+                Some(&known) if !page.body.read().dirty => known,
+                _ => {
+                    let Some(image) = self.page(table, page, snapshot)? else { continue };
+                    image
+                }
+            };
+            pages.push((n as u16, image));
+        }
+        Ok(pages)
+    }
+
+    /// Writes a page's rows as the snapshot sees them; `None` if it sees none.
+    fn page(
+        &mut self,
+        table: &TableHandle,
+        page: &HotPage,
+        snapshot: &Snapshot<'_>,
+    ) -> Result<Option<ImageRef>> {
+        let layout = &table.layout;
+        let start = self.buffer.len();
+        let mut rows = 0u16;
+        self.buffer.put_u16(0);
+        let mut body = page.body.write();
+        let mut all_seen = true;
+        for slot in 0..body.slot_count(layout) {
+            if let Some(head) = body.chain(slot) {
+                all_seen &= snapshot.sees(&head.txn);
+            }
+            let row = match body.read(layout, slot, snapshot, &mut self.row) {
+                SlotRead::Absent => continue,
+                SlotRead::Rebuilt => &self.row,
+                SlotRead::InPlace => {
+                    self.row.image.clear();
+                    body.in_place(layout, slot).to_image(&mut self.row.image);
+                    &self.row
+                }
+            };
+            self.buffer.put_u16(slot as u16);
+            self.buffer.put_bytes(&row.image);
+            rows += 1;
+        }
+        body.dirty = !all_seen;
+        drop(body);
+        if rows == 0 {
+            self.buffer.truncate(start);
+            return Ok(None);
+        }
+        self.buffer[start..start + 2].copy_from_slice(&rows.to_le_bytes());
+        self.image(start).map(Some)
+    }
+
+    fn deletes(
+        &mut self,
+        table: &TableHandle,
+        number: SegmentNo,
+        cold: &ColdSegment,
+        snapshot: &Snapshot<'_>,
+    ) -> Result<Option<ImageRef>> {
+        let mut deletes = cold.deletes.body.write();
+        if let Some(&known) = self.known.get(&(table.id(), number, DELETES)) {
+            if !deletes.dirty {
+                return Ok(Some(known));
+            }
+        }
+        let deleted = deletes.deleted_for(snapshot);
+        // With chains left, later commits may add to what this image has.
+        deletes.dirty = deletes.has_versions();
+        drop(deletes);
+        if deleted.is_empty() {
+            return Ok(None);
+        }
+        let start = self.buffer.len();
+        self.buffer.extend_from_slice(&encode_deletes(&deleted));
+        self.image(start).map(Some)
+    }
+
+    /// Ends the image that began at `start` of the buffer.
+    fn image(&mut self, start: usize) -> Result<ImageRef> {
+        let bytes = &self.buffer[start..];
+        let image = ImageRef {
+            object: self.object,
+            offset: start as u32,
+            len: bytes.len() as u32,
+            crc: crc32c(bytes),
+        };
+        if self.buffer.len() >= OBJECT_BYTES {
+            self.flush()?;
+        }
+        Ok(image)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        self.engine.blocks.store.put(&manifest::pages_key(self.object), &self.buffer)?;
+        self.written.insert(self.object, self.buffer.len() as u64);
+        self.object += 1;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<HashMap<u64, u64>> {
+        self.flush()?;
+        Ok(self.written)
+    }
+}
+
+impl CheckpointState {
+    /// The images in force, but for those in objects that are mostly out of force.
+    fn reusable_images(&self) -> HashMap<ImageKey, ImageRef> {
+        let mut in_force: HashMap<u64, u64> = HashMap::new();
+        for (_, image) in self.current.images() {
+            *in_force.entry(image.object).or_default() += u64::from(image.len);
+        }
+        let sparse = |object: &u64| {
+            let all = self.objects.get(object).copied().unwrap_or(0);
+            (in_force[object] as f64) < SPARSE_BELOW * all as f64
+        };
+        self.current.images().filter(|(_, image)| !sparse(&image.object)).collect()
+    }
+
+    /// After recovery read a manifest: how large its objects are.
+    pub fn of(current: Manifest, objects: HashMap<u64, u64>) -> Self {
+        Self { current, objects, write_all: false }
+    }
+}
+
+/// An image's bytes, checked against its reference.
+pub(crate) fn image_bytes<'o>(object: &'o [u8], image: &ImageRef) -> Result<&'o [u8]> {
+    let what = || format!("image at byte {} of {}", image.offset, manifest::pages_key(image.object));
+    let bytes = object
+        .get(image.offset as usize..)
+        .and_then(|rest| rest.get(..image.len as usize))
+        .ok_or_else(|| EngineError::corrupt(what(), "the object is too short"))?;
+    if crc32c(bytes) != image.crc {
+        return Err(EngineError::corrupt(what(), "checksum mismatch"));
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,203 @@
+//! The manifest of a checkpoint. Layout: docs/data_file.md.
+
+use avocet_base::checksum::crc32c;
+use avocet_base::codec::{Malformed, Put, Reader};
+use avocet_base::{BlockId, Lsn, SegmentNo, TableId, Timestamp};
+
+use super::DELETES;
+use crate::catalog::Change;
+use crate::error::{EngineError, Result};
+
+const MAGIC: u32 = u32::from_le_bytes(*b"AVCK");
+const FORMAT: u16 = 1;
+
+#[derive(Default, Debug)]
+pub(crate) struct Manifest {
+    /// 0 is the state before the first checkpoint.
+    pub sequence: u64,
+    pub timestamp: Timestamp,
+    /// Recovery replays the log from here.
+    pub redo_from: Lsn,
+    pub next_id: u32,
+    pub next_block: BlockId,
+    /// Build the catalog from nothing.
+    pub catalog: Vec<Change>,
+    pub tables: Vec<TableEntry>,
+}
+
+#[derive(Debug)]
+pub(crate) struct TableEntry {
+    pub table: TableId,
+    pub next_segment: u64,
+    pub auto_increment: u64,
+    pub segments: Vec<(SegmentNo, SegmentEntry)>,
+}
+
+#[derive(Debug)]
+pub(crate) enum SegmentEntry {
+    Hot { pages: Vec<(u16, ImageRef)> },
+    Cold { block: BlockId, deletes: Option<ImageRef> },
+}
+
+/// Where an image is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ImageRef {
+    pub object: u64,
+    pub offset: u32,
+    pub len: u32,
+    pub crc: u32,
+}
+
+pub(crate) fn key(sequence: u64) -> String {
+    format!("checkpoints/{sequence:016x}")
+}
+
+pub(crate) fn pages_key(object: u64) -> String {
+    format!("pages/{object:016x}")
+}
+
+impl Manifest {
+    /// All images in force.
+    pub fn images(&self) -> impl Iterator<Item = ((TableId, SegmentNo, u16), ImageRef)> + '_ {
+        self.tables.iter().flat_map(|table| {
+            table.segments.iter().flat_map(move |(number, segment)| {
+                let (pages, deletes) = match segment {
+                    SegmentEntry::Hot { pages } => (&pages[..], None),
+                    SegmentEntry::Cold { deletes, .. } => (&[][..], *deletes),
+                };
+                let pages = pages.iter().map(move |&(page, image)| ((table.table, *number, page), image));
+                pages.chain(deletes.map(|image| ((table.table, *number, DELETES), image)))
+            })
+        })
+    }
+
+    pub fn encode(&self) -> Vec<u8> {
+        let mut to = Vec::new();
+        to.put_u32(MAGIC);
+        to.put_u16(FORMAT);
+        to.put_u64(self.sequence);
+        to.put_u64(self.timestamp.0);
+        to.put_u64(self.redo_from.0);
+        to.put_u32(self.next_id);
+        to.put_u64(self.next_block.0);
+        to.put_varint(self.catalog.len() as u64);
+        for change in &self.catalog {
+            let mut bytes = Vec::new();
+            change.encode(&mut bytes);
+            to.put_bytes(&bytes);
+        }
+        to.put_varint(self.tables.len() as u64);
+        for table in &self.tables {
+            table.encode(&mut to);
+        }
+        let crc = crc32c(&to);
+        to.put_u32(crc);
+        to
+    }
+
+    pub fn decode(bytes: &[u8], name: &str) -> Result<Self> {
+        let corrupt = |why: String| EngineError::corrupt(format!("checkpoint {name}"), why);
+        let (body, crc) = bytes.split_last_chunk::<4>().ok_or_else(|| corrupt("it is too short".into()))?;
+        if crc32c(body) != u32::from_le_bytes(*crc) {
+            return Err(corrupt("checksum mismatch".into()));
+        }
+        Self::parse(body).map_err(|e| corrupt(e.to_string()))
+    }
+
+    fn parse(body: &[u8]) -> Result<Self, Malformed> {
+        const WHAT: &str = "manifest";
+        let mut r = Reader::new(body);
+        if r.u32(WHAT)? != MAGIC {
+            return Err(r.malformed("magic number"));
+        }
+        if r.u16(WHAT)? != FORMAT {
+            return Err(r.malformed("format version"));
+        }
+        let mut manifest = Self {
+            sequence: r.u64(WHAT)?,
+            timestamp: Timestamp(r.u64(WHAT)?),
+            redo_from: Lsn(r.u64(WHAT)?),
+            next_id: r.u32(WHAT)?,
+            next_block: BlockId(r.u64(WHAT)?),
+            ..Self::default()
+        };
+        for _ in 0..r.varint(WHAT)? {
+            let mut change = Reader::new(r.bytes(WHAT)?);
+            manifest.catalog.push(Change::decode(&mut change)?);
+            change.finish("catalog change")?;
+        }
+        for _ in 0..r.varint(WHAT)? {
+            manifest.tables.push(TableEntry::decode(&mut r)?);
+        }
+        r.finish(WHAT)?;
+        Ok(manifest)
+    }
+}
+
+impl TableEntry {
+    fn encode(&self, to: &mut Vec<u8>) {
+        to.put_u32(self.table.0);
+        to.put_u64(self.next_segment);
+        to.put_u64(self.auto_increment);
+        to.put_varint(self.segments.len() as u64);
+        for (number, segment) in &self.segments {
+            to.put_u64(number.0);
+            match segment {
+                SegmentEntry::Hot { pages } => {
+                    to.put_u8(1);
+                    to.put_varint(pages.len() as u64);
+                    for (page, image) in pages {
+                        to.put_u16(*page);
+                        image.encode(to);
+                    }
+                }
+                SegmentEntry::Cold { block, deletes } => {
+                    to.put_u8(if deletes.is_some() { 3 } else { 2 });
+                    to.put_u64(block.0);
+                    deletes.iter().for_each(|image| image.encode(to));
+                }
+            }
+        }
+    }
+
+    fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        const WHAT: &str = "manifest table";
+        let mut entry = Self {
+            table: TableId(r.u32(WHAT)?),
+            next_segment: r.u64(WHAT)?,
+            auto_increment: r.u64(WHAT)?,
+            segments: Vec::new(),
+        };
+        for _ in 0..r.varint(WHAT)? {
+            let number = SegmentNo(r.u64(WHAT)?);
+            let segment = match r.u8(WHAT)? {
+                1 => {
+                    let mut pages = Vec::new();
+                    for _ in 0..r.varint(WHAT)? {
+                        pages.push((r.u16(WHAT)?, ImageRef::decode(r)?));
+                    }
+                    SegmentEntry::Hot { pages }
+                }
+                2 => SegmentEntry::Cold { block: BlockId(r.u64(WHAT)?), deletes: None },
+                3 => SegmentEntry::Cold { block: BlockId(r.u64(WHAT)?), deletes: Some(ImageRef::decode(r)?) },
+                _ => return Err(r.malformed(WHAT)),
+            };
+            entry.segments.push((number, segment));
+        }
+        Ok(entry)
+    }
+}
+
+impl ImageRef {
+    fn encode(&self, to: &mut Vec<u8>) {
+        to.put_u64(self.object);
+        to.put_u32(self.offset);
+        to.put_u32(self.len);
+        to.put_u32(self.crc);
+    }
+
+    fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        const WHAT: &str = "image reference";
+        Ok(Self { object: r.u64(WHAT)?, offset: r.u32(WHAT)?, len: r.u32(WHAT)?, crc: r.u32(WHAT)? })
+    }
+}

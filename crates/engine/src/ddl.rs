@@ -1,0 +1,233 @@
+//! Changes of the catalog. Each is a durable transaction of its own.
+//!
+//! Order: metadata lock (waits for the transactions that use the table) → DDL latch → check → log → publish →
+//! wait until durable. The latch is held until the change is visible, so that whoever takes a snapshot under
+//! the latch has the catalog of that snapshot.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use avocet_base::{IndexId, TableId};
+use avocet_storage::relation::SegmentState;
+use avocet_types::{Collation, IndexDef, IndexKind, TableDef};
+
+use crate::catalog::{Catalog, Change, DatabaseDef, UserDef};
+use crate::engine::Engine;
+use crate::error::{EngineError, Result};
+use crate::recovery::build_index;
+use crate::redo;
+use crate::table::{IndexHandle, TableHandle};
+
+impl Engine {
+    /// Logs a change and publishes the catalog that it makes.
+    fn apply(&self, change: &Change, publish: impl FnOnce(&mut Catalog)) -> Result<()> {
+        self.check_running()?;
+        let mut payload = Vec::new();
+        change.encode(&mut payload);
+        let ticket =
+            self.pipeline.log_commit(redo::KIND_CATALOG, &payload, None).inspect_err(|e| self.stop(e))?;
+        let mut catalog = (*self.catalog()).clone();
+        publish(&mut catalog);
+        self.catalog.store(Arc::new(catalog));
+        ticket.wait()
+    }
+
+    fn apply_plain(&self, change: &Change) -> Result<()> {
+        self.apply(change, |catalog| catalog.apply(change))
+    }
+
+    pub fn create_database(&self, name: &str, collation: Collation) -> Result<()> {
+        let _latch = self.ddl.lock();
+        if self.catalog().database(name).is_some() {
+            return Err(EngineError::DatabaseExists(name.into()));
+        }
+        self.apply_plain(&Change::CreateDatabase(DatabaseDef { name: name.into(), collation }))
+    }
+
+    /// Drops a database and all its tables; returns how many these were.
+    pub fn drop_database(&self, name: &str, timeout: Duration) -> Result<usize> {
+        let tables: Vec<_> = self.catalog().tables_in(name).cloned().collect();
+        let mut locks = Vec::new();
+        for table in &tables {
+            locks.push(Exclusive::lock(table, timeout)?);
+        }
+        let _latch = self.ddl.lock();
+        if self.catalog().database(name).is_none() {
+            return Err(EngineError::NoSuchDatabase(name.into()));
+        }
+        self.apply_plain(&Change::DropDatabase(name.into()))?;
+        tables.iter().for_each(|table| self.retire_blocks(table));
+        Ok(tables.len())
+    }
+
+    /// Creates a table; the ids in `def` and its indexes are given here.
+    pub fn create_table(&self, mut def: TableDef) -> Result<Arc<TableHandle>> {
+        let _latch = self.ddl.lock();
+        let catalog = self.catalog();
+        if catalog.database(&def.database).is_none() {
+            return Err(EngineError::NoSuchDatabase(def.database));
+        }
+        if catalog.table(&def.database, &def.name).is_some() {
+            return Err(EngineError::TableExists(def.name));
+        }
+        def.indexes.sort_by_key(|i| i.kind != IndexKind::Primary);
+        let next = catalog.next_id();
+        def.id = TableId(next);
+        for (n, index) in def.indexes.iter_mut().enumerate() {
+            index.id = IndexId(next + 1 + n as u32);
+        }
+        let id = def.id;
+        self.apply_plain(&Change::CreateTable(Box::new(def)))?;
+        Ok(self.catalog().table_by_id(id).expect("published just now").clone())
+    }
+
+    fn find(&self, database: &str, name: &str) -> Result<Arc<TableHandle>> {
+        let catalog = self.catalog();
+        let table = catalog.table(database, name).cloned();
+        table.ok_or_else(|| EngineError::NoSuchTable(database.into(), name.into()))
+    }
+
+    /// The table under an exclusive metadata lock, as it is once that is held.
+    fn find_exclusive(&self, database: &str, name: &str, timeout: Duration) -> Result<Exclusive> {
+        loop {
+            let lock = Exclusive::lock(&self.find(database, name)?, timeout)?;
+            let now = self.find(database, name)?;
+            if Arc::ptr_eq(&now, &lock.table) {
+                return Ok(lock);
+            }
+        }
+    }
+
+    pub fn drop_table(&self, database: &str, name: &str, timeout: Duration) -> Result<()> {
+        let lock = self.find_exclusive(database, name, timeout)?;
+        let _latch = self.ddl.lock();
+        self.apply_plain(&Change::DropTable(lock.table.id()))?;
+        self.retire_blocks(&lock.table);
+        Ok(())
+    }
+
+    pub fn truncate_table(&self, database: &str, name: &str, timeout: Duration) -> Result<()> {
+        let lock = self.find_exclusive(database, name, timeout)?;
+        let _latch = self.ddl.lock();
+        let new = TableId(self.catalog().next_id());
+        self.apply_plain(&Change::TruncateTable { old: lock.table.id(), new })?;
+        self.retire_blocks(&lock.table);
+        Ok(())
+    }
+
+    /// Adds an index and fills it; for a unique one, fails if two rows have the same key.
+    pub fn create_index(
+        &self,
+        database: &str,
+        name: &str,
+        mut index: IndexDef,
+        timeout: Duration,
+    ) -> Result<()> {
+        let lock = self.find_exclusive(database, name, timeout)?;
+        // Nobody uses the table now, so with the old versions collected the newest rows are all there is.
+        self.collect_all_garbage();
+        let _latch = self.ddl.lock();
+        let table = &lock.table;
+        let same_name = |i: &IndexDef| i.name.eq_ignore_ascii_case(&index.name);
+        if table.def.indexes.iter().any(same_name) {
+            return Err(EngineError::IndexExists(index.name));
+        }
+        index.id = IndexId(self.catalog().next_id());
+        let handle = table.adding_index(index.clone());
+        let at = handle.indexes.iter().position(|i| i.def.id == index.id).expect("just added");
+        build_index(&handle, at)?;
+        if index.kind.is_unique() {
+            check_unique(&handle, at)?;
+        }
+        let change = Change::CreateIndex { table: table.id(), index: index.clone() };
+        self.apply(&change, |catalog| {
+            catalog.note_id(index.id.0);
+            catalog.publish(handle);
+        })
+    }
+
+    pub fn drop_index(&self, database: &str, name: &str, index: &str, timeout: Duration) -> Result<()> {
+        let lock = self.find_exclusive(database, name, timeout)?;
+        // Leftovers of earlier transactions name indexes by position: they go first.
+        self.collect_all_garbage();
+        let _latch = self.ddl.lock();
+        let table = &lock.table;
+        let found = table.def.indexes.iter().find(|i| i.name.eq_ignore_ascii_case(index));
+        let id = found.ok_or_else(|| EngineError::NoSuchIndex(index.into()))?.id;
+        self.apply_plain(&Change::DropIndex { table: table.id(), index: id })
+    }
+
+    /// Creates an account or changes it.
+    pub fn put_user(&self, user: UserDef) -> Result<()> {
+        let _latch = self.ddl.lock();
+        self.apply_plain(&Change::PutUser(user))
+    }
+
+    /// False if there is no such account.
+    pub fn drop_user(&self, name: &str, host: &str) -> Result<bool> {
+        let _latch = self.ddl.lock();
+        if self.catalog().user(name, host).is_none() {
+            return Ok(false);
+        }
+        self.apply_plain(&Change::DropUser { name: name.into(), host: host.into() })?;
+        Ok(true)
+    }
+
+    fn retire_blocks(&self, table: &TableHandle) {
+        for (_, state) in table.relation.used_segments() {
+            if let SegmentState::Cold(cold) = &*state {
+                self.blocks.retire(&cold.block);
+            }
+        }
+    }
+}
+
+fn check_unique(table: &TableHandle, index: usize) -> Result<()> {
+    let handle: &IndexHandle = &table.indexes[index];
+    let mut last: Vec<u8> = Vec::new();
+    let mut duplicate = None;
+    let mut scratch = avocet_storage::index::ScanScratch::default();
+    let all = std::ops::Bound::Unbounded;
+    let ascending = avocet_storage::index::Direction::Ascending;
+    handle.tree.scan(all, all, ascending, &mut scratch, &mut |entry| {
+        let (key, id) = crate::table::split_entry(entry);
+        if key == last && !last.is_empty() {
+            duplicate = Some(id);
+            return std::ops::ControlFlow::Break(());
+        }
+        last.clear();
+        // Keys with a NULL in them may repeat; they are left out of the comparison.
+        if !crate::rows::newest_has_null(table, index, id) {
+            last.extend_from_slice(key);
+        }
+        std::ops::ControlFlow::Continue(())
+    });
+    match duplicate {
+        None => Ok(()),
+        Some(id) => Err(EngineError::DuplicateKey {
+            entry: crate::rows::newest_key_text(table, index, id),
+            table: table.def.name.clone(),
+            key: handle.def.name.clone(),
+        }),
+    }
+}
+
+/// An exclusive metadata lock.
+struct Exclusive {
+    table: Arc<TableHandle>,
+}
+
+impl Exclusive {
+    fn lock(table: &Arc<TableHandle>, timeout: Duration) -> Result<Self> {
+        if !table.metadata_lock.lock_exclusive(timeout) {
+            return Err(EngineError::LockWaitTimeout);
+        }
+        Ok(Self { table: table.clone() })
+    }
+}
+
+impl Drop for Exclusive {
+    fn drop(&mut self) {
+        self.table.metadata_lock.unlock_exclusive();
+    }
+}

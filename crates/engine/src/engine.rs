@@ -1,0 +1,213 @@
+//! The engine: opens a data directory, hands out transactions, runs DDL, keeps house.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+
+use arc_swap::ArcSwap;
+use avocet_base::{Env, IndexId};
+use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
+
+use crate::blocks::Blocks;
+use crate::catalog::Catalog;
+use crate::checkpoint::CheckpointState;
+use crate::commit::Pipeline;
+use crate::error::{EngineError, Result};
+use crate::freeze::Freezer;
+use crate::garbage::Garbage;
+use crate::locks::{WaitGraph, WaitHook};
+use crate::recovery;
+use crate::snapshots::Snapshots;
+use crate::txn::{Txn, TxnOptions};
+
+/// When rows move from hot pages to column blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FreezePolicy {
+    /// Segments that have not changed for a while.
+    Auto,
+    Never,
+    /// Whatever can be frozen, before each transaction: for tests.
+    Always,
+}
+
+#[derive(Clone)]
+pub struct EngineOptions {
+    pub data: PathBuf,
+    pub env: Env,
+    /// Where blocks and checkpoints go: an object store's URL; a directory in `data` if none.
+    pub store_url: Option<String>,
+    /// Bytes of encoded columns kept in memory.
+    pub cache_bytes: usize,
+    pub log_segment_bytes: u64,
+    /// A checkpoint begins when the log has grown by so many bytes since the last one.
+    pub checkpoint_log_bytes: u64,
+    pub freeze: FreezePolicy,
+    /// Threads for collection, freezing and checkpoints; without them the caller does it.
+    pub background: bool,
+}
+
+impl EngineOptions {
+    pub fn new(data: impl Into<PathBuf>) -> Self {
+        Self {
+            data: data.into(),
+            env: Env::os(),
+            store_url: None,
+            cache_bytes: 1 << 30,
+            log_segment_bytes: 64 << 20,
+            checkpoint_log_bytes: 512 << 20,
+            freeze: FreezePolicy::Auto,
+            background: true,
+        }
+    }
+}
+
+pub struct Engine {
+    pub(crate) options: EngineOptions,
+    pub(crate) catalog: ArcSwap<Catalog>,
+    /// Held by DDL from its check until its record is visible and its catalog published.
+    pub(crate) ddl: Mutex<()>,
+    pub(crate) snapshots: Arc<Snapshots>,
+    pub(crate) pipeline: Pipeline,
+    pub(crate) garbage: Garbage,
+    pub(crate) waits: WaitGraph,
+    pub(crate) blocks: Blocks,
+    pub(crate) next_txn: AtomicU64,
+    pub(crate) checkpoints: Mutex<CheckpointState>,
+    pub(crate) freezer: Mutex<Freezer>,
+    key_latches: Box<[Mutex<()>]>,
+    wait_hook: RwLock<WaitHook>,
+    stopped: OnceLock<String>,
+    housekeeping: Housekeeping,
+    /// Held as long as the engine is open.
+    pub(crate) _directory_lock: Box<dyn Send + Sync>,
+}
+
+#[derive(Default)]
+pub(crate) struct Housekeeping {
+    pub ending: Mutex<bool>,
+    pub wake: Condvar,
+    pub threads: Mutex<Vec<JoinHandle<()>>>,
+    pub shut: AtomicBool,
+}
+
+const KEY_LATCHES: usize = 256;
+
+impl Engine {
+    /// Opens a data directory, made if there is none; recovers what a crash left.
+    pub fn open(options: EngineOptions) -> Result<Arc<Self>> {
+        let engine = Arc::new(recovery::open(options)?);
+        if engine.options.background {
+            crate::housekeeping::start(&engine);
+        }
+        Ok(engine)
+    }
+
+    pub(crate) fn assemble(parts: recovery::Parts) -> Self {
+        Self {
+            catalog: ArcSwap::from_pointee(parts.catalog),
+            ddl: Mutex::new(()),
+            snapshots: parts.snapshots,
+            pipeline: Pipeline::new(parts.log, parts.last),
+            garbage: Garbage::default(),
+            waits: WaitGraph::default(),
+            blocks: parts.blocks,
+            next_txn: AtomicU64::new(1),
+            checkpoints: Mutex::new(parts.checkpoints),
+            freezer: Mutex::default(),
+            key_latches: (0..KEY_LATCHES).map(|_| Mutex::new(())).collect(),
+            wait_hook: RwLock::new(Arc::new(|wait| wait())),
+            stopped: OnceLock::new(),
+            housekeeping: Housekeeping::default(),
+            _directory_lock: parts.directory_lock,
+            options: parts.options,
+        }
+    }
+
+    pub fn options(&self) -> &EngineOptions {
+        &self.options
+    }
+
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.catalog.load_full()
+    }
+
+    pub fn begin(self: &Arc<Self>, options: TxnOptions) -> Txn {
+        if self.options.freeze == FreezePolicy::Always {
+            // What cannot be frozen now (somebody uses it) is frozen later.
+            let _ = self.freeze_all();
+        }
+        Txn::begin(self, options)
+    }
+
+    /// Called around every blocking wait for a lock.
+    pub fn set_wait_hook(&self, hook: WaitHook) {
+        *self.wait_hook.write() = hook;
+    }
+
+    pub(crate) fn wait_hook(&self) -> WaitHook {
+        self.wait_hook.read().clone()
+    }
+
+    /// Serialises those who claim one key of a unique index.
+    pub(crate) fn key_latch(&self, index: IndexId, key: &[u8]) -> MutexGuard<'_, ()> {
+        use std::hash::BuildHasher;
+        let hash = foldhash::fast::FixedState::with_seed(index.0.into()).hash_one(key);
+        self.key_latches[hash as usize % KEY_LATCHES].lock()
+    }
+
+    pub(crate) fn collect_garbage(&self, most: usize) -> usize {
+        self.garbage.collect(self.snapshots.oldest(), most)
+    }
+
+    /// Collects every version that no snapshot needs any more.
+    pub fn collect_all_garbage(&self) {
+        while self.collect_garbage(1024) > 0 {}
+    }
+
+    /// Committed transactions whose old versions are still kept.
+    pub fn version_backlog(&self) -> usize {
+        self.garbage.len()
+    }
+
+    /// Ends all work after an error that nothing may follow.
+    pub(crate) fn stop(&self, why: &EngineError) {
+        let _ = self.stopped.set(why.to_string());
+    }
+
+    pub(crate) fn check_running(&self) -> Result<()> {
+        match self.stopped.get() {
+            None => Ok(()),
+            Some(why) => Err(EngineError::Stopped(why.clone())),
+        }
+    }
+
+    pub(crate) fn housekeeping(&self) -> &Housekeeping {
+        &self.housekeeping
+    }
+
+    /// The state of the log writer.
+    pub fn log_stats(&self) -> avocet_log::LogStats {
+        self.pipeline.log().stats()
+    }
+
+    /// Ends background work, writes a checkpoint and closes the log. Running transactions must have ended.
+    pub fn shutdown(&self) -> Result<()> {
+        if self.housekeeping.shut.swap(true, std::sync::atomic::Ordering::SeqCst) {
+            return Ok(());
+        }
+        crate::housekeeping::end(self);
+        if self.check_running().is_ok() {
+            self.checkpoint()?;
+        }
+        Ok(self.pipeline.log().close()?)
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        crate::housekeeping::end(self);
+        // Whoever wants to know whether the end went well calls `shutdown`.
+        let _ = self.pipeline.log().close();
+    }
+}

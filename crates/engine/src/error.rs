@@ -1,0 +1,110 @@
+//! What can go wrong in the engine.
+
+use avocet_base::codec::Malformed;
+use avocet_storage::StorageError;
+use thiserror::Error;
+
+pub type Result<T, E = EngineError> = std::result::Result<T, E>;
+
+#[derive(Debug, Clone, Error)]
+pub enum EngineError {
+    /// A unique key holds the value already. `entry` is shown as MySQL shows it: `v1-v2`.
+    #[error("duplicate entry '{entry}' for key '{table}.{key}'")]
+    DuplicateKey { entry: String, table: String, key: String },
+    #[error("lock wait timeout exceeded")]
+    LockWaitTimeout,
+    #[error("deadlock found; the transaction must be rolled back")]
+    Deadlock,
+    #[error("the row changed since the snapshot of a bulk statement")]
+    WriteConflict,
+    #[error("the statement was interrupted")]
+    Interrupted,
+    #[error("unknown database '{0}'")]
+    NoSuchDatabase(String),
+    #[error("database '{0}' exists")]
+    DatabaseExists(String),
+    #[error("table '{0}.{1}' does not exist")]
+    NoSuchTable(String, String),
+    #[error("table '{0}' exists")]
+    TableExists(String),
+    #[error("key '{0}' does not exist")]
+    NoSuchIndex(String),
+    #[error("duplicate key name '{0}'")]
+    IndexExists(String),
+    #[error("the key is too long: {len} bytes, at most {max}")]
+    KeyTooLong { len: usize, max: usize },
+    #[error("the row is too large: {len} bytes, at most {max}")]
+    RowTooLarge { len: usize, max: usize },
+    #[error("the transaction is read-only")]
+    ReadOnly,
+    #[error("column '{0}' cannot be null")]
+    NullInColumn(String),
+    /// The data directory is in use.
+    #[error("{0} is in use by another server")]
+    InUse(String),
+    #[error("{0}")]
+    NotADataDirectory(String),
+    #[error(transparent)]
+    Log(#[from] avocet_log::Error),
+    #[error(transparent)]
+    Storage(#[from] std::sync::Arc<StorageError>),
+    #[error("{what}: {why}")]
+    Corrupt { what: String, why: String },
+    #[error("{what}: {why}")]
+    Io { what: String, why: String, no_space: bool },
+    /// The engine stopped itself after an error that it must not go on from.
+    #[error("the engine has stopped: {0}")]
+    Stopped(String),
+}
+
+/// What a caller can do about an error.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ErrorKind {
+    /// The statement was wrong.
+    User,
+    /// Roll back and try again.
+    Retry,
+    Io,
+    NoSpace,
+    Corrupt,
+    Stopped,
+}
+
+impl EngineError {
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::LockWaitTimeout | Self::Deadlock | Self::WriteConflict => ErrorKind::Retry,
+            Self::Io { no_space: true, .. } => ErrorKind::NoSpace,
+            Self::Io { .. } | Self::InUse(_) | Self::NotADataDirectory(_) => ErrorKind::Io,
+            Self::Corrupt { .. } => ErrorKind::Corrupt,
+            Self::Log(_) | Self::Stopped(_) => ErrorKind::Stopped,
+            Self::Storage(e) => match e.kind() {
+                avocet_storage::StorageErrorKind::NoSpace => ErrorKind::NoSpace,
+                avocet_storage::StorageErrorKind::Corrupt => ErrorKind::Corrupt,
+                avocet_storage::StorageErrorKind::Io => ErrorKind::Io,
+                avocet_storage::StorageErrorKind::Unsupported => ErrorKind::User,
+            },
+            _ => ErrorKind::User,
+        }
+    }
+
+    pub(crate) fn corrupt(what: impl Into<String>, why: impl ToString) -> Self {
+        Self::Corrupt { what: what.into(), why: why.to_string() }
+    }
+
+    pub(crate) fn io(what: impl Into<String>, why: &std::io::Error) -> Self {
+        let no_space = why.kind() == std::io::ErrorKind::StorageFull;
+        Self::Io { what: what.into(), why: why.to_string(), no_space }
+    }
+}
+
+impl From<StorageError> for EngineError {
+    fn from(e: StorageError) -> Self {
+        Self::Storage(std::sync::Arc::new(e))
+    }
+}
+
+/// Persisted bytes of the engine's own making that do not parse.
+pub(crate) fn malformed(what: &'static str) -> impl Fn(Malformed) -> EngineError {
+    move |e| EngineError::corrupt(what, e)
+}

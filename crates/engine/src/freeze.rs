@@ -1,0 +1,259 @@
+//! Freezing: the rows of a hot segment move to a column block; compaction: a block with many deletes is
+//! rewritten without them. Row ids stay, so no index changes.
+//!
+//! ```text
+//!  1. look:   every page without versions; gather its rows, remember its change counters
+//!  2. write:  encode, store the block durably                     (nobody waits)
+//!  3. swap:   latch all pages; unchanged? mark them frozen, log the segment record, publish the block
+//! ```
+//!
+//! If a page changed between look and swap the block is thrown away: the segment was not cool.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arrow::array::{ArrayRef, UInt32Array};
+use avocet_base::{SegmentNo, TableId};
+use avocet_storage::cold::{MAX_ROWS, Ordinals, encode_block};
+use avocet_storage::relation::{ColdSegment, Deletes, HotSegment, SegmentState};
+use avocet_types::ColumnBuilder;
+use hashbrown::HashMap;
+
+use crate::bulk;
+use crate::engine::Engine;
+use crate::error::{EngineError, Result};
+use crate::redo::{self, SegmentChange};
+use crate::table::TableHandle;
+
+/// How long a segment must stand still before it is frozen.
+const COOL_AFTER: Duration = Duration::from_secs(10);
+/// A block is compacted when more than this share of its rows is deleted.
+const COMPACT_AT: f64 = 0.25;
+
+/// What the freezer remembers of segments that it watches.
+#[derive(Default)]
+pub(crate) struct Freezer {
+    watched: HashMap<(TableId, SegmentNo), (u64, Instant)>,
+    /// Why maintenance failed last, until it succeeds again.
+    last_error: Option<String>,
+}
+
+impl Engine {
+    pub(crate) fn note_maintenance_error(&self, error: &EngineError) {
+        let text = error.to_string();
+        let mut freezer = self.freezer.lock();
+        if freezer.last_error.as_ref() != Some(&text) {
+            eprintln!("avocet: background maintenance: {text}");
+            freezer.last_error = Some(text);
+        }
+        drop(freezer);
+        if error.kind() == crate::error::ErrorKind::Corrupt {
+            self.stop(error);
+        }
+    }
+
+    /// Freezes segments that have stood still for a while and compacts blocks with many deletes.
+    pub(crate) fn freeze_cool_segments(&self) -> Result<()> {
+        for table in self.catalog().tables() {
+            let inserting = table.relation.insert_segment();
+            for (number, state) in table.relation.used_segments() {
+                match &*state {
+                    SegmentState::Hot(hot) if inserting != Some(number) => {
+                        if self.is_cool(table.id(), number, hot) {
+                            self.freeze(table, number, hot)?;
+                        }
+                    }
+                    SegmentState::Cold(cold) if wants_compaction(cold) => {
+                        self.compact(table, number, cold)?;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn is_cool(&self, table: TableId, number: SegmentNo, hot: &HotSegment) -> bool {
+        let changes: u64 = hot.pages().map(|(_, page)| page.body.read().changes).sum();
+        let now = Instant::now();
+        let mut freezer = self.freezer.lock();
+        let (seen, since) = freezer.watched.entry((table, number)).or_insert((changes, now));
+        if *seen != changes {
+            (*seen, *since) = (changes, now);
+        }
+        let cool = now - *since >= COOL_AFTER;
+        if cool {
+            freezer.watched.remove(&(table, number));
+        }
+        cool
+    }
+
+    /// Freezes everything that nobody uses just now, the insert segments too. Returns how many segments stayed hot.
+    pub fn freeze_all(&self) -> Result<usize> {
+        self.collect_all_garbage();
+        let mut left = 0;
+        for table in self.catalog().tables() {
+            table.relation.close_insert_segment();
+            for (number, state) in table.relation.used_segments() {
+                match &*state {
+                    SegmentState::Hot(hot) => left += usize::from(!self.freeze(table, number, hot)?),
+                    SegmentState::Cold(cold) if wants_compaction(cold) => {
+                        self.compact(table, number, cold)?;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(left)
+    }
+
+    /// False if the segment is in use.
+    fn freeze(&self, table: &TableHandle, number: SegmentNo, hot: &HotSegment) -> Result<bool> {
+        // One at a time: two freezers of one segment would both log it.
+        let _one = self.ddl.lock();
+        if !self.is_current(table)
+            || !matches!(&**table.relation.segment(number).state(), SegmentState::Hot(h) if std::ptr::eq(h, hot))
+        {
+            return Ok(true);
+        }
+        let Some(look) = Look::at(table, hot) else { return Ok(false) };
+        let block = match look.ordinals.is_empty() {
+            true => None,
+            false => {
+                let ordinals = Ordinals::from_sorted(&look.ordinals)?;
+                let block = encode_block(&bulk::cold_types(table)?, &look.columns, ordinals)?;
+                Some(self.blocks.write(block)?)
+            }
+        };
+        let discard = |e: Option<EngineError>| {
+            if let Some(block) = &block {
+                self.blocks.discard(block.id());
+            }
+            e.map_or(Ok(false), Err)
+        };
+        let pages = table.relation.close_pages(hot);
+        let mut guards: Vec<_> = pages.iter().map(|page| page.body.write()).collect();
+        let stood_still = guards.len() == look.changes.len()
+            && guards
+                .iter()
+                .zip(&look.changes)
+                .all(|(g, &changes)| g.changes == changes && !g.has_versions());
+        if !stood_still {
+            return discard(None);
+        }
+        let change =
+            SegmentChange { table: table.id(), segment: number, block: block.as_ref().map(|b| b.id()) };
+        if let Err(e) = self.pipeline.log_commit(redo::KIND_SEGMENT, &change.encode(), None) {
+            self.stop(&e);
+            return discard(Some(e));
+        }
+        guards.iter_mut().for_each(|page| page.frozen = true);
+        let state = match block {
+            None => SegmentState::Empty,
+            Some(block) => {
+                self.blocks.keep(block.id());
+                SegmentState::Cold(ColdSegment::new(block, None, Deletes::fresh()))
+            }
+        };
+        table.relation.segment(number).replace(state);
+        Ok(true)
+    }
+
+    fn is_current(&self, table: &TableHandle) -> bool {
+        self.catalog().table_by_id(table.id()).is_some_and(|now| Arc::ptr_eq(&now.relation, &table.relation))
+    }
+
+    /// Rewrites a block without the rows that are deleted for everyone.
+    fn compact(&self, table: &TableHandle, number: SegmentNo, cold: &ColdSegment) -> Result<()> {
+        let _one = self.ddl.lock();
+        let segment = table.relation.segment(number);
+        let unchanged = matches!(&**segment.state(), SegmentState::Cold(c) if std::ptr::eq(c, cold));
+        let oldest = self.snapshots.oldest();
+        let for_all = cold.created.as_ref().is_none_or(|c| c.committed_at().is_some_and(|ts| ts <= oldest));
+        if !self.is_current(table) || !unchanged || !for_all {
+            return Ok(());
+        }
+        let gone = cold.deletes.body.read().all_settled().clone();
+        let old = &cold.block.meta().ordinals;
+        let (mut rows, mut ordinals) = (Vec::new(), Vec::new());
+        for row in 0..old.len() {
+            let ordinal = old.ordinal_of(row);
+            if !gone.contains(ordinal.into()) {
+                rows.push(row as u32);
+                ordinals.push(ordinal);
+            }
+        }
+        let block = if rows.is_empty() {
+            None
+        } else {
+            let rows = UInt32Array::from(rows);
+            let columns = (0..table.def.columns.len())
+                .map(|c| bulk::take_rows(&cold.block.column(c)?.decode()?, &rows))
+                .collect::<Result<Vec<_>>>()?;
+            let block = encode_block(&bulk::cold_types(table)?, &columns, Ordinals::from_sorted(&ordinals)?)?;
+            Some(self.blocks.write(block)?)
+        };
+        let mut deletes = cold.deletes.body.write();
+        let change =
+            SegmentChange { table: table.id(), segment: number, block: block.as_ref().map(|b| b.id()) };
+        if let Err(e) = self.pipeline.log_commit(redo::KIND_SEGMENT, &change.encode(), None) {
+            self.stop(&e);
+            return Err(e);
+        }
+        deletes.closed = true;
+        let state = match block {
+            None => SegmentState::Empty,
+            Some(block) => {
+                self.blocks.keep(block.id());
+                let settled = &**deletes.all_settled() - &*gone;
+                let mut carried = Deletes::fresh_with(settled);
+                carried.take_chains_from(&mut deletes);
+                SegmentState::Cold(ColdSegment::new(block, None, carried))
+            }
+        };
+        segment.replace(state);
+        drop(deletes);
+        self.blocks.retire(&cold.block);
+        Ok(())
+    }
+}
+
+fn wants_compaction(cold: &ColdSegment) -> bool {
+    let deletes = cold.deletes.body.read();
+    let settled = deletes.all_settled().len() as f64;
+    !deletes.closed && settled > COMPACT_AT * cold.block.meta().rows() as f64
+}
+
+/// A hot segment's rows, and how often each of its pages had changed when they were read.
+struct Look {
+    columns: Vec<ArrayRef>,
+    ordinals: Vec<u16>,
+    changes: Vec<u64>,
+}
+
+impl Look {
+    /// `None` if some page has versions.
+    fn at(table: &TableHandle, hot: &HotSegment) -> Option<Self> {
+        let layout = &table.layout;
+        let types = table.def.columns.iter().map(|c| &c.ty);
+        let mut builders: Vec<_> = types.map(|ty| ColumnBuilder::new(ty, MAX_ROWS)).collect();
+        let (mut ordinals, mut changes) = (Vec::new(), Vec::new());
+        for (n, page) in hot.pages() {
+            if page.is_closed() {
+                continue;
+            }
+            let body = page.body.read();
+            if body.has_versions() || body.frozen {
+                return None;
+            }
+            changes.push(body.changes);
+            let slots: Vec<usize> =
+                (0..table.relation.slots_per_page()).filter(|&slot| body.is_live(slot)).collect();
+            for (column, builder) in builders.iter_mut().enumerate() {
+                builder.append_rows(slots.iter().map(|&slot| body.in_place(layout, slot)), column);
+            }
+            ordinals.extend(slots.iter().map(|&slot| table.relation.ordinal(n, slot)));
+        }
+        Some(Self { columns: builders.iter_mut().map(ColumnBuilder::finish).collect(), ordinals, changes })
+    }
+}

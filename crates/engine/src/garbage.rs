@@ -1,0 +1,135 @@
+//! Collection of old versions.
+//!
+//! A committed transaction leaves its undo records here, in commit order. Once every snapshot in use is at or
+//! past its timestamp, nobody can need its before-images: they are cut off their chains, rows that it deleted
+//! are wiped, and index entries that only old versions needed are removed. Committing threads do a little of
+//! this each; a background thread does the rest.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use avocet_base::{RowId, Timestamp};
+use avocet_storage::Undo;
+use avocet_storage::hot::RowBuf;
+use avocet_storage::relation::SegmentState;
+use avocet_storage::version::Change;
+use parking_lot::Mutex;
+
+use crate::rows;
+use crate::table::TableHandle;
+
+/// One version of a transaction: `table` is a position in its list of tables.
+pub(crate) struct UndoEntry {
+    pub table: u16,
+    pub row: RowId,
+    pub undo: Arc<Undo>,
+    /// Index entries that were right before this change: position of the index, entry.
+    pub stale: Vec<(u16, Box<[u8]>)>,
+}
+
+/// What a committed transaction leaves behind.
+pub(crate) struct Leftover {
+    pub ts: Timestamp,
+    pub tables: Vec<Arc<TableHandle>>,
+    pub undo: Vec<UndoEntry>,
+}
+
+/// Invariant: a slot without a chain has no stale index entries, so that visits to it need no recheck. Hence
+/// versions of a row are collected in commit order, by one collector at a time, and the entries that a version
+/// kept alive go under the same page latch as the version.
+#[derive(Default)]
+pub(crate) struct Garbage {
+    queue: Mutex<VecDeque<Leftover>>,
+    collector: Mutex<()>,
+}
+
+impl Garbage {
+    pub fn push(&self, leftover: Leftover) {
+        let mut queue = self.queue.lock();
+        // Threads may push a little out of order; the queue is kept sorted, so that its front is the oldest.
+        let at = queue.iter().rposition(|l| l.ts <= leftover.ts).map_or(0, |p| p + 1);
+        queue.insert(at, leftover);
+    }
+
+    /// Transactions whose versions are still kept.
+    pub fn len(&self) -> usize {
+        self.queue.lock().len()
+    }
+
+    /// Collects at most `most` transactions that every snapshot from `oldest` on has seen commit.
+    /// Does nothing if somebody else is at it.
+    pub fn collect(&self, oldest: Timestamp, most: usize) -> usize {
+        let Some(_only) = self.collector.try_lock() else { return 0 };
+        for done in 0..most {
+            let next = {
+                let mut queue = self.queue.lock();
+                match queue.front() {
+                    Some(front) if front.ts <= oldest => queue.pop_front(),
+                    _ => None,
+                }
+            };
+            match next {
+                Some(leftover) => collect_one(&leftover),
+                None => return done,
+            }
+        }
+        most
+    }
+}
+
+fn collect_one(leftover: &Leftover) {
+    let mut buf = RowBuf::default();
+    for entry in &leftover.undo {
+        collect_version(&leftover.tables[entry.table as usize], entry, &mut buf);
+    }
+}
+
+fn collect_version(table: &TableHandle, entry: &UndoEntry, buf: &mut RowBuf) {
+    let segment = table.relation.segment(entry.row.segment());
+    loop {
+        let state = segment.state_owned();
+        let ordinal = entry.row.ordinal();
+        match &*state {
+            SegmentState::Empty => return,
+            SegmentState::Hot(hot) => {
+                let (page, slot) = table.relation.place(ordinal);
+                let Some(page) = hot.page(page) else { return };
+                let mut body = page.body.write();
+                if body.frozen {
+                    drop(body);
+                    std::thread::yield_now();
+                    continue;
+                }
+                let deleted = matches!(entry.undo.change, Change::Delete) && !body.is_live(slot);
+                if deleted {
+                    buf.image.clear();
+                    body.in_place(&table.layout, slot).to_image(&mut buf.image);
+                }
+                let gone = body.collect(&table.layout, slot, &entry.undo);
+                for (index, stale) in &entry.stale {
+                    rows::remove_unless_needed(table, &body, slot, entry.row, *index as usize, stale);
+                }
+                drop(body);
+                if gone && deleted {
+                    rows::remove_entries(table, &buf.row(&table.layout), entry.row);
+                }
+                return;
+            }
+            SegmentState::Cold(cold) => {
+                let mut deletes = cold.deletes.body.write();
+                if deletes.closed {
+                    drop(deletes);
+                    std::thread::yield_now();
+                    continue;
+                }
+                let gone = deletes.collect(ordinal, &entry.undo);
+                drop(deletes);
+                // If the block can not be read, entries too many stay: harmless, since visits see the delete.
+                if gone && matches!(rows::cold_image(table, cold, ordinal, &mut buf.image), Ok(true)) {
+                    rows::remove_entries(table, &buf.row(&table.layout), entry.row);
+                }
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Background threads: one collects old versions, one freezes, compacts and checkpoints.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use crate::engine::{Engine, FreezePolicy};
+
+const COLLECT_EVERY: Duration = Duration::from_millis(10);
+const MAINTAIN_EVERY: Duration = Duration::from_millis(1000);
+
+pub(crate) fn start(engine: &Arc<Engine>) {
+    let mut threads = engine.housekeeping().threads.lock();
+    threads.push(spawn("avocet-collect", Arc::downgrade(engine), COLLECT_EVERY, |engine| {
+        engine.collect_all_garbage();
+    }));
+    threads.push(spawn("avocet-maintain", Arc::downgrade(engine), MAINTAIN_EVERY, maintain));
+}
+
+fn spawn(
+    name: &str,
+    engine: Weak<Engine>,
+    every: Duration,
+    work: impl Fn(&Engine) + Send + 'static,
+) -> std::thread::JoinHandle<()> {
+    let run = move || {
+        while let Some(engine) = engine.upgrade() {
+            let house = engine.housekeeping();
+            let mut ending = house.ending.lock();
+            if !*ending {
+                house.wake.wait_for(&mut ending, every);
+            }
+            if *ending {
+                return;
+            }
+            drop(ending);
+            work(&engine);
+        }
+    };
+    std::thread::Builder::new().name(name.into()).spawn(run).expect("the system can start a thread")
+}
+
+fn maintain(engine: &Engine) {
+    if engine.check_running().is_err() {
+        return;
+    }
+    let outcome = (|| {
+        if engine.options.freeze != FreezePolicy::Never {
+            engine.freeze_cool_segments()?;
+        }
+        if engine.log_since_checkpoint() >= engine.options.checkpoint_log_bytes {
+            engine.checkpoint()?;
+        }
+        Ok(())
+    })();
+    if let Err(e) = outcome {
+        engine.note_maintenance_error(&e);
+    }
+}
+
+/// Ends the threads and waits for them.
+pub(crate) fn end(engine: &Engine) {
+    *engine.housekeeping().ending.lock() = true;
+    engine.housekeeping().wake.notify_all();
+    let this = std::thread::current().id();
+    for thread in engine.housekeeping().threads.lock().drain(..) {
+        // The last reference may be dropped by one of the threads itself.
+        if thread.thread().id() != this {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Opening a data directory: checkpoint + log = state.
+//!
+//! ```text
+//!  lock the directory ▶ newest manifest ▶ catalog, pages, blocks, delete vectors
+//!     ▶ replay the log behind it ▶ delete orphans ▶ build the indexes ▶ open the log for writing
+//! ```
+//!
+//! Replay is strict: every record is behind the checkpoint's snapshot, so an operation on a row that is not as
+//! the operation needs it is corruption, not something to skip.
+
+mod build;
+mod replay;
+
+use std::path::Path;
+use std::sync::Arc;
+
+pub(crate) use build::build_index;
+
+use avocet_base::{BlockId, Lsn, Timestamp};
+use avocet_log::{LogOptions, LogReader, LogWriter};
+use avocet_storage::cold::decode_deletes;
+use avocet_storage::relation::{ColdSegment, Deletes, SegmentState};
+use avocet_storage::store::{BlobStore, open_store};
+use bytes::Bytes;
+use hashbrown::{HashMap, HashSet};
+
+use crate::blocks::Blocks;
+use crate::catalog::Catalog;
+use crate::checkpoint::manifest::{self, ImageRef, Manifest, SegmentEntry, TableEntry};
+use crate::checkpoint::{CheckpointState, image_bytes};
+use crate::engine::{Engine, EngineOptions};
+use crate::error::{EngineError, Result, malformed};
+use crate::snapshots::Snapshots;
+use crate::table::TableHandle;
+
+/// What an engine is put together from.
+pub(crate) struct Parts {
+    pub options: EngineOptions,
+    pub catalog: Catalog,
+    pub snapshots: Arc<Snapshots>,
+    pub log: Arc<LogWriter>,
+    pub last: Timestamp,
+    pub blocks: Blocks,
+    pub checkpoints: CheckpointState,
+    pub directory_lock: Box<dyn Send + Sync>,
+}
+
+const MARKER: &str = "avocet";
+const LOCK: &str = "lock";
+
+pub(crate) fn open(options: EngineOptions) -> Result<Engine> {
+    let directory_lock = claim_directory(&options)?;
+    let local = options.data.join("store");
+    let url = options.store_url.clone().unwrap_or_else(|| local.to_string_lossy().into_owned());
+    let store = open_store(&options.env, &url)?;
+    let blocks = Blocks::new(store.clone(), options.cache_bytes);
+    let manifest = newest_manifest(&*store)?;
+
+    let mut catalog = Catalog::default();
+    manifest.catalog.iter().for_each(|change| catalog.apply(change));
+    catalog.note_id(manifest.next_id.saturating_sub(1));
+    blocks.note_id(BlockId(manifest.next_block.0.saturating_sub(1)));
+    let mut objects = Objects::new(&*store);
+    for entry in &manifest.tables {
+        let table = catalog.table_by_id(entry.table).ok_or_else(|| {
+            EngineError::corrupt("checkpoint", format!("it has rows of the unknown {}", entry.table))
+        })?;
+        load_table(table, entry, &blocks, &mut objects)?;
+    }
+    let sizes = objects.sizes;
+
+    let log_dir = options.data.join("log");
+    let mut replay =
+        replay::Replay { catalog, blocks: &blocks, last: manifest.timestamp, named: HashSet::new() };
+    let end = replay_log(&options, &log_dir, manifest.redo_from, &mut replay)?;
+    let replay::Replay { catalog, last, named, .. } = replay;
+
+    delete_orphans(&*store, &blocks, &catalog, &manifest, &named)?;
+    build::resume_inserts(&catalog);
+    build::indexes(&catalog)?;
+
+    let snapshots = Arc::new(Snapshots::new(last, end));
+    let visible = snapshots.clone();
+    let mut log_options =
+        LogOptions::new(&log_dir).on_durable(move |lsn, tag| visible.advance(Timestamp(tag), lsn));
+    log_options.segment_size = options.log_segment_bytes;
+    let log = Arc::new(LogWriter::open(options.env.clone(), log_options, end)?);
+    let checkpoints = CheckpointState::of(manifest, sizes);
+    Ok(Engine::assemble(Parts {
+        catalog,
+        snapshots,
+        log,
+        last,
+        blocks,
+        checkpoints,
+        directory_lock,
+        options,
+    }))
+}
+
+/// Makes sure that the directory is ours alone: one of Avocet's (or empty), and no other server in it.
+fn claim_directory(options: &EngineOptions) -> Result<Box<dyn Send + Sync>> {
+    let (disk, data) = (&options.env.disk, &options.data);
+    let name = data.display().to_string();
+    let io = |e: std::io::Error| EngineError::io(name.clone(), &e);
+    disk.create_dir_all(data).map_err(io)?;
+    let strangers = || -> Result<bool> {
+        let names = disk.list(data).map_err(io)?;
+        Ok(!names.iter().any(|n| n == MARKER) && names.iter().any(|n| n != LOCK))
+    };
+    if strangers()? {
+        let why = format!("{name} is neither empty nor a data directory of Avocet");
+        return Err(EngineError::NotADataDirectory(why));
+    }
+    let lock = disk.lock(&data.join(LOCK)).map_err(|e| match e.kind() {
+        std::io::ErrorKind::WouldBlock => EngineError::InUse(name.clone()),
+        _ => io(e),
+    })?;
+    let marker = data.join(MARKER);
+    if !disk.exists(&marker).map_err(io)? {
+        let file = disk.create(&marker).map_err(io)?;
+        file.write_at(b"Avocet data directory, format 1\n", 0).map_err(io)?;
+        file.sync_data().map_err(io)?;
+        disk.sync_dir(data).map_err(io)?;
+    }
+    Ok(lock)
+}
+
+fn newest_manifest(store: &dyn BlobStore) -> Result<Manifest> {
+    let newest = store.list("checkpoints/")?.into_iter().map(|(key, _)| key).max();
+    match newest {
+        None => Ok(Manifest::default()),
+        Some(key) => Manifest::decode(&store.get(&key)?, &key),
+    }
+}
+
+/// Objects of page images, the last one read kept.
+struct Objects<'s> {
+    store: &'s dyn BlobStore,
+    last: Option<(u64, Bytes)>,
+    sizes: HashMap<u64, u64>,
+}
+
+impl<'s> Objects<'s> {
+    fn new(store: &'s dyn BlobStore) -> Self {
+        Self { store, last: None, sizes: HashMap::new() }
+    }
+
+    fn get(&mut self, object: u64) -> Result<Bytes> {
+        if let Some((last, bytes)) = &self.last {
+            if *last == object {
+                return Ok(bytes.clone());
+            }
+        }
+        let bytes = self.store.get(&manifest::pages_key(object))?;
+        self.sizes.insert(object, bytes.len() as u64);
+        self.last = Some((object, bytes.clone()));
+        Ok(bytes)
+    }
+}
+
+fn load_table(
+    table: &TableHandle,
+    entry: &TableEntry,
+    blocks: &Blocks,
+    objects: &mut Objects<'_>,
+) -> Result<()> {
+    if let Some(last) = entry.next_segment.checked_sub(1) {
+        table.relation.note_segment(avocet_base::SegmentNo(last));
+    }
+    table.note_auto_increment(entry.auto_increment.saturating_sub(1));
+    for (number, segment) in &entry.segments {
+        match segment {
+            SegmentEntry::Hot { pages } => {
+                table.relation.open_hot(*number);
+                for (page, image) in pages {
+                    let object = objects.get(image.object)?;
+                    load_page(table, *number, *page, image_bytes(&object, image)?)?;
+                }
+            }
+            SegmentEntry::Cold { block, deletes } => {
+                let block = blocks.open(*block)?;
+                let deletes = load_deletes(deletes.as_ref(), objects)?;
+                let cold = ColdSegment::new(block, None, deletes);
+                table.relation.segment(*number).replace(SegmentState::Cold(cold));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn load_deletes(image: Option<&ImageRef>, objects: &mut Objects<'_>) -> Result<Deletes> {
+    match image {
+        None => Ok(Deletes::default()),
+        Some(image) => {
+            let object = objects.get(image.object)?;
+            Ok(Deletes::settled(decode_deletes(image_bytes(&object, image)?)?))
+        }
+    }
+}
+
+fn load_page(table: &TableHandle, number: avocet_base::SegmentNo, page: u16, bytes: &[u8]) -> Result<()> {
+    const WHAT: &str = "page image";
+    let mut r = avocet_base::codec::Reader::new(bytes);
+    let state = table.relation.segment(number).state();
+    let SegmentState::Hot(hot) = &**state else { unreachable!("opened by the caller") };
+    if usize::from(page) >= table.relation.pages_per_segment() {
+        return Err(EngineError::corrupt(WHAT, format!("no page {page} in a segment")));
+    }
+    let mut body = table.relation.page_or_new(hot, page.into()).body.write();
+    for _ in 0..r.u16(WHAT).map_err(malformed(WHAT))? {
+        let slot = usize::from(r.u16(WHAT).map_err(malformed(WHAT))?);
+        let image = r.bytes(WHAT).map_err(malformed(WHAT))?;
+        table.layout.view(image).map_err(malformed(WHAT))?;
+        if slot >= table.relation.slots_per_page() || body.is_live(slot) {
+            return Err(EngineError::corrupt(WHAT, format!("slot {slot}")));
+        }
+        body.place(&table.layout, slot, image);
+    }
+    body.dirty = false;
+    r.finish(WHAT).map_err(malformed(WHAT))
+}
+
+fn replay_log(
+    options: &EngineOptions,
+    dir: &Path,
+    from: Lsn,
+    replay: &mut replay::Replay<'_>,
+) -> Result<Lsn> {
+    let mut reader = LogReader::open(options.env.clone(), dir, from)?;
+    while let Some(record) = reader.next_record()? {
+        replay.record(record.kind, Timestamp(record.tag), record.payload).map_err(|e| match e {
+            EngineError::Corrupt { what, why } => {
+                EngineError::corrupt(format!("log record at {}: {what}", record.start), why)
+            }
+            other => other,
+        })?;
+    }
+    Ok(reader.end_lsn())
+}
+
+/// Deletes objects that a crash left without a reference.
+fn delete_orphans(
+    store: &dyn BlobStore,
+    blocks: &Blocks,
+    catalog: &Catalog,
+    manifest: &Manifest,
+    named_in_log: &HashSet<BlockId>,
+) -> Result<()> {
+    let mut in_use: HashSet<BlockId> = HashSet::new();
+    for table in catalog.tables() {
+        for (_, state) in table.relation.used_segments() {
+            if let SegmentState::Cold(cold) = &*state {
+                in_use.insert(cold.block.id());
+            }
+        }
+    }
+    let in_checkpoint = manifest.tables.iter().flat_map(|t| &t.segments).filter_map(|(_, s)| match s {
+        SegmentEntry::Cold { block, .. } => Some(*block),
+        SegmentEntry::Hot { .. } => None,
+    });
+    let named: HashSet<BlockId> = in_checkpoint.chain(named_in_log.iter().copied()).collect();
+    blocks.delete_orphans(&in_use, &named)?;
+    let images: HashSet<String> =
+        manifest.images().map(|(_, image)| manifest::pages_key(image.object)).collect();
+    for (key, _) in store.list("pages/")? {
+        if !images.contains(&key) {
+            store.delete(&key)?;
+        }
+    }
+    for (key, _) in store.list("checkpoints/")? {
+        if key != manifest::key(manifest.sequence) {
+            store.delete(&key)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,138 @@
+//! What redo records say. See docs/log.md for the frame around them.
+//!
+//! ```text
+//!  transaction record (kind 1), tag = commit timestamp: operations, one after the other
+//!    1 insert   table varint │ row u64 │ image bytes
+//!    2 update   table varint │ row u64 │ delta bytes
+//!    3 delete   table varint │ row u64
+//!    4 block    table varint │ segment u64 │ block u64        rows that were loaded straight to a column block
+//!  catalog record (kind 2): one catalog change (`catalog::Change`)
+//!  segment record (kind 3): table varint │ segment u64 │ block u64 (0: the segment is empty now)
+//! ```
+//!
+//! A segment record says that the rows of a segment have moved to another representation: frozen, compacted
+//! or emptied. It changes no row.
+
+use avocet_base::codec::{Malformed, Put, Reader};
+use avocet_base::{BlockId, RowId, SegmentNo, TableId};
+
+pub(crate) const KIND_TXN: u8 = 1;
+pub(crate) const KIND_CATALOG: u8 = 2;
+pub(crate) const KIND_SEGMENT: u8 = 3;
+
+const INSERT: u8 = 1;
+const UPDATE: u8 = 2;
+const DELETE: u8 = 3;
+const BLOCK: u8 = 4;
+
+/// One change of a committed transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Op<'a> {
+    Insert { table: TableId, row: RowId, image: &'a [u8] },
+    Update { table: TableId, row: RowId, delta: &'a [u8] },
+    Delete { table: TableId, row: RowId },
+    Block { table: TableId, segment: SegmentNo, block: BlockId },
+}
+
+/// A segment's rows are in `block` from now on (`None`: it has none left).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SegmentChange {
+    pub table: TableId,
+    pub segment: SegmentNo,
+    pub block: Option<BlockId>,
+}
+
+impl Op<'_> {
+    pub fn encode(&self, to: &mut Vec<u8>) {
+        let mut head = |op: u8, table: TableId, place: u64| {
+            to.put_u8(op);
+            to.put_varint(table.0.into());
+            to.put_u64(place);
+        };
+        match *self {
+            Self::Insert { table, row, image } => {
+                head(INSERT, table, row.0);
+                to.put_bytes(image);
+            }
+            Self::Update { table, row, delta } => {
+                head(UPDATE, table, row.0);
+                to.put_bytes(delta);
+            }
+            Self::Delete { table, row } => head(DELETE, table, row.0),
+            Self::Block { table, segment, block } => {
+                head(BLOCK, table, segment.0);
+                to.put_u64(block.0);
+            }
+        }
+    }
+}
+
+/// The operations of a transaction record.
+pub fn ops(payload: &[u8]) -> impl Iterator<Item = Result<Op<'_>, Malformed>> {
+    let mut reader = Reader::new(payload);
+    std::iter::from_fn(move || (!reader.is_empty()).then(|| next_op(&mut reader)))
+}
+
+fn next_op<'a>(reader: &mut Reader<'a>) -> Result<Op<'a>, Malformed> {
+    const WHAT: &str = "redo operation";
+    let op = reader.u8(WHAT)?;
+    let table = table_id(reader, WHAT)?;
+    let place = reader.u64(WHAT)?;
+    Ok(match op {
+        INSERT => Op::Insert { table, row: RowId(place), image: reader.bytes(WHAT)? },
+        UPDATE => Op::Update { table, row: RowId(place), delta: reader.bytes(WHAT)? },
+        DELETE => Op::Delete { table, row: RowId(place) },
+        BLOCK => Op::Block { table, segment: SegmentNo(place), block: BlockId(reader.u64(WHAT)?) },
+        _ => return Err(reader.malformed(WHAT)),
+    })
+}
+
+fn table_id(reader: &mut Reader<'_>, what: &'static str) -> Result<TableId, Malformed> {
+    let id = reader.varint(what)?;
+    u32::try_from(id).map(TableId).map_err(|_| reader.malformed(what))
+}
+
+impl SegmentChange {
+    pub fn encode(&self) -> Vec<u8> {
+        let mut to = Vec::with_capacity(24);
+        to.put_varint(self.table.0.into());
+        to.put_u64(self.segment.0);
+        to.put_u64(self.block.map_or(0, |b| b.0));
+        to
+    }
+
+    pub fn decode(payload: &[u8]) -> Result<Self, Malformed> {
+        const WHAT: &str = "segment record";
+        let mut reader = Reader::new(payload);
+        let table = table_id(&mut reader, WHAT)?;
+        let segment = SegmentNo(reader.u64(WHAT)?);
+        let block = reader.u64(WHAT)?;
+        reader.finish(WHAT)?;
+        Ok(Self { table, segment, block: (block != 0).then_some(BlockId(block)) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_round_trip() {
+        let (table, row) = (TableId(300), RowId(1 << 40));
+        let all = [
+            Op::Insert { table, row, image: b"image" },
+            Op::Update { table, row, delta: b"" },
+            Op::Delete { table, row },
+            Op::Block { table, segment: SegmentNo(9), block: BlockId(77) },
+        ];
+        let mut bytes = Vec::new();
+        all.iter().for_each(|op| op.encode(&mut bytes));
+        let back: Result<Vec<_>, _> = ops(&bytes).collect();
+        assert_eq!(back.as_deref(), Ok(&all[..]));
+        for cut in 1..bytes.len() {
+            let _ = ops(&bytes[..cut]).collect::<Result<Vec<_>, _>>();
+        }
+        let change = SegmentChange { table, segment: SegmentNo(3), block: None };
+        assert_eq!(SegmentChange::decode(&change.encode()), Ok(change));
+    }
+}

@@ -1,0 +1,85 @@
+//! Statistics of a table, for planning: from the metadata of its column blocks, scaled to all rows.
+
+use avocet_storage::cold::{Bounds, ColdValue, DistinctSketch};
+use avocet_storage::relation::SegmentState;
+
+use crate::table::TableHandle;
+
+#[derive(Clone, Debug, Default)]
+pub struct TableStats {
+    pub rows: u64,
+    /// One per column; empty for a column of which nothing is known.
+    pub columns: Vec<ColumnStats>,
+    /// Rows that are in column blocks.
+    pub cold_rows: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct ColumnStats {
+    /// Least and greatest value, in the form of column blocks; only if all rows are accounted for.
+    pub min: Option<ColdValue<'static>>,
+    pub max: Option<ColdValue<'static>>,
+    /// Share of NULLs, 0 to 1.
+    pub null_fraction: Option<f64>,
+    /// Distinct values, estimated.
+    pub distinct: Option<u64>,
+}
+
+impl TableHandle {
+    pub fn stats(&self) -> TableStats {
+        let columns = self.def.columns.len();
+        let mut cold_rows = 0u64;
+        let mut nulls = vec![0u64; columns];
+        let mut bounds: Vec<Option<Bounds>> = vec![None; columns];
+        let mut sketches: Vec<Vec<DistinctSketch>> = vec![Vec::new(); columns];
+        let mut any_hot = false;
+        for (_, state) in self.relation.used_segments() {
+            let cold = match &*state {
+                SegmentState::Cold(cold) => cold,
+                SegmentState::Hot(hot) => {
+                    any_hot |= hot.pages().next().is_some();
+                    continue;
+                }
+                SegmentState::Empty => continue,
+            };
+            cold_rows += cold.block.meta().rows() as u64;
+            for (c, meta) in cold.block.meta().columns.iter().enumerate() {
+                nulls[c] += u64::from(meta.nulls);
+                merge_bounds(&mut bounds[c], meta.bounds.as_ref());
+                sketches[c].extend(meta.distinct.sketch());
+            }
+        }
+        let rows = self.row_count();
+        let column = |c: usize| {
+            let distinct = (!sketches[c].is_empty()).then(|| {
+                let seen = DistinctSketch::union(&sketches[c]).estimate().round().max(1.0);
+                // A column that is nearly unique where it was looked at is taken to be so everywhere.
+                let scale = if seen >= 0.9 * cold_rows as f64 { rows as f64 / cold_rows as f64 } else { 1.0 };
+                (seen * scale.max(1.0)).min(rows.max(1) as f64) as u64
+            });
+            let known = bounds[c].as_ref().filter(|_| !any_hot);
+            ColumnStats {
+                min: known.filter(|b| b.min_exact).map(|b| b.min.clone()),
+                max: known.filter(|b| b.max_exact).map(|b| b.max.clone()),
+                null_fraction: (cold_rows > 0).then(|| nulls[c] as f64 / cold_rows as f64),
+                distinct,
+            }
+        };
+        TableStats { rows, cold_rows, columns: (0..columns).map(column).collect() }
+    }
+}
+
+fn merge_bounds(all: &mut Option<Bounds>, one: Option<&Bounds>) {
+    let Some(one) = one else { return };
+    match all {
+        None => *all = Some(one.clone()),
+        Some(all) => {
+            if one.min.compare(&all.min).is_some_and(std::cmp::Ordering::is_lt) {
+                (all.min, all.min_exact) = (one.min.clone(), one.min_exact);
+            }
+            if one.max.compare(&all.max).is_some_and(std::cmp::Ordering::is_gt) {
+                (all.max, all.max_exact) = (one.max.clone(), one.max_exact);
+            }
+        }
+    }
+}

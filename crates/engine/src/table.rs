@@ -1,0 +1,128 @@
+//! A table as the engine runs it: its definition, its relation and its indexes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+use avocet_base::{RowId, TableId};
+use avocet_storage::index::BTree;
+use avocet_storage::relation::Relation;
+use avocet_types::key::KeyLayout;
+use avocet_types::{IndexDef, RowLayout, RowRef, TableDef};
+
+use crate::metadata_lock::MetadataLock;
+
+/// Immutable once published; DDL publishes a new handle that shares what stayed.
+pub struct TableHandle {
+    pub def: Arc<TableDef>,
+    pub layout: Arc<RowLayout>,
+    pub(crate) relation: Arc<Relation>,
+    pub(crate) indexes: Vec<Arc<IndexHandle>>,
+    /// The next AUTO_INCREMENT value.
+    pub(crate) auto_increment: Arc<AtomicU64>,
+    pub(crate) rows: Arc<AtomicI64>,
+    pub(crate) metadata_lock: Arc<MetadataLock>,
+}
+
+pub struct IndexHandle {
+    pub def: IndexDef,
+    pub keys: KeyLayout,
+    pub(crate) tree: BTree,
+}
+
+impl IndexHandle {
+    pub(crate) fn new(table: &TableDef, def: IndexDef) -> Self {
+        Self { keys: KeyLayout::new(table, &def), def, tree: BTree::new() }
+    }
+
+    /// Appends the whole entry of a row: key, then row id.
+    pub(crate) fn entry(&self, row: &RowRef<'_>, id: RowId, to: &mut Vec<u8>) {
+        self.keys.encode_row(row, to);
+        to.extend_from_slice(&id.0.to_be_bytes());
+    }
+
+    /// Whether a change of this column changes keys.
+    pub(crate) fn uses(&self, column: usize) -> bool {
+        self.def.parts.iter().any(|part| part.column == column)
+    }
+
+    /// A key with a NULL in it equals no other.
+    pub(crate) fn has_null(&self, row: &RowRef<'_>) -> bool {
+        self.def.parts.iter().any(|part| row.is_null(part.column))
+    }
+
+    pub fn entries(&self) -> u64 {
+        self.tree.len()
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.tree.bytes()
+    }
+}
+
+/// The row id at the end of an index entry, and the key before it.
+pub(crate) fn split_entry(entry: &[u8]) -> (&[u8], RowId) {
+    let (key, id) = entry.split_at(entry.len() - 8);
+    (key, RowId(u64::from_be_bytes(id.try_into().expect("eight bytes"))))
+}
+
+impl TableHandle {
+    pub(crate) fn new(def: TableDef) -> Self {
+        let layout = Arc::new(RowLayout::new(def.columns.iter().map(|c| &c.ty)));
+        let indexes = def.indexes.iter().map(|i| Arc::new(IndexHandle::new(&def, i.clone()))).collect();
+        Self {
+            relation: Arc::new(Relation::new(layout.clone())),
+            layout,
+            indexes,
+            auto_increment: Arc::new(AtomicU64::new(1)),
+            rows: Arc::new(AtomicI64::new(0)),
+            metadata_lock: Arc::new(MetadataLock::new()),
+            def: Arc::new(def),
+        }
+    }
+
+    /// The same rows under a definition that differs in its indexes.
+    pub(crate) fn with_indexes(&self, def: TableDef, indexes: Vec<Arc<IndexHandle>>) -> Self {
+        Self {
+            def: Arc::new(def),
+            layout: self.layout.clone(),
+            relation: self.relation.clone(),
+            indexes,
+            auto_increment: self.auto_increment.clone(),
+            rows: self.rows.clone(),
+            metadata_lock: self.metadata_lock.clone(),
+        }
+    }
+
+    pub fn id(&self) -> TableId {
+        self.def.id
+    }
+
+    pub fn indexes(&self) -> &[Arc<IndexHandle>] {
+        &self.indexes
+    }
+
+    /// Rows, as of the newest committed changes; exact when nothing runs.
+    pub fn row_count(&self) -> u64 {
+        self.rows.load(Ordering::Relaxed).max(0) as u64
+    }
+
+    /// The value that the next insert without one will get.
+    pub fn next_auto_increment(&self) -> u64 {
+        self.auto_increment.load(Ordering::Relaxed)
+    }
+
+    /// Reserves `count` consecutive AUTO_INCREMENT values and returns the first.
+    pub fn reserve_auto_increment(&self, count: u64) -> u64 {
+        self.auto_increment.fetch_add(count, Ordering::Relaxed)
+    }
+
+    /// An explicit value was stored: later generated ones are greater.
+    pub fn note_auto_increment(&self, used: u64) {
+        self.auto_increment.fetch_max(used.saturating_add(1), Ordering::Relaxed);
+    }
+
+    pub(crate) fn lock_shared(&self, timeout: Duration) -> bool {
+        self.metadata_lock.lock_shared(timeout)
+    }
+}

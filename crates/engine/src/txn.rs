@@ -1,0 +1,380 @@
+//! Transactions: begin, statements, commit, rollback. Reads are in `txn/read.rs`, writes in `txn/write.rs`.
+
+mod read;
+mod write;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use avocet_base::{BlockId, RowId, SegmentNo, Timestamp, TxnId};
+use avocet_storage::hot::{PageBody, delta};
+use avocet_storage::index::ScanScratch;
+use avocet_storage::relation::SegmentState;
+use avocet_storage::version::Change;
+use avocet_storage::{Snapshot, TxnState};
+
+pub use avocet_storage::hot::RowBuf;
+pub use read::{KeyRange, ReadMode, ReadScratch};
+
+use crate::bulk;
+use crate::commit::CommitTicket;
+use crate::engine::Engine;
+use crate::error::{EngineError, Result};
+use crate::garbage::{Leftover, UndoEntry};
+use crate::redo;
+use crate::rows;
+use crate::scan::{ScanRequest, TableScan};
+use crate::snapshots::SnapshotGuard;
+use crate::table::TableHandle;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Isolation {
+    ReadCommitted,
+    RepeatableRead,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct TxnOptions {
+    pub isolation: Isolation,
+    pub read_only: bool,
+    pub lock_wait_timeout: Duration,
+}
+
+impl Default for TxnOptions {
+    fn default() -> Self {
+        Self {
+            isolation: Isolation::RepeatableRead,
+            read_only: false,
+            lock_wait_timeout: Duration::from_secs(50),
+        }
+    }
+}
+
+/// A running transaction. Dropping it rolls it back.
+pub struct Txn {
+    engine: Arc<Engine>,
+    options: TxnOptions,
+    state: Arc<TxnState>,
+    snapshot: SnapshotGuard,
+    /// A snapshot of REPEATABLE READ begins with the first read.
+    has_read: AtomicBool,
+    tables: Vec<Arc<TableHandle>>,
+    undo: Vec<UndoEntry>,
+    loads: Vec<Load>,
+    redo: Vec<u8>,
+    row_changes: Vec<i64>,
+    finished: bool,
+    scratch: Scratch,
+    interrupted: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
+}
+
+/// A column block that this transaction loaded.
+pub(crate) struct Load {
+    pub table: u16,
+    pub segment: SegmentNo,
+    pub block: BlockId,
+    pub rows: u64,
+}
+
+/// Buffers that live as long as the transaction, so that rows cost no allocation.
+#[derive(Default)]
+struct Scratch {
+    image: Vec<u8>,
+    old: RowBuf,
+    delta: Vec<u8>,
+    key: Vec<u8>,
+    old_key: Vec<u8>,
+    scan: ScanScratch,
+}
+
+/// A point in a transaction that a failed statement goes back to.
+#[derive(Clone, Copy, Debug)]
+pub struct StatementMark {
+    undo: usize,
+    loads: usize,
+    redo: usize,
+}
+
+impl Txn {
+    pub(crate) fn begin(engine: &Arc<Engine>, options: TxnOptions) -> Self {
+        let id = TxnId(engine.next_txn.fetch_add(1, Ordering::Relaxed));
+        Self {
+            state: Arc::new(TxnState::new(id)),
+            snapshot: engine.snapshots.take(),
+            has_read: AtomicBool::new(false),
+            options,
+            tables: Vec::new(),
+            undo: Vec::new(),
+            loads: Vec::new(),
+            redo: Vec::new(),
+            row_changes: Vec::new(),
+            finished: false,
+            scratch: Scratch::default(),
+            interrupted: None,
+            engine: engine.clone(),
+        }
+    }
+
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    pub fn id(&self) -> TxnId {
+        self.state.id()
+    }
+
+    pub fn options(&self) -> &TxnOptions {
+        &self.options
+    }
+
+    pub fn snapshot_ts(&self) -> Timestamp {
+        self.snapshot.ts()
+    }
+
+    /// Asked while the transaction waits for a lock; true ends the wait with `Interrupted`.
+    pub fn set_interrupt(&mut self, asked: Arc<dyn Fn() -> bool + Send + Sync>) {
+        self.interrupted = Some(asked);
+    }
+
+    pub(crate) fn state(&self) -> &Arc<TxnState> {
+        &self.state
+    }
+
+    pub(crate) fn redo(&mut self) -> &mut Vec<u8> {
+        &mut self.redo
+    }
+
+    pub(crate) fn note_load(&mut self, load: Load) {
+        self.row_changes[load.table as usize] += load.rows as i64;
+        self.loads.push(load);
+    }
+
+    /// A scan of a table at the transaction's snapshot, its own changes included.
+    pub fn scan(&self, table: &Arc<TableHandle>, request: ScanRequest) -> TableScan {
+        self.has_read.store(true, Ordering::Relaxed);
+        TableScan::new(table.clone(), request, self.snapshot.clone(), self.state.clone())
+    }
+
+    /// Changes the lock wait time-out of later statements.
+    pub fn set_lock_wait_timeout(&mut self, timeout: Duration) {
+        self.options.lock_wait_timeout = timeout;
+    }
+
+    /// Whether it changed any row so far.
+    pub fn has_changes(&self) -> bool {
+        !self.redo.is_empty()
+    }
+
+    fn view(&self) -> Snapshot<'_> {
+        Snapshot { ts: self.snapshot.ts(), own: Some(&self.state) }
+    }
+
+    /// Begins a statement: READ COMMITTED, and a transaction that has read nothing yet, move to the newest snapshot.
+    pub fn begin_statement(&mut self) -> StatementMark {
+        if self.options.isolation == Isolation::ReadCommitted || !self.has_read.load(Ordering::Relaxed) {
+            self.engine.snapshots.renew(&mut self.snapshot);
+        }
+        self.mark()
+    }
+
+    /// Fixes the snapshot now (START TRANSACTION WITH CONSISTENT SNAPSHOT).
+    pub fn fix_snapshot(&mut self) {
+        self.engine.snapshots.renew(&mut self.snapshot);
+        self.has_read.store(true, Ordering::Relaxed);
+    }
+
+    pub fn mark(&self) -> StatementMark {
+        StatementMark { undo: self.undo.len(), loads: self.loads.len(), redo: self.redo.len() }
+    }
+
+    /// Takes back everything since the mark; locks taken since are released too.
+    pub fn rollback_statement(&mut self, mark: StatementMark) {
+        self.roll_back_to(mark);
+    }
+
+    fn roll_back_to(&mut self, mark: StatementMark) {
+        while self.undo.len() > mark.undo {
+            let entry = self.undo.pop().expect("longer than the mark");
+            self.undo_one(&entry);
+        }
+        for load in self.loads.drain(mark.loads..).rev().collect::<Vec<_>>() {
+            let table = &self.tables[load.table as usize];
+            bulk::remove_entries(table, load.segment);
+            table.relation.segment(load.segment).replace(SegmentState::Empty);
+            self.row_changes[load.table as usize] -= load.rows as i64;
+            self.engine.blocks.discard(load.block);
+        }
+        self.redo.truncate(mark.redo);
+    }
+
+    fn undo_one(&mut self, entry: &UndoEntry) {
+        let table = self.tables[entry.table as usize].clone();
+        let segment = table.relation.segment(entry.row.segment());
+        let state = segment.state_owned();
+        let ordinal = entry.row.ordinal();
+        let rows = &mut self.row_changes[entry.table as usize];
+        match entry.undo.change {
+            Change::Insert => *rows -= 1,
+            Change::Delete => *rows += 1,
+            Change::Update { .. } | Change::Lock => {}
+        }
+        match &*state {
+            SegmentState::Hot(hot) => {
+                let (page, slot) = table.relation.place(ordinal);
+                let page = hot.page(page).expect("an undo record keeps its page");
+                let mut body = page.body.write();
+                let touches_keys = matches!(entry.undo.change, Change::Insert | Change::Update { .. });
+                let image = &mut self.scratch.old.image;
+                if touches_keys && !table.indexes.is_empty() {
+                    image.clear();
+                    body.in_place(&table.layout, slot).to_image(image);
+                }
+                body.undo(&table.layout, slot, &entry.undo);
+                match &entry.undo.change {
+                    Change::Insert => {
+                        rows::remove_entries(&table, &self.scratch.old.row(&table.layout), entry.row);
+                    }
+                    Change::Update { before } => {
+                        self.remove_changed_entries(&table, &body, slot, entry.row, before);
+                    }
+                    Change::Delete | Change::Lock => {}
+                }
+            }
+            SegmentState::Cold(cold) => cold.deletes.body.write().undo(ordinal, &entry.undo),
+            SegmentState::Empty => unreachable!("a segment with a running transaction's versions stays"),
+        }
+    }
+
+    /// After the undo of an update: the entries that it had added go. `scratch.old` holds the row as it was changed.
+    fn remove_changed_entries(
+        &mut self,
+        table: &TableHandle,
+        body: &PageBody,
+        slot: usize,
+        id: RowId,
+        before: &[u8],
+    ) {
+        let Scratch { old, key, .. } = &mut self.scratch;
+        let changed: Vec<usize> = delta::entries(&table.layout, before)
+            .map(|e| e.expect("before-images are made by the page").column)
+            .collect();
+        for (n, index) in table.indexes.iter().enumerate() {
+            if changed.iter().any(|&c| index.uses(c)) {
+                key.clear();
+                index.entry(&old.row(&table.layout), id, key);
+                rows::remove_unless_needed(table, body, slot, id, n, key);
+            }
+        }
+    }
+
+    /// Remembers that the transaction uses a table, and holds its metadata lock till the end.
+    fn touch(&mut self, table: &Arc<TableHandle>) -> Result<u16> {
+        if let Some(at) = self.tables.iter().position(|t| Arc::ptr_eq(t, table)) {
+            return Ok(at as u16);
+        }
+        let held = self.tables.iter().any(|t| Arc::ptr_eq(&t.metadata_lock, &table.metadata_lock));
+        if !held && !self.wait_hooked(|timeout| table.lock_shared(timeout)) {
+            return Err(EngineError::LockWaitTimeout);
+        }
+        self.tables.push(table.clone());
+        self.row_changes.push(0);
+        Ok((self.tables.len() - 1) as u16)
+    }
+
+    /// Holds the table's definition till the end of the transaction.
+    pub fn use_table(&mut self, table: &Arc<TableHandle>) -> Result<()> {
+        self.touch(table).map(drop)?;
+        let current = self.engine.catalog();
+        match current.table_by_id(table.id()) {
+            Some(now) if Arc::ptr_eq(now, table) => Ok(()),
+            _ => Err(EngineError::NoSuchTable(table.def.database.clone(), table.def.name.clone())),
+        }
+    }
+
+    fn wait_hooked(&self, wait: impl Fn(Duration) -> bool) -> bool {
+        if wait(Duration::ZERO) {
+            return true;
+        }
+        let mut done = false;
+        (self.engine.wait_hook())(&mut || done = wait(self.options.lock_wait_timeout));
+        done
+    }
+
+    fn wait_for(&self, holder: &Arc<TxnState>) -> Result<()> {
+        let interrupted = self.interrupted.as_deref();
+        self.engine.waits.wait(
+            &self.state,
+            holder,
+            self.options.lock_wait_timeout,
+            &self.engine.wait_hook(),
+            &|| interrupted.is_some_and(|asked| asked()),
+        )
+    }
+
+    /// Logs the transaction. It may be acknowledged when the ticket is done.
+    pub fn commit(mut self) -> Result<CommitTicket> {
+        self.engine.check_running()?;
+        if self.redo.is_empty() {
+            self.end_without_changes();
+            return Ok(self.engine.pipeline.nothing(self.snapshot.ts()));
+        }
+        let redo = std::mem::take(&mut self.redo);
+        let logged = self.engine.pipeline.log_commit(redo::KIND_TXN, &redo, Some(&self.state));
+        self.finished = true;
+        let ticket = match logged {
+            Ok(ticket) => ticket,
+            Err(e) => {
+                // The state word says committed but the log does not: nothing may go on from here.
+                self.engine.stop(&e);
+                return Err(e);
+            }
+        };
+        for (table, change) in self.tables.iter().zip(&self.row_changes) {
+            if *change != 0 {
+                table.rows.fetch_add(*change, Ordering::Relaxed);
+            }
+        }
+        for load in &self.loads {
+            self.engine.blocks.keep(load.block);
+        }
+        self.release_metadata_locks();
+        self.engine.garbage.push(Leftover {
+            ts: ticket.timestamp(),
+            tables: std::mem::take(&mut self.tables),
+            undo: std::mem::take(&mut self.undo),
+        });
+        // A commit cleans up after two older ones, so that the backlog shrinks whatever the load is.
+        self.engine.collect_garbage(2);
+        Ok(ticket)
+    }
+
+    pub fn rollback(mut self) {
+        self.end_without_changes();
+    }
+
+    fn end_without_changes(&mut self) {
+        self.roll_back_to(StatementMark { undo: 0, loads: 0, redo: 0 });
+        self.finished = true;
+        self.state.abort();
+        self.release_metadata_locks();
+    }
+
+    fn release_metadata_locks(&mut self) {
+        for (at, table) in self.tables.iter().enumerate() {
+            let first =
+                !self.tables[..at].iter().any(|t| Arc::ptr_eq(&t.metadata_lock, &table.metadata_lock));
+            if first {
+                table.metadata_lock.unlock_shared();
+            }
+        }
+    }
+}
+
+impl Drop for Txn {
+    fn drop(&mut self) {
+        if !self.finished {
+            self.end_without_changes();
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! Reads of single rows: by row id, along an index, or one after the other.
+
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use avocet_base::{RowId, SegmentNo};
+use avocet_storage::hot::{RowBuf, SlotRead};
+use avocet_storage::index::{Direction, ScanScratch};
+use avocet_storage::relation::SegmentState;
+use avocet_types::RowRef;
+
+use super::Txn;
+use crate::error::{EngineError, Result};
+use crate::rows;
+use crate::table::{IndexHandle, TableHandle, split_entry};
+
+/// Whether a read takes what its snapshot has, or locks the newest committed version.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReadMode {
+    Snapshot,
+    Lock,
+}
+
+/// A range of keys of one index, over encoded key bytes (see `types::key`). A bound may be a prefix of whole
+/// keys; it then stands for all keys that begin with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeyRange {
+    /// Entries from here on; empty for all.
+    lower: Vec<u8>,
+    /// Entries before this; `None` for all.
+    upper: Option<Vec<u8>>,
+}
+
+impl KeyRange {
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// All keys that begin with these bytes.
+    pub fn prefix(key: &[u8]) -> Self {
+        Self::new(Bound::Included(key), Bound::Included(key))
+    }
+
+    pub fn new(lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Self {
+        let mut range = Self::default();
+        range.set(lower, upper);
+        range
+    }
+
+    /// Like [`Self::new`], into the memory of this range.
+    pub fn set(&mut self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) {
+        self.lower.clear();
+        let mut upper_buf = self.upper.take().unwrap_or_default();
+        upper_buf.clear();
+        match lower {
+            Bound::Unbounded => {}
+            Bound::Included(key) => self.lower.extend_from_slice(key),
+            Bound::Excluded(key) => {
+                self.lower.extend_from_slice(key);
+                if !increment(&mut self.lower) {
+                    // Nothing is beyond the greatest bytes: an empty range.
+                    self.upper = Some(upper_buf);
+                    return;
+                }
+            }
+        }
+        self.upper = match upper {
+            Bound::Unbounded => None,
+            Bound::Excluded(key) => {
+                upper_buf.extend_from_slice(key);
+                Some(upper_buf)
+            }
+            Bound::Included(key) => {
+                upper_buf.extend_from_slice(key);
+                increment(&mut upper_buf).then_some(upper_buf)
+            }
+        };
+    }
+
+    fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        let lower = if self.lower.is_empty() { Bound::Unbounded } else { Bound::Included(&self.lower[..]) };
+        let upper = self.upper.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        (lower, upper)
+    }
+}
+
+/// The least bytes that are greater than everything that begins with these; false if there are none.
+fn increment(bytes: &mut Vec<u8>) -> bool {
+    while let Some(last) = bytes.last_mut() {
+        if *last < u8::MAX {
+            *last += 1;
+            return true;
+        }
+        bytes.pop();
+    }
+    false
+}
+
+/// Memory of reads, to be used again and again.
+#[derive(Default)]
+pub struct ReadScratch {
+    scan: ScanScratch,
+    row: RowBuf,
+    key: Vec<u8>,
+}
+
+/// A row that a snapshot sees, in the caller's buffer.
+struct Seen {
+    /// An index entry that led here may belong to another version.
+    recheck: bool,
+}
+
+impl Txn {
+    /// The row as the snapshot has it, into `buf`. False if there is none.
+    pub fn read(&self, table: &Arc<TableHandle>, id: RowId, buf: &mut RowBuf) -> Result<bool> {
+        self.has_read.store(true, Ordering::Relaxed);
+        Ok(self.load(table, id, buf)?.is_some())
+    }
+
+    /// Locks the newest committed version of a row and copies it into `buf`. False if there is none (any more).
+    pub fn lock_row(&mut self, table: &Arc<TableHandle>, id: RowId, buf: &mut RowBuf) -> Result<bool> {
+        let t = self.touch(table)?;
+        self.lock_touched(t, table, id, buf)
+    }
+
+    fn load(&self, table: &TableHandle, id: RowId, buf: &mut RowBuf) -> Result<Option<Seen>> {
+        let snapshot = self.view();
+        let state = table.relation.segment(id.segment()).state();
+        match &**state {
+            SegmentState::Empty => Ok(None),
+            SegmentState::Hot(hot) => {
+                let (page, slot) = table.relation.place(id.ordinal());
+                let Some(page) = hot.page(page) else { return Ok(None) };
+                let body = page.body.read();
+                let seen = match body.read(&table.layout, slot, &snapshot, buf) {
+                    SlotRead::Absent => return Ok(None),
+                    SlotRead::Rebuilt => Seen { recheck: true },
+                    SlotRead::InPlace => {
+                        buf.image.clear();
+                        body.in_place(&table.layout, slot).to_image(&mut buf.image);
+                        Seen { recheck: body.chain(slot).is_some() }
+                    }
+                };
+                Ok(Some(seen))
+            }
+            SegmentState::Cold(cold) => {
+                let gone = !cold.is_visible(&snapshot)
+                    || cold.deletes.body.read().is_deleted_for(id.ordinal(), &snapshot)
+                    || !rows::cold_image(table, cold, id.ordinal(), &mut buf.image)?;
+                Ok((!gone).then_some(Seen { recheck: false }))
+            }
+        }
+    }
+
+    /// Visits the rows that the snapshot sees whose key is in the range, in key order.
+    pub fn index_scan(
+        &self,
+        table: &Arc<TableHandle>,
+        index: &IndexHandle,
+        range: &KeyRange,
+        direction: Direction,
+        scratch: &mut ReadScratch,
+        visit: &mut dyn FnMut(RowId, RowRef<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.has_read.store(true, Ordering::Relaxed);
+        let ReadScratch { scan, row, key } = scratch;
+        let mut outcome = Ok(());
+        let (lower, upper) = range.bounds();
+        index.tree.scan(lower, upper, direction, scan, &mut |entry| {
+            let (_, id) = split_entry(entry);
+            match self.load(table, id, row) {
+                Ok(None) => ControlFlow::Continue(()),
+                Ok(Some(seen)) => {
+                    let row = row.row(&table.layout);
+                    if seen.recheck && !entry_is_of(index, &row, entry, key) {
+                        return ControlFlow::Continue(());
+                    }
+                    visit(id, row)
+                }
+                Err(e) => {
+                    outcome = Err(e);
+                    ControlFlow::Break(())
+                }
+            }
+        });
+        outcome
+    }
+
+    /// Visits the newest committed rows whose key is in the range, in key order, each locked first.
+    pub fn lock_scan(
+        &mut self,
+        table: &Arc<TableHandle>,
+        index: &IndexHandle,
+        range: &KeyRange,
+        direction: Direction,
+        scratch: &mut ReadScratch,
+        visit: &mut dyn FnMut(RowId, RowRef<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let t = self.touch(table)?;
+        let ReadScratch { scan, row, key } = scratch;
+        let mut outcome = Ok(());
+        let (lower, upper) = range.bounds();
+        index.tree.scan(lower, upper, direction, scan, &mut |entry| {
+            let (_, id) = split_entry(entry);
+            match self.lock_touched(t, table, id, row) {
+                Ok(false) => ControlFlow::Continue(()),
+                Ok(true) => {
+                    let row = row.row(&table.layout);
+                    if !entry_is_of(index, &row, entry, key) {
+                        return ControlFlow::Continue(());
+                    }
+                    visit(id, row)
+                }
+                Err(e) => {
+                    outcome = Err(e);
+                    ControlFlow::Break(())
+                }
+            }
+        });
+        outcome
+    }
+
+    /// Visits all rows, in row id order: what the snapshot sees, or the newest ones, each locked first.
+    pub fn table_rows(
+        &mut self,
+        table: &Arc<TableHandle>,
+        mode: ReadMode,
+        visit: &mut dyn FnMut(RowId, RowRef<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        if mode == ReadMode::Snapshot {
+            self.has_read.store(true, Ordering::Relaxed);
+        }
+        let mut ids = Vec::new();
+        let mut buf = RowBuf::default();
+        for segment in (0..table.relation.segments()).map(SegmentNo) {
+            ids.clear();
+            possible_rows(table, segment, &mut ids);
+            for &id in &ids {
+                let there = match mode {
+                    ReadMode::Snapshot => self.load(table, id, &mut buf)?.is_some(),
+                    ReadMode::Lock => self.lock_row(table, id, &mut buf)?,
+                };
+                if there && visit(id, buf.row(&table.layout)).is_break() {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The row that has exactly this key in a unique index, if the snapshot sees one.
+    pub fn get_unique(
+        &self,
+        table: &Arc<TableHandle>,
+        index: &IndexHandle,
+        key: &[u8],
+        scratch: &mut ReadScratch,
+        visit: &mut dyn FnMut(RowId, RowRef<'_>),
+    ) -> Result<bool> {
+        self.has_read.store(true, Ordering::Relaxed);
+        let ReadScratch { scan, row, key: own } = scratch;
+        let mut outcome: Result<bool, EngineError> = Ok(false);
+        index.tree.prefix_scan(key, scan, &mut |entry| {
+            let (_, id) = split_entry(entry);
+            match self.load(table, id, row) {
+                Ok(None) => ControlFlow::Continue(()),
+                Ok(Some(seen)) => {
+                    let row = row.row(&table.layout);
+                    if seen.recheck && !entry_is_of(index, &row, entry, own) {
+                        return ControlFlow::Continue(());
+                    }
+                    visit(id, row);
+                    outcome = Ok(true);
+                    ControlFlow::Break(())
+                }
+                Err(e) => {
+                    outcome = Err(e);
+                    ControlFlow::Break(())
+                }
+            }
+        });
+        outcome
+    }
+}
+
+/// Whether the row has the key of this entry.
+fn entry_is_of(index: &IndexHandle, row: &RowRef<'_>, entry: &[u8], own: &mut Vec<u8>) -> bool {
+    own.clear();
+    index.keys.encode_row(row, own);
+    own[..] == entry[..entry.len() - 8]
+}
+
+/// Ids of a segment that may hold rows for somebody.
+fn possible_rows(table: &TableHandle, number: SegmentNo, ids: &mut Vec<RowId>) {
+    match &*table.relation.segment(number).state_owned() {
+        SegmentState::Empty => {}
+        SegmentState::Hot(hot) => {
+            for (n, page) in hot.pages() {
+                let body = page.body.read();
+                let slots = (0..table.relation.slots_per_page())
+                    .filter(|&slot| body.is_live(slot) || body.chain(slot).is_some());
+                ids.extend(slots.map(|slot| RowId::new(number, table.relation.ordinal(n, slot))));
+            }
+        }
+        SegmentState::Cold(cold) => {
+            let settled = cold.deletes.body.read().all_settled().clone();
+            let ordinals = cold.block.meta().ordinals.iter().filter(|&o| !settled.contains(o.into()));
+            ids.extend(ordinals.map(|ordinal| RowId::new(number, ordinal)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_prefixes() {
+        let range = KeyRange::prefix(&[1, 0xff]);
+        assert_eq!(range.bounds(), (Bound::Included(&[1, 0xff][..]), Bound::Excluded(&[2][..])));
+        let range = KeyRange::new(Bound::Excluded(&[3]), Bound::Unbounded);
+        assert_eq!(range.bounds(), (Bound::Included(&[4][..]), Bound::Unbounded));
+        let range = KeyRange::new(Bound::Included(&[3]), Bound::Included(&[0xff]));
+        assert_eq!(range.bounds(), (Bound::Included(&[3][..]), Bound::Unbounded));
+        let range = KeyRange::new(Bound::Excluded(&[0xff]), Bound::Unbounded);
+        assert_eq!(range.bounds().1, Bound::Excluded(&[][..]));
+    }
+}

@@ -1,0 +1,464 @@
+//! Writes: insert, update, delete, lock; and the unique keys that they claim.
+//!
+//! Order within one write: the row first (uncommitted, so nobody else sees it), then its index entries. An
+//! index entry is therefore never without its row, and whoever removes a stale entry sees, under the page
+//! latch, whether the key is in use again.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use avocet_base::RowId;
+use avocet_storage::hot::{RowBuf, delta};
+use avocet_storage::relation::SegmentState;
+use avocet_storage::version::running_other;
+use avocet_storage::{TxnState, Undo};
+use avocet_types::Datum;
+
+use super::{Scratch, Txn};
+use crate::error::{EngineError, Result};
+use crate::garbage::UndoEntry;
+use crate::redo::Op;
+use crate::rows;
+use crate::table::{TableHandle, split_entry};
+
+/// What a writer does with the newest version of a row, once nobody else holds it.
+enum Action<'a> {
+    Lock,
+    Delete,
+    /// Hot rows are changed in place; of a cold row, this is the delete of its old place.
+    Update(&'a [u8]),
+}
+
+/// Where the row was when the action took place.
+#[derive(PartialEq)]
+enum Found {
+    Nowhere,
+    Hot,
+    Cold,
+}
+
+/// What a unique key's entries say.
+enum Claim {
+    Free,
+    Taken,
+    Wait(Arc<TxnState>),
+}
+
+impl Txn {
+    fn push_undo(&mut self, table: u16, row: RowId, undo: Arc<Undo>) {
+        self.undo.push(UndoEntry { table, row, undo, stale: Vec::new() });
+    }
+
+    /// Checks that the transaction may write to a table; its position among the transaction's tables.
+    pub(crate) fn writable_table(&mut self, table: &Arc<TableHandle>) -> Result<u16> {
+        self.check_writable()?;
+        self.touch(table)
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        if self.options.read_only {
+            return Err(EngineError::ReadOnly);
+        }
+        self.engine.check_running()
+    }
+
+    /// Inserts a row of values that are already of the columns' types. On an error nothing of it stays.
+    pub fn insert(&mut self, table: &Arc<TableHandle>, row: &[Datum<'_>]) -> Result<RowId> {
+        let t = self.writable_table(table)?;
+        let mut image = std::mem::take(&mut self.scratch.image);
+        image.clear();
+        table.layout.encode(row, &mut image);
+        let outcome = self.insert_image(t, table, &image);
+        self.scratch.image = image;
+        outcome
+    }
+
+    fn insert_image(&mut self, t: u16, table: &Arc<TableHandle>, image: &[u8]) -> Result<RowId> {
+        rows::check_row_size(image)?;
+        let mark = self.mark();
+        let (id, undo) = self.place_new(table, image);
+        self.row_changes[t as usize] += 1;
+        self.push_undo(t, id, undo);
+        Op::Insert { table: table.id(), row: id, image }.encode(&mut self.redo);
+        let row = table.layout.view(image).map_err(crate::error::malformed("row image"))?;
+        for index in 0..table.indexes.len() {
+            if let Err(e) = self.add_entry(table, index, &row, id) {
+                self.roll_back_to(mark);
+                return Err(e);
+            }
+        }
+        Ok(id)
+    }
+
+    /// Puts a new row into the insert segment.
+    fn place_new(&self, table: &TableHandle, image: &[u8]) -> (RowId, Arc<Undo>) {
+        loop {
+            let id = table.relation.next_row_id();
+            let state = table.relation.segment(id.segment()).state();
+            // A segment that was frozen since it gave out the id takes no more rows; the id stays unused.
+            let SegmentState::Hot(hot) = &**state else { continue };
+            let (page, slot) = table.relation.place(id.ordinal());
+            let mut body = table.relation.page_or_new(hot, page).body.write();
+            if !body.frozen {
+                return (id, body.insert(&table.layout, slot, image, &self.state));
+            }
+        }
+    }
+
+    /// Adds the index entry of a row version that is in place already.
+    fn add_entry(
+        &mut self,
+        table: &Arc<TableHandle>,
+        index: usize,
+        row: &avocet_types::RowRef<'_>,
+        id: RowId,
+    ) -> Result<()> {
+        let handle = &table.indexes[index];
+        let mut entry = std::mem::take(&mut self.scratch.key);
+        entry.clear();
+        handle.entry(row, id, &mut entry);
+        let outcome = if entry.len() > avocet_storage::index::MAX_KEY_LEN {
+            Err(EngineError::KeyTooLong { len: entry.len() - 8, max: avocet_storage::index::MAX_KEY_LEN - 8 })
+        } else if handle.def.kind.is_unique() && !handle.has_null(row) {
+            self.claim(table, index, &entry, id).map_err(|e| match e {
+                EngineError::DuplicateKey { table: name, key, .. } => {
+                    EngineError::DuplicateKey { entry: rows::key_text(table, index, row), table: name, key }
+                }
+                other => other,
+            })
+        } else {
+            handle.tree.insert(&entry);
+            Ok(())
+        };
+        self.scratch.key = entry;
+        outcome
+    }
+
+    /// Adds an entry of a unique index, unless another row has the key.
+    pub(crate) fn claim(
+        &mut self,
+        table: &Arc<TableHandle>,
+        index: usize,
+        entry: &[u8],
+        id: RowId,
+    ) -> Result<()> {
+        let handle = &table.indexes[index];
+        let (key, _) = split_entry(entry);
+        loop {
+            let engine = self.engine.clone();
+            let latch = engine.key_latch(handle.def.id, key);
+            let claim = self.look_at_claims(table, index, key, id)?;
+            match claim {
+                Claim::Free => {
+                    handle.tree.insert(entry);
+                    return Ok(());
+                }
+                Claim::Taken => {
+                    return Err(EngineError::DuplicateKey {
+                        entry: String::new(),
+                        table: table.def.name.clone(),
+                        key: handle.def.name.clone(),
+                    });
+                }
+                Claim::Wait(holder) => {
+                    drop(latch);
+                    self.wait_for(&holder)?;
+                }
+            }
+        }
+    }
+
+    fn look_at_claims(&mut self, table: &TableHandle, index: usize, key: &[u8], id: RowId) -> Result<Claim> {
+        let handle = &table.indexes[index];
+        let Scratch { scan, old, old_key, .. } = &mut self.scratch;
+        let state = &self.state;
+        let mut outcome = Ok(Claim::Free);
+        handle.tree.prefix_scan(key, scan, &mut |other| {
+            let (_, other_id) = split_entry(other);
+            if other_id == id {
+                return ControlFlow::Continue(());
+            }
+            outcome = newest_has_key(table, index, other_id, key, state, old, old_key);
+            if matches!(outcome, Ok(Claim::Free)) {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        });
+        outcome
+    }
+
+    /// Does something to the newest version of a row, waiting until no other transaction holds it. The image
+    /// that it had before goes to `old`.
+    fn on_newest(
+        &mut self,
+        t: u16,
+        table: &Arc<TableHandle>,
+        id: RowId,
+        action: &Action<'_>,
+        old: &mut RowBuf,
+    ) -> Result<Found> {
+        loop {
+            let holder = match self.try_on_newest(t, table, id, action, old)? {
+                Ok(found) => return Ok(found),
+                Err(Some(holder)) => holder,
+                Err(None) => {
+                    std::thread::yield_now();
+                    continue;
+                }
+            };
+            self.wait_for(&holder)?;
+        }
+    }
+
+    /// One attempt: `Err(Some)` whom to wait for, `Err(None)` to look again.
+    fn try_on_newest(
+        &mut self,
+        t: u16,
+        table: &Arc<TableHandle>,
+        id: RowId,
+        action: &Action<'_>,
+        old: &mut RowBuf,
+    ) -> Result<Result<Found, Option<Arc<TxnState>>>> {
+        let layout = &table.layout;
+        let state = table.relation.segment(id.segment()).state_owned();
+        let ordinal = id.ordinal();
+        match &*state {
+            SegmentState::Empty => Ok(Ok(Found::Nowhere)),
+            SegmentState::Hot(hot) => {
+                let (page, slot) = table.relation.place(ordinal);
+                let Some(page) = hot.page(page) else { return Ok(Ok(Found::Nowhere)) };
+                let mut body = page.body.write();
+                if body.frozen {
+                    return Ok(Err(None));
+                }
+                if let Some(holder) = running_other(body.chain(slot), &self.state) {
+                    return Ok(Err(Some(holder.clone())));
+                }
+                if !body.is_live(slot) {
+                    return Ok(Ok(Found::Nowhere));
+                }
+                old.image.clear();
+                body.in_place(layout, slot).to_image(&mut old.image);
+                let undo = match action {
+                    Action::Lock => {
+                        let held = body.chain(slot).is_some_and(|head| Arc::ptr_eq(&head.txn, &self.state));
+                        if held {
+                            return Ok(Ok(Found::Hot));
+                        }
+                        body.lock(layout, slot, &self.state)
+                    }
+                    Action::Delete => body.delete(layout, slot, &self.state),
+                    Action::Update(after) => body
+                        .update(layout, slot, after, &self.state)
+                        .map_err(crate::error::malformed("row delta"))?,
+                };
+                drop(body);
+                self.push_undo(t, id, undo);
+                Ok(Ok(Found::Hot))
+            }
+            SegmentState::Cold(cold) => {
+                if cold.created.as_ref().is_some_and(|c| c.is_running() && !Arc::ptr_eq(c, &self.state)) {
+                    return Ok(Err(cold.created.clone()));
+                }
+                // Read before the latch: a block never changes, and the read may go to disk.
+                if !rows::cold_image(table, cold, ordinal, &mut old.image)? {
+                    return Ok(Ok(Found::Nowhere));
+                }
+                let mut deletes = cold.deletes.body.write();
+                if deletes.closed {
+                    return Ok(Err(None));
+                }
+                if let Some(holder) = running_other(deletes.chain(ordinal), &self.state) {
+                    return Ok(Err(Some(holder.clone())));
+                }
+                if deletes.is_deleted(ordinal) {
+                    return Ok(Ok(Found::Nowhere));
+                }
+                let undo = match action {
+                    Action::Lock => {
+                        let held =
+                            deletes.chain(ordinal).is_some_and(|head| Arc::ptr_eq(&head.txn, &self.state));
+                        if held {
+                            return Ok(Ok(Found::Cold));
+                        }
+                        deletes.lock(ordinal, &self.state)
+                    }
+                    Action::Delete | Action::Update(_) => deletes.delete(ordinal, &self.state),
+                };
+                drop(deletes);
+                self.push_undo(t, id, undo);
+                Ok(Ok(Found::Cold))
+            }
+        }
+    }
+
+    pub(super) fn lock_touched(
+        &mut self,
+        t: u16,
+        table: &Arc<TableHandle>,
+        id: RowId,
+        buf: &mut RowBuf,
+    ) -> Result<bool> {
+        Ok(self.on_newest(t, table, id, &Action::Lock, buf)? != Found::Nowhere)
+    }
+
+    /// Deletes the newest version of a row. False if it is gone already.
+    pub fn delete(&mut self, table: &Arc<TableHandle>, id: RowId) -> Result<bool> {
+        let t = self.writable_table(table)?;
+        let mut old = std::mem::take(&mut self.scratch.old);
+        let found = self.on_newest(t, table, id, &Action::Delete, &mut old);
+        self.scratch.old = old;
+        if found? == Found::Nowhere {
+            return Ok(false);
+        }
+        self.row_changes[t as usize] -= 1;
+        Op::Delete { table: table.id(), row: id }.encode(&mut self.redo);
+        Ok(true)
+    }
+
+    /// Changes columns of the newest version of a row: values of the columns' types, each column at most once.
+    /// Returns where the row is now (a cold row moves), or `None` if it is gone. On an error nothing of it stays.
+    pub fn update(
+        &mut self,
+        table: &Arc<TableHandle>,
+        id: RowId,
+        changes: &[(usize, Datum<'_>)],
+    ) -> Result<Option<RowId>> {
+        let t = self.writable_table(table)?;
+        let mark = self.mark();
+        let mut after = std::mem::take(&mut self.scratch.delta);
+        let mut old = std::mem::take(&mut self.scratch.old);
+        after.clear();
+        for (column, datum) in changes {
+            delta::push_datum(&table.layout, *column, datum, &mut after);
+        }
+        let mut outcome = self.update_delta(t, table, id, changes, &after, &mut old);
+        self.scratch.delta = after;
+        self.scratch.old = old;
+        if outcome.is_err() {
+            self.roll_back_to(mark);
+        }
+        outcome.as_mut().map(|moved| moved.take()).map_err(|e| e.clone())
+    }
+
+    fn update_delta(
+        &mut self,
+        t: u16,
+        table: &Arc<TableHandle>,
+        id: RowId,
+        changes: &[(usize, Datum<'_>)],
+        after: &[u8],
+        old: &mut RowBuf,
+    ) -> Result<Option<RowId>> {
+        match self.on_newest(t, table, id, &Action::Update(after), old)? {
+            Found::Nowhere => Ok(None),
+            Found::Hot => {
+                Op::Update { table: table.id(), row: id, delta: after }.encode(&mut self.redo);
+                self.move_entries(table, id, changes, after, old)?;
+                Ok(Some(id))
+            }
+            Found::Cold => {
+                Op::Delete { table: table.id(), row: id }.encode(&mut self.redo);
+                self.row_changes[t as usize] -= 1;
+                delta::apply_to_image(&table.layout, after, &mut old.image)
+                    .map_err(crate::error::malformed("row delta"))?;
+                let mut image = std::mem::take(&mut self.scratch.image);
+                image.clear();
+                old.row(&table.layout).to_image(&mut image);
+                let moved = self.insert_image(t, table, &image);
+                self.scratch.image = image;
+                moved.map(Some)
+            }
+        }
+    }
+
+    /// After an update in place: entries under the new keys are added, those under the old ones become stale.
+    fn move_entries(
+        &mut self,
+        table: &Arc<TableHandle>,
+        id: RowId,
+        changes: &[(usize, Datum<'_>)],
+        after: &[u8],
+        old: &mut RowBuf,
+    ) -> Result<()> {
+        let updated = self.undo.len() - 1;
+        let mut new: Option<RowBuf> = None;
+        for (n, index) in table.indexes.iter().enumerate() {
+            if !changes.iter().any(|(column, _)| index.uses(*column)) {
+                continue;
+            }
+            let new = match &mut new {
+                Some(new) => new,
+                None => {
+                    let mut image = old.image.clone();
+                    delta::apply_to_image(&table.layout, after, &mut image)
+                        .map_err(crate::error::malformed("row delta"))?;
+                    new.insert(RowBuf { image })
+                }
+            };
+            let mut before = Vec::new();
+            index.entry(&old.row(&table.layout), id, &mut before);
+            let mut entry = Vec::new();
+            index.entry(&new.row(&table.layout), id, &mut entry);
+            if before == entry {
+                continue;
+            }
+            let undo = &mut self.undo[updated];
+            undo.stale.push((n as u16, before.into()));
+            self.add_entry(table, n, &new.row(&table.layout), id)?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether the newest version of `id` exists and has the key.
+fn newest_has_key(
+    table: &TableHandle,
+    index: usize,
+    id: RowId,
+    key: &[u8],
+    own: &Arc<TxnState>,
+    buf: &mut RowBuf,
+    own_key: &mut Vec<u8>,
+) -> Result<Claim> {
+    let state = table.relation.segment(id.segment()).state_owned();
+    let ordinal = id.ordinal();
+    match &*state {
+        SegmentState::Empty => Ok(Claim::Free),
+        SegmentState::Hot(hot) => {
+            let (page, slot) = table.relation.place(ordinal);
+            let Some(page) = hot.page(page) else { return Ok(Claim::Free) };
+            let body = page.body.read();
+            let chain = body.chain(slot);
+            if let Some(holder) = running_other(chain, own) {
+                return Ok(Claim::Wait(holder.clone()));
+            }
+            if !body.is_live(slot) {
+                return Ok(Claim::Free);
+            }
+            if chain.is_none() {
+                return Ok(Claim::Taken);
+            }
+            own_key.clear();
+            table.indexes[index].keys.encode_row(&body.in_place(&table.layout, slot), own_key);
+            Ok(if own_key[..] == *key { Claim::Taken } else { Claim::Free })
+        }
+        SegmentState::Cold(cold) => {
+            if let Some(holder) = cold.created.as_ref().filter(|c| c.is_running() && !Arc::ptr_eq(c, own)) {
+                return Ok(Claim::Wait(holder.clone()));
+            }
+            let deletes = cold.deletes.body.read();
+            if let Some(holder) = running_other(deletes.chain(ordinal), own) {
+                return Ok(Claim::Wait(holder.clone()));
+            }
+            if deletes.is_deleted(ordinal) {
+                return Ok(Claim::Free);
+            }
+            drop(deletes);
+            // Entries of cold rows are right by construction; the read only tells whether the block still has it.
+            let there = rows::cold_image(table, cold, ordinal, &mut buf.image)?;
+            Ok(if there { Claim::Taken } else { Claim::Free })
+        }
+    }
+}

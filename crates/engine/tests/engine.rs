@@ -1,0 +1,411 @@
+//! The engine from outside: transactions, isolation, restarts, freezing, checkpoints.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use avocet_base::env::sim::SimDisk;
+use avocet_base::{Env, IndexId, TableId};
+use avocet_engine::*;
+use avocet_types::*;
+
+const WAIT: Duration = Duration::from_secs(5);
+
+fn options(env: &Env) -> EngineOptions {
+    EngineOptions {
+        env: env.clone(),
+        log_segment_bytes: 1 << 20,
+        background: false,
+        ..EngineOptions::new("/data")
+    }
+}
+
+fn sim() -> (SimDisk, Env) {
+    let disk = SimDisk::new();
+    let env = Env { disk: Arc::new(disk.clone()), ..Env::os() };
+    (disk, env)
+}
+
+fn column(name: &str, ty: SqlType) -> ColumnDef {
+    ColumnDef {
+        name: name.into(),
+        ty,
+        nullable: true,
+        default: None,
+        on_update_now: false,
+        auto_increment: false,
+        comment: String::new(),
+    }
+}
+
+fn index(name: &str, kind: IndexKind, columns: &[usize]) -> IndexDef {
+    let part = |&column: &usize| IndexPart { column, descending: false, prefix_len: None };
+    IndexDef { id: IndexId(0), name: name.into(), kind, parts: columns.iter().map(part).collect() }
+}
+
+/// accounts(id primary key, owner varchar, balance bigint), with an index on owner.
+fn accounts(engine: &Arc<Engine>) -> Arc<TableHandle> {
+    engine.create_database("bank", Collation::DEFAULT).expect("created");
+    engine
+        .create_table(TableDef {
+            id: TableId(0),
+            database: "bank".into(),
+            name: "accounts".into(),
+            columns: vec![
+                column("id", SqlType::BIGINT),
+                column("owner", SqlType::VarChar { len: 50, collation: Collation::UTF8MB4_BIN }),
+                column("balance", SqlType::BIGINT),
+            ],
+            indexes: vec![
+                index("owner", IndexKind::Secondary, &[1]),
+                index("PRIMARY", IndexKind::Primary, &[0]),
+            ],
+            default_collation: Collation::DEFAULT,
+            comment: String::new(),
+        })
+        .expect("created")
+}
+
+fn table(engine: &Engine) -> Arc<TableHandle> {
+    engine.catalog().table("bank", "accounts").expect("there").clone()
+}
+
+fn row<'a>(id: i64, owner: &'a str, balance: i64) -> [Datum<'a>; 3] {
+    [Datum::Int(id), Datum::str(owner), Datum::Int(balance)]
+}
+
+fn commit(txn: Txn) {
+    txn.commit().expect("logged").wait().expect("durable");
+}
+
+fn insert(engine: &Arc<Engine>, rows: &[(i64, &str, i64)]) {
+    let mut txn = engine.begin(TxnOptions::default());
+    for &(id, owner, balance) in rows {
+        txn.insert(&table(engine), &row(id, owner, balance)).expect("inserted");
+    }
+    commit(txn);
+}
+
+/// `id owner balance` of every row, by whole-table scan, sorted.
+fn scan_all(txn: &Txn, table: &Arc<TableHandle>) -> Vec<String> {
+    use arrow::array::AsArray;
+    use arrow::datatypes::Int64Type;
+    let scan = txn.scan(table, ScanRequest { columns: vec![0, 1, 2], ..ScanRequest::default() });
+    let mut rows = Vec::new();
+    for morsel in 0..scan.morsels() {
+        let _ = scan
+            .read(morsel, &mut |batch| {
+                let ids = batch.column(0).as_primitive::<Int64Type>();
+                let owners = batch.column(1).as_string_view();
+                let balances = batch.column(2).as_primitive::<Int64Type>();
+                for n in 0..batch.num_rows() {
+                    rows.push(format!("{} {} {}", ids.value(n), owners.value(n), balances.value(n)));
+                }
+                ControlFlow::Continue(())
+            })
+            .expect("readable");
+    }
+    rows.sort();
+    rows
+}
+
+/// The same along an index.
+fn index_all(txn: &Txn, table: &Arc<TableHandle>, index: usize) -> Vec<String> {
+    let mut rows = Vec::new();
+    let mut scratch = ReadScratch::default();
+    let handle = table.indexes()[index].clone();
+    txn.index_scan(table, &handle, &KeyRange::all(), Direction::Ascending, &mut scratch, &mut |_, row| {
+        let text = |c: usize| match row.get(c) {
+            Datum::Int(v) => v.to_string(),
+            Datum::Str(s) => s.into_owned(),
+            other => format!("{other:?}"),
+        };
+        rows.push(format!("{} {} {}", text(0), text(1), text(2)));
+        ControlFlow::Continue(())
+    })
+    .expect("readable");
+    rows.sort();
+    rows
+}
+
+/// All ways to the rows agree; what they are.
+fn contents(engine: &Arc<Engine>) -> Vec<String> {
+    let txn = engine.begin(TxnOptions::default());
+    let table = table(engine);
+    let rows = scan_all(&txn, &table);
+    assert_eq!(index_all(&txn, &table, 0), rows, "primary key");
+    assert_eq!(index_all(&txn, &table, 1), rows, "index on owner");
+    assert_eq!(table.row_count(), rows.len() as u64);
+    rows
+}
+
+fn find(txn: &mut Txn, table: &Arc<TableHandle>, id: i64) -> avocet_base::RowId {
+    let index = table.indexes()[0].clone();
+    let mut key = Vec::new();
+    assert!(index.keys.encode_prefix(&[Datum::Int(id)], &mut key));
+    let mut found = None;
+    let mut scratch = ReadScratch::default();
+    txn.lock_scan(
+        table,
+        &index,
+        &KeyRange::prefix(&key),
+        Direction::Ascending,
+        &mut scratch,
+        &mut |id, _| {
+            found = Some(id);
+            ControlFlow::Break(())
+        },
+    )
+    .expect("found");
+    found.expect("there is such a row")
+}
+
+fn set_balance(txn: &mut Txn, table: &Arc<TableHandle>, id: i64, balance: i64) {
+    let row = find(txn, table, id);
+    txn.update(table, row, &[(2, Datum::Int(balance))]).expect("updated").expect("there");
+}
+
+#[test]
+fn what_was_committed_is_there_after_a_restart() {
+    let (disk, env) = sim();
+    let engine = Engine::open(options(&env)).expect("open");
+    accounts(&engine);
+    insert(&engine, &[(1, "ada", 100), (2, "bob", 50), (3, "cyd", 0)]);
+    let mut txn = engine.begin(TxnOptions::default());
+    let t = table(&engine);
+    set_balance(&mut txn, &t, 1, 70);
+    let bob = find(&mut txn, &t, 2);
+    assert!(txn.delete(&t, bob).expect("deleted"));
+    let cyd = find(&mut txn, &t, 3);
+    txn.update(&t, cyd, &[(1, Datum::str("cy"))]).expect("updated");
+    commit(txn);
+    let want = ["1 ada 70", "3 cy 0"];
+    assert_eq!(contents(&engine), want);
+    // Power is lost without a shutdown.
+    let mut env = env;
+    let crashed = disk.crash(7);
+    drop(engine);
+    env.disk = Arc::new(crashed);
+    let engine = Engine::open(options(&env)).expect("recovered");
+    assert_eq!(contents(&engine), want);
+    engine.checkpoint().expect("checkpoint");
+    insert(&engine, &[(4, "dan", 4)]);
+    engine.shutdown().expect("shut down");
+    drop(engine);
+    let engine = Engine::open(options(&env)).expect("reopened");
+    assert_eq!(contents(&engine), ["1 ada 70", "3 cy 0", "4 dan 4"]);
+}
+
+#[test]
+fn snapshots_do_not_move_and_rollback_leaves_no_trace() {
+    let (_, env) = sim();
+    let engine = Engine::open(options(&env)).expect("open");
+    let t = accounts(&engine);
+    insert(&engine, &[(1, "ada", 100), (2, "bob", 50)]);
+    let reader = engine.begin(TxnOptions::default());
+    let before = scan_all(&reader, &t);
+    let mut writer = engine.begin(TxnOptions::default());
+    set_balance(&mut writer, &t, 1, 0);
+    let ada = find(&mut writer, &t, 1);
+    writer.update(&t, ada, &[(1, Datum::str("eve"))]).expect("updated");
+    writer.insert(&t, &row(9, "new", 1)).expect("inserted");
+    let bob = find(&mut writer, &t, 2);
+    writer.delete(&t, bob).expect("deleted");
+    assert_eq!(scan_all(&writer, &t), ["1 eve 0", "9 new 1"]);
+    assert_eq!(index_all(&writer, &t, 1), ["1 eve 0", "9 new 1"]);
+    assert_eq!(scan_all(&reader, &t), before);
+    writer.rollback();
+    assert_eq!(contents(&engine), before);
+    let mut writer = engine.begin(TxnOptions::default());
+    let ada = find(&mut writer, &t, 1);
+    writer.update(&t, ada, &[(1, Datum::str("eve"))]).expect("updated");
+    commit(writer);
+    engine.collect_all_garbage();
+    assert_eq!(index_all(&reader, &t, 1), before, "the old key leads to the old version");
+    drop(reader);
+    engine.collect_all_garbage();
+    assert_eq!(contents(&engine), ["1 eve 100", "2 bob 50"]);
+    assert_eq!(engine.version_backlog(), 0);
+    assert_eq!(t.indexes()[1].entries(), 2);
+}
+
+#[test]
+fn a_statement_can_be_taken_back_alone() {
+    let (_, env) = sim();
+    let engine = Engine::open(options(&env)).expect("open");
+    let t = accounts(&engine);
+    let mut txn = engine.begin(TxnOptions::default());
+    txn.insert(&t, &row(1, "ada", 1)).expect("inserted");
+    let mark = txn.begin_statement();
+    txn.insert(&t, &row(2, "bob", 2)).expect("inserted");
+    let failed = txn.insert(&t, &row(1, "twin", 3)).expect_err("a duplicate");
+    assert_eq!(failed.to_string(), "duplicate entry '1' for key 'accounts.PRIMARY'");
+    txn.rollback_statement(mark);
+    commit(txn);
+    assert_eq!(contents(&engine), ["1 ada 1"]);
+}
+
+#[test]
+fn freezing_and_compaction_change_no_answer() {
+    let (disk, env) = sim();
+    let engine = Engine::open(options(&env)).expect("open");
+    let t = accounts(&engine);
+    let names: Vec<String> = (0..2000).map(|n| format!("owner {}", n % 37)).collect();
+    let rows: Vec<_> = (0..2000).map(|n| (n as i64, names[n].as_str(), n as i64 * 3)).collect();
+    insert(&engine, &rows);
+    let before = contents(&engine);
+    assert_eq!(engine.freeze_all().expect("frozen"), 0);
+    assert_eq!(contents(&engine), before);
+    assert_eq!(t.stats().cold_rows, 2000);
+    let reader = engine.begin(TxnOptions::default());
+    assert_eq!(scan_all(&reader, &t), before);
+    // Cold rows are deleted, moved by an update, and found by both indexes.
+    let mut txn = engine.begin(TxnOptions::default());
+    for id in 0..1000 {
+        let row = find(&mut txn, &t, id);
+        txn.delete(&t, row).expect("deleted");
+    }
+    set_balance(&mut txn, &t, 1500, -1);
+    commit(txn);
+    let after = contents(&engine);
+    assert_eq!(after.len(), 1000);
+    assert!(after.contains(&"1500 owner 20 -1".to_string()));
+    assert_eq!(scan_all(&reader, &t), before);
+    drop(reader);
+    engine.collect_all_garbage();
+    engine.freeze_all().expect("compacted");
+    assert_eq!(contents(&engine), after);
+    assert_eq!(t.stats().cold_rows, 1000);
+    for seed in 0..3 {
+        let env = Env { disk: Arc::new(disk.crash(seed)), ..env.clone() };
+        let engine = Engine::open(options(&env)).expect("recovered");
+        assert_eq!(contents(&engine), after);
+        engine.checkpoint().expect("checkpoint");
+        engine.shutdown().expect("shut down");
+        drop(engine);
+        assert_eq!(contents(&Engine::open(options(&env)).expect("reopened")), after);
+    }
+}
+
+#[test]
+fn writers_wait_for_each_other_and_deadlocks_are_found() {
+    let (_, env) = sim();
+    let engine = Engine::open(options(&env)).expect("open");
+    let t = accounts(&engine);
+    insert(&engine, &[(1, "ada", 0), (2, "bob", 0)]);
+    let threads: Vec<_> = (0..4)
+        .map(|_| {
+            let (engine, t) = (engine.clone(), t.clone());
+            std::thread::spawn(move || {
+                for _ in 0..100 {
+                    let mut txn = engine.begin(TxnOptions::default());
+                    let id = find(&mut txn, &t, 1);
+                    let mut buf = RowBuf::default();
+                    assert!(txn.lock_row(&t, id, &mut buf).expect("locked"));
+                    let Datum::Int(balance) = buf.row(&t.layout).get(2) else { panic!("an integer") };
+                    txn.update(&t, id, &[(2, Datum::Int(balance + 1))]).expect("updated");
+                    commit(txn);
+                }
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|t| t.join().expect("no panic"));
+    assert_eq!(contents(&engine), ["1 ada 400", "2 bob 0"]);
+
+    let mut one = engine.begin(TxnOptions { lock_wait_timeout: WAIT, ..TxnOptions::default() });
+    set_balance(&mut one, &t, 1, 1);
+    let other = {
+        let (engine, t) = (engine.clone(), t.clone());
+        std::thread::spawn(move || {
+            let mut two = engine.begin(TxnOptions { lock_wait_timeout: WAIT, ..TxnOptions::default() });
+            set_balance(&mut two, &t, 2, 2);
+            let id = find_result(&mut two, &t, 1);
+            id.map(|_| commit(two)).is_ok()
+        })
+    };
+    let mine = loop {
+        // Until the other holds its row, this succeeds at once and is taken back.
+        let mark = one.mark();
+        match find_result(&mut one, &t, 2) {
+            Err(e) => break Some(e),
+            Ok(balance) if balance == 2 => break None,
+            Ok(_) => one.rollback_statement(mark),
+        }
+    };
+    let deadlock = mine.map(|e| assert!(matches!(e, EngineError::Deadlock)));
+    drop(one);
+    assert!(other.join().expect("no panic") || deadlock.is_none());
+}
+
+fn find_result(txn: &mut Txn, table: &Arc<TableHandle>, id: i64) -> Result<i64> {
+    let index = table.indexes()[0].clone();
+    let mut key = Vec::new();
+    assert!(index.keys.encode_prefix(&[Datum::Int(id)], &mut key));
+    let mut balance = 0;
+    let mut scratch = ReadScratch::default();
+    txn.lock_scan(
+        table,
+        &index,
+        &KeyRange::prefix(&key),
+        Direction::Ascending,
+        &mut scratch,
+        &mut |_, row| {
+            let Datum::Int(b) = row.get(2) else { panic!("an integer") };
+            balance = b;
+            ControlFlow::Break(())
+        },
+    )?;
+    Ok(balance)
+}
+
+#[test]
+fn bulk_loads_go_cold_and_are_all_or_nothing() {
+    use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
+    let (disk, env) = sim();
+    let engine = Engine::open(options(&env)).expect("open");
+    let t = accounts(&engine);
+    let batch = |from: i64, to: i64| {
+        let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(from..to));
+        let owners: ArrayRef =
+            Arc::new(StringViewArray::from_iter_values((from..to).map(|n| format!("o{}", n % 5))));
+        let balances: ArrayRef = Arc::new(Int64Array::from_iter_values(from..to));
+        RecordBatch::try_from_iter([("id", ids), ("owner", owners), ("balance", balances)]).expect("a batch")
+    };
+    let mut txn = engine.begin(TxnOptions::default());
+    let mut load = txn.bulk_insert(&t).expect("begun");
+    load.push(&mut txn, &batch(0, 70_000)).expect("pushed");
+    assert_eq!(load.finish(&mut txn).expect("stored"), 70_000);
+    let other = engine.begin(TxnOptions::default());
+    assert!(scan_all(&other, &t).is_empty(), "nobody else sees it yet");
+    assert_eq!(scan_all(&txn, &t).len(), 70_000);
+    commit(txn);
+    assert!(scan_all(&other, &t).is_empty());
+    drop(other);
+    assert_eq!(contents(&engine).len(), 70_000);
+
+    let mut txn = engine.begin(TxnOptions::default());
+    let mark = txn.mark();
+    let mut load = txn.bulk_insert(&t).expect("begun");
+    load.push(&mut txn, &batch(69_999, 80_000)).expect("pushed");
+    let failed = load.finish(&mut txn).expect_err("a duplicate");
+    assert_eq!(failed.to_string(), "duplicate entry '69999' for key 'accounts.PRIMARY'");
+    txn.rollback_statement(mark);
+    commit(txn);
+    assert_eq!(contents(&engine).len(), 70_000);
+    let env = Env { disk: Arc::new(disk.crash(1)), ..env };
+    assert_eq!(contents(&Engine::open(options(&env)).expect("recovered")).len(), 70_000);
+}
+
+#[test]
+fn a_second_engine_on_the_directory_is_refused() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let options = || EngineOptions { background: false, ..EngineOptions::new(dir.path().join("data")) };
+    let engine = Engine::open(options()).expect("open");
+    assert!(matches!(Engine::open(options()).map(drop), Err(EngineError::InUse(_))));
+    drop(engine);
+    Engine::open(options()).expect("free again");
+    std::fs::create_dir(dir.path().join("other")).expect("made");
+    std::fs::write(dir.path().join("other/file"), "x").expect("written");
+    let other = Engine::open(EngineOptions::new(dir.path().join("other"))).map(drop);
+    assert!(matches!(other, Err(EngineError::NotADataDirectory(_))));
+}

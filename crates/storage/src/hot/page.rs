@@ -1,0 +1,553 @@
+//! A hot page: a power-of-two number of fixed-size row slots, a heap for variable-length values, and a
+//! version vector that exists only while some slot has versions.
+//!
+//! ```text
+//!  ┌─ PageBody (under the page's latch) ───────────────────────────────────────────┐
+//!  │ slots   ┌────────┬────────┬────────┬──      heap  ┌───────────────┬──        │
+//!  │         │ fixed  │ fixed  │ fixed  │ …            │ var bytes     │ …        │
+//!  │         └────────┴────────┴────────┴──            └───────────────┴──        │
+//!  │ live    1 bit a slot: the newest version of the row exists                   │
+//!  │ versions  none, or a chain head per slot                                     │
+//!  └───────────────────────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! Invariants:
+//! 1. The newest version of a row is in place. A slot without a chain is the same for every snapshot.
+//! 2. Bytes of a slot that is not live stay until its chain is gone: older snapshots still read them.
+//! 3. A frozen page never changes again; who finds one looks the row up anew.
+
+use std::sync::Arc;
+
+use avocet_base::codec::Malformed;
+use avocet_types::{RowLayout, RowRef};
+use parking_lot::RwLock;
+
+use super::delta;
+use crate::version::{Change, Snapshot, Undo, truncate_chain};
+
+/// Bytes of slots that a page aims at.
+const TARGET_BYTES: usize = 16 << 10;
+/// A heap is compacted when at least this much of it, and at least half, is garbage.
+const MIN_HEAP_GARBAGE: usize = 4 << 10;
+
+/// Slots per page for rows of `fixed_size` bytes: a power of two from 16 to 1,024.
+pub fn slots_per_page(fixed_size: usize) -> usize {
+    let fit = (TARGET_BYTES / fixed_size.max(1)).clamp(16, 1024);
+    1 << fit.ilog2()
+}
+
+/// A page and its latch.
+pub struct HotPage {
+    pub body: RwLock<PageBody>,
+}
+
+pub struct PageBody {
+    slots: Vec<u8>,
+    heap: Vec<u8>,
+    heap_garbage: usize,
+    live: Vec<u64>,
+    live_count: usize,
+    versions: Option<Box<[Option<Arc<Undo>>]>>,
+    versioned: usize,
+    /// Changed since a checkpoint last wrote it.
+    pub dirty: bool,
+    pub frozen: bool,
+    /// Grows with every change; lets a freezer see whether a page stood still.
+    pub changes: u64,
+}
+
+/// A row copied out of a page or block, as an image. Reused from row to row.
+#[derive(Default)]
+pub struct RowBuf {
+    pub image: Vec<u8>,
+}
+
+impl RowBuf {
+    pub fn row<'a>(&'a self, layout: &'a RowLayout) -> RowRef<'a> {
+        let (fixed, heap) = self.image.split_at(layout.fixed_size);
+        RowRef::new(layout, fixed, heap)
+    }
+}
+
+/// How a slot looks to a snapshot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SlotRead {
+    Absent,
+    /// As it stands in place.
+    InPlace,
+    /// An older version, rebuilt into the caller's buffer.
+    Rebuilt,
+}
+
+impl HotPage {
+    pub fn new(layout: &RowLayout, slots: usize) -> Self {
+        Self {
+            body: RwLock::new(PageBody {
+                slots: vec![0; slots * layout.fixed_size],
+                heap: Vec::new(),
+                heap_garbage: 0,
+                live: vec![0; slots.div_ceil(64)],
+                live_count: 0,
+                versions: None,
+                versioned: 0,
+                dirty: false,
+                frozen: false,
+                changes: 0,
+            }),
+        }
+    }
+}
+
+impl HotPage {
+    /// A page that was never used and never will be: it has no slots, and is frozen.
+    pub fn closed() -> Self {
+        Self {
+            body: RwLock::new(PageBody {
+                slots: Vec::new(),
+                heap: Vec::new(),
+                heap_garbage: 0,
+                live: Vec::new(),
+                live_count: 0,
+                versions: None,
+                versioned: 0,
+                dirty: false,
+                frozen: true,
+                changes: 0,
+            }),
+        }
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.body.read().slots.is_empty()
+    }
+}
+
+impl PageBody {
+    pub fn is_live(&self, slot: usize) -> bool {
+        self.live.get(slot / 64).is_some_and(|word| word >> (slot % 64) & 1 != 0)
+    }
+
+    fn set_live(&mut self, slot: usize, live: bool) {
+        let bit = 1 << (slot % 64);
+        let word = &mut self.live[slot / 64];
+        match (*word & bit != 0, live) {
+            (false, true) => {
+                *word |= bit;
+                self.live_count += 1;
+            }
+            (true, false) => {
+                *word &= !bit;
+                self.live_count -= 1;
+            }
+            _ => {}
+        }
+    }
+
+    /// Rows whose newest version exists.
+    pub fn live_count(&self) -> usize {
+        self.live_count
+    }
+
+    pub fn has_versions(&self) -> bool {
+        self.versioned > 0
+    }
+
+    /// One bit a slot, 64 slots a word.
+    pub fn live_words(&self) -> &[u64] {
+        &self.live
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.slots.capacity() + self.heap.capacity() + self.live.capacity() * 8
+    }
+
+    pub fn slot_count(&self, layout: &RowLayout) -> usize {
+        self.slots.len() / layout.fixed_size
+    }
+
+    /// The row in place, live or not.
+    #[inline]
+    pub fn in_place<'a>(&'a self, layout: &'a RowLayout, slot: usize) -> RowRef<'a> {
+        let at = slot * layout.fixed_size;
+        RowRef::new(layout, &self.slots[at..at + layout.fixed_size], &self.heap)
+    }
+
+    #[inline]
+    pub fn chain(&self, slot: usize) -> Option<&Arc<Undo>> {
+        self.versions.as_ref()?[slot].as_ref()
+    }
+
+    /// Decides what `snapshot` sees in a slot; an older version goes to `rebuilt`.
+    pub fn read(
+        &self,
+        layout: &RowLayout,
+        slot: usize,
+        snapshot: &Snapshot<'_>,
+        rebuilt: &mut RowBuf,
+    ) -> SlotRead {
+        let mut live = self.is_live(slot);
+        let Some(head) = self.chain(slot) else {
+            return if live { SlotRead::InPlace } else { SlotRead::Absent };
+        };
+        let mut copied = false;
+        let mut next = Some(head.clone());
+        while let Some(undo) = next.filter(|undo| !snapshot.sees(&undo.txn)) {
+            match &undo.change {
+                Change::Insert => return SlotRead::Absent,
+                Change::Delete => live = true,
+                Change::Lock => {}
+                Change::Update { before } => {
+                    if !copied {
+                        copied = true;
+                        rebuilt.image.clear();
+                        self.in_place(layout, slot).to_image(&mut rebuilt.image);
+                    }
+                    delta::apply_to_image(layout, before, &mut rebuilt.image)
+                        .expect("before-images are made by this page");
+                }
+            }
+            next = undo.older();
+        }
+        match (live, copied) {
+            (false, _) => SlotRead::Absent,
+            (true, false) => SlotRead::InPlace,
+            (true, true) => SlotRead::Rebuilt,
+        }
+    }
+
+    fn touch(&mut self) {
+        assert!(!self.frozen, "a frozen page does not change");
+        self.dirty = true;
+        self.changes += 1;
+    }
+
+    fn push_version(
+        &mut self,
+        slot: usize,
+        slots: usize,
+        txn: &Arc<crate::TxnState>,
+        change: Change,
+    ) -> Arc<Undo> {
+        let versions = self.versions.get_or_insert_with(|| (0..slots).map(|_| None).collect());
+        let older = versions[slot].take();
+        if older.is_none() {
+            self.versioned += 1;
+        }
+        let undo = Undo::new(txn, change, older);
+        versions[slot] = Some(undo.clone());
+        undo
+    }
+
+    fn drop_head(&mut self, slot: usize, undo: &Arc<Undo>) {
+        let versions = self.versions.as_mut().expect("the undo record is on this page");
+        let head = versions[slot].take().expect("the undo record is on this slot");
+        assert!(Arc::ptr_eq(&head, undo), "versions are undone newest first");
+        versions[slot] = head.older();
+        if versions[slot].is_none() {
+            self.forget_slot();
+        }
+    }
+
+    fn forget_slot(&mut self) {
+        self.versioned -= 1;
+        if self.versioned == 0 {
+            self.versions = None;
+        }
+    }
+
+    /// Writes a row image into a slot that never held a row.
+    pub fn insert(
+        &mut self,
+        layout: &RowLayout,
+        slot: usize,
+        image: &[u8],
+        txn: &Arc<crate::TxnState>,
+    ) -> Arc<Undo> {
+        assert!(!self.is_live(slot) && self.chain(slot).is_none(), "a row id is used once");
+        self.place(layout, slot, image);
+        let slots = self.slot_count(layout);
+        self.push_version(slot, slots, txn, Change::Insert)
+    }
+
+    /// Puts a row in place without a version: recovery, where nobody else looks.
+    pub fn place(&mut self, layout: &RowLayout, slot: usize, image: &[u8]) {
+        self.touch();
+        let (fixed, var) = image.split_at(layout.fixed_size);
+        let at = slot * layout.fixed_size;
+        self.slots[at..at + layout.fixed_size].copy_from_slice(fixed);
+        let base = self.heap.len();
+        self.heap.extend_from_slice(var);
+        if base > 0 {
+            for &column in &*layout.var_columns {
+                let at = at + layout.fields[column as usize].offset as usize;
+                let raw: [u8; 4] = self.slots[at..at + 4].try_into().expect("four bytes");
+                let len: [u8; 4] = self.slots[at + 4..at + 8].try_into().expect("four bytes");
+                if len != [0; 4] {
+                    let moved = u32::from_le_bytes(raw) + base as u32;
+                    self.slots[at..at + 4].copy_from_slice(&moved.to_le_bytes());
+                } else {
+                    self.slots[at..at + 4].fill(0);
+                }
+            }
+        }
+        self.set_live(slot, true);
+    }
+
+    /// Changes columns in place; the values before go to the version chain.
+    pub fn update(
+        &mut self,
+        layout: &RowLayout,
+        slot: usize,
+        after: &[u8],
+        txn: &Arc<crate::TxnState>,
+    ) -> Result<Arc<Undo>, Malformed> {
+        assert!(self.is_live(slot), "only a live row is updated");
+        let mut before = Vec::with_capacity(after.len());
+        for entry in delta::entries(layout, after) {
+            delta::push_column(&self.in_place(layout, slot), entry?.column, &mut before);
+        }
+        self.apply(layout, slot, after)?;
+        let slots = self.slot_count(layout);
+        Ok(self.push_version(slot, slots, txn, Change::Update { before: before.into() }))
+    }
+
+    /// Applies a delta in place, without a version.
+    pub fn apply(&mut self, layout: &RowLayout, slot: usize, delta: &[u8]) -> Result<(), Malformed> {
+        self.touch();
+        for entry in delta::entries(layout, delta) {
+            let entry = entry?;
+            self.set_stored(layout, slot, entry.column, entry.bytes);
+        }
+        self.compact_heap_if_worth_it(layout);
+        Ok(())
+    }
+
+    fn set_stored(&mut self, layout: &RowLayout, slot: usize, column: usize, stored: Option<&[u8]>) {
+        let field = &layout.fields[column];
+        let base = slot * layout.fixed_size;
+        let at = base + field.offset as usize;
+        let size = field.storage.size();
+        if field.storage.is_var() {
+            let row = self.in_place(layout, slot);
+            let old_len = if row.is_null(column) { 0 } else { row.var_bytes(column).len() };
+            let raw: [u8; 4] = self.slots[at..at + 4].try_into().expect("four bytes");
+            let old_at = u32::from_le_bytes(raw) as usize;
+            let new_len = stored.map_or(0, <[u8]>::len);
+            self.heap_garbage += old_len;
+            let new_at = if new_len <= old_len {
+                self.heap_garbage -= new_len;
+                old_at
+            } else {
+                let end = self.heap.len();
+                self.heap.resize(end + new_len, 0);
+                end
+            };
+            if let Some(bytes) = stored {
+                self.heap[new_at..new_at + new_len].copy_from_slice(bytes);
+                let new_at = if new_len == 0 { 0 } else { new_at as u32 };
+                self.slots[at..at + 4].copy_from_slice(&new_at.to_le_bytes());
+                self.slots[at + 4..at + 8].copy_from_slice(&(new_len as u32).to_le_bytes());
+            }
+        } else if let Some(bytes) = stored {
+            self.slots[at..at + size].copy_from_slice(bytes);
+        }
+        let null = &mut self.slots[base + column / 8];
+        if stored.is_none() {
+            *null |= 1 << (column % 8);
+            self.slots[at..at + size].fill(0);
+        } else {
+            *null &= !(1 << (column % 8));
+        }
+    }
+
+    pub fn delete(&mut self, layout: &RowLayout, slot: usize, txn: &Arc<crate::TxnState>) -> Arc<Undo> {
+        assert!(self.is_live(slot), "only a live row is deleted");
+        self.touch();
+        self.set_live(slot, false);
+        let slots = self.slot_count(layout);
+        self.push_version(slot, slots, txn, Change::Delete)
+    }
+
+    /// Deletes without a version: recovery. False if there was no row.
+    pub fn erase(&mut self, layout: &RowLayout, slot: usize) -> bool {
+        let was = self.is_live(slot);
+        if was {
+            self.touch();
+            self.set_live(slot, false);
+            self.wipe(layout, slot);
+        }
+        was
+    }
+
+    /// Marks a live row as locked by `txn`.
+    pub fn lock(&mut self, layout: &RowLayout, slot: usize, txn: &Arc<crate::TxnState>) -> Arc<Undo> {
+        assert!(!self.frozen, "a frozen page does not change");
+        let slots = self.slot_count(layout);
+        self.push_version(slot, slots, txn, Change::Lock)
+    }
+
+    /// Takes back the newest version of a slot.
+    pub fn undo(&mut self, layout: &RowLayout, slot: usize, undo: &Arc<Undo>) {
+        match &undo.change {
+            Change::Insert => {
+                self.touch();
+                self.set_live(slot, false);
+                self.drop_head(slot, undo);
+                self.wipe(layout, slot);
+            }
+            Change::Delete => {
+                self.touch();
+                self.set_live(slot, true);
+                self.drop_head(slot, undo);
+            }
+            Change::Lock => self.drop_head(slot, undo),
+            Change::Update { before } => {
+                self.apply(layout, slot, before).expect("before-images are made by this page");
+                self.drop_head(slot, undo);
+            }
+        }
+    }
+
+    /// Drops a committed version that every snapshot sees, and all older ones. True if the slot has no row left.
+    pub fn collect(&mut self, layout: &RowLayout, slot: usize, undo: &Arc<Undo>) -> bool {
+        let Some(versions) = self.versions.as_mut() else { return false };
+        if versions[slot].is_none() {
+            return false;
+        }
+        truncate_chain(&mut versions[slot], undo);
+        if versions[slot].is_none() {
+            self.forget_slot();
+            if !self.is_live(slot) {
+                self.wipe(layout, slot);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Clears the bytes of a slot that no snapshot can see.
+    fn wipe(&mut self, layout: &RowLayout, slot: usize) {
+        let row = self.in_place(layout, slot);
+        let garbage: usize = layout
+            .var_columns
+            .iter()
+            .filter(|&&c| !row.is_null(c as usize))
+            .map(|&c| row.var_bytes(c as usize).len())
+            .sum();
+        self.heap_garbage += garbage;
+        let at = slot * layout.fixed_size;
+        self.slots[at..at + layout.fixed_size].fill(0);
+        self.compact_heap_if_worth_it(layout);
+    }
+
+    fn compact_heap_if_worth_it(&mut self, layout: &RowLayout) {
+        if self.heap_garbage < MIN_HEAP_GARBAGE || self.heap_garbage * 2 < self.heap.len() {
+            return;
+        }
+        let mut heap = Vec::with_capacity(self.heap.len() - self.heap_garbage);
+        for slot in 0..self.slot_count(layout) {
+            for &column in &*layout.var_columns {
+                let row = self.in_place(layout, slot);
+                if row.is_null(column as usize) {
+                    continue;
+                }
+                let bytes = row.var_bytes(column as usize);
+                let new_at = if bytes.is_empty() { 0 } else { heap.len() as u32 };
+                heap.extend_from_slice(bytes);
+                let at = slot * layout.fixed_size + layout.fields[column as usize].offset as usize;
+                self.slots[at..at + 4].copy_from_slice(&new_at.to_le_bytes());
+            }
+        }
+        self.heap = heap;
+        self.heap_garbage = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use avocet_base::{Timestamp, TxnId};
+    use avocet_types::{Collation, Datum, SqlType};
+
+    use super::*;
+    use crate::TxnState;
+
+    fn layout() -> RowLayout {
+        RowLayout::new(&[SqlType::INT, SqlType::VarChar { len: 100, collation: Collation::DEFAULT }])
+    }
+
+    fn image(layout: &RowLayout, n: i64, text: &str) -> Vec<u8> {
+        let mut image = Vec::new();
+        layout.encode(&[Datum::Int(n), Datum::str(text)], &mut image);
+        image
+    }
+
+    fn set_text(layout: &RowLayout, text: &str) -> Vec<u8> {
+        let mut change = Vec::new();
+        delta::push_datum(layout, 1, &Datum::str(text), &mut change);
+        change
+    }
+
+    fn seen(page: &PageBody, layout: &RowLayout, slot: usize, ts: u64) -> Option<String> {
+        let mut buf = RowBuf::default();
+        match page.read(layout, slot, &Snapshot::at(Timestamp(ts)), &mut buf) {
+            SlotRead::Absent => None,
+            SlotRead::InPlace => Some(format!("{:?}", page.in_place(layout, slot).get(1))),
+            SlotRead::Rebuilt => Some(format!("{:?}", buf.row(layout).get(1))),
+        }
+    }
+
+    #[test]
+    fn every_snapshot_sees_its_version() {
+        let layout = layout();
+        let page = HotPage::new(&layout, 16);
+        let mut page = page.body.write();
+        let mut undos = Vec::new();
+        for (ts, text) in [(10, "a"), (20, "a longer text"), (30, "")] {
+            let txn = Arc::new(TxnState::new(TxnId(ts)));
+            undos.push(match ts {
+                10 => page.insert(&layout, 3, &image(&layout, 1, text), &txn),
+                _ => page.update(&layout, 3, &set_text(&layout, text), &txn).expect("well-formed"),
+            });
+            txn.commit(Timestamp(ts));
+        }
+        let txn = Arc::new(TxnState::new(TxnId(40)));
+        undos.push(page.delete(&layout, 3, &txn));
+        assert_eq!(seen(&page, &layout, 3, 35).as_deref(), Some("Str(\"\")"));
+        txn.commit(Timestamp(40));
+        let all: Vec<_> = [5, 10, 25, 35, 40].map(|ts| seen(&page, &layout, 3, ts)).into();
+        let want = [None, Some("Str(\"a\")"), Some("Str(\"a longer text\")"), Some("Str(\"\")"), None];
+        assert_eq!(all.iter().map(Option::as_deref).collect::<Vec<_>>(), want);
+        page.collect(&layout, 3, &undos[1]);
+        assert_eq!(seen(&page, &layout, 3, 25).as_deref(), Some("Str(\"a longer text\")"));
+        assert!(page.collect(&layout, 3, &undos[3]));
+        assert!(!page.has_versions());
+    }
+
+    #[test]
+    fn rollback_restores_every_byte() {
+        let layout = layout();
+        let page = HotPage::new(&layout, 16);
+        let mut page = page.body.write();
+        page.place(&layout, 0, &image(&layout, 7, "before"));
+        let txn = Arc::new(TxnState::new(TxnId(1)));
+        let first = page.update(&layout, 0, &set_text(&layout, "something much longer"), &txn).expect("ok");
+        let second = page.delete(&layout, 0, &txn);
+        page.undo(&layout, 0, &second);
+        page.undo(&layout, 0, &first);
+        assert_eq!(seen(&page, &layout, 0, 0).as_deref(), Some("Str(\"before\")"));
+        assert!(!page.has_versions());
+    }
+
+    #[test]
+    fn heaps_do_not_grow_without_bound() {
+        let layout = layout();
+        let page = HotPage::new(&layout, 16);
+        let mut page = page.body.write();
+        page.place(&layout, 0, &image(&layout, 7, ""));
+        for round in 0..10_000 {
+            let text = "x".repeat(1 + round % 97);
+            page.apply(&layout, 0, &set_text(&layout, &text)).expect("ok");
+        }
+        assert!(page.bytes() < 64 << 10, "{} bytes", page.bytes());
+    }
+}

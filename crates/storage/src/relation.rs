@@ -1,0 +1,278 @@
+//! A relation's directory: from a row id to the place where the row is.
+//!
+//! ```text
+//!  row id ── >>16 ──▶ segment number ──▶ chunk k (2^k segments) ──▶ Segment { Empty | Hot | Cold }
+//!                                                                      │        │
+//!                                        page number, slot ◀───────────┘        └──▶ block + deletes, ordinal
+//! ```
+//!
+//! The directory only grows; finding a segment takes no lock. A segment's state is swapped as a whole when it
+//! is frozen, compacted, bulk-loaded or emptied.
+//!
+//! Invariants:
+//! 1. A row id is given out once, and means the same row as long as that lives.
+//! 2. A swap happens only while the writers of the old state are shut out: hot pages are marked frozen,
+//!    the delete vector is closed. Who meets either looks the segment up again.
+
+mod deletes;
+
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use avocet_base::{RowId, SegmentNo};
+use avocet_types::RowLayout;
+use parking_lot::Mutex;
+
+pub use deletes::{DeleteVector, Deletes};
+
+use crate::cold::Block;
+use crate::hot::{HotPage, slots_per_page};
+use crate::version::{Snapshot, TxnState};
+
+const CHUNKS: usize = 40;
+
+/// All rows of a table.
+pub struct Relation {
+    pub layout: Arc<RowLayout>,
+    page_shift: u32,
+    chunks: [OnceLock<Box<[Segment]>>; CHUNKS],
+    /// Segments that were ever given out: numbers below it may hold rows.
+    next_segment: AtomicU64,
+    cursor: Mutex<InsertCursor>,
+}
+
+/// Where the next hot row goes.
+#[derive(Clone, Copy)]
+struct InsertCursor {
+    segment: SegmentNo,
+    next: u64,
+}
+
+pub struct Segment {
+    state: ArcSwap<SegmentState>,
+}
+
+pub enum SegmentState {
+    /// No rows: never used, or all gone.
+    Empty,
+    Hot(HotSegment),
+    Cold(ColdSegment),
+}
+
+/// Pages made when their first row comes.
+pub struct HotSegment {
+    pages: Box<[OnceLock<HotPage>]>,
+}
+
+pub struct ColdSegment {
+    pub block: Arc<Block>,
+    /// Who loaded the block, as long as some snapshot may not see it.
+    pub created: Option<Arc<TxnState>>,
+    pub deletes: DeleteVector,
+}
+
+impl ColdSegment {
+    pub fn new(block: Arc<Block>, created: Option<Arc<TxnState>>, deletes: Deletes) -> Self {
+        Self { block, created, deletes: DeleteVector::new(deletes) }
+    }
+
+    /// Whether the block as a whole exists for the snapshot.
+    pub fn is_visible(&self, snapshot: &Snapshot<'_>) -> bool {
+        self.created.as_ref().is_none_or(|txn| snapshot.sees(txn))
+    }
+}
+
+impl HotSegment {
+    fn new(pages: usize) -> Self {
+        Self { pages: (0..pages).map(|_| OnceLock::new()).collect() }
+    }
+
+    pub fn page(&self, number: usize) -> Option<&HotPage> {
+        self.pages[number].get()
+    }
+
+    /// The pages that exist, with their numbers.
+    pub fn pages(&self) -> impl Iterator<Item = (usize, &HotPage)> {
+        self.pages.iter().enumerate().filter_map(|(n, p)| Some((n, p.get()?)))
+    }
+}
+
+impl Segment {
+    pub fn state(&self) -> arc_swap::Guard<Arc<SegmentState>> {
+        self.state.load()
+    }
+
+    pub fn state_owned(&self) -> Arc<SegmentState> {
+        self.state.load_full()
+    }
+
+    pub fn replace(&self, state: SegmentState) -> Arc<SegmentState> {
+        self.state.swap(Arc::new(state))
+    }
+}
+
+impl Relation {
+    pub fn new(layout: Arc<RowLayout>) -> Self {
+        let page_shift = slots_per_page(layout.fixed_size).ilog2();
+        Self {
+            layout,
+            page_shift,
+            chunks: [const { OnceLock::new() }; CHUNKS],
+            next_segment: AtomicU64::new(0),
+            // The first insert opens a segment.
+            cursor: Mutex::new(InsertCursor { segment: SegmentNo(0), next: RowId::PER_SEGMENT }),
+        }
+    }
+
+    pub fn slots_per_page(&self) -> usize {
+        1 << self.page_shift
+    }
+
+    pub fn pages_per_segment(&self) -> usize {
+        RowId::PER_SEGMENT as usize >> self.page_shift
+    }
+
+    /// Page number and slot of an ordinal.
+    #[inline]
+    pub fn place(&self, ordinal: u16) -> (usize, usize) {
+        let ordinal = usize::from(ordinal);
+        (ordinal >> self.page_shift, ordinal & (self.slots_per_page() - 1))
+    }
+
+    /// The ordinal of a page's slot.
+    #[inline]
+    pub fn ordinal(&self, page: usize, slot: usize) -> u16 {
+        (page << self.page_shift | slot) as u16
+    }
+
+    /// Number of segments in the directory.
+    pub fn segments(&self) -> u64 {
+        self.next_segment.load(Ordering::Acquire)
+    }
+
+    /// A segment; made (empty) if nobody used it before.
+    pub fn segment(&self, number: SegmentNo) -> &Segment {
+        let chunk = (number.0 + 1).ilog2();
+        let within = number.0 + 1 - (1 << chunk);
+        let chunk = self.chunks[chunk as usize].get_or_init(|| {
+            (0..1usize << chunk)
+                .map(|_| Segment { state: ArcSwap::from_pointee(SegmentState::Empty) })
+                .collect()
+        });
+        &chunk[within as usize]
+    }
+
+    /// Reserves a whole segment, for rows that go straight to a column block.
+    pub fn reserve_segment(&self) -> SegmentNo {
+        SegmentNo(self.next_segment.fetch_add(1, Ordering::AcqRel))
+    }
+
+    /// Recovery: row ids up to and including this segment's were given out.
+    pub fn note_segment(&self, number: SegmentNo) {
+        self.next_segment.fetch_max(number.0 + 1, Ordering::AcqRel);
+    }
+
+    /// The row id for a new hot row.
+    pub fn next_row_id(&self) -> RowId {
+        let mut cursor = self.cursor.lock();
+        if cursor.next == RowId::PER_SEGMENT {
+            cursor.segment = self.reserve_segment();
+            cursor.next = 0;
+        }
+        let id = RowId::new(cursor.segment, cursor.next as u16);
+        cursor.next += 1;
+        if cursor.next == 1 {
+            self.open_hot(id.segment());
+        }
+        id
+    }
+
+    /// The segment that inserts go to now; it is never frozen.
+    pub fn insert_segment(&self) -> Option<SegmentNo> {
+        let cursor = self.cursor.lock();
+        (cursor.next < RowId::PER_SEGMENT).then_some(cursor.segment)
+    }
+
+    /// Ends the insert segment, so that it can be frozen too: the next insert opens another.
+    pub fn close_insert_segment(&self) {
+        self.cursor.lock().next = RowId::PER_SEGMENT;
+    }
+
+    /// Where the next hot row would go: for checkpoints. `None` if it opens a segment.
+    pub fn cursor(&self) -> Option<RowId> {
+        let cursor = self.cursor.lock();
+        (cursor.next < RowId::PER_SEGMENT).then(|| RowId::new(cursor.segment, cursor.next as u16))
+    }
+
+    /// Recovery: goes on filling a hot segment after its last row.
+    pub fn resume_cursor(&self, next: RowId) {
+        *self.cursor.lock() = InsertCursor { segment: next.segment(), next: u64::from(next.ordinal()) };
+    }
+
+    /// Makes an empty segment hot; leaves any other as it is.
+    pub fn open_hot(&self, number: SegmentNo) {
+        self.note_segment(number);
+        let segment = self.segment(number);
+        if matches!(**segment.state(), SegmentState::Empty) {
+            segment.replace(SegmentState::Hot(HotSegment::new(self.pages_per_segment())));
+        }
+    }
+
+    /// A hot segment's page, made if its first row comes now.
+    pub fn page_or_new<'s>(&self, segment: &'s HotSegment, number: usize) -> &'s HotPage {
+        segment.pages[number].get_or_init(|| HotPage::new(&self.layout, self.slots_per_page()))
+    }
+
+    /// The pages that hold rows, after all others were closed: no row can come to a page that is not listed.
+    pub fn close_pages<'s>(&self, segment: &'s HotSegment) -> Vec<&'s HotPage> {
+        let closed = |page: &'s OnceLock<HotPage>| page.get_or_init(HotPage::closed);
+        segment.pages.iter().map(closed).filter(|page| !page.is_closed()).collect()
+    }
+
+    /// Numbers and states of all segments that hold anything.
+    pub fn used_segments(&self) -> impl Iterator<Item = (SegmentNo, Arc<SegmentState>)> + '_ {
+        (0..self.segments()).map(SegmentNo).filter_map(|number| {
+            let state = self.segment(number).state_owned();
+            (!matches!(*state, SegmentState::Empty)).then_some((number, state))
+        })
+    }
+
+    /// Bytes of hot pages.
+    pub fn hot_bytes(&self) -> usize {
+        let of_state = |state: &SegmentState| match state {
+            SegmentState::Hot(hot) => hot.pages().map(|(_, page)| page.body.read().bytes()).sum(),
+            _ => 0,
+        };
+        self.used_segments().map(|(_, state)| of_state(&state)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use avocet_types::SqlType;
+
+    use super::*;
+
+    #[test]
+    fn row_ids_are_given_out_once_and_segments_found_again() {
+        let relation = Relation::new(Arc::new(RowLayout::new(&[SqlType::INT])));
+        let first = relation.next_row_id();
+        assert_eq!(first, RowId(0));
+        let bulk = relation.reserve_segment();
+        assert_eq!(bulk, SegmentNo(1));
+        let mut last = first;
+        for _ in 0..RowId::PER_SEGMENT {
+            last = relation.next_row_id();
+        }
+        assert_eq!(last, RowId::new(SegmentNo(2), 0));
+        assert!(matches!(**relation.segment(SegmentNo(2)).state(), SegmentState::Hot(_)));
+        assert!(matches!(**relation.segment(SegmentNo(1)).state(), SegmentState::Empty));
+        assert_eq!(relation.used_segments().count(), 2);
+        for ordinal in [0u16, 1, 1023, 1024, 65_535] {
+            let (page, slot) = relation.place(ordinal);
+            assert_eq!(relation.ordinal(page, slot), ordinal);
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Versions: who changed a row, when it counts, and how it was before.
+//!
+//! ```text
+//!  hot slot / cold ordinal ──▶ Undo (newest) ──▶ Undo ──▶ Undo (oldest that anyone may need)
+//!                               │ txn              each says how to get from the state after it
+//!                               ▼                  to the state before it
+//!                            TxnState: running | committed at a timestamp | aborted
+//! ```
+//!
+//! Invariants:
+//! 1. A transaction's state word changes exactly once, from running; all its versions change with it.
+//! 2. The newest version is in place; a chain is read and changed only under the latch of the page (or
+//!    delete vector) that holds its head.
+//! 3. Rollback removes a transaction's undo records before its state becomes aborted, so nobody meets an
+//!    aborted version.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use avocet_base::{Timestamp, TxnId};
+use parking_lot::{Condvar, Mutex};
+
+const RUNNING: u64 = u64::MAX;
+const ABORTED: u64 = u64::MAX - 1;
+
+/// The one word that says what became of a transaction, shared by all its versions.
+pub struct TxnState {
+    id: TxnId,
+    word: AtomicU64,
+    has_waiters: AtomicBool,
+    gate: Mutex<()>,
+    finished: Condvar,
+}
+
+impl TxnState {
+    pub fn new(id: TxnId) -> Self {
+        Self {
+            id,
+            word: AtomicU64::new(RUNNING),
+            has_waiters: AtomicBool::new(false),
+            gate: Mutex::new(()),
+            finished: Condvar::new(),
+        }
+    }
+
+    pub fn id(&self) -> TxnId {
+        self.id
+    }
+
+    pub fn is_running(&self) -> bool {
+        self.word.load(Ordering::Acquire) == RUNNING
+    }
+
+    /// When it committed, if it did.
+    #[inline]
+    pub fn committed_at(&self) -> Option<Timestamp> {
+        let word = self.word.load(Ordering::Acquire);
+        (word < ABORTED).then_some(Timestamp(word))
+    }
+
+    /// All versions of this transaction become committed at `ts`, at once.
+    pub fn commit(&self, ts: Timestamp) {
+        self.finish(ts.0);
+    }
+
+    /// Its versions are gone already.
+    pub fn abort(&self) {
+        self.finish(ABORTED);
+    }
+
+    fn finish(&self, word: u64) {
+        let before = self.word.swap(word, Ordering::SeqCst);
+        assert_eq!(before, RUNNING, "a transaction ends once");
+        if self.has_waiters.load(Ordering::SeqCst) {
+            let _gate = self.gate.lock();
+            self.finished.notify_all();
+        }
+    }
+
+    /// Blocks until the transaction has ended; false if `timeout` passed first.
+    pub fn wait_until_finished(&self, timeout: Duration) -> bool {
+        let mut gate = self.gate.lock();
+        self.has_waiters.store(true, Ordering::SeqCst);
+        let mut left = timeout;
+        while self.word.load(Ordering::SeqCst) == RUNNING {
+            let started = std::time::Instant::now();
+            if self.finished.wait_for(&mut gate, left).timed_out() {
+                return self.word.load(Ordering::SeqCst) != RUNNING;
+            }
+            left = left.saturating_sub(started.elapsed());
+        }
+        true
+    }
+}
+
+/// What a reader may see: everything committed at or before `ts`, and what it wrote itself.
+#[derive(Clone, Copy)]
+pub struct Snapshot<'a> {
+    pub ts: Timestamp,
+    pub own: Option<&'a Arc<TxnState>>,
+}
+
+impl<'a> Snapshot<'a> {
+    pub fn at(ts: Timestamp) -> Self {
+        Self { ts, own: None }
+    }
+
+    #[inline]
+    pub fn sees(&self, txn: &Arc<TxnState>) -> bool {
+        match txn.committed_at() {
+            Some(ts) => ts <= self.ts,
+            None => self.own.is_some_and(|own| Arc::ptr_eq(own, txn)),
+        }
+    }
+}
+
+/// What a version did, and so how to undo it.
+#[derive(Debug)]
+pub enum Change {
+    /// The row did not exist before.
+    Insert,
+    /// These columns had these values before (see [`crate::hot::delta`]).
+    Update { before: Box<[u8]> },
+    /// The row existed before, as it still stands in place.
+    Delete,
+    /// Nothing: the row is locked by the transaction.
+    Lock,
+}
+
+/// One version of one row.
+pub struct Undo {
+    pub txn: Arc<TxnState>,
+    pub change: Change,
+    older: Mutex<Option<Arc<Undo>>>,
+}
+
+impl Undo {
+    pub fn new(txn: &Arc<TxnState>, change: Change, older: Option<Arc<Undo>>) -> Arc<Self> {
+        Arc::new(Self { txn: txn.clone(), change, older: Mutex::new(older) })
+    }
+
+    pub fn older(&self) -> Option<Arc<Undo>> {
+        self.older.lock().clone()
+    }
+
+    /// Forgets everything older than this version.
+    pub fn cut(&self) {
+        let older = self.older.lock().take();
+        drop(older);
+    }
+}
+
+impl Drop for Undo {
+    /// Chains can be long; dropping them link by link keeps the stack flat.
+    fn drop(&mut self) {
+        let mut next = self.older.get_mut().take();
+        while let Some(undo) = next {
+            next = match Arc::try_unwrap(undo) {
+                Ok(mut alone) => alone.older.get_mut().take(),
+                Err(_) => None,
+            };
+        }
+    }
+}
+
+/// Removes the version `gone` and all older ones from a chain, since no snapshot can need them any more.
+/// Versions newer than it stay.
+pub fn truncate_chain(head: &mut Option<Arc<Undo>>, gone: &Arc<Undo>) {
+    let Some(first) = head else { return };
+    if Arc::ptr_eq(first, gone) {
+        *head = None;
+        return;
+    }
+    let mut at = first.clone();
+    while let Some(older) = at.older() {
+        if Arc::ptr_eq(&older, gone) {
+            at.cut();
+            return;
+        }
+        at = older;
+    }
+}
+
+/// Whom a writer has to wait for before it may put a version on this chain.
+pub fn running_other<'c>(head: Option<&'c Arc<Undo>>, own: &Arc<TxnState>) -> Option<&'c Arc<TxnState>> {
+    head.map(|undo| &undo.txn).filter(|txn| !Arc::ptr_eq(txn, own) && txn.is_running())
+}
