@@ -242,7 +242,7 @@ impl FsstBytes {
     pub fn decode(&self, ty: ColdType, rows: &Rows<'_>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         let lengths = self.plain.lengths.decode::<i64>(rows);
         let heap = self.decode_heap(rows, &lengths)?;
-        let whole = rows.len() == self.plain.lengths.len();
+        let whole = matches!(rows, Rows::Range(r) if r.len() == self.plain.lengths.len());
         if ty == ColdType::Utf8 && !(whole && self.checked.load(Ordering::Relaxed)) {
             check_utf8(&heap, lengths.iter().map(|&l| l as usize))?;
             self.checked.fetch_or(whole, Ordering::Relaxed);
