@@ -4,7 +4,7 @@
 //! 256 bits, and products and quotients of those in 512 (`wide`). The scale is part of how a value prints,
 //! not of what it is: `1.0` and `1.00` are equal and hash alike.
 //!
-//! - `arith`: + − × ÷ %, rounding, and the precision and scale of results
+//! - `arith`: + − × ÷ % and rounding
 //! - `text`: parsing and printing
 //! - `wide`: 512-bit magnitudes
 
@@ -18,7 +18,7 @@ use std::hash::{Hash, Hasher};
 use arrow::datatypes::i256;
 use thiserror::Error;
 
-pub use arith::{DIV_PRECISION_INCREMENT, DecimalType};
+pub use arith::DIV_PRECISION_INCREMENT;
 pub use text::{DecimalPrefix, ParseStatus};
 
 /// `unscaled / 10^scale`. Values that fit an `i128` stay in one; wider ones are boxed.

@@ -221,19 +221,6 @@ impl IntWidth {
             Self::W64 => 64,
         }
     }
-
-    /// Decimal digits of the widest value, as MySQL counts them for DECIMAL results.
-    pub const fn digits(self, unsigned: bool) -> u8 {
-        match (self, unsigned) {
-            (Self::W8, _) => 3,
-            (Self::W16, _) => 5,
-            (Self::W24, false) => 7,
-            (Self::W24, true) => 8,
-            (Self::W32, _) => 10,
-            (Self::W64, false) => 19,
-            (Self::W64, true) => 20,
-        }
-    }
 }
 
 /// As SHOW CREATE TABLE prints it, without character set and collation.

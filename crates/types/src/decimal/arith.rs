@@ -18,68 +18,6 @@ pub const DIV_PRECISION_INCREMENT: u8 = 4;
 /// Digits in a word of MySQL's decimals.
 const WORD: u32 = 9;
 
-/// The precision and scale of a decimal expression.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DecimalType {
-    pub precision: u8,
-    pub scale: u8,
-}
-
-impl DecimalType {
-    pub const fn new(precision: u8, scale: u8) -> Self {
-        Self { precision, scale }
-    }
-
-    fn capped(precision: u32, scale: u8) -> Self {
-        Self { precision: precision.min(Decimal::MAX_PRECISION.into()).max(1) as u8, scale }
-    }
-
-    fn int_digits(self) -> u32 {
-        u32::from(self.precision) - u32::from(self.scale)
-    }
-
-    /// The type of `a + b` and `a − b`.
-    pub fn add(self, other: Self) -> Self {
-        let scale = self.scale.max(other.scale);
-        Self::capped(self.int_digits().max(other.int_digits()) + 1 + u32::from(scale), scale)
-    }
-
-    /// The type of `a × b`.
-    pub fn mul(self, other: Self) -> Self {
-        let scale = (self.scale + other.scale).min(Decimal::MAX_SCALE);
-        Self::capped(u32::from(self.precision) + u32::from(other.precision), scale)
-    }
-
-    /// The type of `a / b`.
-    pub fn div(self, other: Self) -> Self {
-        let precision =
-            u32::from(self.precision) + u32::from(other.scale) + u32::from(DIV_PRECISION_INCREMENT);
-        Self::capped(precision, (self.scale + DIV_PRECISION_INCREMENT).min(Decimal::MAX_SCALE))
-    }
-
-    /// The type of `a % b`.
-    pub fn rem(self, other: Self) -> Self {
-        Self { precision: self.precision.max(other.precision), scale: self.scale.max(other.scale) }
-    }
-
-    /// A type that holds the values of both, as CASE, COALESCE and UNION need it.
-    pub fn union(self, other: Self) -> Self {
-        let scale = self.scale.max(other.scale);
-        Self::capped(self.int_digits().max(other.int_digits()) + u32::from(scale), scale)
-    }
-
-    /// The type of `SUM(a)`.
-    pub fn sum(self) -> Self {
-        Self::capped(u32::from(self.precision) + 22, self.scale)
-    }
-
-    /// The type of `AVG(a)`.
-    pub fn avg(self) -> Self {
-        let scale = (self.scale + DIV_PRECISION_INCREMENT).min(Decimal::MAX_SCALE);
-        Self::capped(u32::from(self.precision) + u32::from(DIV_PRECISION_INCREMENT), scale)
-    }
-}
-
 impl Decimal {
     #[inline]
     pub fn add(&self, other: &Self) -> Result<Self, Overflow> {

@@ -188,12 +188,10 @@ fn assemble(digits: &Digits, negative: bool) -> (Decimal, ParseStatus) {
         }
     } else if scale > max_scale {
         // Scaled down in one step, so that it is rounded once.
-        let held = Decimal::from_i256(signed(unscaled), u8::MAX.min(scale.min(255) as u8));
-        if scale > 255 {
-            (Decimal::new(0, Decimal::MAX_SCALE), ParseStatus::Rounded)
-        } else {
-            (held.rescale(Decimal::MAX_SCALE).unwrap_or(Decimal::ZERO), ParseStatus::Rounded)
-        }
+        let rounded = u8::try_from(scale)
+            .ok()
+            .and_then(|scale| Decimal::from_i256(signed(unscaled), scale).rescale(Decimal::MAX_SCALE).ok());
+        (rounded.unwrap_or(Decimal::new(0, Decimal::MAX_SCALE)), ParseStatus::Rounded)
     } else {
         (Decimal::from_i256(signed(unscaled), scale as u8), ParseStatus::Exact)
     };

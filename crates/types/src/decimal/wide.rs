@@ -130,10 +130,10 @@ impl U512 {
     fn wrapping_sub(self, other: Self) -> Self {
         let mut limbs = [0; 8];
         let mut borrow = false;
-        for i in 0..8 {
-            let (rest, first) = self.0[i].overflowing_sub(other.0[i]);
+        for (to, (a, b)) in limbs.iter_mut().zip(self.0.into_iter().zip(other.0)) {
+            let (rest, first) = a.overflowing_sub(b);
             let (rest, second) = rest.overflowing_sub(borrow.into());
-            limbs[i] = rest;
+            *to = rest;
             borrow = first || second;
         }
         Self(limbs)

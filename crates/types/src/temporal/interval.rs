@@ -203,7 +203,7 @@ impl Interval {
         for (part, value) in parts[parts.len() - found..].iter().zip(values) {
             interval.count(*part, value);
         }
-        Some(if negative { interval.neg() } else { interval })
+        Some(if negative { -interval } else { interval })
     }
 
     fn count(&mut self, unit: Unit, n: i64) {
@@ -220,8 +220,12 @@ impl Interval {
             _ => add(&mut self.micros, 1),
         }
     }
+}
 
-    pub fn neg(self) -> Self {
+impl std::ops::Neg for Interval {
+    type Output = Self;
+
+    fn neg(self) -> Self {
         Self {
             months: self.months.saturating_neg(),
             days: self.days.saturating_neg(),

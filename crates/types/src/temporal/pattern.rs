@@ -270,11 +270,11 @@ fn scan_number(text: &[u8], max: usize) -> Option<(u32, &[u8])> {
 }
 
 /// One of twelve or seven names, or their first three letters; counts from 1.
-fn scan_name<'t>(
-    text: &'t [u8],
+fn scan_name(
+    text: &[u8],
     names: impl Iterator<Item = &'static str>,
     len: Option<usize>,
-) -> Option<(u32, &'t [u8])> {
+) -> Option<(u32, &[u8])> {
     for (position, name) in names.enumerate() {
         let name = &name.as_bytes()[..len.unwrap_or(name.len())];
         if text.len() >= name.len() && text[..name.len()].eq_ignore_ascii_case(name) {

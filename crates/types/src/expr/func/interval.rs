@@ -27,7 +27,7 @@ pub(crate) fn call<'a>(
         }
         UnitFunction::DateAdd | UnitFunction::TimestampAdd | UnitFunction::DateSub => {
             let Some(interval) = amount(&args[1], unit) else { return Ok(Datum::Null) };
-            let interval = if function == UnitFunction::DateSub { interval.neg() } else { interval };
+            let interval = if function == UnitFunction::DateSub { -interval } else { interval };
             add(&args[0], interval, unit, info, ctx)
         }
     }
