@@ -2,6 +2,7 @@
 //! API, analytics on DataFusion, and the sessions that the protocol server drives.
 #![deny(unsafe_code)]
 
+pub mod bind;
 pub mod error;
 pub mod parse;
 pub mod plan;

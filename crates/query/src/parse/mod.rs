@@ -29,6 +29,7 @@ use avocet_types::expr::SqlMode;
 
 pub use error::{ParseError, ParseResult};
 pub use keywords::is_reserved;
+pub(crate) use parser::grow_stack;
 pub use statement::{Statement, StatementKind};
 
 use crate::parse::ast::Expr;

@@ -16,6 +16,13 @@ const MAX_DEPTH: u32 = 300;
 /// How much of the source an error quotes, in bytes, as MySQL does.
 const NEAR_LEN: usize = 80;
 
+/// Runs one level of a recursion, on more stack if little is left.
+pub(crate) fn grow_stack<T>(level: impl FnOnce() -> T) -> T {
+    const RED_ZONE: usize = 128 << 10;
+    const SEGMENT: usize = 1 << 20;
+    stacker::maybe_grow(RED_ZONE, SEGMENT, level)
+}
+
 pub struct Parser<'a> {
     pub(super) source: &'a [u8],
     pub(super) mode: SqlMode,
@@ -295,7 +302,7 @@ impl<'a> Parser<'a> {
     /// Runs `parse` one level deeper.
     pub(super) fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> ParseResult<T>) -> ParseResult<T> {
         self.deeper(1)?;
-        let result = parse(self);
+        let result = grow_stack(|| parse(self));
         self.depth -= 1;
         result
     }

@@ -125,7 +125,7 @@ const ACCEPTED: &[&str] = &[
     "SELECT group_concat(DISTINCT a ORDER BY b DESC SEPARATOR '; ') FROM t",
     "SELECT date_add(a, INTERVAL 1 DAY), adddate(a, 3), timestampdiff(MONTH, a, b), a + INTERVAL b + 1 HOUR_MINUTE FROM t",
     "SELECT t.*, db.u.* FROM t JOIN db.u",
-    "SELECT a -> '$.x', left(b, 2), if(c, 1, 0), values, date FROM t",
+    "SELECT a -> '$.x', left(b, 2), if(c, 1, 0), value, date FROM t",
     "/*!40101 SET NAMES utf8mb4 */",
     "/* ApplicationName=x */ SHOW VARIABLES LIKE 'a%'",
     "INSERT INTO t VALUES (1, DEFAULT, NULL), (2, 3, 4)",

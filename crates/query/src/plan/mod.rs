@@ -42,6 +42,8 @@ pub struct BoundQuery {
     pub params: Vec<SqlType>,
     /// Row locks that the outermost block asks for.
     pub lock: Option<RowLock>,
+    /// Values of session variables were bound as literals: the plan is good for this execution only.
+    pub session_dependent: bool,
     /// SQL_CALC_FOUND_ROWS was given.
     pub calc_found_rows: bool,
 }
@@ -377,4 +379,20 @@ pub struct Limit {
 pub struct RowLock {
     pub exclusive: bool,
     pub wait: crate::parse::ast::LockWait,
+}
+
+impl Select {
+    /// `SELECT projection FROM from`
+    pub fn plain(from: From, projection: Vec<Projected>) -> Self {
+        Self {
+            from,
+            filter: None,
+            aggregation: None,
+            having: None,
+            windows: Vec::new(),
+            projection,
+            distinct: false,
+            subqueries: Vec::new(),
+        }
+    }
 }

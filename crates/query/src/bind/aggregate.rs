@@ -1,0 +1,183 @@
+//! Aggregate functions: argument conversion and MySQL's result types (manual, 14.19.1).
+
+use avocet_types::decimal::DecimalType;
+use avocet_types::expr::{Expr, ValueClass};
+use avocet_types::{IntWidth, LobSize, SqlType};
+
+use crate::bind::{Binder, unsupported};
+use crate::error::{ErrorCode, SqlError};
+use crate::parse::ast;
+use crate::plan::{Aggregate, AggregateFunction};
+
+fn function_of(name: &str) -> Option<AggregateFunction> {
+    Some(match name {
+        "COUNT" => AggregateFunction::Count,
+        "SUM" => AggregateFunction::Sum,
+        "AVG" => AggregateFunction::Avg,
+        "MIN" => AggregateFunction::Min,
+        "MAX" => AggregateFunction::Max,
+        "BIT_AND" => AggregateFunction::BitAnd,
+        "BIT_OR" => AggregateFunction::BitOr,
+        "BIT_XOR" => AggregateFunction::BitXor,
+        "STD" | "STDDEV" | "STDDEV_POP" => AggregateFunction::StddevPop,
+        "STDDEV_SAMP" => AggregateFunction::StddevSamp,
+        "VARIANCE" | "VAR_POP" => AggregateFunction::VarPop,
+        "VAR_SAMP" => AggregateFunction::VarSamp,
+        "GROUP_CONCAT" => AggregateFunction::GroupConcat,
+        "ANY_VALUE" => AggregateFunction::AnyValue,
+        _ => return None,
+    })
+}
+
+/// Digits that an integer type counts as when it becomes a decimal.
+fn decimal_of(ty: &SqlType) -> Option<DecimalType> {
+    Some(match *ty {
+        SqlType::Decimal { precision, scale, .. } => DecimalType::new(precision, scale),
+        SqlType::Bool => DecimalType::new(1, 0),
+        SqlType::Year => DecimalType::new(4, 0),
+        SqlType::Int { width, unsigned } => DecimalType::new(
+            match width {
+                IntWidth::W8 => 3,
+                IntWidth::W16 => 5,
+                IntWidth::W24 => 8,
+                IntWidth::W32 => 10,
+                IntWidth::W64 if unsigned => 20,
+                IntWidth::W64 => 19,
+            },
+            0,
+        ),
+        SqlType::Null => DecimalType::new(1, 0),
+        _ => return None,
+    })
+}
+
+fn decimal_type(ty: DecimalType) -> SqlType {
+    SqlType::Decimal { precision: ty.precision, scale: ty.scale, unsigned: false }
+}
+
+impl Binder<'_> {
+    /// `f(…)` or `f(…) OVER …`
+    pub(super) fn aggregate(&mut self, call: &ast::AggregateCall) -> Result<Expr, SqlError> {
+        let function = function_of(&call.name).ok_or_else(|| unsupported(format_args!("{}()", call.name)))?;
+        if call.over.is_some() {
+            return self.window_aggregate(call, function);
+        }
+        let block = self.block();
+        if !block.clause.allows_aggregates() || block.in_aggregate {
+            return Err(ErrorCode::INVALID_GROUP_FUNC_USE.with(&[]));
+        }
+        block.in_aggregate = true;
+        let parts = self.aggregate_parts(call, function);
+        self.block().in_aggregate = false;
+        let mut aggregate = parts?;
+        self.check_owner(&aggregate)?;
+        let block = self.block();
+        if let Some(same) = block.aggregates.iter().find(|a| same_aggregate(a, &aggregate)) {
+            let id = same.id;
+            return Ok(self.column_expr(id));
+        }
+        let (ty, nullable) = result_type(function, &aggregate.args, self.typer.connection_collation);
+        aggregate.id = self.add_column(call.name.to_lowercase(), ty, nullable);
+        let id = aggregate.id;
+        self.block().aggregates.push(aggregate);
+        Ok(self.column_expr(id))
+    }
+
+    /// The call with its arguments converted; its id is not given yet.
+    pub(super) fn aggregate_parts(
+        &mut self,
+        call: &ast::AggregateCall,
+        function: AggregateFunction,
+    ) -> Result<Aggregate, SqlError> {
+        let args = self.exprs(&call.args)?;
+        let single = !matches!(function, AggregateFunction::Count | AggregateFunction::GroupConcat);
+        if (single && args.len() != 1)
+            || (args.len() > 1 && function == AggregateFunction::Count && !call.distinct)
+        {
+            return Err(ErrorCode::PARSE_ERROR.with(&[&"", &1]));
+        }
+        let args = args.into_iter().map(|arg| self.aggregate_arg(function, arg)).collect();
+        let mut order_by = Vec::with_capacity(call.order_by.len());
+        for item in &call.order_by {
+            order_by.push((self.expr(&item.expr)?, item.descending));
+        }
+        // DISTINCT changes nothing for these.
+        let idempotent = matches!(
+            function,
+            AggregateFunction::Min
+                | AggregateFunction::Max
+                | AggregateFunction::BitAnd
+                | AggregateFunction::BitOr
+        );
+        Ok(Aggregate {
+            id: crate::plan::ColumnId(u32::MAX),
+            function,
+            args,
+            distinct: call.distinct && !idempotent,
+            order_by,
+            separator: call.separator.as_deref().unwrap_or(",").into(),
+        })
+    }
+
+    fn aggregate_arg(&self, function: AggregateFunction, arg: Expr) -> Expr {
+        use AggregateFunction as F;
+        let class = ValueClass::of(&arg.ty);
+        match function {
+            F::Sum | F::Avg => match class {
+                ValueClass::Int | ValueClass::Decimal | ValueClass::Double | ValueClass::Null => arg,
+                _ => self.typer.convert(arg, SqlType::Double),
+            },
+            F::StddevPop | F::StddevSamp | F::VarPop | F::VarSamp => self.typer.convert(arg, SqlType::Double),
+            F::BitAnd | F::BitOr | F::BitXor => self.typer.convert(arg, SqlType::BIGINT_UNSIGNED),
+            F::GroupConcat if !arg.ty.is_string() => {
+                let collation = self.typer.connection_collation;
+                self.typer.convert(arg, SqlType::Text { size: LobSize::Normal, collation })
+            }
+            _ => arg,
+        }
+    }
+
+    /// An aggregate over nothing but outer columns belongs to the outer block.
+    fn check_owner(&mut self, aggregate: &Aggregate) -> Result<(), SqlError> {
+        let columns: Vec<_> = aggregate.args.iter().flat_map(|arg| arg.columns()).collect();
+        let block = self.block();
+        let own = |id: &usize| {
+            let id = crate::plan::ColumnId(*id as u32);
+            block.owns(id) || block.subqueries.iter().any(|s| s.subquery.id == id)
+        };
+        if columns.is_empty() || columns.iter().any(own) {
+            return Ok(());
+        }
+        Err(unsupported("an aggregate of an outer query's columns in a subquery"))
+    }
+}
+
+fn same_aggregate(a: &Aggregate, b: &Aggregate) -> bool {
+    a.function == b.function
+        && a.distinct == b.distinct
+        && a.args == b.args
+        && a.order_by == b.order_by
+        && a.separator == b.separator
+        && !a.args.iter().any(Expr::is_volatile)
+}
+
+/// The result's type and whether it can be NULL.
+pub(super) fn result_type(
+    function: AggregateFunction,
+    args: &[Expr],
+    collation: avocet_types::Collation,
+) -> (SqlType, bool) {
+    use AggregateFunction as F;
+    let arg = args.first().map_or(SqlType::BIGINT, |arg| arg.ty);
+    match function {
+        F::Count | F::Grouping => (SqlType::BIGINT, false),
+        F::Sum => (decimal_of(&arg).map_or(SqlType::Double, |d| decimal_type(d.sum())), true),
+        F::Avg => (decimal_of(&arg).map_or(SqlType::Double, |d| decimal_type(d.avg())), true),
+        F::Min | F::Max | F::AnyValue => (arg, true),
+        F::BitAnd | F::BitOr | F::BitXor => (SqlType::BIGINT_UNSIGNED, false),
+        F::StddevPop | F::StddevSamp | F::VarPop | F::VarSamp => (SqlType::Double, true),
+        F::GroupConcat => {
+            (SqlType::Text { size: LobSize::Normal, collation: arg.collation().unwrap_or(collation) }, true)
+        }
+    }
+}

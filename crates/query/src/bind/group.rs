@@ -1,0 +1,227 @@
+//! What may stand beside GROUP BY: everything after grouping is rewritten in terms of keys and aggregates, and what is
+//! left of the block's own columns must follow from the keys (manual, 14.19.3 and 14.19.4).
+
+use std::collections::{BTreeSet, HashMap};
+
+use avocet_types::expr::{CompareOp, Expr, ExprKind, SqlMode};
+
+use crate::bind::scope::Clause;
+use crate::bind::walk::{column_of, replace, visit_subquery, visit_window};
+use crate::bind::{Binder, unsupported};
+use crate::error::{ErrorCode, SqlError};
+use crate::plan::*;
+
+pub(super) struct Grouping {
+    keys: Vec<Projected>,
+    /// The block's columns that have one value per group.
+    determined: BTreeSet<ColumnId>,
+    /// Determined columns that are used after grouping, and the ANY_VALUE that carries each.
+    carried: HashMap<ColumnId, ColumnId>,
+    carriers: Vec<Aggregate>,
+    strict: bool,
+    rollup: bool,
+}
+
+impl Grouping {
+    pub(super) fn new(
+        binder: &mut Binder<'_>,
+        keys: Vec<Expr>,
+        filter: Option<&Expr>,
+        from: &From,
+        rollup: bool,
+    ) -> Result<Self, SqlError> {
+        if rollup {
+            return Err(unsupported("WITH ROLLUP"));
+        }
+        let determined = determined_columns(binder, &keys, filter, from);
+        let strict = binder.typer.sql_mode.has(SqlMode::ONLY_FULL_GROUP_BY);
+        let keys = keys
+            .into_iter()
+            .map(|expr| {
+                let name = column_of(&expr).map_or_else(|| "".into(), |id| binder.columns[id].name.clone());
+                Projected { id: binder.add_projected(name, &expr), expr }
+            })
+            .collect();
+        let carried = HashMap::new();
+        Ok(Self { keys, determined, carried, carriers: Vec::new(), strict, rollup })
+    }
+
+    /// Rewrites an expression that is evaluated after grouping. `position` is for the error.
+    pub(super) fn regroup(
+        &mut self,
+        binder: &mut Binder<'_>,
+        expr: &mut Expr,
+        clause: Clause,
+        position: usize,
+    ) -> Result<(), SqlError> {
+        let mut error = None;
+        replace(expr, &mut |part| {
+            if let Some(key) = self.keys.iter().find(|key| key.expr == *part) {
+                return Some(Expr::column(key.id.index(), part.ty, part.nullable));
+            }
+            let id = column_of(part)?;
+            if !binder.block().owns(id) {
+                return None;
+            }
+            match self.carry(binder, id, clause, position) {
+                Ok(carrier) => Some(Expr::column(carrier.index(), part.ty, true)),
+                Err(e) => {
+                    error.get_or_insert(e);
+                    None
+                }
+            }
+        });
+        error.map_or(Ok(()), Err)
+    }
+
+    /// The ANY_VALUE of a column that the keys determine.
+    fn carry(
+        &mut self,
+        binder: &mut Binder<'_>,
+        id: ColumnId,
+        clause: Clause,
+        position: usize,
+    ) -> Result<ColumnId, SqlError> {
+        if let Some(carrier) = self.carried.get(&id) {
+            return Ok(*carrier);
+        }
+        if self.strict && !self.determined.contains(&id) {
+            return Err(self.refusal(binder, id, clause, position));
+        }
+        let mut info = binder.columns[id].clone();
+        info.nullable = true;
+        let carrier = binder.columns.add(info);
+        self.carriers.push(Aggregate {
+            id: carrier,
+            function: AggregateFunction::AnyValue,
+            args: vec![binder.column_expr(id)],
+            distinct: false,
+            order_by: Vec::new(),
+            separator: "".into(),
+        });
+        self.carried.insert(id, carrier);
+        Ok(carrier)
+    }
+
+    fn refusal(&self, binder: &Binder<'_>, id: ColumnId, clause: Clause, position: usize) -> SqlError {
+        let column = binder.full_name(id);
+        if clause == Clause::Having {
+            let name = &binder.columns[id].name;
+            return SqlError {
+                errno: 1463,
+                sqlstate: *b"42000",
+                message: format!("Non-grouping field '{name}' is used in HAVING clause"),
+            };
+        }
+        let list = if clause == Clause::Order { "ORDER BY clause" } else { "SELECT list" };
+        if self.keys.is_empty() {
+            return ErrorCode::MIX_OF_GROUP_FUNC_AND_FIELDS.because(format!(
+                "In aggregated query without GROUP BY, expression #{position} of {list} contains nonaggregated column \
+                 '{column}'; this is incompatible with sql_mode=only_full_group_by"
+            ));
+        }
+        ErrorCode::WRONG_FIELD_WITH_GROUP.because(format!(
+            "Expression #{position} of {list} is not in GROUP BY clause and contains nonaggregated column '{column}' \
+             which is not functionally dependent on columns in GROUP BY clause; this is incompatible with \
+             sql_mode=only_full_group_by"
+        ))
+    }
+
+    pub(super) fn regroup_windows(&mut self, binder: &mut Binder<'_>) -> Result<(), SqlError> {
+        let mut windows = std::mem::take(&mut binder.block().window_functions);
+        let mut result = Ok(());
+        for window in &mut windows {
+            visit_window(window, &mut |expr| {
+                if result.is_ok() {
+                    result = self.regroup(binder, expr, Clause::Select, 1);
+                }
+            });
+        }
+        binder.block().window_functions = windows;
+        result
+    }
+
+    /// Subqueries that the block evaluates after grouping see groups as well.
+    pub(super) fn regroup_subqueries(&mut self, binder: &mut Binder<'_>) -> Result<(), SqlError> {
+        let mut subqueries = std::mem::take(&mut binder.block().subqueries);
+        let mut result = Ok(());
+        for entry in subqueries.iter_mut().filter(|s| !s.before_grouping) {
+            let mut reached = BTreeSet::new();
+            visit_subquery(&mut entry.subquery, &mut |expr| {
+                if result.is_ok() {
+                    result = self.regroup(binder, expr, Clause::Select, 1);
+                }
+                reached.extend(expr.columns().into_iter().map(|c| ColumnId(c as u32)));
+            });
+            let block = binder.block();
+            let ours = |id: &ColumnId| {
+                self.keys.iter().any(|k| k.id == *id) || self.carried.values().any(|c| c == id)
+            };
+            let kept = entry.subquery.outer.iter().copied().filter(|id| !block.owns(*id));
+            let outer: BTreeSet<_> = kept.chain(reached.iter().copied().filter(ours)).collect();
+            entry.subquery.outer = outer.into_iter().collect();
+        }
+        binder.block().subqueries = subqueries;
+        result
+    }
+
+    pub(super) fn finish(self, binder: &mut Binder<'_>) -> Aggregation {
+        let mut aggregates = std::mem::take(&mut binder.block().aggregates);
+        aggregates.extend(self.carriers);
+        Aggregation { keys: self.keys, aggregates, rollup: self.rollup }
+    }
+}
+
+/// The block's columns that have one value in each group: the keys, constants, what equalities lead to from there, and
+/// all columns of a table of which a key is determined.
+fn determined_columns(
+    binder: &mut Binder<'_>,
+    keys: &[Expr],
+    filter: Option<&Expr>,
+    from: &From,
+) -> BTreeSet<ColumnId> {
+    let mut equalities = Vec::new();
+    filter.into_iter().for_each(|filter| collect_equalities(filter, &mut equalities));
+    inner_equalities(from, &mut equalities);
+    let mut determined: BTreeSet<_> = keys.iter().filter_map(column_of).collect();
+    let block = binder.block();
+    loop {
+        let before = determined.len();
+        for (column, others) in &equalities {
+            let follows = others.iter().all(|id| determined.contains(id) || !block.owns(*id));
+            if follows {
+                determined.insert(*column);
+            }
+        }
+        for table in &block.tables {
+            let found = table.keys.iter().any(|key| key.iter().all(|id| determined.contains(id)));
+            if found {
+                determined.extend(table.columns.iter().map(|c| c.id));
+            }
+        }
+        if determined.len() == before {
+            return determined;
+        }
+    }
+}
+
+/// From each `column = expression` among the conjuncts: the column, and what it follows from.
+fn collect_equalities(filter: &Expr, into: &mut Vec<(ColumnId, Vec<ColumnId>)>) {
+    for conjunct in filter.clone().into_conjuncts() {
+        let ExprKind::Compare { op: CompareOp::Eq, left, right } = &conjunct.kind else { continue };
+        for (a, b) in [(left, right), (right, left)] {
+            if let Some(column) = column_of(a) {
+                into.push((column, b.columns().into_iter().map(|c| ColumnId(c as u32)).collect()));
+            }
+        }
+    }
+}
+
+fn inner_equalities(from: &From, into: &mut Vec<(ColumnId, Vec<ColumnId>)>) {
+    let From::Join(join) = from else { return };
+    inner_equalities(&join.left, into);
+    if join.kind == JoinKind::Inner {
+        inner_equalities(&join.right, into);
+        join.on.iter().for_each(|on| collect_equalities(on, into));
+    }
+}

@@ -1,0 +1,137 @@
+//! Walking all expressions of a bound query, its subqueries included.
+
+use avocet_types::expr::{Expr, ExprKind};
+
+use crate::plan::*;
+
+/// Calls `visit` with each expression of the query, at its top.
+pub fn for_each_expr_mut(query: &mut QueryExpr, visit: &mut dyn FnMut(&mut Expr)) {
+    for cte in &mut query.ctes {
+        match &mut cte.body {
+            CteBody::Plain(body) => for_each_expr_mut(body, visit),
+            CteBody::Recursive { seed, step, .. } => {
+                for_each_expr_mut(seed, visit);
+                for_each_expr_mut(step, visit);
+            }
+        }
+    }
+    match &mut query.body {
+        QueryBody::Select(select) => visit_select(select, visit),
+        QueryBody::SetOperation(set) => {
+            for_each_expr_mut(&mut set.left, visit);
+            for_each_expr_mut(&mut set.right, visit);
+        }
+        QueryBody::Values(values) => values.rows.iter_mut().flatten().for_each(&mut *visit),
+        QueryBody::Nested(inner) => for_each_expr_mut(inner, visit),
+    }
+    if let Some(limit) = &mut query.limit {
+        visit(&mut limit.count);
+        limit.offset.iter_mut().for_each(visit);
+    }
+}
+
+fn visit_select(select: &mut Select, visit: &mut dyn FnMut(&mut Expr)) {
+    visit_from(&mut select.from, visit);
+    select.filter.iter_mut().for_each(&mut *visit);
+    if let Some(aggregation) = &mut select.aggregation {
+        aggregation.keys.iter_mut().for_each(|key| visit(&mut key.expr));
+        for aggregate in &mut aggregation.aggregates {
+            aggregate.args.iter_mut().for_each(&mut *visit);
+            aggregate.order_by.iter_mut().for_each(|(expr, _)| visit(expr));
+        }
+    }
+    select.having.iter_mut().for_each(&mut *visit);
+    for window in &mut select.windows {
+        visit_window(window, visit);
+    }
+    select.projection.iter_mut().for_each(|item| visit(&mut item.expr));
+    for subquery in &mut select.subqueries {
+        visit_subquery(subquery, visit);
+    }
+}
+
+pub fn visit_window(window: &mut WindowFunction, visit: &mut dyn FnMut(&mut Expr)) {
+    window.args.iter_mut().for_each(&mut *visit);
+    window.partition_by.iter_mut().for_each(&mut *visit);
+    window.order_by.iter_mut().for_each(|(expr, _)| visit(expr));
+    if let Some(frame) = &mut window.frame {
+        for bound in [&mut frame.start, &mut frame.end] {
+            if let FrameBound::Preceding(expr) | FrameBound::Following(expr) = bound {
+                visit(expr);
+            }
+        }
+    }
+}
+
+pub fn visit_subquery(subquery: &mut Subquery, visit: &mut dyn FnMut(&mut Expr)) {
+    match &mut subquery.kind {
+        SubqueryKind::Scalar | SubqueryKind::Exists { .. } => {}
+        SubqueryKind::In { needles, .. } => needles.iter_mut().for_each(&mut *visit),
+        SubqueryKind::Quantified { left, .. } => visit(left),
+    }
+    for_each_expr_mut(&mut subquery.query, visit);
+}
+
+fn visit_from(from: &mut From, visit: &mut dyn FnMut(&mut Expr)) {
+    match from {
+        From::Dual | From::Table(_) | From::Cte(_) => {}
+        From::Derived(derived) => for_each_expr_mut(&mut derived.query, visit),
+        From::Join(join) => {
+            visit_from(&mut join.left, visit);
+            visit_from(&mut join.right, visit);
+            join.on.iter_mut().for_each(visit);
+        }
+    }
+}
+
+/// Calls `visit` with each table scan of the query.
+pub fn for_each_scan_mut(query: &mut QueryExpr, visit: &mut dyn FnMut(&mut TableScan)) {
+    for cte in &mut query.ctes {
+        match &mut cte.body {
+            CteBody::Plain(body) => for_each_scan_mut(body, visit),
+            CteBody::Recursive { seed, step, .. } => {
+                for_each_scan_mut(seed, visit);
+                for_each_scan_mut(step, visit);
+            }
+        }
+    }
+    match &mut query.body {
+        QueryBody::Select(select) => {
+            scans_of_from(&mut select.from, visit);
+            select.subqueries.iter_mut().for_each(|s| for_each_scan_mut(&mut s.query, visit));
+        }
+        QueryBody::SetOperation(set) => {
+            for_each_scan_mut(&mut set.left, visit);
+            for_each_scan_mut(&mut set.right, visit);
+        }
+        QueryBody::Values(_) => {}
+        QueryBody::Nested(inner) => for_each_scan_mut(inner, visit),
+    }
+}
+
+fn scans_of_from(from: &mut From, visit: &mut dyn FnMut(&mut TableScan)) {
+    match from {
+        From::Dual | From::Cte(_) => {}
+        From::Table(scan) => visit(scan),
+        From::Derived(derived) => for_each_scan_mut(&mut derived.query, visit),
+        From::Join(join) => {
+            scans_of_from(&mut join.left, visit);
+            scans_of_from(&mut join.right, visit);
+        }
+    }
+}
+
+/// Replaces expressions from the top down: where `replace` gives one, that stands in the place, and is not looked into.
+pub fn replace(expr: &mut Expr, change: &mut dyn FnMut(&Expr) -> Option<Expr>) {
+    match change(expr) {
+        Some(new) => *expr = new,
+        None => expr.for_each_child_mut(&mut |child| replace(child, change)),
+    }
+}
+
+pub fn column_of(expr: &Expr) -> Option<ColumnId> {
+    match expr.kind {
+        ExprKind::Column(index) => Some(ColumnId(index as u32)),
+        _ => None,
+    }
+}
