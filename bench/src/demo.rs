@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 
 use crate::cache;
+use crate::ch;
 use crate::ch::queries::QUERIES;
-use crate::ch::streams::{self, Answers, Load, Shared};
-use crate::ch::{self};
+use crate::ch::streams::{Answers, Load};
 use crate::contest::median;
+use crate::crash;
 use crate::error::{Error, IoContext, Result};
 use crate::options::Oltp;
-use crate::progress;
 use crate::report::{Table, number};
 use crate::rival::avocet::{self, Avocet};
 use crate::rival::mariadb::MariaDb;
@@ -21,8 +21,7 @@ use crate::rival::mysql9::Mysql9;
 use crate::rival::{Launch, Server};
 use crate::tpcc;
 use crate::tpcc::check::{self, Baseline};
-use crate::tpcc::driver::{self, Books, Control, Plan, Run, Watch};
-use crate::tpcc::sql::SqlOps;
+use crate::tpcc::driver::{Books, Run};
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Who {
@@ -93,7 +92,12 @@ impl Show<'_> {
         let mut books = Books::default();
         let mut held = self.side_by_side(&mut books)?;
         held &= self.checks("after the run", &books, before, 0)?;
-        self.kill_in_mid_load(&mut books)?;
+        let oltp = &self.options.oltp;
+        let moment = Duration::from_secs_f64((oltp.seconds / 6.0).clamp(1.0, 5.0));
+        let killed = crash::kill_in_mid_load(self.server, oltp.scale(), oltp.plan(7), moment)?;
+        println!("\nkilled with SIGKILL after {} more transactions", killed.run.transactions());
+        println!("it answers again after {:.2?}", killed.back_after);
+        books.add(killed.run.books);
         let in_doubt = self.options.oltp.terminals as u64;
         held &= self.checks("after the kill", &books, before, in_doubt)?;
         Ok(held)
@@ -116,46 +120,6 @@ impl Show<'_> {
         let held = check::print(&format!("\nTPC-C's consistency conditions {when}:"), &conditions);
         let kept = check::books(&connection, books, before, in_doubt)?;
         Ok(check::print(&format!("what was acknowledged {when}:"), &kept) && held)
-    }
-
-    /// Kills the server while terminals and a stream run, and starts it again.
-    fn kill_in_mid_load(&mut self, books: &mut Books) -> Result<()> {
-        let scale = self.options.oltp.scale();
-        let connection = tpcc::options(self.server);
-        let seconds = (self.options.oltp.seconds / 6.0).clamp(1.0, 5.0);
-        let moment = Duration::from_secs_f64(seconds)
-            + Duration::from_micros(u64::from(std::process::id() % 1_000) * 1_000);
-        let plan = Plan { warm_up: Duration::ZERO, measure: moment * 2, ..self.options.oltp.plan(7) };
-        let (control, shared) = (Control::default(), Shared::default());
-        let bar = progress::Live::new("until it is killed", moment);
-        let server = &mut *self.server;
-        let (run, killed) = std::thread::scope(|threads| {
-            let (stream_connection, shared) = (connection.clone(), &shared);
-            // Its connection breaks with the server: that is what it is here for.
-            threads.spawn(move || {
-                streams::stream(stream_connection, Load::Queries(&QUERIES), 3, shared).is_ok()
-            });
-            let mut killed = Ok(());
-            let connect = || SqlOps::connect(connection.clone());
-            let outcome = driver::run(plan, scale, &control, connect, |elapsed| {
-                bar.show(elapsed, control.done.load(std::sync::atomic::Ordering::Relaxed), Duration::ZERO);
-                if elapsed < moment {
-                    return Watch::GoOn;
-                }
-                killed = server.kill();
-                Watch::EndNow
-            });
-            shared.stop.store(true, std::sync::atomic::Ordering::Relaxed);
-            (outcome, killed)
-        });
-        drop(bar);
-        killed?;
-        let (run, _broken_connections) = run?;
-        println!("\nkilled with SIGKILL after {} more transactions", run.transactions());
-        books.add(run.books);
-        let took = self.server.start_again()?;
-        println!("it answers again after {took:.2?}");
-        Ok(())
     }
 }
 

@@ -47,4 +47,11 @@ impl Error {
             _ => None,
         }
     }
+
+    /// Whether the connection is gone, as it is after the server was killed.
+    pub fn is_disconnect(&self) -> bool {
+        use mysql::Error::{CodecError, DriverError, IoError};
+        matches!(self, Error::Mysql(IoError(_) | CodecError(_) | DriverError(_)))
+            || self.errno() == Some(1053)
+    }
 }

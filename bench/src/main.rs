@@ -7,6 +7,7 @@ mod analytics;
 mod cache;
 mod ch;
 mod contest;
+mod crash;
 mod demo;
 mod error;
 mod insert;
@@ -16,6 +17,7 @@ mod recovery;
 mod report;
 mod rival;
 mod slt;
+mod smoke;
 mod tpcc;
 mod tpch;
 mod value;
@@ -29,7 +31,7 @@ use options::{Common, Oltp};
 
 #[derive(Parser)]
 #[command(name = "bench/run", about = "Measures Avocet beside its rivals, and checks what it answers")]
-struct Cli {
+pub struct Cli {
     #[command(subcommand)]
     workload: Workload,
 }
@@ -53,6 +55,10 @@ enum Workload {
     Recovery(recovery::Options),
     /// Load, transactions beside analytics, a kill, and nothing lost
     Demo(demo::Options),
+    /// SIGKILL at random moments under load, again and again
+    Crash(crash::Options),
+    /// Small inputs of every workload, so that none of them rots
+    Smoke(smoke::Options),
     /// The SQL test files, against Avocet or a real MySQL
     Slt(slt::Options),
 }
@@ -64,6 +70,8 @@ fn run(workload: Workload) -> Result<()> {
         Workload::Tpch(options) => tpch::command(&options),
         Workload::Recovery(options) => recovery::command(&options),
         Workload::Demo(options) => demo::command(&options),
+        Workload::Crash(options) => crash::command(&options),
+        Workload::Smoke(options) => smoke::command(&options),
         Workload::Slt(options) => slt::command(&options),
         Workload::Load(options) => tpch::load_command(&options),
     }

@@ -1,0 +1,44 @@
+//! `bench/run smoke`: every workload on a small input, with all its checks. Part of `make test`.
+
+use std::time::Instant;
+
+use clap::{Args, Parser};
+
+use crate::error::{Error, Result};
+use crate::{Cli, run};
+
+#[derive(Args, Clone)]
+pub struct Options {
+    /// Options for every workload, as `--rival mariadb`
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    common: Vec<String>,
+}
+
+const WORKLOADS: [&str; 6] = [
+    "tpcc --tiny --terminals 2 --seconds 2 --warm-up 0.5",
+    "ch --tiny --terminals 2 --seconds 2 --warm-up 0.5",
+    "tpch --sf 0.01 --runs 1",
+    "load --sf 0.01",
+    "recovery --tiny --terminals 2 --log-mib 4 --at-most 20",
+    "crash --tiny --terminals 2 --kills 3 --lives 1.5",
+];
+
+/// `bench/run smoke`.
+pub fn command(options: &Options) -> Result<()> {
+    let mut failed = Vec::new();
+    for workload in WORKLOADS {
+        println!("\n=== {workload}");
+        let begin = Instant::now();
+        let words = std::iter::once("bench/run").chain(workload.split(' '));
+        let words = words.chain(options.common.iter().map(String::as_str));
+        let cli = Cli::try_parse_from(words).map_err(|e| Error::Setup(e.to_string()))?;
+        match run(cli.workload) {
+            Ok(()) => println!("=== ok in {:.1?}", begin.elapsed()),
+            Err(e) => {
+                println!("=== FAILED: {e}");
+                failed.push(workload);
+            }
+        }
+    }
+    if failed.is_empty() { Ok(()) } else { Err(Error::Check(format!("{failed:?} failed"))) }
+}
