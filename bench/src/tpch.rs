@@ -1,5 +1,5 @@
 //! TPC-H: `bench/run tpch` and `bench/run load`. The 22 queries on the same Parquet files; every answer is compared with the
-//! official one, or with the rival's where the scale factor has none.
+//! right one, value by value.
 
 pub mod answers;
 pub mod data;
@@ -163,11 +163,11 @@ fn run_query(analyst: &mut Analyst, sql: &str, runs: usize) -> (f64, std::result
 
 /// `bench/run tpch`.
 pub fn command(options: &Options) -> Result<()> {
-    let official = answers::official(options.sf)?;
+    let right = answers::right(options.sf)?;
     let scratch = Scratch::new("tpch")?;
     let mut contenders = contenders(options, &scratch)?;
     let outcomes = run_queries(options, &mut contenders);
-    let wrong = judge(&outcomes, official.as_ref());
+    let wrong = judge(&outcomes, &right);
     print_queries(&outcomes);
 
     let mut report = Report::new("tpch", options.common.rival);
@@ -195,19 +195,14 @@ pub fn command(options: &Options) -> Result<()> {
     if wrong.is_empty() { Ok(()) } else { Err(Error::Check(format!("{} wrong answers", wrong.len()))) }
 }
 
-/// Compares every answer with the official one, or Avocet's with the rival's.
-fn judge(outcomes: &[Outcome], official: Option<&Vec<Rows>>) -> Vec<(Contender, usize, String)> {
+/// Compares every answer with the right one.
+fn judge(outcomes: &[Outcome], right: &[Rows]) -> Vec<(Contender, usize, String)> {
     let mut wrong = Vec::new();
     for outcome in outcomes {
-        let rivals = || outcomes.iter().find(|o| o.query == outcome.query && o.contender == Contender::Rival);
-        let right = match official {
-            Some(all) => Some(&all[outcome.query - 1]),
-            None => rivals().and_then(|o| o.rows.as_ref().ok()),
-        };
-        let verdict = match (&outcome.rows, right) {
-            (Err(e), _) => Err(e.clone()),
-            (Ok(rows), Some(right)) => answers::compare(right, rows, QUERIES[outcome.query - 1].sorted_by),
-            (Ok(_), None) => Ok(()),
+        let at = outcome.query - 1;
+        let verdict = match &outcome.rows {
+            Ok(rows) => answers::compare(&right[at], rows, QUERIES[at].sorted_by),
+            Err(e) => Err(e.clone()),
         };
         if let Err(why) = verdict {
             wrong.push((outcome.contender, outcome.query, why));
