@@ -182,7 +182,7 @@ impl Engine {
     }
 }
 
-fn check_unique(table: &TableHandle, index: usize) -> Result<()> {
+pub(crate) fn check_unique(table: &TableHandle, index: usize) -> Result<()> {
     let handle: &IndexHandle = &table.indexes[index];
     let mut last: Vec<u8> = Vec::new();
     let mut duplicate = None;

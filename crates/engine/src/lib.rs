@@ -14,6 +14,7 @@
 mod blocks;
 mod bulk;
 mod catalog;
+mod check;
 mod checkpoint;
 mod commit;
 mod ddl;
@@ -37,6 +38,7 @@ pub use avocet_storage::cold::{ColdValue, ColumnPredicate, CompareOp};
 pub use avocet_storage::index::Direction;
 pub use bulk::BulkInsert;
 pub use catalog::{Catalog, DatabaseDef, UserDef};
+pub use check::{CheckReport, check};
 pub use commit::CommitTicket;
 pub use engine::{Engine, EngineOptions, FreezePolicy};
 pub use error::{EngineError, ErrorKind, Result};

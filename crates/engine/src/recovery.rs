@@ -50,9 +50,7 @@ const LOCK: &str = "lock";
 
 pub(crate) fn open(options: EngineOptions) -> Result<Engine> {
     let directory_lock = claim_directory(&options)?;
-    let local = options.data.join("store");
-    let url = options.store_url.clone().unwrap_or_else(|| local.to_string_lossy().into_owned());
-    let store = open_store(&options.env, &url)?;
+    let store = open_store(&options.env, &store_url(&options))?;
     let blocks = Blocks::new(store.clone(), options.cache_bytes);
     let manifest = newest_manifest(&*store)?;
 
@@ -98,8 +96,14 @@ pub(crate) fn open(options: EngineOptions) -> Result<Engine> {
     }))
 }
 
+/// Where blocks and checkpoints are.
+pub(crate) fn store_url(options: &EngineOptions) -> String {
+    let local = options.data.join("store");
+    options.store_url.clone().unwrap_or_else(|| local.to_string_lossy().into_owned())
+}
+
 /// Makes sure that the directory is ours alone: one of Avocet's (or empty), and no other server in it.
-fn claim_directory(options: &EngineOptions) -> Result<Box<dyn Send + Sync>> {
+pub(crate) fn claim_directory(options: &EngineOptions) -> Result<Box<dyn Send + Sync>> {
     let (disk, data) = (&options.env.disk, &options.data);
     let name = data.display().to_string();
     let io = |e: std::io::Error| EngineError::io(name.clone(), &e);
@@ -126,7 +130,7 @@ fn claim_directory(options: &EngineOptions) -> Result<Box<dyn Send + Sync>> {
     Ok(lock)
 }
 
-fn newest_manifest(store: &dyn BlobStore) -> Result<Manifest> {
+pub(crate) fn newest_manifest(store: &dyn BlobStore) -> Result<Manifest> {
     let newest = store.list("checkpoints/")?.into_iter().map(|(key, _)| key).max();
     match newest {
         None => Ok(Manifest::default()),
@@ -135,18 +139,18 @@ fn newest_manifest(store: &dyn BlobStore) -> Result<Manifest> {
 }
 
 /// Objects of page images, the last one read kept.
-struct Objects<'s> {
+pub(crate) struct Objects<'s> {
     store: &'s dyn BlobStore,
     last: Option<(u64, Bytes)>,
     sizes: HashMap<u64, u64>,
 }
 
 impl<'s> Objects<'s> {
-    fn new(store: &'s dyn BlobStore) -> Self {
+    pub fn new(store: &'s dyn BlobStore) -> Self {
         Self { store, last: None, sizes: HashMap::new() }
     }
 
-    fn get(&mut self, object: u64) -> Result<Bytes> {
+    pub fn get(&mut self, object: u64) -> Result<Bytes> {
         if let Some((last, bytes)) = &self.last {
             if *last == object {
                 return Ok(bytes.clone());

@@ -1,0 +1,27 @@
+# The two commands are `make demo` and `make test`; both install what they need (as root on Debian).
+# All builds share one target folder in the user's cache and one profile, so that DataFusion is compiled once.
+
+CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/avocet
+export CARGO_TARGET_DIR ?= $(CACHE)/target
+CARGO_FLAGS := --release --locked
+
+.PHONY: build demo test check clean
+
+## build: the release binary, $(CARGO_TARGET_DIR)/release/avocet
+build:
+	cargo build $(CARGO_FLAGS) -p avocet
+
+## demo: load, transactions beside analytics, a kill -9, and nothing lost (ARGS="--warehouses 2 --seconds 60")
+demo:
+	bench/run demo $(ARGS)
+
+## test: everything that CI runs
+test:
+	scripts/test
+
+## check: the fast inner loop: formatting, lints, repository rules
+check:
+	cargo run -q $(CARGO_FLAGS) -p xtask -- check
+
+clean:
+	cargo clean
