@@ -19,6 +19,7 @@
 //!    in the session's time zone.
 //! 4. Subqueries, aggregates and windows never occur: the binder puts columns in their place.
 
+pub mod batch;
 pub(crate) mod coerce;
 pub mod context;
 mod display;
@@ -32,6 +33,7 @@ pub mod typing;
 mod walk;
 
 pub use crate::temporal::{TimeZone, Unit as IntervalUnit};
+pub use batch::BatchProgram;
 pub use context::{EvalContext, SessionInfo, SqlMode, Warning};
 pub use error::{EvalError, EvalResult};
 pub use function::{Function, Volatility};

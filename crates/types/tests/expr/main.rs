@@ -1,5 +1,6 @@
 //! Expressions against the results of a real MySQL (`cases.txt`, made by `record.py`).
 
+mod batch;
 mod bind;
 
 use std::fmt::Write as _;

@@ -14,7 +14,7 @@ use crate::sql_type::SqlType;
 /// Gives a column's name for error texts.
 type Names<'n> = &'n dyn Fn(usize) -> String;
 
-pub(super) fn compile(expr: &Expr, names: Names<'_>) -> EvalResult<Node> {
+pub(crate) fn compile(expr: &Expr, names: Names<'_>) -> EvalResult<Node> {
     Compiler { names }.node(expr)
 }
 

@@ -246,10 +246,8 @@ fn in_list<'a, R: RowSource<'a>>(
     list: &'a [Node],
     env: &Env<'_, 'a, R>,
 ) -> EvalResult<Option<bool>> {
-    if value.is_null() {
-        return Ok(None);
-    }
-    let mut unknown = false;
+    // As with the comparisons that IN stands for, a NULL before it does not stop an element from being evaluated.
+    let mut unknown = value.is_null();
     for item in list {
         match item.eval(env)? {
             Datum::Null => unknown = true,
