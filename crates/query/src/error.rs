@@ -212,6 +212,7 @@ codes! {
     1835 b"HY000" MALFORMED_PACKET "Malformed communication packet."
     1845 b"0A000" ALTER_OPERATION_NOT_SUPPORTED "{} is not supported for this operation. Try {}."
     3024 b"HY000" QUERY_TIMEOUT "Query execution was interrupted, maximum statement execution time exceeded"
+    3118 b"HY000" ACCOUNT_HAS_BEEN_LOCKED "Access denied for user '{}'@'{}'. Account is locked."
     3141 b"22032" INVALID_JSON_TEXT_IN_PARAM "Invalid JSON text in argument {} to function {}: \"{}\" at position {}."
     3159 b"HY000" SECURE_TRANSPORT_REQUIRED "Connections using insecure transport are prohibited while --require_secure_transport=ON."
     3169 b"HY000" SESSION_WAS_KILLED "Session was killed"

@@ -1,1 +1,27 @@
-//! placeholder
+//! The MySQL protocol server: listeners, sign-in, TLS, commands, results on the wire.
+//!
+//! ```text
+//!   server ──▶ connection ──▶ SqlSession (query)
+//!     │           │  ▲             │ rows
+//!     │           │  └── wire ◀── sink
+//!     │           └▶ auth
+//!     └▶ registry (SHOW PROCESSLIST, KILL, limits, shutdown)
+//! ```
+//!
+//! `protocol` is the wire format without I/O, `wire` a connection's packets, `connection` the task that serves one
+//! client. Wire bytes appear in this crate only; what statements mean is `query`'s business.
+#![deny(unsafe_code)]
+
+pub mod auth;
+mod connection;
+pub mod files;
+pub mod protocol;
+mod registry;
+mod server;
+mod sink;
+pub mod tls;
+mod wire;
+
+pub use registry::Registry;
+pub use server::{Server, ServerOptions, StartError};
+pub use tls::TlsFiles;

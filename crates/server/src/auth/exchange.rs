@@ -1,0 +1,164 @@
+//! The exchange by which a client proves its password.
+//!
+//! ```text
+//!   client                                   server
+//!     │ ◀───────────── greeting (salt) ─────── │
+//!     │ ─ user, response, plugin ────────────▶ │   other plugin than the account's?
+//!     │ ◀───────────── AuthSwitchRequest ───── │
+//!     │ ─ response ──────────────────────────▶ │   native: decided here
+//!     │ ◀──────────────────────── 01 03 ────── │   sha2, in the cache: decided here
+//!     │ ◀──────────────────────── 01 04 ────── │   sha2, not in the cache
+//!     │ ─ password (TLS) ────────────────────▶ │
+//!     │ ─ 02 (no TLS) ───────────────────────▶ │
+//!     │ ◀──────────────── 01 public key ────── │
+//!     │ ─ encrypted password ────────────────▶ │
+//! ```
+//!
+//! A user that does not exist goes through the same exchange as one that does, and fails at its end.
+
+use std::sync::Arc;
+
+use avocet_query::session::api::AccountName;
+use avocet_query::{ErrorCode, SqlError};
+
+use super::accounts::{self, ClientHost, PasswordCache};
+use super::rsa_key::RsaKey;
+use super::{Account, Accounts, Plugin, native, sha2};
+use crate::protocol::CapabilityFlags;
+use crate::protocol::handshake::{self, Salt};
+use crate::wire::{Wire, WireError};
+
+const REQUEST_PUBLIC_KEY: &[u8] = &[2];
+const FAST_AUTH_SUCCESS: u8 = 3;
+const PERFORM_FULL_AUTHENTICATION: u8 = 4;
+
+#[derive(Debug, thiserror::Error)]
+pub enum AuthError {
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    #[error(transparent)]
+    Denied(#[from] SqlError),
+}
+
+/// What a client said in its handshake response or COM_CHANGE_USER.
+pub struct Claim {
+    pub user: String,
+    pub response: Vec<u8>,
+    /// The plugin that the response was made for; `None` if the client does not know of plugins.
+    pub plugin: Option<Vec<u8>>,
+    pub capabilities: CapabilityFlags,
+}
+
+/// Checks who clients are. One per server.
+pub struct Authenticator {
+    accounts: Arc<dyn Accounts>,
+    cache: PasswordCache,
+    rsa: RsaKey,
+}
+
+impl Authenticator {
+    pub fn new(accounts: Arc<dyn Accounts>, rsa: RsaKey) -> Self {
+        Self { accounts, cache: PasswordCache::default(), rsa }
+    }
+
+    /// Leads the exchange up to its outcome. The caller sends the OK or the error.
+    pub async fn authenticate(
+        &self,
+        wire: &mut Wire,
+        salt: &Salt,
+        host: &ClientHost,
+        claim: Claim,
+    ) -> Result<AccountName, AuthError> {
+        let known = accounts::find(&*self.accounts, &claim.user, host);
+        let exists = known.is_some();
+        let account = known.unwrap_or_else(|| decoy(&claim.user));
+        let response = self.response_for(wire, salt, &account, &claim).await?;
+        let with_password = !matches!(response[..], [] | [0]);
+        let proved = match account.plugin {
+            Plugin::Native => std::str::from_utf8(&account.auth_string)
+                .is_ok_and(|stored| native::verify(stored, salt, &response)),
+            Plugin::CachingSha2 if !with_password => account.auth_string.is_empty(),
+            Plugin::CachingSha2 if account.auth_string.is_empty() => false,
+            Plugin::CachingSha2 => self.prove_sha2(wire, salt, &account, &response).await?,
+        };
+        if !proved || !exists {
+            let using = if with_password { "YES" } else { "NO" };
+            let denied = ErrorCode::ACCESS_DENIED_ERROR.with(&[&claim.user, &host.name, &using]);
+            return Err(denied.into());
+        }
+        if account.locked {
+            return Err(ErrorCode::ACCOUNT_HAS_BEEN_LOCKED.with(&[&claim.user, &host.name]).into());
+        }
+        Ok(account.name)
+    }
+
+    /// The client's response for the account's plugin, asked for again if it was made for another.
+    async fn response_for(
+        &self,
+        wire: &mut Wire,
+        salt: &Salt,
+        account: &Account,
+        claim: &Claim,
+    ) -> Result<Vec<u8>, AuthError> {
+        let made_for = match &claim.plugin {
+            Some(name) => Plugin::from_name(name),
+            None => Some(Plugin::Native),
+        };
+        if made_for == Some(account.plugin) {
+            return Ok(claim.response.clone());
+        }
+        if !claim.capabilities.contains(CapabilityFlags::CLIENT_PLUGIN_AUTH) {
+            return Err(ErrorCode::NOT_SUPPORTED_AUTH_MODE.with(&[]).into());
+        }
+        handshake::auth_switch(&mut wire.out, account.plugin.name(), salt);
+        Ok(wire.exchange().await?.to_vec())
+    }
+
+    async fn prove_sha2(
+        &self,
+        wire: &mut Wire,
+        salt: &Salt,
+        account: &Account,
+        response: &[u8],
+    ) -> Result<bool, AuthError> {
+        let cached = self.cache.get(account);
+        if cached.is_some_and(|cached| sha2::verify_fast(&cached, salt, response)) {
+            handshake::auth_more_data(&mut wire.out, &[FAST_AUTH_SUCCESS]);
+            return Ok(true);
+        }
+        handshake::auth_more_data(&mut wire.out, &[PERFORM_FULL_AUTHENTICATION]);
+        let Some(password) = self.receive_password(wire, salt).await? else { return Ok(false) };
+        let stored = account.auth_string.clone();
+        let (proved, password) =
+            tokio::task::spawn_blocking(move || (sha2::verify_full(&stored, &password), password))
+                .await
+                .map_err(|_| ErrorCode::SERVER_SHUTDOWN.with(&[]))?;
+        if proved {
+            self.cache.put(account, &password);
+        }
+        Ok(proved)
+    }
+
+    /// The password itself: in the clear under TLS, else encrypted with our public key.
+    async fn receive_password(&self, wire: &mut Wire, salt: &Salt) -> Result<Option<Vec<u8>>, AuthError> {
+        let secure = wire.is_tls();
+        let mut message = wire.exchange().await?.to_vec();
+        if secure {
+            return Ok((message.pop() == Some(0)).then_some(message));
+        }
+        if message == REQUEST_PUBLIC_KEY {
+            handshake::auth_more_data(&mut wire.out, self.rsa.public_pem().as_bytes());
+            message = wire.exchange().await?.to_vec();
+        }
+        Ok(self.rsa.decrypt_password(&message, salt))
+    }
+}
+
+/// Stands in for a user that there is not; no password fits it.
+fn decoy(user: &str) -> Account {
+    let name = AccountName { user: user.to_owned(), host: "%".to_owned() };
+    let mut auth_string = b"$A$005$".to_vec();
+    auth_string.extend_from_slice(&[b'x'; 20]);
+    auth_string.extend_from_slice(&[b'.'; 43]);
+    Account { name, plugin: Plugin::CachingSha2, auth_string, locked: false }
+}

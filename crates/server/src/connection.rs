@@ -1,0 +1,197 @@
+//! One client from greeting to goodbye: the task that reads commands and runs them on a session.
+//!
+//! A statement runs inline: its packet is parsed where it was read, its rows are encoded into the write
+//! buffer, and one write sends the reply. While a statement waits (for a lock, the log, a query's workers) the task
+//! also watches for KILL and for a client that hangs up; either drops the statement's future.
+
+mod commands;
+mod sign_in;
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use avocet_query::session::api::{
+    Interrupt, Interruption, OkReply, Prepared, SessionFactory, SessionInfo, SqlSession, StatementId,
+};
+use avocet_query::{ErrorCode, SqlError};
+use avocet_types::SqlType;
+use foldhash::HashMap;
+use parking_lot::Mutex;
+use tokio::net::TcpStream;
+
+use crate::auth::accounts::ClientHost;
+use crate::protocol::handshake::Salt;
+use crate::protocol::params::ParamType;
+use crate::protocol::{CapabilityFlags, reply};
+use crate::registry::{Activity, Registration};
+use crate::server::Shared;
+use crate::sink::Cursor;
+use crate::wire::{Transport, Wire, WireError};
+
+/// Whether a connection goes on after a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Continue,
+    Close,
+}
+
+/// A prepared statement as the protocol sees it.
+struct Statement {
+    prepared: Prepared,
+    text: String,
+    /// The types that the client bound last.
+    types: Vec<ParamType>,
+    long_data: Vec<Option<Vec<u8>>>,
+    /// What was wrong with a COM_STMT_SEND_LONG_DATA, which has no reply of its own.
+    long_data_error: Option<SqlError>,
+    cursor: Option<Cursor>,
+}
+
+/// A signed-in connection.
+struct Connection<F: SessionFactory> {
+    shared: Arc<Shared<F>>,
+    registration: Registration,
+    wire: Wire,
+    session: F::Session,
+    capabilities: CapabilityFlags,
+    salt: Salt,
+    host: ClientHost,
+    /// What the session was opened with, for the next one after COM_CHANGE_USER.
+    info: SessionInfo,
+    statements: HashMap<StatementId, Statement>,
+    /// Column types of the result being written; kept for its allocation.
+    types: Vec<SqlType>,
+}
+
+/// Serves a client until it leaves.
+pub(crate) async fn serve<F: SessionFactory>(
+    shared: Arc<Shared<F>>,
+    tcp: TcpStream,
+    registration: Registration,
+) {
+    let id = registration.id;
+    match sign_in::sign_in(shared, tcp, registration).await {
+        Ok(Some(mut connection)) => {
+            if let Err(error) = connection.run().await {
+                tracing::debug!(connection = id, %error, "connection ended");
+            }
+        }
+        Ok(None) => {}
+        Err(error) => tracing::debug!(connection = id, %error, "connection ended before sign-in"),
+    }
+}
+
+impl<F: SessionFactory> Connection<F> {
+    async fn run(&mut self) -> Result<(), WireError> {
+        let interrupt = self.registration.interrupt.clone();
+        loop {
+            self.registration.sleep();
+            if self.shared.registry.is_stopping() {
+                return self.say_goodbye(ErrorCode::SERVER_SHUTDOWN.with(&[])).await;
+            }
+            let command = tokio::select! {
+                biased;
+                command = self.wire.command() => command,
+                () = ended(&interrupt) => {
+                    let stopping = self.shared.registry.is_stopping();
+                    let reason =
+                        if stopping { ErrorCode::SERVER_SHUTDOWN } else { ErrorCode::CLIENT_INTERACTION_TIMEOUT };
+                    return self.say_goodbye(reason.with(&[])).await;
+                }
+            };
+            match command {
+                Ok(packet) => {
+                    interrupt.begin_statement();
+                    if self.handle(packet).await? == Next::Close {
+                        return Ok(());
+                    }
+                    self.wire.flush().await?;
+                }
+                Err(WireError::Closed) => return Ok(()),
+                Err(WireError::OutOfOrder) => {
+                    return self.say_goodbye(ErrorCode::NET_PACKETS_OUT_OF_ORDER.with(&[])).await;
+                }
+                Err(WireError::TooLarge) => {
+                    return self.say_goodbye(ErrorCode::NET_PACKET_TOO_LARGE.with(&[])).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// A last error to a client that may not be listening any more.
+    async fn say_goodbye(&mut self, error: SqlError) -> Result<(), WireError> {
+        reply::error(&mut self.wire.out, true, &error);
+        let _ = tokio::time::timeout(std::time::Duration::from_secs(1), self.wire.flush()).await;
+        Ok(())
+    }
+
+    fn begin(&self, activity: Activity, text: &[u8]) {
+        self.shared.registry.count_statement();
+        self.registration.begin(activity, text);
+    }
+
+    fn reply_ok(&mut self) {
+        let ok = OkReply { status: self.session.status(), ..OkReply::default() };
+        reply::ok(&mut self.wire.out, self.capabilities, &ok);
+    }
+
+    fn reply_error(&mut self, error: &SqlError) {
+        reply::error(&mut self.wire.out, true, error);
+    }
+
+    fn reply_result(&mut self, result: Result<(), SqlError>) {
+        match result {
+            Ok(()) => self.reply_ok(),
+            Err(error) => self.reply_error(&error),
+        }
+    }
+}
+
+/// Returns when the connection is to end.
+async fn ended(interrupt: &Interrupt) {
+    // Between statements a KILL QUERY hits nothing and is dropped at the next statement.
+    loop {
+        match interrupt.raised().await {
+            Interruption::Connection => return,
+            Interruption::Statement => interrupt.begin_statement(),
+        }
+    }
+}
+
+/// Why a statement did not come to its end.
+enum Cut {
+    HungUp,
+    Killed,
+}
+
+/// Runs a statement's future, unless its client hangs up or its connection is killed first.
+async fn attended<T>(
+    statement: impl Future<Output = T>,
+    transport: &Mutex<Transport>,
+    interrupt: &Interrupt,
+) -> Result<T, Cut> {
+    let mut statement = pin!(statement);
+    // Most statements are done at the first poll: they pay for no watching.
+    let first = poll_fn(|cx| Poll::Ready(statement.as_mut().poll(cx))).await;
+    if let Poll::Ready(output) = first {
+        return Ok(output);
+    }
+    let killed = async {
+        while interrupt.raised().await != Interruption::Connection {
+            // A killed statement ends by itself; what is left to watch for is the connection's end.
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        output = statement => Ok(output),
+        () = killed => Err(Cut::Killed),
+        () = poll_fn(|cx| transport.lock().poll_hangup(cx)) => {
+            interrupt.raise(Interruption::Connection);
+            Err(Cut::HungUp)
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! What each command does.
+
+use std::ops::Range;
+
+use avocet_query::session::api::{
+    Connections, Interruption, OutputColumn, Prepared, SessionFactory, SqlSession, StatementId,
+};
+use avocet_query::{ErrorCode, SqlError};
+use avocet_types::Datum;
+
+use super::{Connection, Cut, Next, Statement, attended, sign_in};
+use crate::auth::exchange::AuthError;
+use crate::protocol::command::{self, Command};
+use crate::protocol::{
+    Malformed, Reader, StatusFlags, column, handshake, params, reply, sql_text,
+};
+use crate::registry::Activity;
+use crate::sink::{Cursor, Rows, WireSink};
+use crate::wire::WireError;
+
+impl<F: SessionFactory> Connection<F> {
+    /// Runs one command and leaves its reply in the write buffer.
+    pub(super) async fn handle(&mut self, packet: Range<usize>) -> Result<Next, WireError> {
+        let payload = self.wire.input.slice(packet.clone());
+        let Ok(command) = command::parse(payload, self.capabilities) else {
+            self.reply_error(&ErrorCode::MALFORMED_PACKET.with(&[]));
+            return Ok(Next::Continue);
+        };
+        match command {
+            Command::Query(_) => return self.query(packet).await,
+            Command::Execute { statement, .. } => return self.execute(packet, StatementId(statement)).await,
+            Command::Prepare(_) => self.prepare(packet).await,
+            Command::Fetch { statement, rows } => self.fetch(StatementId(statement), rows),
+            Command::CloseStatement(id) => {
+                self.statements.remove(&StatementId(id));
+                self.session.close_prepared(StatementId(id));
+            }
+            Command::ResetStatement(id) => self.reset_statement(StatementId(id)),
+            Command::SendLongData { .. } => self.long_data(packet),
+            Command::Ping => self.reply_ok(),
+            Command::Quit => return Ok(Next::Close),
+            Command::InitDb(name) => {
+                let result = text(name).and_then(|name| self.session.use_database(name));
+                self.reply_result(result);
+            }
+            Command::FieldList { table } => {
+                let result = text(table).and_then(|table| self.session.table_columns(table));
+                self.field_list(result);
+            }
+            Command::Statistics => {
+                let statistics = self.shared.registry.statistics();
+                self.wire.out.packet(statistics.as_bytes());
+            }
+            Command::ProcessKill(id) => self.process_kill(id),
+            Command::Debug => self.reply_eof(),
+            Command::SetOption { multi_statements } => {
+                self.info.multi_statements = multi_statements;
+                self.session.set_multi_statements(multi_statements);
+                self.reply_eof();
+            }
+            Command::ResetConnection => {
+                self.session.reset().await;
+                self.statements.clear();
+                self.reply_ok();
+            }
+            Command::ChangeUser(_) => return self.change_user(packet).await,
+            Command::Unknown => self.reply_error(&ErrorCode::UNKNOWN_COM_ERROR.with(&[])),
+        }
+        Ok(Next::Continue)
+    }
+
+    async fn query(&mut self, packet: Range<usize>) -> Result<Next, WireError> {
+        let Ok(Command::Query(raw)) = command::parse(self.wire.input.slice(packet), self.capabilities) else {
+            return Ok(Next::Close);
+        };
+        self.begin(Activity::Query, raw);
+        let sql = match sql_text::decode(raw) {
+            Ok(sql) => sql,
+            Err(error) => {
+                self.reply_error(&error);
+                return Ok(Next::Continue);
+            }
+        };
+        let mut sink = WireSink {
+            out: &mut self.wire.out,
+            transport: &self.wire.transport,
+            types: &mut self.types,
+            rows: Rows::Text,
+            capabilities: self.capabilities,
+            max_packet: self.shared.options.max_allowed_packet,
+        };
+        let statement = self.session.execute(&sql, &mut sink);
+        let outcome = attended(statement, &self.wire.transport, &self.registration.interrupt).await;
+        Ok(self.conclude(outcome))
+    }
+
+    async fn execute(&mut self, packet: Range<usize>, id: StatementId) -> Result<Next, WireError> {
+        let Some(statement) = self.statements.get_mut(&id) else {
+            self.reply_unknown_statement(id, "mysqld_stmt_execute");
+            return Ok(Next::Continue);
+        };
+        let payload = self.wire.input.slice(packet);
+        let Ok(Command::Execute { rest, .. }) = command::parse(payload, self.capabilities) else {
+            return Ok(Next::Close);
+        };
+        self.shared.registry.count_statement();
+        self.registration.begin(Activity::Execute, statement.text.as_bytes());
+        statement.cursor = None;
+        let count = statement.prepared.params.len();
+        let mut values: Vec<Datum<'_>> = Vec::with_capacity(count);
+        let read = params::execute(
+            rest,
+            self.capabilities,
+            count,
+            &mut statement.types,
+            &statement.long_data,
+            &mut values,
+        );
+        let flags = match (statement.long_data_error.take(), read) {
+            (None, Ok(flags)) => flags,
+            (error, _) => {
+                let malformed = || ErrorCode::MALFORMED_PACKET.with(&[]);
+                let error = error.unwrap_or_else(malformed);
+                statement.long_data.clear();
+                self.reply_error(&error);
+                return Ok(Next::Continue);
+            }
+        };
+        let keeps_rows = flags.cursor && !statement.prepared.columns.is_empty();
+        let mut cursor = Cursor::default();
+        let mut sink = WireSink {
+            out: &mut self.wire.out,
+            transport: &self.wire.transport,
+            types: &mut self.types,
+            rows: if keeps_rows { Rows::Cursor(&mut cursor) } else { Rows::Binary },
+            capabilities: self.capabilities,
+            max_packet: self.shared.options.max_allowed_packet,
+        };
+        let running = self.session.execute_prepared(id, &values, &mut sink);
+        let outcome = attended(running, &self.wire.transport, &self.registration.interrupt).await;
+        drop(values);
+        statement.long_data.clear();
+        statement.cursor = keeps_rows.then_some(cursor);
+        Ok(self.conclude(outcome))
+    }
+
+    /// Turns a statement's end into the rest of its reply.
+    fn conclude(&mut self, outcome: Result<Result<(), SqlError>, Cut>) -> Next {
+        match outcome {
+            Ok(Ok(())) => Next::Continue,
+            Ok(Err(error)) => {
+                self.reply_error(&error);
+                Next::Continue
+            }
+            Err(Cut::HungUp) => Next::Close,
+            Err(Cut::Killed) => {
+                self.reply_error(&ErrorCode::QUERY_INTERRUPTED.with(&[]));
+                Next::Continue
+            }
+        }
+    }
+
+    async fn prepare(&mut self, packet: Range<usize>) {
+        let payload = self.wire.input.slice(packet);
+        let Ok(Command::Prepare(raw)) = command::parse(payload, self.capabilities) else { return };
+        self.begin(Activity::Prepare, raw);
+        if self.statements.len() >= self.shared.options.max_prepared_statements {
+            let error = ErrorCode::MAX_PREPARED_STMT_COUNT_REACHED.with(&[&self.statements.len()]);
+            return self.reply_error(&error);
+        }
+        let sql = match sql_text::decode(raw) {
+            Ok(sql) => sql.into_owned(),
+            Err(error) => return self.reply_error(&error),
+        };
+        match self.session.prepare(&sql).await {
+            Ok(prepared) => {
+                self.reply_prepared(&prepared);
+                let statement = Statement {
+                    prepared,
+                    text: sql,
+                    types: Vec::new(),
+                    long_data: Vec::new(),
+                    long_data_error: None,
+                    cursor: None,
+                };
+                self.statements.insert(statement.prepared.id, statement);
+            }
+            Err(error) => self.reply_error(&error),
+        }
+    }
+
+    fn reply_prepared(&mut self, prepared: &Prepared) {
+        let status = reply::status_flags(&self.session.status());
+        let out = &mut self.wire.out;
+        out.begin();
+        out.put_u8(0);
+        out.put_u32(prepared.id.0);
+        out.put_u16(prepared.columns.len() as u16);
+        out.put_u16(prepared.params.len() as u16);
+        out.put_u8(0);
+        out.put_u16(prepared.warnings);
+        out.end();
+        if !prepared.params.is_empty() {
+            prepared.params.iter().for_each(|_| column::parameter(out));
+            reply::end_of_columns(out, self.capabilities, status);
+        }
+        if !prepared.columns.is_empty() {
+            prepared.columns.iter().for_each(|c| column::definition(out, c, false));
+            reply::end_of_columns(out, self.capabilities, status);
+        }
+    }
+
+    fn fetch(&mut self, id: StatementId, rows: u32) {
+        self.begin(Activity::Fetch, b"");
+        let Some(statement) = self.statements.get_mut(&id) else {
+            return self.reply_unknown_statement(id, "mysqld_stmt_fetch");
+        };
+        let Some(cursor) = &mut statement.cursor else {
+            return self.reply_error(&ErrorCode::STMT_HAS_NO_OPEN_CURSOR.with(&[&id.0]));
+        };
+        let exhausted = cursor.fetch(&mut self.wire.out, rows);
+        let mut flags = reply::status_flags(&self.session.status());
+        flags |= if exhausted {
+            statement.cursor = None;
+            StatusFlags::SERVER_STATUS_LAST_ROW_SENT
+        } else {
+            StatusFlags::SERVER_STATUS_CURSOR_EXISTS
+        };
+        reply::end_of_rows(&mut self.wire.out, self.capabilities, 0, flags);
+    }
+
+    fn reset_statement(&mut self, id: StatementId) {
+        match self.statements.get_mut(&id) {
+            Some(statement) => {
+                statement.long_data.clear();
+                statement.long_data_error = None;
+                statement.cursor = None;
+                self.reply_ok();
+            }
+            None => self.reply_unknown_statement(id, "mysqld_stmt_reset"),
+        }
+    }
+
+    fn reply_unknown_statement(&mut self, id: StatementId, command: &str) {
+        self.reply_error(&ErrorCode::UNKNOWN_STMT_HANDLER.with(&[&id.0, &command]));
+    }
+
+    /// Keeps a piece of a parameter. There is no reply; what is wrong is told at the next execution.
+    fn long_data(&mut self, packet: Range<usize>) {
+        let payload = self.wire.input.slice(packet);
+        let Ok(Command::SendLongData { statement, parameter, data }) =
+            command::parse(payload, self.capabilities)
+        else {
+            return;
+        };
+        let Some(statement) = self.statements.get_mut(&StatementId(statement)) else { return };
+        let count = statement.prepared.params.len();
+        let parameter = usize::from(parameter);
+        if parameter >= count {
+            let error = ErrorCode::WRONG_ARGUMENTS.with(&[&"mysqld_stmt_send_long_data"]);
+            statement.long_data_error = Some(error);
+            return;
+        }
+        statement.long_data.resize(count, None);
+        let held: usize = statement.long_data.iter().flatten().map(Vec::len).sum();
+        if held + data.len() > self.shared.options.max_allowed_packet {
+            let message = "Parameter of prepared statement which is set through mysql_send_long_data() is longer \
+                           than 'max_allowed_packet' bytes";
+            statement.long_data_error = Some(ErrorCode::UNKNOWN_ERROR.because(message));
+            return;
+        }
+        statement.long_data[parameter].get_or_insert_default().extend_from_slice(data);
+    }
+
+    fn field_list(&mut self, result: Result<Vec<OutputColumn>, SqlError>) {
+        match result {
+            Ok(columns) => {
+                columns.iter().for_each(|c| column::definition(&mut self.wire.out, c, true));
+                self.reply_eof();
+            }
+            Err(error) => self.reply_error(&error),
+        }
+    }
+
+    fn reply_eof(&mut self) {
+        let flags = reply::status_flags(&self.session.status());
+        reply::end_of_rows(&mut self.wire.out, self.capabilities, 0, flags);
+    }
+
+    /// Users end their own connections, root anyone's.
+    fn process_kill(&mut self, id: u32) {
+        let registry = &self.shared.registry;
+        let user = &self.info.account.user;
+        let owner = registry.list().into_iter().find(|row| row.id == id).map(|row| row.user);
+        let result = match owner {
+            None => Err(ErrorCode::NO_SUCH_THREAD.with(&[&id])),
+            Some(owner) if owner != *user && user != "root" => Err(ErrorCode::KILL_DENIED_ERROR.with(&[&id])),
+            Some(_) => registry.kill(id, Interruption::Connection),
+        };
+        self.reply_result(result);
+    }
+
+    /// Becomes another user, with a fresh session. A client that fails to is disconnected.
+    async fn change_user(&mut self, packet: Range<usize>) -> Result<Next, WireError> {
+        self.begin(Activity::Connect, b"");
+        match self.try_change_user(packet).await {
+            Ok(()) => {
+                self.reply_ok();
+                Ok(Next::Continue)
+            }
+            Err(AuthError::Denied(error)) => {
+                self.reply_error(&error);
+                self.wire.flush().await?;
+                Ok(Next::Close)
+            }
+            Err(AuthError::Wire(error)) => Err(error),
+        }
+    }
+
+    async fn try_change_user(&mut self, packet: Range<usize>) -> Result<(), AuthError> {
+        let bad = |_: Malformed| ErrorCode::UNKNOWN_COM_ERROR.with(&[]);
+        let payload = Reader::new(self.wire.input.slice(packet.start + 1..packet.end));
+        let (login, collation) = handshake::change_user(payload, self.capabilities).map_err(bad)?;
+        let (claim, database) = sign_in::claim(&login, self.capabilities).map_err(bad)?;
+        let user = claim.user.clone();
+        let shared = self.shared.clone();
+        let account =
+            shared.authenticator.authenticate(&mut self.wire, &self.salt, &self.host, claim).await?;
+        self.session.reset().await;
+        self.statements.clear();
+        self.info.account = account;
+        self.info.database = database;
+        self.info.collation = collation.unwrap_or(self.info.collation);
+        self.session = shared.factory.open(self.info.clone())?;
+        self.registration.signed_in(&user, self.info.database.as_deref());
+        Ok(())
+    }
+}
+
+fn text(bytes: &[u8]) -> Result<&str, SqlError> {
+    std::str::from_utf8(bytes).map_err(|_| ErrorCode::INVALID_CHARACTER_STRING.with(&[&"utf8mb4", &"\\x.."]))
+}

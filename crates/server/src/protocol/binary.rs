@@ -1,0 +1,156 @@
+//! Values in the binary protocol: the cells of a prepared statement's rows.
+//!
+//! ```text
+//!   ┌────┬───────────────────────────┬─────────────────────────────┐
+//!   │ 00 │ null bits, from bit 2     │ values that are not NULL …  │
+//!   └────┴───────────────────────────┴─────────────────────────────┘
+//! ```
+
+use avocet_types::{Datum, IntWidth, SqlType};
+
+use super::{PacketBuf, text};
+
+const MICROS_PER_SECOND: u64 = 1_000_000;
+const MICROS_PER_DAY: i64 = 86_400 * 1_000_000;
+
+/// Starts a row of `columns` cells and returns where its null bits are.
+#[inline]
+pub fn begin_row(out: &mut PacketBuf, columns: usize) -> usize {
+    out.begin();
+    out.put_u8(0);
+    out.zeros((columns + 9) / 8)
+}
+
+/// Writes a cell in the format that its column's type was announced with. False, and nothing written, if the
+/// value is not of that type: the client would misread all that follows.
+#[inline]
+#[must_use]
+pub fn cell(out: &mut PacketBuf, nulls_at: usize, column: usize, value: &Datum<'_>, ty: &SqlType) -> bool {
+    match (value, ty) {
+        (Datum::Null, _) => out.set_bits(nulls_at + (column + 2) / 8, 1 << ((column + 2) % 8)),
+        (Datum::Int(v), ty) if ty.is_integer() => integer(out, *v as u64, ty),
+        (Datum::UInt(v), ty) if ty.is_integer() => integer(out, *v, ty),
+        (Datum::Float(v), SqlType::Float) => out.put(&v.to_le_bytes()),
+        (Datum::Double(v), SqlType::Double) => out.put(&v.to_le_bytes()),
+        (Datum::Decimal(v), SqlType::Decimal { .. }) => out.lenenc_short(|buf| text::decimal(buf, v)),
+        (Datum::Str(text), ty) if ty.is_string() || ty.is_bytes() => out.lenenc_bytes(text.as_bytes()),
+        (Datum::Bytes(bytes), ty) if ty.is_string() || ty.is_bytes() => out.lenenc_bytes(bytes),
+        (Datum::Date(days), SqlType::Date) => date(out, *days),
+        (Datum::DateTime(micros), SqlType::DateTime { .. } | SqlType::Timestamp { .. }) => {
+            datetime(out, *micros);
+        }
+        (Datum::Time(micros), SqlType::Time { .. }) => time(out, *micros),
+        _ => return false,
+    }
+    true
+}
+
+fn integer(out: &mut PacketBuf, value: u64, ty: &SqlType) {
+    match ty {
+        SqlType::Bool | SqlType::Int { width: IntWidth::W8, .. } => out.put_u8(value as u8),
+        SqlType::Year | SqlType::Int { width: IntWidth::W16, .. } => out.put_u16(value as u16),
+        SqlType::Int { width: IntWidth::W24 | IntWidth::W32, .. } => out.put_u32(value as u32),
+        _ => out.put_u64(value),
+    }
+}
+
+fn put_date(out: &mut PacketBuf, days: i64) {
+    let (year, month, day) = text::civil(days);
+    out.put_u16(year as u16);
+    out.put_u8(month as u8);
+    out.put_u8(day as u8);
+}
+
+fn date(out: &mut PacketBuf, days: i32) {
+    out.put_u8(4);
+    put_date(out, i64::from(days));
+}
+
+fn datetime(out: &mut PacketBuf, micros: i64) {
+    let days = micros.div_euclid(MICROS_PER_DAY);
+    let in_day = micros.rem_euclid(MICROS_PER_DAY) as u64;
+    let (seconds, fraction) = (in_day / MICROS_PER_SECOND, in_day % MICROS_PER_SECOND);
+    let len = if fraction > 0 {
+        11
+    } else if seconds > 0 {
+        7
+    } else {
+        4
+    };
+    out.put_u8(len);
+    put_date(out, days);
+    if len > 4 {
+        put_clock(out, seconds);
+    }
+    if len > 7 {
+        out.put_u32(fraction as u32);
+    }
+}
+
+/// Hours, minutes and seconds of a day.
+fn put_clock(out: &mut PacketBuf, seconds: u64) {
+    out.put(&[(seconds / 3600) as u8, (seconds / 60 % 60) as u8, (seconds % 60) as u8]);
+}
+
+fn time(out: &mut PacketBuf, micros: i64) {
+    if micros == 0 {
+        return out.put_u8(0);
+    }
+    let total = micros.unsigned_abs();
+    let (seconds, fraction) = (total / MICROS_PER_SECOND, total % MICROS_PER_SECOND);
+    out.put_u8(if fraction > 0 { 12 } else { 8 });
+    out.put_u8(u8::from(micros < 0));
+    out.put_u32((seconds / 86_400) as u32);
+    put_clock(out, seconds % 86_400);
+    if fraction > 0 {
+        out.put_u32(fraction as u32);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(cells: &[(Datum<'_>, SqlType)]) -> Vec<u8> {
+        let mut out = PacketBuf::new();
+        let nulls = begin_row(&mut out, cells.len());
+        for (i, (value, ty)) in cells.iter().enumerate() {
+            assert!(cell(&mut out, nulls, i, value, ty));
+        }
+        out.end();
+        out.bytes()[4..].to_vec()
+    }
+
+    #[test]
+    fn null_bits_start_at_bit_two() {
+        let null = (Datum::Null, SqlType::BIGINT);
+        let cells = vec![null; 7];
+        assert_eq!(row(&cells), [0, 0b1111_1100, 0b0000_0001]);
+    }
+
+    #[test]
+    fn a_value_of_another_type_is_refused() {
+        let mut out = PacketBuf::new();
+        let nulls = begin_row(&mut out, 1);
+        assert!(!cell(&mut out, nulls, 0, &Datum::Double(1.0), &SqlType::BIGINT));
+        assert!(!cell(&mut out, nulls, 0, &Datum::Int(1), &SqlType::Date));
+    }
+
+    #[test]
+    fn integers_take_their_types_width() {
+        let tiny = SqlType::Int { width: IntWidth::W8, unsigned: false };
+        assert_eq!(row(&[(Datum::Int(-1), tiny)]), [0, 0, 0xFF]);
+        assert_eq!(row(&[(Datum::Int(-2), SqlType::INT)]), [0, 0, 0xFE, 0xFF, 0xFF, 0xFF]);
+        assert_eq!(row(&[(Datum::UInt(2024), SqlType::Year)]), [0, 0, 0xE8, 0x07]);
+    }
+
+    #[test]
+    fn temporals_leave_out_what_is_zero() {
+        let ty = SqlType::DateTime { fsp: 6 };
+        assert_eq!(row(&[(Datum::DateTime(0), ty)]), [0, 0, 4, 0xB2, 7, 1, 1]);
+        assert_eq!(row(&[(Datum::DateTime(1_000_000), ty)]), [0, 0, 7, 0xB2, 7, 1, 1, 0, 0, 1]);
+        assert_eq!(row(&[(Datum::DateTime(1), ty)]), [0, 0, 11, 0xB2, 7, 1, 1, 0, 0, 0, 1, 0, 0, 0]);
+        let day = -(86_400 + 3_600) * 1_000_000;
+        assert_eq!(row(&[(Datum::Time(day), SqlType::Time { fsp: 0 })]), [0, 0, 8, 1, 1, 0, 0, 0, 1, 0, 0]);
+    }
+}

@@ -1,0 +1,181 @@
+//! Column definitions: what a client is told of a result's columns.
+
+use avocet_query::session::api::OutputColumn;
+use avocet_types::{Collation, IntWidth, LobSize, SqlType};
+use mysql_common::constants::{ColumnFlags, ColumnType};
+
+use super::PacketBuf;
+
+/// "The number of fractional digits is not fixed."
+const NOT_FIXED: u8 = 31;
+const UTF8MB4_BYTES: u32 = 4;
+
+/// Type, length, character set and decimals: what follows from a column's type alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WireType {
+    pub code: ColumnType,
+    /// Display width for numbers and temporals, bytes for strings.
+    pub length: u32,
+    pub collation: Collation,
+    pub decimals: u8,
+    pub flags: ColumnFlags,
+}
+
+impl WireType {
+    pub fn of(ty: &SqlType) -> Self {
+        match *ty {
+            SqlType::Null => Self::number(ColumnType::MYSQL_TYPE_NULL, 0, 0, false),
+            SqlType::Bool => Self::number(ColumnType::MYSQL_TYPE_TINY, 1, 0, false),
+            SqlType::Int { width, unsigned } => {
+                let (code, length) = integer(width, unsigned);
+                Self::number(code, length, 0, unsigned)
+            }
+            SqlType::Decimal { precision, scale, unsigned } => {
+                let length = u32::from(precision) + u32::from(scale > 0) + u32::from(!unsigned);
+                Self::number(ColumnType::MYSQL_TYPE_NEWDECIMAL, length, scale, unsigned)
+            }
+            SqlType::Float => Self::number(ColumnType::MYSQL_TYPE_FLOAT, 12, NOT_FIXED, false),
+            SqlType::Double => Self::number(ColumnType::MYSQL_TYPE_DOUBLE, 22, NOT_FIXED, false),
+            SqlType::Char { len, .. } => Self::string(ColumnType::MYSQL_TYPE_STRING, len),
+            SqlType::VarChar { len, .. } => Self::string(ColumnType::MYSQL_TYPE_VAR_STRING, len),
+            SqlType::Text { size, .. } => {
+                let mut text = Self::string(ColumnType::MYSQL_TYPE_BLOB, lob_length(size));
+                text.flags = ColumnFlags::BLOB_FLAG;
+                text
+            }
+            SqlType::Binary { len } => Self::binary(ColumnType::MYSQL_TYPE_STRING, len),
+            SqlType::VarBinary { len } => Self::binary(ColumnType::MYSQL_TYPE_VAR_STRING, len),
+            SqlType::Blob { size } => {
+                let mut blob = Self::binary(ColumnType::MYSQL_TYPE_BLOB, lob_length(size));
+                blob.flags |= ColumnFlags::BLOB_FLAG;
+                blob
+            }
+            SqlType::Date => Self::temporal(ColumnType::MYSQL_TYPE_DATE, 10, 0),
+            SqlType::DateTime { fsp } => Self::temporal(ColumnType::MYSQL_TYPE_DATETIME, 19, fsp),
+            SqlType::Timestamp { fsp } => {
+                let mut timestamp = Self::temporal(ColumnType::MYSQL_TYPE_TIMESTAMP, 19, fsp);
+                timestamp.flags |= ColumnFlags::TIMESTAMP_FLAG;
+                timestamp
+            }
+            SqlType::Time { fsp } => Self::temporal(ColumnType::MYSQL_TYPE_TIME, 10, fsp),
+            SqlType::Year => {
+                let mut year = Self::number(ColumnType::MYSQL_TYPE_YEAR, 4, 0, true);
+                year.flags |= ColumnFlags::ZEROFILL_FLAG;
+                year
+            }
+        }
+    }
+
+    fn number(code: ColumnType, length: u32, decimals: u8, unsigned: bool) -> Self {
+        let mut flags = ColumnFlags::NUM_FLAG;
+        flags.set(ColumnFlags::UNSIGNED_FLAG, unsigned);
+        Self { code, length, collation: Collation::BINARY, decimals, flags }
+    }
+
+    fn string(code: ColumnType, chars: u32) -> Self {
+        let length = chars.saturating_mul(UTF8MB4_BYTES);
+        Self { code, length, collation: Collation::DEFAULT, decimals: 0, flags: ColumnFlags::empty() }
+    }
+
+    fn binary(code: ColumnType, length: u32) -> Self {
+        let flags = ColumnFlags::BINARY_FLAG;
+        Self { code, length, collation: Collation::BINARY, decimals: 0, flags }
+    }
+
+    fn temporal(code: ColumnType, length: u32, fsp: u8) -> Self {
+        let mut wire = Self::binary(code, length + if fsp > 0 { 1 + u32::from(fsp) } else { 0 });
+        wire.decimals = fsp;
+        wire
+    }
+}
+
+fn integer(width: IntWidth, unsigned: bool) -> (ColumnType, u32) {
+    let (code, signed_length) = match width {
+        IntWidth::W8 => (ColumnType::MYSQL_TYPE_TINY, 4),
+        IntWidth::W16 => (ColumnType::MYSQL_TYPE_SHORT, 6),
+        IntWidth::W24 => (ColumnType::MYSQL_TYPE_INT24, 9),
+        IntWidth::W32 => (ColumnType::MYSQL_TYPE_LONG, 11),
+        IntWidth::W64 => (ColumnType::MYSQL_TYPE_LONGLONG, 20),
+    };
+    let same_either_way = matches!(width, IntWidth::W64);
+    // MEDIUMINT UNSIGNED is eight digits wide, as is −8388608 with its sign less one.
+    (code, if unsigned && !same_either_way { signed_length - 1 } else { signed_length })
+}
+
+fn lob_length(size: LobSize) -> u32 {
+    u32::try_from(size.max_bytes()).unwrap_or(u32::MAX)
+}
+
+/// Writes a column definition packet. `default` is there only in answers to COM_FIELD_LIST.
+pub fn definition(out: &mut PacketBuf, column: &OutputColumn, default: bool) {
+    let wire = WireType::of(&column.ty);
+    out.begin();
+    out.lenenc_bytes(b"def");
+    out.lenenc_bytes(column.schema.as_bytes());
+    out.lenenc_bytes(column.table.as_bytes());
+    out.lenenc_bytes(column.org_table.as_bytes());
+    out.lenenc_bytes(column.name.as_bytes());
+    out.lenenc_bytes(column.org_name.as_bytes());
+    out.put_u8(0x0C);
+    out.put_u16(wire.collation.0);
+    out.put_u32(wire.length);
+    out.put_u8(wire.code as u8);
+    out.put_u16((wire.flags | stated_flags(column)).bits());
+    out.put_u8(wire.decimals);
+    out.put(&[0, 0]);
+    if default {
+        out.put_u8(0xFB);
+    }
+    out.end();
+}
+
+/// A definition for a `?`, whose type the server leaves open.
+pub fn parameter(out: &mut PacketBuf) {
+    out.begin();
+    out.lenenc_bytes(b"def");
+    out.put(&[0, 0, 0]);
+    out.lenenc_bytes(b"?");
+    out.put_u8(0);
+    out.put_u8(0x0C);
+    out.put_u16(Collation::BINARY.0);
+    out.put_u32(0);
+    out.put_u8(ColumnType::MYSQL_TYPE_VAR_STRING as u8);
+    out.put_u16(ColumnFlags::BINARY_FLAG.bits());
+    out.put(&[0, 0, 0]);
+    out.end();
+}
+
+fn stated_flags(column: &OutputColumn) -> ColumnFlags {
+    let stated = column.flags;
+    let mut flags = ColumnFlags::empty();
+    flags.set(ColumnFlags::NOT_NULL_FLAG, stated.not_null);
+    flags.set(ColumnFlags::PRI_KEY_FLAG, stated.primary_key);
+    flags.set(ColumnFlags::UNIQUE_KEY_FLAG, stated.unique_key);
+    flags.set(ColumnFlags::MULTIPLE_KEY_FLAG, stated.multiple_key);
+    flags.set(ColumnFlags::AUTO_INCREMENT_FLAG, stated.auto_increment);
+    flags.set(ColumnFlags::NO_DEFAULT_VALUE_FLAG, stated.no_default);
+    flags.set(ColumnFlags::ON_UPDATE_NOW_FLAG, stated.on_update_now);
+    let in_key = stated.primary_key || stated.unique_key || stated.multiple_key;
+    flags.set(ColumnFlags::PART_KEY_FLAG, in_key);
+    flags
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_announced_as_mysql_does() {
+        let varchar = WireType::of(&SqlType::VarChar { len: 10, collation: Collation::UTF8MB4_BIN });
+        assert_eq!((varchar.code as u8, varchar.length, varchar.collation.0), (253, 40, 255));
+        let decimal = WireType::of(&SqlType::Decimal { precision: 12, scale: 2, unsigned: false });
+        assert_eq!((decimal.code as u8, decimal.length, decimal.decimals), (246, 14, 2));
+        assert_eq!(decimal.collation, Collation::BINARY);
+        let medium = WireType::of(&SqlType::Int { width: IntWidth::W24, unsigned: true });
+        assert_eq!((medium.length, medium.flags.contains(ColumnFlags::UNSIGNED_FLAG)), (8, true));
+        let datetime = WireType::of(&SqlType::DateTime { fsp: 6 });
+        assert_eq!((datetime.length, datetime.decimals), (26, 6));
+        let long = WireType::of(&SqlType::Text { size: LobSize::Long, collation: Collation::DEFAULT });
+        assert_eq!(long.length, u32::MAX);
+    }
+}

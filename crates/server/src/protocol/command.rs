@@ -1,0 +1,106 @@
+//! What clients ask for after the connection phase.
+
+use mysql_common::constants::Command as Code;
+
+use super::read::{Malformed, Reader};
+use super::{CapabilityFlags, params};
+
+/// A command packet, taken apart.
+#[derive(Debug)]
+pub enum Command<'a> {
+    Quit,
+    InitDb(&'a [u8]),
+    Query(&'a [u8]),
+    FieldList {
+        table: &'a [u8],
+    },
+    Statistics,
+    ProcessKill(u32),
+    Debug,
+    Ping,
+    /// The rest of the packet, for `handshake::change_user`.
+    ChangeUser(Reader<'a>),
+    ResetConnection,
+    /// Whether several statements may come in one text from now on.
+    SetOption {
+        multi_statements: bool,
+    },
+    Prepare(&'a [u8]),
+    /// Id, and the rest for `params::execute`.
+    Execute {
+        statement: u32,
+        rest: Reader<'a>,
+    },
+    SendLongData {
+        statement: u32,
+        parameter: u16,
+        data: &'a [u8],
+    },
+    CloseStatement(u32),
+    ResetStatement(u32),
+    Fetch {
+        statement: u32,
+        rows: u32,
+    },
+    Unknown,
+}
+
+/// Takes a command packet apart.
+pub fn parse(payload: &[u8], capabilities: CapabilityFlags) -> Result<Command<'_>, Malformed> {
+    let mut reader = Reader::new(payload);
+    let code = reader.u8()?;
+    Ok(match code {
+        c if c == Code::COM_QUERY as u8 => {
+            if capabilities.contains(CapabilityFlags::CLIENT_QUERY_ATTRIBUTES) {
+                params::skip_query_attributes(&mut reader)?;
+            }
+            Command::Query(reader.rest())
+        }
+        c if c == Code::COM_STMT_EXECUTE as u8 => Command::Execute { statement: reader.u32()?, rest: reader },
+        c if c == Code::COM_STMT_PREPARE as u8 => Command::Prepare(reader.rest()),
+        c if c == Code::COM_STMT_CLOSE as u8 => Command::CloseStatement(reader.u32()?),
+        c if c == Code::COM_STMT_RESET as u8 => Command::ResetStatement(reader.u32()?),
+        c if c == Code::COM_STMT_FETCH as u8 => {
+            Command::Fetch { statement: reader.u32()?, rows: reader.u32()? }
+        }
+        c if c == Code::COM_STMT_SEND_LONG_DATA as u8 => {
+            Command::SendLongData { statement: reader.u32()?, parameter: reader.u16()?, data: reader.rest() }
+        }
+        c if c == Code::COM_PING as u8 => Command::Ping,
+        c if c == Code::COM_QUIT as u8 => Command::Quit,
+        c if c == Code::COM_INIT_DB as u8 => Command::InitDb(reader.rest()),
+        c if c == Code::COM_FIELD_LIST as u8 => Command::FieldList { table: reader.nul_bytes() },
+        c if c == Code::COM_STATISTICS as u8 => Command::Statistics,
+        c if c == Code::COM_PROCESS_KILL as u8 => Command::ProcessKill(reader.u32()?),
+        c if c == Code::COM_DEBUG as u8 => Command::Debug,
+        c if c == Code::COM_CHANGE_USER as u8 => Command::ChangeUser(reader),
+        c if c == Code::COM_RESET_CONNECTION as u8 => Command::ResetConnection,
+        c if c == Code::COM_SET_OPTION as u8 => match reader.u16()? {
+            0 => Command::SetOption { multi_statements: true },
+            1 => Command::SetOption { multi_statements: false },
+            _ => return Err(Malformed),
+        },
+        _ => Command::Unknown,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_the_decoder_panic(payload in prop::collection::vec(any::<u8>(), 0..100), all: bool) {
+            let capabilities = if all { CapabilityFlags::all() } else { CapabilityFlags::empty() };
+            let _ = parse(&payload, capabilities);
+        }
+    }
+
+    #[test]
+    fn commands_with_too_little_in_them_are_malformed() {
+        assert!(parse(&[], CapabilityFlags::empty()).is_err());
+        assert!(parse(&[Code::COM_STMT_EXECUTE as u8, 1], CapabilityFlags::empty()).is_err());
+        assert!(matches!(parse(&[0x77], CapabilityFlags::empty()), Ok(Command::Unknown)));
+    }
+}

@@ -1,0 +1,270 @@
+//! The parameters of COM_STMT_EXECUTE, and query attributes, which look the same.
+
+use std::borrow::Cow;
+
+use arrow::datatypes::i256;
+use avocet_types::{Datum, Decimal};
+use mysql_common::constants::ColumnType;
+
+use super::read::{Malformed, Reader};
+use super::{CapabilityFlags, text};
+
+const PARAMETER_COUNT_AVAILABLE: u8 = 0x08;
+const CURSOR_READ_ONLY: u8 = 0x01;
+const UNSIGNED: u8 = 0x80;
+
+/// A parameter's type as the client bound it: a column type and whether it is unsigned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ParamType {
+    code: ColumnType,
+    unsigned: bool,
+}
+
+/// What a COM_STMT_EXECUTE asks for besides its values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExecuteFlags {
+    /// Keep the rows for COM_STMT_FETCH.
+    pub cursor: bool,
+}
+
+/// Reads the rest of a COM_STMT_EXECUTE for a statement of `count` parameters into `values`. `types` are
+/// those of the statement's last execution and are replaced if new ones are bound; `long_data` has what
+/// came by COM_STMT_SEND_LONG_DATA.
+pub fn execute<'a>(
+    mut reader: Reader<'a>,
+    capabilities: CapabilityFlags,
+    count: usize,
+    types: &mut Vec<ParamType>,
+    long_data: &'a [Option<Vec<u8>>],
+    values: &mut Vec<Datum<'a>>,
+) -> Result<ExecuteFlags, Malformed> {
+    let flags = reader.u8()?;
+    reader.u32()?;
+    let named = capabilities.contains(CapabilityFlags::CLIENT_QUERY_ATTRIBUTES);
+    let mut sent = count;
+    if named
+        && (count > 0 || flags & PARAMETER_COUNT_AVAILABLE != 0)
+        && flags & PARAMETER_COUNT_AVAILABLE != 0
+    {
+        sent = usize::try_from(reader.lenenc_int()?).map_err(|_| Malformed)?;
+    }
+    if sent < count {
+        return Err(Malformed);
+    }
+    if sent > 0 {
+        let nulls = reader.bytes(sent.div_ceil(8))?;
+        if reader.u8()? != 0 {
+            read_types(&mut reader, sent, named, types)?;
+        }
+        if types.len() < sent {
+            return Err(Malformed);
+        }
+        for (i, ty) in types.iter().enumerate().take(count) {
+            let long = long_data.get(i).and_then(Option::as_deref);
+            values.push(if let Some(bytes) = long {
+                string(*ty, bytes)
+            } else if nulls[i / 8] & (1 << (i % 8)) != 0 {
+                Datum::Null
+            } else {
+                value(&mut reader, *ty)?
+            });
+        }
+    }
+    Ok(ExecuteFlags { cursor: flags & CURSOR_READ_ONLY != 0 })
+}
+
+fn read_types(
+    reader: &mut Reader<'_>,
+    count: usize,
+    named: bool,
+    types: &mut Vec<ParamType>,
+) -> Result<(), Malformed> {
+    types.clear();
+    for _ in 0..count {
+        let code = reader.u8()?;
+        let flags = reader.u8()?;
+        let code = ColumnType::try_from(code).map_err(|_| Malformed)?;
+        types.push(ParamType { code, unsigned: flags & UNSIGNED != 0 });
+        if named {
+            reader.lenenc_bytes()?;
+        }
+    }
+    Ok(())
+}
+
+/// Reads over the attributes in front of a COM_QUERY's text.
+pub fn skip_query_attributes(reader: &mut Reader<'_>) -> Result<(), Malformed> {
+    let count = usize::try_from(reader.lenenc_int()?).map_err(|_| Malformed)?;
+    reader.lenenc_int()?;
+    if count == 0 {
+        return Ok(());
+    }
+    let nulls = reader.bytes(count.div_ceil(8))?;
+    if reader.u8()? != 1 {
+        return Err(Malformed);
+    }
+    let mut types = Vec::new();
+    read_types(reader, count, true, &mut types)?;
+    for (i, ty) in types.iter().enumerate() {
+        if nulls[i / 8] & (1 << (i % 8)) == 0 {
+            value(reader, *ty)?;
+        }
+    }
+    Ok(())
+}
+
+fn value<'a>(reader: &mut Reader<'a>, ty: ParamType) -> Result<Datum<'a>, Malformed> {
+    Ok(match ty.code {
+        ColumnType::MYSQL_TYPE_NULL => Datum::Null,
+        ColumnType::MYSQL_TYPE_TINY => {
+            let v = reader.u8()?;
+            if ty.unsigned { Datum::UInt(u64::from(v)) } else { Datum::Int(i64::from(v as i8)) }
+        }
+        ColumnType::MYSQL_TYPE_SHORT | ColumnType::MYSQL_TYPE_YEAR => {
+            let v = reader.u16()?;
+            if ty.unsigned { Datum::UInt(u64::from(v)) } else { Datum::Int(i64::from(v as i16)) }
+        }
+        ColumnType::MYSQL_TYPE_LONG | ColumnType::MYSQL_TYPE_INT24 => {
+            let v = reader.u32()?;
+            if ty.unsigned { Datum::UInt(u64::from(v)) } else { Datum::Int(i64::from(v as i32)) }
+        }
+        ColumnType::MYSQL_TYPE_LONGLONG => {
+            let v = reader.u64()?;
+            if ty.unsigned { Datum::UInt(v) } else { Datum::Int(v as i64) }
+        }
+        ColumnType::MYSQL_TYPE_FLOAT => Datum::Float(f32::from_bits(reader.u32()?)),
+        ColumnType::MYSQL_TYPE_DOUBLE => Datum::Double(f64::from_bits(reader.u64()?)),
+        ColumnType::MYSQL_TYPE_DATE | ColumnType::MYSQL_TYPE_NEWDATE => date_or_datetime(reader, true)?,
+        ColumnType::MYSQL_TYPE_DATETIME
+        | ColumnType::MYSQL_TYPE_TIMESTAMP
+        | ColumnType::MYSQL_TYPE_DATETIME2
+        | ColumnType::MYSQL_TYPE_TIMESTAMP2 => date_or_datetime(reader, false)?,
+        ColumnType::MYSQL_TYPE_TIME | ColumnType::MYSQL_TYPE_TIME2 => time(reader)?,
+        ColumnType::MYSQL_TYPE_DECIMAL | ColumnType::MYSQL_TYPE_NEWDECIMAL => {
+            let bytes = reader.lenenc_bytes()?;
+            decimal(bytes).map_or_else(|| string(ty, bytes), Datum::Decimal)
+        }
+        ColumnType::MYSQL_TYPE_VARCHAR
+        | ColumnType::MYSQL_TYPE_VAR_STRING
+        | ColumnType::MYSQL_TYPE_STRING
+        | ColumnType::MYSQL_TYPE_ENUM
+        | ColumnType::MYSQL_TYPE_SET
+        | ColumnType::MYSQL_TYPE_JSON
+        | ColumnType::MYSQL_TYPE_TINY_BLOB
+        | ColumnType::MYSQL_TYPE_MEDIUM_BLOB
+        | ColumnType::MYSQL_TYPE_LONG_BLOB
+        | ColumnType::MYSQL_TYPE_BLOB
+        | ColumnType::MYSQL_TYPE_GEOMETRY
+        | ColumnType::MYSQL_TYPE_BIT => string(ty, reader.lenenc_bytes()?),
+        ColumnType::MYSQL_TYPE_TYPED_ARRAY
+        | ColumnType::MYSQL_TYPE_VECTOR
+        | ColumnType::MYSQL_TYPE_UNKNOWN => return Err(Malformed),
+    })
+}
+
+/// Text, unless it was bound as binary or is not UTF-8: drivers send byte strings as text too.
+fn string(ty: ParamType, bytes: &[u8]) -> Datum<'_> {
+    let binary = matches!(
+        ty.code,
+        ColumnType::MYSQL_TYPE_TINY_BLOB
+            | ColumnType::MYSQL_TYPE_MEDIUM_BLOB
+            | ColumnType::MYSQL_TYPE_LONG_BLOB
+            | ColumnType::MYSQL_TYPE_BLOB
+            | ColumnType::MYSQL_TYPE_GEOMETRY
+            | ColumnType::MYSQL_TYPE_BIT
+    );
+    match std::str::from_utf8(bytes) {
+        Ok(text) if !binary => Datum::Str(Cow::Borrowed(text)),
+        _ => Datum::Bytes(Cow::Borrowed(bytes)),
+    }
+}
+
+/// A decimal as its text, `-12.340`; `None` if it is no plain decimal of at most 65 digits.
+fn decimal(text: &[u8]) -> Option<Decimal> {
+    let (negative, digits) = match text {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        rest => (false, rest),
+    };
+    let point = digits.iter().position(|&b| b == b'.');
+    let scale = point.map_or(0, |at| digits.len() - at - 1);
+    let count = digits.len() - usize::from(point.is_some());
+    if count == 0 || count > usize::from(Decimal::MAX_PRECISION) || scale > usize::from(Decimal::MAX_SCALE) {
+        return None;
+    }
+    let mut plain = [0u8; Decimal::MAX_PRECISION as usize];
+    let mut at = 0;
+    for (i, &byte) in digits.iter().enumerate() {
+        if Some(i) == point {
+            continue;
+        }
+        plain[at] = byte.is_ascii_digit().then_some(byte - b'0')?;
+        at += 1;
+    }
+    let (high, low) = plain[..count].split_at(count.saturating_sub(36));
+    let fold = |digits: &[u8]| digits.iter().fold(0i128, |v, &d| v * 10 + i128::from(d));
+    let scale = scale as u8;
+    if high.is_empty() {
+        let value = fold(low);
+        return Some(Decimal::new(if negative { -value } else { value }, scale));
+    }
+    let value = i256::from_i128(fold(high)) * i256::from_i128(10i128.pow(36)) + i256::from_i128(fold(low));
+    Some(Decimal::from_i256(if negative { -value } else { value }, scale))
+}
+
+const MICROS_PER_SECOND: i64 = 1_000_000;
+
+/// A moment as sent; zero and impossible dates become text, so that binding reports them as MySQL would.
+fn date_or_datetime<'a>(reader: &mut Reader<'a>, date_only: bool) -> Result<Datum<'a>, Malformed> {
+    let len = reader.u8()?;
+    let (mut year, mut month, mut day) = (0, 0, 0);
+    let (mut hour, mut minute, mut second, mut micros) = (0, 0, 0, 0);
+    match len {
+        0 | 4 | 7 | 11 => {}
+        _ => return Err(Malformed),
+    }
+    if len >= 4 {
+        (year, month, day) = (reader.u16()?, reader.u8()?, reader.u8()?);
+    }
+    if len >= 7 {
+        (hour, minute, second) = (reader.u8()?, reader.u8()?, reader.u8()?);
+    }
+    if len == 11 {
+        micros = reader.u32()?;
+    }
+    let days = text::days_from_civil(i64::from(year), u32::from(month.max(1)), u32::from(day.max(1)));
+    let real = (1..=12).contains(&month)
+        && text::civil(days) == (i64::from(year), u32::from(month), u32::from(day))
+        && (hour < 24 && minute < 60 && second < 60 && micros < 1_000_000 && year <= 9999);
+    if !real {
+        return Ok(Datum::Str(Cow::Owned(if date_only {
+            format!("{year:04}-{month:02}-{day:02}")
+        } else {
+            format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{micros:06}")
+        })));
+    }
+    if date_only && len == 4 {
+        return Ok(Datum::Date(days as i32));
+    }
+    let seconds = days * 86_400 + i64::from(hour) * 3600 + i64::from(minute) * 60 + i64::from(second);
+    Ok(Datum::DateTime(seconds * MICROS_PER_SECOND + i64::from(micros)))
+}
+
+fn time<'a>(reader: &mut Reader<'a>) -> Result<Datum<'a>, Malformed> {
+    let len = reader.u8()?;
+    match len {
+        0 => return Ok(Datum::Time(0)),
+        8 | 12 => {}
+        _ => return Err(Malformed),
+    }
+    let negative = reader.u8()? != 0;
+    let days = i64::from(reader.u32()?);
+    let (hour, minute, second) = (reader.u8()?, reader.u8()?, reader.u8()?);
+    let micros = if len == 12 { reader.u32()? } else { 0 };
+    let seconds = days * 86_400 + i64::from(hour) * 3600 + i64::from(minute) * 60 + i64::from(second);
+    let total = seconds * MICROS_PER_SECOND + i64::from(micros);
+    Ok(Datum::Time(if negative { -total } else { total }))
+}
+
+#[cfg(test)]
+mod tests;

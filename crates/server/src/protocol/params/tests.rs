@@ -1,0 +1,99 @@
+use super::*;
+use proptest::prelude::*;
+
+fn decode(payload: &[u8], count: usize, types: &mut Vec<ParamType>) -> Result<Vec<String>, Malformed> {
+    let mut values = Vec::new();
+    execute(Reader::new(payload), CapabilityFlags::empty(), count, types, &[], &mut values)?;
+    Ok(values.iter().map(|v| format!("{v:?}")).collect())
+}
+
+const HEAD: [u8; 5] = [0, 1, 0, 0, 0];
+
+#[test]
+fn types_are_kept_until_new_ones_are_bound() {
+    let mut types = Vec::new();
+    let mut first = HEAD.to_vec();
+    first.extend([0, 1, ColumnType::MYSQL_TYPE_TINY as u8, UNSIGNED, 200]);
+    assert_eq!(decode(&first, 1, &mut types), Ok(vec!["UInt(200)".into()]));
+    let mut again = HEAD.to_vec();
+    again.extend([0, 0, 201]);
+    assert_eq!(decode(&again, 1, &mut types), Ok(vec!["UInt(201)".into()]));
+    assert_eq!(decode(&again, 1, &mut Vec::new()), Err(Malformed));
+}
+
+#[test]
+fn null_bits_and_values_are_told_apart() {
+    let mut raw = HEAD.to_vec();
+    let long = ColumnType::MYSQL_TYPE_LONG as u8;
+    raw.extend([0b01, 1, long, 0, long, 0, 0xFF, 0xFF, 0xFF, 0xFF]);
+    assert_eq!(decode(&raw, 2, &mut Vec::new()), Ok(vec!["Null".into(), "Int(-1)".into()]));
+}
+
+#[test]
+fn long_data_stands_for_a_value() {
+    let mut raw = HEAD.to_vec();
+    raw.extend([0, 1, ColumnType::MYSQL_TYPE_BLOB as u8, 0]);
+    let long = [Some(b"xy".to_vec())];
+    let mut values = Vec::new();
+    let none = CapabilityFlags::empty();
+    let flags = execute(Reader::new(&raw), none, 1, &mut Vec::new(), &long, &mut values);
+    assert_eq!(flags, Ok(ExecuteFlags { cursor: false }));
+    assert!(matches!(&values[..], [Datum::Bytes(b)] if **b == *b"xy"));
+}
+
+#[test]
+fn query_attributes_are_skipped() {
+    let string = ColumnType::MYSQL_TYPE_VAR_STRING as u8;
+    let mut raw = vec![1, 1, 0, 1, string, 0, 4];
+    raw.extend_from_slice(b"name\x03val");
+    raw.extend_from_slice(b"SELECT 1");
+    let mut reader = Reader::new(&raw);
+    assert_eq!(skip_query_attributes(&mut reader), Ok(()));
+    assert_eq!(reader.rest(), b"SELECT 1");
+}
+
+#[test]
+fn decimals_are_exact_or_stay_text() {
+    let show = |text: &str| {
+        decimal(text.as_bytes()).map(|d| {
+            let mut buf = Vec::new();
+            crate::protocol::text::decimal(&mut buf, &d);
+            String::from_utf8(buf).expect("ascii")
+        })
+    };
+    assert_eq!(show("-12.340").as_deref(), Some("-12.340"));
+    assert_eq!(show("0.05").as_deref(), Some("0.05"));
+    let wide = "123456789012345678901234567890123456789012345678901234567890.12345";
+    assert_eq!(show(wide).as_deref(), Some(wide));
+    for bad in ["", "-", ".", "1e5", "1.2.3", "abc"] {
+        assert_eq!(show(bad), None, "{bad}");
+    }
+}
+
+#[test]
+fn dates_that_do_not_exist_stay_text() {
+    let date = ColumnType::MYSQL_TYPE_DATE as u8;
+    let mut raw = HEAD.to_vec();
+    raw.extend([0, 1, date, 0, 4, 0xE8, 0x07, 2, 30]);
+    assert_eq!(decode(&raw, 1, &mut Vec::new()), Ok(vec!["Str(\"2024-02-30\")".into()]));
+    let mut raw = HEAD.to_vec();
+    raw.extend([0, 1, date, 0, 4, 0xE8, 0x07, 2, 29]);
+    assert_eq!(decode(&raw, 1, &mut Vec::new()), Ok(vec!["Date(19782)".into()]));
+    let mut raw = HEAD.to_vec();
+    raw.extend([0, 1, date, 0, 0]);
+    assert_eq!(decode(&raw, 1, &mut Vec::new()), Ok(vec!["Str(\"0000-00-00\")".into()]));
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_the_decoder_panic(
+        payload in prop::collection::vec(any::<u8>(), 0..120),
+        count in 0usize..20,
+        all: bool,
+    ) {
+        let capabilities = if all { CapabilityFlags::all() } else { CapabilityFlags::empty() };
+        let mut values = Vec::new();
+        let _ = execute(Reader::new(&payload), capabilities, count, &mut Vec::new(), &[], &mut values);
+        let _ = skip_query_attributes(&mut Reader::new(&payload));
+    }
+}

@@ -1,0 +1,316 @@
+//! The connections that are open: their number is limited, SHOW PROCESSLIST lists them, KILL reaches them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use avocet_query::session::api::{ConnectionRow, Connections, Interrupt, Interruption};
+use avocet_query::{ErrorCode, SqlError};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+/// So much of a statement is kept for SHOW PROCESSLIST.
+const SHOWN_TEXT: usize = 1024;
+
+/// What a connection is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activity {
+    Connect,
+    Sleep,
+    Query,
+    Prepare,
+    Execute,
+    Fetch,
+    Other,
+}
+
+impl Activity {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Connect => "Connect",
+            Self::Sleep => "Sleep",
+            Self::Query => "Query",
+            Self::Prepare => "Prepare",
+            Self::Execute => "Execute",
+            Self::Fetch => "Fetch",
+            Self::Other => "Daemon",
+        }
+    }
+}
+
+/// A connection as others see it.
+pub struct Entry {
+    pub id: u32,
+    pub interrupt: Arc<Interrupt>,
+    peer: String,
+    state: Mutex<State>,
+}
+
+struct State {
+    user: String,
+    database: Option<String>,
+    activity: Activity,
+    since: Instant,
+    /// The statement that runs; its buffer is reused.
+    text: String,
+}
+
+impl Entry {
+    pub fn signed_in(&self, user: &str, database: Option<&str>) {
+        let mut state = self.state.lock();
+        state.user = user.to_owned();
+        state.database = database.map(str::to_owned);
+    }
+
+    /// Notes what the connection does from now on.
+    pub fn begin(&self, activity: Activity, text: &[u8]) {
+        let shown = &text[..text.len().min(SHOWN_TEXT)];
+        let mut state = self.state.lock();
+        state.activity = activity;
+        state.since = Instant::now();
+        state.text.clear();
+        match std::str::from_utf8(shown) {
+            Ok(text) => state.text.push_str(text),
+            Err(_) => state.text.push_str(&String::from_utf8_lossy(shown)),
+        }
+    }
+
+    pub fn sleep(&self) {
+        let mut state = self.state.lock();
+        state.activity = Activity::Sleep;
+        state.since = Instant::now();
+    }
+
+    fn row(&self, now: Instant) -> ConnectionRow {
+        let state = self.state.lock();
+        let asleep = matches!(state.activity, Activity::Sleep | Activity::Connect);
+        ConnectionRow {
+            id: self.id,
+            user: state.user.clone(),
+            host: self.peer.clone(),
+            database: state.database.clone(),
+            command: state.activity.name(),
+            time_s: now.saturating_duration_since(state.since).as_secs(),
+            state: if asleep { "" } else { "executing" },
+            info: (!asleep).then(|| state.text.clone()),
+        }
+    }
+
+    fn idle_for(&self, now: Instant) -> Option<Duration> {
+        let state = self.state.lock();
+        (state.activity == Activity::Sleep).then(|| now.saturating_duration_since(state.since))
+    }
+}
+
+/// All open connections.
+pub struct Registry {
+    connections: Mutex<Connected>,
+    max: usize,
+    started: Instant,
+    statements: AtomicU64,
+    stopping: AtomicBool,
+    left: Notify,
+}
+
+struct Connected {
+    by_id: HashMap<u32, Arc<Entry>>,
+    next_id: u32,
+}
+
+impl Registry {
+    pub fn new(max: usize) -> Self {
+        Self {
+            connections: Mutex::new(Connected { by_id: HashMap::new(), next_id: 1 }),
+            max,
+            started: Instant::now(),
+            statements: AtomicU64::new(0),
+            stopping: AtomicBool::new(false),
+            left: Notify::new(),
+        }
+    }
+
+    /// Admits a connection; error 1040 if there are too many, 1053 if the server stops.
+    pub fn enter(self: &Arc<Self>, peer: String) -> Result<Registration, SqlError> {
+        let mut connected = self.connections.lock();
+        if self.is_stopping() {
+            return Err(ErrorCode::SERVER_SHUTDOWN.with(&[]));
+        }
+        if connected.by_id.len() >= self.max {
+            return Err(ErrorCode::CON_COUNT_ERROR.with(&[]));
+        }
+        while connected.next_id == 0 || connected.by_id.contains_key(&connected.next_id) {
+            connected.next_id = connected.next_id.wrapping_add(1);
+        }
+        let id = connected.next_id;
+        connected.next_id = id.wrapping_add(1);
+        let state = State {
+            user: "unauthenticated user".to_owned(),
+            database: None,
+            activity: Activity::Connect,
+            since: Instant::now(),
+            text: String::new(),
+        };
+        let entry = Arc::new(Entry { id, interrupt: Arc::default(), peer, state: Mutex::new(state) });
+        connected.by_id.insert(id, entry.clone());
+        Ok(Registration { registry: self.clone(), entry })
+    }
+
+    pub fn count(&self) -> usize {
+        self.connections.lock().by_id.len()
+    }
+
+    pub fn count_statement(&self) {
+        self.statements.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
+    }
+
+    /// The text of COM_STATISTICS.
+    pub fn statistics(&self) -> String {
+        let uptime = self.started.elapsed().as_secs();
+        let questions = self.statements.load(Ordering::Relaxed);
+        let average = questions as f64 / uptime.max(1) as f64;
+        format!(
+            "Uptime: {uptime}  Threads: {}  Questions: {questions}  Slow queries: 0  Opens: 0  Flush tables: 0  \
+             Open tables: 0  Queries per second avg: {average:.3}",
+            self.count()
+        )
+    }
+
+    fn each(&self, mut visit: impl FnMut(&Entry)) {
+        let entries: Vec<_> = self.connections.lock().by_id.values().cloned().collect();
+        entries.iter().for_each(|entry| visit(entry));
+    }
+
+    /// Ends connections that have been idle for longer than `limit`.
+    pub fn end_idle(&self, limit: Duration) {
+        let now = Instant::now();
+        self.each(|entry| {
+            if entry.idle_for(now).is_some_and(|idle| idle >= limit) {
+                entry.interrupt.raise(Interruption::Connection);
+            }
+        });
+    }
+
+    /// Lets nobody in any more, ends idle connections, gives running statements `grace` to finish, then
+    /// interrupts those too and waits until all are gone.
+    pub async fn drain(&self, grace: Duration) {
+        self.stopping.store(true, Ordering::SeqCst);
+        // A connection that goes to sleep after this looks at `stopping` itself.
+        self.each(|entry| {
+            if entry.state.lock().activity != Activity::Sleep {
+                return;
+            }
+            entry.interrupt.raise(Interruption::Connection);
+        });
+        if tokio::time::timeout(grace, self.all_left()).await.is_err() {
+            self.each(|entry| entry.interrupt.raise(Interruption::Connection));
+            self.all_left().await;
+        }
+    }
+
+    async fn all_left(&self) {
+        loop {
+            let left = self.left.notified();
+            tokio::pin!(left);
+            left.as_mut().enable();
+            if self.count() == 0 {
+                return;
+            }
+            left.await;
+        }
+    }
+}
+
+impl Connections for Registry {
+    fn list(&self) -> Vec<ConnectionRow> {
+        let now = Instant::now();
+        let mut rows = Vec::new();
+        self.each(|entry| rows.push(entry.row(now)));
+        rows.sort_unstable_by_key(|row| row.id);
+        rows
+    }
+
+    fn kill(&self, connection_id: u32, what: Interruption) -> Result<(), SqlError> {
+        match self.connections.lock().by_id.get(&connection_id) {
+            Some(entry) => {
+                entry.interrupt.raise(what);
+                Ok(())
+            }
+            None => Err(ErrorCode::NO_SUCH_THREAD.with(&[&connection_id])),
+        }
+    }
+
+    fn set_database(&self, connection_id: u32, database: Option<&str>) {
+        if let Some(entry) = self.connections.lock().by_id.get(&connection_id) {
+            entry.state.lock().database = database.map(str::to_owned);
+        }
+    }
+}
+
+/// A connection's place among the open ones, given up when dropped.
+pub struct Registration {
+    registry: Arc<Registry>,
+    entry: Arc<Entry>,
+}
+
+impl std::ops::Deref for Registration {
+    type Target = Entry;
+
+    fn deref(&self) -> &Entry {
+        &self.entry
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.registry.connections.lock().by_id.remove(&self.entry.id);
+        self.registry.left.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_free_again_when_its_connection_has_gone() {
+        let registry = Arc::new(Registry::new(1));
+        let first = registry.enter("a:1".into()).ok().expect("room");
+        assert_eq!(registry.enter("b:1".into()).err().expect("full").errno, 1040);
+        drop(first);
+        let second = registry.enter("b:1".into()).ok().expect("room again");
+        assert_eq!(second.id, 2);
+    }
+
+    #[test]
+    fn kill_reaches_only_who_is_there() {
+        let registry = Arc::new(Registry::new(9));
+        let one = registry.enter("a:1".into()).ok().expect("room");
+        assert_eq!(registry.kill(77, Interruption::Statement).expect_err("nobody").errno, 1094);
+        registry.kill(one.id, Interruption::Statement).expect("there");
+        assert!(one.interrupt.check().is_err());
+        one.interrupt.begin_statement();
+        assert!(one.interrupt.check().is_ok());
+    }
+
+    #[tokio::test]
+    async fn draining_ends_sleepers_at_once_and_others_after_the_grace() {
+        let registry = Arc::new(Registry::new(9));
+        for activity in [Activity::Sleep, Activity::Query] {
+            let connection = registry.enter("a:1".into()).ok().expect("room");
+            if activity == Activity::Sleep {
+                connection.sleep()
+            } else {
+                connection.begin(activity, b"")
+            }
+            tokio::spawn(async move { connection.interrupt.raised().await });
+        }
+        registry.drain(Duration::from_millis(10)).await;
+        assert_eq!(registry.count(), 0);
+        assert_eq!(registry.enter("b:1".into()).err().expect("stopping").errno, 1053);
+    }
+}

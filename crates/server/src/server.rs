@@ -1,0 +1,181 @@
+//! The server: listeners, limits, shutdown.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use avocet_query::session::api::SessionFactory;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+
+use crate::auth::Accounts;
+use crate::auth::exchange::Authenticator;
+use crate::auth::rsa_key::RsaKey;
+use crate::connection;
+use crate::files::FileError;
+use crate::protocol::{PacketBuf, reply};
+use crate::registry::Registry;
+use crate::tls::{self, TlsFiles};
+
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Where keys and the certificate are kept.
+    pub data: PathBuf,
+    pub listen: Vec<SocketAddr>,
+    /// The certificate to show; one of our own if there is none.
+    pub tls: Option<TlsFiles>,
+    pub max_connections: usize,
+    /// Largest packet to take or send, in bytes.
+    pub max_allowed_packet: usize,
+    /// Per connection.
+    pub max_prepared_statements: usize,
+    /// For the whole connection phase.
+    pub connect_timeout: Duration,
+    /// Idle connections are ended after this.
+    pub wait_timeout: Duration,
+    /// What running statements get to finish in when the server stops.
+    pub shutdown_grace: Duration,
+}
+
+impl ServerOptions {
+    pub fn new(data: PathBuf, listen: SocketAddr) -> Self {
+        Self {
+            data,
+            listen: vec![listen],
+            tls: None,
+            max_connections: 1000,
+            max_allowed_packet: 64 << 20,
+            max_prepared_statements: 16_382,
+            connect_timeout: Duration::from_secs(10),
+            wait_timeout: Duration::from_secs(28_800),
+            shutdown_grace: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Why the server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(
+        "cannot listen on {address}: it is in use, perhaps by another server; choose another with --listen"
+    )]
+    InUse { address: SocketAddr },
+    #[error("cannot listen on {address}: {source}")]
+    Listen { address: SocketAddr, source: io::Error },
+    #[error(
+        "refusing to listen on {address}: the account root has no password, so anyone who reaches that address \
+         would own the data; start with --listen 127.0.0.1:{port} and set one \
+         (ALTER USER 'root'@'localhost' IDENTIFIED BY '...')",
+        port = .address.port()
+    )]
+    OpenRoot { address: SocketAddr },
+    #[error(transparent)]
+    Files(#[from] FileError),
+}
+
+/// What all connections share.
+pub(crate) struct Shared<F> {
+    pub options: ServerOptions,
+    pub factory: F,
+    pub authenticator: Authenticator,
+    pub tls: Option<TlsAcceptor>,
+    pub registry: Arc<Registry>,
+}
+
+/// A server that listens but does not accept yet.
+pub struct Server<F: SessionFactory> {
+    shared: Arc<Shared<F>>,
+    listeners: Vec<TcpListener>,
+}
+
+impl<F: SessionFactory> Server<F> {
+    /// Loads or makes keys and takes the addresses.
+    pub async fn bind(
+        options: ServerOptions,
+        factory: F,
+        accounts: Arc<dyn Accounts>,
+    ) -> Result<Self, StartError> {
+        let root_is_open = accounts.root_is_open();
+        if let Some(&address) = options.listen.iter().find(|a| root_is_open && !a.ip().is_loopback()) {
+            return Err(StartError::OpenRoot { address });
+        }
+        let rsa = RsaKey::load_or_create(&options.data)?;
+        let tls = tls::acceptor(&options.data, options.tls.as_ref())?;
+        let mut listeners = Vec::with_capacity(options.listen.len());
+        for &address in &options.listen {
+            listeners.push(TcpListener::bind(address).await.map_err(|source| match source.kind() {
+                io::ErrorKind::AddrInUse => StartError::InUse { address },
+                _ => StartError::Listen { address, source },
+            })?);
+        }
+        let registry = Arc::new(Registry::new(options.max_connections));
+        let authenticator = Authenticator::new(accounts, rsa);
+        let shared = Shared { options, factory, authenticator, tls: Some(tls), registry };
+        Ok(Self { shared: Arc::new(shared), listeners })
+    }
+
+    /// The addresses that it listens on, with the ports that were chosen where 0 was asked for.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.listeners.iter().filter_map(|l| l.local_addr().ok()).collect()
+    }
+
+    pub fn registry(&self) -> Arc<Registry> {
+        self.shared.registry.clone()
+    }
+
+    /// Serves until `shutdown` is ready, then stops accepting and returns when the last connection has gone.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) {
+        let Self { shared, listeners } = self;
+        let mut accepting = Vec::with_capacity(listeners.len());
+        for listener in listeners {
+            accepting.push(tokio::spawn(accept(shared.clone(), listener)));
+        }
+        let janitor = tokio::spawn(end_idle(shared.clone()));
+        shutdown.await;
+        accepting.iter().for_each(tokio::task::JoinHandle::abort);
+        janitor.abort();
+        shared.registry.drain(shared.options.shutdown_grace).await;
+    }
+}
+
+async fn accept<F: SessionFactory>(shared: Arc<Shared<F>>, listener: TcpListener) {
+    loop {
+        match listener.accept().await {
+            Ok((tcp, peer)) => admit(&shared, tcp, peer),
+            // Out of file descriptors, or a client that left at once: wait for it to pass.
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+fn admit<F: SessionFactory>(shared: &Arc<Shared<F>>, tcp: TcpStream, peer: SocketAddr) {
+    // Replies are written whole: waiting to fill segments would only delay them.
+    if tcp.set_nodelay(true).is_err() {
+        return;
+    }
+    match shared.registry.enter(peer.to_string()) {
+        Ok(registration) => {
+            tokio::spawn(connection::serve(shared.clone(), tcp, registration));
+        }
+        Err(error) => {
+            let mut out = PacketBuf::new();
+            reply::error(&mut out, false, &error);
+            // The socket's buffer is empty, so this goes out whole or the client is gone.
+            let _ = tcp.try_write(out.bytes());
+        }
+    }
+}
+
+async fn end_idle<F: SessionFactory>(shared: Arc<Shared<F>>) {
+    let mut tick = tokio::time::interval(Duration::from_secs(1));
+    loop {
+        tick.tick().await;
+        shared.registry.end_idle(shared.options.wait_timeout);
+    }
+}

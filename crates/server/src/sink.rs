@@ -1,0 +1,189 @@
+//! Where a statement's results go: rows are encoded straight into the connection's write buffer.
+
+use std::task::{Context, Poll, Waker};
+
+use arrow::record_batch::RecordBatch;
+use avocet_query::session::api::{OkReply, OutputColumn, ResultSink, SinkError, Status};
+use avocet_types::{Datum, SqlType};
+use parking_lot::Mutex;
+
+use crate::protocol::rows::Column;
+use crate::protocol::{CapabilityFlags, PacketBuf, StatusFlags, binary, column, reply, text};
+use crate::wire::Transport;
+
+/// So much is buffered before a session is asked to wait for the client.
+const FLUSH_AT: usize = 64 * 1024;
+/// Within a batch, so much is buffered before the sink writes what the socket takes at once.
+const WRITE_AT: usize = 1024 * 1024;
+
+/// How rows are encoded, and where they go.
+pub enum Rows<'a> {
+    Text,
+    Binary,
+    /// Binary, kept for COM_STMT_FETCH.
+    Cursor(&'a mut Cursor),
+}
+
+/// Rows that a client fetches bit by bit: payloads of binary rows, back to back.
+#[derive(Default)]
+pub struct Cursor {
+    packets: PacketBuf,
+    /// Where the next row to send starts.
+    next: usize,
+}
+
+impl Cursor {
+    /// Moves up to `count` rows to `out`; true if none are left.
+    pub fn fetch(&mut self, out: &mut PacketBuf, count: u32) -> bool {
+        for _ in 0..count {
+            if self.next == self.packets.len() {
+                break;
+            }
+            let bytes = &self.packets.bytes()[self.next..];
+            let len = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) as usize;
+            out.packet(&bytes[4..4 + len]);
+            self.next += 4 + len;
+        }
+        self.next == self.packets.len()
+    }
+
+    fn push(&mut self, row: &PacketBuf) {
+        self.packets.put_u32(row.payload_len() as u32);
+        let bytes = row.bytes();
+        self.packets.put(&bytes[bytes.len() - row.payload_len()..]);
+    }
+}
+
+/// The sink of one statement.
+pub struct WireSink<'a> {
+    pub out: &'a mut PacketBuf,
+    pub transport: &'a Mutex<Transport>,
+    /// Types of the current result's columns.
+    pub types: &'a mut Vec<SqlType>,
+    pub rows: Rows<'a>,
+    pub capabilities: CapabilityFlags,
+    pub max_packet: usize,
+}
+
+impl WireSink<'_> {
+    /// Writes one row, whose cells `value` gives.
+    #[inline]
+    fn encode<'v>(&mut self, value: impl Fn(usize) -> Datum<'v>) -> Result<(), SinkError> {
+        let fits = match self.rows {
+            Rows::Text => {
+                self.out.begin();
+                for (i, ty) in self.types.iter().enumerate() {
+                    text::cell(self.out, &value(i), ty);
+                }
+                true
+            }
+            Rows::Binary | Rows::Cursor(_) => {
+                let nulls = binary::begin_row(self.out, self.types.len());
+                let cells = self.types.iter().enumerate();
+                cells.fold(true, |fits, (i, ty)| fits && binary::cell(self.out, nulls, i, &value(i), ty))
+            }
+        };
+        self.finish_row(fits)
+    }
+
+    fn finish_row(&mut self, fits: bool) -> Result<(), SinkError> {
+        if !fits || self.out.payload_len() > self.max_packet {
+            self.out.abandon();
+            return Err(if fits { SinkError::RowTooLarge } else { SinkError::Mismatch });
+        }
+        if let Rows::Cursor(cursor) = &mut self.rows {
+            cursor.push(self.out);
+            self.out.abandon();
+        } else {
+            self.out.end();
+        }
+        Ok(())
+    }
+
+    /// Writes what the socket takes without waiting.
+    fn write_some(&mut self) -> Result<(), SinkError> {
+        // Nobody waits here: `poll_flush` registers the task's own waker when the session does.
+        let mut cx = Context::from_waker(Waker::noop());
+        match self.transport.lock().poll_drain(&mut cx, self.out) {
+            Poll::Ready(Err(_)) => Err(SinkError::Disconnected),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl ResultSink for WireSink<'_> {
+    fn columns(&mut self, columns: &[OutputColumn]) -> Result<(), SinkError> {
+        self.types.clear();
+        self.out.begin();
+        self.out.lenenc_int(columns.len() as u64);
+        self.out.end();
+        for column in columns {
+            self.types.push(column.ty);
+            column::definition(self.out, column, false);
+        }
+        if !matches!(self.rows, Rows::Cursor(_)) {
+            let status = StatusFlags::SERVER_STATUS_AUTOCOMMIT;
+            reply::end_of_columns(self.out, self.capabilities, status);
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, row: &[Datum<'_>]) -> Result<(), SinkError> {
+        if row.len() != self.types.len() {
+            return Err(SinkError::Mismatch);
+        }
+        match self.rows {
+            Rows::Text => {
+                self.out.begin();
+                for (value, ty) in row.iter().zip(self.types.iter()) {
+                    text::cell(self.out, value, ty);
+                }
+                self.finish_row(true)
+            }
+            Rows::Binary | Rows::Cursor(_) => {
+                let nulls = binary::begin_row(self.out, row.len());
+                let mut fits = true;
+                for (i, (value, ty)) in row.iter().zip(self.types.iter()).enumerate() {
+                    fits = fits && binary::cell(self.out, nulls, i, value, ty);
+                }
+                self.finish_row(fits)
+            }
+        }
+    }
+
+    fn batch(&mut self, batch: &RecordBatch) -> Result<(), SinkError> {
+        if batch.num_columns() != self.types.len() {
+            return Err(SinkError::Mismatch);
+        }
+        let arrays = batch.columns().iter().zip(self.types.iter());
+        let columns: Option<Vec<_>> = arrays.map(|(array, ty)| Column::new(array.as_ref(), ty)).collect();
+        let columns = columns.ok_or(SinkError::Mismatch)?;
+        for row in 0..batch.num_rows() {
+            self.encode(|i| columns[i].datum(row))?;
+            if self.out.len() > WRITE_AT {
+                self.write_some()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, status: Status) -> Result<(), SinkError> {
+        let mut flags = reply::status_flags(&status);
+        flags.set(StatusFlags::SERVER_STATUS_CURSOR_EXISTS, matches!(self.rows, Rows::Cursor(_)));
+        reply::end_of_rows(self.out, self.capabilities, status.warnings, flags);
+        Ok(())
+    }
+
+    fn ok(&mut self, ok: &OkReply<'_>) -> Result<(), SinkError> {
+        reply::ok(self.out, self.capabilities, ok);
+        Ok(())
+    }
+
+    fn wants_flush(&self) -> bool {
+        self.out.len() >= FLUSH_AT
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SinkError>> {
+        self.transport.lock().poll_drain(cx, self.out).map_err(|_| SinkError::Disconnected)
+    }
+}

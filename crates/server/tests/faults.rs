@@ -1,0 +1,185 @@
+//! Bad bytes, clients that vanish, KILL and shutdown.
+
+mod support;
+
+use std::sync::atomic::Ordering;
+
+use avocet_query::session::api::{Connections, Interruption};
+use mysql::prelude::Queryable;
+use proptest::prelude::*;
+use support::TestServer;
+use support::raw::{Raw, error_of};
+
+fn error_number(payload: &[u8]) -> Option<u16> {
+    error_of(payload).map(|(number, _)| number)
+}
+
+#[test]
+fn malformed_commands_are_answered_and_the_connection_goes_on() {
+    let server = TestServer::start();
+    let mut raw = Raw::sign_in(server.address);
+    assert_eq!(error_number(&raw.command(&[])), Some(1835));
+    assert_eq!(error_number(&raw.command(&[0x17, 1])), Some(1835), "a short COM_STMT_EXECUTE");
+    assert_eq!(error_number(&raw.command(&[0x17, 9, 0, 0, 0, 0, 1, 0, 0, 0])), Some(1243));
+    assert_eq!(error_number(&raw.command(&[0x1C, 9, 0, 0, 0, 1, 0, 0, 0])), Some(1243));
+    assert_eq!(error_number(&raw.command(&[0x0C, 9, 0, 0, 0])), Some(1094), "COM_PROCESS_KILL");
+    assert_eq!(error_number(&raw.command(&[0x77])), Some(1047));
+    assert_eq!(error_number(&raw.command(b"\x03SELECT \xFF")), Some(1300));
+    assert_eq!(raw.command(&[0x0E])[0], 0, "COM_PING");
+    assert_eq!(raw.command(&[0x0D])[0], 0xFE, "COM_DEBUG");
+    assert!(raw.command(&[0x09]).starts_with(b"Uptime: "));
+}
+
+#[test]
+fn a_wrong_sequence_id_ends_the_connection() {
+    let server = TestServer::start();
+    let mut raw = Raw::sign_in(server.address);
+    raw.send(3, &[0x0E]);
+    assert_eq!(error_number(&raw.read().expect("an error").1), Some(1156));
+    assert!(raw.is_closed());
+}
+
+#[test]
+fn field_list_answers_with_definitions() {
+    let server = TestServer::start();
+    let mut raw = Raw::sign_in(server.address);
+    let definition = raw.command(b"\x04t\0");
+    assert!(definition.starts_with(b"\x03def"));
+    assert_eq!(raw.read().expect("the end").1[0], 0xFE);
+    assert_eq!(error_number(&raw.command(b"\x04nowhere\0")), Some(1146));
+}
+
+#[test]
+fn cursors_hand_rows_out_bit_by_bit() {
+    let server = TestServer::start();
+    let mut raw = Raw::sign_in(server.address);
+    assert_eq!(raw.command(b"\x16SELECT NUMBERS 5")[0], 0);
+    raw.read();
+    raw.read();
+    assert_eq!(raw.command(&[0x17, 1, 0, 0, 0, 1, 1, 0, 0, 0]), [2]);
+    raw.read();
+    raw.read();
+    assert_eq!(raw.read().expect("no rows yet").1, [0xFE, 0, 0, 0x42, 0]);
+    let mut fetch = |count: u8| {
+        raw.send(0, &[0x1C, 1, 0, 0, 0, count, 0, 0, 0]);
+        let mut rows = 0;
+        loop {
+            match raw.read().expect("a packet").1 {
+                end if end[0] == 0xFE => return (rows, u16::from_le_bytes([end[3], end[4]]) & !2),
+                row => {
+                    assert_eq!(row[0], 0);
+                    rows += 1;
+                }
+            }
+        }
+    };
+    assert_eq!(fetch(3), (3, 0x40));
+    assert_eq!(fetch(3), (2, 0x80));
+    assert_eq!(error_number(&raw.command(&[0x1C, 1, 0, 0, 0, 1, 0, 0, 0])), Some(1421));
+}
+
+#[test]
+fn long_data_is_joined() {
+    let server = TestServer::start();
+    let mut raw = Raw::sign_in(server.address);
+    raw.command(b"\x16ECHO ?");
+    for _ in 0..4 {
+        raw.read();
+    }
+    for piece in [b"ab", b"cd"] {
+        raw.send(0, &[&[0x18, 1, 0, 0, 0, 0, 0], &piece[..]].concat());
+    }
+    raw.send(0, &[0x17, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 253, 0]);
+    let row = (0..4).filter_map(|_| raw.read()).last().expect("a row").1;
+    assert!(row.ends_with(b"Str(\"abcd\")"), "{row:?}");
+}
+
+#[test]
+fn a_client_that_vanishes_takes_its_session_along() {
+    let server = TestServer::start();
+    let mut idle = Raw::sign_in(server.address);
+    idle.command(b"\x03BEGIN");
+    let mut busy = Raw::sign_in(server.address);
+    busy.send(0, b"\x03SELECT FOREVER");
+    let mut full = Raw::sign_in(server.address);
+    full.send(0, b"\x03SELECT NUMBERS 10000000");
+    server.until("three sessions", || server.log.open.load(Ordering::SeqCst) == 3);
+    drop((idle, busy, full));
+    server.until("their end", || server.log.open.load(Ordering::SeqCst) == 0);
+    server.until("free places", || server.registry.count() == 0);
+}
+
+#[test]
+fn kill_ends_a_statement_or_a_connection() {
+    let server = TestServer::start();
+    let mut conn = server.connect();
+    let id: u32 = conn.query_first("SELECT ID").expect("a row").expect("one");
+    let registry = server.registry.clone();
+    let running = |registry: &avocet_server::Registry| {
+        registry.list().iter().any(|row| row.info.as_deref() == Some("SELECT FOREVER"))
+    };
+    std::thread::scope(|scope| {
+        let statement = scope.spawn(|| {
+            let error = conn.query_drop("SELECT FOREVER").expect_err("killed").to_string();
+            assert!(error.contains("1317"), "{error}");
+            assert_eq!(conn.query_first::<i64, _>("SELECT 1").expect("still there"), Some(1));
+            conn.query_drop("SELECT FOREVER").expect_err("killed again");
+            assert!(conn.ping().is_err());
+        });
+        server.until("the statement", || running(&registry));
+        registry.kill(id, Interruption::Statement).expect("there");
+        server.until("the statement's end", || !running(&registry));
+        server.until("the second statement", || running(&registry));
+        registry.kill(id, Interruption::Connection).expect("there");
+        statement.join().expect("the client's checks");
+    });
+    server.until("the connection's end", || registry.count() == 0);
+}
+
+#[test]
+fn idle_connections_end_after_the_wait_timeout() {
+    let server = TestServer::with(|options| options.wait_timeout = std::time::Duration::from_secs(1));
+    let mut raw = Raw::sign_in(server.address);
+    assert_eq!(error_number(&raw.read().expect("an error").1), Some(4031));
+    assert!(raw.is_closed());
+}
+
+#[test]
+fn shutdown_ends_all_connections() {
+    let server = TestServer::start();
+    let mut idle = Raw::sign_in(server.address);
+    let mut busy = Raw::sign_in(server.address);
+    busy.send(0, b"\x03SELECT FOREVER");
+    let (address, log) = (server.address, server.log.clone());
+    server.until("the statement", || server.registry.list().iter().any(|row| row.info.is_some()));
+    server.stop();
+    assert_eq!(log.open.load(Ordering::SeqCst), 0);
+    assert_eq!(error_number(&idle.read().expect("an error").1), Some(1053));
+    assert_eq!(error_number(&busy.read().expect("an error").1), Some(1317));
+    assert!(std::net::TcpStream::connect(address).is_err());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(8))]
+    #[test]
+    fn no_bytes_bring_the_server_down(
+        before: Vec<u8>,
+        commands in prop::collection::vec((0u8..0x20, prop::collection::vec(any::<u8>(), 0..40)), 0..30),
+    ) {
+        use std::io::Write;
+        let server = TestServer::start();
+        let (mut raw, _) = Raw::connect(server.address);
+        let _ = raw.stream.write_all(&before);
+        drop(raw);
+        let mut raw = Raw::sign_in(server.address);
+        for (code, rest) in commands {
+            // COM_CHANGE_USER with such bytes may end the connection.
+            let packet = [&[rest.len() as u8 + 1, 0, 0, 0, code], &rest[..]].concat();
+            if raw.stream.write_all(&packet).is_err() {
+                break;
+            }
+        }
+        drop(raw);
+        prop_assert_eq!(server.connect().query_first::<i64, _>("SELECT 1").expect("alive"), Some(1));
+    }
+}

@@ -1,0 +1,122 @@
+//! Who gets in, how, and what the others are told.
+
+mod support;
+
+use mysql::prelude::Queryable;
+use mysql::{Conn, Error};
+use support::TestServer;
+use support::raw::{Raw, error_of, login};
+
+fn user_of(conn: &mut Conn) -> String {
+    conn.query_first("SELECT USER").expect("a row").expect("one")
+}
+
+fn denied(result: Result<Conn, Error>) -> (u16, String) {
+    match result.err().expect("no connection") {
+        Error::MySqlError(e) => (e.code, e.message),
+        other => panic!("not an error of the server: {other}"),
+    }
+}
+
+#[test]
+fn both_plugins_accept_the_right_password() {
+    let server = TestServer::start();
+    assert_eq!(user_of(&mut server.connect()), "root@localhost");
+    for user in ["native", "sha2"] {
+        // The second time, caching_sha2_password answers from its cache.
+        for _ in 0..2 {
+            let opts = server.opts().user(Some(user)).pass(Some("secret"));
+            assert_eq!(user_of(&mut Conn::new(opts).expect(user)), format!("{user}@%"));
+        }
+    }
+}
+
+#[test]
+fn access_denied_is_1045_with_mysqls_text() {
+    let server = TestServer::start();
+    for user in ["native", "sha2", "root", "nobody"] {
+        let opts = server.opts().user(Some(user)).pass(Some("wrong"));
+        let expected = format!("Access denied for user '{user}'@'localhost' (using password: YES)");
+        assert_eq!(denied(Conn::new(opts)), (1045, expected));
+    }
+    let expected = "Access denied for user 'sha2'@'localhost' (using password: NO)".to_owned();
+    assert_eq!(denied(Conn::new(server.opts().user(Some("sha2")))), (1045, expected));
+}
+
+#[test]
+fn a_changed_password_takes_effect_at_once() {
+    let server = TestServer::start();
+    let with = |password| Conn::new(server.opts().user(Some("sha2")).pass(Some(password)));
+    assert!(with("secret").is_ok());
+    server.accounts.set("sha2", "%", avocet_server::auth::Plugin::CachingSha2, b"fresh");
+    assert!(with("secret").is_err());
+    assert!(with("fresh").is_ok());
+}
+
+#[test]
+fn the_greeting_is_that_of_mysql_8_4() {
+    let server = TestServer::start();
+    let (_, first) = Raw::connect(server.address);
+    let (_, second) = Raw::connect(server.address);
+    assert_eq!(first[0], 10);
+    assert!(first[1..].starts_with(b"8.4.0-avocet-"));
+    assert!(first.ends_with(b"caching_sha2_password\0"));
+    assert_ne!(first, second, "salts are random");
+}
+
+#[test]
+fn broken_handshakes_are_refused() {
+    let server = TestServer::start();
+    let cases: [(&str, u8, Vec<u8>, u16); 5] = [
+        ("empty", 1, Vec::new(), 1043),
+        ("protocol 3.20", 1, vec![0; 40], 1043),
+        ("cut short", 1, login(0, b"root", b"", b"")[..20].to_vec(), 1043),
+        ("a response longer than the packet", 1, login(0x0020_0000, b"root\0\xFE", b"", b"x"), 1043),
+        ("wrong sequence", 7, login(0, b"root", b"", b"caching_sha2_password"), 1156),
+    ];
+    for (name, sequence, payload, expected) in cases {
+        let (mut raw, _) = Raw::connect(server.address);
+        raw.send(sequence, &payload);
+        let reply = raw.read().expect(name).1;
+        assert_eq!(error_of(&reply).map(|(number, _)| number), Some(expected), "{name}: {reply:?}");
+        assert!(raw.is_closed(), "{name}");
+    }
+}
+
+#[test]
+fn a_client_that_says_nothing_is_cut_off() {
+    let server = TestServer::with(|options| {
+        options.connect_timeout = std::time::Duration::from_millis(50);
+    });
+    let (mut raw, _) = Raw::connect(server.address);
+    assert_eq!(error_of(&raw.read().expect("an error").1).map(|(number, _)| number), Some(1159));
+    assert!(raw.is_closed());
+}
+
+#[test]
+fn connections_over_the_limit_are_told_so() {
+    let server = TestServer::with(|options| options.max_connections = 1);
+    let first = server.connect();
+    let (_, refusal) = Raw::connect(server.address);
+    let expected = Some((1040, "Too many connections".to_owned()));
+    assert_eq!(error_of(&refusal), expected);
+    drop(first);
+    server.until("a free place", || server.registry.count() == 0);
+    server.connect();
+}
+
+#[test]
+fn an_open_root_keeps_the_server_on_this_machine() {
+    let data = tempfile::tempdir().expect("a directory");
+    let accounts = std::sync::Arc::new(avocet_server::auth::MemoryAccounts::open_root());
+    let options =
+        || avocet_server::ServerOptions::new(data.path().into(), "0.0.0.0:0".parse().expect("an address"));
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let bind = |accounts| {
+        runtime.block_on(avocet_server::Server::bind(options(), support::TestSessions::default(), accounts))
+    };
+    let message = bind(accounts.clone()).err().expect("refused").to_string();
+    assert!(message.contains("root has no password") && message.contains("ALTER USER"), "{message}");
+    accounts.set("root", "localhost", avocet_server::auth::Plugin::CachingSha2, b"secret");
+    assert!(bind(accounts).is_ok());
+}
