@@ -11,6 +11,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use avocet_query::session::api::{
     Interrupt, Interruption, OkReply, Prepared, SessionFactory, SessionInfo, SqlSession, StatementId,
@@ -29,6 +30,9 @@ use crate::registry::{Activity, Registration};
 use crate::server::Shared;
 use crate::sink::Cursor;
 use crate::wire::{Transport, Wire, WireError};
+
+/// How long a client may go on sending a packet that was refused.
+const LINGER: Duration = Duration::from_secs(5);
 
 /// Whether a connection goes on after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +118,9 @@ impl<F: SessionFactory> Connection<F> {
                     return self.say_goodbye(ErrorCode::NET_PACKETS_OUT_OF_ORDER.with(&[])).await;
                 }
                 Err(WireError::TooLarge) => {
-                    return self.say_goodbye(ErrorCode::NET_PACKET_TOO_LARGE.with(&[])).await;
+                    self.say_goodbye(ErrorCode::NET_PACKET_TOO_LARGE.with(&[])).await?;
+                    self.wire.linger(LINGER).await;
+                    return Ok(());
                 }
                 Err(error) => return Err(error),
             }
@@ -124,7 +130,7 @@ impl<F: SessionFactory> Connection<F> {
     /// A last error to a client that may not be listening any more.
     async fn say_goodbye(&mut self, error: SqlError) -> Result<(), WireError> {
         reply::error(&mut self.wire.out, true, &error);
-        let _ = tokio::time::timeout(std::time::Duration::from_secs(1), self.wire.flush()).await;
+        let _ = tokio::time::timeout(Duration::from_secs(1), self.wire.flush()).await;
         Ok(())
     }
 

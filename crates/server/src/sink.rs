@@ -4,6 +4,7 @@ use std::task::{Context, Poll, Waker};
 
 use arrow::record_batch::RecordBatch;
 use avocet_query::session::api::{OkReply, OutputColumn, ResultSink, SinkError, Status};
+use avocet_types::temporal::TimeZone;
 use avocet_types::{Datum, SqlType};
 use parking_lot::Mutex;
 
@@ -60,6 +61,8 @@ pub struct WireSink<'a> {
     pub transport: &'a Mutex<Transport>,
     /// Types of the current result's columns.
     pub types: &'a mut Vec<SqlType>,
+    /// Of the session, at the current result.
+    pub zone: TimeZone,
     pub rows: Rows<'a>,
     pub capabilities: CapabilityFlags,
     pub max_packet: usize,
@@ -73,14 +76,16 @@ impl WireSink<'_> {
             Rows::Text => {
                 self.out.begin();
                 for (i, ty) in self.types.iter().enumerate() {
-                    text::cell(self.out, &value(i), ty);
+                    text::cell(self.out, &value(i), ty, self.zone);
                 }
                 true
             }
             Rows::Binary | Rows::Cursor(_) => {
                 let nulls = binary::begin_row(self.out, self.types.len());
                 let cells = self.types.iter().enumerate();
-                cells.fold(true, |fits, (i, ty)| fits && binary::cell(self.out, nulls, i, &value(i), ty))
+                cells.fold(true, |fits, (i, ty)| {
+                    fits && binary::cell(self.out, nulls, i, &value(i), ty, self.zone)
+                })
             }
         };
         self.finish_row(fits)
@@ -112,7 +117,8 @@ impl WireSink<'_> {
 }
 
 impl ResultSink for WireSink<'_> {
-    fn columns(&mut self, columns: &[OutputColumn]) -> Result<(), SinkError> {
+    fn columns(&mut self, columns: &[OutputColumn], zone: TimeZone) -> Result<(), SinkError> {
+        self.zone = zone;
         self.types.clear();
         self.out.begin();
         self.out.lenenc_int(columns.len() as u64);
@@ -136,7 +142,7 @@ impl ResultSink for WireSink<'_> {
             Rows::Text => {
                 self.out.begin();
                 for (value, ty) in row.iter().zip(self.types.iter()) {
-                    text::cell(self.out, value, ty);
+                    text::cell(self.out, value, ty, self.zone);
                 }
                 self.finish_row(true)
             }
@@ -144,7 +150,7 @@ impl ResultSink for WireSink<'_> {
                 let nulls = binary::begin_row(self.out, row.len());
                 let mut fits = true;
                 for (i, (value, ty)) in row.iter().zip(self.types.iter()).enumerate() {
-                    fits = fits && binary::cell(self.out, nulls, i, value, ty);
+                    fits = fits && binary::cell(self.out, nulls, i, value, ty, self.zone);
                 }
                 self.finish_row(fits)
             }

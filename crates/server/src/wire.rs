@@ -9,6 +9,7 @@ use std::io;
 use std::ops::Range;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -255,6 +256,23 @@ impl Wire {
         let out = &mut self.out;
         poll_fn(|cx| transport.poll_drain(cx, out)).await?;
         Ok(())
+    }
+
+    /// Reads and drops what the client still sends, until it closes or the time is over. Closing at once would
+    /// reset the connection, and the client would never see the last error.
+    pub async fn linger(&mut self, limit: Duration) {
+        let transport = self.transport.get_mut();
+        let mut dropped = vec![0; INPUT_SIZE];
+        let drain = poll_fn(|cx| {
+            loop {
+                let mut buf = ReadBuf::new(&mut dropped);
+                match ready!(transport.poll_read(cx, &mut buf)) {
+                    Ok(()) if !buf.filled().is_empty() => {}
+                    _ => return Poll::Ready(()),
+                }
+            }
+        });
+        let _ = tokio::time::timeout(limit, drain).await;
     }
 
     /// Continues under TLS. What the client sent ahead of the TLS handshake would have been in the clear, so there

@@ -15,8 +15,8 @@
 //! Invariants:
 //! 1. Nothing here blocks on the client. When [`ResultSink::wants_flush`] says so, the session awaits [`flush`]
 //!    before it produces more (rows that are already on hand may still be passed).
-//! 2. A sink takes values as the client is to see them: TIMESTAMPs are already in the session's time zone,
-//!    decimals have their column's scale.
+//! 2. A sink takes values as they are stored: decimals at their column's scale, TIMESTAMPs in UTC. It is the sink that
+//!    shows TIMESTAMPs in the session's time zone, so that no plan need convert whole columns.
 //! 3. Dropping a session, or the future of a statement, rolls back what is open and frees it.
 
 use std::future::Future;
@@ -25,6 +25,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll};
 
 use arrow::record_batch::RecordBatch;
+use avocet_types::temporal::TimeZone;
 use avocet_types::{Datum, SqlType};
 use tokio::sync::Notify;
 
@@ -202,7 +203,8 @@ pub enum SessionChange<'a> {
 
 /// Takes the results of a statement. See the module's head for the order of calls.
 pub trait ResultSink: Send {
-    fn columns(&mut self, columns: &[OutputColumn]) -> Result<(), SinkError>;
+    /// Begins a result set. `zone` is the session's time zone, for its TIMESTAMPs.
+    fn columns(&mut self, columns: &[OutputColumn], zone: TimeZone) -> Result<(), SinkError>;
 
     /// A row with one datum per column.
     fn row(&mut self, row: &[Datum<'_>]) -> Result<(), SinkError>;

@@ -142,7 +142,7 @@ mod tests {
         // Drepper's test vector, whose salt is shorter than MySQL's.
         assert_eq!(
             crypt(b"Hello world!", b"saltstring", 5000),
-            *b"5B8vYYiY.CVt1RlTTf8KbXBH3hsxY/GNooZaBBGWEc8"
+            *b"5B8vYYiY.CVt1RlTTf8KbXBH3hsxY/GNooZaBBGWEc5"
         );
     }
 

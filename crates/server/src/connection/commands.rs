@@ -7,13 +7,12 @@ use avocet_query::session::api::{
 };
 use avocet_query::{ErrorCode, SqlError};
 use avocet_types::Datum;
+use avocet_types::temporal::TimeZone;
 
 use super::{Connection, Cut, Next, Statement, attended, sign_in};
 use crate::auth::exchange::AuthError;
 use crate::protocol::command::{self, Command};
-use crate::protocol::{
-    Malformed, Reader, StatusFlags, column, handshake, params, reply, sql_text,
-};
+use crate::protocol::{Malformed, Reader, StatusFlags, column, handshake, params, reply, sql_text};
 use crate::registry::Activity;
 use crate::sink::{Cursor, Rows, WireSink};
 use crate::wire::WireError;
@@ -85,6 +84,7 @@ impl<F: SessionFactory> Connection<F> {
             out: &mut self.wire.out,
             transport: &self.wire.transport,
             types: &mut self.types,
+            zone: TimeZone::UTC,
             rows: Rows::Text,
             capabilities: self.capabilities,
             max_packet: self.shared.options.max_allowed_packet,
@@ -132,6 +132,7 @@ impl<F: SessionFactory> Connection<F> {
             out: &mut self.wire.out,
             transport: &self.wire.transport,
             types: &mut self.types,
+            zone: TimeZone::UTC,
             rows: if keeps_rows { Rows::Cursor(&mut cursor) } else { Rows::Binary },
             capabilities: self.capabilities,
             max_packet: self.shared.options.max_allowed_packet,

@@ -6,12 +6,10 @@
 //!   └────┴───────────────────────────┴─────────────────────────────┘
 //! ```
 
+use avocet_types::temporal::{Civil, Clock, TimeZone, date_of, time_of};
 use avocet_types::{Datum, IntWidth, SqlType};
 
-use super::{PacketBuf, text};
-
-const MICROS_PER_SECOND: u64 = 1_000_000;
-const MICROS_PER_DAY: i64 = 86_400 * 1_000_000;
+use super::PacketBuf;
 
 /// Starts a row of `columns` cells and returns where its null bits are.
 #[inline]
@@ -22,23 +20,29 @@ pub fn begin_row(out: &mut PacketBuf, columns: usize) -> usize {
 }
 
 /// Writes a cell in the format that its column's type was announced with. False, and nothing written, if the
-/// value is not of that type: the client would misread all that follows.
+/// value is not of that type: the client would misread all that follows. TIMESTAMPs go out in the time zone given.
 #[inline]
 #[must_use]
-pub fn cell(out: &mut PacketBuf, nulls_at: usize, column: usize, value: &Datum<'_>, ty: &SqlType) -> bool {
+pub fn cell(
+    out: &mut PacketBuf,
+    nulls_at: usize,
+    column: usize,
+    value: &Datum<'_>,
+    ty: &SqlType,
+    zone: TimeZone,
+) -> bool {
     match (value, ty) {
         (Datum::Null, _) => out.set_bits(nulls_at + (column + 2) / 8, 1 << ((column + 2) % 8)),
         (Datum::Int(v), ty) if ty.is_integer() => integer(out, *v as u64, ty),
         (Datum::UInt(v), ty) if ty.is_integer() => integer(out, *v, ty),
         (Datum::Float(v), SqlType::Float) => out.put(&v.to_le_bytes()),
         (Datum::Double(v), SqlType::Double) => out.put(&v.to_le_bytes()),
-        (Datum::Decimal(v), SqlType::Decimal { .. }) => out.lenenc_short(|buf| text::decimal(buf, v)),
+        (Datum::Decimal(v), SqlType::Decimal { .. }) => out.lenenc_short(|buf| v.write(buf)),
         (Datum::Str(text), ty) if ty.is_string() || ty.is_bytes() => out.lenenc_bytes(text.as_bytes()),
         (Datum::Bytes(bytes), ty) if ty.is_string() || ty.is_bytes() => out.lenenc_bytes(bytes),
         (Datum::Date(days), SqlType::Date) => date(out, *days),
-        (Datum::DateTime(micros), SqlType::DateTime { .. } | SqlType::Timestamp { .. }) => {
-            datetime(out, *micros);
-        }
+        (Datum::DateTime(micros), SqlType::DateTime { .. }) => datetime(out, *micros),
+        (Datum::DateTime(micros), SqlType::Timestamp { .. }) => datetime(out, zone.to_local(*micros)),
         (Datum::Time(micros), SqlType::Time { .. }) => time(out, *micros),
         _ => return false,
     }
@@ -54,56 +58,50 @@ fn integer(out: &mut PacketBuf, value: u64, ty: &SqlType) {
     }
 }
 
-fn put_date(out: &mut PacketBuf, days: i64) {
-    let (year, month, day) = text::civil(days);
+fn put_date(out: &mut PacketBuf, days: i32) {
+    let Civil { year, month, day } = Civil::from_days(days);
     out.put_u16(year as u16);
     out.put_u8(month as u8);
     out.put_u8(day as u8);
 }
 
+fn put_clock(out: &mut PacketBuf, clock: Clock) {
+    out.put(&[clock.hour as u8, clock.minute as u8, clock.second as u8]);
+}
+
 fn date(out: &mut PacketBuf, days: i32) {
     out.put_u8(4);
-    put_date(out, i64::from(days));
+    put_date(out, days);
 }
 
 fn datetime(out: &mut PacketBuf, micros: i64) {
-    let days = micros.div_euclid(MICROS_PER_DAY);
-    let in_day = micros.rem_euclid(MICROS_PER_DAY) as u64;
-    let (seconds, fraction) = (in_day / MICROS_PER_SECOND, in_day % MICROS_PER_SECOND);
-    let len = if fraction > 0 {
-        11
-    } else if seconds > 0 {
-        7
-    } else {
-        4
+    let clock = Clock::from_micros(time_of(micros));
+    let len = match clock {
+        Clock { hour: 0, minute: 0, second: 0, micro: 0 } => 4,
+        Clock { micro: 0, .. } => 7,
+        _ => 11,
     };
     out.put_u8(len);
-    put_date(out, days);
+    put_date(out, date_of(micros));
     if len > 4 {
-        put_clock(out, seconds);
+        put_clock(out, clock);
     }
     if len > 7 {
-        out.put_u32(fraction as u32);
+        out.put_u32(clock.micro);
     }
-}
-
-/// Hours, minutes and seconds of a day.
-fn put_clock(out: &mut PacketBuf, seconds: u64) {
-    out.put(&[(seconds / 3600) as u8, (seconds / 60 % 60) as u8, (seconds % 60) as u8]);
 }
 
 fn time(out: &mut PacketBuf, micros: i64) {
     if micros == 0 {
         return out.put_u8(0);
     }
-    let total = micros.unsigned_abs();
-    let (seconds, fraction) = (total / MICROS_PER_SECOND, total % MICROS_PER_SECOND);
-    out.put_u8(if fraction > 0 { 12 } else { 8 });
+    let clock = Clock::from_micros(micros);
+    out.put_u8(if clock.micro > 0 { 12 } else { 8 });
     out.put_u8(u8::from(micros < 0));
-    out.put_u32((seconds / 86_400) as u32);
-    put_clock(out, seconds % 86_400);
-    if fraction > 0 {
-        out.put_u32(fraction as u32);
+    out.put_u32(clock.hour / 24);
+    put_clock(out, Clock { hour: clock.hour % 24, ..clock });
+    if clock.micro > 0 {
+        out.put_u32(clock.micro);
     }
 }
 
@@ -115,7 +113,7 @@ mod tests {
         let mut out = PacketBuf::new();
         let nulls = begin_row(&mut out, cells.len());
         for (i, (value, ty)) in cells.iter().enumerate() {
-            assert!(cell(&mut out, nulls, i, value, ty));
+            assert!(cell(&mut out, nulls, i, value, ty, TimeZone::UTC));
         }
         out.end();
         out.bytes()[4..].to_vec()
@@ -132,8 +130,8 @@ mod tests {
     fn a_value_of_another_type_is_refused() {
         let mut out = PacketBuf::new();
         let nulls = begin_row(&mut out, 1);
-        assert!(!cell(&mut out, nulls, 0, &Datum::Double(1.0), &SqlType::BIGINT));
-        assert!(!cell(&mut out, nulls, 0, &Datum::Int(1), &SqlType::Date));
+        assert!(!cell(&mut out, nulls, 0, &Datum::Double(1.0), &SqlType::BIGINT, TimeZone::UTC));
+        assert!(!cell(&mut out, nulls, 0, &Datum::Int(1), &SqlType::Date, TimeZone::UTC));
     }
 
     #[test]

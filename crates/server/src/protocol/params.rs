@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 
-use arrow::datatypes::i256;
+use avocet_types::decimal::ParseStatus;
+use avocet_types::temporal::{Civil, Clock};
 use avocet_types::{Datum, Decimal};
 use mysql_common::constants::ColumnType;
 
+use super::CapabilityFlags;
 use super::read::{Malformed, Reader};
-use super::{CapabilityFlags, text};
 
 const PARAMETER_COUNT_AVAILABLE: u8 = 0x08;
 const CURSOR_READ_ONLY: u8 = 0x01;
@@ -42,10 +43,7 @@ pub fn execute<'a>(
     reader.u32()?;
     let named = capabilities.contains(CapabilityFlags::CLIENT_QUERY_ATTRIBUTES);
     let mut sent = count;
-    if named
-        && (count > 0 || flags & PARAMETER_COUNT_AVAILABLE != 0)
-        && flags & PARAMETER_COUNT_AVAILABLE != 0
-    {
+    if named && flags & PARAMETER_COUNT_AVAILABLE != 0 {
         sent = usize::try_from(reader.lenenc_int()?).map_err(|_| Malformed)?;
     }
     if sent < count {
@@ -179,40 +177,11 @@ fn string(ty: ParamType, bytes: &[u8]) -> Datum<'_> {
     }
 }
 
-/// A decimal as its text, `-12.340`; `None` if it is no plain decimal of at most 65 digits.
+/// A decimal sent as its text; `None`, and so text for the binder to judge, unless it is one exactly.
 fn decimal(text: &[u8]) -> Option<Decimal> {
-    let (negative, digits) = match text {
-        [b'-', rest @ ..] => (true, rest),
-        [b'+', rest @ ..] => (false, rest),
-        rest => (false, rest),
-    };
-    let point = digits.iter().position(|&b| b == b'.');
-    let scale = point.map_or(0, |at| digits.len() - at - 1);
-    let count = digits.len() - usize::from(point.is_some());
-    if count == 0 || count > usize::from(Decimal::MAX_PRECISION) || scale > usize::from(Decimal::MAX_SCALE) {
-        return None;
-    }
-    let mut plain = [0u8; Decimal::MAX_PRECISION as usize];
-    let mut at = 0;
-    for (i, &byte) in digits.iter().enumerate() {
-        if Some(i) == point {
-            continue;
-        }
-        plain[at] = byte.is_ascii_digit().then_some(byte - b'0')?;
-        at += 1;
-    }
-    let (high, low) = plain[..count].split_at(count.saturating_sub(36));
-    let fold = |digits: &[u8]| digits.iter().fold(0i128, |v, &d| v * 10 + i128::from(d));
-    let scale = scale as u8;
-    if high.is_empty() {
-        let value = fold(low);
-        return Some(Decimal::new(if negative { -value } else { value }, scale));
-    }
-    let value = i256::from_i128(fold(high)) * i256::from_i128(10i128.pow(36)) + i256::from_i128(fold(low));
-    Some(Decimal::from_i256(if negative { -value } else { value }, scale))
+    let parsed = Decimal::parse_prefix(text);
+    (parsed.consumed == text.len() && parsed.status == ParseStatus::Exact).then_some(parsed.value)
 }
-
-const MICROS_PER_SECOND: i64 = 1_000_000;
 
 /// A moment as sent; zero and impossible dates become text, so that binding reports them as MySQL would.
 fn date_or_datetime<'a>(reader: &mut Reader<'a>, date_only: bool) -> Result<Datum<'a>, Malformed> {
@@ -232,22 +201,16 @@ fn date_or_datetime<'a>(reader: &mut Reader<'a>, date_only: bool) -> Result<Datu
     if len == 11 {
         micros = reader.u32()?;
     }
-    let days = text::days_from_civil(i64::from(year), u32::from(month.max(1)), u32::from(day.max(1)));
-    let real = (1..=12).contains(&month)
-        && text::civil(days) == (i64::from(year), u32::from(month), u32::from(day))
-        && (hour < 24 && minute < 60 && second < 60 && micros < 1_000_000 && year <= 9999);
-    if !real {
-        return Ok(Datum::Str(Cow::Owned(if date_only {
-            format!("{year:04}-{month:02}-{day:02}")
-        } else {
-            format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{micros:06}")
-        })));
+    let clock = Clock::new(u32::from(hour), u32::from(minute), u32::from(second), micros);
+    let in_day = hour < 24 && minute < 60 && second < 60 && micros < 1_000_000;
+    match Civil::checked(i32::from(year), u32::from(month), u32::from(day)) {
+        Some(date) if date_only && len == 4 => Ok(Datum::Date(date.to_days())),
+        Some(date) if in_day => Ok(Datum::DateTime(date.to_micros() + clock.to_micros())),
+        _ if date_only => Ok(Datum::Str(Cow::Owned(format!("{year:04}-{month:02}-{day:02}")))),
+        _ => Ok(Datum::Str(Cow::Owned(format!(
+            "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{micros:06}"
+        )))),
     }
-    if date_only && len == 4 {
-        return Ok(Datum::Date(days as i32));
-    }
-    let seconds = days * 86_400 + i64::from(hour) * 3600 + i64::from(minute) * 60 + i64::from(second);
-    Ok(Datum::DateTime(seconds * MICROS_PER_SECOND + i64::from(micros)))
 }
 
 fn time<'a>(reader: &mut Reader<'a>) -> Result<Datum<'a>, Malformed> {
@@ -261,8 +224,8 @@ fn time<'a>(reader: &mut Reader<'a>) -> Result<Datum<'a>, Malformed> {
     let days = i64::from(reader.u32()?);
     let (hour, minute, second) = (reader.u8()?, reader.u8()?, reader.u8()?);
     let micros = if len == 12 { reader.u32()? } else { 0 };
-    let seconds = days * 86_400 + i64::from(hour) * 3600 + i64::from(minute) * 60 + i64::from(second);
-    let total = seconds * MICROS_PER_SECOND + i64::from(micros);
+    let clock = Clock::new(u32::from(hour), u32::from(minute), u32::from(second), micros);
+    let total = days * 24 * Clock::new(1, 0, 0, 0).to_micros() + clock.to_micros();
     Ok(Datum::Time(if negative { -total } else { total }))
 }
 

@@ -7,6 +7,7 @@ use arrow::array::{Int64Array, StringViewArray};
 use arrow::record_batch::RecordBatch;
 use avocet_query::session::api::*;
 use avocet_query::{ErrorCode, SqlError};
+use avocet_types::temporal::TimeZone;
 use avocet_types::{Collation, Datum, Decimal, IntWidth, SqlType};
 
 /// What became of the sessions.
@@ -90,7 +91,7 @@ impl TestSession {
         value: &Datum<'_>,
         more: bool,
     ) -> Result<(), SqlError> {
-        sink.columns(&[OutputColumn::expression(name, ty)])?;
+        sink.columns(&[OutputColumn::expression(name, ty)], TimeZone::UTC)?;
         sink.row(std::slice::from_ref(value))?;
         sink.end(Status { more_results: more, ..self.status() })?;
         Ok(())
@@ -98,7 +99,10 @@ impl TestSession {
 
     async fn numbers(&self, sink: &mut dyn ResultSink, count: i64) -> Result<(), SqlError> {
         let text = SqlType::VarChar { len: 100, collation: Collation::DEFAULT };
-        sink.columns(&[OutputColumn::expression("n", SqlType::BIGINT), OutputColumn::expression("t", text)])?;
+        sink.columns(
+            &[OutputColumn::expression("n", SqlType::BIGINT), OutputColumn::expression("t", text)],
+            TimeZone::UTC,
+        )?;
         for from in (0..count).step_by(1000) {
             self.info.interrupt.check()?;
             let numbers: Vec<i64> = (from..count.min(from + 1000)).collect();
@@ -120,6 +124,14 @@ impl TestSession {
     async fn run(&mut self, sql: &str, more: bool, sink: &mut dyn ResultSink) -> Result<(), SqlError> {
         let words: Vec<&str> = sql.split_whitespace().collect();
         match words[..] {
+            // What drivers ask on connect.
+            ["SELECT", "@@max_allowed_packet"] => {
+                self.one(sink, "@@max_allowed_packet", SqlType::BIGINT_UNSIGNED, &Datum::UInt(64 << 20), more)
+            }
+            ["SELECT", "@@socket"] => self.one(sink, "@@socket", SqlType::Null, &Datum::Null, more),
+            ["SELECT", "@@wait_timeout"] => {
+                self.one(sink, "@@wait_timeout", SqlType::BIGINT_UNSIGNED, &Datum::UInt(28_800), more)
+            }
             ["SELECT", "1"] => self.one(sink, "1", SqlType::BIGINT, &Datum::Int(1), more),
             ["SELECT", "ID"] => {
                 let id = u64::from(self.info.connection_id);
@@ -140,7 +152,7 @@ impl TestSession {
             }
             ["SELECT", "TYPES"] => {
                 let (columns, values): (Vec<_>, Vec<_>) = all_types().into_iter().unzip();
-                sink.columns(&columns)?;
+                sink.columns(&columns, TimeZone::UTC)?;
                 sink.row(&values)?;
                 sink.end(self.status())?;
                 Ok(())
