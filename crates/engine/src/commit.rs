@@ -71,6 +71,16 @@ impl Pipeline {
         Ok(CommitTicket { log: self.log.clone(), end: Some(end), ts, waiting: None })
     }
 
+    /// The newest logged timestamp.
+    pub fn last_logged(&self) -> Timestamp {
+        *self.last.lock()
+    }
+
+    /// A ticket that waits for everything logged so far.
+    pub fn all_so_far(&self, ts: Timestamp) -> CommitTicket {
+        CommitTicket { log: self.log.clone(), end: Some(self.log.appended_lsn()), ts, waiting: None }
+    }
+
     /// A ticket for a transaction that changed nothing.
     pub fn nothing(&self, ts: Timestamp) -> CommitTicket {
         CommitTicket { log: self.log.clone(), end: None, ts, waiting: None }

@@ -47,4 +47,4 @@ pub use scan::{BATCH_ROWS, ScanRequest, TableScan};
 pub use snapshots::SnapshotGuard;
 pub use stats::{ColumnStats, TableStats};
 pub use table::{IndexHandle, TableHandle};
-pub use txn::{Isolation, KeyRange, ReadMode, ReadScratch, RowBuf, StatementMark, Txn, TxnOptions};
+pub use txn::{Freshness, Isolation, KeyRange, ReadMode, ReadScratch, RowBuf, StatementMark, Txn, TxnOptions};

@@ -61,6 +61,13 @@ impl Snapshots {
         self.take_with_lsn().0
     }
 
+    /// A snapshot at a commit that is logged, whether durable or not.
+    pub fn take_at(self: &Arc<Self>, ts: Timestamp) -> SnapshotGuard {
+        let mut state = self.state.lock();
+        *state.active.entry(ts).or_insert(0) += 1;
+        SnapshotGuard { snapshots: self.clone(), ts }
+    }
+
     /// A snapshot, and the log position behind the last commit in it.
     pub fn take_with_lsn(self: &Arc<Self>) -> (SnapshotGuard, Lsn) {
         let mut state = self.state.lock();
@@ -92,6 +99,6 @@ impl Snapshots {
     /// No snapshot in use, now or later, is older than this.
     pub fn oldest(&self) -> Timestamp {
         let state = self.state.lock();
-        state.active.first_key_value().map_or(state.visible, |(&ts, _)| ts)
+        state.active.first_key_value().map_or(state.visible, |(&ts, _)| ts.min(state.visible))
     }
 }

@@ -34,9 +34,21 @@ pub enum Isolation {
     RepeatableRead,
 }
 
+/// Which commits the snapshots of a transaction include.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Freshness {
+    /// Those that are durable: whatever is read may be shown to anyone.
+    Visible,
+    /// Those that are logged, durable or not. What was read may be shown only once the transaction's ticket is
+    /// done (which then waits even if nothing was changed). For procedures that answer once, at their end: a
+    /// worker can run the next transaction before the last one is durable.
+    Logged,
+}
+
 #[derive(Clone, Copy, Debug)]
 pub struct TxnOptions {
     pub isolation: Isolation,
+    pub freshness: Freshness,
     pub read_only: bool,
     pub lock_wait_timeout: Duration,
 }
@@ -45,6 +57,7 @@ impl Default for TxnOptions {
     fn default() -> Self {
         Self {
             isolation: Isolation::RepeatableRead,
+            freshness: Freshness::Visible,
             read_only: false,
             lock_wait_timeout: Duration::from_secs(50),
         }
@@ -57,6 +70,8 @@ pub struct Txn {
     options: TxnOptions,
     state: Arc<TxnState>,
     snapshot: SnapshotGuard,
+    /// The newest commit that a locking read has met: later snapshots must include it.
+    newest_met: Timestamp,
     /// A snapshot of REPEATABLE READ begins with the first read.
     has_read: AtomicBool,
     tables: Vec<Arc<TableHandle>>,
@@ -101,7 +116,11 @@ impl Txn {
         let id = TxnId(engine.next_txn.fetch_add(1, Ordering::Relaxed));
         Self {
             state: Arc::new(TxnState::new(id)),
-            snapshot: engine.snapshots.take(),
+            snapshot: match options.freshness {
+                Freshness::Visible => engine.snapshots.take(),
+                Freshness::Logged => engine.snapshots.take_at(engine.pipeline.last_logged()),
+            },
+            newest_met: Timestamp::MIN,
             has_read: AtomicBool::new(false),
             options,
             tables: Vec::new(),
@@ -173,15 +192,29 @@ impl Txn {
     /// Begins a statement: READ COMMITTED, and a transaction that has read nothing yet, move to the newest snapshot.
     pub fn begin_statement(&mut self) -> StatementMark {
         if self.options.isolation == Isolation::ReadCommitted || !self.has_read.load(Ordering::Relaxed) {
-            self.engine.snapshots.renew(&mut self.snapshot);
+            self.renew_snapshot();
         }
         self.mark()
     }
 
     /// Fixes the snapshot now (START TRANSACTION WITH CONSISTENT SNAPSHOT).
     pub fn fix_snapshot(&mut self) {
-        self.engine.snapshots.renew(&mut self.snapshot);
+        self.renew_snapshot();
         self.has_read.store(true, Ordering::Relaxed);
+    }
+
+    fn renew_snapshot(&mut self) {
+        if self.options.freshness == Freshness::Logged {
+            self.snapshot = self.engine.snapshots.take_at(self.engine.pipeline.last_logged());
+            return;
+        }
+        // A locking read saw a commit that is not yet durable: the snapshot waits for it, so that the
+        // transaction does not see it vanish again. If the log has failed, the commit will say so.
+        if self.newest_met > self.engine.snapshots.visible() {
+            let log = self.engine.pipeline.log().clone();
+            (self.engine.wait_hook())(&mut || drop(log.flush()));
+        }
+        self.engine.snapshots.renew(&mut self.snapshot);
     }
 
     pub fn mark(&self) -> StatementMark {
@@ -317,7 +350,10 @@ impl Txn {
         self.engine.check_running()?;
         if self.redo.is_empty() {
             self.end_without_changes();
-            return Ok(self.engine.pipeline.nothing(self.snapshot.ts()));
+            return Ok(match self.options.freshness {
+                Freshness::Visible => self.engine.pipeline.nothing(self.snapshot.ts()),
+                Freshness::Logged => self.engine.pipeline.all_so_far(self.snapshot.ts()),
+            });
         }
         let redo = std::mem::take(&mut self.redo);
         let logged = self.engine.pipeline.log_commit(redo::KIND_TXN, &redo, Some(&self.state));

@@ -235,6 +235,9 @@ impl Txn {
                 if let Some(holder) = running_other(body.chain(slot), &self.state) {
                     return Ok(Err(Some(holder.clone())));
                 }
+                if let Some(ts) = body.chain(slot).and_then(|head| head.txn.committed_at()) {
+                    self.newest_met = self.newest_met.max(ts);
+                }
                 if !body.is_live(slot) {
                     return Ok(Ok(Found::Nowhere));
                 }
@@ -271,6 +274,9 @@ impl Txn {
                 }
                 if let Some(holder) = running_other(deletes.chain(ordinal), &self.state) {
                     return Ok(Err(Some(holder.clone())));
+                }
+                if let Some(ts) = deletes.chain(ordinal).and_then(|head| head.txn.committed_at()) {
+                    self.newest_met = self.newest_met.max(ts);
                 }
                 if deletes.is_deleted(ordinal) {
                     return Ok(Ok(Found::Nowhere));
