@@ -22,6 +22,8 @@ pub enum Error {
     File { path: PathBuf, message: String },
     #[error("{0}")]
     Setup(String),
+    #[error("the engine in process: {0}")]
+    Engine(#[from] avocet_engine::EngineError),
     #[error("{0}")]
     Check(String),
 }

@@ -5,6 +5,7 @@ pub mod check;
 pub mod driver;
 pub mod load;
 pub mod ops;
+pub mod procedures;
 pub mod random;
 pub mod schema;
 pub mod sql;
@@ -12,6 +13,7 @@ pub mod transactions;
 
 use std::time::{Duration, Instant};
 
+use avocet_engine::{Engine, EngineOptions};
 use mysql::OptsBuilder;
 
 use crate::contest::{Contender, Contest};
@@ -78,7 +80,7 @@ pub fn measure(server: &Server, scale: Scale, plan: Plan) -> Result<Measured> {
 /// `bench/run tpcc`.
 pub fn command(oltp: &Oltp, common: &Common) -> Result<()> {
     let scale = oltp.scale();
-    let contest = Contest::start(common)?;
+    let mut contest = Contest::start(common)?;
     for server in contest.servers() {
         load(server, scale)?;
     }
@@ -98,8 +100,29 @@ pub fn command(oltp: &Oltp, common: &Common) -> Result<()> {
         let findings = check::conditions(&options(server), &scale)?;
         holds &= check::print(&format!("consistency conditions, {}", server.name()), &findings);
     }
+    for (contender, server) in contest.each_mut() {
+        if contender == Contender::Avocet {
+            let run = in_process(server, scale, oltp.plan(u64::from(common.rounds)))?;
+            report.add("tpcc_inproc.tx_per_s", "tx/s", Some(run.per_second()), None);
+            let findings = check::conditions(&options(server), &scale)?;
+            holds &= check::print("consistency conditions after the run in process", &findings);
+        }
+    }
     report.publish(common.json.as_deref())?;
     if holds { Ok(()) } else { Err(Error::Check("a consistency condition is broken".into())) }
+}
+
+/// One worker on the engine's API, in this process, on the data that the server has: it is stopped meanwhile.
+fn in_process(server: &mut Server, scale: Scale, plan: Plan) -> Result<Run> {
+    server.stop()?;
+    let run = {
+        let engine = Engine::open(EngineOptions::new(server.data()))?;
+        let run = procedures::measure(&engine, scale, Plan { terminals: 1, ..plan })?;
+        engine.shutdown()?;
+        run
+    };
+    server.start_again()?;
+    Ok(run)
 }
 
 fn figures(report: &mut Report, measured: &[(Contender, Measured)]) {

@@ -118,10 +118,8 @@ impl<'a> Reader<'a> {
     #[inline]
     pub fn take(&mut self, len: usize, what: &'static str) -> Result<&'a [u8], Malformed> {
         let bytes: &'a [u8] = self.bytes;
-        let taken = bytes
-            .get(self.at..)
-            .and_then(|rest| rest.get(..len))
-            .ok_or(Malformed { what, at: self.at })?;
+        let taken =
+            bytes.get(self.at..).and_then(|rest| rest.get(..len)).ok_or(Malformed { what, at: self.at })?;
         self.at += len;
         Ok(taken)
     }

@@ -11,8 +11,8 @@ use avocet_storage::store::open_store;
 
 use crate::blocks::Blocks;
 use crate::bulk;
-use crate::checkpoint::manifest::SegmentEntry;
 use crate::checkpoint::image_bytes;
+use crate::checkpoint::manifest::SegmentEntry;
 use crate::engine::{Engine, EngineOptions};
 use crate::error::Result;
 use crate::recovery;

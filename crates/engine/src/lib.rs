@@ -34,6 +34,7 @@ mod stats;
 mod table;
 mod txn;
 
+pub use avocet_base::RowId;
 pub use avocet_storage::cold::{ColdValue, ColumnPredicate, CompareOp};
 pub use avocet_storage::index::Direction;
 pub use bulk::BulkInsert;
@@ -47,4 +48,6 @@ pub use scan::{BATCH_ROWS, ScanRequest, TableScan};
 pub use snapshots::SnapshotGuard;
 pub use stats::{ColumnStats, TableStats};
 pub use table::{IndexHandle, TableHandle};
-pub use txn::{Freshness, Isolation, KeyRange, ReadMode, ReadScratch, RowBuf, StatementMark, Txn, TxnOptions};
+pub use txn::{
+    Freshness, Isolation, KeyRange, ReadMode, ReadScratch, RowBuf, StatementMark, Txn, TxnOptions,
+};

@@ -50,10 +50,7 @@ fn definition() -> TableDef {
             column("balance", SqlType::BIGINT),
             column("note", SqlType::VarChar { len: 200, collation: Collation::UTF8MB4_BIN }),
         ],
-        indexes: vec![
-            index("PRIMARY", IndexKind::Primary, 0),
-            index("balance", IndexKind::Secondary, 1),
-        ],
+        indexes: vec![index("PRIMARY", IndexKind::Primary, 0), index("balance", IndexKind::Secondary, 1)],
         default_collation: Collation::DEFAULT,
         comment: String::new(),
     }
