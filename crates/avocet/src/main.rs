@@ -1,1 +1,3 @@
+//! The `avocet` binary.
+
 fn main() {}

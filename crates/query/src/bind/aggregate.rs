@@ -1,8 +1,8 @@
 //! Aggregate functions: argument conversion and MySQL's result types (manual, 14.19.1).
 
-use avocet_types::decimal::DecimalType;
+use avocet_types::decimal::DIV_PRECISION_INCREMENT;
 use avocet_types::expr::{Expr, ValueClass};
-use avocet_types::{IntWidth, LobSize, SqlType};
+use avocet_types::{Decimal, IntWidth, LobSize, SqlType};
 
 use crate::bind::{Binder, unsupported};
 use crate::error::{ErrorCode, SqlError};
@@ -30,12 +30,12 @@ fn function_of(name: &str) -> Option<AggregateFunction> {
 }
 
 /// Digits that an integer type counts as when it becomes a decimal.
-fn decimal_of(ty: &SqlType) -> Option<DecimalType> {
+fn decimal_of(ty: &SqlType) -> Option<(u8, u8)> {
     Some(match *ty {
-        SqlType::Decimal { precision, scale, .. } => DecimalType::new(precision, scale),
-        SqlType::Bool => DecimalType::new(1, 0),
-        SqlType::Year => DecimalType::new(4, 0),
-        SqlType::Int { width, unsigned } => DecimalType::new(
+        SqlType::Decimal { precision, scale, .. } => (precision, scale),
+        SqlType::Bool => (1, 0),
+        SqlType::Year => (4, 0),
+        SqlType::Int { width, unsigned } => (
             match width {
                 IntWidth::W8 => 3,
                 IntWidth::W16 => 5,
@@ -46,13 +46,24 @@ fn decimal_of(ty: &SqlType) -> Option<DecimalType> {
             },
             0,
         ),
-        SqlType::Null => DecimalType::new(1, 0),
+        SqlType::Null => (1, 0),
         _ => return None,
     })
 }
 
-fn decimal_type(ty: DecimalType) -> SqlType {
-    SqlType::Decimal { precision: ty.precision, scale: ty.scale, unsigned: false }
+fn capped(precision: u8, scale: u8) -> SqlType {
+    let scale = scale.min(Decimal::MAX_SCALE);
+    SqlType::Decimal { precision: precision.min(Decimal::MAX_PRECISION), scale, unsigned: false }
+}
+
+/// The type of the SUM of decimals.
+fn sum_type((precision, scale): (u8, u8)) -> SqlType {
+    capped(precision.saturating_add(22), scale)
+}
+
+/// The type of the AVG of decimals.
+fn avg_type((precision, scale): (u8, u8)) -> SqlType {
+    capped(precision + DIV_PRECISION_INCREMENT, scale + DIV_PRECISION_INCREMENT)
 }
 
 impl Binder<'_> {
@@ -171,8 +182,8 @@ pub(super) fn result_type(
     let arg = args.first().map_or(SqlType::BIGINT, |arg| arg.ty);
     match function {
         F::Count | F::Grouping => (SqlType::BIGINT, false),
-        F::Sum => (decimal_of(&arg).map_or(SqlType::Double, |d| decimal_type(d.sum())), true),
-        F::Avg => (decimal_of(&arg).map_or(SqlType::Double, |d| decimal_type(d.avg())), true),
+        F::Sum => (decimal_of(&arg).map_or(SqlType::Double, sum_type), true),
+        F::Avg => (decimal_of(&arg).map_or(SqlType::Double, avg_type), true),
         F::Min | F::Max | F::AnyValue => (arg, true),
         F::BitAnd | F::BitOr | F::BitXor => (SqlType::BIGINT_UNSIGNED, false),
         F::StddevPop | F::StddevSamp | F::VarPop | F::VarSamp => (SqlType::Double, true),
