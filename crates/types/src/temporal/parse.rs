@@ -230,8 +230,8 @@ const fn full_year(two_digits: u32) -> u32 {
 /// Reads a TIME: `[D ]hh:mm[:ss][.f]`, `hhmmss`, `mmss`, `ss`, or the time of a full DATETIME.
 pub fn parse_time(text: &[u8], zone: TimeZone) -> Option<Parsed> {
     let text = &text[space_run(text)..];
-    // Fields without a space or `T` between them are a time, even if they would do as a date: `654:05:17.00`.
-    let may_have_date = digit_run(text) >= 12 || text.iter().any(|b| matches!(b, b' ' | b'T' | b't'));
+    // Fields without a space between them are a time, even if they would do as a date: `654:05:17.00`.
+    let may_have_date = digit_run(text) >= 12 || text.contains(&b' ');
     if text.len() >= 12
         && may_have_date
         && let Some(full) = parse_datetime(text, zone).filter(|p| p.has_time)
