@@ -3,6 +3,7 @@
 #![deny(unsafe_code)]
 
 pub mod bind;
+pub mod df;
 pub mod error;
 pub mod parse;
 pub mod plan;

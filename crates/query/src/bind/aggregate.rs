@@ -1,7 +1,6 @@
 //! Aggregate functions: argument conversion and MySQL's result types (manual, 14.19.1).
 
-use avocet_types::decimal::DIV_PRECISION_INCREMENT;
-use avocet_types::expr::{Expr, ValueClass};
+use avocet_types::expr::{Expr, Typer, ValueClass};
 use avocet_types::{Decimal, IntWidth, LobSize, SqlType};
 
 use crate::bind::{Binder, unsupported};
@@ -29,41 +28,37 @@ fn function_of(name: &str) -> Option<AggregateFunction> {
     })
 }
 
-/// Digits that an integer type counts as when it becomes a decimal.
-fn decimal_of(ty: &SqlType) -> Option<(u8, u8)> {
+/// Precision and scale of a number as a decimal; None for what sums up as DOUBLE.
+fn digits_of(ty: &SqlType) -> Option<(u8, u8)> {
     Some(match *ty {
         SqlType::Decimal { precision, scale, .. } => (precision, scale),
-        SqlType::Bool => (1, 0),
+        SqlType::Null | SqlType::Bool => (1, 0),
         SqlType::Year => (4, 0),
-        SqlType::Int { width, unsigned } => (
-            match width {
-                IntWidth::W8 => 3,
-                IntWidth::W16 => 5,
-                IntWidth::W24 => 8,
-                IntWidth::W32 => 10,
-                IntWidth::W64 if unsigned => 20,
-                IntWidth::W64 => 19,
-            },
-            0,
-        ),
-        SqlType::Null => (1, 0),
+        SqlType::Int { width, unsigned } => match width {
+            IntWidth::W8 => (3, 0),
+            IntWidth::W16 => (5, 0),
+            IntWidth::W24 => (8, 0),
+            IntWidth::W32 => (10, 0),
+            IntWidth::W64 if unsigned => (20, 0),
+            IntWidth::W64 => (19, 0),
+        },
         _ => return None,
     })
 }
 
-fn capped(precision: u8, scale: u8) -> SqlType {
-    let scale = scale.min(Decimal::MAX_SCALE);
-    SqlType::Decimal { precision: precision.min(Decimal::MAX_PRECISION), scale, unsigned: false }
+/// SUM: 22 digits more.
+fn sum_type(ty: &SqlType) -> SqlType {
+    let Some((precision, scale)) = digits_of(ty) else { return SqlType::Double };
+    let precision = (precision + 22).min(Decimal::MAX_PRECISION);
+    SqlType::Decimal { precision, scale, unsigned: false }
 }
 
-/// The type of the SUM of decimals.
-fn sum_type((precision, scale): (u8, u8)) -> SqlType {
-    capped(precision.saturating_add(22), scale)
-}
-
-/// The type of the AVG of decimals.
-fn avg_type((precision, scale): (u8, u8)) -> SqlType {
-    capped(precision + DIV_PRECISION_INCREMENT, scale + DIV_PRECISION_INCREMENT)
+/// AVG: as many digits more, all behind the point, as a division gives.
+fn average_type(ty: &SqlType, increment: u8) -> SqlType {
+    let Some((precision, scale)) = digits_of(ty) else { return SqlType::Double };
+    let precision = (precision + increment).min(Decimal::MAX_PRECISION);
+    let scale = (scale + increment).min(Decimal::MAX_SCALE).min(precision);
+    SqlType::Decimal { precision, scale, unsigned: false }
 }
 
 impl Binder<'_> {
@@ -87,7 +82,7 @@ impl Binder<'_> {
             let id = same.id;
             return Ok(self.column_expr(id));
         }
-        let (ty, nullable) = result_type(function, &aggregate.args, self.typer.connection_collation);
+        let (ty, nullable) = result_type(function, &aggregate.args, &self.typer);
         aggregate.id = self.add_column(call.name.to_lowercase(), ty, nullable);
         let id = aggregate.id;
         self.block().aggregates.push(aggregate);
@@ -173,22 +168,22 @@ fn same_aggregate(a: &Aggregate, b: &Aggregate) -> bool {
 }
 
 /// The result's type and whether it can be NULL.
-pub(super) fn result_type(
-    function: AggregateFunction,
-    args: &[Expr],
-    collation: avocet_types::Collation,
-) -> (SqlType, bool) {
+pub(super) fn result_type(function: AggregateFunction, args: &[Expr], typer: &Typer) -> (SqlType, bool) {
     use AggregateFunction as F;
     let arg = args.first().map_or(SqlType::BIGINT, |arg| arg.ty);
     match function {
         F::Count | F::Grouping => (SqlType::BIGINT, false),
-        F::Sum => (decimal_of(&arg).map_or(SqlType::Double, sum_type), true),
-        F::Avg => (decimal_of(&arg).map_or(SqlType::Double, avg_type), true),
+        F::Sum => (sum_type(&arg), true),
+        F::Avg => (average_type(&arg, typer.div_precision_increment), true),
         F::Min | F::Max | F::AnyValue => (arg, true),
         F::BitAnd | F::BitOr | F::BitXor => (SqlType::BIGINT_UNSIGNED, false),
         F::StddevPop | F::StddevSamp | F::VarPop | F::VarSamp => (SqlType::Double, true),
-        F::GroupConcat => {
-            (SqlType::Text { size: LobSize::Normal, collation: arg.collation().unwrap_or(collation) }, true)
-        }
+        F::GroupConcat => (
+            SqlType::Text {
+                size: LobSize::Normal,
+                collation: arg.collation().unwrap_or(typer.connection_collation),
+            },
+            true,
+        ),
     }
 }

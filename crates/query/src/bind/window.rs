@@ -105,7 +105,7 @@ impl Binder<'_> {
         function: AggregateFunction,
     ) -> Result<(WindowFunction, SqlType, bool), SqlError> {
         let args = self.aggregate_parts(call, function)?.args;
-        let (ty, nullable) = result_type(function, &args, self.typer.connection_collation);
+        let (ty, nullable) = result_type(function, &args, &self.typer);
         let over = call.over.as_ref().ok_or_else(|| unsupported("a window without OVER"))?;
         Ok((self.window(over, WindowKind::Aggregate(function), args)?, ty, nullable))
     }

@@ -1,0 +1,471 @@
+//! Aggregation, DISTINCT and window functions.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use avocet_types::expr::{ArithOp, Expr, ExprKind, Function};
+use avocet_types::{Datum, SqlType};
+use datafusion::common::ScalarValue;
+use datafusion::functions_aggregate as agg;
+use datafusion::functions_window as win;
+use datafusion::logical_expr::expr::{AggregateFunction as DfAggregate, Sort, WindowFunction as DfWindow};
+use datafusion::logical_expr::{
+    self as df, AggregateUDF, LogicalPlan, LogicalPlanBuilder, Operator, WindowFrame, WindowFrameBound,
+    WindowFrameUnits, WindowFunctionDefinition, lit,
+};
+
+use crate::bind::unsupported;
+use crate::df::expr::{Lowered, binary, cast, sort_key_of};
+use crate::df::lower::{Lowerer, df_result, name_of};
+use crate::df::udf::EvalUdf;
+use crate::error::SqlError;
+use crate::parse::ast::FrameUnit;
+use crate::plan::*;
+
+/// Aggregate calls of one node, each computed once under a name of its own.
+#[derive(Default)]
+struct Calls {
+    calls: Vec<df::Expr>,
+    prefix: &'static str,
+}
+
+impl Calls {
+    /// The column that shows a call's result.
+    fn add(&mut self, call: df::Expr) -> df::Expr {
+        let index = self.calls.iter().position(|c| *c == call).unwrap_or_else(|| {
+            self.calls.push(call);
+            self.calls.len() - 1
+        });
+        df::Expr::Column(datafusion::common::Column::from_name(format!("{}{index}", self.prefix)))
+    }
+
+    fn named(self) -> Vec<df::Expr> {
+        let prefix = self.prefix;
+        self.calls.into_iter().enumerate().map(|(i, call)| call.alias(format!("{prefix}{i}"))).collect()
+    }
+}
+
+fn call(function: Arc<AggregateUDF>, args: Vec<df::Expr>, distinct: bool) -> df::Expr {
+    df::Expr::AggregateFunction(DfAggregate::new_udf(function, args, distinct, None, Vec::new(), None))
+}
+
+impl Lowerer<'_> {
+    pub(super) fn aggregation(
+        &mut self,
+        plan: LogicalPlan,
+        aggregation: &Aggregation,
+    ) -> Result<LogicalPlan, SqlError> {
+        let mut groups = Vec::with_capacity(aggregation.keys.len());
+        let mut calls = Calls { prefix: "a", ..Calls::default() };
+        // What the node above shows of it, under the ids.
+        let mut shown = Vec::new();
+        for key in &aggregation.keys {
+            let expr = self.prepare(&key.expr);
+            let bound = self.bound(&expr);
+            let value = self.value(&expr)?;
+            self.define(key.id, value.ty.clone(), bound);
+            match expr.ty.collation().filter(|c| !c.is_exact()) {
+                Some(collation) => {
+                    let name = format!("k{}", key.id.0);
+                    groups.push(sort_key_of(value.expr.clone(), collation).alias(name));
+                    let any = calls.add(call(agg::min_max::min_udaf(), vec![value.expr], false));
+                    shown.push(any.alias(name_of(key.id)));
+                }
+                None => {
+                    let name = format!("k{}", key.id.0);
+                    groups.push(value.expr.alias(&name));
+                    shown.push(df::ident(name).alias(name_of(key.id)));
+                }
+            }
+        }
+        for aggregate in &aggregation.aggregates {
+            let result = self.aggregate(aggregate, &mut calls)?;
+            self.define(aggregate.id, result.ty.clone(), f64::INFINITY);
+            shown.push(result.expr.alias(name_of(aggregate.id)));
+        }
+        let builder = LogicalPlanBuilder::from(plan);
+        if calls.calls.is_empty() && groups.is_empty() {
+            calls.add(call(agg::count::count_udaf(), vec![lit(1i64)], false));
+        }
+        let builder = df_result(builder.aggregate(groups, calls.named()))?;
+        df_result(builder.project(shown).and_then(|b| b.build()))
+    }
+
+    /// One aggregate's value, in terms of the calls.
+    fn aggregate(&mut self, aggregate: &Aggregate, calls: &mut Calls) -> Result<Lowered, SqlError> {
+        use AggregateFunction as F;
+        let args: Vec<_> = aggregate.args.iter().map(|arg| self.prepare(arg)).collect();
+        let distinct = aggregate.distinct;
+        let out = self.query.columns[aggregate.id].ty;
+        match aggregate.function {
+            F::Count => {
+                let args = match args.len() {
+                    0 => vec![lit(1i64)],
+                    1 => vec![if distinct { self.sort_key(&args[0])? } else { self.value(&args[0])?.expr }],
+                    _ => return Err(unsupported("COUNT(DISTINCT) of several expressions")),
+                };
+                let expr = calls.add(call(agg::count::count_udaf(), args, distinct));
+                Ok(Lowered { expr, ty: DataType::Int64 })
+            }
+            F::Sum => self.sum(&args[0], distinct, out, calls),
+            F::Avg => self.average(&args[0], distinct, out, calls),
+            F::Min | F::Max => self.extreme(aggregate.function, &args[0], calls),
+            F::BitAnd | F::BitOr | F::BitXor => {
+                let (function, empty) = match aggregate.function {
+                    F::BitAnd => (agg::bit_and_or_xor::bit_and_udaf(), u64::MAX),
+                    F::BitOr => (agg::bit_and_or_xor::bit_or_udaf(), 0),
+                    _ => (agg::bit_and_or_xor::bit_xor_udaf(), 0),
+                };
+                let arg = self.logical_value(&args[0])?;
+                let result = calls.add(call(function, vec![arg], distinct));
+                let expr = datafusion::functions::core::expr_fn::coalesce(vec![result, lit(empty)]);
+                Ok(Lowered { expr, ty: DataType::UInt64 })
+            }
+            F::StddevPop | F::StddevSamp | F::VarPop | F::VarSamp => {
+                if distinct {
+                    return Err(unsupported("DISTINCT in a variance"));
+                }
+                let function = match aggregate.function {
+                    F::StddevPop => agg::stddev::stddev_pop_udaf(),
+                    F::StddevSamp => agg::stddev::stddev_udaf(),
+                    F::VarPop => agg::variance::var_pop_udaf(),
+                    _ => agg::variance::var_samp_udaf(),
+                };
+                let arg = self.logical_value(&args[0])?;
+                Ok(Lowered { expr: calls.add(call(function, vec![arg], false)), ty: DataType::Float64 })
+            }
+            F::GroupConcat => self.group_concat(aggregate, args, calls),
+            F::AnyValue => {
+                let value = self.value(&args[0])?;
+                let function = agg::first_last::first_value_udaf();
+                Ok(Lowered { expr: calls.add(call(function, vec![value.expr], false)), ty: value.ty })
+            }
+            F::Grouping => Err(unsupported("GROUPING")),
+        }
+    }
+
+    /// The argument of a sum in a type in which the sum can not overflow, and that of the sum.
+    fn sum_arg(&mut self, arg: &Expr) -> Result<(df::Expr, DataType), SqlError> {
+        let bound = self.bound(arg) * self.most_rows;
+        let value = self.value(arg)?;
+        if value.ty.is_integer() && bound < 9e18 {
+            return Ok((cast(value, &DataType::Int64), DataType::Int64));
+        }
+        let scale = match value.ty {
+            DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale) => scale,
+            ref ty if ty.is_integer() => 0,
+            _ => return Ok((cast(value, &DataType::Float64), DataType::Float64)),
+        };
+        if bound * 10f64.powi(scale.into()) < 1e37 && !matches!(value.ty, DataType::Decimal256(..)) {
+            // A sum has ten digits more than its argument, as far as there is room.
+            let precision = match value.ty {
+                DataType::Decimal128(precision, _) => precision,
+                _ => 20,
+            };
+            let sum = DataType::Decimal128((precision + 10).min(38), scale);
+            return Ok((cast(value, &DataType::Decimal128(precision, scale)), sum));
+        }
+        let precision = 66;
+        Ok((cast(value, &DataType::Decimal256(precision, scale)), DataType::Decimal256(76, scale)))
+    }
+
+    fn sum(
+        &mut self,
+        arg: &Expr,
+        distinct: bool,
+        out: SqlType,
+        calls: &mut Calls,
+    ) -> Result<Lowered, SqlError> {
+        let (arg, ty) = self.sum_arg(arg)?;
+        let expr = calls.add(call(agg::sum::sum_udaf(), vec![arg], distinct));
+        Ok(decimal_result(Lowered { expr, ty }, out))
+    }
+
+    /// Exact averages are MySQL's division of the sum by the count.
+    fn average(
+        &mut self,
+        arg: &Expr,
+        distinct: bool,
+        out: SqlType,
+        calls: &mut Calls,
+    ) -> Result<Lowered, SqlError> {
+        let (arg, ty) = self.sum_arg(arg)?;
+        let sum = calls.add(call(agg::sum::sum_udaf(), vec![arg.clone()], distinct));
+        let count = calls.add(call(agg::count::count_udaf(), vec![arg], distinct));
+        self.quotient(Lowered { expr: sum, ty }, count, out)
+    }
+
+    fn quotient(&mut self, sum: Lowered, count: df::Expr, out: SqlType) -> Result<Lowered, SqlError> {
+        let SqlType::Decimal { scale: out_scale, .. } = out else {
+            // No rows: NULL, not 0 / 0.
+            let count = df::cast(null_if_zero(count), DataType::Float64);
+            let expr = binary(cast(sum, &DataType::Float64), Operator::Divide, count);
+            return Ok(Lowered { expr, ty: DataType::Float64 });
+        };
+        let (precision, scale) = match sum.ty {
+            DataType::Decimal128(_, scale) => (38, scale as u8),
+            DataType::Decimal256(_, scale) => (65, scale as u8),
+            _ => (38, 0),
+        };
+        let sum_type = SqlType::Decimal { precision, scale, unsigned: false };
+        let ty = SqlType::Decimal { precision, scale: out_scale, unsigned: false };
+        let kind = ExprKind::Arith {
+            op: ArithOp::Div,
+            left: Box::new(Expr::column(0, sum_type, true)),
+            right: Box::new(Expr::column(1, SqlType::BIGINT, true)),
+        };
+        let division = Expr::new(kind, ty, true);
+        let function =
+            EvalUdf::create(division, vec![sum_type, SqlType::BIGINT], false, self.context.clone())?;
+        let sum = cast(sum, &sum_type.arrow_type());
+        let expr = function.call(vec![sum, null_if_zero(count)]);
+        Ok(decimal_result(Lowered { expr, ty: ty.arrow_type() }, out))
+    }
+
+    fn extreme(
+        &mut self,
+        function: AggregateFunction,
+        arg: &Expr,
+        calls: &mut Calls,
+    ) -> Result<Lowered, SqlError> {
+        let smallest = function == AggregateFunction::Min;
+        let value = self.value(arg)?;
+        let Some(collation) = arg.ty.collation().filter(|c| !c.is_exact()) else {
+            let function = if smallest { agg::min_max::min_udaf() } else { agg::min_max::max_udaf() };
+            return Ok(Lowered { expr: calls.add(call(function, vec![value.expr], false)), ty: value.ty });
+        };
+        // The first string in the collation's order.
+        let order = Sort::new(sort_key_of(value.expr.clone(), collation), smallest, false);
+        let filter = df::Expr::IsNotNull(Box::new(value.expr.clone()));
+        let first = DfAggregate::new_udf(
+            agg::first_last::first_value_udaf(),
+            vec![value.expr],
+            false,
+            Some(Box::new(filter)),
+            vec![order],
+            None,
+        );
+        Ok(Lowered { expr: calls.add(df::Expr::AggregateFunction(first)), ty: value.ty })
+    }
+
+    fn group_concat(
+        &mut self,
+        aggregate: &Aggregate,
+        args: Vec<Expr>,
+        calls: &mut Calls,
+    ) -> Result<Lowered, SqlError> {
+        let text = match args.len() {
+            1 => args[0].clone(),
+            _ => {
+                let nullable = args.iter().any(|a| a.nullable);
+                let ty = self.query.columns[aggregate.id].ty;
+                Expr::new(ExprKind::Call(Function::Concat, args), ty, nullable)
+            }
+        };
+        let value = self.value(&text)?.expr;
+        let mut order = Vec::with_capacity(aggregate.order_by.len());
+        for (key, descending) in &aggregate.order_by {
+            let key = self.prepare(key);
+            order.push(Sort::new(self.sort_key(&key)?, !descending, !descending));
+        }
+        let separator = lit(ScalarValue::Utf8View(Some(aggregate.separator.to_string())));
+        let concat = DfAggregate::new_udf(
+            agg::string_agg::string_agg_udaf(),
+            vec![value, separator],
+            aggregate.distinct,
+            None,
+            order,
+            None,
+        );
+        let result = calls.add(df::Expr::AggregateFunction(concat));
+        Ok(Lowered { expr: df::cast(result, DataType::Utf8View), ty: DataType::Utf8View })
+    }
+
+    /// Rows that differ in some column, as the columns' collations see it.
+    pub(super) fn distinct(&mut self, plan: LogicalPlan, ids: &[ColumnId]) -> Result<LogicalPlan, SqlError> {
+        let keys = ids.iter().map(|id| {
+            let info = &self.query.columns[*id];
+            info.ty.collation().filter(|c| !c.is_exact())
+        });
+        let collations: Vec<_> = keys.collect();
+        let column = |id: &ColumnId| df::ident(name_of(*id));
+        if collations.iter().all(Option::is_none) {
+            return df_result(LogicalPlanBuilder::from(plan).distinct().and_then(|b| b.build()));
+        }
+        let (mut groups, mut calls, mut shown) =
+            (Vec::new(), Calls { prefix: "a", ..Calls::default() }, Vec::new());
+        for (id, collation) in ids.iter().zip(collations) {
+            let name = format!("k{}", id.0);
+            match collation {
+                Some(collation) => {
+                    groups.push(sort_key_of(column(id), collation).alias(name));
+                    let any = calls.add(call(agg::min_max::min_udaf(), vec![column(id)], false));
+                    shown.push(any.alias(name_of(*id)));
+                }
+                None => {
+                    groups.push(column(id).alias(&name));
+                    shown.push(df::ident(name).alias(name_of(*id)));
+                }
+            }
+        }
+        let builder = df_result(LogicalPlanBuilder::from(plan).aggregate(groups, calls.named()))?;
+        df_result(builder.project(shown).and_then(|b| b.build()))
+    }
+
+    pub(super) fn windows(
+        &mut self,
+        plan: LogicalPlan,
+        windows: &[WindowFunction],
+    ) -> Result<LogicalPlan, SqlError> {
+        let mut passed: Vec<_> = plan.schema().columns().into_iter().map(df::Expr::Column).collect();
+        let mut calls = Calls { prefix: "v", ..Calls::default() };
+        for window in windows {
+            let result = self.window(window, &mut calls)?;
+            self.define(window.id, result.ty.clone(), f64::INFINITY);
+            passed.push(result.expr.alias(name_of(window.id)));
+        }
+        let plan = df_result(LogicalPlanBuilder::window_plan(plan, calls.named()))?;
+        df_result(LogicalPlanBuilder::from(plan).project(passed).and_then(|b| b.build()))
+    }
+
+    fn window(&mut self, window: &WindowFunction, calls: &mut Calls) -> Result<Lowered, SqlError> {
+        let args: Vec<_> = window.args.iter().map(|arg| self.prepare(arg)).collect();
+        let out = self.query.columns[window.id].ty;
+        let WindowKind::Aggregate(function) = window.kind else {
+            return self.ranking(window, &args, out, calls);
+        };
+        let over = |lowerer: &mut Self, function: Arc<AggregateUDF>, args: Vec<df::Expr>| {
+            lowerer.over(window, WindowFunctionDefinition::AggregateUDF(function), args)
+        };
+        match function {
+            AggregateFunction::Count => {
+                let args = match args.first() {
+                    Some(arg) => vec![self.value(arg)?.expr],
+                    None => vec![lit(1i64)],
+                };
+                let expr = calls.add(over(self, agg::count::count_udaf(), args)?);
+                Ok(Lowered { expr, ty: DataType::Int64 })
+            }
+            AggregateFunction::Sum | AggregateFunction::Avg => {
+                let (arg, ty) = self.sum_arg(&args[0])?;
+                let sum = calls.add(over(self, agg::sum::sum_udaf(), vec![arg.clone()])?);
+                let sum = Lowered { expr: sum, ty };
+                if function == AggregateFunction::Sum {
+                    return Ok(decimal_result(sum, out));
+                }
+                let count = calls.add(over(self, agg::count::count_udaf(), vec![arg])?);
+                self.quotient(sum, count, out)
+            }
+            AggregateFunction::Min | AggregateFunction::Max
+                if args[0].ty.collation().is_none_or(|c| c.is_exact()) =>
+            {
+                let value = self.value(&args[0])?;
+                let smallest = function == AggregateFunction::Min;
+                let function = if smallest { agg::min_max::min_udaf() } else { agg::min_max::max_udaf() };
+                Ok(Lowered { expr: calls.add(over(self, function, vec![value.expr])?), ty: value.ty })
+            }
+            _ => Err(unsupported("this aggregate function over a window")),
+        }
+    }
+
+    fn ranking(
+        &mut self,
+        window: &WindowFunction,
+        args: &[Expr],
+        out: SqlType,
+        calls: &mut Calls,
+    ) -> Result<Lowered, SqlError> {
+        let function = match window.kind {
+            WindowKind::RowNumber => win::row_number::row_number_udwf(),
+            WindowKind::Rank => win::rank::rank_udwf(),
+            WindowKind::DenseRank => win::rank::dense_rank_udwf(),
+            WindowKind::PercentRank => win::rank::percent_rank_udwf(),
+            WindowKind::CumeDist => win::cume_dist::cume_dist_udwf(),
+            WindowKind::Ntile => win::ntile::ntile_udwf(),
+            WindowKind::Lag => win::lead_lag::lag_udwf(),
+            WindowKind::Lead => win::lead_lag::lead_udwf(),
+            WindowKind::FirstValue => win::nth_value::first_value_udwf(),
+            WindowKind::LastValue => win::nth_value::last_value_udwf(),
+            WindowKind::NthValue | WindowKind::Aggregate(_) => win::nth_value::nth_value_udwf(),
+        };
+        let mut lowered = Vec::with_capacity(args.len());
+        for arg in args {
+            lowered.push(match arg.as_literal() {
+                Some(Datum::Int(v)) => lit(*v),
+                _ => self.logical_value(arg)?,
+            });
+        }
+        let call = self.over(window, WindowFunctionDefinition::WindowUDF(function), lowered)?;
+        let result = calls.add(call);
+        let ty = out.arrow_type();
+        Ok(Lowered { expr: df::cast(result, ty.clone()), ty })
+    }
+
+    fn over(
+        &mut self,
+        window: &WindowFunction,
+        function: WindowFunctionDefinition,
+        args: Vec<df::Expr>,
+    ) -> Result<df::Expr, SqlError> {
+        let mut call = DfWindow::new(function, args);
+        for key in &window.partition_by {
+            let key = self.prepare(key);
+            call.params.partition_by.push(self.sort_key(&key)?);
+        }
+        for (key, descending) in &window.order_by {
+            let key = self.prepare(key);
+            call.params.order_by.push(Sort::new(self.sort_key(&key)?, !descending, !descending));
+        }
+        call.params.window_frame = match &window.frame {
+            Some(frame) => self.frame(frame)?,
+            None => WindowFrame::new((!window.order_by.is_empty()).then_some(false)),
+        };
+        Ok(df::Expr::WindowFunction(Box::new(call)))
+    }
+
+    fn frame(&self, frame: &Frame) -> Result<WindowFrame, SqlError> {
+        let units = match frame.unit {
+            FrameUnit::Rows => WindowFrameUnits::Rows,
+            FrameUnit::Range => WindowFrameUnits::Range,
+        };
+        let rows = units == WindowFrameUnits::Rows;
+        Ok(WindowFrame::new_bounds(
+            units,
+            self.frame_bound(&frame.start, rows)?,
+            self.frame_bound(&frame.end, rows)?,
+        ))
+    }
+
+    fn frame_bound(&self, bound: &FrameBound, rows: bool) -> Result<WindowFrameBound, SqlError> {
+        let distance = |expr: &Expr| match self.prepare(expr).as_literal() {
+            Some(Datum::Int(v)) if *v >= 0 && rows => Ok(ScalarValue::UInt64(Some(*v as u64))),
+            Some(Datum::Int(v)) if *v >= 0 => Ok(ScalarValue::Int64(Some(*v))),
+            _ => Err(unsupported("this kind of window frame")),
+        };
+        let unbounded = if rows { ScalarValue::UInt64(None) } else { ScalarValue::Null };
+        Ok(match bound {
+            FrameBound::UnboundedPreceding => WindowFrameBound::Preceding(unbounded),
+            FrameBound::Preceding(expr) => WindowFrameBound::Preceding(distance(expr)?),
+            FrameBound::CurrentRow => WindowFrameBound::CurrentRow,
+            FrameBound::Following(expr) => WindowFrameBound::Following(distance(expr)?),
+            FrameBound::UnboundedFollowing => WindowFrameBound::Following(unbounded),
+        })
+    }
+}
+
+/// A sum in the physical type of a DECIMAL; what is no decimal stays.
+fn decimal_result(value: Lowered, out: SqlType) -> Lowered {
+    let SqlType::Decimal { scale, .. } = out else {
+        let ty = out.arrow_type();
+        return Lowered { expr: cast(value, &ty), ty };
+    };
+    let ty = match value.ty {
+        DataType::Decimal256(..) => DataType::Decimal256(76, scale as i8),
+        _ => DataType::Decimal128(38, scale as i8),
+    };
+    Lowered { expr: cast(value, &ty), ty }
+}
+
+fn null_if_zero(count: df::Expr) -> df::Expr {
+    datafusion::functions::core::expr_fn::nullif(count, lit(0i64))
+}

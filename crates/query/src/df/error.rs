@@ -1,0 +1,38 @@
+//! DataFusion's errors as MySQL's.
+
+use datafusion::common::DataFusionError;
+
+use crate::bind::unsupported;
+use crate::df::udf::sql_error_of;
+use crate::error::{ErrorCode, SqlError};
+
+/// An error of planning: what DataFusion can not plan, we do not support.
+pub(super) fn plan_error(error: &DataFusionError) -> SqlError {
+    match sql_error_of(error) {
+        Some(error) => error,
+        None => match error.find_root() {
+            DataFusionError::NotImplemented(what) | DataFusionError::Plan(what) => unsupported(what),
+            other => ErrorCode::UNKNOWN_ERROR.because(format!("Internal error in planning: {other}")),
+        },
+    }
+}
+
+/// An error of running a plan.
+pub(super) fn run_error(error: &DataFusionError) -> SqlError {
+    if let Some(error) = sql_error_of(error) {
+        return error;
+    }
+    match error.find_root() {
+        DataFusionError::ResourcesExhausted(what) => {
+            ErrorCode::OUT_OF_RESOURCES.because(format!("Query exceeded its memory limit: {what}"))
+        }
+        DataFusionError::NotImplemented(what) => unsupported(what),
+        other => {
+            let text = other.to_string();
+            if text.contains("more than one row") || text.contains("more than 1 row") {
+                return ErrorCode::SUBQUERY_NO_1_ROW.with(&[]);
+            }
+            ErrorCode::UNKNOWN_ERROR.because(format!("Internal error in execution: {text}"))
+        }
+    }
+}

@@ -1,0 +1,576 @@
+//! The bound algebra to DataFusion's logical plans.
+//!
+//! A column with id `n` is DataFusion's column `c<n>` from its producer up; ids are unique in the query, so no name ever
+//! needs a qualifier to be told apart. Subqueries become DataFusion's subquery expressions, which its optimizer
+//! decorrelates; what an enclosing block provides becomes an outer reference.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, FieldRef};
+use avocet_types::expr::{CompareOp, EvalContext, Expr, ExprKind};
+use avocet_types::{Datum, Value};
+use datafusion::catalog::cte_worktable::CteWorkTable;
+use datafusion::common::{Column, NullEquality, Spans, TableReference};
+use datafusion::datasource::provider_as_source;
+use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison, SetQuantifier};
+use datafusion::logical_expr::logical_plan::{RecursiveQuery, Subquery as DfSubquery};
+use datafusion::logical_expr::{self as df, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, Union, lit};
+
+use crate::bind::unsupported;
+use crate::df::error::plan_error;
+use crate::df::expr::{Lowered, binary, cast, type_bound};
+use crate::df::scan::SnapshotTable;
+use crate::df::source::ScanSource;
+use crate::error::SqlError;
+use crate::parse::ast::SetOperator;
+use crate::plan::*;
+
+/// No join that ends in our lifetime gives more rows: the bound for sums where nothing better is known.
+pub(super) const MOST_ROWS: f64 = 1e13;
+
+pub(super) struct Lowerer<'a> {
+    pub query: &'a BoundQuery,
+    pub source: Arc<dyn ScanSource>,
+    pub params: &'a [Value],
+    pub context: Arc<EvalContext>,
+    /// The qualified names of scanned columns; all others go by their id alone.
+    names: HashMap<ColumnId, Column>,
+    /// Where it differs from the SQL type's Arrow type.
+    physical: HashMap<ColumnId, DataType>,
+    /// Largest absolute values, where statistics know better than the type.
+    pub bounds: HashMap<ColumnId, f64>,
+    /// An upper bound for the rows of the block at hand.
+    pub most_rows: f64,
+    subqueries: HashMap<ColumnId, Arc<Subquery>>,
+    /// Columns that the subquery at hand has from outside.
+    outer: HashSet<ColumnId>,
+    ctes: HashMap<CteId, LoweredCte>,
+    scans: usize,
+}
+
+#[derive(Clone)]
+struct LoweredCte {
+    plan: LogicalPlan,
+    columns: Vec<ColumnId>,
+}
+
+pub(super) fn name_of(id: ColumnId) -> String {
+    format!("c{}", id.0)
+}
+
+pub(super) fn df_result<T>(result: datafusion::common::Result<T>) -> Result<T, SqlError> {
+    result.map_err(|error| plan_error(&error))
+}
+
+impl<'a> Lowerer<'a> {
+    pub(super) fn new(
+        query: &'a BoundQuery,
+        source: Arc<dyn ScanSource>,
+        params: &'a [Value],
+        context: Arc<EvalContext>,
+    ) -> Self {
+        Self {
+            query,
+            source,
+            params,
+            context,
+            names: HashMap::new(),
+            physical: HashMap::new(),
+            bounds: HashMap::new(),
+            most_rows: 1.0,
+            subqueries: HashMap::new(),
+            outer: HashSet::new(),
+            ctes: HashMap::new(),
+            scans: 0,
+        }
+    }
+
+    /// The whole query; outputs have the Arrow types of their SQL types, in order.
+    pub(super) fn root(&mut self) -> Result<LogicalPlan, SqlError> {
+        let query = self.query;
+        let plan = self.query_expr(&query.body)?;
+        let mut outputs = Vec::with_capacity(query.body.outputs.len());
+        for (i, id) in query.body.outputs.iter().enumerate() {
+            let column = self.column(*id)?;
+            outputs.push(cast(column, &query.columns[*id].ty.arrow_type()).alias(format!("o{i}")));
+        }
+        df_result(LogicalPlanBuilder::from(plan).project(outputs).and_then(|b| b.build()))
+    }
+
+    pub(super) fn is_outer(&self, id: ColumnId) -> bool {
+        self.outer.contains(&id)
+    }
+
+    pub(super) fn physical_type(&self, id: ColumnId) -> DataType {
+        self.physical.get(&id).cloned().unwrap_or_else(|| self.query.columns[id].ty.arrow_type())
+    }
+
+    pub(super) fn set_physical(&mut self, id: ColumnId, ty: DataType) {
+        if ty != self.query.columns[id].ty.arrow_type() {
+            self.physical.insert(id, ty);
+        }
+    }
+
+    /// A column, an outer reference, or the subquery that it stands for.
+    pub(super) fn column(&mut self, id: ColumnId) -> Result<Lowered, SqlError> {
+        if let Some(subquery) = self.subqueries.get(&id).cloned() {
+            return self.subquery(&subquery);
+        }
+        let ty = self.physical_type(id);
+        let column = self.names.get(&id).cloned().unwrap_or_else(|| Column::from_name(name_of(id)));
+        if self.outer.contains(&id) {
+            let field: FieldRef = Arc::new(Field::new(&column.name, ty.clone(), true));
+            return Ok(Lowered { expr: df::Expr::OuterReferenceColumn(field, column), ty });
+        }
+        Ok(Lowered { expr: df::Expr::Column(column), ty })
+    }
+
+    fn is_nullable(&self, ids: &[ColumnId]) -> bool {
+        ids.iter().any(|id| self.query.columns[*id].nullable)
+    }
+
+    pub(super) fn query_expr(&mut self, query: &QueryExpr) -> Result<LogicalPlan, SqlError> {
+        for cte in &query.ctes {
+            self.cte(cte)?;
+        }
+        let mut plan = match &query.body {
+            QueryBody::Select(select) => self.select(select)?,
+            QueryBody::SetOperation(set) => self.set_operation(set)?,
+            QueryBody::Values(values) => self.values(values)?,
+            QueryBody::Nested(inner) => self.query_expr(inner)?,
+        };
+        plan = self.order_and_limit(plan, query)?;
+        let outputs = query.outputs.iter().map(|id| self.plain_column(*id)).collect::<Vec<_>>();
+        if plan.schema().fields().len() == outputs.len() {
+            return Ok(plan);
+        }
+        df_result(LogicalPlanBuilder::from(plan).project(outputs).and_then(|b| b.build()))
+    }
+
+    fn plain_column(&self, id: ColumnId) -> df::Expr {
+        df::Expr::Column(self.names.get(&id).cloned().unwrap_or_else(|| Column::from_name(name_of(id))))
+    }
+
+    fn order_and_limit(&mut self, plan: LogicalPlan, query: &QueryExpr) -> Result<LogicalPlan, SqlError> {
+        let mut builder = LogicalPlanBuilder::from(plan);
+        if !query.order_by.is_empty() {
+            let keys = query.order_by.iter().map(|key| {
+                let info = &self.query.columns[key.column];
+                let column = Expr::column(key.column.index(), info.ty, info.nullable);
+                Ok(self.sort_key(&column)?.sort(!key.descending, !key.descending))
+            });
+            let keys = keys.collect::<Result<Vec<_>, SqlError>>()?;
+            builder = df_result(builder.sort(keys))?;
+        }
+        if let Some(limit) = &query.limit {
+            let skip = limit.offset.as_ref().map(|o| self.limit_value(o)).transpose()?.unwrap_or(0);
+            let fetch = self.limit_value(&limit.count)?;
+            builder = df_result(builder.limit(skip, Some(fetch)))?;
+        }
+        df_result(builder.build())
+    }
+
+    fn limit_value(&self, expr: &Expr) -> Result<usize, SqlError> {
+        let value = match self.prepare(expr).kind {
+            ExprKind::Literal(Datum::UInt(v)) => usize::try_from(v).ok(),
+            ExprKind::Literal(Datum::Int(v)) => usize::try_from(v).ok(),
+            _ => None,
+        };
+        value.ok_or_else(|| crate::error::ErrorCode::WRONG_ARGUMENTS.with(&[&"LIMIT"]))
+    }
+
+    fn select(&mut self, select: &Select) -> Result<LogicalPlan, SqlError> {
+        for subquery in &select.subqueries {
+            self.subqueries.insert(subquery.id, Arc::new(subquery.clone()));
+        }
+        self.most_rows = 1.0;
+        let mut plan = self.from_filtered(&select.from, select.filter.as_ref())?;
+        if let Some(aggregation) = &select.aggregation {
+            plan = self.aggregation(plan, aggregation)?;
+        }
+        if let Some(having) = &select.having {
+            plan = self.filter(plan, having)?;
+        }
+        if !select.windows.is_empty() {
+            plan = self.windows(plan, &select.windows)?;
+        }
+        plan = self.projection(plan, &select.projection)?;
+        if select.distinct {
+            let ids: Vec<_> = select.projection.iter().map(|p| p.id).collect();
+            plan = self.distinct(plan, &ids)?;
+        }
+        Ok(plan)
+    }
+
+    pub(super) fn filter(&mut self, plan: LogicalPlan, filter: &Expr) -> Result<LogicalPlan, SqlError> {
+        let filter = self.prepare(filter);
+        let mut builder = LogicalPlanBuilder::from(plan);
+        for conjunct in filter.into_conjuncts() {
+            let condition = self.condition(&conjunct)?;
+            builder = df_result(builder.filter(condition))?;
+        }
+        df_result(builder.build())
+    }
+
+    pub(super) fn projection(
+        &mut self,
+        plan: LogicalPlan,
+        items: &[Projected],
+    ) -> Result<LogicalPlan, SqlError> {
+        let mut exprs = Vec::with_capacity(items.len());
+        for item in items {
+            let expr = self.prepare(&item.expr);
+            let bound = self.bound(&expr);
+            let lowered = self.value(&expr)?;
+            self.define(item.id, lowered.ty.clone(), bound);
+            exprs.push(lowered.expr.alias(name_of(item.id)));
+        }
+        df_result(LogicalPlanBuilder::from(plan).project(exprs).and_then(|b| b.build()))
+    }
+
+    /// Notes what a new column is like.
+    pub(super) fn define(&mut self, id: ColumnId, ty: DataType, bound: f64) {
+        self.set_physical(id, ty);
+        if bound < type_bound(&self.query.columns[id].ty) {
+            self.bounds.insert(id, bound);
+        }
+    }
+
+    /// One part of FROM that is no inner join.
+    pub(super) fn relation(&mut self, from: &From) -> Result<LogicalPlan, SqlError> {
+        match from {
+            From::Dual => df_result(LogicalPlanBuilder::empty(true).build()),
+            From::Table(scan) => self.scan(scan),
+            From::Derived(derived) => {
+                if !derived.outer.is_empty() {
+                    return Err(unsupported("LATERAL"));
+                }
+                let rows = std::mem::replace(&mut self.most_rows, 1.0);
+                let plan = self.query_expr(&derived.query)?;
+                self.most_rows = (self.most_rows * rows).min(MOST_ROWS);
+                Ok(plan)
+            }
+            From::Cte(reference) => self.cte_ref(reference),
+            From::Join(join) => self.outer_join(join),
+        }
+    }
+
+    fn outer_join(&mut self, join: &Join) -> Result<LogicalPlan, SqlError> {
+        let left = self.from_filtered(&join.left, None)?;
+        let right = self.from_filtered(&join.right, None)?;
+        let conditions = match &join.on {
+            None => vec![lit(true)],
+            Some(on) => {
+                let on = self.prepare(on);
+                on.into_conjuncts().iter().map(|c| self.condition(c)).collect::<Result<Vec<_>, _>>()?
+            }
+        };
+        df_result(
+            LogicalPlanBuilder::from(left).join_on(right, JoinType::Left, conditions).and_then(|b| b.build()),
+        )
+    }
+
+    fn scan(&mut self, scan: &TableScan) -> Result<LogicalPlan, SqlError> {
+        let relation = TableReference::bare(format!("t{}", self.scans));
+        self.scans += 1;
+        let columns: Vec<_> = scan.columns.iter().map(|(p, id)| (*p, name_of(*id))).collect();
+        let table = SnapshotTable::new(scan.table.clone(), &columns, self.source.clone());
+        if let Some(statistics) = &table.statistics {
+            self.most_rows = (self.most_rows * (statistics.rows.max(1) as f64)).min(MOST_ROWS);
+            for (position, id) in &scan.columns {
+                if let Some(column) = statistics.columns.get(*position)
+                    && let (Some(min), Some(max)) = (&column.min, &column.max)
+                    && let (Some(min), Some(max)) = (magnitude(min), magnitude(max))
+                {
+                    self.bounds.insert(*id, min.max(max));
+                }
+            }
+        } else {
+            self.most_rows = MOST_ROWS;
+        }
+        for (_, id) in &scan.columns {
+            self.names.insert(*id, Column::new(Some(relation.clone()), name_of(*id)));
+        }
+        let source = provider_as_source(Arc::new(table));
+        df_result(LogicalPlanBuilder::scan(relation, source, None).and_then(|b| b.build()))
+    }
+
+    fn cte(&mut self, cte: &Cte) -> Result<(), SqlError> {
+        match &cte.body {
+            CteBody::Plain(body) => {
+                let plan = self.query_expr(body)?;
+                let plan = self.rename(plan, &body.outputs, &cte.columns)?;
+                self.ctes.insert(cte.id, LoweredCte { plan, columns: cte.columns.clone() });
+            }
+            CteBody::Recursive { seed, step, distinct } => {
+                let seed_plan = self.query_expr(seed)?;
+                let seed_plan = self.as_columns(seed_plan, &seed.outputs, &cte.columns)?;
+                let name = format!("w{}", cte.id.0);
+                let fields =
+                    cte.columns.iter().map(|id| Field::new(name_of(*id), self.physical_type(*id), true));
+                let schema = Arc::new(arrow::datatypes::Schema::new(fields.collect::<Vec<_>>()));
+                let work_table = provider_as_source(Arc::new(CteWorkTable::new(&name, schema)));
+                let scan =
+                    df_result(LogicalPlanBuilder::scan(&*name, work_table, None).and_then(|b| b.build()))?;
+                let unqualified = cte.columns.iter().map(|id| {
+                    df::Expr::Column(Column::new(Some(name.as_str()), name_of(*id))).alias(name_of(*id))
+                });
+                let unqualified: Vec<_> = unqualified.collect();
+                let scan =
+                    df_result(LogicalPlanBuilder::from(scan).project(unqualified).and_then(|b| b.build()))?;
+                self.ctes.insert(cte.id, LoweredCte { plan: scan, columns: cte.columns.clone() });
+                let step_plan = self.query_expr(step)?;
+                let step_plan = self.as_columns(step_plan, &step.outputs, &cte.columns)?;
+                let query =
+                    RecursiveQuery::try_new(name, Arc::new(seed_plan), Arc::new(step_plan), *distinct);
+                let plan = LogicalPlan::RecursiveQuery(df_result(query)?);
+                self.ctes.insert(cte.id, LoweredCte { plan, columns: cte.columns.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    /// The plan with its columns `from` under the ids `to`, whatever their physical types are.
+    fn rename(
+        &mut self,
+        plan: LogicalPlan,
+        from: &[ColumnId],
+        to: &[ColumnId],
+    ) -> Result<LogicalPlan, SqlError> {
+        let mut exprs = Vec::with_capacity(from.len());
+        for (from, to) in from.iter().zip(to) {
+            let bound = self.bounds.get(from).copied().unwrap_or(f64::INFINITY);
+            let ty = self.physical_type(*from);
+            exprs.push(self.plain_column(*from).alias(name_of(*to)));
+            self.define(*to, ty, bound);
+        }
+        df_result(LogicalPlanBuilder::from(plan).project(exprs).and_then(|b| b.build()))
+    }
+
+    /// The same, with the columns cast to the Arrow types of the ids' SQL types.
+    fn as_columns(
+        &mut self,
+        plan: LogicalPlan,
+        from: &[ColumnId],
+        to: &[ColumnId],
+    ) -> Result<LogicalPlan, SqlError> {
+        let mut exprs = Vec::with_capacity(from.len());
+        for (from, to) in from.iter().zip(to) {
+            let value = Lowered { expr: self.plain_column(*from), ty: self.physical_type(*from) };
+            let ty = self.query.columns[*to].ty.arrow_type();
+            exprs.push(cast(value, &ty).alias(name_of(*to)));
+        }
+        df_result(LogicalPlanBuilder::from(plan).project(exprs).and_then(|b| b.build()))
+    }
+
+    fn cte_ref(&mut self, reference: &CteRef) -> Result<LogicalPlan, SqlError> {
+        let cte = self.ctes.get(&reference.cte).cloned();
+        let cte = cte.ok_or_else(|| unsupported("a reference to this common table expression"))?;
+        self.most_rows = MOST_ROWS;
+        self.rename(cte.plan, &cte.columns, &reference.columns)
+    }
+
+    fn values(&mut self, values: &Values) -> Result<LogicalPlan, SqlError> {
+        let mut rows = Vec::with_capacity(values.rows.len());
+        for row in &values.rows {
+            let row = row.iter().map(|value| {
+                let value = self.prepare(value);
+                self.logical_value(&value)
+            });
+            rows.push(row.collect::<Result<Vec<_>, _>>()?);
+        }
+        let plan = df_result(LogicalPlanBuilder::values(rows).and_then(|b| b.build()))?;
+        let names = plan.schema().columns();
+        let exprs = names.into_iter().zip(&values.columns).map(|(column, id)| {
+            let ty = self.query.columns[*id].ty.arrow_type();
+            df::cast(df::Expr::Column(column), ty).alias(name_of(*id))
+        });
+        let exprs: Vec<_> = exprs.collect();
+        df_result(LogicalPlanBuilder::from(plan).project(exprs).and_then(|b| b.build()))
+    }
+
+    fn set_operation(&mut self, set: &SetOperation) -> Result<LogicalPlan, SqlError> {
+        let left = self.query_expr(&set.left)?;
+        let left = self.as_columns(left, &set.left.outputs, &set.columns)?;
+        let right = self.query_expr(&set.right)?;
+        let right = self.as_columns(right, &set.right.outputs, &set.columns)?;
+        self.most_rows = MOST_ROWS;
+        match set.op {
+            SetOperator::Union => {
+                let union = Union::try_new_with_loose_types(vec![Arc::new(left), Arc::new(right)]);
+                let plan = LogicalPlan::Union(df_result(union)?);
+                if set.all { Ok(plan) } else { self.distinct(plan, &set.columns) }
+            }
+            SetOperator::Intersect | SetOperator::Except if set.all => {
+                Err(unsupported("INTERSECT ALL and EXCEPT ALL"))
+            }
+            op => {
+                let join = if op == SetOperator::Except { JoinType::LeftAnti } else { JoinType::LeftSemi };
+                let left = self.distinct(left, &set.columns)?;
+                self.matching(left, right, &set.columns, join)
+            }
+        }
+    }
+
+    /// Rows of the left side that have, or do not have, an equal one on the right; NULLs are equal.
+    fn matching(
+        &mut self,
+        left: LogicalPlan,
+        right: LogicalPlan,
+        ids: &[ColumnId],
+        join: JoinType,
+    ) -> Result<LogicalPlan, SqlError> {
+        let right = df_result(LogicalPlanBuilder::from(right).alias("r").and_then(|b| b.build()))?;
+        let mut keys = Vec::with_capacity(ids.len());
+        for id in ids {
+            let collation = self.query.columns[*id].ty.collation();
+            let key = |expr| match collation {
+                Some(collation) => super::expr::sort_key_of(expr, collation),
+                None => expr,
+            };
+            let theirs = df::Expr::Column(Column::new(Some("r"), name_of(*id)));
+            keys.push((key(self.plain_column(*id)), key(theirs)));
+        }
+        let (left_keys, right_keys): (Vec<_>, Vec<_>) = keys.into_iter().unzip();
+        let joined =
+            LogicalPlanBuilder::from(left).join_with_expr_keys(right, join, (left_keys, right_keys), None);
+        let joined = df_result(joined.and_then(|b| b.build()))?;
+        Ok(match joined {
+            LogicalPlan::Join(mut join) => {
+                join.null_equality = NullEquality::NullEqualsNull;
+                LogicalPlan::Join(join)
+            }
+            other => other,
+        })
+    }
+
+    /// A subquery's answer as an expression.
+    fn subquery(&mut self, subquery: &Subquery) -> Result<Lowered, SqlError> {
+        let outer = std::mem::replace(&mut self.outer, subquery.outer.iter().copied().collect());
+        let rows = self.most_rows;
+        let plan = self.query_expr(&subquery.query);
+        self.outer = outer;
+        self.most_rows = rows;
+        let plan = plan?;
+        let outputs = &subquery.query.outputs;
+        let subplan = DfSubquery {
+            outer_ref_columns: plan.all_out_ref_exprs(),
+            subquery: Arc::new(plan),
+            spans: Spans::new(),
+        };
+        match &subquery.kind {
+            SubqueryKind::Scalar => {
+                let ty = self.physical_type(outputs[0]);
+                if let Some(bound) = self.bounds.get(&outputs[0]).copied() {
+                    self.bounds.insert(subquery.id, bound);
+                }
+                Ok(Lowered { expr: df::Expr::ScalarSubquery(subplan), ty })
+            }
+            SubqueryKind::Exists { negated } => {
+                let exists = Exists { subquery: subplan, negated: *negated };
+                Ok(Lowered { expr: df::Expr::Exists(exists), ty: DataType::Boolean })
+            }
+            SubqueryKind::In { needles, negated } => self.membership(needles, outputs, subplan, *negated),
+            SubqueryKind::Quantified { op, all, left } => {
+                let left = self.prepare(left);
+                let nullable = self.is_nullable(outputs);
+                let (left, subplan) = self.matched(&left, outputs[0], subplan)?;
+                let quantifier = if *all { SetQuantifier::All } else { SetQuantifier::Any };
+                let op = match op {
+                    Comparison::Eq => Operator::Eq,
+                    Comparison::Ne => Operator::NotEq,
+                    Comparison::Lt => Operator::Lt,
+                    Comparison::Le => Operator::LtEq,
+                    Comparison::Gt => Operator::Gt,
+                    Comparison::Ge => Operator::GtEq,
+                };
+                let _ = nullable;
+                let comparison = SetComparison::new(Box::new(left), subplan, op, quantifier);
+                Ok(Lowered { expr: df::Expr::SetComparison(comparison), ty: DataType::Boolean })
+            }
+        }
+    }
+
+    fn membership(
+        &mut self,
+        needles: &[Expr],
+        outputs: &[ColumnId],
+        subplan: DfSubquery,
+        negated: bool,
+    ) -> Result<Lowered, SqlError> {
+        if needles.len() == 1 {
+            let needle = self.prepare(&needles[0]);
+            let (needle, subplan) = self.matched(&needle, outputs[0], subplan)?;
+            let membership = InSubquery::new(Box::new(needle), subplan, negated);
+            return Ok(Lowered { expr: df::Expr::InSubquery(membership), ty: DataType::Boolean });
+        }
+        // A row: EXISTS of the query filtered to equal rows; NULLs would need a third answer.
+        let nullable = needles.iter().any(|n| n.nullable) || self.is_nullable(outputs);
+        if negated && nullable {
+            return Err(unsupported("NOT IN with rows that may hold NULL"));
+        }
+        let outer_before = self.outer.clone();
+        let mut conditions = Vec::with_capacity(needles.len());
+        for (needle, output) in needles.iter().zip(outputs) {
+            let info = &self.query.columns[*output];
+            let output = Expr::column(output.index(), info.ty, info.nullable);
+            let needle = self.prepare(needle);
+            let columns: Vec<_> = needle.columns().into_iter().map(|c| ColumnId(c as u32)).collect();
+            self.outer.extend(columns);
+            let condition = self.compare(CompareOp::Eq, &needle, &output)?;
+            self.outer.clone_from(&outer_before);
+            conditions.push(
+                condition.ok_or_else(|| unsupported("a comparison of this kind of rows with a subquery"))?,
+            );
+        }
+        let condition =
+            conditions.into_iter().reduce(|a, b| binary(a, Operator::And, b)).unwrap_or(lit(true));
+        let plan = Arc::unwrap_or_clone(subplan.subquery);
+        let plan = df_result(LogicalPlanBuilder::from(plan).filter(condition).and_then(|b| b.build()))?;
+        let subquery = DfSubquery {
+            outer_ref_columns: plan.all_out_ref_exprs(),
+            subquery: Arc::new(plan),
+            spans: Spans::new(),
+        };
+        Ok(Lowered { expr: df::Expr::Exists(Exists { subquery, negated }), ty: DataType::Boolean })
+    }
+
+    /// A needle and the subquery's column, both cast (or turned into sort keys) so that they compare natively.
+    fn matched(
+        &mut self,
+        needle: &Expr,
+        output: ColumnId,
+        subplan: DfSubquery,
+    ) -> Result<(df::Expr, DfSubquery), SqlError> {
+        let info = &self.query.columns[output];
+        let column = Lowered { expr: self.plain_column(output), ty: self.physical_type(output) };
+        let (needle, column) = match needle.ty.collation().or(info.ty.collation()) {
+            Some(collation) if !collation.is_exact() => {
+                (self.sort_key(needle)?, super::expr::sort_key_of(column.expr, collation))
+            }
+            _ => {
+                let needle = self.value(needle)?;
+                let ty = super::expr::meeting_type(&needle, &column)
+                    .ok_or_else(|| unsupported("a comparison of this kind with a subquery"))?;
+                (cast(needle, &ty), cast(column, &ty))
+            }
+        };
+        if matches!(column, df::Expr::Column(_)) {
+            return Ok((needle, subplan));
+        }
+        let plan = Arc::unwrap_or_clone(subplan.subquery);
+        let plan = LogicalPlanBuilder::from(plan).project(vec![column.alias(format!("k{}", output.0))]);
+        let plan = df_result(plan.and_then(|b| b.build()))?;
+        Ok((needle, DfSubquery { subquery: Arc::new(plan), ..subplan }))
+    }
+}
+
+fn magnitude(value: &Value) -> Option<f64> {
+    Some(match value {
+        Datum::Int(v) => v.unsigned_abs() as f64,
+        Datum::UInt(v) => *v as f64,
+        Datum::Decimal(v) => v.to_f64().abs(),
+        _ => return None,
+    })
+}

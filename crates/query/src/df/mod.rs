@@ -1,0 +1,24 @@
+//! Analytics: bound queries on DataFusion.
+//!
+//! ```text
+//!  BoundQuery ─lower.rs─▶ LogicalPlan ─DataFusion's optimizer─▶ ExecutionPlan ─▶ stream of RecordBatch
+//!     joins.rs       order of joins, on our statistics             │
+//!     expr.rs        MySQL's semantics, natively or by EvalUdf     ├─ scan.rs   morsels of a snapshot
+//!     aggregate.rs   sums that can not overflow, collations        └─ runtime.rs threads, memory, deadline
+//! ```
+
+mod aggregate;
+mod error;
+mod expr;
+mod joins;
+mod lower;
+mod runtime;
+mod scan;
+pub mod source;
+mod udf;
+
+#[cfg(test)]
+mod tests;
+
+pub use runtime::{Analytics, AnalyticsOptions, QueryRun, RunOptions};
+pub use source::{ColumnPredicate, MorselScan, ScanRequest, ScanSource};

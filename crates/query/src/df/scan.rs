@@ -1,0 +1,338 @@
+//! A snapshot scan as a DataFusion table and operator.
+//!
+//! Each reference to a table in a query is a table of its own here, with the query's column ids for names. Partitions take
+//! morsels from a shared counter, so that none idles while another has a queue.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use arrow::array::RecordBatchOptions;
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::record_batch::RecordBatch;
+use async_trait::async_trait;
+use avocet_types::expr::CompareOp;
+use avocet_types::schema::TableDef;
+use avocet_types::{SqlType, Value};
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{ColumnStatistics, Result, ScalarValue, Statistics};
+use datafusion::datasource::TableType;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{Expr, Operator, TableProviderFilterPushDown};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
+
+use crate::bind::TableStatistics;
+use crate::df::source::{ColumnPredicate, MorselScan, ScanRequest, ScanSource};
+use crate::df::udf::external;
+
+/// One reference to a table in a query.
+#[derive(Debug)]
+pub struct SnapshotTable {
+    pub table: Arc<TableDef>,
+    /// Positions in the table of the schema's columns.
+    pub columns: Vec<usize>,
+    pub schema: SchemaRef,
+    pub source: Arc<dyn ScanSource>,
+    pub statistics: Option<Arc<TableStatistics>>,
+}
+
+impl SnapshotTable {
+    pub fn new(table: Arc<TableDef>, columns: &[(usize, String)], source: Arc<dyn ScanSource>) -> Self {
+        let fields = columns.iter().map(|(position, name)| {
+            let def = &table.columns[*position];
+            Field::new(name, def.ty.arrow_type(), def.nullable)
+        });
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let statistics = source.statistics(&table);
+        let columns = columns.iter().map(|(position, _)| *position).collect();
+        Self { table, columns, schema, source, statistics }
+    }
+
+    /// The predicate that the storage can use for a filter.
+    fn predicate(&self, filter: &Expr) -> Option<ColumnPredicate> {
+        let Expr::BinaryExpr(binary) = filter else { return None };
+        let op = compare_op(binary.op)?;
+        let (name, value, op) = match (binary.left.as_ref(), binary.right.as_ref()) {
+            (Expr::Column(column), Expr::Literal(value, _)) => (&column.name, value, op),
+            (Expr::Literal(value, _), Expr::Column(column)) => (&column.name, value, op.flipped()),
+            _ => return None,
+        };
+        let column = self.columns[self.schema.index_of(name).ok()?];
+        let ty = &self.table.columns[column].ty;
+        if value.is_null() || value.data_type() != ty.arrow_type() {
+            return None;
+        }
+        // Under other collations the literal's bytes say nothing of the order.
+        if ty.collation().is_some_and(|c| !c.is_exact()) || matches!(ty, SqlType::Float | SqlType::Double) {
+            return None;
+        }
+        let array = value.to_array().ok()?;
+        let value: Value = avocet_types::arrow_map::datum_at(array.as_ref(), 0, ty).into_owned();
+        Some(ColumnPredicate { column, op, value })
+    }
+}
+
+fn compare_op(op: Operator) -> Option<CompareOp> {
+    Some(match op {
+        Operator::Eq => CompareOp::Eq,
+        Operator::NotEq => CompareOp::Ne,
+        Operator::Lt => CompareOp::Lt,
+        Operator::LtEq => CompareOp::Le,
+        Operator::Gt => CompareOp::Gt,
+        Operator::GtEq => CompareOp::Ge,
+        _ => return None,
+    })
+}
+
+#[async_trait]
+impl TableProvider for SnapshotTable {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let predicates: Vec<_> = filters.iter().filter_map(|f| self.predicate(f)).collect();
+        let fields: Vec<usize> = match projection {
+            Some(projection) => projection.clone(),
+            None => (0..self.columns.len()).collect(),
+        };
+        let schema = Arc::new(self.schema.project(&fields)?);
+        let columns = fields.iter().map(|f| self.columns[*f]).collect();
+        let filtered = !predicates.is_empty();
+        let request = ScanRequest { columns, predicates };
+        let scan = self.source.open(&self.table, request).map_err(external)?;
+        let partitions = state.config().target_partitions().min(scan.morsels().max(1)).max(1);
+        let statistics = self.statistics_of(&fields, filtered);
+        let detail = format!("{}.{}", self.table.database, self.table.name);
+        Ok(Arc::new(ScanExec::new(scan, schema, partitions, limit, statistics, detail)))
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        let support = |filter: &&Expr| match self.predicate(filter) {
+            Some(p) if self.source.filters_exactly(&self.table, &p) => TableProviderFilterPushDown::Exact,
+            Some(_) => TableProviderFilterPushDown::Inexact,
+            None => TableProviderFilterPushDown::Unsupported,
+        };
+        Ok(filters.iter().map(support).collect())
+    }
+
+    fn statistics(&self) -> Option<Statistics> {
+        Some(self.statistics_of(&(0..self.columns.len()).collect::<Vec<_>>(), false))
+    }
+}
+
+impl SnapshotTable {
+    fn statistics_of(&self, fields: &[usize], filtered: bool) -> Statistics {
+        let schema = Schema::new(fields.iter().map(|f| self.schema.field(*f).clone()).collect::<Vec<_>>());
+        let Some(known) = &self.statistics else { return Statistics::new_unknown(&schema) };
+        let column = |field: &usize| {
+            let position = self.columns[*field];
+            let ty = &self.table.columns[position].ty;
+            let Some(column) = known.columns.get(position) else { return ColumnStatistics::new_unknown() };
+            let scalar = |value: &Option<Value>| match value {
+                Some(value) => scalar_of(value, ty).map_or(Precision::Absent, Precision::Inexact),
+                None => Precision::Absent,
+            };
+            let count = |n: Option<u64>| n.map_or(Precision::Absent, |n| Precision::Inexact(n as usize));
+            let mut statistics = ColumnStatistics::new_unknown();
+            statistics.null_count = count(column.nulls);
+            statistics.min_value = scalar(&column.min);
+            statistics.max_value = scalar(&column.max);
+            statistics.distinct_count = count(column.distinct);
+            statistics
+        };
+        let rows = if filtered { known.rows / 3 } else { known.rows };
+        Statistics {
+            num_rows: Precision::Inexact(rows as usize),
+            total_byte_size: Precision::Inexact(rows as usize * 8 * fields.len().max(1)),
+            column_statistics: fields.iter().map(column).collect(),
+        }
+    }
+}
+
+/// A value as DataFusion's scalar of the type's Arrow type.
+pub fn scalar_of(value: &avocet_types::Datum<'_>, ty: &SqlType) -> Option<ScalarValue> {
+    let mut builder = avocet_types::arrow_map::ColumnBuilder::new(ty, 1);
+    builder.append(value);
+    ScalarValue::try_from_array(&builder.finish(), 0).ok()
+}
+
+/// Reads a scan in several partitions.
+pub struct ScanExec {
+    scan: Arc<dyn MorselScan>,
+    schema: SchemaRef,
+    limit: Option<usize>,
+    statistics: Arc<Statistics>,
+    detail: String,
+    properties: Arc<PlanProperties>,
+    next_morsel: Arc<AtomicUsize>,
+}
+
+impl ScanExec {
+    fn new(
+        scan: Arc<dyn MorselScan>,
+        schema: SchemaRef,
+        partitions: usize,
+        limit: Option<usize>,
+        statistics: Statistics,
+        detail: String,
+    ) -> Self {
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(schema.clone()),
+            Partitioning::UnknownPartitioning(partitions),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        Self {
+            scan,
+            schema,
+            limit,
+            statistics: Arc::new(statistics),
+            detail,
+            properties: Arc::new(properties),
+            next_morsel: Arc::default(),
+        }
+    }
+}
+
+impl fmt::Debug for ScanExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ScanExec({})", self.detail)
+    }
+}
+
+impl DisplayAs for ScanExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ScanExec: table={}, morsels={}", self.detail, self.scan.morsels())?;
+        if let Some(limit) = self.limit {
+            write!(f, ", limit={limit}")?;
+        }
+        Ok(())
+    }
+}
+
+/// What one partition has read and not passed on yet.
+struct Reader {
+    scan: Arc<dyn MorselScan>,
+    schema: SchemaRef,
+    next_morsel: Arc<AtomicUsize>,
+    ready: std::vec::IntoIter<RecordBatch>,
+    left: usize,
+}
+
+impl Reader {
+    fn next(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            if self.left == 0 {
+                return Ok(None);
+            }
+            if let Some(batch) = self.ready.next() {
+                let batch = batch.slice(0, batch.num_rows().min(self.left));
+                self.left -= batch.num_rows();
+                return Ok(Some(batch));
+            }
+            let morsel = self.next_morsel.fetch_add(1, Ordering::Relaxed);
+            if morsel >= self.scan.morsels() {
+                return Ok(None);
+            }
+            self.read(morsel)?;
+        }
+    }
+
+    fn read(&mut self, morsel: usize) -> Result<()> {
+        let (mut batches, mut rows, mut failure) = (Vec::new(), 0, None);
+        let read = self.scan.read(morsel, &mut |batch| {
+            rows += batch.num_rows();
+            let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+            match RecordBatch::try_new_with_options(self.schema.clone(), batch.columns().to_vec(), &options) {
+                Ok(batch) => batches.push(batch),
+                Err(error) => failure = Some(error),
+            }
+            if failure.is_some() || rows >= self.left {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        });
+        read.map_err(external)?;
+        if let Some(error) = failure {
+            return Err(error.into());
+        }
+        self.ready = batches.into_iter();
+        Ok(())
+    }
+}
+
+impl ExecutionPlan for ScanExec {
+    fn name(&self) -> &str {
+        "ScanExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(Self {
+            scan: self.scan.clone(),
+            schema: self.schema.clone(),
+            limit: self.limit,
+            statistics: self.statistics.clone(),
+            detail: self.detail.clone(),
+            properties: self.properties.clone(),
+            next_morsel: Arc::default(),
+        }))
+    }
+
+    fn execute(&self, _partition: usize, _context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let reader = Reader {
+            scan: self.scan.clone(),
+            schema: self.schema.clone(),
+            next_morsel: self.next_morsel.clone(),
+            ready: Vec::new().into_iter(),
+            left: self.limit.unwrap_or(usize::MAX),
+        };
+        let stream = futures::stream::try_unfold(reader, |mut reader| async move {
+            Ok(reader.next()?.map(|batch| (batch, reader)))
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), stream)))
+    }
+
+    fn partition_statistics(&self, partition: Option<usize>) -> Result<Arc<Statistics>> {
+        Ok(match partition {
+            None => self.statistics.clone(),
+            Some(_) => Arc::new(Statistics::new_unknown(&self.schema)),
+        })
+    }
+}

@@ -1,0 +1,52 @@
+//! What analytics reads: scans of a snapshot, in morsels.
+
+use std::fmt::Debug;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use arrow::record_batch::RecordBatch;
+use avocet_types::Value;
+use avocet_types::expr::CompareOp;
+use avocet_types::schema::TableDef;
+
+use crate::bind::TableStatistics;
+use crate::error::SqlError;
+
+/// Opens scans; one for each statement, at the statement's snapshot.
+pub trait ScanSource: Debug + Send + Sync + 'static {
+    fn open(&self, table: &Arc<TableDef>, request: ScanRequest) -> Result<Arc<dyn MorselScan>, SqlError>;
+
+    /// What is known of the table's contents. Bounds must hold for every row that a scan gives.
+    fn statistics(&self, table: &TableDef) -> Option<Arc<TableStatistics>>;
+
+    /// Whether scans give exactly the rows for which the predicate holds, and not only drop some others.
+    fn filters_exactly(&self, table: &TableDef, predicate: &ColumnPredicate) -> bool;
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct ScanRequest {
+    /// Positions in the table, in the order in which batches have them. May be empty: then batches only count.
+    pub columns: Vec<usize>,
+    /// All hold, or the row is not wanted.
+    pub predicates: Vec<ColumnPredicate>,
+}
+
+/// `column op value`; the value is of the column's type and not NULL.
+#[derive(Clone, Debug)]
+pub struct ColumnPredicate {
+    pub column: usize,
+    pub op: CompareOp,
+    pub value: Value,
+}
+
+/// A scan that several threads read, each a morsel at a time.
+pub trait MorselScan: Send + Sync + 'static {
+    fn morsels(&self) -> usize;
+
+    /// Calls `visit` with the morsel's batches, whose columns have `SqlType::arrow_type()`.
+    fn read(
+        &self,
+        morsel: usize,
+        visit: &mut dyn FnMut(RecordBatch) -> ControlFlow<()>,
+    ) -> Result<(), SqlError>;
+}

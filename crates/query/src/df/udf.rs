@@ -1,0 +1,225 @@
+//! DataFusion functions that do what its own do not: anything that `types` defines, evaluated by its row programs, and the
+//! sort keys of collations.
+
+use std::any::Any;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, BooleanBuilder};
+use arrow::datatypes::DataType;
+use avocet_types::arrow_map::{ColumnBuilder, datum_at};
+use avocet_types::expr::{EvalContext, Expr, RowProgram, RowSource};
+use avocet_types::{Collation, Datum, SqlType};
+use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+};
+
+use crate::error::SqlError;
+
+/// An expression of ours as a function of its columns.
+#[derive(Debug)]
+pub struct EvalUdf {
+    /// Column `i` is argument `i`.
+    expr: Expr,
+    args: Vec<SqlType>,
+    /// Gives a BOOLEAN instead of 1 and 0.
+    truth: bool,
+    program: RowProgram,
+    context: Arc<EvalContext>,
+    signature: Signature,
+}
+
+impl PartialEq for EvalUdf {
+    fn eq(&self, other: &Self) -> bool {
+        self.expr == other.expr && self.args == other.args && self.truth == other.truth
+    }
+}
+
+impl Eq for EvalUdf {}
+
+impl Hash for EvalUdf {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.expr.hash(state);
+        self.args.hash(state);
+        self.truth.hash(state);
+    }
+}
+
+/// Row `row` of some arrays.
+struct ArrayRow<'a> {
+    arrays: &'a [ArrayRef],
+    types: &'a [SqlType],
+    row: usize,
+}
+
+impl<'a> RowSource<'a> for ArrayRow<'a> {
+    fn datum(&self, column: usize) -> Datum<'a> {
+        datum_at(self.arrays[column].as_ref(), self.row, &self.types[column])
+    }
+
+    fn is_null(&self, column: usize) -> bool {
+        self.arrays[column].is_null(self.row)
+    }
+}
+
+impl EvalUdf {
+    pub fn create(
+        expr: Expr,
+        args: Vec<SqlType>,
+        truth: bool,
+        context: Arc<EvalContext>,
+    ) -> Result<ScalarUDF, SqlError> {
+        let program = RowProgram::compile(&expr)?;
+        let volatility = if expr.is_volatile() { Volatility::Volatile } else { Volatility::Stable };
+        let signature = match args.len() {
+            0 => TypeSignature::Nullary,
+            n => TypeSignature::Any(n),
+        };
+        let signature = Signature::new(signature, volatility);
+        Ok(ScalarUDF::new_from_impl(Self { expr, args, truth, program, context, signature }))
+    }
+
+    fn evaluate(&self, arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+        let row_at = |row| ArrayRow { arrays, types: &self.args, row };
+        if self.truth {
+            let mut out = BooleanBuilder::with_capacity(rows);
+            for row in 0..rows {
+                let value = self.program.eval(&row_at(row), &[], &self.context).map_err(external)?;
+                out.append_option(truth_of(&value));
+            }
+            return Ok(Arc::new(out.finish()));
+        }
+        let mut out = ColumnBuilder::new(&self.expr.ty, rows);
+        for row in 0..rows {
+            let value = self.program.eval(&row_at(row), &[], &self.context).map_err(external)?;
+            out.append(&value);
+        }
+        Ok(out.finish())
+    }
+}
+
+fn truth_of(value: &Datum<'_>) -> Option<bool> {
+    match value {
+        Datum::Null => None,
+        Datum::Int(v) => Some(*v != 0),
+        Datum::UInt(v) => Some(*v != 0),
+        Datum::Float(v) => Some(*v != 0.0),
+        Datum::Double(v) => Some(*v != 0.0),
+        Datum::Decimal(v) => Some(!v.is_zero()),
+        // The binder converts operands of conditions to numbers.
+        _ => Some(false),
+    }
+}
+
+/// An error of ours on its way through DataFusion.
+pub fn external(error: impl Into<SqlError>) -> DataFusionError {
+    DataFusionError::External(Box::new(error.into()))
+}
+
+impl ScalarUDFImpl for EvalUdf {
+    fn name(&self) -> &str {
+        "eval"
+    }
+
+    fn schema_name(&self, args: &[datafusion::logical_expr::Expr]) -> Result<String> {
+        let names: Vec<String> = args.iter().map(ToString::to_string).collect();
+        Ok(self.expr.sql(|index| names.get(index).cloned().unwrap_or_default()).to_string())
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _args: &[DataType]) -> Result<DataType> {
+        Ok(if self.truth { DataType::Boolean } else { self.expr.ty.arrow_type() })
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let constant =
+            args.args.iter().all(|a| matches!(a, ColumnarValue::Scalar(_))) && !self.expr.is_volatile();
+        let rows = if constant { 1 } else { args.number_rows };
+        let arrays = args.args.iter().map(|a| a.to_array(rows)).collect::<Result<Vec<_>>>()?;
+        let result = self.evaluate(&arrays, rows)?;
+        Ok(match constant {
+            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?),
+            false => ColumnarValue::Array(result),
+        })
+    }
+}
+
+/// Bytes that compare, group and join as the strings do under a collation.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct SortKeyUdf {
+    collation: Collation,
+    signature: Signature,
+}
+
+impl SortKeyUdf {
+    pub fn create(collation: Collation) -> ScalarUDF {
+        let signature = Signature::new(TypeSignature::Any(1), Volatility::Immutable);
+        ScalarUDF::new_from_impl(Self { collation, signature })
+    }
+}
+
+impl ScalarUDFImpl for SortKeyUdf {
+    fn name(&self) -> &str {
+        "sort_key"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _args: &[DataType]) -> Result<DataType> {
+        Ok(DataType::BinaryView)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let array = args.args[0].to_array(args.number_rows)?;
+        let strings = array
+            .as_string_view_opt()
+            .ok_or_else(|| DataFusionError::Internal(format!("sort_key of {:?}", array.data_type())))?;
+        let mut out = BinaryViewBuilder::with_capacity(strings.len());
+        let mut key = Vec::new();
+        for value in strings {
+            match value {
+                None => out.append_null(),
+                Some(text) => {
+                    key.clear();
+                    self.collation.sort_key(text, &mut key);
+                    out.append_value(&key);
+                }
+            }
+        }
+        Ok(ColumnarValue::Array(Arc::new(out.finish())))
+    }
+}
+
+/// Whether the error, or one that it wraps, is one of ours.
+pub fn sql_error_of(error: &DataFusionError) -> Option<SqlError> {
+    match error {
+        DataFusionError::External(inner) => {
+            let inner: &(dyn std::error::Error + 'static) = inner.as_ref();
+            inner.downcast_ref::<SqlError>().cloned()
+        }
+        DataFusionError::ArrowError(inner, _) => match inner.as_ref() {
+            arrow::error::ArrowError::ExternalError(inner) => {
+                let inner: &(dyn std::error::Error + 'static) = inner.as_ref();
+                inner
+                    .downcast_ref::<SqlError>()
+                    .cloned()
+                    .or_else(|| inner.downcast_ref::<DataFusionError>().and_then(sql_error_of))
+            }
+            _ => None,
+        },
+        DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => sql_error_of(inner),
+        DataFusionError::Shared(inner) => sql_error_of(inner),
+        _ => None,
+    }
+}
+
+const _: fn() = || {
+    fn shared<T: Any + Send + Sync>() {}
+    shared::<EvalUdf>();
+};
