@@ -8,5 +8,7 @@ pub mod error;
 pub mod parse;
 pub mod plan;
 pub mod session;
+#[cfg(test)]
+mod testing;
 
 pub use error::{ErrorCode, SqlError};

@@ -15,7 +15,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::bind::unsupported;
-use crate::df::expr::{Lowered, binary, cast, sort_key_of};
+use crate::df::expr::{Lowered, binary, cast, equality_key_of, equals_bytewise, sort_key_of};
 use crate::df::lower::{Lowerer, df_result, name_of};
 use crate::df::udf::EvalUdf;
 use crate::error::SqlError;
@@ -64,14 +64,14 @@ impl Lowerer<'_> {
             let bound = self.bound(&expr);
             let value = self.value(&expr)?;
             self.define(key.id, value.ty.clone(), bound);
-            match expr.ty.collation().filter(|c| !c.is_exact()) {
-                Some(collation) => {
+            match equals_bytewise(&expr.ty) {
+                false => {
                     let name = format!("k{}", key.id.0);
-                    groups.push(sort_key_of(value.expr.clone(), collation).alias(name));
+                    groups.push(equality_key_of(value.expr.clone(), &expr.ty).alias(name));
                     let any = calls.add(call(agg::min_max::min_udaf(), vec![value.expr], false));
                     shown.push(any.alias(name_of(key.id)));
                 }
-                None => {
+                true => {
                     let name = format!("k{}", key.id.0);
                     groups.push(value.expr.alias(&name));
                     shown.push(df::ident(name).alias(name_of(key.id)));
@@ -101,7 +101,9 @@ impl Lowerer<'_> {
             F::Count => {
                 let args = match args.len() {
                     0 => vec![lit(1i64)],
-                    1 => vec![if distinct { self.sort_key(&args[0])? } else { self.value(&args[0])?.expr }],
+                    1 => {
+                        vec![if distinct { self.equality_key(&args[0])? } else { self.value(&args[0])?.expr }]
+                    }
                     _ => return Err(unsupported("COUNT(DISTINCT) of several expressions")),
                 };
                 let expr = calls.add(call(agg::count::count_udaf(), args, distinct));
@@ -283,26 +285,22 @@ impl Lowerer<'_> {
 
     /// Rows that differ in some column, as the columns' collations see it.
     pub(super) fn distinct(&mut self, plan: LogicalPlan, ids: &[ColumnId]) -> Result<LogicalPlan, SqlError> {
-        let keys = ids.iter().map(|id| {
-            let info = &self.query.columns[*id];
-            info.ty.collation().filter(|c| !c.is_exact())
-        });
-        let collations: Vec<_> = keys.collect();
+        let types: Vec<_> = ids.iter().map(|id| self.query.columns[*id].ty).collect();
         let column = |id: &ColumnId| df::ident(name_of(*id));
-        if collations.iter().all(Option::is_none) {
+        if types.iter().all(equals_bytewise) {
             return df_result(LogicalPlanBuilder::from(plan).distinct().and_then(|b| b.build()));
         }
         let (mut groups, mut calls, mut shown) =
             (Vec::new(), Calls { prefix: "a", ..Calls::default() }, Vec::new());
-        for (id, collation) in ids.iter().zip(collations) {
+        for (id, ty) in ids.iter().zip(types) {
             let name = format!("k{}", id.0);
-            match collation {
-                Some(collation) => {
-                    groups.push(sort_key_of(column(id), collation).alias(name));
+            match equals_bytewise(&ty) {
+                false => {
+                    groups.push(equality_key_of(column(id), &ty).alias(name));
                     let any = calls.add(call(agg::min_max::min_udaf(), vec![column(id)], false));
                     shown.push(any.alias(name_of(*id)));
                 }
-                None => {
+                true => {
                     groups.push(column(id).alias(&name));
                     shown.push(df::ident(name).alias(name_of(*id)));
                 }

@@ -13,7 +13,7 @@ use datafusion::logical_expr::{self as df, BinaryExpr, Operator, lit};
 
 use crate::df::lower::Lowerer;
 use crate::df::scan::scalar_of;
-use crate::df::udf::{EvalUdf, SortKeyUdf};
+use crate::df::udf::{EvalUdf, SortKeyUdf, TrimmedUdf};
 use crate::error::SqlError;
 use crate::plan::ColumnId;
 
@@ -208,6 +208,11 @@ impl Lowerer<'_> {
             ValueClass::Double | ValueClass::Null => return Ok(None),
             ValueClass::Text => {
                 let collation = left.ty.collation().or(right.ty.collation()).unwrap_or(Collation::DEFAULT);
+                let equality = matches!(op, CompareOp::Eq | CompareOp::NullSafeEq | CompareOp::Ne);
+                if equality && collation.is_binary() {
+                    let (left, right) = (self.equality_key(left)?, self.equality_key(right)?);
+                    return Ok(Some(binary(left, operator, right)));
+                }
                 if !collation.is_exact() {
                     // One side constant: comparing is cheaper than making keys.
                     if left.is_constant() || right.is_constant() {
@@ -228,16 +233,17 @@ impl Lowerer<'_> {
         let class = ValueClass::of(&inner.ty);
         let plain = match class {
             ValueClass::Int | ValueClass::Decimal | ValueClass::Date | ValueClass::DateTime => true,
-            ValueClass::Text => inner.ty.collation().is_some_and(Collation::is_exact),
+            ValueClass::Text => inner.ty.collation().is_some_and(Collation::is_binary),
             _ => false,
         };
         if !plain || !list.iter().all(|item| item.as_literal().is_some()) {
             return Ok(None);
         }
-        let inner = self.value(inner)?;
+        let text = class == ValueClass::Text;
+        let inner = if text { text_key(self.equality_key(inner)?) } else { self.value(inner)? };
         let mut items = Vec::with_capacity(list.len());
         for item in list {
-            let item = self.value(item)?;
+            let item = if text { text_key(self.equality_key(item)?) } else { self.value(item)? };
             if meeting_type(&inner, &item).as_ref() != Some(&inner.ty) {
                 return Ok(None);
             }
@@ -272,6 +278,18 @@ impl Lowerer<'_> {
             Some(collation) => sort_key_of(value.expr, collation),
             None => value.expr,
         })
+    }
+
+    /// What is equal exactly if the values are, under their collation.
+    pub(super) fn equality_key(&mut self, expr: &Expr) -> Result<df::Expr, SqlError> {
+        if let (Some(collation), Some(Datum::Str(text))) = (expr.ty.collation(), expr.as_literal())
+            && collation.is_binary()
+            && !collation.is_exact()
+        {
+            return Ok(lit(ScalarValue::Utf8View(Some(text.trim_end_matches(' ').to_owned()))));
+        }
+        let value = self.value(expr)?;
+        Ok(equality_key_of(value.expr, &expr.ty))
     }
 
     fn arithmetic(
@@ -492,6 +510,30 @@ pub(super) fn type_bound(ty: &SqlType) -> f64 {
 
 pub(super) fn sort_key_of(value: df::Expr, collation: Collation) -> df::Expr {
     if collation.is_exact() { value } else { SortKeyUdf::create(collation).call(vec![value]) }
+}
+
+/// Whether equal values of a type are equal bytes.
+pub(super) fn equals_bytewise(ty: &SqlType) -> bool {
+    match (ty.collation(), ty) {
+        (None, _) => true,
+        // A CHAR is stored without trailing spaces.
+        (Some(collation), SqlType::Char { .. }) => collation.is_binary(),
+        (Some(collation), _) => collation.is_exact(),
+    }
+}
+
+/// What is equal exactly if values of the type are.
+pub(super) fn equality_key_of(value: df::Expr, ty: &SqlType) -> df::Expr {
+    match ty.collation() {
+        _ if equals_bytewise(ty) => value,
+        Some(collation) if collation.is_binary() => TrimmedUdf::create().call(vec![value]),
+        Some(collation) => SortKeyUdf::create(collation).call(vec![value]),
+        None => value,
+    }
+}
+
+fn text_key(expr: df::Expr) -> Lowered {
+    Lowered { expr, ty: DataType::Utf8View }
 }
 
 pub(super) fn is_truth(expr: &Expr) -> bool {

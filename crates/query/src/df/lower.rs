@@ -424,11 +424,8 @@ impl<'a> Lowerer<'a> {
         let right = df_result(LogicalPlanBuilder::from(right).alias("r").and_then(|b| b.build()))?;
         let mut keys = Vec::with_capacity(ids.len());
         for id in ids {
-            let collation = self.query.columns[*id].ty.collation();
-            let key = |expr| match collation {
-                Some(collation) => super::expr::sort_key_of(expr, collation),
-                None => expr,
-            };
+            let ty = self.query.columns[*id].ty;
+            let key = |expr| super::expr::equality_key_of(expr, &ty);
             let theirs = df::Expr::Column(Column::new(Some("r"), name_of(*id)));
             keys.push((key(self.plain_column(*id)), key(theirs)));
         }
@@ -474,7 +471,10 @@ impl<'a> Lowerer<'a> {
             SubqueryKind::In { needles, negated } => self.membership(needles, outputs, subplan, *negated),
             SubqueryKind::Quantified { op, all, left } => {
                 let left = self.prepare(left);
-                let nullable = self.is_nullable(outputs);
+                let collated = left.ty.collation().is_some_and(|c| !c.is_exact());
+                if collated && !matches!(op, Comparison::Eq | Comparison::Ne) {
+                    return Err(unsupported("ANY and ALL with an order of strings"));
+                }
                 let (left, subplan) = self.matched(&left, outputs[0], subplan)?;
                 let quantifier = if *all { SetQuantifier::All } else { SetQuantifier::Any };
                 let op = match op {
@@ -485,7 +485,6 @@ impl<'a> Lowerer<'a> {
                     Comparison::Gt => Operator::Gt,
                     Comparison::Ge => Operator::GtEq,
                 };
-                let _ = nullable;
                 let comparison = SetComparison::new(Box::new(left), subplan, op, quantifier);
                 Ok(Lowered { expr: df::Expr::SetComparison(comparison), ty: DataType::Boolean })
             }
@@ -547,7 +546,7 @@ impl<'a> Lowerer<'a> {
         let column = Lowered { expr: self.plain_column(output), ty: self.physical_type(output) };
         let (needle, column) = match needle.ty.collation().or(info.ty.collation()) {
             Some(collation) if !collation.is_exact() => {
-                (self.sort_key(needle)?, super::expr::sort_key_of(column.expr, collation))
+                (self.equality_key(needle)?, super::expr::equality_key_of(column.expr, &info.ty))
             }
             _ => {
                 let needle = self.value(needle)?;

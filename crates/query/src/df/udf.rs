@@ -1,15 +1,14 @@
-//! DataFusion functions that do what its own do not: anything that `types` defines, evaluated by its row programs, and the
+//! DataFusion functions that do what its own do not: anything that `types` defines, evaluated by its batch programs, and the
 //! sort keys of collations.
 
 use std::any::Any;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, BooleanBuilder};
+use arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, StringViewArray};
 use arrow::datatypes::DataType;
-use avocet_types::arrow_map::{ColumnBuilder, datum_at};
-use avocet_types::expr::{EvalContext, Expr, RowProgram, RowSource};
-use avocet_types::{Collation, Datum, SqlType};
+use avocet_types::expr::{BatchProgram, EvalContext, Expr};
+use avocet_types::{Collation, SqlType};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
@@ -25,7 +24,7 @@ pub struct EvalUdf {
     args: Vec<SqlType>,
     /// Gives a BOOLEAN instead of 1 and 0.
     truth: bool,
-    program: RowProgram,
+    program: BatchProgram,
     context: Arc<EvalContext>,
     signature: Signature,
 }
@@ -46,23 +45,6 @@ impl Hash for EvalUdf {
     }
 }
 
-/// Row `row` of some arrays.
-struct ArrayRow<'a> {
-    arrays: &'a [ArrayRef],
-    types: &'a [SqlType],
-    row: usize,
-}
-
-impl<'a> RowSource<'a> for ArrayRow<'a> {
-    fn datum(&self, column: usize) -> Datum<'a> {
-        datum_at(self.arrays[column].as_ref(), self.row, &self.types[column])
-    }
-
-    fn is_null(&self, column: usize) -> bool {
-        self.arrays[column].is_null(self.row)
-    }
-}
-
 impl EvalUdf {
     pub fn create(
         expr: Expr,
@@ -70,7 +52,7 @@ impl EvalUdf {
         truth: bool,
         context: Arc<EvalContext>,
     ) -> Result<ScalarUDF, SqlError> {
-        let program = RowProgram::compile(&expr)?;
+        let program = BatchProgram::compile(&expr)?;
         let volatility = if expr.is_volatile() { Volatility::Volatile } else { Volatility::Stable };
         let signature = match args.len() {
             0 => TypeSignature::Nullary,
@@ -81,34 +63,12 @@ impl EvalUdf {
     }
 
     fn evaluate(&self, arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
-        let row_at = |row| ArrayRow { arrays, types: &self.args, row };
-        if self.truth {
-            let mut out = BooleanBuilder::with_capacity(rows);
-            for row in 0..rows {
-                let value = self.program.eval(&row_at(row), &[], &self.context).map_err(external)?;
-                out.append_option(truth_of(&value));
-            }
-            return Ok(Arc::new(out.finish()));
+        let result = self.program.eval(arrays, rows, &self.context).map_err(external)?;
+        if !self.truth {
+            return Ok(result);
         }
-        let mut out = ColumnBuilder::new(&self.expr.ty, rows);
-        for row in 0..rows {
-            let value = self.program.eval(&row_at(row), &[], &self.context).map_err(external)?;
-            out.append(&value);
-        }
-        Ok(out.finish())
-    }
-}
-
-fn truth_of(value: &Datum<'_>) -> Option<bool> {
-    match value {
-        Datum::Null => None,
-        Datum::Int(v) => Some(*v != 0),
-        Datum::UInt(v) => Some(*v != 0),
-        Datum::Float(v) => Some(*v != 0.0),
-        Datum::Double(v) => Some(*v != 0.0),
-        Datum::Decimal(v) => Some(!v.is_zero()),
-        // The binder converts operands of conditions to numbers.
-        _ => Some(false),
+        let zero = ScalarValue::new_zero(result.data_type())?.to_scalar()?;
+        Ok(Arc::new(arrow::compute::kernels::cmp::neq(&result, &zero)?))
     }
 }
 
@@ -193,6 +153,48 @@ impl ScalarUDFImpl for SortKeyUdf {
             }
         }
         Ok(ColumnarValue::Array(Arc::new(out.finish())))
+    }
+}
+
+/// The string without trailing spaces: what counts for equality under the PAD SPACE collations that compare bytes.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct TrimmedUdf {
+    signature: Signature,
+}
+
+impl TrimmedUdf {
+    pub fn create() -> ScalarUDF {
+        ScalarUDF::new_from_impl(Self {
+            signature: Signature::new(TypeSignature::Any(1), Volatility::Immutable),
+        })
+    }
+}
+
+impl ScalarUDFImpl for TrimmedUdf {
+    fn name(&self) -> &str {
+        "trimmed"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _args: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Utf8View)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let array = args.args[0].to_array(args.number_rows)?;
+        let strings = array
+            .as_string_view_opt()
+            .ok_or_else(|| DataFusionError::Internal(format!("trimmed of {:?}", array.data_type())))?;
+        // Hardly any value ends with a space: then the array is its own key.
+        if !strings.iter().flatten().any(|text| text.ends_with(' ')) {
+            return Ok(ColumnarValue::Array(array));
+        }
+        let trimmed: StringViewArray =
+            strings.iter().map(|text| text.map(|t| t.trim_end_matches(' '))).collect();
+        Ok(ColumnarValue::Array(Arc::new(trimmed)))
     }
 }
 
