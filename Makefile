@@ -7,9 +7,10 @@ CARGO_FLAGS := --release --locked
 
 .PHONY: build demo test check clean
 
-## build: the release binary, $(CARGO_TARGET_DIR)/release/avocet
+## build: the release binary, $(CARGO_TARGET_DIR)/release/avocet. Always the whole workspace: the set of packages decides
+## the features of dependencies, and another set would compile DataFusion anew.
 build:
-	cargo build $(CARGO_FLAGS) -p avocet
+	cargo build $(CARGO_FLAGS) --workspace
 
 ## demo: load, transactions beside analytics, a kill -9, and nothing lost (ARGS="--warehouses 2 --seconds 60")
 demo:
