@@ -1,3 +1,53 @@
-//! The `avocet` binary.
+//! The `avocet` program: `sql` on a server, `load` files, `check` what is stored.
+//!
+//! Each command is a module with its arguments and a `run` that returns a readable error. Everything that a
+//! command does is done by the crates below; here are only arguments, terminals and files.
+#![deny(unsafe_code)]
 
-fn main() {}
+mod check;
+mod connect;
+mod load;
+mod sql;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+/// A MySQL-compatible database for transactions and analytics on one copy of the data.
+#[derive(Parser)]
+#[command(version, about, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run SQL: interactively, from -e, or from standard input
+    Sql(sql::Args),
+    /// Load CSV, TBL or Parquet files into a table
+    Load(load::Args),
+    /// Verify every page, block, index and log record of a data directory
+    Check(check::Args),
+}
+
+/// What a command failed of, for people.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Sql(args) => sql::run(args),
+        Command::Load(args) => load::run(args),
+        Command::Check(args) => check::run(args),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("avocet: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}

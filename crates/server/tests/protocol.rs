@@ -176,7 +176,7 @@ fn the_default_database_is_checked() {
     let mut conn = server.connect();
     assert!(conn.select_db("shop").is_ok());
     assert_eq!(number(&conn.select_db("nowhere").expect_err("unknown")), 1049);
-    let error = Conn::new(server.opts().db_name(Some("nowhere"))).err().expect("unknown");
+    let error = Conn::new(server.opts().db_name(Some("nowhere"))).expect_err("unknown");
     assert_eq!(number(&error), 1049);
     assert!(Conn::new(server.opts().db_name(Some("shop"))).is_ok());
 }

@@ -12,7 +12,7 @@ fn user_of(conn: &mut Conn) -> String {
 }
 
 fn denied(result: Result<Conn, Error>) -> (u16, String) {
-    match result.err().expect("no connection") {
+    match result.expect_err("no connection") {
         Error::MySqlError(e) => (e.code, e.message),
         other => panic!("not an error of the server: {other}"),
     }

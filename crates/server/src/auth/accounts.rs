@@ -120,19 +120,27 @@ fn like(text: &str, pattern: &str) -> bool {
 /// What caching_sha2_password remembers of passwords that were proved in full.
 #[derive(Default)]
 pub struct PasswordCache {
-    /// Beside the hash, the auth string that it was proved against: a changed password must not be accepted.
-    entries: Mutex<HashMap<AccountName, (Vec<u8>, [u8; 32])>>,
+    entries: Mutex<HashMap<AccountName, Proved>>,
+}
+
+/// A password that was proved in full.
+struct Proved {
+    /// What it was proved against: a changed password must not be accepted.
+    auth_string: Vec<u8>,
+    hash: [u8; 32],
 }
 
 impl PasswordCache {
     pub fn get(&self, account: &Account) -> Option<[u8; 32]> {
         let entries = self.entries.lock();
-        entries.get(&account.name).filter(|(stored, _)| *stored == account.auth_string).map(|(_, hash)| *hash)
+        let proved = entries.get(&account.name).filter(|proved| proved.auth_string == account.auth_string);
+        proved.map(|proved| proved.hash)
     }
 
     pub fn put(&self, account: &Account, password: &[u8]) {
-        let entry = (account.auth_string.clone(), sha2::cache_entry(password));
-        self.entries.lock().insert(account.name.clone(), entry);
+        let auth_string = account.auth_string.clone();
+        let proved = Proved { auth_string, hash: sha2::cache_entry(password) };
+        self.entries.lock().insert(account.name.clone(), proved);
     }
 }
 

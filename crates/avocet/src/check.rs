@@ -1,0 +1,30 @@
+//! `avocet check`: verifies what a data directory holds, while no server uses it.
+
+use std::path::PathBuf;
+
+use avocet_engine::EngineOptions;
+
+use crate::Failure;
+
+#[derive(clap::Args)]
+pub struct Args {
+    #[arg(long, value_name = "DIR")]
+    data: PathBuf,
+}
+
+pub fn run(args: Args) -> Result<(), Failure> {
+    if !args.data.is_dir() {
+        return Err(format!("{} is not a directory", args.data.display()).into());
+    }
+    let report = avocet_engine::check(EngineOptions::new(args.data))?;
+    println!(
+        "{} tables, {} rows, {} blocks, {} page images, {} index entries, {} log records",
+        report.tables, report.rows, report.blocks, report.images, report.index_entries, report.log_records
+    );
+    if report.is_clean() {
+        println!("no damage found");
+        return Ok(());
+    }
+    report.findings.iter().for_each(|finding| println!("DAMAGE: {finding}"));
+    Err(format!("{} findings", report.findings.len()).into())
+}

@@ -1,0 +1,45 @@
+//! Options of commands that work on a server or, without one, on a data directory.
+
+use std::path::PathBuf;
+
+use mysql::{Conn, OptsBuilder};
+
+use crate::Failure;
+
+#[derive(clap::Args, Clone, Debug)]
+pub struct Target {
+    /// Work on this data directory itself, without a server
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["host", "port", "user", "password"])]
+    pub data: Option<PathBuf>,
+    #[arg(short = 'H', long, default_value = "127.0.0.1")]
+    pub host: String,
+    #[arg(short = 'P', long, default_value_t = 3307)]
+    pub port: u16,
+    #[arg(short, long, default_value = "root")]
+    pub user: String,
+    #[arg(short, long, env = "AVOCET_PASSWORD", hide_env_values = true)]
+    pub password: Option<String>,
+}
+
+impl Target {
+    /// Connects to the server.
+    pub fn connect(&self, database: Option<&str>) -> Result<Conn, Failure> {
+        let opts = OptsBuilder::new()
+            .ip_or_hostname(Some(self.host.clone()))
+            .tcp_port(self.port)
+            .user(Some(self.user.clone()))
+            .pass(self.password.clone())
+            .db_name(database)
+            .prefer_socket(false);
+        Conn::new(opts).map_err(|error| match error {
+            mysql::Error::MySqlError(error) => {
+                format!("ERROR {} ({}): {}", error.code, error.state, error.message).into()
+            }
+            other => format!(
+                "cannot connect to {}:{}: {other} (is `avocet serve` running there? --data works without a server)",
+                self.host, self.port
+            )
+            .into(),
+        })
+    }
+}

@@ -1,0 +1,195 @@
+//! `avocet sql`: a shell like the mysql client.
+//!
+//! Interactive on a terminal, with line editing and history; from `-e` or a pipe it prints tab-separated lines and
+//! stops at the first error.
+
+mod backend;
+mod output;
+mod split;
+
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::time::Instant;
+
+use backend::Remote;
+pub use backend::{Backend, RunError};
+use output::Style;
+use rustyline::DefaultEditor;
+use rustyline::error::ReadlineError;
+use split::Ending;
+
+use crate::Failure;
+use crate::connect::Target;
+
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    target: Target,
+    /// Run these statements and leave
+    #[arg(short, long, value_name = "SQL")]
+    execute: Option<String>,
+    /// Draw tables even if the output is not a terminal
+    #[arg(short = 't', long)]
+    table: bool,
+    /// Leave the line of column names out
+    #[arg(short = 'N', long)]
+    skip_column_names: bool,
+    /// The default database
+    database: Option<String>,
+}
+
+pub fn run(args: Args) -> Result<(), Failure> {
+    if args.target.data.is_some() {
+        return Err("SQL on a data directory needs a server: start `avocet serve` on it".into());
+    }
+    let mut backend = Remote { conn: args.target.connect(args.database.as_deref())? };
+    let interactive = args.execute.is_none() && io::stdin().is_terminal();
+    let style = if interactive {
+        Style::Interactive
+    } else if args.table {
+        Style::Table
+    } else {
+        Style::Batch { names: !args.skip_column_names }
+    };
+    let mut shell = Shell { backend: &mut backend, style };
+    match args.execute {
+        Some(text) => shell.run_all(text.as_bytes()),
+        None if interactive => shell.interact(),
+        None => shell.run_all(io::stdin().lock()),
+    }
+}
+
+struct Shell<'a> {
+    backend: &'a mut dyn Backend,
+    style: Style,
+}
+
+/// What came of a statement.
+enum Outcome {
+    Done,
+    Quit,
+    Failed(RunError),
+}
+
+impl Shell<'_> {
+    /// Runs one statement or client command.
+    fn run(&mut self, text: &str, ending: Ending) -> Outcome {
+        match text.to_ascii_lowercase().as_str() {
+            "" => return Outcome::Done,
+            "quit" | "exit" | "\\q" => return Outcome::Quit,
+            "help" | "\\h" => {
+                println!("Statements end with ; or \\G. \\q leaves.");
+                return Outcome::Done;
+            }
+            _ => {}
+        }
+        let started = Instant::now();
+        let style = self.style;
+        let mut printed = Ok(());
+        let outcome = self.backend.run(text, &mut |result| {
+            let mut out = io::stdout().lock();
+            if printed.is_ok() {
+                printed = output::print(&mut out, &result, style, ending, started.elapsed());
+            }
+        });
+        match (outcome, printed) {
+            (Err(error), _) => Outcome::Failed(error),
+            // Whoever read our output has gone.
+            (Ok(()), Err(_)) => Outcome::Quit,
+            (Ok(()), Ok(())) => Outcome::Done,
+        }
+    }
+
+    /// Runs all of an input, up to the first error.
+    fn run_all(&mut self, mut input: impl BufRead) -> Result<(), Failure> {
+        let mut pending = String::new();
+        let mut line = 1;
+        loop {
+            let ended = input.read_line(&mut pending)? == 0;
+            while let Some(piece) = split::next(&pending) {
+                let at = line + leading_lines(&pending);
+                let taken = piece.taken;
+                match self.run(piece.text, piece.ending) {
+                    Outcome::Done => {}
+                    Outcome::Quit => return Ok(()),
+                    Outcome::Failed(error) => return Err(located(&error, at)),
+                }
+                line += pending[..taken].matches('\n').count();
+                pending.drain(..taken);
+            }
+            if ended {
+                let last = std::mem::take(&mut pending);
+                return match self.run(last.trim(), Ending::Table) {
+                    Outcome::Failed(error) => Err(located(&error, line + leading_lines(&last))),
+                    _ => Ok(()),
+                };
+            }
+        }
+    }
+
+    fn interact(&mut self) -> Result<(), Failure> {
+        let mut editor = DefaultEditor::new()?;
+        let history =
+            std::env::var_os("HOME").map(|home| std::path::Path::new(&home).join(".avocet_history"));
+        if let Some(history) = &history {
+            // There is none before the first session.
+            let _ = editor.load_history(history);
+        }
+        println!("Avocet {}. Statements end with ; or \\G. \\q leaves.\n", env!("CARGO_PKG_VERSION"));
+        let mut pending = String::new();
+        loop {
+            let prompt = if pending.trim().is_empty() { "avocet> " } else { "     -> " };
+            match editor.readline(prompt) {
+                Ok(line) => {
+                    pending.push_str(&line);
+                    pending.push('\n');
+                }
+                Err(ReadlineError::Interrupted) => pending.clear(),
+                Err(ReadlineError::Eof) => break,
+                Err(error) => return Err(error.into()),
+            }
+            if self.run_pending(&mut pending, &mut editor)? {
+                break;
+            }
+        }
+        if let Some(history) = &history {
+            let _ = editor.save_history(history);
+        }
+        println!("Bye");
+        Ok(())
+    }
+
+    /// Runs what is complete of the typed text; true to leave.
+    fn run_pending(&mut self, pending: &mut String, editor: &mut DefaultEditor) -> Result<bool, Failure> {
+        if matches!(pending.trim().to_ascii_lowercase().as_str(), "quit" | "exit" | "\\q" | "help" | "\\h") {
+            pending.insert(pending.trim_end().len(), ';');
+        }
+        while let Some(piece) = split::next(pending) {
+            let taken = piece.taken;
+            let _ = editor.add_history_entry(pending[..taken].trim());
+            match self.run(piece.text, piece.ending) {
+                Outcome::Done => {}
+                Outcome::Quit => return Ok(true),
+                Outcome::Failed(RunError::Lost(why)) => return Err(why.into()),
+                Outcome::Failed(error) => println!("{error}\n"),
+            }
+            pending.drain(..taken);
+        }
+        io::stdout().flush()?;
+        Ok(false)
+    }
+}
+
+/// Newlines before a statement's first word.
+fn leading_lines(text: &str) -> usize {
+    let blank = text.len() - text.trim_start().len();
+    text[..blank].matches('\n').count()
+}
+
+fn located(error: &RunError, line: usize) -> Failure {
+    match error {
+        RunError::Sql { errno, state, message } => {
+            format!("ERROR {errno} ({state}) at line {line}: {message}").into()
+        }
+        RunError::Lost(why) => why.clone().into(),
+    }
+}
