@@ -257,6 +257,12 @@ pub struct Registration {
     entry: Arc<Entry>,
 }
 
+impl std::fmt::Debug for Registration {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "connection {}", self.entry.id)
+    }
+}
+
 impl std::ops::Deref for Registration {
     type Target = Entry;
 
@@ -279,17 +285,17 @@ mod tests {
     #[test]
     fn a_place_is_free_again_when_its_connection_has_gone() {
         let registry = Arc::new(Registry::new(1));
-        let first = registry.enter("a:1".into()).ok().expect("room");
-        assert_eq!(registry.enter("b:1".into()).err().expect("full").errno, 1040);
+        let first = registry.enter("a:1".into()).expect("room");
+        assert_eq!(registry.enter("b:1".into()).expect_err("full").errno, 1040);
         drop(first);
-        let second = registry.enter("b:1".into()).ok().expect("room again");
+        let second = registry.enter("b:1".into()).expect("room again");
         assert_eq!(second.id, 2);
     }
 
     #[test]
     fn kill_reaches_only_who_is_there() {
         let registry = Arc::new(Registry::new(9));
-        let one = registry.enter("a:1".into()).ok().expect("room");
+        let one = registry.enter("a:1".into()).expect("room");
         assert_eq!(registry.kill(77, Interruption::Statement).expect_err("nobody").errno, 1094);
         registry.kill(one.id, Interruption::Statement).expect("there");
         assert!(one.interrupt.check().is_err());
@@ -301,7 +307,7 @@ mod tests {
     async fn draining_ends_sleepers_at_once_and_others_after_the_grace() {
         let registry = Arc::new(Registry::new(9));
         for activity in [Activity::Sleep, Activity::Query] {
-            let connection = registry.enter("a:1".into()).ok().expect("room");
+            let connection = registry.enter("a:1".into()).expect("room");
             if activity == Activity::Sleep {
                 connection.sleep()
             } else {
@@ -311,6 +317,6 @@ mod tests {
         }
         registry.drain(Duration::from_millis(10)).await;
         assert_eq!(registry.count(), 0);
-        assert_eq!(registry.enter("b:1".into()).err().expect("stopping").errno, 1053);
+        assert_eq!(registry.enter("b:1".into()).expect_err("stopping").errno, 1053);
     }
 }

@@ -1,5 +1,6 @@
 //! Where the shell's statements run: on a server, or on a session of our own over a data directory.
 
+use mysql::consts::ColumnFlags;
 use mysql::prelude::Queryable;
 use mysql::{Conn, Value};
 
@@ -57,7 +58,8 @@ impl Backend for Remote {
 }
 
 fn column(column: &mysql::Column) -> Column {
-    Column { name: column.name_str().into_owned(), right: column.column_type().is_numeric_type() }
+    let nullable = !column.flags().contains(ColumnFlags::NOT_NULL_FLAG);
+    Column { name: column.name_str().into_owned(), right: column.column_type().is_numeric_type(), nullable }
 }
 
 /// Text results carry every value as its text.

@@ -23,6 +23,8 @@ pub struct Column {
     pub name: String,
     /// Numbers stand at the right.
     pub right: bool,
+    /// There is room for a NULL, even if there is none.
+    pub nullable: bool,
 }
 
 impl ResultSet {
@@ -101,7 +103,12 @@ fn table(to: &mut dyn Write, result: &ResultSet) -> io::Result<()> {
         .iter()
         .enumerate()
         .map(|(i, column)| {
-            cells.iter().map(|row| width(&row[i])).chain([width(&column.name)]).max().unwrap_or(0)
+            cells
+                .iter()
+                .map(|row| width(&row[i]))
+                .chain([width(&column.name), if column.nullable { 4 } else { 0 }])
+                .max()
+                .unwrap_or(0)
         })
         .collect();
     let mut rule = String::from("+");
@@ -193,7 +200,7 @@ mod tests {
     use super::*;
 
     fn sample() -> ResultSet {
-        let column = |name: &str, right| Column { name: name.into(), right };
+        let column = |name: &str, right| Column { name: name.into(), right, nullable: true };
         ResultSet {
             columns: vec![column("id", true), column("name", false)],
             rows: vec![
@@ -213,12 +220,12 @@ mod tests {
     #[test]
     fn tables_look_as_the_mysql_client_draws_them() {
         let expected = "\
-+-----+------+
-| id  | name |
-+-----+------+
-|   7 | gr\u{fc}n |
-| 100 | NULL |
-+-----+------+
++------+------+
+| id   | name |
++------+------+
+|    7 | gr\u{fc}n |
+|  100 | NULL |
++------+------+
 2 rows in set (0.01 sec)
 
 ";
