@@ -19,5 +19,5 @@ check 'native password' "$(run native -psecret -N -e 'SELECT USER')" 'native@%'
 check 'sha2 password' "$(run sha2 -psecret -N -e 'SELECT USER')" 'sha2@%'
 check 'default database' "$(run root -N -e 'SELECT 1' shop)" '1'
 check 'table' "$(run root -t -e 'SELECT 1')" "$(printf '+------+\n| 1    |\n+------+\n|    1 |\n+------+')"
-check 'error' "$(run root -e 'NONSENSE' 2>&1 | cut -d: -f1)" 'ERROR 1064 (42000) at line 1'
-check 'access denied' "$(run sha2 -pwrong -e 'SELECT 1' 2>&1 | cut -d: -f1)" 'ERROR 1045 (28000)'
+check 'error' "$(run root -e 'NONSENSE' 2>&1 | grep -o '^ERROR [^:]*')" 'ERROR 1064 (42000) at line 1'
+check 'access denied' "$(run sha2 -pwrong -e 'SELECT 1' 2>&1 | grep -o '^ERROR [^:]*')" 'ERROR 1045 (28000)'

@@ -111,11 +111,14 @@ pub struct Input {
     buf: Vec<u8>,
     start: usize,
     end: usize,
+    /// Read not a byte past the packet asked for: behind a client's request for TLS follows, without a pause,
+    /// its TLS handshake, which is not ours to read.
+    exact: bool,
 }
 
 impl Input {
     fn new() -> Self {
-        Self { buf: vec![0; INPUT_SIZE], start: 0, end: 0 }
+        Self { buf: vec![0; INPUT_SIZE], start: 0, end: 0, exact: false }
     }
 
     pub fn slice(&self, packet: Range<usize>) -> &[u8] {
@@ -182,7 +185,8 @@ impl Input {
             if self.end == self.buf.len() {
                 self.buf.resize(self.buf.len() * 2, 0);
             }
-            let free = &mut self.buf[self.end..];
+            let limit = if self.exact { self.buf.len().min(self.start + count) } else { self.buf.len() };
+            let free = &mut self.buf[self.end..limit];
             let count = poll_fn(|cx| {
                 let mut free = ReadBuf::new(&mut *free);
                 ready!(transport.poll_read(cx, &mut free))?;
@@ -235,6 +239,15 @@ impl Wire {
         Ok(self.input.slice(packet))
     }
 
+    /// Like [`Self::exchange`], for the packet that may ask for TLS.
+    pub async fn exchange_before_tls(&mut self) -> Result<&[u8], WireError> {
+        self.flush().await?;
+        self.input.exact = true;
+        let packet = self.read(self.out.sequence()).await;
+        self.input.exact = false;
+        Ok(self.input.slice(packet?))
+    }
+
     /// Reads a command: a packet that starts a new sequence.
     pub async fn command(&mut self) -> Result<Range<usize>, WireError> {
         self.read(0).await
@@ -275,8 +288,8 @@ impl Wire {
         let _ = tokio::time::timeout(limit, drain).await;
     }
 
-    /// Continues under TLS. What the client sent ahead of the TLS handshake would have been in the clear, so there
-    /// must be none.
+    /// Continues under TLS. The request for it was read by [`Self::exchange_before_tls`], so nothing that came in the
+    /// clear can be taken for a part of what follows.
     pub async fn upgrade(&mut self, acceptor: &TlsAcceptor) -> Result<(), WireError> {
         if self.input.start != self.input.end {
             return Err(WireError::OutOfOrder);

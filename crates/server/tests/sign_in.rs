@@ -120,3 +120,20 @@ fn an_open_root_keeps_the_server_on_this_machine() {
     accounts.set("root", "localhost", avocet_server::auth::Plugin::CachingSha2, b"secret");
     assert!(bind(accounts).is_ok());
 }
+
+#[test]
+fn a_tls_handshake_right_behind_its_request_is_left_to_tls() {
+    use std::io::{Read, Write};
+    let server = TestServer::start();
+    let (mut raw, _) = Raw::connect(server.address);
+    // An SSL request and, in the same write, the start of a TLS record that is too short to be a hello.
+    let request = &login(0x0800, b"", b"", b"")[..32];
+    let mut bytes = vec![32, 0, 0, 1];
+    bytes.extend_from_slice(request);
+    bytes.extend_from_slice(&[0x16, 3, 1, 0, 4, 1, 0, 0, 0]);
+    raw.stream.write_all(&bytes).expect("a server that reads");
+    let mut answer = [0];
+    // TLS answers: with an alert record, not with a packet of ours.
+    raw.stream.read_exact(&mut answer).expect("an alert");
+    assert_eq!(answer[0], 0x15);
+}

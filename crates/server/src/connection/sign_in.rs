@@ -116,7 +116,7 @@ async fn introduce<F: SessionFactory>(
 ) -> Result<Identity, Refusal> {
     let tls = shared.tls.as_ref();
     handshake::greeting(&mut wire.out, connection_id, salt, tls.is_some(), Plugin::CachingSha2.name());
-    let mut packet = wire.exchange().await?;
+    let mut packet = wire.exchange_before_tls().await?;
     let mut reader = Reader::new(packet);
     let mut hello = handshake::client_hello(&mut reader)?;
     if hello.capabilities.contains(CapabilityFlags::CLIENT_SSL) {
