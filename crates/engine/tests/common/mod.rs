@@ -1,0 +1,58 @@
+//! A small table and an engine without background threads, for the tests of faults.
+
+use std::sync::Arc;
+
+use avocet_base::env::sim::SimDisk;
+use avocet_base::{IndexId, RowId, TableId};
+use avocet_engine::*;
+use avocet_types::*;
+
+pub fn options(disk: &SimDisk) -> EngineOptions {
+    EngineOptions {
+        env: disk.env(),
+        log_segment_bytes: 16 << 10,
+        background: false,
+        ..EngineOptions::new("/data")
+    }
+}
+
+/// `d.t (id BIGINT PRIMARY KEY, note VARCHAR(200))`
+pub fn create(engine: &Engine) {
+    let column = |name: &str, ty| ColumnDef {
+        name: name.into(),
+        ty,
+        nullable: false,
+        default: None,
+        on_update_now: false,
+        auto_increment: false,
+        comment: String::new(),
+    };
+    engine.create_database("d", Collation::DEFAULT).expect("created");
+    let def = TableDef {
+        id: TableId(0),
+        database: "d".into(),
+        name: "t".into(),
+        columns: vec![
+            column("id", SqlType::BIGINT),
+            column("note", SqlType::VarChar { len: 200, collation: Collation::UTF8MB4_BIN }),
+        ],
+        indexes: vec![IndexDef {
+            id: IndexId(0),
+            name: "PRIMARY".into(),
+            kind: IndexKind::Primary,
+            parts: vec![IndexPart { column: 0, descending: false, prefix_len: None }],
+        }],
+        default_collation: Collation::DEFAULT,
+        comment: String::new(),
+    };
+    engine.create_table(def).expect("created");
+}
+
+pub fn table(engine: &Engine) -> Arc<TableHandle> {
+    engine.catalog().table("d", "t").expect("created").clone()
+}
+
+pub fn insert(txn: &mut Txn, table: &Arc<TableHandle>, id: i64) -> Result<RowId> {
+    let note = "note ".repeat(id as usize % 30);
+    txn.insert(table, &[Datum::Int(id), Datum::str(&note)])
+}
