@@ -13,8 +13,6 @@ use std::time::Instant;
 use backend::Remote;
 pub use backend::{Backend, RunError};
 use output::Style;
-use rustyline::DefaultEditor;
-use rustyline::error::ReadlineError;
 use split::Ending;
 
 use crate::Failure;
@@ -127,45 +125,32 @@ impl Shell<'_> {
     }
 
     fn interact(&mut self) -> Result<(), Failure> {
-        let mut editor = DefaultEditor::new()?;
-        let history =
-            std::env::var_os("HOME").map(|home| std::path::Path::new(&home).join(".avocet_history"));
-        if let Some(history) = &history {
-            // There is none before the first session.
-            let _ = editor.load_history(history);
-        }
+        // Lines are edited by the terminal itself; `rlwrap avocet sql` adds a history.
+        let mut lines = io::stdin().lock().lines();
         println!("Avocet {}. Statements end with ; or \\G. \\q leaves.\n", env!("CARGO_PKG_VERSION"));
         let mut pending = String::new();
         loop {
             let prompt = if pending.trim().is_empty() { "avocet> " } else { "     -> " };
-            match editor.readline(prompt) {
-                Ok(line) => {
-                    pending.push_str(&line);
-                    pending.push('\n');
-                }
-                Err(ReadlineError::Interrupted) => pending.clear(),
-                Err(ReadlineError::Eof) => break,
-                Err(error) => return Err(error.into()),
-            }
-            if self.run_pending(&mut pending, &mut editor)? {
+            print!("{prompt}");
+            io::stdout().flush()?;
+            let Some(line) = lines.next() else { break };
+            pending.push_str(&line?);
+            pending.push('\n');
+            if self.run_pending(&mut pending)? {
                 break;
             }
-        }
-        if let Some(history) = &history {
-            let _ = editor.save_history(history);
         }
         println!("Bye");
         Ok(())
     }
 
     /// Runs what is complete of the typed text; true to leave.
-    fn run_pending(&mut self, pending: &mut String, editor: &mut DefaultEditor) -> Result<bool, Failure> {
+    fn run_pending(&mut self, pending: &mut String) -> Result<bool, Failure> {
         if matches!(pending.trim().to_ascii_lowercase().as_str(), "quit" | "exit" | "\\q" | "help" | "\\h") {
             pending.insert(pending.trim_end().len(), ';');
         }
         while let Some(piece) = split::next(pending) {
             let taken = piece.taken;
-            let _ = editor.add_history_entry(pending[..taken].trim());
             match self.run(piece.text, piece.ending) {
                 Outcome::Done => {}
                 Outcome::Quit => return Ok(true),
