@@ -12,3 +12,4 @@ pub mod session;
 mod testing;
 
 pub use error::{ErrorCode, SqlError};
+pub use session::Database;

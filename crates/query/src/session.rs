@@ -1,3 +1,48 @@
 //! Sessions: what a connection's statements run in.
+//!
+//! ```text
+//!  text ─run.rs─┬─ select.rs ──┬─ rows.rs       few rows, one at a time, by access.rs
+//!               │              └─ analytics.rs  the rest, on DataFusion
+//!               ├─ insert.rs (bulk.rs), modify.rs   store.rs converts what is stored
+//!               ├─ ddl.rs      definitions
+//!               ├─ set.rs      variables (variables.rs, settings.rs)
+//!               ├─ show.rs     what there is (info_schema.rs)
+//!               └─ accounts.rs, prepared.rs
+//! ```
+//!
+//! A [`Database`] opens sessions; [`api`] is the joint to whatever drives them. A statement runs inline on the caller's
+//! task; only DataFusion has threads of its own.
 
+mod access;
+mod accounts;
+mod analytics;
 pub mod api;
+mod bulk;
+mod collect;
+mod database;
+mod ddl;
+mod errors;
+mod info_schema;
+mod insert;
+mod modify;
+mod output;
+mod prepared;
+mod rows;
+mod run;
+mod select;
+mod set;
+mod settings;
+mod show;
+mod sql_mode;
+mod state;
+mod status;
+mod store;
+mod transaction;
+mod variables;
+mod view;
+
+#[cfg(test)]
+mod tests;
+
+pub use database::{Database, Passwords};
+pub use state::Session;

@@ -22,7 +22,7 @@ mod query;
 mod scope;
 mod select;
 mod subquery;
-mod walk;
+pub(crate) mod walk;
 mod window;
 
 #[cfg(test)]

@@ -1,0 +1,75 @@
+//! Rows of a large INSERT, gathered to Arrow batches for the engine's bulk path.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::record_batch::RecordBatch;
+use avocet_engine::{BulkInsert, TableHandle, Txn};
+use avocet_types::Value;
+use avocet_types::arrow_map::ColumnBuilder;
+
+use super::database::blocking;
+use crate::error::{ErrorCode, SqlError};
+
+/// Rows per batch.
+const BATCH: usize = 8192;
+
+pub(super) struct Bulk {
+    table: Arc<TableHandle>,
+    schema: SchemaRef,
+    columns: Vec<ColumnBuilder>,
+    rows: usize,
+    load: Option<BulkInsert>,
+}
+
+impl Bulk {
+    pub fn new(table: &Arc<TableHandle>) -> Self {
+        let fields = table.def.columns.iter().map(|c| Field::new(&c.name, c.ty.arrow_type(), c.nullable));
+        Self {
+            schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())),
+            columns: builders(table),
+            table: table.clone(),
+            rows: 0,
+            load: None,
+        }
+    }
+
+    /// Adds a row of values of the columns' types.
+    pub fn push(&mut self, txn: &mut Txn, row: &[Value]) -> Result<(), SqlError> {
+        for (column, value) in self.columns.iter_mut().zip(row) {
+            column.append(value);
+        }
+        self.rows += 1;
+        if self.rows == BATCH { self.flush(txn) } else { Ok(()) }
+    }
+
+    /// Adds rows whose arrays have the columns' types.
+    fn flush(&mut self, txn: &mut Txn) -> Result<(), SqlError> {
+        if self.rows == 0 {
+            return Ok(());
+        }
+        let mut full = std::mem::replace(&mut self.columns, builders(&self.table));
+        self.rows = 0;
+        let columns = full.iter_mut().map(ColumnBuilder::finish).collect();
+        let batch = RecordBatch::try_new(self.schema.clone(), columns)
+            .map_err(|error| ErrorCode::UNKNOWN_ERROR.because(error.to_string()))?;
+        if self.load.is_none() {
+            self.load = Some(txn.bulk_insert(&self.table)?);
+        }
+        let load = self.load.as_mut().expect("set above");
+        Ok(blocking(|| load.push(txn, &batch))?)
+    }
+
+    /// Writes what is left; returns how many rows there were in all.
+    pub fn finish(mut self, txn: &mut Txn) -> Result<u64, SqlError> {
+        self.flush(txn)?;
+        match self.load {
+            Some(load) => Ok(blocking(|| load.finish(txn))?),
+            None => Ok(0),
+        }
+    }
+}
+
+fn builders(table: &TableHandle) -> Vec<ColumnBuilder> {
+    table.def.columns.iter().map(|column| ColumnBuilder::new(&column.ty, BATCH)).collect()
+}

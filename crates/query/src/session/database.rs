@@ -1,0 +1,154 @@
+//! A database that is open: the engine, the server's variables, and a factory of sessions.
+//!
+//! The protocol server, the embedded shell and tests all work through one of these.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use avocet_engine::{Engine, EngineOptions, UserDef};
+use avocet_types::{Collation, Value};
+
+use super::api::{
+    AccountName, ConnectionRow, Connections, Interrupt, Interruption, SessionFactory, SessionInfo,
+};
+use super::state::Session;
+use super::status::Counters;
+use super::variables::{Globals, VARIABLES, Values, find};
+use crate::error::{ErrorCode, SqlError};
+
+/// What is kept of passwords, by authentication plugin. The arithmetic belongs to the protocol server.
+pub trait Passwords: Send + Sync {
+    /// What `plugin` stores for a password; `None` if there is no such plugin.
+    fn auth_string(&self, plugin: &str, password: &[u8]) -> Option<Vec<u8>>;
+}
+
+/// For use without a protocol server: no password can be set.
+struct NoPasswords;
+
+impl Passwords for NoPasswords {
+    fn auth_string(&self, plugin: &str, password: &[u8]) -> Option<Vec<u8>> {
+        let known = matches!(plugin, "caching_sha2_password" | "mysql_native_password");
+        (known && password.is_empty()).then(Vec::new)
+    }
+}
+
+/// An open database. A cheap handle.
+#[derive(Clone)]
+pub struct Database(pub(super) Arc<Shared>);
+
+pub(super) struct Shared {
+    pub engine: Arc<Engine>,
+    pub globals: Arc<Globals>,
+    pub passwords: Box<dyn Passwords>,
+    pub counters: Counters,
+    next_embedded: AtomicU32,
+}
+
+impl Database {
+    /// Opens a data directory, made if there is none, with default options.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, SqlError> {
+        let engine = Engine::open(EngineOptions::new(path))?;
+        Self::new(engine, None)
+    }
+
+    /// Serves an engine. A new data directory gets its first account, `root`@`localhost` without a password.
+    pub fn new(engine: Arc<Engine>, passwords: Option<Box<dyn Passwords>>) -> Result<Self, SqlError> {
+        engine.set_wait_hook(Arc::new(|wait| blocking(wait)));
+        if engine.catalog().users().next().is_none() {
+            engine.put_user(UserDef {
+                name: "root".into(),
+                host: "localhost".into(),
+                plugin: "caching_sha2_password".into(),
+                auth: Vec::new(),
+            })?;
+        }
+        let mut values = Values::defaults();
+        let data = engine.options().data.display().to_string();
+        values.put_by_name("datadir", Value::Str(format!("{data}/").into()));
+        Ok(Self(Arc::new(Shared {
+            engine,
+            globals: Arc::new(Globals::new(values)),
+            passwords: passwords.unwrap_or_else(|| Box::new(NoPasswords)),
+            counters: Counters::default(),
+            next_embedded: AtomicU32::new(1),
+        })))
+    }
+
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.0.engine
+    }
+
+    /// Gives a global variable a value, read-only ones too: for the server's options (`port`, `bind_address`, …).
+    pub fn set_option(&self, name: &str, value: &str) -> Result<(), SqlError> {
+        let position = find(name)?;
+        let value = VARIABLES[position].parse_text(value)?;
+        self.0.globals.put(position, value);
+        Ok(())
+    }
+
+    /// A session of `root`@`localhost` inside this process.
+    pub fn session(&self, database: Option<&str>) -> Result<Session, SqlError> {
+        let id = self.0.next_embedded.fetch_add(1, Ordering::Relaxed);
+        SessionFactory::open(
+            self,
+            SessionInfo {
+                connection_id: id,
+                account: AccountName { user: "root".into(), host: "localhost".into() },
+                client_host: "localhost".into(),
+                database: database.map(str::to_owned),
+                found_rows: false,
+                multi_statements: true,
+                interactive: false,
+                collation: Collation::DEFAULT.0,
+                interrupt: Arc::default(),
+                connections: Arc::new(NoConnections),
+            },
+        )
+    }
+
+    /// Ends background work, writes a checkpoint and closes the log. Sessions must have ended.
+    pub fn shutdown(&self) -> Result<(), SqlError> {
+        Ok(self.0.engine.shutdown()?)
+    }
+}
+
+impl SessionFactory for Database {
+    type Session = Session;
+
+    fn open(&self, info: SessionInfo) -> Result<Session, SqlError> {
+        Session::new(self.0.clone(), info)
+    }
+}
+
+/// Embedded sessions know of no others.
+struct NoConnections;
+
+impl Connections for NoConnections {
+    fn list(&self) -> Vec<ConnectionRow> {
+        Vec::new()
+    }
+
+    fn kill(&self, connection_id: u32, _what: Interruption) -> Result<(), SqlError> {
+        Err(ErrorCode::NO_SUCH_THREAD.with(&[&connection_id]))
+    }
+
+    fn set_database(&self, _connection_id: u32, _database: Option<&str>) {}
+}
+
+/// Runs what may block, with the other tasks of this thread handed on where there is a runtime that can.
+pub(super) fn blocking<T>(wait: impl FnOnce() -> T) -> T {
+    use tokio::runtime::{Handle, RuntimeFlavor};
+    match Handle::try_current() {
+        Ok(handle) if handle.runtime_flavor() == RuntimeFlavor::MultiThread => {
+            tokio::task::block_in_place(wait)
+        }
+        _ => wait(),
+    }
+}
+
+/// A request to stop what a session runs, in the form in which the engine asks for it.
+pub(super) fn stop_request(interrupt: &Arc<Interrupt>) -> Arc<dyn Fn() -> bool + Send + Sync> {
+    let interrupt = interrupt.clone();
+    Arc::new(move || interrupt.get().is_some())
+}

@@ -1,0 +1,359 @@
+//! Changes of databases, tables and indexes. Each is a durable transaction of its own, after what is open was committed.
+
+mod columns;
+mod indexes;
+
+use std::time::Duration;
+
+use avocet_base::TableId;
+use avocet_engine::EngineError;
+use avocet_types::Collation;
+use avocet_types::schema::TableDef;
+
+use super::collect::Collected;
+use super::database::blocking;
+use super::info_schema;
+use super::run::{Done, Outcome, Text};
+use super::settings::collation_of;
+use super::state::{Level, Session};
+use crate::bind::unsupported;
+use crate::error::{ErrorCode, SqlError};
+use crate::parse::ast::{Ident, ObjectName};
+use crate::parse::statement::{AlterAction, CreateTable, IndexSpecKind, StatementKind, TableOptions};
+
+/// MySQL's limit for names of databases, tables, columns and indexes, in characters.
+const MAX_NAME_LEN: usize = 64;
+
+impl Session {
+    pub(super) async fn ddl(&mut self, kind: &StatementKind, text: &Text<'_>) -> Result<Outcome, SqlError> {
+        use StatementKind as S;
+        match kind {
+            S::CreateDatabase { name, if_not_exists, charset, collation } => {
+                self.create_database(name, *if_not_exists, charset.as_deref(), collation.as_deref())
+            }
+            S::DropDatabase { name, if_exists } => self.drop_database(name, *if_exists),
+            S::CreateTable(create) => self.create_table(create, text).await,
+            S::CreateTableLike { name, like, if_not_exists, temporary } => {
+                self.create_table_like(name, like, *if_not_exists, *temporary)
+            }
+            S::DropTable { names, if_exists, temporary } => self.drop_tables(names, *if_exists, *temporary),
+            S::DropView { names, if_exists } => self.drop_views(names, *if_exists),
+            S::TruncateTable(name) => {
+                let (database, name) = self.full_name(name)?;
+                let timeout = self.ddl_timeout();
+                blocking(|| self.shared.engine.truncate_table(&database, &name, timeout))?;
+                Ok(Outcome::ok())
+            }
+            S::CreateIndex { table, index } => {
+                let (database, name) = self.full_name(table)?;
+                self.add_index(&database, &name, index)?;
+                Ok(Outcome::ok())
+            }
+            S::DropIndex { table, name: index } => {
+                let (database, name) = self.full_name(table)?;
+                self.remove_index(&database, &name, &index.name)?;
+                Ok(Outcome::ok())
+            }
+            S::AlterTable { name, actions } => self.alter_table(name, actions),
+            S::AlterDatabase { .. } => Err(unsupported("ALTER DATABASE")),
+            S::RenameTable(_) => Err(unsupported("RENAME TABLE")),
+            _ => Err(unsupported("this statement")),
+        }
+    }
+
+    fn ddl_timeout(&self) -> Duration {
+        self.settings.metadata_lock_timeout
+    }
+
+    /// Database and name of a table; the server's own may not be changed.
+    fn full_name(&self, name: &ObjectName) -> Result<(String, String), SqlError> {
+        let database = match &name.database {
+            Some(database) => database.name.clone(),
+            None => self.current_database()?.to_owned(),
+        };
+        if info_schema::is_schema(&database) {
+            let user = &self.info.account;
+            return Err(ErrorCode::DBACCESS_DENIED_ERROR.with(&[&user.user, &user.host, &database]));
+        }
+        Ok((database, name.name.name.clone()))
+    }
+
+    fn create_database(
+        &mut self,
+        name: &Ident,
+        if_not_exists: bool,
+        charset: Option<&str>,
+        collation: Option<&str>,
+    ) -> Result<Outcome, SqlError> {
+        check_name(&name.name, ErrorCode::WRONG_DB_NAME)?;
+        let server = match self.variables.own.by_name("collation_server") {
+            avocet_types::Datum::Str(name) => Collation::by_name(name).unwrap_or(Collation::DEFAULT),
+            _ => Collation::DEFAULT,
+        };
+        let collation = collation_of(charset, collation)?.unwrap_or(server);
+        let created = match info_schema::is_schema(&name.name) {
+            true => Err(EngineError::DatabaseExists(name.name.clone())),
+            false => blocking(|| self.shared.engine.create_database(&name.name, collation)),
+        };
+        match created {
+            Err(error @ EngineError::DatabaseExists(_)) if if_not_exists => self.note(&error.into()),
+            other => other?,
+        }
+        Ok(Outcome::Done(Done { affected_rows: 1, ..Done::default() }))
+    }
+
+    fn drop_database(&mut self, name: &Ident, if_exists: bool) -> Result<Outcome, SqlError> {
+        if info_schema::is_schema(&name.name) {
+            let user = &self.info.account;
+            return Err(ErrorCode::DBACCESS_DENIED_ERROR.with(&[&user.user, &user.host, &name.name]));
+        }
+        let timeout = self.ddl_timeout();
+        let dropped = blocking(|| self.shared.engine.drop_database(&name.name, timeout));
+        let tables = match dropped {
+            Ok(tables) => tables,
+            Err(EngineError::NoSuchDatabase(_)) => {
+                let missing = ErrorCode::DB_DROP_EXISTS.with(&[&name.name]);
+                if !if_exists {
+                    return Err(missing);
+                }
+                self.note(&missing);
+                0
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if self.database.as_deref() == Some(&name.name) {
+            self.database = None;
+            self.info.connections.set_database(self.info.connection_id, None);
+        }
+        Ok(Outcome::Done(Done { affected_rows: tables as u64, ..Done::default() }))
+    }
+
+    async fn create_table(&mut self, create: &CreateTable, text: &Text<'_>) -> Result<Outcome, SqlError> {
+        refuse_unserved(create)?;
+        let (database, name) = self.full_name(&create.name)?;
+        if self.exists_already(&database, &name, create.if_not_exists)? {
+            return Ok(Outcome::ok());
+        }
+        let mut rows = Collected::default();
+        let mut columns = Vec::new();
+        if let Some(query) = &create.query {
+            let mark = self.begin_statement()?;
+            let result = async {
+                let (bound, tables) = self.bind_and_hold(query, text)?;
+                columns = columns::of_query(&bound);
+                self.run_bound(bound, tables, text, &mut rows).await
+            }
+            .await;
+            self.end_statement(mark, result).await?;
+        }
+        let def = self.table_def(create, database, name, columns, text)?;
+        let auto_increment = create.options.auto_increment;
+        let selected = def.columns.len() - columns_of_query(create, &rows, &def);
+        let table = blocking(|| self.shared.engine.create_table(def))?;
+        if let Some(next) = auto_increment {
+            table.note_auto_increment(next.saturating_sub(1));
+        }
+        if create.query.is_none() {
+            return Ok(Outcome::ok());
+        }
+        let mark = self.begin_statement()?;
+        let result = self.fill(&table, selected, &rows);
+        let filled = self.end_statement(mark, result).await;
+        if filled.is_err() {
+            let timeout = self.ddl_timeout();
+            blocking(|| self.shared.engine.drop_table(&table.def.database, &table.def.name, timeout))?;
+        }
+        let inserted = filled?;
+        let info = format!("Records: {inserted}  Duplicates: 0  Warnings: 0");
+        Ok(Outcome::Done(Done { affected_rows: inserted, info, ..Done::default() }))
+    }
+
+    /// True if the table is there and that is fine; an error if it is not fine.
+    fn exists_already(&mut self, database: &str, name: &str, if_not_exists: bool) -> Result<bool, SqlError> {
+        let catalog = self.catalog();
+        if catalog.database(database).is_none() {
+            return Err(ErrorCode::BAD_DB_ERROR.with(&[&database]));
+        }
+        if catalog.table(database, name).is_none() {
+            return Ok(false);
+        }
+        let exists = ErrorCode::TABLE_EXISTS_ERROR.with(&[&name]);
+        if !if_not_exists {
+            return Err(exists);
+        }
+        self.note(&exists);
+        Ok(true)
+    }
+
+    fn create_table_like(
+        &mut self,
+        name: &ObjectName,
+        like: &ObjectName,
+        if_not_exists: bool,
+        temporary: bool,
+    ) -> Result<Outcome, SqlError> {
+        if temporary {
+            return Err(unsupported("TEMPORARY tables"));
+        }
+        let (like_database, like_name) = self.full_name(like)?;
+        let (database, name) = self.full_name(name)?;
+        check_name(&name, ErrorCode::WRONG_TABLE_NAME)?;
+        if self.exists_already(&database, &name, if_not_exists)? {
+            return Ok(Outcome::ok());
+        }
+        let catalog = self.catalog();
+        let Some(model) = catalog.table(&like_database, &like_name) else {
+            return Err(ErrorCode::NO_SUCH_TABLE.with(&[&like_database, &like_name]));
+        };
+        let def = TableDef { id: TableId(0), database, name, ..(*model.def).clone() };
+        blocking(|| self.shared.engine.create_table(def))?;
+        Ok(Outcome::ok())
+    }
+
+    fn drop_tables(
+        &mut self,
+        names: &[ObjectName],
+        if_exists: bool,
+        temporary: bool,
+    ) -> Result<Outcome, SqlError> {
+        let mut missing = Vec::new();
+        for name in names {
+            let (database, table) = self.full_name(name)?;
+            let timeout = self.ddl_timeout();
+            let dropped = match temporary {
+                true => Err(EngineError::NoSuchTable(database.clone(), table.clone())),
+                false => blocking(|| self.shared.engine.drop_table(&database, &table, timeout)),
+            };
+            match dropped {
+                Err(EngineError::NoSuchTable(..)) => missing.push(format!("{database}.{table}")),
+                other => other?,
+            }
+        }
+        self.missing(missing, if_exists)
+    }
+
+    fn drop_views(&mut self, names: &[ObjectName], if_exists: bool) -> Result<Outcome, SqlError> {
+        let names = names
+            .iter()
+            .map(|name| self.full_name(name).map(|(database, name)| format!("{database}.{name}")));
+        let missing = names.collect::<Result<Vec<_>, _>>()?;
+        self.missing(missing, if_exists)
+    }
+
+    /// Tables that were to be dropped but are not there: error 1051, or notes.
+    fn missing(&mut self, missing: Vec<String>, if_exists: bool) -> Result<Outcome, SqlError> {
+        if !if_exists && !missing.is_empty() {
+            return Err(ErrorCode::BAD_TABLE_ERROR.with(&[&missing.join(",")]));
+        }
+        for name in missing {
+            let error = ErrorCode::BAD_TABLE_ERROR.with(&[&name]);
+            self.warn(Level::Note, error.errno, error.message);
+        }
+        Ok(Outcome::ok())
+    }
+
+    fn alter_table(&mut self, name: &ObjectName, actions: &[AlterAction]) -> Result<Outcome, SqlError> {
+        let (database, table) = self.full_name(name)?;
+        if self.catalog().table(&database, &table).is_none() {
+            return Err(ErrorCode::NO_SUCH_TABLE.with(&[&database, &table]));
+        }
+        // All are looked at before the first is done: each is a transaction of its own.
+        for action in actions {
+            if let Some(what) = unserved_action(action) {
+                return Err(unsupported(what));
+            }
+        }
+        for action in actions {
+            match action {
+                AlterAction::AddIndex(index) => self.add_index(&database, &table, index)?,
+                AlterAction::DropIndex(index) => self.remove_index(&database, &table, &index.name)?,
+                AlterAction::DropPrimaryKey => self.remove_index(&database, &table, "PRIMARY")?,
+                AlterAction::Options(options) => {
+                    let catalog = self.catalog();
+                    if let (Some(next), Some(table)) =
+                        (options.auto_increment, catalog.table(&database, &table))
+                    {
+                        table.note_auto_increment(next.saturating_sub(1));
+                    }
+                }
+                _ => {}
+            }
+        }
+        let info = "Records: 0  Duplicates: 0  Warnings: 0".into();
+        Ok(Outcome::Done(Done { info, ..Done::default() }))
+    }
+}
+
+/// How many of a table's columns come from its query: they are the last ones.
+fn columns_of_query(create: &CreateTable, rows: &Collected, def: &TableDef) -> usize {
+    let width = rows.width();
+    if create.query.is_some() { width.min(def.columns.len()) } else { 0 }
+}
+
+/// What of CREATE TABLE is parsed but not served.
+fn refuse_unserved(create: &CreateTable) -> Result<(), SqlError> {
+    check_name(&create.name.name.name, ErrorCode::WRONG_TABLE_NAME)?;
+    if create.temporary {
+        return Err(unsupported("TEMPORARY tables"));
+    }
+    if create.partitioned {
+        return Err(unsupported("PARTITION BY"));
+    }
+    if !create.foreign_keys.is_empty() {
+        return Err(unsupported("FOREIGN KEY"));
+    }
+    if !create.checks.is_empty() {
+        return Err(unsupported("CHECK"));
+    }
+    check_options(&create.options)
+}
+
+fn check_options(options: &TableOptions) -> Result<(), SqlError> {
+    const ENGINES: &[&str] = &["innodb", "avocet", "myisam"];
+    match &options.engine {
+        Some(engine) if !ENGINES.iter().any(|known| known.eq_ignore_ascii_case(engine)) => {
+            Err(ErrorCode::UNKNOWN_STORAGE_ENGINE.with(&[engine]))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The name of an ALTER TABLE action that is not served.
+fn unserved_action(action: &AlterAction) -> Option<&'static str> {
+    Some(match action {
+        AlterAction::AddIndex(index) => match index.kind {
+            IndexSpecKind::Fulltext => "FULLTEXT INDEX",
+            IndexSpecKind::Spatial => "SPATIAL INDEX",
+            _ => return None,
+        },
+        AlterAction::DropIndex(_) | AlterAction::DropPrimaryKey | AlterAction::Nothing => return None,
+        AlterAction::Options(options) => match options {
+            TableOptions { charset: None, collation: None, comment: None, .. } => return None,
+            _ => "ALTER TABLE with these options",
+        },
+        AlterAction::AddColumn { .. } => "ALTER TABLE ADD COLUMN",
+        AlterAction::AddForeignKey(_) => "FOREIGN KEY",
+        AlterAction::AddCheck(_) => "CHECK",
+        AlterAction::DropColumn(_) => "ALTER TABLE DROP COLUMN",
+        AlterAction::DropForeignKey(_) => "ALTER TABLE DROP FOREIGN KEY",
+        AlterAction::DropConstraint(_) => "ALTER TABLE DROP CONSTRAINT",
+        AlterAction::ModifyColumn { .. } => "ALTER TABLE MODIFY COLUMN",
+        AlterAction::ChangeColumn { .. } => "ALTER TABLE CHANGE COLUMN",
+        AlterAction::RenameColumn { .. } => "ALTER TABLE RENAME COLUMN",
+        AlterAction::RenameIndex { .. } => "ALTER TABLE RENAME INDEX",
+        AlterAction::RenameTable(_) => "ALTER TABLE RENAME",
+        AlterAction::SetDefault { .. } => "ALTER TABLE ALTER COLUMN",
+        AlterAction::ConvertCharset { .. } => "ALTER TABLE CONVERT TO CHARACTER SET",
+    })
+}
+
+/// Names must not be empty, too long, or end with a space.
+fn check_name(name: &str, wrong: ErrorCode) -> Result<(), SqlError> {
+    if name.is_empty() || name.ends_with(' ') || name.contains('\0') {
+        return Err(wrong.with(&[&name]));
+    }
+    if name.chars().count() > MAX_NAME_LEN {
+        return Err(ErrorCode::TOO_LONG_IDENT.with(&[&name]));
+    }
+    Ok(())
+}

@@ -1,0 +1,205 @@
+//! Indexes: of CREATE TABLE, CREATE INDEX and ALTER TABLE.
+
+use avocet_base::IndexId;
+use avocet_types::schema::{IndexDef, IndexKind, IndexPart, TableDef};
+use avocet_types::{LobSize, SqlType};
+
+use super::check_name;
+use crate::bind::unsupported;
+use crate::error::{ErrorCode, SqlError};
+use crate::parse::statement::{CreateTable, IndexPartSpec, IndexSpec, IndexSpecKind};
+use crate::session::database::blocking;
+use crate::session::state::Session;
+
+const MAX_KEYS: usize = 64;
+const MAX_PARTS: usize = 16;
+/// InnoDB's limit, in bytes.
+const MAX_KEY_BYTES: u64 = 3072;
+
+/// Gives a new table the indexes of its columns' attributes and of its own list.
+pub(super) fn define(def: &mut TableDef, create: &CreateTable) -> Result<(), SqlError> {
+    for spec in &create.columns {
+        let Some(column) = def.column(&spec.name.name) else { continue };
+        let part = IndexPart { column, descending: false, prefix_len: None };
+        if spec.primary_key {
+            push(def, IndexKind::Primary, None, vec![part])?;
+        }
+        if spec.unique {
+            push(def, IndexKind::Unique, None, vec![part])?;
+        }
+    }
+    for spec in &create.indexes {
+        add(def, spec)?;
+    }
+    let autos: Vec<usize> = (0..def.columns.len()).filter(|c| def.columns[*c].auto_increment).collect();
+    let is_key = |column: usize| def.indexes.iter().any(|index| index.parts[0].column == column);
+    if autos.len() > 1 || !autos.iter().all(|column| is_key(*column)) {
+        return Err(ErrorCode::WRONG_AUTO_KEY.with(&[]));
+    }
+    Ok(())
+}
+
+/// Adds an index to a definition; its position in the list.
+fn add(def: &mut TableDef, spec: &IndexSpec) -> Result<usize, SqlError> {
+    let kind = match spec.kind {
+        IndexSpecKind::Primary => IndexKind::Primary,
+        IndexSpecKind::Unique => IndexKind::Unique,
+        IndexSpecKind::Secondary => IndexKind::Secondary,
+        IndexSpecKind::Fulltext => return Err(unsupported("FULLTEXT INDEX")),
+        IndexSpecKind::Spatial => return Err(unsupported("SPATIAL INDEX")),
+    };
+    let parts = spec.parts.iter().map(|part| index_part(def, part)).collect::<Result<Vec<_>, _>>()?;
+    for (at, part) in parts.iter().enumerate() {
+        if parts[..at].iter().any(|other| other.column == part.column) {
+            return Err(ErrorCode::DUP_FIELDNAME.with(&[&def.columns[part.column].name]));
+        }
+    }
+    push(def, kind, spec.name.as_ref().map(|name| name.name.as_str()), parts)
+}
+
+fn index_part(def: &TableDef, part: &IndexPartSpec) -> Result<IndexPart, SqlError> {
+    let IndexPartSpec::Column { name, prefix_len, descending } = part else {
+        return Err(unsupported("a functional index"));
+    };
+    let column = def.column(&name.name);
+    let column = column.ok_or_else(|| ErrorCode::KEY_COLUMN_DOES_NOT_EXIST.with(&[&name.name]))?;
+    let ty = &def.columns[column].ty;
+    let lob = matches!(ty, SqlType::Text { .. } | SqlType::Blob { .. });
+    let len = declared_len(ty);
+    let prefix_len = match prefix_len {
+        None if lob => return Err(ErrorCode::BLOB_KEY_WITHOUT_LENGTH.with(&[&def.columns[column].name])),
+        None => None,
+        Some(0) => {
+            let message = format!("Key part '{}' length cannot be 0", name.name);
+            return Err(SqlError { errno: 1391, sqlstate: *b"HY000", message });
+        }
+        Some(_) if len.is_none() => return Err(ErrorCode::WRONG_SUB_KEY.with(&[])),
+        Some(prefix) if len.is_some_and(|len| u64::from(*prefix) > len) => {
+            return Err(ErrorCode::WRONG_SUB_KEY.with(&[]));
+        }
+        Some(prefix) if len == Some(u64::from(*prefix)) && !lob => None,
+        Some(prefix) => Some(*prefix),
+    };
+    Ok(IndexPart { column, descending: *descending, prefix_len })
+}
+
+/// How long a string of the type may be, in characters or bytes.
+fn declared_len(ty: &SqlType) -> Option<u64> {
+    match ty {
+        SqlType::Char { len, .. }
+        | SqlType::VarChar { len, .. }
+        | SqlType::Binary { len }
+        | SqlType::VarBinary { len } => Some(u64::from(*len)),
+        SqlType::Text { size, .. } | SqlType::Blob { size } => Some(match size {
+            LobSize::Tiny => 255,
+            _ => u64::from(u32::MAX),
+        }),
+        _ => None,
+    }
+}
+
+fn push(
+    def: &mut TableDef,
+    kind: IndexKind,
+    name: Option<&str>,
+    parts: Vec<IndexPart>,
+) -> Result<usize, SqlError> {
+    if def.indexes.len() == MAX_KEYS {
+        return Err(ErrorCode::TOO_MANY_KEYS.with(&[&MAX_KEYS]));
+    }
+    if parts.len() > MAX_PARTS {
+        return Err(ErrorCode::TOO_MANY_KEY_PARTS.with(&[&MAX_PARTS]));
+    }
+    if kind == IndexKind::Primary && def.indexes.iter().any(|index| index.kind == kind) {
+        return Err(ErrorCode::MULTIPLE_PRI_KEY.with(&[]));
+    }
+    let name = match (kind, name) {
+        (IndexKind::Primary, _) => "PRIMARY".to_owned(),
+        (_, Some(name)) => {
+            check_name(name, WRONG_INDEX_NAME)?;
+            if name.eq_ignore_ascii_case("PRIMARY") {
+                return Err(WRONG_INDEX_NAME.with(&[&name]));
+            }
+            name.to_owned()
+        }
+        (_, None) => free_name(def, &def.columns[parts[0].column].name),
+    };
+    if def.indexes.iter().any(|index| index.name.eq_ignore_ascii_case(&name)) {
+        return Err(ErrorCode::DUP_KEYNAME.with(&[&name]));
+    }
+    let bytes: u64 = parts.iter().map(|part| key_bytes(&def.columns[part.column].ty, part.prefix_len)).sum();
+    if bytes > MAX_KEY_BYTES {
+        return Err(ErrorCode::TOO_LONG_KEY.with(&[&MAX_KEY_BYTES]));
+    }
+    if kind == IndexKind::Primary {
+        for part in &parts {
+            def.columns[part.column].nullable = false;
+        }
+    }
+    let at = if kind == IndexKind::Primary { 0 } else { def.indexes.len() };
+    def.indexes.insert(at, IndexDef { id: IndexId(0), name, kind, parts });
+    Ok(at)
+}
+
+/// 1280
+const WRONG_INDEX_NAME: ErrorCode =
+    ErrorCode { errno: 1280, sqlstate: *b"42000", text: "Incorrect index name '{}'" };
+
+/// The first column's name, with a number if it is taken: `a`, `a_2`, `a_3`, …
+fn free_name(def: &TableDef, column: &str) -> String {
+    let taken = |name: &str| def.indexes.iter().any(|index| index.name.eq_ignore_ascii_case(name));
+    let numbered = (2..).map(|n| format!("{column}_{n}"));
+    let mut names = std::iter::once(column.to_owned()).chain(numbered);
+    names.find(|name| !taken(name)).expect("numbers do not end")
+}
+
+/// Bytes of a key part as InnoDB counts them.
+fn key_bytes(ty: &SqlType, prefix_len: Option<u32>) -> u64 {
+    let per_char = ty.collation().map_or(1, |collation| u64::from(collation.info().charset.max_len()));
+    match (prefix_len, declared_len(ty)) {
+        (Some(len), _) => u64::from(len) * per_char,
+        (None, Some(len)) => len * per_char,
+        (None, None) => 8,
+    }
+}
+
+impl Session {
+    pub(super) fn add_index(
+        &mut self,
+        database: &str,
+        table: &str,
+        spec: &IndexSpec,
+    ) -> Result<(), SqlError> {
+        let catalog = self.catalog();
+        let Some(handle) = catalog.table(database, table) else {
+            return Err(ErrorCode::NO_SUCH_TABLE.with(&[&database, &table]));
+        };
+        let mut def = (*handle.def).clone();
+        let nullable: Vec<bool> = def.columns.iter().map(|c| c.nullable).collect();
+        let at = add(&mut def, spec)?;
+        let index = def.indexes.swap_remove(at);
+        if index.kind == IndexKind::Primary && index.parts.iter().any(|part| nullable[part.column]) {
+            // The columns would have to become NOT NULL, which is a change of the table.
+            return Err(unsupported("ADD PRIMARY KEY on columns that can be NULL"));
+        }
+        let timeout = self.settings.metadata_lock_timeout;
+        blocking(|| self.shared.engine.create_index(database, table, index, timeout))?;
+        Ok(())
+    }
+
+    pub(super) fn remove_index(&mut self, database: &str, table: &str, index: &str) -> Result<(), SqlError> {
+        let catalog = self.catalog();
+        let Some(handle) = catalog.table(database, table) else {
+            return Err(ErrorCode::NO_SUCH_TABLE.with(&[&database, &table]));
+        };
+        if let Some(auto) = handle.def.auto_increment_column() {
+            let mut others = handle.def.indexes.iter().filter(|i| !i.name.eq_ignore_ascii_case(index));
+            if !others.any(|i| i.parts[0].column == auto) {
+                return Err(ErrorCode::WRONG_AUTO_KEY.with(&[]));
+            }
+        }
+        let timeout = self.settings.metadata_lock_timeout;
+        blocking(|| self.shared.engine.drop_index(database, table, index, timeout))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,38 @@
+//! The engine's errors as MySQL's.
+
+use avocet_engine::{EngineError, ErrorKind};
+use avocet_types::convert::StoreError;
+
+use crate::error::{ErrorCode, SqlError};
+
+impl From<EngineError> for SqlError {
+    fn from(error: EngineError) -> Self {
+        match &error {
+            EngineError::DuplicateKey { entry, table, key } => {
+                ErrorCode::DUP_ENTRY.with(&[entry, &format_args!("{table}.{key}")])
+            }
+            EngineError::LockWaitTimeout => ErrorCode::LOCK_WAIT_TIMEOUT.with(&[]),
+            // A bulk statement that lost a race is repeated as a deadlock's victim is.
+            EngineError::Deadlock | EngineError::WriteConflict => ErrorCode::LOCK_DEADLOCK.with(&[]),
+            EngineError::Interrupted => ErrorCode::QUERY_INTERRUPTED.with(&[]),
+            EngineError::NoSuchDatabase(name) => ErrorCode::BAD_DB_ERROR.with(&[name]),
+            EngineError::DatabaseExists(name) => ErrorCode::DB_CREATE_EXISTS.with(&[name]),
+            EngineError::NoSuchTable(database, name) => ErrorCode::NO_SUCH_TABLE.with(&[database, name]),
+            EngineError::TableExists(name) => ErrorCode::TABLE_EXISTS_ERROR.with(&[name]),
+            EngineError::NoSuchIndex(name) => ErrorCode::CANT_DROP_FIELD_OR_KEY.with(&[name]),
+            EngineError::IndexExists(name) => ErrorCode::DUP_KEYNAME.with(&[name]),
+            EngineError::KeyTooLong { max, .. } => ErrorCode::TOO_LONG_KEY.with(&[max]),
+            EngineError::RowTooLarge { max, .. } => ErrorCode::TOO_BIG_ROWSIZE.with(&[max]),
+            EngineError::ReadOnly => ErrorCode::CANT_EXECUTE_IN_READ_ONLY_TRANSACTION.with(&[]),
+            EngineError::NullInColumn(column) => ErrorCode::BAD_NULL_ERROR.with(&[column]),
+            other if other.kind() == ErrorKind::NoSpace => ErrorCode::DISK_FULL.with(&[other]),
+            other => ErrorCode::GET_ERRNO.because(format!("Got error from storage engine: {other}")),
+        }
+    }
+}
+
+/// A value that a column does not take; `row` counts from 1.
+pub fn store_error(problem: &StoreError, column: &str, row: u64) -> SqlError {
+    let sqlstate = problem.sqlstate().as_bytes().try_into().unwrap_or(*b"HY000");
+    SqlError { errno: problem.errno(), sqlstate, message: problem.message(column, row) }
+}

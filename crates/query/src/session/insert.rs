@@ -1,0 +1,520 @@
+//! INSERT and REPLACE.
+//!
+//! Few rows go one by one through the engine's row inserts; a statement of many is gathered to Arrow batches and goes
+//! straight to column blocks.
+
+use std::sync::Arc;
+
+use avocet_base::RowId;
+use avocet_engine::{Direction, EngineError, KeyRange, ReadScratch, RowBuf, TableHandle};
+use avocet_types::decimal::ParseStatus;
+use avocet_types::expr::RowProgram;
+use avocet_types::schema::{ColumnDef, TableDef};
+use avocet_types::{Datum, Decimal, SqlType, Value};
+
+use super::access::compile;
+use super::bulk::Bulk;
+use super::collect::Collected;
+use super::run::{Done, Outcome, Text};
+use super::state::{Level, Session};
+use super::status::Counter;
+use super::store::{Storing, explicit_auto_value, generates, next_auto_value, same};
+use crate::bind::{TableBinder, unsupported};
+use crate::error::{ErrorCode, SqlError};
+use crate::parse::ast::{Expr, ExprKind, Ident, UnaryOp};
+use crate::parse::statement::{Assignment, Insert, InsertSource};
+
+/// Statements of more rows than this go to column blocks.
+const BULK_ROWS: usize = 10_000;
+
+/// What to do with a row whose key is there already.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OnDuplicate {
+    Fail,
+    Ignore,
+    Replace,
+    Update,
+}
+
+/// One INSERT that is being run.
+struct Inserter<'i> {
+    table: Arc<TableHandle>,
+    /// By source position: the column that it goes to.
+    targets: Vec<usize>,
+    /// By column: the source position.
+    sources: Vec<Option<usize>>,
+    auto: Option<usize>,
+    storing: Storing,
+    on_duplicate: OnDuplicate,
+    updates: Vec<(usize, RowProgram)>,
+    params: &'i [Datum<'i>],
+    first_generated: u64,
+    affected: u64,
+    rows: u64,
+    duplicates: u64,
+}
+
+/// A value as the statement gives it.
+enum Given {
+    Value(Value, SqlType),
+    Default,
+}
+
+impl Session {
+    /// What PREPARE finds wrong with an INSERT.
+    pub(super) fn check_insert(&self, insert: &Insert) -> Result<(), SqlError> {
+        let database = match &insert.table.database {
+            Some(database) => database.name.as_str(),
+            None => self.current_database()?,
+        };
+        let catalog = self.catalog();
+        match catalog.table(database, &insert.table.name.name) {
+            Some(table) => targets(table, insert).map(drop),
+            None => Err(ErrorCode::NO_SUCH_TABLE.with(&[&database, &insert.table.name.name])),
+        }
+    }
+
+    pub(super) async fn insert(&mut self, insert: &Insert, text: &Text<'_>) -> Result<Outcome, SqlError> {
+        self.shared.counters.add(Counter::Insert);
+        self.set_storing(!insert.ignore);
+        let mark = self.begin_statement()?;
+        let result = self.insert_in_transaction(insert, text).await;
+        self.end_statement(mark, result).await.map(Outcome::Done)
+    }
+
+    async fn insert_in_transaction(&mut self, insert: &Insert, text: &Text<'_>) -> Result<Done, SqlError> {
+        let table = self.target_table(&insert.table)?;
+        let mut inserter = self.inserter(table, insert, text)?;
+        let many = match &insert.source {
+            InsertSource::Values(rows) => {
+                self.insert_values(&mut inserter, rows, text)?;
+                rows.len() > 1
+            }
+            InsertSource::Query(query) => {
+                let (bound, tables) = self.bind_and_hold(query, text)?;
+                if bound.body.outputs.len() != inserter.targets.len() {
+                    return Err(ErrorCode::WRONG_VALUE_COUNT_ON_ROW.with(&[&1]));
+                }
+                let mut rows = Collected::default();
+                self.run_bound(bound, tables, text, &mut rows).await?;
+                self.insert_collected(&mut inserter, &rows)?;
+                true
+            }
+        };
+        let warnings = self.conditions.len() as u64 + self.context.warning_count();
+        let info = if many {
+            format!("Records: {}  Duplicates: {}  Warnings: {warnings}", inserter.rows, inserter.duplicates)
+        } else {
+            String::new()
+        };
+        Ok(Done {
+            affected_rows: inserter.affected,
+            last_insert_id: inserter.first_generated,
+            info,
+            database_changed: false,
+        })
+    }
+
+    fn inserter<'i>(
+        &self,
+        table: Arc<TableHandle>,
+        insert: &Insert,
+        text: &Text<'i>,
+    ) -> Result<Inserter<'i>, SqlError> {
+        let targets = targets(&table, insert)?;
+        let mut sources = vec![None; table.def.columns.len()];
+        for (source, target) in targets.iter().enumerate() {
+            sources[*target] = Some(source);
+        }
+        let on_duplicate = match (insert.replace, insert.on_duplicate.is_empty(), insert.ignore) {
+            (true, ..) => OnDuplicate::Replace,
+            (_, false, _) => OnDuplicate::Update,
+            (_, _, true) => OnDuplicate::Ignore,
+            _ => OnDuplicate::Fail,
+        };
+        Ok(Inserter {
+            updates: self.duplicate_updates(&table, insert, text)?,
+            auto: table.def.auto_increment_column(),
+            storing: self.storing(insert.ignore),
+            targets,
+            sources,
+            table,
+            on_duplicate,
+            params: text.params,
+            first_generated: 0,
+            affected: 0,
+            rows: 0,
+            duplicates: 0,
+        })
+    }
+
+    /// The assignments of ON DUPLICATE KEY UPDATE, over the old row's columns followed by the new row's.
+    fn duplicate_updates(
+        &self,
+        table: &Arc<TableHandle>,
+        insert: &Insert,
+        text: &Text<'_>,
+    ) -> Result<Vec<(usize, RowProgram)>, SqlError> {
+        if insert.on_duplicate.is_empty() {
+            return Ok(Vec::new());
+        }
+        let alias = insert.row_alias.as_ref();
+        if alias.is_some_and(|(_, columns)| !columns.is_empty()) {
+            return Err(unsupported("column aliases of new rows in ON DUPLICATE KEY UPDATE"));
+        }
+        let view = self.view();
+        let both = Arc::new(with_new_row(&table.def));
+        let mut binder = TableBinder::new(text.source, &view, &text.types, &both, None);
+        let bind = |assignment: &Assignment| {
+            let column = column_of(table, &assignment.column)?;
+            let mut value = assignment.value.clone();
+            mark_inserted(&mut value, alias.map(|(name, _)| name.name.as_str()));
+            let bound = binder.expr(&value, false)?;
+            Ok((column, RowProgram::compile(&bound)?))
+        };
+        insert.on_duplicate.iter().map(bind).collect()
+    }
+
+    fn insert_values(
+        &mut self,
+        inserter: &mut Inserter<'_>,
+        rows: &[Vec<Expr>],
+        text: &Text<'_>,
+    ) -> Result<(), SqlError> {
+        let bulk = rows.len() > BULK_ROWS && inserter.on_duplicate == OnDuplicate::Fail;
+        let mut batches = bulk.then(|| Bulk::new(&inserter.table));
+        for (at, row) in rows.iter().enumerate() {
+            self.info.interrupt.check()?;
+            let number = at as u64 + 1;
+            if row.len() != inserter.targets.len() && !row.is_empty() {
+                return Err(ErrorCode::WRONG_VALUE_COUNT_ON_ROW.with(&[&number]));
+            }
+            let given =
+                row.iter().map(|expr| self.given(expr, inserter, text)).collect::<Result<Vec<_>, _>>()?;
+            let values = self.complete(inserter, given, number)?;
+            match &mut batches {
+                Some(batches) => batches.push(self.txn(), &values)?,
+                None => self.insert_row(inserter, values)?,
+            }
+        }
+        if let Some(batches) = batches {
+            inserter.rows = batches.finish(self.txn())?;
+            inserter.affected = inserter.rows;
+        }
+        Ok(())
+    }
+
+    fn insert_collected(&mut self, inserter: &mut Inserter<'_>, rows: &Collected) -> Result<(), SqlError> {
+        let bulk = rows.len() > BULK_ROWS && inserter.on_duplicate == OnDuplicate::Fail;
+        let mut batches = bulk.then(|| Bulk::new(&inserter.table));
+        let mut number = 0;
+        rows.for_each(&mut |row: Vec<(Value, SqlType)>| {
+            number += 1;
+            let given = row.into_iter().map(|(value, ty)| Given::Value(value, ty)).collect();
+            let values = self.complete(inserter, given, number)?;
+            match &mut batches {
+                Some(batches) => batches.push(self.txn(), &values),
+                None => self.insert_row(inserter, values),
+            }
+        })?;
+        if let Some(batches) = batches {
+            inserter.rows = batches.finish(self.txn())?;
+            inserter.affected = inserter.rows;
+        }
+        Ok(())
+    }
+
+    /// The value of an expression in VALUES. Literals take no binding.
+    fn given(&mut self, expr: &Expr, inserter: &Inserter<'_>, text: &Text<'_>) -> Result<Given, SqlError> {
+        if let Some((value, ty)) = self.literal(expr) {
+            return Ok(Given::Value(value, ty));
+        }
+        match &expr.kind {
+            ExprKind::Default(None) => return Ok(Given::Default),
+            ExprKind::Default(Some(name)) => {
+                let column = column_of(&inserter.table, name)?;
+                let def = inserter.table.def.columns[column].clone();
+                return Ok(Given::Value(self.default_value(&def, &inserter.storing)?, def.ty));
+            }
+            ExprKind::Param(index) => {
+                let index = *index as usize;
+                return Ok(Given::Value(text.params[index].clone().into_owned(), text.types[index]));
+            }
+            _ => {}
+        }
+        let view = self.view();
+        let mut binder = TableBinder::new(text.source, &view, &text.types, &inserter.table.def, None);
+        let bound = binder.expr(expr, false)?;
+        if !bound.columns().is_empty() {
+            return Err(unsupported("columns in VALUES"));
+        }
+        let program = compile(&bound, &inserter.table.def)?;
+        let value = program.eval_const(text.params, &self.context)?.into_owned();
+        Ok(Given::Value(value, bound.ty))
+    }
+
+    fn literal(&self, expr: &Expr) -> Option<(Value, SqlType)> {
+        Some(match &expr.kind {
+            ExprKind::Null => (Datum::Null, SqlType::Null),
+            ExprKind::Bool(v) => (Datum::Int((*v).into()), SqlType::BIGINT),
+            ExprKind::Integer(v) => match i64::try_from(*v) {
+                Ok(v) => (Datum::Int(v), SqlType::BIGINT),
+                Err(_) => (Datum::UInt(*v), SqlType::BIGINT_UNSIGNED),
+            },
+            ExprKind::Decimal(text) => decimal(text)?,
+            ExprKind::Float(v) => (Datum::Double(*v), SqlType::Double),
+            ExprKind::String { value, charset: None } => {
+                let len = value.len() as u32;
+                let ty = SqlType::VarChar { len, collation: self.settings.connection_collation };
+                (Datum::Str(value.clone().into()), ty)
+            }
+            ExprKind::Unary { op: UnaryOp::Minus, expr } => match &expr.kind {
+                ExprKind::Integer(v) => (Datum::Int(0_i64.checked_sub_unsigned(*v)?), SqlType::BIGINT),
+                ExprKind::Decimal(text) => decimal(&format!("-{text}"))?,
+                _ => return None,
+            },
+            _ => return None,
+        })
+    }
+
+    /// The whole row: values converted, defaults and generated values filled in.
+    fn complete(
+        &mut self,
+        inserter: &mut Inserter<'_>,
+        mut given: Vec<Given>,
+        number: u64,
+    ) -> Result<Vec<Value>, SqlError> {
+        let table = inserter.table.clone();
+        let mut row = Vec::with_capacity(table.def.columns.len());
+        let empty = given.is_empty();
+        for (at, column) in table.def.columns.iter().enumerate() {
+            let source = inserter.sources[at].filter(|_| !empty);
+            let value = match source {
+                Some(source) => std::mem::replace(&mut given[source], Given::Default),
+                None => Given::Default,
+            };
+            let value = match value {
+                Given::Value(value, _)
+                    if inserter.auto == Some(at) && generates(&value, &inserter.storing) =>
+                {
+                    self.generate(inserter, at, number)?
+                }
+                Given::Default if inserter.auto == Some(at) => self.generate(inserter, at, number)?,
+                Given::Value(value, ty) => {
+                    let stored = self.store(value, &ty, column, &inserter.storing, number)?;
+                    if inserter.auto == Some(at) {
+                        self.note_auto_value(inserter, &stored);
+                    }
+                    stored
+                }
+                Given::Default => self.default_value(column, &inserter.storing)?,
+            };
+            row.push(value);
+        }
+        Ok(row)
+    }
+
+    fn generate(&mut self, inserter: &mut Inserter<'_>, column: usize, row: u64) -> Result<Value, SqlError> {
+        let table = inserter.table.clone();
+        let next = next_auto_value(&table, &inserter.storing);
+        if inserter.first_generated == 0 {
+            inserter.first_generated = next;
+        }
+        let def = &table.def.columns[column];
+        self.store(Datum::UInt(next), &SqlType::BIGINT_UNSIGNED, def, &inserter.storing, row)
+    }
+
+    fn note_auto_value(&self, inserter: &Inserter<'_>, value: &Value) {
+        if let Some(used) = explicit_auto_value(value) {
+            inserter.table.note_auto_increment(used);
+        }
+    }
+
+    fn insert_row(&mut self, inserter: &mut Inserter<'_>, row: Vec<Value>) -> Result<(), SqlError> {
+        inserter.rows += 1;
+        loop {
+            match self.txn().insert(&inserter.table, &row) {
+                Ok(_) => {
+                    inserter.affected += 1;
+                    return Ok(());
+                }
+                Err(error @ EngineError::DuplicateKey { .. }) => match inserter.on_duplicate {
+                    OnDuplicate::Fail => return Err(error.into()),
+                    OnDuplicate::Ignore => {
+                        inserter.duplicates += 1;
+                        let error = SqlError::from(error);
+                        self.warn(Level::Warning, error.errno, error.message);
+                        return Ok(());
+                    }
+                    OnDuplicate::Replace => {
+                        if let Some(id) = self.conflicting(&inserter.table, &row)?
+                            && self.txn().delete(&inserter.table, id)?
+                        {
+                            inserter.duplicates += 1;
+                            inserter.affected += 1;
+                        }
+                    }
+                    OnDuplicate::Update => {
+                        if let Some(id) = self.conflicting(&inserter.table, &row)?
+                            && self.update_duplicate(inserter, id, &row)?
+                        {
+                            return Ok(());
+                        }
+                    }
+                },
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// A row that has one of the new row's unique keys, locked; the indexes in order.
+    fn conflicting(&mut self, table: &Arc<TableHandle>, row: &[Value]) -> Result<Option<RowId>, SqlError> {
+        let mut scratch = ReadScratch::default();
+        for index in table.indexes().iter().filter(|index| index.def.kind.is_unique()) {
+            let index = index.clone();
+            let values: Vec<Value> = index.def.parts.iter().map(|part| row[part.column].clone()).collect();
+            let mut key = Vec::new();
+            if values.iter().any(Datum::is_null) || !index.keys.encode_prefix(&values, &mut key) {
+                continue;
+            }
+            let mut found = None;
+            let range = KeyRange::prefix(&key);
+            self.txn().lock_scan(
+                table,
+                &index,
+                &range,
+                Direction::Ascending,
+                &mut scratch,
+                &mut |id, _| {
+                    found = Some(id);
+                    std::ops::ControlFlow::Break(())
+                },
+            )?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    /// ON DUPLICATE KEY UPDATE of a row; false if it is gone.
+    fn update_duplicate(
+        &mut self,
+        inserter: &mut Inserter<'_>,
+        id: RowId,
+        new: &[Value],
+    ) -> Result<bool, SqlError> {
+        let table = inserter.table.clone();
+        let mut buf = RowBuf::default();
+        if !self.txn().lock_row(&table, id, &mut buf)? {
+            return Ok(false);
+        }
+        let width = table.def.columns.len();
+        let old = buf.row(&table.layout);
+        let mut both: Vec<Value> =
+            (0..width).map(|c| old.get(c).into_owned()).chain(new.iter().cloned()).collect();
+        let mut changed: Vec<usize> = Vec::new();
+        let context = self.context.clone();
+        for (column, program) in &inserter.updates {
+            let value = program.eval(&both.as_slice(), inserter.params, &context)?.into_owned();
+            let def = &table.def.columns[*column];
+            let value = self.store(value, program.ty(), def, &inserter.storing, inserter.rows)?;
+            if !changed.contains(column) {
+                changed.push(*column);
+            }
+            both[*column] = value;
+        }
+        changed.retain(|column| !same(&both[*column], &old.get(*column)));
+        inserter.duplicates += 1;
+        if changed.is_empty() {
+            inserter.affected += u64::from(self.info.found_rows);
+            return Ok(true);
+        }
+        let changes: Vec<_> = changed.iter().map(|c| (*c, both[*c].clone())).collect();
+        self.txn().update(&table, id, &changes)?;
+        inserter.affected += 2;
+        Ok(true)
+    }
+}
+
+/// The columns that an INSERT names, or all.
+fn targets(table: &TableHandle, insert: &Insert) -> Result<Vec<usize>, SqlError> {
+    let Some(names) = &insert.columns else { return Ok((0..table.def.columns.len()).collect()) };
+    let mut targets = Vec::with_capacity(names.len());
+    for name in names {
+        let column = column_of(table, name)?;
+        if targets.contains(&column) {
+            return Err(ErrorCode::FIELD_SPECIFIED_TWICE.with(&[&name.name]));
+        }
+        targets.push(column);
+    }
+    Ok(targets)
+}
+
+fn column_of(table: &TableHandle, name: &Ident) -> Result<usize, SqlError> {
+    let column = table.def.column(&name.name);
+    column.ok_or_else(|| ErrorCode::BAD_FIELD_ERROR.with(&[&name.name, &"field list"]))
+}
+
+fn decimal(text: &str) -> Option<(Value, SqlType)> {
+    let parsed = Decimal::parse_prefix(text.as_bytes());
+    if parsed.status != ParseStatus::Exact {
+        return None;
+    }
+    let value = parsed.value;
+    let (precision, scale) = (value.digits().clamp(1, 65) as u8, value.scale());
+    let precision = precision.max(scale).max(1);
+    Some((Datum::Decimal(value), SqlType::Decimal { precision, scale, unsigned: false }))
+}
+
+/// Before the names of the new row's columns in [`with_new_row`]; no identifier can begin so.
+const NEW: char = '\u{1}';
+
+/// The table with its columns twice: those of the row that is there, then those of the row to be inserted.
+fn with_new_row(table: &TableDef) -> TableDef {
+    let mut both = table.clone();
+    both.columns.extend(table.columns.iter().map(|column| {
+        let name = format!("{NEW}{}", column.name);
+        ColumnDef { name, ..column.clone() }
+    }));
+    both
+}
+
+/// Makes `VALUES(c)` and `alias.c` name the new row's columns.
+fn mark_inserted(expr: &mut Expr, alias: Option<&str>) {
+    let column = match &expr.kind {
+        ExprKind::InsertedValue(column) => Some(column.clone()),
+        ExprKind::Column { database: None, table: Some(table), column }
+            if alias.is_some_and(|alias| alias.eq_ignore_ascii_case(&table.name)) =>
+        {
+            Some(column.clone())
+        }
+        _ => None,
+    };
+    if let Some(mut column) = column {
+        column.name.insert(0, NEW);
+        expr.kind = ExprKind::Column { database: None, table: None, column };
+        return;
+    }
+    children(expr).into_iter().for_each(|child| mark_inserted(child, alias));
+}
+
+/// The operands of the expressions that assignments are made of.
+fn children(expr: &mut Expr) -> Vec<&mut Expr> {
+    match &mut expr.kind {
+        ExprKind::Unary { expr, .. } | ExprKind::Cast { expr, .. } | ExprKind::Is { expr, .. } => vec![expr],
+        ExprKind::Binary { left, right, .. } => vec![left, right],
+        ExprKind::And(parts) | ExprKind::Or(parts) => parts.iter_mut().collect(),
+        ExprKind::Function { args, .. } => args.iter_mut().collect(),
+        ExprKind::Case { operand, branches, otherwise } => {
+            let pairs = branches.iter_mut().flat_map(|(when, then)| [when, then]);
+            operand
+                .iter_mut()
+                .map(|e| &mut **e)
+                .chain(pairs)
+                .chain(otherwise.iter_mut().map(|e| &mut **e))
+                .collect()
+        }
+        _ => Vec::new(),
+    }
+}

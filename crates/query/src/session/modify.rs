@@ -1,0 +1,280 @@
+//! UPDATE and DELETE of one table.
+//!
+//! First every row that matches in its newest version is locked, then the rows are changed: so a statement never meets
+//! a row that it has changed itself.
+
+use std::sync::Arc;
+
+use avocet_base::RowId;
+use avocet_engine::{RowBuf, TableHandle};
+use avocet_types::expr::RowProgram;
+use avocet_types::{Datum, SqlType, Value};
+
+use super::access::{Condition, compile, lock_matching, order};
+use super::rows::limit_value;
+use super::run::{Done, Outcome, Text};
+use super::state::Session;
+use super::status::Counter;
+use super::store::{Storing, now_for, same};
+use crate::bind::{TableBinder, unsupported};
+use crate::error::{ErrorCode, SqlError};
+use crate::parse::ast::{self, ExprKind, Limit, OrderItem, TableRef};
+use crate::parse::statement::{Assignment, Delete, Update};
+
+/// WHERE, ORDER BY and LIMIT, bound over the table's columns.
+struct Selection {
+    filter: Option<avocet_types::expr::Expr>,
+    sort: Vec<(RowProgram, bool)>,
+    limit: Option<u64>,
+}
+
+enum NewValue {
+    Computed(RowProgram),
+    Default,
+}
+
+impl Session {
+    pub(super) async fn update(&mut self, update: &Update, text: &Text<'_>) -> Result<Outcome, SqlError> {
+        self.shared.counters.add(Counter::Update);
+        if update.with.is_some() {
+            return Err(unsupported("WITH before UPDATE"));
+        }
+        let (name, alias) = single_table(&update.tables, "multi-table UPDATE")?;
+        self.set_storing(!update.ignore);
+        let mark = self.begin_statement()?;
+        let result = self.update_in_transaction(update, name, alias, text);
+        self.end_statement(mark, result).await.map(Outcome::Done)
+    }
+
+    pub(super) async fn delete(&mut self, delete: &Delete, text: &Text<'_>) -> Result<Outcome, SqlError> {
+        self.shared.counters.add(Counter::Delete);
+        if delete.with.is_some() {
+            return Err(unsupported("WITH before DELETE"));
+        }
+        if !delete.targets.is_empty() {
+            return Err(unsupported("multi-table DELETE"));
+        }
+        let (name, alias) = single_table(&delete.from, "multi-table DELETE")?;
+        let mark = self.begin_statement()?;
+        let result = self.delete_in_transaction(delete, name, alias, text);
+        self.end_statement(mark, result).await.map(Outcome::Done)
+    }
+
+    fn update_in_transaction(
+        &mut self,
+        update: &Update,
+        name: &ast::ObjectName,
+        alias: Option<&str>,
+        text: &Text<'_>,
+    ) -> Result<Done, SqlError> {
+        let table = self.target_table(name)?;
+        let selection = self.selection(
+            &table,
+            alias,
+            update.filter.as_ref(),
+            &update.order_by,
+            update.limit.as_ref(),
+            text,
+        )?;
+        let assignments = self.assignments(&table, alias, &update.assignments, text)?;
+        let ids = self.lock_selected(&table, &selection, text)?;
+        let storing = self.storing(update.ignore);
+        let (mut matched, mut changed) = (0, 0);
+        let mut buf = RowBuf::default();
+        for id in ids {
+            self.info.interrupt.check()?;
+            if !self.txn().lock_row(&table, id, &mut buf)? {
+                continue;
+            }
+            matched += 1;
+            let changes = self.new_values(&table, &buf, &assignments, &storing, matched, text)?;
+            if changes.is_empty() {
+                continue;
+            }
+            match self.txn().update(&table, id, &changes) {
+                Ok(_) => changed += 1,
+                Err(error @ avocet_engine::EngineError::DuplicateKey { .. }) if update.ignore => {
+                    let error = SqlError::from(error);
+                    self.warn(super::state::Level::Warning, error.errno, error.message);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let warnings = self.conditions.len() as u64 + self.context.warning_count();
+        Ok(Done {
+            affected_rows: if self.info.found_rows { matched } else { changed },
+            info: format!("Rows matched: {matched}  Changed: {changed}  Warnings: {warnings}"),
+            ..Done::default()
+        })
+    }
+
+    fn delete_in_transaction(
+        &mut self,
+        delete: &Delete,
+        name: &ast::ObjectName,
+        alias: Option<&str>,
+        text: &Text<'_>,
+    ) -> Result<Done, SqlError> {
+        let table = self.target_table(name)?;
+        let selection = self.selection(
+            &table,
+            alias,
+            delete.filter.as_ref(),
+            &delete.order_by,
+            delete.limit.as_ref(),
+            text,
+        )?;
+        let mut affected_rows = 0;
+        for id in self.lock_selected(&table, &selection, text)? {
+            self.info.interrupt.check()?;
+            affected_rows += u64::from(self.txn().delete(&table, id)?);
+        }
+        Ok(Done { affected_rows, ..Done::default() })
+    }
+
+    fn selection(
+        &self,
+        table: &Arc<TableHandle>,
+        alias: Option<&str>,
+        filter: Option<&ast::Expr>,
+        order_by: &[OrderItem],
+        limit: Option<&Limit>,
+        text: &Text<'_>,
+    ) -> Result<Selection, SqlError> {
+        if self.settings.safe_updates && filter.is_none() && limit.is_none() {
+            return Err(SqlError {
+                errno: 1175,
+                sqlstate: *b"HY000",
+                message: "You are using safe update mode and you tried to update a table without a WHERE that uses \
+                          a KEY column. "
+                    .into(),
+            });
+        }
+        let view = self.view();
+        let mut binder = TableBinder::new(text.source, &view, &text.types, &table.def, alias);
+        let filter = filter.map(|filter| binder.condition(filter)).transpose()?;
+        let mut sort = Vec::with_capacity(order_by.len());
+        for item in order_by {
+            sort.push((compile(&binder.expr(&item.expr, false)?, &table.def)?, item.descending));
+        }
+        let limit = match limit {
+            None => None,
+            Some(limit) => {
+                let count = binder.expr(&limit.count, false)?;
+                Some(limit_value(&count, text.params, &self.context)?)
+            }
+        };
+        Ok(Selection { filter, sort, limit })
+    }
+
+    /// The rows that a statement changes, locked, in the order in which it changes them.
+    fn lock_selected(
+        &mut self,
+        table: &Arc<TableHandle>,
+        selection: &Selection,
+        text: &Text<'_>,
+    ) -> Result<Vec<RowId>, SqlError> {
+        let context = self.context.clone();
+        let condition = Condition::new(selection.filter.clone(), &table.def, text.params, &context)?;
+        let most = if selection.sort.is_empty() { selection.limit.unwrap_or(u64::MAX) } else { u64::MAX };
+        let ids = lock_matching(self.txn(), table, &condition, most)?;
+        if selection.sort.is_empty() {
+            return Ok(ids);
+        }
+        let types: Vec<(SqlType, bool)> =
+            selection.sort.iter().map(|(key, down)| (*key.ty(), *down)).collect();
+        let mut keyed: Vec<(Vec<Value>, RowId)> = Vec::with_capacity(ids.len());
+        let mut buf = RowBuf::default();
+        for id in ids {
+            if self.txn().lock_row(table, id, &mut buf)? {
+                let row = buf.row(&table.layout);
+                let key = |(program, _): &(RowProgram, bool)| {
+                    program.eval(&row, text.params, &context).map(Datum::into_owned)
+                };
+                keyed.push((selection.sort.iter().map(key).collect::<Result<_, _>>()?, id));
+            }
+        }
+        keyed.sort_by(|(a, _), (b, _)| order(a, b, &types));
+        let count = selection.limit.map_or(keyed.len(), |limit| keyed.len().min(limit as usize));
+        Ok(keyed.into_iter().take(count).map(|(_, id)| id).collect())
+    }
+
+    fn assignments(
+        &self,
+        table: &Arc<TableHandle>,
+        alias: Option<&str>,
+        assignments: &[Assignment],
+        text: &Text<'_>,
+    ) -> Result<Vec<(usize, NewValue)>, SqlError> {
+        let view = self.view();
+        let mut binder = TableBinder::new(text.source, &view, &text.types, &table.def, alias);
+        let called = alias.unwrap_or(&table.def.name);
+        let bind = |assignment: &Assignment| {
+            let unknown = || ErrorCode::BAD_FIELD_ERROR.with(&[&assignment.column.name, &"field list"]);
+            if assignment.table.as_ref().is_some_and(|t| !t.name.name.eq_ignore_ascii_case(called)) {
+                return Err(unknown());
+            }
+            let column = table.def.column(&assignment.column.name).ok_or_else(unknown)?;
+            if matches!(assignment.value.kind, ExprKind::Default(None)) {
+                return Ok((column, NewValue::Default));
+            }
+            let bound = binder.expr(&assignment.value, false)?;
+            let bound = binder.settle_param(bound, table.def.columns[column].ty);
+            Ok((column, NewValue::Computed(compile(&bound, &table.def)?)))
+        };
+        assignments.iter().map(bind).collect()
+    }
+
+    /// The columns that change, each with its new value. Assignments see what those before them have made.
+    fn new_values(
+        &mut self,
+        table: &Arc<TableHandle>,
+        buf: &RowBuf,
+        assignments: &[(usize, NewValue)],
+        storing: &Storing,
+        number: u64,
+        text: &Text<'_>,
+    ) -> Result<Vec<(usize, Value)>, SqlError> {
+        let old = buf.row(&table.layout);
+        let mut row: Vec<Value> = (0..table.def.columns.len()).map(|c| old.get(c).into_owned()).collect();
+        let mut assigned: Vec<usize> = Vec::with_capacity(assignments.len());
+        let context = self.context.clone();
+        for (column, value) in assignments {
+            let def = &table.def.columns[*column];
+            row[*column] = match value {
+                NewValue::Default => self.default_value(def, storing)?,
+                NewValue::Computed(program) => {
+                    let value = program.eval(&row.as_slice(), text.params, &context)?.into_owned();
+                    self.store(value, program.ty(), def, storing, number)?
+                }
+            };
+            if !assigned.contains(column) {
+                assigned.push(*column);
+            }
+        }
+        let mut changed: Vec<usize> =
+            assigned.iter().copied().filter(|c| !same(&row[*c], &old.get(*c))).collect();
+        if changed.is_empty() {
+            return Ok(Vec::new());
+        }
+        for (column, def) in table.def.columns.iter().enumerate() {
+            if def.on_update_now && !assigned.contains(&column) {
+                row[column] = now_for(def, storing)?;
+                changed.push(column);
+            }
+        }
+        let value = |column: usize| (column, std::mem::replace(&mut row[column], Datum::Null));
+        Ok(changed.into_iter().map(value).collect())
+    }
+}
+
+/// The table that a statement is about, and its alias.
+fn single_table<'t>(
+    tables: &'t [TableRef],
+    otherwise: &str,
+) -> Result<(&'t ast::ObjectName, Option<&'t str>), SqlError> {
+    match tables {
+        [TableRef::Table { name, alias, .. }] => Ok((name, alias.as_ref().map(|alias| alias.name.as_str()))),
+        _ => Err(unsupported(otherwise)),
+    }
+}

@@ -1,0 +1,167 @@
+//! Prepared statements, by protocol and by PREPARE … FROM.
+
+use std::sync::Arc;
+
+use avocet_types::{Datum, SqlType, Value};
+
+use super::api::{OutputColumn, Prepared, ResultSink, StatementId};
+use super::output::columns_of;
+use super::run::{Outcome, Text};
+use super::state::Session;
+use crate::bind::bind_query;
+use crate::error::{ErrorCode, SqlError};
+use crate::parse::ast::Ident;
+use crate::parse::parse;
+use crate::parse::statement::{PrepareSource, StatementKind};
+
+/// What is kept of a statement between its executions.
+pub(super) struct PreparedStatement {
+    pub source: Box<str>,
+    pub kind: StatementKind,
+    pub params: usize,
+}
+
+impl Session {
+    fn parse_one(&self, sql: &str) -> Result<PreparedStatement, SqlError> {
+        let mut statements = parse(sql.as_bytes(), self.settings.sql_mode)?;
+        let statement = statements.swap_remove(0);
+        if !statements.is_empty() {
+            return Err(ErrorCode::PARSE_ERROR.with(&[&sql.chars().take(80).collect::<String>(), &1]));
+        }
+        match statement.kind {
+            StatementKind::Empty => return Err(ErrorCode::EMPTY_QUERY.with(&[])),
+            StatementKind::Prepare { .. } | StatementKind::Execute { .. } | StatementKind::Deallocate(_) => {
+                return Err(ErrorCode::UNSUPPORTED_PS.with(&[]));
+            }
+            _ => {}
+        }
+        Ok(PreparedStatement { source: sql.into(), kind: statement.kind, params: statement.params as usize })
+    }
+
+    pub(super) fn prepare_statement(&mut self, sql: &str) -> Result<Prepared, SqlError> {
+        self.begin_context();
+        let statement = self.parse_one(sql)?;
+        if statement.params > usize::from(u16::MAX) {
+            return Err(ErrorCode::PS_MANY_PARAM.with(&[]));
+        }
+        let (params, columns) = self.shape_of(&statement)?;
+        let id = StatementId(self.next_statement);
+        self.next_statement = self.next_statement.wrapping_add(1).max(1);
+        self.prepared.insert(id, Arc::new(statement));
+        Ok(Prepared { id, params, columns, warnings: self.conditions.len() as u16 })
+    }
+
+    /// The types of parameters and the columns of the result, as far as they are known before there are values.
+    fn shape_of(
+        &mut self,
+        statement: &PreparedStatement,
+    ) -> Result<(Vec<SqlType>, Arc<[OutputColumn]>), SqlError> {
+        let source = statement.source.as_bytes();
+        let unknown = vec![SqlType::Null; statement.params];
+        match &statement.kind {
+            StatementKind::Query(query) => {
+                let bound = bind_query(query, source, &self.view(), &unknown)?;
+                let columns = columns_of(&bound).into();
+                let mut params = bound.params;
+                params.resize(statement.params, SqlType::Null);
+                Ok((params, columns))
+            }
+            StatementKind::Show(_) | StatementKind::Describe { .. } => {
+                let text = Text { source, params: &[], types: Vec::new() };
+                let mut shape = ColumnsOnly::default();
+                match &statement.kind {
+                    StatementKind::Describe { table, column } => {
+                        self.describe(table, column.as_deref(), &text, &mut shape)?;
+                    }
+                    StatementKind::Show(show) => {
+                        self.show(show, &text, &mut shape)?;
+                    }
+                    _ => unreachable!("one of the two above"),
+                }
+                Ok((unknown, shape.0.into()))
+            }
+            StatementKind::Insert(insert) => {
+                self.check_insert(insert)?;
+                Ok((unknown, Arc::default()))
+            }
+            _ => Ok((unknown, Arc::default())),
+        }
+    }
+
+    pub(super) fn prepare_named(
+        &mut self,
+        name: &Ident,
+        source: &PrepareSource,
+    ) -> Result<Outcome, SqlError> {
+        let sql = match source {
+            PrepareSource::Text(sql) => sql.clone(),
+            PrepareSource::UserVariable(variable) => match self.user_variables.get(variable) {
+                Some((Datum::Str(sql), _)) => sql.to_string(),
+                _ => return Err(ErrorCode::PARSE_ERROR.with(&[&"NULL", &1])),
+            },
+        };
+        let key = name.name.to_lowercase();
+        self.named.remove(&key);
+        let statement = self.parse_one(&sql)?;
+        self.shape_of(&statement)?;
+        self.named.insert(key, Arc::new(statement));
+        Ok(Outcome::Done(super::run::Done { info: "Statement prepared".into(), ..Default::default() }))
+    }
+
+    pub(super) async fn execute_named(
+        &mut self,
+        name: &Ident,
+        using: &[String],
+        sink: &mut dyn ResultSink,
+    ) -> Result<Outcome, SqlError> {
+        let statement = self.named.get(&name.name.to_lowercase()).cloned();
+        let statement =
+            statement.ok_or_else(|| ErrorCode::UNKNOWN_STMT_HANDLER.with(&[&name.name, &"EXECUTE"]))?;
+        if using.len() != statement.params {
+            return Err(ErrorCode::WRONG_ARGUMENTS.with(&[&"EXECUTE"]));
+        }
+        let value =
+            |name: &String| self.user_variables.get(name).map_or(Datum::Null, |(value, _)| value.clone());
+        let params: Vec<Value> = using.iter().map(value).collect();
+        let text = Text::new(statement.source.as_bytes(), &params, self.settings.connection_collation);
+        self.dispatch(&statement.kind, &text, sink).await
+    }
+
+    pub(super) fn deallocate(&mut self, name: &Ident) -> Result<Outcome, SqlError> {
+        match self.named.remove(&name.name.to_lowercase()) {
+            Some(_) => Ok(Outcome::ok()),
+            None => Err(ErrorCode::UNKNOWN_STMT_HANDLER.with(&[&name.name, &"DEALLOCATE PREPARE"])),
+        }
+    }
+}
+
+/// Keeps the columns that a statement announces.
+#[derive(Default)]
+struct ColumnsOnly(Vec<OutputColumn>);
+
+impl ResultSink for ColumnsOnly {
+    fn columns(
+        &mut self,
+        columns: &[OutputColumn],
+        _zone: avocet_types::temporal::TimeZone,
+    ) -> Result<(), super::api::SinkError> {
+        self.0 = columns.to_vec();
+        Ok(())
+    }
+
+    fn row(&mut self, _row: &[Datum<'_>]) -> Result<(), super::api::SinkError> {
+        Ok(())
+    }
+
+    fn batch(&mut self, _batch: &arrow::record_batch::RecordBatch) -> Result<(), super::api::SinkError> {
+        Ok(())
+    }
+
+    fn end(&mut self, _status: super::api::Status) -> Result<(), super::api::SinkError> {
+        Ok(())
+    }
+
+    fn ok(&mut self, _ok: &super::api::OkReply<'_>) -> Result<(), super::api::SinkError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,343 @@
+//! Running statements: from a text to calls of the sink.
+
+use avocet_types::{Collation, Datum, SqlType};
+
+use super::api::{
+    OkReply, OutputColumn, Prepared, ResultSink, SessionChange, SqlSession, StatementId, Status,
+};
+use super::output::table_column;
+use super::state::{Level, Session};
+use super::status::Counter;
+use crate::bind::{CatalogView, unsupported};
+use crate::error::{ErrorCode, SqlError};
+use crate::parse::statement::{ShowKind, Statement, StatementKind};
+use crate::parse::{ast, parse};
+
+/// A statement's source text, and the values of its parameters with the types that they came in.
+pub(super) struct Text<'t> {
+    pub source: &'t [u8],
+    pub params: &'t [Datum<'t>],
+    pub types: Vec<SqlType>,
+}
+
+/// What a statement came to. Result sets were sent but for their end.
+pub(super) enum Outcome {
+    /// With the number of rows.
+    Rows(u64),
+    Done(Done),
+}
+
+/// What an OK packet tells.
+#[derive(Debug, Default)]
+pub(super) struct Done {
+    pub affected_rows: u64,
+    pub last_insert_id: u64,
+    pub info: String,
+    /// The default database changed.
+    pub database_changed: bool,
+}
+
+impl Outcome {
+    pub const fn ok() -> Self {
+        Self::Done(Done { affected_rows: 0, last_insert_id: 0, info: String::new(), database_changed: false })
+    }
+}
+
+impl<'t> Text<'t> {
+    pub fn new(source: &'t [u8], params: &'t [Datum<'t>], collation: Collation) -> Self {
+        Self { source, params, types: params.iter().map(|value| type_of(value, collation)).collect() }
+    }
+}
+
+/// The type that a parameter's value has by itself. Wide enough that values of one kind share a plan.
+pub(super) fn type_of(value: &Datum<'_>, collation: Collation) -> SqlType {
+    match value {
+        Datum::Null => SqlType::Null,
+        Datum::Int(_) => SqlType::BIGINT,
+        Datum::UInt(_) => SqlType::BIGINT_UNSIGNED,
+        Datum::Float(_) => SqlType::Float,
+        Datum::Double(_) => SqlType::Double,
+        Datum::Decimal(v) => SqlType::Decimal { precision: 65, scale: v.scale(), unsigned: false },
+        Datum::Str(_) => SqlType::VarChar { len: 16_383, collation },
+        Datum::Bytes(_) => SqlType::VarBinary { len: 65_535 },
+        Datum::Date(_) => SqlType::Date,
+        Datum::DateTime(_) => SqlType::DateTime { fsp: 6 },
+        Datum::Time(_) => SqlType::Time { fsp: 6 },
+    }
+}
+
+impl SqlSession for Session {
+    async fn execute(&mut self, sql: &str, sink: &mut dyn ResultSink) -> Result<(), SqlError> {
+        self.recover_dropped();
+        let statements = match parse(sql.as_bytes(), self.settings.sql_mode) {
+            Ok(statements) => statements,
+            Err(error) => return Err(self.failed(error.into())),
+        };
+        if let [_, second, ..] = statements.as_slice()
+            && !self.info.multi_statements
+        {
+            let error = syntax_error(sql.as_bytes(), second);
+            return Err(self.failed(error));
+        }
+        let text = Text { source: sql.as_bytes(), params: &[], types: Vec::new() };
+        let last = statements.len() - 1;
+        for (at, statement) in statements.iter().enumerate() {
+            self.more_results = at < last;
+            if statement.params > 0 {
+                self.more_results = false;
+                return Err(self.failed(ErrorCode::PARSE_ERROR.with(&[&"?", &1])));
+            }
+            let result = self.run(&statement.kind, &text, sink).await;
+            if result.is_err() {
+                self.more_results = false;
+            }
+            result?;
+        }
+        Ok(())
+    }
+
+    async fn prepare(&mut self, sql: &str) -> Result<Prepared, SqlError> {
+        self.recover_dropped();
+        self.conditions.clear();
+        self.prepare_statement(sql).map_err(|error| self.failed(error))
+    }
+
+    async fn execute_prepared(
+        &mut self,
+        id: StatementId,
+        params: &[Datum<'_>],
+        sink: &mut dyn ResultSink,
+    ) -> Result<(), SqlError> {
+        self.recover_dropped();
+        let Some(statement) = self.prepared.get(&id).cloned() else {
+            let unknown = ErrorCode::UNKNOWN_STMT_HANDLER.with(&[&id.0, &"mysqld_stmt_execute"]);
+            return Err(self.failed(unknown));
+        };
+        if params.len() != statement.params {
+            return Err(self.failed(ErrorCode::WRONG_ARGUMENTS.with(&[&"mysqld_stmt_execute"])));
+        }
+        let text = Text::new(statement.source.as_bytes(), params, self.settings.connection_collation);
+        self.more_results = false;
+        self.run(&statement.kind, &text, sink).await
+    }
+
+    fn close_prepared(&mut self, id: StatementId) {
+        self.prepared.remove(&id);
+    }
+
+    fn use_database(&mut self, name: &str) -> Result<(), SqlError> {
+        self.recover_dropped();
+        self.conditions.clear();
+        self.change_database(name).map_err(|error| self.failed(error))
+    }
+
+    fn database(&self) -> Option<&str> {
+        self.database.as_deref()
+    }
+
+    fn table_columns(&mut self, table: &str) -> Result<Vec<OutputColumn>, SqlError> {
+        let database = self.current_database()?.to_owned();
+        let def = self.view().table(&database, table);
+        let def = def.ok_or_else(|| ErrorCode::NO_SUCH_TABLE.with(&[&database, &table]))?;
+        Ok((0..def.columns.len()).map(|at| table_column(&def, at, table)).collect())
+    }
+
+    async fn reset(&mut self) {
+        self.rollback();
+        self.in_flight = false;
+        self.prepared.clear();
+        self.named.clear();
+        self.user_variables.clear();
+        self.conditions.clear();
+        self.last_insert_id = 0;
+        self.row_count = 0;
+        self.found_rows = 0;
+        self.next_isolation = None;
+        self.next_read_only = None;
+        self.begin_variables();
+    }
+
+    fn set_multi_statements(&mut self, allowed: bool) {
+        self.info.multi_statements = allowed;
+    }
+
+    fn status(&self) -> Status {
+        self.status_now()
+    }
+}
+
+/// 1064 at the beginning of a statement that must not be there.
+fn syntax_error(source: &[u8], statement: &Statement) -> SqlError {
+    let near = ast::Span { start: statement.span.start, end: source.len() as u32 };
+    let line = source[..statement.span.start as usize].iter().filter(|b| **b == b'\n').count() + 1;
+    ErrorCode::PARSE_ERROR.with(&[&near.text(source).chars().take(80).collect::<String>(), &line])
+}
+
+/// Statements that tell of the last one's conditions, and so must not clear them.
+fn is_about_conditions(kind: &StatementKind) -> bool {
+    matches!(
+        kind,
+        StatementKind::Show(show) if matches!(
+            show.kind,
+            ShowKind::Warnings { .. } | ShowKind::Errors { .. } | ShowKind::CountWarnings | ShowKind::CountErrors
+        )
+    )
+}
+
+impl Session {
+    /// Notes an error for SHOW WARNINGS.
+    pub(super) fn failed(&mut self, error: SqlError) -> SqlError {
+        self.row_count = -1;
+        self.warn(Level::Error, error.errno, error.message.clone());
+        error
+    }
+
+    /// One statement, from its beginning to the last call of the sink.
+    pub(super) async fn run(
+        &mut self,
+        kind: &StatementKind,
+        text: &Text<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<(), SqlError> {
+        if !is_about_conditions(kind) {
+            self.conditions.clear();
+        }
+        self.begin_context();
+        self.shared.counters.add(Counter::Questions);
+        self.in_flight = true;
+        let result = self.dispatch(kind, text, sink).await;
+        self.in_flight = false;
+        self.collect_warnings();
+        match result {
+            Ok(outcome) => self.finish(outcome, sink),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    fn finish(&mut self, outcome: Outcome, sink: &mut dyn ResultSink) -> Result<(), SqlError> {
+        match outcome {
+            Outcome::Rows(rows) => {
+                self.row_count = -1;
+                self.found_rows = rows;
+                sink.end(self.status_now())?;
+            }
+            Outcome::Done(done) => {
+                self.row_count = done.affected_rows as i64;
+                if done.last_insert_id > 0 {
+                    self.last_insert_id = done.last_insert_id;
+                }
+                let database = self.database.as_deref().unwrap_or_default();
+                let changes = [SessionChange::Database(database)];
+                sink.ok(&OkReply {
+                    affected_rows: done.affected_rows,
+                    last_insert_id: done.last_insert_id,
+                    info: &done.info,
+                    status: self.status_now(),
+                    changes: if done.database_changed { &changes } else { &[] },
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) async fn dispatch(
+        &mut self,
+        kind: &StatementKind,
+        text: &Text<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<Outcome, SqlError> {
+        use StatementKind as S;
+        if commits_implicitly(kind) {
+            self.commit().await?;
+        }
+        match kind {
+            S::Empty => Err(ErrorCode::EMPTY_QUERY.with(&[])),
+            S::Query(query) => self.query(query, text, sink).await,
+            S::Insert(insert) => self.insert(insert, text).await,
+            S::Update(update) => self.update(update, text).await,
+            S::Delete(delete) => self.delete(delete, text).await,
+            S::Begin { read_only, consistent_snapshot } => {
+                self.begin(*read_only, *consistent_snapshot).await?;
+                Ok(Outcome::ok())
+            }
+            S::Commit { chain, release } => self.end(true, *chain, *release).await,
+            S::Rollback { chain, release } => self.end(false, *chain, *release).await,
+            S::Set(items) => self.set(items, text).await,
+            S::Use(name) => {
+                self.change_database(&name.name)?;
+                Ok(Outcome::Done(Done { database_changed: true, ..Done::default() }))
+            }
+            S::Show(show) => self.show(show, text, sink),
+            S::Describe { table, column } => self.describe(table, column.as_deref(), text, sink),
+            S::Explain { statement, analyze, format } => {
+                self.explain(statement, *analyze, format.as_deref(), text, sink).await
+            }
+            S::Do(exprs) => self.evaluate_only(exprs, text),
+            S::Kill { connection, query_only } => self.kill(connection, *query_only, text),
+            S::Prepare { name, source } => self.prepare_named(name, source),
+            S::Execute { name, using } => Box::pin(self.execute_named(name, using, sink)).await,
+            S::Deallocate(name) => self.deallocate(name),
+            S::Flush(what) => flush(what),
+            S::LockTables(_) => Err(unsupported("LOCK TABLES")),
+            S::UnlockTables => Ok(Outcome::ok()),
+            S::Savepoint(_) | S::RollbackTo(_) | S::ReleaseSavepoint(_) => Err(unsupported("SAVEPOINT")),
+            S::Analyze(tables) => self.maintain("analyze", tables, sink),
+            S::Check(tables) => self.maintain("check", tables, sink),
+            S::Optimize(tables) => self.maintain("optimize", tables, sink),
+            S::Unsupported(words) => Err(unsupported(words)),
+            S::CreateUser { .. }
+            | S::AlterUser { .. }
+            | S::DropUser { .. }
+            | S::SetPassword { .. }
+            | S::Grant { .. }
+            | S::Revoke { .. } => self.account_statement(kind),
+            _ => self.ddl(kind, text).await,
+        }
+    }
+
+    async fn end(&mut self, commit: bool, chain: bool, release: bool) -> Result<Outcome, SqlError> {
+        if release {
+            return Err(unsupported("RELEASE"));
+        }
+        self.end_transaction(commit, chain).await?;
+        Ok(Outcome::ok())
+    }
+}
+
+fn flush(what: &str) -> Result<Outcome, SqlError> {
+    if what.contains("READ LOCK") || what.contains("FOR EXPORT") {
+        return Err(unsupported(format_args!("FLUSH {what}")));
+    }
+    Ok(Outcome::ok())
+}
+
+/// MySQL Reference Manual, 15.3.3 "Statements That Cause an Implicit Commit". BEGIN does it itself.
+fn commits_implicitly(kind: &StatementKind) -> bool {
+    use StatementKind as S;
+    matches!(
+        kind,
+        S::CreateTable(_)
+            | S::CreateTableLike { .. }
+            | S::DropTable { .. }
+            | S::DropView { .. }
+            | S::AlterTable { .. }
+            | S::RenameTable(_)
+            | S::TruncateTable(_)
+            | S::CreateIndex { .. }
+            | S::DropIndex { .. }
+            | S::CreateDatabase { .. }
+            | S::AlterDatabase { .. }
+            | S::DropDatabase { .. }
+            | S::CreateUser { .. }
+            | S::AlterUser { .. }
+            | S::DropUser { .. }
+            | S::SetPassword { .. }
+            | S::Grant { .. }
+            | S::Revoke { .. }
+            | S::LockTables(_)
+            | S::Analyze(_)
+            | S::Check(_)
+            | S::Optimize(_)
+            | S::Flush(_)
+    )
+}

@@ -1,0 +1,198 @@
+//! SELECT and the other query expressions.
+
+use std::sync::Arc;
+
+use avocet_engine::TableHandle;
+
+use super::api::ResultSink;
+use super::info_schema;
+use super::output::columns_of;
+use super::rows::{RowQuery, Rows, Run, refuse_lock};
+use super::run::{Outcome, Text};
+use super::state::Session;
+use super::status::Counter;
+use crate::bind::{bind_query, unsupported, walk};
+use crate::error::{ErrorCode, SqlError};
+use crate::parse::ast;
+use crate::plan::BoundQuery;
+
+/// How often a statement is bound anew because a table changed between binding and use.
+const MAX_REBINDS: usize = 10;
+
+impl Session {
+    pub(super) async fn query(
+        &mut self,
+        query: &ast::Query,
+        text: &Text<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<Outcome, SqlError> {
+        self.shared.counters.add(Counter::Select);
+        let bound = bind_query(query, text.source, &self.view(), &text.types)?;
+        if tables_of(&bound).iter().all(|table| info_schema::is_schema(&table.0))
+            && let Some(rows) = RowQuery::compile(&bound)?
+        {
+            return self.query_without_tables(&bound, &rows, text, sink);
+        }
+        let mark = self.begin_statement()?;
+        let result = self.query_in_transaction(query, text, sink).await;
+        self.end_statement(mark, result).await.map(Outcome::Rows)
+    }
+
+    /// A query on nothing but the server's own tables, or on none.
+    fn query_without_tables(
+        &mut self,
+        bound: &BoundQuery,
+        rows: &RowQuery,
+        text: &Text<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<Outcome, SqlError> {
+        let source = match &rows.table {
+            None => Rows::One,
+            Some(table) => Rows::Values(self.info_schema_rows(&table.name)?),
+        };
+        let run =
+            Run { params: text.params, context: &self.context, select_limit: self.settings.select_limit };
+        sink.columns(&columns_of(bound), self.settings.time_zone)?;
+        Ok(Outcome::Rows(rows.run(source, &run, sink)?))
+    }
+
+    async fn query_in_transaction(
+        &mut self,
+        query: &ast::Query,
+        text: &Text<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<u64, SqlError> {
+        let (bound, tables) = self.bind_and_hold(query, text)?;
+        self.run_bound(bound, tables, text, sink).await
+    }
+
+    /// Runs a query whose tables are held, in the statement's transaction; returns the number of rows.
+    pub(super) async fn run_bound(
+        &mut self,
+        bound: BoundQuery,
+        tables: Vec<Arc<TableHandle>>,
+        text: &Text<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<u64, SqlError> {
+        let run =
+            Run { params: text.params, context: &self.context, select_limit: self.settings.select_limit };
+        if let Some(rows) = RowQuery::compile(&bound)?
+            && tables.len() <= 1
+        {
+            let Some(table) = tables.first() else {
+                let source = match &rows.table {
+                    None => Rows::One,
+                    Some(table) => Rows::Values(self.info_schema_rows(&table.name)?),
+                };
+                sink.columns(&columns_of(&bound), self.settings.time_zone)?;
+                return rows.run(source, &run, sink);
+            };
+            let locking = bound.lock.is_some();
+            if let Some(lock) = &bound.lock
+                && lock.wait != ast::LockWait::Wait
+            {
+                return Err(unsupported("NOWAIT and SKIP LOCKED"));
+            }
+            if locking || rows.has_index_range(table, &run)? {
+                sink.columns(&columns_of(&bound), self.settings.time_zone)?;
+                let txn = self.txn.as_mut().expect("the statement began");
+                let source = if locking { Rows::Locked(txn, table) } else { Rows::Table(txn, table) };
+                return rows.run(source, &run, sink);
+            }
+        }
+        if bound.lock.is_some() {
+            return Err(refuse_lock());
+        }
+        self.shared.counters.add(Counter::SlowAnalytics);
+        self.analyze(bound, tables, text, sink).await
+    }
+
+    /// Binds a query and holds the definitions of its tables till the end of the transaction.
+    pub(super) fn bind_and_hold(
+        &mut self,
+        query: &ast::Query,
+        text: &Text<'_>,
+    ) -> Result<(BoundQuery, Vec<Arc<TableHandle>>), SqlError> {
+        let mut rebinds = 0;
+        loop {
+            let view = self.view();
+            let catalog = view.catalog.clone();
+            let bound = bind_query(query, text.source, &view, &text.types)?;
+            let names = tables_of(&bound);
+            let tables: Option<Vec<_>> = names
+                .iter()
+                .filter(|(database, _)| !info_schema::is_schema(database))
+                .map(|(database, name)| catalog.table(database, name).cloned())
+                .collect();
+            let held = match &tables {
+                Some(tables) => self.hold_all(tables)?,
+                None => false,
+            };
+            match tables {
+                Some(tables) if held => return Ok((bound, tables)),
+                _ if rebinds < MAX_REBINDS => rebinds += 1,
+                _ => {
+                    let (database, name) = names.into_iter().next().unwrap_or_default();
+                    return Err(ErrorCode::NO_SUCH_TABLE.with(&[&database, &name]));
+                }
+            }
+        }
+    }
+
+    /// False if one of them is not the table of that name any more.
+    fn hold_all(&mut self, tables: &[Arc<TableHandle>]) -> Result<bool, SqlError> {
+        for table in tables {
+            if !self.hold(table)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    pub(super) fn hold(&mut self, table: &Arc<TableHandle>) -> Result<bool, SqlError> {
+        use avocet_engine::EngineError;
+        match self.txn().use_table(table) {
+            Ok(()) => Ok(true),
+            Err(EngineError::NoSuchTable(..)) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The table that a statement changes, held till the end of the transaction.
+    pub(super) fn target_table(&mut self, name: &ast::ObjectName) -> Result<Arc<TableHandle>, SqlError> {
+        let database = match &name.database {
+            Some(database) => database.name.clone(),
+            None => self.current_database()?.to_owned(),
+        };
+        if info_schema::is_schema(&database) {
+            let user = &self.info.account;
+            return Err(ErrorCode::DBACCESS_DENIED_ERROR.with(&[&user.user, &user.host, &database]));
+        }
+        for _ in 0..MAX_REBINDS {
+            let catalog = self.catalog();
+            let Some(table) = catalog.table(&database, &name.name.name).cloned() else {
+                return Err(match catalog.database(&database) {
+                    Some(_) => ErrorCode::NO_SUCH_TABLE.with(&[&database, &name.name.name]),
+                    None => ErrorCode::BAD_DB_ERROR.with(&[&database]),
+                });
+            };
+            if self.hold(&table)? {
+                return Ok(table);
+            }
+        }
+        Err(ErrorCode::NO_SUCH_TABLE.with(&[&database, &name.name.name]))
+    }
+}
+
+/// Databases and names of the tables that a query reads, each once.
+pub(super) fn tables_of(bound: &BoundQuery) -> Vec<(String, String)> {
+    let mut names: Vec<(String, String)> = Vec::new();
+    let mut body = bound.body.clone();
+    walk::for_each_scan_mut(&mut body, &mut |scan| {
+        let name = (scan.table.database.clone(), scan.table.name.clone());
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    });
+    names
+}

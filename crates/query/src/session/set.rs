@@ -1,0 +1,293 @@
+//! SET in all its forms, DO, KILL.
+
+use avocet_types::expr::RowProgram;
+use avocet_types::{Datum, SqlType, Value};
+
+use super::api::Interruption;
+use super::collect::Collected;
+use super::run::{Outcome, Text};
+use super::settings::collation_of;
+use super::state::{Level, Session};
+use super::variables::{Kind, Scope, VARIABLES, find, known};
+use crate::bind::{bind_query, unsupported};
+use crate::error::{ErrorCode, SqlError};
+use crate::parse::ast::{self, Span, VariableScope};
+use crate::parse::statement::{IsolationLevel, SetItem};
+
+impl Session {
+    /// MySQL evaluates all of a SET before it changes anything; a later item does not see an earlier one's value.
+    pub(super) async fn set(&mut self, items: &[SetItem], text: &Text<'_>) -> Result<Outcome, SqlError> {
+        let mut values = Vec::with_capacity(items.len());
+        for item in items {
+            values.push(match item {
+                SetItem::Variable { value: Some(value), .. } | SetItem::UserVariable { value, .. } => {
+                    Some(self.value_of(value, text).await?)
+                }
+                _ => None,
+            });
+        }
+        for (item, value) in items.iter().zip(values) {
+            self.set_item(item, value).await?;
+        }
+        Ok(Outcome::ok())
+    }
+
+    async fn set_item(&mut self, item: &SetItem, value: Option<(Value, SqlType)>) -> Result<(), SqlError> {
+        match item {
+            SetItem::Variable { scope, name, .. } => self.set_variable(*scope, name, value).await,
+            SetItem::UserVariable { name, .. } => {
+                self.user_variables
+                    .insert(name.to_lowercase(), value.unwrap_or((Datum::Null, SqlType::Null)));
+                Ok(())
+            }
+            SetItem::Names { charset, collation } => self.set_names(charset.as_deref(), collation.as_deref()),
+            SetItem::CharacterSet(charset) => self.set_names(charset.as_deref(), None),
+            SetItem::Transaction { scope, isolation, read_only } => {
+                self.set_transaction(*scope, *isolation, *read_only)
+            }
+        }
+    }
+
+    /// The value of an expression on its own; it may hold subqueries.
+    pub(super) async fn value_of(
+        &mut self,
+        expr: &ast::Expr,
+        text: &Text<'_>,
+    ) -> Result<(Value, SqlType), SqlError> {
+        let query = select_of(expr);
+        let bound = bind_query(&query, text.source, &self.view(), &text.types)?;
+        if let crate::plan::QueryBody::Select(select) = &bound.body.body
+            && select.subqueries.is_empty()
+            && select.aggregation.is_none()
+            && let [projected] = select.projection.as_slice()
+        {
+            let program = RowProgram::compile(&projected.expr)?;
+            let value = program.eval_const(text.params, &self.context)?.into_owned();
+            return Ok((value, *program.ty()));
+        }
+        let mut rows = Collected::default();
+        let mark = self.begin_statement()?;
+        let result = async {
+            let (bound, tables) = self.bind_and_hold(&query, text)?;
+            self.run_bound(bound, tables, text, &mut rows).await
+        }
+        .await;
+        self.end_statement(mark, result).await?;
+        let mut value = (Datum::Null, SqlType::Null);
+        rows.for_each(&mut |mut row| {
+            value = row.swap_remove(0);
+            Ok(())
+        })?;
+        Ok(value)
+    }
+
+    async fn set_variable(
+        &mut self,
+        scope: VariableScope,
+        name: &str,
+        value: Option<(Value, SqlType)>,
+    ) -> Result<(), SqlError> {
+        let position = find(name)?;
+        let variable = &VARIABLES[position];
+        variable.check_set(scope)?;
+        if scope == VariableScope::Persist {
+            return Err(unsupported("SET PERSIST"));
+        }
+        let global = scope == VariableScope::Global;
+        let value = match value {
+            Some((value, _)) => {
+                let (value, clipped) = variable.accept(&value)?;
+                if clipped {
+                    let message = format!("Truncated incorrect {name} value");
+                    self.warn(Level::Warning, 1292, message);
+                }
+                value
+            }
+            None if global || variable.scope == Scope::Session => variable.parse_text(variable.default)?,
+            None => self.variables.globals.get(position),
+        };
+        if global {
+            self.variables.globals.put(position, value);
+            return Ok(());
+        }
+        self.put_session_variable(position, value).await
+    }
+
+    /// Gives a session variable a value, with all that follows from it.
+    async fn put_session_variable(&mut self, position: usize, value: Value) -> Result<(), SqlError> {
+        let variable = &VARIABLES[position];
+        let turns_on = variable.name == "autocommit" && matches!(value, Datum::Int(1));
+        if turns_on && !self.settings.autocommit {
+            self.commit().await?;
+        }
+        let in_transaction = self.explicit.is_some();
+        if in_transaction && matches!(variable.name, "transaction_isolation" | "transaction_read_only") {
+            // For the session, so it is the next transaction's.
+            self.variables.own.put(position, value);
+            self.refresh();
+            return Ok(());
+        }
+        match variable.name {
+            "last_insert_id" | "identity" => {
+                if let Datum::UInt(id) = value {
+                    self.last_insert_id = id;
+                }
+            }
+            "tx_isolation" => self.variables.own.put_by_name("transaction_isolation", value.clone()),
+            "tx_read_only" => self.variables.own.put_by_name("transaction_read_only", value.clone()),
+            "transaction_isolation" => self.variables.own.put_by_name("tx_isolation", value.clone()),
+            "transaction_read_only" => self.variables.own.put_by_name("tx_read_only", value.clone()),
+            _ => {}
+        }
+        let paired = paired_text(variable.name, variable.kind, &value);
+        self.variables.own.put(position, value);
+        if let Some((name, value)) = paired {
+            self.variables.own.put_by_name(name, Datum::Str(value.into()));
+        }
+        self.refresh();
+        Ok(())
+    }
+
+    fn set_names(&mut self, charset: Option<&str>, collation: Option<&str>) -> Result<(), SqlError> {
+        let collation = match charset {
+            None => avocet_types::Collation::DEFAULT,
+            Some(charset) => {
+                collation_of(Some(charset), collation)?.unwrap_or(avocet_types::Collation::DEFAULT)
+            }
+        };
+        let text = |s: &str| Value::Str(s.to_owned().into());
+        let info = collation.info();
+        let own = &mut self.variables.own;
+        for name in ["character_set_client", "character_set_connection", "character_set_results"] {
+            own.put_by_name(name, text(info.charset.name()));
+        }
+        own.put_by_name("collation_connection", text(info.name));
+        self.refresh();
+        Ok(())
+    }
+
+    fn set_transaction(
+        &mut self,
+        scope: VariableScope,
+        isolation: Option<IsolationLevel>,
+        read_only: Option<bool>,
+    ) -> Result<(), SqlError> {
+        if isolation == Some(IsolationLevel::Serializable) {
+            return Err(unsupported("ISOLATION LEVEL SERIALIZABLE"));
+        }
+        if scope == VariableScope::Default {
+            if self.explicit.is_some() {
+                return Err(ErrorCode::CANT_CHANGE_TX_CHARACTERISTICS.with(&[]));
+            }
+            self.next_isolation = isolation.or(self.next_isolation);
+            self.next_read_only = read_only.or(self.next_read_only);
+            return Ok(());
+        }
+        let mut put = |name: &'static str, value: Value| match scope {
+            VariableScope::Session => self.variables.own.put_by_name(name, value),
+            _ => self.variables.globals.put(known(name), value),
+        };
+        if let Some(level) = isolation {
+            put("transaction_isolation", Datum::Str(level_name(level).into()));
+            put("tx_isolation", Datum::Str(level_name(level).into()));
+        }
+        if let Some(read_only) = read_only {
+            put("transaction_read_only", Datum::Int(read_only.into()));
+            put("tx_read_only", Datum::Int(read_only.into()));
+        }
+        self.refresh();
+        Ok(())
+    }
+
+    /// DO: evaluates and forgets.
+    pub(super) fn evaluate_only(
+        &mut self,
+        exprs: &[ast::Expr],
+        text: &Text<'_>,
+    ) -> Result<Outcome, SqlError> {
+        for expr in exprs {
+            self.constant(expr, text)?;
+        }
+        Ok(Outcome::ok())
+    }
+
+    /// The value of an expression without tables.
+    pub(super) fn constant(&self, expr: &ast::Expr, text: &Text<'_>) -> Result<Value, SqlError> {
+        let bound = bind_query(&select_of(expr), text.source, &self.view(), &text.types)?;
+        match &bound.body.body {
+            crate::plan::QueryBody::Select(select) if select.subqueries.is_empty() => {
+                let program = RowProgram::compile(&select.projection[0].expr)?;
+                Ok(program.eval_const(text.params, &self.context)?.into_owned())
+            }
+            _ => Err(unsupported("subqueries here")),
+        }
+    }
+
+    pub(super) fn kill(
+        &mut self,
+        connection: &ast::Expr,
+        query_only: bool,
+        text: &Text<'_>,
+    ) -> Result<Outcome, SqlError> {
+        let id = match self.constant(connection, text)? {
+            Datum::Int(v) => u32::try_from(v).ok(),
+            Datum::UInt(v) => u32::try_from(v).ok(),
+            _ => None,
+        };
+        let id = id.ok_or_else(|| ErrorCode::NO_SUCH_THREAD.with(&[&0]))?;
+        let what = if query_only { Interruption::Statement } else { Interruption::Connection };
+        if id == self.info.connection_id {
+            self.info.interrupt.raise(what);
+            return Err(ErrorCode::QUERY_INTERRUPTED.with(&[]));
+        }
+        self.info.connections.kill(id, what)?;
+        Ok(Outcome::ok())
+    }
+}
+
+/// `SELECT expr`
+fn select_of(expr: &ast::Expr) -> ast::Query {
+    let select = ast::Select {
+        items: vec![ast::SelectItem::Expr { expr: expr.clone(), alias: None }],
+        ..ast::Select::default()
+    };
+    ast::Query {
+        with: None,
+        body: ast::QueryBody::Select(Box::new(select)),
+        order_by: Vec::new(),
+        limit: None,
+        locks: Vec::new(),
+        span: Span::default(),
+    }
+}
+
+fn level_name(level: IsolationLevel) -> &'static str {
+    match level {
+        IsolationLevel::ReadUncommitted => "READ-UNCOMMITTED",
+        IsolationLevel::ReadCommitted => "READ-COMMITTED",
+        IsolationLevel::RepeatableRead => "REPEATABLE-READ",
+        IsolationLevel::Serializable => "SERIALIZABLE",
+    }
+}
+
+/// The variable that changes with this one: a character set's collation, a collation's character set.
+fn paired_text(name: &str, kind: Kind, value: &Value) -> Option<(&'static str, String)> {
+    const PAIRS: &[(&str, &str)] = &[
+        ("character_set_connection", "collation_connection"),
+        ("character_set_database", "collation_database"),
+        ("character_set_server", "collation_server"),
+    ];
+    let Datum::Str(text) = value else { return None };
+    let (charset, collation) =
+        PAIRS.iter().find(|(charset, collation)| *charset == name || *collation == name)?;
+    match kind {
+        Kind::Charset => {
+            let charset = avocet_types::collation::Charset::by_name(text)?;
+            Some((collation, charset.default_collation().name().to_owned()))
+        }
+        _ => {
+            let collation = avocet_types::Collation::by_name(text)?;
+            Some((charset, collation.info().charset.name().to_owned()))
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What the binder is shown of the catalog and of the session.
+
+use std::sync::Arc;
+
+use avocet_engine::{Catalog, ColdValue, TableHandle};
+use avocet_types::expr::{Expr, Typer};
+use avocet_types::schema::TableDef;
+use avocet_types::{Collation, Datum, SqlType, Value};
+
+use super::state::{Level, Session};
+use super::{info_schema, variables};
+use crate::bind::{CatalogView, ColumnStatistics, TableStatistics};
+use crate::error::SqlError;
+use crate::parse::ast::VariableScope;
+
+/// One statement's view.
+pub(super) struct View<'s> {
+    pub session: &'s Session,
+    pub catalog: Arc<Catalog>,
+}
+
+impl Session {
+    pub(super) fn view(&self) -> View<'_> {
+        View { session: self, catalog: self.catalog() }
+    }
+}
+
+impl CatalogView for View<'_> {
+    fn current_database(&self) -> Option<&str> {
+        self.session.database.as_deref()
+    }
+
+    fn has_database(&self, name: &str) -> bool {
+        self.catalog.database(name).is_some() || info_schema::is_schema(name)
+    }
+
+    fn table(&self, database: &str, name: &str) -> Option<Arc<TableDef>> {
+        if info_schema::is_schema(database) {
+            return info_schema::table(name);
+        }
+        self.catalog.table(database, name).map(|table| table.def.clone())
+    }
+
+    fn statistics(&self, table: &TableDef) -> Option<Arc<TableStatistics>> {
+        let handle = self.catalog.table_by_id(table.id)?;
+        Some(Arc::new(statistics_of(handle)))
+    }
+
+    fn typer(&self) -> Typer {
+        self.session.settings.typer()
+    }
+
+    fn system_variable(&self, scope: VariableScope, name: &str) -> Result<Expr, SqlError> {
+        let connection = self.session.settings.connection_collation;
+        let position = variables::find(&name.to_lowercase())?;
+        let count = |errors_only: bool| {
+            let conditions = self.session.conditions.iter();
+            conditions.filter(|c| !errors_only || c.level == Level::Error).count() as i64
+        };
+        let variable = &variables::VARIABLES[position];
+        let value = match variable.name {
+            "last_insert_id" | "identity" => Datum::UInt(self.session.last_insert_id),
+            "warning_count" => Datum::Int(count(false)),
+            "error_count" => Datum::Int(count(true)),
+            "timestamp" => Datum::Double(self.session.now_us() as f64 / 1e6),
+            _ => self.session.variables.read(scope, position)?,
+        };
+        Ok(variable.literal(&value, connection))
+    }
+
+    fn user_variable(&self, name: &str) -> Expr {
+        match self.session.user_variables.get(name) {
+            Some((value, ty)) => Expr::literal(value.clone(), *ty),
+            None => Expr::null(),
+        }
+    }
+
+    fn collation(&self, name: &str) -> Option<Collation> {
+        Collation::by_name(name)
+    }
+
+    fn group_concat_max_len(&self) -> u64 {
+        self.session.settings.group_concat_max_len
+    }
+
+    fn cte_max_recursion_depth(&self) -> u64 {
+        self.session.settings.cte_max_recursion_depth
+    }
+}
+
+/// The engine's statistics in the binder's form.
+pub(crate) fn statistics_of(table: &TableHandle) -> TableStatistics {
+    let stats = table.stats();
+    let rows = stats.rows;
+    let column = |(at, column): (usize, avocet_engine::ColumnStats)| {
+        let ty = &table.def.columns[at].ty;
+        ColumnStatistics {
+            min: column.min.and_then(|v| value_of(&v, ty)),
+            max: column.max.and_then(|v| value_of(&v, ty)),
+            nulls: column.null_fraction.map(|share| (share * rows as f64) as u64),
+            distinct: column.distinct,
+        }
+    };
+    TableStatistics { rows, columns: stats.columns.into_iter().enumerate().map(column).collect() }
+}
+
+/// A value of a column block as a datum; `None` where blocks keep only part of it.
+fn value_of(value: &ColdValue<'_>, ty: &SqlType) -> Option<Value> {
+    use avocet_types::Decimal;
+    Some(match (value, ty) {
+        (ColdValue::Int(v), SqlType::Date) => Datum::Date(i32::try_from(*v).ok()?),
+        (ColdValue::Int(v), SqlType::DateTime { .. } | SqlType::Timestamp { .. }) => Datum::DateTime(*v),
+        (ColdValue::Int(v), SqlType::Time { .. }) => Datum::Time(*v),
+        (ColdValue::Int(v), SqlType::Decimal { scale, .. }) => {
+            Datum::Decimal(Decimal::new(i128::from(*v), *scale))
+        }
+        (ColdValue::Int(v), _) => Datum::Int(*v),
+        (ColdValue::UInt(v), _) => Datum::UInt(*v),
+        (ColdValue::Int128(v), SqlType::Decimal { scale, .. }) => Datum::Decimal(Decimal::new(*v, *scale)),
+        _ => return None,
+    })
+}
