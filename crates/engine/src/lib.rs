@@ -49,5 +49,6 @@ pub use snapshots::SnapshotGuard;
 pub use stats::{ColumnStats, TableStats};
 pub use table::{IndexHandle, TableHandle};
 pub use txn::{
-    Freshness, Isolation, KeyRange, ReadMode, ReadScratch, RowBuf, StatementMark, Txn, TxnOptions,
+    Freshness, Isolation, KeyRange, ReadMode, ReadScratch, RowBuf, SnapshotReader, StatementMark, Txn,
+    TxnOptions,
 };

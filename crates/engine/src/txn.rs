@@ -92,6 +92,18 @@ pub(crate) struct Load {
     pub rows: u64,
 }
 
+/// Opens scans at one snapshot. Must be dropped before its transaction's next statement changes rows.
+pub struct SnapshotReader {
+    snapshot: SnapshotGuard,
+    own: Arc<TxnState>,
+}
+
+impl SnapshotReader {
+    pub fn scan(&self, table: &Arc<TableHandle>, request: ScanRequest) -> TableScan {
+        TableScan::new(table.clone(), request, self.snapshot.clone(), self.own.clone())
+    }
+}
+
 /// Buffers that live as long as the transaction, so that rows cost no allocation.
 #[derive(Default)]
 struct Scratch {
@@ -173,6 +185,12 @@ impl Txn {
     pub fn scan(&self, table: &Arc<TableHandle>, request: ScanRequest) -> TableScan {
         self.has_read.store(true, Ordering::Relaxed);
         TableScan::new(table.clone(), request, self.snapshot.clone(), self.state.clone())
+    }
+
+    /// What scans at the transaction's snapshot, its own changes included, for threads that have not the transaction.
+    pub fn reader(&self) -> SnapshotReader {
+        self.has_read.store(true, Ordering::Relaxed);
+        SnapshotReader { snapshot: self.snapshot.clone(), own: self.state.clone() }
     }
 
     /// Changes the lock wait time-out of later statements.

@@ -4,6 +4,7 @@
 
 pub mod bind;
 pub mod df;
+mod engine_source;
 pub mod error;
 pub mod parse;
 pub mod plan;

@@ -44,5 +44,7 @@ mod view;
 #[cfg(test)]
 mod tests;
 
+pub use analytics::VirtualRows;
 pub use database::{Database, Passwords};
 pub use state::Session;
+pub(crate) use view::statistics_of;

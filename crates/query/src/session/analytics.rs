@@ -2,18 +2,87 @@
 
 use std::sync::Arc;
 
+use arrow::array::RecordBatchOptions;
+use arrow::datatypes::{Field, Schema};
+use arrow::record_batch::RecordBatch;
 use avocet_engine::TableHandle;
+use avocet_types::arrow_map::ColumnBuilder;
+use avocet_types::schema::TableDef;
+use avocet_types::{Datum, Value};
 
-use super::api::ResultSink;
+use super::api::{ResultSink, flush};
+use super::info_schema;
 use super::output::columns_of;
-use super::rows::{RowQuery, Rows, Run};
 use super::run::Text;
+use super::select::tables_of;
 use super::state::Session;
-use crate::bind::unsupported;
-use crate::error::SqlError;
+use crate::df::{Analytics, AnalyticsOptions, RunOptions, ScanSource};
+use crate::engine_source::EngineSource;
+use crate::error::{ErrorCode, SqlError};
+use crate::parse::ast;
 use crate::plan::BoundQuery;
 
+/// A table that the server makes up, with its rows as of the statement's begin.
+pub struct VirtualRows {
+    pub(crate) table: Arc<TableDef>,
+    rows: Vec<Vec<Value>>,
+}
+
+impl VirtualRows {
+    /// Some columns, as one batch.
+    pub(crate) fn batch(&self, columns: &[usize]) -> Result<RecordBatch, SqlError> {
+        let mut fields = Vec::with_capacity(columns.len());
+        let mut arrays = Vec::with_capacity(columns.len());
+        for &column in columns {
+            let def = &self.table.columns[column];
+            let mut builder = ColumnBuilder::new(&def.ty, self.rows.len());
+            self.rows.iter().for_each(|row| builder.append(&row[column]));
+            arrays.push(builder.finish());
+            fields.push(Field::new(&def.name, def.ty.arrow_type(), true));
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(self.rows.len()));
+        RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
+            .map_err(|error| ErrorCode::UNKNOWN_ERROR.because(error.to_string()))
+    }
+}
+
 impl Session {
+    fn analytics(&self) -> Result<&Analytics, SqlError> {
+        if let Some(analytics) = self.shared.analytics.get() {
+            return Ok(analytics);
+        }
+        let made = Analytics::new(AnalyticsOptions::default()).map_err(|error| {
+            ErrorCode::OUT_OF_RESOURCES.because(format!("no threads for analytics: {error}"))
+        })?;
+        Ok(self.shared.analytics.get_or_init(|| made))
+    }
+
+    /// What a query scans, at the transaction's snapshot.
+    fn source(
+        &mut self,
+        bound: &BoundQuery,
+        tables: Vec<Arc<TableHandle>>,
+    ) -> Result<Arc<dyn ScanSource>, SqlError> {
+        let mut virtual_rows = Vec::new();
+        for (database, name) in tables_of(bound) {
+            if info_schema::is_schema(&database)
+                && let Some(table) = info_schema::table(&name)
+            {
+                virtual_rows.push(VirtualRows { rows: self.info_schema_rows(&name)?, table });
+            }
+        }
+        let reader = self.txn().reader();
+        Ok(Arc::new(EngineSource { reader, tables, virtual_rows }))
+    }
+
+    fn run_options(&self, text: &Text<'_>) -> RunOptions {
+        RunOptions {
+            params: text.params.iter().map(|value| value.clone().into_owned()).collect(),
+            context: self.context.clone(),
+            deadline: self.settings.max_execution_time,
+        }
+    }
+
     /// Runs a query at the transaction's snapshot; returns the number of rows.
     pub(super) async fn analyze(
         &mut self,
@@ -22,24 +91,69 @@ impl Session {
         text: &Text<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<u64, SqlError> {
-        let run =
-            Run { params: text.params, context: &self.context, select_limit: self.settings.select_limit };
-        if let (Some(rows), [table]) = (RowQuery::compile(&bound)?, tables.as_slice()) {
-            sink.columns(&columns_of(&bound), self.settings.time_zone)?;
-            let txn = self.txn.as_mut().expect("the statement began");
-            return rows.run(Rows::Table(txn, table), &run, sink);
+        let limited = bound.body.limit.is_none().then_some(self.settings.select_limit);
+        let mut left = limited.unwrap_or(u64::MAX);
+        let source = self.source(&bound, tables)?;
+        let bound = Arc::new(bound);
+        let mut run = self.analytics()?.execute(bound.clone(), source, self.run_options(text))?;
+        sink.columns(&columns_of(&bound), self.settings.time_zone)?;
+        let interrupt = self.info.interrupt.clone();
+        let mut rows = 0;
+        while left > 0 {
+            let batch = tokio::select! {
+                batch = run.next() => batch?,
+                _ = interrupt.raised() => return Err(ErrorCode::QUERY_INTERRUPTED.with(&[])),
+            };
+            let Some(batch) = batch else { break };
+            let batch = batch.slice(0, batch.num_rows().min(usize::try_from(left).unwrap_or(usize::MAX)));
+            left -= batch.num_rows() as u64;
+            rows += batch.num_rows() as u64;
+            sink.batch(&batch)?;
+            if sink.wants_flush() {
+                flush(sink).await?;
+            }
         }
-        Err(unsupported("a query of this form"))
+        Ok(rows)
     }
 
     /// How a query would be run, for EXPLAIN.
     pub(super) async fn explain_query(
         &mut self,
-        _query: &crate::parse::ast::Query,
-        bound: BoundQuery,
+        query: &ast::Query,
         text: &Text<'_>,
     ) -> Result<String, SqlError> {
-        let _ = text;
-        Ok(format!("{:#?}", bound.body))
+        let mark = self.begin_statement()?;
+        let result = async {
+            let (bound, tables) = self.bind_and_hold(query, text)?;
+            if let Some(how) = self.explain_rows(&bound, &tables, text)? {
+                return Ok(how);
+            }
+            let source = self.source(&bound, tables)?;
+            let options = self.run_options(text);
+            self.analytics()?.explain(Arc::new(bound), source, options).await
+        }
+        .await;
+        self.end_statement(mark, result).await
+    }
+
+    /// How a query is run that does not need DataFusion.
+    fn explain_rows(
+        &self,
+        bound: &BoundQuery,
+        tables: &[Arc<TableHandle>],
+        text: &Text<'_>,
+    ) -> Result<Option<String>, SqlError> {
+        use super::rows::{RowQuery, Run};
+        let Some(rows) = RowQuery::compile(bound)? else { return Ok(None) };
+        let [table] = tables else {
+            return Ok(tables.is_empty().then(|| "Rows fetched before execution".to_owned()));
+        };
+        let params: Vec<Value> = match text.params.is_empty() {
+            true => vec![Datum::Null; bound.params.len()],
+            false => text.params.iter().map(|value| value.clone().into_owned()).collect(),
+        };
+        let run = Run { params: &params, context: &self.context, select_limit: u64::MAX };
+        let index = rows.index_name(table, &run)?;
+        Ok(index.map(|index| format!("Index range scan on {} using {index}", table.def.name)))
     }
 }

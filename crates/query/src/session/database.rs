@@ -3,8 +3,8 @@
 //! The protocol server, the embedded shell and tests all work through one of these.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use avocet_engine::{Engine, EngineOptions, UserDef};
 use avocet_types::{Collation, Value};
@@ -15,6 +15,7 @@ use super::api::{
 use super::state::Session;
 use super::status::Counters;
 use super::variables::{Globals, VARIABLES, Values, find};
+use crate::df::Analytics;
 use crate::error::{ErrorCode, SqlError};
 
 /// What is kept of passwords, by authentication plugin. The arithmetic belongs to the protocol server.
@@ -42,6 +43,8 @@ pub(super) struct Shared {
     pub globals: Arc<Globals>,
     pub passwords: Box<dyn Passwords>,
     pub counters: Counters,
+    /// Started with the first query that needs it.
+    pub analytics: OnceLock<Analytics>,
     next_embedded: AtomicU32,
 }
 
@@ -71,6 +74,7 @@ impl Database {
             globals: Arc::new(Globals::new(values)),
             passwords: passwords.unwrap_or_else(|| Box::new(NoPasswords)),
             counters: Counters::default(),
+            analytics: OnceLock::new(),
             next_embedded: AtomicU32::new(1),
         })))
     }

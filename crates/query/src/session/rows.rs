@@ -137,9 +137,10 @@ impl RowQuery {
         Condition::new(self.filter.clone(), table, run.params, run.context)
     }
 
-    /// Whether an index can find the rows.
-    pub fn has_index_range(&self, table: &TableHandle, run: &Run<'_>) -> Result<bool, SqlError> {
-        Ok(self.condition(run)?.index_range(table).is_some())
+    /// The name of the index that finds the rows, if one does.
+    pub fn index_name(&self, table: &TableHandle, run: &Run<'_>) -> Result<Option<String>, SqlError> {
+        let range = self.condition(run)?.index_range(table);
+        Ok(range.map(|range| table.indexes()[range.index].def.name.clone()))
     }
 
     fn limits(&self, run: &Run<'_>) -> Result<(u64, u64), SqlError> {

@@ -93,7 +93,7 @@ impl Session {
             {
                 return Err(unsupported("NOWAIT and SKIP LOCKED"));
             }
-            if locking || rows.has_index_range(table, &run)? {
+            if locking || rows.index_name(table, &run)?.is_some() {
                 sink.columns(&columns_of(&bound), self.settings.time_zone)?;
                 let txn = self.txn.as_mut().expect("the statement began");
                 let source = if locking { Rows::Locked(txn, table) } else { Rows::Table(txn, table) };

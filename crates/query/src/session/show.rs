@@ -14,7 +14,7 @@ use super::info_schema;
 use super::output::{COUNT, LONG_TEXT, Rowset, optional, text, varchar};
 use super::run::{Outcome, Text};
 use super::state::Session;
-use crate::bind::{CatalogView, bind_query, unsupported};
+use crate::bind::{CatalogView, unsupported};
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::{Ident, ObjectName};
 use crate::parse::statement::{Show, ShowFilter, ShowKind, Statement, StatementKind};
@@ -254,10 +254,11 @@ impl Session {
         let StatementKind::Query(query) = &statement.kind else {
             return Err(unsupported("EXPLAIN of this statement"));
         };
-        let bound = bind_query(query, source.source, &self.view(), &source.types)?;
-        let plan = self.explain_query(query, bound, source).await?;
+        let plan = self.explain_query(query, source).await?;
         let mut rows = Rowset::new("", &[("EXPLAIN", LONG_TEXT)]);
-        rows.push(vec![text(plan)]);
+        for line in plan.lines() {
+            rows.push(vec![text(line)]);
+        }
         self.send(&rows, sink)
     }
 

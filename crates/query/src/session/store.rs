@@ -14,7 +14,6 @@ use crate::error::{ErrorCode, SqlError};
 #[derive(Clone, Copy)]
 pub(super) struct Storing {
     pub convert: ConvertContext,
-    pub ignore: bool,
     /// UTC.
     pub now: i64,
     pub zero_generates: bool,
@@ -26,7 +25,6 @@ impl Session {
     pub(super) fn storing(&self, ignore: bool) -> Storing {
         Storing {
             convert: self.convert_context(ignore),
-            ignore,
             now: self.context.statement_time_micros,
             zero_generates: !self.settings.sql_mode.has(SqlMode::NO_AUTO_VALUE_ON_ZERO),
             increment: self.settings.auto_increment_increment,

@@ -1,1 +1,10 @@
+//! Statements through sessions, over an engine on a simulated disk: SQL in, printed results out.
 
+mod client;
+mod definitions;
+mod queries;
+mod sessions;
+mod storing;
+mod transactions;
+
+use client::{Client, check};

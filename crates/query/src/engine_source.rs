@@ -1,0 +1,129 @@
+//! The engine's snapshots as what analytics scans.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use arrow::record_batch::RecordBatch;
+use avocet_engine::{
+    ColdValue, CompareOp as ColdOp, ScanRequest as EngineRequest, SnapshotReader, TableHandle, TableScan,
+};
+use avocet_types::expr::CompareOp;
+use avocet_types::schema::TableDef;
+use avocet_types::{Datum, SqlType};
+
+use crate::bind::TableStatistics;
+use crate::df::{ColumnPredicate, MorselScan, ScanRequest, ScanSource};
+use crate::error::{ErrorCode, SqlError};
+use crate::session::{VirtualRows, statistics_of};
+
+/// Scans at one transaction's snapshot, of the tables that its statement holds.
+pub struct EngineSource {
+    pub reader: SnapshotReader,
+    pub tables: Vec<Arc<TableHandle>>,
+    /// Tables that the server makes up, with their rows.
+    pub virtual_rows: Vec<VirtualRows>,
+}
+
+impl fmt::Debug for EngineSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.tables.iter().map(|table| &table.def.name).collect();
+        f.debug_struct("EngineSource").field("tables", &names).finish_non_exhaustive()
+    }
+}
+
+impl EngineSource {
+    fn table(&self, def: &TableDef) -> Option<&Arc<TableHandle>> {
+        self.tables.iter().find(|table| table.def.id == def.id)
+    }
+}
+
+impl ScanSource for EngineSource {
+    fn open(&self, table: &Arc<TableDef>, request: ScanRequest) -> Result<Arc<dyn MorselScan>, SqlError> {
+        if let Some(rows) = self.virtual_rows.iter().find(|rows| rows.table.id == table.id) {
+            return Ok(Arc::new(VirtualScan { batch: rows.batch(&request.columns)? }));
+        }
+        let Some(handle) = self.table(table) else {
+            return Err(ErrorCode::NO_SUCH_TABLE.with(&[&table.database, &table.name]));
+        };
+        let predicates = request.predicates.iter().filter_map(|p| {
+            let predicate = stored_predicate(p, &table.columns[p.column].ty)?;
+            Some((p.column, predicate))
+        });
+        let request =
+            EngineRequest { predicates: predicates.collect(), columns: request.columns, with_row_id: false };
+        Ok(Arc::new(EngineScan(self.reader.scan(handle, request))))
+    }
+
+    fn statistics(&self, table: &TableDef) -> Option<Arc<TableStatistics>> {
+        self.table(table).map(|handle| Arc::new(statistics_of(handle)))
+    }
+
+    fn filters_exactly(&self, table: &TableDef, predicate: &ColumnPredicate) -> bool {
+        self.table(table).is_some()
+            && stored_predicate(predicate, &table.columns[predicate.column].ty).is_some()
+    }
+}
+
+/// A comparison in the form of column blocks; `None` where they have none.
+fn stored_predicate(predicate: &ColumnPredicate, ty: &SqlType) -> Option<avocet_engine::ColumnPredicate> {
+    let op = match predicate.op {
+        CompareOp::Eq => ColdOp::Eq,
+        CompareOp::Ne => ColdOp::Ne,
+        CompareOp::Lt => ColdOp::Lt,
+        CompareOp::Le => ColdOp::Le,
+        CompareOp::Gt => ColdOp::Gt,
+        CompareOp::Ge => ColdOp::Ge,
+        CompareOp::NullSafeEq => return None,
+    };
+    let value = match (&predicate.value, ty) {
+        (Datum::Int(v), _) => ColdValue::Int(*v),
+        (Datum::UInt(v), _) => ColdValue::UInt(*v),
+        (Datum::Date(v), _) => ColdValue::Int(i64::from(*v)),
+        (Datum::DateTime(v) | Datum::Time(v), _) => ColdValue::Int(*v),
+        (Datum::Decimal(v), SqlType::Decimal { precision: 0..=38, scale, .. }) => {
+            ColdValue::Int128(v.rescale(*scale).ok()?.as_i128()?)
+        }
+        (Datum::Str(v), _) => ColdValue::Bytes(v.as_bytes().to_vec().into()),
+        (Datum::Bytes(v), _) => ColdValue::Bytes(v.to_vec().into()),
+        _ => return None,
+    };
+    Some(avocet_engine::ColumnPredicate::Compare(op, value))
+}
+
+struct EngineScan(TableScan);
+
+impl MorselScan for EngineScan {
+    fn morsels(&self) -> usize {
+        self.0.morsels()
+    }
+
+    fn read(
+        &self,
+        morsel: usize,
+        visit: &mut dyn FnMut(RecordBatch) -> ControlFlow<()>,
+    ) -> Result<(), SqlError> {
+        self.0.read(morsel, visit)?;
+        Ok(())
+    }
+}
+
+/// A table of the server's own: one batch.
+struct VirtualScan {
+    batch: RecordBatch,
+}
+
+impl MorselScan for VirtualScan {
+    fn morsels(&self) -> usize {
+        1
+    }
+
+    fn read(
+        &self,
+        _morsel: usize,
+        visit: &mut dyn FnMut(RecordBatch) -> ControlFlow<()>,
+    ) -> Result<(), SqlError> {
+        let _ = visit(self.batch.clone());
+        Ok(())
+    }
+}

@@ -1,0 +1,144 @@
+//! A client that prints what it gets.
+
+use std::sync::Arc;
+
+use arrow::record_batch::RecordBatch;
+use avocet_base::Env;
+use avocet_base::env::sim::SimDisk;
+use avocet_engine::{Engine, EngineOptions};
+use avocet_types::arrow_map::datum_at;
+use avocet_types::temporal::TimeZone;
+use avocet_types::{Datum, SqlType, Value};
+use tokio::runtime::Runtime;
+
+use crate::session::api::{OkReply, OutputColumn, ResultSink, SinkError, SqlSession, StatementId, Status};
+use crate::session::{Database, Session};
+
+pub struct Client {
+    pub runtime: Arc<Runtime>,
+    pub database: Database,
+    pub session: Session,
+}
+
+impl Client {
+    /// A session in a new database `test`.
+    pub fn new() -> Self {
+        let disk = SimDisk::new();
+        let env = Env { disk: Arc::new(disk), ..Env::os() };
+        let options = EngineOptions { env, background: false, ..EngineOptions::new("/data") };
+        let engine = Engine::open(options).expect("opens");
+        let database = Database::new(engine, None).expect("a database");
+        let session = database.session(None).expect("a session");
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let mut client = Self { runtime: Arc::new(runtime.expect("a runtime")), database, session };
+        client.run("CREATE DATABASE test; USE test");
+        client
+    }
+
+    /// Another session of the same database.
+    pub fn another(&self) -> Self {
+        let session = self.database.session(Some("test")).expect("a session");
+        Self { runtime: self.runtime.clone(), database: self.database.clone(), session }
+    }
+
+    /// Runs a text and prints its results: rows with `|`, `ok n` for changes, `ERROR n: text`.
+    pub fn run(&mut self, sql: &str) -> String {
+        let mut printer = Printer::default();
+        let result = self.runtime.block_on(self.session.execute(sql, &mut printer));
+        printer.end(result)
+    }
+
+    pub fn prepare(&mut self, sql: &str) -> StatementId {
+        self.runtime.block_on(self.session.prepare(sql)).expect("prepares").id
+    }
+
+    pub fn execute(&mut self, id: StatementId, params: &[Value]) -> String {
+        let mut printer = Printer::default();
+        let result = self.runtime.block_on(self.session.execute_prepared(id, params, &mut printer));
+        printer.end(result)
+    }
+
+    pub fn check(&mut self, sql: &str, expected: &str) {
+        let got = self.run(sql);
+        let expected: Vec<&str> = expected.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        assert_eq!(got.lines().collect::<Vec<_>>(), expected, "{sql}");
+    }
+}
+
+/// Runs statements in a new database, each with what it is to print.
+pub fn check(steps: &[(&str, &str)]) {
+    let mut client = Client::new();
+    for (sql, expected) in steps {
+        client.check(sql, expected);
+    }
+}
+
+#[derive(Default)]
+struct Printer {
+    types: Vec<SqlType>,
+    zone: TimeZone,
+    text: String,
+}
+
+impl Printer {
+    fn end(mut self, result: Result<(), crate::SqlError>) -> String {
+        if let Err(error) = result {
+            self.text.push_str(&format!("ERROR {}: {}\n", error.errno, error.message));
+        }
+        self.text
+    }
+
+    fn line(&mut self, row: &[Datum<'_>]) {
+        let shown = |(value, ty): (&Datum<'_>, &SqlType)| {
+            let mut text = Vec::new();
+            avocet_types::text::write_text(value, ty, self.zone, &mut text);
+            if value.is_null() { "NULL".to_owned() } else { String::from_utf8_lossy(&text).into_owned() }
+        };
+        let cells: Vec<String> = row.iter().zip(&self.types).map(shown).collect();
+        self.text.push_str(&cells.join("|"));
+        self.text.push('\n');
+    }
+}
+
+impl ResultSink for Printer {
+    fn columns(&mut self, columns: &[OutputColumn], zone: TimeZone) -> Result<(), SinkError> {
+        self.types = columns.iter().map(|column| column.ty).collect();
+        self.zone = zone;
+        Ok(())
+    }
+
+    fn row(&mut self, row: &[Datum<'_>]) -> Result<(), SinkError> {
+        self.line(row);
+        Ok(())
+    }
+
+    fn batch(&mut self, batch: &RecordBatch) -> Result<(), SinkError> {
+        for row in 0..batch.num_rows() {
+            let types = self.types.clone();
+            let values: Vec<_> = batch
+                .columns()
+                .iter()
+                .zip(&types)
+                .map(|(array, ty)| datum_at(array.as_ref(), row, ty))
+                .collect();
+            self.line(&values);
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, _status: Status) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn ok(&mut self, ok: &OkReply<'_>) -> Result<(), SinkError> {
+        self.text.push_str(&format!("ok {}", ok.affected_rows));
+        if ok.last_insert_id > 0 {
+            self.text.push_str(&format!(" id {}", ok.last_insert_id));
+        }
+        if !ok.info.is_empty() {
+            self.text.push_str(&format!(" ({})", ok.info));
+        }
+        self.text.push('\n');
+        Ok(())
+    }
+}

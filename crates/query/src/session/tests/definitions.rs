@@ -1,0 +1,108 @@
+//! Databases, tables and indexes.
+
+use super::check;
+
+#[test]
+fn databases_come_and_go() {
+    check(&[
+        ("CREATE DATABASE d CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", "ok 1"),
+        ("CREATE DATABASE d", "ERROR 1007: Can't create database 'd'; database exists"),
+        (
+            "CREATE DATABASE IF NOT EXISTS d; SHOW WARNINGS",
+            "ok 1\nNote|1007|Can't create database 'd'; database exists",
+        ),
+        ("SHOW DATABASES", "d\ninformation_schema\ntest"),
+        ("CREATE TABLE d.t (s VARCHAR(3)); DROP DATABASE d", "ok 0\nok 1"),
+        ("USE d", "ERROR 1049: Unknown database 'd'"),
+        ("DROP DATABASE d", "ERROR 1008: Can't drop database 'd'; database doesn't exist"),
+    ]);
+}
+
+#[test]
+fn tables_are_shown_as_they_were_made() {
+    check(&[
+        (
+            "CREATE TABLE t (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT, n DECIMAL(10,2) NOT NULL DEFAULT '0', \
+             s VARCHAR(20) COLLATE utf8mb4_bin DEFAULT 'a''b', x TEXT, d DATETIME(3) DEFAULT CURRENT_TIMESTAMP(3) ON UPDATE CURRENT_TIMESTAMP(3), \
+             b BOOL, PRIMARY KEY (id), UNIQUE KEY n (n, s), KEY (x(10) DESC)) ENGINE=InnoDB COMMENT='c'",
+            "ok 0",
+        ),
+        (
+            "SHOW CREATE TABLE t",
+            "t|CREATE TABLE `t` (
+             `id` bigint unsigned NOT NULL AUTO_INCREMENT,
+             `n` decimal(10,2) NOT NULL DEFAULT '0.00',
+             `s` varchar(20) COLLATE utf8mb4_bin DEFAULT 'a''b',
+             `x` text,
+             `d` datetime(3) DEFAULT CURRENT_TIMESTAMP(3) ON UPDATE CURRENT_TIMESTAMP(3),
+             `b` tinyint(1) DEFAULT NULL,
+             PRIMARY KEY (`id`),
+             UNIQUE KEY `n` (`n`,`s`),
+             KEY `x` (`x`(10) DESC)
+             ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci COMMENT='c'",
+        ),
+        ("SHOW COLUMNS FROM t LIKE 'n'", "n|decimal(10,2)|NO|MUL|0.00|"),
+        ("DESCRIBE t id", "id|bigint unsigned|NO|PRI|NULL|auto_increment"),
+        ("CREATE TABLE c LIKE t; SHOW TABLES", "ok 0\nc\nt"),
+        ("CREATE TABLE s AS SELECT 1 AS one, 'x' AS two", "ok 1 (Records: 1  Duplicates: 0  Warnings: 0)"),
+        ("SELECT * FROM s", "1|x"),
+        ("TRUNCATE TABLE s; SELECT COUNT(*) FROM s", "ok 0\n0"),
+        ("DROP TABLE s, nope", "ERROR 1051: Unknown table 'test.nope'"),
+        ("DROP TABLE IF EXISTS nope; SHOW WARNINGS", "ok 0\nNote|1051|Unknown table 'test.nope'"),
+    ]);
+}
+
+#[test]
+fn bad_definitions_are_refused() {
+    check(&[
+        ("CREATE TABLE t (a INT, A INT)", "ERROR 1060: Duplicate column name 'A'"),
+        ("CREATE TABLE t (a INT DEFAULT 'x')", "ERROR 1067: Invalid default value for 'a'"),
+        (
+            "CREATE TABLE t (a INT AUTO_INCREMENT)",
+            "ERROR 1075: Incorrect table definition; there can be only one auto column and it must be defined as a key",
+        ),
+        (
+            "CREATE TABLE t (a TEXT, KEY (a))",
+            "ERROR 1170: BLOB/TEXT column 'a' used in key specification without a key length",
+        ),
+        ("CREATE TABLE t (a INT, KEY (b))", "ERROR 1072: Key column 'b' doesn't exist in table"),
+        ("CREATE TABLE t (a INT PRIMARY KEY, b INT PRIMARY KEY)", "ERROR 1068: Multiple primary key defined"),
+        ("CREATE TABLE t (a JSON)", "ERROR 1235: This version of Avocet doesn't yet support 'type JSON'"),
+        (
+            "CREATE TABLE t (a INT, CHECK (a > 1))",
+            "ERROR 1235: This version of Avocet doesn't yet support 'CHECK'",
+        ),
+        ("CREATE TABLE t (a INT) ENGINE=Foo", "ERROR 1286: Unknown storage engine 'Foo'"),
+        (
+            "CREATE TABLE t (a INT) PARTITION BY HASH (a)",
+            "ERROR 1235: This version of Avocet doesn't yet support 'PARTITION BY'",
+        ),
+        (
+            "CREATE TABLE t (a INT); ALTER TABLE t ADD COLUMN b INT",
+            "ok 0\nERROR 1235: This version of Avocet doesn't yet support 'ALTER TABLE ADD COLUMN'",
+        ),
+    ]);
+}
+
+#[test]
+fn indexes_are_added_and_dropped() {
+    check(&[
+        (
+            "CREATE TABLE t (a INT NOT NULL, b INT); INSERT INTO t VALUES (1, 1), (2, 1)",
+            "ok 0\nok 2 (Records: 2  Duplicates: 0  Warnings: 0)",
+        ),
+        ("CREATE UNIQUE INDEX u ON t (b)", "ERROR 1062: Duplicate entry '1' for key 't.u'"),
+        ("CREATE INDEX i ON t (b, a)", "ok 0"),
+        ("CREATE INDEX i ON t (a)", "ERROR 1061: Duplicate key name 'i'"),
+        (
+            "ALTER TABLE t ADD PRIMARY KEY (a), ADD UNIQUE k (a, b)",
+            "ok 0 (Records: 0  Duplicates: 0  Warnings: 0)",
+        ),
+        ("SELECT a FROM t WHERE b = 1 AND a > 1", "2"),
+        (
+            "DROP INDEX i ON t; ALTER TABLE t DROP KEY k",
+            "ok 0\nok 0 (Records: 0  Duplicates: 0  Warnings: 0)",
+        ),
+        ("DROP INDEX nope ON t", "ERROR 1091: Can't DROP 'nope'; check that column/key exists"),
+    ]);
+}

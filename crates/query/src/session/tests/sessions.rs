@@ -1,0 +1,89 @@
+//! Variables, SHOW, accounts, what clients send on connect.
+
+use super::{Client, check};
+
+#[test]
+fn variables_are_set_and_read() {
+    check(&[
+        ("SELECT @@version_comment LIMIT 1", "Avocet"),
+        ("SET NAMES utf8mb4 COLLATE utf8mb4_bin; SELECT @@collation_connection", "ok 0\nutf8mb4_bin"),
+        ("SET character_set_results = NULL; SELECT @@character_set_results", "ok 0\nNULL"),
+        ("SET sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES')", "ok 0"),
+        ("SELECT @@sql_mode LIKE '%ANSI_QUOTES%'", "1"),
+        (
+            "SET SESSION wait_timeout = 0; SHOW WARNINGS",
+            "ok 0\nWarning|1292|Truncated incorrect wait_timeout value",
+        ),
+        ("SHOW VARIABLES LIKE 'wait_timeout'", "wait_timeout|1"),
+        ("SHOW VARIABLES WHERE Variable_name = 'autocommit'", "autocommit|ON"),
+        ("SET time_zone = '+02:00'; SELECT @@time_zone", "ok 0\n+02:00"),
+        ("SET sql_select_limit = 1; SELECT 1 UNION ALL SELECT 2", "ok 0\n1"),
+        ("SET sql_select_limit = DEFAULT", "ok 0"),
+        ("SET nope = 1", "ERROR 1193: Unknown system variable 'nope'"),
+        (
+            "SET max_connections = 5",
+            "ERROR 1229: Variable 'max_connections' is a GLOBAL variable and should be set with SET GLOBAL",
+        ),
+        ("SET version = 'x'", "ERROR 1238: Variable 'version' is a read only variable"),
+        (
+            "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+            "ERROR 1235: This version of Avocet doesn't yet support 'ISOLATION LEVEL SERIALIZABLE'",
+        ),
+    ]);
+}
+
+#[test]
+fn clients_find_what_they_ask_for_on_connect() {
+    let mut client = Client::new();
+    for sql in [
+        "/* mysql-connector-j */ SELECT @@session.auto_increment_increment AS auto_increment_increment, @@character_set_client, \
+         @@init_connect, @@interactive_timeout, @@license, @@lower_case_table_names, @@max_allowed_packet, \
+         @@net_write_timeout, @@performance_schema, @@system_time_zone, @@time_zone, @@transaction_isolation",
+        "SELECT @@session.transaction_read_only",
+        "SHOW ENGINES",
+        "SHOW CHARSET",
+        "SHOW COLLATION WHERE Id = 33",
+        "SHOW PLUGINS",
+        "SHOW STATUS LIKE 'Uptime'",
+        "SHOW GRANTS FOR CURRENT_USER",
+        "SHOW TABLE STATUS FROM test",
+        "SHOW FULL TABLES FROM test",
+        "SHOW PROCEDURE STATUS",
+        "SELECT @@GLOBAL.event_scheduler, @@default_tmp_storage_engine",
+        "SELECT CONNECTION_ID(), VERSION()",
+    ] {
+        let got = client.run(sql);
+        assert!(!got.contains("ERROR"), "{sql}: {got}");
+    }
+    client.check("SHOW COLLATION WHERE Id = 33", "utf8mb3_general_ci|utf8mb3|33|Yes|Yes|1|PAD SPACE");
+}
+
+#[test]
+fn accounts_are_kept() {
+    check(&[
+        ("CREATE USER ann", "ok 0"),
+        ("CREATE USER ann", "ERROR 1396: Operation CREATE USER failed for 'ann'@'%'"),
+        ("GRANT ALL PRIVILEGES ON *.* TO ann", "ok 0"),
+        (
+            "GRANT SELECT ON test.* TO ann",
+            "ERROR 1235: This version of Avocet doesn't yet support 'GRANT of less than ALL PRIVILEGES ON *.*'",
+        ),
+        ("DROP USER ann", "ok 0"),
+        (
+            "DROP USER IF EXISTS ann; SHOW WARNINGS",
+            "ok 0\nNote|1396|Operation DROP USER failed for 'ann'@'%'",
+        ),
+    ]);
+}
+
+#[test]
+fn a_reset_session_is_as_new() {
+    use crate::session::api::SqlSession;
+    let mut client = Client::new();
+    client.check(
+        "CREATE TABLE t (a INT); SET @x = 1; SET autocommit = 0; INSERT INTO t VALUES (1)",
+        "ok 0\nok 0\nok 0\nok 1",
+    );
+    client.runtime.clone().block_on(client.session.reset());
+    client.check("SELECT @x, @@autocommit, DATABASE(); SELECT COUNT(*) FROM t", "NULL|1|test\n0");
+}
