@@ -103,7 +103,7 @@ impl MorselScan for EngineScan {
         morsel: usize,
         visit: &mut dyn FnMut(RecordBatch) -> ControlFlow<()>,
     ) -> Result<(), SqlError> {
-        self.0.read(morsel, visit)?;
+        let _ = self.0.read(morsel, visit)?;
         Ok(())
     }
 }
