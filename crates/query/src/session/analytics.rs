@@ -90,9 +90,9 @@ impl Session {
         tables: Vec<Arc<TableHandle>>,
         text: &Text<'_>,
         sink: &mut dyn ResultSink,
+        select_limit: u64,
     ) -> Result<u64, SqlError> {
-        let limited = bound.body.limit.is_none().then_some(self.settings.select_limit);
-        let mut left = limited.unwrap_or(u64::MAX);
+        let mut left = if bound.body.limit.is_none() { select_limit } else { u64::MAX };
         let source = self.source(&bound, tables)?;
         let bound = Arc::new(bound);
         let mut run = self.analytics()?.execute(bound.clone(), source, self.run_options(text))?;

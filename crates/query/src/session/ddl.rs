@@ -141,7 +141,7 @@ impl Session {
             let result = async {
                 let (bound, tables) = self.bind_and_hold(query, text)?;
                 columns = columns::of_query(&bound);
-                self.run_bound(bound, tables, text, &mut rows).await
+                self.run_bound(bound, tables, text, &mut rows, u64::MAX).await
             }
             .await;
             self.end_statement(mark, result).await?;

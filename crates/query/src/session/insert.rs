@@ -96,7 +96,7 @@ impl Session {
                     return Err(ErrorCode::WRONG_VALUE_COUNT_ON_ROW.with(&[&1]));
                 }
                 let mut rows = Collected::default();
-                self.run_bound(bound, tables, text, &mut rows).await?;
+                self.run_bound(bound, tables, text, &mut rows, u64::MAX).await?;
                 self.insert_collected(&mut inserter, &rows)?;
                 true
             }

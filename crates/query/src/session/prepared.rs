@@ -95,10 +95,12 @@ impl Session {
     ) -> Result<Outcome, SqlError> {
         let sql = match source {
             PrepareSource::Text(sql) => sql.clone(),
-            PrepareSource::UserVariable(variable) => match self.user_variables.get(variable) {
-                Some((Datum::Str(sql), _)) => sql.to_string(),
-                _ => return Err(ErrorCode::PARSE_ERROR.with(&[&"NULL", &1])),
-            },
+            PrepareSource::UserVariable(variable) => {
+                match self.user_variables.get(&variable.to_lowercase()) {
+                    Some((Datum::Str(sql), _)) => sql.to_string(),
+                    _ => return Err(ErrorCode::PARSE_ERROR.with(&[&"NULL", &1])),
+                }
+            }
         };
         let key = name.name.to_lowercase();
         self.named.remove(&key);
@@ -120,8 +122,9 @@ impl Session {
         if using.len() != statement.params {
             return Err(ErrorCode::WRONG_ARGUMENTS.with(&[&"EXECUTE"]));
         }
-        let value =
-            |name: &String| self.user_variables.get(name).map_or(Datum::Null, |(value, _)| value.clone());
+        let value = |name: &String| {
+            self.user_variables.get(&name.to_lowercase()).map_or(Datum::Null, |(value, _)| value.clone())
+        };
         let params: Vec<Value> = using.iter().map(value).collect();
         let text = Text::new(statement.source.as_bytes(), &params, self.settings.connection_collation);
         self.dispatch(&statement.kind, &text, sink).await

@@ -63,19 +63,21 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<u64, SqlError> {
         let (bound, tables) = self.bind_and_hold(query, text)?;
-        self.run_bound(bound, tables, text, sink).await
+        let limit = self.settings.select_limit;
+        self.run_bound(bound, tables, text, sink, limit).await
     }
 
     /// Runs a query whose tables are held, in the statement's transaction; returns the number of rows.
+    /// `select_limit` is for those without a LIMIT: `@@sql_select_limit` where the client gets the rows.
     pub(super) async fn run_bound(
         &mut self,
         bound: BoundQuery,
         tables: Vec<Arc<TableHandle>>,
         text: &Text<'_>,
         sink: &mut dyn ResultSink,
+        select_limit: u64,
     ) -> Result<u64, SqlError> {
-        let run =
-            Run { params: text.params, context: &self.context, select_limit: self.settings.select_limit };
+        let run = Run { params: text.params, context: &self.context, select_limit };
         if let Some(rows) = RowQuery::compile(&bound)?
             && tables.len() <= 1
         {
@@ -104,7 +106,7 @@ impl Session {
             return Err(refuse_lock());
         }
         self.shared.counters.add(Counter::SlowAnalytics);
-        self.analyze(bound, tables, text, sink).await
+        self.analyze(bound, tables, text, sink, select_limit).await
     }
 
     /// Binds a query and holds the definitions of its tables till the end of the transaction.

@@ -69,7 +69,7 @@ impl Session {
         let mark = self.begin_statement()?;
         let result = async {
             let (bound, tables) = self.bind_and_hold(&query, text)?;
-            self.run_bound(bound, tables, text, &mut rows).await
+            self.run_bound(bound, tables, text, &mut rows, u64::MAX).await
         }
         .await;
         self.end_statement(mark, result).await?;

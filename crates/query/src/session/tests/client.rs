@@ -61,7 +61,8 @@ impl Client {
     pub fn check(&mut self, sql: &str, expected: &str) {
         let got = self.run(sql);
         let expected: Vec<&str> = expected.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        assert_eq!(got.lines().collect::<Vec<_>>(), expected, "{sql}");
+        let got: Vec<&str> = got.lines().map(str::trim).collect();
+        assert_eq!(got, expected, "{sql}");
     }
 }
 
