@@ -30,7 +30,10 @@ impl Target {
             .user(Some(self.user.clone()))
             .pass(self.password.clone())
             .db_name(database)
-            .prefer_socket(false);
+            .prefer_socket(false)
+            // Known, so the driver need not ask.
+            .max_allowed_packet(Some(64 << 20))
+            .wait_timeout(Some(28_800));
         Conn::new(opts).map_err(|error| match error {
             mysql::Error::MySqlError(error) => {
                 format!("ERROR {} ({}): {}", error.code, error.state, error.message).into()

@@ -1,12 +1,14 @@
-//! The `avocet` program: `sql` on a server, `load` files, `check` what is stored.
+//! The `avocet` program: `serve` a data directory, `sql` on one, `load` files, `check` what is stored.
 //!
 //! Each command is a module with its arguments and a `run` that returns a readable error. Everything that a
 //! command does is done by the crates below; here are only arguments, terminals and files.
 #![deny(unsafe_code)]
 
+mod accounts;
 mod check;
 mod connect;
 mod load;
+mod serve;
 mod sql;
 
 use std::process::ExitCode;
@@ -26,6 +28,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Serve a data directory over the MySQL protocol
+    Serve(serve::Args),
     /// Run SQL: interactively, from -e, or from standard input
     Sql(sql::Args),
     /// Load CSV, TBL or Parquet files into a table
@@ -39,6 +43,7 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
+        Command::Serve(args) => serve::run(args),
         Command::Sql(args) => sql::run(args),
         Command::Load(args) => load::run(args),
         Command::Check(args) => check::run(args),

@@ -4,6 +4,7 @@
 //! stops at the first error.
 
 mod backend;
+mod embedded;
 mod output;
 mod split;
 
@@ -36,10 +37,10 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
-    if args.target.data.is_some() {
-        return Err("SQL on a data directory needs a server: start `avocet serve` on it".into());
-    }
-    let mut backend = Remote { conn: args.target.connect(args.database.as_deref())? };
+    let mut backend: Box<dyn Backend> = match &args.target.data {
+        Some(data) => Box::new(embedded::Embedded::open(data, args.database.as_deref())?),
+        None => Box::new(Remote { conn: args.target.connect(args.database.as_deref())? }),
+    };
     let interactive = args.execute.is_none() && io::stdin().is_terminal();
     let style = if interactive {
         Style::Interactive
@@ -48,7 +49,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     } else {
         Style::Batch { names: !args.skip_column_names }
     };
-    let mut shell = Shell { backend: &mut backend, style };
+    let mut shell = Shell { backend: &mut *backend, style };
     match args.execute {
         Some(text) => shell.run_all(text.as_bytes()),
         None if interactive => shell.interact(),

@@ -1,0 +1,149 @@
+//! `avocet serve`: one data directory, served until SIGTERM or SIGINT.
+
+use std::io::IsTerminal;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use avocet_engine::{Engine, EngineOptions};
+use avocet_query::session::Database;
+use avocet_server::{Server, ServerOptions, TlsFiles};
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+use crate::Failure;
+use crate::accounts::{CatalogAccounts, PluginPasswords};
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// The data directory; made if there is none
+    #[arg(long, value_name = "DIR")]
+    data: PathBuf,
+    /// Where to listen; only loopback addresses while root has no password
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:3307")]
+    listen: Vec<SocketAddr>,
+    /// Certificate chain (PEM); one of its own is made if none is given
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// Private key of --tls-cert (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Memory for cached column blocks, such as 512M or 2G
+    #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "1G")]
+    memory_limit: usize,
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    max_connections: usize,
+    /// Largest packet, such as 64M; at most 1G
+    #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "64M")]
+    max_allowed_packet: usize,
+    /// Seconds that running statements get to finish in when the server stops
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    shutdown_grace: u64,
+    /// Keep blocks and checkpoints in this object store instead of the data directory
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
+}
+
+/// A number of bytes with an optional K, M or G behind it.
+fn bytes(text: &str) -> Result<usize, String> {
+    let (digits, shift) = match text.as_bytes().last().map(u8::to_ascii_uppercase) {
+        Some(b'K') => (&text[..text.len() - 1], 10),
+        Some(b'M') => (&text[..text.len() - 1], 20),
+        Some(b'G') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    let number: usize = digits.parse().map_err(|_| format!("'{text}' is not a number of bytes"))?;
+    number.checked_shl(shift).filter(|n| n >> shift == number).ok_or_else(|| format!("'{text}' is too large"))
+}
+
+pub fn run(args: Args) -> Result<(), Failure> {
+    let filter = EnvFilter::try_from_env("AVOCET_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let ansi = std::io::stderr().is_terminal();
+    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(ansi).with_writer(std::io::stderr).init();
+    let runtime = Runtime::new()?;
+    let engine = open(&args)?;
+    let database = Database::new(engine.clone(), Some(Box::new(PluginPasswords)))?;
+    let served = runtime.block_on(serve(&args, database.clone(), engine));
+    // Whatever became of the server, what is committed is checkpointed.
+    let closed = database.shutdown();
+    served?;
+    closed?;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+fn open(args: &Args) -> Result<Arc<Engine>, Failure> {
+    refuse_foreign(&args.data)?;
+    let mut options = EngineOptions::new(&args.data);
+    options.cache_bytes = args.memory_limit;
+    options.store_url = args.store.clone();
+    Engine::open(options).map_err(|error| format!("cannot open {}: {error}", args.data.display()).into())
+}
+
+/// A file, or another system's data directory, is not taken for a new data directory.
+fn refuse_foreign(data: &Path) -> Result<(), Failure> {
+    if data.is_file() {
+        return Err(format!("{} is a file, not a data directory", data.display()).into());
+    }
+    if let Some(name) =
+        ["ibdata1", "PG_VERSION", "aria_log_control"].iter().find(|name| data.join(name).exists())
+    {
+        let data = data.display();
+        return Err(format!("{data} is another database's data directory (it has a file {name})").into());
+    }
+    Ok(())
+}
+
+async fn serve(args: &Args, database: Database, engine: Arc<Engine>) -> Result<(), Failure> {
+    let mut options = ServerOptions::new(args.data.clone(), args.listen[0]);
+    options.listen.clone_from(&args.listen);
+    options.max_connections = args.max_connections;
+    options.max_allowed_packet = args.max_allowed_packet.min(1 << 30);
+    options.shutdown_grace = Duration::from_secs(args.shutdown_grace);
+    options.tls = args
+        .tls_cert
+        .clone()
+        .zip(args.tls_key.clone())
+        .map(|(certificate, key)| TlsFiles { certificate, key });
+    database.set_option("max_allowed_packet", &options.max_allowed_packet.to_string())?;
+    let server = Server::bind(options, database.clone(), Arc::new(CatalogAccounts(engine))).await?;
+    for address in server.addresses() {
+        database.set_option("port", &address.port().to_string())?;
+        tracing::info!(%address, data = %args.data.display(), "ready");
+    }
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    server
+        .run(async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            tracing::info!("stopping");
+        })
+        .await;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(bytes("64M"), Ok(64 << 20));
+        assert_eq!(bytes("2g"), Ok(2 << 30));
+        assert_eq!(bytes("1000"), Ok(1000));
+        assert!(bytes("x").is_err() && bytes("").is_err() && bytes("99999999999G").is_err());
+    }
+
+    #[test]
+    fn other_systems_directories_are_left_alone() {
+        let dir = tempfile::tempdir().expect("a directory");
+        assert!(refuse_foreign(dir.path()).is_ok());
+        std::fs::write(dir.path().join("ibdata1"), b"").expect("a file");
+        assert!(refuse_foreign(dir.path()).is_err());
+    }
+}
