@@ -32,8 +32,7 @@ impl Target {
             .db_name(database)
             .prefer_socket(false)
             // Known, so the driver need not ask.
-            .max_allowed_packet(Some(64 << 20))
-            .wait_timeout(Some(28_800));
+            .max_allowed_packet(Some(64 << 20));
         Conn::new(opts).map_err(|error| match error {
             mysql::Error::MySqlError(error) => {
                 format!("ERROR {} ({}): {}", error.code, error.state, error.message).into()

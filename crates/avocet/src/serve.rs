@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use avocet_engine::{Engine, EngineOptions};
+use avocet_engine::{Engine, EngineOptions, FreezePolicy};
 use avocet_query::session::Database;
 use avocet_server::{Server, ServerOptions, TlsFiles};
 use tokio::runtime::Runtime;
@@ -41,9 +41,32 @@ pub struct Args {
     /// Seconds that running statements get to finish in when the server stops
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     shutdown_grace: u64,
+    /// Begin a checkpoint when the log has grown by so many MiB since the last one
+    #[arg(long, value_name = "MIB", default_value_t = 512)]
+    checkpoint_log_mib: u64,
+    /// When rows move to column blocks: when they have not changed for a while, never, or as soon as they can
+    #[arg(long, value_enum, default_value_t = Freeze::Auto)]
+    freeze: Freeze,
     /// Keep blocks and checkpoints in this object store instead of the data directory
     #[arg(long, value_name = "URL")]
     store: Option<String>,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Freeze {
+    Auto,
+    Never,
+    Always,
+}
+
+impl From<Freeze> for FreezePolicy {
+    fn from(freeze: Freeze) -> Self {
+        match freeze {
+            Freeze::Auto => Self::Auto,
+            Freeze::Never => Self::Never,
+            Freeze::Always => Self::Always,
+        }
+    }
 }
 
 /// A number of bytes with an optional K, M or G behind it.
@@ -78,6 +101,8 @@ fn open(args: &Args) -> Result<Arc<Engine>, Failure> {
     refuse_foreign(&args.data)?;
     let mut options = EngineOptions::new(&args.data);
     options.cache_bytes = args.memory_limit;
+    options.checkpoint_log_bytes = args.checkpoint_log_mib << 20;
+    options.freeze = args.freeze.into();
     options.store_url = args.store.clone();
     Engine::open(options).map_err(|error| format!("cannot open {}: {error}", args.data.display()).into())
 }
