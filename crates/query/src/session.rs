@@ -21,7 +21,7 @@ mod bulk;
 mod collect;
 mod database;
 mod ddl;
-mod errors;
+pub(crate) mod errors;
 mod info_schema;
 mod insert;
 mod modify;
