@@ -8,6 +8,7 @@ mod engine_source;
 pub mod error;
 pub mod parse;
 pub mod plan;
+pub mod point;
 pub mod session;
 #[cfg(test)]
 mod testing;

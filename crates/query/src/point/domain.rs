@@ -1,0 +1,165 @@
+//! Values as a column can hold them: what a comparison with any value of a comparable class means for the column's
+//! own values, and so for the keys of an index.
+//!
+//! The least that the column holds and that is above `v` is what separates the rows below `v` from those above: so it is
+//! enough to know the greatest column value that is not above `v`, and whether it equals `v`.
+
+use avocet_types::expr::ValueClass;
+use avocet_types::temporal::{date_of, time_of};
+use avocet_types::{Datum, Decimal, SqlType};
+
+/// Where a value lies among the values of a column.
+#[derive(Debug)]
+pub enum Fit<'a> {
+    Null,
+    /// The column can hold it.
+    Exact(Datum<'a>),
+    /// Between two values that the column can hold; this is the smaller.
+    Between(Datum<'a>),
+    /// Below all that the column can hold.
+    Below,
+    Above,
+    /// Several values of the column may equal it.
+    Unknown,
+}
+
+/// Whether values of `value` can be looked up among those of `column`, the comparison being made in class `met`.
+pub fn comparable(column: &SqlType, met: &SqlType, value: &SqlType) -> bool {
+    use ValueClass as C;
+    if *value == SqlType::Null {
+        return true;
+    }
+    let (column_class, met_class, value_class) = (C::of(column), C::of(met), C::of(value));
+    if met_class != value_class {
+        return false;
+    }
+    match (column_class, met_class) {
+        (C::Text, C::Text) => column.collation() == met.collation() && met.collation() == value.collation(),
+        (C::Int, C::Decimal | C::Double) | (C::Date, C::DateTime) => true,
+        (a, b) => a == b,
+    }
+}
+
+/// Finds a value's place among those of a column.
+#[inline]
+pub fn fit<'a>(value: Datum<'a>, column: &SqlType) -> Fit<'a> {
+    match (column, value) {
+        (_, Datum::Null) => Fit::Null,
+        (SqlType::Bool | SqlType::Int { .. } | SqlType::Year, value) => fit_int(value, column),
+        (SqlType::Decimal { precision, scale, .. }, Datum::Decimal(v)) => fit_decimal(&v, *precision, *scale),
+        (SqlType::Double, Datum::Float(v)) => Fit::Exact(Datum::Double(v.into())),
+        (SqlType::Float, Datum::Double(v)) => fit_float(v),
+        (SqlType::Date, Datum::DateTime(micros)) => {
+            let day = Datum::Date(date_of(micros));
+            if time_of(micros) == 0 { Fit::Exact(day) } else { Fit::Between(day) }
+        }
+        (SqlType::Float, value @ Datum::Float(_))
+        | (SqlType::Double, value @ Datum::Double(_))
+        | (SqlType::Date, value @ Datum::Date(_))
+        | (SqlType::DateTime { .. } | SqlType::Timestamp { .. }, value @ Datum::DateTime(_))
+        | (SqlType::Time { .. }, value @ Datum::Time(_))
+        | (SqlType::Char { .. } | SqlType::VarChar { .. } | SqlType::Text { .. }, value @ Datum::Str(_))
+        | (
+            SqlType::Binary { .. } | SqlType::VarBinary { .. } | SqlType::Blob { .. },
+            value @ Datum::Bytes(_),
+        ) => Fit::Exact(value),
+        _ => Fit::Unknown,
+    }
+}
+
+#[inline]
+fn fit_int<'a>(value: Datum<'a>, column: &SqlType) -> Fit<'a> {
+    let (whole, exact) = match &value {
+        Datum::Int(v) => (i128::from(*v), true),
+        Datum::UInt(v) => (i128::from(*v), true),
+        Datum::Decimal(v) => {
+            let floor = v.floor();
+            match floor.as_i128() {
+                Some(whole) => (whole, floor == *v),
+                None if v.is_negative() => return Fit::Below,
+                None => return Fit::Above,
+            }
+        }
+        // Beyond 2^53 several integers are the same double.
+        Datum::Double(v) if v.abs() < 9_007_199_254_740_992.0 => (v.floor() as i128, v.fract() == 0.0),
+        _ => return Fit::Unknown,
+    };
+    let (min, max) = column.int_range().unwrap_or((i64::MIN.into(), u64::MAX.into()));
+    if whole < min {
+        return Fit::Below;
+    }
+    if whole > max {
+        return Fit::Above;
+    }
+    let whole = match value {
+        Datum::Int(_) | Datum::UInt(_) => value,
+        _ => i64::try_from(whole).map_or(Datum::UInt(whole as u64), Datum::Int),
+    };
+    if exact { Fit::Exact(whole) } else { Fit::Between(whole) }
+}
+
+fn fit_decimal<'a>(value: &Decimal, precision: u8, scale: u8) -> Fit<'a> {
+    let mut floor = value.truncate(scale.into());
+    let exact = floor == *value;
+    if !exact && value.is_negative() {
+        match floor.sub(&Decimal::new(1, scale)) {
+            Ok(below) => floor = below,
+            Err(_) => return Fit::Unknown,
+        }
+    }
+    if !floor.fits(precision, scale) {
+        return if value.is_negative() { Fit::Below } else { Fit::Above };
+    }
+    match floor.rescale(scale) {
+        Ok(floor) if exact => Fit::Exact(Datum::Decimal(floor)),
+        Ok(floor) => Fit::Between(Datum::Decimal(floor)),
+        Err(_) => Fit::Unknown,
+    }
+}
+
+fn fit_float<'a>(value: f64) -> Fit<'a> {
+    let narrow = value as f32;
+    if narrow.is_infinite() {
+        return if value < 0.0 { Fit::Below } else { Fit::Above };
+    }
+    match f64::from(narrow).partial_cmp(&value) {
+        Some(std::cmp::Ordering::Equal) => Fit::Exact(Datum::Float(narrow)),
+        Some(std::cmp::Ordering::Less) => Fit::Between(Datum::Float(narrow)),
+        Some(std::cmp::Ordering::Greater) => Fit::Between(Datum::Float(narrow.next_down())),
+        None => Fit::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use avocet_types::IntWidth;
+
+    fn shown(value: Datum<'_>, column: &SqlType) -> String {
+        match fit(value, column) {
+            Fit::Exact(v) => format!("= {v:?}"),
+            Fit::Between(v) => format!("> {v:?}"),
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn values_find_their_place_among_a_columns() {
+        let tiny = SqlType::Int { width: IntWidth::W8, unsigned: false };
+        let money = SqlType::Decimal { precision: 4, scale: 2, unsigned: false };
+        let dec = |text: &str| Datum::Decimal(text.parse().expect("a decimal"));
+        assert_eq!(shown(Datum::Int(200), &tiny), "Above");
+        assert_eq!(shown(Datum::Int(-129), &tiny), "Below");
+        assert_eq!(shown(dec("-1.5"), &tiny), "> Int(-2)");
+        assert_eq!(shown(dec("3.0"), &tiny), "= Int(3)");
+        assert_eq!(shown(Datum::Double(2.5), &tiny), "> Int(2)");
+        assert_eq!(shown(Datum::Double(1e17), &SqlType::BIGINT), "Unknown");
+        assert!(shown(dec("1.005"), &money).starts_with("> "));
+        assert_eq!(shown(dec("100"), &money), "Above");
+        assert_eq!(shown(dec("-100"), &money), "Below");
+        assert_eq!(shown(Datum::Null, &money), "Null");
+        assert_eq!(shown(Datum::Double(0.5), &SqlType::Float), "= Float(0.5)");
+        assert!(shown(Datum::Double(0.1), &SqlType::Float).starts_with("> Float"));
+        assert_eq!(shown(Datum::DateTime(86_400_000_001), &SqlType::Date), "> Date(1)");
+    }
+}

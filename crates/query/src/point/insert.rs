@@ -1,0 +1,306 @@
+//! INSERT … VALUES.
+
+use std::sync::Arc;
+
+use avocet_engine::{Catalog, Txn};
+use avocet_types::convert::{StoreError, store_column};
+use avocet_types::expr::program::NoRow;
+use avocet_types::expr::{EvalContext, RowProgram, SqlMode};
+use avocet_types::temporal::{SECOND, date_of, time_of};
+use avocet_types::{ColumnDef, Datum, Decimal, DefaultValue, SqlType, TableDef, Value};
+
+use super::scope::Scope;
+use super::write::{default_value, find_table};
+use super::{
+    Changes, Kind, NotPoint, PointPlan, PointScratch, Refusal, Table, convert_context, note_stored, recycle,
+};
+use crate::bind::{CatalogView, TableBinder};
+use crate::error::{ErrorCode, SqlError};
+use crate::parse::ast::{self, ExprKind as Syntax};
+use crate::parse::statement::{self, InsertSource};
+use crate::session::errors::store_error;
+
+#[derive(Debug)]
+pub struct Insert {
+    table: Table,
+    /// A source for each column of each row.
+    rows: Box<[Box<[Source]>]>,
+    auto_increment: Option<usize>,
+}
+
+/// Where a column's value comes from.
+#[derive(Debug)]
+enum Source {
+    Value(RowProgram),
+    /// Over the columns of the row before this one.
+    Dependent(RowProgram),
+    Default,
+}
+
+/// As `compile_update`.
+pub fn compile_insert(
+    insert: &statement::Insert,
+    source: &[u8],
+    view: &dyn CatalogView,
+    catalog: &Catalog,
+    params: &[SqlType],
+) -> Result<PointPlan, Refusal> {
+    if insert.replace || insert.ignore || !insert.on_duplicate.is_empty() {
+        return Err(NotPoint::because("REPLACE, IGNORE or ON DUPLICATE KEY UPDATE").into());
+    }
+    let InsertSource::Values(values) = &insert.source else {
+        return Err(NotPoint::because("INSERT … SELECT").into());
+    };
+    let (def, handle) = find_table(&insert.table, view, catalog)?;
+    let columns = target_columns(insert.columns.as_deref(), &def)?;
+    let mut binder = TableBinder::new(source, view, params, &def, None);
+    let scope = Scope::single(handle.clone());
+    let mut rows = Vec::with_capacity(values.len());
+    for (n, row) in values.iter().enumerate() {
+        rows.push(compile_row(row, n + 1, &columns, insert.columns.is_some(), &def, &mut binder, &scope)?);
+    }
+    let params = binder.params().to_vec();
+    let auto_increment = def.auto_increment_column();
+    let kind = Kind::Insert(Insert { table: Table(handle.clone()), rows: rows.into(), auto_increment });
+    Ok(PointPlan { kind, tables: vec![Table(handle)], params, columns: Arc::from([]) })
+}
+
+/// The positions of the columns that are named.
+fn target_columns(named: Option<&[ast::Ident]>, def: &TableDef) -> Result<Vec<usize>, SqlError> {
+    let Some(named) = named else { return Ok((0..def.columns.len()).collect()) };
+    let mut columns = Vec::with_capacity(named.len());
+    for ident in named {
+        let column = def.column(&ident.name);
+        let column = column.ok_or_else(|| ErrorCode::BAD_FIELD_ERROR.with(&[&ident.name, &"field list"]))?;
+        if columns.contains(&column) {
+            return Err(ErrorCode::FIELD_SPECIFIED_TWICE.with(&[&ident.name]));
+        }
+        columns.push(column);
+    }
+    Ok(columns)
+}
+
+fn compile_row(
+    row: &[ast::Expr],
+    number: usize,
+    columns: &[usize],
+    named: bool,
+    def: &TableDef,
+    binder: &mut TableBinder<'_>,
+    scope: &Scope,
+) -> Result<Box<[Source]>, Refusal> {
+    // `()` gives every column its default.
+    let all_default = row.is_empty() && (!named || columns.is_empty());
+    if row.len() != columns.len() && !all_default {
+        return Err(ErrorCode::WRONG_VALUE_COUNT_ON_ROW.with(&[&number]).into());
+    }
+    let mut sources: Vec<Source> = def.columns.iter().map(|_| Source::Default).collect();
+    for (&column, value) in columns.iter().zip(row) {
+        sources[column] = match &value.kind {
+            Syntax::Default(None) => Source::Default,
+            Syntax::Default(of) => Source::Value(scope.compile(&default_value(of.as_ref(), def, column)?)?),
+            _ => {
+                let value = binder.expr(value, false)?;
+                let value = binder.settle_param(value, def.columns[column].ty);
+                let program = scope.compile(&value)?;
+                if value.columns().is_empty() { Source::Value(program) } else { Source::Dependent(program) }
+            }
+        };
+    }
+    Ok(sources.into())
+}
+
+/// The statement's time as a value of a type.
+pub fn now(ty: &SqlType, ctx: &EvalContext) -> Value {
+    let local = ctx.local_now_micros();
+    let cut = |micros: i64| {
+        let step = 10i64.pow(6 - u32::from(ty.fsp().unwrap_or(0).min(6)));
+        micros - micros.rem_euclid(step)
+    };
+    match ty {
+        SqlType::Timestamp { .. } => Datum::DateTime(cut(ctx.statement_time_micros)),
+        SqlType::Date => Datum::Date(date_of(local)),
+        SqlType::Time { .. } => Datum::Time(cut(time_of(local))),
+        _ => Datum::DateTime(cut(local)),
+    }
+}
+
+/// What a NOT NULL column without a default gets out of strict mode.
+pub fn implicit_default(ty: &SqlType) -> Value {
+    match *ty {
+        SqlType::Null => Datum::Null,
+        SqlType::Bool | SqlType::Int { unsigned: false, .. } => Datum::Int(0),
+        SqlType::Int { unsigned: true, .. } | SqlType::Year => Datum::UInt(0),
+        SqlType::Decimal { scale, .. } => Datum::Decimal(Decimal::new(0, scale)),
+        SqlType::Float => Datum::Float(0.0),
+        SqlType::Double => Datum::Double(0.0),
+        SqlType::Char { .. } | SqlType::VarChar { .. } | SqlType::Text { .. } => Datum::Str("".into()),
+        SqlType::Binary { len } => Datum::Bytes(vec![0; len as usize].into()),
+        SqlType::VarBinary { .. } | SqlType::Blob { .. } => Datum::Bytes((&[][..]).into()),
+        SqlType::Date => Datum::Date(0),
+        SqlType::DateTime { .. } => Datum::DateTime(0),
+        SqlType::Timestamp { .. } => Datum::DateTime(SECOND),
+        SqlType::Time { .. } => Datum::Time(0),
+    }
+}
+
+/// The AUTO_INCREMENT values of one statement.
+struct Generated {
+    next: u64,
+    left: u64,
+    first: u64,
+}
+
+impl Insert {
+    pub(super) fn run(
+        &self,
+        txn: &mut Txn,
+        params: &[Datum<'_>],
+        ctx: &EvalContext,
+        scratch: &mut PointScratch,
+    ) -> Result<Changes, SqlError> {
+        let mut generated = Generated { next: 0, left: 0, first: 0 };
+        for (n, sources) in self.rows.iter().enumerate() {
+            let number = n as u64 + 1;
+            let mut row = recycle(std::mem::take(&mut scratch.values));
+            self.fill(sources, params, ctx, number, &mut row)?;
+            if let Some(column) = self.auto_increment {
+                let left = (self.rows.len() - n) as u64;
+                self.number(&mut row[column], column, left, ctx, &mut generated)?;
+            }
+            for (value, column) in row.iter().zip(&self.table.def.columns) {
+                if value.is_null() && !column.nullable {
+                    return Err(store_error(&StoreError::Null, &column.name, number));
+                }
+            }
+            txn.insert(&self.table, &row)?;
+            scratch.values = recycle(row);
+        }
+        let rows = self.rows.len() as u64;
+        Ok(Changes { matched: rows, changed: rows, last_insert_id: generated.first })
+    }
+
+    /// The values of a row, of their columns' types.
+    fn fill<'a>(
+        &'a self,
+        sources: &'a [Source],
+        params: &'a [Datum<'a>],
+        ctx: &EvalContext,
+        number: u64,
+        row: &mut Vec<Datum<'a>>,
+    ) -> Result<(), SqlError> {
+        let convert = convert_context(ctx);
+        for (at, (source, column)) in sources.iter().zip(&self.table.def.columns).enumerate() {
+            let (value, program) = match source {
+                Source::Value(program) => (program.eval(&NoRow, params, ctx)?, program),
+                Source::Dependent(program) => {
+                    row.push(Datum::Null);
+                    let value = self.dependent(program, sources, params, ctx, &row[..at])?;
+                    row.pop();
+                    (value, program)
+                }
+                Source::Default => {
+                    row.push(self.default_of(at, column, ctx)?);
+                    continue;
+                }
+            };
+            // NULL asks for the next number.
+            if self.auto_increment == Some(at) && value.is_null() {
+                row.push(Datum::Null);
+                continue;
+            }
+            let stored = store_column(value, program.ty(), column, &convert)
+                .map_err(|problem| store_error(&problem, &column.name, number))?;
+            if let Some(problem) = &stored.warning {
+                note_stored(ctx, problem, &column.name, number);
+            }
+            row.push(stored.value);
+        }
+        Ok(())
+    }
+
+    /// A value that uses columns of its own row: those before have their values, the others their defaults.
+    fn dependent<'a>(
+        &self,
+        program: &'a RowProgram,
+        sources: &[Source],
+        params: &'a [Datum<'a>],
+        ctx: &EvalContext,
+        done: &[Datum<'a>],
+    ) -> Result<Datum<'a>, SqlError> {
+        let mut whole: Vec<Datum<'_>> = done.to_vec();
+        for (at, column) in self.table.def.columns.iter().enumerate().skip(done.len()) {
+            let is_default = matches!(sources[at], Source::Default);
+            let value = if is_default { self.default_of(at, column, ctx)? } else { Datum::Null };
+            let missing = value.is_null() && !column.nullable;
+            whole.push(if missing { implicit_default(&column.ty) } else { value });
+        }
+        let whole: Vec<Value> = whole.into_iter().map(Datum::into_owned).collect();
+        let params: Vec<Value> = params.iter().map(|p| p.clone().into_owned()).collect();
+        Ok(program.eval(&&whole[..], &params, ctx)?.into_owned())
+    }
+
+    fn default_of(&self, at: usize, column: &ColumnDef, ctx: &EvalContext) -> Result<Value, SqlError> {
+        match &column.default {
+            Some(DefaultValue::Const(value)) => Ok(value.clone()),
+            Some(DefaultValue::Now) => Ok(now(&column.ty, ctx)),
+            None if column.nullable || self.auto_increment == Some(at) => Ok(Datum::Null),
+            None => {
+                let missing = ErrorCode::NO_DEFAULT_FOR_FIELD.with(&[&column.name]);
+                if ctx.is_strict() {
+                    return Err(missing);
+                }
+                ctx.push_warning(avocet_types::expr::Warning {
+                    errno: missing.errno,
+                    message: missing.message,
+                });
+                Ok(implicit_default(&column.ty))
+            }
+        }
+    }
+
+    fn note_explicit(&self, value: u64, generated: &mut Generated) {
+        self.table.note_auto_increment(value);
+        // Later numbers are greater than explicit ones: what was reserved below is not used.
+        if value >= generated.next {
+            generated.left = 0;
+        }
+    }
+
+    /// Gives a row its AUTO_INCREMENT value, or notes the one that it has. `rows` are still to come, this one included.
+    fn number(
+        &self,
+        value: &mut Datum<'_>,
+        column: usize,
+        rows: u64,
+        ctx: &EvalContext,
+        generated: &mut Generated,
+    ) -> Result<(), SqlError> {
+        let zero_asks = !ctx.sql_mode.has(SqlMode::NO_AUTO_VALUE_ON_ZERO);
+        match *value {
+            Datum::Null => {}
+            Datum::Int(0) | Datum::UInt(0) if zero_asks => {}
+            Datum::Int(v) => return Ok(self.note_explicit(v.max(0) as u64, generated)),
+            Datum::UInt(v) => return Ok(self.note_explicit(v, generated)),
+            _ => return Ok(()),
+        }
+        if generated.left == 0 {
+            generated.next = self.table.reserve_auto_increment(rows);
+            generated.left = rows;
+        }
+        let next = generated.next;
+        let ty = &self.table.def.columns[column].ty;
+        let most = ty.int_range().map_or(i128::from(i64::MAX), |(_, most)| most);
+        if i128::from(next) > most {
+            let message = "Failed to read auto-increment value from storage engine";
+            return Err(SqlError { errno: 1467, sqlstate: *b"HY000", message: message.into() });
+        }
+        generated.next += 1;
+        generated.left -= 1;
+        if generated.first == 0 {
+            generated.first = next;
+        }
+        *value = if ty.is_unsigned() { Datum::UInt(next) } else { Datum::Int(next as i64) };
+        Ok(())
+    }
+}

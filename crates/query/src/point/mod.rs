@@ -1,0 +1,291 @@
+//! The point path: compiled plans for statements that touch few rows through an index. What transactions run on.
+//!
+//! ```text
+//!  BoundQuery ─────────┐                       ┌─ choose   which index, in which order of tables
+//!  ast::Update, Delete ┼─▶ compile_… ─▶ PointPlan ─ keys     key ranges from parameters and outer rows
+//!  ast::Insert ────────┘        │              ├─ run      rows visited, joined, filtered, projected
+//!                               ▼              └─ write    rows changed
+//!                      NotPoint(reason)
+//! ```
+//!
+//! A plan is made once for a statement (its text, the types of its parameters, the catalog's version) and run any number
+//! of times, from any number of sessions: it is immutable. Running it calls the engine directly, without an intermediate
+//! representation of rows; buffers come from the session's [`PointScratch`].
+//!
+//! Invariants:
+//! 1. What a plan answers is what the general path answers: keys only narrow the search. A condition is dropped only if
+//!    the keys guarantee it.
+//! 2. A statement that changes rows first finds and locks all of them, and then changes them: it never meets its own
+//!    changes.
+//! 3. Parameters have the types in [`PointPlan::params`], or are NULL.
+//! 4. Who runs a plan begins the statement before (`Txn::begin_statement`), and takes it back after an error.
+
+mod aggregate;
+mod choose;
+mod domain;
+mod insert;
+mod keys;
+mod run;
+mod scope;
+mod select;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use avocet_engine::{Catalog, ReadScratch, TableHandle, Txn};
+use avocet_types::convert::{ConvertContext, StoreError};
+use avocet_types::expr::{EvalContext, EvalError, Warning};
+use avocet_types::temporal::date_of;
+use avocet_types::{Datum, SqlType};
+
+use crate::error::SqlError;
+use crate::session::api::{OutputColumn, ResultSink};
+
+pub use insert::compile_insert;
+pub use select::compile_query;
+pub use write::{compile_delete, compile_update};
+
+/// Why a statement has no point plan; EXPLAIN shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotPoint(Cow<'static, str>);
+
+impl NotPoint {
+    pub(crate) fn because(reason: impl Into<Cow<'static, str>>) -> Self {
+        Self(reason.into())
+    }
+}
+
+impl fmt::Display for NotPoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What compiling gives instead of a plan.
+#[derive(Clone, Debug)]
+pub enum Refusal {
+    /// Another path is to take the statement.
+    NotPoint(NotPoint),
+    /// The statement is wrong.
+    Error(SqlError),
+}
+
+impl From<NotPoint> for Refusal {
+    fn from(reason: NotPoint) -> Self {
+        Self::NotPoint(reason)
+    }
+}
+
+impl From<SqlError> for Refusal {
+    fn from(error: SqlError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<EvalError> for Refusal {
+    fn from(error: EvalError) -> Self {
+        Self::Error(error.into())
+    }
+}
+
+/// A compiled statement.
+#[derive(Debug)]
+pub struct PointPlan {
+    kind: Kind,
+    tables: Vec<Table>,
+    params: Vec<SqlType>,
+    /// Of the result set; empty for a statement without one.
+    columns: Arc<[OutputColumn]>,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Select(select::Select),
+    Update(write::Update),
+    Delete(write::Delete),
+    Insert(insert::Insert),
+}
+
+/// A table in a plan.
+#[derive(Clone)]
+struct Table(Arc<TableHandle>);
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.def.name)
+    }
+}
+
+impl std::ops::Deref for Table {
+    type Target = Arc<TableHandle>;
+
+    fn deref(&self) -> &Arc<TableHandle> {
+        &self.0
+    }
+}
+
+/// What running a plan came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Rows that an UPDATE found, whether it changed them or not; rows of an INSERT or DELETE.
+    pub matched: u64,
+    /// Rows that are other than before.
+    pub changed: u64,
+    /// The first AUTO_INCREMENT value that was generated, or 0.
+    pub last_insert_id: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The columns and so many rows went into the sink. Its end is for the caller to mark.
+    Rows(u64),
+    Changed(Changes),
+    /// Too many rows to go through one by one: another path is to take the statement. Nothing happened yet.
+    Declined,
+}
+
+/// Memory of running plans, to be used again and again.
+#[derive(Default)]
+pub struct PointScratch {
+    levels: Vec<LevelScratch>,
+    values: Vec<Datum<'static>>,
+    changes: Vec<(usize, Datum<'static>)>,
+}
+
+/// Memory for the rows of one table.
+#[derive(Default)]
+struct LevelScratch {
+    keys: keys::Keys,
+    read: ReadScratch,
+    found: FoundRows,
+}
+
+/// Rows that were found, copied one after the other.
+#[derive(Default)]
+struct FoundRows {
+    images: Vec<u8>,
+    rows: Vec<(avocet_base::RowId, usize)>,
+}
+
+impl FoundRows {
+    fn clear(&mut self) {
+        self.images.clear();
+        self.rows.clear();
+    }
+
+    fn push(&mut self, id: avocet_base::RowId, row: &avocet_types::RowRef<'_>) {
+        self.rows.push((id, self.images.len()));
+        row.to_image(&mut self.images);
+    }
+
+    fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn get<'a>(
+        &'a self,
+        n: usize,
+        layout: &'a avocet_types::RowLayout,
+    ) -> (avocet_base::RowId, avocet_types::RowRef<'a>) {
+        let (id, start) = self.rows[n];
+        let end = self.rows.get(n + 1).map_or(self.images.len(), |next| next.1);
+        let (fixed, heap) = self.images[start..end].split_at(layout.fixed_size);
+        (id, avocet_types::RowRef::new(layout, fixed, heap))
+    }
+}
+
+impl PointScratch {
+    fn reserve(&mut self, levels: usize) {
+        if self.levels.len() < levels {
+            self.levels.resize_with(levels, LevelScratch::default);
+        }
+    }
+}
+
+impl PointPlan {
+    /// The types that parameters must have.
+    pub fn params(&self) -> &[SqlType] {
+        &self.params
+    }
+
+    /// The columns of the result set; empty if there is none.
+    pub fn columns(&self) -> &Arc<[OutputColumn]> {
+        &self.columns
+    }
+
+    /// How the rows are found, for EXPLAIN.
+    pub fn describe(&self) -> String {
+        match &self.kind {
+            Kind::Select(select) => select.describe(),
+            Kind::Update(update) => update.describe(),
+            Kind::Delete(delete) => delete.describe(),
+            Kind::Insert(_) => "new rows".to_owned(),
+        }
+    }
+
+    /// Whether it may write to tables.
+    pub fn is_write(&self) -> bool {
+        !matches!(self.kind, Kind::Select(_))
+    }
+
+    /// Whether the plan was made for the tables as they are now.
+    pub fn is_current(&self, catalog: &Catalog) -> bool {
+        self.tables
+            .iter()
+            .all(|table| catalog.table_by_id(table.id()).is_some_and(|now| Arc::ptr_eq(now, &table.0)))
+    }
+
+    /// The tables that it uses.
+    pub fn tables(&self) -> impl Iterator<Item = &Arc<TableHandle>> {
+        self.tables.iter().map(|table| &table.0)
+    }
+
+    /// Runs the statement. `ctx.storing` is to be set for statements that write.
+    pub fn execute(
+        &self,
+        txn: &mut Txn,
+        params: &[Datum<'_>],
+        ctx: &EvalContext,
+        scratch: &mut PointScratch,
+        sink: &mut dyn ResultSink,
+    ) -> Result<Outcome, SqlError> {
+        assert!(params.len() >= self.params.len(), "a value for every parameter");
+        for table in &self.tables {
+            txn.use_table(&table.0)?;
+        }
+        match &self.kind {
+            Kind::Select(select) => select.run(&self.columns, txn, params, ctx, scratch, sink),
+            Kind::Update(update) => update.run(txn, params, ctx, scratch).map(Outcome::Changed),
+            Kind::Delete(delete) => delete.run(txn, params, ctx, scratch).map(Outcome::Changed),
+            Kind::Insert(insert) => insert.run(txn, params, ctx, scratch).map(Outcome::Changed),
+        }
+    }
+}
+
+/// Empties a vector of values and gives its memory to values that live for another time.
+fn recycle<'b>(mut values: Vec<Datum<'_>>) -> Vec<Datum<'b>> {
+    values.clear();
+    values.into_iter().map(|_| unreachable!("the vector was emptied")).collect()
+}
+
+/// As `recycle`, of values with their columns.
+fn recycle_changes<'b>(mut changes: Vec<(usize, Datum<'_>)>) -> Vec<(usize, Datum<'b>)> {
+    changes.clear();
+    changes.into_iter().map(|_| unreachable!("the vector was emptied")).collect()
+}
+
+/// How a statement's values are stored.
+fn convert_context(ctx: &EvalContext) -> ConvertContext {
+    ConvertContext { strict: ctx.is_strict(), zone: ctx.time_zone, today: date_of(ctx.local_now_micros()) }
+}
+
+/// Notes that a value was changed to fit its column; `row` counts from 1.
+#[cold]
+fn note_stored(ctx: &EvalContext, problem: &StoreError, column: &str, row: u64) {
+    ctx.push_warning(Warning { errno: problem.errno(), message: problem.message(column, row) });
+}

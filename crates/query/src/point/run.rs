@@ -1,0 +1,394 @@
+//! Running queries: rows are visited, joined, filtered, projected, and put into the sink.
+//!
+//! The rows of the last table are looked at where the engine shows them. Those of the tables before are copied first, so
+//! that no index is being visited while others are, and rows can be locked on the way.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use avocet_base::RowId;
+use avocet_engine::{Direction, EngineError, ReadMode, ReadScratch, Txn};
+use avocet_types::compare::sort_order;
+use avocet_types::expr::{EvalContext, EvalResult, RowProgram, RowSource};
+use avocet_types::{Datum, RowRef, Value};
+
+use super::aggregate::{Accumulator, value_key};
+use super::choose::Access;
+use super::keys::{Found, Keys};
+use super::scope::JoinedRow;
+use super::select::{Level, Output, Select};
+use super::{LevelScratch, Outcome, PointScratch, Table, recycle};
+use crate::error::SqlError;
+use crate::session::api::{OutputColumn, ResultSink};
+
+/// A range may hold so many values, whatever the table's size.
+const MANY_VALUES: u64 = 20_000;
+
+/// Visits the rows of a table that were located.
+pub fn visit(
+    table: &Table,
+    access: &Access,
+    found: Found,
+    lock: bool,
+    txn: &mut Txn,
+    keys: &Keys,
+    read: &mut ReadScratch,
+    each: &mut dyn FnMut(RowId, RowRef<'_>) -> ControlFlow<()>,
+) -> Result<(), EngineError> {
+    let Some(index) = access.index else {
+        let mode = if lock { ReadMode::Lock } else { ReadMode::Snapshot };
+        return txn.table_rows(table, mode, each);
+    };
+    let index = &table.indexes()[index];
+    match found {
+        Found::Nothing => Ok(()),
+        Found::One if !lock => txn
+            .get_unique(table, index, keys.key(), read, &mut |id, row| {
+                let _ = each(id, row);
+            })
+            .map(drop),
+        Found::One => {
+            let range = keys.whole_key();
+            txn.lock_scan(table, index, range, Direction::Ascending, read, each)
+        }
+        Found::Ranges => {
+            let mut ended = false;
+            let direction = if access.descending { Direction::Descending } else { Direction::Ascending };
+            let ranges = keys.ranges();
+            for n in 0..ranges.len() {
+                let range = &ranges[if access.descending { ranges.len() - 1 - n } else { n }];
+                let mut each = |id, row: RowRef<'_>| {
+                    let flow = each(id, row);
+                    ended = flow.is_break();
+                    flow
+                };
+                match lock {
+                    false => txn.index_scan(table, index, range, direction, read, &mut each)?,
+                    true => txn.lock_scan(table, index, range, direction, read, &mut each)?,
+                }
+                if ended {
+                    break;
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Whether a row passes what the keys do not guarantee.
+pub fn passes<'a, R: RowSource<'a>>(
+    residual: Option<&'a RowProgram>,
+    row: &R,
+    params: &'a [Datum<'a>],
+    ctx: &EvalContext,
+) -> EvalResult<bool> {
+    residual.map_or(Ok(true), |test| test.matches(row, params, ctx))
+}
+
+/// Evaluates where the rows of a table are.
+pub fn locate<'a, R: RowSource<'a>>(
+    table: &Table,
+    access: &'a Access,
+    row: &R,
+    params: &'a [Datum<'a>],
+    ctx: &EvalContext,
+    keys: &mut Keys,
+) -> EvalResult<Found> {
+    match access.index {
+        None => Ok(Found::Ranges),
+        Some(index) => access.terms.locate(&table.indexes()[index], row, params, ctx, keys),
+    }
+}
+
+/// The value of a LIMIT or OFFSET.
+pub fn count(
+    program: Option<&RowProgram>,
+    params: &[Datum<'_>],
+    ctx: &EvalContext,
+) -> EvalResult<Option<u64>> {
+    let Some(program) = program else { return Ok(None) };
+    Ok(Some(match program.eval_const(params, ctx)? {
+        Datum::UInt(n) => n,
+        Datum::Int(n) => n.max(0) as u64,
+        _ => 0,
+    }))
+}
+
+impl Select {
+    pub(super) fn run(
+        &self,
+        columns: &[OutputColumn],
+        txn: &mut Txn,
+        params: &[Datum<'_>],
+        ctx: &EvalContext,
+        scratch: &mut PointScratch,
+        sink: &mut dyn ResultSink,
+    ) -> Result<Outcome, SqlError> {
+        if self.has_outgrown() && !self.is_narrow(params, ctx, scratch)? {
+            return Ok(Outcome::Declined);
+        }
+        sink.columns(columns, ctx.time_zone)?;
+        let PointScratch { levels, values, .. } = scratch;
+        if levels.len() < self.levels.len() {
+            levels.resize_with(self.levels.len(), LevelScratch::default);
+        }
+        let mut taker = Taker {
+            output: &self.output,
+            params,
+            ctx,
+            sink,
+            skip: count(self.offset.as_ref(), params, ctx)?.unwrap_or(0),
+            left: count(self.limit.as_ref(), params, ctx)?.unwrap_or(u64::MAX),
+            first_only: self.first_only,
+            sent: 0,
+            values: std::mem::take(values),
+            key: Vec::new(),
+            seen: HashSet::default(),
+            kept: Vec::new(),
+            accumulators: self
+                .output
+                .aggregation
+                .iter()
+                .flat_map(|a| a.aggregates.iter().map(Accumulator::new))
+                .collect(),
+        };
+        if taker.left > 0 {
+            match &*self.levels {
+                [] => {
+                    let _ = taker.take(&JoinedRow::new(&self.slots))?;
+                }
+                [only] => self.run_single(only, txn, &mut levels[0], &mut taker)?,
+                _ => {
+                    let _ = self.descend(0, txn, JoinedRow::new(&self.slots), levels, &mut taker)?;
+                }
+            }
+        }
+        let sent = taker.finish(values)?;
+        Ok(Outcome::Rows(sent))
+    }
+
+    fn has_outgrown(&self) -> bool {
+        !self.lock && self.levels.iter().any(|level| level.table.row_count() > level.access.row_limit)
+    }
+
+    /// Whether the range of a unique key that is to be read holds few values.
+    fn is_narrow(
+        &self,
+        params: &[Datum<'_>],
+        ctx: &EvalContext,
+        scratch: &mut PointScratch,
+    ) -> EvalResult<bool> {
+        let [level] = &*self.levels else { return Ok(false) };
+        let Some(index) = level.access.index.map(|n| &level.table.indexes()[n]) else { return Ok(false) };
+        let terms = &level.access.terms;
+        let is_last = terms.range.is_some() && terms.eq.len() + 1 == index.def.parts.len();
+        if !index.def.kind.is_unique() || !is_last {
+            return Ok(false);
+        }
+        scratch.reserve(1);
+        let keys = &mut scratch.levels[0].keys;
+        let found = locate(&level.table, &level.access, &JoinedRow::new(&self.slots), params, ctx, keys)?;
+        let values = keys.span().map(|span| span.saturating_mul(keys.ranges().len() as u64));
+        Ok(found == Found::Nothing || values.is_some_and(|values| values <= MANY_VALUES))
+    }
+
+    /// One table: the engine's row is all that the programs need.
+    fn run_single(
+        &self,
+        level: &Level,
+        txn: &mut Txn,
+        scratch: &mut LevelScratch,
+        taker: &mut Taker<'_>,
+    ) -> Result<(), SqlError> {
+        let LevelScratch { keys, read, .. } = scratch;
+        let (params, ctx) = (taker.params, taker.ctx);
+        let nothing = JoinedRow::new(&self.slots);
+        let found = locate(&level.table, &level.access, &nothing, params, ctx, keys)?;
+        let mut failure = None;
+        visit(&level.table, &level.access, found, self.lock, txn, keys, read, &mut |_, row| {
+            let outcome = match passes(level.residual.as_ref(), &row, params, ctx) {
+                Ok(false) => return ControlFlow::Continue(()),
+                Ok(true) => taker.take(&row),
+                Err(error) => Err(error.into()),
+            };
+            outcome.unwrap_or_else(|error| {
+                failure = Some(error);
+                ControlFlow::Break(())
+            })
+        })?;
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// Visits the rows of the tables from `depth` on, for one row of each table before.
+    fn descend(
+        &self,
+        depth: usize,
+        txn: &mut Txn,
+        row: JoinedRow<'_>,
+        scratch: &mut [LevelScratch],
+        taker: &mut Taker<'_>,
+    ) -> Result<ControlFlow<()>, SqlError> {
+        let level = &self.levels[depth];
+        let (LevelScratch { keys, read, found: rows }, rest) =
+            scratch.split_first_mut().expect("reserved for every level");
+        let (params, ctx) = (taker.params, taker.ctx);
+        let found = locate(&level.table, &level.access, &row, params, ctx, keys)?;
+        let last = depth + 1 == self.levels.len();
+        let mut failure = None;
+        let mut flow = ControlFlow::Continue(());
+        rows.clear();
+        visit(&level.table, &level.access, found, self.lock, txn, keys, read, &mut |id, here| {
+            let joined = row.with(level.position, here);
+            let outcome = match passes(level.residual.as_ref(), &joined, params, ctx) {
+                Ok(false) => return ControlFlow::Continue(()),
+                Ok(true) if last => taker.take(&joined),
+                Ok(true) => {
+                    rows.push(id, &here);
+                    Ok(ControlFlow::Continue(()))
+                }
+                Err(error) => Err(error.into()),
+            };
+            flow = outcome.unwrap_or_else(|error| {
+                failure = Some(error);
+                ControlFlow::Break(())
+            });
+            flow
+        })?;
+        if let Some(error) = failure {
+            return Err(error);
+        }
+        for n in 0..rows.len() {
+            let (_, here) = rows.get(n, &level.table.layout);
+            flow = self.descend(depth + 1, txn, row.with(level.position, here), rest, taker)?;
+            if flow.is_break() {
+                break;
+            }
+        }
+        Ok(flow)
+    }
+}
+
+/// What takes the rows that were found.
+struct Taker<'t> {
+    output: &'t Output,
+    params: &'t [Datum<'t>],
+    ctx: &'t EvalContext,
+    sink: &'t mut dyn ResultSink,
+    /// Rows of OFFSET still to be left out, and of LIMIT still to be sent.
+    skip: u64,
+    left: u64,
+    first_only: bool,
+    sent: u64,
+    values: Vec<Datum<'static>>,
+    key: Vec<u8>,
+    seen: HashSet<Box<[u8]>, foldhash::fast::RandomState>,
+    kept: Vec<Vec<Value>>,
+    accumulators: Vec<Accumulator>,
+}
+
+impl Taker<'_> {
+    fn take<'a, R: RowSource<'a>>(&mut self, row: &R) -> Result<ControlFlow<()>, SqlError>
+    where
+        Self: 'a,
+    {
+        let output = self.output;
+        if let Some(aggregation) = &output.aggregation {
+            for (accumulator, plan) in self.accumulators.iter_mut().zip(&aggregation.aggregates) {
+                accumulator.add(plan, row, self.params, self.ctx)?;
+            }
+            return Ok(if self.first_only { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
+        }
+        let is_direct = !output.distinct && output.order.is_empty();
+        if is_direct && self.skip > 0 {
+            self.skip -= 1;
+            return Ok(ControlFlow::Continue(()));
+        }
+        let mut values = recycle(std::mem::take(&mut self.values));
+        for program in &output.programs {
+            values.push(program.eval(row, self.params, self.ctx)?);
+        }
+        let flow = self.put(&values);
+        self.values = recycle(values);
+        flow
+    }
+
+    /// Takes a projected row.
+    fn put(&mut self, values: &[Datum<'_>]) -> Result<ControlFlow<()>, SqlError> {
+        let output = self.output;
+        if output.distinct {
+            self.key.clear();
+            for (value, program) in values[..output.visible].iter().zip(&output.programs) {
+                let collation = program.ty().collation().unwrap_or(avocet_types::Collation::BINARY);
+                value_key(value, collation, &mut self.key);
+            }
+            if self.seen.contains(&self.key[..]) {
+                return Ok(ControlFlow::Continue(()));
+            }
+            self.seen.insert(self.key.as_slice().into());
+        }
+        if !output.order.is_empty() {
+            self.kept.push(values.iter().cloned().map(Datum::into_owned).collect());
+            return Ok(ControlFlow::Continue(()));
+        }
+        self.send(&values[..output.visible])
+    }
+
+    fn send(&mut self, values: &[Datum<'_>]) -> Result<ControlFlow<()>, SqlError> {
+        if self.skip > 0 {
+            self.skip -= 1;
+            return Ok(ControlFlow::Continue(()));
+        }
+        self.sink.row(values)?;
+        self.sent += 1;
+        self.left -= 1;
+        Ok(if self.left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    }
+
+    /// Sends what could not be sent before; gives the memory back.
+    fn finish(mut self, memory: &mut Vec<Datum<'static>>) -> Result<u64, SqlError> {
+        if self.output.aggregation.is_some() {
+            self.finish_aggregates()?;
+        }
+        let order = &self.output.order;
+        if !order.is_empty() {
+            let mut kept = std::mem::take(&mut self.kept);
+            kept.sort_by(|a, b| {
+                let orders = order.iter().map(|term| {
+                    let order = sort_order(&a[term.program], &b[term.program], term.collation);
+                    if term.descending { order.reverse() } else { order }
+                });
+                orders.into_iter().find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
+            });
+            for row in &kept {
+                if self.send(&row[..self.output.visible])?.is_break() {
+                    break;
+                }
+            }
+        }
+        *memory = self.values;
+        Ok(self.sent)
+    }
+
+    fn finish_aggregates(&mut self) -> Result<(), SqlError> {
+        let output = self.output;
+        let Some(aggregation) = &output.aggregation else { return Ok(()) };
+        if self.left == 0 {
+            return Ok(());
+        }
+        let accumulators = std::mem::take(&mut self.accumulators);
+        let results = accumulators
+            .into_iter()
+            .zip(&aggregation.aggregates)
+            .map(|(accumulator, plan)| accumulator.finish(plan))
+            .collect::<EvalResult<Vec<_>>>()?;
+        let row = &results[..];
+        if !passes(aggregation.having.as_ref(), &row, self.params, self.ctx)? {
+            return Ok(());
+        }
+        let mut values = Vec::with_capacity(output.programs.len());
+        for program in &output.programs {
+            values.push(program.eval(&row, self.params, self.ctx)?);
+        }
+        self.put(&values).map(drop)
+    }
+}

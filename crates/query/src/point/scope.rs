@@ -1,0 +1,150 @@
+//! The tables of a statement, and the numbers by which its expressions know their columns.
+//!
+//! The bound algebra numbers columns query-wide. A plan numbers *slots*: the columns of the first table, then those of the
+//! second, and so on. With one table a slot is the column's position, and a stored row serves as it is.
+
+use std::sync::Arc;
+
+use avocet_engine::TableHandle;
+use avocet_types::expr::{Expr, ExprKind, RowProgram, RowSource};
+use avocet_types::{Datum, RowRef};
+
+use super::{NotPoint, Refusal};
+
+/// So many tables at most can be joined on the point path.
+pub const MAX_TABLES: usize = 8;
+
+pub struct Scope {
+    pub tables: Vec<Source>,
+    /// By column id.
+    by_id: Vec<Option<u16>>,
+    /// Table and column of each slot.
+    pub slots: Arc<[(u8, u16)]>,
+}
+
+pub struct Source {
+    pub handle: Arc<TableHandle>,
+    alias: Arc<str>,
+}
+
+impl Scope {
+    /// One table whose column ids are the columns' positions.
+    pub fn single(handle: Arc<TableHandle>) -> Self {
+        let columns = handle.def.columns.len() as u16;
+        let alias = handle.def.name.as_str().into();
+        Self {
+            by_id: (0..columns).map(Some).collect(),
+            slots: (0..columns).map(|column| (0, column)).collect(),
+            tables: vec![Source { handle, alias }],
+        }
+    }
+
+    pub fn new() -> Self {
+        Self { tables: Vec::new(), by_id: Vec::new(), slots: Arc::from([]) }
+    }
+
+    /// Adds a table of which the query knows these columns: position and id.
+    pub fn add(
+        &mut self,
+        handle: Arc<TableHandle>,
+        alias: Arc<str>,
+        columns: impl Iterator<Item = (usize, usize)>,
+    ) -> Result<(), NotPoint> {
+        let first = self.slots.len();
+        let count = handle.def.columns.len();
+        if self.tables.len() == MAX_TABLES || first + count > u16::MAX.into() {
+            return Err(NotPoint::because("too many tables"));
+        }
+        for (column, id) in columns {
+            if self.by_id.len() <= id {
+                self.by_id.resize(id + 1, None);
+            }
+            self.by_id[id] = Some((first + column) as u16);
+        }
+        let table = self.tables.len() as u8;
+        let added = (0..count).map(|column| (table, column as u16));
+        self.slots = self.slots.iter().copied().chain(added).collect();
+        self.tables.push(Source { handle, alias });
+        Ok(())
+    }
+
+    /// The table and position of the column with this id; `None` if no table has it.
+    pub fn place(&self, id: usize) -> Option<(usize, usize)> {
+        let slot = (*self.by_id.get(id)?)?;
+        let (table, column) = self.slots[usize::from(slot)];
+        Some((table.into(), column.into()))
+    }
+
+    /// Whether all columns of the expression are of these tables (a bit each).
+    pub fn uses_only(&self, expr: &Expr, tables: u32) -> bool {
+        !expr.any(&mut |part| match part.kind {
+            ExprKind::Column(id) => self.place(id).is_none_or(|(table, _)| tables & (1 << table) == 0),
+            _ => false,
+        })
+    }
+
+    /// The expression over slots. Refused if it uses something that is no table's column.
+    pub fn to_slots(&self, expr: &Expr) -> Result<Expr, NotPoint> {
+        let foreign = expr.any(&mut |part| match part.kind {
+            ExprKind::Column(id) => self.place(id).is_none(),
+            _ => false,
+        });
+        if foreign {
+            return Err(NotPoint::because("a subquery's value is used"));
+        }
+        Ok(expr.clone().map_columns(&mut |id| self.by_id[id].expect("looked up just now").into()))
+    }
+
+    pub fn compile(&self, expr: &Expr) -> Result<RowProgram, Refusal> {
+        let expr = self.to_slots(expr)?;
+        Ok(RowProgram::compile_named(&expr, &|slot| self.slot_name(slot))?)
+    }
+
+    /// As MySQL's errors show a column.
+    fn slot_name(&self, slot: usize) -> String {
+        let (table, column) = self.slots[slot];
+        let source = &self.tables[usize::from(table)];
+        let def = &source.handle.def;
+        format!("`{}`.`{}`.`{}`", def.database, source.alias, def.columns[usize::from(column)].name)
+    }
+}
+
+/// The current rows of several tables.
+#[derive(Clone, Copy)]
+pub struct JoinedRow<'a> {
+    rows: [Option<RowRef<'a>>; MAX_TABLES],
+    slots: &'a [(u8, u16)],
+}
+
+impl<'a> JoinedRow<'a> {
+    pub fn new(slots: &'a [(u8, u16)]) -> Self {
+        Self { rows: [None; MAX_TABLES], slots }
+    }
+
+    #[must_use]
+    pub fn with(mut self, table: usize, row: RowRef<'a>) -> Self {
+        self.rows[table] = Some(row);
+        self
+    }
+
+    #[inline]
+    fn at(&self, slot: usize) -> (RowRef<'a>, usize) {
+        let (table, column) = self.slots[slot];
+        let row = self.rows[usize::from(table)].expect("tables are visited before their columns are used");
+        (row, column.into())
+    }
+}
+
+impl<'a> RowSource<'a> for JoinedRow<'a> {
+    #[inline]
+    fn datum(&self, slot: usize) -> Datum<'a> {
+        let (row, column) = self.at(slot);
+        row.get(column)
+    }
+
+    #[inline]
+    fn is_null(&self, slot: usize) -> bool {
+        let (row, column) = self.at(slot);
+        row.is_null(column)
+    }
+}
