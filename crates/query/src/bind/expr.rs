@@ -324,7 +324,7 @@ impl Binder<'_> {
     }
 
     fn call(&mut self, name: &str, args: &[ast::Expr]) -> Result<Expr, SqlError> {
-        if name == "GROUPING" {
+        if name.eq_ignore_ascii_case("GROUPING") {
             return Err(unsupported("GROUPING"));
         }
         let Some(function) = Function::lookup(name) else {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use avocet_types::expr::{ArithOp, Expr, ExprKind, Function};
+use avocet_types::expr::{ArithOp, Expr, ExprKind, Function, Typer};
 use avocet_types::{Datum, SqlType};
 use datafusion::common::ScalarValue;
 use datafusion::functions_aggregate as agg;
@@ -211,12 +211,12 @@ impl Lowerer<'_> {
         };
         let sum_type = SqlType::Decimal { precision, scale, unsigned: false };
         let ty = SqlType::Decimal { precision, scale: out_scale, unsigned: false };
-        let kind = ExprKind::Arith {
-            op: ArithOp::Div,
-            left: Box::new(Expr::column(0, sum_type, true)),
-            right: Box::new(Expr::column(1, SqlType::BIGINT, true)),
-        };
-        let division = Expr::new(kind, ty, true);
+        let typer =
+            Typer { div_precision_increment: self.context.div_precision_increment, ..Typer::default() };
+        let (sum_column, count_column) =
+            (Expr::column(0, sum_type, true), Expr::column(1, SqlType::BIGINT, true));
+        let division = typer.arith(ArithOp::Div, sum_column, count_column)?;
+        let division = typer.convert(division, ty);
         let function =
             EvalUdf::create(division, vec![sum_type, SqlType::BIGINT], false, self.context.clone())?;
         let sum = cast(sum, &sum_type.arrow_type());
@@ -322,8 +322,17 @@ impl Lowerer<'_> {
             self.define(window.id, result.ty.clone(), f64::INFINITY);
             passed.push(result.expr.alias(name_of(window.id)));
         }
-        let plan = df_result(LogicalPlanBuilder::window_plan(plan, calls.named()))?;
-        df_result(LogicalPlanBuilder::from(plan).project(passed).and_then(|b| b.build()))
+        // Window nodes name their columns themselves.
+        let named: Vec<_> = calls
+            .calls
+            .iter()
+            .enumerate()
+            .map(|(i, call)| df::ident(call.schema_name().to_string()).alias(format!("v{i}")))
+            .collect();
+        let below: Vec<_> = plan.schema().columns().into_iter().map(df::Expr::Column).chain(named).collect();
+        let plan = df_result(LogicalPlanBuilder::window_plan(plan, calls.calls))?;
+        let builder = df_result(LogicalPlanBuilder::from(plan).project(below))?;
+        df_result(builder.project(passed).and_then(|b| b.build()))
     }
 
     fn window(&mut self, window: &WindowFunction, calls: &mut Calls) -> Result<Lowered, SqlError> {

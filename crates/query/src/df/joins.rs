@@ -24,6 +24,8 @@ struct Relation {
     all_rows: f64,
     rows: f64,
     distinct: Vec<(ColumnId, f64)>,
+    /// Conjuncts over this relation alone.
+    filters: Vec<Expr>,
 }
 
 /// A conjunct over several relations.
@@ -71,13 +73,14 @@ impl Lowerer<'_> {
         let mut links = Vec::new();
         let mut late = Vec::new();
         for conjunct in conjuncts {
-            self.place(conjunct, &mut relations, &mut links, &mut late)?;
+            self.place(conjunct, &mut relations, &mut links, &mut late);
         }
-        let mut plan = self.join_all(relations, links)?;
-        for conjunct in late {
-            plan = self.filter(plan, &conjunct)?;
+        for relation in &mut relations {
+            let plan = std::mem::take(&mut relation.plan);
+            relation.plan = self.filter(plan, &relation.filters)?;
         }
-        Ok(plan)
+        let plan = self.join_all(relations, links)?;
+        self.filter(plan, &late)
     }
 
     fn sized_relation(&mut self, part: &From) -> Result<Relation, SqlError> {
@@ -97,17 +100,11 @@ impl Lowerer<'_> {
             From::Table(scan) => distinct_counts(scan, statistics.as_deref(), all_rows),
             _ => Vec::new(),
         };
-        Ok(Relation { plan, columns, all_rows, rows: all_rows, distinct })
+        Ok(Relation { plan, columns, all_rows, rows: all_rows, distinct, filters: Vec::new() })
     }
 
     /// Puts a conjunct where it belongs: on a relation, between relations, or after all joins.
-    fn place(
-        &mut self,
-        conjunct: Expr,
-        relations: &mut [Relation],
-        links: &mut Vec<Link>,
-        late: &mut Vec<Expr>,
-    ) -> Result<(), SqlError> {
+    fn place(&self, conjunct: Expr, relations: &mut [Relation], links: &mut Vec<Link>, late: &mut Vec<Expr>) {
         let ids: Vec<_> = conjunct.columns().into_iter().map(|c| ColumnId(c as u32)).collect();
         let mut needed = 0u64;
         let mut elsewhere = relations.len() > 64;
@@ -120,23 +117,21 @@ impl Lowerer<'_> {
         }
         if elsewhere || conjunct.is_volatile() {
             late.push(conjunct);
-            return Ok(());
+            return;
         }
         if needed.count_ones() == 1 {
             let relation = &mut relations[needed.trailing_zeros() as usize];
             relation.rows = (relation.rows * selectivity(&conjunct, relation)).max(1.0);
-            let plan = std::mem::replace(&mut relation.plan, LogicalPlan::default());
-            relation.plan = self.filter(plan, &conjunct)?;
-            return Ok(());
+            relation.filters.push(conjunct);
+            return;
         }
         if needed == 0 {
             late.push(conjunct);
-            return Ok(());
+            return;
         }
         let sides = equality_sides(&conjunct, relations);
         let selectivity = if sides.is_some() { 1.0 } else { 0.3 };
         links.push(Link { expr: conjunct, relations: needed, sides, selectivity });
-        Ok(())
     }
 
     fn join_all(&mut self, relations: Vec<Relation>, links: Vec<Link>) -> Result<LogicalPlan, SqlError> {

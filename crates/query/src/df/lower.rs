@@ -190,7 +190,8 @@ impl<'a> Lowerer<'a> {
             plan = self.aggregation(plan, aggregation)?;
         }
         if let Some(having) = &select.having {
-            plan = self.filter(plan, having)?;
+            let having = self.prepare(having).into_conjuncts();
+            plan = self.filter(plan, &having)?;
         }
         if !select.windows.is_empty() {
             plan = self.windows(plan, &select.windows)?;
@@ -203,14 +204,20 @@ impl<'a> Lowerer<'a> {
         Ok(plan)
     }
 
-    pub(super) fn filter(&mut self, plan: LogicalPlan, filter: &Expr) -> Result<LogicalPlan, SqlError> {
-        let filter = self.prepare(filter);
-        let mut builder = LogicalPlanBuilder::from(plan);
-        for conjunct in filter.into_conjuncts() {
-            let condition = self.condition(&conjunct)?;
-            builder = df_result(builder.filter(condition))?;
+    /// The rows for which all conditions hold, in one node: DataFusion decorrelates the conjuncts of a filter together.
+    pub(super) fn filter(&mut self, plan: LogicalPlan, conditions: &[Expr]) -> Result<LogicalPlan, SqlError> {
+        let mut all = None;
+        for conjunct in conditions {
+            let condition = self.condition(conjunct)?;
+            all = Some(match all {
+                None => condition,
+                Some(all) => binary(all, Operator::And, condition),
+            });
         }
-        df_result(builder.build())
+        match all {
+            None => Ok(plan),
+            Some(all) => df_result(LogicalPlanBuilder::from(plan).filter(all).and_then(|b| b.build())),
+        }
     }
 
     pub(super) fn projection(

@@ -147,7 +147,7 @@ pub enum ExprKind {
         collation: String,
     },
     /// A call of a scalar function by name, and the forms with a syntax of their own that mean one
-    /// (`SUBSTRING(a FROM b)`, `POSITION(a IN b)`, `CURRENT_DATE`). The name is in upper case.
+    /// (`SUBSTRING(a FROM b)`, `POSITION(a IN b)`, `CURRENT_DATE`). The name is as it was written.
     Function {
         name: String,
         args: Vec<Expr>,

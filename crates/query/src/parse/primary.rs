@@ -337,10 +337,12 @@ impl Parser<'_> {
         if reserved && !RESERVED_FUNCTIONS.contains(&name) && name != "GROUPING" {
             return Err(self.error());
         }
+        let written = self.source_text();
         self.advance();
         let args = self.call_args()?;
-        let name = NILADIC.iter().find(|(n, _)| *n == name).map_or(name, |(_, canonical)| canonical);
-        Ok(ExprKind::Function { name: name.into(), args })
+        let canonical =
+            NILADIC.iter().find(|(n, _)| *n == name).map(|(_, canonical)| (*canonical).to_owned());
+        Ok(ExprKind::Function { name: canonical.unwrap_or(written), args })
     }
 
     fn call_args(&mut self) -> ParseResult<Vec<Expr>> {

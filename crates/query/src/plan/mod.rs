@@ -14,6 +14,8 @@
 //! 4. A block is evaluated in this order: from, filter, aggregation, having, windows, projection, distinct,
 //!    order, limit.
 
+mod explain;
+
 use std::sync::Arc;
 
 use avocet_types::SqlType;
@@ -21,6 +23,8 @@ use avocet_types::expr::Expr;
 use avocet_types::schema::TableDef;
 
 use crate::parse::ast::{FrameUnit, SetOperator};
+
+pub use explain::explain;
 
 /// A value that flows through a query. Also an index into the query's [`ColumnTable`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
