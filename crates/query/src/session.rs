@@ -26,6 +26,7 @@ mod info_schema;
 mod insert;
 mod modify;
 mod output;
+mod point;
 mod prepared;
 mod rows;
 mod run;

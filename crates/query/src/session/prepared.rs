@@ -19,6 +19,7 @@ pub(super) struct PreparedStatement {
     pub source: Box<str>,
     pub kind: StatementKind,
     pub params: usize,
+    pub compiled: parking_lot::Mutex<Option<super::point::Compiled>>,
 }
 
 impl Session {
@@ -35,7 +36,12 @@ impl Session {
             }
             _ => {}
         }
-        Ok(PreparedStatement { source: sql.into(), kind: statement.kind, params: statement.params as usize })
+        Ok(PreparedStatement {
+            source: sql.into(),
+            kind: statement.kind,
+            params: statement.params as usize,
+            compiled: parking_lot::Mutex::default(),
+        })
     }
 
     pub(super) fn prepare_statement(&mut self, sql: &str) -> Result<Prepared, SqlError> {

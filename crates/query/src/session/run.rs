@@ -6,6 +6,7 @@ use super::api::{
     OkReply, OutputColumn, Prepared, ResultSink, SessionChange, SqlSession, StatementId, Status,
 };
 use super::output::table_column;
+use super::prepared::PreparedStatement;
 use super::state::{Level, Session};
 use super::status::Counter;
 use crate::bind::{CatalogView, unsupported};
@@ -118,7 +119,7 @@ impl SqlSession for Session {
         }
         let text = Text::new(statement.source.as_bytes(), params, self.settings.connection_collation);
         self.more_results = false;
-        self.run(&statement.kind, &text, sink).await
+        self.run_prepared(&statement, &text, sink).await
     }
 
     fn close_prepared(&mut self, id: StatementId) {
@@ -207,6 +208,35 @@ impl Session {
         self.in_flight = true;
         let result = self.dispatch(kind, text, sink).await;
         self.in_flight = false;
+        self.collect_warnings();
+        match result {
+            Ok(outcome) => self.finish(outcome, sink),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    /// As `run`, on the point path if the statement has a plan for it.
+    async fn run_prepared(
+        &mut self,
+        statement: &PreparedStatement,
+        text: &Text<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<(), SqlError> {
+        use StatementKind as S;
+        if !matches!(statement.kind, S::Query(_) | S::Insert(_) | S::Update(_) | S::Delete(_)) {
+            return self.run(&statement.kind, text, sink).await;
+        }
+        self.conditions.clear();
+        self.begin_context();
+        self.in_flight = true;
+        let result = self.run_point(statement, text, sink).await;
+        self.in_flight = false;
+        let result = match result {
+            Ok(None) => return self.run(&statement.kind, text, sink).await,
+            Ok(Some(outcome)) => Ok(outcome),
+            Err(error) => Err(error),
+        };
+        self.shared.counters.add(Counter::Questions);
         self.collect_warnings();
         match result {
             Ok(outcome) => self.finish(outcome, sink),

@@ -14,6 +14,7 @@ use super::prepared::PreparedStatement;
 use super::settings::Settings;
 use super::variables::SessionVariables;
 use crate::error::{ErrorCode, SqlError};
+use crate::point::PointScratch;
 
 /// How bad a condition of SHOW WARNINGS is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +64,7 @@ pub struct Session {
     pub(super) context: Arc<EvalContext>,
     pub(super) stop: Arc<dyn Fn() -> bool + Send + Sync>,
     pub(super) more_results: bool,
+    pub(super) point_scratch: PointScratch,
 }
 
 impl Session {
@@ -92,6 +94,7 @@ impl Session {
             named: HashMap::new(),
             next_statement: 1,
             more_results: false,
+            point_scratch: PointScratch::default(),
             info,
         };
         session.begin_variables();
