@@ -283,6 +283,7 @@ impl Txn {
                 }
                 body.undo(&table.layout, slot, &entry.undo);
                 match &entry.undo.change {
+                    _ if table.indexes.is_empty() => {}
                     Change::Insert => {
                         rows::remove_entries(&table, &self.scratch.old.row(&table.layout), entry.row);
                     }

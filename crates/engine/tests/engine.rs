@@ -246,6 +246,22 @@ fn a_statement_can_be_taken_back_alone() {
 }
 
 #[test]
+fn a_table_without_indexes_rolls_back_too() {
+    let (_, env) = sim();
+    let engine = Engine::open(options(&env)).expect("open");
+    accounts(&engine);
+    let mut def = (*table(&engine).def).clone();
+    def.name = "plain".into();
+    def.indexes.clear();
+    let plain = engine.create_table(def).expect("created");
+    let mut txn = engine.begin(TxnOptions::default());
+    let id = txn.insert(&plain, &row(1, "ada", 1)).expect("inserted");
+    txn.update(&plain, id, &[(1, Datum::str("eve"))]).expect("updated");
+    txn.rollback();
+    assert!(scan_all(&engine.begin(TxnOptions::default()), &plain).is_empty());
+}
+
+#[test]
 fn freezing_and_compaction_change_no_answer() {
     let (disk, env) = sim();
     let engine = Engine::open(options(&env)).expect("open");

@@ -189,7 +189,12 @@ fn table_of(sql: &str) -> TableDef {
 impl World {
     fn new(tables: &[&str]) -> Self {
         let env = Env { disk: Arc::new(SimDisk::new()), ..Env::os() };
-        let options = EngineOptions { env, background: false, ..EngineOptions::new("/data") };
+        let options = EngineOptions {
+            env,
+            background: false,
+            log_segment_bytes: 1 << 20,
+            ..EngineOptions::new("/data")
+        };
         let engine = Engine::open(options).expect("opened");
         engine.create_database("d", Collation::DEFAULT).expect("created");
         for sql in tables {

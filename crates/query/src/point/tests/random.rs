@@ -132,7 +132,7 @@ fn on_plain(sql: &str) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, max_shrink_iters: 2000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, max_shrink_iters: 2000, ..ProptestConfig::default() })]
 
     #[test]
     fn indexes_change_no_answer(rows in prop::collection::vec(row(), 0..25), steps in prop::collection::vec(step(), 1..12)) {

@@ -25,7 +25,12 @@ impl Client {
     pub fn new() -> Self {
         let disk = SimDisk::new();
         let env = Env { disk: Arc::new(disk), ..Env::os() };
-        let options = EngineOptions { env, background: false, ..EngineOptions::new("/data") };
+        let options = EngineOptions {
+            env,
+            background: false,
+            log_segment_bytes: 1 << 20,
+            ..EngineOptions::new("/data")
+        };
         let engine = Engine::open(options).expect("opens");
         let database = Database::new(engine, None).expect("a database");
         let session = database.session(None).expect("a session");
