@@ -335,3 +335,66 @@ fn tpch_answers_are_right() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// CH-benCHmark's tables: TPC-C's and three of TPC-H's.
+const CH_TABLES: [&str; 12] = [
+    "CREATE TABLE warehouse ( w_id INT NOT NULL, w_name VARCHAR(10) NOT NULL, w_street_1 VARCHAR(20) NOT \
+     NULL, w_street_2 VARCHAR(20) NOT NULL, w_city VARCHAR(20) NOT NULL, w_state CHAR(2) NOT NULL, w_zip \
+     CHAR(9) NOT NULL, w_tax DECIMAL(4,4) NOT NULL, w_ytd DECIMAL(12,2) NOT NULL, PRIMARY KEY (w_id))",
+    "CREATE TABLE district ( d_id INT NOT NULL, d_w_id INT NOT NULL, d_name VARCHAR(10) NOT NULL, \
+     d_street_1 VARCHAR(20) NOT NULL, d_street_2 VARCHAR(20) NOT NULL, d_city VARCHAR(20) NOT NULL, \
+     d_state CHAR(2) NOT NULL, d_zip CHAR(9) NOT NULL, d_tax DECIMAL(4,4) NOT NULL, d_ytd DECIMAL(12,2) \
+     NOT NULL, d_next_o_id INT NOT NULL, PRIMARY KEY (d_w_id, d_id))",
+    "CREATE TABLE customer ( c_id INT NOT NULL, c_d_id INT NOT NULL, c_w_id INT NOT NULL, c_first \
+     VARCHAR(16) NOT NULL, c_middle CHAR(2) NOT NULL, c_last VARCHAR(16) NOT NULL, c_street_1 VARCHAR(20) \
+     NOT NULL, c_street_2 VARCHAR(20) NOT NULL, c_city VARCHAR(20) NOT NULL, c_state CHAR(2) NOT NULL, \
+     c_zip CHAR(9) NOT NULL, c_phone CHAR(16) NOT NULL, c_since DATETIME NOT NULL, c_credit CHAR(2) NOT \
+     NULL, c_credit_lim DECIMAL(12,2) NOT NULL, c_discount DECIMAL(4,4) NOT NULL, c_balance DECIMAL(12,2) \
+     NOT NULL, c_ytd_payment DECIMAL(12,2) NOT NULL, c_payment_cnt INT NOT NULL, c_delivery_cnt INT NOT \
+     NULL, c_data VARCHAR(500) NOT NULL, PRIMARY KEY (c_w_id, c_d_id, c_id))",
+    "CREATE TABLE history ( h_c_id INT NOT NULL, h_c_d_id INT NOT NULL, h_c_w_id INT NOT NULL, h_d_id INT \
+     NOT NULL, h_w_id INT NOT NULL, h_date DATETIME NOT NULL, h_amount DECIMAL(6,2) NOT NULL, h_data \
+     VARCHAR(24) NOT NULL)",
+    "CREATE TABLE new_order ( no_o_id INT NOT NULL, no_d_id INT NOT NULL, no_w_id INT NOT NULL, PRIMARY \
+     KEY (no_w_id, no_d_id, no_o_id))",
+    "CREATE TABLE orders ( o_id INT NOT NULL, o_d_id INT NOT NULL, o_w_id INT NOT NULL, o_c_id INT NOT \
+     NULL, o_entry_d DATETIME NOT NULL, o_carrier_id INT, o_ol_cnt INT NOT NULL, o_all_local INT NOT \
+     NULL, PRIMARY KEY (o_w_id, o_d_id, o_id))",
+    "CREATE TABLE order_line ( ol_o_id INT NOT NULL, ol_d_id INT NOT NULL, ol_w_id INT NOT NULL, \
+     ol_number INT NOT NULL, ol_i_id INT NOT NULL, ol_supply_w_id INT NOT NULL, ol_delivery_d DATETIME, \
+     ol_quantity INT NOT NULL, ol_amount DECIMAL(6,2) NOT NULL, ol_dist_info CHAR(24) NOT NULL, PRIMARY \
+     KEY (ol_w_id, ol_d_id, ol_o_id, ol_number))",
+    "CREATE TABLE item ( i_id INT NOT NULL, i_im_id INT NOT NULL, i_name VARCHAR(24) NOT NULL, i_price \
+     DECIMAL(5,2) NOT NULL, i_data VARCHAR(50) NOT NULL, PRIMARY KEY (i_id))",
+    "CREATE TABLE stock ( s_i_id INT NOT NULL, s_w_id INT NOT NULL, s_quantity INT NOT NULL, s_dist_01 \
+     CHAR(24) NOT NULL, s_dist_02 CHAR(24) NOT NULL, s_dist_03 CHAR(24) NOT NULL, s_dist_04 CHAR(24) NOT \
+     NULL, s_dist_05 CHAR(24) NOT NULL, s_dist_06 CHAR(24) NOT NULL, s_dist_07 CHAR(24) NOT NULL, \
+     s_dist_08 CHAR(24) NOT NULL, s_dist_09 CHAR(24) NOT NULL, s_dist_10 CHAR(24) NOT NULL, s_ytd INT NOT \
+     NULL, s_order_cnt INT NOT NULL, s_remote_cnt INT NOT NULL, s_data VARCHAR(50) NOT NULL, PRIMARY KEY \
+     (s_w_id, s_i_id))",
+    "CREATE TABLE region ( r_regionkey INT NOT NULL, r_name VARCHAR(55) NOT NULL, r_comment VARCHAR(152) \
+     NOT NULL, PRIMARY KEY (r_regionkey))",
+    "CREATE TABLE nation ( n_nationkey INT NOT NULL, n_name VARCHAR(25) NOT NULL, n_regionkey INT NOT \
+     NULL, n_comment VARCHAR(152) NOT NULL, PRIMARY KEY (n_nationkey))",
+    "CREATE TABLE supplier ( su_suppkey INT NOT NULL, su_name VARCHAR(25) NOT NULL, su_address \
+     VARCHAR(40) NOT NULL, su_nationkey INT NOT NULL, su_phone CHAR(15) NOT NULL, su_acctbal \
+     DECIMAL(12,2) NOT NULL, su_comment VARCHAR(101) NOT NULL, PRIMARY KEY (su_suppkey))",
+];
+
+const CH: [&str; 22] = numbered!("../../../../bench/queries/ch/q", ".sql";
+    "01" "02" "03" "04" "05" "06" "07" "08" "09" "10" "11" "12" "13" "14" "15" "16" "17" "18" "19" "20" "21" "22");
+
+#[test]
+fn ch_queries_run() {
+    let mut memory = Memory::default();
+    for sql in CH_TABLES {
+        memory.create(sql, Collation::UTF8MB4_BIN, Vec::new());
+    }
+    let memory = Arc::new(memory);
+    let failed: Vec<_> = CH
+        .iter()
+        .enumerate()
+        .filter_map(|(i, sql)| run(sql, &memory, small_options()).err().map(|e| format!("Q{}: {e}", i + 1)))
+        .collect();
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
