@@ -70,15 +70,14 @@ impl Binder<'_> {
             order_by.iter().map(|item| self.output_key(&query, &item.expr)).collect::<Result<Vec<_>, _>>()?;
         let outputs = query.outputs.clone();
         let mut exprs: Vec<_> = outputs.iter().map(|id| self.column_expr(*id)).collect();
-        let columns = keys.iter().map(|key| crate::bind::walk::column_of(key)).collect::<Option<Vec<_>>>();
+        let columns = keys.iter().map(crate::bind::walk::column_of).collect::<Option<Vec<_>>>();
         let columns = match columns {
             Some(columns) => columns,
             None => {
                 let visible = exprs.len();
                 exprs.extend(keys);
                 query = self.project_over(query, exprs);
-                let hidden = query.outputs.split_off(visible);
-                hidden
+                query.outputs.split_off(visible)
             }
         };
         let sort = columns.into_iter().zip(order_by);

@@ -53,7 +53,7 @@ struct Best {
 
 impl Lowerer<'_> {
     /// The rows of FROM for which WHERE holds.
-    pub(super) fn from_filtered(
+    pub(super) fn filtered_from(
         &mut self,
         from: &From,
         filter: Option<&Expr>,
@@ -64,7 +64,7 @@ impl Lowerer<'_> {
         let conjuncts: Vec<_> = conjuncts
             .iter()
             .flat_map(|c| self.prepare(c).into_conjuncts())
-            .flat_map(|c| common_factors(c))
+            .flat_map(common_factors)
             .collect();
         let mut relations = Vec::with_capacity(parts.len());
         for part in parts {

@@ -185,7 +185,7 @@ impl<'a> Lowerer<'a> {
             self.subqueries.insert(subquery.id, Arc::new(subquery.clone()));
         }
         self.most_rows = 1.0;
-        let mut plan = self.from_filtered(&select.from, select.filter.as_ref())?;
+        let mut plan = self.filtered_from(&select.from, select.filter.as_ref())?;
         if let Some(aggregation) = &select.aggregation {
             plan = self.aggregation(plan, aggregation)?;
         }
@@ -264,8 +264,8 @@ impl<'a> Lowerer<'a> {
     }
 
     fn outer_join(&mut self, join: &Join) -> Result<LogicalPlan, SqlError> {
-        let left = self.from_filtered(&join.left, None)?;
-        let right = self.from_filtered(&join.right, None)?;
+        let left = self.filtered_from(&join.left, None)?;
+        let right = self.filtered_from(&join.right, None)?;
         let conditions = match &join.on {
             None => vec![lit(true)],
             Some(on) => {

@@ -160,11 +160,11 @@ impl Parser<'_> {
         match self.word_upper().as_deref() {
             Some("TABLES") => {
                 self.advance();
-                Ok(ShowKind::Tables { database: self.from_database()?, full })
+                Ok(ShowKind::Tables { database: self.in_database()?, full })
             }
             Some("COLUMNS" | "FIELDS") => {
                 self.advance();
-                Ok(ShowKind::Columns { table: self.from_table()?, full })
+                Ok(ShowKind::Columns { table: self.in_table()?, full })
             }
             Some("PROCESSLIST") => {
                 self.advance();
@@ -218,11 +218,11 @@ impl Parser<'_> {
             "STORAGE" => self.expect_all(&["STORAGE", "ENGINES"]).map(|()| ShowKind::Engines),
             "TABLE" => {
                 self.expect_all(&["TABLE", "STATUS"])?;
-                Ok(ShowKind::TableStatus { database: self.from_database()? })
+                Ok(ShowKind::TableStatus { database: self.in_database()? })
             }
             "INDEX" | "INDEXES" | "KEYS" => {
                 self.advance();
-                Ok(ShowKind::Indexes { table: self.from_table()? })
+                Ok(ShowKind::Indexes { table: self.in_table()? })
             }
             "WARNINGS" => {
                 self.advance();
@@ -265,17 +265,17 @@ impl Parser<'_> {
         words.join(" ")
     }
 
-    fn from_database(&mut self) -> ParseResult<Option<Ident>> {
+    fn in_database(&mut self) -> ParseResult<Option<Ident>> {
         if self.eat("FROM") || self.eat("IN") { self.ident().map(Some) } else { Ok(None) }
     }
 
     /// `FROM t [FROM db]`
-    fn from_table(&mut self) -> ParseResult<ObjectName> {
+    fn in_table(&mut self) -> ParseResult<ObjectName> {
         if !self.eat("IN") {
             self.expect("FROM")?;
         }
         let mut table = self.object_name()?;
-        if let Some(database) = self.from_database()? {
+        if let Some(database) = self.in_database()? {
             table.database = Some(database);
         }
         Ok(table)

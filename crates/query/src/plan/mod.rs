@@ -141,6 +141,7 @@ pub struct Cte {
 }
 
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "a few per query, matched everywhere")]
 pub enum CteBody {
     Plain(QueryExpr),
     Recursive {
@@ -176,6 +177,7 @@ pub struct Projected {
 }
 
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "a few per query, matched everywhere")]
 pub enum From {
     /// One row without columns.
     Dual,
