@@ -11,6 +11,7 @@ use avocet_types::key::KeyLayout;
 use avocet_types::{IndexDef, RowLayout, RowRef, TableDef};
 
 use crate::metadata_lock::MetadataLock;
+use crate::sample::SampleCache;
 
 /// Immutable once published; DDL publishes a new handle that shares what stayed.
 pub struct TableHandle {
@@ -22,6 +23,7 @@ pub struct TableHandle {
     pub(crate) auto_increment: Arc<AtomicU64>,
     pub(crate) rows: Arc<AtomicI64>,
     pub(crate) metadata_lock: Arc<MetadataLock>,
+    pub(crate) sample: Arc<SampleCache>,
 }
 
 pub struct IndexHandle {
@@ -77,6 +79,7 @@ impl TableHandle {
             auto_increment: Arc::new(AtomicU64::new(1)),
             rows: Arc::new(AtomicI64::new(0)),
             metadata_lock: Arc::new(MetadataLock::new()),
+            sample: Arc::default(),
             def: Arc::new(def),
         }
     }
@@ -91,6 +94,7 @@ impl TableHandle {
             auto_increment: self.auto_increment.clone(),
             rows: self.rows.clone(),
             metadata_lock: self.metadata_lock.clone(),
+            sample: self.sample.clone(),
         }
     }
 

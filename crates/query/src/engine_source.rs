@@ -4,16 +4,18 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use arrow::array::ArrayRef;
 use arrow::record_batch::RecordBatch;
 use avocet_engine::{
-    ColdValue, CompareOp as ColdOp, ScanRequest as EngineRequest, SnapshotReader, TableHandle, TableScan,
+    ColdValue, CompareOp as ColdOp, ScanRequest as EngineRequest, SnapshotReader, TableHandle, TableSample,
+    TableScan,
 };
 use avocet_types::expr::CompareOp;
 use avocet_types::schema::TableDef;
 use avocet_types::{Datum, SqlType};
 
 use crate::bind::TableStatistics;
-use crate::df::{ColumnPredicate, MorselScan, ScanRequest, ScanSource};
+use crate::df::{ColumnPredicate, ColumnSample, MorselScan, ScanRequest, ScanSource};
 use crate::error::{ErrorCode, SqlError};
 use crate::session::{VirtualRows, statistics_of};
 
@@ -59,6 +61,11 @@ impl ScanSource for EngineSource {
         self.table(table).map(|handle| Arc::new(statistics_of(handle)))
     }
 
+    fn sample(&self, table: &TableDef) -> Option<Arc<dyn ColumnSample>> {
+        let table = self.table(table)?.clone();
+        Some(Arc::new(EngineSample { sample: table.sample(), table }))
+    }
+
     fn filters_exactly(&self, table: &TableDef, predicate: &ColumnPredicate) -> bool {
         self.table(table).is_some()
             && stored_predicate(predicate, &table.columns[predicate.column].ty).is_some()
@@ -89,6 +96,21 @@ fn stored_predicate(predicate: &ColumnPredicate, ty: &SqlType) -> Option<avocet_
         _ => return None,
     };
     Some(avocet_engine::ColumnPredicate::Compare(op, value))
+}
+
+struct EngineSample {
+    table: Arc<TableHandle>,
+    sample: Arc<TableSample>,
+}
+
+impl ColumnSample for EngineSample {
+    fn rows(&self) -> usize {
+        self.sample.rows()
+    }
+
+    fn column(&self, position: usize) -> Option<ArrayRef> {
+        self.sample.column(&self.table, position).ok()
+    }
 }
 
 struct EngineScan(TableScan);

@@ -42,6 +42,8 @@ pub(super) struct Lowerer<'a> {
     pub bounds: HashMap<ColumnId, f64>,
     /// An upper bound for the rows of the block at hand.
     pub most_rows: f64,
+    /// About how many rows the part that was lowered last gives.
+    pub rows: f64,
     subqueries: HashMap<ColumnId, Arc<Subquery>>,
     /// Columns that the subquery at hand has from outside.
     outer: HashSet<ColumnId>,
@@ -53,6 +55,7 @@ pub(super) struct Lowerer<'a> {
 struct LoweredCte {
     plan: LogicalPlan,
     columns: Vec<ColumnId>,
+    rows: f64,
 }
 
 pub(super) fn name_of(id: ColumnId) -> String {
@@ -79,6 +82,7 @@ impl<'a> Lowerer<'a> {
             physical: HashMap::new(),
             bounds: HashMap::new(),
             most_rows: 1.0,
+            rows: 1.0,
             subqueries: HashMap::new(),
             outer: HashSet::new(),
             ctes: HashMap::new(),
@@ -167,6 +171,7 @@ impl<'a> Lowerer<'a> {
             let skip = limit.offset.as_ref().map(|o| self.limit_value(o)).transpose()?.unwrap_or(0);
             let fetch = self.limit_value(&limit.count)?;
             builder = df_result(builder.limit(skip, Some(fetch)))?;
+            self.rows = self.rows.min(fetch as f64);
         }
         df_result(builder.build())
     }
@@ -188,6 +193,7 @@ impl<'a> Lowerer<'a> {
         let mut plan = self.filtered_from(&select.from, select.filter.as_ref())?;
         if let Some(aggregation) = &select.aggregation {
             plan = self.aggregation(plan, aggregation)?;
+            self.rows = if aggregation.keys.is_empty() { 1.0 } else { (self.rows / 10.0).max(1.0) };
         }
         if let Some(having) = &select.having {
             let having = self.prepare(having).into_conjuncts();
@@ -265,7 +271,9 @@ impl<'a> Lowerer<'a> {
 
     fn outer_join(&mut self, join: &Join) -> Result<LogicalPlan, SqlError> {
         let left = self.filtered_from(&join.left, None)?;
+        let left_rows = self.rows;
         let right = self.filtered_from(&join.right, None)?;
+        self.rows = self.rows.max(left_rows);
         let conditions = match &join.on {
             None => vec![lit(true)],
             Some(on) => {
@@ -308,7 +316,7 @@ impl<'a> Lowerer<'a> {
             CteBody::Plain(body) => {
                 let plan = self.query_expr(body)?;
                 let plan = self.rename(plan, &body.outputs, &cte.columns)?;
-                self.ctes.insert(cte.id, LoweredCte { plan, columns: cte.columns.clone() });
+                self.ctes.insert(cte.id, LoweredCte { plan, columns: cte.columns.clone(), rows: self.rows });
             }
             CteBody::Recursive { seed, step, distinct } => {
                 let seed_plan = self.query_expr(seed)?;
@@ -326,13 +334,14 @@ impl<'a> Lowerer<'a> {
                 let unqualified: Vec<_> = unqualified.collect();
                 let scan =
                     df_result(LogicalPlanBuilder::from(scan).project(unqualified).and_then(|b| b.build()))?;
-                self.ctes.insert(cte.id, LoweredCte { plan: scan, columns: cte.columns.clone() });
+                self.ctes
+                    .insert(cte.id, LoweredCte { plan: scan, columns: cte.columns.clone(), rows: self.rows });
                 let step_plan = self.query_expr(step)?;
                 let step_plan = self.as_columns(step_plan, &step.outputs, &cte.columns)?;
                 let query =
                     RecursiveQuery::try_new(name, Arc::new(seed_plan), Arc::new(step_plan), *distinct);
                 let plan = LogicalPlan::RecursiveQuery(df_result(query)?);
-                self.ctes.insert(cte.id, LoweredCte { plan, columns: cte.columns.clone() });
+                self.ctes.insert(cte.id, LoweredCte { plan, columns: cte.columns.clone(), rows: self.rows });
             }
         }
         Ok(())
@@ -375,10 +384,12 @@ impl<'a> Lowerer<'a> {
         let cte = self.ctes.get(&reference.cte).cloned();
         let cte = cte.ok_or_else(|| unsupported("a reference to this common table expression"))?;
         self.most_rows = MOST_ROWS;
+        self.rows = cte.rows;
         self.rename(cte.plan, &cte.columns, &reference.columns)
     }
 
     fn values(&mut self, values: &Values) -> Result<LogicalPlan, SqlError> {
+        self.rows = values.rows.len() as f64;
         let mut rows = Vec::with_capacity(values.rows.len());
         for row in &values.rows {
             let row = row.iter().map(|value| {
@@ -400,9 +411,11 @@ impl<'a> Lowerer<'a> {
     fn set_operation(&mut self, set: &SetOperation) -> Result<LogicalPlan, SqlError> {
         let left = self.query_expr(&set.left)?;
         let left = self.as_columns(left, &set.left.outputs, &set.columns)?;
+        let left_rows = self.rows;
         let right = self.query_expr(&set.right)?;
         let right = self.as_columns(right, &set.right.outputs, &set.columns)?;
         self.most_rows = MOST_ROWS;
+        self.rows = if set.op == SetOperator::Union { self.rows + left_rows } else { left_rows };
         match set.op {
             SetOperator::Union => {
                 let union = Union::try_new_with_loose_types(vec![Arc::new(left), Arc::new(right)]);
@@ -452,10 +465,10 @@ impl<'a> Lowerer<'a> {
     /// A subquery's answer as an expression.
     fn subquery(&mut self, subquery: &Subquery) -> Result<Lowered, SqlError> {
         let outer = std::mem::replace(&mut self.outer, subquery.outer.iter().copied().collect());
-        let rows = self.most_rows;
+        let (rows, most_rows) = (self.rows, self.most_rows);
         let plan = self.query_expr(&subquery.query);
         self.outer = outer;
-        self.most_rows = rows;
+        (self.rows, self.most_rows) = (rows, most_rows);
         let plan = plan?;
         let outputs = &subquery.query.outputs;
         let subplan = DfSubquery {

@@ -2,14 +2,16 @@
 //!
 //! ```text
 //!  BoundQuery ─lower.rs─▶ LogicalPlan ─DataFusion's optimizer─▶ ExecutionPlan ─▶ stream of RecordBatch
-//!     joins.rs       order of joins, on our statistics             │
+//!     joins.rs       inner joins: estimate.rs, then join_order.rs   │
 //!     expr.rs        MySQL's semantics, natively or by EvalUdf     ├─ scan.rs   morsels of a snapshot
 //!     aggregate.rs   sums that can not overflow, collations        └─ runtime.rs threads, memory, deadline
 //! ```
 
 mod aggregate;
 mod error;
+mod estimate;
 mod expr;
+mod join_order;
 mod joins;
 mod lower;
 mod runtime;
@@ -21,4 +23,4 @@ mod udf;
 mod tests;
 
 pub use runtime::{Analytics, AnalyticsOptions, QueryRun, RunOptions};
-pub use source::{ColumnPredicate, MorselScan, ScanRequest, ScanSource};
+pub use source::{ColumnPredicate, ColumnSample, MorselScan, ScanRequest, ScanSource};

@@ -139,7 +139,7 @@ impl EvalContext {
     }
 
     /// The same surroundings with a list of warnings of its own.
-    pub(crate) fn quiet(&self) -> Self {
+    pub fn quiet(&self) -> Self {
         Self {
             session: self.session.clone(),
             random: AtomicU64::new(self.random.load(Ordering::Relaxed)),
