@@ -27,7 +27,11 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use error::Result;
-use options::{Common, Oltp};
+use options::{Common, Oltp, TpccParts};
+
+/// The allocator of the server, so that what runs in process runs as it does there.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 #[derive(Parser)]
 #[command(name = "bench/run", about = "Measures Avocet beside its rivals, and checks what it answers")]
@@ -42,6 +46,8 @@ enum Workload {
     Tpcc {
         #[command(flatten)]
         oltp: Oltp,
+        #[command(flatten)]
+        parts: TpccParts,
         #[command(flatten)]
         common: Common,
     },
@@ -65,7 +71,7 @@ enum Workload {
 
 fn run(workload: Workload) -> Result<()> {
     match workload {
-        Workload::Tpcc { oltp, common } => tpcc::command(&oltp, &common),
+        Workload::Tpcc { oltp, parts, common } => tpcc::command(&oltp, &parts, &common),
         Workload::Ch(options) => ch::command(&options),
         Workload::Tpch(options) => tpch::command(&options),
         Workload::Recovery(options) => recovery::command(&options),

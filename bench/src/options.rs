@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::rival::Rival;
 use crate::tpcc::driver::Plan;
@@ -59,5 +59,31 @@ impl Oltp {
             measure: Duration::from_secs_f64(self.seconds),
             seed: 4_711 + 1_000 * round,
         }
+    }
+}
+
+/// Which part of `bench/run tpcc` runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum TpccPart {
+    /// Terminals that send statements
+    Protocol,
+    /// One worker on the engine's API
+    Inproc,
+}
+
+/// What of TPC-C runs, and on which data.
+#[derive(Args, Clone)]
+pub struct TpccParts {
+    /// Run this part alone
+    #[arg(long, value_enum)]
+    pub only: Option<TpccPart>,
+    /// With `--only inproc`: the folder of a loaded database; loaded and kept if it is not there yet
+    #[arg(long, value_name = "DIR")]
+    pub on: Option<PathBuf>,
+}
+
+impl TpccParts {
+    pub fn runs(&self, part: TpccPart) -> bool {
+        self.only.is_none_or(|only| only == part)
     }
 }

@@ -11,6 +11,7 @@ pub mod schema;
 pub mod sql;
 pub mod transactions;
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use avocet_engine::{Engine, EngineOptions};
@@ -18,10 +19,11 @@ use mysql::OptsBuilder;
 
 use crate::contest::{Contender, Contest};
 use crate::error::{Error, Result};
-use crate::options::{Common, Oltp};
+use crate::options::{Common, Oltp, TpccPart, TpccParts};
 use crate::progress;
 use crate::report::{Report, Table, number};
 use crate::rival::Server;
+use crate::rival::avocet::Avocet;
 use driver::{Control, Plan, Run};
 use schema::Scale;
 use sql::SqlOps;
@@ -78,51 +80,82 @@ pub fn measure(server: &Server, scale: Scale, plan: Plan) -> Result<Measured> {
 }
 
 /// `bench/run tpcc`.
-pub fn command(oltp: &Oltp, common: &Common) -> Result<()> {
+pub fn command(oltp: &Oltp, parts: &TpccParts, common: &Common) -> Result<()> {
+    let mut report = Report::new("tpcc", common.rival);
+    let holds = match &parts.on {
+        Some(folder) if parts.only == Some(TpccPart::Inproc) => kept(folder, oltp, common, &mut report)?,
+        Some(_) => return Err(Error::Setup("--on goes with --only inproc".into())),
+        None => contest(oltp, parts, common, &mut report)?,
+    };
+    report.publish(common.json.as_deref())?;
+    if holds { Ok(()) } else { Err(Error::Check("a consistency condition is broken".into())) }
+}
+
+/// All parts on fresh data; whether the consistency conditions hold.
+fn contest(oltp: &Oltp, parts: &TpccParts, common: &Common, report: &mut Report) -> Result<bool> {
     let scale = oltp.scale();
     let mut contest = Contest::start(common)?;
     for server in contest.servers() {
         load(server, scale)?;
     }
-    let mut measured: Vec<(Contender, Measured)> = Vec::new();
-    for round in 0..common.rounds {
-        for (contender, server) in contest.each() {
-            let run = measure(server, scale, oltp.plan(u64::from(round)))?;
-            eprintln!("round {}: {} {:.0} tx/s", round + 1, server.name(), run.run.per_second());
-            measured.push((contender, run));
+    let mut holds = true;
+    if parts.runs(TpccPart::Protocol) {
+        let mut measured: Vec<(Contender, Measured)> = Vec::new();
+        for round in 0..common.rounds {
+            for (contender, server) in contest.each() {
+                let run = measure(server, scale, oltp.plan(u64::from(round)))?;
+                eprintln!("round {}: {} {:.0} tx/s", round + 1, server.name(), run.run.per_second());
+                measured.push((contender, run));
+            }
+        }
+        figures(report, &measured);
+        latencies(&measured);
+        for server in contest.servers() {
+            let findings = check::conditions(&options(server), &scale)?;
+            holds &= check::print(&format!("consistency conditions, {}", server.name()), &findings);
         }
     }
-    let mut report = Report::new("tpcc", common.rival);
-    figures(&mut report, &measured);
-    latencies(&measured);
-    let mut holds = true;
-    for server in contest.servers() {
-        let findings = check::conditions(&options(server), &scale)?;
-        holds &= check::print(&format!("consistency conditions, {}", server.name()), &findings);
-    }
     for (contender, server) in contest.each_mut() {
-        if contender == Contender::Avocet {
-            let run = in_process(server, scale, oltp.plan(u64::from(common.rounds)))?;
-            report.add("tpcc_inproc.tx_per_s", "tx/s", Some(run.per_second()), None);
+        if contender == Contender::Avocet && parts.runs(TpccPart::Inproc) {
+            server.stop()?;
+            in_process(server.data(), scale, oltp.plan(u64::from(common.rounds)), report)?;
+            server.start_again()?;
             let findings = check::conditions(&options(server), &scale)?;
             holds &= check::print("consistency conditions after the run in process", &findings);
         }
     }
-    report.publish(common.json.as_deref())?;
-    if holds { Ok(()) } else { Err(Error::Check("a consistency condition is broken".into())) }
+    Ok(holds)
 }
 
-/// One worker on the engine's API, in this process, on the data that the server has: it is stopped meanwhile.
-fn in_process(server: &mut Server, scale: Scale, plan: Plan) -> Result<Run> {
-    server.stop()?;
-    let run = {
-        let engine = Engine::open(EngineOptions::new(server.data()))?;
-        let run = procedures::measure(&engine, scale, Plan { terminals: 1, ..plan })?;
-        engine.shutdown()?;
-        run
-    };
-    server.start_again()?;
-    Ok(run)
+/// The part in process on a folder that is kept, loaded if it is not there yet.
+fn kept(folder: &Path, oltp: &Oltp, common: &Common, report: &mut Report) -> Result<bool> {
+    let serve = || Server::start(Box::new(Avocet::find(&common.serve_option)?), folder);
+    let scale = oltp.scale();
+    if !folder.exists() {
+        let mut server = serve()?;
+        load(&server, scale)?;
+        server.stop()?;
+    }
+    in_process(&folder.join("data"), scale, oltp.plan(u64::from(common.rounds)), report)?;
+    let server = serve()?;
+    let findings = check::conditions(&options(&server), &scale)?;
+    Ok(check::print("consistency conditions after the run in process", &findings))
+}
+
+/// One worker on the engine's API, in this process, on data that no server has open.
+fn in_process(data: &Path, scale: Scale, plan: Plan, report: &mut Report) -> Result<()> {
+    let engine = Engine::open(EngineOptions::new(data))?;
+    let measured = procedures::measure(&engine, scale, Plan { terminals: 1, ..plan })?;
+    engine.shutdown()?;
+    let transactions = measured.run.transactions().max(1) as f64;
+    let mut add = |name, unit, figure| report.add(name, unit, Some(figure), None);
+    add("tpcc_inproc.tx_per_s", "tx/s", measured.run.per_second());
+    add("tpcc_inproc.worker_cpu_us_per_tx", "us", measured.run.cpu_us_per_transaction());
+    add("tpcc_inproc.cpu_us_per_tx", "us", measured.cpu.as_secs_f64() * 1e6 / transactions);
+    add("tpcc.log_bytes_per_tx", "B", measured.log_bytes as f64 / transactions);
+    add("tpcc_inproc.commits_per_group", "tx", measured.group_records);
+    println!("\nIn process\n{}", latency_table(std::iter::once(&measured.run)));
+    Ok(())
 }
 
 fn figures(report: &mut Report, measured: &[(Contender, Measured)]) {

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
+use rustix::time::{ClockId, clock_gettime};
 
 use super::ops::{Cents, OpsError, OrderKey, TpccOps};
 use super::schema::Scale;
@@ -78,6 +79,8 @@ impl Latency {
 #[derive(Default)]
 pub struct Run {
     pub elapsed: Duration,
+    /// CPU time of the terminals' threads.
+    pub cpu: Duration,
     /// By `Kind`, of transactions that were acknowledged.
     pub latency: [Latency; 5],
     /// How often a transaction was run again after a deadlock or a lock wait time-out.
@@ -94,6 +97,11 @@ impl Run {
         self.transactions() as f64 / self.elapsed.as_secs_f64()
     }
 
+    /// CPU time of the terminals themselves for one transaction.
+    pub fn cpu_us_per_transaction(&self) -> f64 {
+        self.cpu.as_secs_f64() * 1e6 / self.transactions().max(1) as f64
+    }
+
     pub fn new_orders_per_minute(&self) -> f64 {
         self.latency[Kind::NewOrder as usize].count() as f64 / self.elapsed.as_secs_f64() * 60.0
     }
@@ -103,6 +111,7 @@ impl Run {
             mine.add(others);
         }
         self.retries += other.retries;
+        self.cpu += other.cpu;
         self.books.add(other.books);
     }
 }
@@ -115,6 +124,7 @@ pub fn terminal<O: TpccOps>(
     measure_from: Instant,
 ) -> (Run, Result<(), O::Error>) {
     let mut run = Run::default();
+    let mut cpu_before = None;
     while !control.stop.load(Ordering::Relaxed) {
         let (kind, transaction) = inputs.draw(now_micros());
         let begin = Instant::now();
@@ -134,11 +144,19 @@ pub fn terminal<O: TpccOps>(
             Err(e) => return (run, Err(e)),
         }
         if begin >= measure_from {
+            cpu_before.get_or_insert_with(|| cpu_time(ClockId::ThreadCPUTime));
             run.latency[kind as usize].record(begin.elapsed());
             control.done.fetch_add(1, Ordering::Relaxed);
         }
     }
+    run.cpu = cpu_before.map_or(Duration::ZERO, |before| cpu_time(ClockId::ThreadCPUTime) - before);
     (run, Ok(()))
+}
+
+/// CPU time that the thread or the process has used.
+pub fn cpu_time(clock: ClockId) -> Duration {
+    let time = clock_gettime(clock);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// How long to run, and how long to warm up before.
@@ -188,7 +206,11 @@ where
     std::thread::scope(|threads| {
         let running: Vec<_> = terminals
             .into_iter()
-            .map(|(mut ops, inputs)| threads.spawn(move || terminal(&mut ops, inputs, control, measure_from)))
+            .map(|(mut ops, inputs)| {
+                let run = move || terminal(&mut ops, inputs, control, measure_from);
+                let named = std::thread::Builder::new().name("terminal".into());
+                named.spawn_scoped(threads, run).expect("the system can start a thread")
+            })
             .collect();
         let begin = Instant::now();
         while !running.iter().all(|t| t.is_finished()) {

@@ -45,23 +45,34 @@ pub struct Buyer {
     pub shown: Shown,
 }
 
-/// What New-Order reads of a stock row.
-#[derive(Debug)]
-pub struct Stock {
+/// Goods that an order line takes from stock.
+pub struct Taking {
+    pub warehouse: i64,
+    pub item: i64,
+    /// The order's: S_DIST_xx of it goes on the line.
+    pub district: i64,
     pub quantity: i64,
-    pub ytd: i64,
-    pub order_count: i64,
-    pub remote_count: i64,
-    /// S_DIST_xx of the order's district.
-    pub district_info: String,
-    pub data: String,
+    /// From another warehouse than the order's.
+    pub remote: bool,
+}
+
+/// Clause 2.4.2.2: what is in stock after a sale; fewer than ten left means that more was ordered.
+pub fn stock_after(quantity: i64, sold: i64) -> i64 {
+    let left = quantity - sold;
+    if left >= 10 { left } else { left + 91 }
+}
+
+/// Whether I_DATA or S_DATA says that the goods are of a brand.
+pub fn is_original(data: &str) -> bool {
+    data.contains("ORIGINAL")
 }
 
 /// What New-Order reads of an item.
 #[derive(Debug)]
 pub struct Item {
     pub price: Cents,
-    pub data: String,
+    /// I_DATA contains "ORIGINAL".
+    pub original: bool,
     /// I_NAME
     pub shown: Shown,
 }
@@ -86,12 +97,24 @@ pub struct NewLine<'a> {
     pub district_info: &'a str,
 }
 
-/// What Payment reads of the customer that pays.
-#[derive(Debug)]
-pub struct Payer {
-    pub credit: String,
-    /// C_FIRST, C_LAST, C_BALANCE
-    pub shown: Shown,
+/// A payment as the customer's row takes it in.
+pub struct PaymentNote {
+    pub warehouse: i64,
+    pub district: i64,
+    pub customer: CustomerKey,
+    pub amount: Cents,
+}
+
+impl PaymentNote {
+    /// C_DATA of a customer with bad credit: the payment written in front, cut to 500 characters (clause 2.5.2.2).
+    pub fn bad_credit(&self, old: &str) -> String {
+        let CustomerKey { warehouse, district, customer } = self.customer;
+        let (whole, cents) = (self.amount / 100, self.amount % 100);
+        let mut data =
+            format!("{customer} {district} {warehouse} {} {} {whole}.{cents:02}|{old}", self.district, self.warehouse);
+        data.truncate(500);
+        data
+    }
 }
 
 /// A row of HISTORY.
@@ -126,8 +149,9 @@ pub trait TpccOps {
     fn insert_new_order(&mut self, order: OrderKey) -> Result<(), Self::Error>;
     /// None for the unused item number that makes 1 % of the orders roll back.
     fn item(&mut self, item: i64) -> Result<Option<Item>, Self::Error>;
-    fn stock_for_update(&mut self, warehouse: i64, item: i64, district: i64) -> Result<Stock, Self::Error>;
-    fn update_stock(&mut self, warehouse: i64, item: i64, stock: &Stock) -> Result<(), Self::Error>;
+    /// Takes the goods (`stock_after`), adds to S_YTD and the counts, and replaces `district_info` by S_DIST_xx. Whether
+    /// S_DATA says that they are of a brand.
+    fn take_from_stock(&mut self, taking: &Taking, district_info: &mut String) -> Result<bool, Self::Error>;
     fn insert_line(&mut self, line: &NewLine<'_>) -> Result<(), Self::Error>;
 
     // Payment, 2.5.2.2
@@ -142,15 +166,9 @@ pub trait TpccOps {
         district: i64,
         last: &str,
     ) -> Result<Vec<i64>, Self::Error>;
-    fn payer_for_update(&mut self, customer: CustomerKey) -> Result<Payer, Self::Error>;
-    fn customer_data(&mut self, customer: CustomerKey) -> Result<String, Self::Error>;
-    /// Takes the amount from C_BALANCE, adds it to C_YTD_PAYMENT, counts the payment, and sets C_DATA if given.
-    fn pay_customer(
-        &mut self,
-        customer: CustomerKey,
-        amount: Cents,
-        data: Option<&str>,
-    ) -> Result<(), Self::Error>;
+    /// Takes the amount from C_BALANCE, adds it to C_YTD_PAYMENT, counts the payment, and notes it in C_DATA if the
+    /// customer's credit is bad. C_FIRST, C_LAST, C_BALANCE.
+    fn pay_customer(&mut self, payment: &PaymentNote) -> Result<Shown, Self::Error>;
     fn insert_history(&mut self, paid: &Paid<'_>) -> Result<(), Self::Error>;
 
     // Order-Status, 2.6.2.2
@@ -162,14 +180,12 @@ pub trait TpccOps {
     fn show_lines(&mut self, order: OrderKey) -> Result<Vec<Shown>, Self::Error>;
 
     // Delivery, 2.7.4.2
-    /// The oldest undelivered order of a district, locked.
-    fn oldest_new_order(&mut self, warehouse: i64, district: i64) -> Result<Option<i64>, Self::Error>;
-    fn delete_new_order(&mut self, order: OrderKey) -> Result<(), Self::Error>;
-    fn order_customer(&mut self, order: OrderKey) -> Result<i64, Self::Error>;
-    fn set_carrier(&mut self, order: OrderKey, carrier: i64) -> Result<(), Self::Error>;
-    /// Sets OL_DELIVERY_D of the order's lines.
-    fn set_delivered(&mut self, order: OrderKey, when: Micros) -> Result<(), Self::Error>;
-    fn order_amount(&mut self, order: OrderKey) -> Result<Cents, Self::Error>;
+    /// Deletes the oldest row of a district in NEW-ORDER and returns its order's number.
+    fn take_oldest_new_order(&mut self, warehouse: i64, district: i64) -> Result<Option<i64>, Self::Error>;
+    /// Sets O_CARRIER_ID and returns O_C_ID.
+    fn set_carrier(&mut self, order: OrderKey, carrier: i64) -> Result<i64, Self::Error>;
+    /// Sets OL_DELIVERY_D of the order's lines and returns the sum of OL_AMOUNT.
+    fn deliver_lines(&mut self, order: OrderKey, when: Micros) -> Result<Cents, Self::Error>;
     /// Adds to C_BALANCE and counts the delivery.
     fn credit_customer(&mut self, customer: CustomerKey, amount: Cents) -> Result<(), Self::Error>;
 

@@ -1,18 +1,24 @@
 //! TPC-C's steps as calls of the engine's API, in process: no SQL, no protocol, the same transaction logic.
 //!
+//! A row that is read and changed is so in one visit (`modify_unique`), as any procedure would do it; columns are found by
+//! name once, when the tables are opened. What a terminal would display is copied to a screen that is used again.
+//!
 //! A worker logs a transaction and goes on with the next; it is counted when its group is durable. At most
 //! `MAX_UNACKNOWLEDGED` are on their way at a time.
 
 use std::collections::VecDeque;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
+use std::time::Duration;
 
 use avocet_engine::{
     CommitTicket, Direction, Engine, EngineError, ErrorKind, Freshness, IndexHandle, KeyRange, ReadScratch,
-    TableHandle, Txn, TxnOptions,
+    RowChange, TableHandle, Txn, TxnOptions,
 };
 use avocet_types::{Datum, Decimal, RowRef};
+use rustix::time::ClockId;
 
+use super::driver::{self, Plan};
 use super::ops::*;
 use super::{DATABASE, schema};
 
@@ -27,31 +33,42 @@ impl OpsError for EngineError {
 
 type Result<T> = std::result::Result<T, EngineError>;
 
-/// A table and where its columns are.
-struct Table {
-    handle: Arc<TableHandle>,
-    primary: Arc<IndexHandle>,
+fn open(engine: &Engine, name: &str) -> Result<Arc<TableHandle>> {
+    let missing = || EngineError::NoSuchTable(DATABASE.into(), name.into());
+    engine.catalog().table(DATABASE, name).cloned().ok_or_else(missing)
 }
 
-impl Table {
-    fn open(engine: &Engine, name: &str) -> Result<Table> {
-        let catalog = engine.catalog();
-        let missing = || EngineError::NoSuchTable(DATABASE.into(), name.into());
-        let handle = catalog.table(DATABASE, name).ok_or_else(missing)?.clone();
-        let primary = handle.indexes().first().cloned();
-        // HISTORY has no key; it is never looked up.
-        let primary =
-            primary.unwrap_or_else(|| catalog.table(DATABASE, "item").expect("loaded").indexes()[0].clone());
-        Ok(Table { handle, primary })
-    }
+/// A table, its indexes, and where its columns are.
+macro_rules! tables {
+    ($($table:ident: $name:literal { $($column:ident),* })*) => { $(
+        struct $table { handle: Arc<TableHandle>, indexes: Vec<Arc<IndexHandle>>, $($column: usize),* }
 
-    fn column(&self, name: &str) -> usize {
-        self.handle.def.column(name).expect("TPC-C's tables have TPC-C's columns")
-    }
+        impl $table {
+            fn open(engine: &Engine) -> Result<$table> {
+                let handle = open(engine, $name)?;
+                let column = |name| handle.def.column(name).expect("TPC-C's tables have TPC-C's columns");
+                Ok($table {
+                    $($column: column(stringify!($column)),)*
+                    indexes: handle.indexes().to_vec(),
+                    handle,
+                })
+            }
+        }
+    )* };
 }
 
-macro_rules! columns {
-    ($table:expr, $($name:literal),*) => { [$($table.column($name)),*] };
+tables! {
+    Warehouse: "warehouse" { w_tax, w_ytd, w_name }
+    District: "district" { d_next_o_id, d_tax, d_ytd, d_name }
+    Customer: "customer" {
+        c_id, c_first, c_middle, c_last, c_credit, c_discount, c_balance, c_ytd_payment, c_payment_cnt,
+        c_delivery_cnt, c_data
+    }
+    NewOrders: "new_order" { no_o_id }
+    Orders: "orders" { o_id, o_c_id, o_carrier_id, o_ol_cnt }
+    OrderLines: "order_line" { ol_i_id, ol_supply_w_id, ol_delivery_d, ol_quantity, ol_amount }
+    Items: "item" { i_price, i_name, i_data }
+    Stock: "stock" { s_quantity, s_dist_01, s_ytd, s_order_cnt, s_remote_cnt, s_data }
 }
 
 /// One worker in process.
@@ -59,20 +76,26 @@ pub struct EngineOps {
     engine: Arc<Engine>,
     txn: Option<Txn>,
     unacknowledged: VecDeque<CommitTicket>,
-    warehouse: Table,
-    district: Table,
-    customer: Table,
-    history: Table,
-    new_order: Table,
-    orders: Table,
-    order_line: Table,
-    item: Table,
-    stock: Table,
-    customer_last: Arc<IndexHandle>,
-    orders_customer: Arc<IndexHandle>,
+    warehouse: Warehouse,
+    district: District,
+    customer: Customer,
+    history: Arc<TableHandle>,
+    new_order: NewOrders,
+    orders: Orders,
+    order_line: OrderLines,
+    item: Items,
+    stock: Stock,
     scratch: ReadScratch,
     key: Vec<u8>,
+    range: KeyRange,
+    /// What the terminal displays.
+    screen: String,
+    items: Vec<i64>,
 }
+
+const PRIMARY: usize = 0;
+/// CUSTOMER by last name, ORDERS by customer.
+const SECONDARY: usize = 1;
 
 fn int(row: &RowRef<'_>, column: usize) -> i64 {
     match row.get(column) {
@@ -81,9 +104,9 @@ fn int(row: &RowRef<'_>, column: usize) -> i64 {
     }
 }
 
-fn text(row: &RowRef<'_>, column: usize) -> String {
+fn text<'r>(row: &RowRef<'r>, column: usize) -> std::borrow::Cow<'r, str> {
     match row.get(column) {
-        Datum::Str(s) => s.into_owned(),
+        Datum::Str(s) => s,
         other => unreachable!("a text column holds {other:?}"),
     }
 }
@@ -104,38 +127,120 @@ fn to_the_second(micros: Micros) -> Datum<'static> {
     Datum::DateTime(micros.div_euclid(1_000_000) * 1_000_000)
 }
 
+/// Columns that only the terminal wants.
+fn show(screen: &mut String, row: &RowRef<'_>, columns: &[usize]) {
+    columns.iter().for_each(|&column| screen.push_str(&text(row, column)));
+}
+
 impl EngineOps {
     pub fn new(engine: &Arc<Engine>) -> Result<EngineOps> {
-        let open = |name: &str| Table::open(engine, name);
-        let (customer, orders) = (open("customer")?, open("orders")?);
-        let secondary = |table: &Table| table.handle.indexes()[1].clone();
         Ok(EngineOps {
-            customer_last: secondary(&customer),
-            orders_customer: secondary(&orders),
-            warehouse: open("warehouse")?,
-            district: open("district")?,
-            history: open("history")?,
-            new_order: open("new_order")?,
-            order_line: open("order_line")?,
-            item: open("item")?,
-            stock: open("stock")?,
-            customer,
-            orders,
+            warehouse: Warehouse::open(engine)?,
+            district: District::open(engine)?,
+            customer: Customer::open(engine)?,
+            history: open(engine, "history")?,
+            new_order: NewOrders::open(engine)?,
+            orders: Orders::open(engine)?,
+            order_line: OrderLines::open(engine)?,
+            item: Items::open(engine)?,
+            stock: Stock::open(engine)?,
             engine: engine.clone(),
             txn: None,
             unacknowledged: VecDeque::new(),
             scratch: ReadScratch::default(),
             key: Vec::new(),
+            range: KeyRange::all(),
+            screen: String::new(),
+            items: Vec::new(),
         })
     }
 }
 
-/// Parts of `EngineOps` that a step needs at the same time.
+/// What a step needs of `EngineOps`, all of it at the same time.
 macro_rules! parts {
-    ($self:ident, $table:ident => $txn:ident, $t:ident, $scratch:ident, $key:ident) => {
-        let EngineOps { txn, $table: $t, scratch: $scratch, key: $key, .. } = $self;
-        let $txn = txn.as_mut().expect("begin was called");
+    ($self:ident, $table:ident => $step:ident, $t:ident, $screen:ident) => {
+        let EngineOps { txn, $table: $t, scratch, key, range, screen: $screen, .. } = $self;
+        let txn = txn.as_mut().expect("begin was called");
+        let mut $step = Step { txn, table: &$t.handle, index: &$t.indexes[PRIMARY], scratch, key, range };
     };
+}
+
+/// One access to a table by one of its indexes.
+struct Step<'s> {
+    txn: &'s mut Txn,
+    table: &'s Arc<TableHandle>,
+    index: &'s IndexHandle,
+    scratch: &'s mut ReadScratch,
+    key: &'s mut Vec<u8>,
+    range: &'s mut KeyRange,
+}
+
+impl Step<'_> {
+    fn encode(&mut self, values: &[i64]) {
+        encode(self.index, values, self.key);
+    }
+
+    /// Reads the row with a key at the snapshot.
+    fn get<R>(&mut self, values: &[i64], mut read: impl FnMut(&RowRef<'_>) -> R) -> Result<Option<R>> {
+        self.encode(values);
+        let mut found = None;
+        let one = &mut |_, row: RowRef<'_>| found = Some(read(&row));
+        self.txn.peek_unique(self.table, self.index, self.key, self.scratch, one)?;
+        Ok(found)
+    }
+
+    /// Locks, reads and changes the newest row with a key.
+    fn modify<R>(
+        &mut self,
+        values: &[i64],
+        mut change: impl FnMut(&RowRef<'_>, &mut RowChange<'_>) -> R,
+    ) -> Result<R> {
+        self.encode(values);
+        let mut found = None;
+        let one = &mut |row: RowRef<'_>, to: &mut RowChange<'_>| found = Some(change(&row, to));
+        self.txn.modify_unique(self.table, self.index, self.key, self.scratch, one)?;
+        Ok(required(found))
+    }
+
+    /// Reads the rows whose key begins so, in order, until told to stop.
+    fn scan(
+        &mut self,
+        values: &[i64],
+        direction: Direction,
+        mut each: impl FnMut(&RowRef<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.encode(values);
+        self.range.set(Bound::Included(self.key), Bound::Included(self.key));
+        self.scan_range(direction, &mut each)
+    }
+
+    fn scan_range(
+        &mut self,
+        direction: Direction,
+        each: &mut dyn FnMut(&RowRef<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let each = &mut |_, row: RowRef<'_>| each(&row);
+        self.txn.index_scan(self.table, self.index, self.range, direction, self.scratch, each)
+    }
+
+    /// Locks and changes the rows whose key begins so, in order, until told to stop.
+    fn modify_all(
+        &mut self,
+        values: &[i64],
+        mut each: impl FnMut(&RowRef<'_>, &mut RowChange<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.encode(values);
+        self.range.set(Bound::Included(self.key), Bound::Included(self.key));
+        let each = &mut |row: RowRef<'_>, to: &mut RowChange<'_>| each(&row, to);
+        self.txn.modify_range(
+            self.table,
+            self.index,
+            self.range,
+            Direction::Ascending,
+            self.scratch,
+            each,
+        )
+    }
 }
 
 fn encode(index: &IndexHandle, values: &[i64], key: &mut Vec<u8>) {
@@ -145,41 +250,6 @@ fn encode(index: &IndexHandle, values: &[i64], key: &mut Vec<u8>) {
         *datum = Datum::Int(*value);
     }
     assert!(index.keys.encode_prefix(&datums[..values.len()], key), "TPC-C's keys fit their columns");
-}
-
-/// Reads the row with a primary key at the snapshot.
-fn get<R>(
-    txn: &Txn,
-    table: &Table,
-    values: &[i64],
-    scratch: &mut ReadScratch,
-    key: &mut Vec<u8>,
-    read: impl Fn(&RowRef<'_>) -> R,
-) -> Result<Option<R>> {
-    encode(&table.primary, values, key);
-    let mut found = None;
-    txn.get_unique(&table.handle, &table.primary, key, scratch, &mut |_, row| found = Some(read(&row)))?;
-    Ok(found)
-}
-
-/// Locks and reads the newest row with a primary key; its place.
-fn lock<R>(
-    txn: &mut Txn,
-    table: &Table,
-    values: &[i64],
-    scratch: &mut ReadScratch,
-    key: &mut Vec<u8>,
-    read: impl Fn(&RowRef<'_>) -> R,
-) -> Result<(avocet_engine::RowId, R)> {
-    encode(&table.primary, values, key);
-    let mut found = None;
-    let range = KeyRange::prefix(key);
-    let one = &mut |id, row: RowRef<'_>| {
-        found = Some((id, read(&row)));
-        ControlFlow::Break(())
-    };
-    txn.lock_scan(&table.handle, &table.primary, &range, Direction::Ascending, scratch, one)?;
-    Ok(found.expect("a row that TPC-C has is there"))
 }
 
 fn required<T>(found: Option<T>) -> T {
@@ -192,10 +262,12 @@ impl TpccOps for EngineOps {
     fn begin(&mut self) -> Result<()> {
         let options = TxnOptions { freshness: Freshness::Logged, ..TxnOptions::default() };
         self.txn = Some(self.engine.begin(options));
+        self.screen.clear();
         Ok(())
     }
 
     fn commit(&mut self) -> Result<()> {
+        std::hint::black_box(&self.screen);
         let ticket = self.txn.take().expect("begin was called").commit()?;
         self.unacknowledged.push_back(ticket);
         while self.unacknowledged.front().is_some_and(CommitTicket::is_durable) {
@@ -215,33 +287,28 @@ impl TpccOps for EngineOps {
     }
 
     fn buyer(&mut self, c: CustomerKey) -> Result<Buyer> {
-        let tax = {
-            parts!(self, warehouse => txn, table, scratch, key);
-            let column = table.column("w_tax");
-            required(get(txn, table, &[c.warehouse], scratch, key, |row| units(row, column))?)
+        let warehouse_tax = {
+            parts!(self, warehouse => step, t, _screen);
+            required(step.get(&[c.warehouse], |row| units(row, t.w_tax))?)
         };
-        parts!(self, customer => txn, table, scratch, key);
-        let [discount, last, credit] = columns!(table, "c_discount", "c_last", "c_credit");
-        let values = [c.warehouse, c.district, c.customer];
-        let buyer = get(txn, table, &values, scratch, key, |row| Buyer {
-            discount: units(row, discount),
-            warehouse_tax: tax,
-            shown: Shown(vec![text(row, last), text(row, credit)]),
+        parts!(self, customer => step, t, screen);
+        let buyer = step.get(&[c.warehouse, c.district, c.customer], |row| {
+            show(screen, row, &[t.c_last, t.c_credit]);
+            Buyer { discount: units(row, t.c_discount), warehouse_tax, shown: Shown::default() }
         })?;
         Ok(required(buyer))
     }
 
     fn take_order_number(&mut self, warehouse: i64, district: i64) -> Result<(i64, Rate)> {
-        parts!(self, district => txn, table, scratch, key);
-        let [next, tax] = columns!(table, "d_next_o_id", "d_tax");
-        let read = |row: &RowRef<'_>| (int(row, next), units(row, tax));
-        let (id, (number, tax)) = lock(txn, table, &[warehouse, district], scratch, key, read)?;
-        txn.update(&table.handle, id, &[(next, Datum::Int(number + 1))])?;
-        Ok((number, tax))
+        parts!(self, district => step, t, _screen);
+        step.modify(&[warehouse, district], |row, to| {
+            let number = int(row, t.d_next_o_id);
+            to.set(t.d_next_o_id, &Datum::Int(number + 1));
+            (number, units(row, t.d_tax))
+        })
     }
 
     fn insert_order(&mut self, order: &NewOrderRow) -> Result<()> {
-        let txn = self.txn.as_mut().expect("begin was called");
         let row = [
             Datum::Int(order.key.order),
             Datum::Int(order.key.district),
@@ -252,56 +319,44 @@ impl TpccOps for EngineOps {
             Datum::Int(order.line_count),
             Datum::Int(order.all_local.into()),
         ];
-        txn.insert(&self.orders.handle, &row).map(drop)
+        let EngineOps { txn, orders, .. } = self;
+        txn.as_mut().expect("begin was called").insert(&orders.handle, &row).map(drop)
     }
 
     fn insert_new_order(&mut self, order: OrderKey) -> Result<()> {
-        let txn = self.txn.as_mut().expect("begin was called");
         let row = [order.order, order.district, order.warehouse].map(Datum::Int);
-        txn.insert(&self.new_order.handle, &row).map(drop)
+        let EngineOps { txn, new_order, .. } = self;
+        txn.as_mut().expect("begin was called").insert(&new_order.handle, &row).map(drop)
     }
 
     fn item(&mut self, item: i64) -> Result<Option<Item>> {
-        parts!(self, item => txn, table, scratch, key);
-        let [price, data, name] = columns!(table, "i_price", "i_data", "i_name");
-        get(txn, table, &[item], scratch, key, |row| Item {
-            price: units(row, price),
-            data: text(row, data),
-            shown: Shown(vec![text(row, name)]),
+        parts!(self, item => step, t, screen);
+        step.get(&[item], |row| {
+            show(screen, row, &[t.i_name]);
+            Item {
+                price: units(row, t.i_price),
+                original: is_original(&text(row, t.i_data)),
+                shown: Shown::default(),
+            }
         })
     }
 
-    fn stock_for_update(&mut self, warehouse: i64, item: i64, district: i64) -> Result<Stock> {
-        parts!(self, stock => txn, table, scratch, key);
-        let [quantity, ytd, orders, remote, data, first] =
-            columns!(table, "s_quantity", "s_ytd", "s_order_cnt", "s_remote_cnt", "s_data", "s_dist_01");
-        let read = |row: &RowRef<'_>| Stock {
-            quantity: int(row, quantity),
-            ytd: int(row, ytd),
-            order_count: int(row, orders),
-            remote_count: int(row, remote),
-            district_info: text(row, first + district as usize - 1),
-            data: text(row, data),
-        };
-        Ok(lock(txn, table, &[warehouse, item], scratch, key, read)?.1)
-    }
-
-    fn update_stock(&mut self, warehouse: i64, item: i64, stock: &Stock) -> Result<()> {
-        parts!(self, stock => txn, table, scratch, key);
-        let [quantity, ytd, orders, remote] =
-            columns!(table, "s_quantity", "s_ytd", "s_order_cnt", "s_remote_cnt");
-        let (id, ()) = lock(txn, table, &[warehouse, item], scratch, key, |_| ())?;
-        let changes = [
-            (quantity, Datum::Int(stock.quantity)),
-            (ytd, Datum::Int(stock.ytd)),
-            (orders, Datum::Int(stock.order_count)),
-            (remote, Datum::Int(stock.remote_count)),
-        ];
-        txn.update(&table.handle, id, &changes).map(drop)
+    fn take_from_stock(&mut self, taking: &Taking, district_info: &mut String) -> Result<bool> {
+        parts!(self, stock => step, t, _screen);
+        step.modify(&[taking.warehouse, taking.item], |row, to| {
+            to.set(t.s_quantity, &Datum::Int(stock_after(int(row, t.s_quantity), taking.quantity)));
+            to.set(t.s_ytd, &Datum::Int(int(row, t.s_ytd) + taking.quantity));
+            to.set(t.s_order_cnt, &Datum::Int(int(row, t.s_order_cnt) + 1));
+            if taking.remote {
+                to.set(t.s_remote_cnt, &Datum::Int(int(row, t.s_remote_cnt) + 1));
+            }
+            district_info.clear();
+            district_info.push_str(&text(row, t.s_dist_01 + taking.district as usize - 1));
+            is_original(&text(row, t.s_data))
+        })
     }
 
     fn insert_line(&mut self, line: &NewLine<'_>) -> Result<()> {
-        let txn = self.txn.as_mut().expect("begin was called");
         let row = [
             Datum::Int(line.order.order),
             Datum::Int(line.order.district),
@@ -314,75 +369,57 @@ impl TpccOps for EngineOps {
             money(line.amount),
             Datum::str(line.district_info),
         ];
-        txn.insert(&self.order_line.handle, &row).map(drop)
+        let EngineOps { txn, order_line, .. } = self;
+        txn.as_mut().expect("begin was called").insert(&order_line.handle, &row).map(drop)
     }
 
     fn pay_warehouse(&mut self, warehouse: i64, amount: Cents) -> Result<String> {
-        parts!(self, warehouse => txn, table, scratch, key);
-        let [ytd, name] = columns!(table, "w_ytd", "w_name");
-        let read = |row: &RowRef<'_>| (units(row, ytd), text(row, name));
-        let (id, (had, name)) = lock(txn, table, &[warehouse], scratch, key, read)?;
-        txn.update(&table.handle, id, &[(ytd, money(had + amount))])?;
-        Ok(name)
+        parts!(self, warehouse => step, t, _screen);
+        step.modify(&[warehouse], |row, to| {
+            to.set(t.w_ytd, &money(units(row, t.w_ytd) + amount));
+            text(row, t.w_name).into_owned()
+        })
     }
 
     fn pay_district(&mut self, warehouse: i64, district: i64, amount: Cents) -> Result<String> {
-        parts!(self, district => txn, table, scratch, key);
-        let [ytd, name] = columns!(table, "d_ytd", "d_name");
-        let read = |row: &RowRef<'_>| (units(row, ytd), text(row, name));
-        let (id, (had, name)) = lock(txn, table, &[warehouse, district], scratch, key, read)?;
-        txn.update(&table.handle, id, &[(ytd, money(had + amount))])?;
-        Ok(name)
+        parts!(self, district => step, t, _screen);
+        step.modify(&[warehouse, district], |row, to| {
+            to.set(t.d_ytd, &money(units(row, t.d_ytd) + amount));
+            text(row, t.d_name).into_owned()
+        })
     }
 
     fn customers_by_last(&mut self, warehouse: i64, district: i64, last: &str) -> Result<Vec<i64>> {
-        let index = self.customer_last.clone();
-        parts!(self, customer => txn, table, scratch, key);
-        key.clear();
+        parts!(self, customer => step, t, _screen);
+        step.index = &t.indexes[SECONDARY];
+        step.key.clear();
         let prefix = [Datum::Int(warehouse), Datum::Int(district), Datum::str(last)];
-        assert!(index.keys.encode_prefix(&prefix, key), "TPC-C's keys fit their columns");
-        let id = table.column("c_id");
-        let mut ids = Vec::new();
-        let range = KeyRange::prefix(key);
-        txn.index_scan(&table.handle, &index, &range, Direction::Ascending, scratch, &mut |_, row| {
-            ids.push(int(&row, id));
+        assert!(step.index.keys.encode_prefix(&prefix, step.key), "TPC-C's keys fit their columns");
+        step.range.set(Bound::Included(step.key), Bound::Included(step.key));
+        let mut ids = Vec::with_capacity(4);
+        step.scan_range(Direction::Ascending, &mut |row| {
+            ids.push(int(row, t.c_id));
             ControlFlow::Continue(())
         })?;
         Ok(ids)
     }
 
-    fn payer_for_update(&mut self, c: CustomerKey) -> Result<Payer> {
-        parts!(self, customer => txn, table, scratch, key);
-        let [credit, first, last] = columns!(table, "c_credit", "c_first", "c_last");
-        let read = |row: &RowRef<'_>| Payer {
-            credit: text(row, credit),
-            shown: Shown(vec![text(row, first), text(row, last)]),
-        };
-        Ok(lock(txn, table, &[c.warehouse, c.district, c.customer], scratch, key, read)?.1)
-    }
-
-    fn customer_data(&mut self, c: CustomerKey) -> Result<String> {
-        parts!(self, customer => txn, table, scratch, key);
-        let data = table.column("c_data");
-        let values = [c.warehouse, c.district, c.customer];
-        Ok(required(get(txn, table, &values, scratch, key, |row| text(row, data))?))
-    }
-
-    fn pay_customer(&mut self, c: CustomerKey, amount: Cents, data: Option<&str>) -> Result<()> {
-        parts!(self, customer => txn, table, scratch, key);
-        let [balance, ytd, count, c_data] =
-            columns!(table, "c_balance", "c_ytd_payment", "c_payment_cnt", "c_data");
-        let read = |row: &RowRef<'_>| (units(row, balance), units(row, ytd), int(row, count));
-        let values = [c.warehouse, c.district, c.customer];
-        let (id, (had, paid, times)) = lock(txn, table, &values, scratch, key, read)?;
-        let mut changes =
-            vec![(balance, money(had - amount)), (ytd, money(paid + amount)), (count, Datum::Int(times + 1))];
-        changes.extend(data.map(|data| (c_data, Datum::str(data))));
-        txn.update(&table.handle, id, &changes).map(drop)
+    fn pay_customer(&mut self, payment: &PaymentNote) -> Result<Shown> {
+        let c = payment.customer;
+        parts!(self, customer => step, t, screen);
+        step.modify(&[c.warehouse, c.district, c.customer], |row, to| {
+            show(screen, row, &[t.c_first, t.c_last]);
+            to.set(t.c_balance, &money(units(row, t.c_balance) - payment.amount));
+            to.set(t.c_ytd_payment, &money(units(row, t.c_ytd_payment) + payment.amount));
+            to.set(t.c_payment_cnt, &Datum::Int(int(row, t.c_payment_cnt) + 1));
+            if text(row, t.c_credit) == "BC" {
+                to.set(t.c_data, &Datum::str(&payment.bad_credit(&text(row, t.c_data))));
+            }
+            Shown::default()
+        })
     }
 
     fn insert_history(&mut self, paid: &Paid<'_>) -> Result<()> {
-        let txn = self.txn.as_mut().expect("begin was called");
         let row = [
             Datum::Int(paid.customer.customer),
             Datum::Int(paid.customer.district),
@@ -393,202 +430,150 @@ impl TpccOps for EngineOps {
             money(paid.amount),
             Datum::str(paid.data),
         ];
-        txn.insert(&self.history.handle, &row).map(drop)
+        let EngineOps { txn, history, .. } = self;
+        txn.as_mut().expect("begin was called").insert(history, &row).map(drop)
     }
 
     fn show_customer(&mut self, c: CustomerKey) -> Result<Shown> {
-        parts!(self, customer => txn, table, scratch, key);
-        let names = columns!(table, "c_first", "c_middle", "c_last");
-        let balance = table.column("c_balance");
-        let values = [c.warehouse, c.district, c.customer];
-        let shown = get(txn, table, &values, scratch, key, |row| {
-            let mut shown = vec![units(row, balance).to_string()];
-            shown.extend(names.iter().map(|&name| text(row, name)));
-            Shown(shown)
+        parts!(self, customer => step, t, screen);
+        let shown = step.get(&[c.warehouse, c.district, c.customer], |row| {
+            show(screen, row, &[t.c_first, t.c_middle, t.c_last]);
+            std::hint::black_box(units(row, t.c_balance));
+            Shown::default()
         })?;
         Ok(required(shown))
     }
 
     fn newest_order(&mut self, c: CustomerKey) -> Result<Option<(i64, i64)>> {
-        let index = self.orders_customer.clone();
-        parts!(self, orders => txn, table, scratch, key);
-        encode(&index, &[c.warehouse, c.district, c.customer], key);
-        let [id, lines] = columns!(table, "o_id", "o_ol_cnt");
+        parts!(self, orders => step, t, _screen);
+        step.index = &t.indexes[SECONDARY];
         let mut newest = None;
-        let range = KeyRange::prefix(key);
-        txn.index_scan(&table.handle, &index, &range, Direction::Descending, scratch, &mut |_, row| {
-            newest = Some((int(&row, id), int(&row, lines)));
+        step.scan(&[c.warehouse, c.district, c.customer], Direction::Descending, |row| {
+            newest = Some((int(row, t.o_id), int(row, t.o_ol_cnt)));
             ControlFlow::Break(())
         })?;
         Ok(newest)
     }
 
     fn show_lines(&mut self, order: OrderKey) -> Result<Vec<Shown>> {
-        parts!(self, order_line => txn, table, scratch, key);
-        let [item, warehouse, quantity, amount] =
-            columns!(table, "ol_i_id", "ol_supply_w_id", "ol_quantity", "ol_amount");
-        encode(&table.primary, &[order.warehouse, order.district, order.order], key);
-        let mut lines = Vec::new();
-        let range = KeyRange::prefix(key);
-        txn.index_scan(
-            &table.handle,
-            &table.primary,
-            &range,
-            Direction::Ascending,
-            scratch,
-            &mut |_, row| {
-                let numbers =
-                    [int(&row, item), int(&row, warehouse), int(&row, quantity), units(&row, amount)];
-                lines.push(Shown(numbers.iter().map(i64::to_string).collect()));
-                ControlFlow::Continue(())
-            },
-        )?;
+        parts!(self, order_line => step, t, _screen);
+        let mut lines = Vec::with_capacity(15);
+        step.scan(&[order.warehouse, order.district, order.order], Direction::Ascending, |row| {
+            let numbers = [t.ol_i_id, t.ol_supply_w_id, t.ol_quantity].map(|column| int(row, column));
+            std::hint::black_box((numbers, units(row, t.ol_amount)));
+            lines.push(Shown::default());
+            ControlFlow::Continue(())
+        })?;
         Ok(lines)
     }
 
-    fn oldest_new_order(&mut self, warehouse: i64, district: i64) -> Result<Option<i64>> {
-        parts!(self, new_order => txn, table, scratch, key);
-        let order = table.column("no_o_id");
-        encode(&table.primary, &[warehouse, district], key);
+    fn take_oldest_new_order(&mut self, warehouse: i64, district: i64) -> Result<Option<i64>> {
+        parts!(self, new_order => step, t, _screen);
         let mut oldest = None;
-        let range = KeyRange::prefix(key);
-        txn.lock_scan(
-            &table.handle,
-            &table.primary,
-            &range,
-            Direction::Ascending,
-            scratch,
-            &mut |_, row| {
-                oldest = Some(int(&row, order));
-                ControlFlow::Break(())
-            },
-        )?;
+        step.modify_all(&[warehouse, district], |row, to| {
+            oldest = Some(int(row, t.no_o_id));
+            to.delete();
+            ControlFlow::Break(())
+        })?;
         Ok(oldest)
     }
 
-    fn delete_new_order(&mut self, order: OrderKey) -> Result<()> {
-        parts!(self, new_order => txn, table, scratch, key);
-        let values = [order.warehouse, order.district, order.order];
-        let (id, ()) = lock(txn, table, &values, scratch, key, |_| ())?;
-        txn.delete(&table.handle, id).map(drop)
+    fn set_carrier(&mut self, order: OrderKey, carrier: i64) -> Result<i64> {
+        parts!(self, orders => step, t, _screen);
+        step.modify(&[order.warehouse, order.district, order.order], |row, to| {
+            to.set(t.o_carrier_id, &Datum::Int(carrier));
+            int(row, t.o_c_id)
+        })
     }
 
-    fn order_customer(&mut self, order: OrderKey) -> Result<i64> {
-        parts!(self, orders => txn, table, scratch, key);
-        let customer = table.column("o_c_id");
-        let values = [order.warehouse, order.district, order.order];
-        Ok(required(get(txn, table, &values, scratch, key, |row| int(row, customer))?))
-    }
-
-    fn set_carrier(&mut self, order: OrderKey, carrier: i64) -> Result<()> {
-        parts!(self, orders => txn, table, scratch, key);
-        let column = table.column("o_carrier_id");
-        let values = [order.warehouse, order.district, order.order];
-        let (id, ()) = lock(txn, table, &values, scratch, key, |_| ())?;
-        txn.update(&table.handle, id, &[(column, Datum::Int(carrier))]).map(drop)
-    }
-
-    fn set_delivered(&mut self, order: OrderKey, when: Micros) -> Result<()> {
-        parts!(self, order_line => txn, table, scratch, key);
-        let column = table.column("ol_delivery_d");
-        encode(&table.primary, &[order.warehouse, order.district, order.order], key);
-        let mut ids = Vec::with_capacity(15);
-        let range = KeyRange::prefix(key);
-        txn.lock_scan(&table.handle, &table.primary, &range, Direction::Ascending, scratch, &mut |id, _| {
-            ids.push(id);
+    fn deliver_lines(&mut self, order: OrderKey, when: Micros) -> Result<Cents> {
+        parts!(self, order_line => step, t, _screen);
+        let mut sum = 0;
+        step.modify_all(&[order.warehouse, order.district, order.order], |row, to| {
+            sum += units(row, t.ol_amount);
+            to.set(t.ol_delivery_d, &to_the_second(when));
             ControlFlow::Continue(())
         })?;
-        for id in ids {
-            txn.update(&table.handle, id, &[(column, to_the_second(when))])?;
-        }
-        Ok(())
-    }
-
-    fn order_amount(&mut self, order: OrderKey) -> Result<Cents> {
-        parts!(self, order_line => txn, table, scratch, key);
-        let amount = table.column("ol_amount");
-        encode(&table.primary, &[order.warehouse, order.district, order.order], key);
-        let mut sum = 0;
-        let range = KeyRange::prefix(key);
-        txn.index_scan(
-            &table.handle,
-            &table.primary,
-            &range,
-            Direction::Ascending,
-            scratch,
-            &mut |_, row| {
-                sum += units(&row, amount);
-                ControlFlow::Continue(())
-            },
-        )?;
         Ok(sum)
     }
 
     fn credit_customer(&mut self, c: CustomerKey, amount: Cents) -> Result<()> {
-        parts!(self, customer => txn, table, scratch, key);
-        let [balance, count] = columns!(table, "c_balance", "c_delivery_cnt");
-        let read = |row: &RowRef<'_>| (units(row, balance), int(row, count));
-        let values = [c.warehouse, c.district, c.customer];
-        let (id, (had, times)) = lock(txn, table, &values, scratch, key, read)?;
-        let changes = [(balance, money(had + amount)), (count, Datum::Int(times + 1))];
-        txn.update(&table.handle, id, &changes).map(drop)
+        parts!(self, customer => step, t, _screen);
+        step.modify(&[c.warehouse, c.district, c.customer], |row, to| {
+            to.set(t.c_balance, &money(units(row, t.c_balance) + amount));
+            to.set(t.c_delivery_cnt, &Datum::Int(int(row, t.c_delivery_cnt) + 1));
+        })
     }
 
     fn next_order_number(&mut self, warehouse: i64, district: i64) -> Result<i64> {
-        parts!(self, district => txn, table, scratch, key);
-        let next = table.column("d_next_o_id");
-        Ok(required(get(txn, table, &[warehouse, district], scratch, key, |row| int(row, next))?))
+        parts!(self, district => step, t, _screen);
+        Ok(required(step.get(&[warehouse, district], |row| int(row, t.d_next_o_id))?))
     }
 
     fn low_stock(&mut self, warehouse: i64, district: i64, next: i64, threshold: i64) -> Result<i64> {
-        let mut items = Vec::with_capacity(200);
+        let mut items = std::mem::take(&mut self.items);
+        items.clear();
         {
-            parts!(self, order_line => txn, table, scratch, key);
-            let item = table.column("ol_i_id");
-            encode(&table.primary, &[warehouse, district, next - 20], key);
-            let mut upper = Vec::new();
-            encode(&table.primary, &[warehouse, district, next], &mut upper);
-            let range = KeyRange::new(Bound::Included(key), Bound::Excluded(&upper));
-            txn.index_scan(
-                &table.handle,
-                &table.primary,
-                &range,
-                Direction::Ascending,
-                scratch,
-                &mut |_, row| {
-                    items.push(int(&row, item));
-                    ControlFlow::Continue(())
-                },
-            )?;
+            parts!(self, order_line => step, t, _screen);
+            step.encode(&[warehouse, district, next]);
+            let upper = step.key.clone();
+            step.encode(&[warehouse, district, next - 20]);
+            step.range.set(Bound::Included(step.key), Bound::Excluded(&upper));
+            step.scan_range(Direction::Ascending, &mut |row| {
+                items.push(int(row, t.ol_i_id));
+                ControlFlow::Continue(())
+            })?;
         }
         items.sort_unstable();
         items.dedup();
-        parts!(self, stock => txn, table, scratch, key);
-        let quantity = table.column("s_quantity");
+        parts!(self, stock => step, t, _screen);
         let mut low = 0;
-        for item in items {
-            let left = get(txn, table, &[warehouse, item], scratch, key, |row| int(row, quantity))?;
+        for &item in &items {
+            let left = step.get(&[warehouse, item], |row| int(row, t.s_quantity))?;
             low += i64::from(required(left) < threshold);
         }
+        self.items = items;
         Ok(low)
     }
 }
 
+/// What a run in process took.
+pub struct Measured {
+    pub run: super::driver::Run,
+    /// CPU time of the whole process: the worker, the log writer and the housekeeping.
+    pub cpu: Duration,
+    /// Bytes that went to the log while transactions were counted.
+    pub log_bytes: u64,
+    /// Commits that were durable together, in the mean.
+    pub group_records: f64,
+}
+
 /// Runs one worker in process for the planned time, on a data directory that was loaded before.
-pub fn measure(
-    engine: &Arc<Engine>,
-    scale: schema::Scale,
-    plan: super::driver::Plan,
-) -> Result<super::driver::Run> {
-    let control = super::driver::Control::default();
+pub fn measure(engine: &Arc<Engine>, scale: schema::Scale, plan: Plan) -> Result<Measured> {
+    let control = driver::Control::default();
     let connect = || EngineOps::new(engine);
-    let (run, errors) =
-        super::driver::run(plan, scale, &control, connect, |_| super::driver::Watch::EndInTime)?;
+    let mut before = None;
+    let watch = |elapsed| {
+        if elapsed >= plan.warm_up && before.is_none() {
+            before = Some((driver::cpu_time(ClockId::ProcessCPUTime), engine.log_stats()));
+        }
+        driver::Watch::EndInTime
+    };
+    let (run, errors) = driver::run(plan, scale, &control, connect, watch)?;
+    let (cpu_before, log_before) = before.unwrap_or_default();
+    let cpu = driver::cpu_time(ClockId::ProcessCPUTime) - cpu_before;
+    let log = engine.log_stats();
     // What is still on its way belongs to the run.
     let options = TxnOptions { freshness: Freshness::Logged, ..TxnOptions::default() };
     engine.begin(options).commit()?.wait()?;
     match errors.into_iter().next() {
         Some(e) => Err(e),
-        None => Ok(run),
+        None => Ok(Measured {
+            run,
+            cpu,
+            log_bytes: log.bytes - log_before.bytes,
+            group_records: (log.records - log_before.records) as f64
+                / (log.groups - log_before.groups).max(1) as f64,
+        }),
     }
 }

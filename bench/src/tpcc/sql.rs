@@ -182,27 +182,30 @@ impl TpccOps for SqlOps {
     fn item(&mut self, item: i64) -> Result<Option<Item>> {
         let row: Option<Row> = self.conn.exec_first(&self.statements.item, params![item])?;
         row.map(|row| {
-            Ok(Item { price: decimal(&row, 0, 2)?, data: text(&row, 2)?, shown: shown(&row, &[1])? })
+            Ok(Item {
+                price: decimal(&row, 0, 2)?,
+                original: is_original(&text(&row, 2)?),
+                shown: shown(&row, &[1])?,
+            })
         })
         .transpose()
     }
 
-    fn stock_for_update(&mut self, warehouse: i64, item: i64, district: i64) -> Result<Stock> {
-        let statement = &self.statements.stock[(district - 1) as usize];
-        let row = one(&mut self.conn, statement, params![warehouse, item])?;
-        Ok(Stock {
-            quantity: int(&row, 0)?,
-            ytd: int(&row, 1)?,
-            order_count: int(&row, 2)?,
-            remote_count: int(&row, 3)?,
-            district_info: text(&row, 4)?,
-            data: text(&row, 5)?,
-        })
-    }
-
-    fn update_stock(&mut self, warehouse: i64, item: i64, s: &Stock) -> Result<()> {
-        let row = params![s.quantity, s.ytd, s.order_count, s.remote_count, warehouse, item];
-        change_one(&mut self.conn, &self.statements.update_stock, row)
+    fn take_from_stock(&mut self, t: &Taking, district_info: &mut String) -> Result<bool> {
+        let statement = &self.statements.stock[(t.district - 1) as usize];
+        let row = one(&mut self.conn, statement, params![t.warehouse, t.item])?;
+        let [quantity, ytd, orders, remote] = [int(&row, 0)?, int(&row, 1)?, int(&row, 2)?, int(&row, 3)?];
+        let changes = params![
+            stock_after(quantity, t.quantity),
+            ytd + t.quantity,
+            orders + 1,
+            remote + i64::from(t.remote),
+            t.warehouse,
+            t.item
+        ];
+        change_one(&mut self.conn, &self.statements.update_stock, changes)?;
+        *district_info = text(&row, 4)?;
+        Ok(is_original(&text(&row, 5)?))
     }
 
     fn insert_line(&mut self, line: &NewLine<'_>) -> Result<()> {
@@ -240,23 +243,24 @@ impl TpccOps for SqlOps {
         rows.iter().map(|row| int(row, 0)).collect()
     }
 
-    fn payer_for_update(&mut self, c: CustomerKey) -> Result<Payer> {
-        let row = one(&mut self.conn, &self.statements.payer, params![c.warehouse, c.district, c.customer])?;
-        Ok(Payer { credit: text(&row, 9)?, shown: shown(&row, &[0, 2, 12])? })
-    }
-
-    fn customer_data(&mut self, c: CustomerKey) -> Result<String> {
-        let keys = params![c.warehouse, c.district, c.customer];
-        text(&one(&mut self.conn, &self.statements.customer_data, keys)?, 0)
-    }
-
-    fn pay_customer(&mut self, c: CustomerKey, amount: Cents, data: Option<&str>) -> Result<()> {
-        let mut values = vec![cents(amount), cents(amount)];
-        values.extend(data.map(Value::from));
-        values.extend([c.warehouse, c.district, c.customer].map(Value::from));
+    fn pay_customer(&mut self, payment: &PaymentNote) -> Result<Shown> {
+        let CustomerKey { warehouse, district, customer } = payment.customer;
+        let keys = || params![warehouse, district, customer];
+        let row = one(&mut self.conn, &self.statements.payer, keys())?;
+        let data = match text(&row, 9)?.as_str() {
+            "BC" => {
+                let old = text(&one(&mut self.conn, &self.statements.customer_data, keys())?, 0)?;
+                Some(payment.bad_credit(&old))
+            }
+            _ => None,
+        };
+        let mut values = vec![cents(payment.amount), cents(payment.amount)];
+        values.extend(data.as_deref().map(Value::from));
+        values.extend([warehouse, district, customer].map(Value::from));
         let s = &self.statements;
         let statement = if data.is_some() { &s.pay_customer_data } else { &s.pay_customer };
-        change_one(&mut self.conn, statement, Params::Positional(values))
+        change_one(&mut self.conn, statement, Params::Positional(values))?;
+        shown(&row, &[0, 2, 12])
     }
 
     fn insert_history(&mut self, paid: &Paid<'_>) -> Result<()> {
@@ -290,33 +294,26 @@ impl TpccOps for SqlOps {
         rows.iter().map(|row| shown(row, &[3])).collect()
     }
 
-    fn oldest_new_order(&mut self, warehouse: i64, district: i64) -> Result<Option<i64>> {
-        let keys = params![warehouse, district];
-        let row: Option<Row> = self.conn.exec_first(&self.statements.oldest_new_order, keys)?;
-        row.map(|row| int(&row, 0)).transpose()
+    fn take_oldest_new_order(&mut self, warehouse: i64, district: i64) -> Result<Option<i64>> {
+        let row: Option<Row> =
+            self.conn.exec_first(&self.statements.oldest_new_order, params![warehouse, district])?;
+        let Some(row) = row else { return Ok(None) };
+        let order = int(&row, 0)?;
+        change_one(&mut self.conn, &self.statements.delete_new_order, params![warehouse, district, order])?;
+        Ok(Some(order))
     }
 
-    fn delete_new_order(&mut self, o: OrderKey) -> Result<()> {
+    fn set_carrier(&mut self, o: OrderKey, carrier: i64) -> Result<i64> {
         let keys = params![o.warehouse, o.district, o.order];
-        change_one(&mut self.conn, &self.statements.delete_new_order, keys)
+        let row = one(&mut self.conn, &self.statements.order_customer, keys)?;
+        let changes = params![carrier, o.warehouse, o.district, o.order];
+        change_one(&mut self.conn, &self.statements.set_carrier, changes)?;
+        int(&row, 0)
     }
 
-    fn order_customer(&mut self, o: OrderKey) -> Result<i64> {
-        let keys = params![o.warehouse, o.district, o.order];
-        int(&one(&mut self.conn, &self.statements.order_customer, keys)?, 0)
-    }
-
-    fn set_carrier(&mut self, o: OrderKey, carrier: i64) -> Result<()> {
-        let row = params![carrier, o.warehouse, o.district, o.order];
-        change_one(&mut self.conn, &self.statements.set_carrier, row)
-    }
-
-    fn set_delivered(&mut self, o: OrderKey, when: Micros) -> Result<()> {
-        let row = params![datetime(when), o.warehouse, o.district, o.order];
-        Ok(self.conn.exec_drop(&self.statements.set_delivered, row)?)
-    }
-
-    fn order_amount(&mut self, o: OrderKey) -> Result<Cents> {
+    fn deliver_lines(&mut self, o: OrderKey, when: Micros) -> Result<Cents> {
+        let changes = params![datetime(when), o.warehouse, o.district, o.order];
+        self.conn.exec_drop(&self.statements.set_delivered, changes)?;
         let keys = params![o.warehouse, o.district, o.order];
         decimal(&one(&mut self.conn, &self.statements.order_amount, keys)?, 0, 2)
     }

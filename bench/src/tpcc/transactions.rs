@@ -263,9 +263,10 @@ impl NewOrder {
         ops.insert_order(&NewOrderRow { key, customer, entry: self.entry, line_count, all_local })?;
         ops.insert_new_order(key)?;
         let mut sum = 0;
+        let mut district_info = String::new();
         for (wanted, number) in self.lines.iter().zip(1..) {
             let Some(item) = ops.item(wanted.item)? else { return Ok(Outcome::RolledBack) };
-            sum += order_line(ops, warehouse, key, number, wanted, &item)?;
+            sum += order_line(ops, warehouse, key, number, wanted, &item, &mut district_info)?;
         }
         let total = total_amount(sum, buyer.discount, buyer.warehouse_tax, district_tax);
         std::hint::black_box((total, buyer.shown));
@@ -281,26 +282,20 @@ fn order_line<O: TpccOps>(
     number: i64,
     wanted: &Wanted,
     item: &Item,
+    district_info: &mut String,
 ) -> Result<Cents, O::Error> {
-    let mut stock = ops.stock_for_update(wanted.supply_warehouse, wanted.item, order.district)?;
-    let left = stock.quantity - wanted.quantity;
-    stock.quantity = if left >= 10 { left } else { left + 91 };
-    stock.ytd += wanted.quantity;
-    stock.order_count += 1;
-    stock.remote_count += i64::from(wanted.supply_warehouse != home);
-    ops.update_stock(wanted.supply_warehouse, wanted.item, &stock)?;
-    let brand = item.data.contains("ORIGINAL") && stock.data.contains("ORIGINAL");
+    let Wanted { item: id, supply_warehouse, quantity } = *wanted;
+    let taking = Taking {
+        warehouse: supply_warehouse,
+        item: id,
+        district: order.district,
+        quantity,
+        remote: supply_warehouse != home,
+    };
+    let brand = ops.take_from_stock(&taking, district_info)? && item.original;
     std::hint::black_box((brand, &item.shown));
-    let amount = wanted.quantity * item.price;
-    ops.insert_line(&NewLine {
-        order,
-        number,
-        item: wanted.item,
-        supply_warehouse: wanted.supply_warehouse,
-        quantity: wanted.quantity,
-        amount,
-        district_info: &stock.district_info,
-    })?;
+    let amount = quantity * item.price;
+    ops.insert_line(&NewLine { order, number, item: id, supply_warehouse, quantity, amount, district_info })?;
     Ok(amount)
 }
 
@@ -335,10 +330,13 @@ impl Payment {
         let district_name = ops.pay_district(self.warehouse, self.district, self.amount)?;
         let found = find_customer(ops, self.customer_warehouse, self.customer_district, &self.who)?;
         let Some(customer) = found else { return Ok(Outcome::RolledBack) };
-        let payer = ops.payer_for_update(customer)?;
-        std::hint::black_box(&payer.shown);
-        let data = if payer.credit == "BC" { Some(self.bad_credit(ops, customer)?) } else { None };
-        ops.pay_customer(customer, self.amount, data.as_deref())?;
+        let payment = PaymentNote {
+            warehouse: self.warehouse,
+            district: self.district,
+            customer,
+            amount: self.amount,
+        };
+        std::hint::black_box(ops.pay_customer(&payment)?);
         ops.insert_history(&Paid {
             customer,
             warehouse: self.warehouse,
@@ -348,23 +346,6 @@ impl Payment {
             data: &format!("{warehouse_name}    {district_name}"),
         })?;
         Ok(Outcome::Paid { warehouse: self.warehouse, amount: self.amount })
-    }
-
-    /// The payment written in front of C_DATA, cut to 500 characters.
-    fn bad_credit<O: TpccOps>(&self, ops: &mut O, c: CustomerKey) -> Result<String, O::Error> {
-        let old = ops.customer_data(c)?;
-        let mut data = format!(
-            "{} {} {} {} {} {}.{:02}|{old}",
-            c.customer,
-            c.district,
-            c.warehouse,
-            self.district,
-            self.warehouse,
-            self.amount / 100,
-            self.amount % 100
-        );
-        data.truncate(500);
-        Ok(data)
     }
 }
 
@@ -388,13 +369,10 @@ impl Delivery {
     fn run<O: TpccOps>(&self, ops: &mut O) -> Result<Outcome, O::Error> {
         let mut delivered = Vec::new();
         for district in 1..=DISTRICTS {
-            let Some(order) = ops.oldest_new_order(self.warehouse, district)? else { continue };
+            let Some(order) = ops.take_oldest_new_order(self.warehouse, district)? else { continue };
             let key = OrderKey { warehouse: self.warehouse, district, order };
-            ops.delete_new_order(key)?;
-            let customer = ops.order_customer(key)?;
-            ops.set_carrier(key, self.carrier)?;
-            ops.set_delivered(key, self.when)?;
-            let amount = ops.order_amount(key)?;
+            let customer = ops.set_carrier(key, self.carrier)?;
+            let amount = ops.deliver_lines(key, self.when)?;
             ops.credit_customer(CustomerKey { warehouse: self.warehouse, district, customer }, amount)?;
             delivered.push(key);
         }
