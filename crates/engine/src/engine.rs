@@ -6,7 +6,8 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use arc_swap::ArcSwap;
-use avocet_base::{Env, IndexId};
+use avocet_base::{Env, IndexId, Timestamp};
+use avocet_storage::relation::SegmentState;
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 
 use crate::blocks::Blocks;
@@ -19,7 +20,7 @@ use crate::garbage::Garbage;
 use crate::locks::{WaitGraph, WaitHook};
 use crate::recovery;
 use crate::snapshots::Snapshots;
-use crate::txn::{Txn, TxnOptions};
+use crate::txn::{BufferPool, Txn, TxnOptions};
 
 /// When rows move from hot pages to column blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,6 +71,9 @@ pub struct Engine {
     pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) pipeline: Pipeline,
     pub(crate) garbage: Garbage,
+    /// The newest commit when stragglers were last collected.
+    straggling: AtomicU64,
+    pub(crate) buffers: BufferPool,
     pub(crate) waits: WaitGraph,
     pub(crate) blocks: Blocks,
     pub(crate) next_txn: AtomicU64,
@@ -110,6 +114,8 @@ impl Engine {
             snapshots: parts.snapshots,
             pipeline: Pipeline::new(parts.log, parts.last),
             garbage: Garbage::default(),
+            straggling: AtomicU64::new(0),
+            buffers: BufferPool::default(),
             waits: WaitGraph::default(),
             blocks: parts.blocks,
             next_txn: AtomicU64::new(1),
@@ -163,6 +169,29 @@ impl Engine {
     /// Collects every version that no snapshot needs any more.
     pub fn collect_all_garbage(&self) {
         while self.collect_garbage(1024) > 0 {}
+    }
+
+    /// Collects what had been committed when this was called the last time.
+    pub(crate) fn collect_stragglers(&self) {
+        use std::sync::atomic::Ordering::Relaxed;
+        let now = self.pipeline.last_logged();
+        let before = Timestamp(self.straggling.swap(now.0, Relaxed));
+        while self.garbage.collect(self.snapshots.oldest().min(before), 256) > 0 {}
+    }
+
+    /// Frees the version vectors of hot pages that have no versions just now.
+    pub(crate) fn free_version_vectors(&self) {
+        for table in self.catalog().tables() {
+            for (_, state) in table.relation.used_segments() {
+                let SegmentState::Hot(hot) = &*state else { continue };
+                for (_, page) in hot.pages() {
+                    let idle = page.body.read().has_idle_version_vector();
+                    if idle {
+                        page.body.write().free_version_vector();
+                    }
+                }
+            }
+        }
     }
 
     /// Committed transactions whose old versions are still kept.

@@ -30,8 +30,7 @@ pub(crate) struct UndoEntry {
 /// What a committed transaction leaves behind.
 pub(crate) struct Leftover {
     pub ts: Timestamp,
-    pub tables: Vec<Arc<TableHandle>>,
-    pub undo: Vec<UndoEntry>,
+    pub lists: Lists,
 }
 
 /// Invariant: a slot without a chain has no stale index entries, so that visits to it need no recheck. Hence
@@ -40,8 +39,21 @@ pub(crate) struct Leftover {
 #[derive(Default)]
 pub(crate) struct Garbage {
     queue: Mutex<VecDeque<Leftover>>,
-    collector: Mutex<()>,
+    collector: Mutex<RowBuf>,
+    /// Lists of transactions that are collected, empty, for those to come.
+    spare: Mutex<Vec<Lists>>,
 }
+
+/// The lists that grow with what a transaction does.
+#[derive(Default)]
+pub(crate) struct Lists {
+    pub tables: Vec<Arc<TableHandle>>,
+    pub undo: Vec<UndoEntry>,
+}
+
+/// Lists that are kept, and how long one of them may be.
+const SPARE_LISTS: usize = 64;
+const SPARE_LEN: usize = 1024;
 
 impl Garbage {
     pub fn push(&self, leftover: Leftover) {
@@ -49,6 +61,22 @@ impl Garbage {
         // Threads may push a little out of order; the queue is kept sorted, so that its front is the oldest.
         let at = queue.iter().rposition(|l| l.ts <= leftover.ts).map_or(0, |p| p + 1);
         queue.insert(at, leftover);
+    }
+
+    /// Empty lists for a new transaction.
+    pub fn spare_lists(&self) -> Lists {
+        self.spare.lock().pop().unwrap_or_default()
+    }
+
+    fn keep_lists(&self, mut lists: Lists) {
+        if lists.undo.capacity() <= SPARE_LEN {
+            lists.tables.clear();
+            lists.undo.clear();
+            let mut spare = self.spare.lock();
+            if spare.len() < SPARE_LISTS {
+                spare.push(lists);
+            }
+        }
     }
 
     /// Transactions whose versions are still kept.
@@ -59,7 +87,7 @@ impl Garbage {
     /// Collects at most `most` transactions that every snapshot from `oldest` on has seen commit.
     /// Does nothing if somebody else is at it.
     pub fn collect(&self, oldest: Timestamp, most: usize) -> usize {
-        let Some(_only) = self.collector.try_lock() else { return 0 };
+        let Some(mut buf) = self.collector.try_lock() else { return 0 };
         for done in 0..most {
             let next = {
                 let mut queue = self.queue.lock();
@@ -69,7 +97,10 @@ impl Garbage {
                 }
             };
             match next {
-                Some(leftover) => collect_one(&leftover),
+                Some(leftover) => {
+                    collect_one(&leftover.lists, &mut buf);
+                    self.keep_lists(leftover.lists);
+                }
                 None => return done,
             }
         }
@@ -77,19 +108,18 @@ impl Garbage {
     }
 }
 
-fn collect_one(leftover: &Leftover) {
-    let mut buf = RowBuf::default();
-    for entry in &leftover.undo {
-        collect_version(&leftover.tables[entry.table as usize], entry, &mut buf);
+fn collect_one(lists: &Lists, buf: &mut RowBuf) {
+    for entry in &lists.undo {
+        collect_version(&lists.tables[entry.table as usize], entry, buf);
     }
 }
 
 fn collect_version(table: &TableHandle, entry: &UndoEntry, buf: &mut RowBuf) {
     let segment = table.relation.segment(entry.row.segment());
     loop {
-        let state = segment.state_owned();
+        let state = segment.state();
         let ordinal = entry.row.ordinal();
-        match &*state {
+        match &**state {
             SegmentState::Empty => return,
             SegmentState::Hot(hot) => {
                 let (page, slot) = table.relation.place(ordinal);
@@ -105,7 +135,8 @@ fn collect_version(table: &TableHandle, entry: &UndoEntry, buf: &mut RowBuf) {
                     buf.image.clear();
                     body.in_place(&table.layout, slot).to_image(&mut buf.image);
                 }
-                let gone = body.collect(&table.layout, slot, &entry.undo);
+                // Who checks stale entries looks at all versions that are left.
+                let gone = body.collect(&table.layout, slot, &entry.undo, !entry.stale.is_empty());
                 for (index, stale) in &entry.stale {
                     rows::remove_unless_needed(table, &body, slot, entry.row, *index as usize, stale);
                 }

@@ -1,17 +1,21 @@
 //! Background threads: one collects old versions, one freezes, compacts and checkpoints.
+//!
+//! While transactions commit, they collect: on the processor that has the versions in its cache, and a little each. The
+//! collecting thread sees to what stays behind.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::engine::{Engine, FreezePolicy};
 
-const COLLECT_EVERY: Duration = Duration::from_millis(10);
+/// Commits that are older than this by the clock are collected in the background.
+const COLLECT_EVERY: Duration = Duration::from_millis(50);
 const MAINTAIN_EVERY: Duration = Duration::from_millis(1000);
 
 pub(crate) fn start(engine: &Arc<Engine>) {
     let mut threads = engine.housekeeping().threads.lock();
     threads.push(spawn("avocet-collect", Arc::downgrade(engine), COLLECT_EVERY, |engine| {
-        engine.collect_all_garbage();
+        engine.collect_stragglers();
     }));
     threads.push(spawn("avocet-maintain", Arc::downgrade(engine), MAINTAIN_EVERY, maintain));
 }
@@ -43,6 +47,7 @@ fn maintain(engine: &Engine) {
     if engine.check_running().is_err() {
         return;
     }
+    engine.free_version_vectors();
     let outcome = (|| {
         if engine.options.freeze != FreezePolicy::Never {
             engine.freeze_cool_segments()?;

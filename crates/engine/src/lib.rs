@@ -51,6 +51,6 @@ pub use snapshots::SnapshotGuard;
 pub use stats::{ColumnStats, TableStats};
 pub use table::{IndexHandle, TableHandle};
 pub use txn::{
-    Freshness, Isolation, KeyRange, ReadMode, ReadScratch, RowBuf, SnapshotReader, StatementMark, Txn,
+    Freshness, Isolation, KeyRange, ReadMode, ReadScratch, RowBuf, RowChange, SnapshotReader, StatementMark, Txn,
     TxnOptions,
 };

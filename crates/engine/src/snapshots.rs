@@ -5,7 +5,7 @@
 //! 2. A snapshot is registered in the same critical section that reads `visible`, so `oldest` never passes
 //!    a snapshot that somebody is about to use.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use avocet_base::{Lsn, Timestamp};
@@ -19,7 +19,40 @@ struct State {
     visible: Timestamp,
     /// The log up to here holds every commit up to `visible`, and no later one.
     visible_lsn: Lsn,
-    active: BTreeMap<Timestamp, u32>,
+    active: Active,
+}
+
+/// The snapshots in use with the number of their users, ascending; the first and the last have some. New ones come at or
+/// near the end, so that this neither searches nor allocates in general.
+#[derive(Default)]
+struct Active(VecDeque<(Timestamp, u32)>);
+
+impl Active {
+    fn add(&mut self, ts: Timestamp) {
+        if self.0.back().is_none_or(|&(last, _)| last < ts) {
+            self.0.push_back((ts, 1));
+            return;
+        }
+        match self.0.binary_search_by_key(&ts, |&(at, _)| at) {
+            Ok(found) => self.0[found].1 += 1,
+            Err(place) => self.0.insert(place, (ts, 1)),
+        }
+    }
+
+    fn remove(&mut self, ts: Timestamp) {
+        let found = self.0.binary_search_by_key(&ts, |&(at, _)| at).expect("a guard's snapshot is registered");
+        self.0[found].1 -= 1;
+        while self.0.front().is_some_and(|&(_, users)| users == 0) {
+            self.0.pop_front();
+        }
+        while self.0.back().is_some_and(|&(_, users)| users == 0) {
+            self.0.pop_back();
+        }
+    }
+
+    fn oldest(&self) -> Option<Timestamp> {
+        self.0.front().map(|&(ts, _)| ts)
+    }
 }
 
 /// A snapshot in use; versions that it may need are kept while it lives.
@@ -36,25 +69,20 @@ impl SnapshotGuard {
 
 impl Clone for SnapshotGuard {
     fn clone(&self) -> Self {
-        *self.snapshots.state.lock().active.entry(self.ts).or_insert(0) += 1;
+        self.snapshots.state.lock().active.add(self.ts);
         Self { snapshots: self.snapshots.clone(), ts: self.ts }
     }
 }
 
 impl Drop for SnapshotGuard {
     fn drop(&mut self) {
-        let mut state = self.snapshots.state.lock();
-        let count = state.active.get_mut(&self.ts).expect("a guard's snapshot is registered");
-        *count -= 1;
-        if *count == 0 {
-            state.active.remove(&self.ts);
-        }
+        self.snapshots.state.lock().active.remove(self.ts);
     }
 }
 
 impl Snapshots {
     pub fn new(visible: Timestamp, visible_lsn: Lsn) -> Self {
-        Self { state: Mutex::new(State { visible, visible_lsn, active: BTreeMap::new() }) }
+        Self { state: Mutex::new(State { visible, visible_lsn, active: Active::default() }) }
     }
 
     pub fn take(self: &Arc<Self>) -> SnapshotGuard {
@@ -63,8 +91,7 @@ impl Snapshots {
 
     /// A snapshot at a commit that is logged, whether durable or not.
     pub fn take_at(self: &Arc<Self>, ts: Timestamp) -> SnapshotGuard {
-        let mut state = self.state.lock();
-        *state.active.entry(ts).or_insert(0) += 1;
+        self.state.lock().active.add(ts);
         SnapshotGuard { snapshots: self.clone(), ts }
     }
 
@@ -72,14 +99,18 @@ impl Snapshots {
     pub fn take_with_lsn(self: &Arc<Self>) -> (SnapshotGuard, Lsn) {
         let mut state = self.state.lock();
         let ts = state.visible;
-        *state.active.entry(ts).or_insert(0) += 1;
+        state.active.add(ts);
         (SnapshotGuard { snapshots: self.clone(), ts }, state.visible_lsn)
     }
 
     /// Moves a guard's registration to the newest snapshot.
     pub fn renew(self: &Arc<Self>, guard: &mut SnapshotGuard) {
-        if guard.ts != self.visible() {
-            *guard = self.take();
+        let mut state = self.state.lock();
+        let visible = state.visible;
+        if guard.ts != visible {
+            state.active.add(visible);
+            state.active.remove(guard.ts);
+            guard.ts = visible;
         }
     }
 
@@ -99,6 +130,30 @@ impl Snapshots {
     /// No snapshot in use, now or later, is older than this.
     pub fn oldest(&self) -> Timestamp {
         let state = self.state.lock();
-        state.active.first_key_value().map_or(state.visible, |(&ts, _)| ts.min(state.visible))
+        state.active.oldest().map_or(state.visible, |ts| ts.min(state.visible))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_in_use_is_known_whatever_the_order() {
+        let snapshots = Arc::new(Snapshots::new(Timestamp(10), Lsn(0)));
+        let first = snapshots.take();
+        snapshots.advance(Timestamp(20), Lsn(1));
+        let [ahead, second] = [snapshots.take_at(Timestamp(25)), snapshots.take()];
+        let again = first.clone();
+        assert_eq!(snapshots.oldest(), Timestamp(10));
+        drop((first, second));
+        assert_eq!(snapshots.oldest(), Timestamp(10));
+        let mut moved = again;
+        snapshots.renew(&mut moved);
+        assert_eq!((moved.ts(), snapshots.oldest()), (Timestamp(20), Timestamp(20)));
+        drop(moved);
+        assert_eq!(snapshots.oldest(), Timestamp(20), "a logged snapshot is no older than what is visible");
+        drop(ahead);
+        assert_eq!(snapshots.oldest(), Timestamp(20));
     }
 }

@@ -19,6 +19,8 @@ pub struct TableHandle {
     pub layout: Arc<RowLayout>,
     pub(crate) relation: Arc<Relation>,
     pub(crate) indexes: Vec<Arc<IndexHandle>>,
+    /// By column: whether an index uses it.
+    key_columns: Box<[bool]>,
     /// The next AUTO_INCREMENT value.
     pub(crate) auto_increment: Arc<AtomicU64>,
     pub(crate) rows: Arc<AtomicI64>,
@@ -62,6 +64,10 @@ impl IndexHandle {
     }
 }
 
+fn key_columns(def: &TableDef, indexes: &[Arc<IndexHandle>]) -> Box<[bool]> {
+    (0..def.columns.len()).map(|column| indexes.iter().any(|index| index.uses(column))).collect()
+}
+
 /// The row id at the end of an index entry, and the key before it.
 pub(crate) fn split_entry(entry: &[u8]) -> (&[u8], RowId) {
     let (key, id) = entry.split_at(entry.len() - 8);
@@ -71,8 +77,10 @@ pub(crate) fn split_entry(entry: &[u8]) -> (&[u8], RowId) {
 impl TableHandle {
     pub(crate) fn new(def: TableDef) -> Self {
         let layout = Arc::new(RowLayout::new(def.columns.iter().map(|c| &c.ty)));
-        let indexes = def.indexes.iter().map(|i| Arc::new(IndexHandle::new(&def, i.clone()))).collect();
+        let indexes: Vec<_> =
+            def.indexes.iter().map(|i| Arc::new(IndexHandle::new(&def, i.clone()))).collect();
         Self {
+            key_columns: key_columns(&def, &indexes),
             relation: Arc::new(Relation::new(layout.clone())),
             layout,
             indexes,
@@ -87,6 +95,7 @@ impl TableHandle {
     /// The same rows under a definition that differs in its indexes.
     pub(crate) fn with_indexes(&self, def: TableDef, indexes: Vec<Arc<IndexHandle>>) -> Self {
         Self {
+            key_columns: key_columns(&def, &indexes),
             def: Arc::new(def),
             layout: self.layout.clone(),
             relation: self.relation.clone(),
@@ -100,6 +109,11 @@ impl TableHandle {
 
     pub fn id(&self) -> TableId {
         self.def.id
+    }
+
+    /// Whether a change of this column changes keys of some index.
+    pub(crate) fn is_key_column(&self, column: usize) -> bool {
+        self.key_columns[column]
     }
 
     pub fn indexes(&self) -> &[Arc<IndexHandle>] {

@@ -1,5 +1,6 @@
 //! Transactions: begin, statements, commit, rollback. Reads are in `txn/read.rs`, writes in `txn/write.rs`.
 
+mod modify;
 mod read;
 mod write;
 
@@ -13,15 +14,17 @@ use avocet_storage::index::ScanScratch;
 use avocet_storage::relation::SegmentState;
 use avocet_storage::version::Change;
 use avocet_storage::{Snapshot, TxnState};
+use parking_lot::Mutex;
 
 pub use avocet_storage::hot::RowBuf;
+pub use modify::RowChange;
 pub use read::{KeyRange, ReadMode, ReadScratch};
 
 use crate::bulk;
 use crate::commit::CommitTicket;
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
-use crate::garbage::{Leftover, UndoEntry};
+use crate::garbage::{Leftover, Lists, UndoEntry};
 use crate::redo;
 use crate::rows;
 use crate::scan::{ScanRequest, TableScan};
@@ -104,6 +107,41 @@ impl SnapshotReader {
     }
 }
 
+/// Memory of transactions that ended, for those to come: neither rows nor transactions cost allocations.
+#[derive(Default)]
+pub(crate) struct BufferPool {
+    spare: Mutex<Vec<Buffers>>,
+}
+
+#[derive(Default)]
+struct Buffers {
+    redo: Vec<u8>,
+    row_changes: Vec<i64>,
+    scratch: Scratch,
+}
+
+/// Buffers that are kept, and the redo bytes that one of them may have room for.
+const SPARE_BUFFERS: usize = 64;
+const SPARE_REDO: usize = 256 << 10;
+
+impl BufferPool {
+    fn take(&self) -> Buffers {
+        self.spare.lock().pop().unwrap_or_default()
+    }
+
+    fn give(&self, mut buffers: Buffers) {
+        let size = buffers.redo.capacity() + buffers.scratch.image.capacity() + buffers.scratch.old.image.capacity();
+        if size <= SPARE_REDO {
+            buffers.redo.clear();
+            buffers.row_changes.clear();
+            let mut spare = self.spare.lock();
+            if spare.len() < SPARE_BUFFERS {
+                spare.push(buffers);
+            }
+        }
+    }
+}
+
 /// Buffers that live as long as the transaction, so that rows cost no allocation.
 #[derive(Default)]
 struct Scratch {
@@ -126,6 +164,8 @@ pub struct StatementMark {
 impl Txn {
     pub(crate) fn begin(engine: &Arc<Engine>, options: TxnOptions) -> Self {
         let id = TxnId(engine.next_txn.fetch_add(1, Ordering::Relaxed));
+        let Lists { tables, undo } = engine.garbage.spare_lists();
+        let Buffers { redo, row_changes, scratch } = engine.buffers.take();
         Self {
             state: Arc::new(TxnState::new(id)),
             snapshot: match options.freshness {
@@ -135,13 +175,13 @@ impl Txn {
             newest_met: Timestamp::MIN,
             has_read: AtomicBool::new(false),
             options,
-            tables: Vec::new(),
-            undo: Vec::new(),
+            tables,
+            undo,
             loads: Vec::new(),
-            redo: Vec::new(),
-            row_changes: Vec::new(),
+            redo,
+            row_changes,
             finished: false,
-            scratch: Scratch::default(),
+            scratch,
             interrupted: None,
             engine: engine.clone(),
         }
@@ -374,8 +414,7 @@ impl Txn {
                 Freshness::Logged => self.engine.pipeline.all_so_far(self.snapshot.ts()),
             });
         }
-        let redo = std::mem::take(&mut self.redo);
-        let logged = self.engine.pipeline.log_commit(redo::KIND_TXN, &redo, Some(&self.state));
+        let logged = self.engine.pipeline.log_commit(redo::KIND_TXN, &self.redo, Some(&self.state));
         self.finished = true;
         let ticket = match logged {
             Ok(ticket) => ticket,
@@ -396,8 +435,7 @@ impl Txn {
         self.release_metadata_locks();
         self.engine.garbage.push(Leftover {
             ts: ticket.timestamp(),
-            tables: std::mem::take(&mut self.tables),
-            undo: std::mem::take(&mut self.undo),
+            lists: Lists { tables: std::mem::take(&mut self.tables), undo: std::mem::take(&mut self.undo) },
         });
         // A commit cleans up after two older ones, so that the backlog shrinks whatever the load is.
         self.engine.collect_garbage(2);
@@ -431,5 +469,10 @@ impl Drop for Txn {
         if !self.finished {
             self.end_without_changes();
         }
+        self.engine.buffers.give(Buffers {
+            redo: std::mem::take(&mut self.redo),
+            row_changes: std::mem::take(&mut self.row_changes),
+            scratch: std::mem::take(&mut self.scratch),
+        });
     }
 }

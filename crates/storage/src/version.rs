@@ -133,19 +133,28 @@ pub struct Undo {
     pub txn: Arc<TxnState>,
     pub change: Change,
     older: Mutex<Option<Arc<Undo>>>,
+    /// Every snapshot sees it: it says nothing any more. It may hang on below a newer version until that is collected
+    /// too. Changed under the latch of its chain.
+    collected: AtomicBool,
 }
 
 impl Undo {
     pub fn new(txn: &Arc<TxnState>, change: Change, older: Option<Arc<Undo>>) -> Arc<Self> {
-        Arc::new(Self { txn: txn.clone(), change, older: Mutex::new(older) })
+        let (older, collected) = (Mutex::new(older), AtomicBool::new(false));
+        Arc::new(Self { txn: txn.clone(), change, older, collected })
     }
 
     pub fn older(&self) -> Option<Arc<Undo>> {
         self.older.lock().clone()
     }
 
+    /// What stays of the chain when this version, its head, is taken back.
+    pub fn older_in_use(&self) -> Option<Arc<Undo>> {
+        self.older().filter(|older| !older.collected.load(Ordering::Relaxed))
+    }
+
     /// Forgets everything older than this version.
-    pub fn cut(&self) {
+    fn cut(&self) {
         let older = self.older.lock().take();
         drop(older);
     }
@@ -164,21 +173,28 @@ impl Drop for Undo {
     }
 }
 
-/// Removes the version `gone` and all older ones from a chain, since no snapshot can need them any more.
-/// Versions newer than it stay.
-pub fn truncate_chain(head: &mut Option<Arc<Undo>>, gone: &Arc<Undo>) {
-    let Some(first) = head else { return };
-    if Arc::ptr_eq(first, gone) {
+/// Takes a version that no snapshot can need any more, and all older ones, from a chain. Versions newer than it stay.
+///
+/// A version under a newer one is only marked, and goes when the newer one does (or is taken back): looking for it from
+/// the head would cost the square of the length of a chain, and the chains of hot rows are long.
+pub fn collect_version(head: &mut Option<Arc<Undo>>, gone: &Arc<Undo>) {
+    gone.collected.store(true, Ordering::Relaxed);
+    gone.cut();
+    if head.as_ref().is_some_and(|head| Arc::ptr_eq(head, gone)) {
         *head = None;
-        return;
     }
-    let mut at = first.clone();
-    while let Some(older) = at.older() {
-        if Arc::ptr_eq(&older, gone) {
-            at.cut();
+}
+
+/// Like [`collect_version`], but unhooks the version at once: for those who look at all versions in a chain.
+pub fn truncate_chain(head: &mut Option<Arc<Undo>>, gone: &Arc<Undo>) {
+    collect_version(head, gone);
+    let mut at = head.clone();
+    while let Some(undo) = at {
+        at = undo.older();
+        if at.as_ref().is_some_and(|older| Arc::ptr_eq(older, gone)) {
+            undo.cut();
             return;
         }
-        at = older;
     }
 }
 

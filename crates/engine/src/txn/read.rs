@@ -6,12 +6,12 @@ use std::sync::atomic::Ordering;
 
 use avocet_base::{RowId, SegmentNo};
 use avocet_storage::hot::{RowBuf, SlotRead};
-use avocet_storage::index::{Direction, ScanScratch};
+use avocet_storage::index::{Direction, Lookup, ScanScratch};
 use avocet_storage::relation::SegmentState;
 use avocet_types::RowRef;
 
 use super::Txn;
-use crate::error::{EngineError, Result};
+use crate::error::Result;
 use crate::rows;
 use crate::table::{IndexHandle, TableHandle, split_entry};
 
@@ -78,7 +78,7 @@ impl KeyRange {
         };
     }
 
-    fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+    pub(super) fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
         let lower = if self.lower.is_empty() { Bound::Unbounded } else { Bound::Included(&self.lower[..]) };
         let upper = self.upper.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         (lower, upper)
@@ -100,9 +100,9 @@ fn increment(bytes: &mut Vec<u8>) -> bool {
 /// Memory of reads, to be used again and again.
 #[derive(Default)]
 pub struct ReadScratch {
-    scan: ScanScratch,
+    pub(super) scan: ScanScratch,
     row: RowBuf,
-    key: Vec<u8>,
+    pub(super) key: Vec<u8>,
 }
 
 /// A row that a snapshot sees, in the caller's buffer.
@@ -260,35 +260,97 @@ impl Txn {
     ) -> Result<bool> {
         self.has_read.store(true, Ordering::Relaxed);
         let ReadScratch { scan, row, key: own } = scratch;
-        let mut outcome: Result<bool, EngineError> = Ok(false);
-        index.tree.prefix_scan(key, scan, &mut |entry| {
-            let (_, id) = split_entry(entry);
-            match self.load(table, id, row) {
-                Ok(None) => ControlFlow::Continue(()),
-                Ok(Some(seen)) => {
-                    let row = row.row(&table.layout);
-                    if seen.recheck && !entry_is_of(index, &row, entry, own) {
-                        return ControlFlow::Continue(());
-                    }
-                    visit(id, row);
-                    outcome = Ok(true);
-                    ControlFlow::Break(())
-                }
-                Err(e) => {
-                    outcome = Err(e);
-                    ControlFlow::Break(())
-                }
+        each_with_key(index, key, scan, &mut |id| {
+            let Some(seen) = self.load(table, id, row)? else { return Ok(false) };
+            let row = row.row(&table.layout);
+            if seen.recheck && !has_key(index, &row, key, own) {
+                return Ok(false);
             }
-        });
-        outcome
+            visit(id, row);
+            Ok(true)
+        })
     }
+
+    /// Like [`Self::get_unique`], but shows the row where it is, without a copy. `visit` runs under the latch of
+    /// the row's page: it reads columns and nothing else; it must not use the engine, nor wait for anything.
+    pub fn peek_unique(
+        &self,
+        table: &Arc<TableHandle>,
+        index: &IndexHandle,
+        key: &[u8],
+        scratch: &mut ReadScratch,
+        visit: &mut dyn FnMut(RowId, RowRef<'_>),
+    ) -> Result<bool> {
+        self.has_read.store(true, Ordering::Relaxed);
+        let ReadScratch { scan, row, key: own } = scratch;
+        each_with_key(index, key, scan, &mut |id| {
+            let mut seen = false;
+            self.show(table, id, row, &mut |row, recheck| {
+                seen = !recheck || has_key(index, &row, key, own);
+                if seen {
+                    visit(id, row);
+                }
+            })?;
+            Ok(seen)
+        })
+    }
+
+    /// Shows the row as the snapshot has it, under its page's latch if it stands there so, and whether an index entry
+    /// that led here may belong to another version. Shows nothing if there is none.
+    fn show(
+        &self,
+        table: &TableHandle,
+        id: RowId,
+        buf: &mut RowBuf,
+        visit: &mut dyn FnMut(RowRef<'_>, bool),
+    ) -> Result<()> {
+        if let SegmentState::Hot(hot) = &**table.relation.segment(id.segment()).state() {
+            let (page, slot) = table.relation.place(id.ordinal());
+            let Some(page) = hot.page(page) else { return Ok(()) };
+            let body = page.body.read();
+            match body.read(&table.layout, slot, &self.view(), buf) {
+                SlotRead::Absent => {}
+                SlotRead::InPlace => visit(body.in_place(&table.layout, slot), body.chain(slot).is_some()),
+                SlotRead::Rebuilt => visit(buf.row(&table.layout), true),
+            }
+            return Ok(());
+        }
+        if let Some(seen) = self.load(table, id, buf)? {
+            visit(buf.row(&table.layout), seen.recheck);
+        }
+        Ok(())
+    }
+}
+
+/// Goes through the rows that an index has under a whole key, until `visit` takes one. Whether it took one.
+pub(super) fn each_with_key(
+    index: &IndexHandle,
+    key: &[u8],
+    scan: &mut ScanScratch,
+    visit: &mut dyn FnMut(RowId) -> Result<bool>,
+) -> Result<bool> {
+    match index.tree.lookup(key) {
+        Lookup::Nothing => return Ok(false),
+        Lookup::One(id) => return visit(RowId(u64::from_be_bytes(id))),
+        Lookup::Unclear => {}
+    }
+    let mut outcome = Ok(false);
+    index.tree.prefix_scan(key, scan, &mut |entry| {
+        outcome = visit(split_entry(entry).1);
+        if matches!(outcome, Ok(false)) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    outcome
+}
+
+pub(super) fn has_key(index: &IndexHandle, row: &RowRef<'_>, key: &[u8], own: &mut Vec<u8>) -> bool {
+    own.clear();
+    index.keys.encode_row(row, own);
+    own[..] == *key
 }
 
 /// Whether the row has the key of this entry.
 fn entry_is_of(index: &IndexHandle, row: &RowRef<'_>, entry: &[u8], own: &mut Vec<u8>) -> bool {
-    own.clear();
-    index.keys.encode_row(row, own);
-    own[..] == entry[..entry.len() - 8]
+    has_key(index, row, split_entry(entry).0, own)
 }
 
 /// Ids of a segment that may hold rows for somebody.

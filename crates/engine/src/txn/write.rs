@@ -12,8 +12,9 @@ use avocet_storage::hot::{RowBuf, delta};
 use avocet_storage::relation::SegmentState;
 use avocet_storage::version::running_other;
 use avocet_storage::{TxnState, Undo};
-use avocet_types::Datum;
+use avocet_types::{Datum, RowRef};
 
+use super::modify::{Deed, Modify};
 use super::{Scratch, Txn};
 use crate::error::{EngineError, Result};
 use crate::garbage::UndoEntry;
@@ -22,16 +23,20 @@ use crate::rows;
 use crate::table::{TableHandle, split_entry};
 
 /// What a writer does with the newest version of a row, once nobody else holds it.
-enum Action<'a> {
+pub(super) enum Action<'a, 'c> {
+    /// The row is copied to the buffer of old images.
     Lock,
     Delete,
-    /// Hot rows are changed in place; of a cold row, this is the delete of its old place.
+    /// Hot rows are changed in place; of a cold row, this is the delete of its old place. The row as it was is
+    /// copied if index keys change.
     Update(&'a [u8]),
+    /// One of the three, as somebody says who is shown the row.
+    Modify(&'a mut Modify<'c>),
 }
 
 /// Where the row was when the action took place.
 #[derive(PartialEq)]
-enum Found {
+pub(super) enum Found {
     Nowhere,
     Hot,
     Cold,
@@ -42,6 +47,17 @@ enum Claim {
     Free,
     Taken,
     Wait(Arc<TxnState>),
+}
+
+impl<'a> Action<'a, '_> {
+    fn deed(&mut self, table: &TableHandle) -> Deed<'_> {
+        match self {
+            Self::Lock => Deed::Lock { copy: true },
+            Self::Delete => Deed::Delete,
+            Self::Update(after) => Deed::Update { after, changes_keys: changes_keys(table, after) },
+            Self::Modify(_) => unreachable!("decided by whoever is shown the row"),
+        }
+    }
 }
 
 impl Txn {
@@ -80,7 +96,8 @@ impl Txn {
         self.row_changes[t as usize] += 1;
         self.push_undo(t, id, undo);
         Op::Insert { table: table.id(), row: id, image }.encode(&mut self.redo);
-        let row = table.layout.view(image).map_err(crate::error::malformed("row image"))?;
+        let (fixed, heap) = image.split_at(table.layout.fixed_size);
+        let row = RowRef::new(&table.layout, fixed, heap);
         for index in 0..table.indexes.len() {
             if let Err(e) = self.add_entry(table, index, &row, id) {
                 self.roll_back_to(mark);
@@ -110,7 +127,7 @@ impl Txn {
         &mut self,
         table: &Arc<TableHandle>,
         index: usize,
-        row: &avocet_types::RowRef<'_>,
+        row: &RowRef<'_>,
         id: RowId,
     ) -> Result<()> {
         let handle = &table.indexes[index];
@@ -144,9 +161,13 @@ impl Txn {
     ) -> Result<()> {
         let handle = &table.indexes[index];
         let (key, _) = split_entry(entry);
+        let engine = self.engine.clone();
         loop {
-            let engine = self.engine.clone();
             let latch = engine.key_latch(handle.def.id, key);
+            // Nearly always nobody has the key: then it is taken where that was seen.
+            if handle.tree.insert_alone(entry, key.len()) {
+                return Ok(());
+            }
             let claim = self.look_at_claims(table, index, key, id)?;
             match claim {
                 Claim::Free => {
@@ -190,12 +211,12 @@ impl Txn {
 
     /// Does something to the newest version of a row, waiting until no other transaction holds it. The image
     /// that it had before goes to `old`.
-    fn on_newest(
+    pub(super) fn on_newest(
         &mut self,
         t: u16,
         table: &Arc<TableHandle>,
         id: RowId,
-        action: &Action<'_>,
+        action: &mut Action<'_, '_>,
         old: &mut RowBuf,
     ) -> Result<Found> {
         loop {
@@ -217,13 +238,13 @@ impl Txn {
         t: u16,
         table: &Arc<TableHandle>,
         id: RowId,
-        action: &Action<'_>,
+        action: &mut Action<'_, '_>,
         old: &mut RowBuf,
     ) -> Result<Result<Found, Option<Arc<TxnState>>>> {
         let layout = &table.layout;
-        let state = table.relation.segment(id.segment()).state_owned();
+        let state = table.relation.segment(id.segment()).state();
         let ordinal = id.ordinal();
-        match &*state {
+        match &**state {
             SegmentState::Empty => Ok(Ok(Found::Nowhere)),
             SegmentState::Hot(hot) => {
                 let (page, slot) = table.relation.place(ordinal);
@@ -241,18 +262,28 @@ impl Txn {
                 if !body.is_live(slot) {
                     return Ok(Ok(Found::Nowhere));
                 }
-                old.image.clear();
-                body.in_place(layout, slot).to_image(&mut old.image);
-                let undo = match action {
-                    Action::Lock => {
+                let row = body.in_place(layout, slot);
+                let deed = match action {
+                    Action::Modify(modify) => match modify.decide(table, row, body.chain(slot).is_some()) {
+                        Some(deed) => deed,
+                        None => return Ok(Ok(Found::Nowhere)),
+                    },
+                    other => other.deed(table),
+                };
+                if deed.wants_old() {
+                    old.image.clear();
+                    row.to_image(&mut old.image);
+                }
+                let undo = match deed {
+                    Deed::Lock { .. } => {
                         let held = body.chain(slot).is_some_and(|head| Arc::ptr_eq(&head.txn, &self.state));
                         if held {
                             return Ok(Ok(Found::Hot));
                         }
                         body.lock(layout, slot, &self.state)
                     }
-                    Action::Delete => body.delete(layout, slot, &self.state),
-                    Action::Update(after) => body
+                    Deed::Delete => body.delete(layout, slot, &self.state),
+                    Deed::Update { after, .. } => body
                         .update(layout, slot, after, &self.state)
                         .map_err(crate::error::malformed("row delta"))?,
                 };
@@ -281,8 +312,18 @@ impl Txn {
                 if deletes.is_deleted(ordinal) {
                     return Ok(Ok(Found::Nowhere));
                 }
-                let undo = match action {
-                    Action::Lock => {
+                let deed = match action {
+                    Action::Modify(modify) => {
+                        // An entry of a cold row is always right.
+                        match modify.decide(table, old.row(layout), false) {
+                            Some(deed) => deed,
+                            None => return Ok(Ok(Found::Nowhere)),
+                        }
+                    }
+                    other => other.deed(table),
+                };
+                let undo = match deed {
+                    Deed::Lock { .. } => {
                         let held =
                             deletes.chain(ordinal).is_some_and(|head| Arc::ptr_eq(&head.txn, &self.state));
                         if held {
@@ -290,7 +331,7 @@ impl Txn {
                         }
                         deletes.lock(ordinal, &self.state)
                     }
-                    Action::Delete | Action::Update(_) => deletes.delete(ordinal, &self.state),
+                    Deed::Delete | Deed::Update { .. } => deletes.delete(ordinal, &self.state),
                 };
                 drop(deletes);
                 self.push_undo(t, id, undo);
@@ -306,21 +347,26 @@ impl Txn {
         id: RowId,
         buf: &mut RowBuf,
     ) -> Result<bool> {
-        Ok(self.on_newest(t, table, id, &Action::Lock, buf)? != Found::Nowhere)
+        Ok(self.on_newest(t, table, id, &mut Action::Lock, buf)? != Found::Nowhere)
     }
 
     /// Deletes the newest version of a row. False if it is gone already.
     pub fn delete(&mut self, table: &Arc<TableHandle>, id: RowId) -> Result<bool> {
         let t = self.writable_table(table)?;
         let mut old = std::mem::take(&mut self.scratch.old);
-        let found = self.on_newest(t, table, id, &Action::Delete, &mut old);
+        let found = self.on_newest(t, table, id, &mut Action::Delete, &mut old);
         self.scratch.old = old;
         if found? == Found::Nowhere {
             return Ok(false);
         }
+        self.note_delete(t, table, id);
+        Ok(true)
+    }
+
+    /// The row is deleted: books and redo.
+    pub(super) fn note_delete(&mut self, t: u16, table: &TableHandle, id: RowId) {
         self.row_changes[t as usize] -= 1;
         Op::Delete { table: table.id(), row: id }.encode(&mut self.redo);
-        Ok(true)
     }
 
     /// Changes columns of the newest version of a row: values of the columns' types, each column at most once.
@@ -339,34 +385,38 @@ impl Txn {
         for (column, datum) in changes {
             delta::push_datum(&table.layout, *column, datum, &mut after);
         }
-        let mut outcome = self.update_delta(t, table, id, changes, &after, &mut old);
+        let outcome = self
+            .on_newest(t, table, id, &mut Action::Update(&after), &mut old)
+            .and_then(|found| self.finish_update(t, table, id, &after, &found, &mut old));
         self.scratch.delta = after;
         self.scratch.old = old;
         if outcome.is_err() {
             self.roll_back_to(mark);
         }
-        outcome.as_mut().map(|moved| moved.take()).map_err(|e| e.clone())
+        outcome
     }
 
-    fn update_delta(
+    /// The row is changed in place, or its old place is deleted: redo, index entries, the new place.
+    pub(super) fn finish_update(
         &mut self,
         t: u16,
         table: &Arc<TableHandle>,
         id: RowId,
-        changes: &[(usize, Datum<'_>)],
         after: &[u8],
+        found: &Found,
         old: &mut RowBuf,
     ) -> Result<Option<RowId>> {
-        match self.on_newest(t, table, id, &Action::Update(after), old)? {
+        match found {
             Found::Nowhere => Ok(None),
             Found::Hot => {
                 Op::Update { table: table.id(), row: id, delta: after }.encode(&mut self.redo);
-                self.move_entries(table, id, changes, after, old)?;
+                if changes_keys(table, after) {
+                    self.move_entries(table, id, after, old)?;
+                }
                 Ok(Some(id))
             }
             Found::Cold => {
-                Op::Delete { table: table.id(), row: id }.encode(&mut self.redo);
-                self.row_changes[t as usize] -= 1;
+                self.note_delete(t, table, id);
                 delta::apply_to_image(&table.layout, after, &mut old.image)
                     .map_err(crate::error::malformed("row delta"))?;
                 let mut image = std::mem::take(&mut self.scratch.image);
@@ -384,25 +434,17 @@ impl Txn {
         &mut self,
         table: &Arc<TableHandle>,
         id: RowId,
-        changes: &[(usize, Datum<'_>)],
         after: &[u8],
         old: &mut RowBuf,
     ) -> Result<()> {
         let updated = self.undo.len() - 1;
-        let mut new: Option<RowBuf> = None;
+        let mut new = RowBuf { image: old.image.clone() };
+        delta::apply_to_image(&table.layout, after, &mut new.image)
+            .map_err(crate::error::malformed("row delta"))?;
         for (n, index) in table.indexes.iter().enumerate() {
-            if !changes.iter().any(|(column, _)| index.uses(*column)) {
+            if !changed_columns(table, after).any(|column| index.uses(column)) {
                 continue;
             }
-            let new = match &mut new {
-                Some(new) => new,
-                None => {
-                    let mut image = old.image.clone();
-                    delta::apply_to_image(&table.layout, after, &mut image)
-                        .map_err(crate::error::malformed("row delta"))?;
-                    new.insert(RowBuf { image })
-                }
-            };
             let mut before = Vec::new();
             index.entry(&old.row(&table.layout), id, &mut before);
             let mut entry = Vec::new();
@@ -416,6 +458,16 @@ impl Txn {
         }
         Ok(())
     }
+}
+
+/// The columns that a delta changes; it was made for this table.
+fn changed_columns<'a>(table: &'a TableHandle, after: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
+    delta::entries(&table.layout, after).filter_map(|entry| Some(entry.ok()?.column))
+}
+
+/// Whether an update may change the key of an index.
+pub(super) fn changes_keys(table: &TableHandle, after: &[u8]) -> bool {
+    changed_columns(table, after).any(|column| table.is_key_column(column))
 }
 
 /// Whether the newest version of `id` exists and has the key.

@@ -23,7 +23,7 @@ use avocet_types::{RowLayout, RowRef};
 use parking_lot::RwLock;
 
 use super::delta;
-use crate::version::{Change, Snapshot, Undo, truncate_chain};
+use crate::version::{Change, Snapshot, Undo, collect_version, truncate_chain};
 
 /// Bytes of slots that a page aims at.
 const TARGET_BYTES: usize = 16 << 10;
@@ -48,6 +48,7 @@ pub struct PageBody {
     live: Vec<u64>,
     live_count: usize,
     versions: Option<Box<[Option<Arc<Undo>>]>>,
+    /// Slots with a chain.
     versioned: usize,
     /// Changed since a checkpoint last wrote it.
     pub dirty: bool,
@@ -189,6 +190,9 @@ impl PageBody {
         let Some(head) = self.chain(slot) else {
             return if live { SlotRead::InPlace } else { SlotRead::Absent };
         };
+        if snapshot.sees(&head.txn) {
+            return if live { SlotRead::InPlace } else { SlotRead::Absent };
+        }
         let mut copied = false;
         let mut next = Some(head.clone());
         while let Some(undo) = next.filter(|undo| !snapshot.sees(&undo.txn)) {
@@ -242,17 +246,22 @@ impl PageBody {
         let versions = self.versions.as_mut().expect("the undo record is on this page");
         let head = versions[slot].take().expect("the undo record is on this slot");
         assert!(Arc::ptr_eq(&head, undo), "versions are undone newest first");
-        versions[slot] = head.older();
+        versions[slot] = head.older_in_use();
         if versions[slot].is_none() {
-            self.forget_slot();
+            self.versioned -= 1;
         }
     }
 
-    fn forget_slot(&mut self) {
-        self.versioned -= 1;
+    /// Frees an empty version vector. Not done at once, since the next change of the page would need it again.
+    pub fn free_version_vector(&mut self) {
         if self.versioned == 0 {
             self.versions = None;
         }
+    }
+
+    /// Whether there is an empty version vector.
+    pub fn has_idle_version_vector(&self) -> bool {
+        self.versioned == 0 && self.versions.is_some()
     }
 
     /// Writes a row image into a slot that never held a row.
@@ -408,21 +417,26 @@ impl PageBody {
         }
     }
 
-    /// Drops a committed version that every snapshot sees, and all older ones. True if the slot has no row left.
-    pub fn collect(&mut self, layout: &RowLayout, slot: usize, undo: &Arc<Undo>) -> bool {
-        let Some(versions) = self.versions.as_mut() else { return false };
-        if versions[slot].is_none() {
+    /// Drops a committed version that every snapshot sees, and all older ones: `at_once`, or when the newer ones go. True if
+    /// the slot has no row left.
+    pub fn collect(&mut self, layout: &RowLayout, slot: usize, undo: &Arc<Undo>, at_once: bool) -> bool {
+        let Some(head) = self.versions.as_mut().map(|v| &mut v[slot]) else { return false };
+        if head.is_none() {
             return false;
         }
-        truncate_chain(&mut versions[slot], undo);
-        if versions[slot].is_none() {
-            self.forget_slot();
-            if !self.is_live(slot) {
-                self.wipe(layout, slot);
-                return true;
-            }
+        match at_once {
+            true => truncate_chain(head, undo),
+            false => collect_version(head, undo),
         }
-        false
+        if head.is_some() {
+            return false;
+        }
+        self.versioned -= 1;
+        let gone = !self.is_live(slot);
+        if gone {
+            self.wipe(layout, slot);
+        }
+        gone
     }
 
     /// Clears the bytes of a slot that no snapshot can see.
@@ -517,9 +531,9 @@ mod tests {
         let all: Vec<_> = [5, 10, 25, 35, 40].map(|ts| seen(&page, &layout, 3, ts)).into();
         let want = [None, Some("Str(\"a\")"), Some("Str(\"a longer text\")"), Some("Str(\"\")"), None];
         assert_eq!(all.iter().map(Option::as_deref).collect::<Vec<_>>(), want);
-        page.collect(&layout, 3, &undos[1]);
+        page.collect(&layout, 3, &undos[1], false);
         assert_eq!(seen(&page, &layout, 3, 25).as_deref(), Some("Str(\"a longer text\")"));
-        assert!(page.collect(&layout, 3, &undos[3]));
+        assert!(page.collect(&layout, 3, &undos[3], false));
         assert!(!page.has_versions());
     }
 
@@ -536,6 +550,23 @@ mod tests {
         page.undo(&layout, 0, &first);
         assert_eq!(seen(&page, &layout, 0, 0).as_deref(), Some("Str(\"before\")"));
         assert!(!page.has_versions());
+    }
+
+    #[test]
+    fn a_collected_version_is_not_found_again_under_one_that_is_taken_back() {
+        let layout = layout();
+        let page = HotPage::new(&layout, 16);
+        let mut page = page.body.write();
+        page.place(&layout, 0, &image(&layout, 7, "before"));
+        let [done, running] = [1, 2].map(|id| Arc::new(TxnState::new(TxnId(id))));
+        let old = page.update(&layout, 0, &set_text(&layout, "after"), &done).expect("ok");
+        done.commit(Timestamp(5));
+        let new = page.update(&layout, 0, &set_text(&layout, "never"), &running).expect("ok");
+        assert!(!page.collect(&layout, 0, &old, false));
+        assert_eq!(seen(&page, &layout, 0, 5).as_deref(), Some("Str(\"after\")"));
+        page.undo(&layout, 0, &new);
+        assert_eq!(seen(&page, &layout, 0, 5).as_deref(), Some("Str(\"after\")"));
+        assert!(!page.has_versions() && page.chain(0).is_none());
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! ```text
 //!  tree ──▶ restructure   full and empty nodes: split, grow, compact, merge, new roots
 //!   │  └──▶ scan, bulk     ordered visits; sorted input
+//!   ├──▶ point         the one entry of a key
 //!   └──▶ search ──▶ node ──▶ latch
 //!        within a node  memory, layout     versions
 //! ```
@@ -35,6 +36,7 @@ mod check;
 mod latch;
 #[allow(unsafe_code)]
 mod node;
+mod point;
 mod restructure;
 mod scan;
 mod search;
@@ -45,5 +47,6 @@ mod latch_model;
 #[cfg(test)]
 mod tests;
 
+pub use point::Lookup;
 pub use scan::{Direction, ScanScratch};
 pub use tree::{BTree, MAX_KEY_LEN};

@@ -119,7 +119,7 @@ impl Deletes {
     pub fn undo(&mut self, ordinal: u16, undo: &Arc<Undo>) {
         let head = self.chains.remove(&ordinal).expect("the undo record is on this ordinal");
         assert!(Arc::ptr_eq(&head, undo), "versions are undone newest first");
-        if let Some(older) = head.older() {
+        if let Some(older) = head.older_in_use() {
             self.chains.insert(ordinal, older);
         }
     }

@@ -1,0 +1,185 @@
+//! Read, decide, write: a row is locked, shown and changed in one visit.
+//!
+//! What a procedure does most is to look a row up by its key and to change it by what it finds there. As a locking
+//! read and an update that is two descents of an index, two latches, two undo records and a copy of the row; here
+//! it is one of each, and no copy: the caller is shown the row where it stands, under its page's latch.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use avocet_base::RowId;
+use avocet_storage::hot::delta;
+use avocet_storage::index::Direction;
+use avocet_types::{Datum, RowLayout, RowRef};
+
+use super::read::{KeyRange, ReadScratch, each_with_key, has_key};
+use super::write::{Action, Found, changes_keys};
+use super::Txn;
+use crate::error::Result;
+use crate::table::{IndexHandle, TableHandle, split_entry};
+
+/// What is to become of a row that is shown for a change. It stays locked as it is if nothing is said.
+pub struct RowChange<'l> {
+    layout: &'l RowLayout,
+    after: Vec<u8>,
+    deleted: bool,
+}
+
+impl RowChange<'_> {
+    /// A column gets a value of its type; each column at most once.
+    pub fn set(&mut self, column: usize, value: &Datum<'_>) {
+        delta::push_datum(self.layout, column, value, &mut self.after);
+    }
+
+    /// The row is deleted, whatever else was said.
+    pub fn delete(&mut self) {
+        self.deleted = true;
+    }
+}
+
+/// Somebody who is shown the newest version of a row and says what becomes of it.
+pub(super) struct Modify<'c> {
+    index: &'c IndexHandle,
+    /// The key that led here: a row that has it no longer is not shown.
+    key: &'c [u8],
+    own_key: &'c mut Vec<u8>,
+    ask: &'c mut dyn FnMut(RowRef<'_>, &mut RowChange<'_>),
+    change: RowChange<'c>,
+}
+
+/// What is done to a row.
+#[derive(Clone, Copy)]
+pub(super) enum Deed<'a> {
+    Lock { copy: bool },
+    Delete,
+    Update { after: &'a [u8], changes_keys: bool },
+}
+
+impl Deed<'_> {
+    /// Whether the row as it was is needed afterwards.
+    pub fn wants_old(self) -> bool {
+        match self {
+            Self::Lock { copy } => copy,
+            Self::Delete => false,
+            Self::Update { changes_keys, .. } => changes_keys,
+        }
+    }
+}
+
+impl Modify<'_> {
+    /// Shows the row; nothing is to be done if it has another key by now (which only a row with versions can).
+    pub fn decide(&mut self, table: &TableHandle, row: RowRef<'_>, has_versions: bool) -> Option<Deed<'_>> {
+        if has_versions && !has_key(self.index, &row, self.key, self.own_key) {
+            return None;
+        }
+        (self.ask)(row, &mut self.change);
+        Some(self.deed(table))
+    }
+
+    fn deed(&self, table: &TableHandle) -> Deed<'_> {
+        let after = &self.change.after[..];
+        match self.change.deleted {
+            true => Deed::Delete,
+            false if after.is_empty() => Deed::Lock { copy: false },
+            false => Deed::Update { after, changes_keys: changes_keys(table, after) },
+        }
+    }
+}
+
+impl Txn {
+    /// Locks the newest committed row that has exactly this key in a unique index, shows it to `change`, and does
+    /// what that says. Returns where the row is now (a cold row moves when it is updated); `None` if there is no
+    /// such row. On an error nothing of it stays.
+    ///
+    /// `change` runs under the latch of the row's page: it must not use the engine, nor wait for anything. It may be
+    /// called for a row only once it is locked, and so is called once.
+    pub fn modify_unique(
+        &mut self,
+        table: &Arc<TableHandle>,
+        index: &IndexHandle,
+        key: &[u8],
+        scratch: &mut ReadScratch,
+        change: &mut dyn FnMut(RowRef<'_>, &mut RowChange<'_>),
+    ) -> Result<Option<RowId>> {
+        let t = self.writable_table(table)?;
+        let ReadScratch { scan, key: own_key, .. } = scratch;
+        let mut place = None;
+        each_with_key(index, key, scan, &mut |id| {
+            place = self.modify_row(t, table, index, id, key, own_key, change)?;
+            Ok(place.is_some())
+        })?;
+        Ok(place)
+    }
+
+    /// Like [`Self::modify_unique`], for all newest committed rows whose key is in the range, in key order, until
+    /// `change` breaks (which still does what was said of that row). The columns of `index` must stay as they are.
+    /// On an error, what was done to the rows before stays.
+    pub fn modify_range(
+        &mut self,
+        table: &Arc<TableHandle>,
+        index: &IndexHandle,
+        range: &KeyRange,
+        direction: Direction,
+        scratch: &mut ReadScratch,
+        change: &mut dyn FnMut(RowRef<'_>, &mut RowChange<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let t = self.writable_table(table)?;
+        let ReadScratch { scan, key: own_key, .. } = scratch;
+        let mut outcome = Ok(());
+        let (lower, upper) = range.bounds();
+        // Where cold rows went, ascending: their new entries lie in the range too, perhaps still ahead.
+        let mut moved: Vec<RowId> = Vec::new();
+        index.tree.scan(lower, upper, direction, scan, &mut |entry| {
+            let (key, id) = split_entry(entry);
+            if moved.binary_search(&id).is_ok() {
+                return ControlFlow::Continue(());
+            }
+            let mut flow = ControlFlow::Continue(());
+            let ask = &mut |row: RowRef<'_>, to: &mut RowChange<'_>| flow = change(row, to);
+            match self.modify_row(t, table, index, id, key, own_key, ask) {
+                Ok(now) => moved.extend(now.filter(|&now| now != id)),
+                Err(e) => {
+                    outcome = Err(e);
+                    return ControlFlow::Break(());
+                }
+            }
+            flow
+        });
+        outcome
+    }
+
+    fn modify_row(
+        &mut self,
+        t: u16,
+        table: &Arc<TableHandle>,
+        index: &IndexHandle,
+        id: RowId,
+        key: &[u8],
+        own_key: &mut Vec<u8>,
+        ask: &mut dyn FnMut(RowRef<'_>, &mut RowChange<'_>),
+    ) -> Result<Option<RowId>> {
+        let mark = self.mark();
+        let mut old = std::mem::take(&mut self.scratch.old);
+        let mut after = std::mem::take(&mut self.scratch.delta);
+        after.clear();
+        let change = RowChange { layout: &table.layout, after, deleted: false };
+        let mut modify = Modify { index, key, own_key, ask, change };
+        let found = self.on_newest(t, table, id, &mut Action::Modify(&mut modify), &mut old);
+        let Modify { change: RowChange { after, deleted, .. }, .. } = modify;
+        let outcome = found.and_then(|found| match found {
+            Found::Nowhere => Ok(None),
+            _ if deleted => {
+                self.note_delete(t, table, id);
+                Ok(Some(id))
+            }
+            _ if after.is_empty() => Ok(Some(id)),
+            found => self.finish_update(t, table, id, &after, &found, &mut old),
+        });
+        self.scratch.old = old;
+        self.scratch.delta = after;
+        if outcome.is_err() {
+            self.roll_back_to(mark);
+        }
+        outcome
+    }
+}
