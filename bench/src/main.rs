@@ -18,6 +18,7 @@ mod report;
 mod rival;
 mod slt;
 mod smoke;
+mod sysbench;
 mod tpcc;
 mod tpch;
 mod value;
@@ -65,6 +66,8 @@ enum Workload {
     Crash(crash::Options),
     /// Small inputs of every workload, so that none of them rots
     Smoke(smoke::Options),
+    /// sysbench's OLTP workloads
+    Sysbench(sysbench::Options),
     /// The SQL test files, against Avocet or a real MySQL
     Slt(slt::Options),
 }
@@ -78,6 +81,7 @@ fn run(workload: Workload) -> Result<()> {
         Workload::Demo(options) => demo::command(&options),
         Workload::Crash(options) => crash::command(&options),
         Workload::Smoke(options) => smoke::command(&options),
+        Workload::Sysbench(options) => sysbench::command(&options),
         Workload::Slt(options) => slt::command(&options),
         Workload::Load(options) => tpch::load_command(&options),
     }

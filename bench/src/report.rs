@@ -1,5 +1,6 @@
 //! Figures: Avocet's and the rival's side by side, as a table for people and as JSON for scripts.
 
+use std::borrow::Cow;
 use std::fs;
 use std::path::Path;
 
@@ -11,7 +12,7 @@ use crate::rival::Rival;
 /// One measured quantity. Names and units are fixed: scripts compare them over releases.
 #[derive(Serialize, Clone)]
 pub struct Figure {
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     pub unit: &'static str,
     pub avocet: Option<f64>,
     pub rival: Option<f64>,
@@ -20,9 +21,14 @@ pub struct Figure {
 }
 
 impl Figure {
-    pub fn new(name: &'static str, unit: &'static str, avocet: Option<f64>, rival: Option<f64>) -> Figure {
+    pub fn new(
+        name: impl Into<Cow<'static, str>>,
+        unit: &'static str,
+        avocet: Option<f64>,
+        rival: Option<f64>,
+    ) -> Figure {
         let ratio = avocet.zip(rival).filter(|(_, r)| *r != 0.0).map(|(a, r)| a / r);
-        Figure { name, unit, avocet, rival, ratio }
+        Figure { name: name.into(), unit, avocet, rival, ratio }
     }
 }
 
@@ -39,7 +45,13 @@ impl Report {
         Report { workload, rival: rival.name(), figures: Vec::new() }
     }
 
-    pub fn add(&mut self, name: &'static str, unit: &'static str, avocet: Option<f64>, rival: Option<f64>) {
+    pub fn add(
+        &mut self,
+        name: impl Into<Cow<'static, str>>,
+        unit: &'static str,
+        avocet: Option<f64>,
+        rival: Option<f64>,
+    ) {
         self.figures.push(Figure::new(name, unit, avocet, rival));
     }
 
@@ -47,7 +59,13 @@ impl Report {
     pub fn publish(&self, json: Option<&Path>) -> Result<()> {
         let mut table = Table::new(&["figure", "unit", "avocet", self.rival, "ratio"]);
         for f in &self.figures {
-            table.row(vec![f.name.into(), f.unit.into(), number(f.avocet), number(f.rival), number(f.ratio)]);
+            table.row(vec![
+                f.name.to_string(),
+                f.unit.into(),
+                number(f.avocet),
+                number(f.rival),
+                number(f.ratio),
+            ]);
         }
         println!("\n{}", table.text());
         match json {

@@ -7,7 +7,7 @@ pub mod avocet;
 pub mod duckdb;
 pub mod mariadb;
 pub mod mysql9;
-mod packages;
+pub mod packages;
 pub mod server;
 
 use clap::ValueEnum;

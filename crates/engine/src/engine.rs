@@ -138,6 +138,11 @@ impl Engine {
         self.catalog.load_full()
     }
 
+    /// The version of the catalog as it is now.
+    pub fn catalog_version(&self) -> u64 {
+        self.catalog.load().version()
+    }
+
     pub fn begin(self: &Arc<Self>, options: TxnOptions) -> Txn {
         if self.options.freeze == FreezePolicy::Always {
             // What cannot be frozen now (somebody uses it) is frozen later.

@@ -26,6 +26,7 @@ mod info_schema;
 mod insert;
 mod modify;
 mod output;
+mod plan_cache;
 mod point;
 mod prepared;
 mod rows;

@@ -19,8 +19,12 @@ impl Span {
         Self { start: self.start, end: other.end }
     }
 
+    pub fn bytes(self, source: &[u8]) -> &[u8] {
+        source.get(self.start as usize..self.end as usize).unwrap_or_default()
+    }
+
     pub fn text(self, source: &[u8]) -> Cow<'_, str> {
-        String::from_utf8_lossy(source.get(self.start as usize..self.end as usize).unwrap_or_default())
+        String::from_utf8_lossy(self.bytes(source))
     }
 }
 

@@ -2,6 +2,9 @@
 //!
 //! Works on bytes: a `_binary'…'` literal may hold any. Comments vanish here; the inside of a versioned comment
 //! (`/*!40101 … */`) is read as if the comment marks were blanks, when its version is not above ours.
+//!
+//! The [`Scanner`] finds where tokens are and of which kind, without any allocation: that is all that a statement's digest
+//! needs ([`digest`](super::digest)). [`tokenize`] also reads their values, for the parser.
 
 use avocet_types::expr::SqlMode;
 
@@ -33,6 +36,24 @@ pub enum TokenKind {
     Param,
     Op(Op),
     /// What no token begins with, or an unterminated quote or comment.
+    Invalid,
+    End,
+}
+
+/// A token's kind, its value unread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Raw {
+    Word,
+    QuotedIdent,
+    String,
+    Hex,
+    Bits,
+    /// Of at most 64 bits.
+    Integer,
+    Decimal,
+    Float,
+    Param,
+    Op(Op),
     Invalid,
     End,
 }
@@ -74,118 +95,110 @@ pub enum Op {
     LongArrow,
 }
 
-/// Operators, the longer ones before their prefixes.
-const OPS: [(&[u8], Op); 33] = [
-    (b"<=>", Op::NullSafeEq),
-    (b"->>", Op::LongArrow),
-    (b"->", Op::Arrow),
-    (b"<=", Op::Le),
-    (b">=", Op::Ge),
-    (b"<>", Op::Ne),
-    (b"!=", Op::Ne),
-    (b"<<", Op::ShiftLeft),
-    (b">>", Op::ShiftRight),
-    (b":=", Op::Assign),
-    (b"&&", Op::AmpersandAmpersand),
-    (b"||", Op::PipePipe),
-    (b"@@", Op::AtAt),
-    (b"(", Op::LParen),
-    (b")", Op::RParen),
-    (b"{", Op::LBrace),
-    (b"}", Op::RBrace),
-    (b",", Op::Comma),
-    (b";", Op::Semicolon),
-    (b".", Op::Dot),
-    (b"@", Op::At),
-    (b"=", Op::Eq),
-    (b"<", Op::Lt),
-    (b">", Op::Gt),
-    (b"+", Op::Plus),
-    (b"-", Op::Minus),
-    (b"*", Op::Star),
-    (b"/", Op::Slash),
-    (b"%", Op::Percent),
-    (b"^", Op::Caret),
-    (b"~", Op::Tilde),
-    (b"!", Op::Bang),
-    (b"|", Op::Pipe),
-];
-
 /// All tokens of `source`, ending with [`TokenKind::End`]. Never fails: what can not be read becomes an
 /// [`TokenKind::Invalid`] token, at which the parser stops with a syntax error.
 pub fn tokenize(source: &[u8], mode: SqlMode) -> Vec<Token> {
-    let mut lexer =
-        Lexer { source, at: 0, mode, open_comments: 0, tokens: Vec::with_capacity(source.len() / 4 + 2) };
-    while lexer.next_token() {}
-    lexer.tokens
+    let mut scanner = Scanner::new(source, mode);
+    let mut tokens = Vec::with_capacity(source.len() / 4 + 2);
+    loop {
+        let (raw, span) = scanner.token();
+        tokens.push(Token { kind: value(raw, &source[span.start as usize..span.end as usize], mode), span });
+        if raw == Raw::End {
+            return tokens;
+        }
+    }
 }
 
-struct Lexer<'a> {
+/// Reads the value of a token from its text.
+fn value(raw: Raw, text: &[u8], mode: SqlMode) -> TokenKind {
+    let number = || std::str::from_utf8(text).unwrap_or_default();
+    match raw {
+        Raw::Word => TokenKind::Word,
+        Raw::QuotedIdent => TokenKind::QuotedIdent(unquoted_ident(text)),
+        Raw::String => TokenKind::String(unquoted(text, mode)),
+        Raw::Hex => hex_bytes(digits(text)).map_or(TokenKind::Invalid, TokenKind::Bytes),
+        Raw::Bits => bit_bytes(digits(text)).map_or(TokenKind::Invalid, TokenKind::Bytes),
+        Raw::Integer => number().parse().map_or(TokenKind::Invalid, TokenKind::Integer),
+        Raw::Decimal => TokenKind::Decimal,
+        Raw::Float => number().parse().map_or(TokenKind::Invalid, TokenKind::Float),
+        Raw::Param => TokenKind::Param,
+        Raw::Op(op) => TokenKind::Op(op),
+        Raw::Invalid => TokenKind::Invalid,
+        Raw::End => TokenKind::End,
+    }
+}
+
+/// The digits of `x'…'`, `0x…`, `b'…'` or `0b…`.
+fn digits(text: &[u8]) -> &[u8] {
+    text[2..].strip_suffix(b"'").unwrap_or(&text[2..])
+}
+
+/// Finds tokens, one after the other.
+pub struct Scanner<'a> {
     source: &'a [u8],
     at: usize,
     mode: SqlMode,
     /// How many versioned comments we are inside of.
     open_comments: u32,
-    tokens: Vec<Token>,
+    /// The token before, and where it ended.
+    last: Option<(Raw, usize)>,
 }
 
 fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
 }
 
-impl Lexer<'_> {
+impl<'a> Scanner<'a> {
+    pub fn new(source: &'a [u8], mode: SqlMode) -> Self {
+        Self { source, at: 0, mode, open_comments: 0, last: None }
+    }
+
+    #[inline]
     fn peek(&self, ahead: usize) -> u8 {
         self.source.get(self.at + ahead).copied().unwrap_or(0)
     }
 
-    fn rest(&self) -> &[u8] {
+    fn rest(&self) -> &'a [u8] {
         &self.source[self.at..]
     }
 
-    fn push(&mut self, start: usize, kind: TokenKind) {
-        let span = Span { start: start as u32, end: self.at as u32 };
-        self.tokens.push(Token { kind, span });
-    }
-
-    /// Reads one token; false after the last.
-    fn next_token(&mut self) -> bool {
-        let start = match self.skip_blanks() {
-            Ok(()) => self.at,
+    /// The next token; [`Raw::End`] again and again after the last.
+    pub fn token(&mut self) -> (Raw, Span) {
+        let (raw, start) = match self.skip_blanks() {
+            Ok(()) if self.at >= self.source.len() => (Raw::End, self.at),
+            Ok(()) => {
+                let start = self.at;
+                (self.read_token(), start)
+            }
             Err(start) => {
                 self.at = self.source.len();
-                self.push(start, TokenKind::Invalid);
-                self.at
+                (Raw::Invalid, start)
             }
         };
-        if start >= self.source.len() {
-            self.push(start, TokenKind::End);
-            return false;
-        }
-        let kind = self.read_token();
-        self.push(start, kind);
-        true
+        self.last = Some((raw, self.at));
+        (raw, Span { start: start as u32, end: self.at as u32 })
     }
 
-    fn read_token(&mut self) -> TokenKind {
+    fn read_token(&mut self) -> Raw {
         let byte = self.peek(0);
         match byte {
-            b'\'' => self.quoted(b'\'').map_or(TokenKind::Invalid, TokenKind::String),
-            b'"' if self.mode.has(SqlMode::ANSI_QUOTES) => {
-                self.quoted_ident(b'"').map_or(TokenKind::Invalid, TokenKind::QuotedIdent)
-            }
-            b'"' => self.quoted(b'"').map_or(TokenKind::Invalid, TokenKind::String),
-            b'`' => self.quoted_ident(b'`').map_or(TokenKind::Invalid, TokenKind::QuotedIdent),
+            b'\'' => self.quoted(b'\''),
+            b'"' if self.mode.has(SqlMode::ANSI_QUOTES) => self.quoted_ident(b'"'),
+            b'"' => self.quoted(b'"'),
+            b'`' => self.quoted_ident(b'`'),
             b'?' => {
                 self.at += 1;
-                TokenKind::Param
+                Raw::Param
             }
-            b'x' | b'X' if self.peek(1) == b'\'' => self.prefixed_bytes(hex_bytes, 2),
-            b'b' | b'B' if self.peek(1) == b'\'' => self.prefixed_bytes(bit_bytes, 1),
+            b'x' | b'X' if self.peek(1) == b'\'' => self.prefixed_bytes(Raw::Hex),
+            b'b' | b'B' if self.peek(1) == b'\'' => self.prefixed_bytes(Raw::Bits),
             b'n' | b'N' if self.peek(1) == b'\'' => {
                 self.at += 1;
-                self.quoted(b'\'').map_or(TokenKind::Invalid, TokenKind::String)
+                self.quoted(b'\'')
             }
-            _ if self.follows_at() && (is_word_byte(byte) || byte == b'.') => self.variable_name(),
+            _ if (is_word_byte(byte) || byte == b'.') && self.touches(Raw::Op(Op::At)) => {
+                self.variable_name()
+            }
             b'0'..=b'9' => self.number(),
             b'.' if self.peek(1).is_ascii_digit() && !self.follows_name() => self.number(),
             _ if is_word_byte(byte) => self.word(),
@@ -193,48 +206,37 @@ impl Lexer<'_> {
         }
     }
 
-    /// Whether the previous token is a single `@` that touches this one: what follows is a variable's or host's name.
-    fn follows_at(&self) -> bool {
-        self.tokens.last().is_some_and(|t| t.kind == TokenKind::Op(Op::At) && t.span.end as usize == self.at)
+    /// Whether the previous token is this one and ends where we are. After a single `@` comes a variable's or host's name.
+    fn touches(&self, raw: Raw) -> bool {
+        self.last == Some((raw, self.at))
     }
 
     fn follows_name(&self) -> bool {
-        self.tokens.last().is_some_and(|t| {
-            matches!(t.kind, TokenKind::Word | TokenKind::QuotedIdent(_)) && t.span.end as usize == self.at
-        })
+        self.touches(Raw::Word) || self.touches(Raw::QuotedIdent)
     }
 
-    fn follows_dot(&self) -> bool {
-        self.tokens.last().is_some_and(|t| t.kind == TokenKind::Op(Op::Dot) && t.span.end as usize == self.at)
-    }
-
-    fn variable_name(&mut self) -> TokenKind {
+    fn variable_name(&mut self) -> Raw {
         while is_word_byte(self.peek(0)) || self.peek(0) == b'.' {
             self.at += 1;
         }
-        TokenKind::Word
+        Raw::Word
     }
 
-    fn word(&mut self) -> TokenKind {
-        while is_word_byte(self.peek(0)) {
-            self.at += 1;
-        }
-        TokenKind::Word
+    fn word(&mut self) -> Raw {
+        let len = self.rest().iter().take_while(|byte| is_word_byte(**byte)).count();
+        self.at += len;
+        Raw::Word
     }
 
-    fn operator(&mut self) -> TokenKind {
-        match OPS.iter().find(|(text, _)| self.rest().starts_with(text)) {
-            Some((text, op)) => {
-                self.at += text.len();
-                TokenKind::Op(*op)
-            }
-            None if self.peek(0) == b'&' => {
-                self.at += 1;
-                TokenKind::Op(Op::Ampersand)
+    fn operator(&mut self) -> Raw {
+        match operator(self.rest()) {
+            Some((op, len)) => {
+                self.at += len;
+                Raw::Op(op)
             }
             None => {
                 self.at += 1;
-                TokenKind::Invalid
+                Raw::Invalid
             }
         }
     }
@@ -285,96 +287,80 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    /// A string in quotes, unescaped. None if it does not end.
-    fn quoted(&mut self, quote: u8) -> Option<Vec<u8>> {
+    /// A string in quotes, if it ends.
+    fn quoted(&mut self, quote: u8) -> Raw {
         let escapes = !self.mode.has(SqlMode::NO_BACKSLASH_ESCAPES);
-        let mut out = Vec::new();
         self.at += 1;
         while let Some(&byte) = self.source.get(self.at) {
             self.at += 1;
             if byte == quote {
                 if self.peek(0) != quote {
-                    return Some(out);
+                    return Raw::String;
                 }
                 self.at += 1;
-                out.push(quote);
             } else if byte == b'\\' && escapes {
-                let escaped = *self.source.get(self.at)?;
+                if self.at == self.source.len() {
+                    return Raw::Invalid;
+                }
                 self.at += 1;
-                unescape(escaped, &mut out);
-            } else {
-                out.push(byte);
             }
         }
-        None
+        Raw::Invalid
     }
 
-    fn quoted_ident(&mut self, quote: u8) -> Option<Vec<u8>> {
-        let mut out = Vec::new();
+    fn quoted_ident(&mut self, quote: u8) -> Raw {
         self.at += 1;
         while let Some(&byte) = self.source.get(self.at) {
             self.at += 1;
             if byte == quote {
                 if self.peek(0) != quote {
-                    return Some(out);
+                    return Raw::QuotedIdent;
                 }
                 self.at += 1;
             }
-            out.push(byte);
         }
-        None
+        Raw::Invalid
     }
 
-    /// `X'…'` or `B'…'`, with a multiple of `group` digits.
-    fn prefixed_bytes(&mut self, decode: fn(&[u8]) -> Option<Vec<u8>>, group: usize) -> TokenKind {
+    /// `X'…'`, with an even number of digits, or `B'…'`.
+    fn prefixed_bytes(&mut self, raw: Raw) -> Raw {
         self.at += 2;
         let digits = self.rest().iter().take_while(|b| b.is_ascii_hexdigit()).count();
-        let value = decode(&self.rest()[..digits]).filter(|_| digits % group == 0);
+        let fits = match raw {
+            Raw::Hex => digits % 2 == 0,
+            _ => self.rest()[..digits].iter().all(|digit| matches!(digit, b'0' | b'1')),
+        };
         self.at += digits;
         if self.peek(0) != b'\'' {
-            return TokenKind::Invalid;
+            return Raw::Invalid;
         }
         self.at += 1;
-        value.map_or(TokenKind::Invalid, TokenKind::Bytes)
+        if fits { raw } else { Raw::Invalid }
     }
 
     /// A number, or a word that begins with digits.
-    fn number(&mut self) -> TokenKind {
+    fn number(&mut self) -> Raw {
         let start = self.at;
-        if let Some(token) = self.zero_prefixed() {
-            return token;
+        let follows_dot = self.touches(Raw::Op(Op::Dot));
+        if !follows_dot && let Some(raw) = self.zero_prefixed() {
+            return raw;
         }
         self.skip_digits();
-        if self.follows_dot_at(start) || (is_word_byte(self.peek(0)) && !self.at_exponent()) {
+        if (follows_dot && self.at > start) || (is_word_byte(self.peek(0)) && !self.at_exponent()) {
             return self.word();
         }
-        let mut exact_integer = true;
+        let mut whole = true;
         if self.peek(0) == b'.' {
-            exact_integer = false;
+            whole = false;
             self.at += 1;
             self.skip_digits();
         }
         if self.at_exponent() {
             self.at += if matches!(self.peek(1), b'+' | b'-') { 2 } else { 1 };
             self.skip_digits();
-            return self.text(start).parse().map_or(TokenKind::Invalid, TokenKind::Float);
+            return Raw::Float;
         }
-        match self.text(start).parse() {
-            Ok(value) if exact_integer => TokenKind::Integer(value),
-            _ => TokenKind::Decimal,
-        }
-    }
-
-    fn follows_dot_at(&self, start: usize) -> bool {
-        start < self.at
-            && self
-                .tokens
-                .last()
-                .is_some_and(|t| t.kind == TokenKind::Op(Op::Dot) && t.span.end as usize == start)
-    }
-
-    fn text(&self, start: usize) -> &str {
-        std::str::from_utf8(&self.source[start..self.at]).unwrap_or_default()
+        if whole && fits_u64(&self.source[start..self.at]) { Raw::Integer } else { Raw::Decimal }
     }
 
     fn skip_digits(&mut self) {
@@ -389,20 +375,102 @@ impl Lexer<'_> {
     }
 
     /// `0x…` and `0b…`, when nothing but their digits follows.
-    fn zero_prefixed(&mut self) -> Option<TokenKind> {
-        if self.peek(0) != b'0' || self.follows_dot() {
+    fn zero_prefixed(&mut self) -> Option<Raw> {
+        if self.peek(0) != b'0' {
             return None;
         }
-        let decode = match self.peek(1) {
-            b'x' => hex_bytes,
-            b'b' => bit_bytes,
+        let (raw, is_digit): (Raw, fn(&u8) -> bool) = match self.peek(1) {
+            b'x' => (Raw::Hex, u8::is_ascii_hexdigit),
+            b'b' => (Raw::Bits, |digit| matches!(digit, b'0' | b'1')),
             _ => return None,
         };
-        let len = self.rest()[2..].iter().take_while(|b| is_word_byte(**b)).count();
-        let value = decode(&self.rest()[2..2 + len]).filter(|_| len > 0)?;
+        let rest = &self.rest()[2..];
+        let len = rest.iter().take_while(|b| is_word_byte(**b)).count();
+        if len == 0 || !rest[..len].iter().all(is_digit) {
+            return None;
+        }
         self.at += 2 + len;
-        Some(TokenKind::Bytes(value))
+        Some(raw)
     }
+}
+
+/// Whether digits are a number of at most 64 bits.
+fn fits_u64(digits: &[u8]) -> bool {
+    let add = |sum: u64, digit: &u8| sum.checked_mul(10)?.checked_add(u64::from(digit - b'0'));
+    digits.len() < 20 || digits.iter().try_fold(0, add).is_some()
+}
+
+/// The operator that a text begins with, and its length.
+fn operator(text: &[u8]) -> Option<(Op, usize)> {
+    let next = |ahead: usize| text.get(ahead).copied().unwrap_or(0);
+    Some(match (text[0], next(1)) {
+        (b'<', b'=') if next(2) == b'>' => (Op::NullSafeEq, 3),
+        (b'-', b'>') if next(2) == b'>' => (Op::LongArrow, 3),
+        (b'-', b'>') => (Op::Arrow, 2),
+        (b'<', b'=') => (Op::Le, 2),
+        (b'>', b'=') => (Op::Ge, 2),
+        (b'<', b'>') | (b'!', b'=') => (Op::Ne, 2),
+        (b'<', b'<') => (Op::ShiftLeft, 2),
+        (b'>', b'>') => (Op::ShiftRight, 2),
+        (b':', b'=') => (Op::Assign, 2),
+        (b'&', b'&') => (Op::AmpersandAmpersand, 2),
+        (b'|', b'|') => (Op::PipePipe, 2),
+        (b'@', b'@') => (Op::AtAt, 2),
+        (b'(', _) => (Op::LParen, 1),
+        (b')', _) => (Op::RParen, 1),
+        (b'{', _) => (Op::LBrace, 1),
+        (b'}', _) => (Op::RBrace, 1),
+        (b',', _) => (Op::Comma, 1),
+        (b';', _) => (Op::Semicolon, 1),
+        (b'.', _) => (Op::Dot, 1),
+        (b'@', _) => (Op::At, 1),
+        (b'=', _) => (Op::Eq, 1),
+        (b'<', _) => (Op::Lt, 1),
+        (b'>', _) => (Op::Gt, 1),
+        (b'+', _) => (Op::Plus, 1),
+        (b'-', _) => (Op::Minus, 1),
+        (b'*', _) => (Op::Star, 1),
+        (b'/', _) => (Op::Slash, 1),
+        (b'%', _) => (Op::Percent, 1),
+        (b'^', _) => (Op::Caret, 1),
+        (b'~', _) => (Op::Tilde, 1),
+        (b'!', _) => (Op::Bang, 1),
+        (b'|', _) => (Op::Pipe, 1),
+        (b'&', _) => (Op::Ampersand, 1),
+        _ => return None,
+    })
+}
+
+/// The characters of a string token: without prefix and quotes, unescaped.
+pub(super) fn unquoted(text: &[u8], mode: SqlMode) -> Vec<u8> {
+    let text = text.strip_prefix(b"n").or_else(|| text.strip_prefix(b"N")).unwrap_or(text);
+    let escapes = !mode.has(SqlMode::NO_BACKSLASH_ESCAPES);
+    let quote = text[0];
+    let mut out = Vec::with_capacity(text.len() - 2);
+    let mut bytes = text[1..text.len() - 1].iter().copied();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'\\' if escapes => bytes.next().into_iter().for_each(|escaped| unescape(escaped, &mut out)),
+            // It stands there twice.
+            _ if byte == quote => out.extend(bytes.next()),
+            _ => out.push(byte),
+        }
+    }
+    out
+}
+
+/// The name in a quoted identifier.
+fn unquoted_ident(text: &[u8]) -> Vec<u8> {
+    let quote = text[0];
+    let mut out = Vec::with_capacity(text.len() - 2);
+    let mut bytes = text[1..text.len() - 1].iter().copied();
+    while let Some(byte) = bytes.next() {
+        out.push(byte);
+        if byte == quote {
+            bytes.next();
+        }
+    }
+    out
 }
 
 fn unescape(escaped: u8, out: &mut Vec<u8>) {

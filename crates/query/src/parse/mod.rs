@@ -12,6 +12,7 @@
 mod admin;
 pub mod ast;
 mod ddl;
+pub mod digest;
 mod dml;
 pub mod error;
 mod expr;

@@ -33,6 +33,8 @@ pub struct Access {
     pub descending: bool,
     /// The table may have so many rows before another path is better.
     pub row_limit: u64,
+    /// The range ends a unique key and has two bounds: if they are integers, they tell how many rows it holds at most.
+    pub spans: bool,
 }
 
 impl Access {
@@ -144,7 +146,9 @@ pub fn choose(
     let whole = whole_table(rows);
     let best = best.filter(|best| {
         let useful = !best.eq.is_empty() || best.has_range() || (best.gives_order && wish.limit.is_some());
-        useful && (wish.must || rows <= best.estimate.row_limit() as f64)
+        // A range with two bounds is measured when their values are known.
+        let measured = best.spans() && scope.tables.len() == 1;
+        useful && (wish.must || measured || rows <= best.estimate.row_limit() as f64)
     });
     match best {
         Some(draft) => draft.finish(scope, handle, rows.max(LIKELY_ROWS)).map(Some),
@@ -154,8 +158,13 @@ pub fn choose(
 }
 
 fn whole_table(rows: f64) -> Choice {
-    let access =
-        Access { index: None, terms: KeyTerms::default(), descending: false, row_limit: SMALL_TABLE as u64 };
+    let access = Access {
+        index: None,
+        terms: KeyTerms::default(),
+        descending: false,
+        row_limit: SMALL_TABLE as u64,
+        spans: false,
+    };
     Choice { access, served: Vec::new(), first_value: false, gives_order: false, estimate: rows }
 }
 
@@ -255,6 +264,13 @@ impl<'c> Draft<'c> {
 
     fn has_range(&self) -> bool {
         self.lower.is_some() || self.upper.is_some() || self.prefix.is_some()
+    }
+
+    fn spans(&self) -> bool {
+        self.def.kind.is_unique()
+            && self.eq.len() + 1 == self.def.parts.len()
+            && self.lower.is_some()
+            && self.upper.is_some()
     }
 
     /// Whether the keys guarantee a condition.
@@ -358,6 +374,7 @@ impl<'c> Draft<'c> {
             terms: KeyTerms { eq, range, types, unique: self.unique },
             descending: self.descending,
             row_limit: self.estimate.row_limit(),
+            spans: self.spans(),
         };
         let (first_value, gives_order) = (self.not_null, self.gives_order);
         Ok(Choice { access, served, first_value, gives_order, estimate: self.estimate.rows(rows) })

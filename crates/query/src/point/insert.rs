@@ -62,7 +62,8 @@ pub fn compile_insert(
     let params = binder.params().to_vec();
     let auto_increment = def.auto_increment_column();
     let kind = Kind::Insert(Insert { table: Table(handle.clone()), rows: rows.into(), auto_increment });
-    Ok(PointPlan { kind, tables: vec![Table(handle)], params, columns: Arc::from([]) })
+    let dates = scope.dates();
+    Ok(PointPlan { kind, tables: vec![Table(handle)], params, columns: Arc::from([]), dates })
 }
 
 /// The positions of the columns that are named.
@@ -253,6 +254,7 @@ impl Insert {
                 ctx.push_warning(avocet_types::expr::Warning {
                     errno: missing.errno,
                     message: missing.message,
+                    note: false,
                 });
                 Ok(implicit_default(&column.ty))
             }

@@ -25,6 +25,7 @@ mod choose;
 mod domain;
 mod insert;
 mod keys;
+mod lift;
 mod run;
 mod scope;
 mod select;
@@ -47,6 +48,7 @@ use crate::error::SqlError;
 use crate::session::api::{OutputColumn, ResultSink};
 
 pub use insert::compile_insert;
+pub use lift::lift;
 pub use select::compile_query;
 pub use write::{compile_delete, compile_update};
 
@@ -101,6 +103,17 @@ pub struct PointPlan {
     params: Vec<SqlType>,
     /// Of the result set; empty for a statement without one.
     columns: Arc<[OutputColumn]>,
+    /// Parameters with text that is compared as a date.
+    dates: Box<[usize]>,
+}
+
+/// What a plan's statement does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    Select,
+    Insert,
+    Update,
+    Delete,
 }
 
 #[derive(Debug)]
@@ -228,9 +241,28 @@ impl PointPlan {
         }
     }
 
+    pub fn verb(&self) -> Verb {
+        match &self.kind {
+            Kind::Select(_) => Verb::Select,
+            Kind::Update(_) => Verb::Update,
+            Kind::Delete(_) => Verb::Delete,
+            Kind::Insert(_) => Verb::Insert,
+        }
+    }
+
+    /// The parameters with text that is compared as a date.
+    pub fn dates(&self) -> &[usize] {
+        &self.dates
+    }
+
+    /// Whether its tables have so many rows now that another path, or another plan, is better.
+    pub fn is_outgrown(&self) -> bool {
+        matches!(&self.kind, Kind::Select(select) if select.is_outgrown())
+    }
+
     /// Whether it may write to tables.
     pub fn is_write(&self) -> bool {
-        !matches!(self.kind, Kind::Select(_))
+        self.verb() != Verb::Select
     }
 
     /// Whether the plan was made for the tables as they are now.
@@ -268,7 +300,7 @@ impl PointPlan {
 }
 
 /// Empties a vector of values and gives its memory to values that live for another time.
-fn recycle<'b>(mut values: Vec<Datum<'_>>) -> Vec<Datum<'b>> {
+pub(crate) fn recycle<'b>(mut values: Vec<Datum<'_>>) -> Vec<Datum<'b>> {
     values.clear();
     values.into_iter().map(|_| unreachable!("the vector was emptied")).collect()
 }
@@ -287,5 +319,6 @@ fn convert_context(ctx: &EvalContext) -> ConvertContext {
 /// Notes that a value was changed to fit its column; `row` counts from 1.
 #[cold]
 fn note_stored(ctx: &EvalContext, problem: &StoreError, column: &str, row: u64) {
-    ctx.push_warning(Warning { errno: problem.errno(), message: problem.message(column, row) });
+    let (errno, message) = (problem.errno(), problem.message(column, row));
+    ctx.push_warning(Warning { errno, message, note: problem.is_note() });
 }

@@ -171,6 +171,11 @@ impl Select {
         !self.lock && self.levels.iter().any(|level| level.table.row_count() > level.access.row_limit)
     }
 
+    /// Whether the plan is for fewer rows than there are now, whatever its parameters are.
+    pub(super) fn is_outgrown(&self) -> bool {
+        !matches!(&*self.levels, [level] if level.access.spans) && self.has_outgrown()
+    }
+
     /// Whether the range of a unique key that is to be read holds few values.
     fn is_narrow(
         &self,
@@ -179,10 +184,7 @@ impl Select {
         scratch: &mut PointScratch,
     ) -> EvalResult<bool> {
         let [level] = &*self.levels else { return Ok(false) };
-        let Some(index) = level.access.index.map(|n| &level.table.indexes()[n]) else { return Ok(false) };
-        let terms = &level.access.terms;
-        let is_last = terms.range.is_some() && terms.eq.len() + 1 == index.def.parts.len();
-        if !index.def.kind.is_unique() || !is_last {
+        if !level.access.spans {
             return Ok(false);
         }
         scratch.reserve(1);

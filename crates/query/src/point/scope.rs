@@ -3,11 +3,12 @@
 //! The bound algebra numbers columns query-wide. A plan numbers *slots*: the columns of the first table, then those of the
 //! second, and so on. With one table a slot is the column's position, and a stored row serves as it is.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use avocet_engine::TableHandle;
 use avocet_types::expr::{Expr, ExprKind, RowProgram, RowSource};
-use avocet_types::{Datum, RowRef};
+use avocet_types::{Datum, RowRef, SqlType};
 
 use super::{NotPoint, Refusal};
 
@@ -20,6 +21,8 @@ pub struct Scope {
     by_id: Vec<Option<u16>>,
     /// Table and column of each slot.
     pub slots: Arc<[(u8, u16)]>,
+    /// The parameters with text that what was compiled reads as dates.
+    dates: RefCell<Vec<usize>>,
 }
 
 pub struct Source {
@@ -36,11 +39,12 @@ impl Scope {
             by_id: (0..columns).map(Some).collect(),
             slots: (0..columns).map(|column| (0, column)).collect(),
             tables: vec![Source { handle, alias }],
+            dates: RefCell::default(),
         }
     }
 
     pub fn new() -> Self {
-        Self { tables: Vec::new(), by_id: Vec::new(), slots: Arc::from([]) }
+        Self { tables: Vec::new(), by_id: Vec::new(), slots: Arc::from([]), dates: RefCell::default() }
     }
 
     /// Adds a table of which the query knows these columns: position and id.
@@ -97,7 +101,29 @@ impl Scope {
 
     pub fn compile(&self, expr: &Expr) -> Result<RowProgram, Refusal> {
         let expr = self.to_slots(expr)?;
+        self.note_dates(&expr);
         Ok(RowProgram::compile_named(&expr, &|slot| self.slot_name(slot))?)
+    }
+
+    fn note_dates(&self, expr: &Expr) {
+        expr.any(&mut |part| {
+            if let ExprKind::Convert(inner) = &part.kind
+                && let ExprKind::Param(at) = inner.kind
+                && inner.ty.is_string()
+                && matches!(part.ty, SqlType::Date | SqlType::DateTime { .. } | SqlType::Timestamp { .. })
+            {
+                self.dates.borrow_mut().push(at);
+            }
+            false
+        });
+    }
+
+    /// The parameters with text that what was compiled reads as dates.
+    pub fn dates(&self) -> Box<[usize]> {
+        let mut dates = self.dates.take();
+        dates.sort_unstable();
+        dates.dedup();
+        dates.into()
     }
 
     /// As MySQL's errors show a column.

@@ -114,7 +114,8 @@ pub fn compile_query(
         levels,
     };
     let tables = scope.tables.iter().map(|t| Table(t.handle.clone())).collect();
-    Ok(PointPlan { kind: Kind::Select(select), tables, params: query.params.clone(), columns })
+    let params = query.params.clone();
+    Ok(PointPlan { kind: Kind::Select(select), tables, params, columns, dates: scope.dates() })
 }
 
 /// The query's only block, if it is one that the point path can take.

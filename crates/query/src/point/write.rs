@@ -116,7 +116,8 @@ pub fn compile_update(
     let touched = (0..def.columns.len()).filter(|&c| def.columns[c].on_update_now && !explicit(c)).collect();
     let params = binder.params().to_vec();
     let kind = Kind::Update(Update { target, assignments: assignments.into(), touched, sequential });
-    Ok(PointPlan { kind, tables: vec![Table(handle)], params, columns: Arc::from([]) })
+    let dates = scope.dates();
+    Ok(PointPlan { kind, tables: vec![Table(handle)], params, columns: Arc::from([]), dates })
 }
 
 /// As [`compile_update`].
@@ -143,7 +144,8 @@ pub fn compile_delete(
     )?;
     let params = binder.params().to_vec();
     let kind = Kind::Delete(Delete { target });
-    Ok(PointPlan { kind, tables: vec![Table(handle)], params, columns: Arc::from([]) })
+    let dates = scope.dates();
+    Ok(PointPlan { kind, tables: vec![Table(handle)], params, columns: Arc::from([]), dates })
 }
 
 fn assigned_column(

@@ -16,11 +16,14 @@ use super::output::columns_of;
 use super::run::Text;
 use super::select::tables_of;
 use super::state::Session;
+use crate::bind::unsupported;
 use crate::df::{Analytics, AnalyticsOptions, RunOptions, ScanSource};
 use crate::engine_source::EngineSource;
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast;
+use crate::parse::statement::StatementKind;
 use crate::plan::BoundQuery;
+use crate::point::Refusal;
 
 /// A table that the server makes up, with its rows as of the statement's begin.
 pub struct VirtualRows {
@@ -116,12 +119,31 @@ impl Session {
         Ok(rows)
     }
 
-    /// How a query would be run, for EXPLAIN.
-    pub(super) async fn explain_query(
+    /// How a statement would be run, for EXPLAIN.
+    pub(super) async fn explain_statement(
         &mut self,
-        query: &ast::Query,
+        statement: &StatementKind,
         text: &Text<'_>,
     ) -> Result<String, SqlError> {
+        use StatementKind as S;
+        if !matches!(statement, S::Query(_) | S::Insert(_) | S::Update(_) | S::Delete(_)) {
+            return Err(unsupported("EXPLAIN of this statement"));
+        }
+        let source = std::str::from_utf8(text.source).unwrap_or_default();
+        let point = match self.compile_point(statement, source, &text.types) {
+            Ok(plan) if self.takes_point_path() => return Ok(format!("Point plan: {}", plan.describe())),
+            Ok(_) => "Not a point plan: settings of the session ask for more".to_owned(),
+            Err(Refusal::NotPoint(reason)) => format!("Not a point plan: {reason}"),
+            Err(Refusal::Error(error)) => return Err(error),
+        };
+        match statement {
+            S::Query(query) => Ok(format!("{point}\n{}", self.explain_query(query, text).await?)),
+            _ => Ok(point),
+        }
+    }
+
+    /// How a query would be run that has no point plan.
+    async fn explain_query(&mut self, query: &ast::Query, text: &Text<'_>) -> Result<String, SqlError> {
         let mark = self.begin_statement()?;
         let result = async {
             let (bound, tables) = self.bind_and_hold(query, text)?;

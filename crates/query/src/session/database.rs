@@ -12,6 +12,7 @@ use avocet_types::{Collation, Value};
 use super::api::{
     AccountName, ConnectionRow, Connections, Interrupt, Interruption, SessionFactory, SessionInfo,
 };
+use super::plan_cache::PlanCache;
 use super::state::Session;
 use super::status::Counters;
 use super::variables::{Globals, VARIABLES, Values, find};
@@ -43,6 +44,7 @@ pub(super) struct Shared {
     pub globals: Arc<Globals>,
     pub passwords: Box<dyn Passwords>,
     pub counters: Counters,
+    pub plans: PlanCache,
     /// Started with the first query that needs it.
     pub analytics: OnceLock<Analytics>,
     next_embedded: AtomicU32,
@@ -74,6 +76,7 @@ impl Database {
             globals: Arc::new(Globals::new(values)),
             passwords: passwords.unwrap_or_else(|| Box::new(NoPasswords)),
             counters: Counters::default(),
+            plans: PlanCache::default(),
             analytics: OnceLock::new(),
             next_embedded: AtomicU32::new(1),
         })))

@@ -1,135 +1,300 @@
-//! Prepared statements on the point path: each keeps its compiled plan, as long as what it was compiled for holds.
+//! Statements on the point path: looking for their plans, compiling them, running them.
 //!
-//! A plan depends on the catalog, the types of the parameters, the default database and the sql_mode; if any of them
-//! is another, the statement is compiled anew. That it has no point plan is kept in the same way.
+//! A plan depends on the catalog, the default database, the settings that binding looks at, the digest and the types of
+//! what stands in its slots; all of that is in its key ([`plan_cache`](super::plan_cache)).
 
 use std::sync::Arc;
 
-use avocet_types::SqlType;
-use avocet_types::expr::SqlMode;
+use avocet_types::temporal::parse_datetime;
+use avocet_types::{Collation, Datum, SqlType, Value};
 
 use super::api::ResultSink;
 use super::output::columns_of;
-use super::prepared::PreparedStatement;
-use super::run::{Done, Outcome, Text};
+use super::plan_cache::{CachedPlan, Wanted};
+use super::run::{Done, Outcome};
 use super::state::Session;
 use super::status::Counter;
 use crate::bind::bind_query;
 use crate::error::SqlError;
+use crate::parse::digest::{Digest, Slot, literal_type};
 use crate::parse::statement::StatementKind;
-use crate::point::{self, Changes, PointPlan, Refusal};
+use crate::plan::BoundQuery;
+use crate::point::{self, Changes, NotPoint, PointPlan, Refusal, Verb};
 
-/// A plan, or that there is none, and what that holds for.
-pub(super) struct Compiled {
-    catalog_version: u64,
-    types: Vec<SqlType>,
-    database: Option<String>,
-    sql_mode: SqlMode,
-    plan: Option<Arc<PointPlan>>,
+/// A statement that is to find its plan.
+#[derive(Clone, Copy)]
+pub(super) struct Candidate<'c> {
+    /// The text that plans are kept under.
+    pub digest: &'c [u8],
+    pub slots: &'c [Slot],
+    pub source: &'c str,
+    /// What the slots hold, or what the parameters are if there are no slots.
+    pub values: &'c [Datum<'c>],
+    /// Whether the values are a client's parameters, whose types are wider than those of literals.
+    pub params: bool,
+}
+
+/// What a session keeps from statement to statement, so as not to allocate.
+#[derive(Default)]
+pub(super) struct PointMemory {
+    pub digest: Digest,
+    pub values: Vec<Value>,
+    key: Vec<u8>,
+}
+
+impl Candidate<'_> {
+    fn types(&self, connection: Collation) -> Vec<SqlType> {
+        let of = if self.params { super::run::type_of } else { literal_type };
+        self.values.iter().map(|value| of(value, connection)).collect()
+    }
 }
 
 impl Session {
-    /// Runs a prepared statement on the point path; `None` if another path is to take it.
-    pub(super) async fn run_point(
+    /// Whether the session's settings leave anything to the point path. What they ask for otherwise, the general path does.
+    pub(super) fn takes_point_path(&self) -> bool {
+        let settings = &self.settings;
+        settings.point_path
+            && settings.select_limit == u64::MAX
+            && settings.auto_increment_increment == 1
+            && settings.auto_increment_offset == 1
+            && !settings.safe_updates
+    }
+
+    /// The plan of a statement, if one is kept. It is to be given back with `give_plan`.
+    pub(super) fn take_plan(&mut self, candidate: &Candidate<'_>) -> Option<(u64, Arc<CachedPlan>)> {
+        let catalog_version = self.shared.engine.catalog_version();
+        let mut key = std::mem::take(&mut self.point_memory.key);
+        self.plan_key(candidate, &mut key);
+        let hash = self.shared.plans.hash(&key);
+        let Candidate { slots, source, .. } = *candidate;
+        let wanted = Wanted { key: &key, hash, catalog_version, slots, source: source.as_bytes() };
+        let plan = self.recent_plans.take(&wanted).or_else(|| self.shared.plans.get(&wanted));
+        self.point_memory.key = key;
+        plan.map(|plan| (hash, plan))
+    }
+
+    pub(super) fn give_plan(&mut self, hash: u64, plan: Arc<CachedPlan>) {
+        // Made for so few rows that there are too many now: the next use compiles it anew.
+        if plan.plan.as_ref().is_ok_and(PointPlan::is_outgrown) {
+            return self.shared.plans.remove(hash, &plan);
+        }
+        self.recent_plans.give(hash, plan);
+    }
+
+    fn plan_key(&self, candidate: &Candidate<'_>, key: &mut Vec<u8>) {
+        let settings = &self.settings;
+        key.clear();
+        key.extend_from_slice(&settings.sql_mode.0.to_le_bytes());
+        key.extend_from_slice(&settings.connection_collation.0.to_le_bytes());
+        key.extend_from_slice(&settings.time_zone.offset().to_le_bytes());
+        key.push(settings.div_precision_increment);
+        match &self.database {
+            Some(name) => {
+                key.extend_from_slice(&(name.len() as u16).to_le_bytes());
+                key.extend_from_slice(name.as_bytes());
+            }
+            None => key.extend_from_slice(&u16::MAX.to_le_bytes()),
+        }
+        // Without slots the digest is a text of which the literals are a part.
+        key.push(u8::from(candidate.slots.is_empty()));
+        key.extend_from_slice(candidate.digest);
+        for value in candidate.values {
+            put_type(value, candidate.params, key);
+        }
+    }
+
+    /// Compiles a statement's plan and keeps it; `None` if there is something wrong with the statement, which the general
+    /// path will say. `own` is the statement as it was parsed, `lifted` with parameters in place of literals.
+    pub(super) fn compile_plan(
         &mut self,
-        statement: &PreparedStatement,
-        text: &Text<'_>,
+        candidate: &Candidate<'_>,
+        own: &StatementKind,
+    ) -> Option<(u64, Arc<CachedPlan>)> {
+        let catalog = self.catalog();
+        let mut key = Vec::new();
+        self.plan_key(candidate, &mut key);
+        let hash = self.shared.plans.hash(&key);
+        let Candidate { slots, source, .. } = *candidate;
+        let catalog_version = catalog.version();
+        let wanted = Wanted { key: &key, hash, catalog_version, slots, source: source.as_bytes() };
+        let types = candidate.types(self.settings.connection_collation);
+        let mut lifted = own.clone();
+        let mut free = point::lift(&mut lifted, slots);
+        let plan = match self.compile_lifted(own, &lifted, candidate, &types) {
+            Ok(plan) => Ok(plan),
+            Err(Refusal::NotPoint(reason)) => Err(reason),
+            Err(Refusal::Error(_)) if candidate.params => return None,
+            Err(Refusal::Error(_)) => {
+                // Perhaps only because a literal is none any more.
+                free.fill(false);
+                match self.compile_point(own, source, &[]) {
+                    Ok(plan) => Ok(plan),
+                    Err(Refusal::NotPoint(reason)) => Err(reason),
+                    Err(Refusal::Error(_)) => return None,
+                }
+            }
+        };
+        let pinned = slots.iter().enumerate().filter(|(at, _)| !free[*at]);
+        let pinned = pinned.map(|(at, slot)| (at, slot.span.bytes(source.as_bytes()).into())).collect();
+        let plan = Arc::new(CachedPlan::new(&wanted, pinned, plan));
+        self.shared.plans.put(hash, plan.clone());
+        Some((hash, plan))
+    }
+
+    /// Compiles with parameters in place of literals, if that means the same.
+    fn compile_lifted(
+        &self,
+        own: &StatementKind,
+        lifted: &StatementKind,
+        candidate: &Candidate<'_>,
+        types: &[SqlType],
+    ) -> Result<PointPlan, Refusal> {
+        if !candidate.params
+            && let (StatementKind::Query(own), StatementKind::Query(lifted)) = (own, lifted)
+        {
+            let view = self.view();
+            let source = candidate.source.as_bytes();
+            let own = bind_query(own, source, &view, &[])?;
+            let lifted = bind_query(lifted, source, &view, types)?;
+            if !same_columns(&own, &lifted) {
+                return Err(Refusal::Error(crate::ErrorCode::UNKNOWN_ERROR.with(&[])));
+            }
+        }
+        let plan = self.compile_point(lifted, candidate.source, types)?;
+        // A NULL has any type.
+        let fits = |(own, is): (&SqlType, &SqlType)| *is == SqlType::Null || own == is;
+        match plan.params().iter().zip(types).all(fits) {
+            true => Ok(plan),
+            false => Err(NotPoint::because("parameters of other types").into()),
+        }
+    }
+
+    pub(super) fn compile_point(
+        &self,
+        statement: &StatementKind,
+        source: &str,
+        types: &[SqlType],
+    ) -> Result<PointPlan, Refusal> {
+        let (view, catalog, source) = (self.view(), self.catalog(), source.as_bytes());
+        match statement {
+            StatementKind::Query(query) => {
+                let bound = bind_query(query, source, &view, types)?;
+                if bound.session_dependent {
+                    return Err(NotPoint::because("it uses variables of the session").into());
+                }
+                let columns = columns_of(&bound).into();
+                point::compile_query(&bound, columns, &catalog)
+            }
+            StatementKind::Insert(insert) => point::compile_insert(insert, source, &view, &catalog, types),
+            StatementKind::Update(update) => point::compile_update(update, source, &view, &catalog, types),
+            StatementKind::Delete(delete) => point::compile_delete(delete, source, &view, &catalog, types),
+            _ => Err(NotPoint::because("a statement of another kind").into()),
+        }
+    }
+
+    /// Runs a statement on its plan; false if another path is to take it, and nothing happened yet.
+    pub(super) async fn run_plan(
+        &mut self,
+        plan: &CachedPlan,
+        params: &[Datum<'_>],
+        sink: &mut dyn ResultSink,
+    ) -> Result<bool, SqlError> {
+        self.conditions.clear();
+        self.begin_context();
+        self.in_flight = true;
+        let result = self.try_plan(plan, params, sink).await;
+        self.in_flight = false;
+        if matches!(result, Ok(None)) {
+            return Ok(false);
+        }
+        self.shared.counters.add(Counter::Questions);
+        self.collect_warnings();
+        match result {
+            Ok(outcome) => outcome.map_or(Ok(()), |outcome| self.finish(outcome, sink)).map(|()| true),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    /// As `run_plan`, within a statement that has begun; `None` for false.
+    pub(super) async fn try_plan(
+        &mut self,
+        plan: &CachedPlan,
+        params: &[Datum<'_>],
         sink: &mut dyn ResultSink,
     ) -> Result<Option<Outcome>, SqlError> {
-        // A limit of the session's on queries without one is the general path's business.
-        if self.settings.select_limit != u64::MAX {
+        let Ok(plan) = &plan.plan else { return Ok(None) };
+        if plan.dates().iter().any(|at| is_no_date(&params[*at])) {
             return Ok(None);
         }
-        let Some(plan) = self.point_plan(statement, text) else { return Ok(None) };
         if plan.is_write() {
             self.set_storing(true);
         }
         let mark = self.begin_statement()?;
         let Self { txn, context, point_scratch, .. } = self;
         let txn = txn.as_mut().expect("the statement began");
-        let result = plan.execute(txn, text.params, context, point_scratch, sink);
+        let result = plan.execute(txn, params, context, point_scratch, sink);
         if matches!(result, Ok(point::Outcome::Declined)) {
             self.set_storing(false);
             return Ok(None);
         }
         let result = self.end_statement(mark, result).await?;
-        Ok(Some(match result {
+        Ok(match result {
             point::Outcome::Rows(rows) => {
                 self.shared.counters.add(Counter::Select);
-                Outcome::Rows(rows)
+                Some(Outcome::Rows(rows))
             }
-            point::Outcome::Changed(changes) => Outcome::Done(self.done(&statement.kind, changes)),
-            point::Outcome::Declined => unreachable!("returned above"),
-        }))
+            point::Outcome::Changed(changes) => Some(Outcome::Done(self.done(plan.verb(), changes))),
+            point::Outcome::Declined => None,
+        })
     }
 
-    fn done(&self, kind: &StatementKind, changes: Changes) -> Done {
+    fn done(&self, verb: Verb, changes: Changes) -> Done {
         let Changes { matched, changed, last_insert_id } = changes;
         let warnings = self.conditions.len() as u64 + self.context.warning_count();
-        let (counter, affected_rows, info) = match kind {
-            StatementKind::Update(_) => {
+        let (counter, affected_rows, info) = match verb {
+            Verb::Update => {
                 let affected = if self.info.found_rows { matched } else { changed };
                 let info = format!("Rows matched: {matched}  Changed: {changed}  Warnings: {warnings}");
                 (Counter::Update, affected, info)
             }
-            StatementKind::Delete(_) => (Counter::Delete, changed, String::new()),
-            _ if matched > 1 => {
+            Verb::Delete => (Counter::Delete, changed, String::new()),
+            Verb::Insert if matched > 1 => {
                 let info = format!("Records: {matched}  Duplicates: 0  Warnings: {warnings}");
                 (Counter::Insert, changed, info)
             }
-            _ => (Counter::Insert, changed, String::new()),
+            Verb::Insert | Verb::Select => (Counter::Insert, changed, String::new()),
         };
         self.shared.counters.add(counter);
         Done { affected_rows, last_insert_id, info, database_changed: false }
     }
+}
 
-    fn point_plan(&self, statement: &PreparedStatement, text: &Text<'_>) -> Option<Arc<PointPlan>> {
-        let catalog = self.catalog();
-        let mut kept = statement.compiled.lock();
-        if let Some(compiled) = &*kept
-            && compiled.catalog_version == catalog.version()
-            && compiled.types == text.types
-            && compiled.database == self.database
-            && compiled.sql_mode == self.settings.sql_mode
-        {
-            return compiled.plan.clone();
-        }
-        let plan = match self.compile_point(statement, text) {
-            Ok(plan) => Some(Arc::new(plan)).filter(|plan| plan.params() == text.types),
-            // What is wrong with the statement, the general path says.
-            Err(Refusal::NotPoint(_) | Refusal::Error(_)) => None,
-        };
-        *kept = Some(Compiled {
-            catalog_version: catalog.version(),
-            types: text.types.clone(),
-            database: self.database.clone(),
-            sql_mode: self.settings.sql_mode,
-            plan: plan.clone(),
-        });
-        plan
-    }
+/// Whether a client is told the same of two queries' results.
+fn same_columns(a: &BoundQuery, b: &BoundQuery) -> bool {
+    let (a, b) = (columns_of(a), columns_of(b));
+    a.len() == b.len()
+        && a.iter().zip(&b).all(|(a, b)| a.name == b.name && a.ty == b.ty && a.flags == b.flags)
+}
 
-    fn compile_point(&self, statement: &PreparedStatement, text: &Text<'_>) -> Result<PointPlan, Refusal> {
-        let (view, catalog) = (self.view(), self.catalog());
-        match &statement.kind {
-            StatementKind::Query(query) => {
-                let bound = bind_query(query, text.source, &view, &text.types)?;
-                if bound.session_dependent {
-                    return Err(point::NotPoint::because("it uses variables of the session").into());
-                }
-                let columns = columns_of(&bound).into();
-                point::compile_query(&bound, columns, &catalog)
-            }
-            StatementKind::Insert(insert) => {
-                point::compile_insert(insert, text.source, &view, &catalog, &text.types)
-            }
-            StatementKind::Update(update) => {
-                point::compile_update(update, text.source, &view, &catalog, &text.types)
-            }
-            StatementKind::Delete(delete) => {
-                point::compile_delete(delete, text.source, &view, &catalog, &text.types)
-            }
-            _ => Err(point::NotPoint::because("a statement of another kind").into()),
-        }
+/// A literal that is compared with a date and is none is an error, which the general path reports.
+fn is_no_date(value: &Datum<'_>) -> bool {
+    matches!(value, Datum::Str(text) if parse_datetime(text.as_bytes(), Default::default()).is_none())
+}
+
+/// Appends what stands for the type of a value in a key.
+fn put_type(value: &Datum<'_>, param: bool, key: &mut Vec<u8>) {
+    match value {
+        Datum::Null => key.push(0),
+        Datum::Int(_) => key.push(1),
+        Datum::UInt(_) => key.push(2),
+        Datum::Float(_) => key.push(3),
+        Datum::Double(_) => key.push(4),
+        Datum::Decimal(v) if param => key.extend_from_slice(&[5, v.scale()]),
+        Datum::Decimal(v) => key.extend_from_slice(&[6, v.digits() as u8, v.scale()]),
+        Datum::Str(_) => key.push(7),
+        Datum::Bytes(_) => key.push(8),
+        Datum::Date(_) => key.push(9),
+        Datum::DateTime(_) => key.push(10),
+        Datum::Time(_) => key.push(11),
     }
 }

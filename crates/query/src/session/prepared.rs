@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
+use avocet_types::expr::SqlMode;
 use avocet_types::{Datum, SqlType, Value};
 
 use super::api::{OutputColumn, Prepared, ResultSink, StatementId};
 use super::output::columns_of;
+use super::point::Candidate;
 use super::run::{Outcome, Text};
 use super::state::Session;
 use crate::bind::bind_query;
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::Ident;
+use crate::parse::digest::{Digest, SlotKind};
 use crate::parse::parse;
 use crate::parse::statement::{PrepareSource, StatementKind};
 
@@ -19,7 +22,33 @@ pub(super) struct PreparedStatement {
     pub source: Box<str>,
     pub kind: StatementKind,
     pub params: usize,
-    pub compiled: parking_lot::Mutex<Option<super::point::Compiled>>,
+    /// What its plans are kept under; `None` for a kind of statement that has none.
+    digest: Option<Digest>,
+}
+
+impl PreparedStatement {
+    fn new(source: &str, kind: StatementKind, params: usize, mode: SqlMode) -> Self {
+        let mut digest = Digest::default();
+        let has_plan = digest.read(source.as_bytes(), mode);
+        // Literals beside parameters: parameters are numbered by themselves, so the plan is for this text alone.
+        if digest.slots.iter().any(|slot| slot.kind != SlotKind::Param) {
+            digest.text = source.into();
+            digest.slots.clear();
+        }
+        Self { source: source.into(), kind, params, digest: has_plan.then_some(digest) }
+    }
+
+    /// How its plan is looked for.
+    pub fn candidate<'c>(&'c self, values: &'c [Datum<'c>]) -> Option<Candidate<'c>> {
+        let digest = self.digest.as_ref()?;
+        Some(Candidate {
+            digest: &digest.text,
+            slots: &digest.slots,
+            source: &self.source,
+            values,
+            params: true,
+        })
+    }
 }
 
 impl Session {
@@ -36,12 +65,8 @@ impl Session {
             }
             _ => {}
         }
-        Ok(PreparedStatement {
-            source: sql.into(),
-            kind: statement.kind,
-            params: statement.params as usize,
-            compiled: parking_lot::Mutex::default(),
-        })
+        let mode = self.settings.sql_mode;
+        Ok(PreparedStatement::new(sql, statement.kind, statement.params as usize, mode))
     }
 
     pub(super) fn prepare_statement(&mut self, sql: &str) -> Result<Prepared, SqlError> {
@@ -132,6 +157,16 @@ impl Session {
             self.user_variables.get(&name.to_lowercase()).map_or(Datum::Null, |(value, _)| value.clone())
         };
         let params: Vec<Value> = using.iter().map(value).collect();
+        if let Some(candidate) = statement.candidate(&params).filter(|_| self.takes_point_path())
+            && let Some((hash, plan)) =
+                self.take_plan(&candidate).or_else(|| self.compile_plan(&candidate, &statement.kind))
+        {
+            let result = self.try_plan(&plan, &params, sink).await;
+            self.give_plan(hash, plan);
+            if let Some(outcome) = result? {
+                return Ok(outcome);
+            }
+        }
         let text = Text::new(statement.source.as_bytes(), &params, self.settings.connection_collation);
         self.dispatch(&statement.kind, &text, sink).await
     }

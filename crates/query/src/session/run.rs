@@ -6,13 +6,16 @@ use super::api::{
     OkReply, OutputColumn, Prepared, ResultSink, SessionChange, SqlSession, StatementId, Status,
 };
 use super::output::table_column;
+use super::point::Candidate;
 use super::prepared::PreparedStatement;
 use super::state::{Level, Session};
 use super::status::Counter;
 use crate::bind::{CatalogView, unsupported};
 use crate::error::{ErrorCode, SqlError};
+use crate::parse::digest::Digest;
 use crate::parse::statement::{ShowKind, Statement, StatementKind};
 use crate::parse::{ast, parse};
+use crate::point;
 
 /// A statement's source text, and the values of its parameters with the types that they came in.
 pub(super) struct Text<'t> {
@@ -70,31 +73,14 @@ pub(super) fn type_of(value: &Datum<'_>, collation: Collation) -> SqlType {
 impl SqlSession for Session {
     async fn execute(&mut self, sql: &str, sink: &mut dyn ResultSink) -> Result<(), SqlError> {
         self.recover_dropped();
-        let statements = match parse(sql.as_bytes(), self.settings.sql_mode) {
-            Ok(statements) => statements,
-            Err(error) => return Err(self.failed(error.into())),
-        };
-        if let [_, second, ..] = statements.as_slice()
-            && !self.info.multi_statements
-        {
-            let error = syntax_error(sql.as_bytes(), second);
-            return Err(self.failed(error));
-        }
-        let text = Text { source: sql.as_bytes(), params: &[], types: Vec::new() };
-        let last = statements.len() - 1;
-        for (at, statement) in statements.iter().enumerate() {
-            self.more_results = at < last;
-            if statement.params > 0 {
-                self.more_results = false;
-                return Err(self.failed(ErrorCode::PARSE_ERROR.with(&[&"?", &1])));
-            }
-            let result = self.run(&statement.kind, &text, sink).await;
-            if result.is_err() {
-                self.more_results = false;
-            }
-            result?;
-        }
-        Ok(())
+        self.more_results = false;
+        // The statement's memory is lent to it, so that nothing need be allocated.
+        let mut digest = std::mem::take(&mut self.point_memory.digest);
+        let mut values = point::recycle(std::mem::take(&mut self.point_memory.values));
+        let result = self.execute_text(sql, &mut digest, &mut values, sink).await;
+        self.point_memory.digest = digest;
+        self.point_memory.values = point::recycle(values);
+        result
     }
 
     async fn prepare(&mut self, sql: &str) -> Result<Prepared, SqlError> {
@@ -117,9 +103,8 @@ impl SqlSession for Session {
         if params.len() != statement.params {
             return Err(self.failed(ErrorCode::WRONG_ARGUMENTS.with(&[&"mysqld_stmt_execute"])));
         }
-        let text = Text::new(statement.source.as_bytes(), params, self.settings.connection_collation);
         self.more_results = false;
-        self.run_prepared(&statement, &text, sink).await
+        self.run_prepared(&statement, params, sink).await
     }
 
     fn close_prepared(&mut self, id: StatementId) {
@@ -215,36 +200,117 @@ impl Session {
         }
     }
 
-    /// As `run`, on the point path if the statement has a plan for it.
+    /// Runs a text: on a plan that is kept for it, or parsed anew.
+    async fn execute_text<'s>(
+        &mut self,
+        sql: &'s str,
+        digest: &mut Digest,
+        values: &mut Vec<Datum<'s>>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<(), SqlError> {
+        let mode = self.settings.sql_mode;
+        let mut candidate = None;
+        if self.takes_point_path() && digest.read(sql.as_bytes(), mode) {
+            values.extend(digest.slots.iter().map_while(|slot| slot.value(sql, mode)));
+            let (text, slots) = (&digest.text, &digest.slots);
+            // A `?` is an error that the parser reports.
+            candidate = (values.len() == slots.len()).then_some(Candidate {
+                digest: text,
+                slots,
+                source: sql,
+                values,
+                params: false,
+            });
+        }
+        let mut known = false;
+        if let Some(candidate) = &candidate
+            && let Some((hash, plan)) = self.take_plan(candidate)
+        {
+            known = true;
+            let result = self.run_plan(&plan, candidate.values, sink).await;
+            self.give_plan(hash, plan);
+            if result? {
+                return Ok(());
+            }
+        }
+        let statements = match parse(sql.as_bytes(), mode) {
+            Ok(statements) => statements,
+            Err(error) => return Err(self.failed(error.into())),
+        };
+        if let ([statement], Some(candidate), false) = (&*statements, candidate, known)
+            && let Some((hash, plan)) = self.compile_plan(&candidate, &statement.kind)
+        {
+            let result = self.run_plan(&plan, candidate.values, sink).await;
+            self.give_plan(hash, plan);
+            if result? {
+                return Ok(());
+            }
+        }
+        self.run_statements(sql, &statements, sink).await
+    }
+
+    /// Runs parsed statements one after the other, until one fails.
+    async fn run_statements(
+        &mut self,
+        sql: &str,
+        statements: &[Statement],
+        sink: &mut dyn ResultSink,
+    ) -> Result<(), SqlError> {
+        if let [_, second, ..] = statements
+            && !self.info.multi_statements
+        {
+            let error = syntax_error(sql.as_bytes(), second);
+            return Err(self.failed(error));
+        }
+        let text = Text { source: sql.as_bytes(), params: &[], types: Vec::new() };
+        let last = statements.len() - 1;
+        for (at, statement) in statements.iter().enumerate() {
+            self.more_results = at < last;
+            if statement.params > 0 {
+                self.more_results = false;
+                return Err(self.failed(ErrorCode::PARSE_ERROR.with(&[&"?", &1])));
+            }
+            let result = self.run(&statement.kind, &text, sink).await;
+            if result.is_err() {
+                self.more_results = false;
+            }
+            result?;
+        }
+        Ok(())
+    }
+
+    /// Runs a prepared statement, on the point path if it has a plan.
     async fn run_prepared(
         &mut self,
         statement: &PreparedStatement,
-        text: &Text<'_>,
+        params: &[Datum<'_>],
         sink: &mut dyn ResultSink,
     ) -> Result<(), SqlError> {
-        use StatementKind as S;
-        if !matches!(statement.kind, S::Query(_) | S::Insert(_) | S::Update(_) | S::Delete(_)) {
-            return self.run(&statement.kind, text, sink).await;
+        if self.run_prepared_plan(statement, params, sink).await? {
+            return Ok(());
         }
-        self.conditions.clear();
-        self.begin_context();
-        self.in_flight = true;
-        let result = self.run_point(statement, text, sink).await;
-        self.in_flight = false;
-        let result = match result {
-            Ok(None) => return self.run(&statement.kind, text, sink).await,
-            Ok(Some(outcome)) => Ok(outcome),
-            Err(error) => Err(error),
-        };
-        self.shared.counters.add(Counter::Questions);
-        self.collect_warnings();
-        match result {
-            Ok(outcome) => self.finish(outcome, sink),
-            Err(error) => Err(self.failed(error)),
-        }
+        let text = Text::new(statement.source.as_bytes(), params, self.settings.connection_collation);
+        self.run(&statement.kind, &text, sink).await
     }
 
-    fn finish(&mut self, outcome: Outcome, sink: &mut dyn ResultSink) -> Result<(), SqlError> {
+    /// False if another path is to take the statement, and nothing happened yet.
+    async fn run_prepared_plan(
+        &mut self,
+        statement: &PreparedStatement,
+        params: &[Datum<'_>],
+        sink: &mut dyn ResultSink,
+    ) -> Result<bool, SqlError> {
+        let Some(candidate) = statement.candidate(params).filter(|_| self.takes_point_path()) else {
+            return Ok(false);
+        };
+        let kept = self.take_plan(&candidate).or_else(|| self.compile_plan(&candidate, &statement.kind));
+        let Some((hash, plan)) = kept else { return Ok(false) };
+        let result = self.run_plan(&plan, params, sink).await;
+        self.give_plan(hash, plan);
+        result
+    }
+
+    pub(super) fn finish(&mut self, outcome: Outcome, sink: &mut dyn ResultSink) -> Result<(), SqlError> {
         match outcome {
             Outcome::Rows(rows) => {
                 self.row_count = -1;

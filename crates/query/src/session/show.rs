@@ -17,7 +17,7 @@ use super::state::Session;
 use crate::bind::{CatalogView, unsupported};
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::{Ident, ObjectName};
-use crate::parse::statement::{Show, ShowFilter, ShowKind, Statement, StatementKind};
+use crate::parse::statement::{Show, ShowFilter, ShowKind, Statement};
 
 pub(super) use create::default_text;
 pub(super) use server::{charset_rows, collation_rows};
@@ -251,10 +251,7 @@ impl Session {
         if format.is_some_and(|format| !matches!(format, "TREE" | "TRADITIONAL")) {
             return Err(unsupported("EXPLAIN in this format"));
         }
-        let StatementKind::Query(query) = &statement.kind else {
-            return Err(unsupported("EXPLAIN of this statement"));
-        };
-        let plan = self.explain_query(query, source).await?;
+        let plan = self.explain_statement(&statement.kind, source).await?;
         let mut rows = Rowset::new("", &[("EXPLAIN", LONG_TEXT)]);
         for line in plan.lines() {
             rows.push(vec![text(line)]);

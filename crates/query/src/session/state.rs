@@ -10,6 +10,8 @@ use avocet_types::{Collation, SqlType, Value};
 
 use super::api::{SessionInfo, StatementId, Status};
 use super::database::{Shared, stop_request};
+use super::plan_cache::RecentPlans;
+use super::point::PointMemory;
 use super::prepared::PreparedStatement;
 use super::settings::Settings;
 use super::variables::SessionVariables;
@@ -65,6 +67,8 @@ pub struct Session {
     pub(super) stop: Arc<dyn Fn() -> bool + Send + Sync>,
     pub(super) more_results: bool,
     pub(super) point_scratch: PointScratch,
+    pub(super) point_memory: PointMemory,
+    pub(super) recent_plans: RecentPlans,
 }
 
 impl Session {
@@ -95,6 +99,8 @@ impl Session {
             next_statement: 1,
             more_results: false,
             point_scratch: PointScratch::default(),
+            point_memory: PointMemory::default(),
+            recent_plans: RecentPlans::default(),
             info,
         };
         session.begin_variables();
@@ -221,8 +227,8 @@ impl Session {
     /// Takes over what evaluation warned of.
     pub(super) fn collect_warnings(&mut self) {
         if self.context.warning_count() > 0 {
-            for Warning { errno, message } in self.context.take_warnings() {
-                self.warn(Level::Warning, errno, message);
+            for Warning { errno, message, note } in self.context.take_warnings() {
+                self.warn(if note { Level::Note } else { Level::Warning }, errno, message);
             }
         }
     }

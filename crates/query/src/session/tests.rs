@@ -2,6 +2,7 @@
 
 mod client;
 mod definitions;
+mod plans;
 mod queries;
 mod sessions;
 mod storing;

@@ -80,11 +80,13 @@ pub struct SessionInfo {
 pub struct Warning {
     pub errno: u16,
     pub message: String,
+    /// Only a note: strict mode lets it pass.
+    pub note: bool,
 }
 
 impl From<&EvalError> for Warning {
     fn from(error: &EvalError) -> Self {
-        Self { errno: error.errno(), message: error.to_string() }
+        Self { errno: error.errno(), message: error.to_string(), note: false }
     }
 }
 

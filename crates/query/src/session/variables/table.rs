@@ -27,6 +27,7 @@ pub static VARIABLES: &[Variable] = &[
     line("auto_increment_offset", Both, Int { min: 1, max: 65535 }, "1"),
     line("autocommit", Both, Bool, "ON"),
     line("automatic_sp_privileges", Global, Bool, "ON"),
+    line("avocet_point_path", Both, Bool, "ON"),
     fixed("back_log", Global, Int { min: 1, max: 65535 }, "151"),
     fixed("basedir", Global, Text, "/usr/"),
     line("big_tables", Both, Bool, "OFF"),

@@ -1,0 +1,219 @@
+//! Lifting literals: a statement's syntax tree with parameters in place of those literals that a plan need not know.
+//!
+//! A literal is lifted only where its value decides nothing but which rows are met or what is stored: beside a
+//! comparison or in an IN list of WHERE and ON, as a stored value, in plain arithmetic there, and as an OFFSET. All others stay (are
+//! *pinned*): they may name a column, give a type its length or scale, be a position of ORDER BY or an argument that has to be
+//! constant, or make the planner choose otherwise.
+
+use crate::parse::ast::{
+    BinaryOp, Expr, ExprKind, Join, JoinCondition, Limit, Query, QueryBody, TableRef, UnaryOp,
+};
+use crate::parse::digest::Slot;
+use crate::parse::statement::{Assignment, InsertSource, StatementKind};
+
+/// Puts parameters, numbered as the slots, where literals can be lifted. For each slot: whether a parameter stands there
+/// now that was lifted or, where the text has a `?`, could have been.
+pub fn lift(statement: &mut StatementKind, slots: &[Slot]) -> Vec<bool> {
+    let mut lifter = Lifter { slots, lifted: vec![false; slots.len()] };
+    match statement {
+        StatementKind::Query(query) => lifter.query(query),
+        StatementKind::Insert(insert) => {
+            if let InsertSource::Values(rows) = &mut insert.source {
+                rows.iter_mut().flatten().for_each(|value| lifter.value(value));
+            }
+            lifter.assignments(&mut insert.on_duplicate);
+        }
+        StatementKind::Update(update) => {
+            update.tables.iter_mut().for_each(|table| lifter.table(table));
+            lifter.assignments(&mut update.assignments);
+            update.filter.iter_mut().for_each(|filter| lifter.condition(filter));
+        }
+        StatementKind::Delete(delete) => {
+            delete.from.iter_mut().for_each(|table| lifter.table(table));
+            delete.filter.iter_mut().for_each(|filter| lifter.condition(filter));
+        }
+        _ => {}
+    }
+    lifter.lifted
+}
+
+struct Lifter<'s> {
+    slots: &'s [Slot],
+    lifted: Vec<bool>,
+}
+
+impl Lifter<'_> {
+    fn query(&mut self, query: &mut Query) {
+        if let QueryBody::Select(select) = &mut query.body {
+            select.from.iter_mut().for_each(|table| self.table(table));
+            select.filter.iter_mut().for_each(|filter| self.condition(filter));
+        }
+        if let Some(Limit { offset: Some(offset), .. }) = &mut query.limit {
+            self.literal(offset);
+        }
+    }
+
+    fn table(&mut self, table: &mut TableRef) {
+        if let TableRef::Join(join) = table {
+            let Join { left, right, condition, .. } = &mut **join;
+            self.table(left);
+            self.table(right);
+            if let JoinCondition::On(on) = condition {
+                self.condition(on);
+            }
+        }
+    }
+
+    fn assignments(&mut self, assignments: &mut [Assignment]) {
+        assignments.iter_mut().for_each(|assignment| self.value(&mut assignment.value));
+    }
+
+    /// An expression of which only the truth matters.
+    fn condition(&mut self, expr: &mut Expr) {
+        match &mut expr.kind {
+            ExprKind::And(parts) | ExprKind::Or(parts) => {
+                parts.iter_mut().for_each(|part| self.condition(part))
+            }
+            ExprKind::Unary { op: UnaryOp::Not, expr } => self.condition(expr),
+            ExprKind::Binary { op, left, right } if op.is_comparison() => {
+                // Of constants alone the planner makes a constant.
+                if !(is_constant(left) && is_constant(right)) {
+                    self.value(left);
+                    self.value(right);
+                }
+            }
+            ExprKind::Between { expr, low, high, .. } if !is_constant(expr) => {
+                self.value(expr);
+                self.value(low);
+                self.value(high);
+            }
+            ExprKind::InList { expr, list, .. } if !is_constant(expr) => {
+                self.value(expr);
+                list.iter_mut().for_each(|item| self.value(item));
+            }
+            _ => {}
+        }
+    }
+
+    /// An operand of a comparison, or what a column is to hold.
+    fn value(&mut self, expr: &mut Expr) {
+        match &mut expr.kind {
+            ExprKind::Binary { op: BinaryOp::Add | BinaryOp::Sub, left, right } => {
+                self.number(left);
+                self.number(right);
+            }
+            ExprKind::Unary { op: UnaryOp::Minus, .. } => self.number(expr),
+            _ => self.literal(expr),
+        }
+    }
+
+    /// An operand of arithmetic.
+    fn number(&mut self, expr: &mut Expr) {
+        match &mut expr.kind {
+            ExprKind::Integer(_) | ExprKind::Decimal(_) | ExprKind::Param(_) => self.literal(expr),
+            // The least BIGINT is written with one that is too large.
+            ExprKind::Unary { op: UnaryOp::Minus, expr } => match &expr.kind {
+                ExprKind::Integer(value) if *value > i64::MAX as u64 => {}
+                _ => self.number(expr),
+            },
+            ExprKind::Binary { op: BinaryOp::Add | BinaryOp::Sub, left, right } => {
+                self.number(left);
+                self.number(right);
+            }
+            _ => {}
+        }
+    }
+
+    fn literal(&mut self, expr: &mut Expr) {
+        if !is_literal(expr) {
+            return;
+        }
+        // A literal of several tokens ('a' 'b', _utf8'a') is none of the slots.
+        let Ok(at) = self.slots.binary_search_by_key(&expr.span.start, |slot| slot.span.start) else {
+            return;
+        };
+        if self.slots[at].span != expr.span {
+            return;
+        }
+        self.lifted[at] = true;
+        if !matches!(expr.kind, ExprKind::Param(_)) {
+            expr.kind = ExprKind::Param(at as u32);
+        }
+    }
+}
+
+fn is_literal(expr: &Expr) -> bool {
+    matches!(
+        expr.kind,
+        ExprKind::Integer(_)
+            | ExprKind::Decimal(_)
+            | ExprKind::Float(_)
+            | ExprKind::String { charset: None, .. }
+            | ExprKind::Param(_)
+    )
+}
+
+/// Whether an expression has no columns, as far as can be seen at once.
+fn is_constant(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Unary { expr, .. } => is_constant(expr),
+        ExprKind::Binary { left, right, .. } => is_constant(left) && is_constant(right),
+        ExprKind::Null | ExprKind::Bool(_) | ExprKind::Bytes(_) | ExprKind::Temporal { .. } => true,
+        _ => is_literal(expr),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse::digest::Digest;
+    use crate::parse::parse;
+    use avocet_types::expr::SqlMode;
+
+    /// The statement's text with a `?` for each lifted literal.
+    fn lifted(source: &str) -> String {
+        let mut digest = Digest::default();
+        assert!(digest.read(source.as_bytes(), SqlMode::DEFAULT), "{source}");
+        let mut statement = parse(source.as_bytes(), SqlMode::DEFAULT).expect("parses").swap_remove(0);
+        let which = lift(&mut statement.kind, &digest.slots);
+        let (mut text, mut from) = (String::new(), 0);
+        for (slot, _) in digest.slots.iter().zip(which).filter(|(_, lifted)| *lifted) {
+            text.push_str(&source[from..slot.span.start as usize]);
+            text.push('?');
+            from = slot.span.end as usize;
+        }
+        text + &source[from..]
+    }
+
+    #[test]
+    fn only_literals_that_decide_nothing_are_lifted() {
+        for (source, expected) in [
+            (
+                "SELECT a, 1, a + 1 FROM t JOIN u ON t.a = u.a AND u.b > 5 WHERE (a = 1 OR b <> 'x') AND c IN (1, -2.5)",
+                "SELECT a, 1, a + 1 FROM t JOIN u ON t.a = u.a AND u.b > ? WHERE (a = ? OR b <> ?) AND c IN (?, -?)",
+            ),
+            (
+                "SELECT a FROM t WHERE a BETWEEN 1 AND 2 + 3 AND b LIKE 'x%' AND ROUND(c, 2) = 1 AND 1 = 1 ORDER BY 1 LIMIT 5, 9",
+                "SELECT a FROM t WHERE a BETWEEN ? AND ? + ? AND b LIKE 'x%' AND ROUND(c, 2) = ? AND 1 = 1 ORDER BY 1 LIMIT ?, 9",
+            ),
+            (
+                "SELECT a 'x' FROM t WHERE b = 'y' 'z' AND c = _utf8'w' AND d = DATE '2020-01-01'",
+                "SELECT a 'x' FROM t WHERE b = 'y' 'z' AND c = _utf8'w' AND d = DATE '2020-01-01'",
+            ),
+            (
+                "INSERT INTO t VALUES (1, 'a', NOW() - INTERVAL 1 DAY), (-9223372036854775808, -2, CONCAT('a', 'b'))",
+                "INSERT INTO t VALUES (?, ?, NOW() - INTERVAL 1 DAY), (-9223372036854775808, -?, CONCAT('a', 'b'))",
+            ),
+            (
+                "UPDATE t SET a = a + 1, b = CONCAT(b, 'x'), c = 1.5 WHERE a = 3 LIMIT 1",
+                "UPDATE t SET a = a + ?, b = CONCAT(b, 'x'), c = ? WHERE a = ? LIMIT 1",
+            ),
+            (
+                "DELETE FROM t WHERE NOT a = 3 AND EXISTS (SELECT 1 FROM u WHERE a = 1)",
+                "DELETE FROM t WHERE NOT a = ? AND EXISTS (SELECT 1 FROM u WHERE a = 1)",
+            ),
+        ] {
+            assert_eq!(lifted(source), expected);
+        }
+    }
+}
