@@ -110,8 +110,10 @@ impl PaymentNote {
     pub fn bad_credit(&self, old: &str) -> String {
         let CustomerKey { warehouse, district, customer } = self.customer;
         let (whole, cents) = (self.amount / 100, self.amount % 100);
-        let mut data =
-            format!("{customer} {district} {warehouse} {} {} {whole}.{cents:02}|{old}", self.district, self.warehouse);
+        let mut data = format!(
+            "{customer} {district} {warehouse} {} {} {whole}.{cents:02}|{old}",
+            self.district, self.warehouse
+        );
         data.truncate(500);
         data
     }

@@ -232,14 +232,7 @@ impl Step<'_> {
         self.encode(values);
         self.range.set(Bound::Included(self.key), Bound::Included(self.key));
         let each = &mut |row: RowRef<'_>, to: &mut RowChange<'_>| each(&row, to);
-        self.txn.modify_range(
-            self.table,
-            self.index,
-            self.range,
-            Direction::Ascending,
-            self.scratch,
-            each,
-        )
+        self.txn.modify_range(self.table, self.index, self.range, Direction::Ascending, self.scratch, each)
     }
 }
 

@@ -330,12 +330,8 @@ impl Payment {
         let district_name = ops.pay_district(self.warehouse, self.district, self.amount)?;
         let found = find_customer(ops, self.customer_warehouse, self.customer_district, &self.who)?;
         let Some(customer) = found else { return Ok(Outcome::RolledBack) };
-        let payment = PaymentNote {
-            warehouse: self.warehouse,
-            district: self.district,
-            customer,
-            amount: self.amount,
-        };
+        let payment =
+            PaymentNote { warehouse: self.warehouse, district: self.district, customer, amount: self.amount };
         std::hint::black_box(ops.pay_customer(&payment)?);
         ops.insert_history(&Paid {
             customer,

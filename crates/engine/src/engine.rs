@@ -182,6 +182,14 @@ impl Engine {
         let now = self.pipeline.last_logged();
         let before = Timestamp(self.straggling.swap(now.0, Relaxed));
         while self.garbage.collect(self.snapshots.oldest().min(before), 256) > 0 {}
+        if self.garbage.is_prune_due() {
+            self.prune_versions();
+        }
+    }
+
+    /// Merges versions that no snapshot in use tells apart, so that an old snapshot does not keep all that came after it.
+    pub fn prune_versions(&self) {
+        self.garbage.prune(&self.snapshots.horizon());
     }
 
     /// Frees the version vectors of hot pages that have no versions just now.
@@ -199,7 +207,7 @@ impl Engine {
         }
     }
 
-    /// Committed transactions whose old versions are still kept.
+    /// Lists of old versions that are still kept: one for a committed transaction, or for some that were merged.
     pub fn version_backlog(&self) -> usize {
         self.garbage.len()
     }

@@ -3,10 +3,13 @@
 //! A committed transaction leaves its undo records here, in commit order. Once every snapshot in use is at or
 //! past its timestamp, nobody can need its before-images: they are cut off their chains, rows that it deleted
 //! are wiped, and index entries that only old versions needed are removed. Committing threads do a little of
-//! this each; a background thread does the rest.
+//! this each; a background thread does the rest. What an old snapshot holds up is merged meanwhile (`prune`).
+
+mod prune;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use avocet_base::{RowId, Timestamp};
 use avocet_storage::Undo;
@@ -42,6 +45,8 @@ pub(crate) struct Garbage {
     collector: Mutex<RowBuf>,
     /// Lists of transactions that are collected, empty, for those to come.
     spare: Mutex<Vec<Lists>>,
+    /// Versions are merged when the queue has become so long.
+    prune_at: AtomicUsize,
 }
 
 /// The lists that grow with what a transaction does.

@@ -22,6 +22,7 @@ mod engine;
 mod error;
 mod freeze;
 mod garbage;
+mod hints;
 mod housekeeping;
 mod locks;
 mod metadata_lock;
@@ -51,6 +52,6 @@ pub use snapshots::SnapshotGuard;
 pub use stats::{ColumnStats, TableStats};
 pub use table::{IndexHandle, TableHandle};
 pub use txn::{
-    Freshness, Isolation, KeyRange, ReadMode, ReadScratch, RowBuf, RowChange, SnapshotReader, StatementMark, Txn,
-    TxnOptions,
+    Freshness, Isolation, KeyRange, ReadMode, ReadScratch, RowBuf, RowChange, SnapshotReader, StatementMark,
+    Txn, TxnOptions,
 };

@@ -89,8 +89,8 @@ pub(crate) fn remove_entries(table: &TableHandle, row: &RowRef<'_>, id: RowId) {
     }
 }
 
-/// Removes an index entry, unless some version of the row that still counts has its key. Under the page's
-/// latch, so that nobody puts the key back between look and removal.
+/// Removes an index entry, unless some version of the row that still counts has its key; whether it did. Under the
+/// page's latch, so that nobody puts the key back between look and removal.
 pub(crate) fn remove_unless_needed(
     table: &TableHandle,
     body: &PageBody,
@@ -98,7 +98,7 @@ pub(crate) fn remove_unless_needed(
     id: RowId,
     index: usize,
     entry: &[u8],
-) {
+) -> bool {
     let index = &table.indexes[index];
     let mut own = Vec::with_capacity(entry.len());
     let needed = any_version(body, &table.layout, slot, |row| {
@@ -109,6 +109,7 @@ pub(crate) fn remove_unless_needed(
     if !needed {
         index.tree.remove(entry);
     }
+    !needed
 }
 
 /// Whether the predicate holds for the newest row in place or for any older version that is still kept.

@@ -40,7 +40,8 @@ impl Active {
     }
 
     fn remove(&mut self, ts: Timestamp) {
-        let found = self.0.binary_search_by_key(&ts, |&(at, _)| at).expect("a guard's snapshot is registered");
+        let found =
+            self.0.binary_search_by_key(&ts, |&(at, _)| at).expect("a guard's snapshot is registered");
         self.0[found].1 -= 1;
         while self.0.front().is_some_and(|&(_, users)| users == 0) {
             self.0.pop_front();
@@ -52,6 +53,24 @@ impl Active {
 
     fn oldest(&self) -> Option<Timestamp> {
         self.0.front().map(|&(ts, _)| ts)
+    }
+}
+
+/// The snapshots in use, ascending, and the oldest that new ones can have.
+pub(crate) struct Horizon {
+    in_use: Vec<Timestamp>,
+    pub visible: Timestamp,
+}
+
+impl Horizon {
+    /// Commits with the same number are seen by the same snapshots. `None` where new snapshots may tell them apart.
+    pub fn interval(&self, ts: Timestamp) -> Option<usize> {
+        (ts <= self.visible).then(|| self.in_use.partition_point(|&at| at < ts))
+    }
+
+    /// The last commit that an interval may have.
+    pub fn end(&self, interval: usize) -> Timestamp {
+        self.in_use.get(interval).map_or(self.visible, |&ts| ts.min(self.visible))
     }
 }
 
@@ -89,9 +108,12 @@ impl Snapshots {
         self.take_with_lsn().0
     }
 
-    /// A snapshot at a commit that is logged, whether durable or not.
-    pub fn take_at(self: &Arc<Self>, ts: Timestamp) -> SnapshotGuard {
-        self.state.lock().active.add(ts);
+    /// A snapshot at a commit that is logged, whether durable or not; at a later one if more than that is visible by now
+    /// (versions that only an earlier one needs may be gone already).
+    pub fn take_at(self: &Arc<Self>, logged: Timestamp) -> SnapshotGuard {
+        let mut state = self.state.lock();
+        let ts = logged.max(state.visible);
+        state.active.add(ts);
         SnapshotGuard { snapshots: self.clone(), ts }
     }
 
@@ -125,6 +147,13 @@ impl Snapshots {
 
     pub fn visible(&self) -> Timestamp {
         self.state.lock().visible
+    }
+
+    /// Which commits all snapshots, now and later, agree about.
+    pub fn horizon(&self) -> Horizon {
+        let state = self.state.lock();
+        let in_use = state.active.0.iter().filter(|(_, users)| *users > 0);
+        Horizon { in_use: in_use.map(|&(ts, _)| ts).collect(), visible: state.visible }
     }
 
     /// No snapshot in use, now or later, is older than this.

@@ -10,6 +10,7 @@ use avocet_storage::relation::Relation;
 use avocet_types::key::KeyLayout;
 use avocet_types::{IndexDef, RowLayout, RowRef, TableDef};
 
+use crate::hints::Hints;
 use crate::metadata_lock::MetadataLock;
 use crate::sample::SampleCache;
 
@@ -32,11 +33,13 @@ pub struct IndexHandle {
     pub def: IndexDef,
     pub keys: KeyLayout,
     pub(crate) tree: BTree,
+    /// Of a unique index: where keys were found last.
+    pub(crate) hints: Hints,
 }
 
 impl IndexHandle {
     pub(crate) fn new(table: &TableDef, def: IndexDef) -> Self {
-        Self { keys: KeyLayout::new(table, &def), def, tree: BTree::new() }
+        Self { keys: KeyLayout::new(table, &def), def, tree: BTree::new(), hints: Hints::default() }
     }
 
     /// Appends the whole entry of a row: key, then row id.

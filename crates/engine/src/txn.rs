@@ -130,7 +130,8 @@ impl BufferPool {
     }
 
     fn give(&self, mut buffers: Buffers) {
-        let size = buffers.redo.capacity() + buffers.scratch.image.capacity() + buffers.scratch.old.image.capacity();
+        let size =
+            buffers.redo.capacity() + buffers.scratch.image.capacity() + buffers.scratch.old.image.capacity();
         if size <= SPARE_REDO {
             buffers.redo.clear();
             buffers.row_changes.clear();

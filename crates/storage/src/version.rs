@@ -14,12 +14,16 @@
 //! 3. Rollback removes a transaction's undo records before its state becomes aborted, so nobody meets an
 //!    aborted version.
 
+mod merge;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use avocet_base::{Timestamp, TxnId};
 use parking_lot::{Condvar, Mutex};
+
+pub use merge::{Merged, merge_chain};
 
 const RUNNING: u64 = u64::MAX;
 const ABORTED: u64 = u64::MAX - 1;

@@ -12,9 +12,9 @@ use avocet_storage::hot::delta;
 use avocet_storage::index::Direction;
 use avocet_types::{Datum, RowLayout, RowRef};
 
+use super::Txn;
 use super::read::{KeyRange, ReadScratch, each_with_key, has_key};
 use super::write::{Action, Found, changes_keys};
-use super::Txn;
 use crate::error::Result;
 use crate::table::{IndexHandle, TableHandle, split_entry};
 
@@ -37,12 +37,24 @@ impl RowChange<'_> {
     }
 }
 
+/// What led to a row: a row that has not this key is not the one that is looked for.
+struct Lead<'c> {
+    index: &'c IndexHandle,
+    key: &'c [u8],
+    /// Not an entry of the index, only a hint.
+    by_hint: bool,
+    own_key: &'c mut Vec<u8>,
+}
+
+impl Lead<'_> {
+    fn fits(&mut self, row: &RowRef<'_>) -> bool {
+        has_key(self.index, row, self.key, self.own_key)
+    }
+}
+
 /// Somebody who is shown the newest version of a row and says what becomes of it.
 pub(super) struct Modify<'c> {
-    index: &'c IndexHandle,
-    /// The key that led here: a row that has it no longer is not shown.
-    key: &'c [u8],
-    own_key: &'c mut Vec<u8>,
+    lead: Lead<'c>,
     ask: &'c mut dyn FnMut(RowRef<'_>, &mut RowChange<'_>),
     change: RowChange<'c>,
 }
@@ -67,9 +79,14 @@ impl Deed<'_> {
 }
 
 impl Modify<'_> {
-    /// Shows the row; nothing is to be done if it has another key by now (which only a row with versions can).
+    /// Whether a hint led to a row that never was the one: nothing is to be done with it, nor is it to be waited for.
+    pub fn is_misled(&mut self, newest: &RowRef<'_>) -> bool {
+        self.lead.by_hint && !self.lead.fits(newest)
+    }
+
+    /// Shows the row; nothing is to be done if it has another key than its entry (which only a row with versions can).
     pub fn decide(&mut self, table: &TableHandle, row: RowRef<'_>, has_versions: bool) -> Option<Deed<'_>> {
-        if has_versions && !has_key(self.index, &row, self.key, self.own_key) {
+        if has_versions && !self.lead.fits(&row) {
             return None;
         }
         (self.ask)(row, &mut self.change);
@@ -104,8 +121,9 @@ impl Txn {
         let t = self.writable_table(table)?;
         let ReadScratch { scan, key: own_key, .. } = scratch;
         let mut place = None;
-        each_with_key(index, key, scan, &mut |id| {
-            place = self.modify_row(t, table, index, id, key, own_key, change)?;
+        each_with_key(index, key, scan, &mut |id, by_hint| {
+            let lead = Lead { index, key, by_hint, own_key };
+            place = self.modify_row(t, table, id, lead, change)?;
             Ok(place.is_some())
         })?;
         Ok(place)
@@ -136,7 +154,8 @@ impl Txn {
             }
             let mut flow = ControlFlow::Continue(());
             let ask = &mut |row: RowRef<'_>, to: &mut RowChange<'_>| flow = change(row, to);
-            match self.modify_row(t, table, index, id, key, own_key, ask) {
+            let lead = Lead { index, key, by_hint: false, own_key };
+            match self.modify_row(t, table, id, lead, ask) {
                 Ok(now) => moved.extend(now.filter(|&now| now != id)),
                 Err(e) => {
                     outcome = Err(e);
@@ -152,10 +171,8 @@ impl Txn {
         &mut self,
         t: u16,
         table: &Arc<TableHandle>,
-        index: &IndexHandle,
         id: RowId,
-        key: &[u8],
-        own_key: &mut Vec<u8>,
+        lead: Lead<'_>,
         ask: &mut dyn FnMut(RowRef<'_>, &mut RowChange<'_>),
     ) -> Result<Option<RowId>> {
         let mark = self.mark();
@@ -163,7 +180,7 @@ impl Txn {
         let mut after = std::mem::take(&mut self.scratch.delta);
         after.clear();
         let change = RowChange { layout: &table.layout, after, deleted: false };
-        let mut modify = Modify { index, key, own_key, ask, change };
+        let mut modify = Modify { lead, ask, change };
         let found = self.on_newest(t, table, id, &mut Action::Modify(&mut modify), &mut old);
         let Modify { change: RowChange { after, deleted, .. }, .. } = modify;
         let outcome = found.and_then(|found| match found {

@@ -260,10 +260,10 @@ impl Txn {
     ) -> Result<bool> {
         self.has_read.store(true, Ordering::Relaxed);
         let ReadScratch { scan, row, key: own } = scratch;
-        each_with_key(index, key, scan, &mut |id| {
+        each_with_key(index, key, scan, &mut |id, by_hint| {
             let Some(seen) = self.load(table, id, row)? else { return Ok(false) };
             let row = row.row(&table.layout);
-            if seen.recheck && !has_key(index, &row, key, own) {
+            if (seen.recheck || by_hint) && !has_key(index, &row, key, own) {
                 return Ok(false);
             }
             visit(id, row);
@@ -283,10 +283,10 @@ impl Txn {
     ) -> Result<bool> {
         self.has_read.store(true, Ordering::Relaxed);
         let ReadScratch { scan, row, key: own } = scratch;
-        each_with_key(index, key, scan, &mut |id| {
+        each_with_key(index, key, scan, &mut |id, by_hint| {
             let mut seen = false;
             self.show(table, id, row, &mut |row, recheck| {
-                seen = !recheck || has_key(index, &row, key, own);
+                seen = !(recheck || by_hint) || has_key(index, &row, key, own);
                 if seen {
                     visit(id, row);
                 }
@@ -322,21 +322,35 @@ impl Txn {
     }
 }
 
-/// Goes through the rows that an index has under a whole key, until `visit` takes one. Whether it took one.
+/// Goes through the rows that a unique index may have under a whole key, until `visit` takes one, which it may only if that
+/// has the key. Whether it took one. `visit` is also told whether a mere hint led to the row.
 pub(super) fn each_with_key(
     index: &IndexHandle,
     key: &[u8],
     scan: &mut ScanScratch,
-    visit: &mut dyn FnMut(RowId) -> Result<bool>,
+    visit: &mut dyn FnMut(RowId, bool) -> Result<bool>,
 ) -> Result<bool> {
+    let hint = index.hints.get(key);
+    if let Some(id) = hint
+        && visit(id, true)?
+    {
+        return Ok(true);
+    }
     match index.tree.lookup(key) {
         Lookup::Nothing => return Ok(false),
-        Lookup::One(id) => return visit(RowId(u64::from_be_bytes(id))),
+        Lookup::One(id) => {
+            let id = RowId(u64::from_be_bytes(id));
+            if hint == Some(id) || !visit(id, false)? {
+                return Ok(false);
+            }
+            index.hints.note(key, id, || index.tree.len());
+            return Ok(true);
+        }
         Lookup::Unclear => {}
     }
     let mut outcome = Ok(false);
     index.tree.prefix_scan(key, scan, &mut |entry| {
-        outcome = visit(split_entry(entry).1);
+        outcome = visit(split_entry(entry).1, false);
         if matches!(outcome, Ok(false)) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     outcome

@@ -49,7 +49,14 @@ enum Claim {
     Wait(Arc<TxnState>),
 }
 
-impl<'a> Action<'a, '_> {
+impl Action<'_, '_> {
+    fn is_misled(&mut self, newest: &RowRef<'_>) -> bool {
+        match self {
+            Self::Modify(modify) => modify.is_misled(newest),
+            _ => false,
+        }
+    }
+
     fn deed(&mut self, table: &TableHandle) -> Deed<'_> {
         match self {
             Self::Lock => Deed::Lock { copy: true },
@@ -253,6 +260,9 @@ impl Txn {
                 if body.frozen {
                     return Ok(Err(None));
                 }
+                if action.is_misled(&body.in_place(layout, slot)) {
+                    return Ok(Ok(Found::Nowhere));
+                }
                 if let Some(holder) = running_other(body.chain(slot), &self.state) {
                     return Ok(Err(Some(holder.clone())));
                 }
@@ -297,6 +307,9 @@ impl Txn {
                 }
                 // Read before the latch: a block never changes, and the read may go to disk.
                 if !rows::cold_image(table, cold, ordinal, &mut old.image)? {
+                    return Ok(Ok(Found::Nowhere));
+                }
+                if action.is_misled(&old.row(layout)) {
                     return Ok(Ok(Found::Nowhere));
                 }
                 let mut deletes = cold.deletes.body.write();

@@ -84,6 +84,25 @@ fn next_entry<'a>(layout: &RowLayout, reader: &mut Reader<'a>) -> Result<Entry<'
     Ok(Entry { column, bytes })
 }
 
+/// Appends the entries of those columns that are not in `columns` yet, and notes them there.
+pub fn copy_missing(
+    layout: &RowLayout,
+    from: &[u8],
+    columns: &mut Vec<usize>,
+    to: &mut Vec<u8>,
+) -> Result<(), Malformed> {
+    let mut reader = Reader::new(from);
+    while !reader.is_empty() {
+        let at = reader.position();
+        let column = next_entry(layout, &mut reader)?.column;
+        if !columns.contains(&column) {
+            columns.push(column);
+            to.extend_from_slice(&from[at..reader.position()]);
+        }
+    }
+    Ok(())
+}
+
 /// Applies a delta to a row image.
 pub fn apply_to_image(layout: &RowLayout, delta: &[u8], image: &mut Vec<u8>) -> Result<(), Malformed> {
     for entry in entries(layout, delta) {

@@ -18,12 +18,13 @@
 
 use std::sync::Arc;
 
+use avocet_base::Timestamp;
 use avocet_base::codec::Malformed;
 use avocet_types::{RowLayout, RowRef};
 use parking_lot::RwLock;
 
 use super::delta;
-use crate::version::{Change, Snapshot, Undo, collect_version, truncate_chain};
+use crate::version::{Change, Merged, Snapshot, Undo, collect_version, merge_chain, truncate_chain};
 
 /// Bytes of slots that a page aims at.
 const TARGET_BYTES: usize = 16 << 10;
@@ -250,6 +251,19 @@ impl PageBody {
         if versions[slot].is_none() {
             self.versioned -= 1;
         }
+    }
+
+    /// Merges versions of a slot that no snapshot tells apart (see [`merge_chain`]).
+    pub fn merge_versions(
+        &mut self,
+        layout: &RowLayout,
+        slot: usize,
+        interval: &dyn Fn(Timestamp) -> Option<usize>,
+    ) -> Vec<Merged> {
+        let Some(head) = self.versions.as_mut().and_then(|v| v[slot].as_mut()) else { return Vec::new() };
+        let (new, merged) = merge_chain(layout, head, interval);
+        *head = new;
+        merged
     }
 
     /// Frees an empty version vector. Not done at once, since the next change of the page would need it again.
@@ -479,7 +493,7 @@ impl PageBody {
 
 #[cfg(test)]
 mod tests {
-    use avocet_base::{Timestamp, TxnId};
+    use avocet_base::TxnId;
     use avocet_types::{Collation, Datum, SqlType};
 
     use super::*;
@@ -550,6 +564,48 @@ mod tests {
         page.undo(&layout, 0, &first);
         assert_eq!(seen(&page, &layout, 0, 0).as_deref(), Some("Str(\"before\")"));
         assert!(!page.has_versions());
+    }
+
+    #[test]
+    fn merged_versions_show_every_snapshot_what_it_saw() {
+        let layout = layout();
+        let page = HotPage::new(&layout, 16);
+        let mut page = page.body.write();
+        page.place(&layout, 0, &image(&layout, 0, "0"));
+        let number = |n: i64| {
+            let mut change = Vec::new();
+            delta::push_datum(&layout, 0, &Datum::Int(n), &mut change);
+            change
+        };
+        let shown = |page: &PageBody, ts: u64| {
+            let mut buf = RowBuf::default();
+            let row = match page.read(&layout, 0, &Snapshot::at(Timestamp(ts)), &mut buf) {
+                SlotRead::Absent => return "none".into(),
+                SlotRead::InPlace => page.in_place(&layout, 0),
+                SlotRead::Rebuilt => buf.row(&layout),
+            };
+            format!("{:?} {:?}", row.get(0), row.get(1))
+        };
+        // Numbers, texts and locks in turn, and a delete at the end.
+        for ts in 1..=30u64 {
+            let txn = Arc::new(TxnState::new(TxnId(ts)));
+            match (ts, ts % 3) {
+                (30, _) => drop(page.delete(&layout, 0, &txn)),
+                (_, 0) => drop(page.lock(&layout, 0, &txn)),
+                (_, 1) => drop(page.update(&layout, 0, &number(ts as i64), &txn).expect("ok")),
+                _ => drop(page.update(&layout, 0, &set_text(&layout, &ts.to_string()), &txn).expect("ok")),
+            }
+            txn.commit(Timestamp(ts));
+        }
+        let in_use = [4u64, 11, 12, 25];
+        let before = in_use.map(|ts| shown(&page, ts));
+        let newest = [26u64, 28, 29, 30].map(|ts| shown(&page, ts));
+        let interval = |ts: Timestamp| (ts.0 <= 26).then(|| in_use.iter().filter(|&&s| s < ts.0).count());
+        let merged = page.merge_versions(&layout, 0, &interval);
+        assert_eq!(merged.iter().map(|m| m.of.len()).collect::<Vec<_>>(), [13, 7, 4]);
+        assert_eq!(in_use.map(|ts| shown(&page, ts)), before);
+        assert_eq!([26u64, 28, 29, 30].map(|ts| shown(&page, ts)), newest);
+        assert!(page.merge_versions(&layout, 0, &interval).is_empty(), "nothing is left to merge");
     }
 
     #[test]

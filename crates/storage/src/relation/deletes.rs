@@ -9,10 +9,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use avocet_base::Timestamp;
+use avocet_types::RowLayout;
 use parking_lot::RwLock;
 use roaring::RoaringBitmap;
 
-use crate::version::{Change, Snapshot, TxnState, Undo, truncate_chain};
+use crate::version::{Change, Merged, Snapshot, TxnState, Undo, merge_chain, truncate_chain};
 
 /// A delete vector and its latch.
 pub struct DeleteVector {
@@ -124,6 +126,19 @@ impl Deletes {
         }
     }
 
+    /// Merges versions of an ordinal that no snapshot tells apart (see [`merge_chain`]).
+    pub fn merge_versions(
+        &mut self,
+        layout: &RowLayout,
+        ordinal: u16,
+        interval: &dyn Fn(Timestamp) -> Option<usize>,
+    ) -> Vec<Merged> {
+        let Some(head) = self.chains.get_mut(&ordinal) else { return Vec::new() };
+        let (new, merged) = merge_chain(layout, head, interval);
+        *head = new;
+        merged
+    }
+
     /// Drops a committed version that every snapshot sees. True if the row is now gone for everyone.
     pub fn collect(&mut self, ordinal: u16, undo: &Arc<Undo>) -> bool {
         let Some(head) = self.chains.remove(&ordinal) else { return false };
@@ -170,7 +185,7 @@ fn deleted_for(head: &Arc<Undo>, snapshot: &Snapshot<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use avocet_base::{Timestamp, TxnId};
+    use avocet_base::TxnId;
 
     use super::*;
 

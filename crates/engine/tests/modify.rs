@@ -1,0 +1,187 @@
+//! Reading, deciding and changing rows in one visit, in hot pages and in blocks, alone and against others.
+
+mod common;
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use avocet_base::env::sim::SimDisk;
+use avocet_engine::*;
+use avocet_types::Datum;
+
+use common::{create, options, table};
+
+fn key(table: &TableHandle, id: i64) -> Vec<u8> {
+    let mut key = Vec::new();
+    assert!(table.indexes()[0].keys.encode_prefix(&[Datum::Int(id)], &mut key));
+    key
+}
+
+fn engine_with(rows: i64, disk: &SimDisk) -> Arc<Engine> {
+    let engine = Engine::open(options(disk)).expect("open");
+    create(&engine);
+    let mut txn = engine.begin(TxnOptions::default());
+    for id in 0..rows {
+        txn.insert(&table(&engine), &[Datum::Int(id), Datum::str("0")]).expect("inserted");
+    }
+    txn.commit().expect("logged").wait().expect("durable");
+    engine
+}
+
+fn note(row: &avocet_types::RowRef<'_>) -> String {
+    match row.get(1) {
+        Datum::Str(s) => s.into_owned(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Adds one to the number that a row's note is.
+fn add_one(txn: &mut Txn, engine: &Engine, id: i64, scratch: &mut ReadScratch) -> Result<bool> {
+    let t = table(engine);
+    let primary = t.indexes()[0].clone();
+    let add = &mut |row: avocet_types::RowRef<'_>, to: &mut RowChange<'_>| {
+        let number: u64 = note(&row).parse().expect("a number");
+        to.set(1, &Datum::str(&(number + 1).to_string()));
+    };
+    Ok(txn.modify_unique(&t, &primary, &key(&t, id), scratch, add)?.is_some())
+}
+
+fn read(engine: &Arc<Engine>, id: i64) -> Option<String> {
+    let (t, txn) = (table(engine), engine.begin(TxnOptions::default()));
+    let mut scratch = ReadScratch::default();
+    let primary = t.indexes()[0].clone();
+    let (mut peeked, mut got) = (None, None);
+    // Twice, so that hints are used too.
+    for _ in 0..2 {
+        txn.peek_unique(&t, &primary, &key(&t, id), &mut scratch, &mut |_, row| peeked = Some(note(&row)))
+            .expect("read");
+        txn.get_unique(&t, &primary, &key(&t, id), &mut scratch, &mut |_, row| got = Some(note(&row)))
+            .expect("read");
+        assert_eq!(peeked, got);
+    }
+    got
+}
+
+#[test]
+fn rows_are_changed_deleted_or_only_locked_as_somebody_says() {
+    let disk = SimDisk::new();
+    let engine = engine_with(3, &disk);
+    let t = table(&engine);
+    let primary = t.indexes()[0].clone();
+    let mut scratch = ReadScratch::default();
+    for freeze in [false, true] {
+        if freeze {
+            assert_eq!(engine.freeze_all().expect("frozen"), 0);
+        }
+        let mut txn = engine.begin(TxnOptions::default());
+        assert!(add_one(&mut txn, &engine, 1, &mut scratch).expect("changed"));
+        assert!(add_one(&mut txn, &engine, 1, &mut scratch).expect("changed its own change"));
+        assert!(!add_one(&mut txn, &engine, 77, &mut scratch).expect("looked"));
+        let nothing = &mut |_: avocet_types::RowRef<'_>, _: &mut RowChange<'_>| ();
+        assert!(
+            txn.modify_unique(&t, &primary, &key(&t, 0), &mut scratch, nothing).expect("locked").is_some()
+        );
+        let mark = txn.mark();
+        let delete = &mut |_: avocet_types::RowRef<'_>, to: &mut RowChange<'_>| to.delete();
+        assert!(
+            txn.modify_unique(&t, &primary, &key(&t, 2), &mut scratch, delete).expect("deleted").is_some()
+        );
+        assert!(txn.modify_unique(&t, &primary, &key(&t, 2), &mut scratch, delete).expect("gone").is_none());
+        txn.rollback_statement(mark);
+        txn.commit().expect("logged").wait().expect("durable");
+        engine.collect_all_garbage();
+    }
+    assert_eq!([0, 1, 2, 3].map(|id| read(&engine, id)).map(|n| n.unwrap_or_default()), ["0", "4", "0", ""]);
+    drop((t, engine));
+    let engine = Engine::open(options(&disk)).expect("recovered");
+    assert_eq!(read(&engine, 1).as_deref(), Some("4"));
+    assert_eq!(table(&engine).row_count(), 3);
+}
+
+#[test]
+fn a_change_that_takes_a_key_twice_leaves_nothing() {
+    let disk = SimDisk::new();
+    let engine = engine_with(3, &disk);
+    let t = table(&engine);
+    let primary = t.indexes()[0].clone();
+    let mut scratch = ReadScratch::default();
+    let mut txn = engine.begin(TxnOptions::default());
+    let mut set = |txn: &mut Txn, from: i64, to_id: i64| {
+        let change = &mut |_: avocet_types::RowRef<'_>, to: &mut RowChange<'_>| to.set(0, &Datum::Int(to_id));
+        txn.modify_unique(&t, &primary, &key(&t, from), &mut scratch, change)
+    };
+    let refused = set(&mut txn, 1, 2).expect_err("the key is taken");
+    assert!(matches!(refused, EngineError::DuplicateKey { .. }), "{refused}");
+    assert!(set(&mut txn, 1, 9).expect("free").is_some());
+    assert!(set(&mut txn, 1, 10).expect("looked").is_none());
+    txn.commit().expect("logged").wait().expect("durable");
+    engine.collect_all_garbage();
+    assert_eq!([1, 2, 9].map(|id| read(&engine, id).is_some()), [false, true, true]);
+}
+
+#[test]
+fn a_range_shows_every_row_once_even_if_rows_move() {
+    let disk = SimDisk::new();
+    let engine = engine_with(300, &disk);
+    assert_eq!(engine.freeze_all().expect("frozen"), 0);
+    let t = table(&engine);
+    let primary = t.indexes()[0].clone();
+    let mut scratch = ReadScratch::default();
+    for (direction, round) in [(Direction::Ascending, "1"), (Direction::Descending, "2")] {
+        let mut txn = engine.begin(TxnOptions::default());
+        let mut seen = Vec::new();
+        let each = &mut |row: avocet_types::RowRef<'_>, to: &mut RowChange<'_>| {
+            let Datum::Int(id) = row.get(0) else { panic!("an id") };
+            seen.push(id);
+            to.set(1, &Datum::str(round));
+            ControlFlow::Continue(())
+        };
+        txn.modify_range(&t, &primary, &KeyRange::all(), direction, &mut scratch, each).expect("changed");
+        txn.commit().expect("logged").wait().expect("durable");
+        seen.sort_unstable();
+        assert_eq!(seen, (0..300).collect::<Vec<_>>(), "{direction:?}");
+        engine.collect_all_garbage();
+        assert_eq!(engine.freeze_all().expect("frozen"), 0);
+    }
+    assert_eq!(read(&engine, 299).as_deref(), Some("2"));
+}
+
+#[test]
+fn no_change_is_lost_among_many() {
+    const THREADS: i64 = 4;
+    const EACH: i64 = 300;
+    let disk = SimDisk::new();
+    let engine = engine_with(100, &disk);
+    std::thread::scope(|threads| {
+        for thread in 0..THREADS {
+            let engine = &engine;
+            threads.spawn(move || {
+                let mut scratch = ReadScratch::default();
+                for n in 0..EACH {
+                    loop {
+                        let mut txn = engine.begin(TxnOptions::default());
+                        // Two of three hot rows, in an order that may end in a deadlock, and a row of its own.
+                        let rows = [(n + thread) % 3, (n + 1) % 3, 50 + thread];
+                        let done = rows
+                            .iter()
+                            .try_for_each(|&id| add_one(&mut txn, engine, id, &mut scratch).map(drop));
+                        match done {
+                            Ok(()) => {
+                                drop(txn.commit().expect("logged"));
+                                break;
+                            }
+                            Err(e) => assert_eq!(e.kind(), ErrorKind::Retry, "{e}"),
+                        }
+                    }
+                    if n % 64 == 0 {
+                        engine.collect_all_garbage();
+                    }
+                }
+            });
+        }
+    });
+    engine.collect_all_garbage();
+    let number = |id| read(&engine, id).expect("there").parse::<i64>().expect("a number");
+    assert_eq!([0, 1, 2].map(number).iter().sum::<i64>(), THREADS * EACH * 2);
+    assert_eq!([50, 51, 52, 53].map(number), [EACH; 4]);
+}
