@@ -36,9 +36,9 @@ pub(crate) struct Leftover {
     pub lists: Lists,
 }
 
-/// Invariant: a slot without a chain has no stale index entries, so that visits to it need no recheck. Hence
+/// Invariant: a slot without a chain has no stale index entries in the trees, so that it can be frozen as it is. Hence
 /// versions of a row are collected in commit order, by one collector at a time, and the entries that a version
-/// kept alive go under the same page latch as the version.
+/// kept alive go under the same page latch as the version. Who has read an entry before that must look at the row's key.
 #[derive(Default)]
 pub(crate) struct Garbage {
     queue: Mutex<VecDeque<Leftover>>,

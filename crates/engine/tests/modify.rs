@@ -180,6 +180,9 @@ fn no_change_is_lost_among_many() {
             });
         }
     });
+    // What the threads did not wait for.
+    let logged = TxnOptions { freshness: Freshness::Logged, ..TxnOptions::default() };
+    engine.begin(logged).commit().expect("logged").wait().expect("durable");
     engine.collect_all_garbage();
     let number = |id| read(&engine, id).expect("there").parse::<i64>().expect("a number");
     assert_eq!([0, 1, 2].map(number).iter().sum::<i64>(), THREADS * EACH * 2);

@@ -84,9 +84,10 @@ impl Modify<'_> {
         self.lead.by_hint && !self.lead.fits(newest)
     }
 
-    /// Shows the row; nothing is to be done if it has another key than its entry (which only a row with versions can).
-    pub fn decide(&mut self, table: &TableHandle, row: RowRef<'_>, has_versions: bool) -> Option<Deed<'_>> {
-        if has_versions && !self.lead.fits(&row) {
+    /// Shows the row; nothing is to be done if it has another key than the entry that led here.
+    pub fn decide(&mut self, table: &TableHandle, row: RowRef<'_>) -> Option<Deed<'_>> {
+        // A hint was looked at under the same latch.
+        if !self.lead.by_hint && !self.lead.fits(&row) {
             return None;
         }
         (self.ask)(row, &mut self.change);

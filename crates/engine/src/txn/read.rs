@@ -105,17 +105,11 @@ pub struct ReadScratch {
     pub(super) key: Vec<u8>,
 }
 
-/// A row that a snapshot sees, in the caller's buffer.
-struct Seen {
-    /// An index entry that led here may belong to another version.
-    recheck: bool,
-}
-
 impl Txn {
     /// The row as the snapshot has it, into `buf`. False if there is none.
     pub fn read(&self, table: &Arc<TableHandle>, id: RowId, buf: &mut RowBuf) -> Result<bool> {
         self.has_read.store(true, Ordering::Relaxed);
-        Ok(self.load(table, id, buf)?.is_some())
+        self.load(table, id, buf)
     }
 
     /// Locks the newest committed version of a row and copies it into `buf`. False if there is none (any more).
@@ -124,31 +118,31 @@ impl Txn {
         self.lock_touched(t, table, id, buf)
     }
 
-    fn load(&self, table: &TableHandle, id: RowId, buf: &mut RowBuf) -> Result<Option<Seen>> {
+    /// Copies the row as the snapshot has it. False if there is none.
+    fn load(&self, table: &TableHandle, id: RowId, buf: &mut RowBuf) -> Result<bool> {
         let snapshot = self.view();
         let state = table.relation.segment(id.segment()).state();
         match &**state {
-            SegmentState::Empty => Ok(None),
+            SegmentState::Empty => Ok(false),
             SegmentState::Hot(hot) => {
                 let (page, slot) = table.relation.place(id.ordinal());
-                let Some(page) = hot.page(page) else { return Ok(None) };
+                let Some(page) = hot.page(page) else { return Ok(false) };
                 let body = page.body.read();
-                let seen = match body.read(&table.layout, slot, &snapshot, buf) {
-                    SlotRead::Absent => return Ok(None),
-                    SlotRead::Rebuilt => Seen { recheck: true },
+                match body.read(&table.layout, slot, &snapshot, buf) {
+                    SlotRead::Absent => return Ok(false),
+                    SlotRead::Rebuilt => {}
                     SlotRead::InPlace => {
                         buf.image.clear();
                         body.in_place(&table.layout, slot).to_image(&mut buf.image);
-                        Seen { recheck: body.chain(slot).is_some() }
                     }
-                };
-                Ok(Some(seen))
+                }
+                Ok(true)
             }
             SegmentState::Cold(cold) => {
                 let gone = !cold.is_visible(&snapshot)
                     || cold.deletes.body.read().is_deleted_for(id.ordinal(), &snapshot)
                     || !rows::cold_image(table, cold, id.ordinal(), &mut buf.image)?;
-                Ok((!gone).then_some(Seen { recheck: false }))
+                Ok(!gone)
             }
         }
     }
@@ -170,10 +164,10 @@ impl Txn {
         index.tree.scan(lower, upper, direction, scan, &mut |entry| {
             let (_, id) = split_entry(entry);
             match self.load(table, id, row) {
-                Ok(None) => ControlFlow::Continue(()),
-                Ok(Some(seen)) => {
+                Ok(false) => ControlFlow::Continue(()),
+                Ok(true) => {
                     let row = row.row(&table.layout);
-                    if seen.recheck && !entry_is_of(index, &row, entry, key) {
+                    if !entry_is_of(index, &row, entry, key) {
                         return ControlFlow::Continue(());
                     }
                     visit(id, row)
@@ -238,7 +232,7 @@ impl Txn {
             possible_rows(table, segment, &mut ids);
             for &id in &ids {
                 let there = match mode {
-                    ReadMode::Snapshot => self.load(table, id, &mut buf)?.is_some(),
+                    ReadMode::Snapshot => self.load(table, id, &mut buf)?,
                     ReadMode::Lock => self.lock_row(table, id, &mut buf)?,
                 };
                 if there && visit(id, buf.row(&table.layout)).is_break() {
@@ -260,10 +254,12 @@ impl Txn {
     ) -> Result<bool> {
         self.has_read.store(true, Ordering::Relaxed);
         let ReadScratch { scan, row, key: own } = scratch;
-        each_with_key(index, key, scan, &mut |id, by_hint| {
-            let Some(seen) = self.load(table, id, row)? else { return Ok(false) };
+        each_with_key(index, key, scan, &mut |id, _| {
+            if !self.load(table, id, row)? {
+                return Ok(false);
+            }
             let row = row.row(&table.layout);
-            if (seen.recheck || by_hint) && !has_key(index, &row, key, own) {
+            if !has_key(index, &row, key, own) {
                 return Ok(false);
             }
             visit(id, row);
@@ -283,10 +279,10 @@ impl Txn {
     ) -> Result<bool> {
         self.has_read.store(true, Ordering::Relaxed);
         let ReadScratch { scan, row, key: own } = scratch;
-        each_with_key(index, key, scan, &mut |id, by_hint| {
+        each_with_key(index, key, scan, &mut |id, _| {
             let mut seen = false;
-            self.show(table, id, row, &mut |row, recheck| {
-                seen = !(recheck || by_hint) || has_key(index, &row, key, own);
+            self.show(table, id, row, &mut |row| {
+                seen = has_key(index, &row, key, own);
                 if seen {
                     visit(id, row);
                 }
@@ -295,14 +291,13 @@ impl Txn {
         })
     }
 
-    /// Shows the row as the snapshot has it, under its page's latch if it stands there so, and whether an index entry
-    /// that led here may belong to another version. Shows nothing if there is none.
+    /// Shows the row as the snapshot has it, under its page's latch if it stands there so. Shows nothing if there is none.
     fn show(
         &self,
         table: &TableHandle,
         id: RowId,
         buf: &mut RowBuf,
-        visit: &mut dyn FnMut(RowRef<'_>, bool),
+        visit: &mut dyn FnMut(RowRef<'_>),
     ) -> Result<()> {
         if let SegmentState::Hot(hot) = &**table.relation.segment(id.segment()).state() {
             let (page, slot) = table.relation.place(id.ordinal());
@@ -310,13 +305,13 @@ impl Txn {
             let body = page.body.read();
             match body.read(&table.layout, slot, &self.view(), buf) {
                 SlotRead::Absent => {}
-                SlotRead::InPlace => visit(body.in_place(&table.layout, slot), body.chain(slot).is_some()),
-                SlotRead::Rebuilt => visit(buf.row(&table.layout), true),
+                SlotRead::InPlace => visit(body.in_place(&table.layout, slot)),
+                SlotRead::Rebuilt => visit(buf.row(&table.layout)),
             }
             return Ok(());
         }
-        if let Some(seen) = self.load(table, id, buf)? {
-            visit(buf.row(&table.layout), seen.recheck);
+        if self.load(table, id, buf)? {
+            visit(buf.row(&table.layout));
         }
         Ok(())
     }
@@ -362,7 +357,8 @@ pub(super) fn has_key(index: &IndexHandle, row: &RowRef<'_>, key: &[u8], own: &m
     own[..] == *key
 }
 
-/// Whether the row has the key of this entry.
+/// Whether the row has the key of this entry. Always to be asked: the entry may be one of another version of the row, or
+/// have been collected, with that version, since it was read from the index.
 fn entry_is_of(index: &IndexHandle, row: &RowRef<'_>, entry: &[u8], own: &mut Vec<u8>) -> bool {
     has_key(index, row, split_entry(entry).0, own)
 }

@@ -274,7 +274,7 @@ impl Txn {
                 }
                 let row = body.in_place(layout, slot);
                 let deed = match action {
-                    Action::Modify(modify) => match modify.decide(table, row, body.chain(slot).is_some()) {
+                    Action::Modify(modify) => match modify.decide(table, row) {
                         Some(deed) => deed,
                         None => return Ok(Ok(Found::Nowhere)),
                     },
@@ -326,13 +326,10 @@ impl Txn {
                     return Ok(Ok(Found::Nowhere));
                 }
                 let deed = match action {
-                    Action::Modify(modify) => {
-                        // An entry of a cold row is always right.
-                        match modify.decide(table, old.row(layout), false) {
-                            Some(deed) => deed,
-                            None => return Ok(Ok(Found::Nowhere)),
-                        }
-                    }
+                    Action::Modify(modify) => match modify.decide(table, old.row(layout)) {
+                        Some(deed) => deed,
+                        None => return Ok(Ok(Found::Nowhere)),
+                    },
                     other => other.deed(table),
                 };
                 let undo = match deed {
@@ -508,9 +505,6 @@ fn newest_has_key(
             if !body.is_live(slot) {
                 return Ok(Claim::Free);
             }
-            if chain.is_none() {
-                return Ok(Claim::Taken);
-            }
             own_key.clear();
             table.indexes[index].keys.encode_row(&body.in_place(&table.layout, slot), own_key);
             Ok(if own_key[..] == *key { Claim::Taken } else { Claim::Free })
@@ -527,9 +521,12 @@ fn newest_has_key(
                 return Ok(Claim::Free);
             }
             drop(deletes);
-            // Entries of cold rows are right by construction; the read only tells whether the block still has it.
-            let there = rows::cold_image(table, cold, ordinal, &mut buf.image)?;
-            Ok(if there { Claim::Taken } else { Claim::Free })
+            if !rows::cold_image(table, cold, ordinal, &mut buf.image)? {
+                return Ok(Claim::Free);
+            }
+            own_key.clear();
+            table.indexes[index].keys.encode_row(&buf.row(&table.layout), own_key);
+            Ok(if own_key[..] == *key { Claim::Taken } else { Claim::Free })
         }
     }
 }
