@@ -59,6 +59,9 @@ pub struct Options {
     /// An option passed on to `avocet serve`; may be given several times
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     serve_option: Vec<String>,
+    /// Run this before the files, such as `SET GLOBAL avocet_point_path = OFF`
+    #[arg(long, value_name = "SQL")]
+    setup: Option<String>,
 }
 
 /// `bench/run slt`.
@@ -90,6 +93,9 @@ fn record(server: &mut Server, files: &[PathBuf]) -> Result<()> {
 }
 
 fn check(server: &mut Server, files: &[PathBuf], options: &Options) -> Result<()> {
+    if let Some(setup) = &options.setup {
+        mysql::prelude::Queryable::query_drop(&mut mysql::Conn::new(server.options())?, setup)?;
+    }
     let mode = Mode { binary: options.binary, restart: options.restart };
     let mut differences = match options.target {
         Target::Avocet => Differences::read(&options.differences)?,
