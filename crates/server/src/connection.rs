@@ -8,7 +8,7 @@ mod commands;
 mod sign_in;
 
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use avocet_query::session::api::{
     Interrupt, Interruption, OkReply, Prepared, SessionFactory, SessionInfo, SqlSession, StatementId,
 };
 use avocet_query::{ErrorCode, SqlError};
-use avocet_types::SqlType;
+use avocet_types::{Datum, SqlType};
 use foldhash::HashMap;
 use parking_lot::Mutex;
 use tokio::net::TcpStream;
@@ -67,6 +67,8 @@ struct Connection<F: SessionFactory> {
     statements: HashMap<StatementId, Statement>,
     /// Column types of the result being written; kept for its allocation.
     types: Vec<SqlType>,
+    /// As that, for parameters.
+    values: Vec<Datum<'static>>,
 }
 
 /// Serves a client until it leaves.
@@ -90,6 +92,8 @@ pub(crate) async fn serve<F: SessionFactory>(
 impl<F: SessionFactory> Connection<F> {
     async fn run(&mut self) -> Result<(), WireError> {
         let interrupt = self.registration.interrupt.clone();
+        // One wait for the whole connection: statements do not begin it anew.
+        let mut ended = pin!(ended(&interrupt));
         loop {
             self.registration.sleep();
             if self.shared.registry.is_stopping() {
@@ -98,7 +102,7 @@ impl<F: SessionFactory> Connection<F> {
             let command = tokio::select! {
                 biased;
                 command = self.wire.command() => command,
-                () = ended(&interrupt) => {
+                () = &mut ended => {
                     let stopping = self.shared.registry.is_stopping();
                     let reason =
                         if stopping { ErrorCode::SERVER_SHUTDOWN } else { ErrorCode::CLIENT_INTERACTION_TIMEOUT };
@@ -173,13 +177,13 @@ enum Cut {
     Killed,
 }
 
-/// Runs a statement's future, unless its client hangs up or its connection is killed first.
+/// Runs a statement's future, unless its client hangs up or its connection is killed first. The future comes pinned:
+/// it is large, and moving it would cost more than many a statement.
 async fn attended<T>(
-    statement: impl Future<Output = T>,
+    mut statement: Pin<&mut impl Future<Output = T>>,
     transport: &Mutex<Transport>,
     interrupt: &Interrupt,
 ) -> Result<T, Cut> {
-    let mut statement = pin!(statement);
     // Most statements are done at the first poll: they pay for no watching.
     let first = poll_fn(|cx| Poll::Ready(statement.as_mut().poll(cx))).await;
     if let Poll::Ready(output) = first {

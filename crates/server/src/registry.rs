@@ -44,16 +44,28 @@ pub struct Entry {
     pub id: u32,
     pub interrupt: Arc<Interrupt>,
     peer: String,
+    clock: Arc<CoarseClock>,
     state: Mutex<State>,
+}
+
+/// Whole seconds since the server started, as often as somebody looks at the real clock: statements do not.
+#[derive(Default)]
+struct CoarseClock(AtomicU64);
+
+impl CoarseClock {
+    fn now_s(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 struct State {
     user: String,
     database: Option<String>,
     activity: Activity,
-    since: Instant,
-    /// The statement that runs; its buffer is reused.
-    text: String,
+    /// On the registry's clock.
+    since_s: u64,
+    /// The statement that runs, as it came; its buffer is reused.
+    text: Vec<u8>,
 }
 
 impl Entry {
@@ -68,21 +80,18 @@ impl Entry {
         let shown = &text[..text.len().min(SHOWN_TEXT)];
         let mut state = self.state.lock();
         state.activity = activity;
-        state.since = Instant::now();
+        state.since_s = self.clock.now_s();
         state.text.clear();
-        match std::str::from_utf8(shown) {
-            Ok(text) => state.text.push_str(text),
-            Err(_) => state.text.push_str(&String::from_utf8_lossy(shown)),
-        }
+        state.text.extend_from_slice(shown);
     }
 
     pub fn sleep(&self) {
         let mut state = self.state.lock();
         state.activity = Activity::Sleep;
-        state.since = Instant::now();
+        state.since_s = self.clock.now_s();
     }
 
-    fn row(&self, now: Instant) -> ConnectionRow {
+    fn row(&self) -> ConnectionRow {
         let state = self.state.lock();
         let asleep = matches!(state.activity, Activity::Sleep | Activity::Connect);
         ConnectionRow {
@@ -91,15 +100,16 @@ impl Entry {
             host: self.peer.clone(),
             database: state.database.clone(),
             command: state.activity.name(),
-            time_s: now.saturating_duration_since(state.since).as_secs(),
+            time_s: self.clock.now_s().saturating_sub(state.since_s),
             state: if asleep { "" } else { "executing" },
-            info: (!asleep).then(|| state.text.clone()),
+            info: (!asleep).then(|| String::from_utf8_lossy(&state.text).into_owned()),
         }
     }
 
-    fn idle_for(&self, now: Instant) -> Option<Duration> {
+    /// Seconds.
+    fn idle_for(&self) -> Option<u64> {
         let state = self.state.lock();
-        (state.activity == Activity::Sleep).then(|| now.saturating_duration_since(state.since))
+        (state.activity == Activity::Sleep).then(|| self.clock.now_s().saturating_sub(state.since_s))
     }
 }
 
@@ -108,6 +118,7 @@ pub struct Registry {
     connections: Mutex<Connected>,
     max: usize,
     started: Instant,
+    clock: Arc<CoarseClock>,
     statements: AtomicU64,
     stopping: AtomicBool,
     left: Notify,
@@ -124,6 +135,7 @@ impl Registry {
             connections: Mutex::new(Connected { by_id: HashMap::new(), next_id: 1 }),
             max,
             started: Instant::now(),
+            clock: Arc::default(),
             statements: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
             left: Notify::new(),
@@ -148,10 +160,11 @@ impl Registry {
             user: "unauthenticated user".to_owned(),
             database: None,
             activity: Activity::Connect,
-            since: Instant::now(),
-            text: String::new(),
+            since_s: self.clock.now_s(),
+            text: Vec::new(),
         };
-        let entry = Arc::new(Entry { id, interrupt: Arc::default(), peer, state: Mutex::new(state) });
+        let clock = self.clock.clone();
+        let entry = Arc::new(Entry { id, interrupt: Arc::default(), peer, clock, state: Mutex::new(state) });
         connected.by_id.insert(id, entry.clone());
         Ok(Registration { registry: self.clone(), entry })
     }
@@ -185,11 +198,16 @@ impl Registry {
         entries.iter().for_each(|entry| visit(entry));
     }
 
+    /// Sets the clock; to be called every second.
+    fn tick(&self) {
+        self.clock.0.store(self.started.elapsed().as_secs(), Ordering::Relaxed);
+    }
+
     /// Ends connections that have been idle for longer than `limit`.
     pub fn end_idle(&self, limit: Duration) {
-        let now = Instant::now();
+        self.tick();
         self.each(|entry| {
-            if entry.idle_for(now).is_some_and(|idle| idle >= limit) {
+            if entry.idle_for().is_some_and(|idle| idle > limit.as_secs()) {
                 entry.interrupt.raise(Interruption::Connection);
             }
         });
@@ -227,9 +245,8 @@ impl Registry {
 
 impl Connections for Registry {
     fn list(&self) -> Vec<ConnectionRow> {
-        let now = Instant::now();
         let mut rows = Vec::new();
-        self.each(|entry| rows.push(entry.row(now)));
+        self.each(|entry| rows.push(entry.row()));
         rows.sort_unstable_by_key(|row| row.id);
         rows
     }

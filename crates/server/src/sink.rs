@@ -3,7 +3,7 @@
 use std::task::{Context, Poll, Waker};
 
 use arrow::record_batch::RecordBatch;
-use avocet_query::session::api::{OkReply, OutputColumn, ResultSink, SinkError, Status};
+use avocet_query::session::api::{OkReply, OutputColumn, PlanColumns, ResultSink, SinkError, Status};
 use avocet_types::temporal::TimeZone;
 use avocet_types::{Datum, SqlType};
 use parking_lot::Mutex;
@@ -105,6 +105,20 @@ impl WireSink<'_> {
         Ok(())
     }
 
+    fn begin_result(&mut self, columns: &[OutputColumn], zone: TimeZone) {
+        self.zone = zone;
+        self.types.clear();
+        self.types.extend(columns.iter().map(|column| column.ty));
+    }
+
+    fn end_columns(&mut self) -> Result<(), SinkError> {
+        if !matches!(self.rows, Rows::Cursor(_)) {
+            let status = StatusFlags::SERVER_STATUS_AUTOCOMMIT;
+            reply::end_of_columns(self.out, self.capabilities, status);
+        }
+        Ok(())
+    }
+
     /// Writes what the socket takes without waiting.
     fn write_some(&mut self) -> Result<(), SinkError> {
         // Nobody waits here: `poll_flush` registers the task's own waker when the session does.
@@ -118,20 +132,17 @@ impl WireSink<'_> {
 
 impl ResultSink for WireSink<'_> {
     fn columns(&mut self, columns: &[OutputColumn], zone: TimeZone) -> Result<(), SinkError> {
-        self.zone = zone;
-        self.types.clear();
-        self.out.begin();
-        self.out.lenenc_int(columns.len() as u64);
-        self.out.end();
-        for column in columns {
-            self.types.push(column.ty);
-            column::definition(self.out, column, false);
-        }
-        if !matches!(self.rows, Rows::Cursor(_)) {
-            let status = StatusFlags::SERVER_STATUS_AUTOCOMMIT;
-            reply::end_of_columns(self.out, self.capabilities, status);
-        }
-        Ok(())
+        self.begin_result(columns, zone);
+        column::definitions(self.out, columns);
+        self.end_columns()
+    }
+
+    fn plan_columns(&mut self, columns: &PlanColumns, zone: TimeZone) -> Result<(), SinkError> {
+        self.begin_result(&columns.list, zone);
+        let packets = columns.encoded.get_or_init(|| column::encoded(&columns.list));
+        // The count and a definition for each.
+        self.out.put_packets(packets, columns.list.len() + 1);
+        self.end_columns()
     }
 
     fn row(&mut self, row: &[Datum<'_>]) -> Result<(), SinkError> {

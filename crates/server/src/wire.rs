@@ -20,7 +20,8 @@ use tokio_rustls::server::TlsStream;
 use crate::protocol::{MAX_PAYLOAD, PacketBuf};
 
 const HEADER: usize = 4;
-const INPUT_SIZE: usize = 16 * 1024;
+/// Small, because most connections are idle most of the time; it grows with what clients send.
+const INPUT_SIZE: usize = 4 * 1024;
 /// A read buffer that grew past this for a large packet is given back afterwards.
 const KEEP_INPUT: usize = 256 * 1024;
 

@@ -1,15 +1,14 @@
 //! INSERT … VALUES.
 
-use std::sync::Arc;
-
-use avocet_engine::{Catalog, Txn};
+use avocet_engine::{Catalog, EngineError, ReadScratch, Txn};
 use avocet_types::convert::{StoreError, store_column};
 use avocet_types::expr::program::NoRow;
 use avocet_types::expr::{EvalContext, RowProgram, SqlMode};
-use avocet_types::temporal::{SECOND, date_of, time_of};
+use avocet_types::temporal::{TimeZone, date_of, time_of};
 use avocet_types::{ColumnDef, Datum, Decimal, DefaultValue, SqlType, TableDef, Value};
 
 use super::scope::Scope;
+use super::upsert::{OnDuplicate, Upserted, conflicting};
 use super::write::{default_value, find_table};
 use super::{
     Changes, Kind, NotPoint, PointPlan, PointScratch, Refusal, Table, convert_context, note_stored, recycle,
@@ -18,6 +17,7 @@ use crate::bind::{CatalogView, TableBinder};
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::{self, ExprKind as Syntax};
 use crate::parse::statement::{self, InsertSource};
+use crate::session::api::PlanColumns;
 use crate::session::errors::store_error;
 
 #[derive(Debug)]
@@ -26,6 +26,7 @@ pub struct Insert {
     /// A source for each column of each row.
     rows: Box<[Box<[Source]>]>,
     auto_increment: Option<usize>,
+    on_duplicate: OnDuplicate,
 }
 
 /// Where a column's value comes from.
@@ -45,8 +46,8 @@ pub fn compile_insert(
     catalog: &Catalog,
     params: &[SqlType],
 ) -> Result<PointPlan, Refusal> {
-    if insert.replace || insert.ignore || !insert.on_duplicate.is_empty() {
-        return Err(NotPoint::because("REPLACE, IGNORE or ON DUPLICATE KEY UPDATE").into());
+    if insert.ignore {
+        return Err(NotPoint::because("IGNORE").into());
     }
     let InsertSource::Values(values) = &insert.source else {
         return Err(NotPoint::because("INSERT … SELECT").into());
@@ -61,9 +62,11 @@ pub fn compile_insert(
     }
     let params = binder.params().to_vec();
     let auto_increment = def.auto_increment_column();
-    let kind = Kind::Insert(Insert { table: Table(handle.clone()), rows: rows.into(), auto_increment });
+    let table = Table(handle.clone());
+    let on_duplicate = OnDuplicate::compile(insert, source, view, &table, &params)?;
+    let kind = Kind::Insert(Insert { table, rows: rows.into(), auto_increment, on_duplicate });
     let dates = scope.dates();
-    Ok(PointPlan { kind, tables: vec![Table(handle)], params, columns: Arc::from([]), dates })
+    Ok(PointPlan { kind, tables: vec![Table(handle)], params, columns: PlanColumns::default(), dates })
 }
 
 /// The positions of the columns that are named.
@@ -111,24 +114,26 @@ fn compile_row(
     Ok(sources.into())
 }
 
-/// The statement's time as a value of a type.
-pub fn now(ty: &SqlType, ctx: &EvalContext) -> Value {
-    let local = ctx.local_now_micros();
+/// The statement's time as a value of a type. Digits beyond the type's are dropped, not rounded: it is never in the
+/// future.
+pub fn now(ty: &SqlType, utc: i64, zone: TimeZone) -> Value {
+    let local = zone.to_local(utc);
     let cut = |micros: i64| {
         let step = 10i64.pow(6 - u32::from(ty.fsp().unwrap_or(0).min(6)));
         micros - micros.rem_euclid(step)
     };
     match ty {
-        SqlType::Timestamp { .. } => Datum::DateTime(cut(ctx.statement_time_micros)),
+        SqlType::Timestamp { .. } => Datum::DateTime(cut(utc)),
         SqlType::Date => Datum::Date(date_of(local)),
         SqlType::Time { .. } => Datum::Time(cut(time_of(local))),
         _ => Datum::DateTime(cut(local)),
     }
 }
 
-/// What a NOT NULL column without a default gets out of strict mode.
-pub fn implicit_default(ty: &SqlType) -> Value {
-    match *ty {
+/// MySQL Reference Manual, 13.6 "Data Type Default Values": what a NOT NULL column gets out of strict mode. `None` for
+/// dates: there are no zero dates.
+pub fn implicit_default(ty: &SqlType) -> Option<Value> {
+    Some(match *ty {
         SqlType::Null => Datum::Null,
         SqlType::Bool | SqlType::Int { unsigned: false, .. } => Datum::Int(0),
         SqlType::Int { unsigned: true, .. } | SqlType::Year => Datum::UInt(0),
@@ -138,11 +143,9 @@ pub fn implicit_default(ty: &SqlType) -> Value {
         SqlType::Char { .. } | SqlType::VarChar { .. } | SqlType::Text { .. } => Datum::Str("".into()),
         SqlType::Binary { len } => Datum::Bytes(vec![0; len as usize].into()),
         SqlType::VarBinary { .. } | SqlType::Blob { .. } => Datum::Bytes((&[][..]).into()),
-        SqlType::Date => Datum::Date(0),
-        SqlType::DateTime { .. } => Datum::DateTime(0),
-        SqlType::Timestamp { .. } => Datum::DateTime(SECOND),
         SqlType::Time { .. } => Datum::Time(0),
-    }
+        SqlType::Date | SqlType::DateTime { .. } | SqlType::Timestamp { .. } => return None,
+    })
 }
 
 /// The AUTO_INCREMENT values of one statement.
@@ -160,7 +163,9 @@ impl Insert {
         ctx: &EvalContext,
         scratch: &mut PointScratch,
     ) -> Result<Changes, SqlError> {
+        scratch.reserve(1);
         let mut generated = Generated { next: 0, left: 0, first: 0 };
+        let mut outcome = Changes { matched: self.rows.len() as u64, ..Changes::default() };
         for (n, sources) in self.rows.iter().enumerate() {
             let number = n as u64 + 1;
             let mut row = recycle(std::mem::take(&mut scratch.values));
@@ -174,11 +179,54 @@ impl Insert {
                     return Err(store_error(&StoreError::Null, &column.name, number));
                 }
             }
-            txn.insert(&self.table, &row)?;
+            self.put(&row, txn, params, ctx, number, &mut scratch.levels[0].read, &mut outcome)?;
             scratch.values = recycle(row);
         }
-        let rows = self.rows.len() as u64;
-        Ok(Changes { matched: rows, changed: rows, last_insert_id: generated.first })
+        outcome.last_insert_id = generated.first;
+        Ok(outcome)
+    }
+
+    /// Inserts a row, or does what is to be done if its key is there.
+    fn put(
+        &self,
+        row: &[Datum<'_>],
+        txn: &mut Txn,
+        params: &[Datum<'_>],
+        ctx: &EvalContext,
+        number: u64,
+        read: &mut ReadScratch,
+        outcome: &mut Changes,
+    ) -> Result<(), SqlError> {
+        loop {
+            let duplicate = match txn.insert(&self.table, row) {
+                Ok(_) => {
+                    outcome.changed += 1;
+                    return Ok(());
+                }
+                Err(duplicate @ EngineError::DuplicateKey { .. }) => duplicate,
+                Err(error) => return Err(error.into()),
+            };
+            if matches!(self.on_duplicate, OnDuplicate::Fail) {
+                return Err(duplicate.into());
+            }
+            let Some(id) = conflicting(&self.table, row, txn, read)? else { continue };
+            match &self.on_duplicate {
+                OnDuplicate::Update(updates) => {
+                    match updates.run(&self.table, id, row, txn, params, ctx, number)? {
+                        Upserted::Changed => outcome.changed += 2,
+                        Upserted::Unchanged => outcome.unchanged += 1,
+                        Upserted::Gone => continue,
+                    }
+                    outcome.duplicates += 1;
+                    return Ok(());
+                }
+                _ if txn.delete(&self.table, id)? => {
+                    outcome.changed += 1;
+                    outcome.duplicates += 1;
+                }
+                _ => {}
+            }
+        }
     }
 
     /// The values of a row, of their columns' types.
@@ -234,7 +282,7 @@ impl Insert {
             let is_default = matches!(sources[at], Source::Default);
             let value = if is_default { self.default_of(at, column, ctx)? } else { Datum::Null };
             let missing = value.is_null() && !column.nullable;
-            whole.push(if missing { implicit_default(&column.ty) } else { value });
+            whole.push(if missing { implicit_default(&column.ty).unwrap_or(Datum::Null) } else { value });
         }
         let whole: Vec<Value> = whole.into_iter().map(Datum::into_owned).collect();
         let params: Vec<Value> = params.iter().map(|p| p.clone().into_owned()).collect();
@@ -244,19 +292,18 @@ impl Insert {
     fn default_of(&self, at: usize, column: &ColumnDef, ctx: &EvalContext) -> Result<Value, SqlError> {
         match &column.default {
             Some(DefaultValue::Const(value)) => Ok(value.clone()),
-            Some(DefaultValue::Now) => Ok(now(&column.ty, ctx)),
+            Some(DefaultValue::Now) => Ok(now(&column.ty, ctx.statement_time_micros, ctx.time_zone)),
             None if column.nullable || self.auto_increment == Some(at) => Ok(Datum::Null),
             None => {
                 let missing = ErrorCode::NO_DEFAULT_FOR_FIELD.with(&[&column.name]);
-                if ctx.is_strict() {
-                    return Err(missing);
-                }
+                let value = implicit_default(&column.ty).filter(|_| !ctx.is_strict());
+                let Some(value) = value else { return Err(missing) };
                 ctx.push_warning(avocet_types::expr::Warning {
                     errno: missing.errno,
                     message: missing.message,
                     note: false,
                 });
-                Ok(implicit_default(&column.ty))
+                Ok(value)
             }
         }
     }

@@ -29,6 +29,7 @@ mod lift;
 mod run;
 mod scope;
 mod select;
+mod upsert;
 mod write;
 
 #[cfg(test)]
@@ -45,11 +46,12 @@ use avocet_types::temporal::date_of;
 use avocet_types::{Datum, SqlType};
 
 use crate::error::SqlError;
-use crate::session::api::{OutputColumn, ResultSink};
+use crate::session::api::{OutputColumn, PlanColumns, ResultSink};
 
-pub use insert::compile_insert;
+pub use insert::{compile_insert, implicit_default, now};
 pub use lift::lift;
 pub use select::compile_query;
+pub use upsert::bind_updates;
 pub use write::{compile_delete, compile_update};
 
 /// Why a statement has no point plan; EXPLAIN shows it.
@@ -102,7 +104,7 @@ pub struct PointPlan {
     tables: Vec<Table>,
     params: Vec<SqlType>,
     /// Of the result set; empty for a statement without one.
-    columns: Arc<[OutputColumn]>,
+    columns: PlanColumns,
     /// Parameters with text that is compared as a date.
     dates: Box<[usize]>,
 }
@@ -149,6 +151,9 @@ pub struct Changes {
     pub matched: u64,
     /// Rows that are other than before.
     pub changed: u64,
+    /// Rows of an INSERT whose key was there already, and those of them that kept their values.
+    pub duplicates: u64,
+    pub unchanged: u64,
     /// The first AUTO_INCREMENT value that was generated, or 0.
     pub last_insert_id: u64,
 }
@@ -228,7 +233,7 @@ impl PointPlan {
 
     /// The columns of the result set; empty if there is none.
     pub fn columns(&self) -> &Arc<[OutputColumn]> {
-        &self.columns
+        &self.columns.list
     }
 
     /// How the rows are found, for EXPLAIN.

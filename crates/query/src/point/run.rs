@@ -19,7 +19,7 @@ use super::scope::JoinedRow;
 use super::select::{Level, Output, Select};
 use super::{LevelScratch, Outcome, PointScratch, Table, recycle};
 use crate::error::SqlError;
-use crate::session::api::{OutputColumn, ResultSink};
+use crate::session::api::{PlanColumns, ResultSink};
 
 /// A range may hold so many values, whatever the table's size.
 const MANY_VALUES: u64 = 20_000;
@@ -117,7 +117,7 @@ pub fn count(
 impl Select {
     pub(super) fn run(
         &self,
-        columns: &[OutputColumn],
+        columns: &PlanColumns,
         txn: &mut Txn,
         params: &[Datum<'_>],
         ctx: &EvalContext,
@@ -127,7 +127,7 @@ impl Select {
         if self.has_outgrown() && !self.is_narrow(params, ctx, scratch)? {
             return Ok(Outcome::Declined);
         }
-        sink.columns(columns, ctx.time_zone)?;
+        sink.plan_columns(columns, ctx.time_zone)?;
         let PointScratch { levels, values, .. } = scratch;
         if levels.len() < self.levels.len() {
             levels.resize_with(self.levels.len(), LevelScratch::default);

@@ -115,7 +115,13 @@ pub fn compile_query(
     };
     let tables = scope.tables.iter().map(|t| Table(t.handle.clone())).collect();
     let params = query.params.clone();
-    Ok(PointPlan { kind: Kind::Select(select), tables, params, columns, dates: scope.dates() })
+    Ok(PointPlan {
+        kind: Kind::Select(select),
+        tables,
+        params,
+        columns: columns.into(),
+        dates: scope.dates(),
+    })
 }
 
 /// The query's only block, if it is one that the point path can take.

@@ -284,7 +284,10 @@ fn accounts() -> World {
         "INSERT INTO t (a, b, c) VALUES (1, 'one', 1.5), (1, 'Uno', 2), (2, 'two', 2.25), (NULL, NULL, 4), (3, NULL, 5)",
         &[],
     );
-    assert_eq!(inserted.expect("inserted"), Changes { matched: 5, changed: 5, last_insert_id: 1 });
+    assert_eq!(
+        inserted.expect("inserted"),
+        Changes { matched: 5, changed: 5, last_insert_id: 1, ..Changes::default() }
+    );
     world
 }
 
@@ -340,7 +343,7 @@ fn tables_are_joined_along_indexes() {
 #[test]
 fn updates_say_what_they_matched_and_changed() {
     let mut w = accounts();
-    let changes = |matched, changed| Changes { matched, changed, last_insert_id: 0 };
+    let changes = |matched, changed| Changes { matched, changed, ..Changes::default() };
     assert_eq!(
         w.change("UPDATE t SET c = c + ? WHERE a = 1", &[Datum::Decimal(avocet_types::Decimal::ZERO)])
             .unwrap(),

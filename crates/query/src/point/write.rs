@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use avocet_engine::{Catalog, TableHandle, Txn};
+use avocet_engine::{Catalog, RowChange, TableHandle, Txn};
 use avocet_types::convert::store_column;
 use avocet_types::expr::{EvalContext, Expr, ExprKind, RowProgram, RowSource};
 use avocet_types::{ColumnDef, Datum, RowRef, SqlType, TableDef};
 
 use super::choose::{Access, Wish, choose};
+use super::keys::{Found, Keys};
 use super::run::{count, locate, passes, visit};
 use super::scope::{JoinedRow, Scope};
 use super::select::conjunction;
@@ -19,6 +20,7 @@ use crate::bind::{CatalogView, TableBinder};
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::{self, ExprKind as Syntax, OrderItem, TableRef};
 use crate::parse::statement;
+use crate::session::api::PlanColumns;
 use crate::session::errors::store_error;
 
 /// The rows that a statement changes.
@@ -117,7 +119,7 @@ pub fn compile_update(
     let params = binder.params().to_vec();
     let kind = Kind::Update(Update { target, assignments: assignments.into(), touched, sequential });
     let dates = scope.dates();
-    Ok(PointPlan { kind, tables: vec![Table(handle)], params, columns: Arc::from([]), dates })
+    Ok(PointPlan { kind, tables: vec![Table(handle)], params, columns: PlanColumns::default(), dates })
 }
 
 /// As [`compile_update`].
@@ -145,7 +147,7 @@ pub fn compile_delete(
     let params = binder.params().to_vec();
     let kind = Kind::Delete(Delete { target });
     let dates = scope.dates();
-    Ok(PointPlan { kind, tables: vec![Table(handle)], params, columns: Arc::from([]), dates })
+    Ok(PointPlan { kind, tables: vec![Table(handle)], params, columns: PlanColumns::default(), dates })
 }
 
 fn assigned_column(
@@ -254,9 +256,49 @@ impl Target {
         })
     }
 
+    /// Where the rows are, and how many of them may be changed.
+    fn locate(
+        &self,
+        params: &[Datum<'_>],
+        ctx: &EvalContext,
+        keys: &mut Keys,
+    ) -> Result<(Found, u64), SqlError> {
+        match count(self.limit.as_ref(), params, ctx)?.unwrap_or(u64::MAX) {
+            0 => Ok((Found::Nothing, 0)),
+            limit => {
+                let found = locate(&self.table, &self.access, &JoinedRow::new(&[]), params, ctx, keys)?;
+                Ok((found, limit))
+            }
+        }
+    }
+
+    /// Changes the one row that there may be where it stands. `change` is shown it if it passes.
+    fn modify_one(
+        &self,
+        txn: &mut Txn,
+        params: &[Datum<'_>],
+        ctx: &EvalContext,
+        scratch: &mut LevelScratch,
+        change: &mut dyn FnMut(RowRef<'_>, &mut RowChange<'_>) -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
+        let LevelScratch { keys, read, .. } = scratch;
+        let index = self.access.index.expect("one row is found by a unique index");
+        let index = &self.table.indexes()[index];
+        let mut outcome = Ok(());
+        txn.modify_unique(&self.table, index, keys.key(), read, &mut |row, to| {
+            outcome = match passes(self.residual.as_ref(), &row, params, ctx) {
+                Ok(true) => change(row, to),
+                Ok(false) => Ok(()),
+                Err(error) => Err(error.into()),
+            };
+        })?;
+        outcome
+    }
+
     /// Locks the rows and copies them.
     fn find(
         &self,
+        (found, mut left): (Found, u64),
         txn: &mut Txn,
         params: &[Datum<'_>],
         ctx: &EvalContext,
@@ -264,11 +306,6 @@ impl Target {
     ) -> Result<(), SqlError> {
         let LevelScratch { keys, read, found: rows } = scratch;
         rows.clear();
-        let mut left = count(self.limit.as_ref(), params, ctx)?.unwrap_or(u64::MAX);
-        if left == 0 {
-            return Ok(());
-        }
-        let found = locate(&self.table, &self.access, &JoinedRow::new(&[]), params, ctx, keys)?;
         let mut failure = None;
         visit(&self.table, &self.access, found, true, txn, keys, read, &mut |id, row| {
             match passes(self.residual.as_ref(), &row, params, ctx) {
@@ -311,9 +348,26 @@ impl Update {
     ) -> Result<Changes, SqlError> {
         scratch.reserve(1);
         let PointScratch { levels, changes: memory, .. } = scratch;
-        self.target.find(txn, params, ctx, &mut levels[0])?;
-        let rows: &FoundRows = &levels[0].found;
+        let level = &mut levels[0];
         let mut outcome = Changes::default();
+        let found = self.target.locate(params, ctx, &mut level.keys)?;
+        if found.0 == Found::One {
+            self.target.modify_one(txn, params, ctx, level, &mut |row, to| {
+                let mut changes = recycle_changes(std::mem::take(memory));
+                outcome.matched = 1;
+                self.assign(row, params, ctx, 1, &mut changes)?;
+                if !changes.is_empty() {
+                    self.touch(ctx, &mut changes);
+                    changes.iter().for_each(|(column, value)| to.set(*column, value));
+                    outcome.changed = 1;
+                }
+                *memory = recycle_changes(changes);
+                Ok(())
+            })?;
+            return Ok(outcome);
+        }
+        self.target.find(found, txn, params, ctx, level)?;
+        let rows: &FoundRows = &level.found;
         for n in 0..rows.len() {
             let (id, row) = rows.get(n, &self.target.table.layout);
             let mut changes = recycle_changes(std::mem::take(memory));
@@ -368,13 +422,13 @@ impl Update {
     fn touch(&self, ctx: &EvalContext, changes: &mut Vec<(usize, Datum<'_>)>) {
         for &column in &self.touched {
             let ty = &self.target.table.def.columns[column].ty;
-            changes.push((column, super::insert::now(ty, ctx)));
+            changes.push((column, super::now(ty, ctx.statement_time_micros, ctx.time_zone)));
         }
     }
 }
 
 /// Whether a row keeps its value: the same bytes, not only an equal string.
-fn is_same(a: &Datum<'_>, b: &Datum<'_>) -> bool {
+pub fn is_same(a: &Datum<'_>, b: &Datum<'_>) -> bool {
     match (a, b) {
         (Datum::Null, Datum::Null) => true,
         (Datum::Int(a), Datum::Int(b))
@@ -400,9 +454,20 @@ impl Delete {
         scratch: &mut PointScratch,
     ) -> Result<Changes, SqlError> {
         scratch.reserve(1);
-        self.target.find(txn, params, ctx, &mut scratch.levels[0])?;
-        let rows = &scratch.levels[0].found;
-        let mut outcome = Changes { matched: rows.len() as u64, ..Changes::default() };
+        let level = &mut scratch.levels[0];
+        let mut outcome = Changes::default();
+        let found = self.target.locate(params, ctx, &mut level.keys)?;
+        if found.0 == Found::One {
+            self.target.modify_one(txn, params, ctx, level, &mut |_, to| {
+                to.delete();
+                (outcome.matched, outcome.changed) = (1, 1);
+                Ok(())
+            })?;
+            return Ok(outcome);
+        }
+        self.target.find(found, txn, params, ctx, level)?;
+        let rows = &level.found;
+        outcome.matched = rows.len() as u64;
         for (id, _) in &rows.rows {
             outcome.changed += u64::from(txn.delete(&self.target.table, *id)?);
         }

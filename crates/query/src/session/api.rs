@@ -20,8 +20,8 @@
 //! 3. Dropping a session, or the future of a statement, rolls back what is open and frees it.
 
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use arrow::record_batch::RecordBatch;
@@ -153,6 +153,20 @@ impl OutputColumn {
     }
 }
 
+/// The columns of a plan's results, for as long as the plan is kept.
+#[derive(Debug, Default)]
+pub struct PlanColumns {
+    pub list: Arc<[OutputColumn]>,
+    /// What the driver makes of them, and need not make again.
+    pub encoded: OnceLock<Box<[u8]>>,
+}
+
+impl From<Arc<[OutputColumn]>> for PlanColumns {
+    fn from(list: Arc<[OutputColumn]>) -> Self {
+        Self { list, encoded: OnceLock::new() }
+    }
+}
+
 /// What clients are told of a column besides its type (unsigned, binary and blob follow from that).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ColumnFlags {
@@ -205,6 +219,11 @@ pub enum SessionChange<'a> {
 pub trait ResultSink: Send {
     /// Begins a result set. `zone` is the session's time zone, for its TIMESTAMPs.
     fn columns(&mut self, columns: &[OutputColumn], zone: TimeZone) -> Result<(), SinkError>;
+
+    /// As [`columns`](Self::columns), of a plan that is run again and again.
+    fn plan_columns(&mut self, columns: &PlanColumns, zone: TimeZone) -> Result<(), SinkError> {
+        self.columns(&columns.list, zone)
+    }
 
     /// A row with one datum per column.
     fn row(&mut self, row: &[Datum<'_>]) -> Result<(), SinkError>;

@@ -9,7 +9,6 @@ use avocet_base::RowId;
 use avocet_engine::{Direction, EngineError, KeyRange, ReadScratch, RowBuf, TableHandle};
 use avocet_types::decimal::ParseStatus;
 use avocet_types::expr::RowProgram;
-use avocet_types::schema::{ColumnDef, TableDef};
 use avocet_types::{Datum, Decimal, SqlType, Value};
 
 use super::access::compile;
@@ -22,7 +21,8 @@ use super::store::{Storing, explicit_auto_value, generates, next_auto_value, sam
 use crate::bind::{TableBinder, unsupported};
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::{Expr, ExprKind, Ident, UnaryOp};
-use crate::parse::statement::{Assignment, Insert, InsertSource};
+use crate::parse::statement::{Insert, InsertSource};
+use crate::point::bind_updates;
 
 /// Statements of more rows than this go to column blocks.
 const BULK_ROWS: usize = 10_000;
@@ -158,21 +158,8 @@ impl Session {
         if insert.on_duplicate.is_empty() {
             return Ok(Vec::new());
         }
-        let alias = insert.row_alias.as_ref();
-        if alias.is_some_and(|(_, columns)| !columns.is_empty()) {
-            return Err(unsupported("column aliases of new rows in ON DUPLICATE KEY UPDATE"));
-        }
-        let view = self.view();
-        let both = Arc::new(with_new_row(&table.def));
-        let mut binder = TableBinder::new(text.source, &view, &text.types, &both, None);
-        let bind = |assignment: &Assignment| {
-            let column = column_of(table, &assignment.column)?;
-            let mut value = assignment.value.clone();
-            mark_inserted(&mut value, alias.map(|(name, _)| name.name.as_str()));
-            let bound = binder.expr(&value, false)?;
-            Ok((column, RowProgram::compile(&bound)?))
-        };
-        insert.on_duplicate.iter().map(bind).collect()
+        let bound = bind_updates(insert, text.source, &self.view(), &table.def, &text.types)?;
+        bound.into_iter().map(|(column, value)| Ok((column, RowProgram::compile(&value)?))).collect()
     }
 
     fn insert_values(
@@ -465,56 +452,4 @@ fn decimal(text: &str) -> Option<(Value, SqlType)> {
     let (precision, scale) = (value.digits().clamp(1, 65) as u8, value.scale());
     let precision = precision.max(scale).max(1);
     Some((Datum::Decimal(value), SqlType::Decimal { precision, scale, unsigned: false }))
-}
-
-/// Before the names of the new row's columns in [`with_new_row`]; no identifier can begin so.
-const NEW: char = '\u{1}';
-
-/// The table with its columns twice: those of the row that is there, then those of the row to be inserted.
-fn with_new_row(table: &TableDef) -> TableDef {
-    let mut both = table.clone();
-    both.columns.extend(table.columns.iter().map(|column| {
-        let name = format!("{NEW}{}", column.name);
-        ColumnDef { name, ..column.clone() }
-    }));
-    both
-}
-
-/// Makes `VALUES(c)` and `alias.c` name the new row's columns.
-fn mark_inserted(expr: &mut Expr, alias: Option<&str>) {
-    let column = match &expr.kind {
-        ExprKind::InsertedValue(column) => Some(column.clone()),
-        ExprKind::Column { database: None, table: Some(table), column }
-            if alias.is_some_and(|alias| alias.eq_ignore_ascii_case(&table.name)) =>
-        {
-            Some(column.clone())
-        }
-        _ => None,
-    };
-    if let Some(mut column) = column {
-        column.name.insert(0, NEW);
-        expr.kind = ExprKind::Column { database: None, table: None, column };
-        return;
-    }
-    children(expr).into_iter().for_each(|child| mark_inserted(child, alias));
-}
-
-/// The operands of the expressions that assignments are made of.
-fn children(expr: &mut Expr) -> Vec<&mut Expr> {
-    match &mut expr.kind {
-        ExprKind::Unary { expr, .. } | ExprKind::Cast { expr, .. } | ExprKind::Is { expr, .. } => vec![expr],
-        ExprKind::Binary { left, right, .. } => vec![left, right],
-        ExprKind::And(parts) | ExprKind::Or(parts) => parts.iter_mut().collect(),
-        ExprKind::Function { args, .. } => args.iter_mut().collect(),
-        ExprKind::Case { operand, branches, otherwise } => {
-            let pairs = branches.iter_mut().flat_map(|(when, then)| [when, then]);
-            operand
-                .iter_mut()
-                .map(|e| &mut **e)
-                .chain(pairs)
-                .chain(otherwise.iter_mut().map(|e| &mut **e))
-                .collect()
-        }
-        _ => Vec::new(),
-    }
 }

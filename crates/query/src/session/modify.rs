@@ -15,7 +15,7 @@ use super::rows::limit_value;
 use super::run::{Done, Outcome, Text};
 use super::state::Session;
 use super::status::Counter;
-use super::store::{Storing, now_for, same};
+use super::store::{Storing, same};
 use crate::bind::{TableBinder, unsupported};
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::{self, ExprKind, Limit, OrderItem, TableRef};
@@ -259,7 +259,7 @@ impl Session {
         }
         for (column, def) in table.def.columns.iter().enumerate() {
             if def.on_update_now && !assigned.contains(&column) {
-                row[column] = now_for(def, storing)?;
+                row[column] = crate::point::now(&def.ty, storing.now, storing.convert.zone);
                 changed.push(column);
             }
         }

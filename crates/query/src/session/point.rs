@@ -249,7 +249,7 @@ impl Session {
     }
 
     fn done(&self, verb: Verb, changes: Changes) -> Done {
-        let Changes { matched, changed, last_insert_id } = changes;
+        let Changes { matched, changed, duplicates, unchanged, last_insert_id } = changes;
         let warnings = self.conditions.len() as u64 + self.context.warning_count();
         let (counter, affected_rows, info) = match verb {
             Verb::Update => {
@@ -258,11 +258,14 @@ impl Session {
                 (Counter::Update, affected, info)
             }
             Verb::Delete => (Counter::Delete, changed, String::new()),
-            Verb::Insert if matched > 1 => {
-                let info = format!("Records: {matched}  Duplicates: 0  Warnings: {warnings}");
-                (Counter::Insert, changed, info)
+            Verb::Insert | Verb::Select => {
+                let affected = if self.info.found_rows { changed + unchanged } else { changed };
+                let info = match matched {
+                    0 | 1 => String::new(),
+                    _ => format!("Records: {matched}  Duplicates: {duplicates}  Warnings: {warnings}"),
+                };
+                (Counter::Insert, affected, info)
             }
-            Verb::Insert | Verb::Select => (Counter::Insert, changed, String::new()),
         };
         self.shared.counters.add(counter);
         Done { affected_rows, last_insert_id, info, database_changed: false }

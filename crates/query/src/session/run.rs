@@ -246,7 +246,8 @@ impl Session {
                 return Ok(());
             }
         }
-        self.run_statements(sql, &statements, sink).await
+        // In a box, so that the future of a statement that has a plan stays small.
+        Box::pin(self.run_statements(sql, &statements, sink)).await
     }
 
     /// Runs parsed statements one after the other, until one fails.
@@ -290,7 +291,8 @@ impl Session {
             return Ok(());
         }
         let text = Text::new(statement.source.as_bytes(), params, self.settings.connection_collation);
-        self.run(&statement.kind, &text, sink).await
+        // As above.
+        Box::pin(self.run(&statement.kind, &text, sink)).await
     }
 
     /// False if another path is to take the statement, and nothing happened yet.

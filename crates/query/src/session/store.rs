@@ -1,14 +1,15 @@
 //! Values on their way into a table: conversions to column types, defaults, NULLs, AUTO_INCREMENT.
 
 use avocet_engine::TableHandle;
-use avocet_types::convert::{ConvertContext, StoreError, store, store_column};
+use avocet_types::convert::{ConvertContext, StoreError, store_column};
 use avocet_types::expr::SqlMode;
 use avocet_types::schema::{ColumnDef, DefaultValue};
-use avocet_types::{Datum, Decimal, SqlType, Value};
+use avocet_types::{Datum, SqlType, Value};
 
 use super::errors::store_error;
 use super::state::{Level, Session};
 use crate::error::{ErrorCode, SqlError};
+use crate::point::{implicit_default, now};
 
 /// How one statement stores values.
 #[derive(Clone, Copy)]
@@ -49,9 +50,11 @@ impl Session {
                 }
                 Ok(stored.value)
             }
-            Err(StoreError::Null) if !storing.convert.strict => {
-                self.warn(Level::Warning, 1048, StoreError::Null.message(&column.name, row));
-                implicit_default(column)
+            Err(problem @ StoreError::Null) if !storing.convert.strict => {
+                let value = implicit_default(&column.ty);
+                let value = value.ok_or_else(|| store_error(&problem, &column.name, row))?;
+                self.warn(Level::Warning, 1048, problem.message(&column.name, row));
+                Ok(value)
             }
             Err(problem) => Err(store_error(&problem, &column.name, row)),
         }
@@ -67,48 +70,17 @@ impl Session {
     pub(super) fn default_value(&mut self, column: &ColumnDef, storing: &Storing) -> Result<Value, SqlError> {
         match &column.default {
             Some(DefaultValue::Const(value)) => Ok(value.clone()),
-            Some(DefaultValue::Now) => now_for(column, storing),
+            Some(DefaultValue::Now) => Ok(now(&column.ty, storing.now, storing.convert.zone)),
             None if column.nullable => Ok(Datum::Null),
-            None if storing.convert.strict => Err(ErrorCode::NO_DEFAULT_FOR_FIELD.with(&[&column.name])),
             None => {
                 let missing = ErrorCode::NO_DEFAULT_FOR_FIELD.with(&[&column.name]);
+                let value = implicit_default(&column.ty).filter(|_| !storing.convert.strict);
+                let Some(value) = value else { return Err(missing) };
                 self.warn(Level::Warning, missing.errno, missing.message);
-                implicit_default(column)
+                Ok(value)
             }
         }
     }
-}
-
-/// CURRENT_TIMESTAMP at the column's precision.
-pub(super) fn now_for(column: &ColumnDef, storing: &Storing) -> Result<Value, SqlError> {
-    let from = SqlType::Timestamp { fsp: 6 };
-    // Digits beyond the column's are dropped, not rounded: NOW(n) is never in the future.
-    let unit = 10_i64.pow(6 - u32::from(column.ty.fsp().unwrap_or(0)));
-    let now = storing.now - storing.now.rem_euclid(unit);
-    let lenient = ConvertContext { strict: false, ..storing.convert };
-    store(Datum::DateTime(now), &from, &column.ty, &lenient)
-        .map(|stored| stored.value)
-        .map_err(|problem| store_error(&problem, &column.name, 1))
-}
-
-/// MySQL Reference Manual, 13.6 "Data Type Default Values": what a NOT NULL column gets out of strict mode.
-fn implicit_default(column: &ColumnDef) -> Result<Value, SqlError> {
-    Ok(match column.ty {
-        SqlType::Null => Datum::Null,
-        SqlType::Bool | SqlType::Int { unsigned: false, .. } => Datum::Int(0),
-        SqlType::Int { .. } | SqlType::Year => Datum::UInt(0),
-        SqlType::Decimal { scale, .. } => Datum::Decimal(Decimal::new(0, scale)),
-        SqlType::Float => Datum::Float(0.0),
-        SqlType::Double => Datum::Double(0.0),
-        SqlType::Char { .. } | SqlType::VarChar { .. } | SqlType::Text { .. } => Datum::Str("".into()),
-        SqlType::Binary { len } => Datum::Bytes(vec![0; len as usize].into()),
-        SqlType::VarBinary { .. } | SqlType::Blob { .. } => Datum::Bytes(Vec::new().into()),
-        SqlType::Time { .. } => Datum::Time(0),
-        // There are no zero dates.
-        SqlType::Date | SqlType::DateTime { .. } | SqlType::Timestamp { .. } => {
-            return Err(ErrorCode::NO_DEFAULT_FOR_FIELD.with(&[&column.name]));
-        }
-    })
 }
 
 /// The next AUTO_INCREMENT value of the table that the session's increment and offset allow.

@@ -2,6 +2,7 @@
 
 mod client;
 mod definitions;
+mod differential;
 mod plans;
 mod queries;
 mod sessions;

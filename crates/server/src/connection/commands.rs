@@ -1,6 +1,7 @@
 //! What each command does.
 
 use std::ops::Range;
+use std::pin::pin;
 
 use avocet_query::session::api::{
     Connections, Interruption, OutputColumn, Prepared, SessionFactory, SqlSession, StatementId,
@@ -89,8 +90,10 @@ impl<F: SessionFactory> Connection<F> {
             capabilities: self.capabilities,
             max_packet: self.shared.options.max_allowed_packet,
         };
-        let statement = self.session.execute(&sql, &mut sink);
-        let outcome = attended(statement, &self.wire.transport, &self.registration.interrupt).await;
+        let outcome = {
+            let statement = pin!(self.session.execute(&sql, &mut sink));
+            attended(statement, &self.wire.transport, &self.registration.interrupt).await
+        };
         Ok(self.conclude(outcome))
     }
 
@@ -107,7 +110,7 @@ impl<F: SessionFactory> Connection<F> {
         self.registration.begin(Activity::Execute, statement.text.as_bytes());
         statement.cursor = None;
         let count = statement.prepared.params.len();
-        let mut values: Vec<Datum<'_>> = Vec::with_capacity(count);
+        let mut values = recycle(std::mem::take(&mut self.values));
         let read = params::execute(
             rest,
             self.capabilities,
@@ -121,6 +124,7 @@ impl<F: SessionFactory> Connection<F> {
             (error, _) => {
                 let malformed = || ErrorCode::MALFORMED_PACKET.with(&[]);
                 let error = error.unwrap_or_else(malformed);
+                self.values = recycle(values);
                 statement.long_data.clear();
                 self.reply_error(&error);
                 return Ok(Next::Continue);
@@ -137,9 +141,11 @@ impl<F: SessionFactory> Connection<F> {
             capabilities: self.capabilities,
             max_packet: self.shared.options.max_allowed_packet,
         };
-        let running = self.session.execute_prepared(id, &values, &mut sink);
-        let outcome = attended(running, &self.wire.transport, &self.registration.interrupt).await;
-        drop(values);
+        let outcome = {
+            let running = pin!(self.session.execute_prepared(id, &values, &mut sink));
+            attended(running, &self.wire.transport, &self.registration.interrupt).await
+        };
+        self.values = recycle(values);
         statement.long_data.clear();
         statement.cursor = keeps_rows.then_some(cursor);
         Ok(self.conclude(outcome))
@@ -336,6 +342,12 @@ impl<F: SessionFactory> Connection<F> {
         self.registration.signed_in(&user, self.info.database.as_deref());
         Ok(())
     }
+}
+
+/// Empties a vector of values and gives its memory to values that live for another time.
+fn recycle<'b>(mut values: Vec<Datum<'_>>) -> Vec<Datum<'b>> {
+    values.clear();
+    values.into_iter().map(|_| unreachable!("the vector was emptied")).collect()
 }
 
 fn text(bytes: &[u8]) -> Result<&str, SqlError> {

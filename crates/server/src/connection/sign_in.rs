@@ -88,6 +88,7 @@ pub(super) async fn sign_in<F: SessionFactory>(
                 info,
                 statements: Default::default(),
                 types: Vec::new(),
+                values: Vec::new(),
                 shared,
                 registration,
                 wire,

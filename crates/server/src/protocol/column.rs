@@ -129,6 +129,21 @@ pub fn definition(out: &mut PacketBuf, column: &OutputColumn, default: bool) {
     out.end();
 }
 
+/// Writes how many columns there are, and their definitions.
+pub fn definitions(out: &mut PacketBuf, columns: &[OutputColumn]) {
+    out.begin();
+    out.lenenc_int(columns.len() as u64);
+    out.end();
+    columns.iter().for_each(|column| definition(out, column, false));
+}
+
+/// What [`definitions`] writes, for [`PacketBuf::put_packets`].
+pub fn encoded(columns: &[OutputColumn]) -> Box<[u8]> {
+    let mut out = PacketBuf::default();
+    definitions(&mut out, columns);
+    out.bytes().into()
+}
+
 /// A definition for a `?`, whose type the server leaves open.
 pub fn parameter(out: &mut PacketBuf) {
     out.begin();

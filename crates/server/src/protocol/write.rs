@@ -28,7 +28,7 @@ pub struct PacketBuf {
 
 impl PacketBuf {
     pub fn new() -> Self {
-        Self { buf: Vec::with_capacity(16 * 1024), start: 0, sequence: 0 }
+        Self { buf: Vec::with_capacity(2 * 1024), start: 0, sequence: 0 }
     }
 
     /// The id that the next packet gets.
@@ -114,6 +114,22 @@ impl PacketBuf {
         self.begin();
         self.put(payload);
         self.end();
+    }
+
+    /// Appends whole packets, none of them split, that were numbered from 0.
+    pub fn put_packets(&mut self, packets: &[u8], count: usize) {
+        let start = self.buf.len();
+        self.buf.extend_from_slice(packets);
+        let first = self.sequence;
+        self.sequence = first.wrapping_add(count as u8);
+        if first == 0 {
+            return;
+        }
+        let mut at = start;
+        while let [a, b, c, id, ..] = &mut self.buf[at..] {
+            *id = id.wrapping_add(first);
+            at += HEADER + u32::from_le_bytes([*a, *b, *c, 0]) as usize;
+        }
     }
 
     #[inline]
@@ -225,6 +241,21 @@ mod tests {
             buf.packet(&payload);
             assert!(join(buf.bytes(), 254) == payload, "length {len}");
         }
+    }
+
+    #[test]
+    fn packets_made_before_are_numbered_as_they_are_sent() {
+        let (mut made, mut direct) = (PacketBuf::default(), PacketBuf::new());
+        direct.set_sequence(254);
+        for payload in [&b"one"[..], b"", b"three"] {
+            made.packet(payload);
+            direct.packet(payload);
+        }
+        let mut out = PacketBuf::new();
+        out.set_sequence(254);
+        out.put_packets(made.bytes(), 3);
+        assert_eq!(out.bytes(), direct.bytes());
+        assert_eq!(out.sequence(), direct.sequence());
     }
 
     #[test]

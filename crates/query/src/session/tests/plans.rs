@@ -126,3 +126,19 @@ fn nulls_of_a_client_take_the_same_path() {
     assert_eq!(client.execute(id, &row), "ok 1\n");
     client.check("SELECT * FROM t WHERE id = 9", "9|NULL|NULL|NULL|NULL");
 }
+
+#[test]
+fn rows_whose_key_is_there_are_replaced_or_updated() {
+    let mut client = Client::new();
+    client.run("CREATE TABLE t (id INT PRIMARY KEY, n INT, name CHAR(5), UNIQUE (name)); INSERT INTO t VALUES (1, 1, 'a'), (2, 2, 'b')");
+    client.check("EXPLAIN REPLACE INTO t VALUES (1, 5, 'c')", "Point plan: new rows");
+    client.check("REPLACE INTO t VALUES (1, 5, 'c')", "ok 2");
+    client.check("REPLACE INTO t VALUES (1, 6, 'b')", "ok 3");
+    client.check("REPLACE INTO t VALUES (3, 7, 'd')", "ok 1");
+    client.check("SELECT * FROM t ORDER BY id", "1|6|b\n3|7|d");
+    let upsert = "INSERT INTO t VALUES (1, 10, 'x'), (4, 4, 'e') ON DUPLICATE KEY UPDATE n = n + VALUES(n)";
+    client.check(upsert, "ok 3 (Records: 2  Duplicates: 1  Warnings: 0)");
+    client.check("INSERT INTO t VALUES (9, 1, 'd') AS new ON DUPLICATE KEY UPDATE n = new.n + 1", "ok 2");
+    client.check("INSERT INTO t VALUES (9, 1, 'd') ON DUPLICATE KEY UPDATE n = 2", "ok 0");
+    client.check("SELECT * FROM t ORDER BY id", "1|16|b\n3|2|d\n4|4|e");
+}

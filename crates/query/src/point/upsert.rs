@@ -1,0 +1,239 @@
+//! What an INSERT does with a row whose key is there already: REPLACE, and ON DUPLICATE KEY UPDATE.
+
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+use avocet_base::RowId;
+use avocet_engine::{Direction, KeyRange, ReadScratch, RowBuf, Txn};
+use avocet_types::convert::store_column;
+use avocet_types::expr::{EvalContext, RowProgram, RowSource};
+use avocet_types::{ColumnDef, Datum, RowRef, SqlType, TableDef};
+
+use super::write::is_same;
+use super::{Refusal, Table, convert_context, note_stored, now};
+use crate::bind::{CatalogView, TableBinder, unsupported};
+use crate::error::{ErrorCode, SqlError};
+use crate::parse::ast::{Expr, ExprKind};
+use crate::parse::statement::Insert;
+use crate::session::errors::store_error;
+
+#[derive(Debug)]
+pub enum OnDuplicate {
+    Fail,
+    Replace,
+    Update(Updates),
+}
+
+/// The assignments of ON DUPLICATE KEY UPDATE, over the old row's columns followed by the new row's.
+#[derive(Debug)]
+pub struct Updates {
+    assignments: Box<[(usize, RowProgram)]>,
+    /// Columns that become the statement's time when the row changes.
+    touched: Box<[usize]>,
+}
+
+/// What became of a row.
+pub enum Upserted {
+    /// As its values say, but the time columns of an update.
+    Changed,
+    Unchanged,
+    /// It was gone: the new row is to be inserted once more.
+    Gone,
+}
+
+impl OnDuplicate {
+    pub fn compile(
+        insert: &Insert,
+        source: &[u8],
+        view: &dyn CatalogView,
+        table: &Table,
+        params: &[SqlType],
+    ) -> Result<Self, Refusal> {
+        if insert.replace {
+            return Ok(Self::Replace);
+        }
+        if insert.on_duplicate.is_empty() {
+            return Ok(Self::Fail);
+        }
+        let def = &table.def;
+        let mut assignments: Vec<(usize, RowProgram)> = Vec::with_capacity(insert.on_duplicate.len());
+        for (column, value) in bind_updates(insert, source, view, def, params)? {
+            assignments.push((column, RowProgram::compile(&value)?));
+        }
+        let explicit = |column: usize| assignments.iter().any(|(assigned, _)| *assigned == column);
+        let touched =
+            (0..def.columns.len()).filter(|&c| def.columns[c].on_update_now && !explicit(c)).collect();
+        Ok(Self::Update(Updates { assignments: assignments.into(), touched }))
+    }
+}
+
+/// The bound assignments of ON DUPLICATE KEY UPDATE: the columns, and values over both rows' columns.
+pub fn bind_updates(
+    insert: &Insert,
+    source: &[u8],
+    view: &dyn CatalogView,
+    table: &TableDef,
+    params: &[SqlType],
+) -> Result<Vec<(usize, avocet_types::expr::Expr)>, SqlError> {
+    let alias = insert.row_alias.as_ref();
+    if alias.is_some_and(|(_, columns)| !columns.is_empty()) {
+        return Err(unsupported("column aliases of new rows in ON DUPLICATE KEY UPDATE"));
+    }
+    let both = Arc::new(with_new_row(table));
+    let mut binder = TableBinder::new(source, view, params, &both, None);
+    let mut updates = Vec::with_capacity(insert.on_duplicate.len());
+    for assignment in &insert.on_duplicate {
+        let name = &assignment.column.name;
+        let column = table.column(name);
+        let column = column.ok_or_else(|| ErrorCode::BAD_FIELD_ERROR.with(&[name, &"field list"]))?;
+        let mut value = assignment.value.clone();
+        mark_inserted(&mut value, alias.map(|(name, _)| name.name.as_str()));
+        let value = binder.expr(&value, false)?;
+        updates.push((column, binder.settle_param(value, table.columns[column].ty)));
+    }
+    Ok(updates)
+}
+
+/// Before the names of the new row's columns in [`with_new_row`]; no identifier can begin so.
+const NEW: char = '\u{1}';
+
+/// The table with its columns twice: those of the row that is there, then those of the row to be inserted.
+fn with_new_row(table: &TableDef) -> TableDef {
+    let mut both = table.clone();
+    both.columns.extend(table.columns.iter().map(|column| {
+        let name = format!("{NEW}{}", column.name);
+        ColumnDef { name, ..column.clone() }
+    }));
+    both
+}
+
+/// Makes `VALUES(c)` and `alias.c` name the new row's columns.
+fn mark_inserted(expr: &mut Expr, alias: Option<&str>) {
+    let column = match &expr.kind {
+        ExprKind::InsertedValue(column) => Some(column.clone()),
+        ExprKind::Column { database: None, table: Some(table), column }
+            if alias.is_some_and(|alias| alias.eq_ignore_ascii_case(&table.name)) =>
+        {
+            Some(column.clone())
+        }
+        _ => None,
+    };
+    if let Some(mut column) = column {
+        column.name.insert(0, NEW);
+        expr.kind = ExprKind::Column { database: None, table: None, column };
+        return;
+    }
+    children(expr).into_iter().for_each(|child| mark_inserted(child, alias));
+}
+
+/// The operands of the expressions that assignments are made of.
+fn children(expr: &mut Expr) -> Vec<&mut Expr> {
+    match &mut expr.kind {
+        ExprKind::Unary { expr, .. } | ExprKind::Cast { expr, .. } | ExprKind::Is { expr, .. } => vec![expr],
+        ExprKind::Binary { left, right, .. } => vec![left, right],
+        ExprKind::And(parts) | ExprKind::Or(parts) => parts.iter_mut().collect(),
+        ExprKind::Function { args, .. } => args.iter_mut().collect(),
+        ExprKind::Case { operand, branches, otherwise } => {
+            let pairs = branches.iter_mut().flat_map(|(when, then)| [when, then]);
+            operand
+                .iter_mut()
+                .map(|e| &mut **e)
+                .chain(pairs)
+                .chain(otherwise.iter_mut().map(|e| &mut **e))
+                .collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The old row with what was assigned so far, and the new row.
+struct Both<'a, 'c> {
+    old: RowRef<'a>,
+    new: &'a [Datum<'a>],
+    changes: &'c [(usize, Datum<'a>)],
+}
+
+impl<'a> RowSource<'a> for Both<'a, '_> {
+    fn datum(&self, column: usize) -> Datum<'a> {
+        let width = self.new.len();
+        if column >= width {
+            return self.new[column - width].clone();
+        }
+        let assigned = self.changes.iter().find(|(of, _)| *of == column);
+        assigned.map_or_else(|| self.old.get(column), |(_, value)| value.clone())
+    }
+}
+
+impl Updates {
+    /// Updates the row that is there.
+    pub fn run(
+        &self,
+        table: &Table,
+        id: RowId,
+        new: &[Datum<'_>],
+        txn: &mut Txn,
+        params: &[Datum<'_>],
+        ctx: &EvalContext,
+        number: u64,
+    ) -> Result<Upserted, SqlError> {
+        let mut buf = RowBuf::default();
+        if !txn.lock_row(table, id, &mut buf)? {
+            return Ok(Upserted::Gone);
+        }
+        let old = buf.row(&table.layout);
+        let convert = convert_context(ctx);
+        let mut changes: Vec<(usize, Datum<'_>)> = Vec::with_capacity(self.assignments.len());
+        for (at, program) in &self.assignments {
+            let column = &table.def.columns[*at];
+            let value = program.eval(&Both { old, new, changes: &changes }, params, ctx)?;
+            let stored = store_column(value, program.ty(), column, &convert)
+                .map_err(|problem| store_error(&problem, &column.name, number))?;
+            if let Some(problem) = &stored.warning {
+                note_stored(ctx, problem, &column.name, number);
+            }
+            changes.retain(|(of, _)| of != at);
+            changes.push((*at, stored.value));
+        }
+        changes.retain(|(at, value)| !is_same(value, &old.get(*at)));
+        if changes.is_empty() {
+            return Ok(Upserted::Unchanged);
+        }
+        for &at in &self.touched {
+            let ty = &table.def.columns[at].ty;
+            changes.push((at, now(ty, ctx.statement_time_micros, ctx.time_zone)));
+        }
+        txn.update(table, id, &changes)?;
+        Ok(Upserted::Changed)
+    }
+}
+
+/// A row that has one of the new row's unique keys, locked; the indexes in order.
+pub fn conflicting(
+    table: &Table,
+    row: &[Datum<'_>],
+    txn: &mut Txn,
+    read: &mut ReadScratch,
+) -> Result<Option<RowId>, SqlError> {
+    let (mut key, mut range) = (Vec::new(), KeyRange::default());
+    for index in table.indexes().iter().filter(|index| index.def.kind.is_unique()) {
+        key.clear();
+        let parts = index.def.parts.iter().enumerate();
+        let mut parts = parts.map(|(n, part)| (n, &row[part.column]));
+        let whole = parts.all(|(n, value)| {
+            !value.is_null() && index.keys.encode_parts(n, std::slice::from_ref(value), &mut key)
+        });
+        if !whole {
+            continue;
+        }
+        range.set(Bound::Included(&key), Bound::Included(&key));
+        let mut found = None;
+        txn.lock_scan(table, index, &range, Direction::Ascending, read, &mut |id, _| {
+            found = Some(id);
+            ControlFlow::Break(())
+        })?;
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
