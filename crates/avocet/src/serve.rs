@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use avocet_engine::{Engine, EngineOptions, FreezePolicy};
+use avocet_engine::{Durability, Engine, EngineOptions, FreezePolicy};
 use avocet_query::session::Database;
 use avocet_server::{Server, ServerOptions, TlsFiles};
 use tokio::runtime::Runtime;
@@ -47,6 +47,10 @@ pub struct Args {
     /// When rows move to column blocks: when they have not changed for a while, never, or as soon as they can
     #[arg(long, value_enum, default_value_t = Freeze::Auto)]
     freeze: Freeze,
+    /// When a commit is acknowledged: synced (sync), synced with those of so many milliseconds (group:MS), or handed to the
+    /// operating system and synced within a second (os: a power cut may lose it)
+    #[arg(long, value_name = "sync|group:MS|os", value_parser = durability, default_value = "sync")]
+    durability: Durability,
     /// Keep blocks and checkpoints in this object store instead of the data directory
     #[arg(long, value_name = "URL")]
     store: Option<String>,
@@ -66,6 +70,15 @@ impl From<Freeze> for FreezePolicy {
             Freeze::Never => Self::Never,
             Freeze::Always => Self::Always,
         }
+    }
+}
+
+fn durability(text: &str) -> Result<Durability, String> {
+    match (text, text.strip_prefix("group:").map(str::parse)) {
+        ("sync", _) => Ok(Durability::Sync),
+        ("os", _) => Ok(Durability::Os),
+        (_, Some(Ok(ms))) => Ok(Durability::Group(Duration::from_millis(ms))),
+        _ => Err(format!("'{text}' is none of sync, group:MS and os")),
     }
 }
 
@@ -102,6 +115,7 @@ fn open(args: &Args) -> Result<Arc<Engine>, Failure> {
     let mut options = EngineOptions::new(&args.data);
     options.cache_bytes = args.memory_limit;
     options.checkpoint_log_bytes = args.checkpoint_log_mib << 20;
+    options.durability = args.durability;
     options.freeze = args.freeze.into();
     options.store_url = args.store.clone();
     Engine::open(options).map_err(|error| format!("cannot open {}: {error}", args.data.display()).into())

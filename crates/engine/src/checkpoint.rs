@@ -86,6 +86,10 @@ impl Engine {
             let (guard, lsn) = self.snapshots.take_with_lsn();
             (guard, lsn, self.catalog())
         };
+        // What is visible may be only written so far; a checkpoint must not be ahead of the durable log.
+        if self.pipeline.log().durable_lsn() < redo_from {
+            self.pipeline.log().flush()?;
+        }
         let mut writer = ImageWriter::new(self, state, state.current.sequence + 1);
         let mut manifest = Manifest {
             sequence: writer.sequence,

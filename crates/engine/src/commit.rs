@@ -13,6 +13,9 @@
 //!               wake the waiters
 //! ```
 //!
+//! How far a commit has to come before it is acknowledged is its own choice ([`Durability`]): a group in which nobody asks for
+//! a sync is visible, and acknowledged, when it is written, and is made durable within a second.
+//!
 //! Row locks are released when a transaction is logged, before it is durable: a later transaction that builds
 //! on it is behind it in the log, so it can not become durable without it. Plain snapshots read only what is
 //! visible, and so durable; a locking read may return a row that is logged but not yet durable, as InnoDB does.
@@ -27,7 +30,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use avocet_base::{Lsn, Timestamp};
-use avocet_log::LogWriter;
+use avocet_log::{Durability, LogWriter};
 use avocet_storage::TxnState;
 use parking_lot::Mutex;
 
@@ -45,6 +48,7 @@ pub struct CommitTicket {
     log: Arc<LogWriter>,
     end: Option<Lsn>,
     ts: Timestamp,
+    durability: Durability,
     waiting: Option<Pin<Box<avocet_log::Durable>>>,
 }
 
@@ -58,7 +62,13 @@ impl Pipeline {
     }
 
     /// Logs a record under the next timestamp; `state` becomes committed at it.
-    pub fn log_commit(&self, kind: u8, payload: &[u8], state: Option<&TxnState>) -> Result<CommitTicket> {
+    pub fn log_commit(
+        &self,
+        kind: u8,
+        payload: &[u8],
+        state: Option<&TxnState>,
+        durability: Durability,
+    ) -> Result<CommitTicket> {
         // The checksum of the payload is computed before the latch.
         let record = avocet_log::Record::new(kind, payload);
         let mut last = self.last.lock();
@@ -66,9 +76,9 @@ impl Pipeline {
         if let Some(state) = state {
             state.commit(ts);
         }
-        let end = self.log.append_record(&record, ts.0)?;
+        let end = self.log.append_for(&record, ts.0, durability)?;
         *last = ts;
-        Ok(CommitTicket { log: self.log.clone(), end: Some(end), ts, waiting: None })
+        Ok(self.ticket(Some(end), ts, durability))
     }
 
     /// The newest logged timestamp.
@@ -77,13 +87,21 @@ impl Pipeline {
     }
 
     /// A ticket that waits for everything logged so far.
-    pub fn all_so_far(&self, ts: Timestamp) -> CommitTicket {
-        CommitTicket { log: self.log.clone(), end: Some(self.log.appended_lsn()), ts, waiting: None }
+    pub fn all_so_far(&self, ts: Timestamp, durability: Durability) -> CommitTicket {
+        let end = match durability {
+            Durability::Os => self.log.appended_lsn(),
+            Durability::Sync | Durability::Group(_) => self.log.ask_for_sync(),
+        };
+        self.ticket(Some(end), ts, durability)
     }
 
     /// A ticket for a transaction that changed nothing.
     pub fn nothing(&self, ts: Timestamp) -> CommitTicket {
-        CommitTicket { log: self.log.clone(), end: None, ts, waiting: None }
+        self.ticket(None, ts, Durability::Sync)
+    }
+
+    fn ticket(&self, end: Option<Lsn>, ts: Timestamp, durability: Durability) -> CommitTicket {
+        CommitTicket { log: self.log.clone(), end, ts, durability, waiting: None }
     }
 }
 
@@ -92,16 +110,21 @@ impl CommitTicket {
         self.ts
     }
 
-    /// Whether there is anything to wait for.
+    /// Whether there is nothing to wait for (any more).
     pub fn is_durable(&self) -> bool {
-        self.end.is_none_or(|end| self.log.durable_lsn() >= end)
+        let reached = match self.durability {
+            Durability::Os => self.log.written_lsn(),
+            Durability::Sync | Durability::Group(_) => self.log.durable_lsn(),
+        };
+        self.end.is_none_or(|end| reached >= end)
     }
 
-    /// Blocks until the commit is durable and visible.
+    /// Blocks until the commit is durable (or what its transaction was content with) and visible.
     pub fn wait(self) -> Result<()> {
-        match self.end {
-            Some(end) => Ok(self.log.wait_durable(end)?),
-            None => Ok(()),
+        match (self.end, self.durability) {
+            (None, _) => Ok(()),
+            (Some(end), Durability::Os) => Ok(self.log.wait_written(end)?),
+            (Some(end), Durability::Sync | Durability::Group(_)) => Ok(self.log.wait_durable(end)?),
         }
     }
 }
@@ -112,8 +135,11 @@ impl Future for CommitTicket {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(end) = self.end else { return Poll::Ready(Ok(())) };
         if self.waiting.is_none() {
-            let durable = self.log.durable(end);
-            self.waiting = Some(Box::pin(durable));
+            let reached = match self.durability {
+                Durability::Os => self.log.written(end),
+                Durability::Sync | Durability::Group(_) => self.log.durable(end),
+            };
+            self.waiting = Some(Box::pin(reached));
         }
         let waiting = self.waiting.as_mut().expect("set above");
         waiting.as_mut().poll(cx).map_err(Into::into)

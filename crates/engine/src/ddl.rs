@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use avocet_base::{IndexId, TableId};
+use avocet_log::Durability;
 use avocet_storage::relation::SegmentState;
 use avocet_types::{Collation, IndexDef, IndexKind, TableDef};
 
@@ -24,8 +25,10 @@ impl Engine {
         self.check_running()?;
         let mut payload = Vec::new();
         change.encode(&mut payload);
-        let ticket =
-            self.pipeline.log_commit(redo::KIND_CATALOG, &payload, None).inspect_err(|e| self.stop(e))?;
+        let ticket = self
+            .pipeline
+            .log_commit(redo::KIND_CATALOG, &payload, None, Durability::Sync)
+            .inspect_err(|e| self.stop(e))?;
         let mut catalog = (*self.catalog()).clone();
         publish(&mut catalog);
         self.catalog.store(Arc::new(catalog));

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 
 use arc_swap::ArcSwap;
 use avocet_base::{Env, IndexId, Timestamp};
+use avocet_log::Durability;
 use avocet_storage::relation::SegmentState;
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 
@@ -44,6 +45,8 @@ pub struct EngineOptions {
     /// A checkpoint begins when the log has grown by so many bytes since the last one.
     pub checkpoint_log_bytes: u64,
     pub freeze: FreezePolicy,
+    /// What a commit is to have survived when it is acknowledged, unless its transaction says otherwise.
+    pub durability: Durability,
     /// Threads for collection, freezing and checkpoints; without them the caller does it.
     pub background: bool,
 }
@@ -58,6 +61,7 @@ impl EngineOptions {
             log_segment_bytes: 64 << 20,
             checkpoint_log_bytes: 512 << 20,
             freeze: FreezePolicy::Auto,
+            durability: Durability::Sync,
             background: true,
         }
     }

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use arrow::array::{ArrayRef, UInt32Array};
 use avocet_base::{SegmentNo, TableId};
+use avocet_log::Durability;
 use avocet_storage::cold::{MAX_ROWS, Ordinals, encode_block};
 use avocet_storage::relation::{ColdSegment, Deletes, HotSegment, SegmentState};
 use avocet_types::ColumnBuilder;
@@ -143,7 +144,8 @@ impl Engine {
         }
         let change =
             SegmentChange { table: table.id(), segment: number, block: block.as_ref().map(|b| b.id()) };
-        if let Err(e) = self.pipeline.log_commit(redo::KIND_SEGMENT, &change.encode(), None) {
+        if let Err(e) = self.pipeline.log_commit(redo::KIND_SEGMENT, &change.encode(), None, Durability::Sync)
+        {
             self.stop(&e);
             return discard(Some(e));
         }
@@ -196,7 +198,8 @@ impl Engine {
         let mut deletes = cold.deletes.body.write();
         let change =
             SegmentChange { table: table.id(), segment: number, block: block.as_ref().map(|b| b.id()) };
-        if let Err(e) = self.pipeline.log_commit(redo::KIND_SEGMENT, &change.encode(), None) {
+        if let Err(e) = self.pipeline.log_commit(redo::KIND_SEGMENT, &change.encode(), None, Durability::Sync)
+        {
             self.stop(&e);
             return Err(e);
         }

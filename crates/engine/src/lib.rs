@@ -37,6 +37,7 @@ mod table;
 mod txn;
 
 pub use avocet_base::RowId;
+pub use avocet_log::Durability;
 pub use avocet_storage::cold::{ColdValue, ColumnPredicate, CompareOp};
 pub use avocet_storage::index::Direction;
 pub use bulk::BulkInsert;

@@ -78,9 +78,10 @@ pub(crate) fn open(options: EngineOptions) -> Result<Engine> {
     build::indexes(&catalog)?;
 
     let snapshots = Arc::new(Snapshots::new(last, end));
-    let visible = snapshots.clone();
-    let mut log_options =
-        LogOptions::new(&log_dir).on_durable(move |lsn, tag| visible.advance(Timestamp(tag), lsn));
+    let [durable, written] = [snapshots.clone(), snapshots.clone()];
+    let mut log_options = LogOptions::new(&log_dir)
+        .on_durable(move |lsn, tag| durable.advance(Timestamp(tag), lsn))
+        .on_written(move |lsn, tag| written.advance(Timestamp(tag), lsn));
     log_options.segment_size = options.log_segment_bytes;
     let log = Arc::new(LogWriter::open(options.env.clone(), log_options, end)?);
     let checkpoints = CheckpointState::of(manifest, sizes);

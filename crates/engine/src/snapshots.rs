@@ -1,7 +1,8 @@
 //! Which snapshots are in use, and up to where commits are visible.
 //!
 //! Invariants:
-//! 1. `visible` only grows, and only to timestamps whose records are durable, in timestamp order.
+//! 1. `visible` only grows, in timestamp order, and only to timestamps whose records are durable, or written if their
+//!    transactions ask for no more.
 //! 2. A snapshot is registered in the same critical section that reads `visible`, so `oldest` never passes
 //!    a snapshot that somebody is about to use.
 
@@ -136,7 +137,7 @@ impl Snapshots {
         }
     }
 
-    /// Commits up to `ts` have become durable.
+    /// Commits up to `ts` may be acknowledged.
     pub fn advance(&self, ts: Timestamp, lsn: Lsn) {
         let mut state = self.state.lock();
         if ts > state.visible {

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use avocet_base::{BlockId, RowId, SegmentNo, Timestamp, TxnId};
+use avocet_log::Durability;
 use avocet_storage::hot::{PageBody, delta};
 use avocet_storage::index::ScanScratch;
 use avocet_storage::relation::SegmentState;
@@ -54,6 +55,8 @@ pub struct TxnOptions {
     pub freshness: Freshness,
     pub read_only: bool,
     pub lock_wait_timeout: Duration,
+    /// What the commit is to have survived when it is acknowledged; as the engine has it if `None`.
+    pub durability: Option<Durability>,
 }
 
 impl Default for TxnOptions {
@@ -63,6 +66,7 @@ impl Default for TxnOptions {
             freshness: Freshness::Visible,
             read_only: false,
             lock_wait_timeout: Duration::from_secs(50),
+            durability: None,
         }
     }
 }
@@ -405,6 +409,10 @@ impl Txn {
         )
     }
 
+    fn durability(&self) -> Durability {
+        self.options.durability.unwrap_or(self.engine.options.durability)
+    }
+
     /// Logs the transaction. It may be acknowledged when the ticket is done.
     pub fn commit(mut self) -> Result<CommitTicket> {
         self.engine.check_running()?;
@@ -412,10 +420,12 @@ impl Txn {
             self.end_without_changes();
             return Ok(match self.options.freshness {
                 Freshness::Visible => self.engine.pipeline.nothing(self.snapshot.ts()),
-                Freshness::Logged => self.engine.pipeline.all_so_far(self.snapshot.ts()),
+                Freshness::Logged => self.engine.pipeline.all_so_far(self.snapshot.ts(), self.durability()),
             });
         }
-        let logged = self.engine.pipeline.log_commit(redo::KIND_TXN, &self.redo, Some(&self.state));
+        let durability = self.durability();
+        let logged =
+            self.engine.pipeline.log_commit(redo::KIND_TXN, &self.redo, Some(&self.state), durability);
         self.finished = true;
         let ticket = match logged {
             Ok(ticket) => ticket,

@@ -92,13 +92,17 @@ pub(crate) struct Sealed {
 }
 
 impl Sealer {
-    /// Seals all of `group`, whole unsealed frames of which the first is at `start`.
-    pub fn seal(&mut self, group: &mut [u8], start: Lsn) -> Sealed {
+    /// Seals all of `frames`, whole unsealed frames of which the first is at `start`, as part of a group that begins
+    /// there or before.
+    pub fn seal(&mut self, frames: &mut [u8], start: Lsn, group_start: Lsn) -> Sealed {
         let mut sealed = Sealed { records: 0, last_tag: 0 };
+        let before = start.0 - group_start.0;
+        let group = frames;
         let mut at = 0;
         while at < group.len() {
             let (head, _) = group[at..].split_first_chunk_mut::<HEAD>().expect("a group holds whole frames");
-            head[12..16].copy_from_slice(&(at as u32).to_le_bytes());
+            let distance = u32::try_from(before + at as u64).expect("a group has less than 4 GiB");
+            head[12..16].copy_from_slice(&distance.to_le_bytes());
             head[20..24].copy_from_slice(&self.chain.to_le_bytes());
             self.chain = head_crc(self.log_id, Lsn(start.0 + at as u64), head);
             head[0..4].copy_from_slice(&self.chain.to_le_bytes());

@@ -13,7 +13,8 @@
 //! Invariants:
 //! 1. An LSN is a byte position in the record stream; every record starts at a multiple of 8.
 //! 2. A group is written only after the group before it is durable. So at most the last group of the log
-//!    can be torn, and a frame that says where its group began proves all before that to have been durable.
+//!    can be torn, and a frame that says where its group began proves all before that to have been durable. What is
+//!    written without a sync ([`Durability::Os`]) and what follows it up to the next sync are one group in this sense.
 //! 3. A segment file gets its final name only after its header and everything before it are durable.
 //! 4. After a failed write or sync nothing more is written, and everyone who waits is told.
 
@@ -37,4 +38,4 @@ pub use frame::{MAX_KIND, MAX_PAYLOAD, Record};
 pub use reader::{LogReader, LogRecord, Tail};
 pub use stats::{Histogram, LogStats};
 pub use wait::Durable;
-pub use writer::{LogOptions, LogWriter, OnDurable};
+pub use writer::{Durability, LAZY_SYNC, LogOptions, LogWriter, OnDurable};

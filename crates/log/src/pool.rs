@@ -144,7 +144,7 @@ impl Spares {
 /// Body of the segment maker's thread.
 pub(crate) fn run_maker(shared: &Shared) {
     let mut intake = shared.intake.lock();
-    while !intake.closing && shared.durability.failure().is_none() {
+    while !intake.closing && shared.durable.failure().is_none() {
         let Some(room) = intake.spares.due(shared.room()) else {
             shared.make.wait(&mut intake);
             continue;

@@ -1,18 +1,21 @@
 //! The log thread: takes the open group, seals it, writes it with one write, syncs, tells.
 //!
-//! It takes whatever is there as soon as the group before is durable, so groups are as large as the disk is slow
-//! and no timer is needed. A group that contains the beginning of a segment is written in parts, one per
+//! It takes whatever is there as soon as the group before is done, so groups are as large as the disk is slow
+//! and no timer is needed; only a group all of whose records may wait (`Durability::Group`) gathers until the first of
+//! them is due. A group in which no record asks for a sync gets none for the time being. A group that contains the beginning of a segment is written in parts, one per
 //! segment; each part is a group of its own in the file.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use avocet_base::Lsn;
+use parking_lot::MutexGuard;
 
 use crate::error::{Error, Result};
 use crate::frame::{Record, Sealer};
 use crate::pool::Spare;
 use crate::segment::{OpenSegment, SegmentHeader, offset_of};
-use crate::writer::{Group, Shared};
+use crate::writer::{Group, Intake, LAZY_BYTES, LAZY_SYNC, Shared};
 
 pub(crate) struct LogThread {
     shared: Arc<Shared>,
@@ -20,14 +23,17 @@ pub(crate) struct LogThread {
     sealer: Sealer,
     /// End of what is written.
     at: Lsn,
+    /// End of what is synced, and when the rest is to be, by the monotonic clock.
+    synced: Lsn,
+    sync_due: Duration,
     /// Whether the last frame says that the log was closed.
     closed: bool,
 }
 
 impl LogThread {
     pub fn new(shared: Arc<Shared>, segment: OpenSegment, sealer: Sealer, closed: bool) -> Self {
-        let at = shared.durability.durable();
-        Self { shared, segment, sealer, at, closed }
+        let at = shared.durable.reached();
+        Self { shared, segment, sealer, at, synced: at, sync_due: Duration::MAX, closed }
     }
 
     pub fn run(mut self) {
@@ -40,63 +46,123 @@ impl LogThread {
 
     fn write_groups(&mut self) -> Result<()> {
         let mut group = Group::default();
-        while self.take_group(&mut group) {
-            self.write_group(&mut group)?;
+        while let Some(work) = self.take_work(&mut group) {
+            match work {
+                Work::Write { sync } => self.write_group(&mut group, sync)?,
+                Work::Sync => self.sync()?,
+            }
             group.bytes.clear();
             group.bytes.shrink_to(2 * self.shared.options.max_pending);
         }
         self.write_closed()
     }
 
-    /// Swaps the open group for the empty `group`; false if there will be no more.
-    fn take_group(&self, group: &mut Group) -> bool {
+    /// Waits for work. A group to be written is swapped for the empty `group`. `None` if there will be no more.
+    fn take_work(&self, group: &mut Group) -> Option<Work> {
         let mut intake = self.shared.intake.lock();
-        while intake.open.bytes.is_empty() {
-            if intake.closing {
-                return false;
+        loop {
+            let has_group = !intake.open.bytes.is_empty();
+            let now = self.now_if_needed(&intake, has_group);
+            if has_group && (intake.closing || intake.due <= now) {
+                break;
             }
-            self.shared.work.wait(&mut intake);
+            if !has_group && intake.closing {
+                return None;
+            }
+            if self.synced < self.at && ((intake.sync && !has_group) || self.sync_due <= now) {
+                intake.sync &= has_group;
+                return Some(Work::Sync);
+            }
+            self.wait(&mut intake, has_group, now);
         }
         std::mem::swap(&mut intake.open, group);
         intake.open.start = intake.next;
+        intake.due = Duration::MAX;
+        let sync = std::mem::take(&mut intake.sync);
         drop(intake);
         self.shared.space.notify_all();
-        true
+        Some(Work::Write { sync })
     }
 
-    fn write_group(&mut self, group: &mut Group) -> Result<()> {
+    /// The time, if anything depends on it.
+    fn now_if_needed(&self, intake: &Intake, has_group: bool) -> Duration {
+        let gathers = has_group && intake.due != Duration::ZERO;
+        match gathers || self.synced < self.at {
+            true => self.shared.env.clock.monotonic(),
+            false => Duration::ZERO,
+        }
+    }
+
+    fn wait(&self, intake: &mut MutexGuard<'_, Intake>, has_group: bool, now: Duration) {
+        let group_due = if has_group { intake.due } else { Duration::MAX };
+        let sync_due = if self.synced < self.at { self.sync_due } else { Duration::MAX };
+        match group_due.min(sync_due) {
+            Duration::MAX => self.shared.work.wait(intake),
+            due => drop(self.shared.work.wait_for(intake, due.saturating_sub(now))),
+        }
+    }
+
+    fn write_group(&mut self, group: &mut Group, sync: bool) -> Result<()> {
         assert_eq!(group.start, self.at, "groups follow each other without a gap");
         self.closed = false;
         let mut from = 0;
         for roll in group.rolls.drain(..) {
-            self.write_part(&mut group.bytes[from..roll.at])?;
+            // A segment begins where everything before is durable.
+            self.write_part(&mut group.bytes[from..roll.at], true)?;
+            self.sync()?;
             self.begin_segment(roll.spare)?;
             from = roll.at;
         }
-        self.write_part(&mut group.bytes[from..])
+        self.write_part(&mut group.bytes[from..], sync)
     }
 
-    /// Makes frames durable that lie within one segment, then tells everyone.
-    fn write_part(&mut self, frames: &mut [u8]) -> Result<()> {
+    /// Writes frames that lie within one segment, makes them durable if asked to, then tells everyone.
+    fn write_part(&mut self, frames: &mut [u8], sync: bool) -> Result<()> {
         if frames.is_empty() {
             return Ok(());
         }
-        let sealed = self.sealer.seal(frames, self.at);
         let began = self.shared.env.clock.monotonic();
-        self.write_and_sync(frames)?;
+        let sealed = self.sealer.seal(frames, self.at, self.synced);
+        let sync = sync || self.at.0 + frames.len() as u64 - self.synced.0 > LAZY_BYTES;
+        self.write(frames)?;
+        if sync {
+            self.sync_file()?;
+        }
         let took = self.shared.env.clock.monotonic().saturating_sub(began);
         self.shared.counters.group(sealed.records, frames.len() as u64, took);
-        (self.shared.options.on_durable)(self.at, sealed.last_tag);
-        self.shared.durability.publish(self.at);
+        if sync {
+            (self.shared.options.on_durable)(self.at, sealed.last_tag);
+        } else {
+            self.sync_due = self.sync_due.min(began.saturating_add(LAZY_SYNC));
+            (self.shared.options.on_written)(self.at, sealed.last_tag);
+        }
+        self.shared.written.publish(self.at);
+        self.shared.durable.publish(self.synced);
         Ok(())
     }
 
-    fn write_and_sync(&mut self, frames: &[u8]) -> Result<()> {
+    fn write(&mut self, frames: &[u8]) -> Result<()> {
         let OpenSegment { header, path, file, len } = &self.segment;
         assert!(self.at.0 - header.start.0 + frames.len() as u64 <= *len, "groups stay within their segment");
         file.write_at(frames, offset_of(header.start, self.at)).map_err(Error::io("write", path))?;
-        file.sync_data().map_err(Error::io("sync", path))?;
         self.at.0 += frames.len() as u64;
+        Ok(())
+    }
+
+    fn sync_file(&mut self) -> Result<()> {
+        let OpenSegment { path, file, .. } = &self.segment;
+        file.sync_data().map_err(Error::io("sync", path))?;
+        self.synced = self.at;
+        self.sync_due = Duration::MAX;
+        Ok(())
+    }
+
+    /// Makes durable what was only written so far. Those who look at commits have seen it already.
+    fn sync(&mut self) -> Result<()> {
+        if self.synced < self.at {
+            self.sync_file()?;
+            self.shared.durable.publish(self.at);
+        }
         Ok(())
     }
 
@@ -116,6 +182,7 @@ impl LogThread {
     /// Leaves a frame that proves, to whoever reads the log next, that all before it was durable. A log without
     /// it is as good, except that damage to its last group is then taken for a torn write.
     fn write_closed(&mut self) -> Result<()> {
+        self.sync()?;
         let record = Record::closed();
         let left = self.segment.len - (self.at.0 - self.segment.header.start.0);
         if self.closed || self.at == Lsn(0) || left < record.frame_len() as u64 {
@@ -123,11 +190,17 @@ impl LogThread {
         }
         let mut frame = Vec::new();
         record.put(0, &mut frame);
-        self.sealer.seal(&mut frame, self.at);
-        self.write_and_sync(&frame)?;
-        self.shared.durability.publish(self.at);
-        Ok(())
+        self.sealer.seal(&mut frame, self.at, self.at);
+        self.write(&frame)?;
+        self.sync()
     }
+}
+
+enum Work {
+    /// The group that was taken.
+    Write { sync: bool },
+    /// What is written already.
+    Sync,
 }
 
 struct StopOnDrop(Arc<Shared>);

@@ -1,7 +1,8 @@
-//! Waiting for durability, by threads and by futures alike: both leave a waker under the LSN they need.
+//! Waiting for a stage of the log (written, durable), by threads and by futures alike: both leave a waker under the
+//! LSN they need.
 //!
-//! The log thread publishes the durable LSN first and takes the queue's lock second; a waiter takes the lock
-//! first and looks at the durable LSN second. So no waiter is missed, and only those whose LSN came are woken.
+//! The log thread publishes how far the stage has come first and takes the queue's lock second; a waiter takes the lock
+//! first and looks at that second. So no waiter is missed, and only those whose LSN came are woken.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,9 +18,9 @@ use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
 
-/// How far the log is durable, and who waits for more.
-pub(crate) struct Durability {
-    durable: AtomicU64,
+/// How far a stage of the log has come, and who waits for more.
+pub(crate) struct Progress {
+    reached: AtomicU64,
     /// Why there will never be more; set once.
     failure: OnceLock<Error>,
     waiting: Mutex<BinaryHeap<Reverse<Waiting>>>,
@@ -50,46 +51,46 @@ impl PartialEq for Waiting {
 
 impl Eq for Waiting {}
 
-impl Durability {
-    pub fn new(durable: Lsn) -> Self {
+impl Progress {
+    pub fn new(reached: Lsn) -> Self {
         Self {
-            durable: AtomicU64::new(durable.0),
+            reached: AtomicU64::new(reached.0),
             failure: OnceLock::new(),
             waiting: Mutex::new(BinaryHeap::new()),
         }
     }
 
-    pub fn durable(&self) -> Lsn {
-        Lsn(self.durable.load(Ordering::Acquire))
+    pub fn reached(&self) -> Lsn {
+        Lsn(self.reached.load(Ordering::Acquire))
     }
 
     pub fn failure(&self) -> Option<&Error> {
         self.failure.get()
     }
 
-    /// What there is to say about `lsn` now: durable, never to be, or nothing yet.
+    /// What there is to say about `lsn` now: reached, never to be, or nothing yet.
     fn state(&self, lsn: Lsn) -> Option<Result<()>> {
-        if self.durable() >= lsn {
+        if self.reached() >= lsn {
             return Some(Ok(()));
         }
         // The failure is set after the last publication, so that is to be looked at again.
         let failure = self.failure.get()?;
-        Some(if self.durable() >= lsn { Ok(()) } else { Err(failure.clone()) })
+        Some(if self.reached() >= lsn { Ok(()) } else { Err(failure.clone()) })
     }
 
-    pub fn publish(&self, durable: Lsn) {
-        self.durable.store(durable.0, Ordering::Release);
+    pub fn publish(&self, reached: Lsn) {
+        self.reached.store(reached.0, Ordering::Release);
         let mut ready = Vec::new();
         {
             let mut waiting = self.waiting.lock();
-            while waiting.peek().is_some_and(|Reverse(next)| next.lsn <= durable) {
+            while waiting.peek().is_some_and(|Reverse(next)| next.lsn <= reached) {
                 ready.extend(waiting.pop());
             }
         }
         ready.into_iter().for_each(|Reverse(w)| w.waker.wake());
     }
 
-    /// Ends all waiting for what is not durable yet. The first reason stays.
+    /// Ends all waiting for what is not reached yet. The first reason stays.
     pub fn fail(&self, reason: Error) {
         let _ = self.failure.set(reason);
         let waiting = std::mem::take(&mut *self.waiting.lock());
@@ -106,7 +107,7 @@ impl Durability {
         state
     }
 
-    /// Blocks the thread until `lsn` is durable.
+    /// Blocks the thread until `lsn` is reached.
     pub fn wait(&self, lsn: Lsn) -> Result<()> {
         if let Some(state) = self.state(lsn) {
             return state;
@@ -133,10 +134,10 @@ impl Wake for Unpark {
     }
 }
 
-/// A future that is ready when an LSN is durable; runs on any executor.
+/// A future that is ready when a stage has reached an LSN; runs on any executor.
 #[must_use = "a future does nothing unless polled"]
 pub struct Durable {
-    pub(crate) durability: Arc<Durability>,
+    pub(crate) progress: Arc<Progress>,
     pub(crate) lsn: Lsn,
     /// The waker that stands in the queue.
     pub(crate) left: Option<Waker>,
@@ -146,13 +147,13 @@ impl Future for Durable {
     type Output = Result<()>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Some(state) = self.durability.state(self.lsn) {
+        if let Some(state) = self.progress.state(self.lsn) {
             return Poll::Ready(state);
         }
         if self.left.as_ref().is_some_and(|left| left.will_wake(cx.waker())) {
             return Poll::Pending;
         }
-        if let Some(state) = self.durability.poll(self.lsn, cx.waker()) {
+        if let Some(state) = self.progress.poll(self.lsn, cx.waker()) {
             return Poll::Ready(state);
         }
         self.left = Some(cx.waker().clone());

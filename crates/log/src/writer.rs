@@ -8,6 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use avocet_base::{Env, Lsn};
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -19,11 +20,28 @@ use crate::repair::{self, Resumed};
 use crate::segment::HEADER_BLOCK;
 use crate::stats::{Counters, LogStats};
 use crate::thread::LogThread;
-use crate::wait::{Durability, Durable};
+use crate::wait::{Durable, Progress};
 
 /// Called by the log thread with the new durable LSN and the tag of the last record before it, before
 /// anyone who waits is told.
 pub type OnDurable = Box<dyn Fn(Lsn, u64) + Send + Sync>;
+
+/// What a record is to have survived before it counts as done, and how soon.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Durability {
+    /// A power cut: written and synced, as soon as the log thread is free.
+    #[default]
+    Sync,
+    /// A power cut too, but its group may gather so long before it is written: fewer syncs, later answers.
+    Group(Duration),
+    /// The end of the process: handed to the operating system. It is synced with the next record that wants it, or
+    /// within [`LAZY_SYNC`]; a power cut loses what was not, but never a record without all that came after it.
+    Os,
+}
+
+/// What was written without a sync is synced after this time at the latest, or when it has become so many bytes.
+pub const LAZY_SYNC: Duration = Duration::from_secs(1);
+pub(crate) const LAZY_BYTES: u64 = 32 << 20;
 
 /// How a [`LogWriter`] works.
 pub struct LogOptions {
@@ -40,6 +58,8 @@ pub struct LogOptions {
     /// write the file's extent map along with the data.
     pub prefill: bool,
     pub on_durable: OnDurable,
+    /// The same for groups that are written and not synced, since no record in them asked for more.
+    pub on_written: OnDurable,
 }
 
 impl LogOptions {
@@ -52,11 +72,17 @@ impl LogOptions {
             max_spares: 4,
             prefill: true,
             on_durable: Box::new(|_, _| ()),
+            on_written: Box::new(|_, _| ()),
         }
     }
 
     pub fn on_durable(mut self, f: impl Fn(Lsn, u64) + Send + Sync + 'static) -> Self {
         self.on_durable = Box::new(f);
+        self
+    }
+
+    pub fn on_written(mut self, f: impl Fn(Lsn, u64) + Send + Sync + 'static) -> Self {
+        self.on_written = Box::new(f);
         self
     }
 }
@@ -79,7 +105,8 @@ pub(crate) struct Shared {
     /// Wakes the segment maker.
     pub make: Condvar,
     pub segments: Segments,
-    pub durability: Arc<Durability>,
+    pub written: Arc<Progress>,
+    pub durable: Arc<Progress>,
     pub counters: Counters,
 }
 
@@ -91,6 +118,10 @@ pub(crate) struct Intake {
     /// Bytes left for frames in the segment that `next` lies in.
     pub left: u64,
     pub spares: Spares,
+    /// When the open group is to be written, by the monotonic clock; zero for at once.
+    pub due: Duration,
+    /// Somebody wants all that was accepted synced.
+    pub sync: bool,
     pub closing: bool,
 }
 
@@ -120,7 +151,8 @@ impl Shared {
 
     /// Ends all writing and waiting.
     pub fn stop(&self, reason: Error) {
-        self.durability.fail(reason);
+        self.durable.fail(reason.clone());
+        self.written.fail(reason);
         self.wake_all();
     }
 
@@ -152,13 +184,16 @@ impl LogWriter {
                 next: at,
                 left,
                 spares,
+                due: Duration::MAX,
+                sync: false,
                 closing: false,
             }),
             work: Condvar::new(),
             space: Condvar::new(),
             make: Condvar::new(),
             segments: Segments::new(segments),
-            durability: Arc::new(Durability::new(at)),
+            written: Arc::new(Progress::new(at)),
+            durable: Arc::new(Progress::new(at)),
             counters: Counters::default(),
             options,
         });
@@ -185,12 +220,17 @@ impl LogWriter {
         self.append_record(&Record::new(kind, payload), tag)
     }
 
+    /// Appends a record made beforehand, to be synced at once.
+    pub fn append_record(&self, record: &Record<'_>, tag: u64) -> Result<Lsn> {
+        self.append_for(record, tag, Durability::Sync)
+    }
+
     /// Appends a record made beforehand and returns the LSN of its end. Blocks while more than
     /// `max_pending` bytes wait for the disk, or while a segment is being allocated.
     ///
     /// # Errors
     /// With `NoSpace` or `Io` not inside [`Error::Stopped`], the record was refused and the writer goes on.
-    pub fn append_record(&self, record: &Record<'_>, tag: u64) -> Result<Lsn> {
+    pub fn append_for(&self, record: &Record<'_>, tag: u64, durability: Durability) -> Result<Lsn> {
         if record.payload_len() > MAX_PAYLOAD {
             return Err(Error::TooLarge { len: record.payload_len(), limit: MAX_PAYLOAD });
         }
@@ -200,20 +240,26 @@ impl LogWriter {
         if len as u64 > intake.left || intake.open.bytes.len() + len > self.shared.options.max_pending {
             self.make_room(&mut intake, len)?;
         }
-        let was_empty = intake.open.bytes.is_empty();
+        let due = match durability {
+            Durability::Sync | Durability::Os => Duration::ZERO,
+            Durability::Group(gather) => self.shared.env.clock.monotonic().saturating_add(gather),
+        };
+        let wakes = intake.open.bytes.is_empty() || due < intake.due;
+        intake.due = intake.due.min(due);
+        intake.sync |= durability != Durability::Os;
         record.put(tag, &mut intake.open.bytes);
         intake.left -= len as u64;
         intake.next.0 += len as u64;
         let end = intake.next;
         drop(intake);
-        if was_empty {
+        if wakes {
             self.shared.work.notify_one();
         }
         Ok(end)
     }
 
     fn check_alive(&self, intake: &Intake) -> Result<()> {
-        match self.shared.durability.failure() {
+        match self.shared.durable.failure() {
             Some(reason) => Err(reason.clone()),
             None if intake.closing => Err(Error::Closed),
             None => Ok(()),
@@ -227,6 +273,7 @@ impl LogWriter {
             self.check_alive(intake)?;
             let pending = intake.open.bytes.len();
             if pending > 0 && pending + len > self.shared.options.max_pending {
+                self.hurry(intake);
                 self.shared.space.wait(intake);
                 continue;
             }
@@ -254,24 +301,55 @@ impl LogWriter {
         self.shared.intake.lock().next
     }
 
+    /// The open group is written as soon as the log thread is free.
+    fn hurry(&self, intake: &mut Intake) {
+        intake.due = Duration::ZERO;
+        self.shared.work.notify_one();
+    }
+
     /// All before this is on disk.
     pub fn durable_lsn(&self) -> Lsn {
-        self.shared.durability.durable()
+        self.shared.durable.reached()
     }
 
-    /// Blocks until all before `lsn` is durable.
+    /// All before this is with the operating system.
+    pub fn written_lsn(&self) -> Lsn {
+        self.shared.written.reached()
+    }
+
+    /// Blocks until all before `lsn` is durable, which somebody must have asked for.
     pub fn wait_durable(&self, lsn: Lsn) -> Result<()> {
-        self.shared.durability.wait(lsn)
+        self.shared.durable.wait(lsn)
     }
 
-    /// A future that is ready when all before `lsn` is durable.
+    /// Blocks until all before `lsn` is written.
+    pub fn wait_written(&self, lsn: Lsn) -> Result<()> {
+        self.shared.written.wait(lsn)
+    }
+
+    /// A future that is ready when all before `lsn` is durable, which somebody must have asked for.
     pub fn durable(&self, lsn: Lsn) -> Durable {
-        Durable { durability: self.shared.durability.clone(), lsn, left: None }
+        Durable { progress: self.shared.durable.clone(), lsn, left: None }
+    }
+
+    /// A future that is ready when all before `lsn` is written.
+    pub fn written(&self, lsn: Lsn) -> Durable {
+        Durable { progress: self.shared.written.clone(), lsn, left: None }
+    }
+
+    /// Asks for all that was appended to be made durable, now; the end of it.
+    pub fn ask_for_sync(&self) -> Lsn {
+        let mut intake = self.shared.intake.lock();
+        if self.durable_lsn() < intake.next {
+            intake.sync = true;
+            self.hurry(&mut intake);
+        }
+        intake.next
     }
 
     /// Waits until all that was appended is durable.
     pub fn flush(&self) -> Result<()> {
-        self.wait_durable(self.appended_lsn())
+        self.wait_durable(self.ask_for_sync())
     }
 
     /// Gives up the segments that lie wholly before `lsn`; some are kept as spares. Nobody may read them any more.
@@ -290,7 +368,7 @@ impl LogWriter {
 
     /// Why the writer stopped, if it did.
     pub fn failure(&self) -> Option<Error> {
-        self.shared.durability.failure().filter(|reason| !matches!(reason, Error::Closed)).cloned()
+        self.shared.durable.failure().filter(|reason| !matches!(reason, Error::Closed)).cloned()
     }
 
     /// Writes out everything and ends the threads; later appends get [`Error::Closed`].

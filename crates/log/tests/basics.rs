@@ -2,9 +2,10 @@
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use avocet_base::{Env, Lsn};
-use avocet_log::{Error, LogOptions, LogReader, LogWriter, MAX_KIND, verify};
+use avocet_log::{Durability, Error, LogOptions, LogReader, LogWriter, MAX_KIND, Record, verify};
 
 fn small(dir: &Path) -> LogOptions {
     LogOptions { segment_size: 16 << 10, ..LogOptions::new(dir) }
@@ -164,4 +165,29 @@ fn a_bounded_reader_follows_a_live_log() {
             assert_eq!(seen, tag + 1);
         }
     }
+}
+
+/// Records that may wait gather; one that may not takes all of them along.
+#[test]
+fn groups_gather_as_long_as_all_may_wait() {
+    let disk = avocet_base::env::SimDisk::new();
+    let env = disk.env();
+    let writer = LogWriter::open(env.clone(), LogOptions::new("/log"), Lsn(0)).unwrap();
+    let gather = Durability::Group(Duration::from_secs(3600));
+    for tag in 0..20 {
+        writer.append_for(&Record::new(1, b"waits"), tag, gather).unwrap();
+    }
+    assert_eq!(writer.durable_lsn(), Lsn(0), "an hour has not passed");
+    let end = writer.append(1, 20, b"does not").unwrap();
+    writer.wait_durable(end).unwrap();
+    assert_eq!((writer.stats().groups, writer.stats().records), (1, 21));
+    // What gathers when the writer closes is written all the same.
+    writer.append_for(&Record::new(1, b"waits"), 21, gather).unwrap();
+    writer.close().unwrap();
+    let mut reader = LogReader::open(env, Path::new("/log"), Lsn(0)).unwrap();
+    let mut last = 0;
+    while let Some(record) = reader.next_record().unwrap() {
+        last = record.tag;
+    }
+    assert_eq!(last, 21);
 }

@@ -5,18 +5,21 @@ mod common;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
 
 use avocet_base::Lsn;
 use avocet_base::env::SimDisk;
-use avocet_log::{Error, LogOptions, LogWriter, verify};
+use avocet_log::{Durability, Error, LogOptions, LogWriter, Record, verify};
 use common::{DIR, OwnedRecord, open_writer, options, read_all};
 use proptest::prelude::*;
 
 /// A step of a workload on one writer.
 #[derive(Debug, Clone)]
 enum Step {
-    /// Appends a record of this size.
+    /// Appends a record of this size, to be synced.
     Append(usize),
+    /// Appends one that need not be synced, or not at once.
+    Lazily(usize, Durability),
     /// Waits until everything is durable.
     Flush,
     /// Gives up what is before the durable LSN.
@@ -64,12 +67,17 @@ impl Told {
 
     fn step(&mut self, writer: &LogWriter, step: &Step) -> Result<(), Error> {
         match step {
-            Step::Append(size) => {
+            Step::Append(size) | Step::Lazily(size, _) => {
+                let durability = match step {
+                    Step::Lazily(_, durability) => *durability,
+                    _ => Durability::Sync,
+                };
                 let tag = self.next_tag;
                 self.next_tag += 1;
                 let payload: Vec<u8> = (0..*size).map(|i| (i as u64 * 7 + tag) as u8).collect();
                 // An append that fails was refused or comes after the log stopped: it is in no file.
-                let end = writer.append(tag as u8 % 200, tag, &payload)?;
+                let record = Record::new(tag as u8 % 200, &payload);
+                let end = writer.append_for(&record, tag, durability)?;
                 self.appended.push((end, OwnedRecord { kind: tag as u8 % 200, tag, payload }));
             }
             Step::Flush => writer.flush()?,
@@ -133,10 +141,12 @@ fn crash_twice(steps: &[Step], cut: u64, second_cut: u64, seeds: std::ops::Range
 
 #[test]
 fn power_loss_at_every_sync_point() {
-    use Step::{Append, Flush, Reopen, Truncate};
+    use Step::{Append, Flush, Lazily, Reopen, Truncate};
+    let os = |size| Lazily(size, Durability::Os);
     let mut steps = Vec::new();
     for round in 0..6 {
         steps.extend([Append(100), Append(0), Flush, Append(700), Append(700), Append(700), Flush]);
+        steps.extend([os(300), os(900), os(10), Append(60), os(500)]);
         steps.extend([Append(3000), Append(1), Append(9000)]);
         steps.extend([if round % 2 == 0 { Truncate } else { Reopen }, Append(500), Append(2000), Flush]);
     }
@@ -151,6 +161,11 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         // Few sizes, so that new records often fall where torn ones were.
         8 => prop::sample::select(vec![0usize, 8, 200, 500, 500, 1000, 3000]).prop_map(Step::Append),
+        6 => (
+            prop::sample::select(vec![0usize, 200, 500, 1000, 3000]),
+            prop::sample::select(vec![Durability::Os, Durability::Os, Durability::Group(Duration::from_millis(5))]),
+        )
+            .prop_map(|(size, durability)| Step::Lazily(size, durability)),
         3 => Just(Step::Flush),
         1 => Just(Step::Truncate),
         1 => Just(Step::Reopen),
@@ -168,6 +183,34 @@ proptest! {
     ) {
         crash_twice(&steps, cut, second_cut, seed..seed + 3);
     }
+}
+
+/// Frames that were written without a sync are one group with what follows them: loss of any of them is a torn tail.
+#[test]
+fn a_hole_in_what_was_written_without_a_sync_is_no_damage() {
+    let disk = SimDisk::new();
+    let writer = open_writer(&disk, options(), Lsn(0));
+    writer.wait_durable(writer.append(1, 1, &[1; 600]).unwrap()).unwrap();
+    let mut ends = Vec::new();
+    for tag in 2..6 {
+        let record = Record::new(1, &[7; 600]);
+        let end = writer.append_for(&record, tag, Durability::Os).unwrap();
+        // A write each.
+        writer.wait_written(end).unwrap();
+        ends.push(end);
+    }
+    assert!(writer.durable_lsn() < ends[0], "nobody asked for a sync");
+    // All of it outlives the process.
+    assert_eq!(read_all(&disk.kill(), Lsn(0)).unwrap().0.len(), 5);
+    let torn = disk.crash(1);
+    let hole = 4096 + ends[0].0 as usize..4096 + ends[1].0 as usize;
+    torn.tamper(&Path::new(DIR).join("0000000000000000.log"), |bytes| bytes[hole].fill(0)).unwrap();
+    let (records, tail) = read_all(&torn, Lsn(0)).unwrap();
+    assert_eq!((records.len(), tail), (2, ends[0]));
+    // One sync, asked for by whoever needs it, makes all of it durable, without another record.
+    writer.flush().unwrap();
+    assert_eq!(writer.durable_lsn(), ends[3]);
+    assert_eq!(read_all(&disk.crash(0), Lsn(0)).unwrap().0.len(), 5);
 }
 
 /// The records of a group may reach the disk in any order. One that got there behind one that did not

@@ -7,7 +7,7 @@ fn sealed(log_id: u64, start: Lsn, payloads: &[&[u8]]) -> Vec<u8> {
     for (i, payload) in payloads.iter().enumerate() {
         Record::new(i as u8, payload).put(100 + i as u64, &mut bytes);
     }
-    Sealer { log_id, chain: 0 }.seal(&mut bytes, start);
+    Sealer { log_id, chain: 0 }.seal(&mut bytes, start, start);
     bytes
 }
 
