@@ -72,7 +72,8 @@ statements! {
     oldest_new_order: "SELECT no_o_id FROM new_order WHERE no_w_id = ? AND no_d_id = ?
                        ORDER BY no_o_id LIMIT 1 FOR UPDATE";
     delete_new_order: "DELETE FROM new_order WHERE no_w_id = ? AND no_d_id = ? AND no_o_id = ?";
-    order_customer: "SELECT o_c_id FROM orders WHERE o_w_id = ? AND o_d_id = ? AND o_id = ?";
+    // Found by a locking read, the order may be newer than the snapshot of plain ones.
+    order_customer: "SELECT o_c_id FROM orders WHERE o_w_id = ? AND o_d_id = ? AND o_id = ? FOR UPDATE";
     set_carrier: "UPDATE orders SET o_carrier_id = ? WHERE o_w_id = ? AND o_d_id = ? AND o_id = ?";
     set_delivered: "UPDATE order_line SET ol_delivery_d = ? WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id = ?";
     order_amount: "SELECT SUM(ol_amount) FROM order_line WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id = ?";
