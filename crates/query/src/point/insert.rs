@@ -8,7 +8,7 @@ use avocet_types::temporal::{TimeZone, date_of, time_of};
 use avocet_types::{ColumnDef, Datum, Decimal, DefaultValue, SqlType, TableDef, Value};
 
 use super::scope::Scope;
-use super::upsert::{OnDuplicate, Upserted, conflicting};
+use super::upsert::{NewRow, OnDuplicate, Upserted, conflicting};
 use super::write::{default_value, find_table};
 use super::{
     Changes, Kind, NotPoint, PointPlan, PointScratch, Refusal, Table, convert_context, note_stored, recycle,
@@ -179,7 +179,8 @@ impl Insert {
                     return Err(store_error(&StoreError::Null, &column.name, number));
                 }
             }
-            self.put(&row, txn, params, ctx, number, &mut scratch.levels[0].read, &mut outcome)?;
+            let new = NewRow { values: &row, number };
+            self.put(new, txn, params, ctx, &mut scratch.levels[0].read, &mut outcome)?;
             scratch.values = recycle(row);
         }
         outcome.last_insert_id = generated.first;
@@ -189,16 +190,15 @@ impl Insert {
     /// Inserts a row, or does what is to be done if its key is there.
     fn put(
         &self,
-        row: &[Datum<'_>],
+        new: NewRow<'_>,
         txn: &mut Txn,
         params: &[Datum<'_>],
         ctx: &EvalContext,
-        number: u64,
         read: &mut ReadScratch,
         outcome: &mut Changes,
     ) -> Result<(), SqlError> {
         loop {
-            let duplicate = match txn.insert(&self.table, row) {
+            let duplicate = match txn.insert(&self.table, new.values) {
                 Ok(_) => {
                     outcome.changed += 1;
                     return Ok(());
@@ -209,10 +209,10 @@ impl Insert {
             if matches!(self.on_duplicate, OnDuplicate::Fail) {
                 return Err(duplicate.into());
             }
-            let Some(id) = conflicting(&self.table, row, txn, read)? else { continue };
+            let Some(id) = conflicting(&self.table, new.values, txn, read)? else { continue };
             match &self.on_duplicate {
                 OnDuplicate::Update(updates) => {
-                    match updates.run(&self.table, id, row, txn, params, ctx, number)? {
+                    match updates.run(&self.table, id, new, txn, params, ctx)? {
                         Upserted::Changed => outcome.changed += 2,
                         Upserted::Unchanged => outcome.unchanged += 1,
                         Upserted::Gone => continue,

@@ -75,12 +75,12 @@ impl Lifter<'_> {
                 parts.iter_mut().for_each(|part| self.condition(part))
             }
             ExprKind::Unary { op: UnaryOp::Not, expr } => self.condition(expr),
-            ExprKind::Binary { op, left, right } if op.is_comparison() => {
-                // Of constants alone the planner makes a constant.
-                if !(is_constant(left) && is_constant(right)) {
-                    self.value(left);
-                    self.value(right);
-                }
+            // Of constants alone the planner makes a constant.
+            ExprKind::Binary { op, left, right }
+                if op.is_comparison() && !(is_constant(left) && is_constant(right)) =>
+            {
+                self.value(left);
+                self.value(right);
             }
             ExprKind::Between { expr, low, high, .. } if !is_constant(expr) => {
                 self.value(expr);

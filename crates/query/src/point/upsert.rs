@@ -32,6 +32,13 @@ pub struct Updates {
     touched: Box<[usize]>,
 }
 
+/// A row to be inserted, with its number in the statement, from 1.
+#[derive(Clone, Copy)]
+pub struct NewRow<'r> {
+    pub values: &'r [Datum<'r>],
+    pub number: u64,
+}
+
 /// What became of a row.
 pub enum Upserted {
     /// As its values say, but the time columns of an update.
@@ -170,11 +177,10 @@ impl Updates {
         &self,
         table: &Table,
         id: RowId,
-        new: &[Datum<'_>],
+        NewRow { values: new, number }: NewRow<'_>,
         txn: &mut Txn,
         params: &[Datum<'_>],
         ctx: &EvalContext,
-        number: u64,
     ) -> Result<Upserted, SqlError> {
         let mut buf = RowBuf::default();
         if !txn.lock_row(table, id, &mut buf)? {
