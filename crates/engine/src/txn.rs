@@ -99,13 +99,18 @@ pub(crate) struct Load {
     pub rows: u64,
 }
 
-/// Opens scans at one snapshot. Must be dropped before its transaction's next statement changes rows.
+/// Opens scans at one snapshot. Must not be used any more once its transaction's next statement changes rows.
+#[derive(Clone)]
 pub struct SnapshotReader {
     snapshot: SnapshotGuard,
     own: Arc<TxnState>,
 }
 
 impl SnapshotReader {
+    pub fn ts(&self) -> Timestamp {
+        self.snapshot.ts()
+    }
+
     pub fn scan(&self, table: &Arc<TableHandle>, request: ScanRequest) -> TableScan {
         TableScan::new(table.clone(), request, self.snapshot.clone(), self.own.clone())
     }
@@ -238,6 +243,19 @@ impl Txn {
         SnapshotReader { snapshot: self.snapshot.clone(), own: self.state.clone() }
     }
 
+    /// The same at the newest snapshot: where a statement that changes rows looks for them, as it will lock their newest
+    /// versions.
+    pub fn newest_reader(&mut self) -> SnapshotReader {
+        self.wait_until_visible();
+        SnapshotReader { snapshot: self.engine.snapshots.take(), own: self.state.clone() }
+    }
+
+    /// The newest commit that this transaction's locks have met. A row that was locked and is not newer than a snapshot is
+    /// as the snapshot has it.
+    pub fn newest_met(&self) -> Timestamp {
+        self.newest_met
+    }
+
     /// Changes the lock wait time-out of later statements.
     pub fn set_lock_wait_timeout(&mut self, timeout: Duration) {
         self.options.lock_wait_timeout = timeout;
@@ -271,13 +289,17 @@ impl Txn {
             self.snapshot = self.engine.snapshots.take_at(self.engine.pipeline.last_logged());
             return;
         }
-        // A locking read saw a commit that is not yet durable: the snapshot waits for it, so that the
-        // transaction does not see it vanish again. If the log has failed, the commit will say so.
+        self.wait_until_visible();
+        self.engine.snapshots.renew(&mut self.snapshot);
+    }
+
+    /// A locking read saw a commit that is not yet durable: the next snapshot waits for it, so that the transaction does
+    /// not see it vanish again. If the log has failed, the commit will say so.
+    fn wait_until_visible(&self) {
         if self.newest_met > self.engine.snapshots.visible() {
             let log = self.engine.pipeline.log().clone();
             (self.engine.wait_hook())(&mut || drop(log.flush()));
         }
-        self.engine.snapshots.renew(&mut self.snapshot);
     }
 
     pub fn mark(&self) -> StatementMark {

@@ -52,9 +52,14 @@ impl ScanSource for EngineSource {
             let predicate = stored_predicate(p, &table.columns[p.column].ty)?;
             Some((p.column, predicate))
         });
-        let request =
-            EngineRequest { predicates: predicates.collect(), columns: request.columns, with_row_id: false };
-        Ok(Arc::new(EngineScan(self.reader.scan(handle, request))))
+        let row_id = request.columns.iter().position(|column| *column == table.columns.len());
+        let predicates = predicates.collect();
+        let mut columns = request.columns;
+        if let Some(at) = row_id {
+            columns.remove(at);
+        }
+        let request = EngineRequest { predicates, columns, with_row_id: row_id.is_some() };
+        Ok(Arc::new(EngineScan { scan: self.reader.scan(handle, request), row_id }))
     }
 
     fn statistics(&self, table: &TableDef) -> Option<Arc<TableStatistics>> {
@@ -113,11 +118,15 @@ impl ColumnSample for EngineSample {
     }
 }
 
-struct EngineScan(TableScan);
+struct EngineScan {
+    scan: TableScan,
+    /// Where batches have the row id.
+    row_id: Option<usize>,
+}
 
 impl MorselScan for EngineScan {
     fn morsels(&self) -> usize {
-        self.0.morsels()
+        self.scan.morsels()
     }
 
     fn read(
@@ -125,7 +134,27 @@ impl MorselScan for EngineScan {
         morsel: usize,
         visit: &mut dyn FnMut(RecordBatch) -> ControlFlow<()>,
     ) -> Result<(), SqlError> {
-        let _ = self.0.read(morsel, visit)?;
+        let Some(at) = self.row_id else {
+            let _ = self.scan.read(morsel, visit)?;
+            return Ok(());
+        };
+        // The engine gives the row id as the last column.
+        let mut failure = None;
+        let _ = self.scan.read(morsel, &mut |batch| {
+            let last = batch.num_columns() - 1;
+            let mut order: Vec<usize> = (0..last).collect();
+            order.insert(at, last);
+            match batch.project(&order) {
+                Ok(batch) => visit(batch),
+                Err(error) => {
+                    failure = Some(ErrorCode::UNKNOWN_ERROR.because(error.to_string()));
+                    ControlFlow::Break(())
+                }
+            }
+        })?;
+        if let Some(error) = failure {
+            return Err(error);
+        }
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use avocet_types::{Decimal, IntWidth, LobSize, SqlType};
 use crate::bind::{Binder, unsupported};
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast;
-use crate::plan::{Aggregate, AggregateFunction};
+use crate::plan::{Aggregate, AggregateFunction, ColumnId};
 
 fn function_of(name: &str) -> Option<AggregateFunction> {
     Some(match name {
@@ -68,25 +68,62 @@ impl Binder<'_> {
         if call.over.is_some() {
             return self.window_aggregate(call, function);
         }
+        if self.block().in_aggregate {
+            return Err(ErrorCode::INVALID_GROUP_FUNC_USE.with(&[]));
+        }
+        self.block().in_aggregate = true;
+        let parts = self.aggregate_parts(call, function);
+        self.block().in_aggregate = false;
+        let mut aggregate = parts?;
+        let depth = self.owner_of(&aggregate);
+        let owner = &self.blocks[depth];
+        if !owner.clause.allows_aggregates() || (owner.in_aggregate && depth + 1 < self.blocks.len()) {
+            return Err(ErrorCode::INVALID_GROUP_FUNC_USE.with(&[]));
+        }
+        let id = match owner.aggregates.iter().find(|a| same_aggregate(a, &aggregate)) {
+            Some(same) => same.id,
+            None => {
+                let (ty, nullable) = result_type(function, &aggregate.args, &self.typer);
+                aggregate.id = self.add_column(call.name.to_lowercase(), ty, nullable);
+                let id = aggregate.id;
+                self.blocks[depth].aggregates.push(aggregate);
+                id
+            }
+        };
+        if depth + 1 < self.blocks.len() {
+            self.cross(depth, id);
+        }
+        Ok(self.column_expr(id))
+    }
+
+    /// `GROUPING(key, …)`
+    pub(super) fn grouping(&mut self, args: &[ast::Expr]) -> Result<Expr, SqlError> {
         let block = self.block();
         if !block.clause.allows_aggregates() || block.in_aggregate {
             return Err(ErrorCode::INVALID_GROUP_FUNC_USE.with(&[]));
         }
         block.in_aggregate = true;
-        let parts = self.aggregate_parts(call, function);
+        let args = self.exprs(args);
         self.block().in_aggregate = false;
-        let mut aggregate = parts?;
-        self.check_owner(&aggregate)?;
-        let block = self.block();
-        if let Some(same) = block.aggregates.iter().find(|a| same_aggregate(a, &aggregate)) {
-            let id = same.id;
-            return Ok(self.column_expr(id));
-        }
-        let (ty, nullable) = result_type(function, &aggregate.args, &self.typer);
-        aggregate.id = self.add_column(call.name.to_lowercase(), ty, nullable);
-        let id = aggregate.id;
-        self.block().aggregates.push(aggregate);
+        let id = self.add_grouping(args?);
         Ok(self.column_expr(id))
+    }
+
+    pub(super) fn add_grouping(&mut self, args: Vec<Expr>) -> ColumnId {
+        let aggregate = Aggregate {
+            id: ColumnId(u32::MAX),
+            function: AggregateFunction::Grouping,
+            args,
+            distinct: false,
+            order_by: Vec::new(),
+            separator: "".into(),
+        };
+        if let Some(same) = self.block().aggregates.iter().find(|a| same_aggregate(a, &aggregate)) {
+            return same.id;
+        }
+        let id = self.add_column("grouping", SqlType::BIGINT, false);
+        self.block().aggregates.push(Aggregate { id, ..aggregate });
+        id
     }
 
     /// The call with its arguments converted; its id is not given yet.
@@ -116,7 +153,7 @@ impl Binder<'_> {
                 | AggregateFunction::BitOr
         );
         Ok(Aggregate {
-            id: crate::plan::ColumnId(u32::MAX),
+            id: ColumnId(u32::MAX),
             function,
             args,
             distinct: call.distinct && !idempotent,
@@ -143,18 +180,18 @@ impl Binder<'_> {
         }
     }
 
-    /// An aggregate over nothing but outer columns belongs to the outer block.
-    fn check_owner(&mut self, aggregate: &Aggregate) -> Result<(), SqlError> {
-        let columns: Vec<_> = aggregate.args.iter().flat_map(|arg| arg.columns()).collect();
-        let block = self.block();
-        let own = |id: &usize| {
-            let id = crate::plan::ColumnId(*id as u32);
+    /// The block that an aggregate belongs to: the innermost one of whose columns it is made. One over nothing but outer
+    /// columns is the outer block's (manual, 14.19.1).
+    fn owner_of(&self, aggregate: &Aggregate) -> usize {
+        let innermost = self.blocks.len() - 1;
+        let owns = |depth: usize, id: ColumnId| {
+            let block = &self.blocks[depth];
             block.owns(id) || block.subqueries.iter().any(|s| s.subquery.id == id)
         };
-        if columns.is_empty() || columns.iter().any(own) {
-            return Ok(());
-        }
-        Err(unsupported("an aggregate of an outer query's columns in a subquery"))
+        let owner = |id: ColumnId| (0..=innermost).rev().find(|depth| owns(*depth, id));
+        let order = aggregate.order_by.iter().map(|(expr, _)| expr);
+        let columns = aggregate.args.iter().chain(order).flat_map(Expr::columns);
+        columns.filter_map(|index| owner(ColumnId(index as u32))).max().unwrap_or(innermost)
     }
 }
 

@@ -32,11 +32,6 @@ pub trait CatalogView {
     /// A collation by its name, in any case.
     fn collation(&self, name: &str) -> Option<Collation>;
 
-    /// `GROUP_CONCAT`'s limit in bytes.
-    fn group_concat_max_len(&self) -> u64 {
-        1024
-    }
-
     fn cte_max_recursion_depth(&self) -> u64 {
         1000
     }

@@ -23,9 +23,14 @@ impl Binder<'_> {
             ExprKind::Bool(value) => Ok(Expr::bool(*value)),
             ExprKind::Integer(value) => Ok(integer(*value)),
             ExprKind::Decimal(text) => Ok(decimal(text)),
+            ExprKind::Float(value) if value.is_infinite() => {
+                let text = expr.span.text(self.source);
+                Err(ErrorCode::ILLEGAL_VALUE_FOR_TYPE.with(&[&"double", &text]))
+            }
             ExprKind::Float(value) => Ok(Expr::literal(Datum::Double(*value), SqlType::Double)),
             ExprKind::String { value, .. } => Ok(self.typer.string(value.as_str())),
             ExprKind::Bytes(bytes) => Ok(self.typer.bytes(bytes.clone())),
+            ExprKind::Hybrid { bytes, bits } => Ok(self.typer.hybrid(bytes.clone(), *bits)),
             ExprKind::Temporal { kind, text } => temporal(*kind, text),
             ExprKind::Param(index) => Ok(self.param(*index as usize)),
             ExprKind::Column { database, table, column } => {
@@ -128,6 +133,9 @@ impl Binder<'_> {
     fn unary(&mut self, op: UnaryOp, inner: &ast::Expr) -> Result<Expr, SqlError> {
         if let (UnaryOp::Not, ExprKind::Exists(query)) = (op, &inner.kind) {
             return self.exists(query, true);
+        }
+        if let (UnaryOp::Not, ExprKind::InSubquery { expr, query, negated }) = (op, &inner.kind) {
+            return self.in_subquery(expr, query, !negated);
         }
         // −9223372036854775808 is a BIGINT, although its digits alone are none.
         if let (UnaryOp::Minus, ExprKind::Integer(value)) = (op, &inner.kind)
@@ -325,7 +333,7 @@ impl Binder<'_> {
 
     fn call(&mut self, name: &str, args: &[ast::Expr]) -> Result<Expr, SqlError> {
         if name.eq_ignore_ascii_case("GROUPING") {
-            return Err(unsupported("GROUPING"));
+            return self.grouping(args);
         }
         let Some(function) = Function::lookup(name) else {
             let database = self.catalog.current_database().unwrap_or("");

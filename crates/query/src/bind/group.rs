@@ -4,10 +4,11 @@
 use std::collections::{BTreeSet, HashMap};
 
 use avocet_types::expr::{CompareOp, Expr, ExprKind, SqlMode};
+use avocet_types::{IntWidth, SqlType};
 
 use crate::bind::scope::Clause;
 use crate::bind::walk::{column_of, replace, visit_subquery, visit_window};
-use crate::bind::{Binder, unsupported};
+use crate::bind::Binder;
 use crate::error::{ErrorCode, SqlError};
 use crate::plan::*;
 
@@ -30,16 +31,23 @@ impl Grouping {
         from: &From,
         rollup: bool,
     ) -> Result<Self, SqlError> {
-        if rollup {
-            return Err(unsupported("WITH ROLLUP"));
-        }
-        let determined = determined_columns(binder, &keys, filter, from);
+        // Under ROLLUP nothing follows from a key: a row of totals has no value for it.
+        let determined = match rollup {
+            true => BTreeSet::new(),
+            false => determined_columns(binder, &keys, filter, from),
+        };
         let strict = binder.typer.sql_mode.has(SqlMode::ONLY_FULL_GROUP_BY);
         let keys = keys
             .into_iter()
             .map(|expr| {
                 let name = column_of(&expr).map_or_else(|| "".into(), |id| binder.columns[id].name.clone());
-                Projected { id: binder.add_projected(name, &expr), expr }
+                let id = binder.add_projected(name, &expr);
+                binder.columns[id].nullable |= rollup;
+                // What YEAR() gives is kept as a number.
+                if expr.ty == SqlType::Year && column_of(&expr).is_none() && !rollup {
+                    binder.columns[id].ty = SqlType::Int { width: IntWidth::W32, unsigned: true };
+                }
+                Projected { id, expr }
             })
             .collect();
         let carried = HashMap::new();
@@ -57,7 +65,8 @@ impl Grouping {
         let mut error = None;
         replace(expr, &mut |part| {
             if let Some(key) = self.keys.iter().find(|key| key.expr == *part) {
-                return Some(Expr::column(key.id.index(), part.ty, part.nullable));
+                let ty = binder.columns[key.id].ty;
+                return Some(Expr::column(key.id.index(), ty, part.nullable || self.rollup));
             }
             let id = column_of(part)?;
             if !binder.block().owns(id) {
@@ -165,10 +174,27 @@ impl Grouping {
         result
     }
 
-    pub(super) fn finish(self, binder: &mut Binder<'_>) -> Aggregation {
+    /// The order in which MySQL gives the rows of WITH ROLLUP: totals after what they are of.
+    pub(super) fn rollup_order(&self, binder: &mut Binder<'_>) -> Vec<Expr> {
+        let mut order = Vec::with_capacity(2 * self.keys.len());
+        for key in &self.keys {
+            let id = binder.add_grouping(vec![key.expr.clone()]);
+            order.push(binder.column_expr(id));
+            order.push(Expr::column(key.id.index(), key.expr.ty, true));
+        }
+        order
+    }
+
+    pub(super) fn finish(self, binder: &mut Binder<'_>) -> Result<Aggregation, SqlError> {
         let mut aggregates = std::mem::take(&mut binder.block().aggregates);
+        for grouping in aggregates.iter().filter(|a| a.function == AggregateFunction::Grouping) {
+            let unknown = |arg: &Expr| !self.keys.iter().any(|key| key.expr == *arg);
+            if let Some(at) = grouping.args.iter().position(unknown) {
+                return Err(ErrorCode::FIELD_IN_GROUPING_NOT_GROUP_BY.with(&[&(at + 1)]));
+            }
+        }
         aggregates.extend(self.carriers);
-        Aggregation { keys: self.keys, aggregates, rollup: self.rollup }
+        Ok(Aggregation { keys: self.keys, aggregates, rollup: self.rollup })
     }
 }
 

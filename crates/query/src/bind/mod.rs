@@ -6,6 +6,7 @@
 //!               ├─ group.rs      what may stand beside GROUP BY          │
 //!               ├─ expr.rs       expressions, through types' Typer       │
 //!               ├─ aggregate.rs, window.rs, subquery.rs                  │
+//!               ├─ modify.rs     the query behind UPDATE and DELETE      │
 //!               └─ query.rs      WITH, set operations, VALUES, order   ──┘
 //! ```
 //!
@@ -18,6 +19,7 @@ mod error;
 mod expr;
 mod from;
 mod group;
+mod modify;
 mod query;
 mod scope;
 mod select;
@@ -36,6 +38,7 @@ use avocet_types::schema::TableDef;
 
 pub use catalog::{CatalogView, ColumnStatistics, TableStatistics};
 pub use error::unsupported;
+pub use modify::{Modification, ModifySpec, bind_modification};
 
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::{self, Ident};
@@ -51,21 +54,12 @@ pub fn bind_query(
     params: &[SqlType],
 ) -> Result<BoundQuery, SqlError> {
     let mut binder = Binder::new(source, catalog, params);
-    let mut body = binder.query(query)?;
-    let used = std::mem::take(&mut binder.used);
-    walk::for_each_scan_mut(&mut body, &mut |scan| {
-        scan.columns.retain(|(_, id)| used.get(id.index()).copied().unwrap_or(false));
-    });
-    let lock = query.locks.first().map(|lock| RowLock { exclusive: lock.exclusive, wait: lock.wait });
-    let calc_found_rows = matches!(&query.body, ast::QueryBody::Select(select) if select.calc_found_rows);
-    Ok(BoundQuery {
-        body,
-        columns: binder.columns,
-        params: binder.params,
-        lock,
-        calc_found_rows,
-        session_dependent: binder.session_dependent,
-    })
+    let body = binder.query(query)?;
+    let mut bound = binder.finish(body);
+    bound.lock = query.locks.first().map(|lock| RowLock { exclusive: lock.exclusive, wait: lock.wait });
+    bound.calc_found_rows =
+        matches!(&query.body, ast::QueryBody::Select(select) if select.calc_found_rows);
+    Ok(bound)
 }
 
 /// Binds expressions over the columns of one table, in which column `i` of the table is `Column(i)`: for UPDATE, DELETE,
@@ -150,6 +144,21 @@ impl<'a> Binder<'a> {
             next_cte: 0,
             params: params.to_vec(),
             session_dependent: false,
+        }
+    }
+
+    /// The bound query of a body, whose scans read what is used.
+    fn finish(self, mut body: crate::plan::QueryExpr) -> BoundQuery {
+        walk::for_each_scan_mut(&mut body, &mut |scan| {
+            scan.columns.retain(|(_, id)| self.used.get(id.index()).copied().unwrap_or(false));
+        });
+        BoundQuery {
+            body,
+            columns: self.columns,
+            params: self.params,
+            lock: None,
+            calc_found_rows: false,
+            session_dependent: self.session_dependent,
         }
     }
 

@@ -18,15 +18,7 @@ impl Binder<'_> {
     }
 
     fn query_with(&mut self, query: &ast::Query) -> Result<QueryExpr, SqlError> {
-        let mut ctes = Vec::new();
-        if let Some(with) = &query.with {
-            for cte in &with.ctes {
-                if with.ctes.iter().filter(|c| c.name.name.eq_ignore_ascii_case(&cte.name.name)).count() > 1 {
-                    return Err(ErrorCode::NONUNIQ_TABLE.with(&[&cte.name.name]));
-                }
-                ctes.push(self.cte(cte, with.recursive)?);
-            }
-        }
+        let ctes = self.with(query.with.as_ref())?;
         let mut bound = self.body(&query.body, &query.order_by)?;
         if let Some(limit) = &query.limit {
             let limit = self.limit(limit)?;
@@ -37,6 +29,19 @@ impl Binder<'_> {
         }
         bound.ctes.splice(0..0, ctes);
         Ok(bound)
+    }
+
+    /// The common table expressions of a WITH; they stay in scope.
+    pub(super) fn with(&mut self, with: Option<&ast::With>) -> Result<Vec<Cte>, SqlError> {
+        let Some(with) = with else { return Ok(Vec::new()) };
+        let mut ctes = Vec::with_capacity(with.ctes.len());
+        for cte in &with.ctes {
+            if with.ctes.iter().filter(|c| c.name.name.eq_ignore_ascii_case(&cte.name.name)).count() > 1 {
+                return Err(ErrorCode::NONUNIQ_TABLE.with(&[&cte.name.name]));
+            }
+            ctes.push(self.cte(cte, with.recursive)?);
+        }
+        Ok(ctes)
     }
 
     /// A query body with the ORDER BY that follows it.
@@ -109,7 +114,7 @@ impl Binder<'_> {
         bound
     }
 
-    fn limit(&mut self, limit: &ast::Limit) -> Result<Limit, SqlError> {
+    pub(super) fn limit(&mut self, limit: &ast::Limit) -> Result<Limit, SqlError> {
         let offset = limit.offset.as_ref().map(|o| self.limit_value(o)).transpose()?;
         Ok(Limit { count: self.limit_value(&limit.count)?, offset })
     }

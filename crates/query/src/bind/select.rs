@@ -76,7 +76,10 @@ impl Binder<'_> {
             }
             grouping.regroup_windows(self)?;
             grouping.regroup_subqueries(self)?;
-            Some(grouping.finish(self))
+            if ast.rollup && order.is_empty() && !ast.distinct {
+                order = grouping.rollup_order(self).into_iter().map(|e| (OrderKey::Hidden(e), false)).collect();
+            }
+            Some(grouping.finish(self)?)
         } else {
             // Without groups HAVING is a second WHERE.
             filter = match (filter, having.take()) {

@@ -11,6 +11,9 @@ use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::{self, BinaryOp, ExprKind};
 use crate::plan::*;
 
+/// Stands for the left side while its type is found.
+const STAND_IN: ColumnId = ColumnId(u32::MAX);
+
 impl Binder<'_> {
     fn subquery(&mut self, query: &ast::Query) -> Result<(QueryExpr, Vec<ColumnId>), SqlError> {
         self.bounded(|binder| binder.query(query))
@@ -91,8 +94,19 @@ impl Binder<'_> {
     fn comparable(&mut self, left: Expr, column: ColumnId) -> Result<(Expr, Expr), SqlError> {
         let right = self.column_expr(column);
         let left = self.settle(left, right.ty);
-        let compared = self.typer.compare(CompareOp::Eq, left, right)?;
-        sides(compared).ok_or_else(|| unsupported("a comparison of this kind with a subquery"))
+        // NULL on one side is of the other's type.
+        if left.ty == SqlType::Null || right.ty == SqlType::Null {
+            return Ok((left, right));
+        }
+        // Literals would be folded: what counts is the types.
+        let stand_in = Expr::column(STAND_IN.index(), left.ty, left.nullable);
+        let compared = self.typer.compare(CompareOp::Eq, stand_in, right)?;
+        let (mut left_side, right_side) = sides(compared)
+            .ok_or_else(|| unsupported("a comparison of this kind with a subquery"))?;
+        crate::bind::walk::replace(&mut left_side, &mut |part| {
+            column_of(part).filter(|id| *id == STAND_IN).map(|_| left.clone())
+        });
+        Ok((left_side, right_side))
     }
 
     /// The query with its outputs computed from those it has; as it is, if they are just these.

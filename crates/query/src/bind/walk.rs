@@ -121,6 +121,93 @@ fn scans_of_from(from: &mut From, visit: &mut dyn FnMut(&mut TableScan)) {
     }
 }
 
+/// Calls `visit` with each block of the query, those of subqueries and derived tables included.
+pub fn for_each_select<'q>(query: &'q QueryExpr, visit: &mut dyn FnMut(&'q Select)) {
+    for cte in &query.ctes {
+        match &cte.body {
+            CteBody::Plain(body) => for_each_select(body, visit),
+            CteBody::Recursive { seed, step, .. } => {
+                for_each_select(seed, visit);
+                for_each_select(step, visit);
+            }
+        }
+    }
+    match &query.body {
+        QueryBody::Select(select) => {
+            visit(select);
+            selects_of_from(&select.from, visit);
+            select.subqueries.iter().for_each(|s| for_each_select(&s.query, visit));
+        }
+        QueryBody::SetOperation(set) => {
+            for_each_select(&set.left, visit);
+            for_each_select(&set.right, visit);
+        }
+        QueryBody::Values(_) => {}
+        QueryBody::Nested(inner) => for_each_select(inner, visit),
+    }
+}
+
+fn selects_of_from<'q>(from: &'q From, visit: &mut dyn FnMut(&'q Select)) {
+    match from {
+        From::Dual | From::Table(_) | From::Cte(_) => {}
+        From::Derived(derived) => for_each_select(&derived.query, visit),
+        From::Join(join) => {
+            selects_of_from(&join.left, visit);
+            selects_of_from(&join.right, visit);
+        }
+    }
+}
+
+/// Puts values in the place of a subquery's outer columns, in whatever it holds.
+pub fn substitute_outer(query: &mut QueryExpr, value: &dyn Fn(ColumnId) -> Option<Expr>) {
+    for_each_expr_mut(query, &mut |expr| {
+        replace(expr, &mut |part| column_of(part).and_then(value));
+    });
+    for_each_outer_mut(query, &mut |outer| outer.retain(|id| value(*id).is_none()));
+}
+
+/// Calls `visit` with each list of outer columns.
+fn for_each_outer_mut(query: &mut QueryExpr, visit: &mut dyn FnMut(&mut Vec<ColumnId>)) {
+    for cte in &mut query.ctes {
+        match &mut cte.body {
+            CteBody::Plain(body) => for_each_outer_mut(body, visit),
+            CteBody::Recursive { seed, step, .. } => {
+                for_each_outer_mut(seed, visit);
+                for_each_outer_mut(step, visit);
+            }
+        }
+    }
+    match &mut query.body {
+        QueryBody::Select(select) => {
+            outer_of_from(&mut select.from, visit);
+            for subquery in &mut select.subqueries {
+                visit(&mut subquery.outer);
+                for_each_outer_mut(&mut subquery.query, visit);
+            }
+        }
+        QueryBody::SetOperation(set) => {
+            for_each_outer_mut(&mut set.left, visit);
+            for_each_outer_mut(&mut set.right, visit);
+        }
+        QueryBody::Values(_) => {}
+        QueryBody::Nested(inner) => for_each_outer_mut(inner, visit),
+    }
+}
+
+fn outer_of_from(from: &mut From, visit: &mut dyn FnMut(&mut Vec<ColumnId>)) {
+    match from {
+        From::Dual | From::Table(_) | From::Cte(_) => {}
+        From::Derived(derived) => {
+            visit(&mut derived.outer);
+            for_each_outer_mut(&mut derived.query, visit);
+        }
+        From::Join(join) => {
+            outer_of_from(&mut join.left, visit);
+            outer_of_from(&mut join.right, visit);
+        }
+    }
+}
+
 /// Replaces expressions from the top down: where `replace` gives one, that stands in the place, and is not looked into.
 pub fn replace(expr: &mut Expr, change: &mut dyn FnMut(&Expr) -> Option<Expr>) {
     match change(expr) {

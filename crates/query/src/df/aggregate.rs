@@ -17,7 +17,9 @@ use datafusion::logical_expr::{
 use crate::bind::unsupported;
 use crate::df::expr::{Lowered, binary, cast, equality_key_of, equals_bytewise, sort_key_of};
 use crate::df::lower::{Lowerer, df_result, name_of};
-use crate::df::udf::EvalUdf;
+use crate::df::error::plan_error;
+use crate::df::udaf::{Concat, FirstMet, GroupConcat};
+use crate::df::udf::{EvalUdf, RowKeyUdf};
 use crate::error::SqlError;
 use crate::parse::ast::FrameUnit;
 use crate::plan::*;
@@ -49,12 +51,15 @@ fn call(function: Arc<AggregateUDF>, args: Vec<df::Expr>, distinct: bool) -> df:
     df::Expr::AggregateFunction(DfAggregate::new_udf(function, args, distinct, None, Vec::new(), None))
 }
 
-impl Lowerer<'_> {
+impl Lowerer {
     pub(super) fn aggregation(
         &mut self,
         plan: LogicalPlan,
         aggregation: &Aggregation,
     ) -> Result<LogicalPlan, SqlError> {
+        if aggregation.rollup {
+            return self.rollup(plan, aggregation);
+        }
         let mut groups = Vec::with_capacity(aggregation.keys.len());
         let mut calls = Calls { prefix: "a", ..Calls::default() };
         // What the node above shows of it, under the ids.
@@ -68,8 +73,8 @@ impl Lowerer<'_> {
                 false => {
                     let name = format!("k{}", key.id.0);
                     groups.push(equality_key_of(value.expr.clone(), &expr.ty).alias(name));
-                    let any = calls.add(call(agg::min_max::min_udaf(), vec![value.expr], false));
-                    shown.push(any.alias(name_of(key.id)));
+                    let first = calls.add(call(FirstMet::create(), vec![value.expr], false));
+                    shown.push(first.alias(name_of(key.id)));
                 }
                 true => {
                     let name = format!("k{}", key.id.0);
@@ -104,7 +109,12 @@ impl Lowerer<'_> {
                     1 => {
                         vec![if distinct { self.equality_key(&args[0])? } else { self.value(&args[0])?.expr }]
                     }
-                    _ => return Err(unsupported("COUNT(DISTINCT) of several expressions")),
+                    // One key of all; rows with a NULL do not count.
+                    _ => {
+                        let keys =
+                            args.iter().map(|arg| self.equality_key(arg)).collect::<Result<Vec<_>, _>>()?;
+                        vec![RowKeyUdf::create(keys.len()).call(keys)]
+                    }
                 };
                 let expr = calls.add(call(agg::count::count_udaf(), args, distinct));
                 Ok(Lowered { expr, ty: DataType::Int64 })
@@ -139,10 +149,11 @@ impl Lowerer<'_> {
             F::GroupConcat => self.group_concat(aggregate, args, calls),
             F::AnyValue => {
                 let value = self.value(&args[0])?;
-                let function = agg::first_last::first_value_udaf();
-                Ok(Lowered { expr: calls.add(call(function, vec![value.expr], false)), ty: value.ty })
+                let expr = calls.add(call(FirstMet::create(), vec![value.expr], false));
+                Ok(Lowered { expr, ty: value.ty })
             }
-            F::Grouping => Err(unsupported("GROUPING")),
+            // Without ROLLUP there are no totals.
+            F::Grouping => Ok(Lowered { expr: lit(0i64), ty: DataType::Int64 }),
         }
     }
 
@@ -264,23 +275,70 @@ impl Lowerer<'_> {
                 Expr::new(ExprKind::Call(Function::Concat, args), ty, nullable)
             }
         };
-        let value = self.value(&text)?.expr;
-        let mut order = Vec::with_capacity(aggregate.order_by.len());
-        for (key, descending) in &aggregate.order_by {
-            let key = self.prepare(key);
-            order.push(Sort::new(self.sort_key(&key)?, !descending, !descending));
+        let value = self.value(&text)?;
+        let mut call_args = vec![cast(value, &DataType::Utf8View)];
+        if aggregate.distinct {
+            call_args.push(self.equality_key(&text)?);
         }
-        let separator = lit(ScalarValue::Utf8View(Some(aggregate.separator.to_string())));
-        let concat = DfAggregate::new_udf(
-            agg::string_agg::string_agg_udaf(),
-            vec![value, separator],
-            aggregate.distinct,
-            None,
-            order,
-            None,
-        );
-        let result = calls.add(df::Expr::AggregateFunction(concat));
-        Ok(Lowered { expr: df::cast(result, DataType::Utf8View), ty: DataType::Utf8View })
+        for (key, _) in &aggregate.order_by {
+            let key = self.prepare(key);
+            call_args.push(self.sort_key(&key)?);
+        }
+        let how = Concat {
+            separator: aggregate.separator.clone(),
+            distinct: aggregate.distinct,
+            descending: aggregate.order_by.iter().map(|(_, descending)| *descending).collect(),
+            most: usize::try_from(self.context.group_concat_max_len).unwrap_or(usize::MAX),
+        };
+        let function = GroupConcat::create(how, self.context.clone());
+        Ok(Lowered { expr: calls.add(call(function, call_args, false)), ty: DataType::Utf8View })
+    }
+
+    /// GROUP BY … WITH ROLLUP: DataFusion's grouping sets, of which each row tells its own by a number with a bit for each
+    /// key, the first key's highest.
+    fn rollup(&mut self, plan: LogicalPlan, aggregation: &Aggregation) -> Result<LogicalPlan, SqlError> {
+        let mut calls = Calls { prefix: "a", ..Calls::default() };
+        let mut passed: Vec<_> = plan.schema().columns().into_iter().map(df::Expr::Column).collect();
+        let mut groups = Vec::with_capacity(aggregation.keys.len());
+        let mut shown = Vec::new();
+        let set = || df::cast(df::ident("__grouping_id"), DataType::UInt64);
+        let bit = |at: usize| 1u64 << (aggregation.keys.len() - 1 - at);
+        for (at, key) in aggregation.keys.iter().enumerate() {
+            let expr = self.prepare(&key.expr);
+            let bound = self.bound(&expr);
+            let value = self.value(&expr)?;
+            self.define(key.id, value.ty.clone(), bound);
+            let name = format!("k{}", key.id.0);
+            groups.push(df::ident(&name));
+            passed.push(equality_key_of(value.expr.clone(), &expr.ty).alias(&name));
+            let bytewise = equals_bytewise(&expr.ty);
+            let kept = match bytewise {
+                true => df::ident(&name),
+                false => calls.add(call(FirstMet::create(), vec![value.expr], false)),
+            };
+            let counted = binary(set(), Operator::BitwiseAnd, lit(bit(at)));
+            let in_set = binary(counted, Operator::Eq, lit(0u64));
+            let otherwise = Box::new(lit(ScalarValue::try_from(&value.ty).map_err(|e| plan_error(&e))?));
+            let case = df::expr::Case::new(None, vec![(Box::new(in_set), Box::new(kept))], Some(otherwise));
+            shown.push(df::Expr::Case(case).alias(name_of(key.id)));
+        }
+        for aggregate in &aggregation.aggregates {
+            let result = match aggregate.function {
+                AggregateFunction::Grouping => {
+                    let position = |arg: &Expr| aggregation.keys.iter().position(|key| key.expr == *arg);
+                    let bits = aggregate.args.iter().map(|arg| position(arg).map(bit));
+                    let bits = bits.collect::<Option<Vec<_>>>().unwrap_or_default();
+                    Lowered { expr: gathered(set(), &bits), ty: DataType::Int64 }
+                }
+                _ => self.aggregate(aggregate, &mut calls)?,
+            };
+            self.define(aggregate.id, result.ty.clone(), f64::INFINITY);
+            shown.push(result.expr.alias(name_of(aggregate.id)));
+        }
+        let builder = df_result(LogicalPlanBuilder::from(plan).project(passed))?;
+        let groups = df::Expr::GroupingSet(df::GroupingSet::Rollup(groups));
+        let builder = df_result(builder.aggregate(vec![groups], calls.named()))?;
+        df_result(builder.project(shown).and_then(|b| b.build()))
     }
 
     /// Rows that differ in some column, as the columns' collations see it.
@@ -297,8 +355,8 @@ impl Lowerer<'_> {
             match equals_bytewise(&ty) {
                 false => {
                     groups.push(equality_key_of(column(id), &ty).alias(name));
-                    let any = calls.add(call(agg::min_max::min_udaf(), vec![column(id)], false));
-                    shown.push(any.alias(name_of(*id)));
+                    let first = calls.add(call(FirstMet::create(), vec![column(id)], false));
+                    shown.push(first.alias(name_of(*id)));
                 }
                 true => {
                     groups.push(column(id).alias(&name));
@@ -475,4 +533,16 @@ fn decimal_result(value: Lowered, out: SqlType) -> Lowered {
 
 fn null_if_zero(count: df::Expr) -> df::Expr {
     datafusion::functions::core::expr_fn::nullif(count, lit(0i64))
+}
+
+/// GROUPING()'s number: a bit for each argument, the last one's lowest.
+fn gathered(set: df::Expr, bits: &[u64]) -> df::Expr {
+    let bit = |(at, bit): (usize, &u64)| {
+        let taken = binary(set.clone(), Operator::BitwiseAnd, lit(*bit));
+        let from = lit(u64::from(bit.trailing_zeros()));
+        let to = lit((bits.len() - 1 - at) as u64);
+        binary(binary(taken, Operator::BitwiseShiftRight, from), Operator::BitwiseShiftLeft, to)
+    };
+    let sum = bits.iter().enumerate().map(bit).reduce(|a, b| binary(a, Operator::Plus, b));
+    df::cast(sum.unwrap_or(lit(0u64)), DataType::Int64)
 }

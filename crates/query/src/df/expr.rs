@@ -60,10 +60,10 @@ fn decimal128(ty: &DataType) -> Option<(u8, i8)> {
     }
 }
 
-impl Lowerer<'_> {
+impl Lowerer {
     /// An expression that is constant for the statement becomes a literal.
     pub(super) fn prepare(&self, expr: &Expr) -> Expr {
-        expr.clone().fold_for_statement(self.params, &self.context)
+        expr.clone().fold_for_statement(&self.params, &self.context)
     }
 
     /// A value in whatever physical type suits it.

@@ -23,7 +23,7 @@ struct Relation {
     filters: Vec<Expr>,
 }
 
-impl Lowerer<'_> {
+impl Lowerer {
     /// The rows of FROM for which WHERE holds.
     pub(super) fn filtered_from(
         &mut self,
@@ -38,6 +38,8 @@ impl Lowerer<'_> {
             .flat_map(|c| self.prepare(c).into_conjuncts())
             .flat_map(common_factors)
             .collect();
+        let laterals: Vec<_> = parts.iter().filter_map(|part| lateral_of(part)).collect();
+        parts.retain(|part| lateral_of(part).is_none());
         let mut relations = Vec::with_capacity(parts.len());
         for part in parts {
             relations.push(self.sized_relation(part)?);
@@ -53,9 +55,21 @@ impl Lowerer<'_> {
             let Estimate { rows, all_rows, .. } = relation.estimate;
             graph.sizes.push(Size { rows, all_rows });
         }
-        let plan = self.join_all(relations, &graph)?;
+        let mut plan = self.join_all(relations, &graph)?;
+        for derived in laterals {
+            plan = self.lateral(plan, derived, None)?;
+        }
         self.rows = (self.rows * 0.5f64.powi(late.len() as i32)).max(1.0);
-        self.filter(plan, &late)
+        // What needs no answer of a subquery first.
+        let (answered, late): (Vec<_>, Vec<_>) =
+            late.into_iter().partition(|c| c.columns().iter().any(|id| self.is_pending(*id)));
+        plan = self.filter(plan, &late)?;
+        plan = self.answered(plan, &answered)?;
+        self.filter(plan, &answered)
+    }
+
+    fn is_pending(&self, column: usize) -> bool {
+        self.pending.contains_key(&ColumnId(column as u32))
     }
 
     fn sized_relation(&mut self, part: &From) -> Result<Relation, SqlError> {
@@ -168,8 +182,16 @@ fn flatten<'f>(from: &'f From, parts: &mut Vec<&'f From>, conjuncts: &mut Vec<Ex
     }
 }
 
+/// The part, if it refers to those before it.
+fn lateral_of(part: &From) -> Option<&Derived> {
+    match part {
+        From::Derived(derived) if !derived.outer.is_empty() => Some(derived),
+        _ => None,
+    }
+}
+
 /// The columns that a part of FROM makes.
-fn produced(from: &From, into: &mut HashSet<ColumnId>) {
+pub(super) fn produced(from: &From, into: &mut HashSet<ColumnId>) {
     match from {
         From::Dual => {}
         From::Table(scan) => into.extend(scan.columns.iter().map(|(_, id)| *id)),

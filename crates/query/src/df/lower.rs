@@ -4,17 +4,16 @@
 //! needs a qualifier to be told apart. Subqueries become DataFusion's subquery expressions, which its optimizer
 //! decorrelates; what an enclosing block provides becomes an outer reference.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef};
-use avocet_types::expr::{CompareOp, EvalContext, Expr, ExprKind};
+use avocet_types::expr::{EvalContext, Expr, ExprKind};
 use avocet_types::{Datum, Value};
 use datafusion::catalog::cte_worktable::CteWorkTable;
-use datafusion::common::{Column, NullEquality, Spans, TableReference};
+use datafusion::common::{Column, NullEquality, TableReference};
 use datafusion::datasource::provider_as_source;
-use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison, SetQuantifier};
-use datafusion::logical_expr::logical_plan::{RecursiveQuery, Subquery as DfSubquery};
+use datafusion::logical_expr::logical_plan::RecursiveQuery;
 use datafusion::logical_expr::{self as df, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, Union, lit};
 
 use crate::bind::unsupported;
@@ -29,11 +28,14 @@ use crate::plan::*;
 /// No join that ends in our lifetime gives more rows: the bound for sums where nothing better is known.
 pub(super) const MOST_ROWS: f64 = 1e13;
 
-pub(super) struct Lowerer<'a> {
-    pub query: &'a BoundQuery,
+#[derive(Clone)]
+pub(super) struct Lowerer {
+    pub query: Arc<BoundQuery>,
     pub source: Arc<dyn ScanSource>,
-    pub params: &'a [Value],
+    pub params: Arc<[Value]>,
     pub context: Arc<EvalContext>,
+    /// Answer every subquery row by row, since DataFusion could not plan the query otherwise.
+    pub apply_all: bool,
     /// The qualified names of scanned columns; all others go by their id alone.
     names: HashMap<ColumnId, Column>,
     /// Where it differs from the SQL type's Arrow type.
@@ -44,9 +46,12 @@ pub(super) struct Lowerer<'a> {
     pub most_rows: f64,
     /// About how many rows the part that was lowered last gives.
     pub rows: f64,
-    subqueries: HashMap<ColumnId, Arc<Subquery>>,
+    /// Those that DataFusion turns into joins.
+    pub subqueries: HashMap<ColumnId, Arc<Subquery>>,
+    /// Those that are answered row by row, and are not yet.
+    pub pending: BTreeMap<ColumnId, Arc<Subquery>>,
     /// Columns that the subquery at hand has from outside.
-    outer: HashSet<ColumnId>,
+    pub outer: HashSet<ColumnId>,
     ctes: HashMap<CteId, LoweredCte>,
     scans: usize,
 }
@@ -58,6 +63,9 @@ struct LoweredCte {
     rows: f64,
 }
 
+/// The column that numbers equal rows.
+const NUMBER: &str = "row_number";
+
 pub(super) fn name_of(id: ColumnId) -> String {
     format!("c{}", id.0)
 }
@@ -66,11 +74,11 @@ pub(super) fn df_result<T>(result: datafusion::common::Result<T>) -> Result<T, S
     result.map_err(|error| plan_error(&error))
 }
 
-impl<'a> Lowerer<'a> {
+impl Lowerer {
     pub(super) fn new(
-        query: &'a BoundQuery,
+        query: Arc<BoundQuery>,
         source: Arc<dyn ScanSource>,
-        params: &'a [Value],
+        params: Arc<[Value]>,
         context: Arc<EvalContext>,
     ) -> Self {
         Self {
@@ -78,12 +86,14 @@ impl<'a> Lowerer<'a> {
             source,
             params,
             context,
+            apply_all: false,
             names: HashMap::new(),
             physical: HashMap::new(),
             bounds: HashMap::new(),
             most_rows: 1.0,
             rows: 1.0,
             subqueries: HashMap::new(),
+            pending: BTreeMap::new(),
             outer: HashSet::new(),
             ctes: HashMap::new(),
             scans: 0,
@@ -92,7 +102,7 @@ impl<'a> Lowerer<'a> {
 
     /// The whole query; outputs have the Arrow types of their SQL types, in order.
     pub(super) fn root(&mut self) -> Result<LogicalPlan, SqlError> {
-        let query = self.query;
+        let query = self.query.clone();
         let plan = self.query_expr(&query.body)?;
         let mut outputs = Vec::with_capacity(query.body.outputs.len());
         for (i, id) in query.body.outputs.iter().enumerate() {
@@ -121,6 +131,9 @@ impl<'a> Lowerer<'a> {
         if let Some(subquery) = self.subqueries.get(&id).cloned() {
             return self.subquery(&subquery);
         }
+        if self.pending.contains_key(&id) {
+            return Err(unsupported("a subquery in this place"));
+        }
         let ty = self.physical_type(id);
         let column = self.names.get(&id).cloned().unwrap_or_else(|| Column::from_name(name_of(id)));
         if self.outer.contains(&id) {
@@ -130,7 +143,7 @@ impl<'a> Lowerer<'a> {
         Ok(Lowered { expr: df::Expr::Column(column), ty })
     }
 
-    fn is_nullable(&self, ids: &[ColumnId]) -> bool {
+    pub(super) fn is_nullable(&self, ids: &[ColumnId]) -> bool {
         ids.iter().any(|id| self.query.columns[*id].nullable)
     }
 
@@ -152,7 +165,7 @@ impl<'a> Lowerer<'a> {
         df_result(LogicalPlanBuilder::from(plan).project(outputs).and_then(|b| b.build()))
     }
 
-    fn plain_column(&self, id: ColumnId) -> df::Expr {
+    pub(super) fn plain_column(&self, id: ColumnId) -> df::Expr {
         df::Expr::Column(self.names.get(&id).cloned().unwrap_or_else(|| Column::from_name(name_of(id))))
     }
 
@@ -186,22 +199,30 @@ impl<'a> Lowerer<'a> {
     }
 
     fn select(&mut self, select: &Select) -> Result<LogicalPlan, SqlError> {
-        for subquery in &select.subqueries {
-            self.subqueries.insert(subquery.id, Arc::new(subquery.clone()));
-        }
+        self.sort_subqueries(select);
         self.most_rows = 1.0;
         let mut plan = self.filtered_from(&select.from, select.filter.as_ref())?;
         if let Some(aggregation) = &select.aggregation {
+            let args = aggregation.aggregates.iter().flat_map(|a| {
+                a.args.iter().chain(a.order_by.iter().map(|(expr, _)| expr))
+            });
+            plan = self.answered(plan, aggregation.keys.iter().map(|k| &k.expr).chain(args))?;
             plan = self.aggregation(plan, aggregation)?;
             self.rows = if aggregation.keys.is_empty() { 1.0 } else { (self.rows / 10.0).max(1.0) };
         }
         if let Some(having) = &select.having {
             let having = self.prepare(having).into_conjuncts();
+            plan = self.answered(plan, &having)?;
             plan = self.filter(plan, &having)?;
         }
         if !select.windows.is_empty() {
+            let exprs = select.windows.iter().flat_map(|w| {
+                w.args.iter().chain(&w.partition_by).chain(w.order_by.iter().map(|(expr, _)| expr))
+            });
+            plan = self.answered(plan, exprs)?;
             plan = self.windows(plan, &select.windows)?;
         }
+        plan = self.answered(plan, select.projection.iter().map(|p| &p.expr))?;
         plan = self.projection(plan, &select.projection)?;
         if select.distinct {
             let ids: Vec<_> = select.projection.iter().map(|p| p.id).collect();
@@ -257,7 +278,7 @@ impl<'a> Lowerer<'a> {
             From::Table(scan) => self.scan(scan),
             From::Derived(derived) => {
                 if !derived.outer.is_empty() {
-                    return Err(unsupported("LATERAL"));
+                    return Err(unsupported("LATERAL in this place"));
                 }
                 let rows = std::mem::replace(&mut self.most_rows, 1.0);
                 let plan = self.query_expr(&derived.query)?;
@@ -272,8 +293,14 @@ impl<'a> Lowerer<'a> {
     fn outer_join(&mut self, join: &Join) -> Result<LogicalPlan, SqlError> {
         let left = self.filtered_from(&join.left, None)?;
         let left_rows = self.rows;
+        if let From::Derived(derived) = &join.right
+            && !derived.outer.is_empty()
+        {
+            return self.lateral(left, derived, Some(join.on.as_ref()));
+        }
         let right = self.filtered_from(&join.right, None)?;
         self.rows = self.rows.max(left_rows);
+        let (left, right) = self.answered_sides(left, right, join)?;
         let conditions = match &join.on {
             None => vec![lit(true)],
             Some(on) => {
@@ -422,15 +449,33 @@ impl<'a> Lowerer<'a> {
                 let plan = LogicalPlan::Union(df_result(union)?);
                 if set.all { Ok(plan) } else { self.distinct(plan, &set.columns) }
             }
-            SetOperator::Intersect | SetOperator::Except if set.all => {
-                Err(unsupported("INTERSECT ALL and EXCEPT ALL"))
-            }
             op => {
                 let join = if op == SetOperator::Except { JoinType::LeftAnti } else { JoinType::LeftSemi };
+                if set.all {
+                    let left = self.numbered(left, &set.columns)?;
+                    let right = self.numbered(right, &set.columns)?;
+                    return self.matching(left, right, &set.columns, join, true);
+                }
                 let left = self.distinct(left, &set.columns)?;
-                self.matching(left, right, &set.columns, join)
+                self.matching(left, right, &set.columns, join, false)
             }
         }
+    }
+
+    /// Equal rows get the numbers 1, 2, …: so with ALL each row meets at most one of the other side.
+    fn numbered(&mut self, plan: LogicalPlan, ids: &[ColumnId]) -> Result<LogicalPlan, SqlError> {
+        let keys = ids.iter().map(|id| {
+            super::expr::equality_key_of(self.plain_column(*id), &self.query.columns[*id].ty)
+        });
+        let function = datafusion::functions_window::row_number::row_number_udwf();
+        let mut call = df::expr::WindowFunction::new(function, Vec::new());
+        call.params.partition_by = keys.collect();
+        let call = df::Expr::WindowFunction(Box::new(call));
+        let number = df::ident(call.schema_name().to_string()).alias(NUMBER);
+        let columns: Vec<_> =
+            plan.schema().columns().into_iter().map(df::Expr::Column).chain([number]).collect();
+        let plan = df_result(LogicalPlanBuilder::window_plan(plan, vec![call]))?;
+        df_result(LogicalPlanBuilder::from(plan).project(columns).and_then(|b| b.build()))
     }
 
     /// Rows of the left side that have, or do not have, an equal one on the right; NULLs are equal.
@@ -440,6 +485,7 @@ impl<'a> Lowerer<'a> {
         right: LogicalPlan,
         ids: &[ColumnId],
         join: JoinType,
+        numbered: bool,
     ) -> Result<LogicalPlan, SqlError> {
         let right = df_result(LogicalPlanBuilder::from(right).alias("r").and_then(|b| b.build()))?;
         let mut keys = Vec::with_capacity(ids.len());
@@ -449,139 +495,22 @@ impl<'a> Lowerer<'a> {
             let theirs = df::Expr::Column(Column::new(Some("r"), name_of(*id)));
             keys.push((key(self.plain_column(*id)), key(theirs)));
         }
+        if numbered {
+            keys.push((df::ident(NUMBER), df::Expr::Column(Column::new(Some("r"), NUMBER))));
+        }
         let (left_keys, right_keys): (Vec<_>, Vec<_>) = keys.into_iter().unzip();
         let joined =
             LogicalPlanBuilder::from(left).join_with_expr_keys(right, join, (left_keys, right_keys), None);
         let joined = df_result(joined.and_then(|b| b.build()))?;
-        Ok(match joined {
+        let joined = match joined {
             LogicalPlan::Join(mut join) => {
                 join.null_equality = NullEquality::NullEqualsNull;
                 LogicalPlan::Join(join)
             }
             other => other,
-        })
-    }
-
-    /// A subquery's answer as an expression.
-    fn subquery(&mut self, subquery: &Subquery) -> Result<Lowered, SqlError> {
-        let outer = std::mem::replace(&mut self.outer, subquery.outer.iter().copied().collect());
-        let (rows, most_rows) = (self.rows, self.most_rows);
-        let plan = self.query_expr(&subquery.query);
-        self.outer = outer;
-        (self.rows, self.most_rows) = (rows, most_rows);
-        let plan = plan?;
-        let outputs = &subquery.query.outputs;
-        let subplan = DfSubquery {
-            outer_ref_columns: plan.all_out_ref_exprs(),
-            subquery: Arc::new(plan),
-            spans: Spans::new(),
         };
-        match &subquery.kind {
-            SubqueryKind::Scalar => {
-                let ty = self.physical_type(outputs[0]);
-                if let Some(bound) = self.bounds.get(&outputs[0]).copied() {
-                    self.bounds.insert(subquery.id, bound);
-                }
-                Ok(Lowered { expr: df::Expr::ScalarSubquery(subplan), ty })
-            }
-            SubqueryKind::Exists { negated } => {
-                let exists = Exists { subquery: subplan, negated: *negated };
-                Ok(Lowered { expr: df::Expr::Exists(exists), ty: DataType::Boolean })
-            }
-            SubqueryKind::In { needles, negated } => self.membership(needles, outputs, subplan, *negated),
-            SubqueryKind::Quantified { op, all, left } => {
-                let left = self.prepare(left);
-                let collated = left.ty.collation().is_some_and(|c| !c.is_exact());
-                if collated && !matches!(op, Comparison::Eq | Comparison::Ne) {
-                    return Err(unsupported("ANY and ALL with an order of strings"));
-                }
-                let (left, subplan) = self.matched(&left, outputs[0], subplan)?;
-                let quantifier = if *all { SetQuantifier::All } else { SetQuantifier::Any };
-                let op = match op {
-                    Comparison::Eq => Operator::Eq,
-                    Comparison::Ne => Operator::NotEq,
-                    Comparison::Lt => Operator::Lt,
-                    Comparison::Le => Operator::LtEq,
-                    Comparison::Gt => Operator::Gt,
-                    Comparison::Ge => Operator::GtEq,
-                };
-                let comparison = SetComparison::new(Box::new(left), subplan, op, quantifier);
-                Ok(Lowered { expr: df::Expr::SetComparison(comparison), ty: DataType::Boolean })
-            }
-        }
-    }
-
-    fn membership(
-        &mut self,
-        needles: &[Expr],
-        outputs: &[ColumnId],
-        subplan: DfSubquery,
-        negated: bool,
-    ) -> Result<Lowered, SqlError> {
-        if needles.len() == 1 {
-            let needle = self.prepare(&needles[0]);
-            let (needle, subplan) = self.matched(&needle, outputs[0], subplan)?;
-            let membership = InSubquery::new(Box::new(needle), subplan, negated);
-            return Ok(Lowered { expr: df::Expr::InSubquery(membership), ty: DataType::Boolean });
-        }
-        // A row: EXISTS of the query filtered to equal rows; NULLs would need a third answer.
-        let nullable = needles.iter().any(|n| n.nullable) || self.is_nullable(outputs);
-        if negated && nullable {
-            return Err(unsupported("NOT IN with rows that may hold NULL"));
-        }
-        let outer_before = self.outer.clone();
-        let mut conditions = Vec::with_capacity(needles.len());
-        for (needle, output) in needles.iter().zip(outputs) {
-            let info = &self.query.columns[*output];
-            let output = Expr::column(output.index(), info.ty, info.nullable);
-            let needle = self.prepare(needle);
-            let columns: Vec<_> = needle.columns().into_iter().map(|c| ColumnId(c as u32)).collect();
-            self.outer.extend(columns);
-            let condition = self.compare(CompareOp::Eq, &needle, &output)?;
-            self.outer.clone_from(&outer_before);
-            conditions.push(
-                condition.ok_or_else(|| unsupported("a comparison of this kind of rows with a subquery"))?,
-            );
-        }
-        let condition =
-            conditions.into_iter().reduce(|a, b| binary(a, Operator::And, b)).unwrap_or(lit(true));
-        let plan = Arc::unwrap_or_clone(subplan.subquery);
-        let plan = df_result(LogicalPlanBuilder::from(plan).filter(condition).and_then(|b| b.build()))?;
-        let subquery = DfSubquery {
-            outer_ref_columns: plan.all_out_ref_exprs(),
-            subquery: Arc::new(plan),
-            spans: Spans::new(),
-        };
-        Ok(Lowered { expr: df::Expr::Exists(Exists { subquery, negated }), ty: DataType::Boolean })
-    }
-
-    /// A needle and the subquery's column, both cast (or turned into sort keys) so that they compare natively.
-    fn matched(
-        &mut self,
-        needle: &Expr,
-        output: ColumnId,
-        subplan: DfSubquery,
-    ) -> Result<(df::Expr, DfSubquery), SqlError> {
-        let info = &self.query.columns[output];
-        let column = Lowered { expr: self.plain_column(output), ty: self.physical_type(output) };
-        let (needle, column) = match needle.ty.collation().or(info.ty.collation()) {
-            Some(collation) if !collation.is_exact() => {
-                (self.equality_key(needle)?, super::expr::equality_key_of(column.expr, &info.ty))
-            }
-            _ => {
-                let needle = self.value(needle)?;
-                let ty = super::expr::meeting_type(&needle, &column)
-                    .ok_or_else(|| unsupported("a comparison of this kind with a subquery"))?;
-                (cast(needle, &ty), cast(column, &ty))
-            }
-        };
-        if matches!(column, df::Expr::Column(_)) {
-            return Ok((needle, subplan));
-        }
-        let plan = Arc::unwrap_or_clone(subplan.subquery);
-        let plan = LogicalPlanBuilder::from(plan).project(vec![column.alias(format!("k{}", output.0))]);
-        let plan = df_result(plan.and_then(|b| b.build()))?;
-        Ok((needle, DfSubquery { subquery: Arc::new(plan), ..subplan }))
+        let columns: Vec<_> = ids.iter().map(|id| self.plain_column(*id)).collect();
+        df_result(LogicalPlanBuilder::from(joined).project(columns).and_then(|b| b.build()))
     }
 }
 

@@ -4,10 +4,12 @@
 //!  BoundQuery ─lower.rs─▶ LogicalPlan ─DataFusion's optimizer─▶ ExecutionPlan ─▶ stream of RecordBatch
 //!     joins.rs       inner joins: estimate.rs, then join_order.rs   │
 //!     expr.rs        MySQL's semantics, natively or by EvalUdf     ├─ scan.rs   morsels of a snapshot
-//!     aggregate.rs   sums that can not overflow, collations        └─ runtime.rs threads, memory, deadline
+//!     aggregate.rs   sums that can not overflow, collations        ├─ apply.rs  subqueries, row by row
+//!     subquery.rs    joins where they are right, else Apply        └─ runtime.rs threads, memory, deadline
 //! ```
 
 mod aggregate;
+mod apply;
 mod error;
 mod estimate;
 mod expr;
@@ -17,6 +19,8 @@ mod lower;
 mod runtime;
 mod scan;
 pub mod source;
+mod subquery;
+mod udaf;
 mod udf;
 
 #[cfg(test)]

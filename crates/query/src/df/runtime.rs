@@ -14,7 +14,6 @@ use datafusion::execution::memory_pool::{
 };
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionState, SessionStateBuilder};
-use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::{Optimizer, OptimizerRule};
 use datafusion::physical_plan::{ExecutionPlan, displayable, execute_stream};
 use datafusion::prelude::SessionConfig;
@@ -22,6 +21,8 @@ use futures::StreamExt;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
+use crate::bind::walk;
+use crate::df::apply::Planner;
 use crate::df::error::{plan_error, run_error};
 use crate::df::lower::Lowerer;
 use crate::df::source::ScanSource;
@@ -92,11 +93,10 @@ impl Analytics {
         options: RunOptions,
     ) -> Result<QueryRun, SqlError> {
         let state = self.state(&options.context)?;
-        let logical = lower(&query, source, &options)?;
         let (sender, receiver) = mpsc::channel(2);
         let deadline = options.deadline;
         let task = self.runtime().spawn(async move {
-            let run = run(state, logical, &sender);
+            let run = run(state, query, source, options, &sender);
             let result = match deadline {
                 None => run.await,
                 Some(deadline) => tokio::time::timeout(deadline, run)
@@ -119,9 +119,8 @@ impl Analytics {
         options: RunOptions,
     ) -> Result<String, SqlError> {
         let state = self.state(&options.context)?;
-        let logical = lower(&query, source, &options)?;
         let task = self.runtime().spawn(async move {
-            let plan = physical(&state, &logical).await?;
+            let plan = planned(&state, &query, &source, &options).await?;
             Ok(displayable(plan.as_ref()).indent(false).to_string())
         });
         task.await.unwrap_or_else(|error| Err(ErrorCode::UNKNOWN_ERROR.because(error.to_string())))
@@ -152,6 +151,7 @@ impl Analytics {
             .with_runtime_env(Arc::new(runtime))
             .with_default_features()
             .with_optimizer_rules(optimizer_rules())
+            .with_query_planner(Arc::new(Planner))
             .build())
     }
 }
@@ -170,24 +170,55 @@ impl Drop for Analytics {
     }
 }
 
-fn lower(
-    query: &BoundQuery,
-    source: Arc<dyn ScanSource>,
+/// Plans a query: with joins for subqueries as far as they serve, or with none if DataFusion does not take it then.
+async fn planned(
+    state: &SessionState,
+    query: &Arc<BoundQuery>,
+    source: &Arc<dyn ScanSource>,
     options: &RunOptions,
-) -> Result<LogicalPlan, SqlError> {
-    Lowerer::new(query, source, &options.params, options.context.clone()).root()
+) -> Result<Arc<dyn ExecutionPlan>, SqlError> {
+    let first = plan_once(state, query, source, options, false).await;
+    match first {
+        Err(error) if is_unplanned(&error) && has_subqueries(query) => {
+            plan_once(state, query, source, options, true).await.map_err(|_| error)
+        }
+        planned => planned,
+    }
 }
 
-async fn physical(state: &SessionState, logical: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>, SqlError> {
-    state.create_physical_plan(logical).await.map_err(|error| plan_error(&error))
+async fn plan_once(
+    state: &SessionState,
+    query: &Arc<BoundQuery>,
+    source: &Arc<dyn ScanSource>,
+    options: &RunOptions,
+    apply_all: bool,
+) -> Result<Arc<dyn ExecutionPlan>, SqlError> {
+    let params = options.params.clone().into();
+    let mut lowerer = Lowerer::new(query.clone(), source.clone(), params, options.context.clone());
+    lowerer.apply_all = apply_all;
+    let logical = lowerer.root()?;
+    state.create_physical_plan(&logical).await.map_err(|error| plan_error(&error))
+}
+
+/// What DataFusion says of plans that it has no way for.
+fn is_unplanned(error: &SqlError) -> bool {
+    error.is(ErrorCode::NOT_SUPPORTED_YET) || error.is(ErrorCode::UNKNOWN_ERROR)
+}
+
+fn has_subqueries(query: &BoundQuery) -> bool {
+    let mut found = false;
+    walk::for_each_select(&query.body, &mut |select| found |= !select.subqueries.is_empty());
+    found
 }
 
 async fn run(
     state: SessionState,
-    logical: LogicalPlan,
+    query: Arc<BoundQuery>,
+    source: Arc<dyn ScanSource>,
+    options: RunOptions,
     sender: &mpsc::Sender<Result<RecordBatch, SqlError>>,
 ) -> Result<(), SqlError> {
-    let plan = physical(&state, &logical).await?;
+    let plan = planned(&state, &query, &source, &options).await?;
     let mut stream = execute_stream(plan, state.task_ctx()).map_err(|error| run_error(&error))?;
     while let Some(batch) = stream.next().await {
         let batch = batch.map_err(|error| run_error(&error))?;

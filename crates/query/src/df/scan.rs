@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow::array::RecordBatchOptions;
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use avocet_types::expr::CompareOp;
@@ -44,9 +44,10 @@ pub struct SnapshotTable {
 
 impl SnapshotTable {
     pub fn new(table: Arc<TableDef>, columns: &[(usize, String)], source: Arc<dyn ScanSource>) -> Self {
-        let fields = columns.iter().map(|(position, name)| {
-            let def = &table.columns[*position];
-            Field::new(name, def.ty.arrow_type(), def.nullable)
+        let fields = columns.iter().map(|(position, name)| match table.columns.get(*position) {
+            Some(def) => Field::new(name, def.ty.arrow_type(), def.nullable),
+            // The row id, which stands after the columns.
+            None => Field::new(name, DataType::UInt64, false),
         });
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let statistics = source.statistics(&table);
@@ -64,7 +65,7 @@ impl SnapshotTable {
             _ => return None,
         };
         let column = self.columns[self.schema.index_of(name).ok()?];
-        let ty = &self.table.columns[column].ty;
+        let ty = &self.table.columns.get(column)?.ty;
         if value.is_null() || value.data_type() != ty.arrow_type() {
             return None;
         }
@@ -143,8 +144,11 @@ impl SnapshotTable {
         let Some(known) = &self.statistics else { return Statistics::new_unknown(&schema) };
         let column = |field: &usize| {
             let position = self.columns[*field];
-            let ty = &self.table.columns[position].ty;
-            let Some(column) = known.columns.get(position) else { return ColumnStatistics::new_unknown() };
+            let (Some(column), Some(def)) = (known.columns.get(position), self.table.columns.get(position))
+            else {
+                return ColumnStatistics::new_unknown();
+            };
+            let ty = &def.ty;
             let scalar = |value: &Option<Value>| match value {
                 Some(value) => scalar_of(value, ty).map_or(Precision::Absent, Precision::Inexact),
                 None => Precision::Absent,

@@ -31,7 +31,8 @@ pub trait ScanSource: Debug + Send + Sync + 'static {
 
 #[derive(Clone, Debug, Default)]
 pub struct ScanRequest {
-    /// Positions in the table, in the order in which batches have them. May be empty: then batches only count.
+    /// Positions in the table, in the order in which batches have them. May be empty: then batches only count. The position
+    /// after the last column's is that of the row id, `UInt64`.
     pub columns: Vec<usize>,
     /// All hold, or the row is not wanted.
     pub predicates: Vec<ColumnPredicate>,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, StringViewArray};
 use arrow::datatypes::DataType;
+use arrow::row::{RowConverter, SortField};
 use avocet_types::expr::{BatchProgram, EvalContext, Expr};
 use avocet_types::{Collation, SqlType};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
@@ -195,6 +196,47 @@ impl ScalarUDFImpl for TrimmedUdf {
         let trimmed: StringViewArray =
             strings.iter().map(|text| text.map(|t| t.trim_end_matches(' '))).collect();
         Ok(ColumnarValue::Array(Arc::new(trimmed)))
+    }
+}
+
+/// Several values as one: bytes that are equal exactly if all of them are; NULL if one of them is.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct RowKeyUdf {
+    signature: Signature,
+}
+
+impl RowKeyUdf {
+    pub fn create(args: usize) -> ScalarUDF {
+        let signature = Signature::new(TypeSignature::Any(args), Volatility::Immutable);
+        ScalarUDF::new_from_impl(Self { signature })
+    }
+}
+
+impl ScalarUDFImpl for RowKeyUdf {
+    fn name(&self) -> &str {
+        "row_key"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _args: &[DataType]) -> Result<DataType> {
+        Ok(DataType::BinaryView)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let columns = args.args.iter().map(|a| a.to_array(args.number_rows)).collect::<Result<Vec<_>>>()?;
+        let fields = columns.iter().map(|column| SortField::new(column.data_type().clone()));
+        let rows = RowConverter::new(fields.collect())?.convert_columns(&columns)?;
+        let mut out = BinaryViewBuilder::with_capacity(args.number_rows);
+        for row in 0..args.number_rows {
+            match columns.iter().any(|column| column.is_null(row)) {
+                true => out.append_null(),
+                false => out.append_value(rows.row(row).as_ref()),
+            }
+        }
+        Ok(ColumnarValue::Array(Arc::new(out.finish())))
     }
 }
 

@@ -15,6 +15,74 @@ struct TableParts {
     checks: Vec<Expr>,
 }
 
+/// Whether a word begins a column's type; those that are not served are refused by name later.
+fn is_type(word: &str) -> bool {
+    const TYPES: &[&str] = &[
+        "BIGINT",
+        "BINARY",
+        "BIT",
+        "BLOB",
+        "BOOL",
+        "BOOLEAN",
+        "CHAR",
+        "CHARACTER",
+        "DATE",
+        "DATETIME",
+        "DEC",
+        "DECIMAL",
+        "DOUBLE",
+        "ENUM",
+        "FIXED",
+        "FLOAT",
+        "FLOAT4",
+        "FLOAT8",
+        "GEOMCOLLECTION",
+        "GEOMETRY",
+        "GEOMETRYCOLLECTION",
+        "INT",
+        "INT1",
+        "INT2",
+        "INT3",
+        "INT4",
+        "INT8",
+        "INTEGER",
+        "JSON",
+        "LINESTRING",
+        "LONG",
+        "LONGBLOB",
+        "LONGTEXT",
+        "MEDIUMBLOB",
+        "MEDIUMINT",
+        "MEDIUMTEXT",
+        "MIDDLEINT",
+        "MULTILINESTRING",
+        "MULTIPOINT",
+        "MULTIPOLYGON",
+        "NATIONAL",
+        "NCHAR",
+        "NUMERIC",
+        "NVARCHAR",
+        "POINT",
+        "POLYGON",
+        "REAL",
+        "SERIAL",
+        "SET",
+        "SMALLINT",
+        "TEXT",
+        "TIME",
+        "TIMESTAMP",
+        "TINYBLOB",
+        "TINYINT",
+        "TINYTEXT",
+        "VARBINARY",
+        "VARCHAR",
+        "VARCHARACTER",
+        "VECTOR",
+        "YEAR",
+    ];
+    TYPES.binary_search(&word).is_ok()
+}
+
 impl Parser<'_> {
     fn if_not_exists(&mut self) -> bool {
         self.eat_all(&["IF", "NOT", "EXISTS"])
@@ -132,9 +200,6 @@ impl Parser<'_> {
             self.eat("AS") || self.is_any_word(&["SELECT", "WITH", "TABLE"]) || self.at_parenthesized_query();
         let query = if has_query { Some(Box::new(self.query()?)) } else { None };
         let TableParts { columns, indexes, foreign_keys, checks } = parts;
-        if columns.is_empty() && query.is_none() {
-            return Err(self.error());
-        }
         Ok(StatementKind::CreateTable(Box::new(CreateTable {
             name,
             if_not_exists,
@@ -360,7 +425,7 @@ impl Parser<'_> {
 
     pub(super) fn type_spec(&mut self) -> ParseResult<TypeSpec> {
         let start = self.span();
-        let mut name = self.word_upper().ok_or_else(|| self.error())?;
+        let mut name = self.word_upper().filter(|word| is_type(word)).ok_or_else(|| self.error())?;
         self.advance();
         match name.as_str() {
             "DOUBLE" | "FLOAT8" | "REAL" => {

@@ -26,8 +26,10 @@ pub enum TokenKind {
     QuotedIdent(Vec<u8>),
     /// With `true` for one in double quotes.
     String(Vec<u8>),
-    /// `X'…'`, `0x…`, `B'…'`, `0b…`
+    /// `X'…'` or `0x…`
     Bytes(Vec<u8>),
+    /// `b'…'` or `0b…`
+    Bits(Vec<u8>),
     Integer(u64),
     /// With a point, or an integer too large for 64 bits.
     Decimal,
@@ -116,8 +118,8 @@ fn value(raw: Raw, text: &[u8], mode: SqlMode) -> TokenKind {
         Raw::Word => TokenKind::Word,
         Raw::QuotedIdent => TokenKind::QuotedIdent(unquoted_ident(text)),
         Raw::String => TokenKind::String(unquoted(text, mode)),
-        Raw::Hex => hex_bytes(digits(text)).map_or(TokenKind::Invalid, TokenKind::Bytes),
-        Raw::Bits => bit_bytes(digits(text)).map_or(TokenKind::Invalid, TokenKind::Bytes),
+        Raw::Hex => hex_bytes(digits(text)).unwrap_or(TokenKind::Invalid),
+        Raw::Bits => bit_bytes(digits(text)).unwrap_or(TokenKind::Invalid),
         Raw::Integer => number().parse().map_or(TokenKind::Invalid, TokenKind::Integer),
         Raw::Decimal => TokenKind::Decimal,
         Raw::Float => number().parse().map_or(TokenKind::Invalid, TokenKind::Float),
@@ -488,15 +490,16 @@ fn unescape(escaped: u8, out: &mut Vec<u8>) {
 }
 
 /// Bytes from hexadecimal digits; an odd number of them has a zero in front.
-fn hex_bytes(digits: &[u8]) -> Option<Vec<u8>> {
+fn hex_bytes(digits: &[u8]) -> Option<TokenKind> {
     let nibbles = digits.iter().map(|b| (*b as char).to_digit(16).map(|d| d as u8));
     let nibbles: Vec<u8> = nibbles.collect::<Option<_>>()?;
     let (head, pairs) = nibbles.split_at(nibbles.len() % 2);
-    Some(head.iter().copied().chain(pairs.chunks_exact(2).map(|p| p[0] << 4 | p[1])).collect())
+    let pairs = pairs.chunks_exact(2).map(|p| p[0] << 4 | p[1]);
+    Some(TokenKind::Bytes(head.iter().copied().chain(pairs).collect()))
 }
 
 /// Bytes from binary digits, filled up with zeros in front.
-fn bit_bytes(digits: &[u8]) -> Option<Vec<u8>> {
+fn bit_bytes(digits: &[u8]) -> Option<TokenKind> {
     let chunks = digits.rchunks(8).map(|chunk| {
         chunk.iter().try_fold(0u8, |byte, digit| match digit {
             b'0' | b'1' => Some(byte << 1 | (digit - b'0')),
@@ -505,7 +508,7 @@ fn bit_bytes(digits: &[u8]) -> Option<Vec<u8>> {
     });
     let mut bytes: Vec<u8> = chunks.collect::<Option<_>>()?;
     bytes.reverse();
-    Some(bytes)
+    Some(TokenKind::Bits(bytes))
 }
 
 #[cfg(test)]
@@ -528,7 +531,7 @@ mod tests {
         assert_eq!(kinds("1a"), [TokenKind::Word]);
         assert_eq!(kinds("18446744073709551616"), [TokenKind::Decimal]);
         assert_eq!(kinds("0x4D7"), [TokenKind::Bytes(vec![4, 0xd7])]);
-        assert_eq!(kinds("0b101000001"), [TokenKind::Bytes(vec![1, 0x41])]);
+        assert_eq!(kinds("0b101000001"), [TokenKind::Bits(vec![1, 0x41])]);
         assert_eq!(kinds("X'4D79'"), [TokenKind::Bytes(b"My".to_vec())]);
         assert_eq!(kinds("X'4D7'"), [TokenKind::Invalid]);
         assert_eq!(kinds("t.1e5"), [TokenKind::Word, TokenKind::Op(Op::Dot), TokenKind::Word]);

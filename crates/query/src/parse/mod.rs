@@ -38,7 +38,7 @@ use crate::parse::lexer::Op;
 use crate::parse::parser::Parser;
 
 /// Parses all statements of `source`, which are separated by semicolons. Empty ones between semicolons are left out;
-/// text without any statement gives a single [`StatementKind::Empty`].
+/// text without any statement gives a single [`StatementKind::Empty`], or [`StatementKind::Comment`] if it holds comments.
 pub fn parse(source: &[u8], mode: SqlMode) -> ParseResult<Vec<Statement>> {
     let mut parser = Parser::new(source, mode);
     let mut statements = Vec::new();
@@ -49,7 +49,9 @@ pub fn parse(source: &[u8], mode: SqlMode) -> ParseResult<Vec<Statement>> {
         }
     }
     if statements.is_empty() {
-        statements.push(Statement { kind: StatementKind::Empty, span: ast::Span::default(), params: 0 });
+        let blank = source.iter().all(|byte| byte.is_ascii_whitespace() || *byte == b';');
+        let kind = if blank { StatementKind::Empty } else { StatementKind::Comment };
+        statements.push(Statement { kind, span: ast::Span::default(), params: 0 });
     }
     Ok(statements)
 }

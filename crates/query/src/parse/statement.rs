@@ -15,8 +15,10 @@ pub struct Statement {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum StatementKind {
-    /// Nothing but blanks and comments.
+    /// Nothing, or nothing but semicolons.
     Empty,
+    /// Nothing but comments: MySQL answers OK.
+    Comment,
     Query(Box<Query>),
     Insert(Box<Insert>),
     Update(Box<Update>),

@@ -221,7 +221,8 @@ fn statements_are_split() {
     let texts: Vec<_> = statements.iter().map(|s| s.span.text(source).into_owned()).collect();
     assert_eq!(texts, ["SELECT 1", "SET @a = 'x;y'", "SELECT ?, ?"]);
     assert_eq!(statements[2].params, 2);
-    assert_eq!(parse(b" -- nothing\n", SqlMode::DEFAULT).unwrap()[0].kind, StatementKind::Empty);
+    assert_eq!(parse(b" -- nothing\n", SqlMode::DEFAULT).unwrap()[0].kind, StatementKind::Comment);
+    assert_eq!(parse(b" ;\n", SqlMode::DEFAULT).unwrap()[0].kind, StatementKind::Empty);
 }
 
 #[test]

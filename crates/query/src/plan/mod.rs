@@ -191,7 +191,8 @@ pub enum From {
 pub struct TableScan {
     pub table: Arc<TableDef>,
     pub alias: Arc<str>,
-    /// The columns that the query uses: the position in the table and the id, in ascending position.
+    /// The columns that the query uses: the position in the table and the id, in ascending position. The position after the
+    /// last column's is that of the row id, which statements ask for that change rows.
     pub columns: Vec<(usize, ColumnId)>,
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatchOptions;
 use arrow::datatypes::{Field, Schema};
 use arrow::record_batch::RecordBatch;
-use avocet_engine::TableHandle;
+use avocet_engine::{SnapshotReader, TableHandle};
 use avocet_types::arrow_map::ColumnBuilder;
 use avocet_types::schema::TableDef;
 use avocet_types::{Datum, Value};
@@ -60,10 +60,11 @@ impl Session {
         Ok(self.shared.analytics.get_or_init(|| made))
     }
 
-    /// What a query scans, at the transaction's snapshot.
+    /// What a query scans, at a snapshot.
     fn source(
         &mut self,
         bound: &BoundQuery,
+        reader: SnapshotReader,
         tables: Vec<Arc<TableHandle>>,
     ) -> Result<Arc<dyn ScanSource>, SqlError> {
         let mut virtual_rows = Vec::new();
@@ -74,7 +75,6 @@ impl Session {
                 virtual_rows.push(VirtualRows { rows: self.info_schema_rows(&name)?, table });
             }
         }
-        let reader = self.txn().reader();
         Ok(Arc::new(EngineSource { reader, tables, virtual_rows }))
     }
 
@@ -95,8 +95,22 @@ impl Session {
         sink: &mut dyn ResultSink,
         select_limit: u64,
     ) -> Result<u64, SqlError> {
+        let reader = self.txn().reader();
+        self.analyze_at(reader, bound, tables, text, sink, select_limit).await
+    }
+
+    /// Runs a query at some snapshot; returns the number of rows.
+    pub(super) async fn analyze_at(
+        &mut self,
+        reader: SnapshotReader,
+        bound: BoundQuery,
+        tables: Vec<Arc<TableHandle>>,
+        text: &Text<'_>,
+        sink: &mut dyn ResultSink,
+        select_limit: u64,
+    ) -> Result<u64, SqlError> {
         let mut left = if bound.body.limit.is_none() { select_limit } else { u64::MAX };
-        let source = self.source(&bound, tables)?;
+        let source = self.source(&bound, reader, tables)?;
         let bound = Arc::new(bound);
         let mut run = self.analytics()?.execute(bound.clone(), source, self.run_options(text))?;
         sink.columns(&columns_of(&bound), self.settings.time_zone)?;
@@ -150,7 +164,8 @@ impl Session {
             if let Some(how) = self.explain_rows(&bound, &tables, text)? {
                 return Ok(how);
             }
-            let source = self.source(&bound, tables)?;
+            let reader = self.txn().reader();
+            let source = self.source(&bound, reader, tables)?;
             let options = self.run_options(text);
             self.analytics()?.explain(Arc::new(bound), source, options).await
         }

@@ -129,6 +129,9 @@ impl Session {
     }
 
     async fn create_table(&mut self, create: &CreateTable, text: &Text<'_>) -> Result<Outcome, SqlError> {
+        if create.columns.is_empty() && create.query.is_none() {
+            return Err(ErrorCode::TABLE_MUST_HAVE_A_VISIBLE_COLUMN.with(&[]));
+        }
         refuse_unserved(create)?;
         let (database, name) = self.full_name(&create.name)?;
         if self.exists_already(&database, &name, create.if_not_exists)? {

@@ -1,7 +1,9 @@
-//! UPDATE and DELETE of one table.
+//! UPDATE and DELETE of one table; those of several tables or with subqueries are in `joined.rs`.
 //!
 //! First every row that matches in its newest version is locked, then the rows are changed: so a statement never meets
 //! a row that it has changed itself.
+
+mod joined;
 
 use std::sync::Arc;
 
@@ -11,15 +13,18 @@ use avocet_types::expr::RowProgram;
 use avocet_types::{Datum, SqlType, Value};
 
 use super::access::{Condition, compile, lock_matching, order};
-use super::rows::limit_value;
+use super::rows::{RowQuery, limit_value};
 use super::run::{Done, Outcome, Text};
 use super::state::Session;
 use super::status::Counter;
 use super::store::{Storing, same};
-use crate::bind::{TableBinder, unsupported};
+use crate::bind::{ModifySpec, TableBinder, bind_modification};
 use crate::error::{ErrorCode, SqlError};
-use crate::parse::ast::{self, ExprKind, Limit, OrderItem, TableRef};
+use crate::parse::ast::{self, ExprKind, Limit, OrderItem};
 use crate::parse::statement::{Assignment, Delete, Update};
+
+/// Up to so many rows a scan that evaluates the condition row by row is as good as a query.
+const FEW_ROWS: u64 = 5_000;
 
 /// WHERE, ORDER BY and LIMIT, bound over the table's columns.
 struct Selection {
@@ -36,28 +41,47 @@ enum NewValue {
 impl Session {
     pub(super) async fn update(&mut self, update: &Update, text: &Text<'_>) -> Result<Outcome, SqlError> {
         self.shared.counters.add(Counter::Update);
-        if update.with.is_some() {
-            return Err(unsupported("WITH before UPDATE"));
-        }
-        let (name, alias) = single_table(&update.tables, "multi-table UPDATE")?;
         self.set_storing(!update.ignore);
         let mark = self.begin_statement()?;
-        let result = self.update_in_transaction(update, name, alias, text);
+        let result = match self.plain_table(update.into(), text) {
+            Ok(Some((name, alias))) => self.update_in_transaction(update, name, alias, text),
+            Ok(None) => self.update_joined(update, text).await,
+            Err(error) => Err(error),
+        };
         self.end_statement(mark, result).await.map(Outcome::Done)
     }
 
     pub(super) async fn delete(&mut self, delete: &Delete, text: &Text<'_>) -> Result<Outcome, SqlError> {
         self.shared.counters.add(Counter::Delete);
-        if delete.with.is_some() {
-            return Err(unsupported("WITH before DELETE"));
-        }
-        if !delete.targets.is_empty() {
-            return Err(unsupported("multi-table DELETE"));
-        }
-        let (name, alias) = single_table(&delete.from, "multi-table DELETE")?;
         let mark = self.begin_statement()?;
-        let result = self.delete_in_transaction(delete, name, alias, text);
+        let result = match self.plain_table(delete.into(), text) {
+            Ok(Some((name, alias))) => self.delete_in_transaction(delete, name, alias, text),
+            Ok(None) => self.delete_joined(delete, text).await,
+            Err(error) => Err(error),
+        };
         self.end_statement(mark, result).await.map(Outcome::Done)
+    }
+
+    /// The only table of a statement whose rows are found by an index or a scan of few rows; `None` for all others, whose
+    /// rows a query finds.
+    fn plain_table<'t>(
+        &self,
+        spec: ModifySpec<'t>,
+        text: &Text<'_>,
+    ) -> Result<Option<(&'t ast::ObjectName, Option<&'t str>)>, SqlError> {
+        let Some((name, alias)) = spec.only_table() else { return Ok(None) };
+        let view = self.view();
+        let bound = bind_modification(spec, text.source, &view, &text.types)?;
+        if !bound.is_plain {
+            return Ok(None);
+        }
+        let def = &bound.targets[0];
+        let Some(table) = view.catalog.table(&def.database, &def.name) else { return Ok(Some((name, alias))) };
+        let indexed = match RowQuery::compile(&bound.query)? {
+            Some(rows) => rows.index_name(table, &self.run_of(text))?.is_some(),
+            None => false,
+        };
+        Ok((indexed || table.stats().rows <= FEW_ROWS).then_some((name, alias)))
     }
 
     fn update_in_transaction(
@@ -87,7 +111,7 @@ impl Session {
                 continue;
             }
             matched += 1;
-            let changes = self.new_values(&table, &buf, &assignments, &storing, matched, text)?;
+            let changes = self.new_values(&table, &buf, &[], &assignments, &storing, matched, text)?;
             if changes.is_empty() {
                 continue;
             }
@@ -225,18 +249,22 @@ impl Session {
         assignments.iter().map(bind).collect()
     }
 
-    /// The columns that change, each with its new value. Assignments see what those before them have made.
+    /// The columns that change, each with its new value. Assignments see what those before them have made, and the inputs
+    /// after the row's columns.
+    #[expect(clippy::too_many_arguments, reason = "a row, and what its new values are made of")]
     fn new_values(
         &mut self,
         table: &Arc<TableHandle>,
         buf: &RowBuf,
+        inputs: &[Value],
         assignments: &[(usize, NewValue)],
         storing: &Storing,
         number: u64,
         text: &Text<'_>,
     ) -> Result<Vec<(usize, Value)>, SqlError> {
         let old = buf.row(&table.layout);
-        let mut row: Vec<Value> = (0..table.def.columns.len()).map(|c| old.get(c).into_owned()).collect();
+        let own = (0..table.def.columns.len()).map(|c| old.get(c).into_owned());
+        let mut row: Vec<Value> = own.chain(inputs.iter().cloned()).collect();
         let mut assigned: Vec<usize> = Vec::with_capacity(assignments.len());
         let context = self.context.clone();
         for (column, value) in assignments {
@@ -265,16 +293,5 @@ impl Session {
         }
         let value = |column: usize| (column, std::mem::replace(&mut row[column], Datum::Null));
         Ok(changed.into_iter().map(value).collect())
-    }
-}
-
-/// The table that a statement is about, and its alias.
-fn single_table<'t>(
-    tables: &'t [TableRef],
-    otherwise: &str,
-) -> Result<(&'t ast::ObjectName, Option<&'t str>), SqlError> {
-    match tables {
-        [TableRef::Table { name, alias, .. }] => Ok((name, alias.as_ref().map(|alias| alias.name.as_str()))),
-        _ => Err(unsupported(otherwise)),
     }
 }

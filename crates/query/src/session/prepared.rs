@@ -59,7 +59,7 @@ impl Session {
             return Err(ErrorCode::PARSE_ERROR.with(&[&sql.chars().take(80).collect::<String>(), &1]));
         }
         match statement.kind {
-            StatementKind::Empty => return Err(ErrorCode::EMPTY_QUERY.with(&[])),
+            StatementKind::Empty | StatementKind::Comment => return Err(ErrorCode::EMPTY_QUERY.with(&[])),
             StatementKind::Prepare { .. } | StatementKind::Execute { .. } | StatementKind::Deallocate(_) => {
                 return Err(ErrorCode::UNSUPPORTED_PS.with(&[]));
             }

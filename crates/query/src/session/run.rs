@@ -350,6 +350,7 @@ impl Session {
         }
         match kind {
             S::Empty => Err(ErrorCode::EMPTY_QUERY.with(&[])),
+            S::Comment => Ok(Outcome::ok()),
             S::Query(query) => self.query(query, text, sink).await,
             S::Insert(insert) => self.insert(insert, text).await,
             S::Update(update) => self.update(update, text).await,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use avocet_engine::TableHandle;
+use avocet_engine::{Catalog, TableHandle};
 
 use super::api::ResultSink;
 use super::info_schema;
@@ -109,6 +109,10 @@ impl Session {
         self.analyze(bound, tables, text, sink, select_limit).await
     }
 
+    pub(super) fn run_of<'r>(&'r self, text: &'r Text<'_>) -> Run<'r> {
+        Run { params: text.params, context: &self.context, select_limit: u64::MAX }
+    }
+
     /// Binds a query and holds the definitions of its tables till the end of the transaction.
     pub(super) fn bind_and_hold(
         &mut self,
@@ -120,25 +124,32 @@ impl Session {
             let view = self.view();
             let catalog = view.catalog.clone();
             let bound = bind_query(query, text.source, &view, &text.types)?;
-            let names = tables_of(&bound);
-            let tables: Option<Vec<_>> = names
-                .iter()
-                .filter(|(database, _)| !info_schema::is_schema(database))
-                .map(|(database, name)| catalog.table(database, name).cloned())
-                .collect();
-            let held = match &tables {
-                Some(tables) => self.hold_all(tables)?,
-                None => false,
-            };
-            match tables {
-                Some(tables) if held => return Ok((bound, tables)),
-                _ if rebinds < MAX_REBINDS => rebinds += 1,
-                _ => {
-                    let (database, name) = names.into_iter().next().unwrap_or_default();
+            match self.hold_tables_of(&bound, &catalog)? {
+                Some(tables) => return Ok((bound, tables)),
+                None if rebinds < MAX_REBINDS => rebinds += 1,
+                None => {
+                    let (database, name) = tables_of(&bound).into_iter().next().unwrap_or_default();
                     return Err(ErrorCode::NO_SUCH_TABLE.with(&[&database, &name]));
                 }
             }
         }
+    }
+
+    /// Holds the stored tables of a query; `None` if one of them is not what it was bound to any more.
+    pub(super) fn hold_tables_of(
+        &mut self,
+        bound: &BoundQuery,
+        catalog: &Catalog,
+    ) -> Result<Option<Vec<Arc<TableHandle>>>, SqlError> {
+        let tables: Option<Vec<_>> = tables_of(bound)
+            .iter()
+            .filter(|(database, _)| !info_schema::is_schema(database))
+            .map(|(database, name)| catalog.table(database, name).cloned())
+            .collect();
+        Ok(match tables {
+            Some(tables) if self.hold_all(&tables)? => Some(tables),
+            _ => None,
+        })
     }
 
     /// False if one of them is not the table of that name any more.
@@ -160,16 +171,22 @@ impl Session {
         }
     }
 
+    /// The server's own tables can not be changed.
+    pub(super) fn refuse_own_tables(&self, database: &str) -> Result<(), SqlError> {
+        if !info_schema::is_schema(database) {
+            return Ok(());
+        }
+        let user = &self.info.account;
+        Err(ErrorCode::DBACCESS_DENIED_ERROR.with(&[&user.user, &user.host, &database]))
+    }
+
     /// The table that a statement changes, held till the end of the transaction.
     pub(super) fn target_table(&mut self, name: &ast::ObjectName) -> Result<Arc<TableHandle>, SqlError> {
         let database = match &name.database {
             Some(database) => database.name.clone(),
             None => self.current_database()?.to_owned(),
         };
-        if info_schema::is_schema(&database) {
-            let user = &self.info.account;
-            return Err(ErrorCode::DBACCESS_DENIED_ERROR.with(&[&user.user, &user.host, &database]));
-        }
+        self.refuse_own_tables(&database)?;
         for _ in 0..MAX_REBINDS {
             let catalog = self.catalog();
             let Some(table) = catalog.table(&database, &name.name.name).cloned() else {

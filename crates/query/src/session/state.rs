@@ -178,6 +178,7 @@ impl Session {
         context.div_precision_increment = settings.div_precision_increment;
         context.default_week_format = settings.default_week_format;
         context.max_allowed_packet = settings.max_allowed_packet;
+        context.group_concat_max_len = settings.group_concat_max_len;
         context.storing = false;
         context.take_warnings();
         let known = &mut context.session;

@@ -79,10 +79,6 @@ impl CatalogView for View<'_> {
         Collation::by_name(name)
     }
 
-    fn group_concat_max_len(&self) -> u64 {
-        self.session.settings.group_concat_max_len
-    }
-
     fn cte_max_recursion_depth(&self) -> u64 {
         self.session.settings.cte_max_recursion_depth
     }

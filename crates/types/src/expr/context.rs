@@ -100,6 +100,8 @@ pub struct EvalContext {
     pub div_precision_increment: u8,
     pub default_week_format: u8,
     pub max_allowed_packet: u64,
+    /// In bytes.
+    pub group_concat_max_len: u64,
     /// Set while values are computed to be stored (INSERT, UPDATE) and not under IGNORE: in strict mode what would be a
     /// warning is then an error.
     pub storing: bool,
@@ -132,6 +134,7 @@ impl EvalContext {
             div_precision_increment: 4,
             default_week_format: 0,
             max_allowed_packet: 64 << 20,
+            group_concat_max_len: 1024,
             storing: false,
             session: SessionInfo::default(),
             random: AtomicU64::new(random_seed),

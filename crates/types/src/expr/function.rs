@@ -142,6 +142,7 @@ functions! {
     Atan2 ["ATAN2"] 2..=2, [Double], Ret::Double, Strict, Immutable, func::math::atan;
     Degrees ["DEGREES"] 1..=1, [Double], Ret::Double, Strict, Immutable, func::math::degrees;
     Radians ["RADIANS"] 1..=1, [Double], Ret::Double, Strict, Immutable, func::math::radians;
+    Interval ["INTERVAL"] 2..=MANY, [Number], Ret::Int, Never, Immutable, func::math::interval;
     Greatest ["GREATEST"] 2..=MANY, [Any], Ret::Custom(ret::of_first), Strict, Immutable, func::math::greatest;
     Least ["LEAST"] 2..=MANY, [Any], Ret::Custom(ret::of_first), Strict, Immutable, func::math::least;
     Crc32 ["CRC32"] 1..=1, [Text], Ret::UInt, Strict, Immutable, func::numeral::crc32;
@@ -202,7 +203,7 @@ functions! {
     RegexpReplace ["REGEXP_REPLACE"] 3..=6, [Chars, Chars, Chars, Int, Int, Chars], Ret::Text(ret::len_long), Partial, Immutable, func::regexp::replace;
 
     // Dates and times.
-    Year ["YEAR"] 1..=1, [DateTime], Ret::Int, Partial, Immutable, func::temporal::year;
+    Year ["YEAR"] 1..=1, [DateTime], Ret::Custom(ret::year), Partial, Immutable, func::temporal::year;
     Quarter ["QUARTER"] 1..=1, [DateTime], Ret::Int, Partial, Immutable, func::temporal::quarter;
     Month ["MONTH"] 1..=1, [DateTime], Ret::Int, Partial, Immutable, func::temporal::month;
     DayOfMonth ["DAYOFMONTH", "DAY"] 1..=1, [DateTime], Ret::Int, Partial, Immutable, func::temporal::day_of_month;

@@ -83,10 +83,20 @@ impl Typer {
         Expr::literal(Datum::Str(text.into()), ty)
     }
 
-    /// A byte string literal: `x'4D'`, `_binary'…'`.
+    /// A byte string literal: `_binary'…'`.
     pub fn bytes(&self, bytes: impl Into<Vec<u8>>) -> Expr {
+        let literal = self.hybrid(bytes, false);
+        let ty = literal.ty;
+        // Hides the literal from where a hexadecimal one would count as a number.
+        Expr::new(ExprKind::Convert(Box::new(literal)), ty, false)
+    }
+
+    /// `x'4D'` or (with `bits`) `b'1001'`: bytes, but a number where one is asked for. Bit literals are of a type of fixed
+    /// length, as the numbers that they give are signed and those of hexadecimal ones are not.
+    pub fn hybrid(&self, bytes: impl Into<Vec<u8>>, bits: bool) -> Expr {
         let bytes = bytes.into();
-        let ty = SqlType::VarBinary { len: bytes.len() as u32 };
+        let len = bytes.len() as u32;
+        let ty = if bits { SqlType::Binary { len } } else { SqlType::VarBinary { len } };
         Expr::literal(Datum::Bytes(bytes.into()), ty)
     }
 
@@ -216,6 +226,13 @@ impl Typer {
     /// Wraps an expression in an implicit conversion, if it needs one. Lengths, widths and scales alone need none
     /// unless values would look different.
     pub fn convert(&self, expr: Expr, to: SqlType) -> Expr {
+        if let Some(number) = arith::hybrid_number(&expr)
+            && matches!(ValueClass::of(&to), ValueClass::Int | ValueClass::Decimal | ValueClass::Double)
+        {
+            let unsigned = number.ty.is_unsigned();
+            let to = if to == SqlType::BIGINT && unsigned { SqlType::BIGINT_UNSIGNED } else { to };
+            return self.convert(number, to);
+        }
         if !needs_conversion(&expr.ty, &to) {
             // A value of the narrower type is one of the wider type as it is.
             return match expr.kind {

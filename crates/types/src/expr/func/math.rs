@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 
+use crate::collation::Collation;
+use crate::compare::compare;
 use crate::datum::Datum;
 use crate::decimal::Decimal;
 use crate::expr::context::EvalContext;
@@ -251,6 +253,19 @@ impl SeededRandom {
         self.second = (self.first + self.second + 33) % Self::MAX;
         self.first as f64 / Self::MAX as f64
     }
+}
+
+/// INTERVAL(n, a, b, …): how many of the ascending numbers do not exceed the first; −1 for NULL.
+pub(crate) fn interval<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+    let Some((number, bounds)) = args.split_first() else { return Ok(Datum::Null) };
+    if number.is_null() {
+        return Ok(Datum::Int(-1));
+    }
+    let exceeds = |bound: &Datum<'_>| {
+        compare(bound, number, Collation::BINARY).is_some_and(Ordering::is_gt)
+    };
+    let passed = bounds.iter().position(exceeds).unwrap_or(bounds.len());
+    Ok(Datum::Int(passed as i64))
 }
 
 pub(crate) fn greatest<'a>(args: Args<'_, 'a>, info: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {

@@ -31,7 +31,6 @@ macro_rules! of_date {
 }
 
 of_date! {
-    year = |days| Civil::from_days(days).year.into();
     month = |days| Civil::from_days(days).month.into();
     quarter = |days| i64::from(Civil::from_days(days).month + 2) / 3;
     day_of_month = |days| Civil::from_days(days).day.into();
@@ -40,6 +39,11 @@ of_date! {
     week_of_year = |days| temporal::week_of_year(days).into();
     week_day = |days| temporal::weekday(days).into();
     to_days = temporal::to_days;
+}
+
+/// YEAR: of type YEAR, and thus unsigned.
+pub(crate) fn year<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+    Ok(Datum::UInt(u64::try_from(Civil::from_days(date_arg(args)).year).unwrap_or(0)))
 }
 
 pub(crate) fn week<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {

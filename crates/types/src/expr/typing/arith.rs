@@ -88,14 +88,30 @@ pub(crate) fn int_digits(width: IntWidth, unsigned: bool) -> u8 {
 pub(crate) fn numeric_type(expr: &Expr) -> SqlType {
     match expr.ty {
         ty @ (SqlType::Bool | SqlType::Int { .. } | SqlType::Year | SqlType::Decimal { .. }) => ty,
-        SqlType::Null => SqlType::BIGINT,
+        // The type of a parameter is not known yet.
+        SqlType::Null if matches!(expr.kind, ExprKind::Param(_)) => SqlType::BIGINT,
+        SqlType::Null => SqlType::Double,
         SqlType::Date => SqlType::BIGINT,
         SqlType::DateTime { fsp } | SqlType::Timestamp { fsp } | SqlType::Time { fsp } => match fsp {
             0 => SqlType::BIGINT,
             _ => Digits::of_type(&expr.ty).decimal(),
         },
-        _ => SqlType::Double,
+        _ => hybrid_number(expr).map_or(SqlType::Double, |number| number.ty),
     }
+}
+
+/// What a hexadecimal or bit literal is as a number.
+pub(crate) fn hybrid_number(expr: &Expr) -> Option<Expr> {
+    let Some(Datum::Bytes(bytes)) = expr.as_literal() else { return None };
+    let significant = bytes.iter().position(|b| *b != 0).map_or(&[][..], |first| &bytes[first..]);
+    if significant.len() > 8 {
+        return None;
+    }
+    let value = significant.iter().fold(0u64, |value, byte| value << 8 | u64::from(*byte));
+    Some(match (expr.ty, i64::try_from(value)) {
+        (SqlType::Binary { .. }, Ok(value)) => Expr::int(value),
+        _ => Expr::literal(Datum::UInt(value), SqlType::BIGINT_UNSIGNED),
+    })
 }
 
 impl Typer {
@@ -131,7 +147,10 @@ impl Typer {
 
     /// `-expr`.
     pub fn negate(&self, expr: Expr) -> Expr {
-        let expr = self.number(expr);
+        let expr = match expr.ty.is_temporal() {
+            true => self.convert(expr, SqlType::Double),
+            false => self.number(expr),
+        };
         match expr.as_literal() {
             Some(Datum::Int(v)) if *v != i64::MIN => return Expr::literal(Datum::Int(-v), SqlType::BIGINT),
             Some(Datum::UInt(v)) if *v <= 1 << 63 => {

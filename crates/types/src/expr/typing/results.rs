@@ -32,6 +32,10 @@ pub(crate) fn of_first(_: &Typer, args: &[Expr]) -> TypeResult {
     Ok(args[0].ty)
 }
 
+pub(crate) fn year(_: &Typer, _: &[Expr]) -> TypeResult {
+    Ok(SqlType::Year)
+}
+
 /// ABS: integers stay integers.
 pub(crate) fn abs(_: &Typer, args: &[Expr]) -> TypeResult {
     Ok(match args[0].ty {
