@@ -66,6 +66,16 @@ pub(crate) enum Change {
         name: String,
         host: String,
     },
+    RenameTable {
+        table: TableId,
+        database: String,
+        name: String,
+    },
+    /// A table takes another one's name, which is dropped.
+    ReplaceTable {
+        old: TableId,
+        new: TableId,
+    },
 }
 
 impl Catalog {
@@ -135,11 +145,15 @@ impl Catalog {
                 def.indexes.iter().for_each(|i| self.note_id(i.id.0));
                 self.publish(TableHandle::new((**def).clone()));
             }
-            Change::DropTable(id) => {
-                if let Some(table) = self.by_id.remove(id) {
-                    if let Some(tables) = self.tables.get_mut(&table.def.database) {
-                        tables.remove(&table.def.name);
-                    }
+            Change::DropTable(id) => drop(self.remove(*id)),
+            Change::RenameTable { table, database, name } => {
+                if let Some(handle) = self.remove(*table) {
+                    self.publish(handle.renamed(database, name));
+                }
+            }
+            Change::ReplaceTable { old, new } => {
+                if let (Some(old), Some(new)) = (self.remove(*old), self.remove(*new)) {
+                    self.publish(new.renamed(&old.def.database, &old.def.name));
                 }
             }
             Change::TruncateTable { old, new } => {
@@ -170,6 +184,14 @@ impl Catalog {
         }
     }
 
+    fn remove(&mut self, id: TableId) -> Option<Arc<TableHandle>> {
+        let table = self.by_id.remove(&id)?;
+        if let Some(tables) = self.tables.get_mut(&table.def.database) {
+            tables.remove(&table.def.name);
+        }
+        Some(table)
+    }
+
     /// Publishes a handle under its definition's name and id.
     pub(crate) fn publish(&mut self, handle: TableHandle) {
         let handle = Arc::new(handle);
@@ -196,6 +218,13 @@ impl TableHandle {
         let mut indexes = self.indexes.clone();
         indexes.insert(at, Arc::new(IndexHandle::new(&self.def, index)));
         self.with_indexes(def, indexes)
+    }
+
+    fn renamed(&self, database: &str, name: &str) -> Self {
+        let mut def = (*self.def).clone();
+        def.database = database.into();
+        def.name = name.into();
+        self.with_indexes(def, self.indexes.clone())
     }
 
     fn dropping_index(&self, index: IndexId) -> Self {
@@ -253,6 +282,17 @@ impl Change {
                 to.put_str(name);
                 to.put_str(host);
             }
+            Self::RenameTable { table, database, name } => {
+                to.put_u8(10);
+                to.put_u32(table.0);
+                to.put_str(database);
+                to.put_str(name);
+            }
+            Self::ReplaceTable { old, new } => {
+                to.put_u8(11);
+                to.put_u32(old.0);
+                to.put_u32(new.0);
+            }
         }
     }
 
@@ -277,6 +317,12 @@ impl Change {
                 auth: reader.bytes(WHAT)?.to_vec(),
             }),
             9 => Self::DropUser { name: string(reader)?, host: string(reader)? },
+            10 => Self::RenameTable {
+                table: TableId(reader.u32(WHAT)?),
+                database: string(reader)?,
+                name: string(reader)?,
+            },
+            11 => Self::ReplaceTable { old: TableId(reader.u32(WHAT)?), new: TableId(reader.u32(WHAT)?) },
             _ => return Err(reader.malformed(WHAT)),
         })
     }

@@ -160,6 +160,26 @@ impl Engine {
         self.apply_plain(&Change::DropIndex { table: table.id(), index: id })
     }
 
+    /// Gives a table another name.
+    pub fn rename_table(&self, from: (&str, &str), to: (&str, &str), timeout: Duration) -> Result<()> {
+        let lock = self.find_exclusive(from.0, from.1, timeout)?;
+        let _latch = self.ddl.lock();
+        let catalog = self.catalog();
+        if catalog.database(to.0).is_none() {
+            return Err(EngineError::NoSuchDatabase(to.0.into()));
+        }
+        if catalog.table(to.0, to.1).is_some() {
+            return Err(EngineError::TableExists(to.1.into()));
+        }
+        let change = Change::RenameTable { table: lock.table.id(), database: to.0.into(), name: to.1.into() };
+        self.apply_plain(&change)
+    }
+
+    /// Holds a table so that nobody else uses it, while its rows are copied to another one that shall replace it.
+    pub fn alter(&self, database: &str, name: &str, timeout: Duration) -> Result<Alteration> {
+        Ok(Alteration { lock: self.find_exclusive(database, name, timeout)? })
+    }
+
     /// Creates an account or changes it.
     pub fn put_user(&self, user: UserDef) -> Result<()> {
         let _latch = self.ddl.lock();
@@ -212,6 +232,25 @@ pub(crate) fn check_unique(table: &TableHandle, index: usize) -> Result<()> {
             table: table.def.name.clone(),
             key: handle.def.name.clone(),
         }),
+    }
+}
+
+/// A table that is being altered. Dropped before it is finished, the table stays as it was.
+pub struct Alteration {
+    lock: Exclusive,
+}
+
+impl Alteration {
+    pub fn table(&self) -> &Arc<TableHandle> {
+        &self.lock.table
+    }
+
+    /// The table `new` takes the name of the altered one, which is dropped.
+    pub fn replace_by(self, engine: &Engine, new: &TableHandle) -> Result<()> {
+        let _latch = engine.ddl.lock();
+        engine.apply_plain(&Change::ReplaceTable { old: self.lock.table.id(), new: new.id() })?;
+        engine.retire_blocks(&self.lock.table);
+        Ok(())
     }
 }
 

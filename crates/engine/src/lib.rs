@@ -44,6 +44,7 @@ pub use bulk::BulkInsert;
 pub use catalog::{Catalog, DatabaseDef, UserDef};
 pub use check::{CheckReport, check};
 pub use commit::CommitTicket;
+pub use ddl::Alteration;
 pub use engine::{Engine, EngineOptions, FreezePolicy};
 pub use error::{EngineError, ErrorKind, Result};
 pub use locks::WaitHook;

@@ -31,10 +31,6 @@ pub trait CatalogView {
 
     /// A collation by its name, in any case.
     fn collation(&self, name: &str) -> Option<Collation>;
-
-    fn cte_max_recursion_depth(&self) -> u64 {
-        1000
-    }
 }
 
 #[derive(Clone, Debug, Default)]

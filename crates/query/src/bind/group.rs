@@ -6,9 +6,9 @@ use std::collections::{BTreeSet, HashMap};
 use avocet_types::expr::{CompareOp, Expr, ExprKind, SqlMode};
 use avocet_types::{IntWidth, SqlType};
 
+use crate::bind::Binder;
 use crate::bind::scope::Clause;
 use crate::bind::walk::{column_of, replace, visit_subquery, visit_window};
-use crate::bind::Binder;
 use crate::error::{ErrorCode, SqlError};
 use crate::plan::*;
 

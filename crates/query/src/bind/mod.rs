@@ -38,6 +38,7 @@ use avocet_types::schema::TableDef;
 
 pub use catalog::{CatalogView, ColumnStatistics, TableStatistics};
 pub use error::unsupported;
+pub(crate) use modify::reads_directly;
 pub use modify::{Modification, ModifySpec, bind_modification};
 
 use crate::error::{ErrorCode, SqlError};
@@ -57,8 +58,7 @@ pub fn bind_query(
     let body = binder.query(query)?;
     let mut bound = binder.finish(body);
     bound.lock = query.locks.first().map(|lock| RowLock { exclusive: lock.exclusive, wait: lock.wait });
-    bound.calc_found_rows =
-        matches!(&query.body, ast::QueryBody::Select(select) if select.calc_found_rows);
+    bound.calc_found_rows = matches!(&query.body, ast::QueryBody::Select(select) if select.calc_found_rows);
     Ok(bound)
 }
 

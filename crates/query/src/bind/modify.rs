@@ -327,15 +327,14 @@ fn refuse_own_reads(subqueries: &[Subquery], target: &Target) -> Result<(), SqlE
     }
 }
 
-fn reads_directly(query: &QueryExpr, table: &TableDef) -> bool {
+/// Whether a query or one of its subqueries reads a table, and not through a derived table.
+pub(crate) fn reads_directly(query: &QueryExpr, table: &TableDef) -> bool {
     match &query.body {
         QueryBody::Select(select) => {
             from_reads(&select.from, table)
                 || select.subqueries.iter().any(|s| reads_directly(&s.query, table))
         }
-        QueryBody::SetOperation(set) => {
-            reads_directly(&set.left, table) || reads_directly(&set.right, table)
-        }
+        QueryBody::SetOperation(set) => reads_directly(&set.left, table) || reads_directly(&set.right, table),
         QueryBody::Nested(inner) => reads_directly(inner, table),
         QueryBody::Values(_) => false,
     }

@@ -246,9 +246,10 @@ impl Binder<'_> {
         left: &ast::QueryBody,
         right: &ast::QueryBody,
     ) -> Result<Cte, SqlError> {
-        if !cte.query.order_by.is_empty() || cte.query.limit.is_some() || cte.query.with.is_some() {
-            return Err(unsupported("WITH, ORDER BY or LIMIT in a recursive common table expression"));
+        if !cte.query.order_by.is_empty() || cte.query.with.is_some() {
+            return Err(unsupported("WITH or ORDER BY in a recursive common table expression"));
         }
+        let limit = cte.query.limit.as_ref().map(|limit| self.limit(limit)).transpose()?;
         let seed = self.body(left, &[])?;
         self.name_outputs(&seed.outputs, &cte.columns)?;
         let columns = self.copy_columns(&seed.outputs, true);
@@ -264,7 +265,7 @@ impl Binder<'_> {
         });
         let outputs = outputs.collect();
         let step = self.project_over(step, outputs);
-        Ok(Cte { id, name, body: CteBody::Recursive { seed, step, distinct: !all }, columns })
+        Ok(Cte { id, name, body: CteBody::Recursive { seed, step, distinct: !all, limit }, columns })
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use avocet_types::expr::Expr;
+use avocet_types::{LobSize, SqlType};
 
 use crate::bind::Binder;
 use crate::bind::expr::position;
@@ -77,7 +78,8 @@ impl Binder<'_> {
             grouping.regroup_windows(self)?;
             grouping.regroup_subqueries(self)?;
             if ast.rollup && order.is_empty() && !ast.distinct {
-                order = grouping.rollup_order(self).into_iter().map(|e| (OrderKey::Hidden(e), false)).collect();
+                order =
+                    grouping.rollup_order(self).into_iter().map(|e| (OrderKey::Hidden(e), false)).collect();
             }
             Some(grouping.finish(self)?)
         } else {
@@ -170,7 +172,12 @@ impl Binder<'_> {
                 }
                 SelectItem::Expr { expr, alias } => {
                     let name = self.item_name(expr, alias.as_ref());
-                    bound.push(Item { name, expr: self.expr(expr)? });
+                    let mut value = self.expr(expr)?;
+                    // A user variable that was never set is shown as bytes.
+                    if matches!(expr.kind, ExprKind::UserVariable(_)) && value.ty == SqlType::Null {
+                        value.ty = SqlType::Blob { size: LobSize::Medium };
+                    }
+                    bound.push(Item { name, expr: value });
                 }
             }
         }

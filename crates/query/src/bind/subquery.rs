@@ -101,8 +101,8 @@ impl Binder<'_> {
         // Literals would be folded: what counts is the types.
         let stand_in = Expr::column(STAND_IN.index(), left.ty, left.nullable);
         let compared = self.typer.compare(CompareOp::Eq, stand_in, right)?;
-        let (mut left_side, right_side) = sides(compared)
-            .ok_or_else(|| unsupported("a comparison of this kind with a subquery"))?;
+        let (mut left_side, right_side) =
+            sides(compared).ok_or_else(|| unsupported("a comparison of this kind with a subquery"))?;
         crate::bind::walk::replace(&mut left_side, &mut |part| {
             column_of(part).filter(|id| *id == STAND_IN).map(|_| left.clone())
         });

@@ -15,9 +15,9 @@ use datafusion::logical_expr::{
 };
 
 use crate::bind::unsupported;
+use crate::df::error::plan_error;
 use crate::df::expr::{Lowered, binary, cast, equality_key_of, equals_bytewise, sort_key_of};
 use crate::df::lower::{Lowerer, df_result, name_of};
-use crate::df::error::plan_error;
 use crate::df::udaf::{Concat, FirstMet, GroupConcat};
 use crate::df::udf::{EvalUdf, RowKeyUdf};
 use crate::error::SqlError;

@@ -26,11 +26,14 @@ use datafusion::common::{DFSchema, DFSchemaRef, DataFusionError, Result};
 use datafusion::execution::SessionState;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion::logical_expr::{self as df, Extension, LogicalPlan, UserDefinedLogicalNode, UserDefinedLogicalNodeCore};
+use datafusion::logical_expr::{
+    self as df, Extension, LogicalPlan, UserDefinedLogicalNode, UserDefinedLogicalNodeCore,
+};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 
 use crate::bind::walk;
+use crate::df::depth::DepthNode;
 use crate::df::lower::{Lowerer, df_result, name_of};
 use crate::error::SqlError;
 use crate::plan::{ColumnId, QueryExpr};
@@ -157,7 +160,7 @@ impl UserDefinedLogicalNodeCore for ApplyNode {
     }
 }
 
-/// DataFusion's planner, which knows our node.
+/// DataFusion's planner, which knows our nodes.
 #[derive(Debug)]
 pub struct Planner;
 
@@ -168,15 +171,15 @@ impl QueryPlanner for Planner {
         plan: &LogicalPlan,
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(ApplyPlanner)]);
+        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(NodePlanner)]);
         planner.create_physical_plan(plan, session).await
     }
 }
 
-struct ApplyPlanner;
+struct NodePlanner;
 
 #[async_trait]
-impl ExtensionPlanner for ApplyPlanner {
+impl ExtensionPlanner for NodePlanner {
     async fn plan_extension(
         &self,
         planner: &dyn PhysicalPlanner,
@@ -186,8 +189,14 @@ impl ExtensionPlanner for ApplyPlanner {
         session: &dyn Session,
         context: &PhysicalPlanningContext,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        let missing = || DataFusionError::Internal("one input and a session state are needed".into());
+        if let Some(node) = node.as_any().downcast_ref::<DepthNode>() {
+            return physical_inputs
+                .first()
+                .map(|input| Some(node.physical(input.clone())))
+                .ok_or_else(missing);
+        }
         let Some(node) = node.as_any().downcast_ref::<ApplyNode>() else { return Ok(None) };
-        let missing = || DataFusionError::Internal("Apply needs one input and a session state".into());
         let state = session.as_any().downcast_ref::<SessionState>().ok_or_else(missing)?;
         let ([logical], [physical]) = (logical_inputs, physical_inputs) else { return Err(missing()) };
         let exprs = node

@@ -17,6 +17,7 @@ use datafusion::logical_expr::logical_plan::RecursiveQuery;
 use datafusion::logical_expr::{self as df, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, Union, lit};
 
 use crate::bind::unsupported;
+use crate::df::depth::DepthNode;
 use crate::df::error::plan_error;
 use crate::df::expr::{Lowered, binary, cast, type_bound};
 use crate::df::scan::SnapshotTable;
@@ -180,7 +181,13 @@ impl Lowerer {
             let keys = keys.collect::<Result<Vec<_>, SqlError>>()?;
             builder = df_result(builder.sort(keys))?;
         }
-        if let Some(limit) = &query.limit {
+        let plan = df_result(builder.build())?;
+        self.limited(plan, query.limit.as_ref())
+    }
+
+    fn limited(&mut self, plan: LogicalPlan, limit: Option<&Limit>) -> Result<LogicalPlan, SqlError> {
+        let mut builder = LogicalPlanBuilder::from(plan);
+        if let Some(limit) = limit {
             let skip = limit.offset.as_ref().map(|o| self.limit_value(o)).transpose()?.unwrap_or(0);
             let fetch = self.limit_value(&limit.count)?;
             builder = df_result(builder.limit(skip, Some(fetch)))?;
@@ -203,9 +210,10 @@ impl Lowerer {
         self.most_rows = 1.0;
         let mut plan = self.filtered_from(&select.from, select.filter.as_ref())?;
         if let Some(aggregation) = &select.aggregation {
-            let args = aggregation.aggregates.iter().flat_map(|a| {
-                a.args.iter().chain(a.order_by.iter().map(|(expr, _)| expr))
-            });
+            let args = aggregation
+                .aggregates
+                .iter()
+                .flat_map(|a| a.args.iter().chain(a.order_by.iter().map(|(expr, _)| expr)));
             plan = self.answered(plan, aggregation.keys.iter().map(|k| &k.expr).chain(args))?;
             plan = self.aggregation(plan, aggregation)?;
             self.rows = if aggregation.keys.is_empty() { 1.0 } else { (self.rows / 10.0).max(1.0) };
@@ -345,7 +353,7 @@ impl Lowerer {
                 let plan = self.rename(plan, &body.outputs, &cte.columns)?;
                 self.ctes.insert(cte.id, LoweredCte { plan, columns: cte.columns.clone(), rows: self.rows });
             }
-            CteBody::Recursive { seed, step, distinct } => {
+            CteBody::Recursive { seed, step, distinct, limit } => {
                 let seed_plan = self.query_expr(seed)?;
                 let seed_plan = self.as_columns(seed_plan, &seed.outputs, &cte.columns)?;
                 let name = format!("w{}", cte.id.0);
@@ -365,9 +373,11 @@ impl Lowerer {
                     .insert(cte.id, LoweredCte { plan: scan, columns: cte.columns.clone(), rows: self.rows });
                 let step_plan = self.query_expr(step)?;
                 let step_plan = self.as_columns(step_plan, &step.outputs, &cte.columns)?;
+                let step_plan = DepthNode::plan(step_plan, self.context.cte_max_recursion_depth);
                 let query =
                     RecursiveQuery::try_new(name, Arc::new(seed_plan), Arc::new(step_plan), *distinct);
                 let plan = LogicalPlan::RecursiveQuery(df_result(query)?);
+                let plan = self.limited(plan, limit.as_ref())?;
                 self.ctes.insert(cte.id, LoweredCte { plan, columns: cte.columns.clone(), rows: self.rows });
             }
         }
@@ -464,9 +474,9 @@ impl Lowerer {
 
     /// Equal rows get the numbers 1, 2, …: so with ALL each row meets at most one of the other side.
     fn numbered(&mut self, plan: LogicalPlan, ids: &[ColumnId]) -> Result<LogicalPlan, SqlError> {
-        let keys = ids.iter().map(|id| {
-            super::expr::equality_key_of(self.plain_column(*id), &self.query.columns[*id].ty)
-        });
+        let keys = ids
+            .iter()
+            .map(|id| super::expr::equality_key_of(self.plain_column(*id), &self.query.columns[*id].ty));
         let function = datafusion::functions_window::row_number::row_number_udwf();
         let mut call = df::expr::WindowFunction::new(function, Vec::new());
         call.params.partition_by = keys.collect();

@@ -170,7 +170,8 @@ impl Lowerer {
                 uses.only_conditions(id, true) && (uncorrelated || aggregation.is_none())
             }
             SubqueryKind::In { needles, negated } => {
-                let nullable = needles.iter().any(|n| n.nullable) || self.is_nullable(&subquery.query.outputs);
+                let nullable =
+                    needles.iter().any(|n| n.nullable) || self.is_nullable(&subquery.query.outputs);
                 let exact = !negated || !nullable;
                 uses.only_conditions(id, exact)
                     && (uncorrelated || (aggregation.is_none() && exact))
@@ -245,8 +246,7 @@ impl Lowerer {
             exprs.push(key_of(value, &needle.ty, &key, ordered));
             keys.push(key);
         }
-        let applied =
-            Applied { id, kind, query: query.clone(), outer: values, keys, lowerer: self.clone() };
+        let applied = Applied { id, kind, query: query.clone(), outer: values, keys, lowerer: self.clone() };
         ApplyNode::plan(applied, plan, exprs, added)
     }
 

@@ -61,11 +61,13 @@ pub enum ExprKind {
         value: String,
         charset: Option<String>,
     },
-    /// `X'…'`, `0x…`, `B'…'`, `0b…`, or a `_binary'…'` string.
     /// `_binary'…'`
     Bytes(Vec<u8>),
-    /// `x'…'` (or `b'…'`): bytes, and a number where one is asked for.
-    Hybrid { bytes: Vec<u8>, bits: bool },
+    /// `x'…'`, `0x…` (or `b'…'`, `0b…`): bytes, and a number where one is asked for.
+    Hybrid {
+        bytes: Vec<u8>,
+        bits: bool,
+    },
     /// `DATE '…'`, `TIME '…'`, `TIMESTAMP '…'`.
     Temporal {
         kind: TemporalKind,

@@ -78,6 +78,8 @@ impl Digest {
                 Raw::Param => SlotKind::Param,
                 Raw::Integer => SlotKind::Integer,
                 Raw::Decimal => SlotKind::Decimal,
+                // Too large for a DOUBLE is an error of parsing.
+                Raw::Float if overflows(span.bytes(source)) => return false,
                 Raw::Float => SlotKind::Float,
                 Raw::String => SlotKind::String,
                 _ => {
@@ -97,6 +99,10 @@ impl Digest {
         self.text.extend_from_slice(&source[copied..end]);
         true
     }
+}
+
+fn overflows(number: &[u8]) -> bool {
+    std::str::from_utf8(number).ok().and_then(|text| text.parse::<f64>().ok()).is_none_or(f64::is_infinite)
 }
 
 /// Whether a statement that begins with this word may have a plan.

@@ -22,6 +22,7 @@ mod parser;
 mod primary;
 mod query;
 pub mod statement;
+mod walk;
 
 #[cfg(test)]
 mod tests;

@@ -87,9 +87,7 @@ impl Parser<'_> {
             TokenKind::Integer(value) => self.literal(ExprKind::Integer(*value)),
             TokenKind::Decimal => self.literal(ExprKind::Decimal(self.source_text())),
             TokenKind::Float(value) => self.literal(ExprKind::Float(*value)),
-            TokenKind::Bytes(bytes) => {
-                self.literal(ExprKind::Hybrid { bytes: bytes.clone(), bits: false })
-            }
+            TokenKind::Bytes(bytes) => self.literal(ExprKind::Hybrid { bytes: bytes.clone(), bits: false }),
             TokenKind::Bits(bytes) => self.literal(ExprKind::Hybrid { bytes: bytes.clone(), bits: true }),
             TokenKind::String(_) => ExprKind::String { value: self.string()?, charset: None },
             TokenKind::Param => {

@@ -149,6 +149,8 @@ pub enum CteBody {
         /// Reads the rows of the previous round through [`From::Cte`] with this CTE's own id.
         step: QueryExpr,
         distinct: bool,
+        /// Ends the recursion when there are enough rows.
+        limit: Option<Limit>,
     },
 }
 

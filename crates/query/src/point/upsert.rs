@@ -130,27 +130,7 @@ fn mark_inserted(expr: &mut Expr, alias: Option<&str>) {
         expr.kind = ExprKind::Column { database: None, table: None, column };
         return;
     }
-    children(expr).into_iter().for_each(|child| mark_inserted(child, alias));
-}
-
-/// The operands of the expressions that assignments are made of.
-fn children(expr: &mut Expr) -> Vec<&mut Expr> {
-    match &mut expr.kind {
-        ExprKind::Unary { expr, .. } | ExprKind::Cast { expr, .. } | ExprKind::Is { expr, .. } => vec![expr],
-        ExprKind::Binary { left, right, .. } => vec![left, right],
-        ExprKind::And(parts) | ExprKind::Or(parts) => parts.iter_mut().collect(),
-        ExprKind::Function { args, .. } => args.iter_mut().collect(),
-        ExprKind::Case { operand, branches, otherwise } => {
-            let pairs = branches.iter_mut().flat_map(|(when, then)| [when, then]);
-            operand
-                .iter_mut()
-                .map(|e| &mut **e)
-                .chain(pairs)
-                .chain(otherwise.iter_mut().map(|e| &mut **e))
-                .collect()
-        }
-        _ => Vec::new(),
-    }
+    expr.children_mut().into_iter().for_each(|child| mark_inserted(child, alias));
 }
 
 /// The old row with what was assigned so far, and the new row.

@@ -1,5 +1,6 @@
 //! Changes of databases, tables and indexes. Each is a durable transaction of its own, after what is open was committed.
 
+pub(crate) mod alter;
 mod columns;
 mod indexes;
 
@@ -19,7 +20,7 @@ use super::state::{Level, Session};
 use crate::bind::unsupported;
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::{Ident, ObjectName};
-use crate::parse::statement::{AlterAction, CreateTable, IndexSpecKind, StatementKind, TableOptions};
+use crate::parse::statement::{CreateTable, StatementKind, TableOptions};
 
 /// MySQL's limit for names of databases, tables, columns and indexes, in characters.
 const MAX_NAME_LEN: usize = 64;
@@ -54,9 +55,9 @@ impl Session {
                 self.remove_index(&database, &name, &index.name)?;
                 Ok(Outcome::ok())
             }
-            S::AlterTable { name, actions } => self.alter_table(name, actions),
+            S::AlterTable { name, actions } => self.alter_table(name, actions, text).await,
             S::AlterDatabase { .. } => Err(unsupported("ALTER DATABASE")),
-            S::RenameTable(_) => Err(unsupported("RENAME TABLE")),
+            S::RenameTable(pairs) => self.rename_tables(pairs),
             _ => Err(unsupported("this statement")),
         }
     }
@@ -254,37 +255,6 @@ impl Session {
         }
         Ok(Outcome::ok())
     }
-
-    fn alter_table(&mut self, name: &ObjectName, actions: &[AlterAction]) -> Result<Outcome, SqlError> {
-        let (database, table) = self.full_name(name)?;
-        if self.catalog().table(&database, &table).is_none() {
-            return Err(ErrorCode::NO_SUCH_TABLE.with(&[&database, &table]));
-        }
-        // All are looked at before the first is done: each is a transaction of its own.
-        for action in actions {
-            if let Some(what) = unserved_action(action) {
-                return Err(unsupported(what));
-            }
-        }
-        for action in actions {
-            match action {
-                AlterAction::AddIndex(index) => self.add_index(&database, &table, index)?,
-                AlterAction::DropIndex(index) => self.remove_index(&database, &table, &index.name)?,
-                AlterAction::DropPrimaryKey => self.remove_index(&database, &table, "PRIMARY")?,
-                AlterAction::Options(options) => {
-                    let catalog = self.catalog();
-                    if let (Some(next), Some(table)) =
-                        (options.auto_increment, catalog.table(&database, &table))
-                    {
-                        table.note_auto_increment(next.saturating_sub(1));
-                    }
-                }
-                _ => {}
-            }
-        }
-        let info = "Records: 0  Duplicates: 0  Warnings: 0".into();
-        Ok(Outcome::Done(Done { info, ..Done::default() }))
-    }
 }
 
 /// How many of a table's columns come from its query: they are the last ones.
@@ -319,35 +289,6 @@ fn check_options(options: &TableOptions) -> Result<(), SqlError> {
         }
         _ => Ok(()),
     }
-}
-
-/// The name of an ALTER TABLE action that is not served.
-fn unserved_action(action: &AlterAction) -> Option<&'static str> {
-    Some(match action {
-        AlterAction::AddIndex(index) => match index.kind {
-            IndexSpecKind::Fulltext => "FULLTEXT INDEX",
-            IndexSpecKind::Spatial => "SPATIAL INDEX",
-            _ => return None,
-        },
-        AlterAction::DropIndex(_) | AlterAction::DropPrimaryKey | AlterAction::Nothing => return None,
-        AlterAction::Options(options) => match options {
-            TableOptions { charset: None, collation: None, comment: None, .. } => return None,
-            _ => "ALTER TABLE with these options",
-        },
-        AlterAction::AddColumn { .. } => "ALTER TABLE ADD COLUMN",
-        AlterAction::AddForeignKey(_) => "FOREIGN KEY",
-        AlterAction::AddCheck(_) => "CHECK",
-        AlterAction::DropColumn(_) => "ALTER TABLE DROP COLUMN",
-        AlterAction::DropForeignKey(_) => "ALTER TABLE DROP FOREIGN KEY",
-        AlterAction::DropConstraint(_) => "ALTER TABLE DROP CONSTRAINT",
-        AlterAction::ModifyColumn { .. } => "ALTER TABLE MODIFY COLUMN",
-        AlterAction::ChangeColumn { .. } => "ALTER TABLE CHANGE COLUMN",
-        AlterAction::RenameColumn { .. } => "ALTER TABLE RENAME COLUMN",
-        AlterAction::RenameIndex { .. } => "ALTER TABLE RENAME INDEX",
-        AlterAction::RenameTable(_) => "ALTER TABLE RENAME",
-        AlterAction::SetDefault { .. } => "ALTER TABLE ALTER COLUMN",
-        AlterAction::ConvertCharset { .. } => "ALTER TABLE CONVERT TO CHARACTER SET",
-    })
 }
 
 /// Names must not be empty, too long, or end with a space.

@@ -15,10 +15,11 @@ use super::access::compile;
 use super::bulk::Bulk;
 use super::collect::Collected;
 use super::run::{Done, Outcome, Text};
+use super::set::select_of;
 use super::state::{Level, Session};
 use super::status::Counter;
 use super::store::{Storing, explicit_auto_value, generates, next_auto_value, same};
-use crate::bind::{TableBinder, unsupported};
+use crate::bind::{TableBinder, reads_directly, unsupported};
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::{Expr, ExprKind, Ident, UnaryOp};
 use crate::parse::statement::{Insert, InsertSource};
@@ -87,7 +88,7 @@ impl Session {
         let mut inserter = self.inserter(table, insert, text)?;
         let many = match &insert.source {
             InsertSource::Values(rows) => {
-                self.insert_values(&mut inserter, rows, text)?;
+                self.insert_values(&mut inserter, rows, text).await?;
                 rows.len() > 1
             }
             InsertSource::Query(query) => {
@@ -162,7 +163,7 @@ impl Session {
         bound.into_iter().map(|(column, value)| Ok((column, RowProgram::compile(&value)?))).collect()
     }
 
-    fn insert_values(
+    async fn insert_values(
         &mut self,
         inserter: &mut Inserter<'_>,
         rows: &[Vec<Expr>],
@@ -176,8 +177,13 @@ impl Session {
             if row.len() != inserter.targets.len() && !row.is_empty() {
                 return Err(ErrorCode::WRONG_VALUE_COUNT_ON_ROW.with(&[&number]));
             }
-            let given =
-                row.iter().map(|expr| self.given(expr, inserter, text)).collect::<Result<Vec<_>, _>>()?;
+            let mut given = Vec::with_capacity(row.len());
+            for expr in row {
+                given.push(match expr.has_subquery() {
+                    true => self.given_by_query(expr, inserter, text).await?,
+                    false => self.given(expr, inserter, text)?,
+                });
+            }
             let values = self.complete(inserter, given, number)?;
             match &mut batches {
                 Some(batches) => batches.push(self.txn(), &values)?,
@@ -238,6 +244,27 @@ impl Session {
         let program = compile(&bound, &inserter.table.def)?;
         let value = program.eval_const(text.params, &self.context)?.into_owned();
         Ok(Given::Value(value, bound.ty))
+    }
+
+    /// The value of an expression with subqueries, which must not read the table itself (error 1093).
+    async fn given_by_query(
+        &mut self,
+        expr: &Expr,
+        inserter: &Inserter<'_>,
+        text: &Text<'_>,
+    ) -> Result<Given, SqlError> {
+        let (bound, tables) = self.bind_and_hold(&select_of(expr), text)?;
+        if reads_directly(&bound.body, &inserter.table.def) {
+            return Err(ErrorCode::UPDATE_TABLE_USED.with(&[&inserter.table.def.name]));
+        }
+        let mut rows = Collected::default();
+        self.run_bound(bound, tables, text, &mut rows, u64::MAX).await?;
+        let mut given = Given::Value(Datum::Null, SqlType::Null);
+        rows.for_each(&mut |row| {
+            given = row.into_iter().next().map_or(Given::Default, |(value, ty)| Given::Value(value, ty));
+            Ok(())
+        })?;
+        Ok(given)
     }
 
     fn literal(&self, expr: &Expr) -> Option<(Value, SqlType)> {

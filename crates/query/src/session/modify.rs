@@ -76,7 +76,9 @@ impl Session {
             return Ok(None);
         }
         let def = &bound.targets[0];
-        let Some(table) = view.catalog.table(&def.database, &def.name) else { return Ok(Some((name, alias))) };
+        let Some(table) = view.catalog.table(&def.database, &def.name) else {
+            return Ok(Some((name, alias)));
+        };
         let indexed = match RowQuery::compile(&bound.query)? {
             Some(rows) => rows.index_name(table, &self.run_of(text))?.is_some(),
             None => false,

@@ -85,7 +85,9 @@ impl SqlSession for Session {
 
     async fn prepare(&mut self, sql: &str) -> Result<Prepared, SqlError> {
         self.recover_dropped();
-        self.conditions.clear();
+        if !asks_for_conditions(sql, self.settings.sql_mode) {
+            self.conditions.clear();
+        }
         self.prepare_statement(sql).map_err(|error| self.failed(error))
     }
 
@@ -157,6 +159,12 @@ fn syntax_error(source: &[u8], statement: &Statement) -> SqlError {
     let near = ast::Span { start: statement.span.start, end: source.len() as u32 };
     let line = source[..statement.span.start as usize].iter().filter(|b| **b == b'\n').count() + 1;
     ErrorCode::PARSE_ERROR.with(&[&near.text(source).chars().take(80).collect::<String>(), &line])
+}
+
+/// Whether a text to be prepared is SHOW WARNINGS or one of its kind.
+fn asks_for_conditions(sql: &str, mode: avocet_types::expr::SqlMode) -> bool {
+    let begins = sql.trim_start().as_bytes().get(..4).is_some_and(|word| word.eq_ignore_ascii_case(b"SHOW"));
+    begins && parse(sql.as_bytes(), mode).is_ok_and(|all| all.iter().any(|s| is_about_conditions(&s.kind)))
 }
 
 /// Statements that tell of the last one's conditions, and so must not clear them.

@@ -246,7 +246,7 @@ impl Session {
 }
 
 /// `SELECT expr`
-fn select_of(expr: &ast::Expr) -> ast::Query {
+pub(super) fn select_of(expr: &ast::Expr) -> ast::Query {
     let select = ast::Select {
         items: vec![ast::SelectItem::Expr { expr: expr.clone(), alias: None }],
         ..ast::Select::default()

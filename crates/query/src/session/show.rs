@@ -10,6 +10,7 @@ use avocet_types::schema::{ColumnDef, IndexKind, TableDef};
 use avocet_types::{Datum, Value};
 
 use super::api::ResultSink;
+use super::ddl::alter::is_listed;
 use super::info_schema;
 use super::output::{COUNT, LONG_TEXT, Rowset, optional, text, varchar};
 use super::run::{Outcome, Text};
@@ -109,7 +110,10 @@ impl Session {
         if info_schema::is_schema(&database) {
             info_schema::names().for_each(|name| push(name, "SYSTEM VIEW"));
         } else {
-            self.catalog().tables_in(&database).for_each(|table| push(&table.def.name, "BASE TABLE"));
+            self.catalog()
+                .tables_in(&database)
+                .filter(|table| is_listed(table))
+                .for_each(|table| push(&table.def.name, "BASE TABLE"));
         }
         Ok(rows)
     }
@@ -139,7 +143,7 @@ impl Session {
                 ("Comment", varchar(2048)),
             ],
         );
-        for table in self.catalog().tables_in(&database) {
+        for table in self.catalog().tables_in(&database).filter(|table| is_listed(table)) {
             let index_bytes: u64 = table.indexes().iter().map(|index| index.bytes()).sum();
             rows.push(vec![
                 text(&table.def.name),
@@ -188,7 +192,7 @@ impl Session {
         );
         let catalog = self.catalog();
         let count = catalog.table_by_id(table.id).map_or(0, |table| table.row_count());
-        for index in &table.indexes {
+        for index in create::indexes_of(&table) {
             for (at, part) in index.parts.iter().enumerate() {
                 let column = &table.columns[part.column];
                 rows.push(vec![

@@ -179,6 +179,7 @@ impl Session {
         context.default_week_format = settings.default_week_format;
         context.max_allowed_packet = settings.max_allowed_packet;
         context.group_concat_max_len = settings.group_concat_max_len;
+        context.cte_max_recursion_depth = settings.cte_max_recursion_depth;
         context.storing = false;
         context.take_warnings();
         let known = &mut context.session;

@@ -63,6 +63,11 @@ impl Session {
     #[cold]
     fn warn_stored(&mut self, problem: &StoreError, column: &ColumnDef, row: u64) {
         let level = if problem.is_note() { Level::Note } else { Level::Warning };
+        // A string that was cut is an error of its own, but a warning like any other value that was.
+        if problem.errno() == ErrorCode::DATA_TOO_LONG.errno {
+            let cut = ErrorCode::WARN_DATA_TRUNCATED.with(&[&column.name, &row]);
+            return self.warn(level, cut.errno, cut.message);
+        }
         self.warn(level, problem.errno(), problem.message(&column.name, row));
     }
 

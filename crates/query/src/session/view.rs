@@ -78,10 +78,6 @@ impl CatalogView for View<'_> {
     fn collation(&self, name: &str) -> Option<Collation> {
         Collation::by_name(name)
     }
-
-    fn cte_max_recursion_depth(&self) -> u64 {
-        self.session.settings.cte_max_recursion_depth
-    }
 }
 
 /// The engine's statistics in the binder's form.

@@ -102,6 +102,7 @@ pub struct EvalContext {
     pub max_allowed_packet: u64,
     /// In bytes.
     pub group_concat_max_len: u64,
+    pub cte_max_recursion_depth: u64,
     /// Set while values are computed to be stored (INSERT, UPDATE) and not under IGNORE: in strict mode what would be a
     /// warning is then an error.
     pub storing: bool,
@@ -135,6 +136,7 @@ impl EvalContext {
             default_week_format: 0,
             max_allowed_packet: 64 << 20,
             group_concat_max_len: 1024,
+            cte_max_recursion_depth: 1000,
             storing: false,
             session: SessionInfo::default(),
             random: AtomicU64::new(random_seed),

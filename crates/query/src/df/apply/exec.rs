@@ -270,7 +270,8 @@ impl Worker {
     /// Each row beside the rows that it was answered with.
     fn beside(&mut self, batch: &RecordBatch, answers: &[Arc<Answer>], outer: bool) -> Result<()> {
         let width = self.schema.fields().len() - batch.num_columns();
-        let own = self.schema.project(&(batch.num_columns()..self.schema.fields().len()).collect::<Vec<_>>())?;
+        let own =
+            self.schema.project(&(batch.num_columns()..self.schema.fields().len()).collect::<Vec<_>>())?;
         let own = Arc::new(own);
         let nulls: Vec<ArrayRef> = own.fields().iter().map(|f| new_null_array(f.data_type(), 1)).collect();
         let mut left = Vec::new();
@@ -302,8 +303,11 @@ impl Worker {
     }
 }
 
-fn with_schema(columns: Vec<ArrayRef>, schema: &SchemaRef, rows: usize) -> Result<RecordBatch, DataFusionError> {
+fn with_schema(
+    columns: Vec<ArrayRef>,
+    schema: &SchemaRef,
+    rows: usize,
+) -> Result<RecordBatch, DataFusionError> {
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     Ok(RecordBatch::try_new_with_options(schema.clone(), columns, &options)?)
 }
-

@@ -10,7 +10,8 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::{AggregateOrderSensitivity, format_state_name};
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature, TypeSignature, Volatility,
+    Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature, TypeSignature,
+    Volatility,
 };
 
 /// Pieces of values are put together when there are more than this many.
@@ -183,12 +184,7 @@ impl GroupsAccumulator for Many {
         self.take_first(&values[0], groups, total, counts)
     }
 
-    fn merge_batch(
-        &mut self,
-        states: &[ArrayRef],
-        groups: &[usize],
-        total: usize,
-    ) -> Result<()> {
+    fn merge_batch(&mut self, states: &[ArrayRef], groups: &[usize], total: usize) -> Result<()> {
         let met = states[1].as_boolean().clone();
         self.take_first(&states[0], groups, total, |row| met.is_valid(row) && met.value(row))
     }
@@ -202,11 +198,7 @@ impl GroupsAccumulator for Many {
         Ok(self.emit(emit_to)?.0)
     }
 
-    fn convert_to_state(
-        &self,
-        values: &[ArrayRef],
-        filter: Option<&BooleanArray>,
-    ) -> Result<Vec<ArrayRef>> {
+    fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
         let met = match filter {
             Some(filter) => filter.clone(),
             None => BooleanArray::from(vec![true; values[0].len()]),
@@ -229,10 +221,8 @@ mod tests {
     fn groups_keep_their_first_value_over_many_batches() {
         let mut many = Many { pieces: vec![new_null_array(&DataType::Utf8View, 1)], places: Vec::new() };
         for batch in 0..200_usize {
-            let names: ArrayRef = Arc::new(StringViewArray::from_iter_values([
-                format!("v{batch}"),
-                format!("w{batch}"),
-            ]));
+            let names: ArrayRef =
+                Arc::new(StringViewArray::from_iter_values([format!("v{batch}"), format!("w{batch}")]));
             many.update_batch(&[names], &[batch, 0], None, batch + 1).unwrap();
         }
         let first = many.evaluate(EmitTo::First(2)).unwrap();

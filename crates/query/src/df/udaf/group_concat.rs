@@ -213,7 +213,7 @@ impl Accumulator for Texts {
             result.push_str(&entry.text);
             if self.cut(&mut result) {
                 let message = format!("Row {} was cut by GROUP_CONCAT()", at + 1);
-                self.context.push_warning(Warning { errno: 1260, message });
+                self.context.push_warning(Warning { errno: 1260, message, note: false });
                 break;
             }
         }

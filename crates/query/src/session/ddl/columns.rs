@@ -85,14 +85,11 @@ impl Session {
             return Err(ErrorCode::TABLE_MUST_HAVE_COLUMNS.with(&[]));
         }
         indexes::define(&mut def, create)?;
-        for column in def.columns.iter().filter(|c| c.nullable && c.auto_increment) {
-            return Err(ErrorCode::WRONG_FIELD_SPEC.with(&[&column.name]));
-        }
-        check_row_size(&def)?;
+        check(&def)?;
         Ok(def)
     }
 
-    fn column_def(
+    pub(super) fn column_def(
         &mut self,
         spec: &ColumnSpec,
         collation: Collation,
@@ -140,7 +137,7 @@ impl Session {
     }
 
     /// A column's DEFAULT: a constant of the column's type, or the current time. DEFAULT NULL is no default.
-    fn column_default(
+    pub(super) fn column_default(
         &mut self,
         column: &ColumnDef,
         default: &crate::parse::ast::Expr,
@@ -357,6 +354,14 @@ fn decimal(spec: &TypeSpec, column: &str) -> Result<SqlType, SqlError> {
 }
 
 /// MySQL's limit for a row without its BLOBs and TEXTs.
+/// What must hold of a table's columns together.
+pub(super) fn check(def: &TableDef) -> Result<(), SqlError> {
+    if let Some(column) = def.columns.iter().find(|c| c.nullable && c.auto_increment) {
+        return Err(ErrorCode::WRONG_FIELD_SPEC.with(&[&column.name]));
+    }
+    check_row_size(def)
+}
+
 fn check_row_size(def: &TableDef) -> Result<(), SqlError> {
     let bytes = |column: &ColumnDef| match column.ty {
         SqlType::Char { len, collation } | SqlType::VarChar { len, collation } => {

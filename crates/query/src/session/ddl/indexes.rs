@@ -7,7 +7,7 @@ use avocet_types::{LobSize, SqlType};
 use super::check_name;
 use crate::bind::unsupported;
 use crate::error::{ErrorCode, SqlError};
-use crate::parse::statement::{CreateTable, IndexPartSpec, IndexSpec, IndexSpecKind};
+use crate::parse::statement::{ColumnSpec, CreateTable, IndexPartSpec, IndexSpec, IndexSpecKind};
 use crate::session::database::blocking;
 use crate::session::state::Session;
 
@@ -19,18 +19,29 @@ const MAX_KEY_BYTES: u64 = 3072;
 /// Gives a new table the indexes of its columns' attributes and of its own list.
 pub(super) fn define(def: &mut TableDef, create: &CreateTable) -> Result<(), SqlError> {
     for spec in &create.columns {
-        let Some(column) = def.column(&spec.name.name) else { continue };
-        let part = IndexPart { column, descending: false, prefix_len: None };
-        if spec.primary_key {
-            push(def, IndexKind::Primary, None, vec![part])?;
-        }
-        if spec.unique {
-            push(def, IndexKind::Unique, None, vec![part])?;
-        }
+        of_attributes(def, spec)?;
     }
     for spec in &create.indexes {
         add(def, spec)?;
     }
+    check_auto(def)
+}
+
+/// The indexes that PRIMARY KEY and UNIQUE beside a column make.
+pub(super) fn of_attributes(def: &mut TableDef, spec: &ColumnSpec) -> Result<(), SqlError> {
+    let Some(column) = def.column(&spec.name.name) else { return Ok(()) };
+    let part = IndexPart { column, descending: false, prefix_len: None };
+    if spec.primary_key {
+        push(def, IndexKind::Primary, None, vec![part])?;
+    }
+    if spec.unique {
+        push(def, IndexKind::Unique, None, vec![part])?;
+    }
+    Ok(())
+}
+
+/// One AUTO_INCREMENT column, and an index begins with it.
+pub(super) fn check_auto(def: &TableDef) -> Result<(), SqlError> {
     let autos: Vec<usize> = (0..def.columns.len()).filter(|c| def.columns[*c].auto_increment).collect();
     let is_key = |column: usize| def.indexes.iter().any(|index| index.parts[0].column == column);
     if autos.len() > 1 || !autos.iter().all(|column| is_key(*column)) {
@@ -40,7 +51,7 @@ pub(super) fn define(def: &mut TableDef, create: &CreateTable) -> Result<(), Sql
 }
 
 /// Adds an index to a definition; its position in the list.
-fn add(def: &mut TableDef, spec: &IndexSpec) -> Result<usize, SqlError> {
+pub(super) fn add(def: &mut TableDef, spec: &IndexSpec) -> Result<usize, SqlError> {
     let kind = match spec.kind {
         IndexSpecKind::Primary => IndexKind::Primary,
         IndexSpecKind::Unique => IndexKind::Unique,
@@ -142,7 +153,7 @@ fn push(
 }
 
 /// 1280
-const WRONG_INDEX_NAME: ErrorCode =
+pub(super) const WRONG_INDEX_NAME: ErrorCode =
     ErrorCode { errno: 1280, sqlstate: *b"42000", text: "Incorrect index name '{}'" };
 
 /// The first column's name, with a number if it is taken: `a`, `a_2`, `a_3`, …

@@ -4,6 +4,7 @@ use avocet_types::schema::{IndexKind, TableDef};
 use avocet_types::{Datum, IntWidth, SqlType, Value};
 
 use super::NAME;
+use crate::session::ddl::alter::is_listed;
 use crate::session::output::{COUNT, LONG_TEXT, Rowset, optional, text, varchar};
 use crate::session::show::{auto_increment_of, charset_rows, collation_rows, default_text, extra_of, key_of};
 use crate::session::state::Session;
@@ -273,7 +274,7 @@ fn statistics() -> Rowset {
 }
 
 fn fill_statistics(session: &Session, rows: &mut Rowset) {
-    for handle in session.catalog().tables() {
+    for handle in session.catalog().tables().filter(|table| is_listed(table)) {
         let table = &handle.def;
         for index in &table.indexes {
             for (at, part) in index.parts.iter().enumerate() {
@@ -319,7 +320,7 @@ fn table_constraints() -> Rowset {
 }
 
 fn fill_table_constraints(session: &Session, rows: &mut Rowset) {
-    for handle in session.catalog().tables() {
+    for handle in session.catalog().tables().filter(|table| is_listed(table)) {
         let table = &handle.def;
         for index in table.indexes.iter().filter(|index| index.kind.is_unique()) {
             let kind = if index.kind == IndexKind::Primary { "PRIMARY KEY" } else { "UNIQUE" };
@@ -338,7 +339,7 @@ fn fill_table_constraints(session: &Session, rows: &mut Rowset) {
 }
 
 fn fill_key_column_usage(session: &Session, rows: &mut Rowset) {
-    for handle in session.catalog().tables() {
+    for handle in session.catalog().tables().filter(|table| is_listed(table)) {
         let table = &handle.def;
         for index in table.indexes.iter().filter(|index| index.kind.is_unique()) {
             for (at, part) in index.parts.iter().enumerate() {
@@ -396,7 +397,7 @@ fn fill_tables(session: &Session, rows: &mut Rowset) {
         row.resize(rows.columns.len(), Datum::Null);
         rows.push(row);
     }
-    for handle in session.catalog().tables() {
+    for handle in session.catalog().tables().filter(|table| is_listed(table)) {
         let table = &handle.def;
         let index_bytes: u64 = handle.indexes().iter().map(|index| index.bytes()).sum();
         rows.push(vec![
@@ -447,7 +448,7 @@ fn views() -> Rowset {
 fn fill_columns(session: &Session, rows: &mut Rowset) {
     let catalog = session.catalog();
     let own = super::all().iter().map(|table| &*table.def);
-    for table in catalog.tables().map(|handle| &*handle.def).chain(own) {
+    for table in catalog.tables().filter(|table| is_listed(table)).map(|handle| &*handle.def).chain(own) {
         for at in 0..table.columns.len() {
             rows.push(column_row(table, at));
         }

@@ -162,10 +162,7 @@ fn row_id(value: &Value) -> Option<RowId> {
     }
 }
 
-fn targets_of(
-    bound: &Modification,
-    tables: &[Arc<TableHandle>],
-) -> Result<Vec<Arc<TableHandle>>, SqlError> {
+fn targets_of(bound: &Modification, tables: &[Arc<TableHandle>]) -> Result<Vec<Arc<TableHandle>>, SqlError> {
     let handle = |def: &Arc<avocet_types::schema::TableDef>| {
         let found = tables.iter().find(|table| table.def.id == def.id).cloned();
         found.ok_or_else(|| ErrorCode::NO_SUCH_TABLE.with(&[&def.database, &def.name]))

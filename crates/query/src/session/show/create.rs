@@ -10,7 +10,7 @@ use avocet_types::{Collation, SqlType, Value};
 pub(super) fn create_table(table: &TableDef, next_auto_increment: u64) -> String {
     let mut sql = format!("CREATE TABLE {} (\n", quote(&table.name));
     let columns = table.columns.iter().map(|column| column_line(column, table.default_collation));
-    let indexes = table.indexes.iter().map(|index| index_line(index, table));
+    let indexes = indexes_of(table).into_iter().map(|index| index_line(index, table));
     let lines: Vec<String> = columns.chain(indexes).collect();
     sql.push_str(&lines.join(",\n"));
     let collation = table.default_collation.info();
@@ -43,12 +43,14 @@ pub(super) fn create_database(name: &str, collation: Collation) -> String {
 
 fn column_line(column: &ColumnDef, inherited: Collation) -> String {
     let mut line = format!("  {} {}", quote(&column.name), column.ty);
-    if let Some(collation) = column.ty.collation().filter(|collation| *collation != inherited) {
+    if let Some(collation) = column.ty.collation() {
         let info = collation.info();
-        if info.charset != inherited.info().charset {
+        if collation != inherited {
             let _ = write!(line, " CHARACTER SET {}", info.charset.name());
         }
-        let _ = write!(line, " COLLATE {}", info.name);
+        if collation != inherited || !info.is_default {
+            let _ = write!(line, " COLLATE {}", info.name);
+        }
     }
     if !column.nullable {
         line.push_str(" NOT NULL");
@@ -74,6 +76,19 @@ fn column_line(column: &ColumnDef, inherited: Collation) -> String {
         let _ = write!(line, " COMMENT {}", string(&column.comment));
     }
     line
+}
+
+/// The indexes in the order in which MySQL keeps them: the primary key, unique ones that know no NULL, unique ones, others.
+pub(super) fn indexes_of(table: &TableDef) -> Vec<&IndexDef> {
+    let rank = |index: &IndexDef| match index.kind {
+        IndexKind::Primary => 0,
+        IndexKind::Unique if index.parts.iter().all(|part| !table.columns[part.column].nullable) => 1,
+        IndexKind::Unique => 2,
+        IndexKind::Secondary => 3,
+    };
+    let mut indexes: Vec<&IndexDef> = table.indexes.iter().collect();
+    indexes.sort_by_key(|index| rank(index));
+    indexes
 }
 
 fn index_line(index: &IndexDef, table: &TableDef) -> String {

@@ -32,7 +32,7 @@ fn tables_are_shown_as_they_were_made() {
             "t|CREATE TABLE `t` (
              `id` bigint unsigned NOT NULL AUTO_INCREMENT,
              `n` decimal(10,2) NOT NULL DEFAULT '0.00',
-             `s` varchar(20) COLLATE utf8mb4_bin DEFAULT 'a''b',
+             `s` varchar(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin DEFAULT 'a''b',
              `x` text,
              `d` datetime(3) DEFAULT CURRENT_TIMESTAMP(3) ON UPDATE CURRENT_TIMESTAMP(3),
              `b` tinyint(1) DEFAULT NULL,
@@ -77,10 +77,26 @@ fn bad_definitions_are_refused() {
             "CREATE TABLE t (a INT) PARTITION BY HASH (a)",
             "ERROR 1235: This version of Avocet doesn't yet support 'PARTITION BY'",
         ),
+    ]);
+}
+
+#[test]
+fn columns_are_altered() {
+    let done = "ok 0 (Records: 0  Duplicates: 0  Warnings: 0)";
+    check(&[
         (
-            "CREATE TABLE t (a INT); ALTER TABLE t ADD COLUMN b INT",
-            "ok 0\nERROR 1235: This version of Avocet doesn't yet support 'ALTER TABLE ADD COLUMN'",
+            "CREATE TABLE t (a INT PRIMARY KEY, b INT, KEY (b)); INSERT INTO t VALUES (1, 10), (2, 20)",
+            "ok 0\nok 2 (Records: 2  Duplicates: 0  Warnings: 0)",
         ),
+        ("ALTER TABLE t ADD COLUMN c VARCHAR(5) NOT NULL DEFAULT 'x' FIRST, DROP COLUMN b", done),
+        ("SELECT * FROM t ORDER BY a", "x|1\nx|2"),
+        ("ALTER TABLE t CHANGE a id INT NOT NULL, RENAME TO u", done),
+        ("SELECT id FROM u WHERE id = 2", "2"),
+        ("ALTER TABLE u MODIFY c INT", "ERROR 1366: Incorrect integer value: 'x' for column 'c' at row 1"),
+        ("SELECT c FROM u ORDER BY id", "x\nx"),
+        ("SHOW TABLES", "u"),
+        ("RENAME TABLE u TO v, nope TO w", "ERROR 1146: Table 'test.nope' doesn't exist"),
+        ("SHOW TABLES", "u"),
     ]);
 }
 

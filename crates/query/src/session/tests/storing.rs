@@ -85,8 +85,14 @@ fn rows_are_updated_and_deleted() {
         ("UPDATE u SET id = 1 WHERE id = 4", "ERROR 1062: Duplicate entry '1' for key 'u.PRIMARY'"),
         ("DELETE FROM u", "ok 3"),
         (
-            "UPDATE u, u AS v SET u.a = 1",
-            "ERROR 1235: This version of Avocet doesn't yet support 'multi-table UPDATE'",
+            "INSERT INTO u VALUES (1,1,1),(2,2,2); UPDATE u JOIN u AS v ON v.id = u.id + 1 SET u.a = v.b + 5",
+            "ok 2 (Records: 2  Duplicates: 0  Warnings: 0)\nok 1 (Rows matched: 1  Changed: 1  Warnings: 0)",
+        ),
+        ("SELECT id, a FROM u ORDER BY id", "1|7\n2|2"),
+        ("DELETE v FROM u, u AS v WHERE u.id = 1 AND v.id > u.id", "ok 1"),
+        (
+            "DELETE FROM u WHERE id IN (SELECT id FROM u)",
+            "ERROR 1093: You can't specify target table 'u' for update in FROM clause",
         ),
     ]);
 }

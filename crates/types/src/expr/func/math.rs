@@ -261,9 +261,7 @@ pub(crate) fn interval<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) ->
     if number.is_null() {
         return Ok(Datum::Int(-1));
     }
-    let exceeds = |bound: &Datum<'_>| {
-        compare(bound, number, Collation::BINARY).is_some_and(Ordering::is_gt)
-    };
+    let exceeds = |bound: &Datum<'_>| compare(bound, number, Collation::BINARY).is_some_and(Ordering::is_gt);
     let passed = bounds.iter().position(exceeds).unwrap_or(bounds.len());
     Ok(Datum::Int(passed as i64))
 }
