@@ -22,6 +22,16 @@
 //! 1<tab>x
 //! ```
 //!
+//! A statement that is expected to wait for another connection runs in the background; what came of it is a record of
+//! its own, without SQL:
+//!
+//! ```text
+//! statement waits @c2        still runs after a while (`async` where it may also end at once)
+//! UPDATE t SET a = 1
+//!
+//! result count 1 @c2
+//! ```
+//!
 //! A record ends at an empty line. The letters of a query are the types of its columns (see `render`); columns are separated by
 //! tabs; NULL is `NULL`, the empty text `(empty)`. `statement` and `query` without more are filled in by recording.
 
@@ -32,6 +42,8 @@ use std::fmt::Write;
 pub enum Expected {
     /// Not recorded yet.
     Unknown,
+    /// It still runs after a while.
+    Waits,
     Ok,
     Count(u64),
     Error(u16),
@@ -49,6 +61,10 @@ pub struct Record {
     pub sql: String,
     /// Written as `query`, thus recorded as one.
     pub is_query: bool,
+    /// Runs in the background.
+    pub background: bool,
+    /// No statement, but what came of the one in the connection's background.
+    pub is_result: bool,
     pub wants_count: bool,
     pub rowsort: bool,
     pub connection: Option<String>,
@@ -98,10 +114,10 @@ pub fn parse(text: &str) -> Result<TestFile, String> {
         match words.next() {
             Some("skipif") => skip_if.extend(words.map(str::to_owned)),
             Some("onlyif") => only_if.extend(words.map(str::to_owned)),
-            Some(kind @ ("statement" | "query")) => {
+            Some(kind @ ("statement" | "query" | "result")) => {
                 let body = std::iter::from_fn(|| lines.next_if(|(_, line)| !line.trim().is_empty()));
                 let body: Vec<&str> = body.map(|(_, line)| line).collect();
-                let mut record = record(at + 1, kind == "query", words, &body)?;
+                let mut record = record(at + 1, kind, words, &body)?;
                 record.skip_if = std::mem::take(&mut skip_if);
                 record.only_if = std::mem::take(&mut only_if);
                 file.items.push(Item::Record(record));
@@ -121,16 +137,19 @@ pub fn parse(text: &str) -> Result<TestFile, String> {
 
 fn record<'a>(
     line: usize,
-    is_query: bool,
+    kind: &str,
     words: impl Iterator<Item = &'a str>,
     body: &[&str],
 ) -> Result<Record, String> {
+    let (is_query, is_result) = (kind == "query", kind == "result");
     let end_of_sql = body.iter().position(|l| *l == "----").unwrap_or(body.len());
     let rows: Vec<String> = body.iter().skip(end_of_sql + 1).map(|l| (*l).to_owned()).collect();
     let mut record = Record {
         line,
         sql: body[..end_of_sql].join("\n"),
         is_query,
+        background: false,
+        is_result,
         wants_count: false,
         rowsort: false,
         connection: None,
@@ -143,6 +162,11 @@ fn record<'a>(
         let number = |next: Option<&&str>| next.and_then(|n| n.parse::<u64>().ok());
         match word {
             "rowsort" => record.rowsort = true,
+            "async" => record.background = true,
+            "waits" => {
+                record.background = true;
+                record.expected = Expected::Waits;
+            }
             "ok" if !is_query => record.expected = Expected::Ok,
             "count" if !is_query => {
                 record.wants_count = true;
@@ -157,14 +181,15 @@ fn record<'a>(
                 words.next();
             }
             name if name.starts_with('@') => record.connection = Some(name[1..].to_owned()),
-            types if is_query => {
+            types if is_query || is_result => {
                 record.expected = Expected::Rows { types: types.to_owned(), rows: rows.clone() };
             }
             other => return Err(format!("line {line}: unknown word {other}")),
         }
     }
-    if record.sql.is_empty() {
-        return Err(format!("line {line}: no SQL"));
+    if record.sql.is_empty() != is_result {
+        let what = if is_result { "SQL in a result" } else { "no SQL" };
+        return Err(format!("line {line}: {what}"));
     }
     Ok(record)
 }
@@ -190,12 +215,26 @@ fn write_record(text: &mut String, record: &Record) {
             put(text, format_args!("{word} {}\n", names.join(" ")));
         }
     }
+    let kind = match (record.is_result, record.is_query) {
+        (true, _) => "result",
+        (false, true) => "query",
+        (false, false) => "statement",
+    };
+    // What a query did that gave no rows is a statement's.
+    let kind_of_others = if record.is_result { "result" } else { "statement" };
     match &record.expected {
-        Expected::Unknown => text.push_str(if record.is_query { "query" } else { "statement" }),
-        Expected::Ok => text.push_str("statement ok"),
-        Expected::Count(n) => put(text, format_args!("statement count {n}")),
-        Expected::Error(n) => put(text, format_args!("statement error {n}")),
-        Expected::Rows { types, .. } => put(text, format_args!("query {types}")),
+        Expected::Unknown => text.push_str(kind),
+        Expected::Waits => put(text, format_args!("{kind} waits")),
+        Expected::Ok => put(text, format_args!("{kind_of_others} ok")),
+        Expected::Count(n) => put(text, format_args!("{kind_of_others} count {n}")),
+        Expected::Error(n) => put(text, format_args!("{kind_of_others} error {n}")),
+        Expected::Rows { types, .. } => put(text, format_args!("{kind} {types}")),
+    }
+    if record.background && record.expected != Expected::Waits {
+        text.push_str(" async");
+    }
+    if record.wants_count && record.expected == Expected::Waits {
+        text.push_str(" count");
     }
     let shows_rows = matches!(record.expected, Expected::Rows { .. });
     if record.rowsort && shows_rows {
@@ -204,7 +243,10 @@ fn write_record(text: &mut String, record: &Record) {
     if let Some(connection) = &record.connection {
         put(text, format_args!(" @{connection}"));
     }
-    put(text, format_args!("\n{}\n", record.sql));
+    text.push('\n');
+    if !record.is_result {
+        put(text, format_args!("{}\n", record.sql));
+    }
     if let Expected::Rows { rows, .. } = &record.expected {
         text.push_str("----\n");
         rows.iter().for_each(|row| put(text, format_args!("{row}\n")));
@@ -219,7 +261,7 @@ fn put(text: &mut String, what: std::fmt::Arguments<'_>) {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "# about\ncontrol session\n\nstatement ok\nCREATE TABLE t\n(a INT)\n\nskipif mariadb\nstatement error 1062 @c2\nINSERT x\n\nstatement count 3\nDELETE\n\nquery IT rowsort\nSELECT 1, 'a b'\n----\n1\ta b\n";
+    const TEXT: &str = "# about\ncontrol session\n\nstatement ok\nCREATE TABLE t\n(a INT)\n\nskipif mariadb\nstatement error 1062 @c2\nINSERT x\n\nstatement count 3\nDELETE\n\nquery IT rowsort\nSELECT 1, 'a b'\n----\n1\ta b\n\nstatement waits @c\nUPDATE\n\nresult count 1 @c\n\nresult I @c\n----\n1\n";
 
     #[test]
     fn written_files_parse_to_the_same() {
@@ -227,13 +269,15 @@ mod tests {
         assert!(file.needs_session);
         assert_eq!(write(&file), TEXT);
         let records: Vec<&Record> = file.records().collect();
-        assert_eq!(records.len(), 4);
+        assert_eq!(records.len(), 7);
         assert_eq!(records[0].sql, "CREATE TABLE t\n(a INT)");
         assert_eq!(records[1].expected, Expected::Error(1062));
         assert!(!records[1].runs_on("mariadb") && records[1].runs_on("mysql"));
         assert_eq!(records[1].connection.as_deref(), Some("c2"));
         assert_eq!(records[2].expected, Expected::Count(3));
         assert!(records[3].rowsort && records[3].line == 15);
+        assert!(records[4].background && records[4].expected == Expected::Waits && !records[4].is_result);
+        assert!(records[5].is_result && records[5].expected == Expected::Count(1));
     }
 
     #[test]
@@ -241,5 +285,6 @@ mod tests {
         assert!(parse("statement maybe\nSELECT 1\n").unwrap_err().contains("line 1"));
         assert!(parse("\nfoo\n").unwrap_err().contains("line 2"));
         assert!(parse("query I\n\n").unwrap_err().contains("no SQL"));
+        assert!(parse("result ok @c\nSELECT 1\n").unwrap_err().contains("SQL in a result"));
     }
 }

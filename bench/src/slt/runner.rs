@@ -1,6 +1,8 @@
 //! Runs a SQL test file against a server over the MySQL protocol, or records what a real MySQL answers.
 
 use std::collections::HashMap;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
 
 use mysql::prelude::Queryable;
 use mysql::{Conn, Row};
@@ -32,11 +34,17 @@ pub struct Failure {
 struct Session<'s> {
     server: &'s mut Server,
     connections: HashMap<String, Conn>,
+    /// Statements in the background, by connection.
+    running: HashMap<String, Receiver<(Conn, Result<Expected>)>>,
     mode: Mode,
     may_restart: bool,
 }
 
 const DATABASE: &str = "slt";
+/// What has not ended by then waits for something.
+const WAITS_AFTER: Duration = Duration::from_millis(400);
+/// A lock wait ends by its time-out at the latest.
+const LONGEST: Duration = Duration::from_secs(120);
 /// "This command is not supported in the prepared statement protocol yet".
 const NOT_PREPARABLE: u16 = 1295;
 
@@ -47,7 +55,7 @@ impl<'s> Session<'s> {
         conn.query_drop(format!("CREATE DATABASE {DATABASE}"))?;
         let named = file.records().any(|record| record.connection.is_some());
         let may_restart = mode.restart && !file.needs_session && !named;
-        Ok(Session { server, connections: HashMap::new(), mode, may_restart })
+        Ok(Session { server, connections: HashMap::new(), running: HashMap::new(), mode, may_restart })
     }
 
     fn connection(&mut self, record: &Record) -> Result<&mut Conn> {
@@ -59,13 +67,56 @@ impl<'s> Session<'s> {
         Ok(self.connections.get_mut(&name).expect("it was just inserted"))
     }
 
+    /// Runs a statement in the background; what it did, if it ends soon.
+    fn start(&mut self, record: &Record) -> Result<Expected> {
+        let name = record.connection.clone().unwrap_or_default();
+        self.connection(record)?;
+        let mut conn = self.connections.remove(&name).expect("just made");
+        let (send, done) = channel();
+        let record = record.clone();
+        std::thread::spawn(move || {
+            let outcome = as_expected(execute(&mut conn, &record, false));
+            // Nobody listens if the file has ended meanwhile.
+            let _ = send.send((conn, outcome));
+        });
+        self.running.insert(name.clone(), done);
+        self.finish(&name, WAITS_AFTER)
+    }
+
+    /// What came of a statement in the background.
+    fn finish(&mut self, name: &str, within: Duration) -> Result<Expected> {
+        let Some(done) = self.running.remove(name) else {
+            return Err(Error::Check("nothing runs in the background".into()));
+        };
+        match done.recv_timeout(within) {
+            Ok((conn, outcome)) => {
+                self.connections.insert(name.to_owned(), conn);
+                outcome
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                self.running.insert(name.to_owned(), done);
+                Ok(Expected::Waits)
+            }
+            Err(RecvTimeoutError::Disconnected) => Err(Error::Check("the statement's thread died".into())),
+        }
+    }
+
     /// Runs a record and describes what it did in the terms of what it must do.
     fn run(&mut self, record: &Record) -> Result<Expected> {
+        let name = record.connection.as_deref().unwrap_or_default();
+        if record.is_result {
+            return self.finish(name, LONGEST);
+        }
+        if self.running.contains_key(name) {
+            return Err(Error::Check(format!("@{name} still runs its last statement")));
+        }
+        if record.background {
+            return self.start(record);
+        }
         let binary = self.mode.binary && record.is_query;
         let conn = self.connection(record)?;
-        let done = match execute(conn, record, binary) {
+        let done = match as_expected(execute(conn, record, binary)) {
             Ok(done) => done,
-            Err(Error::Mysql(mysql::Error::MySqlError(e))) => Expected::Error(e.code),
             Err(e) => {
                 // The connection is of no more use: the next record gets another one.
                 self.connections.remove(&record.connection.clone().unwrap_or_default());
@@ -78,6 +129,14 @@ impl<'s> Session<'s> {
             self.server.start_again()?;
         }
         Ok(done)
+    }
+}
+
+/// A server's error is something that a record can expect.
+fn as_expected(outcome: Result<Expected>) -> Result<Expected> {
+    match outcome {
+        Err(Error::Mysql(mysql::Error::MySqlError(e))) => Ok(Expected::Error(e.code)),
+        other => other,
     }
 }
 
@@ -159,6 +218,7 @@ fn agrees(expected: &Expected, actual: &Expected, types: bool) -> bool {
 fn describe(expected: &Expected) -> String {
     match expected {
         Expected::Unknown => "nothing recorded".into(),
+        Expected::Waits => "to wait".into(),
         Expected::Ok => "success".into(),
         Expected::Count(n) => format!("{n} affected rows"),
         Expected::Error(n) => format!("error {n}"),

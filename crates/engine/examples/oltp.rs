@@ -108,10 +108,18 @@ fn main() {
                 assert!(primary.keys.encode_prefix(&[Datum::Int(1), Datum::Int(random())], &mut key));
                 let mut found = None;
                 let range = KeyRange::prefix(&key);
-                txn.lock_scan(&t, &primary, &range, Direction::Ascending, &mut scratch, &mut |id, row| {
-                    found = Some((id, row.get(12).into_owned()));
-                    ControlFlow::Break(())
-                })
+                txn.lock_scan(
+                    &t,
+                    &primary,
+                    &range,
+                    Direction::Ascending,
+                    RowLock::FOR_UPDATE,
+                    &mut scratch,
+                    &mut |id, row| {
+                        found = Some((id, row.get(12).into_owned()));
+                        ControlFlow::Break(())
+                    },
+                )
                 .expect("locked");
                 let (id, Datum::Int(had)) = found.expect("there") else { panic!("an integer") };
                 txn.update(&t, id, &[(12, Datum::Int(had + 1))]).expect("updated");

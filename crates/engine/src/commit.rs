@@ -35,6 +35,7 @@ use avocet_storage::TxnState;
 use parking_lot::Mutex;
 
 use crate::error::Result;
+use crate::serial::Serial;
 
 pub(crate) struct Pipeline {
     log: Arc<LogWriter>,
@@ -69,16 +70,38 @@ impl Pipeline {
         state: Option<&TxnState>,
         durability: Durability,
     ) -> Result<CommitTicket> {
+        let ticket = self.log_if(kind, payload, state, durability, |_| Ok(true))?;
+        Ok(ticket.expect("it is always admitted"))
+    }
+
+    /// As [`Self::log_commit`], if `admit` says so at the timestamp, under the latch.
+    pub fn log_if(
+        &self,
+        kind: u8,
+        payload: &[u8],
+        state: Option<&TxnState>,
+        durability: Durability,
+        admit: impl FnOnce(Timestamp) -> Result<bool>,
+    ) -> Result<Option<CommitTicket>> {
         // The checksum of the payload is computed before the latch.
         let record = avocet_log::Record::new(kind, payload);
         let mut last = self.last.lock();
         let ts = Timestamp(last.0 + 1);
+        if !admit(ts)? {
+            return Ok(None);
+        }
         if let Some(state) = state {
             state.commit(ts);
         }
         let end = self.log.append_for(&record, ts.0, durability)?;
         *last = ts;
-        Ok(self.ticket(Some(end), ts, durability))
+        Ok(Some(self.ticket(Some(end), ts, durability)))
+    }
+
+    /// A serializable transaction begins: from the next commit on all are recorded.
+    pub fn enter(&self, serial: &Serial) {
+        let last = self.last.lock();
+        serial.enter(*last);
     }
 
     /// The newest logged timestamp.

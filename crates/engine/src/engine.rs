@@ -18,8 +18,9 @@ use crate::commit::Pipeline;
 use crate::error::{EngineError, Result};
 use crate::freeze::Freezer;
 use crate::garbage::Garbage;
-use crate::locks::{WaitGraph, WaitHook};
+use crate::locks::{RowLocks, WaitHook};
 use crate::recovery;
+use crate::serial::Serial;
 use crate::snapshots::Snapshots;
 use crate::txn::{BufferPool, Txn, TxnOptions};
 
@@ -31,6 +32,21 @@ pub enum FreezePolicy {
     Never,
     /// Whatever can be frozen, before each transaction: for tests.
     Always,
+}
+
+/// A rule of isolation that a test has the engine break, to see whether its checker notices.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BrokenRule {
+    /// A transaction keeps its snapshot.
+    KeepSnapshot,
+    /// Strictly, a row that has changed since the snapshot cannot be changed.
+    FirstWriterWins,
+    /// What a serializable transaction read is validated.
+    Validate,
+    /// Rows that come to be where a serializable transaction looked count as changed.
+    CountPhantoms,
+    /// A change counts by the row as it was, too.
+    CountBefore,
 }
 
 #[derive(Clone)]
@@ -49,6 +65,9 @@ pub struct EngineOptions {
     pub durability: Durability,
     /// Threads for collection, freezing and checkpoints; without them the caller does it.
     pub background: bool,
+    /// For tests of tests.
+    #[doc(hidden)]
+    pub broken_rule: Option<BrokenRule>,
 }
 
 impl EngineOptions {
@@ -63,6 +82,7 @@ impl EngineOptions {
             freeze: FreezePolicy::Auto,
             durability: Durability::Sync,
             background: true,
+            broken_rule: None,
         }
     }
 }
@@ -78,7 +98,8 @@ pub struct Engine {
     /// The newest commit when stragglers were last collected.
     straggling: AtomicU64,
     pub(crate) buffers: BufferPool,
-    pub(crate) waits: WaitGraph,
+    pub(crate) row_locks: RowLocks,
+    pub(crate) serial: Serial,
     pub(crate) blocks: Blocks,
     pub(crate) next_txn: AtomicU64,
     pub(crate) checkpoints: Mutex<CheckpointState>,
@@ -120,7 +141,8 @@ impl Engine {
             garbage: Garbage::default(),
             straggling: AtomicU64::new(0),
             buffers: BufferPool::default(),
-            waits: WaitGraph::default(),
+            row_locks: RowLocks::default(),
+            serial: Serial::default(),
             blocks: parts.blocks,
             next_txn: AtomicU64::new(1),
             checkpoints: Mutex::new(parts.checkpoints),
@@ -132,6 +154,10 @@ impl Engine {
             _directory_lock: parts.directory_lock,
             options: parts.options,
         }
+    }
+
+    pub(crate) fn breaks(&self, rule: BrokenRule) -> bool {
+        self.options.broken_rule == Some(rule)
     }
 
     pub fn options(&self) -> &EngineOptions {

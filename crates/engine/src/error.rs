@@ -13,8 +13,15 @@ pub enum EngineError {
     DuplicateKey { entry: String, table: String, key: String },
     #[error("lock wait timeout exceeded")]
     LockWaitTimeout,
+    #[error("somebody else holds the row")]
+    LockNotAvailable,
     #[error("deadlock found; the transaction must be rolled back")]
     Deadlock,
+    /// Under strict snapshot isolation.
+    #[error("a row of table '{0}' has changed since the snapshot")]
+    SnapshotConflict(String),
+    #[error("what the transaction read has changed since")]
+    SerializationFailure,
     #[error("the row changed since the snapshot of a bulk statement")]
     WriteConflict,
     #[error("the statement was interrupted")]
@@ -73,7 +80,12 @@ pub enum ErrorKind {
 impl EngineError {
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::LockWaitTimeout | Self::Deadlock | Self::WriteConflict => ErrorKind::Retry,
+            Self::LockWaitTimeout
+            | Self::LockNotAvailable
+            | Self::Deadlock
+            | Self::WriteConflict
+            | Self::SnapshotConflict(_)
+            | Self::SerializationFailure => ErrorKind::Retry,
             Self::Io { no_space: true, .. } => ErrorKind::NoSpace,
             Self::Io { .. } | Self::InUse(_) | Self::NotADataDirectory(_) => ErrorKind::Io,
             Self::Corrupt { .. } => ErrorKind::Corrupt,

@@ -28,6 +28,8 @@ pub(crate) struct UndoEntry {
     pub undo: Arc<Undo>,
     /// Index entries that were right before this change: position of the index, entry.
     pub stale: Vec<(u16, Box<[u8]>)>,
+    /// A delete that only hides the row from its own transaction: see `Moves`.
+    pub hides: bool,
 }
 
 /// What a committed transaction leaves behind.
@@ -139,6 +141,9 @@ fn collect_version(table: &TableHandle, entry: &UndoEntry, buf: &mut RowBuf) {
                 if deleted {
                     buf.image.clear();
                     body.in_place(&table.layout, slot).to_image(&mut buf.image);
+                }
+                if matches!(entry.undo.change, Change::Insert) {
+                    table.moves.forget(entry.row);
                 }
                 // Who checks stale entries looks at all versions that are left.
                 let gone = body.collect(&table.layout, slot, &entry.undo, !entry.stale.is_empty());

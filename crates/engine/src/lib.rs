@@ -31,6 +31,7 @@ mod redo;
 mod rows;
 mod sample;
 mod scan;
+mod serial;
 mod snapshots;
 mod stats;
 mod table;
@@ -45,7 +46,7 @@ pub use catalog::{Catalog, DatabaseDef, UserDef};
 pub use check::{CheckReport, check};
 pub use commit::CommitTicket;
 pub use ddl::Alteration;
-pub use engine::{Engine, EngineOptions, FreezePolicy};
+pub use engine::{BrokenRule, Engine, EngineOptions, FreezePolicy};
 pub use error::{EngineError, ErrorKind, Result};
 pub use locks::WaitHook;
 pub use sample::TableSample;
@@ -54,6 +55,6 @@ pub use snapshots::SnapshotGuard;
 pub use stats::{ColumnStats, TableStats};
 pub use table::{IndexHandle, TableHandle};
 pub use txn::{
-    Freshness, Isolation, KeyRange, ReadMode, ReadScratch, RowBuf, RowChange, SnapshotReader, StatementMark,
-    Txn, TxnOptions,
+    Freshness, Isolation, KeyRange, LockWait, ReadMode, ReadScratch, RowBuf, RowChange, RowLock,
+    SnapshotReader, StatementMark, Txn, TxnOptions,
 };

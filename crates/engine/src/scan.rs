@@ -260,9 +260,13 @@ impl Gather {
     }
 }
 
-/// Whether a row satisfies the scan's predicates.
 fn matches(scan: &TableScan, row: &RowRef<'_>) -> bool {
-    scan.request.predicates.iter().all(|(column, predicate)| match predicate {
+    row_matches(&scan.request.predicates, row)
+}
+
+/// Whether a row satisfies all predicates.
+pub(crate) fn row_matches(predicates: &[(usize, ColumnPredicate)], row: &RowRef<'_>) -> bool {
+    predicates.iter().all(|(column, predicate)| match predicate {
         ColumnPredicate::IsNull => row.is_null(*column),
         ColumnPredicate::IsNotNull => !row.is_null(*column),
         _ => !row.is_null(*column) && predicate.matches(&stored_value(row, *column)),

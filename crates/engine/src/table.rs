@@ -1,14 +1,17 @@
 //! A table as the engine runs it: its definition, its relation and its indexes.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use avocet_base::{RowId, TableId};
+use avocet_base::{RowId, TableId, Timestamp};
+use avocet_storage::TxnState;
 use avocet_storage::index::BTree;
 use avocet_storage::relation::Relation;
 use avocet_types::key::KeyLayout;
 use avocet_types::{IndexDef, RowLayout, RowRef, TableDef};
+use hashbrown::HashMap;
+use parking_lot::Mutex;
 
 use crate::hints::Hints;
 use crate::metadata_lock::MetadataLock;
@@ -27,6 +30,44 @@ pub struct TableHandle {
     pub(crate) rows: Arc<AtomicI64>,
     pub(crate) metadata_lock: Arc<MetadataLock>,
     pub(crate) sample: Arc<SampleCache>,
+    pub(crate) moves: Arc<Moves>,
+}
+
+/// Where changed rows of column blocks went, as long as a snapshot may still see them in their old places.
+///
+/// A transaction under REPEATABLE READ can change a row that moved after its snapshot: it then sees its own change in the
+/// new place, and must not see the row of its snapshot in the old one.
+#[derive(Default)]
+pub(crate) struct Moves {
+    count: AtomicUsize,
+    /// From the new place to the old one, and who moved the row.
+    old: Mutex<HashMap<RowId, (RowId, Arc<TxnState>)>>,
+}
+
+impl Moves {
+    pub fn note(&self, from: RowId, to: RowId, by: &Arc<TxnState>) {
+        let mut old = self.old.lock();
+        old.insert(to, (from, by.clone()));
+        self.count.store(old.len(), Ordering::Relaxed);
+    }
+
+    /// The old place of a row that was moved by a transaction which a snapshot at `ts` does not see.
+    pub fn unseen_at(&self, ts: Timestamp, id: RowId) -> Option<RowId> {
+        if self.count.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let old = self.old.lock();
+        let (from, by) = old.get(&id)?;
+        by.committed_at().is_some_and(|at| at > ts).then_some(*from)
+    }
+
+    pub fn forget(&self, to: RowId) {
+        if self.count.load(Ordering::Relaxed) > 0 {
+            let mut old = self.old.lock();
+            old.remove(&to);
+            self.count.store(old.len(), Ordering::Relaxed);
+        }
+    }
 }
 
 pub struct IndexHandle {
@@ -90,6 +131,7 @@ impl TableHandle {
             auto_increment: Arc::new(AtomicU64::new(1)),
             rows: Arc::new(AtomicI64::new(0)),
             metadata_lock: Arc::new(MetadataLock::new()),
+            moves: Arc::default(),
             sample: Arc::default(),
             def: Arc::new(def),
         }
@@ -106,6 +148,7 @@ impl TableHandle {
             auto_increment: self.auto_increment.clone(),
             rows: self.rows.clone(),
             metadata_lock: self.metadata_lock.clone(),
+            moves: self.moves.clone(),
             sample: self.sample.clone(),
         }
     }
@@ -117,6 +160,12 @@ impl TableHandle {
     /// Whether a change of this column changes keys of some index.
     pub(crate) fn is_key_column(&self, column: usize) -> bool {
         self.key_columns[column]
+    }
+
+    /// Which of its indexes this is.
+    pub(crate) fn position_of(&self, index: &IndexHandle) -> usize {
+        let at = self.indexes.iter().position(|of| std::ptr::eq(&**of, index));
+        at.expect("a scan goes along an index of its table")
     }
 
     pub fn indexes(&self) -> &[Arc<IndexHandle>] {

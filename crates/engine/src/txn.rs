@@ -1,7 +1,9 @@
 //! Transactions: begin, statements, commit, rollback. Reads are in `txn/read.rs`, writes in `txn/write.rs`.
 
 mod modify;
+mod newest;
 mod read;
+mod serial;
 mod write;
 
 use std::sync::Arc;
@@ -19,23 +21,31 @@ use parking_lot::Mutex;
 
 pub use avocet_storage::hot::RowBuf;
 pub use modify::RowChange;
+pub use newest::{LockWait, RowLock};
 pub use read::{KeyRange, ReadMode, ReadScratch};
 
 use crate::bulk;
 use crate::commit::CommitTicket;
-use crate::engine::Engine;
+use crate::engine::{BrokenRule, Engine};
 use crate::error::{EngineError, Result};
 use crate::garbage::{Leftover, Lists, UndoEntry};
-use crate::redo;
+use crate::locks::RowKey;
 use crate::rows;
 use crate::scan::{ScanRequest, TableScan};
+use crate::serial::ReadSet;
 use crate::snapshots::SnapshotGuard;
 use crate::table::TableHandle;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Isolation {
+    /// A snapshot per statement; locking reads and writes act on the newest committed rows.
     ReadCommitted,
+    /// A snapshot per transaction; locking reads and writes act on the newest committed rows all the same.
     RepeatableRead,
+    /// A snapshot per transaction for all that it does: what has changed since cannot be locked or changed.
+    Snapshot,
+    /// As `Snapshot`; and what was read must still be so at the commit of a transaction that changes anything.
+    Serializable,
 }
 
 /// Which commits the snapshots of a transaction include.
@@ -81,8 +91,20 @@ pub struct Txn {
     newest_met: Timestamp,
     /// A snapshot of REPEATABLE READ begins with the first read.
     has_read: AtomicBool,
+    /// Nothing had been read before the running statement.
+    is_first_read: bool,
+    /// The running statement has read nothing either.
+    is_first_access: AtomicBool,
+    /// A row is locked although it has changed since the snapshot.
+    relaxed: bool,
+    /// Of a serializable transaction that may write.
+    reads: Option<Arc<ReadSet>>,
     tables: Vec<Arc<TableHandle>>,
     undo: Vec<UndoEntry>,
+    /// Rows that were gone from their place when they were to be modified.
+    gone: Vec<RowId>,
+    /// Rows that it holds shared.
+    shared: Vec<RowKey>,
     loads: Vec<Load>,
     redo: Vec<u8>,
     row_changes: Vec<i64>,
@@ -104,6 +126,7 @@ pub(crate) struct Load {
 pub struct SnapshotReader {
     snapshot: SnapshotGuard,
     own: Arc<TxnState>,
+    reads: Option<Arc<ReadSet>>,
 }
 
 impl SnapshotReader {
@@ -112,6 +135,9 @@ impl SnapshotReader {
     }
 
     pub fn scan(&self, table: &Arc<TableHandle>, request: ScanRequest) -> TableScan {
+        if let Some(reads) = &self.reads {
+            reads.add_scan(table, &request.predicates);
+        }
         TableScan::new(table.clone(), request, self.snapshot.clone(), self.own.clone())
     }
 }
@@ -167,6 +193,7 @@ struct Scratch {
 #[derive(Clone, Copy, Debug)]
 pub struct StatementMark {
     undo: usize,
+    shared: usize,
     loads: usize,
     redo: usize,
 }
@@ -176,17 +203,26 @@ impl Txn {
         let id = TxnId(engine.next_txn.fetch_add(1, Ordering::Relaxed));
         let Lists { tables, undo } = engine.garbage.spare_lists();
         let Buffers { redo, row_changes, scratch } = engine.buffers.take();
+        // Who writes nothing sees a state between two commits: that is serializable as it is.
+        let validates = options.isolation == Isolation::Serializable && !options.read_only;
         Self {
             state: Arc::new(TxnState::new(id)),
             snapshot: match options.freshness {
+                _ if validates => serial::begin(engine),
                 Freshness::Visible => engine.snapshots.take(),
                 Freshness::Logged => engine.snapshots.take_at(engine.pipeline.last_logged()),
             },
+            is_first_read: true,
+            is_first_access: AtomicBool::new(true),
+            relaxed: false,
+            reads: validates.then(Arc::default),
             newest_met: Timestamp::MIN,
             has_read: AtomicBool::new(false),
             options,
             tables,
             undo,
+            gone: Vec::new(),
+            shared: Vec::new(),
             loads: Vec::new(),
             redo,
             row_changes,
@@ -233,21 +269,24 @@ impl Txn {
 
     /// A scan of a table at the transaction's snapshot, its own changes included.
     pub fn scan(&self, table: &Arc<TableHandle>, request: ScanRequest) -> TableScan {
-        self.has_read.store(true, Ordering::Relaxed);
+        self.note_read(|reads| reads.add_scan(table, &request.predicates));
         TableScan::new(table.clone(), request, self.snapshot.clone(), self.state.clone())
     }
 
     /// What scans at the transaction's snapshot, its own changes included, for threads that have not the transaction.
     pub fn reader(&self) -> SnapshotReader {
         self.has_read.store(true, Ordering::Relaxed);
-        SnapshotReader { snapshot: self.snapshot.clone(), own: self.state.clone() }
+        SnapshotReader { snapshot: self.snapshot.clone(), own: self.state.clone(), reads: self.reads.clone() }
     }
 
     /// The same at the newest snapshot: where a statement that changes rows looks for them, as it will lock their newest
-    /// versions.
+    /// versions. Strictly, there is only the transaction's snapshot.
     pub fn newest_reader(&mut self) -> SnapshotReader {
+        if self.is_strict() {
+            return self.reader();
+        }
         self.wait_until_visible();
-        SnapshotReader { snapshot: self.engine.snapshots.take(), own: self.state.clone() }
+        SnapshotReader { snapshot: self.engine.snapshots.take(), own: self.state.clone(), reads: None }
     }
 
     /// The newest commit that this transaction's locks have met. A row that was locked and is not newer than a snapshot is
@@ -272,7 +311,10 @@ impl Txn {
 
     /// Begins a statement: READ COMMITTED, and a transaction that has read nothing yet, move to the newest snapshot.
     pub fn begin_statement(&mut self) -> StatementMark {
-        if self.options.isolation == Isolation::ReadCommitted || !self.has_read.load(Ordering::Relaxed) {
+        self.is_first_read = !self.has_read.load(Ordering::Relaxed);
+        self.is_first_access.store(self.is_first_read, Ordering::Relaxed);
+        let moves = self.options.isolation == Isolation::ReadCommitted || self.is_first_read;
+        if moves || self.engine.breaks(BrokenRule::KeepSnapshot) {
             self.renew_snapshot();
         }
         self.mark()
@@ -285,12 +327,15 @@ impl Txn {
     }
 
     fn renew_snapshot(&mut self) {
-        if self.options.freshness == Freshness::Logged {
+        if self.options.freshness == Freshness::Logged && self.reads.is_none() {
             self.snapshot = self.engine.snapshots.take_at(self.engine.pipeline.last_logged());
             return;
         }
         self.wait_until_visible();
-        self.engine.snapshots.renew(&mut self.snapshot);
+        match &self.reads {
+            Some(_) => serial::renew(&self.engine, &mut self.snapshot),
+            None => self.engine.snapshots.renew(&mut self.snapshot),
+        }
     }
 
     /// A locking read saw a commit that is not yet durable: the next snapshot waits for it, so that the transaction does
@@ -302,8 +347,52 @@ impl Txn {
         }
     }
 
+    /// Whether what has changed since the snapshot is out of reach.
+    pub fn is_strict(&self) -> bool {
+        matches!(self.options.isolation, Isolation::Snapshot | Isolation::Serializable)
+    }
+
+    /// Whether the statement that began last could be taken back and begin anew on another snapshot: nothing that was
+    /// read before depends on this one.
+    pub fn can_restart(&self) -> bool {
+        self.is_strict() && self.is_first_read
+    }
+
+    /// Takes the statement back, with all that it has read.
+    pub fn restart_statement(&mut self, mark: StatementMark) {
+        assert!(self.can_restart(), "the transaction has read something before");
+        self.roll_back_to(mark);
+        self.has_read.store(false, Ordering::Relaxed);
+    }
+
+    /// Locks a row that has changed since the snapshot, and moves on to a snapshot with that change. Only while nothing
+    /// has been read at the one before.
+    fn lock_and_move_on(&mut self, t: u16, table: &Arc<TableHandle>, id: RowId, lock: RowLock) -> Result<()> {
+        self.relaxed = true;
+        let mut buf = std::mem::take(&mut self.scratch.old);
+        let locked = self.lock_touched(t, table, id, lock, &mut buf);
+        self.scratch.old = buf;
+        self.relaxed = false;
+        locked?;
+        self.renew_snapshot();
+        Ok(())
+    }
+
+    fn note_read(&self, predicate: impl FnOnce(&ReadSet)) {
+        self.has_read.store(true, Ordering::Relaxed);
+        self.is_first_access.store(false, Ordering::Relaxed);
+        if let Some(reads) = &self.reads {
+            predicate(reads);
+        }
+    }
+
     pub fn mark(&self) -> StatementMark {
-        StatementMark { undo: self.undo.len(), loads: self.loads.len(), redo: self.redo.len() }
+        StatementMark {
+            undo: self.undo.len(),
+            shared: self.shared.len(),
+            loads: self.loads.len(),
+            redo: self.redo.len(),
+        }
     }
 
     /// Takes back everything since the mark; locks taken since are released too.
@@ -324,6 +413,19 @@ impl Txn {
             self.engine.blocks.discard(load.block);
         }
         self.redo.truncate(mark.redo);
+        self.release_rows(mark.shared);
+    }
+
+    /// Gives back the rows shared since there were so many of them, and wakes whoever waits for a row that the
+    /// transaction holds: it may not hold it any more.
+    fn release_rows(&mut self, shared: usize) {
+        if self.state.is_waited_for() {
+            self.engine.row_locks.wake_waiters_of(&self.state);
+        }
+        if self.shared.len() > shared {
+            self.engine.row_locks.unshare(&self.state, &self.shared[shared..]);
+            self.shared.truncate(shared);
+        }
     }
 
     fn undo_one(&mut self, entry: &UndoEntry) {
@@ -333,7 +435,11 @@ impl Txn {
         let ordinal = entry.row.ordinal();
         let rows = &mut self.row_changes[entry.table as usize];
         match entry.undo.change {
-            Change::Insert => *rows -= 1,
+            Change::Insert => {
+                *rows -= 1;
+                table.moves.forget(entry.row);
+            }
+            Change::Delete if entry.hides => {}
             Change::Delete => *rows += 1,
             Change::Update { .. } | Change::Lock => {}
         }
@@ -420,17 +526,6 @@ impl Txn {
         done
     }
 
-    fn wait_for(&self, holder: &Arc<TxnState>) -> Result<()> {
-        let interrupted = self.interrupted.as_deref();
-        self.engine.waits.wait(
-            &self.state,
-            holder,
-            self.options.lock_wait_timeout,
-            &self.engine.wait_hook(),
-            &|| interrupted.is_some_and(|asked| asked()),
-        )
-    }
-
     fn durability(&self) -> Durability {
         self.options.durability.unwrap_or(self.engine.options.durability)
     }
@@ -445,10 +540,12 @@ impl Txn {
                 Freshness::Logged => self.engine.pipeline.all_so_far(self.snapshot.ts(), self.durability()),
             });
         }
-        let durability = self.durability();
-        let logged =
-            self.engine.pipeline.log_commit(redo::KIND_TXN, &self.redo, Some(&self.state), durability);
+        let logged = self.log();
+        if logged.is_err() && self.state.is_running() {
+            return logged;
+        }
         self.finished = true;
+        self.release_rows(0);
         let ticket = match logged {
             Ok(ticket) => ticket,
             Err(e) => {
@@ -466,6 +563,7 @@ impl Txn {
             self.engine.blocks.keep(load.block);
         }
         self.release_metadata_locks();
+        self.forget_reads();
         self.engine.garbage.push(Leftover {
             ts: ticket.timestamp(),
             lists: Lists { tables: std::mem::take(&mut self.tables), undo: std::mem::take(&mut self.undo) },
@@ -480,10 +578,12 @@ impl Txn {
     }
 
     fn end_without_changes(&mut self) {
-        self.roll_back_to(StatementMark { undo: 0, loads: 0, redo: 0 });
+        self.roll_back_to(StatementMark { undo: 0, shared: 0, loads: 0, redo: 0 });
         self.finished = true;
         self.state.abort();
+        self.release_rows(0);
         self.release_metadata_locks();
+        self.forget_reads();
     }
 
     fn release_metadata_locks(&mut self) {

@@ -107,11 +107,19 @@ fn find(txn: &mut Txn, table: &Arc<TableHandle>, id: u8) -> Result<Option<(avoce
     let mut found = None;
     let range = KeyRange::prefix(&key);
     let mut scratch = ReadScratch::default();
-    txn.lock_scan(table, &index, &range, Direction::Ascending, &mut scratch, &mut |id, row| {
-        let Datum::Int(balance) = row.get(1) else { panic!("an integer") };
-        found = Some((id, balance));
-        ControlFlow::Break(())
-    })?;
+    txn.lock_scan(
+        table,
+        &index,
+        &range,
+        Direction::Ascending,
+        RowLock::FOR_UPDATE,
+        &mut scratch,
+        &mut |id, row| {
+            let Datum::Int(balance) = row.get(1) else { panic!("an integer") };
+            found = Some((id, balance));
+            ControlFlow::Break(())
+        },
+    )?;
     Ok(found)
 }
 

@@ -150,6 +150,7 @@ fn find(txn: &mut Txn, table: &Arc<TableHandle>, id: i64) -> avocet_base::RowId 
         &index,
         &KeyRange::prefix(&key),
         Direction::Ascending,
+        RowLock::FOR_UPDATE,
         &mut scratch,
         &mut |id, _| {
             found = Some(id);
@@ -317,7 +318,7 @@ fn writers_wait_for_each_other_and_deadlocks_are_found() {
                     let mut txn = engine.begin(TxnOptions::default());
                     let id = find(&mut txn, &t, 1);
                     let mut buf = RowBuf::default();
-                    assert!(txn.lock_row(&t, id, &mut buf).expect("locked"));
+                    assert!(txn.lock_row(&t, id, RowLock::FOR_UPDATE, &mut buf).expect("locked"));
                     let Datum::Int(balance) = buf.row(&t.layout).get(2) else { panic!("an integer") };
                     txn.update(&t, id, &[(2, Datum::Int(balance + 1))]).expect("updated");
                     commit(txn);
@@ -363,6 +364,7 @@ fn find_result(txn: &mut Txn, table: &Arc<TableHandle>, id: i64) -> Result<i64> 
         &index,
         &KeyRange::prefix(&key),
         Direction::Ascending,
+        RowLock::FOR_UPDATE,
         &mut scratch,
         &mut |_, row| {
             let Datum::Int(b) = row.get(2) else { panic!("an integer") };

@@ -222,6 +222,8 @@ codes! {
     3159 b"HY000" SECURE_TRANSPORT_REQUIRED "Connections using insecure transport are prohibited while --require_secure_transport=ON."
     3169 b"HY000" SESSION_WAS_KILLED "Session was killed"
     3186 b"HY000" CAPACITY_EXCEEDED "Memory capacity of {} bytes for '{}' exceeded. {}"
+    3568 b"HY000" UNRESOLVED_TABLE_LOCK "Unresolved table name `{}` in locking clause."
+    3569 b"HY000" DUPLICATE_TABLE_LOCK "Table {} appears in multiple locking clauses."
     3572 b"HY000" LOCK_NOWAIT "Statement aborted because lock(s) could not be acquired immediately and NOWAIT is set."
     3579 b"HY000" WINDOW_NO_SUCH_WINDOW "Window name '{}' is not defined."
     3593 b"HY000" WINDOW_INVALID_WINDOW_FUNC_USE "You cannot use the window function '{}' in this context."

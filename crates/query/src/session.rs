@@ -29,6 +29,7 @@ mod output;
 mod plan_cache;
 mod point;
 mod prepared;
+mod restart;
 mod rows;
 mod run;
 mod select;

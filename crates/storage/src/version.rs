@@ -18,10 +18,9 @@ mod merge;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
 use avocet_base::{Timestamp, TxnId};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 
 pub use merge::{Merged, merge_chain};
 
@@ -32,20 +31,13 @@ const ABORTED: u64 = u64::MAX - 1;
 pub struct TxnState {
     id: TxnId,
     word: AtomicU64,
-    has_waiters: AtomicBool,
-    gate: Mutex<()>,
-    finished: Condvar,
+    /// Somebody waits for a row that it holds.
+    waited_for: AtomicBool,
 }
 
 impl TxnState {
     pub fn new(id: TxnId) -> Self {
-        Self {
-            id,
-            word: AtomicU64::new(RUNNING),
-            has_waiters: AtomicBool::new(false),
-            gate: Mutex::new(()),
-            finished: Condvar::new(),
-        }
+        Self { id, word: AtomicU64::new(RUNNING), waited_for: AtomicBool::new(false) }
     }
 
     pub fn id(&self) -> TxnId {
@@ -53,7 +45,7 @@ impl TxnState {
     }
 
     pub fn is_running(&self) -> bool {
-        self.word.load(Ordering::Acquire) == RUNNING
+        self.word.load(Ordering::SeqCst) == RUNNING
     }
 
     /// When it committed, if it did.
@@ -63,12 +55,12 @@ impl TxnState {
         (word < ABORTED).then_some(Timestamp(word))
     }
 
-    /// All versions of this transaction become committed at `ts`, at once.
+    /// All versions of this transaction become committed at `ts`, at once. Who waits for it is still to be woken.
     pub fn commit(&self, ts: Timestamp) {
         self.finish(ts.0);
     }
 
-    /// Its versions are gone already.
+    /// Its versions are gone already. Who waits for it is still to be woken.
     pub fn abort(&self) {
         self.finish(ABORTED);
     }
@@ -76,25 +68,18 @@ impl TxnState {
     fn finish(&self, word: u64) {
         let before = self.word.swap(word, Ordering::SeqCst);
         assert_eq!(before, RUNNING, "a transaction ends once");
-        if self.has_waiters.load(Ordering::SeqCst) {
-            let _gate = self.gate.lock();
-            self.finished.notify_all();
-        }
     }
 
-    /// Blocks until the transaction has ended; false if `timeout` passed first.
-    pub fn wait_until_finished(&self, timeout: Duration) -> bool {
-        let mut gate = self.gate.lock();
-        self.has_waiters.store(true, Ordering::SeqCst);
-        let mut left = timeout;
-        while self.word.load(Ordering::SeqCst) == RUNNING {
-            let started = std::time::Instant::now();
-            if self.finished.wait_for(&mut gate, left).timed_out() {
-                return self.word.load(Ordering::SeqCst) != RUNNING;
-            }
-            left = left.saturating_sub(started.elapsed());
-        }
-        true
+    /// Somebody is about to wait for it: marks that first, then looks whether it still runs. In this order, and
+    /// since the transaction ends first and then looks at the mark, one of the two sees the other.
+    pub fn note_waiter(&self) -> bool {
+        self.waited_for.store(true, Ordering::SeqCst);
+        self.is_running()
+    }
+
+    /// Whether anybody ever waited for it.
+    pub fn is_waited_for(&self) -> bool {
+        self.waited_for.load(Ordering::SeqCst)
     }
 }
 

@@ -13,8 +13,9 @@ use avocet_storage::index::Direction;
 use avocet_types::{Datum, RowLayout, RowRef};
 
 use super::Txn;
+use super::newest::{Action, Found, LockWait};
 use super::read::{KeyRange, ReadScratch, each_with_key, has_key};
-use super::write::{Action, Found, changes_keys};
+use super::write::changes_keys;
 use crate::error::Result;
 use crate::table::{IndexHandle, TableHandle, split_entry};
 
@@ -62,6 +63,7 @@ pub(super) struct Modify<'c> {
 /// What is done to a row.
 #[derive(Clone, Copy)]
 pub(super) enum Deed<'a> {
+    Share,
     Lock { copy: bool },
     Delete,
     Update { after: &'a [u8], changes_keys: bool },
@@ -71,6 +73,7 @@ impl Deed<'_> {
     /// Whether the row as it was is needed afterwards.
     pub fn wants_old(self) -> bool {
         match self {
+            Self::Share => true,
             Self::Lock { copy } => copy,
             Self::Delete => false,
             Self::Update { changes_keys, .. } => changes_keys,
@@ -120,14 +123,24 @@ impl Txn {
         change: &mut dyn FnMut(RowRef<'_>, &mut RowChange<'_>),
     ) -> Result<Option<RowId>> {
         let t = self.writable_table(table)?;
+        if self.is_strict() {
+            self.note_read(|reads| reads.add_range(table, table.position_of(index), &KeyRange::prefix(key)));
+        }
         let ReadScratch { scan, key: own_key, .. } = scratch;
         let mut place = None;
-        each_with_key(index, key, scan, &mut |id, by_hint| {
-            let lead = Lead { index, key, by_hint, own_key };
-            place = self.modify_row(t, table, id, lead, change)?;
-            Ok(place.is_some())
-        })?;
-        Ok(place)
+        self.gone.clear();
+        loop {
+            let gone = self.gone.len();
+            each_with_key(index, key, scan, &mut |id, by_hint| {
+                let lead = Lead { index, key, by_hint, own_key };
+                place = self.modify_row(t, table, id, lead, change)?;
+                Ok(place.is_some())
+            })?;
+            // A cold row that somebody has changed is in another place now.
+            if place.is_some() || self.gone.len() == gone {
+                return Ok(place);
+            }
+        }
     }
 
     /// Like [`Self::modify_unique`], for all newest committed rows whose key is in the range, in key order, until
@@ -143,6 +156,9 @@ impl Txn {
         change: &mut dyn FnMut(RowRef<'_>, &mut RowChange<'_>) -> ControlFlow<()>,
     ) -> Result<()> {
         let t = self.writable_table(table)?;
+        if self.is_strict() {
+            self.note_read(|reads| reads.add_range(table, table.position_of(index), range));
+        }
         let ReadScratch { scan, key: own_key, .. } = scratch;
         let mut outcome = Ok(());
         let (lower, upper) = range.bounds();
@@ -182,10 +198,16 @@ impl Txn {
         after.clear();
         let change = RowChange { layout: &table.layout, after, deleted: false };
         let mut modify = Modify { lead, ask, change };
-        let found = self.on_newest(t, table, id, &mut Action::Modify(&mut modify), &mut old);
+        let found = self.on_newest(t, table, id, &mut Action::Modify(&mut modify), LockWait::Wait, &mut old);
         let Modify { change: RowChange { after, deleted, .. }, .. } = modify;
         let outcome = found.and_then(|found| match found {
-            Found::Nowhere => Ok(None),
+            Found::Gone => {
+                if !self.gone.contains(&id) {
+                    self.gone.push(id);
+                }
+                Ok(None)
+            }
+            Found::Nowhere | Found::Busy => Ok(None),
             _ if deleted => {
                 self.note_delete(t, table, id);
                 Ok(Some(id))

@@ -11,7 +11,8 @@ use avocet_storage::relation::SegmentState;
 use avocet_types::RowRef;
 
 use super::Txn;
-use crate::error::Result;
+use super::newest::{Found, RowLock};
+use crate::error::{EngineError, Result};
 use crate::rows;
 use crate::table::{IndexHandle, TableHandle, split_entry};
 
@@ -19,7 +20,7 @@ use crate::table::{IndexHandle, TableHandle, split_entry};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReadMode {
     Snapshot,
-    Lock,
+    Lock(RowLock),
 }
 
 /// A range of keys of one index, over encoded key bytes (see `types::key`). A bound may be a prefix of whole
@@ -78,6 +79,22 @@ impl KeyRange {
         };
     }
 
+    /// What is left of the range from the entries of `key` on.
+    fn from_key(&self, key: &[u8], direction: Direction) -> Self {
+        let of_key = Self::prefix(key);
+        match direction {
+            Direction::Ascending => Self { lower: of_key.lower, upper: self.upper.clone() },
+            Direction::Descending => {
+                Self { lower: self.lower.clone(), upper: of_key.upper.or_else(|| self.upper.clone()) }
+            }
+        }
+    }
+
+    /// Whether an index entry is in the range.
+    pub(crate) fn contains(&self, entry: &[u8]) -> bool {
+        *entry >= self.lower[..] && self.upper.as_deref().is_none_or(|upper| entry < upper)
+    }
+
     pub(super) fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
         let lower = if self.lower.is_empty() { Bound::Unbounded } else { Bound::Included(&self.lower[..]) };
         let upper = self.upper.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
@@ -103,19 +120,73 @@ pub struct ReadScratch {
     pub(super) scan: ScanScratch,
     row: RowBuf,
     pub(super) key: Vec<u8>,
+    visited: Visited,
+}
+
+/// What a locking scan remembers. A cold row that is changed moves to another row id, perhaps while the scan waits for
+/// it; its new entry has the same key, but the scan may be past it. So the scan begins that key anew, once for each row
+/// that it found gone, and leaves out what it had visited.
+#[derive(Default)]
+struct Visited {
+    key: Vec<u8>,
+    /// Rows with this key.
+    rows: Vec<RowId>,
+    gone: Vec<RowId>,
+}
+
+impl Visited {
+    fn clear(&mut self) {
+        self.key.clear();
+        self.rows.clear();
+        self.gone.clear();
+    }
+
+    fn has(&self, key: &[u8], id: RowId) -> bool {
+        !self.rows.is_empty() && self.rows.contains(&id) && self.key == key
+    }
+
+    fn begin(&mut self, key: &[u8]) {
+        if self.key != key {
+            self.key.clear();
+            self.key.extend_from_slice(key);
+            self.rows.clear();
+        }
+    }
+
+    fn note(&mut self, key: &[u8], id: RowId) {
+        self.begin(key);
+        self.rows.push(id);
+    }
+
+    /// True if the key is to be begun anew.
+    fn lose(&mut self, key: &[u8], id: RowId) -> bool {
+        self.begin(key);
+        let is_new = !self.gone.contains(&id);
+        if is_new {
+            self.gone.push(id);
+        }
+        is_new
+    }
 }
 
 impl Txn {
     /// The row as the snapshot has it, into `buf`. False if there is none.
     pub fn read(&self, table: &Arc<TableHandle>, id: RowId, buf: &mut RowBuf) -> Result<bool> {
-        self.has_read.store(true, Ordering::Relaxed);
+        self.note_read(|reads| reads.add_table(table));
         self.load(table, id, buf)
     }
 
-    /// Locks the newest committed version of a row and copies it into `buf`. False if there is none (any more).
-    pub fn lock_row(&mut self, table: &Arc<TableHandle>, id: RowId, buf: &mut RowBuf) -> Result<bool> {
+    /// Locks the newest committed version of a row and copies it into `buf`. False if there is none (any more), or
+    /// if it is to be left out because somebody else holds it.
+    pub fn lock_row(
+        &mut self,
+        table: &Arc<TableHandle>,
+        id: RowId,
+        lock: RowLock,
+        buf: &mut RowBuf,
+    ) -> Result<bool> {
         let t = self.touch(table)?;
-        self.lock_touched(t, table, id, buf)
+        Ok(matches!(self.lock_touched(t, table, id, lock, buf)?, Found::Hot | Found::Cold))
     }
 
     /// Copies the row as the snapshot has it. False if there is none.
@@ -157,8 +228,8 @@ impl Txn {
         scratch: &mut ReadScratch,
         visit: &mut dyn FnMut(RowId, RowRef<'_>) -> ControlFlow<()>,
     ) -> Result<()> {
-        self.has_read.store(true, Ordering::Relaxed);
-        let ReadScratch { scan, row, key } = scratch;
+        self.note_read(|reads| reads.add_range(table, table.position_of(index), range));
+        let ReadScratch { scan, row, key, .. } = scratch;
         let mut outcome = Ok(());
         let (lower, upper) = range.bounds();
         index.tree.scan(lower, upper, direction, scan, &mut |entry| {
@@ -188,31 +259,76 @@ impl Txn {
         index: &IndexHandle,
         range: &KeyRange,
         direction: Direction,
+        lock: RowLock,
         scratch: &mut ReadScratch,
         visit: &mut dyn FnMut(RowId, RowRef<'_>) -> ControlFlow<()>,
     ) -> Result<()> {
         let t = self.touch(table)?;
-        let ReadScratch { scan, row, key } = scratch;
-        let mut outcome = Ok(());
-        let (lower, upper) = range.bounds();
-        index.tree.scan(lower, upper, direction, scan, &mut |entry| {
-            let (_, id) = split_entry(entry);
-            match self.lock_touched(t, table, id, row) {
-                Ok(false) => ControlFlow::Continue(()),
-                Ok(true) => {
-                    let row = row.row(&table.layout);
-                    if !entry_is_of(index, &row, entry, key) {
-                        return ControlFlow::Continue(());
+        let strict = self.is_strict();
+        let mut may_move_on = strict && self.is_first_access.load(Ordering::Relaxed);
+        if strict {
+            self.note_read(|reads| reads.add_range(table, table.position_of(index), range));
+        }
+        let ReadScratch { scan, row, key, visited } = scratch;
+        visited.clear();
+        let mut rest = None;
+        loop {
+            let mut outcome = Ok(());
+            let mut moved = false;
+            let mut changed = None;
+            let (lower, upper) = rest.as_ref().unwrap_or(range).bounds();
+            index.tree.scan(lower, upper, direction, scan, &mut |entry| {
+                let (entry_key, id) = split_entry(entry);
+                if visited.has(entry_key, id) {
+                    return ControlFlow::Continue(());
+                }
+                // Strictly, there are only the rows that the snapshot sees.
+                if strict {
+                    match self.load(table, id, row) {
+                        Ok(true) if entry_is_of(index, &row.row(&table.layout), entry, key) => {}
+                        Ok(_) => return ControlFlow::Continue(()),
+                        Err(e) => {
+                            outcome = Err(e);
+                            return ControlFlow::Break(());
+                        }
                     }
-                    visit(id, row)
                 }
-                Err(e) => {
-                    outcome = Err(e);
-                    ControlFlow::Break(())
+                match self.lock_touched(t, table, id, lock, row) {
+                    Ok(Found::Nowhere | Found::Busy) => ControlFlow::Continue(()),
+                    Ok(Found::Gone) => {
+                        moved = visited.lose(entry_key, id);
+                        if moved { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                    }
+                    Ok(Found::Hot | Found::Cold) => {
+                        let row = row.row(&table.layout);
+                        if !entry_is_of(index, &row, entry, key) {
+                            return ControlFlow::Continue(());
+                        }
+                        if !index.def.kind.is_unique() {
+                            visited.note(entry_key, id);
+                        }
+                        may_move_on = false;
+                        visit(id, row)
+                    }
+                    Err(EngineError::SnapshotConflict(_)) if may_move_on => {
+                        changed = Some(id);
+                        ControlFlow::Break(())
+                    }
+                    Err(e) => {
+                        outcome = Err(e);
+                        ControlFlow::Break(())
+                    }
                 }
+            });
+            if let Some(id) = changed {
+                self.lock_and_move_on(t, table, id, lock)?;
+                continue;
             }
-        });
-        outcome
+            if !moved || outcome.is_err() {
+                return outcome;
+            }
+            rest = Some(range.from_key(&visited.key, direction));
+        }
     }
 
     /// Visits all rows, in row id order: what the snapshot sees, or the newest ones, each locked first.
@@ -222,8 +338,8 @@ impl Txn {
         mode: ReadMode,
         visit: &mut dyn FnMut(RowId, RowRef<'_>) -> ControlFlow<()>,
     ) -> Result<()> {
-        if mode == ReadMode::Snapshot {
-            self.has_read.store(true, Ordering::Relaxed);
+        if mode == ReadMode::Snapshot || self.is_strict() {
+            self.note_read(|reads| reads.add_table(table));
         }
         let mut ids = Vec::new();
         let mut buf = RowBuf::default();
@@ -233,7 +349,8 @@ impl Txn {
             for &id in &ids {
                 let there = match mode {
                     ReadMode::Snapshot => self.load(table, id, &mut buf)?,
-                    ReadMode::Lock => self.lock_row(table, id, &mut buf)?,
+                    ReadMode::Lock(_) if self.is_strict() && !self.load(table, id, &mut buf)? => false,
+                    ReadMode::Lock(lock) => self.lock_row(table, id, lock, &mut buf)?,
                 };
                 if there && visit(id, buf.row(&table.layout)).is_break() {
                     return Ok(());
@@ -252,8 +369,8 @@ impl Txn {
         scratch: &mut ReadScratch,
         visit: &mut dyn FnMut(RowId, RowRef<'_>),
     ) -> Result<bool> {
-        self.has_read.store(true, Ordering::Relaxed);
-        let ReadScratch { scan, row, key: own } = scratch;
+        self.note_read(|reads| reads.add_range(table, table.position_of(index), &KeyRange::prefix(key)));
+        let ReadScratch { scan, row, key: own, .. } = scratch;
         each_with_key(index, key, scan, &mut |id, _| {
             if !self.load(table, id, row)? {
                 return Ok(false);
@@ -277,8 +394,8 @@ impl Txn {
         scratch: &mut ReadScratch,
         visit: &mut dyn FnMut(RowId, RowRef<'_>),
     ) -> Result<bool> {
-        self.has_read.store(true, Ordering::Relaxed);
-        let ReadScratch { scan, row, key: own } = scratch;
+        self.note_read(|reads| reads.add_range(table, table.position_of(index), &KeyRange::prefix(key)));
+        let ReadScratch { scan, row, key: own, .. } = scratch;
         each_with_key(index, key, scan, &mut |id, _| {
             let mut seen = false;
             self.show(table, id, row, &mut |row| {

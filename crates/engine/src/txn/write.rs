@@ -1,4 +1,5 @@
-//! Writes: insert, update, delete, lock; and the unique keys that they claim.
+//! Writes: insert, update, delete; and the unique keys that they claim. How they come by the newest version of a row
+//! is in `txn/newest.rs`.
 //!
 //! Order within one write: the row first (uncommitted, so nobody else sees it), then its index entries. An
 //! index entry is therefore never without its row, and whoever removes a stale entry sees, under the page
@@ -14,62 +15,26 @@ use avocet_storage::version::running_other;
 use avocet_storage::{TxnState, Undo};
 use avocet_types::{Datum, RowRef};
 
-use super::modify::{Deed, Modify};
-use super::{Scratch, Txn};
+use super::newest::{Action, Found, LockWait};
+use super::{KeyRange, Scratch, Txn};
 use crate::error::{EngineError, Result};
 use crate::garbage::UndoEntry;
+use crate::locks::Waiter;
 use crate::redo::Op;
 use crate::rows;
 use crate::table::{TableHandle, split_entry};
-
-/// What a writer does with the newest version of a row, once nobody else holds it.
-pub(super) enum Action<'a, 'c> {
-    /// The row is copied to the buffer of old images.
-    Lock,
-    Delete,
-    /// Hot rows are changed in place; of a cold row, this is the delete of its old place. The row as it was is
-    /// copied if index keys change.
-    Update(&'a [u8]),
-    /// One of the three, as somebody says who is shown the row.
-    Modify(&'a mut Modify<'c>),
-}
-
-/// Where the row was when the action took place.
-#[derive(PartialEq)]
-pub(super) enum Found {
-    Nowhere,
-    Hot,
-    Cold,
-}
 
 /// What a unique key's entries say.
 enum Claim {
     Free,
     Taken,
-    Wait(Arc<TxnState>),
-}
-
-impl Action<'_, '_> {
-    fn is_misled(&mut self, newest: &RowRef<'_>) -> bool {
-        match self {
-            Self::Modify(modify) => modify.is_misled(newest),
-            _ => false,
-        }
-    }
-
-    fn deed(&mut self, table: &TableHandle) -> Deed<'_> {
-        match self {
-            Self::Lock => Deed::Lock { copy: true },
-            Self::Delete => Deed::Delete,
-            Self::Update(after) => Deed::Update { after, changes_keys: changes_keys(table, after) },
-            Self::Modify(_) => unreachable!("decided by whoever is shown the row"),
-        }
-    }
+    /// That depends on what becomes of this transaction's version of a row.
+    Wait(Arc<TxnState>, RowId),
 }
 
 impl Txn {
-    fn push_undo(&mut self, table: u16, row: RowId, undo: Arc<Undo>) {
-        self.undo.push(UndoEntry { table, row, undo, stale: Vec::new() });
+    pub(super) fn push_undo(&mut self, table: u16, row: RowId, undo: Arc<Undo>) {
+        self.undo.push(UndoEntry { table, row, undo, stale: Vec::new(), hides: false });
     }
 
     /// Checks that the transaction may write to a table; its position among the transaction's tables.
@@ -166,31 +131,54 @@ impl Txn {
         entry: &[u8],
         id: RowId,
     ) -> Result<()> {
+        let mut place = None;
+        let outcome = self.claim_in_turn(table, index, entry, id, &mut place);
+        self.leave_queue(place);
+        outcome
+    }
+
+    /// A key that depends on another transaction is looked at again once this one stands among those whom that wakes:
+    /// what it did in between is then seen, and what it does later wakes.
+    fn claim_in_turn(
+        &mut self,
+        table: &Arc<TableHandle>,
+        index: usize,
+        entry: &[u8],
+        id: RowId,
+        place: &mut Option<Arc<Waiter>>,
+    ) -> Result<()> {
         let handle = &table.indexes[index];
         let (key, _) = split_entry(entry);
         let engine = self.engine.clone();
+        let mut waits_for = None;
         loop {
             let latch = engine.key_latch(handle.def.id, key);
             // Nearly always nobody has the key: then it is taken where that was seen.
             if handle.tree.insert_alone(entry, key.len()) {
                 return Ok(());
             }
-            let claim = self.look_at_claims(table, index, key, id)?;
-            match claim {
+            match self.look_at_claims(table, index, key, id)? {
                 Claim::Free => {
                     handle.tree.insert(entry);
                     return Ok(());
                 }
                 Claim::Taken => {
+                    self.note_read(|reads| reads.add_range(table, index, &KeyRange::prefix(key)));
                     return Err(EngineError::DuplicateKey {
                         entry: String::new(),
                         table: table.def.name.clone(),
                         key: handle.def.name.clone(),
                     });
                 }
-                Claim::Wait(holder) => {
+                Claim::Wait(holder, other) => {
                     drop(latch);
-                    self.wait_for(&holder)?;
+                    let reason = Some((holder.id(), other));
+                    if let Some(place) = place.as_ref().filter(|_| waits_for == reason) {
+                        self.park(place)?;
+                        waits_for = None;
+                    } else if self.watch(table.id(), other, &holder, place) {
+                        waits_for = reason;
+                    }
                 }
             }
         }
@@ -216,157 +204,13 @@ impl Txn {
         outcome
     }
 
-    /// Does something to the newest version of a row, waiting until no other transaction holds it. The image
-    /// that it had before goes to `old`.
-    pub(super) fn on_newest(
-        &mut self,
-        t: u16,
-        table: &Arc<TableHandle>,
-        id: RowId,
-        action: &mut Action<'_, '_>,
-        old: &mut RowBuf,
-    ) -> Result<Found> {
-        loop {
-            let holder = match self.try_on_newest(t, table, id, action, old)? {
-                Ok(found) => return Ok(found),
-                Err(Some(holder)) => holder,
-                Err(None) => {
-                    std::thread::yield_now();
-                    continue;
-                }
-            };
-            self.wait_for(&holder)?;
-        }
-    }
-
-    /// One attempt: `Err(Some)` whom to wait for, `Err(None)` to look again.
-    fn try_on_newest(
-        &mut self,
-        t: u16,
-        table: &Arc<TableHandle>,
-        id: RowId,
-        action: &mut Action<'_, '_>,
-        old: &mut RowBuf,
-    ) -> Result<Result<Found, Option<Arc<TxnState>>>> {
-        let layout = &table.layout;
-        let state = table.relation.segment(id.segment()).state();
-        let ordinal = id.ordinal();
-        match &**state {
-            SegmentState::Empty => Ok(Ok(Found::Nowhere)),
-            SegmentState::Hot(hot) => {
-                let (page, slot) = table.relation.place(ordinal);
-                let Some(page) = hot.page(page) else { return Ok(Ok(Found::Nowhere)) };
-                let mut body = page.body.write();
-                if body.frozen {
-                    return Ok(Err(None));
-                }
-                if action.is_misled(&body.in_place(layout, slot)) {
-                    return Ok(Ok(Found::Nowhere));
-                }
-                if let Some(holder) = running_other(body.chain(slot), &self.state) {
-                    return Ok(Err(Some(holder.clone())));
-                }
-                if let Some(ts) = body.chain(slot).and_then(|head| head.txn.committed_at()) {
-                    self.newest_met = self.newest_met.max(ts);
-                }
-                if !body.is_live(slot) {
-                    return Ok(Ok(Found::Nowhere));
-                }
-                let row = body.in_place(layout, slot);
-                let deed = match action {
-                    Action::Modify(modify) => match modify.decide(table, row) {
-                        Some(deed) => deed,
-                        None => return Ok(Ok(Found::Nowhere)),
-                    },
-                    other => other.deed(table),
-                };
-                if deed.wants_old() {
-                    old.image.clear();
-                    row.to_image(&mut old.image);
-                }
-                let undo = match deed {
-                    Deed::Lock { .. } => {
-                        let held = body.chain(slot).is_some_and(|head| Arc::ptr_eq(&head.txn, &self.state));
-                        if held {
-                            return Ok(Ok(Found::Hot));
-                        }
-                        body.lock(layout, slot, &self.state)
-                    }
-                    Deed::Delete => body.delete(layout, slot, &self.state),
-                    Deed::Update { after, .. } => body
-                        .update(layout, slot, after, &self.state)
-                        .map_err(crate::error::malformed("row delta"))?,
-                };
-                drop(body);
-                self.push_undo(t, id, undo);
-                Ok(Ok(Found::Hot))
-            }
-            SegmentState::Cold(cold) => {
-                if cold.created.as_ref().is_some_and(|c| c.is_running() && !Arc::ptr_eq(c, &self.state)) {
-                    return Ok(Err(cold.created.clone()));
-                }
-                // Read before the latch: a block never changes, and the read may go to disk.
-                if !rows::cold_image(table, cold, ordinal, &mut old.image)? {
-                    return Ok(Ok(Found::Nowhere));
-                }
-                if action.is_misled(&old.row(layout)) {
-                    return Ok(Ok(Found::Nowhere));
-                }
-                let mut deletes = cold.deletes.body.write();
-                if deletes.closed {
-                    return Ok(Err(None));
-                }
-                if let Some(holder) = running_other(deletes.chain(ordinal), &self.state) {
-                    return Ok(Err(Some(holder.clone())));
-                }
-                if let Some(ts) = deletes.chain(ordinal).and_then(|head| head.txn.committed_at()) {
-                    self.newest_met = self.newest_met.max(ts);
-                }
-                if deletes.is_deleted(ordinal) {
-                    return Ok(Ok(Found::Nowhere));
-                }
-                let deed = match action {
-                    Action::Modify(modify) => match modify.decide(table, old.row(layout)) {
-                        Some(deed) => deed,
-                        None => return Ok(Ok(Found::Nowhere)),
-                    },
-                    other => other.deed(table),
-                };
-                let undo = match deed {
-                    Deed::Lock { .. } => {
-                        let held =
-                            deletes.chain(ordinal).is_some_and(|head| Arc::ptr_eq(&head.txn, &self.state));
-                        if held {
-                            return Ok(Ok(Found::Cold));
-                        }
-                        deletes.lock(ordinal, &self.state)
-                    }
-                    Deed::Delete | Deed::Update { .. } => deletes.delete(ordinal, &self.state),
-                };
-                drop(deletes);
-                self.push_undo(t, id, undo);
-                Ok(Ok(Found::Cold))
-            }
-        }
-    }
-
-    pub(super) fn lock_touched(
-        &mut self,
-        t: u16,
-        table: &Arc<TableHandle>,
-        id: RowId,
-        buf: &mut RowBuf,
-    ) -> Result<bool> {
-        Ok(self.on_newest(t, table, id, &mut Action::Lock, buf)? != Found::Nowhere)
-    }
-
     /// Deletes the newest version of a row. False if it is gone already.
     pub fn delete(&mut self, table: &Arc<TableHandle>, id: RowId) -> Result<bool> {
         let t = self.writable_table(table)?;
         let mut old = std::mem::take(&mut self.scratch.old);
-        let found = self.on_newest(t, table, id, &mut Action::Delete, &mut old);
+        let found = self.on_newest(t, table, id, &mut Action::Delete, LockWait::Wait, &mut old);
         self.scratch.old = old;
-        if found? == Found::Nowhere {
+        if !matches!(found?, Found::Hot | Found::Cold) {
             return Ok(false);
         }
         self.note_delete(t, table, id);
@@ -396,7 +240,7 @@ impl Txn {
             delta::push_datum(&table.layout, *column, datum, &mut after);
         }
         let outcome = self
-            .on_newest(t, table, id, &mut Action::Update(&after), &mut old)
+            .on_newest(t, table, id, &mut Action::Update(&after), LockWait::Wait, &mut old)
             .and_then(|found| self.finish_update(t, table, id, &after, &found, &mut old));
         self.scratch.delta = after;
         self.scratch.old = old;
@@ -417,7 +261,7 @@ impl Txn {
         old: &mut RowBuf,
     ) -> Result<Option<RowId>> {
         match found {
-            Found::Nowhere => Ok(None),
+            Found::Nowhere | Found::Gone | Found::Busy => Ok(None),
             Found::Hot => {
                 Op::Update { table: table.id(), row: id, delta: after }.encode(&mut self.redo);
                 if changes_keys(table, after) {
@@ -434,6 +278,9 @@ impl Txn {
                 old.row(&table.layout).to_image(&mut image);
                 let moved = self.insert_image(t, table, &image);
                 self.scratch.image = image;
+                if let Ok(to) = moved {
+                    table.moves.note(id, to, &self.state);
+                }
                 moved.map(Some)
             }
         }
@@ -500,7 +347,7 @@ fn newest_has_key(
             let body = page.body.read();
             let chain = body.chain(slot);
             if let Some(holder) = running_other(chain, own) {
-                return Ok(Claim::Wait(holder.clone()));
+                return Ok(Claim::Wait(holder.clone(), id));
             }
             if !body.is_live(slot) {
                 return Ok(Claim::Free);
@@ -511,11 +358,11 @@ fn newest_has_key(
         }
         SegmentState::Cold(cold) => {
             if let Some(holder) = cold.created.as_ref().filter(|c| c.is_running() && !Arc::ptr_eq(c, own)) {
-                return Ok(Claim::Wait(holder.clone()));
+                return Ok(Claim::Wait(holder.clone(), id));
             }
             let deletes = cold.deletes.body.read();
             if let Some(holder) = running_other(deletes.chain(ordinal), own) {
-                return Ok(Claim::Wait(holder.clone()));
+                return Ok(Claim::Wait(holder.clone(), id));
             }
             if deletes.is_deleted(ordinal) {
                 return Ok(Claim::Free);

@@ -19,6 +19,7 @@ mod error;
 mod expr;
 mod from;
 mod group;
+mod locks;
 mod modify;
 mod query;
 mod scope;
@@ -43,7 +44,7 @@ pub use modify::{Modification, ModifySpec, bind_modification};
 
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::{self, Ident};
-use crate::plan::{BoundQuery, ColumnId, ColumnInfo, ColumnTable, RowLock};
+use crate::plan::{BoundQuery, ColumnId, ColumnInfo, ColumnTable};
 use scope::{Block, Boundary, Clause, ColumnName, ScopeColumn, ScopeCte, ScopeTable};
 
 /// Binds a query. `source` is the text that it was parsed from; `params` are the types of the values for its `?`, as far
@@ -55,9 +56,10 @@ pub fn bind_query(
     params: &[SqlType],
 ) -> Result<BoundQuery, SqlError> {
     let mut binder = Binder::new(source, catalog, params);
-    let body = binder.query(query)?;
+    let mut body = binder.query(query)?;
+    locks::apply(&query.locks, &mut body.body)?;
     let mut bound = binder.finish(body);
-    bound.lock = query.locks.first().map(|lock| RowLock { exclusive: lock.exclusive, wait: lock.wait });
+    bound.locks = !query.locks.is_empty();
     bound.calc_found_rows = matches!(&query.body, ast::QueryBody::Select(select) if select.calc_found_rows);
     Ok(bound)
 }
@@ -156,7 +158,7 @@ impl<'a> Binder<'a> {
             body,
             columns: self.columns,
             params: self.params,
-            lock: None,
+            locks: false,
             calc_found_rows: false,
             session_dependent: self.session_dependent,
         }

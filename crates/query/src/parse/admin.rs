@@ -40,10 +40,12 @@ impl Parser<'_> {
         }
         let (mut isolation, mut read_only) = (None, None);
         self.comma_separated(|p| {
-            if p.eat_all(&["ISOLATION", "LEVEL"]) {
+            if isolation.is_none() && p.eat_all(&["ISOLATION", "LEVEL"]) {
                 isolation = Some(p.isolation_level()?);
-            } else {
+            } else if read_only.is_none() {
                 read_only = Some(p.access_mode()?);
+            } else {
+                return Err(p.error());
             }
             Ok(())
         })?;
@@ -100,7 +102,7 @@ impl Parser<'_> {
 
     fn set_scope(&mut self) -> ParseResult<VariableScope> {
         if self.eat_op(Op::AtAt) {
-            let Some(scope) = self.eat_scope() else { return Ok(VariableScope::Session) };
+            let Some(scope) = self.eat_scope() else { return Ok(VariableScope::Default) };
             self.expect_op(Op::Dot)?;
             return Ok(scope);
         }
@@ -312,7 +314,11 @@ impl Parser<'_> {
                 if p.eat_all(&["WITH", "CONSISTENT", "SNAPSHOT"]) {
                     consistent_snapshot = true;
                 } else {
+                    let first = read_only.is_none();
                     read_only = Some(p.access_mode()?);
+                    if !first {
+                        return Err(p.error());
+                    }
                 }
                 Ok(())
             })?;
@@ -321,20 +327,26 @@ impl Parser<'_> {
     }
 
     /// `[WORK] [AND [NO] CHAIN] [[NO] RELEASE]`
-    pub(super) fn transaction_end(&mut self) -> ParseResult<(bool, bool)> {
+    pub(super) fn transaction_end(&mut self) -> ParseResult<Completion> {
         self.eat("WORK");
-        let mut chain = false;
+        let mut completion = Completion::default();
         if self.eat("AND") {
-            chain = !self.eat("NO");
+            completion.chain = Some(!self.eat("NO"));
             self.expect("CHAIN")?;
         }
-        let mut release = false;
+        let restart = self.position();
         if self.eat("NO") {
             self.expect("RELEASE")?;
-        } else {
-            release = self.eat("RELEASE");
+            completion.release = Some(false);
+        } else if self.eat("RELEASE") {
+            // Nothing can follow a connection that ends.
+            if completion.chain == Some(true) {
+                self.rewind(restart);
+                return Err(self.error());
+            }
+            completion.release = Some(true);
         }
-        Ok((chain, release))
+        Ok(completion)
     }
 
     /// After ROLLBACK.
@@ -346,8 +358,7 @@ impl Parser<'_> {
             return Ok(StatementKind::RollbackTo(self.ident()?));
         }
         self.rewind(restart);
-        let (chain, release) = self.transaction_end()?;
-        Ok(StatementKind::Rollback { chain, release })
+        Ok(StatementKind::Rollback(self.transaction_end()?))
     }
 
     /// After LOCK.

@@ -132,10 +132,7 @@ impl Parser<'_> {
                 StatementKind::Begin { read_only: None, consistent_snapshot: false }
             }
             "START" if self.eat("TRANSACTION") => self.start_transaction()?,
-            "COMMIT" => {
-                let (chain, release) = self.transaction_end()?;
-                StatementKind::Commit { chain, release }
-            }
+            "COMMIT" => StatementKind::Commit(self.transaction_end()?),
             "ROLLBACK" => self.rollback()?,
             "SAVEPOINT" => StatementKind::Savepoint(self.ident()?),
             "RELEASE" => {

@@ -86,14 +86,8 @@ pub enum StatementKind {
         read_only: Option<bool>,
         consistent_snapshot: bool,
     },
-    Commit {
-        chain: bool,
-        release: bool,
-    },
-    Rollback {
-        chain: bool,
-        release: bool,
-    },
+    Commit(Completion),
+    Rollback(Completion),
     Savepoint(Ident),
     RollbackTo(Ident),
     ReleaseSavepoint(Ident),
@@ -374,6 +368,15 @@ pub enum SetItem {
         isolation: Option<IsolationLevel>,
         read_only: Option<bool>,
     },
+}
+
+/// What follows the end of a transaction; what is not said, `@@completion_type` decides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Completion {
+    /// AND [NO] CHAIN
+    pub chain: Option<bool>,
+    /// [NO] RELEASE
+    pub release: Option<bool>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

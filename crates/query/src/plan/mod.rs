@@ -18,6 +18,7 @@ mod explain;
 
 use std::sync::Arc;
 
+use avocet_engine::RowLock;
 use avocet_types::SqlType;
 use avocet_types::expr::Expr;
 use avocet_types::schema::TableDef;
@@ -44,8 +45,8 @@ pub struct BoundQuery {
     pub columns: ColumnTable,
     /// The types that the context gives to the `?` parameters, by number.
     pub params: Vec<SqlType>,
-    /// Row locks that the outermost block asks for.
-    pub lock: Option<RowLock>,
+    /// Row locks are asked for: of which tables, their scans say.
+    pub locks: bool,
     /// Values of session variables were bound as literals: the plan is good for this execution only.
     pub session_dependent: bool,
     /// SQL_CALC_FOUND_ROWS was given.
@@ -196,6 +197,8 @@ pub struct TableScan {
     /// The columns that the query uses: the position in the table and the id, in ascending position. The position after the
     /// last column's is that of the row id, which statements ask for that change rows.
     pub columns: Vec<(usize, ColumnId)>,
+    /// How its rows are locked, if they are.
+    pub lock: Option<RowLock>,
 }
 
 #[derive(Clone, Debug)]
@@ -382,12 +385,6 @@ pub struct SortKey {
 pub struct Limit {
     pub count: Expr,
     pub offset: Option<Expr>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RowLock {
-    pub exclusive: bool,
-    pub wait: crate::parse::ast::LockWait,
 }
 
 impl Select {

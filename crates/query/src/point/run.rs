@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use avocet_base::RowId;
-use avocet_engine::{Direction, EngineError, ReadMode, ReadScratch, Txn};
+use avocet_engine::{Direction, EngineError, ReadMode, ReadScratch, RowLock, Txn};
 use avocet_types::compare::sort_order;
 use avocet_types::expr::{EvalContext, EvalResult, RowProgram, RowSource};
 use avocet_types::{Datum, RowRef, Value};
@@ -29,28 +29,30 @@ pub fn visit(
     table: &Table,
     access: &Access,
     found: Found,
-    lock: bool,
+    lock: Option<RowLock>,
     txn: &mut Txn,
     keys: &Keys,
     read: &mut ReadScratch,
     each: &mut dyn FnMut(RowId, RowRef<'_>) -> ControlFlow<()>,
 ) -> Result<(), EngineError> {
     let Some(index) = access.index else {
-        let mode = if lock { ReadMode::Lock } else { ReadMode::Snapshot };
+        let mode = lock.map_or(ReadMode::Snapshot, ReadMode::Lock);
         return txn.table_rows(table, mode, each);
     };
     let index = &table.indexes()[index];
     match found {
         Found::Nothing => Ok(()),
-        Found::One if !lock => txn
-            .get_unique(table, index, keys.key(), read, &mut |id, row| {
-                let _ = each(id, row);
-            })
-            .map(drop),
-        Found::One => {
-            let range = keys.whole_key();
-            txn.lock_scan(table, index, range, Direction::Ascending, read, each)
-        }
+        Found::One => match lock {
+            None => txn
+                .get_unique(table, index, keys.key(), read, &mut |id, row| {
+                    let _ = each(id, row);
+                })
+                .map(drop),
+            Some(lock) => {
+                let range = keys.whole_key();
+                txn.lock_scan(table, index, range, Direction::Ascending, lock, read, each)
+            }
+        },
         Found::Ranges => {
             let mut ended = false;
             let direction = if access.descending { Direction::Descending } else { Direction::Ascending };
@@ -63,8 +65,8 @@ pub fn visit(
                     flow
                 };
                 match lock {
-                    false => txn.index_scan(table, index, range, direction, read, &mut each)?,
-                    true => txn.lock_scan(table, index, range, direction, read, &mut each)?,
+                    None => txn.index_scan(table, index, range, direction, read, &mut each)?,
+                    Some(lock) => txn.lock_scan(table, index, range, direction, lock, read, &mut each)?,
                 }
                 if ended {
                     break;
@@ -168,7 +170,7 @@ impl Select {
     }
 
     fn has_outgrown(&self) -> bool {
-        !self.lock && self.levels.iter().any(|level| level.table.row_count() > level.access.row_limit)
+        !self.locks && self.levels.iter().any(|level| level.table.row_count() > level.access.row_limit)
     }
 
     /// Whether the plan is for fewer rows than there are now, whatever its parameters are.
@@ -207,7 +209,7 @@ impl Select {
         let nothing = JoinedRow::new(&self.slots);
         let found = locate(&level.table, &level.access, &nothing, params, ctx, keys)?;
         let mut failure = None;
-        visit(&level.table, &level.access, found, self.lock, txn, keys, read, &mut |_, row| {
+        visit(&level.table, &level.access, found, level.lock, txn, keys, read, &mut |_, row| {
             let outcome = match passes(level.residual.as_ref(), &row, params, ctx) {
                 Ok(false) => return ControlFlow::Continue(()),
                 Ok(true) => taker.take(&row),
@@ -239,7 +241,7 @@ impl Select {
         let mut failure = None;
         let mut flow = ControlFlow::Continue(());
         rows.clear();
-        visit(&level.table, &level.access, found, self.lock, txn, keys, read, &mut |id, here| {
+        visit(&level.table, &level.access, found, level.lock, txn, keys, read, &mut |id, here| {
             let joined = row.with(level.position, here);
             let outcome = match passes(level.residual.as_ref(), &joined, params, ctx) {
                 Ok(false) => return ControlFlow::Continue(()),

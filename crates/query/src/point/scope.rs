@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use avocet_engine::TableHandle;
+use avocet_engine::{RowLock, TableHandle};
 use avocet_types::expr::{Expr, ExprKind, RowProgram, RowSource};
 use avocet_types::{Datum, RowRef, SqlType};
 
@@ -28,6 +28,8 @@ pub struct Scope {
 pub struct Source {
     pub handle: Arc<TableHandle>,
     alias: Arc<str>,
+    /// How its rows are locked.
+    pub lock: Option<RowLock>,
 }
 
 impl Scope {
@@ -38,7 +40,7 @@ impl Scope {
         Self {
             by_id: (0..columns).map(Some).collect(),
             slots: (0..columns).map(|column| (0, column)).collect(),
-            tables: vec![Source { handle, alias }],
+            tables: vec![Source { handle, alias, lock: None }],
             dates: RefCell::default(),
         }
     }
@@ -53,6 +55,7 @@ impl Scope {
         handle: Arc<TableHandle>,
         alias: Arc<str>,
         columns: impl Iterator<Item = (usize, usize)>,
+        lock: Option<RowLock>,
     ) -> Result<(), NotPoint> {
         let first = self.slots.len();
         let count = handle.def.columns.len();
@@ -68,7 +71,7 @@ impl Scope {
         let table = self.tables.len() as u8;
         let added = (0..count).map(|column| (table, column as u16));
         self.slots = self.slots.iter().copied().chain(added).collect();
-        self.tables.push(Source { handle, alias });
+        self.tables.push(Source { handle, alias, lock });
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use avocet_engine::Catalog;
+use avocet_engine::{Catalog, RowLock};
 use avocet_types::expr::{Expr, ExprKind, RowProgram};
 use avocet_types::{Collation, Datum, SqlType};
 
@@ -10,7 +10,6 @@ use super::aggregate::AggregatePlan;
 use super::choose::{Access, Choice, Wish, choose};
 use super::scope::Scope;
 use super::{Kind, NotPoint, PointPlan, Refusal, Table};
-use crate::parse::ast::LockWait;
 use crate::plan::{self, BoundQuery, ColumnId, From, JoinKind, QueryBody, QueryExpr};
 use crate::session::api::OutputColumn;
 
@@ -25,8 +24,8 @@ pub struct Select {
     /// Tables in the order in which they are visited, each for every row of those before.
     pub levels: Box<[Level]>,
     pub slots: Arc<[(u8, u16)]>,
-    /// Whether rows are locked.
-    pub lock: bool,
+    /// Whether rows of some table are locked.
+    pub locks: bool,
     /// The first row found is all that matters.
     pub first_only: bool,
     pub output: Output,
@@ -42,6 +41,8 @@ pub struct Level {
     pub position: usize,
     pub access: Access,
     pub residual: Option<RowProgram>,
+    /// How its rows are locked.
+    pub lock: Option<RowLock>,
 }
 
 /// What becomes of the rows.
@@ -92,8 +93,7 @@ pub fn compile_query(
     if let Some(filter) = &block.filter {
         conjuncts.extend(filter.clone().fold().into_conjuncts());
     }
-    let lock = query.lock.is_some();
-    let asked = Asked::of(query, block, &scope, lock);
+    let asked = Asked::of(query, block, &scope, query.locks);
     let ordered = order_tables(&scope, &conjuncts, &asked)?;
     let single = if let [(_, choice)] = &ordered[..] { Some(choice) } else { None };
     let in_order = single.is_some_and(|c| c.gives_order) && asked.order_known;
@@ -106,7 +106,7 @@ pub fn compile_query(
     let limit = query.body.limit.as_ref();
     let select = Select {
         slots: scope.slots.clone(),
-        lock,
+        locks: query.locks,
         first_only,
         output,
         limit: limit.map(|l| constant(&l.count)).transpose()?,
@@ -144,9 +144,6 @@ fn plain_block(query: &BoundQuery) -> Result<&plan::Select, NotPoint> {
     if block.aggregation.as_ref().is_some_and(|a| !a.keys.is_empty() || a.rollup) {
         return refuse("GROUP BY");
     }
-    if query.lock.is_some_and(|lock| lock.wait != LockWait::Wait) {
-        return refuse("NOWAIT or SKIP LOCKED");
-    }
     Ok(block)
 }
 
@@ -163,7 +160,7 @@ fn flatten(
             let handle = catalog.table_by_id(scan.table.id);
             let handle = handle.ok_or_else(|| NotPoint::because("not a stored table"))?;
             let columns = scan.columns.iter().map(|(column, id)| (*column, id.index()));
-            scope.add(handle.clone(), scan.alias.clone(), columns)
+            scope.add(handle.clone(), scan.alias.clone(), columns, scan.lock)
         }
         From::Join(join) if join.kind == JoinKind::Inner => {
             flatten(&join.left, catalog, scope, conjuncts)?;
@@ -283,7 +280,8 @@ fn make_levels(
         let tests = here.iter().filter(|at| !choice.served.contains(at)).map(|at| conjuncts[*at].clone());
         let table = Table(scope.tables[position].handle.clone());
         let residual = conjunction(tests.collect()).map(|test| scope.compile(&test)).transpose()?;
-        levels.push(Level { table, position, access: choice.access, residual });
+        let lock = scope.tables[position].lock;
+        levels.push(Level { table, position, access: choice.access, residual, lock });
     }
     if !open.is_empty() {
         return Err(NotPoint::because("a condition on something that is no table's column").into());

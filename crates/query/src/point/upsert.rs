@@ -4,7 +4,7 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use avocet_base::RowId;
-use avocet_engine::{Direction, KeyRange, ReadScratch, RowBuf, Txn};
+use avocet_engine::{Direction, KeyRange, ReadScratch, RowBuf, RowLock, Txn};
 use avocet_types::convert::store_column;
 use avocet_types::expr::{EvalContext, RowProgram, RowSource};
 use avocet_types::{ColumnDef, Datum, RowRef, SqlType, TableDef};
@@ -163,7 +163,7 @@ impl Updates {
         ctx: &EvalContext,
     ) -> Result<Upserted, SqlError> {
         let mut buf = RowBuf::default();
-        if !txn.lock_row(table, id, &mut buf)? {
+        if !txn.lock_row(table, id, RowLock::FOR_UPDATE, &mut buf)? {
             return Ok(Upserted::Gone);
         }
         let old = buf.row(&table.layout);
@@ -213,10 +213,18 @@ pub fn conflicting(
         }
         range.set(Bound::Included(&key), Bound::Included(&key));
         let mut found = None;
-        txn.lock_scan(table, index, &range, Direction::Ascending, read, &mut |id, _| {
-            found = Some(id);
-            ControlFlow::Break(())
-        })?;
+        txn.lock_scan(
+            table,
+            index,
+            &range,
+            Direction::Ascending,
+            RowLock::FOR_UPDATE,
+            read,
+            &mut |id, _| {
+                found = Some(id);
+                ControlFlow::Break(())
+            },
+        )?;
         if found.is_some() {
             return Ok(found);
         }

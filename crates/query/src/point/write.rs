@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use avocet_engine::{Catalog, RowChange, TableHandle, Txn};
+use avocet_engine::{Catalog, RowChange, RowLock, TableHandle, Txn};
 use avocet_types::convert::store_column;
 use avocet_types::expr::{EvalContext, Expr, ExprKind, RowProgram, RowSource};
 use avocet_types::{ColumnDef, Datum, RowRef, SqlType, TableDef};
@@ -307,20 +307,29 @@ impl Target {
         let LevelScratch { keys, read, found: rows } = scratch;
         rows.clear();
         let mut failure = None;
-        visit(&self.table, &self.access, found, true, txn, keys, read, &mut |id, row| {
-            match passes(self.residual.as_ref(), &row, params, ctx) {
-                Ok(false) => {}
-                Ok(true) => {
-                    rows.push(id, &row);
-                    left -= 1;
+        visit(
+            &self.table,
+            &self.access,
+            found,
+            Some(RowLock::FOR_UPDATE),
+            txn,
+            keys,
+            read,
+            &mut |id, row| {
+                match passes(self.residual.as_ref(), &row, params, ctx) {
+                    Ok(false) => {}
+                    Ok(true) => {
+                        rows.push(id, &row);
+                        left -= 1;
+                    }
+                    Err(error) => {
+                        failure = Some(error);
+                        left = 0;
+                    }
                 }
-                Err(error) => {
-                    failure = Some(error);
-                    left = 0;
-                }
-            }
-            if left == 0 { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
-        })?;
+                if left == 0 { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
+            },
+        )?;
         failure.map_or(Ok(()), |error| Err(error.into()))
     }
 }

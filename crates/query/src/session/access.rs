@@ -8,7 +8,9 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use avocet_base::RowId;
-use avocet_engine::{Direction, KeyRange, ReadScratch, RowBuf, ScanRequest, TableHandle, Txn, TxnOptions};
+use avocet_engine::{
+    Direction, KeyRange, ReadScratch, RowBuf, RowLock, ScanRequest, TableHandle, Txn, TxnOptions,
+};
 use avocet_types::arrow_map::datum_at;
 use avocet_types::expr::{CompareOp, EvalContext, Expr, ExprKind, RowProgram, RowSource};
 use avocet_types::schema::TableDef;
@@ -221,6 +223,7 @@ pub(super) fn lock_matching(
     txn: &mut Txn,
     table: &Arc<TableHandle>,
     condition: &Condition<'_>,
+    lock: RowLock,
     most: u64,
 ) -> Result<Vec<RowId>, SqlError> {
     let mut found = Vec::new();
@@ -243,7 +246,7 @@ pub(super) fn lock_matching(
                 ControlFlow::Break(())
             }
         };
-        txn.lock_scan(table, &index, &range.range, Direction::Ascending, &mut scratch, &mut visit)?;
+        txn.lock_scan(table, &index, &range.range, Direction::Ascending, lock, &mut scratch, &mut visit)?;
         return failure.map_or(Ok(found), Err);
     }
     let mut seen = HashSet::new();
@@ -254,7 +257,7 @@ pub(super) fn lock_matching(
             if !seen.insert(id) {
                 continue;
             }
-            if !txn.lock_row(table, id, &mut buf)? {
+            if !txn.lock_row(table, id, lock, &mut buf)? {
                 // Gone, or a cold row that moved: another look will tell.
                 moved = true;
                 continue;
@@ -280,6 +283,9 @@ fn candidates(
 ) -> Result<Vec<RowId>, SqlError> {
     let mut ids = Vec::new();
     scan_matching(txn, table, condition, &mut ids)?;
+    if txn.is_strict() {
+        return Ok(ids);
+    }
     let now = txn.engine().begin(TxnOptions { read_only: true, ..TxnOptions::default() });
     if now.snapshot_ts() != txn.snapshot_ts() {
         scan_matching(&now, table, condition, &mut ids)?;

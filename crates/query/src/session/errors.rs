@@ -11,7 +11,10 @@ impl From<EngineError> for SqlError {
             EngineError::DuplicateKey { entry, table, key } => {
                 ErrorCode::DUP_ENTRY.with(&[entry, &format_args!("{table}.{key}")])
             }
+            EngineError::LockNotAvailable => ErrorCode::LOCK_NOWAIT.with(&[]),
             EngineError::LockWaitTimeout => ErrorCode::LOCK_WAIT_TIMEOUT.with(&[]),
+            EngineError::SnapshotConflict(table) => ErrorCode::CHECKREAD.with(&[table]),
+            EngineError::SerializationFailure => ErrorCode::LOCK_DEADLOCK.with(&[]),
             // A bulk statement that lost a race is repeated as a deadlock's victim is.
             EngineError::Deadlock | EngineError::WriteConflict => ErrorCode::LOCK_DEADLOCK.with(&[]),
             EngineError::Interrupted => ErrorCode::QUERY_INTERRUPTED.with(&[]),

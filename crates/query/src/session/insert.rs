@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use avocet_base::RowId;
-use avocet_engine::{Direction, EngineError, KeyRange, ReadScratch, RowBuf, TableHandle};
+use avocet_engine::{Direction, EngineError, KeyRange, ReadScratch, RowBuf, RowLock, TableHandle};
 use avocet_types::decimal::ParseStatus;
 use avocet_types::expr::RowProgram;
 use avocet_types::{Datum, Decimal, SqlType, Value};
@@ -398,6 +398,7 @@ impl Session {
                 &index,
                 &range,
                 Direction::Ascending,
+                RowLock::FOR_UPDATE,
                 &mut scratch,
                 &mut |id, _| {
                     found = Some(id);
@@ -420,7 +421,7 @@ impl Session {
     ) -> Result<bool, SqlError> {
         let table = inserter.table.clone();
         let mut buf = RowBuf::default();
-        if !self.txn().lock_row(&table, id, &mut buf)? {
+        if !self.txn().lock_row(&table, id, RowLock::FOR_UPDATE, &mut buf)? {
             return Ok(false);
         }
         let width = table.def.columns.len();

@@ -8,7 +8,7 @@ mod joined;
 use std::sync::Arc;
 
 use avocet_base::RowId;
-use avocet_engine::{RowBuf, TableHandle};
+use avocet_engine::{RowBuf, RowLock, TableHandle};
 use avocet_types::expr::RowProgram;
 use avocet_types::{Datum, SqlType, Value};
 
@@ -109,7 +109,7 @@ impl Session {
         let mut buf = RowBuf::default();
         for id in ids {
             self.info.interrupt.check()?;
-            if !self.txn().lock_row(&table, id, &mut buf)? {
+            if !self.txn().lock_row(&table, id, RowLock::FOR_UPDATE, &mut buf)? {
                 continue;
             }
             matched += 1;
@@ -203,7 +203,7 @@ impl Session {
         let context = self.context.clone();
         let condition = Condition::new(selection.filter.clone(), &table.def, text.params, &context)?;
         let most = if selection.sort.is_empty() { selection.limit.unwrap_or(u64::MAX) } else { u64::MAX };
-        let ids = lock_matching(self.txn(), table, &condition, most)?;
+        let ids = lock_matching(self.txn(), table, &condition, RowLock::FOR_UPDATE, most)?;
         if selection.sort.is_empty() {
             return Ok(ids);
         }
@@ -212,7 +212,7 @@ impl Session {
         let mut keyed: Vec<(Vec<Value>, RowId)> = Vec::with_capacity(ids.len());
         let mut buf = RowBuf::default();
         for id in ids {
-            if self.txn().lock_row(table, id, &mut buf)? {
+            if self.txn().lock_row(table, id, RowLock::FOR_UPDATE, &mut buf)? {
                 let row = buf.row(&table.layout);
                 let key = |(program, _): &(RowProgram, bool)| {
                     program.eval(&row, text.params, &context).map(Datum::into_owned)

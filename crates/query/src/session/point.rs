@@ -193,7 +193,7 @@ impl Session {
     }
 
     /// Runs a statement on its plan; false if another path is to take it, and nothing happened yet.
-    pub(super) async fn run_plan(
+    pub(super) async fn run_plan_once(
         &mut self,
         plan: &CachedPlan,
         params: &[Datum<'_>],
@@ -215,7 +215,7 @@ impl Session {
         }
     }
 
-    /// As `run_plan`, within a statement that has begun; `None` for false.
+    /// As `run_plan_once`, within a statement that has begun; `None` for false.
     pub(super) async fn try_plan(
         &mut self,
         plan: &CachedPlan,
@@ -227,6 +227,7 @@ impl Session {
             return Ok(None);
         }
         if plan.is_write() {
+            self.check_not_read_only()?;
             self.set_storing(true);
         }
         let mark = self.begin_statement()?;

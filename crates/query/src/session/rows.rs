@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use avocet_base::RowId;
-use avocet_engine::{RowBuf, TableHandle, Txn};
+use avocet_engine::{RowBuf, RowLock, TableHandle, Txn};
 use avocet_types::expr::program::NoRow;
 use avocet_types::expr::{EvalContext, Expr, RowProgram, RowSource};
 use avocet_types::schema::TableDef;
@@ -27,6 +27,8 @@ pub(super) struct RowQuery {
     sort: Vec<usize>,
     sort_types: Vec<(SqlType, bool)>,
     limit: Option<Limit>,
+    /// How the table's rows are locked.
+    pub lock: Option<RowLock>,
 }
 
 /// Where a query's rows come from.
@@ -34,7 +36,7 @@ pub(super) enum Rows<'r> {
     /// One row without columns.
     One,
     Table(&'r mut Txn, &'r Arc<TableHandle>),
-    Locked(&'r mut Txn, &'r Arc<TableHandle>),
+    Locked(&'r mut Txn, &'r Arc<TableHandle>, RowLock),
     Values(Vec<Vec<Value>>),
 }
 
@@ -85,6 +87,7 @@ impl RowQuery {
             outputs,
             sort,
             limit: bound.body.limit.clone(),
+            lock: scan.and_then(|scan| scan.lock),
             table,
         }))
     }
@@ -117,13 +120,15 @@ impl RowQuery {
                 let range = condition.index_range(table);
                 visit_snapshot(txn, table, &condition, range.as_ref(), &mut |_, row| out.row(&row))?;
             }
-            Rows::Locked(txn, table) => {
+            Rows::Locked(txn, table, lock) => {
                 let condition = self.condition(run)?;
                 let most = if self.sort.is_empty() { offset.saturating_add(count) } else { u64::MAX };
-                let found = lock_matching(txn, table, &condition, most)?;
+                let found = lock_matching(txn, table, &condition, lock, most)?;
                 let mut buf = RowBuf::default();
                 for id in found {
-                    if locked_row(txn, table, id, &mut buf)? && out.row(&buf.row(&table.layout))?.is_break() {
+                    if locked_row(txn, table, id, lock, &mut buf)?
+                        && out.row(&buf.row(&table.layout))?.is_break()
+                    {
                         break;
                     }
                 }
@@ -161,9 +166,10 @@ fn locked_row(
     txn: &mut Txn,
     table: &Arc<TableHandle>,
     id: RowId,
+    lock: RowLock,
     buf: &mut RowBuf,
 ) -> Result<bool, SqlError> {
-    Ok(txn.lock_row(table, id, buf)?)
+    Ok(txn.lock_row(table, id, lock, buf)?)
 }
 
 /// The value of a LIMIT or OFFSET.

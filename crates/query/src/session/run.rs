@@ -8,7 +8,7 @@ use super::api::{
 use super::output::table_column;
 use super::point::Candidate;
 use super::prepared::PreparedStatement;
-use super::state::{Level, Session};
+use super::state::{Characteristics, Level, Session};
 use super::status::Counter;
 use crate::bind::{CatalogView, unsupported};
 use crate::error::{ErrorCode, SqlError};
@@ -140,8 +140,7 @@ impl SqlSession for Session {
         self.last_insert_id = 0;
         self.row_count = 0;
         self.found_rows = 0;
-        self.next_isolation = None;
-        self.next_read_only = None;
+        self.next = Characteristics::default();
         self.begin_variables();
     }
 
@@ -186,8 +185,9 @@ impl Session {
         error
     }
 
-    /// One statement, from its beginning to the last call of the sink.
-    pub(super) async fn run(
+    /// One statement, from its beginning to the last call of the sink. See [`restart`](super::restart) for those that
+    /// begin more than once.
+    pub(super) async fn run_once(
         &mut self,
         kind: &StatementKind,
         text: &Text<'_>,
@@ -355,6 +355,11 @@ impl Session {
         use StatementKind as S;
         if commits_implicitly(kind) {
             self.commit().await?;
+            self.next = Characteristics::default();
+            self.check_not_read_only()?;
+        }
+        if matches!(kind, S::Insert(_) | S::Update(_) | S::Delete(_)) {
+            self.check_not_read_only()?;
         }
         match kind {
             S::Empty => Err(ErrorCode::EMPTY_QUERY.with(&[])),
@@ -367,8 +372,8 @@ impl Session {
                 self.begin(*read_only, *consistent_snapshot).await?;
                 Ok(Outcome::ok())
             }
-            S::Commit { chain, release } => self.end(true, *chain, *release).await,
-            S::Rollback { chain, release } => self.end(false, *chain, *release).await,
+            S::Commit(completion) => self.end_transaction(true, *completion).await,
+            S::Rollback(completion) => self.end_transaction(false, *completion).await,
             S::Set(items) => self.set(items, text).await,
             S::Use(name) => {
                 self.change_database(&name.name)?;
@@ -387,7 +392,9 @@ impl Session {
             S::Flush(what) => flush(what),
             S::LockTables(_) => Err(unsupported("LOCK TABLES")),
             S::UnlockTables => Ok(Outcome::ok()),
-            S::Savepoint(_) | S::RollbackTo(_) | S::ReleaseSavepoint(_) => Err(unsupported("SAVEPOINT")),
+            S::Savepoint(name) => self.savepoint(&name.name),
+            S::RollbackTo(name) => self.rollback_to(&name.name),
+            S::ReleaseSavepoint(name) => self.release_savepoint(&name.name),
             S::Analyze(tables) => self.maintain("analyze", tables, sink),
             S::Check(tables) => self.maintain("check", tables, sink),
             S::Optimize(tables) => self.maintain("optimize", tables, sink),
@@ -400,14 +407,6 @@ impl Session {
             | S::Revoke { .. } => self.account_statement(kind),
             _ => self.ddl(kind, text).await,
         }
-    }
-
-    async fn end(&mut self, commit: bool, chain: bool, release: bool) -> Result<Outcome, SqlError> {
-        if release {
-            return Err(unsupported("RELEASE"));
-        }
-        self.end_transaction(commit, chain).await?;
-        Ok(Outcome::ok())
     }
 }
 

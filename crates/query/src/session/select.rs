@@ -11,10 +11,11 @@ use super::rows::{RowQuery, Rows, Run, refuse_lock};
 use super::run::{Outcome, Text};
 use super::state::Session;
 use super::status::Counter;
-use crate::bind::{bind_query, unsupported, walk};
+use crate::bind::{bind_query, walk};
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast;
 use crate::plan::BoundQuery;
+use crate::point::{self, Refusal};
 
 /// How often a statement is bound anew because a table changed between binding and use.
 const MAX_REBINDS: usize = 10;
@@ -89,21 +90,18 @@ impl Session {
                 sink.columns(&columns_of(&bound), self.settings.time_zone)?;
                 return rows.run(source, &run, sink);
             };
-            let locking = bound.lock.is_some();
-            if let Some(lock) = &bound.lock
-                && lock.wait != ast::LockWait::Wait
-            {
-                return Err(unsupported("NOWAIT and SKIP LOCKED"));
-            }
-            if locking || rows.index_name(table, &run)?.is_some() {
+            if rows.lock.is_some() || rows.index_name(table, &run)?.is_some() {
                 sink.columns(&columns_of(&bound), self.settings.time_zone)?;
                 let txn = self.txn.as_mut().expect("the statement began");
-                let source = if locking { Rows::Locked(txn, table) } else { Rows::Table(txn, table) };
+                let source = match rows.lock {
+                    Some(lock) => Rows::Locked(txn, table, lock),
+                    None => Rows::Table(txn, table),
+                };
                 return rows.run(source, &run, sink);
             }
         }
-        if bound.lock.is_some() {
-            return Err(refuse_lock());
+        if bound.locks {
+            return self.run_locking(&bound, text, sink);
         }
         self.shared.counters.add(Counter::SlowAnalytics);
         self.analyze(bound, tables, text, sink, select_limit).await
@@ -111,6 +109,26 @@ impl Session {
 
     pub(super) fn run_of<'r>(&'r self, text: &'r Text<'_>) -> Run<'r> {
         Run { params: text.params, context: &self.context, select_limit: u64::MAX }
+    }
+
+    /// A query that locks rows of several tables: it visits row by row whatever it costs, and locks what it meets.
+    fn run_locking(
+        &mut self,
+        bound: &BoundQuery,
+        text: &Text<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<u64, SqlError> {
+        let plan = match point::compile_query(bound, columns_of(bound).into(), &self.catalog()) {
+            Ok(plan) => plan,
+            Err(Refusal::NotPoint(_)) => return Err(refuse_lock()),
+            Err(Refusal::Error(error)) => return Err(error),
+        };
+        let Self { txn, context, point_scratch, .. } = self;
+        let txn = txn.as_mut().expect("the statement began");
+        match plan.execute(txn, text.params, context, point_scratch, sink)? {
+            point::Outcome::Rows(rows) => Ok(rows),
+            point::Outcome::Changed(_) | point::Outcome::Declined => Err(refuse_lock()),
+        }
     }
 
     /// Binds a query and holds the definitions of its tables till the end of the transaction.

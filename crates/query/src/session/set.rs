@@ -7,7 +7,7 @@ use super::api::Interruption;
 use super::collect::Collected;
 use super::run::{Outcome, Text};
 use super::settings::collation_of;
-use super::state::{Level, Session};
+use super::state::{Characteristics, Level, Session};
 use super::variables::{Kind, Scope, VARIABLES, find, known};
 use crate::bind::{bind_query, unsupported};
 use crate::error::{ErrorCode, SqlError};
@@ -110,6 +110,12 @@ impl Session {
             self.variables.globals.put(position, value);
             return Ok(());
         }
+        // `SET @@name` without a scope is about the next transaction, unlike `SET name` (Manual, 15.3.7).
+        if scope == VariableScope::Default
+            && let Some(of) = characteristic(name, &value)
+        {
+            return self.set_next_transaction(of);
+        }
         self.put_session_variable(position, value).await
     }
 
@@ -119,13 +125,6 @@ impl Session {
         let turns_on = variable.name == "autocommit" && matches!(value, Datum::Int(1));
         if turns_on && !self.settings.autocommit {
             self.commit().await?;
-        }
-        let in_transaction = self.explicit.is_some();
-        if in_transaction && matches!(variable.name, "transaction_isolation" | "transaction_read_only") {
-            // For the session, so it is the next transaction's.
-            self.variables.own.put(position, value);
-            self.refresh();
-            return Ok(());
         }
         match variable.name {
             "last_insert_id" | "identity" => {
@@ -166,28 +165,21 @@ impl Session {
         Ok(())
     }
 
+    /// SET TRANSACTION: for all later sessions, for all later transactions of this one, or for the next one alone.
     fn set_transaction(
         &mut self,
         scope: VariableScope,
-        isolation: Option<IsolationLevel>,
+        level: Option<IsolationLevel>,
         read_only: Option<bool>,
     ) -> Result<(), SqlError> {
-        if isolation == Some(IsolationLevel::Serializable) {
-            return Err(unsupported("ISOLATION LEVEL SERIALIZABLE"));
-        }
         if scope == VariableScope::Default {
-            if self.explicit.is_some() {
-                return Err(ErrorCode::CANT_CHANGE_TX_CHARACTERISTICS.with(&[]));
-            }
-            self.next_isolation = isolation.or(self.next_isolation);
-            self.next_read_only = read_only.or(self.next_read_only);
-            return Ok(());
+            return self.set_next_transaction(Characteristics { level, read_only });
         }
         let mut put = |name: &'static str, value: Value| match scope {
             VariableScope::Session => self.variables.own.put_by_name(name, value),
             _ => self.variables.globals.put(known(name), value),
         };
-        if let Some(level) = isolation {
+        if let Some(level) = level {
             put("transaction_isolation", Datum::Str(level_name(level).into()));
             put("tx_isolation", Datum::Str(level_name(level).into()));
         }
@@ -196,6 +188,15 @@ impl Session {
             put("tx_read_only", Datum::Int(read_only.into()));
         }
         self.refresh();
+        Ok(())
+    }
+
+    fn set_next_transaction(&mut self, of: Characteristics) -> Result<(), SqlError> {
+        if self.in_transaction() {
+            return Err(ErrorCode::CANT_CHANGE_TX_CHARACTERISTICS.with(&[]));
+        }
+        self.next.level = of.level.or(self.next.level);
+        self.next.read_only = of.read_only.or(self.next.read_only);
         Ok(())
     }
 
@@ -259,6 +260,25 @@ pub(super) fn select_of(expr: &ast::Expr) -> ast::Query {
         locks: Vec::new(),
         span: Span::default(),
     }
+}
+
+/// What a value of a variable says of a transaction.
+fn characteristic(name: &str, value: &Value) -> Option<Characteristics> {
+    let mut of = Characteristics::default();
+    match (name, value) {
+        ("transaction_isolation" | "tx_isolation", Datum::Str(text)) => {
+            let levels = [
+                IsolationLevel::ReadUncommitted,
+                IsolationLevel::ReadCommitted,
+                IsolationLevel::RepeatableRead,
+                IsolationLevel::Serializable,
+            ];
+            of.level = levels.into_iter().find(|level| level_name(*level) == &**text);
+        }
+        ("transaction_read_only" | "tx_read_only", Datum::Int(on)) => of.read_only = Some(*on == 1),
+        _ => return None,
+    }
+    Some(of)
 }
 
 fn level_name(level: IsolationLevel) -> &'static str {

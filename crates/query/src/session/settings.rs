@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use avocet_engine::Isolation;
 use avocet_types::collation::Charset;
 use avocet_types::expr::{SqlMode, Typer};
 use avocet_types::temporal::TimeZone;
@@ -10,6 +9,7 @@ use avocet_types::{Collation, Datum};
 
 use super::sql_mode;
 use super::variables::Values;
+use crate::parse::statement::IsolationLevel;
 
 /// Made from the variables after each SET, so that statements need not look names up.
 #[derive(Clone, Debug)]
@@ -17,9 +17,11 @@ pub struct Settings {
     pub autocommit: bool,
     pub sql_mode: SqlMode,
     pub time_zone: TimeZone,
-    pub isolation: Isolation,
-    /// SERIALIZABLE was asked for: a transaction of it is refused.
-    pub serializable: bool,
+    pub level: IsolationLevel,
+    /// REPEATABLE READ is strict.
+    pub snapshot_isolation: bool,
+    /// What COMMIT and ROLLBACK do besides: `NO_CHAIN`, `CHAIN`, `RELEASE`.
+    pub completion_type: &'static str,
     pub read_only: bool,
     pub lock_wait_timeout: Duration,
     /// For DDL.
@@ -64,11 +66,18 @@ impl Settings {
             autocommit: int("autocommit") == 1,
             sql_mode: sql_mode::flags(&text("sql_mode")),
             time_zone: TimeZone::parse(&text("time_zone")).unwrap_or(TimeZone::UTC),
-            isolation: match level.as_str() {
-                "READ-UNCOMMITTED" | "READ-COMMITTED" => Isolation::ReadCommitted,
-                _ => Isolation::RepeatableRead,
+            level: match level.as_str() {
+                "READ-UNCOMMITTED" => IsolationLevel::ReadUncommitted,
+                "READ-COMMITTED" => IsolationLevel::ReadCommitted,
+                "SERIALIZABLE" => IsolationLevel::Serializable,
+                _ => IsolationLevel::RepeatableRead,
             },
-            serializable: level == "SERIALIZABLE",
+            snapshot_isolation: int("innodb_snapshot_isolation") == 1,
+            completion_type: match text("completion_type").as_str() {
+                "CHAIN" => "CHAIN",
+                "RELEASE" => "RELEASE",
+                _ => "NO_CHAIN",
+            },
             read_only: int("transaction_read_only") == 1,
             lock_wait_timeout: Duration::from_secs(int("innodb_lock_wait_timeout")),
             metadata_lock_timeout: Duration::from_secs(int("lock_wait_timeout")),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use avocet_engine::{Catalog, Txn};
+use avocet_engine::{Catalog, StatementMark, Txn};
 use avocet_types::convert::ConvertContext;
 use avocet_types::expr::{EvalContext, SessionInfo as EvalSession, Warning};
 use avocet_types::{Collation, SqlType, Value};
@@ -16,6 +16,7 @@ use super::prepared::PreparedStatement;
 use super::settings::Settings;
 use super::variables::SessionVariables;
 use crate::error::{ErrorCode, SqlError};
+use crate::parse::statement::IsolationLevel;
 use crate::point::PointScratch;
 
 /// How bad a condition of SHOW WARNINGS is.
@@ -39,6 +40,18 @@ pub(super) struct Explicit {
     pub read_only: bool,
 }
 
+/// What SET TRANSACTION says of one transaction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Characteristics {
+    pub level: Option<IsolationLevel>,
+    pub read_only: Option<bool>,
+}
+
+pub(super) struct Savepoint {
+    pub name: String,
+    pub mark: StatementMark,
+}
+
 /// One connection's state. Statements run in [`run`](super::run).
 pub struct Session {
     pub(super) shared: Arc<Shared>,
@@ -56,8 +69,13 @@ pub struct Session {
     /// Set between BEGIN and the end of the transaction.
     pub(super) explicit: Option<Explicit>,
     /// SET TRANSACTION without a scope: for the next transaction only.
-    pub(super) next_isolation: Option<crate::parse::statement::IsolationLevel>,
-    pub(super) next_read_only: Option<bool>,
+    pub(super) next: Characteristics,
+    /// Of the running transaction.
+    pub(super) running: Characteristics,
+    /// The last statement failed because of its snapshot alone, and was taken back.
+    pub(super) may_restart: bool,
+    /// Of the running transaction, in the order in which they were set.
+    pub(super) savepoints: Vec<Savepoint>,
     /// A statement runs. Still set when the next one begins only if its future was dropped half-way.
     pub(super) in_flight: bool,
     pub(super) prepared: HashMap<StatementId, Arc<PreparedStatement>>,
@@ -91,8 +109,10 @@ impl Session {
             found_rows: 0,
             txn: None,
             explicit: None,
-            next_isolation: None,
-            next_read_only: None,
+            next: Characteristics::default(),
+            running: Characteristics::default(),
+            may_restart: false,
+            savepoints: Vec::new(),
             in_flight: false,
             prepared: HashMap::new(),
             named: HashMap::new(),
@@ -236,10 +256,9 @@ impl Session {
     }
 
     pub(super) fn status_now(&self) -> Status {
-        let in_transaction = self.explicit.is_some() || (self.txn.is_some() && !self.settings.autocommit);
         Status {
             autocommit: self.settings.autocommit,
-            in_transaction,
+            in_transaction: self.in_transaction(),
             read_only: self.explicit.is_some_and(|e| e.read_only),
             more_results: self.more_results,
             no_index_used: false,

@@ -1,5 +1,6 @@
 //! Statements through sessions, over an engine on a simulated disk: SQL in, printed results out.
 
+mod anomalies;
 mod client;
 mod definitions;
 mod differential;

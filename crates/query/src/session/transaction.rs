@@ -5,14 +5,16 @@
 //!    whole transaction.
 //! 2. Nothing is acknowledged before the commit's ticket was awaited.
 //! 3. A statement whose future was dropped half-way is rolled back with its transaction before the next one begins.
+//! 4. Savepoints are of the running transaction: they end with it.
 
 use avocet_engine::{Isolation, StatementMark, Txn, TxnOptions};
 
-use super::state::{Explicit, Session};
+use super::api::Interruption;
+use super::run::Outcome;
+use super::state::{Characteristics, Explicit, Level, Savepoint, Session};
 use super::status::Counter;
-use crate::bind::unsupported;
 use crate::error::{ErrorCode, SqlError};
-use crate::parse::statement::IsolationLevel;
+use crate::parse::statement::{Completion, IsolationLevel};
 
 impl Session {
     /// The transaction of a statement that reads or writes rows: the running one, or a new one.
@@ -29,22 +31,21 @@ impl Session {
         self.txn.as_mut().expect("begin_statement was called")
     }
 
+    /// Whether there is a transaction that the client has to end.
+    pub(super) fn in_transaction(&self) -> bool {
+        self.explicit.is_some() || (self.txn.is_some() && !self.settings.autocommit)
+    }
+
     fn start(&mut self, read_only: Option<bool>) -> Result<(), SqlError> {
-        let level = self.next_isolation.take();
-        let next_read_only = self.next_read_only.take();
-        let serializable = match level {
-            Some(level) => level == IsolationLevel::Serializable,
-            None => self.settings.serializable,
-        };
-        if serializable {
-            return Err(unsupported("ISOLATION LEVEL SERIALIZABLE"));
-        }
+        let next = std::mem::take(&mut self.next);
+        let level = next.level.unwrap_or(self.settings.level);
         let isolation = match level {
-            Some(IsolationLevel::ReadCommitted | IsolationLevel::ReadUncommitted) => Isolation::ReadCommitted,
-            Some(_) => Isolation::RepeatableRead,
-            None => self.settings.isolation,
+            IsolationLevel::ReadUncommitted | IsolationLevel::ReadCommitted => Isolation::ReadCommitted,
+            IsolationLevel::RepeatableRead if self.settings.snapshot_isolation => Isolation::Snapshot,
+            IsolationLevel::RepeatableRead => Isolation::RepeatableRead,
+            IsolationLevel::Serializable => Isolation::Serializable,
         };
-        let read_only = read_only.or(next_read_only).unwrap_or(self.settings.read_only);
+        let read_only = read_only.or(next.read_only).unwrap_or(self.settings.read_only);
         let mut txn = self.shared.engine.begin(TxnOptions {
             isolation,
             read_only,
@@ -53,6 +54,7 @@ impl Session {
         });
         txn.set_interrupt(self.stop.clone());
         self.txn = Some(txn);
+        self.running = Characteristics { level: Some(level), read_only: Some(read_only) };
         if let Some(explicit) = &mut self.explicit {
             explicit.read_only = read_only;
         }
@@ -67,8 +69,12 @@ impl Session {
             self.explicit = None;
             return Err(error);
         }
-        if snapshot {
+        if snapshot && self.running.level == Some(IsolationLevel::RepeatableRead) {
             self.txn().fix_snapshot();
+        } else if snapshot {
+            let message = "InnoDB: WITH CONSISTENT SNAPSHOT was ignored because this phrase can only be used with \
+                           REPEATABLE READ isolation level.";
+            self.warn(Level::Warning, 138, message.into());
         }
         Ok(())
     }
@@ -76,6 +82,7 @@ impl Session {
     /// Commits what is open, if anything is; returns when it is durable.
     pub(super) async fn commit(&mut self) -> Result<(), SqlError> {
         self.explicit = None;
+        self.savepoints.clear();
         if let Some(txn) = self.txn.take() {
             txn.commit()?.await?;
         }
@@ -84,15 +91,22 @@ impl Session {
 
     pub(super) fn rollback(&mut self) {
         self.explicit = None;
+        self.savepoints.clear();
         if let Some(txn) = self.txn.take() {
             txn.rollback();
         }
     }
 
-    /// COMMIT and ROLLBACK as statements.
-    pub(super) async fn end_transaction(&mut self, commit: bool, chain: bool) -> Result<(), SqlError> {
-        let chained = chain.then(|| self.explicit.is_some_and(|e| e.read_only));
-        let level = self.txn.as_ref().map(|txn| txn.options().isolation);
+    /// COMMIT and ROLLBACK as statements. A chained transaction has the level and the access mode of the one before.
+    pub(super) async fn end_transaction(
+        &mut self,
+        commit: bool,
+        completion: Completion,
+    ) -> Result<Outcome, SqlError> {
+        let by_default = self.settings.completion_type;
+        let release = completion.release.unwrap_or(completion.chain != Some(true) && by_default == "RELEASE");
+        let chain = completion.chain.unwrap_or(completion.release != Some(true) && by_default == "CHAIN");
+        let before = self.txn.is_some().then_some(self.running);
         if commit {
             self.shared.counters.add(Counter::Commit);
             self.commit().await?;
@@ -100,12 +114,66 @@ impl Session {
             self.shared.counters.add(Counter::Rollback);
             self.rollback();
         }
-        let Some(read_only) = chained else { return Ok(()) };
-        self.next_isolation = level.map(|level| match level {
-            Isolation::ReadCommitted => IsolationLevel::ReadCommitted,
-            Isolation::RepeatableRead => IsolationLevel::RepeatableRead,
-        });
-        self.begin(Some(read_only), false).await
+        if chain {
+            self.next = before.unwrap_or(self.next);
+            self.begin(None, false).await?;
+        } else {
+            // SET TRANSACTION was for the transaction that has ended.
+            self.next = if before.is_some() { Characteristics::default() } else { self.next };
+        }
+        if release {
+            self.info.interrupt.raise(Interruption::Connection);
+        }
+        Ok(Outcome::ok())
+    }
+
+    /// 1792 for what a READ ONLY transaction must not do.
+    pub(super) fn check_not_read_only(&self) -> Result<(), SqlError> {
+        let read_only = match &self.txn {
+            Some(txn) => txn.options().read_only,
+            None => self.next.read_only.unwrap_or(self.settings.read_only),
+        };
+        match read_only {
+            true => Err(ErrorCode::CANT_EXECUTE_IN_READ_ONLY_TRANSACTION.with(&[])),
+            false => Ok(()),
+        }
+    }
+
+    /// SAVEPOINT: replaces one of the same name. Without a transaction it marks nothing, as in MySQL.
+    pub(super) fn savepoint(&mut self, name: &str) -> Result<Outcome, SqlError> {
+        if self.explicit.is_none() && self.settings.autocommit {
+            return Ok(Outcome::ok());
+        }
+        if self.txn.is_none() {
+            self.start(None)?;
+        }
+        if let Ok(at) = self.find_savepoint(name) {
+            self.savepoints.remove(at);
+        }
+        let mark = self.txn().mark();
+        self.savepoints.push(Savepoint { name: name.to_owned(), mark });
+        Ok(Outcome::ok())
+    }
+
+    /// ROLLBACK TO: the savepoint stays, those after it go.
+    pub(super) fn rollback_to(&mut self, name: &str) -> Result<Outcome, SqlError> {
+        let at = self.find_savepoint(name)?;
+        self.savepoints.truncate(at + 1);
+        let mark = self.savepoints[at].mark;
+        self.txn().rollback_statement(mark);
+        Ok(Outcome::ok())
+    }
+
+    /// RELEASE SAVEPOINT: it and those after it go; what was done stays.
+    pub(super) fn release_savepoint(&mut self, name: &str) -> Result<Outcome, SqlError> {
+        let at = self.find_savepoint(name)?;
+        self.savepoints.truncate(at);
+        Ok(Outcome::ok())
+    }
+
+    fn find_savepoint(&self, name: &str) -> Result<usize, SqlError> {
+        let found = self.savepoints.iter().rposition(|savepoint| savepoint.name.eq_ignore_ascii_case(name));
+        found.ok_or_else(|| ErrorCode::SP_DOES_NOT_EXIST.with(&[&"SAVEPOINT", &name]))
     }
 
     /// The end of a statement in the transaction. Rolls it back if it failed; commits if nothing else will.
@@ -117,11 +185,15 @@ impl Session {
         let alone = self.explicit.is_none() && self.settings.autocommit;
         match result {
             Ok(value) => {
-                if alone {
-                    self.commit().await?;
+                if alone && let Err(error) = self.commit().await {
+                    if error.is(ErrorCode::LOCK_DEADLOCK) {
+                        self.begin_anew();
+                    }
+                    return Err(error);
                 }
                 Ok(value)
             }
+            Err(error) if error.is(ErrorCode::CHECKREAD) => Err(self.end_of_snapshot(mark, alone, error)),
             Err(error) => {
                 if alone || error.is(ErrorCode::LOCK_DEADLOCK) {
                     self.rollback();
@@ -131,6 +203,30 @@ impl Session {
                 Err(error)
             }
         }
+    }
+
+    /// After a statement met a row that has changed since its snapshot.
+    fn end_of_snapshot(&mut self, mark: StatementMark, alone: bool, error: SqlError) -> SqlError {
+        let is_serializable = self.running.level == Some(IsolationLevel::Serializable);
+        match &mut self.txn {
+            Some(txn) if txn.can_restart() && !alone => {
+                txn.restart_statement(mark);
+                self.may_restart = true;
+            }
+            _ => {
+                self.rollback();
+                if alone {
+                    self.begin_anew();
+                }
+            }
+        }
+        if is_serializable { ErrorCode::LOCK_DEADLOCK.with(&[]) } else { error }
+    }
+
+    /// A statement that was a transaction of its own, and was rolled back, may be that once more.
+    fn begin_anew(&mut self) {
+        self.next = self.running;
+        self.may_restart = true;
     }
 
     /// Cleans up after a statement that was dropped before it ended.

@@ -101,6 +101,13 @@ impl Deletes {
         self.push(ordinal, txn, Change::Delete)
     }
 
+    /// Marks a row that somebody else has deleted as deleted by `txn` too: a transaction whose snapshot still has the row,
+    /// but which has changed what became of it, must not see both.
+    pub fn hide(&mut self, ordinal: u16, txn: &Arc<TxnState>) -> Arc<Undo> {
+        assert!(self.is_deleted(ordinal), "only what became another row is hidden");
+        self.push(ordinal, txn, Change::Delete)
+    }
+
     pub fn lock(&mut self, ordinal: u16, txn: &Arc<TxnState>) -> Arc<Undo> {
         self.push(ordinal, txn, Change::Lock)
     }

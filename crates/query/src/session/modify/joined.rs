@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use avocet_base::{RowId, TableId};
-use avocet_engine::{EngineError, RowBuf, TableHandle};
+use avocet_engine::{EngineError, RowBuf, RowLock, TableHandle};
 use avocet_types::expr::RowProgram;
 use avocet_types::{Datum, Value};
 
@@ -63,7 +63,7 @@ impl Session {
                 while let Some(to) = moved.get(&(table.def.id, id)) {
                     id = *to;
                 }
-                if !self.txn().lock_row(table, id, &mut buf)? {
+                if !self.txn().lock_row(table, id, RowLock::FOR_UPDATE, &mut buf)? {
                     continue;
                 }
                 matched += 1;
@@ -141,7 +141,7 @@ impl Session {
                 for (value, table) in row.iter().zip(targets) {
                     let Some(id) = row_id(value) else { continue };
                     if locked.insert((table.def.id, id), ()).is_none() {
-                        gone |= !self.txn().lock_row(table, id, &mut buf)?;
+                        gone |= !self.txn().lock_row(table, id, RowLock::FOR_UPDATE, &mut buf)?;
                     }
                 }
             }

@@ -26,8 +26,8 @@ fn variables_are_set_and_read() {
         ),
         ("SET version = 'x'", "ERROR 1238: Variable 'version' is a read only variable"),
         (
-            "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",
-            "ERROR 1235: This version of Avocet doesn't yet support 'ISOLATION LEVEL SERIALIZABLE'",
+            "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE; SELECT @@transaction_isolation",
+            "ok 0\nSERIALIZABLE",
         ),
     ]);
 }

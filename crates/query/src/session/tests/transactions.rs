@@ -22,7 +22,8 @@ fn transactions_commit_and_roll_back() {
             "START TRANSACTION READ ONLY; DELETE FROM t",
             "ok 0\nERROR 1792: Cannot execute statement in a READ ONLY transaction.",
         ),
-        ("ROLLBACK; SAVEPOINT s", "ok 0\nERROR 1235: This version of Avocet doesn't yet support 'SAVEPOINT'"),
+        ("ROLLBACK", "ok 0"),
+        ("SAVEPOINT s; ROLLBACK TO s", "ok 0\nERROR 1305: SAVEPOINT s does not exist"),
     ]);
 }
 

@@ -1,0 +1,170 @@
+//! The queue of one row, without rows: requests are made by hand.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use avocet_base::{RowId, TableId, Timestamp, TxnId};
+use avocet_storage::TxnState;
+
+use super::*;
+use crate::error::EngineError;
+
+const ROW: RowKey = RowKey { table: TableId(1), row: RowId(7) };
+const OTHER: RowKey = RowKey { table: TableId(1), row: RowId(8) };
+
+fn txn(id: u64) -> Arc<TxnState> {
+    Arc::new(TxnState::new(TxnId(id)))
+}
+
+/// One transaction with its place in a queue.
+struct Asker {
+    txn: Arc<TxnState>,
+    place: Option<Arc<Waiter>>,
+    weight: u64,
+}
+
+impl Asker {
+    fn new(id: u64) -> Self {
+        Self { txn: txn(id), place: None, weight: 0 }
+    }
+
+    fn ask(&mut self, locks: &RowLocks, key: RowKey, mode: LockMode, holder: Option<&Asker>) -> Answer {
+        let holder = holder.map(|h| &h.txn);
+        let request = Request { key, mode, txn: &self.txn, holder, weight: self.weight, patient: true };
+        locks.request(&request, &mut self.place)
+    }
+
+    fn woken(&self, within: Duration) -> Result<(), EngineError> {
+        let hook: WaitHook = Arc::new(|wait| wait());
+        let place = self.place.as_ref().expect("it waits");
+        place.park(&Patience { timeout: within, hook, interrupted: &|| false })
+    }
+
+    fn is_asleep(&self) -> bool {
+        matches!(self.woken(Duration::ZERO), Err(EngineError::LockWaitTimeout))
+    }
+}
+
+fn end(locks: &RowLocks, asker: &Asker) {
+    asker.txn.commit(Timestamp(9));
+    locks.wake_waiters_of(&asker.txn);
+}
+
+#[test]
+fn waiters_are_served_in_their_order() {
+    let locks = RowLocks::default();
+    let (holder, mut first, mut second) = (Asker::new(1), Asker::new(2), Asker::new(3));
+    assert!(!locks.may_be_contended(&ROW));
+    assert_eq!(first.ask(&locks, ROW, LockMode::Exclusive, Some(&holder)), Answer::Queued);
+    assert_eq!(second.ask(&locks, ROW, LockMode::Exclusive, Some(&holder)), Answer::Queued);
+    end(&locks, &holder);
+    assert!(first.woken(Duration::ZERO).is_ok() && second.is_asleep());
+    // The second may not pass the first, even if it asks before.
+    assert_eq!(second.ask(&locks, ROW, LockMode::Exclusive, None), Answer::Queued);
+    assert_eq!(first.ask(&locks, ROW, LockMode::Exclusive, None), Answer::Granted);
+    assert!(second.is_asleep());
+    end(&locks, &first);
+    assert!(second.woken(Duration::ZERO).is_ok());
+    assert_eq!(second.ask(&locks, ROW, LockMode::Exclusive, None), Answer::Granted);
+    assert!(!locks.may_be_contended(&ROW), "nothing is left behind");
+}
+
+#[test]
+fn newcomers_pass_a_waking_waiter_only_so_often() {
+    let locks = RowLocks::default();
+    let (holder, mut first) = (Asker::new(1), Asker::new(2));
+    first.ask(&locks, ROW, LockMode::Exclusive, Some(&holder));
+    end(&locks, &holder);
+    let mut passed = 0;
+    loop {
+        let mut newcomer = Asker::new(100 + passed);
+        match newcomer.ask(&locks, ROW, LockMode::Exclusive, None) {
+            Answer::Granted => end(&locks, &newcomer),
+            Answer::Queued => break,
+            other => panic!("{other:?}"),
+        }
+        passed += 1;
+    }
+    assert_eq!(passed, u64::from(queue::MAX_PASSES));
+    assert_eq!(first.ask(&locks, ROW, LockMode::Exclusive, None), Answer::Granted);
+}
+
+#[test]
+fn sharers_go_together_and_newcomers_do_not_pass_a_writer() {
+    let locks = RowLocks::default();
+    let (mut a, mut b, mut writer, mut late) = (Asker::new(1), Asker::new(2), Asker::new(3), Asker::new(4));
+    assert_eq!(a.ask(&locks, ROW, LockMode::Shared, None), Answer::Granted);
+    assert_eq!(a.ask(&locks, ROW, LockMode::Shared, None), Answer::Shared);
+    assert_eq!(b.ask(&locks, ROW, LockMode::Shared, None), Answer::Granted);
+    assert_eq!(writer.ask(&locks, ROW, LockMode::Exclusive, None), Answer::Queued);
+    assert_eq!(late.ask(&locks, ROW, LockMode::Shared, None), Answer::Queued);
+    locks.unshare(&a.txn, &[ROW]);
+    assert!(writer.is_asleep(), "the other still shares it");
+    locks.unshare(&b.txn, &[ROW]);
+    assert!(writer.woken(Duration::ZERO).is_ok() && late.is_asleep());
+    assert_eq!(writer.ask(&locks, ROW, LockMode::Exclusive, None), Answer::Granted);
+    end(&locks, &writer);
+    assert!(late.woken(Duration::ZERO).is_ok());
+}
+
+#[test]
+fn the_only_sharer_may_become_exclusive_before_those_who_wait_for_it() {
+    let locks = RowLocks::default();
+    let (mut sharer, mut writer) = (Asker::new(1), Asker::new(2));
+    sharer.ask(&locks, ROW, LockMode::Shared, None);
+    assert_eq!(writer.ask(&locks, ROW, LockMode::Exclusive, None), Answer::Queued);
+    assert_eq!(sharer.ask(&locks, ROW, LockMode::Exclusive, None), Answer::Granted);
+}
+
+#[test]
+fn of_a_deadlock_the_cheaper_one_is_the_victim() {
+    for (weights, victim) in [([5, 1], 1), ([1, 5], 0), ([3, 3], 1)] {
+        let locks = RowLocks::default();
+        let (mut a, mut b) = (Asker::new(1), Asker::new(2));
+        (a.weight, b.weight) = (weights[0], weights[1]);
+        a.ask(&locks, ROW, LockMode::Exclusive, Some(&b));
+        locks.break_deadlocks(a.place.as_ref().expect("waits"), false);
+        b.ask(&locks, OTHER, LockMode::Exclusive, Some(&a));
+        locks.break_deadlocks(b.place.as_ref().expect("waits"), false);
+        let lost = [&a, &b].map(|asker| asker.place.as_ref().expect("waits").is_victim());
+        assert_eq!(lost, [victim == 0, victim == 1], "{weights:?}");
+        let victim = [&a, &b][victim];
+        assert!(matches!(victim.woken(Duration::from_secs(5)), Err(EngineError::Deadlock)));
+    }
+}
+
+#[test]
+fn two_sharers_that_both_want_more_are_a_deadlock() {
+    let locks = RowLocks::default();
+    let (mut a, mut b) = (Asker::new(1), Asker::new(2));
+    for asker in [&mut a, &mut b] {
+        asker.ask(&locks, ROW, LockMode::Shared, None);
+    }
+    a.ask(&locks, ROW, LockMode::Exclusive, None);
+    locks.break_deadlocks(a.place.as_ref().expect("waits"), true);
+    b.ask(&locks, ROW, LockMode::Exclusive, None);
+    locks.break_deadlocks(b.place.as_ref().expect("waits"), true);
+    assert!(b.place.as_ref().expect("waits").is_victim());
+}
+
+#[test]
+fn a_waiter_that_left_closes_no_circle() {
+    let locks = RowLocks::default();
+    let (mut a, mut b) = (Asker::new(1), Asker::new(2));
+    a.ask(&locks, ROW, LockMode::Exclusive, Some(&b));
+    locks.leave(&a.place.take().expect("waits"));
+    b.ask(&locks, OTHER, LockMode::Exclusive, Some(&a));
+    let place = b.place.as_ref().expect("waits");
+    locks.break_deadlocks(place, false);
+    assert!(!place.is_victim());
+}
+
+#[test]
+fn who_ends_before_he_is_waited_for_is_asked_again() {
+    let locks = RowLocks::default();
+    let (holder, mut asker) = (Asker::new(1), Asker::new(2));
+    holder.txn.commit(Timestamp(3));
+    assert_eq!(asker.ask(&locks, ROW, LockMode::Exclusive, Some(&holder)), Answer::Again);
+    assert_eq!(asker.ask(&locks, ROW, LockMode::Exclusive, None), Answer::Granted);
+    assert!(locks.graph.lock().waited_for.is_empty() && locks.graph.lock().waiting.is_empty());
+}

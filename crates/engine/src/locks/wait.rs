@@ -1,0 +1,111 @@
+//! One waiting transaction, and how long it waits.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use avocet_storage::TxnState;
+use parking_lot::{Condvar, Mutex};
+
+use super::{LockMode, Request, RowKey};
+use crate::error::{EngineError, Result};
+
+/// Called around a blocking wait, so that a caller on an async runtime can hand its thread's other work on.
+pub type WaitHook = Arc<dyn Fn(&mut dyn FnMut()) + Send + Sync>;
+
+/// How often a waiter asks whether it was interrupted.
+const ASK_EVERY: Duration = Duration::from_millis(50);
+
+/// How long somebody waits.
+pub(crate) struct Patience<'p> {
+    /// From when the wait began.
+    pub timeout: Duration,
+    pub hook: WaitHook,
+    pub interrupted: &'p dyn Fn() -> bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Signal {
+    Asleep,
+    Woken,
+    Victim,
+}
+
+pub(crate) struct Waiter {
+    pub txn: Arc<TxnState>,
+    pub key: RowKey,
+    pub mode: LockMode,
+    pub weight: u64,
+    began: Instant,
+    signal: Mutex<Signal>,
+    changed: Condvar,
+}
+
+impl Waiter {
+    pub fn new(request: &Request<'_>) -> Self {
+        Self {
+            txn: request.txn.clone(),
+            key: request.key,
+            mode: request.mode,
+            weight: request.weight,
+            began: Instant::now(),
+            signal: Mutex::new(Signal::Asleep),
+            changed: Condvar::new(),
+        }
+    }
+
+    fn set(&self, to: Signal) {
+        let mut signal = self.signal.lock();
+        if *signal != Signal::Victim {
+            *signal = to;
+        }
+        if to != Signal::Asleep {
+            self.changed.notify_one();
+        }
+    }
+
+    /// What woke it before is taken note of.
+    pub fn sleep_again(&self) {
+        self.set(Signal::Asleep);
+    }
+
+    /// The row may be free: it shall ask again.
+    pub fn wake(&self) {
+        self.set(Signal::Woken);
+    }
+
+    /// It shall give up, so that others in a deadlock can go on.
+    pub fn sacrifice(&self) {
+        self.set(Signal::Victim);
+    }
+
+    pub fn is_victim(&self) -> bool {
+        *self.signal.lock() == Signal::Victim
+    }
+
+    /// Blocks until there is a reason to ask again.
+    pub fn park(&self, patience: &Patience<'_>) -> Result<()> {
+        let mut outcome = Ok(());
+        (patience.hook)(&mut || outcome = self.sleep(patience));
+        outcome
+    }
+
+    fn sleep(&self, patience: &Patience<'_>) -> Result<()> {
+        let deadline = self.began + patience.timeout;
+        let mut signal = self.signal.lock();
+        loop {
+            match *signal {
+                Signal::Woken => return Ok(()),
+                Signal::Victim => return Err(EngineError::Deadlock),
+                Signal::Asleep => {}
+            }
+            let now = Instant::now();
+            if now >= deadline {
+                return Err(EngineError::LockWaitTimeout);
+            }
+            self.changed.wait_until(&mut signal, deadline.min(now + ASK_EVERY));
+            if *signal == Signal::Asleep && (patience.interrupted)() {
+                return Err(EngineError::Interrupted);
+            }
+        }
+    }
+}

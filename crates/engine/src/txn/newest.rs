@@ -1,0 +1,437 @@
+//! The newest version of a row: whoever wants to lock or change it waits here until nobody else holds it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use avocet_base::{RowId, TableId, Timestamp};
+use avocet_storage::hot::RowBuf;
+use avocet_storage::relation::SegmentState;
+use avocet_storage::version::{Change, running_other};
+use avocet_storage::{TxnState, Undo};
+use avocet_types::RowRef;
+
+use super::modify::{Deed, Modify};
+use super::write::changes_keys;
+use super::{Isolation, Txn};
+use crate::engine::BrokenRule;
+use crate::error::{EngineError, Result};
+use crate::garbage::UndoEntry;
+use crate::locks::{Answer, LockMode, Patience, Request, RowKey, Waiter};
+use crate::rows;
+use crate::table::TableHandle;
+
+/// What to do about a row that somebody else holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LockWait {
+    Wait,
+    /// Fail with [`EngineError::LockNotAvailable`].
+    NoWait,
+    /// Leave the row out.
+    SkipLocked,
+}
+
+/// How a read locks the rows that it finds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RowLock {
+    pub exclusive: bool,
+    pub wait: LockWait,
+}
+
+impl RowLock {
+    /// As a statement locks the rows that it is going to change.
+    pub const FOR_UPDATE: Self = Self { exclusive: true, wait: LockWait::Wait };
+}
+
+/// What is done with the newest version of a row, once nobody else holds it.
+pub(super) enum Action<'a, 'c> {
+    /// The row is copied to the buffer of old images.
+    Share,
+    Lock,
+    Delete,
+    /// Hot rows are changed in place; of a cold row, this is the delete of its old place. The row as it was is
+    /// copied if index keys change.
+    Update(&'a [u8]),
+    /// Locked, deleted or updated, as somebody says who is shown the row.
+    Modify(&'a mut Modify<'c>),
+}
+
+impl Action<'_, '_> {
+    fn mode(&self) -> LockMode {
+        match self {
+            Self::Share => LockMode::Shared,
+            Self::Lock | Self::Delete | Self::Update(_) | Self::Modify(_) => LockMode::Exclusive,
+        }
+    }
+
+    fn is_misled(&mut self, newest: &RowRef<'_>) -> bool {
+        match self {
+            Self::Modify(modify) => modify.is_misled(newest),
+            _ => false,
+        }
+    }
+
+    fn deed(&mut self, table: &TableHandle) -> Deed<'_> {
+        match self {
+            Self::Share => Deed::Share,
+            Self::Lock => Deed::Lock { copy: true },
+            Self::Delete => Deed::Delete,
+            Self::Update(after) => Deed::Update { after, changes_keys: changes_keys(table, after) },
+            Self::Modify(_) => unreachable!("decided by whoever is shown the row"),
+        }
+    }
+}
+
+/// Where the row was when the action took place.
+#[derive(PartialEq)]
+pub(super) enum Found {
+    Nowhere,
+    /// In a cold block, but deleted since the snapshot: perhaps it was changed, and so is in another place now.
+    Gone,
+    Hot,
+    Cold,
+    /// Held by somebody else, and not waited for.
+    Busy,
+}
+
+/// What came of one attempt.
+enum Attempt {
+    Done(Found),
+    Again,
+    Wait,
+}
+
+impl Txn {
+    /// Does something to the newest version of a row when its turn has come. The image that it had before goes to
+    /// `old`.
+    pub(super) fn on_newest(
+        &mut self,
+        t: u16,
+        table: &Arc<TableHandle>,
+        id: RowId,
+        action: &mut Action<'_, '_>,
+        wait: LockWait,
+        old: &mut RowBuf,
+    ) -> Result<Found> {
+        let mut place = None;
+        let outcome = self.in_turn(t, table, id, action, wait, old, &mut place);
+        self.leave_queue(place);
+        outcome
+    }
+
+    fn in_turn(
+        &mut self,
+        t: u16,
+        table: &Arc<TableHandle>,
+        id: RowId,
+        action: &mut Action<'_, '_>,
+        wait: LockWait,
+        old: &mut RowBuf,
+        place: &mut Option<Arc<Waiter>>,
+    ) -> Result<Found> {
+        loop {
+            match self.attempt(t, table, id, action, wait, old, place)? {
+                Attempt::Done(Found::Busy) if wait == LockWait::NoWait => {
+                    return Err(EngineError::LockNotAvailable);
+                }
+                Attempt::Done(found) => return Ok(found),
+                Attempt::Again => std::thread::yield_now(),
+                Attempt::Wait => self.park(place.as_ref().expect("it stands in the queue"))?,
+            }
+        }
+    }
+
+    fn attempt(
+        &mut self,
+        t: u16,
+        table: &Arc<TableHandle>,
+        id: RowId,
+        action: &mut Action<'_, '_>,
+        wait: LockWait,
+        old: &mut RowBuf,
+        place: &mut Option<Arc<Waiter>>,
+    ) -> Result<Attempt> {
+        let layout = &table.layout;
+        let segment = table.relation.segment(id.segment());
+        let state = segment.state();
+        let ordinal = id.ordinal();
+        match &**state {
+            SegmentState::Empty => Ok(Attempt::Done(Found::Nowhere)),
+            SegmentState::Hot(hot) => {
+                let (page, slot) = table.relation.place(ordinal);
+                let Some(page) = hot.page(page) else { return Ok(Attempt::Done(Found::Nowhere)) };
+                let mut body = page.body.write();
+                if body.frozen {
+                    return Ok(Attempt::Again);
+                }
+                if action.is_misled(&body.in_place(layout, slot)) {
+                    return Ok(Attempt::Done(Found::Nowhere));
+                }
+                let head = body.chain(slot);
+                let is_own = head.is_some_and(|head| Arc::ptr_eq(&head.txn, &self.state));
+                let holder = running_other(head, &self.state);
+                if holder.is_none() && !body.is_live(slot) {
+                    let changed_at = committed(head);
+                    self.newest_met = self.newest_met.max(changed_at);
+                    self.check_unchanged(table, is_own, changed_at)?;
+                    return Ok(Attempt::Done(Found::Nowhere));
+                }
+                if !is_own && let Some(blocked) = self.ask(table.id(), id, action.mode(), holder, wait, place)
+                {
+                    return Ok(blocked);
+                }
+                let changed_at = committed(head);
+                self.newest_met = self.newest_met.max(changed_at);
+                self.check_unchanged(table, is_own, changed_at)?;
+                let row = body.in_place(layout, slot);
+                let deed = match action {
+                    Action::Modify(modify) => match modify.decide(table, row) {
+                        Some(deed) => deed,
+                        None => {
+                            self.pass_on(table.id(), id);
+                            return Ok(Attempt::Done(Found::Nowhere));
+                        }
+                    },
+                    other => other.deed(table),
+                };
+                if deed.wants_old() {
+                    old.image.clear();
+                    row.to_image(&mut old.image);
+                }
+                let undo = match deed {
+                    Deed::Share => return Ok(Attempt::Done(Found::Hot)),
+                    Deed::Lock { .. } if is_own => return Ok(Attempt::Done(Found::Hot)),
+                    Deed::Lock { .. } => body.lock(layout, slot, &self.state),
+                    Deed::Delete => body.delete(layout, slot, &self.state),
+                    Deed::Update { after, .. } => body
+                        .update(layout, slot, after, &self.state)
+                        .map_err(crate::error::malformed("row delta"))?,
+                };
+                drop(body);
+                if !matches!(undo.change, Change::Lock)
+                    && self.keeps_snapshot()
+                    && let Some(from) = table.moves.unseen_at(self.snapshot.ts(), id)
+                {
+                    self.hide(t, table, from);
+                }
+                self.push_undo(t, id, undo);
+                Ok(Attempt::Done(Found::Hot))
+            }
+            SegmentState::Cold(cold) => {
+                let running = |txn: &&Arc<TxnState>| txn.is_running() && !Arc::ptr_eq(txn, &self.state);
+                if let Some(loader) = cold.created.as_ref().filter(running) {
+                    if wait != LockWait::Wait {
+                        return Ok(Attempt::Done(Found::Busy));
+                    }
+                    // If the load was taken back meanwhile, nobody would wake this one.
+                    let queued = self.watch(table.id(), id, loader, place);
+                    let stands = Arc::ptr_eq(&segment.state(), &state);
+                    return Ok(if queued && stands { Attempt::Wait } else { Attempt::Again });
+                }
+                // Read before the latch: a block never changes, and the read may go to disk.
+                if !rows::cold_image(table, cold, ordinal, &mut old.image)? {
+                    return Ok(Attempt::Done(Found::Nowhere));
+                }
+                if action.is_misled(&old.row(layout)) {
+                    return Ok(Attempt::Done(Found::Nowhere));
+                }
+                let mut deletes = cold.deletes.body.write();
+                if deletes.closed {
+                    return Ok(Attempt::Again);
+                }
+                let head = deletes.chain(ordinal);
+                let is_own = head.is_some_and(|head| Arc::ptr_eq(&head.txn, &self.state));
+                let holder = running_other(head, &self.state);
+                if holder.is_none() && deletes.is_deleted(ordinal) {
+                    let at = committed(head);
+                    self.newest_met = self.newest_met.max(at);
+                    self.check_unchanged(table, is_own, at)?;
+                    let is_recent = at > self.snapshot.ts();
+                    return Ok(Attempt::Done(if is_recent { Found::Gone } else { Found::Nowhere }));
+                }
+                if !is_own && let Some(blocked) = self.ask(table.id(), id, action.mode(), holder, wait, place)
+                {
+                    return Ok(blocked);
+                }
+                let changed_at = committed(head);
+                self.newest_met = self.newest_met.max(changed_at);
+                self.check_unchanged(table, is_own, changed_at)?;
+                let deed = match action {
+                    Action::Modify(modify) => match modify.decide(table, old.row(layout)) {
+                        Some(deed) => deed,
+                        None => {
+                            self.pass_on(table.id(), id);
+                            return Ok(Attempt::Done(Found::Nowhere));
+                        }
+                    },
+                    other => other.deed(table),
+                };
+                let undo = match deed {
+                    Deed::Share => return Ok(Attempt::Done(Found::Cold)),
+                    Deed::Lock { .. } if is_own => return Ok(Attempt::Done(Found::Cold)),
+                    Deed::Lock { .. } => deletes.lock(ordinal, &self.state),
+                    Deed::Delete | Deed::Update { .. } => deletes.delete(ordinal, &self.state),
+                };
+                drop(deletes);
+                self.push_undo(t, id, undo);
+                Ok(Attempt::Done(Found::Cold))
+            }
+        }
+    }
+
+    /// Whether its snapshot stays till its end: only then do the versions that it needs stay, too.
+    fn keeps_snapshot(&self) -> bool {
+        self.options.isolation == Isolation::RepeatableRead && self.has_read.load(Ordering::Relaxed)
+    }
+
+    /// Hides from this transaction the old place of a row that it has changed in its new one. That the row was deleted
+    /// there is known from the version below as long as its snapshot is in use, so this one can be taken back.
+    fn hide(&mut self, t: u16, table: &Arc<TableHandle>, id: RowId) {
+        loop {
+            let state = table.relation.segment(id.segment()).state();
+            let SegmentState::Cold(cold) = &**state else { return };
+            let mut deletes = cold.deletes.body.write();
+            if deletes.closed {
+                drop(deletes);
+                std::thread::yield_now();
+                continue;
+            }
+            let is_hidden =
+                deletes.chain(id.ordinal()).is_none_or(|head| Arc::ptr_eq(&head.txn, &self.state));
+            if !is_hidden {
+                let undo = deletes.hide(id.ordinal(), &self.state);
+                self.undo.push(UndoEntry { table: t, row: id, undo, stale: Vec::new(), hides: true });
+            }
+            return;
+        }
+    }
+
+    /// Strictly, a row that was changed or deleted since the snapshot can not be locked or changed.
+    fn check_unchanged(&self, table: &TableHandle, is_own: bool, changed_at: Timestamp) -> Result<()> {
+        if is_own || self.relaxed || !self.is_strict() || changed_at <= self.snapshot.ts() {
+            return Ok(());
+        }
+        if self.engine.breaks(BrokenRule::FirstWriterWins) {
+            return Ok(());
+        }
+        Err(EngineError::SnapshotConflict(table.def.name.clone()))
+    }
+
+    /// Asks for a row, under its latch. `None` if it may be had.
+    fn ask(
+        &mut self,
+        table: TableId,
+        row: RowId,
+        mode: LockMode,
+        holder: Option<&Arc<TxnState>>,
+        wait: LockWait,
+        place: &mut Option<Arc<Waiter>>,
+    ) -> Option<Attempt> {
+        let key = RowKey { table, row };
+        let locks = &self.engine.row_locks;
+        if holder.is_none() && mode == LockMode::Exclusive && !locks.may_be_contended(&key) {
+            return None;
+        }
+        let request = Request {
+            key,
+            mode,
+            txn: &self.state,
+            holder,
+            weight: self.weight(),
+            patient: wait == LockWait::Wait,
+        };
+        match locks.request(&request, place) {
+            Answer::Granted => {
+                if mode == LockMode::Shared {
+                    self.shared.push(key);
+                }
+                None
+            }
+            Answer::Shared => None,
+            Answer::Queued => Some(Attempt::Wait),
+            Answer::Again => Some(Attempt::Again),
+            Answer::Busy => Some(Attempt::Done(Found::Busy)),
+        }
+    }
+
+    /// A row that could be had was not taken after all: those behind in the queue have their turn.
+    fn pass_on(&self, table: TableId, row: RowId) {
+        let key = RowKey { table, row };
+        if self.engine.row_locks.may_be_contended(&key) {
+            self.engine.row_locks.pass_on(&key);
+        }
+    }
+
+    /// Makes this transaction one of those that are woken when `holder` lets go of a row. False if it has ended.
+    pub(super) fn watch(
+        &mut self,
+        table: TableId,
+        row: RowId,
+        holder: &Arc<TxnState>,
+        place: &mut Option<Arc<Waiter>>,
+    ) -> bool {
+        let key = RowKey { table, row };
+        if place.as_ref().is_some_and(|place| place.key != key || place.mode != LockMode::Watch) {
+            self.leave_queue(place.take());
+        }
+        let request = Request {
+            key,
+            mode: LockMode::Watch,
+            txn: &self.state,
+            holder: Some(holder),
+            weight: self.weight(),
+            patient: true,
+        };
+        self.engine.row_locks.request(&request, place) == Answer::Queued
+    }
+
+    /// What a rollback would cost.
+    fn weight(&self) -> u64 {
+        (self.undo.len() + self.shared.len()) as u64
+    }
+
+    /// Waits for a turn in a queue.
+    pub(super) fn park(&self, place: &Arc<Waiter>) -> Result<()> {
+        self.engine.row_locks.break_deadlocks(place, !self.shared.is_empty());
+        let interrupted = self.interrupted.as_deref();
+        place.park(&Patience {
+            timeout: self.options.lock_wait_timeout,
+            hook: self.engine.wait_hook(),
+            interrupted: &|| interrupted.is_some_and(|asked| asked()),
+        })
+    }
+
+    pub(super) fn leave_queue(&self, place: Option<Arc<Waiter>>) {
+        if let Some(place) = place {
+            self.engine.row_locks.leave(&place);
+        }
+    }
+
+    /// Locks the newest version of a row and copies it.
+    pub(super) fn lock_touched(
+        &mut self,
+        t: u16,
+        table: &Arc<TableHandle>,
+        id: RowId,
+        lock: RowLock,
+        buf: &mut RowBuf,
+    ) -> Result<Found> {
+        let mut action = if lock.exclusive { Action::Lock } else { Action::Share };
+        self.on_newest(t, table, id, &mut action, lock.wait, buf)
+    }
+}
+
+/// When the newest version was committed; who only locked the row made none.
+fn committed(head: Option<&Arc<Undo>>) -> Timestamp {
+    let Some(head) = head else { return Timestamp::MIN };
+    if !matches!(head.change, Change::Lock) {
+        return head.txn.committed_at().unwrap_or(Timestamp::MIN);
+    }
+    let mut next = head.older();
+    while let Some(undo) = next {
+        if !matches!(undo.change, Change::Lock) {
+            return undo.txn.committed_at().unwrap_or(Timestamp::MIN);
+        }
+        next = undo.older();
+    }
+    Timestamp::MIN
+}

@@ -1,0 +1,145 @@
+//! What a transaction does for SERIALIZABLE: its own if it is one, and everybody's while one runs. See `serial.rs` of the
+//! engine.
+
+use std::sync::Arc;
+
+use avocet_base::{RowId, TableId, Timestamp};
+use avocet_storage::Snapshot;
+use avocet_storage::hot::{RowBuf, SlotRead};
+use avocet_storage::relation::SegmentState;
+use avocet_storage::version::Change;
+use hashbrown::HashSet;
+
+use super::Txn;
+use crate::commit::CommitTicket;
+use crate::engine::{BrokenRule, Engine};
+use crate::error::Result;
+use crate::redo;
+use crate::rows;
+use crate::serial::{RowChange, WriteSet};
+use crate::snapshots::SnapshotGuard;
+use crate::table::TableHandle;
+
+/// The first snapshot of a serializable transaction that may write.
+pub(super) fn begin(engine: &Arc<Engine>) -> SnapshotGuard {
+    engine.pipeline.enter(&engine.serial);
+    take(engine)
+}
+
+/// What was logged when recording began may not be visible yet; a snapshot waits for it. If the log has failed, the
+/// commit will say so.
+fn take(engine: &Arc<Engine>) -> SnapshotGuard {
+    loop {
+        if let Some(snapshot) = engine.serial.take(&engine.snapshots) {
+            return snapshot;
+        }
+        let log = engine.pipeline.log().clone();
+        (engine.wait_hook())(&mut || drop(log.flush()));
+    }
+}
+
+pub(super) fn renew(engine: &Arc<Engine>, snapshot: &mut SnapshotGuard) {
+    if snapshot.ts() != engine.snapshots.visible() {
+        let newer = take(engine);
+        engine.serial.let_go(snapshot.ts());
+        *snapshot = newer;
+    }
+}
+
+impl Txn {
+    /// Logs the transaction's changes, if nothing that it had to rely on has changed.
+    pub(super) fn log(&self) -> Result<CommitTicket> {
+        let serial = &self.engine.serial;
+        let durability = self.durability();
+        let mut checked = self.snapshot.ts();
+        loop {
+            let writes = serial.is_active().then(|| self.write_set().map(Arc::new)).transpose()?;
+            let reads = self.reads.as_ref().filter(|_| !self.engine.breaks(BrokenRule::Validate));
+            if let Some(reads) = reads {
+                checked = serial.validate(reads, checked)?;
+            }
+            let admit = |ts: Timestamp| {
+                if !serial.is_active() {
+                    return Ok(true);
+                }
+                // Somebody has begun in between: what is written has to be gathered first.
+                let Some(writes) = writes else { return Ok(false) };
+                if let Some(reads) = reads {
+                    serial.validate(reads, checked)?;
+                }
+                serial.record(ts, writes);
+                Ok(true)
+            };
+            if let Some(ticket) = self.engine.pipeline.log_if(
+                redo::KIND_TXN,
+                &self.redo,
+                Some(&self.state),
+                durability,
+                admit,
+            )? {
+                return Ok(ticket);
+            }
+        }
+    }
+
+    pub(super) fn forget_reads(&mut self) {
+        if self.reads.take().is_some() {
+            self.engine.serial.let_go(self.snapshot.ts());
+            self.engine.serial.leave();
+        }
+    }
+
+    /// The rows that it has changed, as they were and as they are: nobody else can change them before it ends.
+    fn write_set(&self) -> Result<WriteSet> {
+        let mut seen: HashSet<(u16, RowId)> = HashSet::new();
+        let mut rows = Vec::new();
+        for entry in &self.undo {
+            if !matches!(entry.undo.change, Change::Lock) && seen.insert((entry.table, entry.row)) {
+                let mut change = row_change(&self.tables[usize::from(entry.table)], entry.row)?;
+                if self.engine.breaks(BrokenRule::CountPhantoms) && change.before.is_none() {
+                    change.after = None;
+                }
+                if self.engine.breaks(BrokenRule::CountBefore) && change.before.is_some() {
+                    change = RowChange { before: None, after: None, ..change };
+                }
+                rows.push(change);
+            }
+        }
+        let loaded: Vec<TableId> =
+            self.loads.iter().map(|l| self.tables[usize::from(l.table)].id()).collect();
+        Ok(WriteSet { rows, loaded })
+    }
+}
+
+fn row_change(table: &TableHandle, id: RowId) -> Result<RowChange> {
+    let mut change = RowChange { table: table.id(), row: id, before: None, after: None };
+    match &*table.relation.segment(id.segment()).state_owned() {
+        SegmentState::Hot(hot) => {
+            let (page, slot) = table.relation.place(id.ordinal());
+            let Some(page) = hot.page(page) else { return Ok(change) };
+            let body = page.body.read();
+            let in_place = || {
+                let mut image = Vec::new();
+                body.in_place(&table.layout, slot).to_image(&mut image);
+                image
+            };
+            let mut rebuilt = RowBuf::default();
+            // All that is committed, and nothing that is not: the row as it was before this transaction.
+            change.before = match body.read(&table.layout, slot, &Snapshot::at(Timestamp::MAX), &mut rebuilt)
+            {
+                SlotRead::Absent => None,
+                SlotRead::InPlace => Some(in_place()),
+                SlotRead::Rebuilt => Some(rebuilt.image),
+            };
+            change.after = body.is_live(slot).then(in_place);
+        }
+        SegmentState::Cold(cold) => {
+            let mut image = Vec::new();
+            if rows::cold_image(table, cold, id.ordinal(), &mut image)? {
+                change.before = Some(image);
+            }
+        }
+        SegmentState::Empty => {}
+    }
+    Ok(change)
+}
