@@ -60,7 +60,7 @@ impl Hints {
 
     /// Sees to it that there is room for most of so many keys.
     fn grow_for(&self, entries: u64) {
-        let bits = entries.max(1).ilog2().clamp(SMALLEST, LARGEST);
+        let bits = entries.max(1).next_power_of_two().ilog2().clamp(SMALLEST, LARGEST);
         let wanted = (bits - SMALLEST).div_ceil(2) as usize;
         if self.made.load(Ordering::Relaxed) > wanted {
             return;
@@ -79,14 +79,15 @@ mod tests {
     fn hints_are_found_again_and_tables_grow() {
         let hints = Hints::default();
         assert_eq!(hints.get(b"key"), None);
-        let mut found = 0;
-        for n in 0..100_000u64 {
-            hints.note(&n.to_be_bytes(), RowId(n), || n + 1);
-            found += u64::from(hints.get(&n.to_be_bytes()) == Some(RowId(n)));
+        // A table that grows starts empty, so all notes are made twice.
+        for round in 0..2 {
+            for n in 0..100_000u64 {
+                hints.note(&n.to_be_bytes(), RowId(n), || if round == 0 { n + 1 } else { 100_000 });
+                assert_eq!(hints.get(&n.to_be_bytes()), Some(RowId(n)), "a note is found at once");
+            }
         }
-        assert_eq!(found, 100_000, "a note is found at once");
         let still = (0..100_000u64).filter(|n| hints.get(&n.to_be_bytes()) == Some(RowId(*n))).count();
-        assert!(still > 50_000, "{still}");
+        assert!(still > 75_000, "{still}");
         assert_eq!(
             hints.tables[hints.made.load(Ordering::Relaxed) - 1].get().map(|t| t.len()),
             Some(1 << 18)

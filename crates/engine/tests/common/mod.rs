@@ -52,6 +52,7 @@ pub fn table(engine: &Engine) -> Arc<TableHandle> {
     engine.catalog().table("d", "t").expect("created").clone()
 }
 
+#[allow(dead_code, reason = "not every test binary inserts")]
 pub fn insert(txn: &mut Txn, table: &Arc<TableHandle>, id: i64) -> Result<RowId> {
     let note = "note ".repeat(id as usize % 30);
     txn.insert(table, &[Datum::Int(id), Datum::str(&note)])
