@@ -175,7 +175,7 @@ impl Engine {
         if !self.is_current(table) || !unchanged || !for_all {
             return Ok(());
         }
-        let gone = cold.deletes.body.read().all_settled().clone();
+        let gone = cold.deletes.body.read().settled_for_good();
         let old = &cold.block.meta().ordinals;
         let (mut rows, mut ordinals) = (Vec::new(), Vec::new());
         for row in 0..old.len() {
@@ -208,9 +208,9 @@ impl Engine {
             None => SegmentState::Empty,
             Some(block) => {
                 self.blocks.keep(block.id());
-                let settled = &**deletes.all_settled() - &*gone;
+                let settled = &**deletes.all_settled() - &gone;
                 let mut carried = Deletes::fresh_with(settled);
-                carried.take_chains_from(&mut deletes);
+                carried.share_chains_of(&deletes);
                 SegmentState::Cold(ColdSegment::new(block, None, carried))
             }
         };

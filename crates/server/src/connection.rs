@@ -101,13 +101,16 @@ impl<F: SessionFactory> Connection<F> {
             }
             let command = tokio::select! {
                 biased;
-                command = self.wire.command() => command,
-                () = &mut ended => {
-                    let stopping = self.shared.registry.is_stopping();
-                    let reason =
-                        if stopping { ErrorCode::SERVER_SHUTDOWN } else { ErrorCode::CLIENT_INTERACTION_TIMEOUT };
-                    return self.say_goodbye(reason.with(&[])).await;
-                }
+                command = self.wire.command() => Some(command),
+                () = &mut ended => None,
+            };
+            // A command that comes together with the KILL of its connection is too late.
+            let command = command.filter(|_| interrupt.get() != Some(Interruption::Connection));
+            let Some(command) = command else {
+                let stopping = self.shared.registry.is_stopping();
+                let reason =
+                    if stopping { ErrorCode::SERVER_SHUTDOWN } else { ErrorCode::CLIENT_INTERACTION_TIMEOUT };
+                return self.say_goodbye(reason.with(&[])).await;
             };
             match command {
                 Ok(packet) => {

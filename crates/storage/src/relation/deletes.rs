@@ -3,7 +3,7 @@
 //! Invariants:
 //! 1. `settled` holds the ordinals that are deleted for every snapshot; it is shared, and copied when it
 //!    changes while a scan holds it.
-//! 2. An ordinal with a chain is not in `settled`. Chains hold only deletes and locks.
+//! 2. Chains hold only deletes and locks. An ordinal in `settled` is deleted whatever its chain says.
 //! 3. A closed vector never changes again; who finds one looks the segment up anew.
 
 use std::collections::BTreeMap;
@@ -55,6 +55,15 @@ impl Deletes {
         &self.settled
     }
 
+    /// Those that nobody has a version of either.
+    pub fn settled_for_good(&self) -> RoaringBitmap {
+        let mut settled = (*self.settled).clone();
+        for ordinal in self.chains.keys() {
+            settled.remove(u32::from(*ordinal));
+        }
+        settled
+    }
+
     pub fn has_versions(&self) -> bool {
         !self.chains.is_empty()
     }
@@ -63,9 +72,10 @@ impl Deletes {
         self.chains.get(&ordinal)
     }
 
-    /// The chains, for carrying them over to a rewritten block.
-    pub fn take_chains_from(&mut self, other: &mut Self) {
-        self.chains = std::mem::take(&mut other.chains);
+    /// Has the chains of a vector whose block was rewritten. They stay in the other one too, for readers that found the
+    /// segment before it was replaced.
+    pub fn share_chains_of(&mut self, other: &Self) {
+        self.chains = other.chains.clone();
     }
 
     /// Whether the newest version is a delete (by anyone).
@@ -92,7 +102,10 @@ impl Deletes {
 
     /// Rows that are gone in the newest version.
     pub fn newest_count(&self) -> u64 {
-        self.settled.len() + self.chains.values().filter(|head| newest_is_delete(head)).count() as u64
+        let pending = |(ordinal, head): &(&u16, &Arc<Undo>)| {
+            !self.settled.contains(u32::from(**ordinal)) && newest_is_delete(head)
+        };
+        self.settled.len() + self.chains.iter().filter(pending).count() as u64
     }
 
     pub fn delete(&mut self, ordinal: u16, txn: &Arc<TxnState>) -> Arc<Undo> {
@@ -146,23 +159,16 @@ impl Deletes {
         merged
     }
 
-    /// Drops a committed version that every snapshot sees. True if the row is now gone for everyone.
+    /// Drops a committed version that every snapshot sees. True if the row is now gone for everyone, also if somebody
+    /// has put a lock or a delete of their own on top of it since.
     pub fn collect(&mut self, ordinal: u16, undo: &Arc<Undo>) -> bool {
         let Some(head) = self.chains.remove(&ordinal) else { return false };
-        let gone = newest_is_delete(&head);
         let mut chain = Some(head);
         truncate_chain(&mut chain, undo);
-        match chain {
-            Some(head) => {
-                self.chains.insert(ordinal, head);
-                false
-            }
-            None if gone => {
-                Arc::make_mut(&mut self.settled).insert(ordinal.into());
-                true
-            }
-            None => false,
+        if let Some(head) = chain {
+            self.chains.insert(ordinal, head);
         }
+        matches!(undo.change, Change::Delete) && Arc::make_mut(&mut self.settled).insert(ordinal.into())
     }
 }
 
@@ -212,6 +218,20 @@ mod tests {
         assert!(!deletes.collect(7, &lock));
         assert!(deletes.collect(7, &undo));
         assert_eq!(deletes.all_settled().len(), 2);
+    }
+
+    #[test]
+    fn a_collected_delete_holds_under_what_others_put_on_top() {
+        let mut deletes = Deletes::default();
+        let (first, second) = (Arc::new(TxnState::new(TxnId(1))), Arc::new(TxnState::new(TxnId(2))));
+        let delete = deletes.delete(7, &first);
+        first.commit(Timestamp(10));
+        let hidden = deletes.hide(7, &second);
+        assert!(deletes.collect(7, &delete), "everyone sees the first delete");
+        assert!(deletes.is_deleted_for(7, &Snapshot::at(Timestamp(10))));
+        assert_eq!(deletes.newest_count(), 1);
+        deletes.undo(7, &hidden);
+        assert!(deletes.is_deleted_for(7, &Snapshot::at(Timestamp(10))));
         assert!(!deletes.has_versions());
     }
 }
