@@ -120,6 +120,15 @@ struct Many {
 
 const NOT_MET: (usize, usize) = (0, 0);
 
+/// A few strings taken from a batch would keep all of the batch's bytes: they get bytes of their own.
+fn compact(array: ArrayRef) -> ArrayRef {
+    match array.data_type() {
+        DataType::Utf8View => Arc::new(array.as_string_view().gc()),
+        DataType::BinaryView => Arc::new(array.as_binary_view().gc()),
+        _ => array,
+    }
+}
+
 impl Many {
     fn take_first(
         &mut self,
@@ -138,7 +147,7 @@ impl Many {
             }
         }
         if !rows.is_empty() {
-            self.pieces.push(take(values, &UInt32Array::from(rows), None)?);
+            self.pieces.push(compact(take(values, &UInt32Array::from(rows), None)?));
         }
         if self.pieces.len() > MOST_PIECES {
             self.put_together()?;
