@@ -56,7 +56,12 @@ impl Scratch {
 }
 
 impl Drop for Scratch {
+    /// `$AVOCET_KEEP` keeps the folder, for looking at what a failed check found.
     fn drop(&mut self) {
+        if std::env::var_os("AVOCET_KEEP").is_some() {
+            eprintln!("kept: {}", self.0.display());
+            return;
+        }
         if let Err(e) = fs::remove_dir_all(&self.0) {
             eprintln!("could not remove {}: {e}", self.0.display());
         }

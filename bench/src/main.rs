@@ -60,6 +60,9 @@ enum Workload {
     Load(tpch::Options),
     /// Time from a kill to the first answer, with a long log
     Recovery(recovery::Options),
+    /// The process that `recovery` has killed
+    #[command(hide = true)]
+    FillLog(recovery::FillerOptions),
     /// Load, transactions beside analytics, a kill, and nothing lost
     Demo(demo::Options),
     /// SIGKILL at random moments under load, again and again
@@ -78,6 +81,7 @@ fn run(workload: Workload) -> Result<()> {
         Workload::Ch(options) => ch::command(&options),
         Workload::Tpch(options) => tpch::command(&options),
         Workload::Recovery(options) => recovery::command(&options),
+        Workload::FillLog(options) => recovery::filler_command(&options),
         Workload::Demo(options) => demo::command(&options),
         Workload::Crash(options) => crash::command(&options),
         Workload::Smoke(options) => smoke::command(&options),

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
 
 use super::ops::{Cents, OpsError, OrderKey, TpccOps};
 use super::schema::Scale;
@@ -19,7 +20,7 @@ pub struct Control {
 }
 
 /// What the client knows to be committed. A server that was killed must still have all of it.
-#[derive(Default, Clone)]
+#[derive(Default, Clone, Serialize, Deserialize)]
 pub struct Books {
     pub orders: Vec<OrderKey>,
     pub delivered: Vec<OrderKey>,

@@ -7,6 +7,8 @@
 //!
 //! Money is in cents, taxes and discounts in ten-thousandths: exact in integers, and DECIMAL in the database.
 
+use serde::{Deserialize, Serialize};
+
 /// Money in cents.
 pub type Cents = i64;
 
@@ -25,7 +27,7 @@ pub struct CustomerKey {
 }
 
 /// An order's key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct OrderKey {
     pub warehouse: i64,
     pub district: i64,

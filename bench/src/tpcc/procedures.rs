@@ -18,7 +18,7 @@ use avocet_engine::{
 use avocet_types::{Datum, Decimal, RowRef};
 use rustix::time::ClockId;
 
-use super::driver::{self, Plan};
+use super::driver::{self, Plan, Run, Watch};
 use super::ops::*;
 use super::{DATABASE, schema};
 
@@ -569,4 +569,16 @@ pub fn measure(engine: &Arc<Engine>, scale: schema::Scale, plan: Plan) -> Result
                 / (log.groups - log_before.groups).max(1) as f64,
         }),
     }
+}
+
+/// Runs workers until the log has grown by `log_bytes`; all that is in the books is durable then.
+pub fn fill(engine: &Arc<Engine>, scale: schema::Scale, plan: Plan, log_bytes: u64) -> Result<Run> {
+    let before = engine.log_stats().bytes;
+    let enough = || engine.log_stats().bytes - before >= log_bytes;
+    let watch = |_| if enough() { Watch::EndNow } else { Watch::EndInTime };
+    let control = driver::Control::default();
+    let (run, errors) = driver::run(plan, scale, &control, || EngineOps::new(engine), watch)?;
+    let options = TxnOptions { freshness: Freshness::Logged, ..TxnOptions::default() };
+    engine.begin(options).commit()?.wait()?;
+    errors.into_iter().next().map_or(Ok(run), Err)
 }

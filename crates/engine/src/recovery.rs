@@ -8,15 +8,15 @@
 //! Replay is strict: every record is behind the checkpoint's snapshot, so an operation on a row that is not as
 //! the operation needs it is corruption, not something to skip.
 
+mod apply;
 mod build;
 mod replay;
 
-use std::path::Path;
 use std::sync::Arc;
 
 pub(crate) use build::build_index;
 
-use avocet_base::{BlockId, Lsn, Timestamp};
+use avocet_base::{BlockId, Timestamp};
 use avocet_log::{LogOptions, LogReader, LogWriter};
 use avocet_storage::cold::decode_deletes;
 use avocet_storage::relation::{ColdSegment, Deletes, SegmentState};
@@ -51,7 +51,7 @@ const LOCK: &str = "lock";
 pub(crate) fn open(options: EngineOptions) -> Result<Engine> {
     let directory_lock = claim_directory(&options)?;
     let store = open_store(&options.env, &store_url(&options))?;
-    let blocks = Blocks::new(store.clone(), options.cache_bytes);
+    let blocks = Blocks::new(store.clone(), options.memory_limit / 4);
     let manifest = newest_manifest(&*store)?;
 
     let mut catalog = Catalog::default();
@@ -68,10 +68,12 @@ pub(crate) fn open(options: EngineOptions) -> Result<Engine> {
     let sizes = objects.sizes;
 
     let log_dir = options.data.join("log");
-    let mut replay =
-        replay::Replay { catalog, blocks: &blocks, last: manifest.timestamp, named: HashSet::new() };
-    let end = replay_log(&options, &log_dir, manifest.redo_from, &mut replay)?;
-    let replay::Replay { catalog, last, named, .. } = replay;
+    let mut reader = LogReader::open(options.env.clone(), &log_dir, manifest.redo_from)?;
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    let replayed = replay::replay(&mut reader, catalog, manifest.timestamp, &blocks, workers)?;
+    let end = reader.end_lsn();
+    let replay::Replayed { catalog, last, named } = replayed;
+    let catalog = Arc::unwrap_or_clone(catalog);
 
     delete_orphans(&*store, &blocks, &catalog, &manifest, &named)?;
     build::resume_inserts(&catalog);
@@ -224,24 +226,6 @@ fn load_page(table: &TableHandle, number: avocet_base::SegmentNo, page: u16, byt
     }
     body.dirty = false;
     r.finish(WHAT).map_err(malformed(WHAT))
-}
-
-fn replay_log(
-    options: &EngineOptions,
-    dir: &Path,
-    from: Lsn,
-    replay: &mut replay::Replay<'_>,
-) -> Result<Lsn> {
-    let mut reader = LogReader::open(options.env.clone(), dir, from)?;
-    while let Some(record) = reader.next_record()? {
-        replay.record(record.kind, Timestamp(record.tag), record.payload).map_err(|e| match e {
-            EngineError::Corrupt { what, why } => {
-                EngineError::corrupt(format!("log record at {}: {what}", record.start), why)
-            }
-            other => other,
-        })?;
-    }
-    Ok(reader.end_lsn())
 }
 
 /// Deletes objects that a crash left without a reference.

@@ -73,6 +73,17 @@ pub fn ops(payload: &[u8]) -> impl Iterator<Item = Result<Op<'_>, Malformed>> {
     std::iter::from_fn(move || (!reader.is_empty()).then(|| next_op(&mut reader)))
 }
 
+/// The operations of a transaction record, each with its bytes.
+pub fn ops_with_bytes(payload: &[u8]) -> impl Iterator<Item = Result<(Op<'_>, &[u8]), Malformed>> {
+    let mut reader = Reader::new(payload);
+    std::iter::from_fn(move || {
+        (!reader.is_empty()).then(|| {
+            let start = reader.position();
+            next_op(&mut reader).map(|op| (op, &payload[start..reader.position()]))
+        })
+    })
+}
+
 fn next_op<'a>(reader: &mut Reader<'a>) -> Result<Op<'a>, Malformed> {
     const WHAT: &str = "redo operation";
     let op = reader.u8(WHAT)?;

@@ -1,165 +1,253 @@
-//! Applying redo records to a state that nobody else looks at yet.
+//! Replaying the log: one thread reads it and sorts the operations by segment, workers apply them.
+//!
+//! ```text
+//!  log ─▶ read, check, sort ─┬─ batch ─▶ worker 0: its segments
+//!                            ├─ batch ─▶ worker 1: its segments
+//! ```
+//!
+//! A segment belongs to one worker, so its operations are applied in log order. Between segments there is no order to
+//! keep: an operation names one row, and all that it needs of it is in the row's segment. A batch carries the catalog
+//! that its operations were logged under, so a change of the catalog only ends the batches that are being filled.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use avocet_base::codec::Reader;
-use avocet_base::{BlockId, RowId, SegmentNo, TableId, Timestamp};
-use avocet_storage::relation::{ColdSegment, Deletes, Relation, SegmentState};
-use avocet_types::Datum;
+use avocet_base::{BlockId, Lsn, SegmentNo, TableId, Timestamp};
+use avocet_log::{LogReader, LogRecord};
 use hashbrown::HashSet;
+use parking_lot::Mutex;
 
+use super::apply::Applier;
 use crate::blocks::Blocks;
 use crate::catalog::{Catalog, Change};
 use crate::error::{EngineError, Result, malformed};
 use crate::redo::{self, Op, SegmentChange};
-use crate::table::TableHandle;
 
-/// Segments that a table may get beyond those it has, in one step: damage must not make us allocate without bound.
-const MAX_SEGMENT_STEP: u64 = 1 << 24;
+/// Bytes of operations in a batch, about.
+const BATCH_BYTES: usize = 256 << 10;
+/// Batches that may wait for a worker.
+const BATCHES_WAITING: usize = 4;
 
-pub(super) struct Replay<'b> {
-    pub catalog: Catalog,
-    pub blocks: &'b Blocks,
+/// What replay makes, besides rows.
+pub(super) struct Replayed {
+    pub catalog: Arc<Catalog>,
     pub last: Timestamp,
     /// Blocks that records refer to.
     pub named: HashSet<BlockId>,
 }
 
-impl Replay<'_> {
-    pub fn record(&mut self, kind: u8, ts: Timestamp, payload: &[u8]) -> Result<()> {
-        if ts.0 != self.last.0 + 1 {
-            return Err(EngineError::corrupt("its timestamp", format!("{ts} follows {}", self.last)));
+/// Applies all records of `reader` to the tables of `catalog`, of which `last` is the newest timestamp so far.
+pub(super) fn replay(
+    reader: &mut LogReader,
+    catalog: Catalog,
+    last: Timestamp,
+    blocks: &Blocks,
+    workers: usize,
+) -> Result<Replayed> {
+    let failed = Mutex::new(None);
+    let (sorted, replayed) = std::thread::scope(|scope| {
+        let senders = (0..workers).map(|_| {
+            let (sender, receiver) = sync_channel(BATCHES_WAITING);
+            let failed = &failed;
+            scope.spawn(move || work(&receiver, blocks, failed));
+            sender
+        });
+        let mut sorter = Sorter::new(Arc::new(catalog), last, senders.collect());
+        let outcome = sorter.sort(reader);
+        (outcome, sorter.replayed)
+    });
+    // What a worker met is earlier in the log than where the reader then was.
+    if let Some(Failure { at, error }) = failed.into_inner() {
+        return Err(at_record(at, error));
+    }
+    sorted.map(|()| replayed)
+}
+
+fn at_record(at: Lsn, error: EngineError) -> EngineError {
+    match error {
+        EngineError::Corrupt { what, why } => {
+            EngineError::corrupt(format!("log record at {at}: {what}"), why)
         }
-        self.last = ts;
-        match kind {
-            redo::KIND_TXN => {
-                for op in redo::ops(payload) {
-                    self.op(op.map_err(malformed("redo operation"))?)?;
-                }
-                Ok(())
+        other => other,
+    }
+}
+
+/// Operations for one worker.
+struct Batch {
+    catalog: Arc<Catalog>,
+    bytes: Vec<u8>,
+    work: Vec<Work>,
+}
+
+/// Consecutive work from one record.
+struct Work {
+    record: Lsn,
+    range: Range<usize>,
+    kind: WorkKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WorkKind {
+    Operations,
+    SegmentChange,
+}
+
+impl Batch {
+    fn new(catalog: Arc<Catalog>) -> Self {
+        Self { catalog, bytes: Vec::with_capacity(BATCH_BYTES), work: Vec::new() }
+    }
+
+    fn push(&mut self, record: Lsn, kind: WorkKind, bytes: &[u8]) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        let end = self.bytes.len();
+        match self.work.last_mut() {
+            Some(last) if last.record == record && last.kind == kind => last.range.end = end,
+            _ => self.work.push(Work { record, range: start..end, kind }),
+        }
+    }
+}
+
+/// The reading side.
+struct Sorter {
+    replayed: Replayed,
+    batches: Vec<Batch>,
+    senders: Vec<SyncSender<Batch>>,
+}
+
+/// A worker has given up; why is in its failure.
+struct WorkerGone;
+
+impl Sorter {
+    fn new(catalog: Arc<Catalog>, last: Timestamp, senders: Vec<SyncSender<Batch>>) -> Self {
+        let batches = senders.iter().map(|_| Batch::new(catalog.clone())).collect();
+        Self { replayed: Replayed { catalog, last, named: HashSet::new() }, batches, senders }
+    }
+
+    fn sort(&mut self, reader: &mut LogReader) -> Result<()> {
+        while let Some(record) = reader.next_record()? {
+            if let Err(WorkerGone) = self.record(&record).map_err(|e| at_record(record.start, e))? {
+                return Ok(());
             }
-            redo::KIND_CATALOG => {
-                let mut reader = Reader::new(payload);
-                let change = Change::decode(&mut reader).map_err(malformed("catalog change"))?;
-                reader.finish("catalog change").map_err(malformed("catalog change"))?;
-                self.catalog.apply(&change);
-                Ok(())
-            }
+        }
+        // A worker that is gone said why.
+        let _ = (0..self.senders.len()).try_for_each(|worker| self.send(worker));
+        self.senders.clear();
+        Ok(())
+    }
+
+    fn record(&mut self, record: &LogRecord<'_>) -> Result<Result<(), WorkerGone>> {
+        let (ts, last) = (Timestamp(record.tag), self.replayed.last);
+        if ts.0 != last.0 + 1 {
+            return Err(EngineError::corrupt("its timestamp", format!("{ts} follows {last}")));
+        }
+        self.replayed.last = ts;
+        match record.kind {
+            redo::KIND_TXN => self.transaction(record),
+            redo::KIND_CATALOG => self.catalog_change(record.payload),
             redo::KIND_SEGMENT => {
-                let change = SegmentChange::decode(payload).map_err(malformed("segment record"))?;
-                self.named.extend(change.block);
-                self.segment(&change)
+                let change = SegmentChange::decode(record.payload).map_err(malformed("segment record"))?;
+                self.replayed.named.extend(change.block);
+                let (table, segment) = (change.table, change.segment);
+                Ok(self.hand_out(table, segment, record.start, WorkKind::SegmentChange, record.payload))
             }
             other => Err(EngineError::corrupt("its kind", format!("{other} is unknown"))),
         }
     }
 
-    fn table(&self, id: TableId) -> Result<&TableHandle> {
-        let table = self.catalog.table_by_id(id);
-        table.map(|t| &**t).ok_or_else(|| EngineError::corrupt(id.to_string(), "there is no such table"))
+    fn transaction(&mut self, record: &LogRecord<'_>) -> Result<Result<(), WorkerGone>> {
+        for op in redo::ops_with_bytes(record.payload) {
+            let (op, bytes) = op.map_err(malformed("redo operation"))?;
+            let (table, segment) = match op {
+                Op::Insert { table, row, .. } | Op::Update { table, row, .. } | Op::Delete { table, row } => {
+                    (table, row.segment())
+                }
+                Op::Block { table, segment, block } => {
+                    self.replayed.named.insert(block);
+                    (table, segment)
+                }
+            };
+            if self.hand_out(table, segment, record.start, WorkKind::Operations, bytes).is_err() {
+                return Ok(Err(WorkerGone));
+            }
+        }
+        Ok(Ok(()))
     }
 
-    fn op(&mut self, op: Op<'_>) -> Result<()> {
-        match op {
-            Op::Insert { table, row, image } => insert(self.table(table)?, row, image),
-            Op::Update { table, row, delta } => update(self.table(table)?, row, delta),
-            Op::Delete { table, row } => delete(self.table(table)?, row),
-            Op::Block { table, segment, block } => {
-                self.named.insert(block);
-                self.load(self.table(table)?, segment, block)
+    fn catalog_change(&mut self, payload: &[u8]) -> Result<Result<(), WorkerGone>> {
+        let mut reader = Reader::new(payload);
+        let change = Change::decode(&mut reader).map_err(malformed("catalog change"))?;
+        reader.finish("catalog change").map_err(malformed("catalog change"))?;
+        for worker in 0..self.senders.len() {
+            if self.send(worker).is_err() {
+                return Ok(Err(WorkerGone));
+            }
+        }
+        let catalog = Arc::make_mut(&mut self.replayed.catalog);
+        catalog.apply(&change);
+        let catalog = self.replayed.catalog.clone();
+        self.batches.iter_mut().for_each(|batch| batch.catalog = catalog.clone());
+        Ok(Ok(()))
+    }
+
+    fn hand_out(
+        &mut self,
+        table: TableId,
+        segment: SegmentNo,
+        record: Lsn,
+        kind: WorkKind,
+        bytes: &[u8],
+    ) -> Result<(), WorkerGone> {
+        let worker = owner(table, segment, self.batches.len());
+        let batch = &mut self.batches[worker];
+        batch.push(record, kind, bytes);
+        if batch.bytes.len() >= BATCH_BYTES { self.send(worker) } else { Ok(()) }
+    }
+
+    fn send(&mut self, worker: usize) -> Result<(), WorkerGone> {
+        let next = Batch::new(self.replayed.catalog.clone());
+        let batch = std::mem::replace(&mut self.batches[worker], next);
+        self.senders[worker].send(batch).map_err(|_| WorkerGone)
+    }
+}
+
+/// The worker that a segment belongs to.
+fn owner(table: TableId, segment: SegmentNo, workers: usize) -> usize {
+    let mixed = (segment.0 ^ u64::from(table.0) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    ((u128::from(mixed) * workers as u128) >> 64) as usize
+}
+
+/// What a worker could not apply.
+struct Failure {
+    at: Lsn,
+    error: EngineError,
+}
+
+fn work(batches: &Receiver<Batch>, blocks: &Blocks, failed: &Mutex<Option<Failure>>) {
+    for batch in batches {
+        let applier = Applier { catalog: &batch.catalog, blocks };
+        for work in &batch.work {
+            let bytes = &batch.bytes[work.range.clone()];
+            if let Err(error) = apply(&applier, work.kind, bytes) {
+                let mut failed = failed.lock();
+                if failed.as_ref().is_none_or(|other| work.record < other.at) {
+                    *failed = Some(Failure { at: work.record, error });
+                }
+                return;
             }
         }
     }
+}
 
-    fn load(&self, table: &TableHandle, segment: SegmentNo, block: BlockId) -> Result<()> {
-        reach(&table.relation, segment)?;
-        if !matches!(&**table.relation.segment(segment).state(), SegmentState::Empty) {
-            return Err(EngineError::corrupt(format!("{} {segment}", table.id()), "it is in use already"));
+fn apply(applier: &Applier<'_>, kind: WorkKind, bytes: &[u8]) -> Result<()> {
+    match kind {
+        WorkKind::Operations => {
+            redo::ops(bytes).try_for_each(|op| applier.op(op.map_err(malformed("redo operation"))?))
         }
-        let cold = ColdSegment::new(self.blocks.open(block)?, None, Deletes::fresh());
-        table.relation.segment(segment).replace(SegmentState::Cold(cold));
-        crate::bulk::note_auto_increment(table, segment)
-    }
-
-    fn segment(&self, change: &SegmentChange) -> Result<()> {
-        let table = self.table(change.table)?;
-        reach(&table.relation, change.segment)?;
-        let segment = table.relation.segment(change.segment);
-        let Some(block) = change.block else {
-            segment.replace(SegmentState::Empty);
-            return Ok(());
-        };
-        let settled = match &**segment.state() {
-            // The checkpoint may have caught the segment when it had moved already.
-            SegmentState::Cold(cold) if cold.block.id() == block => return Ok(()),
-            SegmentState::Cold(cold) => (**cold.deletes.body.read().all_settled()).clone(),
-            SegmentState::Hot(_) | SegmentState::Empty => Default::default(),
-        };
-        let block = self.blocks.open(block)?;
-        let still: Vec<u32> =
-            settled.iter().filter(|&o| block.meta().ordinals.row_of(o as u16).is_some()).collect();
-        let deletes = Deletes::fresh_with(still.into_iter().collect());
-        segment.replace(SegmentState::Cold(ColdSegment::new(block, None, deletes)));
-        Ok(())
-    }
-}
-
-/// Checks a segment number from the log before memory is spent on it.
-fn reach(relation: &Relation, segment: SegmentNo) -> Result<()> {
-    if segment.0 > relation.segments() + MAX_SEGMENT_STEP {
-        return Err(EngineError::corrupt(segment.to_string(), "it is far beyond the table's end"));
-    }
-    relation.note_segment(segment);
-    Ok(())
-}
-
-fn missing(table: &TableHandle, row: RowId) -> EngineError {
-    EngineError::corrupt(format!("{} {row}", table.id()), "there is no such row")
-}
-
-fn insert(table: &TableHandle, row: RowId, image: &[u8]) -> Result<()> {
-    let view = table.layout.view(image).map_err(malformed("row image"))?;
-    reach(&table.relation, row.segment())?;
-    table.relation.open_hot(row.segment());
-    let state = table.relation.segment(row.segment()).state();
-    let taken = || EngineError::corrupt(format!("{} {row}", table.id()), "its place is taken");
-    let SegmentState::Hot(hot) = &**state else { return Err(taken()) };
-    let (page, slot) = table.relation.place(row.ordinal());
-    let mut body = table.relation.page_or_new(hot, page).body.write();
-    if body.is_live(slot) {
-        return Err(taken());
-    }
-    body.place(&table.layout, slot, image);
-    if let Some(column) = table.def.auto_increment_column() {
-        match view.get(column) {
-            Datum::UInt(used) => table.note_auto_increment(used),
-            Datum::Int(used) if used > 0 => table.note_auto_increment(used as u64),
-            _ => {}
+        WorkKind::SegmentChange => {
+            applier.segment(&SegmentChange::decode(bytes).map_err(malformed("segment record"))?)
         }
     }
-    Ok(())
-}
-
-fn update(table: &TableHandle, row: RowId, delta: &[u8]) -> Result<()> {
-    let state = table.relation.segment(row.segment()).state();
-    let SegmentState::Hot(hot) = &**state else { return Err(missing(table, row)) };
-    let (page, slot) = table.relation.place(row.ordinal());
-    let page = hot.page(page).ok_or_else(|| missing(table, row))?;
-    let mut body = page.body.write();
-    if !body.is_live(slot) {
-        return Err(missing(table, row));
-    }
-    body.apply(&table.layout, slot, delta).map_err(malformed("row delta"))
-}
-
-fn delete(table: &TableHandle, row: RowId) -> Result<()> {
-    let state = table.relation.segment(row.segment()).state();
-    let (page, slot) = table.relation.place(row.ordinal());
-    let was = match &**state {
-        SegmentState::Empty => false,
-        SegmentState::Hot(hot) => hot.page(page).is_some_and(|p| p.body.write().erase(&table.layout, slot)),
-        SegmentState::Cold(cold) => {
-            cold.block.meta().ordinals.row_of(row.ordinal()).is_some()
-                && cold.deletes.body.write().erase(row.ordinal())
-        }
-    };
-    if was { Ok(()) } else { Err(missing(table, row)) }
 }
