@@ -30,9 +30,12 @@ pub struct Args {
     /// Private key of --tls-cert (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// Memory for cached column blocks, such as 512M or 2G
-    #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "1G")]
-    memory_limit: usize,
+    /// Memory for rows, indexes, queries and cached blocks together, such as 512M or 2G; 60 % of the machine's if not given
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    memory_limit: Option<usize>,
+    /// Memory for one analytical query (variable query_memory_limit); half of all if not given
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    query_memory_limit: Option<usize>,
     #[arg(long, value_name = "N", default_value_t = 1000)]
     max_connections: usize,
     /// Largest packet, such as 64M; at most 1G
@@ -101,6 +104,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let runtime = Runtime::new()?;
     let engine = open(&args)?;
     let database = Database::new(engine.clone(), Some(Box::new(PluginPasswords)))?;
+    database.spill_to(args.data.join("spill"));
     let served = runtime.block_on(serve(&args, database.clone(), engine));
     // Whatever became of the server, what is committed is checkpointed.
     let closed = database.shutdown();
@@ -113,7 +117,9 @@ pub fn run(args: Args) -> Result<(), Failure> {
 fn open(args: &Args) -> Result<Arc<Engine>, Failure> {
     refuse_foreign(&args.data)?;
     let mut options = EngineOptions::new(&args.data);
-    options.cache_bytes = args.memory_limit;
+    if let Some(limit) = args.memory_limit {
+        options.memory_limit = limit;
+    }
     options.checkpoint_log_bytes = args.checkpoint_log_mib << 20;
     options.durability = args.durability;
     options.freeze = args.freeze.into();
@@ -147,6 +153,9 @@ async fn serve(args: &Args, database: Database, engine: Arc<Engine>) -> Result<(
         .zip(args.tls_key.clone())
         .map(|(certificate, key)| TlsFiles { certificate, key });
     database.set_option("max_allowed_packet", &options.max_allowed_packet.to_string())?;
+    if let Some(limit) = args.query_memory_limit {
+        database.set_option("query_memory_limit", &limit.to_string())?;
+    }
     let server = Server::bind(options, database.clone(), Arc::new(CatalogAccounts(engine))).await?;
     for address in server.addresses() {
         database.set_option("port", &address.port().to_string())?;

@@ -4,6 +4,7 @@
 //!  worker:      build redo privately (prepared)
 //!               ┌ commit latch ───────────────────────────────┐
 //!               │ ts = next                                   │
+//!               │ room in the log? else the commit is refused │
 //!               │ state.commit(ts): row locks are free now    │  (logged)
 //!               │ append the record to the log's open group   │
 //!               └─────────────────────────────────────────────┘
@@ -62,7 +63,8 @@ impl Pipeline {
         &self.log
     }
 
-    /// Logs a record under the next timestamp; `state` becomes committed at it.
+    /// Logs a record under the next timestamp; `state` becomes committed at it. A record that is refused (the disk is
+    /// full) leaves no trace: its transaction still runs, and can be rolled back.
     pub fn log_commit(
         &self,
         kind: u8,
@@ -70,11 +72,12 @@ impl Pipeline {
         state: Option<&TxnState>,
         durability: Durability,
     ) -> Result<CommitTicket> {
-        let ticket = self.log_if(kind, payload, state, durability, |_| Ok(true))?;
+        let ticket = self.log_if(kind, payload, state, durability, |_| Ok(true), |_| {})?;
         Ok(ticket.expect("it is always admitted"))
     }
 
-    /// As [`Self::log_commit`], if `admit` says so at the timestamp, under the latch.
+    /// As [`Self::log_commit`], if `admit` says so at the timestamp, under the latch; then `accepted` is called, unless
+    /// the log refuses the record.
     pub fn log_if(
         &self,
         kind: u8,
@@ -82,6 +85,7 @@ impl Pipeline {
         state: Option<&TxnState>,
         durability: Durability,
         admit: impl FnOnce(Timestamp) -> Result<bool>,
+        accepted: impl FnOnce(Timestamp),
     ) -> Result<Option<CommitTicket>> {
         // The checksum of the payload is computed before the latch.
         let record = avocet_log::Record::new(kind, payload);
@@ -90,10 +94,12 @@ impl Pipeline {
         if !admit(ts)? {
             return Ok(None);
         }
-        if let Some(state) = state {
-            state.commit(ts);
-        }
-        let end = self.log.append_for(&record, ts.0, durability)?;
+        // Before the record can become durable, and so visible.
+        let commit = || {
+            accepted(ts);
+            state.into_iter().for_each(|state| state.commit(ts));
+        };
+        let end = self.log.append_with(&record, ts.0, durability, commit)?;
         *last = ts;
         Ok(Some(self.ticket(Some(end), ts, durability)))
     }

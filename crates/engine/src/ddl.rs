@@ -28,7 +28,7 @@ impl Engine {
         let ticket = self
             .pipeline
             .log_commit(redo::KIND_CATALOG, &payload, None, Durability::Sync)
-            .inspect_err(|e| self.stop(e))?;
+            .inspect_err(|e| self.stop_unless_refused(e))?;
         let mut catalog = (*self.catalog()).clone();
         publish(&mut catalog);
         self.catalog.store(Arc::new(catalog));

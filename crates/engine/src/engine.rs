@@ -15,10 +15,11 @@ use crate::blocks::Blocks;
 use crate::catalog::Catalog;
 use crate::checkpoint::CheckpointState;
 use crate::commit::Pipeline;
-use crate::error::{EngineError, Result};
+use crate::error::{EngineError, ErrorKind, Result};
 use crate::freeze::Freezer;
 use crate::garbage::Garbage;
 use crate::locks::{RowLocks, WaitHook};
+use crate::memory::MemoryBudget;
 use crate::recovery;
 use crate::serial::Serial;
 use crate::snapshots::Snapshots;
@@ -55,8 +56,8 @@ pub struct EngineOptions {
     pub env: Env,
     /// Where blocks and checkpoints go: an object store's URL; a directory in `data` if none.
     pub store_url: Option<String>,
-    /// Bytes of encoded columns kept in memory.
-    pub cache_bytes: usize,
+    /// Bytes of memory for all that grows with the data and the load; see [`crate::memory`].
+    pub memory_limit: usize,
     pub log_segment_bytes: u64,
     /// A checkpoint begins when the log has grown by so many bytes since the last one.
     pub checkpoint_log_bytes: u64,
@@ -76,7 +77,7 @@ impl EngineOptions {
             data: data.into(),
             env: Env::os(),
             store_url: None,
-            cache_bytes: 1 << 30,
+            memory_limit: crate::memory::default_limit(),
             log_segment_bytes: 64 << 20,
             checkpoint_log_bytes: 512 << 20,
             freeze: FreezePolicy::Auto,
@@ -101,6 +102,7 @@ pub struct Engine {
     pub(crate) row_locks: RowLocks,
     pub(crate) serial: Serial,
     pub(crate) blocks: Blocks,
+    pub(crate) memory: Arc<MemoryBudget>,
     pub(crate) next_txn: AtomicU64,
     pub(crate) checkpoints: Mutex<CheckpointState>,
     pub(crate) freezer: Mutex<Freezer>,
@@ -143,6 +145,7 @@ impl Engine {
             buffers: BufferPool::default(),
             row_locks: RowLocks::default(),
             serial: Serial::default(),
+            memory: Arc::new(MemoryBudget::new(parts.options.memory_limit, parts.blocks.cache.clone())),
             blocks: parts.blocks,
             next_txn: AtomicU64::new(1),
             checkpoints: Mutex::new(parts.checkpoints),
@@ -245,6 +248,14 @@ impl Engine {
     /// Ends all work after an error that nothing may follow.
     pub(crate) fn stop(&self, why: &EngineError) {
         let _ = self.stopped.set(why.to_string());
+    }
+
+    /// After an error of the log: a record that it refused did not happen; after anything else nothing may go on.
+    pub(crate) fn stop_unless_refused(&self, why: &EngineError) {
+        let refused = matches!(why.kind(), ErrorKind::NoSpace | ErrorKind::User);
+        if matches!(why, EngineError::Log(_)) && !refused {
+            self.stop(why);
+        }
     }
 
     pub(crate) fn check_running(&self) -> Result<()> {

@@ -46,6 +46,9 @@ pub enum EngineError {
     ReadOnly,
     #[error("column '{0}' cannot be null")]
     NullInColumn(String),
+    /// Rows, indexes and old versions take what memory there is for them.
+    #[error("rows and indexes take {used} of {limit} bytes of memory: no rows can be added")]
+    OutOfMemory { used: usize, limit: usize },
     /// The data directory is in use.
     #[error("{0} is in use by another server")]
     InUse(String),
@@ -89,7 +92,8 @@ impl EngineError {
             Self::Io { no_space: true, .. } => ErrorKind::NoSpace,
             Self::Io { .. } | Self::InUse(_) | Self::NotADataDirectory(_) => ErrorKind::Io,
             Self::Corrupt { .. } => ErrorKind::Corrupt,
-            Self::Log(_) | Self::Stopped(_) => ErrorKind::Stopped,
+            Self::Log(e) => log_kind(e),
+            Self::Stopped(_) => ErrorKind::Stopped,
             Self::Storage(e) => match e.kind() {
                 avocet_storage::StorageErrorKind::NoSpace => ErrorKind::NoSpace,
                 avocet_storage::StorageErrorKind::Corrupt => ErrorKind::Corrupt,
@@ -107,6 +111,17 @@ impl EngineError {
     pub(crate) fn io(what: impl Into<String>, why: &std::io::Error) -> Self {
         let no_space = why.kind() == std::io::ErrorKind::StorageFull;
         Self::Io { what: what.into(), why: why.to_string(), no_space }
+    }
+}
+
+/// A writer that refuses a record goes on; anything else that befalls it ends it.
+fn log_kind(error: &avocet_log::Error) -> ErrorKind {
+    match (error, error.kind()) {
+        (avocet_log::Error::Stopped(_), _) => ErrorKind::Stopped,
+        (_, avocet_log::ErrorKind::NoSpace) => ErrorKind::NoSpace,
+        (_, avocet_log::ErrorKind::Corrupt) => ErrorKind::Corrupt,
+        (avocet_log::Error::TooLarge { .. }, _) => ErrorKind::User,
+        _ => ErrorKind::Stopped,
     }
 }
 

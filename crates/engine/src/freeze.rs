@@ -74,6 +74,25 @@ impl Engine {
         Ok(())
     }
 
+    /// Freezes segments, the oldest first and cool or not, until about so many bytes of hot pages are free.
+    pub(crate) fn freeze_early(&self, bytes: usize) -> Result<()> {
+        let mut freed = 0;
+        for table in self.catalog().tables() {
+            let inserting = table.relation.insert_segment();
+            for (number, state) in table.relation.used_segments() {
+                let SegmentState::Hot(hot) = &*state else { continue };
+                if freed >= bytes {
+                    return Ok(());
+                }
+                let size: usize = hot.pages().map(|(_, page)| page.body.read().bytes()).sum();
+                if inserting != Some(number) && self.freeze(table, number, hot)? {
+                    freed += size;
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn is_cool(&self, table: TableId, number: SegmentNo, hot: &HotSegment) -> bool {
         let changes: u64 = hot.pages().map(|(_, page)| page.body.read().changes).sum();
         let now = Instant::now();
@@ -146,7 +165,7 @@ impl Engine {
             SegmentChange { table: table.id(), segment: number, block: block.as_ref().map(|b| b.id()) };
         if let Err(e) = self.pipeline.log_commit(redo::KIND_SEGMENT, &change.encode(), None, Durability::Sync)
         {
-            self.stop(&e);
+            self.stop_unless_refused(&e);
             return discard(Some(e));
         }
         guards.iter_mut().for_each(|page| page.frozen = true);
@@ -200,7 +219,10 @@ impl Engine {
             SegmentChange { table: table.id(), segment: number, block: block.as_ref().map(|b| b.id()) };
         if let Err(e) = self.pipeline.log_commit(redo::KIND_SEGMENT, &change.encode(), None, Durability::Sync)
         {
-            self.stop(&e);
+            self.stop_unless_refused(&e);
+            if let Some(block) = &block {
+                self.blocks.discard(block.id());
+            }
             return Err(e);
         }
         deletes.closed = true;

@@ -49,6 +49,7 @@ fn maintain(engine: &Engine) {
     }
     engine.free_version_vectors();
     let outcome = (|| {
+        engine.watch_memory()?;
         if engine.options.freeze != FreezePolicy::Never {
             engine.freeze_cool_segments()?;
         }

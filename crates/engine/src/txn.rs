@@ -540,20 +540,10 @@ impl Txn {
                 Freshness::Logged => self.engine.pipeline.all_so_far(self.snapshot.ts(), self.durability()),
             });
         }
-        let logged = self.log();
-        if logged.is_err() && self.state.is_running() {
-            return logged;
-        }
+        // On an error it still runs, and is rolled back when it is dropped.
+        let ticket = self.log().inspect_err(|e| self.engine.stop_unless_refused(e))?;
         self.finished = true;
         self.release_rows(0);
-        let ticket = match logged {
-            Ok(ticket) => ticket,
-            Err(e) => {
-                // The state word says committed but the log does not: nothing may go on from here.
-                self.engine.stop(&e);
-                return Err(e);
-            }
-        };
         for (table, change) in self.tables.iter().zip(&self.row_changes) {
             if *change != 0 {
                 table.rows.fetch_add(*change, Ordering::Relaxed);

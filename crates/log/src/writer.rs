@@ -231,6 +231,18 @@ impl LogWriter {
     /// # Errors
     /// With `NoSpace` or `Io` not inside [`Error::Stopped`], the record was refused and the writer goes on.
     pub fn append_for(&self, record: &Record<'_>, tag: u64, durability: Durability) -> Result<Lsn> {
+        self.append_with(record, tag, durability, || {})
+    }
+
+    /// Like [`append_for`](Self::append_for); calls `accepted` when the record can no longer be refused and nobody
+    /// can have seen it yet. It must be brief: all appends wait for it.
+    pub fn append_with(
+        &self,
+        record: &Record<'_>,
+        tag: u64,
+        durability: Durability,
+        accepted: impl FnOnce(),
+    ) -> Result<Lsn> {
         if record.payload_len() > MAX_PAYLOAD {
             return Err(Error::TooLarge { len: record.payload_len(), limit: MAX_PAYLOAD });
         }
@@ -240,6 +252,7 @@ impl LogWriter {
         if len as u64 > intake.left || intake.open.bytes.len() + len > self.shared.options.max_pending {
             self.make_room(&mut intake, len)?;
         }
+        accepted();
         let due = match durability {
             Durability::Sync | Durability::Os => Duration::ZERO,
             Durability::Group(gather) => self.shared.env.clock.monotonic().saturating_add(gather),

@@ -24,6 +24,7 @@ mod ddl;
 pub(crate) mod errors;
 mod info_schema;
 mod insert;
+mod memory;
 mod modify;
 mod output;
 mod plan_cache;

@@ -27,6 +27,7 @@ impl Embedded {
     pub fn open(data: &Path, default: Option<&str>) -> Result<Self, Failure> {
         let runtime = Runtime::new()?;
         let database = Database::open(data)?;
+        database.spill_to(data.join("spill"));
         let session = Some(database.session(default)?);
         Ok(Self { runtime, database, session })
     }

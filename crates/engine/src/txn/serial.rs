@@ -58,17 +58,25 @@ impl Txn {
             if let Some(reads) = reads {
                 checked = serial.validate(reads, checked)?;
             }
-            let admit = |ts: Timestamp| {
+            let admit = |_| {
                 if !serial.is_active() {
                     return Ok(true);
                 }
                 // Somebody has begun in between: what is written has to be gathered first.
-                let Some(writes) = writes else { return Ok(false) };
+                if writes.is_none() {
+                    return Ok(false);
+                }
                 if let Some(reads) = reads {
                     serial.validate(reads, checked)?;
                 }
-                serial.record(ts, writes);
                 Ok(true)
+            };
+            let accepted = |ts: Timestamp| {
+                if serial.is_active()
+                    && let Some(writes) = &writes
+                {
+                    serial.record(ts, writes.clone());
+                }
             };
             if let Some(ticket) = self.engine.pipeline.log_if(
                 redo::KIND_TXN,
@@ -76,6 +84,7 @@ impl Txn {
                 Some(&self.state),
                 durability,
                 admit,
+                accepted,
             )? {
                 return Ok(ticket);
             }

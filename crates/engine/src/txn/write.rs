@@ -52,6 +52,7 @@ impl Txn {
 
     /// Inserts a row of values that are already of the columns' types. On an error nothing of it stays.
     pub fn insert(&mut self, table: &Arc<TableHandle>, row: &[Datum<'_>]) -> Result<RowId> {
+        self.engine.memory.check_room()?;
         let t = self.writable_table(table)?;
         let mut image = std::mem::take(&mut self.scratch.image);
         image.clear();
@@ -231,6 +232,7 @@ impl Txn {
         id: RowId,
         changes: &[(usize, Datum<'_>)],
     ) -> Result<Option<RowId>> {
+        self.engine.memory.check_room()?;
         let t = self.writable_table(table)?;
         let mark = self.mark();
         let mut after = std::mem::take(&mut self.scratch.delta);

@@ -16,8 +16,13 @@ pub fn options(disk: &SimDisk) -> EngineOptions {
     }
 }
 
-/// `d.t (id BIGINT PRIMARY KEY, note VARCHAR(200))`
 pub fn create(engine: &Engine) {
+    engine.create_database("d", Collation::DEFAULT).expect("created");
+    engine.create_table(definition()).expect("created");
+}
+
+/// `d.t (id BIGINT PRIMARY KEY, note VARCHAR(200))`
+pub fn definition() -> TableDef {
     let column = |name: &str, ty| ColumnDef {
         name: name.into(),
         ty,
@@ -27,8 +32,7 @@ pub fn create(engine: &Engine) {
         auto_increment: false,
         comment: String::new(),
     };
-    engine.create_database("d", Collation::DEFAULT).expect("created");
-    let def = TableDef {
+    TableDef {
         id: TableId(0),
         database: "d".into(),
         name: "t".into(),
@@ -44,8 +48,7 @@ pub fn create(engine: &Engine) {
         }],
         default_collation: Collation::DEFAULT,
         comment: String::new(),
-    };
-    engine.create_table(def).expect("created");
+    }
 }
 
 pub fn table(engine: &Engine) -> Arc<TableHandle> {

@@ -1,6 +1,7 @@
 //! Where analytics runs: a pool of threads of its own, at a lower priority than transactions, under memory limits.
 
 use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use arrow::record_batch::RecordBatch;
 use avocet_types::Value;
 use avocet_types::expr::EvalContext;
 use datafusion::common::DataFusionError;
-use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::disk_manager::{DiskManager, DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::{
     GreedyMemoryPool, MemoryPool, MemoryReservation, TrackConsumersPool,
 };
@@ -29,19 +30,22 @@ use crate::df::source::ScanSource;
 use crate::error::{ErrorCode, SqlError};
 use crate::plan::BoundQuery;
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct AnalyticsOptions {
     pub threads: usize,
-    /// For all queries together, in bytes.
-    pub memory_limit: usize,
-    /// For one query, in bytes.
+    /// What all queries together take their memory from.
+    pub memory: Arc<dyn MemoryPool>,
+    /// For one query, in bytes, unless it asks for another limit.
     pub query_memory_limit: usize,
+    /// Where operators put what does not fit into memory; without it queries fail at their limit.
+    pub spill: Option<PathBuf>,
 }
 
-impl Default for AnalyticsOptions {
-    fn default() -> Self {
+impl AnalyticsOptions {
+    /// As many threads as the machine has, and this memory.
+    pub fn new(memory: Arc<dyn MemoryPool>, query_memory_limit: usize) -> Self {
         let threads = std::thread::available_parallelism().map_or(2, NonZeroUsize::get);
-        Self { threads, memory_limit: 2 << 30, query_memory_limit: 1 << 30 }
+        Self { threads, memory, query_memory_limit, spill: None }
     }
 }
 
@@ -50,7 +54,7 @@ pub struct Analytics {
     options: AnalyticsOptions,
     /// Taken only when dropped.
     runtime: Option<Runtime>,
-    memory: Arc<dyn MemoryPool>,
+    disk: Arc<DiskManager>,
 }
 
 /// What one run of a query works with.
@@ -60,6 +64,8 @@ pub struct RunOptions {
     pub context: Arc<EvalContext>,
     /// After this time the query ends with error 3024.
     pub deadline: Option<Duration>,
+    /// Instead of the usual limit for one query, in bytes.
+    pub memory_limit: Option<usize>,
 }
 
 /// The niceness of the pool's threads: the kernel then gives them about a tenth of what a transaction's thread gets.
@@ -77,8 +83,8 @@ impl Analytics {
             })
             .enable_time()
             .build()?;
-        let memory: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(options.memory_limit));
-        Ok(Self { options, runtime: Some(runtime), memory })
+        let disk = Arc::new(spill_files(options.spill.as_deref())?);
+        Ok(Self { options, runtime: Some(runtime), disk })
     }
 
     fn runtime(&self) -> &Runtime {
@@ -92,7 +98,7 @@ impl Analytics {
         source: Arc<dyn ScanSource>,
         options: RunOptions,
     ) -> Result<QueryRun, SqlError> {
-        let state = self.state(&options.context)?;
+        let state = self.state(&options)?;
         let (sender, receiver) = mpsc::channel(2);
         let deadline = options.deadline;
         let task = self.runtime().spawn(async move {
@@ -118,7 +124,7 @@ impl Analytics {
         source: Arc<dyn ScanSource>,
         options: RunOptions,
     ) -> Result<String, SqlError> {
-        let state = self.state(&options.context)?;
+        let state = self.state(&options)?;
         let task = self.runtime().spawn(async move {
             let plan = planned(&state, &query, &source, &options).await?;
             Ok(displayable(plan.as_ref()).indent(false).to_string())
@@ -126,19 +132,14 @@ impl Analytics {
         task.await.unwrap_or_else(|error| Err(ErrorCode::UNKNOWN_ERROR.because(error.to_string())))
     }
 
-    fn state(&self, _context: &EvalContext) -> Result<SessionState, SqlError> {
-        let pool = QueryPool {
-            own: GreedyMemoryPool::new(self.options.query_memory_limit),
-            all: self.memory.clone(),
-        };
+    fn state(&self, options: &RunOptions) -> Result<SessionState, SqlError> {
+        let limit = options.memory_limit.unwrap_or(self.options.query_memory_limit);
+        let pool = QueryPool { own: GreedyMemoryPool::new(limit), all: self.options.memory.clone() };
         let top = NonZeroUsize::new(3).expect("three is not zero");
         let pool: Arc<dyn MemoryPool> = Arc::new(TrackConsumersPool::new(pool, top));
-        let disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled);
-        let runtime: RuntimeEnv = RuntimeEnvBuilder::new()
-            .with_memory_pool(pool)
-            .with_disk_manager_builder(disk)
-            .build()
-            .map_err(|error| plan_error(&error))?;
+        let runtime =
+            RuntimeEnvBuilder::new().with_memory_pool(pool).build().map_err(|error| plan_error(&error))?;
+        let runtime = RuntimeEnv { disk_manager: self.disk.clone(), ..runtime };
         let mut config =
             SessionConfig::new().with_target_partitions(self.options.threads).with_batch_size(8192);
         let options = config.options_mut();
@@ -154,6 +155,21 @@ impl Analytics {
             .with_query_planner(Arc::new(Planner))
             .build())
     }
+}
+
+/// Files for what does not fit into memory, in an empty folder: what an earlier process left there is removed.
+fn spill_files(folder: Option<&Path>) -> Result<DiskManager, std::io::Error> {
+    let mode = match folder {
+        None => DiskManagerMode::Disabled,
+        Some(folder) => {
+            if folder.exists() {
+                std::fs::remove_dir_all(folder)?;
+            }
+            std::fs::create_dir_all(folder)?;
+            DiskManagerMode::Directories(vec![folder.to_path_buf()])
+        }
+    };
+    DiskManagerBuilder::default().with_mode(mode).build().map_err(std::io::Error::other)
 }
 
 /// DataFusion's rules but the one that puts inner joins back into the order of its own liking: ours comes from statistics.
@@ -257,6 +273,10 @@ impl Drop for QueryRun {
     }
 }
 
+/// Operators that must not spill: `RepartitionExec` may wait for ever when it does (DataFusion issue 24883). What it
+/// holds is bounded by its channels; it is counted, so that the operators that can spill do so earlier.
+const NEVER_SPILLS: &str = "RepartitionExec";
+
 /// One query's memory, which also counts for all.
 #[derive(Debug)]
 struct QueryPool {
@@ -286,6 +306,10 @@ impl MemoryPool for QueryPool {
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<(), DataFusionError> {
+        if reservation.consumer().name().starts_with(NEVER_SPILLS) {
+            self.grow(reservation, additional);
+            return Ok(());
+        }
         self.own.try_grow(reservation, additional)?;
         self.all.try_grow(reservation, additional).inspect_err(|_| self.own.shrink(reservation, additional))
     }

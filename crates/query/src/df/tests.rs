@@ -25,7 +25,7 @@ fn run(sql: &str, memory: &Arc<Memory>, options: AnalyticsOptions) -> Result<Vec
     let bound = Arc::new(bind(sql, memory)?);
     let analytics = Analytics::new(options).expect("threads start");
     let context = Arc::new(EvalContext::new(1_600_000_000_000_000, 7));
-    let run = RunOptions { params: Vec::new(), context, deadline: None };
+    let run = RunOptions { params: Vec::new(), context, deadline: None, memory_limit: None };
     let mut run = analytics.execute(bound.clone(), memory.clone(), run)?;
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime starts");
     let mut rows = Vec::new();
@@ -46,8 +46,13 @@ fn text_rows(batch: &RecordBatch, query: &BoundQuery) -> Vec<Vec<String>> {
     (0..batch.num_rows()).map(row).collect()
 }
 
+fn limited(bytes: usize) -> AnalyticsOptions {
+    let all = Arc::new(datafusion::execution::memory_pool::GreedyMemoryPool::new(1 << 30));
+    AnalyticsOptions { threads: 2, ..AnalyticsOptions::new(all, bytes) }
+}
+
 fn small_options() -> AnalyticsOptions {
-    AnalyticsOptions { threads: 2, memory_limit: 256 << 20, query_memory_limit: 256 << 20 }
+    limited(256 << 20)
 }
 
 fn int(v: i64) -> Value {
@@ -200,7 +205,7 @@ fn queries_answer_as_mysql() {
 #[test]
 fn a_query_over_its_memory_limit_fails() {
     let memory = sample();
-    let options = AnalyticsOptions { threads: 2, memory_limit: 1 << 20, query_memory_limit: 1 << 14 };
+    let options = limited(1 << 14);
     let sql = "WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 900) \
                SELECT COUNT(*) FROM (SELECT a.n, b.n m FROM r a, r b GROUP BY a.n, b.n) t";
     let error = run(sql, &memory, options).expect_err("too little memory");

@@ -12,6 +12,7 @@ use avocet_types::{Datum, Value};
 
 use super::api::{ResultSink, flush};
 use super::info_schema;
+use super::memory::EngineMemory;
 use super::output::columns_of;
 use super::run::Text;
 use super::select::tables_of;
@@ -54,8 +55,12 @@ impl Session {
         if let Some(analytics) = self.shared.analytics.get() {
             return Ok(analytics);
         }
-        let made = Analytics::new(AnalyticsOptions::default()).map_err(|error| {
-            ErrorCode::OUT_OF_RESOURCES.because(format!("no threads for analytics: {error}"))
+        let engine = &self.shared.engine;
+        let memory = Arc::new(EngineMemory(engine.memory().clone()));
+        let mut options = AnalyticsOptions::new(memory, engine.memory().limit() / 2);
+        options.spill = self.shared.spill.get().cloned();
+        let made = Analytics::new(options).map_err(|error| {
+            ErrorCode::OUT_OF_RESOURCES.because(format!("analytics can not start: {error}"))
         })?;
         Ok(self.shared.analytics.get_or_init(|| made))
     }
@@ -83,6 +88,7 @@ impl Session {
             params: text.params.iter().map(|value| value.clone().into_owned()).collect(),
             context: self.context.clone(),
             deadline: self.settings.max_execution_time,
+            memory_limit: self.settings.query_memory_limit,
         }
     }
 

@@ -45,6 +45,8 @@ pub(super) struct Shared {
     pub passwords: Box<dyn Passwords>,
     pub counters: Counters,
     pub plans: PlanCache,
+    /// Where queries put what does not fit into memory.
+    pub spill: OnceLock<PathBuf>,
     /// Started with the first query that needs it.
     pub analytics: OnceLock<Analytics>,
     next_embedded: AtomicU32,
@@ -78,6 +80,7 @@ impl Database {
             passwords: passwords.unwrap_or_else(|| Box::new(NoPasswords)),
             counters: Counters::default(),
             plans: PlanCache::default(),
+            spill: OnceLock::new(),
             analytics: OnceLock::new(),
             next_embedded: AtomicU32::new(1),
         })))
@@ -85,6 +88,13 @@ impl Database {
 
     pub fn engine(&self) -> &Arc<Engine> {
         &self.0.engine
+    }
+
+    /// Lets queries that need more memory than they may have use this folder, which is emptied first. To be called
+    /// before the first query.
+    pub fn spill_to(&self, folder: impl Into<PathBuf>) {
+        // A second call would come too late.
+        let _ = self.0.spill.set(folder.into());
     }
 
     /// Gives a global variable a value, read-only ones too: for the server's options (`port`, `bind_address`, …).

@@ -28,6 +28,9 @@ impl From<EngineError> for SqlError {
             EngineError::RowTooLarge { max, .. } => ErrorCode::TOO_BIG_ROWSIZE.with(&[max]),
             EngineError::ReadOnly => ErrorCode::CANT_EXECUTE_IN_READ_ONLY_TRANSACTION.with(&[]),
             EngineError::NullInColumn(column) => ErrorCode::BAD_NULL_ERROR.with(&[column]),
+            EngineError::OutOfMemory { .. } => {
+                ErrorCode::OUT_OF_RESOURCES.because(format!("Out of memory: {error}"))
+            }
             other if other.kind() == ErrorKind::NoSpace => ErrorCode::DISK_FULL.with(&[other]),
             other => ErrorCode::GET_ERRNO.because(format!("Got error from storage engine: {other}")),
         }

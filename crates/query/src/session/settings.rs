@@ -28,6 +28,8 @@ pub struct Settings {
     pub metadata_lock_timeout: Duration,
     /// `None` for no limit.
     pub max_execution_time: Option<Duration>,
+    /// Bytes for one analytical query; `None` for the server's limit.
+    pub query_memory_limit: Option<usize>,
     pub select_limit: u64,
     pub connection_collation: Collation,
     pub div_precision_increment: u8,
@@ -82,6 +84,7 @@ impl Settings {
             lock_wait_timeout: Duration::from_secs(int("innodb_lock_wait_timeout")),
             metadata_lock_timeout: Duration::from_secs(int("lock_wait_timeout")),
             max_execution_time: (millis > 0).then(|| Duration::from_millis(millis)),
+            query_memory_limit: usize::try_from(int("query_memory_limit")).ok().filter(|&bytes| bytes > 0),
             select_limit: int("sql_select_limit"),
             connection_collation: Collation::by_name(&text("collation_connection"))
                 .unwrap_or(Collation::DEFAULT),

@@ -5,6 +5,7 @@ mod client;
 mod definitions;
 mod differential;
 mod plans;
+mod memory;
 mod queries;
 mod sessions;
 mod storing;

@@ -108,6 +108,17 @@ impl BlockCache {
         Ok(loaded)
     }
 
+    /// Changes the bound; what is over it goes at once.
+    pub fn set_capacity(&self, capacity: usize) {
+        for shard in &self.shards {
+            let mut shard = shard.lock();
+            shard.capacity = capacity / SHARDS;
+            while shard.small_size + shard.main_size > shard.capacity {
+                shard.evict();
+            }
+        }
+    }
+
     /// Forgets a block's columns `0..columns`, because it was deleted.
     pub fn remove_block(&self, block: BlockId, columns: usize) {
         for column in 0..columns {

@@ -23,14 +23,20 @@ pub struct Client {
 impl Client {
     /// A session in a new database `test`.
     pub fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    /// The same, on an engine with other options.
+    pub fn with(change: impl FnOnce(&mut EngineOptions)) -> Self {
         let disk = SimDisk::new();
         let env = Env { disk: Arc::new(disk), ..Env::os() };
-        let options = EngineOptions {
+        let mut options = EngineOptions {
             env,
             background: false,
             log_segment_bytes: 1 << 20,
             ..EngineOptions::new("/data")
         };
+        change(&mut options);
         let engine = Engine::open(options).expect("opens");
         let database = Database::new(engine, None).expect("a database");
         let session = database.session(None).expect("a session");

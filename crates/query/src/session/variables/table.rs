@@ -148,6 +148,7 @@ pub static VARIABLES: &[Variable] = &[
     line("query_alloc_block_size", Both, ANY, "8192"),
     fixed("query_cache_size", Global, ANY, "0"),
     fixed("query_cache_type", Both, Enum(&["OFF", "ON", "DEMAND"]), "OFF"),
+    line("query_memory_limit", Both, ANY, "0"),
     line("rand_seed1", Session, ANY, "0"),
     line("rand_seed2", Session, ANY, "0"),
     line("range_alloc_block_size", Both, ANY, "4096"),
