@@ -14,9 +14,9 @@ use avocet_base::{BlockId, RowId, SegmentNo, Timestamp, TxnId};
 use avocet_log::Durability;
 use avocet_storage::hot::{PageBody, delta};
 use avocet_storage::index::ScanScratch;
-use avocet_storage::relation::SegmentState;
+use avocet_storage::relation::{Segment, SegmentState};
 use avocet_storage::version::Change;
-use avocet_storage::{Snapshot, TxnState};
+use avocet_storage::{Snapshot, TxnState, Undo};
 use parking_lot::Mutex;
 
 pub use avocet_storage::hot::RowBuf;
@@ -431,7 +431,6 @@ impl Txn {
     fn undo_one(&mut self, entry: &UndoEntry) {
         let table = self.tables[entry.table as usize].clone();
         let segment = table.relation.segment(entry.row.segment());
-        let state = segment.state_owned();
         let ordinal = entry.row.ordinal();
         let rows = &mut self.row_changes[entry.table as usize];
         match entry.undo.change {
@@ -443,7 +442,7 @@ impl Txn {
             Change::Delete => *rows += 1,
             Change::Update { .. } | Change::Lock => {}
         }
-        match &*state {
+        match &*segment.state_owned() {
             SegmentState::Hot(hot) => {
                 let (page, slot) = table.relation.place(ordinal);
                 let page = hot.page(page).expect("an undo record keeps its page");
@@ -466,7 +465,7 @@ impl Txn {
                     Change::Delete | Change::Lock => {}
                 }
             }
-            SegmentState::Cold(cold) => cold.deletes.body.write().undo(ordinal, &entry.undo),
+            SegmentState::Cold(_) => undo_in_cold(segment, ordinal, &entry.undo),
             SegmentState::Empty => unreachable!("a segment with a running transaction's versions stays"),
         }
     }
@@ -584,6 +583,22 @@ impl Txn {
                 table.metadata_lock.unlock_shared();
             }
         }
+    }
+}
+
+/// Takes back the newest version of a cold row. The block may be rewritten meanwhile: then its new delete vector has it.
+fn undo_in_cold(segment: &Segment, ordinal: u16, undo: &Arc<Undo>) {
+    loop {
+        let state = segment.state_owned();
+        let SegmentState::Cold(cold) = &*state else {
+            unreachable!("a block with a running transaction's versions stays")
+        };
+        let mut deletes = cold.deletes.body.write();
+        if !deletes.closed {
+            return deletes.undo(ordinal, undo);
+        }
+        drop(deletes);
+        std::thread::yield_now();
     }
 }
 

@@ -339,43 +339,67 @@ fn newest_has_key(
     buf: &mut RowBuf,
     own_key: &mut Vec<u8>,
 ) -> Result<Claim> {
+    loop {
+        match try_newest_has_key(table, index, id, key, own, buf, own_key)? {
+            Some(claim) => return Ok(claim),
+            None => std::thread::yield_now(),
+        }
+    }
+}
+
+/// One attempt; `None` if the segment changed its form meanwhile.
+fn try_newest_has_key(
+    table: &TableHandle,
+    index: usize,
+    id: RowId,
+    key: &[u8],
+    own: &Arc<TxnState>,
+    buf: &mut RowBuf,
+    own_key: &mut Vec<u8>,
+) -> Result<Option<Claim>> {
     let state = table.relation.segment(id.segment()).state_owned();
     let ordinal = id.ordinal();
     match &*state {
-        SegmentState::Empty => Ok(Claim::Free),
+        SegmentState::Empty => Ok(Some(Claim::Free)),
         SegmentState::Hot(hot) => {
             let (page, slot) = table.relation.place(ordinal);
-            let Some(page) = hot.page(page) else { return Ok(Claim::Free) };
+            let Some(page) = hot.page(page) else { return Ok(Some(Claim::Free)) };
             let body = page.body.read();
+            if body.frozen {
+                return Ok(None);
+            }
             let chain = body.chain(slot);
             if let Some(holder) = running_other(chain, own) {
-                return Ok(Claim::Wait(holder.clone(), id));
+                return Ok(Some(Claim::Wait(holder.clone(), id)));
             }
             if !body.is_live(slot) {
-                return Ok(Claim::Free);
+                return Ok(Some(Claim::Free));
             }
             own_key.clear();
             table.indexes[index].keys.encode_row(&body.in_place(&table.layout, slot), own_key);
-            Ok(if own_key[..] == *key { Claim::Taken } else { Claim::Free })
+            Ok(Some(if own_key[..] == *key { Claim::Taken } else { Claim::Free }))
         }
         SegmentState::Cold(cold) => {
             if let Some(holder) = cold.created.as_ref().filter(|c| c.is_running() && !Arc::ptr_eq(c, own)) {
-                return Ok(Claim::Wait(holder.clone(), id));
+                return Ok(Some(Claim::Wait(holder.clone(), id)));
             }
             let deletes = cold.deletes.body.read();
+            if deletes.closed {
+                return Ok(None);
+            }
             if let Some(holder) = running_other(deletes.chain(ordinal), own) {
-                return Ok(Claim::Wait(holder.clone(), id));
+                return Ok(Some(Claim::Wait(holder.clone(), id)));
             }
             if deletes.is_deleted(ordinal) {
-                return Ok(Claim::Free);
+                return Ok(Some(Claim::Free));
             }
             drop(deletes);
             if !rows::cold_image(table, cold, ordinal, &mut buf.image)? {
-                return Ok(Claim::Free);
+                return Ok(Some(Claim::Free));
             }
             own_key.clear();
             table.indexes[index].keys.encode_row(&buf.row(&table.layout), own_key);
-            Ok(if own_key[..] == *key { Claim::Taken } else { Claim::Free })
+            Ok(Some(if own_key[..] == *key { Claim::Taken } else { Claim::Free }))
         }
     }
 }

@@ -1,0 +1,129 @@
+//! Readers, writers and rollbacks while blocks are frozen and rewritten under them: every snapshot has each row once.
+
+mod common;
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use arrow::array::AsArray;
+use arrow::datatypes::Int64Type;
+use avocet_base::env::sim::SimDisk;
+use avocet_engine::*;
+use avocet_types::Datum;
+use common::{create, insert, options, table};
+
+const ROWS: i64 = 200;
+
+/// Ids along the primary key.
+fn by_index(txn: &Txn, t: &Arc<TableHandle>) -> Vec<i64> {
+    let primary = t.indexes()[0].clone();
+    let mut ids = Vec::new();
+    let mut scratch = ReadScratch::default();
+    let each = &mut |_, row: avocet_types::RowRef<'_>| {
+        let Datum::Int(id) = row.get(0) else { panic!("an integer") };
+        ids.push(id);
+        ControlFlow::Continue(())
+    };
+    txn.index_scan(t, &primary, &KeyRange::all(), Direction::Ascending, &mut scratch, each)
+        .expect("readable");
+    ids
+}
+
+/// Ids as analytics reads them.
+fn by_scan(txn: &Txn, t: &Arc<TableHandle>) -> Vec<i64> {
+    let scan = txn.scan(t, ScanRequest { columns: vec![0], ..ScanRequest::default() });
+    let mut ids = Vec::new();
+    for morsel in 0..scan.morsels() {
+        let _ = scan
+            .read(morsel, &mut |batch| {
+                ids.extend(batch.column(0).as_primitive::<Int64Type>().values());
+                ControlFlow::Continue(())
+            })
+            .expect("readable");
+    }
+    ids.sort_unstable();
+    ids
+}
+
+/// Changes a few rows (cold ones move); every fourth time takes it back.
+fn change_some(engine: &Arc<Engine>, t: &Arc<TableHandle>, round: u64, worker: u64) -> Result<()> {
+    let mut txn = engine.begin(TxnOptions::default());
+    let primary = t.indexes()[0].clone();
+    let mut scratch = ReadScratch::default();
+    for n in 0..8 {
+        // Workers keep to their own rows, so that none waits for another.
+        let id = ((round * 13 + n * 7) as i64 % (ROWS / 2)) * 2 + worker as i64;
+        let mut key = Vec::new();
+        assert!(primary.keys.encode_prefix(&[Datum::Int(id)], &mut key));
+        let mut found = None;
+        let range = KeyRange::prefix(&key);
+        txn.lock_scan(
+            t,
+            &primary,
+            &range,
+            Direction::Ascending,
+            RowLock::FOR_UPDATE,
+            &mut scratch,
+            &mut |place, _| {
+                found = Some(place);
+                ControlFlow::Break(())
+            },
+        )?;
+        let place = found.expect("every row is there, whoever moved it");
+        txn.update(t, place, &[(1, Datum::str(&format!("round {round}")))])?;
+    }
+    match round % 4 {
+        0 => txn.rollback(),
+        _ => txn.commit()?.wait()?,
+    }
+    Ok(())
+}
+
+#[test]
+fn every_snapshot_has_each_row_once_while_blocks_are_rewritten() {
+    let disk = SimDisk::new();
+    let engine = Engine::open(options(&disk)).expect("open");
+    create(&engine);
+    let t = table(&engine);
+    let mut txn = engine.begin(TxnOptions::default());
+    for id in 0..ROWS {
+        insert(&mut txn, &t, id).expect("inserted");
+    }
+    txn.commit().expect("logged").wait().expect("durable");
+    engine.freeze_all().expect("frozen");
+    let (ended, rounds) = (AtomicBool::new(false), AtomicU64::new(0));
+    let want: Vec<i64> = (0..ROWS).collect();
+    std::thread::scope(|threads| {
+        for worker in 0..2 {
+            let (engine, t, ended, rounds) = (&engine, &t, &ended, &rounds);
+            threads.spawn(move || {
+                let mut round = 0;
+                while !ended.load(Ordering::Relaxed) {
+                    round += 1;
+                    change_some(engine, t, round, worker).expect("changed");
+                    rounds.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        for scans in [false, true] {
+            let (engine, t, ended, want) = (&engine, &t, &ended, &want);
+            threads.spawn(move || {
+                while !ended.load(Ordering::Relaxed) {
+                    let txn = engine.begin(TxnOptions::default());
+                    let ids = if scans { by_scan(&txn, t) } else { by_index(&txn, t) };
+                    assert_eq!(&ids, want, "a snapshot has each row once");
+                }
+            });
+        }
+        let begin = std::time::Instant::now();
+        while begin.elapsed().as_millis() < 1500 {
+            engine.freeze_all().expect("frozen, rewritten");
+        }
+        ended.store(true, Ordering::Relaxed);
+    });
+    assert!(rounds.load(Ordering::Relaxed) > 20);
+    drop(engine);
+    let report = check(options(&disk)).expect("it can be looked at");
+    assert_eq!(report.findings, Vec::<String>::new());
+}
