@@ -10,13 +10,18 @@ use crate::Failure;
 pub struct Args {
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
+    /// The object store that holds the blocks and checkpoints, if they are not in the data directory
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
     if !args.data.is_dir() {
         return Err(format!("{} is not a directory", args.data.display()).into());
     }
-    let report = avocet_engine::check(EngineOptions::new(args.data))?;
+    let mut options = EngineOptions::new(args.data);
+    options.store_url = args.store;
+    let report = avocet_engine::check(options)?;
     println!(
         "{} tables, {} rows, {} blocks, {} page images, {} index entries, {} log records",
         report.tables, report.rows, report.blocks, report.images, report.index_entries, report.log_records

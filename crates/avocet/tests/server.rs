@@ -1,0 +1,161 @@
+//! The program as users run it: killed and started again, on an object store, twice on one directory, and with clients
+//! that vanish.
+
+mod support;
+
+use std::io::Read;
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use mysql::prelude::Queryable;
+use mysql::{Conn, OptsBuilder};
+use support::{ACCESS_KEY, BUCKET, S3};
+
+/// A server process, killed when dropped.
+struct Served {
+    child: Child,
+    port: u16,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").port()
+}
+
+fn command(data: &Path, port: u16, arguments: &[&str], s3: Option<SocketAddr>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_avocet"));
+    command.arg("serve").arg("--data").arg(data).arg(format!("--listen=127.0.0.1:{port}"));
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    if let Some(address) = s3 {
+        command.env("AWS_ENDPOINT", format!("http://{address}")).env("AWS_ALLOW_HTTP", "true");
+        command.env("AWS_ACCESS_KEY_ID", ACCESS_KEY).env("AWS_SECRET_ACCESS_KEY", "secret");
+        command.env("AWS_REGION", "us-east-1");
+    }
+    command
+}
+
+fn options(port: u16) -> OptsBuilder {
+    OptsBuilder::new()
+        .ip_or_hostname(Some("127.0.0.1"))
+        .tcp_port(port)
+        .user(Some("root"))
+        .prefer_socket(false)
+}
+
+fn within<T>(seconds: u64, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begin = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(seconds), "waiting for {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn serve(data: &Path, arguments: &[&str], s3: Option<SocketAddr>) -> Served {
+    let port = free_port();
+    let mut child = command(data, port, arguments, s3).spawn().expect("it starts");
+    // Nobody reads on: its messages must not fill the pipe.
+    let mut messages = child.stderr.take().expect("piped");
+    std::thread::spawn(move || std::io::copy(&mut messages, &mut std::io::sink()));
+    let mut served = Served { child, port };
+    within(60, "the server", || {
+        assert!(served.child.try_wait().expect("a child").is_none(), "the server ended");
+        Conn::new(options(port)).ok()
+    });
+    served
+}
+
+impl Served {
+    fn connect(&self) -> Conn {
+        Conn::new(options(self.port)).expect("it answers")
+    }
+
+    fn kill(mut self) {
+        self.child.kill().expect("killed");
+        self.child.wait().expect("ended");
+    }
+}
+
+/// Starts a server that is to fail; what it says.
+fn refused(data: &Path, arguments: &[&str], s3: Option<SocketAddr>) -> String {
+    let mut child = command(data, free_port(), arguments, s3).spawn().expect("it starts");
+    let mut text = String::new();
+    child.stderr.take().expect("piped").read_to_string(&mut text).expect("text");
+    assert!(!child.wait().expect("ended").success(), "it was to fail");
+    text
+}
+
+#[test]
+fn a_second_server_on_a_directory_is_refused() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let first = serve(dir.path(), &[], None);
+    let said = refused(dir.path(), &[], None);
+    assert!(said.contains("in use by another server"), "{said}");
+    first.connect().query_drop("SELECT 1").expect("the first goes on");
+    first.kill();
+    serve(dir.path(), &[], None);
+}
+
+#[test]
+fn a_client_that_vanishes_in_mid_transaction_is_rolled_back() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let server = serve(dir.path(), &[], None);
+    let mut watcher = server.connect();
+    watcher.query_drop("CREATE DATABASE d").expect("made");
+    watcher.query_drop("CREATE TABLE d.t (id INT PRIMARY KEY, v INT)").expect("made");
+    watcher.query_drop("INSERT INTO d.t VALUES (1, 1)").expect("inserted");
+    let mut vanishing = server.connect();
+    vanishing.query_drop("BEGIN").expect("begun");
+    vanishing.query_drop("UPDATE d.t SET v = 2 WHERE id = 1").expect("updated");
+    vanishing.query_drop("INSERT INTO d.t VALUES (2, 2)").expect("inserted");
+    drop(vanishing);
+    // The row is locked until the server notices; then the update goes through, on the old value.
+    watcher.query_drop("UPDATE d.t SET v = v + 10 WHERE id = 1").expect("the lock is gone");
+    let rows: Vec<(i32, i32)> = watcher.query("SELECT id, v FROM d.t ORDER BY id").expect("rows");
+    assert_eq!(rows, [(1, 11)]);
+}
+
+#[test]
+fn blocks_and_checkpoints_live_in_an_object_store() {
+    let (s3, address) = S3::start();
+    let dir = tempfile::tempdir().expect("a folder");
+    let url = format!("--store=s3://{BUCKET}/db");
+    let arguments = [url.as_str(), "--freeze=always", "--checkpoint-log-mib=1"];
+    let server = serve(dir.path(), &arguments, Some(address));
+    let mut conn = server.connect();
+    conn.query_drop("CREATE DATABASE d").expect("made");
+    conn.query_drop("CREATE TABLE d.t (id INT PRIMARY KEY, s TEXT)").expect("made");
+    for chunk in 0..40 {
+        let rows: Vec<String> =
+            (0..50).map(|n| format!("({}, REPEAT('{chunk}', 400))", chunk * 50 + n)).collect();
+        conn.query_drop(format!("INSERT INTO d.t VALUES {}", rows.join(","))).expect("inserted");
+    }
+    let has = |what: &str| s3.keys().iter().any(|key| key.starts_with(what)).then_some(());
+    within(60, "a checkpoint in the object store", || has("db/checkpoints/"));
+    within(60, "a block in the object store", || has("db/blocks/"));
+    conn.query_drop("INSERT INTO d.t VALUES (5000, 'after the checkpoint')").expect("inserted");
+    server.kill();
+    assert!(!dir.path().join("store").exists(), "nothing of the store is local");
+
+    let server = serve(dir.path(), &arguments, Some(address));
+    let found: Option<(i64, i64, i64)> =
+        server.connect().query_first("SELECT COUNT(*), MAX(id), SUM(LENGTH(s)) FROM d.t").expect("a row");
+    let text: i64 = (0..40).map(|chunk: i64| 50 * 400 * chunk.to_string().len() as i64).sum();
+    assert_eq!(found, Some((2001, 5000, text + 20)));
+    server.kill();
+
+    s3.deny(true);
+    let said = refused(dir.path(), &arguments, Some(address));
+    assert!(said.contains("cannot open") && said.contains("list"), "{said}");
+}
