@@ -18,6 +18,7 @@ mod report;
 mod rival;
 mod slt;
 mod smoke;
+mod soak;
 mod sysbench;
 mod tpcc;
 mod tpch;
@@ -67,6 +68,8 @@ enum Workload {
     Demo(demo::Options),
     /// SIGKILL at random moments under load, again and again
     Crash(crash::Options),
+    /// Transactions, queries, DDL and kills for an hour: what must stay flat
+    Soak(soak::Options),
     /// Small inputs of every workload, so that none of them rots
     Smoke(smoke::Options),
     /// sysbench's OLTP workloads
@@ -84,6 +87,7 @@ fn run(workload: Workload) -> Result<()> {
         Workload::FillLog(options) => recovery::filler_command(&options),
         Workload::Demo(options) => demo::command(&options),
         Workload::Crash(options) => crash::command(&options),
+        Workload::Soak(options) => soak::command(&options),
         Workload::Smoke(options) => smoke::command(&options),
         Workload::Sysbench(options) => sysbench::command(&options),
         Workload::Slt(options) => slt::command(&options),

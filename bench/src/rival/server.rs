@@ -105,6 +105,14 @@ impl Server {
         peak_rss(self.child.id())
     }
 
+    /// The resident set now, in bytes.
+    pub fn rss(&self) -> Result<u64> {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = fs::read_to_string(&path).context(|| path.clone())?;
+        let kib = status_kib(&status, "VmRSS:");
+        kib.map(|kib| kib * 1024).ok_or_else(|| Error::Setup(format!("{path} has no VmRSS")))
+    }
+
     /// Forgets the peak so far, so that the next reading is that of the next phase.
     pub fn reset_peak_rss(&self) -> Result<()> {
         let path = format!("/proc/{}/clear_refs", self.child.id());
