@@ -11,7 +11,7 @@ use crate::redo::{Op, SegmentChange};
 use crate::table::TableHandle;
 
 /// Segments that a table may get beyond those it has, in one step: damage must not make us allocate without bound.
-const MAX_SEGMENT_STEP: u64 = 1 << 24;
+const MAX_SEGMENT_STEP: u64 = 1 << 16;
 
 /// Applies operations as a catalog understands them.
 pub(super) struct Applier<'a> {

@@ -1,10 +1,31 @@
-//! The engine's memory budget as what DataFusion's operators reserve from.
+//! The engine's memory budget: as what DataFusion's operators reserve from, and in SHOW STATUS.
 
 use std::sync::Arc;
 
 use avocet_engine::MemoryBudget;
 use datafusion::common::{DataFusionError, resources_datafusion_err};
 use datafusion::execution::memory_pool::{MemoryPool, MemoryReservation};
+
+use super::database::Shared;
+
+impl Shared {
+    /// SHOW STATUS: names and values, sorted by name.
+    pub(super) fn status(&self) -> Vec<(&'static str, String)> {
+        let memory = self.engine.memory().in_use();
+        let mut list = self.counters.list();
+        list.extend([
+            ("Avocet_memory_limit", memory.limit.to_string()),
+            ("Avocet_memory_hot_pages", memory.hot_pages.to_string()),
+            ("Avocet_memory_indexes", memory.indexes.to_string()),
+            ("Avocet_memory_versions", memory.versions.to_string()),
+            ("Avocet_memory_queries", memory.queries.to_string()),
+            ("Avocet_memory_cache", memory.cache.to_string()),
+            ("Avocet_versions", self.engine.version_backlog().to_string()),
+        ]);
+        list.sort_unstable_by_key(|(name, _)| *name);
+        list
+    }
+}
 
 pub(super) struct EngineMemory(pub Arc<MemoryBudget>);
 

@@ -1,0 +1,133 @@
+//! Records that pass the log's checksums but say what no engine would write: recovery refuses them by name, or takes
+//! what happens to make sense. It never panics, and never allocates without bound.
+//!
+//! `AVOCET_FUZZ_CASES` says how many; the seed of a failing case is printed.
+
+mod common;
+
+use std::path::Path;
+
+use avocet_base::Lsn;
+use avocet_base::env::Disk;
+use avocet_base::env::sim::SimDisk;
+use avocet_engine::*;
+use avocet_log::{LogOptions, LogReader, LogWriter};
+use common::{create, insert, options, table};
+
+/// SplitMix64: small, and the same everywhere.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n.max(1) as u64) as usize
+    }
+}
+
+type Record = (u8, u64, Vec<u8>);
+
+/// Records of every kind: definitions, rows, updates, deletes, blocks, segment changes.
+fn corpus() -> (SimDisk, Vec<Record>) {
+    let disk = SimDisk::new();
+    let engine = Engine::open(options(&disk)).expect("open");
+    create(&engine);
+    let t = table(&engine);
+    for id in 0..20 {
+        let mut txn = engine.begin(TxnOptions::default());
+        let row = insert(&mut txn, &t, id).expect("inserted");
+        if id % 3 == 0 {
+            txn.update(&t, row, &[(1, avocet_types::Datum::str("changed"))]).expect("updated");
+        }
+        if id % 5 == 0 {
+            txn.delete(&t, row).expect("deleted");
+        }
+        txn.commit().expect("logged").wait().expect("durable");
+        if id == 12 {
+            engine.freeze_all().expect("frozen");
+        }
+    }
+    engine.truncate_table("d", "t", std::time::Duration::from_secs(1)).expect("truncated");
+    drop(engine);
+    let mut reader = LogReader::open(disk.env(), Path::new("/data/log"), Lsn(0)).expect("readable");
+    let mut records = Vec::new();
+    while let Some(record) = reader.next_record().expect("whole") {
+        records.push((record.kind, record.tag, record.payload.to_vec()));
+    }
+    assert!(records.len() > 20);
+    (disk, records)
+}
+
+fn mutate(records: &mut Vec<Record>, random: &mut Random) {
+    for _ in 0..=random.below(3) {
+        let at = random.below(records.len());
+        let other = records[random.below(records.len())].2.clone();
+        let payload = &mut records[at].2;
+        let place = random.below(payload.len() + 1);
+        match random.below(7) {
+            0 if place < payload.len() => payload[place] ^= 1 << random.below(8),
+            1 if place < payload.len() => payload[place] = [0, 1, 0x7f, 0x80, 0xff][random.below(5)],
+            2 => payload.truncate(place),
+            3 => payload.extend_from_slice(&other),
+            4 => drop(payload.splice(place.., other.iter().copied().skip(place))),
+            5 => payload.insert(place, random.next() as u8),
+            _ => records[at].0 = 1 + random.below(4) as u8,
+        }
+    }
+}
+
+fn copy(from: &SimDisk, to: &SimDisk, dir: &Path) {
+    to.create_dir_all(dir).expect("made");
+    for name in from.list(dir).expect("listed") {
+        let path = dir.join(name);
+        match from.contents(&path) {
+            Ok(bytes) => to.create(&path).expect("made").write_at(&bytes, 0).expect("written"),
+            Err(_) => copy(from, to, &path),
+        }
+    }
+}
+
+/// The corpus' directory with these records as its log.
+fn directory(corpus: &SimDisk, records: &[Record]) -> SimDisk {
+    let disk = SimDisk::new();
+    copy(corpus, &disk, Path::new("/data/store"));
+    let marker = Path::new("/data/avocet");
+    let bytes = corpus.contents(marker).expect("there");
+    disk.create(marker).expect("made").write_at(&bytes, 0).expect("written");
+    let log = LogWriter::open(disk.env(), LogOptions::new("/data/log"), Lsn(0)).expect("opened");
+    for (n, (kind, _, payload)) in records.iter().enumerate() {
+        log.append(*kind, n as u64 + 1, payload).expect("appended");
+    }
+    log.close().expect("closed");
+    disk
+}
+
+#[test]
+fn records_that_make_no_sense_are_refused() {
+    let (disk, corpus) = corpus();
+    Engine::open(options(&directory(&disk, &corpus))).expect("the corpus itself is sound");
+    let cases = std::env::var("AVOCET_FUZZ_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(150);
+    let mut refused = 0;
+    for seed in 0..cases {
+        let mut records = corpus.clone();
+        mutate(&mut records, &mut Random(seed));
+        let open =
+            std::panic::AssertUnwindSafe(|| Engine::open(options(&directory(&disk, &records))).map(drop));
+        match std::panic::catch_unwind(open) {
+            Err(_) => panic!("recovery panicked with seed {seed}"),
+            Ok(Err(e)) => {
+                // A block that was never written is no file.
+                assert!(matches!(e.kind(), ErrorKind::Corrupt | ErrorKind::Io), "seed {seed}: {e}");
+                refused += 1;
+            }
+            Ok(Ok(())) => {}
+        }
+    }
+    assert!(refused > cases / 4, "only {refused} of {cases} were refused");
+}
