@@ -100,7 +100,9 @@ fn directory(corpus: &SimDisk, records: &[Record]) -> SimDisk {
     let marker = Path::new("/data/avocet");
     let bytes = corpus.contents(marker).expect("there");
     disk.create(marker).expect("made").write_at(&bytes, 0).expect("written");
-    let log = LogWriter::open(disk.env(), LogOptions::new("/data/log"), Lsn(0)).expect("opened");
+    let mut log_options = LogOptions::new("/data/log");
+    log_options.segment_size = 16 << 10;
+    let log = LogWriter::open(disk.env(), log_options, Lsn(0)).expect("opened");
     for (n, (kind, _, payload)) in records.iter().enumerate() {
         log.append(*kind, n as u64 + 1, payload).expect("appended");
     }

@@ -147,6 +147,9 @@ impl Analytics {
         options.optimizer.prefer_hash_join = true;
         options.optimizer.skip_failed_rules = false;
         options.execution.collect_statistics = true;
+        // What a sort keeps back for merging what it has spilled; the usual 10 MB would be all of a small limit.
+        let reservation = options.execution.sort_spill_reservation_bytes;
+        options.execution.sort_spill_reservation_bytes = reservation.min(limit / 16);
         Ok(SessionStateBuilder::new()
             .with_config(config)
             .with_runtime_env(Arc::new(runtime))

@@ -2,7 +2,7 @@
 
 use super::Client;
 
-/// Two tables of `n` rows with long texts.
+/// A table of 10,000 rows with long texts.
 fn filled(client: &mut Client) {
     client.check(
         "CREATE TABLE d (n INT PRIMARY KEY); INSERT INTO d VALUES (0),(1),(2),(3),(4),(5),(6),(7),(8),(9)",
@@ -35,11 +35,17 @@ fn a_sort_that_does_not_fit_spills() {
     std::fs::create_dir_all(spill.join("left by a process that was killed")).expect("made");
     client.database.spill_to(&spill);
     filled(&mut client);
-    client.check("SET query_memory_limit = 2500000", "ok 0");
-    let rows = client.run("SELECT s, id FROM t ORDER BY s DESC, id");
+    client.run("CREATE TABLE big (id INT PRIMARY KEY, s VARCHAR(400))");
+    client.check(
+        "INSERT INTO big SELECT t.id * 10 + d.n, t.s FROM t, d",
+        "ok 100000 (Records: 100000  Duplicates: 0  Warnings: 0)",
+    );
+    // The texts alone are 30 MB.
+    client.check("SET query_memory_limit = 20000000", "ok 0");
+    let rows = client.run("SELECT s, id FROM big ORDER BY s DESC, id");
     let lines: Vec<&str> = rows.lines().collect();
-    assert_eq!(lines.len(), 10_000, "{}", &rows[..rows.len().min(300)]);
-    assert!(lines[0].starts_with("jjj") && lines[0].ends_with("|9") && lines[9_999].ends_with("|9990"));
+    assert_eq!(lines.len(), 100_000, "{}", &rows[..rows.len().min(300)]);
+    assert!(lines[0].starts_with("jjj") && lines[0].ends_with("|90") && lines[99_999].ends_with("|99909"));
     let left: Vec<_> = std::fs::read_dir(&spill).expect("there").collect();
     assert!(left.len() <= 1, "{left:?}");
 }
