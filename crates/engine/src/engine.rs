@@ -189,6 +189,17 @@ impl Engine {
         *self.wait_hook.write() = hook;
     }
 
+    /// Waits until all that has been logged by now is visible. If the log has failed, the next commit says so.
+    pub fn wait_until_visible(&self) {
+        self.wait_until_shown(self.pipeline.last_logged());
+    }
+
+    pub(crate) fn wait_until_shown(&self, ts: Timestamp) {
+        if ts > self.snapshots.visible() {
+            (self.wait_hook())(&mut || drop(self.pipeline.log().flush()));
+        }
+    }
+
     pub(crate) fn wait_hook(&self) -> WaitHook {
         self.wait_hook.read().clone()
     }

@@ -84,6 +84,10 @@ impl ReadSet {
         self.add(table, || Predicate::All);
     }
 
+    pub fn clear(&self) {
+        self.tables.lock().clear();
+    }
+
     fn add(&self, table: &Arc<TableHandle>, predicate: impl FnOnce() -> Predicate) {
         let mut tables = self.tables.lock();
         let at = match tables.iter().position(|(of, _)| of.id() == table.id()) {

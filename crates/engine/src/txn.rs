@@ -97,6 +97,8 @@ pub struct Txn {
     is_first_access: AtomicBool,
     /// A row is locked although it has changed since the snapshot.
     relaxed: bool,
+    /// The row that the last conflict with the snapshot was about.
+    conflict: Option<Conflict>,
     /// Of a serializable transaction that may write.
     reads: Option<Arc<ReadSet>>,
     tables: Vec<Arc<TableHandle>>,
@@ -111,6 +113,14 @@ pub struct Txn {
     finished: bool,
     scratch: Scratch,
     interrupted: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
+}
+
+/// A row that was to be locked, but had changed since the snapshot.
+#[derive(Clone, Copy)]
+struct Conflict {
+    table: u16,
+    row: RowId,
+    exclusive: bool,
 }
 
 /// A column block that this transaction loaded.
@@ -215,6 +225,7 @@ impl Txn {
             is_first_read: true,
             is_first_access: AtomicBool::new(true),
             relaxed: false,
+            conflict: None,
             reads: validates.then(Arc::default),
             newest_met: Timestamp::MIN,
             has_read: AtomicBool::new(false),
@@ -341,10 +352,7 @@ impl Txn {
     /// A locking read saw a commit that is not yet durable: the next snapshot waits for it, so that the transaction does
     /// not see it vanish again. If the log has failed, the commit will say so.
     fn wait_until_visible(&self) {
-        if self.newest_met > self.engine.snapshots.visible() {
-            let log = self.engine.pipeline.log().clone();
-            (self.engine.wait_hook())(&mut || drop(log.flush()));
-        }
+        self.engine.wait_until_shown(self.newest_met);
     }
 
     /// Whether what has changed since the snapshot is out of reach.
@@ -358,11 +366,20 @@ impl Txn {
         self.is_strict() && self.is_first_read
     }
 
-    /// Takes the statement back, with all that it has read.
-    pub fn restart_statement(&mut self, mark: StatementMark) {
+    /// Takes the statement back, with all that it has read, and moves on to a snapshot in which the row that it failed
+    /// for is as it was met. That row is locked first, in turn: nobody can be overtaken at the same row again and
+    /// again. Fails as a lock wait does.
+    pub fn restart_statement(&mut self, mark: StatementMark) -> Result<()> {
         assert!(self.can_restart(), "the transaction has read something before");
         self.roll_back_to(mark);
         self.has_read.store(false, Ordering::Relaxed);
+        if let Some(reads) = &self.reads {
+            reads.clear();
+        }
+        let Some(conflict) = self.conflict.take() else { return Ok(()) };
+        let table = self.tables[usize::from(conflict.table)].clone();
+        let lock = RowLock { exclusive: conflict.exclusive, wait: LockWait::Wait };
+        self.lock_and_move_on(conflict.table, &table, conflict.row, lock)
     }
 
     /// Locks a row that has changed since the snapshot, and moves on to a snapshot with that change. Only while nothing

@@ -12,7 +12,7 @@ use avocet_types::RowRef;
 
 use super::modify::{Deed, Modify};
 use super::write::changes_keys;
-use super::{Isolation, Txn};
+use super::{Conflict, Isolation, Txn};
 use crate::engine::BrokenRule;
 use crate::error::{EngineError, Result};
 use crate::garbage::UndoEntry;
@@ -93,6 +93,16 @@ pub(super) enum Found {
     Busy,
 }
 
+/// The row that something is to be done to.
+#[derive(Clone, Copy)]
+struct Wanted<'w> {
+    /// The table's number in the transaction.
+    t: u16,
+    table: &'w Arc<TableHandle>,
+    id: RowId,
+    wait: LockWait,
+}
+
 /// What came of one attempt.
 enum Attempt {
     Done(Found),
@@ -113,24 +123,25 @@ impl Txn {
         old: &mut RowBuf,
     ) -> Result<Found> {
         let mut place = None;
-        let outcome = self.in_turn(t, table, id, action, wait, old, &mut place);
+        let outcome = self.in_turn(Wanted { t, table, id, wait }, action, old, &mut place);
         self.leave_queue(place);
+        if let Err(EngineError::SnapshotConflict(_)) = &outcome {
+            let exclusive = action.mode() == LockMode::Exclusive;
+            self.conflict = Some(Conflict { table: t, row: id, exclusive });
+        }
         outcome
     }
 
     fn in_turn(
         &mut self,
-        t: u16,
-        table: &Arc<TableHandle>,
-        id: RowId,
+        wanted: Wanted<'_>,
         action: &mut Action<'_, '_>,
-        wait: LockWait,
         old: &mut RowBuf,
         place: &mut Option<Arc<Waiter>>,
     ) -> Result<Found> {
         loop {
-            match self.attempt(t, table, id, action, wait, old, place)? {
-                Attempt::Done(Found::Busy) if wait == LockWait::NoWait => {
+            match self.attempt(wanted, action, old, place)? {
+                Attempt::Done(Found::Busy) if wanted.wait == LockWait::NoWait => {
                     return Err(EngineError::LockNotAvailable);
                 }
                 Attempt::Done(found) => return Ok(found),
@@ -142,11 +153,8 @@ impl Txn {
 
     fn attempt(
         &mut self,
-        t: u16,
-        table: &Arc<TableHandle>,
-        id: RowId,
+        Wanted { t, table, id, wait }: Wanted<'_>,
         action: &mut Action<'_, '_>,
-        wait: LockWait,
         old: &mut RowBuf,
         place: &mut Option<Arc<Waiter>>,
     ) -> Result<Attempt> {

@@ -209,22 +209,25 @@ impl Session {
     fn end_of_snapshot(&mut self, mark: StatementMark, alone: bool, error: SqlError) -> SqlError {
         let is_serializable = self.running.level == Some(IsolationLevel::Serializable);
         match &mut self.txn {
-            Some(txn) if txn.can_restart() && !alone => {
-                txn.restart_statement(mark);
-                self.may_restart = true;
-            }
-            _ => {
-                self.rollback();
-                if alone {
-                    self.begin_anew();
+            Some(txn) if txn.can_restart() => match txn.restart_statement(mark) {
+                Ok(()) => self.may_restart = true,
+                Err(error) => {
+                    let error = SqlError::from(error);
+                    if alone || error.is(ErrorCode::LOCK_DEADLOCK) {
+                        self.rollback();
+                    }
+                    return error;
                 }
-            }
+            },
+            _ => self.rollback(),
         }
         if is_serializable { ErrorCode::LOCK_DEADLOCK.with(&[]) } else { error }
     }
 
-    /// A statement that was a transaction of its own, and was rolled back, may be that once more.
+    /// A statement that was a transaction of its own, and failed at its commit because of what others had changed, may be
+    /// that once more, on a snapshot with those changes.
     fn begin_anew(&mut self) {
+        self.shared.engine.wait_until_visible();
         self.next = self.running;
         self.may_restart = true;
     }
