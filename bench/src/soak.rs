@@ -3,7 +3,8 @@
 //! What must stay flat is measured all the while: memory (beyond what the growing tables take), old versions, files, latency.
 //! After every kill all acknowledged work must be there and TPC-C's conditions must hold.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -38,6 +39,12 @@ pub struct Options {
     #[command(flatten)]
     pub common: Common,
 }
+
+/// How often tables are defined and dropped.
+const DDL_PACE: Duration = Duration::from_millis(500);
+
+/// How long old versions may take to go when the load has ended.
+const MOST_SETTLING: Duration = Duration::from_secs(10);
 
 /// The state of the server at the end of a life, a moment after the load has ended.
 struct Sample {
@@ -164,11 +171,11 @@ fn lives(server: &mut Server, options: &Options) -> Result<Vec<Sample>> {
 /// Terminals, a query stream and DDL for one life.
 fn live(connection: &OptsBuilder, options: &Options, plan: Plan) -> Result<Run> {
     let (control, shared) = (Control::default(), Shared::default());
-    let ended = AtomicBool::new(false);
+    let (end, ended) = channel();
     let (run, errors) = std::thread::scope(|threads| {
         let queries = threads
             .spawn(|| streams::stream(connection.clone(), Load::Queries(&QUERIES), plan.seed, &shared));
-        let ddl = threads.spawn(|| definitions(connection.clone(), &ended));
+        let ddl = threads.spawn(move || definitions(connection.clone(), &ended));
         let run = driver::run(
             plan,
             options.oltp.scale(),
@@ -177,7 +184,7 @@ fn live(connection: &OptsBuilder, options: &Options, plan: Plan) -> Result<Run> 
             |_| Watch::EndInTime,
         );
         shared.stop.store(true, Ordering::Relaxed);
-        ended.store(true, Ordering::Relaxed);
+        drop(end);
         queries.join().expect("the stream does not panic")?;
         ddl.join().expect("the definer does not panic")?;
         run
@@ -186,9 +193,9 @@ fn live(connection: &OptsBuilder, options: &Options, plan: Plan) -> Result<Run> 
 }
 
 /// Makes, fills, indexes, empties and drops tables until told to stop.
-fn definitions(options: OptsBuilder, ended: &AtomicBool) -> Result<()> {
+fn definitions(options: OptsBuilder, ended: &Receiver<()>) -> Result<()> {
     let mut conn = Conn::new(options)?;
-    while !ended.load(Ordering::Relaxed) {
+    loop {
         for sql in [
             "DROP TABLE IF EXISTS scratch",
             "CREATE TABLE scratch (id INT PRIMARY KEY AUTO_INCREMENT, item INT, name VARCHAR(24))",
@@ -201,27 +208,40 @@ fn definitions(options: OptsBuilder, ended: &AtomicBool) -> Result<()> {
         ] {
             conn.query_drop(sql)?;
         }
-        std::thread::sleep(Duration::from_millis(500));
+        // A pace, not a wait: it ends with the life.
+        if !matches!(ended.recv_timeout(DDL_PACE), Err(RecvTimeoutError::Timeout)) {
+            return Ok(());
+        }
+    }
+}
+
+/// Waits until old versions are no longer on their way out: until none are left, or for a while.
+fn settle(conn: &mut Conn) -> Result<()> {
+    let begin = Instant::now();
+    while status(conn, "Avocet_versions")? > 0.0 && begin.elapsed() < MOST_SETTLING {
+        std::thread::sleep(Duration::from_millis(20));
     }
     Ok(())
 }
 
-/// Looks at the server when the load has ended; old versions get a moment to go.
+fn status(conn: &mut Conn, name: &str) -> Result<f64> {
+    let row: Option<Row> = conn.query_first(format!("SHOW GLOBAL STATUS LIKE '{name}'"))?;
+    let text = row.and_then(|mut row| row.take::<String, _>(1));
+    let value = text.and_then(|text| text.parse().ok());
+    value.ok_or_else(|| Error::Check(format!("the server does not tell {name}")))
+}
+
+/// Looks at the server when the load has ended.
 fn look(server: &Server, at: Duration, run: &Run) -> Result<Sample> {
-    std::thread::sleep(Duration::from_secs(2));
     let mut conn = Conn::new(tpcc::options(server))?;
+    settle(&mut conn)?;
     let rows: Option<i64> = conn.query_first("SELECT COUNT(*) FROM order_line")?;
-    let status = |conn: &mut Conn, name: &str| -> Result<f64> {
-        let row: Option<Row> = conn.query_first(format!("SHOW GLOBAL STATUS LIKE '{name}'"))?;
-        let text = row.and_then(|mut row| row.take::<String, _>(1));
-        Ok(text.and_then(|text| text.parse().ok()).unwrap_or(0.0))
-    };
     let tables = status(&mut conn, "Avocet_memory_hot_pages")? + status(&mut conn, "Avocet_memory_indexes")?;
     let cached = status(&mut conn, "Avocet_memory_cache")?;
     let files = files_below(server.data())?;
     Ok(Sample {
         at,
-        rows: rows.unwrap_or(0) as f64,
+        rows: rows.ok_or_else(|| Error::Check("no count of order lines".into()))? as f64,
         rss: server.rss()? as f64,
         tables: tables + cached,
         versions: status(&mut conn, "Avocet_versions")?,

@@ -15,8 +15,12 @@ use super::{Filled, Options as RecoveryOptions};
 use crate::error::{Error, IoContext, Result};
 use crate::options::Oltp;
 use crate::rival::Server;
-use crate::tpcc::driver::{Books, Plan};
-use crate::tpcc::procedures;
+use crate::tpcc::driver::{self, Books, Plan, Watch};
+use crate::tpcc::procedures::{self, EngineOps};
+
+/// What the process says when all that its books tell of is durable, and when it is in the midst of further work.
+const FILLED: &str = "filled";
+const GOES_ON: &str = "goes on";
 
 #[derive(Args, Clone)]
 pub struct Options {
@@ -57,8 +61,18 @@ pub fn command(options: &Options) -> Result<()> {
     };
     fs::write(&options.books, serde_json::to_vec(&told)?)
         .context(|| format!("writing {}", options.books.display()))?;
-    println!("filled");
-    procedures::measure(&engine, scale, Plan { seed: plan.seed + 99, ..plan })?;
+    println!("{FILLED}");
+    let filled = engine.log_stats().bytes;
+    let mut has_told = false;
+    let watch = |_| {
+        if !has_told && engine.log_stats().bytes > filled {
+            println!("{GOES_ON}");
+            has_told = true;
+        }
+        Watch::EndInTime
+    };
+    let further = Plan { seed: plan.seed + 99, ..plan };
+    driver::run(further, scale, &driver::Control::default(), || EngineOps::new(&engine), watch)?;
     Err(Error::Setup("nobody killed the filler".into()))
 }
 
@@ -80,15 +94,11 @@ pub fn fill(server: &mut Server, options: &RecoveryOptions) -> Result<Filled> {
         .stdout(Stdio::piped())
         .spawn()
         .context(|| "starting the filler".into())?;
-    let mut line = String::new();
     let out = child.stdout.take().expect("its output was piped");
-    let read = BufReader::new(out).read_line(&mut line);
-    // A moment later it is in the middle of further work.
-    std::thread::sleep(Duration::from_millis(50));
+    let lines: std::io::Result<Vec<String>> = BufReader::new(out).lines().take(2).collect();
     child.kill().context(|| "killing the filler".into())?;
     child.wait().context(|| "waiting for the filler".into())?;
-    read.context(|| "listening to the filler".into())?;
-    if line.trim() != "filled" {
+    if lines.context(|| "listening to the filler".into())? != [FILLED, GOES_ON] {
         return Err(Error::Setup("the filler failed".into()));
     }
     let text = fs::read(&books).context(|| format!("reading {}", books.display()))?;
