@@ -23,9 +23,9 @@ use crate::plan::*;
 pub struct ModifySpec<'s> {
     with: Option<&'s With>,
     tables: &'s [TableRef],
-    filter: Option<&'s ast::Expr>,
-    order_by: &'s [OrderItem],
-    limit: Option<&'s Limit>,
+    pub filter: Option<&'s ast::Expr>,
+    pub order_by: &'s [OrderItem],
+    pub limit: Option<&'s Limit>,
     change: Change<'s>,
 }
 

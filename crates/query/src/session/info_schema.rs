@@ -12,6 +12,8 @@ use super::output::Rowset;
 use super::state::Session;
 use crate::error::{ErrorCode, SqlError};
 
+pub(super) use tables::status_of;
+
 /// The name of the schema, in MySQL's way of writing it.
 pub(super) const NAME: &str = "information_schema";
 
@@ -31,12 +33,14 @@ const LAST_ID: u32 = u32::MAX;
 fn all() -> &'static [Virtual] {
     static ALL: OnceLock<Vec<Virtual>> = OnceLock::new();
     ALL.get_or_init(|| {
-        let table = |(at, (shape, fill)): (usize, &(fn() -> Rowset, fn(&Session, &mut Rowset)))| {
-            let mut def = shape().table_def();
-            def.id = TableId(LAST_ID - at as u32);
-            Virtual { def: Arc::new(def), fill: *fill }
-        };
-        tables::TABLES.iter().enumerate().map(table).collect()
+        let shapes = tables::TABLES.iter().enumerate();
+        shapes
+            .map(|(at, (shape, fill))| {
+                let mut def = shape().table_def();
+                def.id = TableId(LAST_ID - at as u32);
+                Virtual { def: Arc::new(def), fill: *fill }
+            })
+            .collect()
     })
 }
 

@@ -20,7 +20,7 @@ use super::status::Counter;
 use super::store::{Storing, same};
 use crate::bind::{ModifySpec, TableBinder, bind_modification};
 use crate::error::{ErrorCode, SqlError};
-use crate::parse::ast::{self, ExprKind, Limit, OrderItem};
+use crate::parse::ast::{self, ExprKind};
 use crate::parse::statement::{Assignment, Delete, Update};
 
 /// Up to so many rows a scan that evaluates the condition row by row is as good as a query.
@@ -94,14 +94,7 @@ impl Session {
         text: &Text<'_>,
     ) -> Result<Done, SqlError> {
         let table = self.target_table(name)?;
-        let selection = self.selection(
-            &table,
-            alias,
-            update.filter.as_ref(),
-            &update.order_by,
-            update.limit.as_ref(),
-            text,
-        )?;
+        let selection = self.selection(&table, alias, update.into(), text)?;
         let assignments = self.assignments(&table, alias, &update.assignments, text)?;
         let ids = self.lock_selected(&table, &selection, text)?;
         let storing = self.storing(update.ignore);
@@ -142,14 +135,7 @@ impl Session {
         text: &Text<'_>,
     ) -> Result<Done, SqlError> {
         let table = self.target_table(name)?;
-        let selection = self.selection(
-            &table,
-            alias,
-            delete.filter.as_ref(),
-            &delete.order_by,
-            delete.limit.as_ref(),
-            text,
-        )?;
+        let selection = self.selection(&table, alias, delete.into(), text)?;
         let mut affected_rows = 0;
         for id in self.lock_selected(&table, &selection, text)? {
             self.info.interrupt.check()?;
@@ -162,9 +148,7 @@ impl Session {
         &self,
         table: &Arc<TableHandle>,
         alias: Option<&str>,
-        filter: Option<&ast::Expr>,
-        order_by: &[OrderItem],
-        limit: Option<&Limit>,
+        ModifySpec { filter, order_by, limit, .. }: ModifySpec<'_>,
         text: &Text<'_>,
     ) -> Result<Selection, SqlError> {
         if self.settings.safe_updates && filter.is_none() && limit.is_none() {

@@ -5,13 +5,12 @@ mod server;
 
 use std::sync::Arc;
 
-use avocet_engine::TableHandle;
 use avocet_types::schema::{ColumnDef, IndexKind, TableDef};
-use avocet_types::{Datum, Value};
+use avocet_types::Datum;
 
 use super::api::ResultSink;
 use super::ddl::alter::is_listed;
-use super::info_schema;
+use super::info_schema::{self, status_of};
 use super::output::{COUNT, LONG_TEXT, Rowset, optional, text, varchar};
 use super::run::{Outcome, Text};
 use super::state::Session;
@@ -144,27 +143,9 @@ impl Session {
             ],
         );
         for table in self.catalog().tables_in(&database).filter(|table| is_listed(table)) {
-            let index_bytes: u64 = table.indexes().iter().map(|index| index.bytes()).sum();
-            rows.push(vec![
-                text(&table.def.name),
-                text("InnoDB"),
-                Datum::UInt(10),
-                text("Dynamic"),
-                Datum::UInt(table.row_count()),
-                Datum::UInt(0),
-                Datum::UInt(0),
-                Datum::UInt(0),
-                Datum::UInt(index_bytes),
-                Datum::UInt(0),
-                auto_increment_of(table),
-                Datum::Null,
-                Datum::Null,
-                Datum::Null,
-                text(table.def.default_collation.name()),
-                Datum::Null,
-                text(""),
-                text(&table.def.comment),
-            ]);
+            let mut row = vec![text(&table.def.name)];
+            row.extend(status_of(table));
+            rows.push(row);
         }
         Ok(rows)
     }
@@ -192,7 +173,7 @@ impl Session {
         );
         let catalog = self.catalog();
         let count = catalog.table_by_id(table.id).map_or(0, |table| table.row_count());
-        for index in create::indexes_of(&table) {
+        for index in create::indexes_of(table) {
             for (at, part) in index.parts.iter().enumerate() {
                 let column = &table.columns[part.column];
                 rows.push(vec![
@@ -298,13 +279,6 @@ impl Session {
             }
         }
         self.send(&rows, sink)
-    }
-}
-
-pub(super) fn auto_increment_of(table: &TableHandle) -> Value {
-    match table.def.auto_increment_column() {
-        Some(_) => Datum::UInt(table.next_auto_increment()),
-        None => Datum::Null,
     }
 }
 

@@ -1,12 +1,13 @@
 //! The tables of `information_schema` that clients ask for.
 
+use avocet_engine::TableHandle;
 use avocet_types::schema::{IndexKind, TableDef};
 use avocet_types::{Datum, IntWidth, SqlType, Value};
 
 use super::NAME;
 use crate::session::ddl::alter::is_listed;
 use crate::session::output::{COUNT, LONG_TEXT, Rowset, optional, text, varchar};
-use crate::session::show::{auto_increment_of, charset_rows, collation_rows, default_text, extra_of, key_of};
+use crate::session::show::{charset_rows, collation_rows, default_text, extra_of, key_of};
 use crate::session::state::Session;
 
 type Entry = (fn() -> Rowset, fn(&Session, &mut Rowset));
@@ -399,31 +400,42 @@ fn fill_tables(session: &Session, rows: &mut Rowset) {
     }
     for handle in session.catalog().tables().filter(|table| is_listed(table)) {
         let table = &handle.def;
-        let index_bytes: u64 = handle.indexes().iter().map(|index| index.bytes()).sum();
-        rows.push(vec![
-            text("def"),
-            text(&table.database),
-            text(&table.name),
-            text("BASE TABLE"),
-            text("InnoDB"),
-            Datum::UInt(10),
-            text("Dynamic"),
-            Datum::UInt(handle.row_count()),
-            Datum::UInt(0),
-            Datum::UInt(0),
-            Datum::UInt(0),
-            Datum::UInt(index_bytes),
-            Datum::UInt(0),
-            auto_increment_of(handle),
-            Datum::Null,
-            Datum::Null,
-            Datum::Null,
-            text(table.default_collation.name()),
-            Datum::Null,
-            text(""),
-            text(&table.comment),
-        ]);
+        let mut row = vec![text("def"), text(&table.database), text(&table.name), text("BASE TABLE")];
+        row.extend(status_of(handle));
+        rows.push(row);
     }
+}
+
+fn auto_increment_of(table: &TableHandle) -> Value {
+    match table.def.auto_increment_column() {
+        Some(_) => Datum::UInt(table.next_auto_increment()),
+        None => Datum::Null,
+    }
+}
+
+/// From ENGINE to TABLE_COMMENT: what SHOW TABLE STATUS tells of a table, too.
+pub fn status_of(handle: &TableHandle) -> [Value; 17] {
+    let table = &handle.def;
+    let index_bytes: u64 = handle.indexes().iter().map(|index| index.bytes()).sum();
+    [
+        text("InnoDB"),
+        Datum::UInt(10),
+        text("Dynamic"),
+        Datum::UInt(handle.row_count()),
+        Datum::UInt(0),
+        Datum::UInt(0),
+        Datum::UInt(0),
+        Datum::UInt(index_bytes),
+        Datum::UInt(0),
+        auto_increment_of(handle),
+        Datum::Null,
+        Datum::Null,
+        Datum::Null,
+        text(table.default_collation.name()),
+        Datum::Null,
+        text(""),
+        text(&table.comment),
+    ]
 }
 
 fn triggers() -> Rowset {
