@@ -257,12 +257,10 @@ pub(crate) fn note_auto_increment(table: &TableHandle, segment: SegmentNo) -> Re
     let Some(column) = table.def.auto_increment_column() else { return Ok(()) };
     let state = table.relation.segment(segment).state_owned();
     let SegmentState::Cold(cold) = &*state else { return Ok(()) };
-    if let Some(bounds) = &cold.block.meta().columns[column].bounds {
-        if let Some(used) =
-            bounds.max.as_integer().and_then(|v| v.to_i128()).and_then(|v| u64::try_from(v).ok())
-        {
-            table.note_auto_increment(used);
-        }
+    let bounds = cold.block.meta().columns[column].bounds.as_ref();
+    let greatest = bounds.and_then(|bounds| bounds.max.as_integer()?.to_i128());
+    if let Some(used) = greatest.and_then(|v| u64::try_from(v).ok()) {
+        table.note_auto_increment(used);
     }
     Ok(())
 }

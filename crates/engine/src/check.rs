@@ -98,10 +98,10 @@ fn in_memory(engine: &Arc<Engine>, report: &mut CheckReport) {
         report.tables += 1;
         report.rows += table.row_count();
         for (number, state) in table.relation.used_segments() {
-            if let SegmentState::Cold(cold) = &*state {
-                if let Err(e) = cold.block.verify() {
-                    report.find(format!("{}.{} {number}: {e}", table.def.database, table.def.name));
-                }
+            if let SegmentState::Cold(cold) = &*state
+                && let Err(e) = cold.block.verify()
+            {
+                report.find(format!("{}.{} {number}: {e}", table.def.database, table.def.name));
             }
         }
         for index in 0..table.indexes.len() {
@@ -155,9 +155,9 @@ fn check_index(table: &TableHandle, index: usize, report: &mut CheckReport) {
 }
 
 fn check_unique(table: &TableHandle, index: usize, name: &str, report: &mut CheckReport) {
-    if table.indexes[index].def.kind.is_unique() {
-        if let Err(e) = crate::ddl::check_unique(table, index) {
-            report.find(format!("{name}: {e}"));
-        }
+    if table.indexes[index].def.kind.is_unique()
+        && let Err(e) = crate::ddl::check_unique(table, index)
+    {
+        report.find(format!("{name}: {e}"));
     }
 }

@@ -254,10 +254,10 @@ impl<'e> ImageWriter<'e> {
         snapshot: &Snapshot<'_>,
     ) -> Result<Option<ImageRef>> {
         let mut deletes = cold.deletes.body.write();
-        if let Some(&known) = self.known.get(&(table.id(), number, DELETES)) {
-            if !deletes.dirty {
-                return Ok(Some(known));
-            }
+        if !deletes.dirty
+            && let Some(&known) = self.known.get(&(table.id(), number, DELETES))
+        {
+            return Ok(Some(known));
         }
         let deleted = deletes.deleted_for(snapshot);
         // With chains left, later commits may add to what this image has.

@@ -59,10 +59,10 @@ impl Engine {
             let inserting = table.relation.insert_segment();
             for (number, state) in table.relation.used_segments() {
                 match &*state {
-                    SegmentState::Hot(hot) if inserting != Some(number) => {
-                        if self.is_cool(table.id(), number, hot) {
-                            self.freeze(table, number, hot)?;
-                        }
+                    SegmentState::Hot(hot)
+                        if inserting != Some(number) && self.is_cool(table.id(), number, hot) =>
+                    {
+                        self.freeze(table, number, hot)?;
                     }
                     SegmentState::Cold(cold) if wants_compaction(cold) => {
                         self.compact(table, number, cold)?;

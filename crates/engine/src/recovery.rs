@@ -154,10 +154,10 @@ impl<'s> Objects<'s> {
     }
 
     pub fn get(&mut self, object: u64) -> Result<Bytes> {
-        if let Some((last, bytes)) = &self.last {
-            if *last == object {
-                return Ok(bytes.clone());
-            }
+        if let Some((last, bytes)) = &self.last
+            && *last == object
+        {
+            return Ok(bytes.clone());
         }
         let bytes = self.store.get(&manifest::pages_key(object))?;
         self.sizes.insert(object, bytes.len() as u64);

@@ -141,11 +141,11 @@ fn run(engine: &Arc<Engine>, step: &Step) -> Result<()> {
         }
         Step::Transfer(from, to, amount) => {
             let pair = (find(&mut txn, &table, from)?, find(&mut txn, &table, to)?);
-            if let (Some((a, had_a)), Some((b, had_b))) = pair {
-                if from != to {
-                    txn.update(&table, a, &[(1, Datum::Int(had_a - i64::from(amount)))])?;
-                    txn.update(&table, b, &[(1, Datum::Int(had_b + i64::from(amount)))])?;
-                }
+            if let (Some((a, had_a)), Some((b, had_b))) = pair
+                && from != to
+            {
+                txn.update(&table, a, &[(1, Datum::Int(had_a - i64::from(amount)))])?;
+                txn.update(&table, b, &[(1, Datum::Int(had_b + i64::from(amount)))])?;
             }
         }
         Step::Delete(id) => {

@@ -64,7 +64,7 @@ fn corpus() -> (SimDisk, Vec<Record>) {
     (disk, records)
 }
 
-fn mutate(records: &mut Vec<Record>, random: &mut Random) {
+fn mutate(records: &mut [Record], random: &mut Random) {
     for _ in 0..=random.below(3) {
         let at = random.below(records.len());
         let other = records[random.below(records.len())].2.clone();

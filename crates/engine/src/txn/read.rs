@@ -80,7 +80,7 @@ impl KeyRange {
     }
 
     /// What is left of the range from the entries of `key` on.
-    fn from_key(&self, key: &[u8], direction: Direction) -> Self {
+    fn rest_from(&self, key: &[u8], direction: Direction) -> Self {
         let of_key = Self::prefix(key);
         match direction {
             Direction::Ascending => Self { lower: of_key.lower, upper: self.upper.clone() },
@@ -253,6 +253,7 @@ impl Txn {
     }
 
     /// Visits the newest committed rows whose key is in the range, in key order, each locked first.
+    #[expect(clippy::too_many_arguments, reason = "a range of an index, and how it is locked and shown")]
     pub fn lock_scan(
         &mut self,
         table: &Arc<TableHandle>,
@@ -327,7 +328,7 @@ impl Txn {
             if !moved || outcome.is_err() {
                 return outcome;
             }
-            rest = Some(range.from_key(&visited.key, direction));
+            rest = Some(range.rest_from(&visited.key, direction));
         }
     }
 

@@ -329,8 +329,14 @@ impl Insert {
         match *value {
             Datum::Null => {}
             Datum::Int(0) | Datum::UInt(0) if zero_asks => {}
-            Datum::Int(v) => return Ok(self.note_explicit(v.max(0) as u64, generated)),
-            Datum::UInt(v) => return Ok(self.note_explicit(v, generated)),
+            Datum::Int(v) => {
+                self.note_explicit(v.max(0) as u64, generated);
+                return Ok(());
+            }
+            Datum::UInt(v) => {
+                self.note_explicit(v, generated);
+                return Ok(());
+            }
             _ => return Ok(()),
         }
         if generated.left == 0 {

@@ -25,6 +25,7 @@ use crate::session::api::{PlanColumns, ResultSink};
 const MANY_VALUES: u64 = 20_000;
 
 /// Visits the rows of a table that were located.
+#[expect(clippy::too_many_arguments, reason = "where the rows are, how they are locked, and what sees them")]
 pub fn visit(
     table: &Table,
     access: &Access,

@@ -289,7 +289,7 @@ fn candidates(
     let now = txn.engine().begin(TxnOptions { read_only: true, ..TxnOptions::default() });
     if now.snapshot_ts() != txn.snapshot_ts() {
         scan_matching(&now, table, condition, &mut ids)?;
-        ids.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        ids.sort_unstable_by_key(|id| id.0);
         ids.dedup();
     }
     now.rollback();

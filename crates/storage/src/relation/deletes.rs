@@ -80,8 +80,7 @@ impl Deletes {
 
     /// Whether the newest version is a delete (by anyone).
     pub fn is_deleted(&self, ordinal: u16) -> bool {
-        self.settled.contains(ordinal.into())
-            || self.chains.get(&ordinal).is_some_and(|head| newest_is_delete(head))
+        self.settled.contains(ordinal.into()) || self.chains.get(&ordinal).is_some_and(newest_is_delete)
     }
 
     pub fn is_deleted_for(&self, ordinal: u16, snapshot: &Snapshot<'_>) -> bool {
