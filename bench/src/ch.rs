@@ -12,6 +12,7 @@ use clap::Args;
 
 use crate::contest::{Contender, Contest, geomean, median};
 use crate::error::{Error, Result};
+use crate::finding;
 use crate::options::{Common, Oltp};
 use crate::progress;
 use crate::report::{Report, Table, number};
@@ -153,7 +154,7 @@ pub fn command(options: &Options) -> Result<()> {
     }
     for server in contest.servers() {
         let findings = tpcc::check::conditions(&tpcc::options(server), &scale)?;
-        if !tpcc::check::print(&format!("consistency conditions, {}", server.name()), &findings) {
+        if !finding::print(&format!("consistency conditions, {}", server.name()), &findings) {
             return Err(Error::Check("a consistency condition is broken".into()));
         }
     }

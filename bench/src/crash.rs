@@ -11,13 +11,15 @@ use crate::ch::queries::QUERIES;
 use crate::ch::streams::{self, Load, Shared};
 use crate::contest::Contest;
 use crate::error::{Error, Result};
+use crate::finding::{self, Finding};
+use crate::oltp::driver::Books as _;
 use crate::options::{Common, Oltp};
 use crate::progress;
+use crate::random::Random;
 use crate::rival::Server;
 use crate::tpcc;
-use crate::tpcc::check::{self, Baseline, Finding};
+use crate::tpcc::check::{self, Baseline};
 use crate::tpcc::driver::{self, Books, Control, Plan, Run, Watch};
-use crate::tpcc::random::Random;
 use crate::tpcc::schema::Scale;
 use crate::tpcc::sql::SqlOps;
 use crate::value::now_micros;
@@ -103,7 +105,7 @@ fn kill_often(server: &mut Server, options: &Options, seed: u64) -> Result<()> {
         let plan = Plan { seed: seed.wrapping_add(u64::from(round)), ..options.oltp.plan(0) };
         let killed = kill_in_mid_load(server, scale, plan, moment)?;
         books.add(killed.run.books);
-        let mut findings = check::books(&connection, &books, before, options.oltp.terminals as u64)?;
+        let mut findings = check::books(&connection, &books, before, options.oltp.pace.terminals as u64)?;
         findings.extend(check::conditions(&connection, &scale)?);
         let broken: Vec<Finding> = findings.into_iter().filter(|finding| finding.broken.is_some()).collect();
         println!(
@@ -114,7 +116,7 @@ fn kill_often(server: &mut Server, options: &Options, seed: u64) -> Result<()> {
             broken.len()
         );
         if !broken.is_empty() {
-            check::print("broken", &broken);
+            finding::print("broken", &broken);
             return Err(Error::Check(format!("round {round} with seed {seed} lost something")));
         }
         // Payments are counted from the state that was just found right; orders and deliveries stay in the books.

@@ -13,6 +13,8 @@ use crate::ch::streams::{Answers, Load};
 use crate::contest::median;
 use crate::crash;
 use crate::error::{Error, IoContext, Result};
+use crate::finding;
+use crate::oltp::driver::Books as _;
 use crate::options::Oltp;
 use crate::report::{Table, number};
 use crate::rival::avocet::{self, Avocet};
@@ -93,12 +95,12 @@ impl Show<'_> {
         let mut held = self.side_by_side(&mut books)?;
         held &= self.checks("after the run", &books, before, 0)?;
         let oltp = &self.options.oltp;
-        let moment = Duration::from_secs_f64((oltp.seconds / 6.0).clamp(1.0, 5.0));
+        let moment = Duration::from_secs_f64((oltp.pace.seconds / 6.0).clamp(1.0, 5.0));
         let killed = crash::kill_in_mid_load(self.server, oltp.scale(), oltp.plan(7), moment)?;
         println!("\nkilled with SIGKILL after {} more transactions", killed.run.transactions());
         println!("it answers again after {:.2?}", killed.back_after);
         books.add(killed.run.books);
-        let in_doubt = self.options.oltp.terminals as u64;
+        let in_doubt = self.options.oltp.pace.terminals as u64;
         held &= self.checks("after the kill", &books, before, in_doubt)?;
         Ok(held)
     }
@@ -117,9 +119,9 @@ impl Show<'_> {
     fn checks(&self, when: &str, books: &Books, before: Baseline, in_doubt: u64) -> Result<bool> {
         let connection = tpcc::options(self.server);
         let conditions = check::conditions(&connection, &self.options.oltp.scale())?;
-        let held = check::print(&format!("\nTPC-C's consistency conditions {when}:"), &conditions);
+        let held = finding::print(&format!("\nTPC-C's consistency conditions {when}:"), &conditions);
         let kept = check::books(&connection, books, before, in_doubt)?;
-        Ok(check::print(&format!("what was acknowledged {when}:"), &kept) && held)
+        Ok(finding::print(&format!("what was acknowledged {when}:"), &kept) && held)
     }
 }
 

@@ -1,9 +1,10 @@
 //! Multi-row INSERT statements built as text: the one way to load rows that every MySQL-speaking server has.
 
 use std::fmt::Write;
+use std::sync::Mutex;
 
-use mysql::Conn;
 use mysql::prelude::Queryable;
+use mysql::{Conn, OptsBuilder};
 
 use crate::error::Result;
 
@@ -73,6 +74,30 @@ impl<'c> Inserter<'c> {
         }
         Ok(())
     }
+}
+
+/// Cuts loading into `pieces` that `workers` connections take one by one, in order.
+pub fn in_pieces<P: Send>(
+    options: &OptsBuilder,
+    workers: usize,
+    pieces: impl IntoIterator<Item = P, IntoIter: Send>,
+    load: impl Fn(&mut Conn, P) -> Result<()> + Sync,
+) -> Result<()> {
+    let queue = Mutex::new(pieces.into_iter());
+    let worker = || -> Result<()> {
+        let mut conn = Conn::new(options.clone())?;
+        loop {
+            let piece = queue.lock().expect("no worker panics holding the queue").next();
+            match piece {
+                Some(piece) => load(&mut conn, piece)?,
+                None => return Ok(()),
+            }
+        }
+    };
+    std::thread::scope(|threads| {
+        let running: Vec<_> = (0..workers).map(|_| threads.spawn(worker)).collect();
+        running.into_iter().try_for_each(|thread| thread.join().expect("a loader does not panic"))
+    })
 }
 
 /// Appends a quoted string literal.

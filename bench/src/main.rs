@@ -6,23 +6,30 @@
 mod analytics;
 mod cache;
 mod ch;
+mod connections;
 mod contest;
 mod crash;
 mod demo;
 mod error;
+mod finding;
 mod insert;
+mod oltp;
 mod options;
 mod progress;
+mod random;
 mod recovery;
 mod report;
 mod rival;
 mod slt;
+mod smallbank;
 mod smoke;
 mod soak;
 mod sysbench;
+mod tatp;
 mod tpcc;
 mod tpch;
 mod value;
+mod ycsb;
 
 use std::process::ExitCode;
 
@@ -53,6 +60,14 @@ enum Workload {
         #[command(flatten)]
         common: Common,
     },
+    /// TATP: the seven transactions of a telephone network's register
+    Tatp(tatp::Options),
+    /// YCSB's workloads A to F
+    Ycsb(ycsb::Options),
+    /// SmallBank: six transactions on savings and checking accounts
+    Smallbank(smallbank::Options),
+    /// What thousands of idle connections cost the few that work
+    Connections(connections::Options),
     /// CH-benCHmark: TPC-C beside analytical queries on the same data
     Ch(ch::Options),
     /// TPC-H: 22 queries, every answer checked
@@ -81,6 +96,10 @@ enum Workload {
 fn run(workload: Workload) -> Result<()> {
     match workload {
         Workload::Tpcc { oltp, parts, common } => tpcc::command(&oltp, &parts, &common),
+        Workload::Tatp(options) => tatp::command(&options),
+        Workload::Ycsb(options) => ycsb::command(&options),
+        Workload::Smallbank(options) => smallbank::command(&options),
+        Workload::Connections(options) => connections::command(&options),
         Workload::Ch(options) => ch::command(&options),
         Workload::Tpch(options) => tpch::command(&options),
         Workload::Recovery(options) => recovery::command(&options),

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use crate::oltp::driver::Plan;
 use crate::rival::Rival;
-use crate::tpcc::driver::Plan;
 use crate::tpcc::schema::Scale;
 
 /// Who runs, how often, and where the figures go.
@@ -29,11 +29,9 @@ pub struct Common {
     pub serve_option: Vec<String>,
 }
 
-/// Size and length of a TPC-C run.
+/// How many terminals run, and how long.
 #[derive(Args, Clone)]
-pub struct Oltp {
-    #[arg(long, default_value_t = 2)]
-    pub warehouses: i64,
+pub struct Pace {
     #[arg(long, default_value_t = 4)]
     pub terminals: usize,
     /// Measured time of a round
@@ -42,6 +40,26 @@ pub struct Oltp {
     /// Time before it that is not counted
     #[arg(long, default_value_t = 3.0)]
     pub warm_up: f64,
+}
+
+impl Pace {
+    pub fn plan(&self, round: u64) -> Plan {
+        Plan {
+            terminals: self.terminals,
+            warm_up: Duration::from_secs_f64(self.warm_up),
+            measure: Duration::from_secs_f64(self.seconds),
+            seed: 4_711 + 1_000 * round,
+        }
+    }
+}
+
+/// Size and length of a TPC-C run.
+#[derive(Args, Clone)]
+pub struct Oltp {
+    #[arg(long, default_value_t = 2)]
+    pub warehouses: i64,
+    #[command(flatten)]
+    pub pace: Pace,
     /// A few thousand rows for each warehouse instead of half a million: for smoke tests
     #[arg(long)]
     pub tiny: bool,
@@ -53,12 +71,7 @@ impl Oltp {
     }
 
     pub fn plan(&self, round: u64) -> Plan {
-        Plan {
-            terminals: self.terminals,
-            warm_up: Duration::from_secs_f64(self.warm_up),
-            measure: Duration::from_secs_f64(self.seconds),
-            seed: 4_711 + 1_000 * round,
-        }
+        self.pace.plan(round)
     }
 }
 

@@ -18,6 +18,7 @@ use mysql::{Conn, Row};
 use crate::cache;
 use crate::contest::{Contender, Contest};
 use crate::error::{Error, IoContext, Result};
+use crate::finding;
 use crate::options::{Common, Oltp};
 use crate::progress;
 use crate::report::Report;
@@ -134,8 +135,8 @@ fn recover(contender: Contender, server: &mut Server, options: &Options) -> Resu
         filled.log_bytes >> 20
     );
     let books = check::books(&connection, &filled.books, before, filled.in_doubt)?;
-    let mut holds = check::print("acknowledged work", &books);
-    holds &= check::print("consistency conditions", &check::conditions(&connection, &scale)?);
+    let mut holds = finding::print("acknowledged work", &books);
+    holds &= finding::print("consistency conditions", &check::conditions(&connection, &scale)?);
     Ok(Recovered { contender, log_bytes: filled.log_bytes, original: filled.took, took, holds })
 }
 

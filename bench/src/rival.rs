@@ -22,7 +22,7 @@ const INNODB: [&str; 5] = [
     "--innodb-buffer-pool-size=1536M",
     "--max-allowed-packet=64M",
     "--table-open-cache=512",
-    "--max-connections=200",
+    "--max-connections=10100",
 ];
 
 /// Who stands beside Avocet in the table.

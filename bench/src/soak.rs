@@ -17,11 +17,13 @@ use crate::ch::queries::QUERIES;
 use crate::ch::streams::{self, Load, Shared};
 use crate::contest::Contest;
 use crate::error::{Error, Result};
+use crate::finding::{self, Finding};
+use crate::oltp::driver::Books as _;
 use crate::options::{Common, Oltp};
 use crate::report::{Report, Table, number};
 use crate::rival::Server;
 use crate::tpcc;
-use crate::tpcc::check::{self, Baseline, Finding};
+use crate::tpcc::check::{self, Baseline};
 use crate::tpcc::driver::{self, Books, Control, Plan, Run, Watch};
 use crate::tpcc::sql::SqlOps;
 use crate::tpcc::transactions::Kind;
@@ -147,11 +149,11 @@ fn lives(server: &mut Server, options: &Options) -> Result<Vec<Sample>> {
         let killed = crate::crash::kill_in_mid_load(server, scale, plan, moment)?;
         books.add(killed.run.books);
         sample.back_after = killed.back_after;
-        let mut findings = check::books(&connection, &books, before, options.oltp.terminals as u64)?;
+        let mut findings = check::books(&connection, &books, before, options.oltp.pace.terminals as u64)?;
         findings.extend(check::conditions(&connection, &scale)?);
         let broken: Vec<Finding> = findings.into_iter().filter(|f| f.broken.is_some()).collect();
         if !broken.is_empty() {
-            check::print("broken", &broken);
+            finding::print("broken", &broken);
             return Err(Error::Check(format!("life {} lost something", number + 1)));
         }
         (books.payments, books.paid) = (0, 0);

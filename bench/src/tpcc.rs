@@ -19,12 +19,14 @@ use mysql::OptsBuilder;
 
 use crate::contest::{Contender, Contest};
 use crate::error::{Error, Result};
+use crate::finding::{self, Finding};
+use crate::oltp::{self, Measured, OwnFigure, Workload};
 use crate::options::{Common, Oltp, TpccPart, TpccParts};
 use crate::progress;
-use crate::report::{Report, Table, number};
+use crate::report::Report;
 use crate::rival::Server;
 use crate::rival::avocet::Avocet;
-use driver::{Control, Plan, Run};
+use driver::{Books, Plan, Run, TpccTerminal};
 use schema::Scale;
 use sql::SqlOps;
 use transactions::Kind;
@@ -47,35 +49,39 @@ pub fn load(server: &Server, scale: Scale) -> Result<Duration> {
     Ok(begin.elapsed())
 }
 
-/// A run's figures with the CPU time that the server spent on it.
-pub struct Measured {
-    pub run: Run,
-    pub cpu: Duration,
-}
-
-impl Measured {
-    pub fn cpu_us_per_transaction(&self) -> f64 {
-        self.cpu.as_secs_f64() * 1e6 / self.run.transactions().max(1) as f64
-    }
-}
-
 /// Runs the terminals once; any failed terminal fails the run.
-pub fn measure(server: &Server, scale: Scale, plan: Plan) -> Result<Measured> {
-    let control = Control::default();
-    let bar = progress::Live::new(&format!("{} TPC-C", server.name()), plan.warm_up + plan.measure);
-    let mut cpu_before = None;
-    let connect = || SqlOps::connect(options(server));
-    let (run, errors) = driver::run(plan, scale, &control, connect, |elapsed| {
-        if elapsed >= plan.warm_up && cpu_before.is_none() {
-            cpu_before = server.cpu_time().ok();
-        }
-        bar.show(elapsed, control.done.load(std::sync::atomic::Ordering::Relaxed), plan.warm_up);
-        driver::Watch::EndInTime
-    })?;
-    let cpu = server.cpu_time()?.saturating_sub(cpu_before.unwrap_or_default());
-    match errors.into_iter().next() {
-        Some(e) => Err(e),
-        None => Ok(Measured { run, cpu }),
+pub fn measure(server: &Server, scale: Scale, plan: Plan) -> Result<Measured<Books>> {
+    let terminals = driver::terminals(&plan, scale, || SqlOps::connect(options(server)))?;
+    oltp::measure(server, "TPC-C", Kind::ALL.len(), terminals, plan)
+}
+
+/// The terminals over the protocol.
+struct Protocol(Scale);
+
+impl Workload for Protocol {
+    type Terminal = TpccTerminal<SqlOps>;
+    type State = ();
+
+    fn name(&self) -> &str {
+        "tpcc"
+    }
+
+    fn kinds(&self) -> &'static [&'static str] {
+        &Kind::NAMES
+    }
+
+    fn connect(&self, server: &Server, (): &(), plan: &Plan) -> Result<Vec<TpccTerminal<SqlOps>>> {
+        driver::terminals(plan, self.0, || SqlOps::connect(options(server)))
+    }
+
+    fn check(&self, server: &Server, (): &mut (), _: Books) -> Result<Vec<Finding>> {
+        check::conditions(&options(server), &self.0)
+    }
+
+    fn own_figures(&self) -> Vec<OwnFigure<Books>> {
+        vec![("new_orders_per_min", "tx/min", |run| {
+            run.latency[Kind::NewOrder as usize].count() as f64 / run.elapsed.as_secs_f64() * 60.0
+        })]
     }
 }
 
@@ -88,7 +94,7 @@ pub fn command(oltp: &Oltp, parts: &TpccParts, common: &Common) -> Result<()> {
         None => contest(oltp, parts, common, &mut report)?,
     };
     report.publish(common.json.as_deref())?;
-    if holds { Ok(()) } else { Err(Error::Check("a consistency condition is broken".into())) }
+    oltp::verdict(holds)
 }
 
 /// All parts on fresh data; whether the consistency conditions hold.
@@ -100,20 +106,8 @@ fn contest(oltp: &Oltp, parts: &TpccParts, common: &Common, report: &mut Report)
     }
     let mut holds = true;
     if parts.runs(TpccPart::Protocol) {
-        let mut measured: Vec<(Contender, Measured)> = Vec::new();
-        for round in 0..common.rounds {
-            for (contender, server) in contest.each() {
-                let run = measure(server, scale, oltp.plan(u64::from(round)))?;
-                eprintln!("round {}: {} {:.0} tx/s", round + 1, server.name(), run.run.per_second());
-                measured.push((contender, run));
-            }
-        }
-        figures(report, &measured);
-        latencies(&measured);
-        for server in contest.servers() {
-            let findings = check::conditions(&options(server), &scale)?;
-            holds &= check::print(&format!("consistency conditions, {}", server.name()), &findings);
-        }
+        let mut states: Vec<()> = contest.servers().map(|_| ()).collect();
+        holds &= oltp::rounds(&Protocol(scale), &contest, &mut states, &oltp.pace, common, report)?;
     }
     for (contender, server) in contest.each_mut() {
         if contender == Contender::Avocet && parts.runs(TpccPart::Inproc) {
@@ -121,7 +115,7 @@ fn contest(oltp: &Oltp, parts: &TpccParts, common: &Common, report: &mut Report)
             in_process(server.data(), scale, oltp.plan(u64::from(common.rounds)), report)?;
             server.start_again()?;
             let findings = check::conditions(&options(server), &scale)?;
-            holds &= check::print("consistency conditions after the run in process", &findings);
+            holds &= finding::print("consistency conditions after the run in process", &findings);
         }
     }
     Ok(holds)
@@ -139,7 +133,7 @@ fn kept(folder: &Path, oltp: &Oltp, common: &Common, report: &mut Report) -> Res
     in_process(&folder.join("data"), scale, oltp.plan(u64::from(common.rounds)), report)?;
     let server = serve()?;
     let findings = check::conditions(&options(&server), &scale)?;
-    Ok(check::print("consistency conditions after the run in process", &findings))
+    Ok(finding::print("consistency conditions after the run in process", &findings))
 }
 
 /// One worker on the engine's API, in this process, on data that no server has open.
@@ -158,49 +152,7 @@ fn in_process(data: &Path, scale: Scale, plan: Plan, report: &mut Report) -> Res
     Ok(())
 }
 
-fn figures(report: &mut Report, measured: &[(Contender, Measured)]) {
-    let median = |who: Contender, figure: fn(&Measured) -> f64| {
-        crate::contest::median(measured.iter().filter(|(c, _)| *c == who).map(|(_, m)| figure(m)))
-    };
-    let mut add = |name, unit, figure: fn(&Measured) -> f64| {
-        report.add(name, unit, median(Contender::Avocet, figure), median(Contender::Rival, figure));
-    };
-    add("tpcc.tx_per_s", "tx/s", |m| m.run.per_second());
-    add("tpcc.new_orders_per_min", "tx/min", |m| m.run.new_orders_per_minute());
-    add("tpcc.server_cpu_us_per_tx", "us", Measured::cpu_us_per_transaction);
-    add("tpcc.new_order_p50_ms", "ms", |m| m.run.latency[Kind::NewOrder as usize].millis(0.5));
-    add("tpcc.new_order_p99_ms", "ms", |m| m.run.latency[Kind::NewOrder as usize].millis(0.99));
-}
-
-/// The latency table over all rounds.
-fn latencies(measured: &[(Contender, Measured)]) {
-    for who in [Contender::Avocet, Contender::Rival] {
-        let mut rounds = measured.iter().filter(|(c, _)| *c == who).map(|(_, m)| &m.run).peekable();
-        if rounds.peek().is_some() {
-            println!("\n{who:?}\n{}", latency_table(rounds));
-        }
-    }
-}
-
 /// Transactions by type with their rate and latencies.
 pub fn latency_table<'r>(rounds: impl Iterator<Item = &'r Run>) -> String {
-    let mut latency: [driver::Latency; 5] = Default::default();
-    let (mut seconds, mut retries) = (0.0, 0);
-    for run in rounds {
-        latency.iter_mut().zip(&run.latency).for_each(|(all, one)| all.add(one));
-        seconds += run.elapsed.as_secs_f64();
-        retries += run.retries;
-    }
-    let mut table = Table::new(&["transaction", "count", "tx/s", "p50 ms", "p99 ms"]);
-    for kind in Kind::ALL {
-        let l = &latency[kind as usize];
-        table.row(vec![
-            kind.name().into(),
-            l.count().to_string(),
-            number(Some(l.count() as f64 / seconds)),
-            number(Some(l.millis(0.5))),
-            number(Some(l.millis(0.99))),
-        ]);
-    }
-    format!("{}\nretries after deadlocks: {retries}", table.text())
+    oltp::latency_table(&Kind::NAMES, rounds)
 }

@@ -10,7 +10,7 @@ use mysql::{Conn, OptsBuilder};
 
 use crate::error::Result;
 use crate::insert::Inserter;
-use crate::tpcc::random::Random;
+use crate::random::Random;
 
 const CREATE: [&str; 4] = [
     "CREATE TABLE region (

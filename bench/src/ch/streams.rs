@@ -12,8 +12,8 @@ use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder, Row};
 
 use crate::error::{Error, Result};
-use crate::tpcc::driver::Latency;
-use crate::tpcc::random::Random;
+use crate::oltp::driver::Latency;
+use crate::random::Random;
 use crate::value::{int, now_micros};
 
 /// What the streams run.

@@ -84,7 +84,7 @@ pub fn fill(server: &mut Server, options: &RecoveryOptions) -> Result<Filled> {
     let own = std::env::current_exe().context(|| "finding this program".into())?;
     let mut child = Command::new(own)
         .arg("fill-log")
-        .args(["--warehouses", &oltp.warehouses.to_string(), "--terminals", &oltp.terminals.to_string()])
+        .args(["--warehouses", &oltp.warehouses.to_string(), "--terminals", &oltp.pace.terminals.to_string()])
         .args(oltp.tiny.then_some("--tiny"))
         .args(["--log-mib", &options.log_mib.to_string()])
         .arg("--data")

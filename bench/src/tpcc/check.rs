@@ -7,14 +7,8 @@ use mysql::{Conn, OptsBuilder, Row};
 
 use super::driver::Books;
 use crate::error::Result;
+use crate::finding::Finding;
 use crate::value::{int, units};
-
-/// One condition and whether it holds.
-pub struct Finding {
-    pub name: String,
-    /// Rows that break it, or a description of what is missing.
-    pub broken: Option<String>,
-}
 
 /// The conditions 1 to 12, each as a query for counter-examples.
 const CONDITIONS: [(&str, &str); 12] = [
@@ -170,16 +164,4 @@ pub fn books(options: &OptsBuilder, books: &Books, before: Baseline, in_doubt: u
                 .then(|| format!("{more} payments of {paid} cents, not {} cents", books.paid)),
         },
     ])
-}
-
-/// Prints the findings and tells whether all hold.
-pub fn print(title: &str, findings: &[Finding]) -> bool {
-    println!("{title}");
-    for finding in findings {
-        match &finding.broken {
-            None => println!("  holds   {}", finding.name),
-            Some(how) => println!("  BROKEN  {}: {how}", finding.name),
-        }
-    }
-    findings.iter().all(|finding| finding.broken.is_none())
 }

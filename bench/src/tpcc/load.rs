@@ -1,19 +1,19 @@
 //! TPC-C's initial population (clause 4.3.3), loaded in parallel over the MySQL protocol.
 //!
-//! Work is cut into pieces (the items, one warehouse's stock, one district) that worker threads take one by one. A piece's random
+//! Work is cut into pieces (the items, a part of a warehouse's stock, one district). A piece's random
 //! numbers come from its own seed, so the data are the same however many workers there are.
 
 use std::fmt::Write;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder};
 
-use super::random::{NuRand, Random, last_name};
+use super::random::{NuRand, data_with_original, last_name};
 use super::schema::{CREATE, DISTRICTS, Scale};
 use crate::error::Result;
-use crate::insert::Inserter;
+use crate::insert::{self, Inserter};
+use crate::random::Random;
 use crate::value::{datetime_text, decimal_text, now_micros};
 
 /// Rows loaded so far, for a progress bar.
@@ -53,21 +53,9 @@ pub fn load(
     for statement in CREATE {
         conn.query_drop(statement)?;
     }
-    let queue = Mutex::new(pieces(&scale));
     let options = options.clone().db_name(Some(name));
-    std::thread::scope(|threads| {
-        let worker = || -> Result<()> {
-            let mut loader = Loader { conn: Conn::new(options.clone())?, scale, now: now_micros(), progress };
-            loop {
-                let piece = queue.lock().expect("no worker panics holding the queue").pop();
-                match piece {
-                    Some(piece) => loader.piece(piece)?,
-                    None => return Ok(()),
-                }
-            }
-        };
-        let running: Vec<_> = (0..workers).map(|_| threads.spawn(worker)).collect();
-        running.into_iter().try_for_each(|thread| thread.join().expect("a loader does not panic"))
+    insert::in_pieces(&options, workers, pieces(&scale), |conn, piece| {
+        Loader { conn, scale, now: now_micros(), progress }.piece(piece)
     })
 }
 
@@ -81,12 +69,11 @@ fn pieces(scale: &Scale) -> Vec<Piece> {
         }
         all.extend((1..=DISTRICTS).map(|district| Piece::District { warehouse, district }));
     }
-    all.reverse();
     all
 }
 
 struct Loader<'p> {
-    conn: Conn,
+    conn: &'p mut Conn,
     scale: Scale,
     now: i64,
     progress: &'p Progress,
@@ -108,7 +95,7 @@ impl Loader<'_> {
     }
 
     fn table(&mut self, table: &str, rows: i64, mut row: impl FnMut(&mut String, i64)) -> Result<()> {
-        let mut insert = Inserter::new(&mut self.conn, table);
+        let mut insert = Inserter::new(self.conn, table);
         for number in 1..=rows {
             insert.row(|sql| row(sql, number))?;
             self.progress.rows.fetch_add(1, Ordering::Relaxed);
@@ -122,7 +109,7 @@ impl Loader<'_> {
             let image = random.uniform(1, 10_000);
             let name = random.alphanumeric(14, 24);
             let price = decimal_text(random.uniform(100, 10_000), 2);
-            put(sql, format_args!("{item},{image},'{name}',{price},'{}'", random.data_with_original()));
+            put(sql, format_args!("{item},{image},'{name}',{price},'{}'", data_with_original(&mut random)));
         })
     }
 
@@ -149,7 +136,7 @@ impl Loader<'_> {
             for _ in 0..DISTRICTS {
                 put(sql, format_args!(",'{}'", random.alphanumeric(24, 24)));
             }
-            put(sql, format_args!(",0,0,0,'{}'", random.data_with_original()));
+            put(sql, format_args!(",0,0,0,'{}'", data_with_original(&mut random)));
         })
     }
 

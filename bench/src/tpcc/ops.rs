@@ -9,6 +9,8 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::oltp::driver::OpsError;
+
 /// Money in cents.
 pub type Cents = i64;
 
@@ -129,11 +131,6 @@ pub struct Paid<'a> {
     pub when: Micros,
     pub amount: Cents,
     pub data: &'a str,
-}
-
-/// How a step can fail: `is_retryable` tells whether the whole transaction may simply be run again.
-pub trait OpsError: std::fmt::Debug {
-    fn is_retryable(&self) -> bool;
 }
 
 /// The steps of all five transactions. Every method works inside the transaction that `begin` opened.

@@ -1,76 +1,15 @@
-//! The specification's random inputs (clause 2.1.6 and 4.3.2): NURand, last names, strings of letters and digits.
+//! The specification's random inputs (clause 2.1.6 and 4.3.2): NURand, last names, data of a brand.
 
-/// xoshiro256++ seeded by SplitMix64: fast, and the same numbers for the same seed everywhere.
-#[derive(Clone)]
-pub struct Random([u64; 4]);
+use crate::random::Random;
 
-impl Random {
-    pub fn new(seed: u64) -> Random {
-        let mut state = seed;
-        Random(std::array::from_fn(|_| {
-            state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-            let mut z = state;
-            z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-            z ^ (z >> 31)
-        }))
+/// A string with "ORIGINAL" in it for one of ten rows (I_DATA, S_DATA).
+pub fn data_with_original(random: &mut Random) -> String {
+    let mut data = random.alphanumeric(26, 50);
+    if random.percent(10) {
+        let at = random.uniform(0, data.len() as i64 - 8) as usize;
+        data.replace_range(at..at + 8, "ORIGINAL");
     }
-
-    fn next(&mut self) -> u64 {
-        let s = &mut self.0;
-        let result = s[0].wrapping_add(s[3]).rotate_left(23).wrapping_add(s[0]);
-        let t = s[1] << 17;
-        s[2] ^= s[0];
-        s[3] ^= s[1];
-        s[1] ^= s[2];
-        s[0] ^= s[3];
-        s[2] ^= t;
-        s[3] = s[3].rotate_left(45);
-        result
-    }
-
-    /// Uniform in `low..=high`.
-    pub fn uniform(&mut self, low: i64, high: i64) -> i64 {
-        debug_assert!(low <= high);
-        let span = (high - low + 1) as u64;
-        low + ((u128::from(self.next()) * u128::from(span)) >> 64) as i64
-    }
-
-    /// True in `percent` of 100 cases.
-    pub fn percent(&mut self, percent: i64) -> bool {
-        self.uniform(1, 100) <= percent
-    }
-
-    /// Letters and digits, `low..=high` of them.
-    pub fn alphanumeric(&mut self, low: i64, high: i64) -> String {
-        const SET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-        let length = self.uniform(low, high);
-        (0..length).map(|_| SET[self.uniform(0, 61) as usize] as char).collect()
-    }
-
-    /// `count` digits.
-    pub fn digits(&mut self, count: i64) -> String {
-        (0..count).map(|_| (b'0' + self.uniform(0, 9) as u8) as char).collect()
-    }
-
-    /// `1..=count` in random order.
-    pub fn permutation(&mut self, count: i64) -> Vec<i64> {
-        let mut all: Vec<i64> = (1..=count).collect();
-        for i in (1..all.len()).rev() {
-            all.swap(i, self.uniform(0, i as i64) as usize);
-        }
-        all
-    }
-
-    /// A string with "ORIGINAL" in it for one of ten rows (I_DATA, S_DATA).
-    pub fn data_with_original(&mut self) -> String {
-        let mut data = self.alphanumeric(26, 50);
-        if self.percent(10) {
-            let at = self.uniform(0, data.len() as i64 - 8) as usize;
-            data.replace_range(at..at + 8, "ORIGINAL");
-        }
-        data
-    }
+    data
 }
 
 /// The constants C of NURand: one set for loading, one for running, apart as clause 2.1.6.1 wants.
@@ -141,12 +80,5 @@ mod tests {
         assert_eq!(seen[0], 0);
         let most = seen.iter().max().copied().unwrap_or_default();
         assert!(most > 300, "the hottest customer is three times as hot as the mean");
-    }
-
-    #[test]
-    fn permutations_hold_every_number_once() {
-        let mut all = Random::new(7).permutation(100);
-        all.sort_unstable();
-        assert_eq!(all, (1..=100).collect::<Vec<_>>());
     }
 }

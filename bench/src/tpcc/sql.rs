@@ -8,13 +8,6 @@ use super::schema::DISTRICTS;
 use crate::error::{Error, Result};
 use crate::value::{self, cents, datetime, int, text};
 
-impl OpsError for Error {
-    /// Deadlock, lock wait time-out, and the row that changed since the snapshot.
-    fn is_retryable(&self) -> bool {
-        matches!(self.errno(), Some(1213 | 1205 | 1020))
-    }
-}
-
 macro_rules! statements {
     ($($name:ident: $sql:expr;)*) => {
         struct Statements { $($name: Statement,)* stock: Vec<Statement> }

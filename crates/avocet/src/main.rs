@@ -8,6 +8,7 @@ mod accounts;
 mod check;
 mod connect;
 mod load;
+mod open_files;
 mod serve;
 mod sql;
 

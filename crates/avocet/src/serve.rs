@@ -15,6 +15,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::Failure;
 use crate::accounts::{CatalogAccounts, PluginPasswords};
+use crate::open_files;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -36,7 +37,8 @@ pub struct Args {
     /// Memory for one analytical query (variable query_memory_limit); half of all if not given
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     query_memory_limit: Option<usize>,
-    #[arg(long, value_name = "N", default_value_t = 1000)]
+    /// Connections at a time, as far as the limit of open files allows (variable max_connections)
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
     max_connections: usize,
     /// Largest packet, such as 64M; at most 1G
     #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "64M")]
@@ -144,7 +146,6 @@ fn refuse_foreign(data: &Path) -> Result<(), Failure> {
 async fn serve(args: &Args, database: Database, engine: Arc<Engine>) -> Result<(), Failure> {
     let mut options = ServerOptions::new(args.data.clone(), args.listen[0]);
     options.listen.clone_from(&args.listen);
-    options.max_connections = args.max_connections;
     options.max_allowed_packet = args.max_allowed_packet.min(1 << 30);
     options.shutdown_grace = Duration::from_secs(args.shutdown_grace);
     options.tls = args
@@ -152,6 +153,8 @@ async fn serve(args: &Args, database: Database, engine: Arc<Engine>) -> Result<(
         .clone()
         .zip(args.tls_key.clone())
         .map(|(certificate, key)| TlsFiles { certificate, key });
+    let connections = open_files::allow(args.max_connections);
+    database.set_option("max_connections", &connections.to_string())?;
     database.set_option("max_allowed_packet", &options.max_allowed_packet.to_string())?;
     if let Some(limit) = args.query_memory_limit {
         database.set_option("query_memory_limit", &limit.to_string())?;

@@ -116,7 +116,6 @@ impl Entry {
 /// All open connections.
 pub struct Registry {
     connections: Mutex<Connected>,
-    max: usize,
     started: Instant,
     clock: Arc<CoarseClock>,
     statements: AtomicU64,
@@ -129,11 +128,10 @@ struct Connected {
     next_id: u32,
 }
 
-impl Registry {
-    pub fn new(max: usize) -> Self {
+impl Default for Registry {
+    fn default() -> Self {
         Self {
             connections: Mutex::new(Connected { by_id: HashMap::new(), next_id: 1 }),
-            max,
             started: Instant::now(),
             clock: Arc::default(),
             statements: AtomicU64::new(0),
@@ -141,14 +139,16 @@ impl Registry {
             left: Notify::new(),
         }
     }
+}
 
-    /// Admits a connection; error 1040 if there are too many, 1053 if the server stops.
-    pub fn enter(self: &Arc<Self>, peer: String) -> Result<Registration, SqlError> {
+impl Registry {
+    /// Admits a connection; error 1040 if there are `max` already, 1053 if the server stops.
+    pub fn enter(self: &Arc<Self>, peer: String, max: usize) -> Result<Registration, SqlError> {
         let mut connected = self.connections.lock();
         if self.is_stopping() {
             return Err(ErrorCode::SERVER_SHUTDOWN.with(&[]));
         }
-        if connected.by_id.len() >= self.max {
+        if connected.by_id.len() >= max {
             return Err(ErrorCode::CON_COUNT_ERROR.with(&[]));
         }
         while connected.next_id == 0 || connected.by_id.contains_key(&connected.next_id) {
@@ -301,18 +301,18 @@ mod tests {
 
     #[test]
     fn a_place_is_free_again_when_its_connection_has_gone() {
-        let registry = Arc::new(Registry::new(1));
-        let first = registry.enter("a:1".into()).expect("room");
-        assert_eq!(registry.enter("b:1".into()).expect_err("full").errno, 1040);
+        let registry = Arc::new(Registry::default());
+        let first = registry.enter("a:1".into(), 1).expect("room");
+        assert_eq!(registry.enter("b:1".into(), 1).expect_err("full").errno, 1040);
         drop(first);
-        let second = registry.enter("b:1".into()).expect("room again");
+        let second = registry.enter("b:1".into(), 1).expect("room again");
         assert_eq!(second.id, 2);
     }
 
     #[test]
     fn kill_reaches_only_who_is_there() {
-        let registry = Arc::new(Registry::new(9));
-        let one = registry.enter("a:1".into()).expect("room");
+        let registry = Arc::new(Registry::default());
+        let one = registry.enter("a:1".into(), 9).expect("room");
         assert_eq!(registry.kill(77, Interruption::Statement).expect_err("nobody").errno, 1094);
         registry.kill(one.id, Interruption::Statement).expect("there");
         assert!(one.interrupt.check().is_err());
@@ -322,9 +322,9 @@ mod tests {
 
     #[tokio::test]
     async fn draining_ends_sleepers_at_once_and_others_after_the_grace() {
-        let registry = Arc::new(Registry::new(9));
+        let registry = Arc::new(Registry::default());
         for activity in [Activity::Sleep, Activity::Query] {
-            let connection = registry.enter("a:1".into()).expect("room");
+            let connection = registry.enter("a:1".into(), 9).expect("room");
             if activity == Activity::Sleep {
                 connection.sleep()
             } else {
@@ -334,6 +334,6 @@ mod tests {
         }
         registry.drain(Duration::from_millis(10)).await;
         assert_eq!(registry.count(), 0);
-        assert_eq!(registry.enter("b:1".into()).expect_err("stopping").errno, 1053);
+        assert_eq!(registry.enter("b:1".into(), 9).expect_err("stopping").errno, 1053);
     }
 }

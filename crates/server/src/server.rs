@@ -27,7 +27,6 @@ pub struct ServerOptions {
     pub listen: Vec<SocketAddr>,
     /// The certificate to show; one of our own if there is none.
     pub tls: Option<TlsFiles>,
-    pub max_connections: usize,
     /// Largest packet to take or send, in bytes.
     pub max_allowed_packet: usize,
     /// Per connection.
@@ -46,7 +45,6 @@ impl ServerOptions {
             data,
             listen: vec![listen],
             tls: None,
-            max_connections: 1000,
             max_allowed_packet: 64 << 20,
             max_prepared_statements: 16_382,
             connect_timeout: Duration::from_secs(10),
@@ -111,7 +109,7 @@ impl<F: SessionFactory> Server<F> {
                 _ => StartError::Listen { address, source },
             })?);
         }
-        let registry = Arc::new(Registry::new(options.max_connections));
+        let registry = Arc::new(Registry::default());
         let authenticator = Authenticator::new(accounts, rsa);
         let shared = Shared { options, factory, authenticator, tls: Some(tls), registry };
         Ok(Self { shared: Arc::new(shared), listeners })
@@ -159,7 +157,7 @@ fn admit<F: SessionFactory>(shared: &Arc<Shared<F>>, tcp: TcpStream, peer: Socke
     if tcp.set_nodelay(true).is_err() {
         return;
     }
-    match shared.registry.enter(peer.to_string()) {
+    match shared.registry.enter(peer.to_string(), shared.factory.max_connections()) {
         Ok(registration) => {
             tokio::spawn(connection::serve(shared.clone(), tcp, registration));
         }

@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::sync::atomic::Ordering;
+
 use mysql::prelude::Queryable;
 use mysql::{Conn, Error};
 use support::TestServer;
@@ -95,8 +97,10 @@ fn a_client_that_says_nothing_is_cut_off() {
 
 #[test]
 fn connections_over_the_limit_are_told_so() {
-    let server = TestServer::with(|options| options.max_connections = 1);
+    let server = TestServer::start();
     let first = server.connect();
+    // It counts from now on, as SET GLOBAL has it.
+    server.max_connections.store(1, Ordering::SeqCst);
     let (_, refusal) = Raw::connect(server.address);
     let expected = Some((1040, "Too many connections".to_owned()));
     assert_eq!(error_of(&refusal), expected);

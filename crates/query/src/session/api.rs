@@ -77,6 +77,9 @@ pub trait SqlSession: Send {
 pub trait SessionFactory: Send + Sync + 'static {
     type Session: SqlSession + 'static;
 
+    /// How many connections there may be at a time; looked at whenever one comes.
+    fn max_connections(&self) -> usize;
+
     /// Fails with 1049 if `info.database` names no database, 1044 if the account may not use it.
     fn open(&self, info: SessionInfo) -> Result<Self::Session, SqlError>;
 }

@@ -15,7 +15,7 @@ use super::api::{
 use super::plan_cache::PlanCache;
 use super::state::Session;
 use super::status::Counters;
-use super::variables::{Globals, VARIABLES, Values, find};
+use super::variables::{Globals, VARIABLES, Values, find, known};
 use crate::df::Analytics;
 use crate::error::{ErrorCode, SqlError};
 
@@ -133,6 +133,13 @@ impl Database {
 
 impl SessionFactory for Database {
     type Session = Session;
+
+    fn max_connections(&self) -> usize {
+        match self.0.globals.get(known("max_connections")) {
+            Value::Int(limit) => usize::try_from(limit).unwrap_or(usize::MAX),
+            other => unreachable!("max_connections is an integer, not {other:?}"),
+        }
+    }
 
     fn open(&self, info: SessionInfo) -> Result<Session, SqlError> {
         Session::new(self.0.clone(), info)

@@ -7,6 +7,7 @@ pub mod session;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use avocet_server::auth::{MemoryAccounts, Plugin};
@@ -22,6 +23,7 @@ pub struct TestServer {
     pub accounts: Arc<MemoryAccounts>,
     pub registry: Arc<Registry>,
     pub log: Arc<Log>,
+    pub max_connections: Arc<AtomicUsize>,
     stop: Option<oneshot::Sender<()>>,
     done: Option<std::thread::JoinHandle<()>>,
     _data: tempfile::TempDir,
@@ -43,7 +45,7 @@ impl TestServer {
         accounts.set("native", "%", Plugin::Native, b"secret");
         accounts.set("sha2", "%", Plugin::CachingSha2, b"secret");
         let sessions = TestSessions::default();
-        let log = sessions.log.clone();
+        let (log, max_connections) = (sessions.log.clone(), sessions.max_connections.clone());
         let runtime = Runtime::new().expect("a runtime");
         let server = runtime.block_on(Server::bind(options, sessions, accounts.clone())).expect("a server");
         let (address, registry) = (server.addresses()[0], server.registry());
@@ -53,7 +55,16 @@ impl TestServer {
                 let _ = stopped.await;
             }));
         });
-        Self { address, accounts, registry, log, stop: Some(stop), done: Some(done), _data: data }
+        Self {
+            address,
+            accounts,
+            registry,
+            log,
+            max_connections,
+            stop: Some(stop),
+            done: Some(done),
+            _data: data,
+        }
     }
 
     pub fn opts(&self) -> mysql::OptsBuilder {

@@ -17,13 +17,23 @@ pub struct Log {
     pub resets: AtomicUsize,
 }
 
-#[derive(Default)]
 pub struct TestSessions {
     pub log: Arc<Log>,
+    pub max_connections: Arc<AtomicUsize>,
+}
+
+impl Default for TestSessions {
+    fn default() -> Self {
+        Self { log: Arc::default(), max_connections: Arc::new(AtomicUsize::new(1000)) }
+    }
 }
 
 impl SessionFactory for TestSessions {
     type Session = TestSession;
+
+    fn max_connections(&self) -> usize {
+        self.max_connections.load(Ordering::SeqCst)
+    }
 
     fn open(&self, info: SessionInfo) -> Result<TestSession, SqlError> {
         check_database(info.database.as_deref())?;

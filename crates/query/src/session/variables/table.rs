@@ -110,7 +110,7 @@ pub static VARIABLES: &[Variable] = &[
     fixed("lower_case_file_system", Global, Bool, "OFF"),
     fixed("lower_case_table_names", Global, Int { min: 0, max: 2 }, "0"),
     line("max_allowed_packet", Both, Int { min: 1024, max: 1073741824 }, "67108864"),
-    line("max_connections", Global, Int { min: 1, max: 100000 }, "151"),
+    line("max_connections", Global, Int { min: 1, max: 100000 }, "10000"),
     fixed("max_digest_length", Global, Int { min: 0, max: 1048576 }, "1024"),
     line("max_error_count", Both, Int { min: 0, max: 65535 }, "1024"),
     line("max_execution_time", Both, ANY, "0"),
