@@ -9,7 +9,7 @@ use std::time::Duration;
 use avocet_engine::{Durability, Engine, EngineOptions, FreezePolicy};
 use avocet_query::session::Database;
 use avocet_server::{Server, ServerOptions, TlsFiles};
-use tokio::runtime::Runtime;
+use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
@@ -103,7 +103,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let filter = EnvFilter::try_from_env("AVOCET_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     let ansi = std::io::stderr().is_terminal();
     tracing_subscriber::fmt().with_env_filter(filter).with_ansi(ansi).with_writer(std::io::stderr).init();
-    let runtime = Runtime::new()?;
+    // It accepts connections and waits for signals; they run on the server's own threads.
+    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let engine = open(&args)?;
     let database = Database::new(engine.clone(), Some(Box::new(PluginPasswords)))?;
     database.spill_to(args.data.join("spill"));

@@ -21,6 +21,7 @@ mod server;
 mod sink;
 pub mod tls;
 mod wire;
+mod workers;
 
 pub use registry::Registry;
 pub use server::{Server, ServerOptions, StartError};

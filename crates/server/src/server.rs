@@ -19,6 +19,7 @@ use crate::files::FileError;
 use crate::protocol::{PacketBuf, reply};
 use crate::registry::Registry;
 use crate::tls::{self, TlsFiles};
+use crate::workers::Workers;
 
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
@@ -27,6 +28,8 @@ pub struct ServerOptions {
     pub listen: Vec<SocketAddr>,
     /// The certificate to show; one of our own if there is none.
     pub tls: Option<TlsFiles>,
+    /// Threads that connections live on.
+    pub workers: usize,
     /// Largest packet to take or send, in bytes.
     pub max_allowed_packet: usize,
     /// Per connection.
@@ -45,6 +48,7 @@ impl ServerOptions {
             data,
             listen: vec![listen],
             tls: None,
+            workers: std::thread::available_parallelism().map_or(1, usize::from),
             max_allowed_packet: 64 << 20,
             max_prepared_statements: 16_382,
             connect_timeout: Duration::from_secs(10),
@@ -70,6 +74,8 @@ pub enum StartError {
         port = .address.port()
     )]
     OpenRoot { address: SocketAddr },
+    #[error("cannot start a thread: {source}")]
+    Threads { source: io::Error },
     #[error(transparent)]
     Files(#[from] FileError),
 }
@@ -87,6 +93,7 @@ pub(crate) struct Shared<F> {
 pub struct Server<F: SessionFactory> {
     shared: Arc<Shared<F>>,
     listeners: Vec<TcpListener>,
+    workers: Arc<Workers>,
 }
 
 impl<F: SessionFactory> Server<F> {
@@ -109,10 +116,11 @@ impl<F: SessionFactory> Server<F> {
                 _ => StartError::Listen { address, source },
             })?);
         }
+        let workers = Workers::start(options.workers).map_err(|source| StartError::Threads { source })?;
         let registry = Arc::new(Registry::default());
         let authenticator = Authenticator::new(accounts, rsa);
         let shared = Shared { options, factory, authenticator, tls: Some(tls), registry };
-        Ok(Self { shared: Arc::new(shared), listeners })
+        Ok(Self { shared: Arc::new(shared), listeners, workers: Arc::new(workers) })
     }
 
     /// The addresses that it listens on, with the ports that were chosen where 0 was asked for.
@@ -126,10 +134,10 @@ impl<F: SessionFactory> Server<F> {
 
     /// Serves until `shutdown` is ready, then stops accepting and returns when the last connection has gone.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
-        let Self { shared, listeners } = self;
+        let Self { shared, listeners, workers } = self;
         let mut accepting = Vec::with_capacity(listeners.len());
         for listener in listeners {
-            accepting.push(tokio::spawn(accept(shared.clone(), listener)));
+            accepting.push(tokio::spawn(accept(shared.clone(), workers.clone(), listener)));
         }
         let janitor = tokio::spawn(end_idle(shared.clone()));
         shutdown.await;
@@ -139,10 +147,10 @@ impl<F: SessionFactory> Server<F> {
     }
 }
 
-async fn accept<F: SessionFactory>(shared: Arc<Shared<F>>, listener: TcpListener) {
+async fn accept<F: SessionFactory>(shared: Arc<Shared<F>>, workers: Arc<Workers>, listener: TcpListener) {
     loop {
         match listener.accept().await {
-            Ok((tcp, peer)) => admit(&shared, tcp, peer),
+            Ok((tcp, peer)) => admit(&shared, &workers, tcp, peer),
             // Out of file descriptors, or a client that left at once: wait for it to pass.
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
@@ -152,14 +160,21 @@ async fn accept<F: SessionFactory>(shared: Arc<Shared<F>>, listener: TcpListener
     }
 }
 
-fn admit<F: SessionFactory>(shared: &Arc<Shared<F>>, tcp: TcpStream, peer: SocketAddr) {
+fn admit<F: SessionFactory>(shared: &Arc<Shared<F>>, workers: &Workers, tcp: TcpStream, peer: SocketAddr) {
     // Replies are written whole: waiting to fill segments would only delay them.
     if tcp.set_nodelay(true).is_err() {
         return;
     }
     match shared.registry.enter(peer.to_string(), shared.factory.max_connections()) {
         Ok(registration) => {
-            tokio::spawn(connection::serve(shared.clone(), tcp, registration));
+            let shared = shared.clone();
+            // The socket leaves the event queue of the thread that accepts for that of its worker.
+            let Ok(tcp) = tcp.into_std() else { return };
+            workers.spawn(async move {
+                if let Ok(tcp) = TcpStream::from_std(tcp) {
+                    connection::serve(shared, tcp, registration).await;
+                }
+            });
         }
         Err(error) => {
             let mut out = PacketBuf::new();
