@@ -134,6 +134,7 @@ codes! {
     1113 b"42000" TABLE_MUST_HAVE_COLUMNS "A table must have at least 1 column"
     1114 b"HY000" RECORD_FILE_FULL "The table '{}' is full"
     1115 b"42000" UNKNOWN_CHARACTER_SET "Unknown character set: '{}'"
+    1116 b"HY000" TOO_MANY_TABLES "Too many tables; MySQL can only use {} tables in a join"
     1118 b"42000" TOO_BIG_ROWSIZE "Row size too large. The maximum row size for the used table type, not counting BLOBs, is {}. This includes storage overhead, check the manual. You have to change some columns to TEXT or BLOBs"
     1129 b"HY000" HOST_IS_BLOCKED "Host '{}' is blocked because of many connection errors; unblock with 'mysqladmin flush-hosts'"
     1130 b"HY000" HOST_NOT_PRIVILEGED "Host '{}' is not allowed to connect to this MySQL server"

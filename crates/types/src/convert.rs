@@ -21,7 +21,7 @@ use crate::datum::Datum;
 use crate::sql_type::SqlType;
 use crate::temporal::{
     DAY, MAX_DATETIME, SECOND, TimeZone, datetime_from_number, datetime_to_number, parse_datetime,
-    parse_time, round_to_fsp, time_from_number, time_of, time_to_number,
+    parse_time, round_datetime, round_to_fsp, time_from_number, time_of, time_to_number,
 };
 use crate::text::to_text;
 
@@ -84,7 +84,7 @@ fn read_datetime(value: &Datum<'_>, from: &SqlType, fsp: u8, context: &ConvertCo
             Read { had_time: has_time, ..Read::new(micros + fraction) }
         }
     };
-    let micros = round_to_fsp(read.micros, fsp);
+    let micros = round_datetime(read.micros, fsp);
     (micros <= MAX_DATETIME).then_some(Read { micros, ..read })
 }
 

@@ -81,8 +81,10 @@ pub fn parse_int(text: &[u8]) -> Prefix<i128> {
 
 /// Digits that MySQL shows of a FLOAT.
 const FLOAT_DIGITS: usize = 6;
-/// Numbers below 10^15 and from 10^-15 on print without an exponent.
+/// Numbers below 10^15 and from 10^-15 on print without an exponent,
 const MAX_POINT: i32 = 15;
+/// if they are no longer than this then.
+const MAX_FIXED_LEN: i32 = 22;
 
 /// Appends a DOUBLE as MySQL prints it.
 pub fn write_f64(v: f64, to: &mut Vec<u8>) {
@@ -99,8 +101,22 @@ pub fn write_f32(v: f32, to: &mut Vec<u8>) {
 }
 
 /// Appends a DOUBLE with a fixed number of digits after the point, as ROUND(v, n) and the like print.
+/// What the shortest form has no digits for are zeros.
 pub fn write_f64_fixed(v: f64, decimals: u8, to: &mut Vec<u8>) {
-    write!(to, "{:.*}", usize::from(decimals), v).expect("writing to a Vec does not fail");
+    let shortest = format!("{v}");
+    let fraction = shortest.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+    let decimals = usize::from(decimals);
+    if fraction > decimals {
+        write!(to, "{v:.decimals$}").expect("writing to a Vec does not fail");
+        return;
+    }
+    to.extend_from_slice(shortest.as_bytes());
+    if decimals > 0 {
+        if fraction == 0 {
+            to.push(b'.');
+        }
+        to.resize(to.len() + decimals - fraction, b'0');
+    }
 }
 
 #[derive(Default)]
@@ -149,16 +165,16 @@ fn write_scientific(text: &[u8], to: &mut Vec<u8>) {
     if negative {
         to.push(b'-');
     }
-    write_digits(&digits[..len], exponent + 1, to);
+    write_digits(&digits[..len], exponent + 1, MAX_FIXED_LEN - i32::from(negative), to);
 }
 
-/// Appends `0.digits × 10^point`.
-fn write_digits(digits: &[u8], point: i32, to: &mut Vec<u8>) {
+/// Appends `0.digits × 10^point`, with an exponent if it were longer than `room` without.
+fn write_digits(digits: &[u8], point: i32, room: i32, to: &mut Vec<u8>) {
     let zeros = |to: &mut Vec<u8>, n: i32| to.resize(to.len() + n as usize, b'0');
     let len = digits.len() as i32;
     if digits == b"0" {
         to.push(b'0');
-    } else if !(1 - MAX_POINT..=MAX_POINT).contains(&point) {
+    } else if !(1 - MAX_POINT..=MAX_POINT).contains(&point) || 2 - point.min(0) + len > room {
         to.push(digits[0]);
         if len > 1 {
             to.push(b'.');
@@ -224,6 +240,11 @@ mod tests {
             (1e-5, "0.00001"),
             (1e-10, "0.0000000001"),
             (1.5e-15, "0.0000000000000015"),
+            (1.234567890123456e-5, "0.00001234567890123456"),
+            (1.2345678901234567e-5, "1.2345678901234568e-5"),
+            (1.23456789012345e-7, "1.23456789012345e-7"),
+            (-1.2345678901234567e-4, "-1.2345678901234567e-4"),
+            (-1.23456789012345e-5, "-0.0000123456789012345"),
             (1e-16, "1e-16"),
             (123e20, "1.23e22"),
             (-1.5e300, "-1.5e300"),

@@ -1,6 +1,6 @@
 //! Aggregate functions: argument conversion and MySQL's result types (manual, 14.19.1).
 
-use avocet_types::expr::{Expr, Typer, ValueClass};
+use avocet_types::expr::{Expr, Function, Typer, ValueClass};
 use avocet_types::{Decimal, IntWidth, LobSize, SqlType};
 
 use crate::bind::{Binder, unsupported};
@@ -139,7 +139,7 @@ impl Binder<'_> {
         {
             return Err(ErrorCode::PARSE_ERROR.with(&[&"", &1]));
         }
-        let args = args.into_iter().map(|arg| self.aggregate_arg(function, arg)).collect();
+        let args = args.into_iter().map(|arg| self.aggregate_arg(function, arg)).collect::<Result<_, _>>()?;
         let mut order_by = Vec::with_capacity(call.order_by.len());
         for item in &call.order_by {
             order_by.push((self.expr(&item.expr)?, item.descending));
@@ -162,22 +162,26 @@ impl Binder<'_> {
         })
     }
 
-    fn aggregate_arg(&self, function: AggregateFunction, arg: Expr) -> Expr {
+    fn aggregate_arg(&self, function: AggregateFunction, arg: Expr) -> Result<Expr, SqlError> {
         use AggregateFunction as F;
         let class = ValueClass::of(&arg.ty);
-        match function {
+        Ok(match function {
             F::Sum | F::Avg => match class {
                 ValueClass::Int | ValueClass::Decimal | ValueClass::Double | ValueClass::Null => arg,
                 _ => self.typer.convert(arg, SqlType::Double),
             },
             F::StddevPop | F::StddevSamp | F::VarPop | F::VarSamp => self.typer.convert(arg, SqlType::Double),
-            F::BitAnd | F::BitOr | F::BitXor => self.typer.convert(arg, SqlType::BIGINT_UNSIGNED),
+            // An empty byte string is what MySQL says of its type.
+            F::Min | F::Max if class == ValueClass::Null => {
+                self.typer.convert(arg, SqlType::VarBinary { len: 0 })
+            }
+            F::BitAnd | F::BitOr | F::BitXor => self.typer.call(Function::BitOr, vec![arg, Expr::int(0)])?,
             F::GroupConcat if !arg.ty.is_string() => {
                 let collation = self.typer.connection_collation;
                 self.typer.convert(arg, SqlType::Text { size: LobSize::Normal, collation })
             }
             _ => arg,
-        }
+        })
     }
 
     /// The block that an aggregate belongs to: the innermost one of whose columns it is made. One over nothing but outer

@@ -10,6 +10,9 @@ use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::{self, Ident, JoinCondition, TableRef};
 use crate::plan::*;
 
+/// As many tables as MySQL joins in one block. Sets of them fit into 64 bits where joins are ordered.
+const MOST_TABLES: usize = 61;
+
 /// A part of FROM that is bound: the tree, where its tables are in the block's list, and what `*` means.
 pub(super) struct Bound {
     pub from: From,
@@ -54,7 +57,7 @@ impl Binder<'_> {
         }
         let table = self.find_table(name)?;
         let database = alias.is_none().then(|| Arc::from(table.database.as_str()));
-        self.check_unique(&shown, database.as_deref())?;
+        self.check_next(&shown, database.as_deref())?;
         let first = self.block().tables.len();
         let star = self.push_base_table(&table, shown.clone(), alias.is_none());
         let columns = star.iter().copied().enumerate().collect();
@@ -79,17 +82,20 @@ impl Binder<'_> {
         })
     }
 
-    fn check_unique(&mut self, name: &str, database: Option<&str>) -> Result<(), SqlError> {
-        let clash = self
-            .block()
-            .tables
-            .iter()
-            .any(|t| t.name.eq_ignore_ascii_case(name) && t.database.as_deref() == database);
-        if clash { Err(ErrorCode::NONUNIQ_TABLE.with(&[&name])) } else { Ok(()) }
+    /// Whether the block can have one more table, of this name.
+    fn check_next(&mut self, name: &str, database: Option<&str>) -> Result<(), SqlError> {
+        let tables = &self.block().tables;
+        if tables.iter().any(|t| t.name.eq_ignore_ascii_case(name) && t.database.as_deref() == database) {
+            return Err(ErrorCode::NONUNIQ_TABLE.with(&[&name]));
+        }
+        if tables.len() == MOST_TABLES {
+            return Err(ErrorCode::TOO_MANY_TABLES.with(&[&MOST_TABLES]));
+        }
+        Ok(())
     }
 
     fn cte_ref(&mut self, source: &[ColumnId], cte: CteId, alias: Arc<str>) -> Result<Bound, SqlError> {
-        self.check_unique(&alias, None)?;
+        self.check_next(&alias, None)?;
         let columns: Vec<_> = source
             .iter()
             .map(|id| {
@@ -119,7 +125,7 @@ impl Binder<'_> {
         names: &[Ident],
         lateral: bool,
     ) -> Result<Bound, SqlError> {
-        self.check_unique(&alias.name, None)?;
+        self.check_next(&alias.name, None)?;
         self.block().hidden = !lateral;
         let bound = self.bounded(|binder| binder.query(query));
         self.block().hidden = false;

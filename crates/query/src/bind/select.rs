@@ -267,8 +267,7 @@ impl Binder<'_> {
     fn order_name(&mut self, column: &Ident, expr: &ast::Expr, items: &[Item]) -> Result<OrderKey, SqlError> {
         let mut named = items.iter().enumerate().filter(|(_, i)| i.name.eq_ignore_ascii_case(&column.name));
         match (named.next(), named.next()) {
-            (Some((first, a)), Some((_, b))) if a.expr != b.expr => {
-                let _ = first;
+            (Some((_, a)), Some((_, b))) if a.expr != b.expr => {
                 Err(ErrorCode::NON_UNIQ_ERROR.with(&[&column.name, &Clause::Order.name()]))
             }
             (Some((item, _)), _) => Ok(OrderKey::Item(item)),

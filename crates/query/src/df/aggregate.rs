@@ -18,7 +18,7 @@ use crate::bind::unsupported;
 use crate::df::error::plan_error;
 use crate::df::expr::{Lowered, binary, cast, equality_key_of, equals_bytewise, sort_key_of};
 use crate::df::lower::{Lowerer, df_result, name_of};
-use crate::df::udaf::{Concat, FirstMet, GroupConcat};
+use crate::df::udaf::{Concat, ExtremeString, FirstMet, Fold, GroupConcat, OverFrame};
 use crate::df::udf::{EvalUdf, RowKeyUdf};
 use crate::error::SqlError;
 use crate::parse::ast::FrameUnit;
@@ -326,8 +326,8 @@ impl Lowerer {
             let result = match aggregate.function {
                 AggregateFunction::Grouping => {
                     let position = |arg: &Expr| aggregation.keys.iter().position(|key| key.expr == *arg);
-                    let bits = aggregate.args.iter().map(|arg| position(arg).map(bit));
-                    let bits = bits.collect::<Option<Vec<_>>>().unwrap_or_default();
+                    let bits: Vec<_> = aggregate.args.iter().filter_map(position).map(bit).collect();
+                    debug_assert_eq!(bits.len(), aggregate.args.len(), "the binder takes nothing but keys");
                     Lowered { expr: gathered(set(), &bits), ty: DataType::Int64 }
                 }
                 _ => self.aggregate(aggregate, &mut calls)?,
@@ -413,7 +413,11 @@ impl Lowerer {
             }
             AggregateFunction::Sum | AggregateFunction::Avg => {
                 let (arg, ty) = self.sum_arg(&args[0])?;
-                let sum = calls.add(over(self, agg::sum::sum_udaf(), vec![arg.clone()])?);
+                let add = match ty {
+                    DataType::Float64 => OverFrame::create(Fold::Sum),
+                    _ => agg::sum::sum_udaf(),
+                };
+                let sum = calls.add(over(self, add, vec![arg.clone()])?);
                 let sum = Lowered { expr: sum, ty };
                 if function == AggregateFunction::Sum {
                     return Ok(decimal_result(sum, out));
@@ -421,15 +425,28 @@ impl Lowerer {
                 let count = calls.add(over(self, agg::count::count_udaf(), vec![arg])?);
                 self.quotient(sum, count, out)
             }
-            AggregateFunction::Min | AggregateFunction::Max
-                if args[0].ty.collation().is_none_or(|c| c.is_exact()) =>
-            {
-                let value = self.value(&args[0])?;
+            AggregateFunction::Min | AggregateFunction::Max => {
                 let smallest = function == AggregateFunction::Min;
-                let function = if smallest { agg::min_max::min_udaf() } else { agg::min_max::max_udaf() };
-                Ok(Lowered { expr: calls.add(over(self, function, vec![value.expr])?), ty: value.ty })
+                let value = self.value(&args[0])?;
+                let Some(collation) = args[0].ty.collation().filter(|c| !c.is_exact()) else {
+                    let function = if smallest { agg::min_max::min_udaf() } else { agg::min_max::max_udaf() };
+                    let expr = calls.add(over(self, function, vec![value.expr])?);
+                    return Ok(Lowered { expr, ty: value.ty });
+                };
+                let text = cast(value, &DataType::Utf8View);
+                let key = sort_key_of(text.clone(), collation);
+                let expr = calls.add(over(self, ExtremeString::create(smallest), vec![text, key])?);
+                Ok(Lowered { expr, ty: DataType::Utf8View })
             }
-            _ => Err(unsupported("this aggregate function over a window")),
+            _ => match fold_of(function) {
+                Some(fold) => {
+                    let value = self.value(&args[0])?;
+                    let arg = cast(value, &fold.ty());
+                    let expr = calls.add(over(self, OverFrame::create(fold), vec![arg])?);
+                    Ok(Lowered { expr, ty: fold.ty() })
+                }
+                None => Err(unsupported("this aggregate function over a window")),
+            },
         }
     }
 
@@ -529,6 +546,20 @@ fn decimal_result(value: Lowered, out: SqlType) -> Lowered {
         _ => DataType::Decimal128(38, scale as i8),
     };
     Lowered { expr: cast(value, &ty), ty }
+}
+
+fn fold_of(function: AggregateFunction) -> Option<Fold> {
+    use AggregateFunction as F;
+    Some(match function {
+        F::BitAnd => Fold::BitAnd,
+        F::BitOr => Fold::BitOr,
+        F::BitXor => Fold::BitXor,
+        F::VarPop => Fold::VarPop,
+        F::VarSamp => Fold::VarSamp,
+        F::StddevPop => Fold::StddevPop,
+        F::StddevSamp => Fold::StddevSamp,
+        _ => return None,
+    })
 }
 
 fn null_if_zero(count: df::Expr) -> df::Expr {

@@ -116,7 +116,7 @@ impl Sample {
         let columns = expr.columns();
         let array = |column: &usize| self.source.column(*self.positions.get(&ColumnId(*column as u32))?);
         let arrays = columns.iter().map(array).collect::<Option<Vec<_>>>()?;
-        let place = |column: usize| columns.iter().position(|c| *c == column).unwrap_or(0);
+        let place = |column: usize| columns.iter().position(|c| *c == column).expect("one of its columns");
         Some((arrays, expr.clone().map_columns(&mut { place })))
     }
 

@@ -227,7 +227,7 @@ impl JoinGraph {
                     break;
                 }
             }
-            let (cost, part) = found.unwrap_or_default();
+            let (cost, part) = found.expect("a set of two or more can be split");
             best[set as usize] = (cost + cardinalities[set as usize], part);
         }
         tree_of(&best, (1 << n) - 1)

@@ -137,7 +137,7 @@ impl Lowerer {
     ) -> Result<(LogicalPlan, u64), SqlError> {
         let (left, right) = match tree {
             Tree::Leaf(relation) => {
-                let plan = plans[*relation].take().unwrap_or_default();
+                let plan = plans[*relation].take().expect("a tree has each relation once");
                 return Ok((plan, 1 << relation));
             }
             Tree::Join(left, right) => (left, right),

@@ -1,7 +1,11 @@
 //! Aggregate functions that DataFusion has not, or not with MySQL's meaning.
 
+mod extreme;
 mod first_met;
 mod group_concat;
+mod over_frame;
 
+pub use extreme::ExtremeString;
 pub use first_met::FirstMet;
 pub use group_concat::{Concat, GroupConcat};
+pub use over_frame::{Fold, OverFrame};

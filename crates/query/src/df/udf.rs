@@ -2,7 +2,7 @@
 //! sort keys of collations.
 
 use std::any::Any;
-use std::hash::{Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, StringViewArray};
@@ -85,7 +85,10 @@ impl ScalarUDFImpl for EvalUdf {
 
     fn schema_name(&self, args: &[datafusion::logical_expr::Expr]) -> Result<String> {
         let names: Vec<String> = args.iter().map(ToString::to_string).collect();
-        Ok(self.expr.sql(|index| names.get(index).cloned().unwrap_or_default()).to_string())
+        let sql = self.expr.sql(|index| names.get(index).cloned().unwrap_or_default());
+        // Names stand for expressions, but conversions are not seen in their text.
+        let hash = foldhash::fast::FixedState::default().hash_one(self);
+        Ok(format!("{sql}#{hash:x}"))
     }
 
     fn signature(&self) -> &Signature {

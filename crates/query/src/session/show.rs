@@ -5,8 +5,8 @@ mod server;
 
 use std::sync::Arc;
 
-use avocet_types::schema::{ColumnDef, IndexKind, TableDef};
 use avocet_types::Datum;
+use avocet_types::schema::{ColumnDef, IndexKind, TableDef};
 
 use super::api::ResultSink;
 use super::ddl::alter::is_listed;

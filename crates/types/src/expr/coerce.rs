@@ -8,11 +8,12 @@ use crate::decimal::{Decimal, ParseStatus};
 use crate::expr::context::EvalContext;
 use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::func::text::{bytes, count_chars, from_buffer, offset, slice};
+use crate::expr::program::CallInfo;
 use crate::expr::program::arith::int_datum;
 use crate::expr::typing::ValueClass;
 use crate::number;
 use crate::sql_type::{IntWidth, SqlType};
-use crate::temporal::{self, DAY, Parsed, SECOND, date_of, round_to_fsp, time_of};
+use crate::temporal::{self, DAY, Parsed, SECOND, date_of, round_datetime, round_to_fsp, time_of};
 
 /// A value of type `from` as one of type `to`, as MySQL converts without being asked.
 pub(crate) fn convert<'a>(
@@ -45,14 +46,14 @@ pub(crate) fn convert<'a>(
         }
         ValueClass::DateTime => {
             let at = to_datetime(&value, from, ctx)?;
-            Ok(at.map_or(Datum::Null, |at| Datum::DateTime(round_to_fsp(at, fsp(to)))))
+            Ok(at.map_or(Datum::Null, |at| Datum::DateTime(round_datetime(at, fsp(to)))))
         }
         ValueClass::Timestamp => {
             let at = match (&value, from) {
                 (Datum::DateTime(utc), SqlType::Timestamp { .. }) => Some(*utc),
                 _ => to_datetime(&value, from, ctx)?.map(|local| ctx.time_zone.to_utc(local)),
             };
-            Ok(at.map_or(Datum::Null, |at| Datum::DateTime(round_to_fsp(at, fsp(to)))))
+            Ok(at.map_or(Datum::Null, |at| Datum::DateTime(round_datetime(at, fsp(to)))))
         }
         ValueClass::Time => {
             let time = to_time(&value, from, ctx)?;
@@ -122,6 +123,16 @@ fn temporal_number(value: &Datum<'_>, from: &SqlType, ctx: &EvalContext) -> Opti
     })
 }
 
+/// The same rounded to whole seconds, as dates and times round: `…5960` is not one.
+fn temporal_integer(value: &Datum<'_>, from: &SqlType, ctx: &EvalContext) -> i64 {
+    match value {
+        Datum::Date(days) => temporal::datetime_to_number(i64::from(*days) * DAY) / 1_000_000,
+        Datum::DateTime(at) => temporal::datetime_to_number(round_datetime(local(*at, from, ctx), 0)),
+        Datum::Time(time) => temporal::time_to_number(round_to_fsp(*time, 0)),
+        _ => 0,
+    }
+}
+
 /// A DATETIME's value, or a TIMESTAMP's in the session's time zone.
 fn local(at: i64, ty: &SqlType, ctx: &EvalContext) -> i64 {
     match ty {
@@ -147,7 +158,7 @@ fn to_int<'a>(value: &Datum<'_>, from: &SqlType, unsigned: bool, ctx: &EvalConte
             }
             parsed.value
         }
-        _ => temporal_number(value, from, ctx).and_then(|v| v.round(0).as_i128()).unwrap_or(0),
+        _ => temporal_integer(value, from, ctx).into(),
     };
     // Unsigned numbers beyond BIGINT stay what they are where a function takes integers of any sign.
     let (min, max) = if unsigned { (0, u64::MAX.into()) } else { (i64::MIN.into(), i64::MAX.into()) };
@@ -282,6 +293,17 @@ fn to_datetime(value: &Datum<'_>, from: &SqlType, ctx: &EvalContext) -> EvalResu
     Ok(at)
 }
 
+/// A text as what a date is compared with: what is no date is before all dates.
+pub(crate) fn datetime_or_zero<'a>(
+    args: &mut [Datum<'a>],
+    info: &CallInfo,
+    ctx: &EvalContext,
+) -> EvalResult<Datum<'a>> {
+    const ZERO: i64 = i64::MIN / 2;
+    let at = to_datetime(&args[0], &info.ty, ctx)?;
+    Ok(Datum::DateTime(at.unwrap_or(ZERO)))
+}
+
 /// A number's whole part as a date or time, plus its fraction.
 fn with_fraction(v: &Decimal, whole: impl FnOnce(i64) -> Option<i64>) -> Option<i64> {
     let micros = v.rescale(6).ok()?.as_i128()?;
@@ -323,7 +345,9 @@ fn to_time(value: &Datum<'_>, from: &SqlType, ctx: &EvalContext) -> EvalResult<O
         parsed => {
             let text = to_text_or_bytes(crate::expr::program::reborrow(value), from);
             truncated("time", &text, ctx)?;
-            Ok(parsed.map(|parsed| parsed.micros))
+            // Texts out of range become the greatest time, numbers NULL.
+            let is_text = matches!(value, Datum::Str(_) | Datum::Bytes(_));
+            Ok(parsed.filter(|parsed| is_text || !parsed.clipped).map(|parsed| parsed.micros))
         }
     }
 }

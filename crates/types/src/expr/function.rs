@@ -9,7 +9,7 @@ use crate::expr::error::EvalResult;
 use crate::expr::program::CallInfo;
 use crate::expr::typing::Typer;
 use crate::expr::typing::results as ret;
-use crate::expr::{Expr, func};
+use crate::expr::{Expr, coerce, func};
 use crate::sql_type::SqlType;
 
 /// Whether equal arguments give equal results, and for how long.
@@ -147,8 +147,8 @@ functions! {
     Least ["LEAST"] 2..=MANY, [Any], Ret::Custom(ret::of_first), Strict, Immutable, func::math::least;
     Crc32 ["CRC32"] 1..=1, [Text], Ret::UInt, Strict, Immutable, func::numeral::crc32;
     Conv ["CONV"] 3..=3, [Chars, Int, Int], Ret::Ascii(ret::len_64), Partial, Immutable, func::numeral::conv;
-    Bin ["BIN"] 1..=1, [Number], Ret::Ascii(ret::len_64), Partial, Immutable, func::numeral::bin;
-    Oct ["OCT"] 1..=1, [Number], Ret::Ascii(ret::len_64), Partial, Immutable, func::numeral::oct;
+    Bin ["BIN"] 1..=1, [Chars], Ret::Ascii(ret::len_64), Partial, Immutable, func::numeral::bin;
+    Oct ["OCT"] 1..=1, [Chars], Ret::Ascii(ret::len_64), Partial, Immutable, func::numeral::oct;
     BitAnd [] 2..=2, [Number], Ret::UInt, Strict, Immutable, func::math::bit_and;
     BitOr [] 2..=2, [Number], Ret::UInt, Strict, Immutable, func::math::bit_or;
     BitXor [] 2..=2, [Number], Ret::UInt, Strict, Immutable, func::math::bit_xor;
@@ -250,6 +250,7 @@ functions! {
     // Written as other expressions.
     Date ["DATE"] 1..=1, [Any], Ret::Rewrite, Partial, Immutable, func::rewritten;
     TimeOf ["TIME"] 1..=1, [Any], Ret::Rewrite, Partial, Immutable, func::rewritten;
+    DateTimeOrZero [] 1..=1, [Text], Ret::Custom(ret::datetime6), Strict, Immutable, coerce::datetime_or_zero;
     Timestamp ["TIMESTAMP"] 1..=2, [Any], Ret::Rewrite, Partial, Immutable, func::rewritten;
     AddDate ["ADDDATE"] 2..=2, [Any], Ret::Rewrite, Partial, Immutable, func::rewritten;
     SubDate ["SUBDATE"] 2..=2, [Any], Ret::Rewrite, Partial, Immutable, func::rewritten;
@@ -292,6 +293,7 @@ impl Function {
             Self::BitNot => "~",
             Self::ShiftLeft => "<<",
             Self::ShiftRight => ">>",
+            Self::DateTimeOrZero => "datetime",
             _ => self.info().names[0],
         }
     }

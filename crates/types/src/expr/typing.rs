@@ -180,7 +180,7 @@ impl Typer {
         let mut results = Vec::with_capacity(branches.len() + 1);
         for (when, then) in branches {
             conditions.push(match &operand {
-                Some(operand) => self.compare(crate::expr::CompareOp::Eq, operand.clone(), when)?,
+                Some(operand) => self.compare_case(operand.clone(), when)?,
                 None => self.condition(when),
             });
             results.push(then);

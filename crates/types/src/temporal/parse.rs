@@ -23,7 +23,14 @@ pub struct Parsed {
     pub clipped: bool,
 }
 
-/// The value with only `fsp` digits of fraction, rounded half away from zero.
+/// A date and time with only `fsp` digits of fraction: halves become the later one, before 1970 too.
+#[inline]
+pub const fn round_datetime(micros: i64, fsp: u8) -> i64 {
+    let unit = fsp_unit(fsp);
+    (micros + unit / 2).div_euclid(unit) * unit
+}
+
+/// A TIME with only `fsp` digits of fraction, rounded half away from zero.
 #[inline]
 pub const fn round_to_fsp(micros: i64, fsp: u8) -> i64 {
     let unit = fsp_unit(fsp);

@@ -267,18 +267,19 @@ pub(crate) fn interval<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) ->
 }
 
 pub(crate) fn greatest<'a>(args: Args<'_, 'a>, info: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
-    extreme(args, info, Ordering::Greater)
+    extreme(args, info, Ordering::is_ge)
 }
 
 pub(crate) fn least<'a>(args: Args<'_, 'a>, info: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
-    extreme(args, info, Ordering::Less)
+    extreme(args, info, Ordering::is_lt)
 }
 
-fn extreme<'a>(args: Args<'_, 'a>, info: &CallInfo, wanted: Ordering) -> EvalResult<Datum<'a>> {
+/// Of strings that are equal, GREATEST gives the last, LEAST the first.
+fn extreme<'a>(args: Args<'_, 'a>, info: &CallInfo, wanted: fn(Ordering) -> bool) -> EvalResult<Datum<'a>> {
     let by = Comparer::of(&info.ty);
     let mut best = 0;
     for i in 1..args.len() {
-        if by.compare(&args[i], &args[best]) == Some(wanted) {
+        if by.compare(&args[i], &args[best]).is_some_and(wanted) {
             best = i;
         }
     }
@@ -302,8 +303,8 @@ fn bits(value: &Datum<'_>) -> u64 {
             }
         },
         other => {
-            let v = double(other).round_ties_even();
-            if v < 0.0 { v as i64 as u64 } else { v as u64 }
+            // Doubles beyond BIGINT are its ends, whatever their sign.
+            double(other).round_ties_even() as i64 as u64
         }
     }
 }

@@ -47,10 +47,15 @@ pub(crate) fn unhex<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> 
 
 /// CONV(text, from base, to base); a negative base means signed numbers.
 pub(crate) fn conv<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
-    let (from, to) = (int(&args[1]), int(&args[2]));
+    converted(chars(&args[0]), int(&args[1]), int(&args[2]), ctx)
+}
+
+fn converted<'a>(text: &str, from: i64, to: i64, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
     let base = |b: i64| u32::try_from(b.unsigned_abs()).ok().filter(|b| (2..=36).contains(b));
     let (Some(from_base), Some(to_base)) = (base(from), base(to)) else { return Ok(Datum::Null) };
-    let text = chars(&args[0]);
+    if text.is_empty() {
+        return Ok(Datum::Null);
+    }
     if !text.trim_start().trim_start_matches(['-', '+']).starts_with(|c: char| c.is_digit(from_base)) {
         ctx.note(&EvalError::TruncatedValue { kind: "DECIMAL", value: text.to_owned() });
     }
@@ -96,28 +101,13 @@ fn radix(value: u64, base: u32, signed: bool) -> String {
     reversed.into_iter().rev().collect()
 }
 
-pub(crate) fn bin<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
-    Ok(string(radix(integer_part(&args[0]), 2, false)))
+/// BIN(n) is CONV(n, 10, 2), of the number's text.
+pub(crate) fn bin<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    converted(chars(&args[0]), 10, 2, ctx)
 }
 
-pub(crate) fn oct<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
-    Ok(string(radix(integer_part(&args[0]), 8, false)))
-}
-
-/// A number without its fraction, negative ones as their two's complement.
-fn integer_part(value: &Datum<'_>) -> u64 {
-    match value {
-        Datum::Int(v) => *v as u64,
-        Datum::UInt(v) => *v,
-        Datum::Decimal(v) => {
-            let v = v.truncate(0);
-            v.to_i64().map_or_else(|| v.to_u64().unwrap_or(u64::MAX), |v| v as u64)
-        }
-        other => {
-            let v = double(other);
-            if v < 0.0 { v as i64 as u64 } else { v as u64 }
-        }
-    }
+pub(crate) fn oct<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    converted(chars(&args[0]), 10, 8, ctx)
 }
 
 /// FORMAT(number, decimals): a comma after each three digits. Locales other than en_US are not there.

@@ -9,7 +9,8 @@ use crate::expr::func::{int, micros};
 use crate::expr::program::CallInfo;
 use crate::sql_type::SqlType;
 use crate::temporal::{
-    self, Civil, DAY, HOUR, MAX_TIME, MINUTE, SECOND, StrToDate, TimeZone, WeekMode, date_of, round_to_fsp,
+    self, Civil, DAY, HOUR, MAX_TIME, MINUTE, SECOND, StrToDate, TimeZone, WeekMode, date_of, round_datetime,
+    round_to_fsp,
 };
 
 type Args<'x, 'a> = &'x mut [Datum<'a>];
@@ -302,7 +303,7 @@ pub(crate) fn from_unix_time<'a>(
     }
     let local = ctx.time_zone.to_local(utc);
     Ok(match args.get(1) {
-        None => Datum::DateTime(round_to_fsp(local, result_fsp(info))),
+        None => Datum::DateTime(round_datetime(local, result_fsp(info))),
         Some(pattern) => formatted(local, chars(pattern)),
     })
 }

@@ -162,7 +162,8 @@ fn union_int(a: SqlType, b: SqlType) -> SqlType {
 fn union_float(a: SqlType, b: SqlType) -> SqlType {
     let fits_float = |ty: SqlType| match ty {
         SqlType::Float | SqlType::Bool => true,
-        SqlType::Int { width, .. } => width <= IntWidth::W16,
+        // MySQL's table of result types, which has no pattern.
+        SqlType::Int { width, .. } => width != IntWidth::W32,
         _ => false,
     };
     if fits_float(a) && fits_float(b) { SqlType::Float } else { SqlType::Double }

@@ -5,7 +5,7 @@ use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::typing::aggregate::{fsp_of_expr, string_type, text_len};
 use crate::expr::typing::arith::numeric_type;
 use crate::expr::typing::{Typer, ValueClass, collation};
-use crate::expr::{CompareOp, Expr, ExprKind};
+use crate::expr::{CompareOp, Expr, ExprKind, Function};
 use crate::sql_type::{Collation, SqlType};
 use crate::temporal::{TimeZone, parse_datetime};
 
@@ -39,18 +39,29 @@ const fn is_number(class: ValueClass) -> bool {
 impl Typer {
     /// `left op right`.
     pub fn compare(&self, op: CompareOp, left: Expr, right: Expr) -> EvalResult<Expr> {
+        let exprs = vec![left, right];
+        check_dates(&exprs)?;
+        self.compare_unchecked(op, exprs)
+    }
+
+    /// The comparison of `CASE operand WHEN value`: a literal that is no date is not equal to any, and no error.
+    pub(crate) fn compare_case(&self, operand: Expr, value: Expr) -> EvalResult<Expr> {
+        self.compare_unchecked(CompareOp::Eq, vec![operand, value])
+    }
+
+    fn compare_unchecked(&self, op: CompareOp, exprs: Vec<Expr>) -> EvalResult<Expr> {
         let [left, right]: [Expr; 2] =
-            self.comparable(vec![left, right], op.symbol())?.try_into().expect("two go in, two come out");
+            self.comparable(exprs, op.symbol())?.try_into().expect("two go in, two come out");
         let nullable = op != CompareOp::NullSafeEq && (left.nullable || right.nullable);
         Ok(Expr::truth(ExprKind::Compare { op, left: Box::new(left), right: Box::new(right) }, nullable))
     }
 
     /// `expr [NOT] BETWEEN low AND high`.
     pub fn between(&self, expr: Expr, low: Expr, high: Expr, negated: bool) -> EvalResult<Expr> {
-        let [expr, low, high]: [Expr; 3] = self
-            .comparable(vec![expr, low, high], "between")?
-            .try_into()
-            .expect("three go in, three come out");
+        let exprs = vec![expr, low, high];
+        check_dates(&exprs)?;
+        let [expr, low, high]: [Expr; 3] =
+            self.comparable(exprs, "between")?.try_into().expect("three go in, three come out");
         let nullable = expr.nullable || low.nullable || high.nullable;
         let kind =
             ExprKind::Between { expr: Box::new(expr), low: Box::new(low), high: Box::new(high), negated };
@@ -77,6 +88,7 @@ impl Typer {
         let mut all = Vec::with_capacity(list.len() + 1);
         all.push(expr);
         all.extend(list);
+        check_dates(&all)?;
         let mut all = self.comparable(all, "in")?.into_iter();
         let expr = all.next().expect("the list came after the expression");
         let list: Vec<_> = all.collect();
@@ -113,10 +125,7 @@ impl Typer {
                 .map(|expr| if numeric_type(&expr) == SqlType::Float { expr } else { self.to_double(expr) })
                 .collect(),
             ValueClass::Timestamp => exprs,
-            ValueClass::DateTime => {
-                check_dates(&exprs)?;
-                self.as_datetimes(exprs)
-            }
+            ValueClass::DateTime => self.as_datetimes(exprs),
             ValueClass::Time => {
                 exprs.into_iter().map(|expr| self.to_temporal(expr, ValueClass::Time)).collect()
             }
@@ -137,6 +146,14 @@ impl Typer {
     fn to_temporal(&self, expr: Expr, class: ValueClass) -> Expr {
         if ValueClass::of(&expr.ty) == class || expr.ty == SqlType::Null {
             return expr;
+        }
+        let is_text = matches!(ValueClass::of(&expr.ty), ValueClass::Text | ValueClass::Bytes);
+        // Of what is constant, only a literal's text is known here: whether it is a date was judged before.
+        let may_be_none = !expr.is_constant() || expr.as_literal().is_some() && !is_date(&expr);
+        if is_text && class == ValueClass::DateTime && may_be_none {
+            let nullable = expr.nullable;
+            let call = ExprKind::Call(Function::DateTimeOrZero, vec![expr]);
+            return Expr::new(call, SqlType::DateTime { fsp: 6 }, nullable);
         }
         let fsp = fsp_of_expr(&expr);
         let ty = match class {
@@ -213,8 +230,20 @@ impl Typer {
     }
 }
 
+/// Whether it is a literal that can be read as a date.
+fn is_date(expr: &Expr) -> bool {
+    match expr.as_literal() {
+        Some(Datum::Str(text)) => parse_datetime(text.as_bytes(), TimeZone::UTC).is_some(),
+        _ => false,
+    }
+}
+
 /// Error 1525 for a literal that is compared with a date and is none.
 fn check_dates(exprs: &[Expr]) -> EvalResult<()> {
+    let classes = || exprs.iter().map(|expr| ValueClass::of(&expr.ty));
+    if classes().fold(ValueClass::Null, meet) != ValueClass::DateTime || classes().any(is_number) {
+        return Ok(());
+    }
     let kind = match exprs.iter().map(|expr| ValueClass::of(&expr.ty)).find(|class| is_temporal(*class)) {
         Some(ValueClass::Date) => "DATE",
         Some(ValueClass::Timestamp) => "TIMESTAMP",
@@ -222,7 +251,7 @@ fn check_dates(exprs: &[Expr]) -> EvalResult<()> {
     };
     for expr in exprs {
         if let Some(Datum::Str(text)) = expr.as_literal()
-            && parse_datetime(text.as_bytes(), TimeZone::UTC).is_none()
+            && !is_date(expr)
         {
             return Err(EvalError::IncorrectConstant { kind, value: text.to_string() });
         }

@@ -78,6 +78,10 @@ fn rounded(typer: &Typer, args: &[Expr], carries: bool) -> TypeResult {
     Ok(decimal(u32::from(digits.int) + u32::from(scale) + carry, scale.into(), unsigned))
 }
 
+pub(crate) fn datetime6(_: &Typer, _: &[Expr]) -> TypeResult {
+    Ok(SqlType::DateTime { fsp: 6 })
+}
+
 pub(crate) fn make_time(_: &Typer, args: &[Expr]) -> TypeResult {
     Ok(SqlType::Time { fsp: fsp_of(&args[2].ty) })
 }
