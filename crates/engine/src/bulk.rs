@@ -103,7 +103,7 @@ pub(crate) fn cold_types(table: &TableHandle) -> Result<Arc<[ColdType]>> {
 
 impl Txn {
     pub fn bulk_insert(&mut self, table: &Arc<TableHandle>) -> Result<BulkInsert> {
-        self.engine().memory.check_room()?;
+        self.check_room()?;
         self.writable_table(table)?;
         Ok(BulkInsert::new(table.clone()))
     }

@@ -104,6 +104,11 @@ impl Pipeline {
         Ok(Some(self.ticket(Some(end), ts, durability)))
     }
 
+    /// Recovery: the records up to `ts` are in force.
+    pub fn resume_after(&self, ts: Timestamp) {
+        *self.last.lock() = ts;
+    }
+
     /// A serializable transaction begins: from the next commit on all are recorded.
     pub fn enter(&self, serial: &Serial) {
         let last = self.last.lock();

@@ -5,6 +5,7 @@
 //! the latch has the catalog of that snapshot.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use avocet_base::{IndexId, TableId};
@@ -25,14 +26,19 @@ impl Engine {
         self.check_running()?;
         let mut payload = Vec::new();
         change.encode(&mut payload);
-        let ticket = self
+        // Whoever commits in between has not seen the change that is logged before it.
+        self.catalog_changing.store(true, Ordering::Release);
+        let logged = self
             .pipeline
             .log_commit(redo::KIND_CATALOG, &payload, None, Durability::Sync)
-            .inspect_err(|e| self.stop_unless_refused(e))?;
-        let mut catalog = (*self.catalog()).clone();
-        publish(&mut catalog);
-        self.catalog.store(Arc::new(catalog));
-        ticket.wait()
+            .inspect_err(|e| self.stop_unless_refused(e));
+        if logged.is_ok() {
+            let mut catalog = (*self.catalog()).clone();
+            publish(&mut catalog);
+            self.catalog.store(Arc::new(catalog));
+        }
+        self.catalog_changing.store(false, Ordering::Release);
+        logged?.wait()
     }
 
     fn apply_plain(&self, change: &Change) -> Result<()> {

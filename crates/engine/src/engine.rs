@@ -20,6 +20,8 @@ use crate::freeze::Freezer;
 use crate::garbage::Garbage;
 use crate::locks::{RowLocks, WaitHook};
 use crate::memory::MemoryBudget;
+use crate::procedure::Procedures;
+use crate::procedure::logical::Turns;
 use crate::recovery;
 use crate::serial::Serial;
 use crate::snapshots::Snapshots;
@@ -66,6 +68,8 @@ pub struct EngineOptions {
     pub durability: Durability,
     /// Threads for collection, freezing and checkpoints; without them the caller does it.
     pub background: bool,
+    /// Native procedures. Those that the log may hold calls of have to be here for recovery.
+    pub procedures: Procedures,
     /// For tests of tests.
     #[doc(hidden)]
     pub broken_rule: Option<BrokenRule>,
@@ -83,6 +87,7 @@ impl EngineOptions {
             freeze: FreezePolicy::Auto,
             durability: Durability::Sync,
             background: true,
+            procedures: Procedures::default(),
             broken_rule: None,
         }
     }
@@ -91,6 +96,8 @@ impl EngineOptions {
 pub struct Engine {
     pub(crate) options: EngineOptions,
     pub(crate) catalog: ArcSwap<Catalog>,
+    /// A change of the catalog is logged, or about to be, and not published yet.
+    pub(crate) catalog_changing: AtomicBool,
     /// Held by DDL from its check until its record is visible and its catalog published.
     pub(crate) ddl: Mutex<()>,
     pub(crate) snapshots: Arc<Snapshots>,
@@ -101,6 +108,7 @@ pub struct Engine {
     pub(crate) buffers: BufferPool,
     pub(crate) row_locks: RowLocks,
     pub(crate) serial: Serial,
+    pub(crate) turns: Arc<Turns>,
     pub(crate) blocks: Blocks,
     pub(crate) memory: Arc<MemoryBudget>,
     pub(crate) next_txn: AtomicU64,
@@ -127,7 +135,7 @@ const KEY_LATCHES: usize = 256;
 impl Engine {
     /// Opens a data directory, made if there is none; recovers what a crash left.
     pub fn open(options: EngineOptions) -> Result<Arc<Self>> {
-        let engine = Arc::new(recovery::open(options)?);
+        let engine = recovery::open(options)?;
         if engine.options.background {
             crate::housekeeping::start(&engine);
         }
@@ -137,6 +145,7 @@ impl Engine {
     pub(crate) fn assemble(parts: recovery::Parts) -> Self {
         Self {
             catalog: ArcSwap::from_pointee(parts.catalog),
+            catalog_changing: AtomicBool::new(false),
             ddl: Mutex::new(()),
             snapshots: parts.snapshots,
             pipeline: Pipeline::new(parts.log, parts.last),
@@ -145,6 +154,7 @@ impl Engine {
             buffers: BufferPool::default(),
             row_locks: RowLocks::default(),
             serial: Serial::default(),
+            turns: Arc::default(),
             memory: Arc::new(MemoryBudget::new(parts.options.memory_limit, parts.blocks.cache.clone())),
             blocks: parts.blocks,
             next_txn: AtomicU64::new(1),

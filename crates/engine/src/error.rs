@@ -62,6 +62,25 @@ pub enum EngineError {
     Corrupt { what: String, why: String },
     #[error("{what}: {why}")]
     Io { what: String, why: String, no_space: bool },
+    #[error("procedure {0} does not exist")]
+    NoSuchProcedure(String),
+    #[error("procedure {procedure} takes {expected} arguments, got {got}")]
+    WrongArgumentCount { procedure: String, expected: usize, got: usize },
+    /// A value that its column or parameter does not take; `why` is MySQL's text.
+    #[error("{why}")]
+    BadValue { column: String, why: String },
+    /// A Rust type does not fit the table that it is to be a row or a key of.
+    #[error("{table}: {why}")]
+    WrongShape { table: String, why: String },
+    /// A procedure's own error, as MySQL's SIGNAL makes it.
+    #[error("{message}")]
+    Signal { errno: u16, sqlstate: [u8; 5], message: String },
+    /// Recovery met a call of a procedure that the program does not register.
+    #[error("the log has a call of procedure {0}, which is not registered: recovery needs it")]
+    NotRegistered(String),
+    /// A procedure that is declared deterministic did not do again what it did.
+    #[error("procedure {procedure} is not deterministic, or has changed since its call was logged: {why}")]
+    NotReproduced { procedure: String, why: String },
     /// The engine stopped itself after an error that it must not go on from.
     #[error("the engine has stopped: {0}")]
     Stopped(String),
@@ -91,7 +110,7 @@ impl EngineError {
             | Self::SerializationFailure => ErrorKind::Retry,
             Self::Io { no_space: true, .. } => ErrorKind::NoSpace,
             Self::Io { .. } | Self::InUse(_) | Self::NotADataDirectory(_) => ErrorKind::Io,
-            Self::Corrupt { .. } => ErrorKind::Corrupt,
+            Self::Corrupt { .. } | Self::NotReproduced { .. } => ErrorKind::Corrupt,
             Self::Log(e) => log_kind(e),
             Self::Stopped(_) => ErrorKind::Stopped,
             Self::Storage(e) => match e.kind() {
@@ -102,6 +121,11 @@ impl EngineError {
             },
             _ => ErrorKind::User,
         }
+    }
+
+    /// An error of a procedure's own: 1644 and SQLSTATE 45000, as MySQL's `SIGNAL SQLSTATE '45000'` gives it.
+    pub fn signal(message: impl Into<String>) -> Self {
+        Self::Signal { errno: 1644, sqlstate: *b"45000", message: message.into() }
     }
 
     pub(crate) fn corrupt(what: impl Into<String>, why: impl ToString) -> Self {

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  lock the directory ▶ newest manifest ▶ catalog, pages, blocks, delete vectors
-//!     ▶ replay the log behind it ▶ delete orphans ▶ build the indexes ▶ open the log for writing
+//!     ▶ replay the log behind it ▶ build the indexes ▶ open the log for writing
+//!     ▶ if it has calls of procedures: replay it from the first one on ▶ delete orphans
 //! ```
 //!
 //! Replay is strict: every record is behind the checkpoint's snapshot, so an operation on a row that is not as
@@ -10,10 +11,12 @@
 
 mod apply;
 mod build;
+mod calls;
 mod replay;
 
 use std::sync::Arc;
 
+pub(crate) use apply::{note_auto_increment, open_place};
 pub(crate) use build::build_index;
 
 use avocet_base::{BlockId, Timestamp};
@@ -48,7 +51,7 @@ pub(crate) struct Parts {
 const MARKER: &str = "avocet";
 const LOCK: &str = "lock";
 
-pub(crate) fn open(options: EngineOptions) -> Result<Engine> {
+pub(crate) fn open(options: EngineOptions) -> Result<Arc<Engine>> {
     let directory_lock = claim_directory(&options)?;
     let store = open_store(&options.env, &store_url(&options))?;
     let blocks = Blocks::new(store.clone(), options.memory_limit / 4);
@@ -72,31 +75,28 @@ pub(crate) fn open(options: EngineOptions) -> Result<Engine> {
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let replayed = replay::replay(&mut reader, catalog, manifest.timestamp, &blocks, workers)?;
     let end = reader.end_lsn();
-    let replay::Replayed { catalog, last, named } = replayed;
+    let replay::Replayed { catalog, last, mut named, rest } = replayed;
     let catalog = Arc::unwrap_or_clone(catalog);
-
-    delete_orphans(&*store, &blocks, &catalog, &manifest, &named)?;
-    build::resume_inserts(&catalog);
     build::indexes(&catalog)?;
 
-    let snapshots = Arc::new(Snapshots::new(last, end));
+    let snapshots = Arc::new(Snapshots::new(last, rest.unwrap_or(end)));
     let [durable, written] = [snapshots.clone(), snapshots.clone()];
     let mut log_options = LogOptions::new(&log_dir)
         .on_durable(move |lsn, tag| durable.advance(Timestamp(tag), lsn))
         .on_written(move |lsn, tag| written.advance(Timestamp(tag), lsn));
     log_options.segment_size = options.log_segment_bytes;
     let log = Arc::new(LogWriter::open(options.env.clone(), log_options, end)?);
+    let env = options.env.clone();
     let checkpoints = CheckpointState::of(manifest, sizes);
-    Ok(Engine::assemble(Parts {
-        catalog,
-        snapshots,
-        log,
-        last,
-        blocks,
-        checkpoints,
-        directory_lock,
-        options,
-    }))
+    let parts = Parts { catalog, snapshots, log, last, blocks, checkpoints, directory_lock, options };
+    let engine = Arc::new(Engine::assemble(parts));
+    if let Some(from) = rest {
+        named.extend(calls::replay(&engine, LogReader::open_until(env, &log_dir, from, end)?)?);
+    }
+    let catalog = engine.catalog();
+    delete_orphans(&*store, &engine.blocks, &catalog, &engine.checkpoints.lock().current, &named)?;
+    build::resume_inserts(&catalog);
+    Ok(engine)
 }
 
 /// Where blocks and checkpoints are.

@@ -2,6 +2,7 @@
 
 mod modify;
 mod newest;
+mod outside;
 mod read;
 mod serial;
 mod write;
@@ -30,6 +31,7 @@ use crate::engine::{BrokenRule, Engine};
 use crate::error::{EngineError, Result};
 use crate::garbage::{Leftover, Lists, UndoEntry};
 use crate::locks::RowKey;
+use crate::procedure::logical::Logical;
 use crate::rows;
 use crate::scan::{ScanRequest, TableScan};
 use crate::serial::ReadSet;
@@ -113,6 +115,8 @@ pub struct Txn {
     finished: bool,
     scratch: Scratch,
     interrupted: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
+    /// Of a call that may be logged as such, or that recovery runs again.
+    logical: Option<Box<Logical>>,
 }
 
 /// A row that was to be locked, but had changed since the snapshot.
@@ -240,6 +244,7 @@ impl Txn {
             finished: false,
             scratch,
             interrupted: None,
+            logical: None,
             engine: engine.clone(),
         }
     }
@@ -515,12 +520,29 @@ impl Txn {
             return Ok(at as u16);
         }
         let held = self.tables.iter().any(|t| Arc::ptr_eq(&t.metadata_lock, &table.metadata_lock));
-        if !held && !self.wait_hooked(|timeout| table.lock_shared(timeout)) {
-            return Err(EngineError::LockWaitTimeout);
+        if !held && !table.lock_shared(Duration::ZERO) {
+            self.meet_others();
+            if !self.wait_hooked(|timeout| table.lock_shared(timeout)) {
+                return Err(EngineError::LockWaitTimeout);
+            }
         }
         self.tables.push(table.clone());
         self.row_changes.push(0);
         Ok((self.tables.len() - 1) as u16)
+    }
+
+    /// Holds the definitions of tables till the end of the transaction, if the catalog that they are of, whose version is
+    /// given, is still in force. False if not: they are to be looked up again.
+    pub fn use_tables<'t>(
+        &mut self,
+        tables: impl IntoIterator<Item = &'t Arc<TableHandle>>,
+        version: u64,
+    ) -> Result<bool> {
+        for table in tables {
+            self.touch(table)?;
+        }
+        // A change of one of these tables would have to wait for this transaction now.
+        Ok(self.engine.catalog_version() == version)
     }
 
     /// Holds the table's definition till the end of the transaction.
@@ -534,9 +556,6 @@ impl Txn {
     }
 
     fn wait_hooked(&self, wait: impl Fn(Duration) -> bool) -> bool {
-        if wait(Duration::ZERO) {
-            return true;
-        }
         let mut done = false;
         (self.engine.wait_hook())(&mut || done = wait(self.options.lock_wait_timeout));
         done
@@ -558,7 +577,16 @@ impl Txn {
         }
         // On an error it still runs, and is rolled back when it is dropped.
         let ticket = self.log().inspect_err(|e| self.engine.stop_unless_refused(e))?;
+        self.after_logged(ticket.timestamp());
+        // A commit cleans up after two older ones, so that the backlog shrinks whatever the load is.
+        self.engine.collect_garbage(2);
+        Ok(ticket)
+    }
+
+    /// It is committed at a timestamp: gives back what it held, and hands its versions on.
+    fn after_logged(&mut self, ts: Timestamp) {
         self.finished = true;
+        self.logical = None;
         self.release_rows(0);
         for (table, change) in self.tables.iter().zip(&self.row_changes) {
             if *change != 0 {
@@ -571,12 +599,9 @@ impl Txn {
         self.release_metadata_locks();
         self.forget_reads();
         self.engine.garbage.push(Leftover {
-            ts: ticket.timestamp(),
+            ts,
             lists: Lists { tables: std::mem::take(&mut self.tables), undo: std::mem::take(&mut self.undo) },
         });
-        // A commit cleans up after two older ones, so that the backlog shrinks whatever the load is.
-        self.engine.collect_garbage(2);
-        Ok(ticket)
     }
 
     pub fn rollback(mut self) {

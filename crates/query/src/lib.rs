@@ -4,6 +4,7 @@
 
 pub mod bind;
 pub mod df;
+pub mod embedded;
 mod engine_source;
 pub mod error;
 pub mod parse;
@@ -13,5 +14,6 @@ pub mod session;
 #[cfg(test)]
 mod testing;
 
+pub use embedded::{Answer, Connection};
 pub use error::{ErrorCode, SqlError};
 pub use session::Database;

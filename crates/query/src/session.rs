@@ -5,6 +5,7 @@
 //!               │              └─ analytics.rs  the rest, on DataFusion
 //!               ├─ insert.rs (bulk.rs), modify.rs   store.rs converts what is stored
 //!               ├─ ddl.rs      definitions
+//!               ├─ call.rs     native procedures
 //!               ├─ set.rs      variables (variables.rs, settings.rs)
 //!               ├─ show.rs     what there is (info_schema.rs)
 //!               └─ accounts.rs, prepared.rs
@@ -18,6 +19,7 @@ mod accounts;
 mod analytics;
 pub mod api;
 mod bulk;
+mod call;
 mod collect;
 mod database;
 mod ddl;

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::decimal::Decimal;
+use crate::sql_type::{Collation, SqlType};
 
 /// A value of some `SqlType`, borrowed where it can be. Which variants a type uses:
 ///
@@ -46,6 +47,23 @@ impl<'a> Datum<'a> {
 
     pub fn bytes(b: &'a [u8]) -> Self {
         Self::Bytes(Cow::Borrowed(b))
+    }
+
+    /// The type that the value has by itself, texts with `collation`. Wide enough that values of one kind share plans.
+    pub fn natural_type(&self, collation: Collation) -> SqlType {
+        match self {
+            Self::Null => SqlType::Null,
+            Self::Int(_) => SqlType::BIGINT,
+            Self::UInt(_) => SqlType::BIGINT_UNSIGNED,
+            Self::Float(_) => SqlType::Float,
+            Self::Double(_) => SqlType::Double,
+            Self::Decimal(v) => SqlType::Decimal { precision: 65, scale: v.scale(), unsigned: false },
+            Self::Str(_) => SqlType::VarChar { len: 16_383, collation },
+            Self::Bytes(_) => SqlType::VarBinary { len: 65_535 },
+            Self::Date(_) => SqlType::Date,
+            Self::DateTime(_) => SqlType::DateTime { fsp: 6 },
+            Self::Time(_) => SqlType::Time { fsp: 6 },
+        }
     }
 
     pub fn into_owned(self) -> Value {

@@ -1,8 +1,8 @@
 //! Applying single redo operations to a state that nobody else looks at yet.
 
 use avocet_base::{BlockId, RowId, SegmentNo, TableId};
-use avocet_storage::relation::{ColdSegment, Deletes, Relation, SegmentState};
-use avocet_types::Datum;
+use avocet_storage::relation::{ColdSegment, Deletes, HotSegment, Relation, SegmentState};
+use avocet_types::{Datum, RowRef};
 
 use crate::blocks::Blocks;
 use crate::catalog::Catalog;
@@ -20,7 +20,7 @@ pub(super) struct Applier<'a> {
 }
 
 impl Applier<'_> {
-    fn table(&self, id: TableId) -> Result<&TableHandle> {
+    pub fn table(&self, id: TableId) -> Result<&TableHandle> {
         let table = self.catalog.table_by_id(id);
         table.map(|t| &**t).ok_or_else(|| EngineError::corrupt(id.to_string(), "there is no such table"))
     }
@@ -93,17 +93,49 @@ fn insert(table: &TableHandle, row: RowId, image: &[u8]) -> Result<()> {
         return Err(taken());
     }
     body.place(&table.layout, slot, image);
+    note_used(table, &view);
+    Ok(())
+}
+
+fn note_used(table: &TableHandle, row: &RowRef<'_>) {
     if let Some(column) = table.def.auto_increment_column() {
-        match view.get(column) {
+        match row.get(column) {
             Datum::UInt(used) => table.note_auto_increment(used),
             Datum::Int(used) if used > 0 => table.note_auto_increment(used as u64),
             _ => {}
         }
     }
+}
+
+/// Later generated AUTO_INCREMENT values are greater than a row's.
+pub(crate) fn note_auto_increment(table: &TableHandle, image: &[u8]) -> Result<()> {
+    note_used(table, &table.layout.view(image).map_err(malformed("row image"))?);
     Ok(())
 }
 
+/// Makes the place of a row that is to be inserted again; nothing may be there.
+pub(crate) fn open_place(table: &TableHandle, row: RowId) -> Result<()> {
+    reach(&table.relation, row.segment())?;
+    table.relation.open_hot(row.segment());
+    let state = table.relation.segment(row.segment()).state();
+    let (page, slot) = table.relation.place(row.ordinal());
+    let free = |hot: &HotSegment| {
+        let body = table.relation.page_or_new(hot, page).body.read();
+        !body.is_live(slot) && body.chain(slot).is_none()
+    };
+    match &**state {
+        SegmentState::Hot(hot) if free(hot) => Ok(()),
+        _ => Err(EngineError::corrupt(format!("{} {row}", table.id()), "its place is taken")),
+    }
+}
+
+/// Whether the table has got as far as the segment of a row, which must be there.
+fn check_reached(table: &TableHandle, row: RowId) -> Result<()> {
+    if row.segment().0 < table.relation.segments() { Ok(()) } else { Err(missing(table, row)) }
+}
+
 fn update(table: &TableHandle, row: RowId, delta: &[u8]) -> Result<()> {
+    check_reached(table, row)?;
     let state = table.relation.segment(row.segment()).state();
     let SegmentState::Hot(hot) = &**state else { return Err(missing(table, row)) };
     let (page, slot) = table.relation.place(row.ordinal());
@@ -116,6 +148,7 @@ fn update(table: &TableHandle, row: RowId, delta: &[u8]) -> Result<()> {
 }
 
 fn delete(table: &TableHandle, row: RowId) -> Result<()> {
+    check_reached(table, row)?;
     let state = table.relation.segment(row.segment()).state();
     let (page, slot) = table.relation.place(row.ordinal());
     let was = match &**state {

@@ -36,9 +36,12 @@ pub(super) struct Replayed {
     pub last: Timestamp,
     /// Blocks that records refer to.
     pub named: HashSet<BlockId>,
+    /// The first record that is a call of a procedure: it and all after it are still to be replayed.
+    pub rest: Option<Lsn>,
 }
 
-/// Applies all records of `reader` to the tables of `catalog`, of which `last` is the newest timestamp so far.
+/// Applies the records of `reader`, up to the first call of a procedure, to the tables of `catalog`, of which `last` is the
+/// newest timestamp so far. `reader` is at its end then.
 pub(super) fn replay(
     reader: &mut LogReader,
     catalog: Catalog,
@@ -65,7 +68,7 @@ pub(super) fn replay(
     sorted.map(|()| replayed)
 }
 
-fn at_record(at: Lsn, error: EngineError) -> EngineError {
+pub(super) fn at_record(at: Lsn, error: EngineError) -> EngineError {
     match error {
         EngineError::Corrupt { what, why } => {
             EngineError::corrupt(format!("log record at {at}: {what}"), why)
@@ -123,11 +126,15 @@ struct WorkerGone;
 impl Sorter {
     fn new(catalog: Arc<Catalog>, last: Timestamp, senders: Vec<SyncSender<Batch>>) -> Self {
         let batches = senders.iter().map(|_| Batch::new(catalog.clone())).collect();
-        Self { replayed: Replayed { catalog, last, named: HashSet::new() }, batches, senders }
+        Self { replayed: Replayed { catalog, last, named: HashSet::new(), rest: None }, batches, senders }
     }
 
     fn sort(&mut self, reader: &mut LogReader) -> Result<()> {
         while let Some(record) = reader.next_record()? {
+            if record.kind == redo::KIND_CALL || self.replayed.rest.is_some() {
+                self.replayed.rest.get_or_insert(record.start);
+                continue;
+            }
             if let Err(WorkerGone) = self.record(&record).map_err(|e| at_record(record.start, e))? {
                 return Ok(());
             }
@@ -177,9 +184,7 @@ impl Sorter {
     }
 
     fn catalog_change(&mut self, payload: &[u8]) -> Result<Result<(), WorkerGone>> {
-        let mut reader = Reader::new(payload);
-        let change = Change::decode(&mut reader).map_err(malformed("catalog change"))?;
-        reader.finish("catalog change").map_err(malformed("catalog change"))?;
+        let change = decode_change(payload)?;
         for worker in 0..self.senders.len() {
             if self.send(worker).is_err() {
                 return Ok(Err(WorkerGone));
@@ -211,6 +216,13 @@ impl Sorter {
         let batch = std::mem::replace(&mut self.batches[worker], next);
         self.senders[worker].send(batch).map_err(|_| WorkerGone)
     }
+}
+
+pub(super) fn decode_change(payload: &[u8]) -> Result<Change> {
+    let mut reader = Reader::new(payload);
+    let change = Change::decode(&mut reader).map_err(malformed("catalog change"))?;
+    reader.finish("catalog change").map_err(malformed("catalog change"))?;
+    Ok(change)
 }
 
 /// The worker that a segment belongs to.

@@ -141,12 +141,20 @@ impl Txn {
     ) -> Result<Found> {
         loop {
             match self.attempt(wanted, action, old, place)? {
-                Attempt::Done(Found::Busy) if wanted.wait == LockWait::NoWait => {
-                    return Err(EngineError::LockNotAvailable);
+                Attempt::Done(Found::Busy) => {
+                    self.meet_others();
+                    return if wanted.wait == LockWait::NoWait {
+                        Err(EngineError::LockNotAvailable)
+                    } else {
+                        Ok(Found::Busy)
+                    };
                 }
                 Attempt::Done(found) => return Ok(found),
                 Attempt::Again => std::thread::yield_now(),
-                Attempt::Wait => self.park(place.as_ref().expect("it stands in the queue"))?,
+                Attempt::Wait => {
+                    self.meet_others();
+                    self.park(place.as_ref().expect("it stands in the queue"))?;
+                }
             }
         }
     }
@@ -377,6 +385,7 @@ impl Txn {
         holder: &Arc<TxnState>,
         place: &mut Option<Arc<Waiter>>,
     ) -> bool {
+        self.meet_others();
         let key = RowKey { table, row };
         if place.as_ref().is_some_and(|place| place.key != key || place.mode != LockMode::Watch) {
             self.leave_queue(place.take());

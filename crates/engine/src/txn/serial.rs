@@ -52,13 +52,19 @@ impl Txn {
         let serial = &self.engine.serial;
         let durability = self.durability();
         let mut checked = self.snapshot.ts();
+        let mut call = self.logical.as_ref().and_then(|logical| logical.record(&self.redo));
         loop {
+            let mut overtaken = false;
             let writes = serial.is_active().then(|| self.write_set().map(Arc::new)).transpose()?;
             let reads = self.reads.as_ref().filter(|_| !self.engine.breaks(BrokenRule::Validate));
             if let Some(reads) = reads {
                 checked = serial.validate(reads, checked)?;
             }
-            let admit = |_| {
+            let admit = |ts| {
+                overtaken = call.is_some() && !self.follows(ts);
+                if overtaken {
+                    return Ok(false);
+                }
                 if !serial.is_active() {
                     return Ok(true);
                 }
@@ -78,15 +84,18 @@ impl Txn {
                     serial.record(ts, writes.clone());
                 }
             };
-            if let Some(ticket) = self.engine.pipeline.log_if(
-                redo::KIND_TXN,
-                &self.redo,
-                Some(&self.state),
-                durability,
-                admit,
-                accepted,
-            )? {
+            let (kind, payload) = match &call {
+                Some(record) => (redo::KIND_CALL, record),
+                None => (redo::KIND_TXN, &self.redo),
+            };
+            let state = Some(&*self.state);
+            if let Some(ticket) =
+                self.engine.pipeline.log_if(kind, payload, state, durability, admit, accepted)?
+            {
                 return Ok(ticket);
+            }
+            if overtaken {
+                call = None;
             }
         }
     }

@@ -52,7 +52,7 @@ impl Txn {
 
     /// Inserts a row of values that are already of the columns' types. On an error nothing of it stays.
     pub fn insert(&mut self, table: &Arc<TableHandle>, row: &[Datum<'_>]) -> Result<RowId> {
-        self.engine.memory.check_room()?;
+        self.check_room()?;
         let t = self.writable_table(table)?;
         let mut image = std::mem::take(&mut self.scratch.image);
         image.clear();
@@ -65,7 +65,7 @@ impl Txn {
     fn insert_image(&mut self, t: u16, table: &Arc<TableHandle>, image: &[u8]) -> Result<RowId> {
         rows::check_row_size(image)?;
         let mark = self.mark();
-        let (id, undo) = self.place_new(table, image);
+        let (id, undo) = self.place_new(table, image)?;
         self.row_changes[t as usize] += 1;
         self.push_undo(t, id, undo);
         Op::Insert { table: table.id(), row: id, image }.encode(&mut self.redo);
@@ -81,16 +81,19 @@ impl Txn {
     }
 
     /// Puts a new row into the insert segment.
-    fn place_new(&self, table: &TableHandle, image: &[u8]) -> (RowId, Arc<Undo>) {
+    fn place_new(&mut self, table: &TableHandle, image: &[u8]) -> Result<(RowId, Arc<Undo>)> {
         loop {
-            let id = table.relation.next_row_id();
+            let id = self.next_row_id(table)?;
             let state = table.relation.segment(id.segment()).state();
             // A segment that was frozen since it gave out the id takes no more rows; the id stays unused.
             let SegmentState::Hot(hot) = &**state else { continue };
             let (page, slot) = table.relation.place(id.ordinal());
             let mut body = table.relation.page_or_new(hot, page).body.write();
             if !body.frozen {
-                return (id, body.insert(&table.layout, slot, image, &self.state));
+                let undo = body.insert(&table.layout, slot, image, &self.state);
+                drop(body);
+                self.note_row_id(table, id);
+                return Ok((id, undo));
             }
         }
     }
@@ -232,7 +235,7 @@ impl Txn {
         id: RowId,
         changes: &[(usize, Datum<'_>)],
     ) -> Result<Option<RowId>> {
-        self.engine.memory.check_room()?;
+        self.check_room()?;
         let t = self.writable_table(table)?;
         let mark = self.mark();
         let mut after = std::mem::take(&mut self.scratch.delta);

@@ -306,6 +306,17 @@ impl Parser<'_> {
         Ok(StatementKind::Describe { table, column })
     }
 
+    /// After CALL; a procedure without parameters needs no parentheses.
+    pub(super) fn call_statement(&mut self) -> ParseResult<StatementKind> {
+        let name = self.object_name()?;
+        let mut arguments = Vec::new();
+        if self.eat_op(Op::LParen) && !self.eat_op(Op::RParen) {
+            arguments = self.expr_list()?;
+            self.expect_op(Op::RParen)?;
+        }
+        Ok(StatementKind::Call { name, arguments })
+    }
+
     /// After `START TRANSACTION`.
     pub(super) fn start_transaction(&mut self) -> ParseResult<StatementKind> {
         let (mut read_only, mut consistent_snapshot) = (None, false);

@@ -108,6 +108,7 @@ impl Parser<'_> {
             "EXPLAIN" | "DESCRIBE" | "DESC" => self.explain()?,
             "KILL" => self.kill()?,
             "DO" => StatementKind::Do(self.expr_list()?),
+            "CALL" => self.call_statement()?,
             "PREPARE" => self.prepare()?,
             "EXECUTE" => self.execute()?,
             "DEALLOCATE" => {
@@ -146,9 +147,9 @@ impl Parser<'_> {
                 }
                 StatementKind::UnlockTables
             }
-            "CALL" | "LOAD" | "XA" | "HELP" | "HANDLER" | "INSTALL" | "UNINSTALL" | "CHANGE" | "START"
-            | "STOP" | "RESET" | "PURGE" | "BINLOG" | "CACHE" | "CHECKSUM" | "REPAIR" | "SIGNAL"
-            | "RESIGNAL" | "GET" | "IMPORT" | "CLONE" | "SHUTDOWN" | "RESTART" => self.unsupported(word)?,
+            "LOAD" | "XA" | "HELP" | "HANDLER" | "INSTALL" | "UNINSTALL" | "CHANGE" | "START" | "STOP"
+            | "RESET" | "PURGE" | "BINLOG" | "CACHE" | "CHECKSUM" | "REPAIR" | "SIGNAL" | "RESIGNAL"
+            | "GET" | "IMPORT" | "CLONE" | "SHUTDOWN" | "RESTART" => self.unsupported(word)?,
             _ => {
                 self.rewind(self.position() - 1);
                 return Err(self.error());

@@ -136,10 +136,14 @@ pub enum StatementKind {
     /// What is flushed, in upper case: `PRIVILEGES`, `TABLES`, `TABLES WITH READ LOCK`, …
     Flush(String),
     Do(Vec<Expr>),
+    Call {
+        name: ObjectName,
+        arguments: Vec<Expr>,
+    },
     Analyze(Vec<ObjectName>),
     Check(Vec<ObjectName>),
     Optimize(Vec<ObjectName>),
-    /// `HELP`, `CALL`, `XA`, `LOAD DATA`, routines, triggers, …: known, but not served. Holds the leading words.
+    /// `HELP`, `XA`, `LOAD DATA`, routines, triggers, …: known, but not served. Holds the leading words.
     Unsupported(String),
 }
 

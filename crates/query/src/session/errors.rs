@@ -28,6 +28,16 @@ impl From<EngineError> for SqlError {
             EngineError::RowTooLarge { max, .. } => ErrorCode::TOO_BIG_ROWSIZE.with(&[max]),
             EngineError::ReadOnly => ErrorCode::CANT_EXECUTE_IN_READ_ONLY_TRANSACTION.with(&[]),
             EngineError::NullInColumn(column) => ErrorCode::BAD_NULL_ERROR.with(&[column]),
+            EngineError::NoSuchProcedure(name) => ErrorCode::SP_DOES_NOT_EXIST.with(&[&"PROCEDURE", name]),
+            EngineError::WrongArgumentCount { procedure, expected, got } => {
+                ErrorCode::SP_WRONG_NO_OF_ARGS.with(&[&"PROCEDURE", procedure, expected, got])
+            }
+            EngineError::Signal { errno, sqlstate, message } => {
+                Self { errno: *errno, sqlstate: *sqlstate, message: message.clone() }
+            }
+            EngineError::BadValue { why, .. } => {
+                ErrorCode::TRUNCATED_WRONG_VALUE_FOR_FIELD.because(why.as_str())
+            }
             EngineError::OutOfMemory { .. } => {
                 ErrorCode::OUT_OF_RESOURCES.because(format!("Out of memory: {error}"))
             }

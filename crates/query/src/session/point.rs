@@ -44,8 +44,11 @@ pub(super) struct PointMemory {
 
 impl Candidate<'_> {
     fn types(&self, connection: Collation) -> Vec<SqlType> {
-        let of = if self.params { super::run::type_of } else { literal_type };
-        self.values.iter().map(|value| of(value, connection)).collect()
+        let of = |value: &Datum<'_>| match self.params {
+            true => value.natural_type(connection),
+            false => literal_type(value, connection),
+        };
+        self.values.iter().map(of).collect()
     }
 }
 

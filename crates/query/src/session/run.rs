@@ -49,24 +49,7 @@ impl Outcome {
 
 impl<'t> Text<'t> {
     pub fn new(source: &'t [u8], params: &'t [Datum<'t>], collation: Collation) -> Self {
-        Self { source, params, types: params.iter().map(|value| type_of(value, collation)).collect() }
-    }
-}
-
-/// The type that a parameter's value has by itself. Wide enough that values of one kind share a plan.
-pub(super) fn type_of(value: &Datum<'_>, collation: Collation) -> SqlType {
-    match value {
-        Datum::Null => SqlType::Null,
-        Datum::Int(_) => SqlType::BIGINT,
-        Datum::UInt(_) => SqlType::BIGINT_UNSIGNED,
-        Datum::Float(_) => SqlType::Float,
-        Datum::Double(_) => SqlType::Double,
-        Datum::Decimal(v) => SqlType::Decimal { precision: 65, scale: v.scale(), unsigned: false },
-        Datum::Str(_) => SqlType::VarChar { len: 16_383, collation },
-        Datum::Bytes(_) => SqlType::VarBinary { len: 65_535 },
-        Datum::Date(_) => SqlType::Date,
-        Datum::DateTime(_) => SqlType::DateTime { fsp: 6 },
-        Datum::Time(_) => SqlType::Time { fsp: 6 },
+        Self { source, params, types: params.iter().map(|value| value.natural_type(collation)).collect() }
     }
 }
 
@@ -385,6 +368,7 @@ impl Session {
                 self.explain(statement, *analyze, format.as_deref(), text, sink).await
             }
             S::Do(exprs) => self.evaluate_only(exprs, text),
+            S::Call { name, arguments } => Box::pin(self.call(name, arguments, text, sink)).await,
             S::Kill { connection, query_only } => self.kill(connection, *query_only, text),
             S::Prepare { name, source } => self.prepare_named(name, source),
             S::Execute { name, using } => Box::pin(self.execute_named(name, using, sink)).await,

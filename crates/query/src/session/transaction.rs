@@ -7,7 +7,9 @@
 //! 3. A statement whose future was dropped half-way is rolled back with its transaction before the next one begins.
 //! 4. Savepoints are of the running transaction: they end with it.
 
-use avocet_engine::{Isolation, StatementMark, Txn, TxnOptions};
+use std::sync::Arc;
+
+use avocet_engine::{Engine, Isolation, StatementMark, Txn, TxnOptions};
 
 use super::api::Interruption;
 use super::run::Outcome;
@@ -37,6 +39,23 @@ impl Session {
     }
 
     fn start(&mut self, read_only: Option<bool>) -> Result<(), SqlError> {
+        let options = self.next_options(read_only);
+        let read_only = options.read_only;
+        self.begin_with(|engine| engine.begin(options));
+        if let Some(explicit) = &mut self.explicit {
+            explicit.read_only = read_only;
+        }
+        Ok(())
+    }
+
+    pub(super) fn begin_with(&mut self, begin: impl FnOnce(&Arc<Engine>) -> Txn) {
+        let mut txn = begin(&self.shared.engine);
+        txn.set_interrupt(self.stop.clone());
+        self.txn = Some(txn);
+    }
+
+    /// How the next transaction is to run; what was set for it alone is spent.
+    pub(super) fn next_options(&mut self, read_only: Option<bool>) -> TxnOptions {
         let next = std::mem::take(&mut self.next);
         let level = next.level.unwrap_or(self.settings.level);
         let isolation = match level {
@@ -46,19 +65,13 @@ impl Session {
             IsolationLevel::Serializable => Isolation::Serializable,
         };
         let read_only = read_only.or(next.read_only).unwrap_or(self.settings.read_only);
-        let mut txn = self.shared.engine.begin(TxnOptions {
+        self.running = Characteristics { level: Some(level), read_only: Some(read_only) };
+        TxnOptions {
             isolation,
             read_only,
             lock_wait_timeout: self.settings.lock_wait_timeout,
             ..TxnOptions::default()
-        });
-        txn.set_interrupt(self.stop.clone());
-        self.txn = Some(txn);
-        self.running = Characteristics { level: Some(level), read_only: Some(read_only) };
-        if let Some(explicit) = &mut self.explicit {
-            explicit.read_only = read_only;
         }
-        Ok(())
     }
 
     /// BEGIN and START TRANSACTION: commits what is open.

@@ -24,7 +24,7 @@ pub(super) const TABLES: &[Entry] = &[
     (partitions, none),
     (processlist, fill_processlist),
     (referential_constraints, none),
-    (routines, none),
+    (routines, fill_routines),
     (schemata, fill_schemata),
     (statistics, fill_statistics),
     (table_constraints, fill_table_constraints),
@@ -215,6 +215,15 @@ fn routines() -> Rowset {
             "DEFINER",
         ],
     )
+}
+
+/// Native procedures; there are no others.
+fn fill_routines(session: &Session, rows: &mut Rowset) {
+    for procedure in session.shared.engine.procedures().list() {
+        let (database, name) = (procedure.database(), procedure.name());
+        let row = [name, "def", database, name, "PROCEDURE", "", "root@localhost"];
+        rows.push(row.map(text).to_vec());
+    }
 }
 
 fn schemata() -> Rowset {

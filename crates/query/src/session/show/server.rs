@@ -76,9 +76,22 @@ impl Session {
                 "",
                 &[("Privilege", varchar(64)), ("Context", varchar(64)), ("Comment", varchar(128))],
             )),
+            ShowKind::Other(words) if words == "PROCEDURE STATUS" => self.procedures(words),
             ShowKind::Other(words) => nothing(words),
             _ => Err(unsupported("this SHOW")),
         }
+    }
+
+    /// The native procedures.
+    fn procedures(&self, words: &str) -> Result<Rowset, SqlError> {
+        let mut rows = nothing(words)?;
+        for procedure in self.shared.engine.procedures().list() {
+            let known = [procedure.database(), procedure.name(), "PROCEDURE", "RUST", "root@localhost"];
+            let mut row = known.map(text).to_vec();
+            row.resize(rows.columns.len(), Datum::Null);
+            rows.push(row);
+        }
+        Ok(rows)
     }
 
     fn show_variables(&self, scope: VariableScope) -> Result<Rowset, SqlError> {
@@ -259,7 +272,8 @@ fn plugins() -> Rowset {
     rows
 }
 
-/// Lists that are always empty: there are no triggers, routines, events or replicas. Clients want the columns.
+/// Lists that are always empty: there are no triggers, events or replicas, nor routines but native procedures. Clients want
+/// the columns.
 fn nothing(words: &str) -> Result<Rowset, SqlError> {
     let columns: &[&str] =
         match words.split(" FROM ").next().and_then(|w| w.split(" IN ").next()).unwrap_or(words) {

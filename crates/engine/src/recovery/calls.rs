@@ -1,0 +1,151 @@
+//! Replaying a log that has calls of procedures, from the first one on: one record after the other.
+//!
+//! A procedure looks rows up by their keys and may read any of them, so it needs all that was logged before it, and the
+//! indexes. So the engine is put together first, and each record is then applied to rows and indexes alike. That takes about
+//! as long as the transactions took; whoever wants the parallel replay logs rows.
+//!
+//! Invariant: when a record is applied nobody holds a snapshot, and no version of a row is left of the record before.
+
+use std::sync::Arc;
+
+use avocet_base::{BlockId, RowId, Timestamp};
+use avocet_log::{LogReader, LogRecord};
+use avocet_storage::index::MAX_KEY_LEN;
+use avocet_storage::relation::SegmentState;
+use hashbrown::HashSet;
+
+use super::apply::Applier;
+use super::build_index;
+use super::replay::{at_record, decode_change};
+use crate::bulk;
+use crate::catalog::Change;
+use crate::engine::Engine;
+use crate::error::{EngineError, Result, malformed};
+use crate::procedure::logical;
+use crate::redo::{self, CallRecord, Op, SegmentChange};
+use crate::rows;
+use crate::table::TableHandle;
+
+/// Applies all records of `reader`. Returns the blocks that they refer to.
+pub(super) fn replay(engine: &Arc<Engine>, mut reader: LogReader) -> Result<HashSet<BlockId>> {
+    let mut named = HashSet::new();
+    while let Some(record) = reader.next_record()? {
+        let (ts, last) = (Timestamp(record.tag), engine.pipeline.last_logged());
+        if ts.0 != last.0 + 1 {
+            let wrong = EngineError::corrupt("its timestamp", format!("{ts} follows {last}"));
+            return Err(at_record(record.start, wrong));
+        }
+        apply(engine, &record, &mut named).map_err(|e| at_record(record.start, e))?;
+        engine.pipeline.resume_after(ts);
+        engine.snapshots.advance(ts, record.end);
+        engine.collect_all_garbage();
+    }
+    Ok(named)
+}
+
+fn apply(engine: &Arc<Engine>, record: &LogRecord<'_>, named: &mut HashSet<BlockId>) -> Result<()> {
+    let catalog = engine.catalog();
+    let applier = Applier { catalog: &catalog, blocks: &engine.blocks };
+    match record.kind {
+        redo::KIND_TXN => redo::ops(record.payload).try_for_each(|op| {
+            let op = op.map_err(malformed("redo operation"))?;
+            if let Op::Block { block, .. } = op {
+                named.insert(block);
+            }
+            operation(&applier, op)
+        }),
+        redo::KIND_CATALOG => catalog_change(engine, &decode_change(record.payload)?),
+        redo::KIND_SEGMENT => {
+            let change = SegmentChange::decode(record.payload).map_err(malformed("segment record"))?;
+            named.extend(change.block);
+            applier.segment(&change)
+        }
+        redo::KIND_CALL => {
+            let call = CallRecord::decode(record.payload).map_err(malformed("call record"))?;
+            logical::run_again(engine, call, Timestamp(record.tag))
+        }
+        other => Err(EngineError::corrupt("its kind", format!("{other} is unknown"))),
+    }
+}
+
+fn catalog_change(engine: &Engine, change: &Change) -> Result<()> {
+    let mut catalog = (*engine.catalog()).clone();
+    catalog.apply(change);
+    if let Change::CreateIndex { table, index } = change
+        && let Some(table) = catalog.table_by_id(*table)
+        && let Some(at) = table.indexes.iter().position(|i| i.def.id == index.id)
+    {
+        build_index(table, at)?;
+    }
+    engine.catalog.store(Arc::new(catalog));
+    Ok(())
+}
+
+/// Applies an operation to rows and indexes.
+fn operation(applier: &Applier<'_>, op: Op<'_>) -> Result<()> {
+    match op {
+        Op::Block { table, segment, .. } => {
+            applier.op(op)?;
+            let table = applier.table(table)?;
+            let state = table.relation.segment(segment).state_owned();
+            let SegmentState::Cold(cold) = &*state else { unreachable!("the block was put there") };
+            (0..table.indexes.len()).try_for_each(|n| {
+                bulk::block_entries(table, n, segment, cold, &mut |entry, _| {
+                    table.indexes[n].tree.insert(entry);
+                })
+            })
+        }
+        Op::Insert { table, row, .. } | Op::Update { table, row, .. } | Op::Delete { table, row } => {
+            let table = applier.table(table)?;
+            for_each_entry(table, row, |n, entry| {
+                table.indexes[n].tree.remove(entry);
+            })?;
+            applier.op(op)?;
+            for_each_entry(table, row, |n, entry| {
+                table.indexes[n].tree.insert(entry);
+            })
+        }
+    }
+}
+
+/// Visits the index entries of a row as it is now; of none if it is not there.
+fn for_each_entry(table: &TableHandle, id: RowId, mut visit: impl FnMut(usize, &[u8])) -> Result<()> {
+    let mut image = Vec::new();
+    if table.indexes.is_empty() || !newest_image(table, id, &mut image)? {
+        return Ok(());
+    }
+    let row = table.layout.view(&image).map_err(malformed("row image"))?;
+    let mut entry = Vec::new();
+    for (n, index) in table.indexes.iter().enumerate() {
+        entry.clear();
+        index.entry(&row, id, &mut entry);
+        if entry.len() > MAX_KEY_LEN {
+            return Err(EngineError::corrupt(format!("{} {id}", table.id()), "its key is too long"));
+        }
+        visit(n, &entry);
+    }
+    Ok(())
+}
+
+fn newest_image(table: &TableHandle, id: RowId, image: &mut Vec<u8>) -> Result<bool> {
+    if id.segment().0 >= table.relation.segments() {
+        return Ok(false);
+    }
+    match &*table.relation.segment(id.segment()).state_owned() {
+        SegmentState::Empty => Ok(false),
+        SegmentState::Hot(hot) => {
+            let (page, slot) = table.relation.place(id.ordinal());
+            let Some(page) = hot.page(page) else { return Ok(false) };
+            let body = page.body.read();
+            if !body.is_live(slot) {
+                return Ok(false);
+            }
+            body.in_place(&table.layout, slot).to_image(image);
+            Ok(true)
+        }
+        SegmentState::Cold(cold) => {
+            let is_deleted = cold.deletes.body.read().is_deleted(id.ordinal());
+            Ok(!is_deleted && rows::cold_image(table, cold, id.ordinal(), image)?)
+        }
+    }
+}
