@@ -53,8 +53,8 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = Freeze::Auto)]
     freeze: Freeze,
     /// When a commit is acknowledged: synced (sync), synced with those of so many milliseconds (group:MS), or handed to the
-    /// operating system and synced within a second (os: a power cut may lose it)
-    #[arg(long, value_name = "sync|group:MS|os", value_parser = durability, default_value = "sync")]
+    /// operating system and synced within a second (os: a power cut may lose it); sessions can SET durability
+    #[arg(long, value_name = "sync|group:MS|os", default_value = "sync")]
     durability: Durability,
     /// Keep blocks and checkpoints in this object store instead of the data directory
     #[arg(long, value_name = "URL")]
@@ -75,15 +75,6 @@ impl From<Freeze> for FreezePolicy {
             Freeze::Never => Self::Never,
             Freeze::Always => Self::Always,
         }
-    }
-}
-
-fn durability(text: &str) -> Result<Durability, String> {
-    match (text, text.strip_prefix("group:").map(str::parse)) {
-        ("sync", _) => Ok(Durability::Sync),
-        ("os", _) => Ok(Durability::Os),
-        (_, Some(Ok(ms))) => Ok(Durability::Group(Duration::from_millis(ms))),
-        _ => Err(format!("'{text}' is none of sync, group:MS and os")),
     }
 }
 

@@ -1,5 +1,6 @@
-//! Counters of the log writer: plain atomics, written by the log thread alone.
+//! Counters of the log writer: plain atomics, written by the log thread, and by whoever has waited for it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -10,6 +11,16 @@ pub struct Histogram {
 }
 
 impl Histogram {
+    /// Each range of values that there are, with their number: `1:20 2-3:5`.
+    pub fn text(&self) -> String {
+        let range = |bucket: usize| match bucket {
+            0 | 1 => bucket.to_string(),
+            _ => format!("{}-{}", 1u64 << (bucket - 1), (1u64 << bucket) - 1),
+        };
+        let counted = self.buckets.iter().enumerate().filter(|(_, n)| **n > 0);
+        counted.map(|(bucket, n)| format!("{}:{n}", range(bucket))).collect::<Vec<_>>().join(" ")
+    }
+
     /// An upper bound of the `q` quantile (0 ≤ q ≤ 1), exact to a factor of two.
     pub fn quantile(&self, q: f64) -> u64 {
         let total: u64 = self.buckets.iter().sum();
@@ -35,15 +46,20 @@ pub struct LogStats {
     pub bytes: u64,
     /// Records per group.
     pub group_records: Histogram,
-    /// Microseconds that a group's write and fdatasync took.
+    /// Microseconds that a group's write took, with its fdatasync if it had one.
+    pub group_us: Histogram,
+    /// fdatasyncs, and the microseconds that each took.
+    pub syncs: u64,
     pub sync_us: Histogram,
+    /// Microseconds that commits waited for their group; those that found it done did not wait.
+    pub wait_us: Histogram,
 }
 
 #[derive(Default)]
-struct AtomicHistogram([AtomicU64; 32]);
+pub(crate) struct AtomicHistogram([AtomicU64; 32]);
 
 impl AtomicHistogram {
-    fn count(&self, value: u64) {
+    pub fn count(&self, value: u64) {
         let bucket = (u64::BITS - value.leading_zeros()).min(31);
         self.0[bucket as usize].fetch_add(1, Relaxed);
     }
@@ -59,16 +75,24 @@ pub(crate) struct Counters {
     records: AtomicU64,
     bytes: AtomicU64,
     group_records: AtomicHistogram,
+    group_us: AtomicHistogram,
+    syncs: AtomicU64,
     sync_us: AtomicHistogram,
+    pub wait_us: Arc<AtomicHistogram>,
 }
 
 impl Counters {
+    pub fn sync(&self, took: Duration) {
+        self.syncs.fetch_add(1, Relaxed);
+        self.sync_us.count(took.as_micros() as u64);
+    }
+
     pub fn group(&self, records: u64, bytes: u64, took: Duration) {
         self.groups.fetch_add(1, Relaxed);
         self.records.fetch_add(records, Relaxed);
         self.bytes.fetch_add(bytes, Relaxed);
         self.group_records.count(records);
-        self.sync_us.count(took.as_micros() as u64);
+        self.group_us.count(took.as_micros() as u64);
     }
 
     pub fn load(&self) -> LogStats {
@@ -77,7 +101,10 @@ impl Counters {
             records: self.records.load(Relaxed),
             bytes: self.bytes.load(Relaxed),
             group_records: self.group_records.load(),
+            group_us: self.group_us.load(),
+            syncs: self.syncs.load(Relaxed),
             sync_us: self.sync_us.load(),
+            wait_us: self.wait_us.load(),
         }
     }
 }
@@ -96,7 +123,8 @@ mod tests {
         assert_eq!((stats.groups, stats.records), (100, 5050));
         assert_eq!(stats.group_records.quantile(0.5), 63);
         assert_eq!(stats.group_records.quantile(1.0), 127);
-        assert_eq!(stats.sync_us.quantile(0.99), 0);
+        assert_eq!(stats.group_records.text(), "1:1 2-3:2 4-7:4 8-15:8 16-31:16 32-63:32 64-127:37");
+        assert_eq!((stats.group_us.quantile(0.99), stats.syncs), (0, 0));
         assert_eq!(Histogram::default().quantile(0.5), 0);
     }
 }

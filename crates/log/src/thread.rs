@@ -151,7 +151,10 @@ impl LogThread {
 
     fn sync_file(&mut self) -> Result<()> {
         let OpenSegment { path, file, .. } = &self.segment;
+        let clock = &self.shared.env.clock;
+        let began = clock.monotonic();
         file.sync_data().map_err(Error::io("sync", path))?;
+        self.shared.counters.sync(clock.monotonic().saturating_sub(began));
         self.synced = self.at;
         self.sync_due = Duration::MAX;
         Ok(())

@@ -12,11 +12,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
+use std::time::Duration;
 
 use avocet_base::Lsn;
+use avocet_base::env::Clock;
 use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
+use crate::stats::AtomicHistogram;
 
 /// How far a stage of the log has come, and who waits for more.
 pub(crate) struct Progress {
@@ -24,6 +27,9 @@ pub(crate) struct Progress {
     /// Why there will never be more; set once.
     failure: OnceLock<Error>,
     waiting: Mutex<BinaryHeap<Reverse<Waiting>>>,
+    clock: Arc<dyn Clock>,
+    /// How long waits took, in microseconds.
+    waits: Arc<AtomicHistogram>,
 }
 
 struct Waiting {
@@ -52,8 +58,10 @@ impl PartialEq for Waiting {
 impl Eq for Waiting {}
 
 impl Progress {
-    pub fn new(reached: Lsn) -> Self {
+    pub fn new(reached: Lsn, clock: Arc<dyn Clock>, waits: Arc<AtomicHistogram>) -> Self {
         Self {
+            clock,
+            waits,
             reached: AtomicU64::new(reached.0),
             failure: OnceLock::new(),
             waiting: Mutex::new(BinaryHeap::new()),
@@ -112,6 +120,7 @@ impl Progress {
         if let Some(state) = self.state(lsn) {
             return state;
         }
+        let began = self.clock.monotonic();
         let unpark = Arc::new(Unpark(thread::current()));
         let waker = Waker::from(unpark);
         if let Some(state) = self.poll(lsn, &waker) {
@@ -120,9 +129,14 @@ impl Progress {
         loop {
             thread::park();
             if let Some(state) = self.state(lsn) {
+                self.note_wait(began);
                 return state;
             }
         }
+    }
+
+    fn note_wait(&self, began: Duration) {
+        self.waits.count(self.clock.monotonic().saturating_sub(began).as_micros() as u64);
     }
 }
 
@@ -139,8 +153,8 @@ impl Wake for Unpark {
 pub struct Durable {
     pub(crate) progress: Arc<Progress>,
     pub(crate) lsn: Lsn,
-    /// The waker that stands in the queue.
-    pub(crate) left: Option<Waker>,
+    /// The waker that stands in the queue, and since when one does.
+    pub(crate) left: Option<(Waker, Duration)>,
 }
 
 impl Future for Durable {
@@ -148,15 +162,22 @@ impl Future for Durable {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         if let Some(state) = self.progress.state(self.lsn) {
+            if let Some((_, began)) = self.left {
+                self.progress.note_wait(began);
+            }
             return Poll::Ready(state);
         }
-        if self.left.as_ref().is_some_and(|left| left.will_wake(cx.waker())) {
+        if self.left.as_ref().is_some_and(|(left, _)| left.will_wake(cx.waker())) {
             return Poll::Pending;
         }
         if let Some(state) = self.progress.poll(self.lsn, cx.waker()) {
             return Poll::Ready(state);
         }
-        self.left = Some(cx.waker().clone());
+        let began = match self.left {
+            Some((_, began)) => began,
+            None => self.progress.clock.monotonic(),
+        };
+        self.left = Some((cx.waker().clone(), began));
         Poll::Pending
     }
 }

@@ -5,7 +5,9 @@
 //! segments: a record that does not fit what is left of the segment takes a *spare*, a segment file whose space
 //! is already allocated, along with it. So an append that was accepted cannot fail for want of space.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -37,6 +39,35 @@ pub enum Durability {
     /// The end of the process: handed to the operating system. It is synced with the next record that wants it, or
     /// within [`LAZY_SYNC`]; a power cut loses what was not, but never a record without all that came after it.
     Os,
+}
+
+/// How long a group may gather that is asked for without a time.
+const DEFAULT_GATHER: Duration = Duration::from_millis(1);
+
+/// `sync`, `group`, `group:MS` (milliseconds) or `os`, in any case.
+impl FromStr for Durability {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let lower = text.to_ascii_lowercase();
+        match (lower.as_str(), lower.strip_prefix("group:").map(str::parse)) {
+            ("sync", _) => Ok(Self::Sync),
+            ("os", _) => Ok(Self::Os),
+            ("group", _) => Ok(Self::Group(DEFAULT_GATHER)),
+            (_, Some(Ok(ms))) => Ok(Self::Group(Duration::from_millis(ms))),
+            _ => Err(format!("'{text}' is none of sync, group, group:MS and os")),
+        }
+    }
+}
+
+impl fmt::Display for Durability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sync => f.write_str("sync"),
+            Self::Group(gather) => write!(f, "group:{}", gather.as_millis()),
+            Self::Os => f.write_str("os"),
+        }
+    }
 }
 
 /// What was written without a sync is synced after this time at the latest, or when it has become so many bytes.
@@ -177,6 +208,9 @@ impl LogWriter {
         assert!(options.max_pending <= 1 << 31, "frames say in 32 bits how far their group's start is");
         let Resumed { segment, sealer, closed, segments, spares } = repair::resume(&env, &options, at)?;
         let left = segment.len - (at.0 - segment.header.start.0);
+        let counters = Counters::default();
+        let progress = || Arc::new(Progress::new(at, env.clock.clone(), counters.wait_us.clone()));
+        let (written, durable) = (progress(), progress());
         let shared = Arc::new(Shared {
             env,
             intake: Mutex::new(Intake {
@@ -192,9 +226,9 @@ impl LogWriter {
             space: Condvar::new(),
             make: Condvar::new(),
             segments: Segments::new(segments),
-            written: Arc::new(Progress::new(at)),
-            durable: Arc::new(Progress::new(at)),
-            counters: Counters::default(),
+            written,
+            durable,
+            counters,
             options,
         });
         let log_thread = LogThread::new(shared.clone(), segment, sealer, closed);
@@ -401,5 +435,21 @@ impl LogWriter {
 impl Drop for LogWriter {
     fn drop(&mut self) {
         let _ = self.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durabilities_are_read_and_shown() {
+        for text in ["sync", "os", "group:1", "group:250"] {
+            assert_eq!(text.parse::<Durability>().expect("valid").to_string(), text);
+        }
+        assert_eq!("GROUP".parse::<Durability>().expect("valid").to_string(), "group:1");
+        assert!(
+            ["", "group:", "group:x", "group:-1", "fsync"].iter().all(|t| t.parse::<Durability>().is_err())
+        );
     }
 }

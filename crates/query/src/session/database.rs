@@ -73,6 +73,8 @@ impl Database {
         }
         let mut values = Values::defaults();
         let data = engine.options().data.display().to_string();
+        let durability = engine.options().durability.to_string();
+        values.put_by_name("durability", Value::Str(durability.into()));
         values.put_by_name("datadir", Value::Str(format!("{data}/").into()));
         Ok(Self(Arc::new(Shared {
             engine,

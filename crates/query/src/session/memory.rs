@@ -1,4 +1,4 @@
-//! The engine's memory budget: as what DataFusion's operators reserve from, and in SHOW STATUS.
+//! The engine's memory budget: as what DataFusion's operators reserve from, and in SHOW STATUS, with the log's counters.
 
 use std::sync::Arc;
 
@@ -7,6 +7,13 @@ use datafusion::common::{DataFusionError, resources_datafusion_err};
 use datafusion::execution::memory_pool::{MemoryPool, MemoryReservation};
 
 use super::database::Shared;
+
+/// Counts by powers of two, and upper bounds of the median and of the 99th percentile.
+const HISTOGRAMS: [[&str; 3]; 3] = [
+    ["Avocet_commit_wait_us", "Avocet_commit_wait_us_p50", "Avocet_commit_wait_us_p99"],
+    ["Avocet_log_group_records", "Avocet_log_group_records_p50", "Avocet_log_group_records_p99"],
+    ["Avocet_log_sync_us", "Avocet_log_sync_us_p50", "Avocet_log_sync_us_p99"],
+];
 
 impl Shared {
     /// SHOW STATUS: names and values, sorted by name.
@@ -22,6 +29,18 @@ impl Shared {
             ("Avocet_memory_cache", memory.cache.to_string()),
             ("Avocet_versions", self.engine.version_backlog().to_string()),
         ]);
+        let log = self.engine.log_stats();
+        list.extend([
+            ("Avocet_log_bytes", log.bytes.to_string()),
+            ("Avocet_log_groups", log.groups.to_string()),
+            ("Avocet_log_records", log.records.to_string()),
+            ("Avocet_log_syncs", log.syncs.to_string()),
+        ]);
+        for (names, histogram) in HISTOGRAMS.iter().zip([log.wait_us, log.group_records, log.sync_us]) {
+            list.push((names[0], histogram.text()));
+            list.push((names[1], histogram.quantile(0.5).to_string()));
+            list.push((names[2], histogram.quantile(0.99).to_string()));
+        }
         list.sort_unstable_by_key(|(name, _)| *name);
         list
     }

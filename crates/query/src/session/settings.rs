@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use avocet_engine::Durability;
 use avocet_types::collation::Charset;
 use avocet_types::expr::{SqlMode, Typer};
 use avocet_types::temporal::TimeZone;
@@ -23,6 +24,8 @@ pub struct Settings {
     /// What COMMIT and ROLLBACK do besides: `NO_CHAIN`, `CHAIN`, `RELEASE`.
     pub completion_type: &'static str,
     pub read_only: bool,
+    /// What a commit is to have survived when it is acknowledged.
+    pub durability: Durability,
     pub lock_wait_timeout: Duration,
     /// For DDL.
     pub metadata_lock_timeout: Duration,
@@ -81,6 +84,7 @@ impl Settings {
                 _ => "NO_CHAIN",
             },
             read_only: int("transaction_read_only") == 1,
+            durability: text("durability").parse().unwrap_or_default(),
             lock_wait_timeout: Duration::from_secs(int("innodb_lock_wait_timeout")),
             metadata_lock_timeout: Duration::from_secs(int("lock_wait_timeout")),
             max_execution_time: (millis > 0).then(|| Duration::from_millis(millis)),

@@ -70,6 +70,7 @@ impl Session {
             isolation,
             read_only,
             lock_wait_timeout: self.settings.lock_wait_timeout,
+            durability: Some(self.settings.durability),
             ..TxnOptions::default()
         }
     }

@@ -7,6 +7,7 @@ mod table;
 
 use std::sync::Arc;
 
+use avocet_engine::Durability;
 use avocet_types::expr::Expr;
 use avocet_types::{Collation, Datum, SqlType, Value};
 use parking_lot::RwLock;
@@ -46,6 +47,8 @@ pub enum Kind {
     TimeZone,
     /// A character set's name.
     Charset,
+    /// `sync`, `group`, `group:MS` or `os`.
+    Durability,
     /// As `Charset`, or NULL.
     NullableCharset,
     Collation,
@@ -248,6 +251,10 @@ impl Variable {
                 let zone = avocet_types::temporal::TimeZone::parse(text);
                 zone.map_err(|_| ErrorCode::UNKNOWN_TIME_ZONE.with(&[&text]))?;
                 Ok(owned(if text.eq_ignore_ascii_case("SYSTEM") { "SYSTEM" } else { text }))
+            }
+            Kind::Durability => {
+                let durability: Durability = text.parse().map_err(|_| self.wrong_value(text))?;
+                Ok(owned(&durability.to_string()))
             }
             Kind::NullableCharset if text.is_empty() => Ok(Datum::Null),
             Kind::Charset | Kind::NullableCharset => {

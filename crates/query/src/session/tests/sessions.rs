@@ -87,3 +87,36 @@ fn a_reset_session_is_as_new() {
     client.runtime.clone().block_on(client.session.reset());
     client.check("SELECT @x, @@autocommit, DATABASE(); SELECT COUNT(*) FROM t", "NULL|1|test\n0");
 }
+
+#[test]
+fn a_session_says_how_durable_its_commits_are() {
+    check(&[
+        ("SELECT @@durability, @@GLOBAL.durability", "sync|sync"),
+        ("SET durability = 'OS'; SELECT @@durability, @@GLOBAL.durability", "ok 0\nos|sync"),
+        ("SET SESSION durability = 'group:5'; SELECT @@durability", "ok 0\ngroup:5"),
+        ("SET GLOBAL durability = 'group'; SELECT @@GLOBAL.durability", "ok 0\ngroup:1"),
+        ("SET durability = DEFAULT; SELECT @@durability", "ok 0\ngroup:1"),
+        (
+            "SET durability = 'never'",
+            "ERROR 1231: Variable 'durability' can't be set to the value of 'never'",
+        ),
+    ]);
+}
+
+#[test]
+fn only_sessions_that_want_it_wait_for_the_disk() {
+    let mut client = Client::new();
+    client.run("CREATE TABLE t (a INT)");
+    let syncs = "SHOW GLOBAL STATUS LIKE 'Avocet_log_syncs'";
+    let before = client.run(syncs);
+    client.run("SET durability = 'os'");
+    client
+        .check("INSERT INTO t VALUES (1); INSERT INTO t VALUES (2); SELECT COUNT(*) FROM t", "ok 1\nok 1\n2");
+    assert_eq!(client.run(syncs), before);
+    client.check("SET durability = 'sync'; INSERT INTO t VALUES (3)", "ok 0\nok 1");
+    assert_ne!(client.run(syncs), before);
+    for name in ["Avocet_commit_wait_us", "Avocet_log_group_records", "Avocet_log_sync_us"] {
+        let shown = client.run(&format!("SHOW GLOBAL STATUS LIKE '{name}'"));
+        assert!(shown.contains(':'), "counted: {shown}");
+    }
+}

@@ -1,7 +1,8 @@
 //! The table of system variables, sorted by name.
 
 use super::Kind::{
-    Bool, Charset, Collation, Double, Enum, Int, NullableCharset, NullableText, SqlMode, Text, TimeZone, UInt,
+    Bool, Charset, Collation, Double, Durability, Enum, Int, NullableCharset, NullableText, SqlMode, Text,
+    TimeZone, UInt,
 };
 use super::Scope::{Both, Global, Session};
 use super::{Kind, Scope, Variable};
@@ -58,6 +59,7 @@ pub static VARIABLES: &[Variable] = &[
     line("delay_key_write", Global, Enum(&["ON", "OFF", "ALL"]), "ON"),
     fixed("disabled_storage_engines", Global, Text, ""),
     line("div_precision_increment", Both, Int { min: 0, max: 30 }, "4"),
+    line("durability", Both, Durability, "sync"),
     line("end_markers_in_json", Both, Bool, "OFF"),
     line("enforce_gtid_consistency", Global, Enum(&["OFF", "ON", "WARN"]), "OFF"),
     line("eq_range_index_dive_limit", Both, ANY, "200"),
