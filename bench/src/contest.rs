@@ -23,9 +23,14 @@ pub struct Contest {
 impl Contest {
     /// Starts Avocet (unless it is left out) and a rival that speaks the MySQL protocol.
     pub fn start(common: &Common) -> Result<Contest> {
+        Self::start_with(common, || Ok(Box::new(Avocet::find(&common.serve_option)?)))
+    }
+
+    /// The same with a launcher of Avocet of the caller's.
+    pub fn start_with(common: &Common, avocet: impl FnOnce() -> Result<Box<dyn Launch>>) -> Result<Contest> {
         let mut launches: Vec<(Contender, Box<dyn Launch>)> = Vec::new();
         if !common.without_avocet {
-            launches.push((Contender::Avocet, Box::new(Avocet::find(&common.serve_option)?)));
+            launches.push((Contender::Avocet, avocet()?));
         }
         launches.extend(common.rival.launch()?.map(|launch| (Contender::Rival, launch)));
         let scratch = Scratch::new("contest")?;

@@ -1,5 +1,6 @@
 //! Workload drivers, rivals and the SQL-file runner. Everything here reaches Avocet as any client does, over the MySQL
-//! protocol, and reaches MySQL and MariaDB with the same code; DuckDB stands beside it for analytics.
+//! protocol, and reaches MySQL and MariaDB with the same code; DuckDB stands beside it for analytics. Only native procedures
+//! need Avocet as a library: in process, or in a server of this program's own (`serve`).
 //!
 //! `bench/run` builds this program and Avocet, and starts it.
 
@@ -20,6 +21,7 @@ mod random;
 mod recovery;
 mod report;
 mod rival;
+mod serve;
 mod slt;
 mod smallbank;
 mod smoke;
@@ -76,6 +78,9 @@ enum Workload {
     Load(tpch::Options),
     /// Time from a kill to the first answer, with a long log
     Recovery(recovery::Options),
+    /// The server of `tpcc --procedures`
+    #[command(hide = true)]
+    ServeProcedures(serve::Options),
     /// The process that `recovery` has killed
     #[command(hide = true)]
     FillLog(recovery::FillerOptions),
@@ -103,6 +108,7 @@ fn run(workload: Workload) -> Result<()> {
         Workload::Ch(options) => ch::command(&options),
         Workload::Tpch(options) => tpch::command(&options),
         Workload::Recovery(options) => recovery::command(&options),
+        Workload::ServeProcedures(options) => serve::command(&options),
         Workload::FillLog(options) => recovery::filler_command(&options),
         Workload::Demo(options) => demo::command(&options),
         Workload::Crash(options) => crash::command(&options),

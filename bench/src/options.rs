@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 
 use crate::oltp::driver::Plan;
 use crate::rival::Rival;
+use crate::tpcc::calls::Logging;
 use crate::tpcc::schema::Scale;
 
 /// Who runs, how often, and where the figures go.
@@ -80,7 +81,7 @@ impl Oltp {
 pub enum TpccPart {
     /// Terminals that send statements
     Protocol,
-    /// One worker on the engine's API
+    /// One worker that calls native procedures
     Inproc,
 }
 
@@ -93,6 +94,9 @@ pub struct TpccParts {
     /// With `--only inproc`: the folder of a loaded database; loaded and kept if it is not there yet
     #[arg(long, value_name = "DIR")]
     pub on: Option<PathBuf>,
+    /// Over the protocol, Avocet's terminals call native procedures, logged so, instead of sending statements
+    #[arg(long, value_enum)]
+    pub procedures: Option<Logging>,
 }
 
 impl TpccParts {

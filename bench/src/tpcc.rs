@@ -1,6 +1,8 @@
 //! TPC-C: `bench/run tpcc`. Loads the database on each contender, runs the terminals in alternating rounds, checks the
 //! consistency conditions, and reports throughput, latencies and the server's CPU time per transaction.
 
+pub mod call_sql;
+pub mod calls;
 pub mod check;
 pub mod driver;
 pub mod load;
@@ -9,12 +11,12 @@ pub mod procedures;
 pub mod random;
 pub mod schema;
 pub mod sql;
+mod steps;
 pub mod transactions;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use avocet_engine::{Engine, EngineOptions};
 use mysql::OptsBuilder;
 
 use crate::contest::{Contender, Contest};
@@ -26,6 +28,9 @@ use crate::progress;
 use crate::report::Report;
 use crate::rival::Server;
 use crate::rival::avocet::Avocet;
+use crate::serve::WithProcedures;
+use call_sql::Client;
+use calls::Logging;
 use driver::{Books, Plan, Run, TpccTerminal};
 use schema::Scale;
 use sql::SqlOps;
@@ -56,10 +61,14 @@ pub fn measure(server: &Server, scale: Scale, plan: Plan) -> Result<Measured<Boo
 }
 
 /// The terminals over the protocol.
-struct Protocol(Scale);
+struct Protocol {
+    scale: Scale,
+    /// Those of Avocet call procedures.
+    procedures: Option<Logging>,
+}
 
 impl Workload for Protocol {
-    type Terminal = TpccTerminal<SqlOps>;
+    type Terminal = TpccTerminal<Client>;
     type State = ();
 
     fn name(&self) -> &str {
@@ -70,12 +79,13 @@ impl Workload for Protocol {
         &Kind::NAMES
     }
 
-    fn connect(&self, server: &Server, (): &(), plan: &Plan) -> Result<Vec<TpccTerminal<SqlOps>>> {
-        driver::terminals(plan, self.0, || SqlOps::connect(options(server)))
+    fn connect(&self, server: &Server, (): &(), plan: &Plan) -> Result<Vec<TpccTerminal<Client>>> {
+        let procedures = self.procedures.filter(|_| server.name() == "avocet");
+        driver::terminals(plan, self.scale, || Client::connect(options(server), procedures))
     }
 
     fn check(&self, server: &Server, (): &mut (), _: Books) -> Result<Vec<Finding>> {
-        check::conditions(&options(server), &self.0)
+        check::conditions(&options(server), &self.scale)
     }
 
     fn own_figures(&self) -> Vec<OwnFigure<Books>> {
@@ -100,14 +110,19 @@ pub fn command(oltp: &Oltp, parts: &TpccParts, common: &Common) -> Result<()> {
 /// All parts on fresh data; whether the consistency conditions hold.
 fn contest(oltp: &Oltp, parts: &TpccParts, common: &Common, report: &mut Report) -> Result<bool> {
     let scale = oltp.scale();
-    let mut contest = Contest::start(common)?;
+    let procedures = parts.procedures;
+    let mut contest = match procedures {
+        Some(_) => Contest::start_with(common, || Ok(Box::new(WithProcedures::find()?)))?,
+        None => Contest::start(common)?,
+    };
     for server in contest.servers() {
         load(server, scale)?;
     }
     let mut holds = true;
     if parts.runs(TpccPart::Protocol) {
         let mut states: Vec<()> = contest.servers().map(|_| ()).collect();
-        holds &= oltp::rounds(&Protocol(scale), &contest, &mut states, &oltp.pace, common, report)?;
+        holds &=
+            oltp::rounds(&Protocol { scale, procedures }, &contest, &mut states, &oltp.pace, common, report)?;
     }
     for (contender, server) in contest.each_mut() {
         if contender == Contender::Avocet && parts.runs(TpccPart::Inproc) {
@@ -136,20 +151,34 @@ fn kept(folder: &Path, oltp: &Oltp, common: &Common, report: &mut Report) -> Res
     Ok(finding::print("consistency conditions after the run in process", &findings))
 }
 
-/// One worker on the engine's API, in this process, on data that no server has open.
+/// One worker that calls procedures in this process, on data that no server has open: first logged by rows, then by calls.
 fn in_process(data: &Path, scale: Scale, plan: Plan, report: &mut Report) -> Result<()> {
-    let engine = Engine::open(EngineOptions::new(data))?;
-    let measured = procedures::measure(&engine, scale, Plan { terminals: 1, ..plan })?;
-    engine.shutdown()?;
-    let transactions = measured.run.transactions().max(1) as f64;
+    let plan = Plan { terminals: 1, ..plan };
+    let rows = run_in_process(data, scale, plan, Logging::Rows)?;
+    let calls = run_in_process(data, scale, Plan { seed: plan.seed + 1, ..plan }, Logging::Calls)?;
+    let transactions = |m: &procedures::Measured| m.run.transactions().max(1) as f64;
+    let cpu = |m: &procedures::Measured| m.cpu.as_secs_f64() * 1e6 / transactions(m);
+    let log = |m: &procedures::Measured| m.log_bytes as f64 / transactions(m);
     let mut add = |name, unit, figure| report.add(name, unit, Some(figure), None);
-    add("tpcc_inproc.tx_per_s", "tx/s", measured.run.per_second());
-    add("tpcc_inproc.worker_cpu_us_per_tx", "us", measured.run.cpu_us_per_transaction());
-    add("tpcc_inproc.cpu_us_per_tx", "us", measured.cpu.as_secs_f64() * 1e6 / transactions);
-    add("tpcc.log_bytes_per_tx", "B", measured.log_bytes as f64 / transactions);
-    add("tpcc_inproc.commits_per_group", "tx", measured.group_records);
-    println!("\nIn process\n{}", latency_table(std::iter::once(&measured.run)));
+    add("tpcc_inproc.tx_per_s", "tx/s", rows.run.per_second());
+    add("tpcc_inproc.worker_cpu_us_per_tx", "us", rows.run.cpu_us_per_transaction());
+    add("tpcc_inproc.cpu_us_per_tx", "us", cpu(&rows));
+    add("tpcc.log_bytes_per_tx", "B", log(&rows));
+    add("tpcc_inproc.commits_per_group", "tx", rows.group_records);
+    add("tpcc_inproc.by_call_tx_per_s", "tx/s", calls.run.per_second());
+    add("tpcc_inproc.by_call_worker_cpu_us_per_tx", "us", calls.run.cpu_us_per_transaction());
+    add("tpcc.by_call_log_bytes_per_tx", "B", log(&calls));
+    println!("\nIn process, logged by rows\n{}", latency_table(std::iter::once(&rows.run)));
+    println!("\nIn process, logged by calls\n{}", latency_table(std::iter::once(&calls.run)));
     Ok(())
+}
+
+fn run_in_process(data: &Path, scale: Scale, plan: Plan, logging: Logging) -> Result<procedures::Measured> {
+    let engine = procedures::open(data, |_| ())?;
+    let measured = procedures::measure(&engine, scale, plan, logging)?;
+    // With a checkpoint, so that servers which know no procedures can open it.
+    engine.shutdown()?;
+    Ok(measured)
 }
 
 /// Transactions by type with their rate and latencies.

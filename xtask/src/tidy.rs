@@ -26,7 +26,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "avocet-server",
         ],
     ),
-    ("avocet-bench", &["avocet-base", "avocet-types", "avocet-engine", "avocet-query"]),
+    ("avocet-bench", &["avocet-base", "avocet-types", "avocet-engine", "avocet-query", "avocet-server"]),
     ("xtask", &[]),
 ];
 

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use avocet_engine::{Engine, EngineOptions};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
@@ -15,8 +14,9 @@ use super::{Filled, Options as RecoveryOptions};
 use crate::error::{Error, IoContext, Result};
 use crate::options::Oltp;
 use crate::rival::Server;
+use crate::tpcc::calls::Logging;
 use crate::tpcc::driver::{self, Books, Plan, Watch};
-use crate::tpcc::procedures::{self, EngineOps};
+use crate::tpcc::procedures::{self, Caller};
 
 /// What the process says when all that its books tell of is durable, and when it is in the midst of further work.
 const FILLED: &str = "filled";
@@ -46,9 +46,7 @@ struct Told {
 
 /// The process that fills: never returns unless something fails.
 pub fn command(options: &Options) -> Result<()> {
-    let mut engine_options = EngineOptions::new(&options.data);
-    engine_options.checkpoint_log_bytes = u64::MAX;
-    let engine = Engine::open(engine_options)?;
+    let engine = procedures::open(&options.data, |options| options.checkpoint_log_bytes = u64::MAX)?;
     let scale = options.oltp.scale();
     let plan = Plan { warm_up: Duration::ZERO, measure: Duration::from_secs(3600), ..options.oltp.plan(0) };
     let before = engine.log_stats().bytes;
@@ -72,7 +70,7 @@ pub fn command(options: &Options) -> Result<()> {
         Watch::EndInTime
     };
     let further = Plan { seed: plan.seed + 99, ..plan };
-    driver::run(further, scale, &driver::Control::default(), || EngineOps::new(&engine), watch)?;
+    driver::run(further, scale, &driver::Control::default(), || Caller::new(&engine, Logging::Rows), watch)?;
     Err(Error::Setup("nobody killed the filler".into()))
 }
 

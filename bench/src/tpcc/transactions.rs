@@ -53,17 +53,17 @@ impl Deck {
 
 /// A customer by number, or by last name in 60 % of the cases.
 #[derive(Debug)]
-enum Who {
+pub(super) enum Who {
     Number(i64),
     Last(String),
 }
 
 /// One order line's input.
 #[derive(Debug)]
-struct Wanted {
-    item: i64,
-    supply_warehouse: i64,
-    quantity: i64,
+pub(super) struct Wanted {
+    pub(super) item: i64,
+    pub(super) supply_warehouse: i64,
+    pub(super) quantity: i64,
 }
 
 /// A transaction with its inputs.
@@ -78,41 +78,41 @@ pub enum Transaction {
 
 #[derive(Debug)]
 pub struct NewOrder {
-    customer: CustomerKey,
-    entry: Micros,
-    lines: Vec<Wanted>,
+    pub(super) customer: CustomerKey,
+    pub(super) entry: Micros,
+    pub(super) lines: Vec<Wanted>,
 }
 
 #[derive(Debug)]
 pub struct Payment {
-    warehouse: i64,
-    district: i64,
-    customer_warehouse: i64,
-    customer_district: i64,
-    who: Who,
-    amount: Cents,
-    when: Micros,
+    pub(super) warehouse: i64,
+    pub(super) district: i64,
+    pub(super) customer_warehouse: i64,
+    pub(super) customer_district: i64,
+    pub(super) who: Who,
+    pub(super) amount: Cents,
+    pub(super) when: Micros,
 }
 
 #[derive(Debug)]
 pub struct OrderStatus {
-    warehouse: i64,
-    district: i64,
-    who: Who,
+    pub(super) warehouse: i64,
+    pub(super) district: i64,
+    pub(super) who: Who,
 }
 
 #[derive(Debug)]
 pub struct Delivery {
-    warehouse: i64,
-    carrier: i64,
-    when: Micros,
+    pub(super) warehouse: i64,
+    pub(super) carrier: i64,
+    pub(super) when: Micros,
 }
 
 #[derive(Debug)]
 pub struct StockLevel {
-    warehouse: i64,
-    district: i64,
-    threshold: i64,
+    pub(super) warehouse: i64,
+    pub(super) district: i64,
+    pub(super) threshold: i64,
 }
 
 /// What a committed transaction has changed, for the client's own books.
@@ -227,6 +227,16 @@ impl Inputs {
 }
 
 impl Transaction {
+    pub fn kind(&self) -> Kind {
+        match self {
+            Transaction::NewOrder(_) => Kind::NewOrder,
+            Transaction::Payment(_) => Kind::Payment,
+            Transaction::OrderStatus(_) => Kind::OrderStatus,
+            Transaction::Delivery(_) => Kind::Delivery,
+            Transaction::StockLevel(_) => Kind::StockLevel,
+        }
+    }
+
     /// Runs the transaction once. After an error nothing is committed, but the transaction may still be open.
     pub fn run<O: TpccOps>(&self, ops: &mut O) -> Result<Outcome, O::Error> {
         ops.begin()?;
