@@ -7,6 +7,7 @@ use std::io::Read;
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use mysql::prelude::Queryable;
@@ -124,6 +125,41 @@ fn a_client_that_vanishes_in_mid_transaction_is_rolled_back() {
     watcher.query_drop("UPDATE d.t SET v = v + 10 WHERE id = 1").expect("the lock is gone");
     let rows: Vec<(i32, i32)> = watcher.query("SELECT id, v FROM d.t ORDER BY id").expect("rows");
     assert_eq!(rows, [(1, 11)]);
+}
+
+/// Connections stay on their threads: whatever shares the large statement's must not wait for its end.
+#[test]
+fn a_statement_of_many_rows_holds_up_nobody() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let server = serve(dir.path(), &[], None);
+    let mut conn = server.connect();
+    conn.query_drop("CREATE DATABASE d").expect("made");
+    conn.query_drop("CREATE TABLE d.t (id INT PRIMARY KEY, s VARCHAR(20))").expect("made");
+    let rows: Vec<String> = (0..6000).map(|n| format!("({n}, REPEAT('{}', 4))", n % 10)).collect();
+    let insert = format!("INSERT INTO d.t VALUES {}", rows.join(","));
+    // Enough that some share its thread, wherever it is.
+    let others = 2 * std::thread::available_parallelism().map_or(1, usize::from) + 1;
+    let connections: Vec<Conn> = (0..others).map(|_| server.connect()).collect();
+    let (running, ended) = (AtomicBool::new(false), AtomicBool::new(false));
+    let ask = |mut conn: Conn| {
+        let mut answered = 0;
+        while !ended.load(Ordering::SeqCst) {
+            let counts = running.load(Ordering::SeqCst);
+            conn.query_drop("DO 0").expect("answered");
+            answered += u64::from(counts && !ended.load(Ordering::SeqCst));
+        }
+        answered
+    };
+    let answers: Vec<u64> = std::thread::scope(|threads| {
+        let asking: Vec<_> = connections.into_iter().map(|conn| threads.spawn(|| ask(conn))).collect();
+        running.store(true, Ordering::SeqCst);
+        let inserted = conn.query_drop(&insert);
+        ended.store(true, Ordering::SeqCst);
+        inserted.expect("inserted");
+        asking.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    });
+    // The first may have waited for the text to be parsed.
+    assert!(answers.iter().all(|&count| count > 2), "{answers:?}");
 }
 
 #[test]

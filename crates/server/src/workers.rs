@@ -5,6 +5,8 @@
 //! steal from the first; here, whoever is woken finds all of its own work and does it. The price: connections do not move,
 //! so two busy ones may share a thread while another has none. New ones go where the fewest are.
 //!
+//! `docs/decisions/0009-connections-stay-on-a-thread.md` has the figures.
+//!
 //! A statement that blocks (for a row lock, say) hands its thread's other connections to a spare thread meanwhile
 //! (`block_in_place`), which is why these are runtimes of one worker rather than of the current thread; queries run on
 //! threads of their own.

@@ -14,9 +14,10 @@ use avocet_types::{Datum, Decimal, SqlType, Value};
 use super::access::compile;
 use super::bulk::Bulk;
 use super::collect::Collected;
+use super::database::blocking;
 use super::run::{Done, Outcome, Text};
 use super::set::select_of;
-use super::state::{Level, Session};
+use super::state::{Level, Session, take_turns};
 use super::status::Counter;
 use super::store::{Storing, explicit_auto_value, generates, next_auto_value, same};
 use crate::bind::{TableBinder, reads_directly, unsupported};
@@ -98,7 +99,7 @@ impl Session {
                 }
                 let mut rows = Collected::default();
                 self.run_bound(bound, tables, text, &mut rows, u64::MAX).await?;
-                self.insert_collected(&mut inserter, &rows)?;
+                blocking(|| self.insert_collected(&mut inserter, &rows))?;
                 true
             }
         };
@@ -173,6 +174,7 @@ impl Session {
         let mut batches = bulk.then(|| Bulk::new(&inserter.table));
         for (at, row) in rows.iter().enumerate() {
             self.info.interrupt.check()?;
+            take_turns(at).await;
             let number = at as u64 + 1;
             if row.len() != inserter.targets.len() && !row.is_empty() {
                 return Err(ErrorCode::WRONG_VALUE_COUNT_ON_ROW.with(&[&number]));

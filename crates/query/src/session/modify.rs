@@ -13,6 +13,7 @@ use avocet_types::expr::RowProgram;
 use avocet_types::{Datum, SqlType, Value};
 
 use super::access::{Condition, compile, lock_matching, order};
+use super::database::blocking;
 use super::rows::{RowQuery, limit_value};
 use super::run::{Done, Outcome, Text};
 use super::state::Session;
@@ -44,7 +45,7 @@ impl Session {
         self.set_storing(!update.ignore);
         let mark = self.begin_statement()?;
         let result = match self.plain_table(update.into(), text) {
-            Ok(Some((name, alias))) => self.update_in_transaction(update, name, alias, text),
+            Ok(Some((name, alias))) => blocking(|| self.update_in_transaction(update, name, alias, text)),
             Ok(None) => self.update_joined(update, text).await,
             Err(error) => Err(error),
         };
@@ -55,7 +56,7 @@ impl Session {
         self.shared.counters.add(Counter::Delete);
         let mark = self.begin_statement()?;
         let result = match self.plain_table(delete.into(), text) {
-            Ok(Some((name, alias))) => self.delete_in_transaction(delete, name, alias, text),
+            Ok(Some((name, alias))) => blocking(|| self.delete_in_transaction(delete, name, alias, text)),
             Ok(None) => self.delete_joined(delete, text).await,
             Err(error) => Err(error),
         };

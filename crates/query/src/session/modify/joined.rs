@@ -17,7 +17,7 @@ use crate::bind::{Modification, ModifySpec, bind_modification};
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::statement::{Delete, Update};
 use crate::session::collect::Collected;
-use crate::session::state::Level;
+use crate::session::state::{Level, take_turns};
 
 /// How often a statement is bound anew because a table changed between binding and use.
 const MAX_REBINDS: usize = 10;
@@ -30,8 +30,9 @@ impl Session {
         let (bound, tables) = self.bind_held(delete.into(), text)?;
         let targets = targets_of(&bound, &tables)?;
         let mut affected_rows = 0;
-        for row in self.locked_matches(&bound, &tables, &targets, text).await? {
+        for (at, row) in self.locked_matches(&bound, &tables, &targets, text).await?.iter().enumerate() {
             self.info.interrupt.check()?;
+            take_turns(at).await;
             for (value, table) in row.iter().zip(&targets) {
                 if let Some(id) = row_id(value) {
                     affected_rows += u64::from(self.txn().delete(table, id)?);
@@ -51,8 +52,9 @@ impl Session {
         // By target: rows that had their turn. And where rows went that moved when they changed.
         let mut done: Vec<HashMap<RowId, ()>> = targets.iter().map(|_| HashMap::new()).collect();
         let mut moved: HashMap<(TableId, RowId), RowId> = HashMap::new();
-        for row in self.locked_matches(&bound, &tables, &targets, text).await? {
+        for (at, row) in self.locked_matches(&bound, &tables, &targets, text).await?.iter().enumerate() {
             self.info.interrupt.check()?;
+            take_turns(at).await;
             let (ids, inputs) = row.split_at(targets.len());
             for (target, table) in targets.iter().enumerate() {
                 let Some(found) = row_id(&ids[target]) else { continue };
@@ -137,7 +139,9 @@ impl Session {
                 Ok(())
             })?;
             let mut gone = false;
-            for row in &matches {
+            for (at, row) in matches.iter().enumerate() {
+                self.info.interrupt.check()?;
+                take_turns(at).await;
                 for (value, table) in row.iter().zip(targets) {
                     let Some(id) = row_id(value) else { continue };
                     if locked.insert((table.def.id, id), ()).is_none() {
