@@ -34,7 +34,8 @@
 //! What the model promises, and what it takes away:
 //! 1. Synced bytes and lengths of a file stay, under the names that were made durable by a sync of their directory.
 //! 2. A sector (512 bytes, aligned) of a file holds, after power loss, what it held at the last sync or after any
-//!    one write since then; each sector on its own. Sectors are not torn.
+//!    one write since then; each sector on its own. With some seeds a sector is torn, too: its first bytes are those of
+//!    the write that came next.
 //! 3. A length is as it was at the last sync or after any change since. Bytes whose write was lost read as zeros.
 //! 4. Of the creations, renames and removals in a directory since its sync, the first few are kept, in order.
 //! 5. A *failed* sync may have lost the data for good, although reads still see it: those sectors become durable only if
@@ -113,7 +114,7 @@ impl SimDisk {
 
     /// A disk that may be there if power is lost now; this one is left as it is. Seed 0 keeps nothing that is not
     /// synced, seed 1 keeps everything, seeds from 2 on choose: even ones keep what happened up to some
-    /// moment, odd ones decide for each sector, length and directory.
+    /// moment, odd ones decide for each sector, length and directory; 3, 7, 11, … tear sectors, too.
     pub fn crash(&self, seed: u64) -> Self {
         Self { world: Arc::new(Mutex::new(self.world.lock().crash(seed))) }
     }
@@ -132,6 +133,11 @@ impl SimDisk {
     /// Calls of one kind so far, failed ones included.
     pub fn count(&self, op: DiskOp) -> u64 {
         self.world.lock().count(op)
+    }
+
+    /// The paths of all calls of one kind so far: of a rename the old name, of a file that under which it was opened.
+    pub fn calls(&self, op: DiskOp) -> Vec<Arc<Path>> {
+        self.world.lock().calls(op).to_vec()
     }
 
     /// Loses power at the `n`-th sync point of this disk (from 1): that sync does not take effect, and
@@ -180,12 +186,12 @@ impl SimDisk {
 impl Disk for SimDisk {
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
         let inode = self.world.lock().create(path)?;
-        Ok(Arc::new(SimFile { world: self.world.clone(), inode, writable: true }))
+        Ok(Arc::new(SimFile { world: self.world.clone(), inode, path: path.into(), writable: true }))
     }
 
     fn open(&self, path: &Path, write: bool) -> io::Result<Arc<dyn DiskFile>> {
         let inode = self.world.lock().open(path)?;
-        Ok(Arc::new(SimFile { world: self.world.clone(), inode, writable: write }))
+        Ok(Arc::new(SimFile { world: self.world.clone(), inode, path: path.into(), writable: write }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -14,6 +15,8 @@ use super::{DiskOp, SECTOR};
 pub(super) trait Fate {
     /// How many of the changes with these serial numbers (ascending) took effect.
     fn kept(&mut self, serials: &mut dyn ExactSizeIterator<Item = u64>) -> usize;
+    /// How many of a sector's bytes the write after the last that took effect has changed all the same.
+    fn torn(&mut self, len: usize) -> usize;
 }
 
 /// The contents of a sector after the write with this serial number.
@@ -97,6 +100,10 @@ impl Inode {
             if let Some(last) = kept.checked_sub(1) {
                 put_sector(&mut after, sector, &states[last].1);
             }
+            if let Some((_, next)) = states.get(kept) {
+                let torn = fate.torn(next.len());
+                put_sector(&mut after, sector, &next[..torn]);
+            }
         }
         Self::durably(after)
     }
@@ -128,6 +135,8 @@ fn put_sector(bytes: &mut [u8], sector: usize, content: &[u8]) {
 pub(super) struct SimFile {
     pub world: Arc<Mutex<World>>,
     pub inode: u64,
+    /// Under which it was opened.
+    pub path: Arc<Path>,
     pub writable: bool,
 }
 
@@ -140,7 +149,7 @@ impl SimFile {
 impl DiskFile for SimFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
         let mut world = self.world.lock();
-        world.begin(DiskOp::Read)?;
+        world.begin(DiskOp::Read, &self.path)?;
         let now = &world.inode(self.inode).now;
         let from = usize::try_from(offset).unwrap_or(usize::MAX);
         let found = now.get(from..).and_then(|rest| rest.get(..buf.len()));
@@ -152,7 +161,7 @@ impl DiskFile for SimFile {
         self.check_writable()?;
         let mut world = self.world.lock();
         let offset = offset as usize;
-        if let Err(e) = world.begin(DiskOp::Write) {
+        if let Err(e) = world.begin(DiskOp::Write, &self.path) {
             if !world.cut {
                 world.write(self.inode, &buf[..buf.len() / 2], offset);
             }
@@ -165,7 +174,7 @@ impl DiskFile for SimFile {
 
     fn sync_data(&self) -> io::Result<()> {
         let mut world = self.world.lock();
-        let begun = world.begin(DiskOp::Sync);
+        let begun = world.begin(DiskOp::Sync, &self.path);
         let cut = world.cut;
         let inode = world.inode(self.inode);
         match &begun {
@@ -185,7 +194,7 @@ impl DiskFile for SimFile {
     fn set_size(&self, size: u64) -> io::Result<()> {
         self.check_writable()?;
         let mut world = self.world.lock();
-        world.begin(DiskOp::Resize)?;
+        world.begin(DiskOp::Resize, &self.path)?;
         world.reserve(self.inode, size as usize)?;
         world.resize(self.inode, size as usize);
         Ok(())
@@ -194,7 +203,7 @@ impl DiskFile for SimFile {
     fn allocate(&self, size: u64) -> io::Result<()> {
         self.check_writable()?;
         let mut world = self.world.lock();
-        world.begin(DiskOp::Resize)?;
+        world.begin(DiskOp::Resize, &self.path)?;
         world.reserve(self.inode, size as usize)?;
         if world.inode(self.inode).now.len() < size as usize {
             world.resize(self.inode, size as usize);

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::file::{Fate, Inode};
 use super::{DiskError, DiskOp};
@@ -18,7 +19,8 @@ pub(super) struct World {
     locks: BTreeSet<PathBuf>,
     /// Number of the next change; orders changes of files and names alike.
     serial: u64,
-    counts: HashMap<DiskOp, u64>,
+    /// By kind: the path of every call so far.
+    calls: HashMap<DiskOp, Vec<Arc<Path>>>,
     /// By kind and count: how that call fails.
     failures: HashMap<(DiskOp, u64), DiskError>,
     pub syncs: u64,
@@ -80,11 +82,11 @@ impl World {
     }
 
     /// Counts a call, and fails if it is to fail.
-    pub fn begin(&mut self, op: DiskOp) -> io::Result<()> {
+    pub fn begin(&mut self, op: DiskOp, path: &Path) -> io::Result<()> {
         self.check_power()?;
-        let count = self.counts.entry(op).or_default();
-        *count += 1;
-        let call = (op, *count);
+        let calls = self.calls.entry(op).or_default();
+        calls.push(path.into());
+        let call = (op, calls.len() as u64);
         if matches!(op, DiskOp::Sync | DiskOp::SyncDir) {
             self.syncs += 1;
             if self.cut_at_sync == Some(self.syncs) {
@@ -96,7 +98,11 @@ impl World {
     }
 
     pub fn count(&self, op: DiskOp) -> u64 {
-        self.counts.get(&op).copied().unwrap_or(0)
+        self.calls(op).len() as u64
+    }
+
+    pub fn calls(&self, op: DiskOp) -> &[Arc<Path>] {
+        self.calls.get(&op).map_or(&[], |calls| calls)
     }
 
     pub fn plan_failure(&mut self, op: DiskOp, n: u64, error: DiskError) {
@@ -138,7 +144,7 @@ impl World {
     }
 
     pub fn create(&mut self, path: &Path) -> io::Result<u64> {
-        self.begin(DiskOp::Create)?;
+        self.begin(DiskOp::Create, path)?;
         if self.names.contains_key(path) || self.dirs.contains(path) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
@@ -150,12 +156,12 @@ impl World {
     }
 
     pub fn open(&mut self, path: &Path) -> io::Result<u64> {
-        self.begin(DiskOp::Open)?;
+        self.begin(DiskOp::Open, path)?;
         self.find(path)
     }
 
     pub fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {
-        self.begin(DiskOp::Rename)?;
+        self.begin(DiskOp::Rename, from)?;
         self.find(from)?;
         self.check_dir(parent(to))?;
         if from != to {
@@ -165,7 +171,7 @@ impl World {
     }
 
     pub fn remove(&mut self, path: &Path) -> io::Result<()> {
-        self.begin(DiskOp::Remove)?;
+        self.begin(DiskOp::Remove, path)?;
         self.find(path)?;
         self.change(NameChangeKind::Remove(path.to_path_buf()));
         Ok(())
@@ -190,7 +196,7 @@ impl World {
     }
 
     pub fn sync_dir(&mut self, dir: &Path) -> io::Result<()> {
-        self.begin(DiskOp::SyncDir)?;
+        self.begin(DiskOp::SyncDir, dir)?;
         self.check_dir(dir)?;
         let (synced, pending) = self.pending.drain(..).partition(|change| change.dir() == dir);
         self.pending = pending;
@@ -271,7 +277,11 @@ impl World {
                 let moment = self
                     .first_pending_serial()
                     .map_or(0, |first| first + random.below(self.serial - first + 1));
-                if seed.is_multiple_of(2) { Box::new(UpTo(moment)) } else { Box::new(Each(random)) }
+                match seed % 4 {
+                    0 | 2 => Box::new(UpTo(moment)),
+                    1 => Box::new(Each { random, tears: false }),
+                    _ => Box::new(Each { random, tears: true }),
+                }
             }
         };
         let names = self.crash_names(&mut *fate);
@@ -309,14 +319,25 @@ impl Fate for UpTo {
     fn kept(&mut self, serials: &mut dyn ExactSizeIterator<Item = u64>) -> usize {
         serials.take_while(|&serial| serial <= self.0).count()
     }
+
+    fn torn(&mut self, _len: usize) -> usize {
+        0
+    }
 }
 
 /// Each choice stands alone.
-struct Each(SplitMix);
+struct Each {
+    random: SplitMix,
+    tears: bool,
+}
 
 impl Fate for Each {
     fn kept(&mut self, serials: &mut dyn ExactSizeIterator<Item = u64>) -> usize {
-        self.0.below(serials.len() as u64 + 1) as usize
+        self.random.below(serials.len() as u64 + 1) as usize
+    }
+
+    fn torn(&mut self, len: usize) -> usize {
+        if self.tears { self.random.below(len as u64 + 1) as usize } else { 0 }
     }
 }
 
