@@ -210,6 +210,13 @@ impl Engine {
         }
     }
 
+    /// How many transactions wait for a row and have not been woken yet. For schedulers of tests, which must know
+    /// whether somebody is still on the way.
+    #[doc(hidden)]
+    pub fn sleeping_waiters(&self) -> usize {
+        self.row_locks.sleepers()
+    }
+
     pub(crate) fn wait_hook(&self) -> WaitHook {
         self.wait_hook.read().clone()
     }

@@ -240,6 +240,11 @@ impl RowLocks {
         }
     }
 
+    /// How many wait and have not been woken.
+    pub fn sleepers(&self) -> usize {
+        self.graph.lock().waiting.values().filter(|waiter| waiter.sleeps()).count()
+    }
+
     /// All stripes and the graph: nothing moves while a deadlock is looked for.
     fn freeze(&self) -> (Vec<MutexGuard<'_, Entries>>, MutexGuard<'_, Graph>) {
         let stripes = self.stripes.iter().map(|stripe| stripe.entries.lock()).collect();

@@ -5,9 +5,11 @@ mod common;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use arrow::datatypes::{Field, Schema};
+use arrow::record_batch::RecordBatch;
 use avocet_base::env::sim::SimDisk;
 use avocet_engine::*;
-use avocet_types::Datum;
+use avocet_types::{ColumnBuilder, Datum, SqlType};
 
 use common::{create, options, table};
 
@@ -187,4 +189,127 @@ fn no_change_is_lost_among_many() {
     let number = |id| read(&engine, id).expect("there").parse::<i64>().expect("a number");
     assert_eq!([0, 1, 2].map(number).iter().sum::<i64>(), THREADS * EACH * 2);
     assert_eq!([50, 51, 52, 53].map(number), [EACH; 4]);
+}
+
+/// Somebody has moved rows of a cold table and commits once another, which begins now, waits for one of them.
+fn beside_a_mover<T: Send>(run: impl Fn(&Arc<Engine>) -> T + Sync) -> (Arc<Engine>, T) {
+    let engine = engine_with(8, &SimDisk::new());
+    engine.freeze_all().expect("frozen");
+    let mut mover = engine.begin(TxnOptions::default());
+    for id in [1, 4, 7] {
+        assert!(add_one(&mut mover, &engine, id, &mut ReadScratch::default()).expect("changed"));
+    }
+    let outcome = std::thread::scope(|threads| {
+        let other = threads.spawn(|| run(&engine));
+        while engine.sleeping_waiters() == 0 {
+            std::thread::yield_now();
+        }
+        mover.commit().expect("logged").wait().expect("durable");
+        other.join().expect("no panic")
+    });
+    (engine, outcome)
+}
+
+fn id_of(row: &avocet_types::RowRef<'_>) -> i64 {
+    match row.get(0) {
+        Datum::Int(id) => id,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A cold row that is changed moves to a new place, whose entry a scan may be past when it learns of that.
+#[test]
+fn a_range_finds_rows_once_that_were_moved_while_it_waited_for_them() {
+    for direction in [Direction::Ascending, Direction::Descending] {
+        let (engine, mut met) = beside_a_mover(|engine| {
+            let t = table(engine);
+            let primary = t.indexes()[0].clone();
+            let mut txn = engine.begin(TxnOptions::default());
+            let mut met = Vec::new();
+            let each = &mut |row: avocet_types::RowRef<'_>, to: &mut RowChange<'_>| {
+                met.push(id_of(&row));
+                to.set(1, &Datum::str("met"));
+                ControlFlow::Continue(())
+            };
+            let (all, scratch) = (KeyRange::all(), &mut ReadScratch::default());
+            txn.modify_range(&t, &primary, &all, direction, scratch, each).expect("changed");
+            txn.commit().expect("logged").wait().expect("durable");
+            met
+        });
+        met.sort_unstable();
+        assert_eq!(met, (0..8).collect::<Vec<_>>(), "{direction:?}");
+        assert!((0..8).all(|id| read(&engine, id).as_deref() == Some("met")));
+    }
+}
+
+#[test]
+fn a_locking_scan_finds_rows_once_that_were_moved_while_it_waited_for_them() {
+    for direction in [Direction::Ascending, Direction::Descending] {
+        let (_, mut met) = beside_a_mover(|engine| {
+            let t = table(engine);
+            let primary = t.indexes()[0].clone();
+            let mut txn = engine.begin(TxnOptions::default());
+            let mut met = Vec::new();
+            let (all, scratch) = (KeyRange::all(), &mut ReadScratch::default());
+            let lock = RowLock::FOR_UPDATE;
+            txn.lock_scan(&t, &primary, &all, direction, lock, scratch, &mut |_, row| {
+                met.push(id_of(&row));
+                ControlFlow::Continue(())
+            })
+            .expect("locked");
+            met
+        });
+        met.sort_unstable();
+        assert_eq!(met, (0..8).collect::<Vec<_>>(), "{direction:?}");
+    }
+}
+
+/// A table is gone through by segments. A row of a later one, which was loaded, may move to an earlier one, where rows
+/// are still inserted.
+#[test]
+fn all_rows_of_a_table_are_locked_even_if_some_move_back() {
+    let engine = engine_with(4, &SimDisk::new());
+    let t = table(&engine);
+    let mut ids = ColumnBuilder::new(&SqlType::BIGINT, 4);
+    let mut notes = ColumnBuilder::new(&t.def.columns[1].ty, 4);
+    for id in 100..104 {
+        ids.append(&Datum::Int(id));
+        notes.append(&Datum::str("0"));
+    }
+    let fields: Vec<_> =
+        t.def.columns.iter().map(|c| Field::new(&c.name, c.ty.arrow_type(), false)).collect();
+    let columns = vec![ids.finish(), notes.finish()];
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).expect("of the types");
+    let mut txn = engine.begin(TxnOptions::default());
+    let mut bulk = txn.bulk_insert(&t).expect("begun");
+    bulk.push(&mut txn, &batch).expect("pushed");
+    bulk.finish(&mut txn).expect("loaded");
+    txn.commit().expect("logged").wait().expect("durable");
+
+    let mut holder = engine.begin(TxnOptions::default());
+    let nothing = &mut |_: avocet_types::RowRef<'_>, _: &mut RowChange<'_>| {};
+    let primary = t.indexes()[0].clone();
+    let scratch = &mut ReadScratch::default();
+    assert!(holder.modify_unique(&t, &primary, &key(&t, 100), scratch, nothing).expect("locked").is_some());
+    let met = std::thread::scope(|threads| {
+        let all = threads.spawn(|| {
+            let mut txn = engine.begin(TxnOptions::default());
+            let mut met = Vec::new();
+            txn.table_rows(&t, ReadMode::Lock(RowLock::FOR_UPDATE), &mut |_, row| {
+                met.push(id_of(&row));
+                ControlFlow::Continue(())
+            })
+            .expect("locked");
+            met
+        });
+        while engine.sleeping_waiters() == 0 {
+            std::thread::yield_now();
+        }
+        let mut mover = engine.begin(TxnOptions::default());
+        assert!(add_one(&mut mover, &engine, 102, &mut ReadScratch::default()).expect("changed"));
+        mover.commit().expect("logged").wait().expect("durable");
+        holder.rollback();
+        all.join().expect("no panic")
+    });
+    assert_eq!(met, [0, 1, 2, 3, 100, 101, 103, 102]);
 }

@@ -78,6 +78,10 @@ impl Waiter {
         self.set(Signal::Victim);
     }
 
+    pub fn sleeps(&self) -> bool {
+        *self.signal.lock() == Signal::Asleep
+    }
+
     pub fn is_victim(&self) -> bool {
         *self.signal.lock() == Signal::Victim
     }

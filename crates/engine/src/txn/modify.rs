@@ -14,7 +14,7 @@ use avocet_types::{Datum, RowLayout, RowRef};
 
 use super::Txn;
 use super::newest::{Action, Found, LockWait};
-use super::read::{KeyRange, ReadScratch, each_with_key, has_key};
+use super::read::{KeyRange, ReadScratch, each_with_key, has_key, may_meet_again};
 use super::write::changes_keys;
 use crate::error::Result;
 use crate::table::{IndexHandle, TableHandle, split_entry};
@@ -159,29 +159,51 @@ impl Txn {
         if self.is_strict() {
             self.note_read(|reads| reads.add_range(table, table.position_of(index), range));
         }
-        let ReadScratch { scan, key: own_key, .. } = scratch;
-        let mut outcome = Ok(());
-        let (lower, upper) = range.bounds();
+        let ReadScratch { scan, key: own_key, visited, .. } = scratch;
+        visited.clear();
+        self.gone.clear();
         // Where cold rows went, ascending: their new entries lie in the range too, perhaps still ahead.
         let mut moved: Vec<RowId> = Vec::new();
-        index.tree.scan(lower, upper, direction, scan, &mut |entry| {
-            let (key, id) = split_entry(entry);
-            if moved.binary_search(&id).is_ok() {
-                return ControlFlow::Continue(());
-            }
-            let mut flow = ControlFlow::Continue(());
-            let ask = &mut |row: RowRef<'_>, to: &mut RowChange<'_>| flow = change(row, to);
-            let lead = Lead { index, key, by_hint: false, own_key };
-            match self.modify_row(t, table, id, lead, ask) {
-                Ok(now) => moved.extend(now.filter(|&now| now != id)),
-                Err(e) => {
-                    outcome = Err(e);
-                    return ControlFlow::Break(());
+        let mut rest = None;
+        loop {
+            let mut outcome = Ok(());
+            let mut again = false;
+            let (lower, upper) = rest.as_ref().unwrap_or(range).bounds();
+            index.tree.scan(lower, upper, direction, scan, &mut |entry| {
+                let (key, id) = split_entry(entry);
+                if moved.binary_search(&id).is_ok() || visited.has(key, id) {
+                    return ControlFlow::Continue(());
                 }
+                let mut flow = ControlFlow::Continue(());
+                let ask = &mut |row: RowRef<'_>, to: &mut RowChange<'_>| flow = change(row, to);
+                let lead = Lead { index, key, by_hint: false, own_key };
+                let gone = self.gone.len();
+                match self.modify_row(t, table, id, lead, ask) {
+                    Ok(Some(now)) => {
+                        moved.extend(Some(now).filter(|&now| now != id));
+                        if may_meet_again(index, direction) {
+                            visited.note(key, id);
+                        }
+                    }
+                    // Somebody has moved the row, perhaps to where the scan has been.
+                    Ok(None) if self.gone.len() > gone => {
+                        visited.begin(key);
+                        again = true;
+                        return ControlFlow::Break(());
+                    }
+                    Ok(None) => {}
+                    Err(e) => {
+                        outcome = Err(e);
+                        return ControlFlow::Break(());
+                    }
+                }
+                flow
+            });
+            if !again || outcome.is_err() {
+                return outcome;
             }
-            flow
-        });
-        outcome
+            rest = Some(range.rest_from(&visited.key, direction));
+        }
     }
 
     fn modify_row(

@@ -9,6 +9,7 @@ use avocet_storage::hot::{RowBuf, SlotRead};
 use avocet_storage::index::{Direction, Lookup, ScanScratch};
 use avocet_storage::relation::SegmentState;
 use avocet_types::RowRef;
+use hashbrown::HashSet;
 
 use super::Txn;
 use super::newest::{Found, RowLock};
@@ -80,7 +81,7 @@ impl KeyRange {
     }
 
     /// What is left of the range from the entries of `key` on.
-    fn rest_from(&self, key: &[u8], direction: Direction) -> Self {
+    pub(super) fn rest_from(&self, key: &[u8], direction: Direction) -> Self {
         let of_key = Self::prefix(key);
         match direction {
             Direction::Ascending => Self { lower: of_key.lower, upper: self.upper.clone() },
@@ -120,32 +121,32 @@ pub struct ReadScratch {
     pub(super) scan: ScanScratch,
     row: RowBuf,
     pub(super) key: Vec<u8>,
-    visited: Visited,
+    pub(super) visited: Visited,
 }
 
 /// What a locking scan remembers. A cold row that is changed moves to another row id, perhaps while the scan waits for
 /// it; its new entry has the same key, but the scan may be past it. So the scan begins that key anew, once for each row
 /// that it found gone, and leaves out what it had visited.
 #[derive(Default)]
-struct Visited {
-    key: Vec<u8>,
+pub(super) struct Visited {
+    pub key: Vec<u8>,
     /// Rows with this key.
     rows: Vec<RowId>,
     gone: Vec<RowId>,
 }
 
 impl Visited {
-    fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.key.clear();
         self.rows.clear();
         self.gone.clear();
     }
 
-    fn has(&self, key: &[u8], id: RowId) -> bool {
+    pub fn has(&self, key: &[u8], id: RowId) -> bool {
         !self.rows.is_empty() && self.rows.contains(&id) && self.key == key
     }
 
-    fn begin(&mut self, key: &[u8]) {
+    pub fn begin(&mut self, key: &[u8]) {
         if self.key != key {
             self.key.clear();
             self.key.extend_from_slice(key);
@@ -153,7 +154,7 @@ impl Visited {
         }
     }
 
-    fn note(&mut self, key: &[u8], id: RowId) {
+    pub fn note(&mut self, key: &[u8], id: RowId) {
         self.begin(key);
         self.rows.push(id);
     }
@@ -167,6 +168,12 @@ impl Visited {
         }
         is_new
     }
+}
+
+/// Whether a scan that begins a key anew may meet rows that it has visited: others with the same key; or, since a row moves
+/// to a greater id, the one that it visited before it came to where that had been.
+pub(super) fn may_meet_again(index: &IndexHandle, direction: Direction) -> bool {
+    !index.def.kind.is_unique() || direction == Direction::Descending
 }
 
 impl Txn {
@@ -305,7 +312,7 @@ impl Txn {
                         if !entry_is_of(index, &row, entry, key) {
                             return ControlFlow::Continue(());
                         }
-                        if !index.def.kind.is_unique() {
+                        if may_meet_again(index, direction) {
                             visited.note(entry_key, id);
                         }
                         may_move_on = false;
@@ -342,23 +349,60 @@ impl Txn {
         if mode == ReadMode::Snapshot || self.is_strict() {
             self.note_read(|reads| reads.add_table(table));
         }
+        if let ReadMode::Lock(lock) = mode {
+            return self.lock_table_rows(table, lock, visit);
+        }
         let mut ids = Vec::new();
         let mut buf = RowBuf::default();
         for segment in (0..table.relation.segments()).map(SegmentNo) {
             ids.clear();
             possible_rows(table, segment, &mut ids);
             for &id in &ids {
-                let there = match mode {
-                    ReadMode::Snapshot => self.load(table, id, &mut buf)?,
-                    ReadMode::Lock(_) if self.is_strict() && !self.load(table, id, &mut buf)? => false,
-                    ReadMode::Lock(lock) => self.lock_row(table, id, lock, &mut buf)?,
-                };
-                if there && visit(id, buf.row(&table.layout)).is_break() {
+                if self.load(table, id, &mut buf)? && visit(id, buf.row(&table.layout)).is_break() {
                     return Ok(());
                 }
             }
         }
         Ok(())
+    }
+
+    /// A cold row that somebody changes meanwhile moves, perhaps to where this has been: then it goes through all once
+    /// more, for what it has not visited.
+    fn lock_table_rows(
+        &mut self,
+        table: &Arc<TableHandle>,
+        lock: RowLock,
+        visit: &mut dyn FnMut(RowId, RowRef<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let t = self.touch(table)?;
+        let mut ids = Vec::new();
+        let mut buf = RowBuf::default();
+        let (mut visited, mut gone) = (HashSet::new(), HashSet::new());
+        loop {
+            let mut again = false;
+            for segment in (0..table.relation.segments()).map(SegmentNo) {
+                ids.clear();
+                possible_rows(table, segment, &mut ids);
+                for &id in &ids {
+                    if visited.contains(&id) || self.is_strict() && !self.load(table, id, &mut buf)? {
+                        continue;
+                    }
+                    match self.lock_touched(t, table, id, lock, &mut buf)? {
+                        Found::Nowhere | Found::Busy => {}
+                        Found::Gone => again |= gone.insert(id),
+                        Found::Hot | Found::Cold => {
+                            visited.insert(id);
+                            if visit(id, buf.row(&table.layout)).is_break() {
+                                return Ok(());
+                            }
+                        }
+                    }
+                }
+            }
+            if !again {
+                return Ok(());
+            }
+        }
     }
 
     /// The row that has exactly this key in a unique index, if the snapshot sees one.
