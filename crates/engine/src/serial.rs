@@ -178,11 +178,12 @@ impl Serial {
         }
     }
 
-    /// A snapshot of what is visible; `None` if that is older than the moment at which recording began.
-    pub fn take(&self, snapshots: &Arc<Snapshots>) -> Option<SnapshotGuard> {
+    /// A snapshot of what is visible; `None` if that is older than the moment at which recording began, unless there will
+    /// never be a newer one.
+    pub fn take(&self, snapshots: &Arc<Snapshots>, is_last: bool) -> Option<SnapshotGuard> {
         let mut recorded = self.recorded.lock();
         let guard = snapshots.take();
-        if guard.ts() < recorded.since {
+        if guard.ts() < recorded.since && !is_last {
             return None;
         }
         *recorded.snapshots.entry(guard.ts()).or_insert(0) += 1;

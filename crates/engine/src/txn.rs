@@ -397,6 +397,10 @@ impl Txn {
         self.relaxed = false;
         locked?;
         self.renew_snapshot();
+        // If the log has failed, the change never becomes visible.
+        if self.newest_met > self.snapshot.ts() {
+            self.engine.pipeline.log().flush()?;
+        }
         Ok(())
     }
 

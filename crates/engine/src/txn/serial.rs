@@ -26,15 +26,16 @@ pub(super) fn begin(engine: &Arc<Engine>) -> SnapshotGuard {
     take(engine)
 }
 
-/// What was logged when recording began may not be visible yet; a snapshot waits for it. If the log has failed, the
-/// commit will say so.
+/// What was logged when recording began may not be visible yet; a snapshot waits for it. If the log has failed it never
+/// will be, and no commit will succeed: then any snapshot does.
 fn take(engine: &Arc<Engine>) -> SnapshotGuard {
+    let mut is_last = false;
     loop {
-        if let Some(snapshot) = engine.serial.take(&engine.snapshots) {
+        if let Some(snapshot) = engine.serial.take(&engine.snapshots, is_last) {
             return snapshot;
         }
         let log = engine.pipeline.log().clone();
-        (engine.wait_hook())(&mut || drop(log.flush()));
+        (engine.wait_hook())(&mut || is_last = log.flush().is_err());
     }
 }
 
@@ -51,6 +52,12 @@ impl Txn {
     pub(super) fn log(&self) -> Result<CommitTicket> {
         let serial = &self.engine.serial;
         let durability = self.durability();
+        // With a log that has failed, the snapshot may be older than what is recorded.
+        if self.reads.is_some()
+            && let Some(failure) = self.engine.pipeline.log().failure()
+        {
+            return Err(failure.into());
+        }
         let mut checked = self.snapshot.ts();
         let mut call = self.logical.as_ref().and_then(|logical| logical.record(&self.redo));
         loop {
