@@ -1,7 +1,9 @@
 //! Full disks, failing disks and damaged files: a clear error or none, and nothing acknowledged is lost.
 
 mod common;
+mod workload;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,6 +12,7 @@ use avocet_base::env::sim::{DiskError, DiskOp, SimDisk};
 use avocet_engine::*;
 use avocet_types::Datum;
 use common::{create, insert, options, table};
+use workload::{Outcome, Random, Run, State, Step, contents, steps};
 
 /// Ids of all rows, by the primary key.
 fn ids(engine: &Arc<Engine>) -> Vec<i64> {
@@ -106,85 +109,194 @@ fn a_failed_sync_stops_the_engine() {
     assert_eq!(ids(&engine), [1]);
 }
 
-/// What a run under a fault led to.
-#[derive(Default)]
-struct Outcome {
-    created: bool,
-    acknowledged: Vec<i64>,
-    /// May be there or not.
-    in_doubt: Vec<i64>,
-    /// The first error that did not stop the engine; work went on after it.
-    refused: u64,
-}
-
-/// Commits, freezes and checkpoints; errors are noted, and work goes on unless the engine has stopped.
-fn work_under_faults(disk: &SimDisk) -> Outcome {
-    let mut outcome = Outcome::default();
-    let Ok(engine) = Engine::open(options(disk)) else { return outcome };
-    if engine.create_database("d", avocet_types::Collation::DEFAULT).is_err() {
-        return outcome;
-    }
-    if engine.create_table(common::definition()).is_err() {
-        return outcome;
-    }
-    outcome.created = true;
-    for id in 0..60 {
-        match commit_row(&engine, id) {
-            Ok(()) => outcome.acknowledged.push(id),
-            Err(e) if e.kind() == ErrorKind::Stopped => outcome.in_doubt.push(id),
-            Err(_) => outcome.refused += 1,
-        }
-        // What fails here is tried again later; it must not harm.
-        match id % 20 {
-            9 => drop(engine.freeze_all()),
-            19 => drop(engine.checkpoint()),
-            _ => {}
-        }
-    }
-    outcome
-}
-
-/// Every call of a kind fails once, in a run of its own.
-fn fail_at_every_call(op: DiskOp, error: DiskError) {
-    let whole = SimDisk::new();
-    assert_eq!(work_under_faults(&whole).acknowledged.len(), 60);
-    let calls = whole.count(op);
-    let most = std::env::var("AVOCET_FAULT_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(25);
-    for call in (1..=calls).step_by((calls / most).max(1) as usize) {
-        let disk = SimDisk::new();
-        disk.fail(op, call, error);
-        let outcome = work_under_faults(&disk);
-        for seed in [0, 1, call] {
-            let what = format!("{op:?} {call} of {calls} failed with {error:?}, crash {seed}");
-            let after = disk.crash(seed);
-            let report = check(options(&after)).expect("it can be looked at");
-            assert_eq!(report.findings, Vec::<String>::new(), "{what}");
-            let engine = Engine::open(options(&after)).unwrap_or_else(|e| panic!("{what}: {e}"));
-            if engine.catalog().table("d", "t").is_none() {
-                assert!(!outcome.created, "{what}: the table was acknowledged");
-                continue;
+/// The first half of a workload, a restart, the second half: so the calls of recovery are among those that fail.
+fn run_under_faults(disk: &SimDisk, script: &[Step], what: &str) -> Outcome {
+    let (first, second) = script.split_at(script.len() / 2);
+    let mut state = State::new();
+    let mut refused = 0;
+    for part in [first, second] {
+        // What fails once may be tried again.
+        let opened = Run::open(disk, state.clone()).or_else(|_| Run::open(disk, state.clone()));
+        let mut run = opened.unwrap_or_else(|e| panic!("{what}: {e}"));
+        run.check(what);
+        for step in part {
+            if let Some(possible) = run.step(step) {
+                assert!(commit_nothing(&run.engine).is_err(), "{what}: it goes on after {step:?}");
+                return Outcome { possible, finished: false, refused: refused + run.refused };
             }
-            let there = ids(&engine);
-            let lost: Vec<_> = outcome.acknowledged.iter().filter(|id| !there.contains(id)).collect();
-            assert!(lost.is_empty(), "{what}: {lost:?} are lost");
-            let known = |id: &i64| outcome.acknowledged.contains(id) || outcome.in_doubt.contains(id);
-            assert!(there.iter().all(known), "{what}: {there:?} has rows of refused commits");
+        }
+        run.check(what);
+        refused += run.refused;
+        state = run.state.clone();
+    }
+    Outcome { possible: vec![state], finished: true, refused }
+}
+
+/// A change of the catalog, which every log that goes on takes.
+fn commit_nothing(engine: &Arc<Engine>) -> Result<()> {
+    engine.create_database("probe", avocet_types::Collation::DEFAULT)
+}
+
+/// What a call is and what it is on.
+fn site(op: DiskOp, path: &Path) -> String {
+    let name = path.file_name().map_or("", |name| name.to_str().unwrap_or(""));
+    let folder = path.parent().and_then(Path::file_name).map_or("", |name| name.to_str().unwrap_or(""));
+    let place = match (folder, name) {
+        ("log", spare) if spare.starts_with("spare") => "spare of the log",
+        ("log", _) => "log segment",
+        ("blocks", _) => "block",
+        ("pages", _) => "page images",
+        ("checkpoints", _) => "manifest",
+        ("data", file) if path.extension().is_some() || ["avocet", "lock"].contains(&file) => "marker",
+        _ => "directory",
+    };
+    format!("{op:?} {place}")
+}
+
+/// The sites that a workload has, and which calls they are: by the number among those of their kind.
+fn sites(script: &[Step]) -> BTreeMap<String, (DiskOp, Vec<u64>)> {
+    use DiskOp::{Create, Open, Read, Remove, Rename, Resize, Sync, SyncDir, Write};
+    let whole = SimDisk::new();
+    assert!(run_under_faults(&whole, script, "without faults").finished);
+    let mut sites = BTreeMap::new();
+    for op in [Create, Open, Read, Remove, Rename, Resize, Sync, SyncDir, Write] {
+        for (n, path) in whole.calls(op).iter().enumerate() {
+            let (_, calls) = sites.entry(site(op, path)).or_insert_with(|| (op, Vec::new()));
+            calls.push(n as u64 + 1);
         }
     }
+    sites
+}
+
+fn recovers(disk: &SimDisk, possible: &[State], what: &str) {
+    let report = check(workload::options(&disk.kill())).expect("it can be looked at");
+    assert_eq!(report.findings, Vec::<String>::new(), "{what}");
+    let engine = Engine::open(workload::options(disk)).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let there = contents(&engine).unwrap_or_else(|e| panic!("{what}: {e}"));
+    assert!(possible.contains(&there), "{what}: there is\n{there:?}\nand not\n{:?}", possible[0]);
+}
+
+fn cases(default: usize) -> usize {
+    std::env::var("AVOCET_FAULT_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(default)
+}
+
+/// The seeds of the workloads that meet faults.
+const WORKLOADS: [u64; 2] = [11, 12];
+
+/// Calls of every site fail, each in a run of its own.
+fn fail_at_every_site(ops: &[DiskOp], error: DiskError) {
+    for seed in WORKLOADS {
+        let script = steps(seed, 40, 0);
+        for (site, (op, calls)) in sites(&script).into_iter().filter(|(_, (op, _))| ops.contains(op)) {
+            for &call in calls.iter().step_by((calls.len() / cases(5)).max(1)) {
+                let what = format!("workload {seed}, {site}, call {call}: {error:?}");
+                let disk = SimDisk::new();
+                disk.fail(op, call, error);
+                let outcome = run_under_faults(&disk, &script, &what);
+                for fate in [0, 1, call * 4 + 3] {
+                    let what = format!("{what}, disk {fate}");
+                    recovers(&disk.crash(fate), &outcome.possible, &what);
+                }
+            }
+        }
+    }
+}
+
+/// The table in docs/faults.md.
+const SITES: [(&str, &[DiskOp]); 7] = {
+    use DiskOp::{Create, Open, Read, Remove, Rename, Resize, Sync, SyncDir, Write};
+    [
+        ("marker", &[Create, Sync, Write]),
+        ("log segment", &[Open, Read, Resize, Sync, Write]),
+        ("spare of the log", &[Create, Open, Rename, Resize, Sync, Write]),
+        ("block", &[Create, Open, Read, Rename, Resize, Sync, Write]),
+        ("page images", &[Create, Open, Read, Remove, Rename, Resize, Sync, Write]),
+        ("manifest", &[Create, Open, Read, Remove, Rename, Resize, Sync, Write]),
+        ("directory", &[SyncDir]),
+    ]
+};
+
+#[test]
+fn the_workloads_reach_every_site() {
+    let reached: BTreeSet<String> =
+        WORKLOADS.iter().flat_map(|&seed| sites(&steps(seed, 40, 0)).into_keys()).collect();
+    let of = |(place, ops): (&str, &[DiskOp])| -> Vec<String> {
+        ops.iter().map(|op| format!("{op:?} {place}")).collect()
+    };
+    let listed: BTreeSet<String> = SITES.into_iter().flat_map(of).collect();
+    assert_eq!(reached, listed);
 }
 
 #[test]
 fn a_call_that_fails_loses_nothing() {
     use DiskOp::{Create, Open, Read, Remove, Rename, Resize, Sync, SyncDir, Write};
-    for op in [Create, Open, Read, Remove, Rename, Resize, Sync, SyncDir, Write] {
-        fail_at_every_call(op, DiskError::Io);
-    }
+    fail_at_every_site(&[Create, Open, Read, Remove, Rename, Resize, Sync, SyncDir, Write], DiskError::Io);
 }
 
 #[test]
 fn a_disk_that_is_full_for_one_call_loses_nothing() {
-    for op in [DiskOp::Create, DiskOp::Rename, DiskOp::Resize, DiskOp::Write, DiskOp::Sync] {
-        fail_at_every_call(op, DiskError::NoSpace);
+    use DiskOp::{Create, Rename, Resize, Sync, Write};
+    fail_at_every_site(&[Create, Rename, Resize, Write, Sync], DiskError::NoSpace);
+}
+
+#[test]
+fn a_disk_that_is_full_for_a_while_refuses_and_loses_nothing() {
+    let mut refused = 0;
+    for seed in 0..cases(5) as u64 * 4 {
+        let script = steps(seed, 60, 0);
+        let disk = SimDisk::new();
+        let mut random = Random(seed);
+        let mut run = Run::open(&disk, State::new()).expect("opens");
+        for (n, step) in script.iter().enumerate() {
+            let what = format!("workload {seed}, step {n}, {step:?}");
+            match random.below(8) {
+                0 => disk.set_capacity(Some(disk.used() + random.below(24 << 10))),
+                1 | 2 => disk.set_capacity(None),
+                _ => {}
+            }
+            assert!(run.step(step).is_none(), "{what}: a full disk stops nothing");
+            run.check(&what);
+        }
+        refused += run.refused;
+        for fate in [0, 1, seed * 4 + 3] {
+            recovers(
+                &disk.crash(fate),
+                std::slice::from_ref(&run.state),
+                &format!("workload {seed}, disk {fate}"),
+            );
+        }
+    }
+    assert!(refused > 20, "only {refused} steps met a full disk");
+}
+
+/// Not one call of a kind succeeds any more.
+#[test]
+fn a_disk_that_fails_for_good_loses_nothing() {
+    use DiskOp::{Create, Open, Read, Rename, Sync, SyncDir, Write};
+    for op in [Create, Open, Read, Rename, Sync, SyncDir, Write] {
+        for seed in 0..cases(5) as u64 {
+            let what = format!("workload {seed}, no {op:?}");
+            let script = steps(seed, 60, 0);
+            let disk = SimDisk::new();
+            let mut random = Random(seed);
+            let mut run = Run::open(&disk, State::new()).expect("opens");
+            let from = 6 + random.below(40) as usize;
+            let mut possible = None;
+            for (n, step) in script.iter().enumerate() {
+                if n == from {
+                    (1..5000).for_each(|call| disk.fail(op, call, DiskError::Io));
+                }
+                possible = run.step(step);
+                if possible.is_some() {
+                    break;
+                }
+            }
+            let possible = possible.unwrap_or_else(|| vec![run.state.clone()]);
+            drop(run);
+            for fate in [0, 1, seed * 4 + 3] {
+                recovers(&disk.crash(fate), &possible, &format!("{what}, disk {fate}"));
+            }
+        }
     }
 }
 

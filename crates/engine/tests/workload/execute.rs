@@ -1,0 +1,384 @@
+//! Runs steps on an engine, and keeps account of what must be there, or may.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::array::{ArrayRef, RecordBatchOptions, new_null_array};
+use arrow::datatypes::{Field, Schema};
+use arrow::record_batch::RecordBatch;
+use avocet_base::env::sim::SimDisk;
+use avocet_base::{IndexId, TableId};
+use avocet_engine::*;
+use avocet_types::*;
+
+use super::{COPY, Change, DATABASE, Row, State, Step, contents, contents_of, options};
+
+const AT_ONCE: Duration = Duration::ZERO;
+
+/// How far a run came.
+pub struct Outcome {
+    /// What may be there after a crash: if there are several, what was under way may have happened or not.
+    pub possible: Vec<State>,
+    /// Nothing stopped it.
+    pub finished: bool,
+    /// Steps that failed and left nothing.
+    pub refused: u64,
+}
+
+/// Steps on their way through an engine.
+pub struct Run {
+    disk: SimDisk,
+    pub engine: Arc<Engine>,
+    /// What is there.
+    pub state: State,
+    held: Option<(Txn, Vec<Change>)>,
+    /// An old snapshot, and what it saw of tables that are still the same.
+    look: Option<(Txn, u64, State)>,
+    pub refused: u64,
+}
+
+impl Run {
+    /// `state` is what the directory holds.
+    pub fn open(disk: &SimDisk, state: State) -> Result<Self> {
+        let engine = Engine::open(options(disk))?;
+        let unfinished = |table: &&Arc<TableHandle>| table.def.name.starts_with(COPY);
+        for table in engine.catalog().tables().filter(unfinished) {
+            engine.drop_table(DATABASE, &table.def.name, AT_ONCE)?;
+        }
+        Ok(Self { disk: disk.clone(), engine, state, held: None, look: None, refused: 0 })
+    }
+
+    /// Runs steps until nothing goes on.
+    pub fn run(mut self, steps: &[Step]) -> Outcome {
+        for step in steps {
+            if let Some(possible) = self.step(step) {
+                return Outcome { possible, finished: false, refused: self.refused };
+            }
+        }
+        Outcome { possible: vec![self.state], finished: true, refused: self.refused }
+    }
+
+    /// One step. If it was the last that there can be: what may be there.
+    pub fn step(&mut self, step: &Step) -> Option<Vec<State>> {
+        let mut next = vec![self.state.clone()];
+        match self.execute(step, &mut next) {
+            Ok(()) => {
+                self.state = next.pop().expect("at least what was there");
+                None
+            }
+            Err(e) if e.kind() == ErrorKind::Stopped || self.disk.is_cut() => {
+                if next.len() == 1 {
+                    let mut after = self.state.clone();
+                    step.apply(&mut after);
+                    if let (Step::Release { .. }, Some((_, changes))) = (step, &self.held) {
+                        changes.iter().for_each(|change| change.apply(&mut after));
+                    }
+                    next.push(after);
+                }
+                Some(next)
+            }
+            Err(_) => {
+                self.refused += 1;
+                None
+            }
+        }
+    }
+
+    /// Does it; the states that others may see come to be in `next`, one after the other.
+    fn execute(&mut self, step: &Step, next: &mut Vec<State>) -> Result<()> {
+        match step {
+            Step::Commit(changes) => {
+                let mut txn = self.begin();
+                self.change(&mut txn, changes)?;
+                txn.commit()?.wait()?;
+            }
+            Step::RollBack(changes) => {
+                let mut txn = self.begin();
+                self.change(&mut txn, changes)?;
+                txn.rollback();
+            }
+            Step::Hold(changes) => {
+                if self.held.is_none() {
+                    let mut txn = self.begin();
+                    self.change(&mut txn, changes)?;
+                    // Tables that come later are not its own.
+                    let there = |c: &&Change| c.table().is_some_and(|name| self.state.contains_key(name));
+                    self.held = Some((txn, changes.iter().filter(there).cloned().collect()));
+                }
+            }
+            Step::Release { commits } => return self.release(*commits, next),
+            Step::Pipeline(transactions) => return self.pipeline(transactions, next),
+            Step::Load { table, first, count, stamp } => self.load(table, *first, *count, *stamp)?,
+            Step::Freeze => {
+                self.engine.freeze_all()?;
+            }
+            Step::Checkpoint => {
+                self.engine.checkpoint()?;
+            }
+            Step::Collect => {
+                self.engine.collect_all_garbage();
+                self.engine.prune_versions();
+            }
+            Step::Look => self.look()?,
+            _ => self.define(step)?,
+        }
+        let mut after = self.state.clone();
+        step.apply(&mut after);
+        next.push(after);
+        Ok(())
+    }
+
+    fn begin(&self) -> Txn {
+        self.engine.begin(TxnOptions { lock_wait_timeout: AT_ONCE, ..TxnOptions::default() })
+    }
+
+    fn release(&mut self, commits: bool, next: &mut Vec<State>) -> Result<()> {
+        let Some((txn, changes)) = self.held.take() else { return Ok(()) };
+        if !commits {
+            txn.rollback();
+            return Ok(());
+        }
+        let mut after = self.state.clone();
+        changes.iter().for_each(|change| change.apply(&mut after));
+        let ticket = txn.commit().inspect_err(|e| {
+            if e.kind() == ErrorKind::Stopped || self.disk.is_cut() {
+                next.push(after.clone());
+            }
+        })?;
+        next.push(after);
+        ticket.wait()
+    }
+
+    /// Commits one after the other; only then are they waited for.
+    fn pipeline(&mut self, transactions: &[Vec<Change>], next: &mut Vec<State>) -> Result<()> {
+        let mut tickets = Vec::new();
+        for changes in transactions {
+            let mut txn = self.begin();
+            let mut after = next.last().expect("at least what was there").clone();
+            match self.change(&mut txn, changes).and_then(|()| txn.commit()) {
+                Ok(ticket) => {
+                    changes.iter().for_each(|change| change.apply(&mut after));
+                    next.push(after);
+                    tickets.push(ticket);
+                }
+                Err(e) if e.kind() == ErrorKind::Stopped || self.disk.is_cut() => {
+                    changes.iter().for_each(|change| change.apply(&mut after));
+                    next.push(after);
+                    return Err(e);
+                }
+                Err(_) => self.refused += 1,
+            }
+        }
+        tickets.into_iter().try_for_each(CommitTicket::wait)
+    }
+
+    fn table(&self, name: &str) -> Option<Arc<TableHandle>> {
+        self.engine.catalog().table(DATABASE, name).cloned()
+    }
+
+    fn change(&self, txn: &mut Txn, changes: &[Change]) -> Result<()> {
+        changes.iter().try_for_each(|change| self.change_one(txn, change))
+    }
+
+    fn change_one(&self, txn: &mut Txn, change: &Change) -> Result<()> {
+        if let Change::TakenBack(changes) = change {
+            let mark = txn.begin_statement();
+            let outcome = self.change(txn, changes);
+            txn.rollback_statement(mark);
+            return outcome;
+        }
+        let Some(table) = change.table().and_then(|name| self.table(name)) else { return Ok(()) };
+        txn.use_table(&table)?;
+        let mark = txn.begin_statement();
+        let outcome = match *change {
+            Change::Insert(_, id, stamp) => {
+                let row = Row::of(id, stamp, table.def.column("extra").is_some());
+                txn.insert(&table, &values(id, &row, &table)).map(drop)
+            }
+            Change::Update(_, id, stamp) => {
+                let row = Row::of(id, stamp, false);
+                let set = [(1, Datum::Int(row.amount)), (2, Datum::str(&row.note))];
+                find(txn, &table, id)?.map_or(Ok(()), |place| txn.update(&table, place, &set).map(drop))
+            }
+            Change::Move(_, id, to) => {
+                let set = [(0, Datum::Int(to))];
+                find(txn, &table, id)?.map_or(Ok(()), |place| txn.update(&table, place, &set).map(drop))
+            }
+            Change::Delete(_, id) => {
+                find(txn, &table, id)?.map_or(Ok(()), |place| txn.delete(&table, place).map(drop))
+            }
+            Change::TakenBack(_) => unreachable!("done above"),
+        };
+        match outcome {
+            Err(EngineError::DuplicateKey { .. }) => {
+                txn.rollback_statement(mark);
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    fn load(&self, name: &str, first: i64, count: i64, stamp: i64) -> Result<()> {
+        let Some(table) = self.table(name) else { return Ok(()) };
+        let mut builders: Vec<_> =
+            table.def.columns.iter().map(|c| ColumnBuilder::new(&c.ty, count as usize)).collect();
+        for id in first..first + count {
+            let row = Row::of(id, stamp, table.def.column("extra").is_some());
+            let values = values(id, &row, &table);
+            builders.iter_mut().zip(&values).for_each(|(builder, value)| builder.append(value));
+        }
+        let arrays = builders.iter_mut().map(ColumnBuilder::finish).collect();
+        let mut txn = self.begin();
+        txn.use_table(&table)?;
+        let mut bulk = txn.bulk_insert(&table)?;
+        bulk.push(&mut txn, &batch(&table, arrays))?;
+        bulk.finish(&mut txn)?;
+        txn.commit()?.wait()
+    }
+
+    /// An old snapshot still sees what it saw; then there is a new one.
+    fn look(&mut self) -> Result<()> {
+        if let Some((txn, version, seen)) = self.look.take()
+            && version == self.engine.catalog_version()
+        {
+            assert_eq!(contents_of(&txn, &self.engine)?, seen, "a snapshot stays as it is");
+        }
+        let mut txn = self.begin();
+        txn.fix_snapshot();
+        let seen = contents_of(&txn, &self.engine)?;
+        self.look = Some((txn, self.engine.catalog_version(), seen));
+        Ok(())
+    }
+
+    fn define(&self, step: &Step) -> Result<()> {
+        let engine = &self.engine;
+        match step {
+            Step::Database => engine.create_database(DATABASE, Collation::DEFAULT),
+            Step::Create(name) => engine.create_table(definition(name)).map(drop),
+            Step::Drop(name) => engine.drop_table(DATABASE, name, AT_ONCE),
+            Step::Truncate(name) => engine.truncate_table(DATABASE, name, AT_ONCE),
+            Step::Rename(from, to) => engine.rename_table((DATABASE, from), (DATABASE, to), AT_ONCE),
+            Step::AddIndex(name) => {
+                engine.create_index(DATABASE, name, index("by_note", IndexKind::Unique, 2), AT_ONCE)
+            }
+            Step::DropIndex(name) => engine.drop_index(DATABASE, name, "by_note", AT_ONCE),
+            Step::User(n) => engine.put_user(UserDef {
+                name: format!("user{n}"),
+                host: "%".into(),
+                plugin: "caching_sha2_password".into(),
+                auth: Vec::new(),
+            }),
+            Step::Alter(name) => self.alter(name),
+            _ => unreachable!("not a definition"),
+        }
+    }
+
+    /// Copies the rows to a table with one column more or less, which then takes the old one's place.
+    fn alter(&self, name: &str) -> Result<()> {
+        let engine = &self.engine;
+        let alteration = engine.alter(DATABASE, name, AT_ONCE)?;
+        let old = alteration.table().clone();
+        let mut def = (*old.def).clone();
+        def.name = format!("{COPY}{name}");
+        match def.column("extra") {
+            Some(at) => drop(def.columns.remove(at)),
+            None => def.columns.push(column("extra", SqlType::BIGINT, true)),
+        }
+        let copy = engine.create_table(def)?;
+        let outcome = self.copy_rows(&old, &copy).and_then(|()| alteration.replace_by(engine, &copy));
+        if outcome.is_err() {
+            // What stays under its name is dropped when the directory is opened next.
+            let _ = engine.drop_table(DATABASE, &copy.def.name, AT_ONCE);
+        }
+        outcome
+    }
+
+    fn copy_rows(&self, old: &Arc<TableHandle>, new: &Arc<TableHandle>) -> Result<()> {
+        let mut txn = self.begin();
+        let kept = old.def.columns.len().min(new.def.columns.len());
+        let scan = txn.scan(old, ScanRequest { columns: (0..kept).collect(), ..ScanRequest::default() });
+        let mut bulk = txn.bulk_insert(new)?;
+        for morsel in 0..scan.morsels() {
+            let mut outcome = Ok(());
+            let _ = scan.read(morsel, &mut |rows| {
+                let mut arrays = rows.columns().to_vec();
+                let added = new.def.columns[kept..].iter();
+                arrays.extend(added.map(|c| new_null_array(&c.ty.arrow_type(), rows.num_rows())));
+                outcome = bulk.push(&mut txn, &batch(new, arrays));
+                if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })?;
+            outcome?;
+        }
+        bulk.finish(&mut txn)?;
+        txn.commit()?.wait()
+    }
+
+    /// The tables hold what they must. An attempt to read may fail once.
+    pub fn check(&self, what: &str) {
+        let there = contents(&self.engine).or_else(|_| contents(&self.engine)).expect("readable");
+        assert_eq!(there, self.state, "{what}");
+    }
+}
+
+fn column(name: &str, ty: SqlType, nullable: bool) -> ColumnDef {
+    ColumnDef {
+        name: name.into(),
+        ty,
+        nullable,
+        default: None,
+        on_update_now: false,
+        auto_increment: false,
+        comment: String::new(),
+    }
+}
+
+fn index(name: &str, kind: IndexKind, column: usize) -> IndexDef {
+    let parts = vec![IndexPart { column, descending: false, prefix_len: None }];
+    IndexDef { id: IndexId(0), name: name.into(), kind, parts }
+}
+
+fn definition(name: &str) -> TableDef {
+    TableDef {
+        id: TableId(0),
+        database: DATABASE.into(),
+        name: name.into(),
+        columns: vec![
+            column("id", SqlType::BIGINT, false),
+            column("amount", SqlType::BIGINT, false),
+            column("note", SqlType::VarChar { len: 250, collation: Collation::UTF8MB4_BIN }, false),
+        ],
+        indexes: vec![index("PRIMARY", IndexKind::Primary, 0), index("by_amount", IndexKind::Secondary, 1)],
+        default_collation: Collation::DEFAULT,
+        comment: String::new(),
+    }
+}
+
+fn values<'r>(id: i64, row: &'r Row, table: &TableHandle) -> Vec<Datum<'r>> {
+    let mut values = vec![Datum::Int(id), Datum::Int(row.amount), Datum::str(&row.note)];
+    if table.def.columns.len() > values.len() {
+        values.push(row.extra.map_or(Datum::Null, Datum::Int));
+    }
+    values
+}
+
+fn batch(table: &TableHandle, arrays: Vec<ArrayRef>) -> RecordBatch {
+    let fields = table.def.columns.iter().map(|c| Field::new(&c.name, c.ty.arrow_type(), true));
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    RecordBatch::try_new_with_options(schema, arrays, &RecordBatchOptions::new()).expect("of the types")
+}
+
+/// Where a row is, locked.
+fn find(txn: &mut Txn, table: &Arc<TableHandle>, id: i64) -> Result<Option<RowId>> {
+    let primary = table.indexes()[0].clone();
+    let mut key = Vec::new();
+    assert!(primary.keys.encode_prefix(&[Datum::Int(id)], &mut key));
+    let (mut found, mut scratch) = (None, ReadScratch::default());
+    let range = KeyRange::prefix(&key);
+    let lock = RowLock::FOR_UPDATE;
+    txn.lock_scan(table, &primary, &range, Direction::Ascending, lock, &mut scratch, &mut |place, _| {
+        found = Some(place);
+        ControlFlow::Break(())
+    })?;
+    Ok(found)
+}
