@@ -1,9 +1,16 @@
 //! Records that pass the log's checksums but say what no engine would write: recovery refuses them by name, or takes
-//! what happens to make sense. It never panics, and never allocates without bound.
+//! what happens to make sense. It never panics, and never allocates without bound. And the targets of `fuzz/` for the
+//! log, blocks and checkpoints, on mutated real ones.
 //!
 //! `AVOCET_FUZZ_CASES` says how many; the seed of a failing case is printed.
 
+#[path = "../../../fuzz/targets/block.rs"]
+mod block;
+#[path = "../../../fuzz/targets/checkpoint.rs"]
+mod checkpoint;
 mod common;
+#[path = "../../../fuzz/targets/record.rs"]
+mod record;
 
 use std::path::Path;
 
@@ -141,8 +148,8 @@ fn directory(corpus: &SimDisk, records: &[Record]) -> SimDisk {
 fn records_that_make_no_sense_are_refused() {
     let (disk, corpus) = corpus();
     Engine::open(options(&directory(&disk, &corpus))).expect("the corpus itself is sound");
-    let cases = std::env::var("AVOCET_FUZZ_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(150);
     let mut refused = 0;
+    let cases = cases();
     for seed in 0..cases {
         let mut records = corpus.clone();
         mutate(&mut records, &mut Random(seed));
@@ -163,4 +170,85 @@ fn records_that_make_no_sense_are_refused() {
         }
     }
     assert!(refused > cases / 4, "only {refused} of {cases} were refused");
+}
+
+fn cases() -> u64 {
+    std::env::var("AVOCET_FUZZ_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(150)
+}
+
+fn mutate_bytes(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
+    for _ in 0..=random.below(4) {
+        let place = random.below(bytes.len() + 1);
+        let from = random.below(other.len() + 1);
+        let some = other[from..].iter().copied().take(1 + random.below(40));
+        match random.below(7) {
+            0 if place < bytes.len() => bytes[place] ^= 1 << random.below(8),
+            1 if place < bytes.len() => bytes[place] = [0, 1, 0x7f, 0x80, 0xff][random.below(5)],
+            2 if random.below(4) == 0 => bytes.truncate(place),
+            3 => drop(bytes.splice(place..place, some)),
+            4 => drop(bytes.splice(place.., some)),
+            5 => bytes.insert(place, random.next() as u8),
+            _ => {
+                let end = bytes.len().min(place + random.below(8));
+                bytes.drain(place..end);
+            }
+        }
+    }
+}
+
+/// A target takes the examples, and what mutation makes of them.
+fn fuzz(target: fn(&[u8]), examples: &[Vec<u8>], cases: u64) {
+    examples.iter().for_each(|example| target(example));
+    for seed in 0..cases {
+        let mut random = Random(seed);
+        let mut bytes = examples[random.below(examples.len())].clone();
+        let other = &examples[random.below(examples.len())];
+        mutate_bytes(&mut bytes, other, &mut random);
+        let run = std::panic::AssertUnwindSafe(|| target(&bytes));
+        assert!(std::panic::catch_unwind(run).is_ok(), "seed {seed} panicked");
+    }
+}
+
+#[test]
+fn any_bytes_are_taken_for_a_log() {
+    let (disk, records) = corpus();
+    let mut payloads = vec![1];
+    for (kind, _, payload) in &records {
+        payloads.push(*kind);
+        payloads.extend((payload.len() as u16).to_le_bytes());
+        payloads.extend(payload);
+    }
+    let segments = disk.list(Path::new("/data/log")).expect("listed");
+    let segment = segments.iter().find(|name| name.ends_with(".log")).expect("there is one");
+    let bytes = disk.contents(&Path::new("/data/log").join(segment)).expect("there");
+    let frames = [&[0][..], &bytes[4096..]].concat();
+    fuzz(record::run, &[payloads, frames], cases() * 2);
+}
+
+#[test]
+fn any_bytes_are_taken_for_a_block() {
+    let (disk, _) = corpus();
+    let blocks = Path::new("/data/store/blocks");
+    let mut examples = Vec::new();
+    for name in disk.list(blocks).expect("listed") {
+        let object = disk.contents(&blocks.join(name)).expect("there");
+        // docs/data_file.md: a head of 16 bytes, chunks, the footer, a trailer of 24 that begins with its length.
+        let trailer = object.len() - 24;
+        let len = u32::from_le_bytes(object[trailer..trailer + 4].try_into().expect("four bytes")) as usize;
+        let (chunks, footer) = object[16..trailer].split_at(trailer - len - 16);
+        let meta = avocet_storage::cold::BlockMeta::from_bytes(footer).expect("a footer");
+        for column in &meta.columns {
+            let chunk = &chunks[column.offset as usize..][..column.len as usize];
+            examples.push([&(len as u16).to_le_bytes()[..], footer, chunk].concat());
+        }
+        examples.push(object);
+    }
+    assert!(examples.len() > 2);
+    fuzz(block::run, &examples, cases() * 40);
+}
+
+#[test]
+fn a_checkpoint_that_ends_early_is_refused() {
+    let example = checkpoint::example();
+    (0..=example.len()).for_each(|len| checkpoint::run(&example[..len]));
 }

@@ -179,3 +179,24 @@ proptest! {
         prop_assert_eq!(server.connect().query_first::<i64, _>("SELECT 1").expect("alive"), Some(1));
     }
 }
+
+#[path = "../../../fuzz/targets/packet.rs"]
+mod packet;
+
+/// Capabilities, and packets of all kinds.
+fn packets() -> impl Strategy<Value = Vec<u8>> {
+    let code = prop_oneof![Just(0x03u8), Just(0x11), Just(0x16), Just(0x17), Just(0x18), any::<u8>()];
+    let bytes = || prop::collection::vec(any::<u8>(), 0..60);
+    let small = || prop::collection::vec(0u8..4, 0..12);
+    (any::<u32>(), code, small(), bytes()).prop_map(|(capabilities, code, small, bytes)| {
+        [&capabilities.to_le_bytes()[..], &[code], &small, &bytes].concat()
+    })
+}
+
+proptest! {
+    /// The target of `fuzz/`.
+    #[test]
+    fn no_packet_makes_the_decoders_panic(packet in packets()) {
+        packet::run(&packet);
+    }
+}

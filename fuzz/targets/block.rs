@@ -1,0 +1,35 @@
+//! Column blocks: bytes as a whole object, as a footer and a chunk behind their checksums, and as a delete vector.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use avocet_base::BlockId;
+use avocet_base::env::sim::SimDisk;
+use avocet_storage::cold::{Block, BlockMeta, EncodedColumn, block_key, decode_deletes};
+use avocet_storage::store::{BlobStore, BlockCache, LocalStore};
+
+const ID: BlockId = BlockId(1);
+
+/// An object; or the length of a footer (u16), the footer, and the chunk of any of its columns.
+pub fn run(data: &[u8]) {
+    object(data);
+    let _ = decode_deletes(data);
+    let Some((len, rest)) = data.split_first_chunk::<2>() else { return };
+    let (footer, chunk) = rest.split_at(usize::from(u16::from_le_bytes(*len)).min(rest.len()));
+    let Ok(meta) = BlockMeta::from_bytes(footer) else { return };
+    for column in &meta.columns {
+        if let Ok(column) = EncodedColumn::parse(column, meta.rows(), chunk) {
+            if let Ok(array) = column.decode() {
+                assert_eq!(array.len(), meta.rows(), "a value for each row");
+            }
+        }
+    }
+}
+
+fn object(data: &[u8]) {
+    let store = LocalStore::open(Arc::new(SimDisk::new()), PathBuf::from("/store")).expect("opened");
+    store.put(&block_key(ID), data).expect("written");
+    if let Ok(block) = Block::open(Arc::new(store), Arc::new(BlockCache::new(1 << 20)), ID) {
+        let _ = block.verify();
+    }
+}
