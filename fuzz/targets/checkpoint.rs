@@ -32,9 +32,16 @@ fn definition() -> TableDef {
             auto_increment: false,
             comment: String::new(),
         }],
-        indexes: vec![IndexDef { id: IndexId(0), name: "PRIMARY".into(), kind: IndexKind::Primary, parts }],
+        indexes: vec![IndexDef {
+            id: IndexId(0),
+            name: "PRIMARY".into(),
+            kind: IndexKind::Primary,
+            parts,
+            generated: false,
+        }],
         default_collation: Collation::DEFAULT,
         comment: String::new(),
+        foreign_keys: Vec::new(),
     }
 }
 

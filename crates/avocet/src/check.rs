@@ -26,6 +26,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         "{} tables, {} rows, {} blocks, {} page images, {} index entries, {} log records",
         report.tables, report.rows, report.blocks, report.images, report.index_entries, report.log_records
     );
+    report.notes.iter().for_each(|note| println!("note: {note}"));
     if report.is_clean() {
         println!("no damage found");
         return Ok(());

@@ -37,8 +37,13 @@ fn table(engine: &Arc<Engine>) -> Arc<TableHandle> {
     columns.push(column("quantity", SqlType::INT));
     columns.push(column("data", text(50)));
     let parts = [0, 1].map(|column| IndexPart { column, descending: false, prefix_len: None });
-    let primary =
-        IndexDef { id: IndexId(0), name: "PRIMARY".into(), kind: IndexKind::Primary, parts: parts.to_vec() };
+    let primary = IndexDef {
+        id: IndexId(0),
+        name: "PRIMARY".into(),
+        kind: IndexKind::Primary,
+        parts: parts.to_vec(),
+        generated: false,
+    };
     engine.create_database("d", Collation::DEFAULT).expect("created");
     engine
         .create_table(TableDef {
@@ -49,6 +54,7 @@ fn table(engine: &Arc<Engine>) -> Arc<TableHandle> {
             indexes: vec![primary],
             default_collation: Collation::DEFAULT,
             comment: String::new(),
+            foreign_keys: Vec::new(),
         })
         .expect("created")
 }

@@ -128,7 +128,7 @@ impl Txn {
         for index in 0..table.indexes.len() {
             self.index_block(table, index, segment, cold)?;
         }
-        Ok(())
+        self.foreign_load(table, cold)
     }
 
     fn index_block(

@@ -3,15 +3,18 @@
 //! Every change is a [`Change`], which is also what the redo log and (as a list that builds the whole
 //! catalog) the checkpoint hold: one way to apply, one codec.
 
-use std::collections::BTreeMap;
+mod change;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use avocet_base::codec::{Malformed, Put, Reader};
 use avocet_base::{IndexId, TableId};
-use avocet_types::{Collation, IndexDef, TableDef};
+use avocet_types::{Collation, ForeignKeyDef, IndexDef, TableDef};
 use hashbrown::HashMap;
 
+use crate::foreign::{Link, Links};
 use crate::table::{IndexHandle, TableHandle};
+pub(crate) use change::Change;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DatabaseDef {
@@ -38,44 +41,10 @@ pub struct Catalog {
     by_id: HashMap<TableId, Arc<TableHandle>>,
     users: BTreeMap<(String, String), UserDef>,
     next_id: u32,
-}
-
-/// One change of the catalog, as logged.
-#[derive(Clone, Debug)]
-pub(crate) enum Change {
-    CreateDatabase(DatabaseDef),
-    /// With all its tables.
-    DropDatabase(String),
-    CreateTable(Box<TableDef>),
-    DropTable(TableId),
-    /// The rows are gone; the definition (with its new id) stays.
-    TruncateTable {
-        old: TableId,
-        new: TableId,
-    },
-    CreateIndex {
-        table: TableId,
-        index: IndexDef,
-    },
-    DropIndex {
-        table: TableId,
-        index: IndexId,
-    },
-    PutUser(UserDef),
-    DropUser {
-        name: String,
-        host: String,
-    },
-    RenameTable {
-        table: TableId,
-        database: String,
-        name: String,
-    },
-    /// A table takes another one's name, which is dropped.
-    ReplaceTable {
-        old: TableId,
-        new: TableId,
-    },
+    /// Foreign keys, by child and name, that were not always enforced: some rows may have no parents.
+    unenforced: BTreeSet<(TableId, String)>,
+    /// Of the tables that have foreign keys or are referred to; made by [`Self::relink`].
+    links: HashMap<TableId, Arc<Links>>,
 }
 
 impl Catalog {
@@ -117,6 +86,57 @@ impl Catalog {
         self.users.get(&(name.to_owned(), host.to_owned()))
     }
 
+    /// The foreign keys that refer to a table, each with its child.
+    pub fn foreign_keys_to(
+        &self,
+        table: TableId,
+    ) -> impl Iterator<Item = (&Arc<TableHandle>, &ForeignKeyDef)> {
+        let links = self.links.get(&table);
+        links.into_iter().flat_map(|links| &links.as_parent).map(|link| (&link.child, link.def()))
+    }
+
+    /// The name of the parent's index that a foreign key relies on; `None` if the parent is not there.
+    pub fn index_of_parent(&self, child: TableId, key: &str) -> Option<&str> {
+        let link = self.links.get(&child)?.as_child.iter().find(|link| link.def().name == key)?;
+        let parent = link.parent.as_ref()?;
+        Some(&parent.table.def.indexes[parent.index].name)
+    }
+
+    pub(crate) fn links(&self, table: TableId) -> Option<&Arc<Links>> {
+        self.links.get(&table)
+    }
+
+    pub(crate) fn is_enforced(&self, child: TableId, key: &str) -> bool {
+        !self.unenforced.contains(&(child, key.to_owned()))
+    }
+
+    /// Brings the links up to date, after any number of changes.
+    pub(crate) fn relink(&mut self) {
+        let mut links: HashMap<TableId, Links> = HashMap::new();
+        for child in self.by_id.values() {
+            for key in 0..child.def.foreign_keys.len() {
+                let link = Arc::new(Link::new(self, child, key));
+                if let Some(parent) = &link.parent {
+                    links.entry(parent.table.id()).or_default().as_parent.push(link.clone());
+                }
+                links.entry(child.id()).or_default().as_child.push(link);
+            }
+        }
+        links.values_mut().for_each(Links::sort);
+        if links.is_empty() && self.links.is_empty() {
+            return;
+        }
+        for table in self.by_id.values() {
+            table.set_parent(links.get(&table.id()).is_some_and(|links| !links.as_parent.is_empty()));
+        }
+        let old = std::mem::take(&mut self.links);
+        let kept = |(id, new): (TableId, Links)| match old.get(&id) {
+            Some(same) if same.is_same_as(&new) => (id, same.clone()),
+            _ => (id, Arc::new(new)),
+        };
+        self.links = links.into_iter().map(kept).collect();
+    }
+
     /// An id for a new table or index.
     pub(crate) fn next_id(&self) -> u32 {
         self.next_id.max(1)
@@ -136,24 +156,35 @@ impl Catalog {
             }
             Change::DropDatabase(name) => {
                 self.databases.remove(name);
-                for table in self.tables.remove(name).unwrap_or_default().into_values() {
+                let tables = self.tables.remove(name).unwrap_or_default();
+                for table in tables.values() {
                     self.by_id.remove(&table.id());
+                    self.forget_enforcement(table.id());
                 }
+                tables.values().for_each(|table| self.unenforce_children_of(&table.def));
             }
             Change::CreateTable(def) => {
                 self.note_id(def.id.0);
                 def.indexes.iter().for_each(|i| self.note_id(i.id.0));
                 self.publish(TableHandle::new((**def).clone()));
             }
-            Change::DropTable(id) => drop(self.remove(*id)),
-            Change::RenameTable { table, database, name } => {
-                if let Some(handle) = self.remove(*table) {
-                    self.publish(handle.renamed(database, name));
+            Change::DropTable(id) => {
+                if let Some(table) = self.remove(*id) {
+                    self.forget_enforcement(*id);
+                    self.unenforce_children_of(&table.def);
                 }
             }
-            Change::ReplaceTable { old, new } => {
+            Change::RenameTable { table, database, name } => self.rename(*table, database, name),
+            Change::ReplaceTable { old, new, foreign_keys, renamed } => {
                 if let (Some(old), Some(new)) = (self.remove(*old), self.remove(*new)) {
-                    self.publish(new.renamed(&old.def.database, &old.def.name));
+                    let mut def = (*new.def).clone();
+                    def.database.clone_from(&old.def.database);
+                    def.name.clone_from(&old.def.name);
+                    def.foreign_keys.clone_from(foreign_keys);
+                    def.forget_damaged_keys();
+                    self.publish(new.redefined(def));
+                    self.carry_enforcement(old.id(), new.id());
+                    self.rename_referenced_columns(&old.def, new.id(), renamed);
                 }
             }
             Change::TruncateTable { old, new } => {
@@ -161,8 +192,29 @@ impl Catalog {
                 if let Some(table) = self.by_id.remove(old) {
                     let mut def = (*table.def).clone();
                     def.id = *new;
+                    self.forget_enforcement(*old);
+                    self.unenforce_children_of(&def);
                     self.publish(TableHandle::new(def));
                 }
+            }
+            Change::AddForeignKey { table, key } => {
+                if let Some(handle) = self.by_id.get(table).cloned() {
+                    let mut def = (*handle.def).clone();
+                    def.foreign_keys.push(key.clone());
+                    def.forget_damaged_keys();
+                    self.publish(handle.redefined(def));
+                }
+            }
+            Change::DropForeignKey { table, name } => {
+                if let Some(handle) = self.by_id.get(table).cloned() {
+                    let mut def = (*handle.def).clone();
+                    def.foreign_keys.retain(|key| key.name != *name);
+                    self.unenforced.remove(&(*table, name.clone()));
+                    self.publish(handle.redefined(def));
+                }
+            }
+            Change::Unenforce { table, name } => {
+                self.unenforced.insert((*table, name.clone()));
             }
             Change::CreateIndex { table, index } => {
                 self.note_id(index.id.0);
@@ -192,6 +244,82 @@ impl Catalog {
         Some(table)
     }
 
+    /// Foreign keys follow the parent that they refer to; and names that were made of the table's name follow it, too.
+    fn rename(&mut self, table: TableId, database: &str, name: &str) {
+        let Some(handle) = self.remove(table) else { return };
+        let old = handle.def.clone();
+        let mut def = (*old).clone();
+        def.database = database.into();
+        def.name = name.into();
+        let generated = format!("{}_ibfk_", old.name);
+        for key in &mut def.foreign_keys {
+            if let Some(number) = key.name.strip_prefix(&generated) {
+                let new_name = format!("{name}_ibfk_{number}");
+                if self.unenforced.remove(&(table, key.name.clone())) {
+                    self.unenforced.insert((table, new_name.clone()));
+                }
+                key.name = new_name;
+            }
+        }
+        self.publish(handle.redefined(def));
+        self.redefine_keys_to(&old, None, |key| {
+            key.parent_database = database.into();
+            key.parent_table = name.into();
+        });
+    }
+
+    /// In other tables: the new one says it right.
+    fn rename_referenced_columns(&mut self, parent: &TableDef, new: TableId, renamed: &[(String, String)]) {
+        if renamed.is_empty() {
+            return;
+        }
+        self.redefine_keys_to(parent, Some(new), |key| {
+            for column in &mut key.parent_columns {
+                if let Some((_, to)) = renamed.iter().find(|(from, _)| from.eq_ignore_ascii_case(column)) {
+                    column.clone_from(to);
+                }
+            }
+        });
+    }
+
+    /// Changes all foreign keys that refer to a table, but those of one table.
+    fn redefine_keys_to(
+        &mut self,
+        parent: &TableDef,
+        but: Option<TableId>,
+        change: impl Fn(&mut ForeignKeyDef),
+    ) {
+        let refers = |key: &ForeignKeyDef| key.references(&parent.database, &parent.name);
+        let is_child =
+            |table: &&Arc<TableHandle>| Some(table.id()) != but && table.def.foreign_keys.iter().any(refers);
+        let children: Vec<_> = self.tables().filter(is_child).cloned().collect();
+        for child in children {
+            let mut def = (*child.def).clone();
+            def.foreign_keys.iter_mut().filter(|key| refers(key)).for_each(&change);
+            self.publish(child.redefined(def));
+        }
+    }
+
+    /// The rows of a parent are gone, without a look at its children.
+    fn unenforce_children_of(&mut self, parent: &TableDef) {
+        let keys =
+            self.tables().flat_map(|child| child.def.foreign_keys.iter().map(move |key| (child.id(), key)));
+        let keys = keys.filter(|(_, key)| key.references(&parent.database, &parent.name));
+        let keys: Vec<_> = keys.map(|(child, key)| (child, key.name.clone())).collect();
+        self.unenforced.extend(keys);
+    }
+
+    fn forget_enforcement(&mut self, child: TableId) {
+        self.unenforced.retain(|(table, _)| *table != child);
+    }
+
+    fn carry_enforcement(&mut self, old: TableId, new: TableId) {
+        let names: Vec<String> =
+            self.unenforced.iter().filter(|(table, _)| *table == old).map(|(_, name)| name.clone()).collect();
+        self.forget_enforcement(old);
+        self.unenforced.extend(names.into_iter().map(|name| (new, name)));
+    }
+
     /// Publishes a handle under its definition's name and id.
     pub(crate) fn publish(&mut self, handle: TableHandle) {
         let handle = Arc::new(handle);
@@ -206,7 +334,9 @@ impl Catalog {
         let databases = self.databases.values().cloned().map(Change::CreateDatabase);
         let tables = self.tables().map(|t| Change::CreateTable(Box::new((*t.def).clone())));
         let users = self.users.values().cloned().map(Change::PutUser);
-        databases.chain(tables).chain(users).collect()
+        let unenforced = self.unenforced.iter().cloned();
+        let unenforced = unenforced.map(|(table, name)| Change::Unenforce { table, name });
+        databases.chain(tables).chain(users).chain(unenforced).collect()
     }
 }
 
@@ -220,10 +350,8 @@ impl TableHandle {
         self.with_indexes(def, indexes)
     }
 
-    fn renamed(&self, database: &str, name: &str) -> Self {
-        let mut def = (*self.def).clone();
-        def.database = database.into();
-        def.name = name.into();
+    /// The same rows and indexes under another definition of names and foreign keys.
+    fn redefined(&self, def: TableDef) -> Self {
         self.with_indexes(def, self.indexes.clone())
     }
 
@@ -235,95 +363,69 @@ impl TableHandle {
     }
 }
 
-impl Change {
-    pub fn encode(&self, to: &mut Vec<u8>) {
-        match self {
-            Self::CreateDatabase(def) => {
-                to.put_u8(1);
-                to.put_str(&def.name);
-                to.put_u16(def.collation.0);
-            }
-            Self::DropDatabase(name) => {
-                to.put_u8(2);
-                to.put_str(name);
-            }
-            Self::CreateTable(def) => {
-                to.put_u8(3);
-                def.encode(to);
-            }
-            Self::DropTable(id) => {
-                to.put_u8(4);
-                to.put_u32(id.0);
-            }
-            Self::TruncateTable { old, new } => {
-                to.put_u8(5);
-                to.put_u32(old.0);
-                to.put_u32(new.0);
-            }
-            Self::CreateIndex { table, index } => {
-                to.put_u8(6);
-                to.put_u32(table.0);
-                index.encode(to);
-            }
-            Self::DropIndex { table, index } => {
-                to.put_u8(7);
-                to.put_u32(table.0);
-                to.put_u32(index.0);
-            }
-            Self::PutUser(user) => {
-                to.put_u8(8);
-                to.put_str(&user.name);
-                to.put_str(&user.host);
-                to.put_str(&user.plugin);
-                to.put_bytes(&user.auth);
-            }
-            Self::DropUser { name, host } => {
-                to.put_u8(9);
-                to.put_str(name);
-                to.put_str(host);
-            }
-            Self::RenameTable { table, database, name } => {
-                to.put_u8(10);
-                to.put_u32(table.0);
-                to.put_str(database);
-                to.put_str(name);
-            }
-            Self::ReplaceTable { old, new } => {
-                to.put_u8(11);
-                to.put_u32(old.0);
-                to.put_u32(new.0);
-            }
-        }
-    }
+#[cfg(test)]
+mod tests {
+    use super::change::tests::key;
+    use super::*;
 
-    pub fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
-        const WHAT: &str = "catalog change";
-        let string = |reader: &mut Reader<'_>| reader.str(WHAT).map(str::to_owned);
-        Ok(match reader.u8(WHAT)? {
-            1 => Self::CreateDatabase(DatabaseDef {
-                name: string(reader)?,
-                collation: Collation(reader.u16(WHAT)?),
-            }),
-            2 => Self::DropDatabase(string(reader)?),
-            3 => Self::CreateTable(Box::new(TableDef::decode(reader)?)),
-            4 => Self::DropTable(TableId(reader.u32(WHAT)?)),
-            5 => Self::TruncateTable { old: TableId(reader.u32(WHAT)?), new: TableId(reader.u32(WHAT)?) },
-            6 => Self::CreateIndex { table: TableId(reader.u32(WHAT)?), index: IndexDef::decode(reader)? },
-            7 => Self::DropIndex { table: TableId(reader.u32(WHAT)?), index: IndexId(reader.u32(WHAT)?) },
-            8 => Self::PutUser(UserDef {
-                name: string(reader)?,
-                host: string(reader)?,
-                plugin: string(reader)?,
-                auth: reader.bytes(WHAT)?.to_vec(),
-            }),
-            9 => Self::DropUser { name: string(reader)?, host: string(reader)? },
-            10 => Self::RenameTable {
-                table: TableId(reader.u32(WHAT)?),
-                database: string(reader)?,
-                name: string(reader)?,
-            },
-            11 => Self::ReplaceTable { old: TableId(reader.u32(WHAT)?), new: TableId(reader.u32(WHAT)?) },
-            _ => return Err(reader.malformed(WHAT)),
-        })
+    /// A catalog is the same when it is built from its changes, and its links are.
+    #[test]
+    fn links_follow_names() {
+        let table = |id: u32, name: &str, foreign_keys| {
+            let column = avocet_types::ColumnDef {
+                name: "id".into(),
+                ty: avocet_types::SqlType::BIGINT,
+                nullable: false,
+                default: None,
+                on_update_now: false,
+                auto_increment: false,
+                comment: String::new(),
+            };
+            let part = avocet_types::IndexPart { column: 0, descending: false, prefix_len: None };
+            let index = IndexDef {
+                id: IndexId(id + 100),
+                name: "PRIMARY".into(),
+                kind: avocet_types::IndexKind::Primary,
+                parts: vec![part],
+                generated: false,
+            };
+            Change::CreateTable(Box::new(TableDef {
+                id: TableId(id),
+                database: "d".into(),
+                name: name.into(),
+                columns: vec![column],
+                indexes: vec![index],
+                foreign_keys,
+                default_collation: Collation::DEFAULT,
+                comment: String::new(),
+            }))
+        };
+        let parents = |catalog: &Catalog, child: u32| -> Vec<u32> {
+            let links = catalog.links(TableId(child)).expect("it has a key");
+            links.as_child.iter().filter_map(|link| Some(link.parent.as_ref()?.table.id().0)).collect()
+        };
+        let mut catalog = Catalog::default();
+        let database = DatabaseDef { name: "d".into(), collation: Collation::DEFAULT };
+        let changes =
+            [Change::CreateDatabase(database), table(1, "child", vec![key("p")]), table(2, "p", vec![])];
+        changes.iter().for_each(|change| catalog.apply(change));
+        catalog.relink();
+        assert_eq!(parents(&catalog, 1), [2]);
+        assert!(catalog.table_by_id(TableId(2)).expect("there").is_parent());
+        catalog.apply(&Change::RenameTable { table: TableId(2), database: "d".into(), name: "q".into() });
+        catalog.apply(&Change::Unenforce { table: TableId(1), name: "k".into() });
+        let mut again = Catalog::default();
+        catalog.as_changes().iter().for_each(|change| again.apply(change));
+        for catalog in [&mut catalog, &mut again] {
+            catalog.relink();
+            assert_eq!(parents(catalog, 1), [2]);
+            assert!(!catalog.is_enforced(TableId(1), "k"));
+            catalog.apply(&Change::TruncateTable { old: TableId(1), new: TableId(7) });
+            assert!(catalog.is_enforced(TableId(7), "k"));
+            catalog.apply(&Change::DropTable(TableId(2)));
+            catalog.relink();
+            assert!(parents(catalog, 7).is_empty());
+            assert!(!catalog.is_enforced(TableId(7), "k"), "its parents went without a look at it");
+        }
     }
 }

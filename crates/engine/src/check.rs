@@ -1,7 +1,7 @@
 //! `avocet check`: verifies every page image, block, index and log record of a data directory, and that they agree.
 //!
 //! First what is on disk, by checksums and by decoding all of it; then the state that recovery makes of it: the
-//! trees' own invariants, and that each index has exactly the entries of the rows that there are.
+//! trees' own invariants, that each index has exactly the entries of the rows that there are, and that children have parents.
 
 use std::sync::Arc;
 
@@ -11,10 +11,12 @@ use avocet_storage::store::open_store;
 
 use crate::blocks::Blocks;
 use crate::bulk;
+use crate::catalog::Catalog;
 use crate::checkpoint::image_bytes;
 use crate::checkpoint::manifest::SegmentEntry;
 use crate::engine::{Engine, EngineOptions};
 use crate::error::Result;
+use crate::foreign::count_orphans;
 use crate::recovery;
 use crate::table::TableHandle;
 
@@ -28,6 +30,8 @@ pub struct CheckReport {
     pub index_entries: u64,
     pub log_records: u64,
     pub findings: Vec<String>,
+    /// What is no damage, but may surprise.
+    pub notes: Vec<String>,
 }
 
 impl CheckReport {
@@ -106,6 +110,29 @@ fn in_memory(engine: &Arc<Engine>, report: &mut CheckReport) {
         }
         for index in 0..table.indexes.len() {
             check_index(table, index, report);
+        }
+    }
+    check_foreign_keys(&engine.catalog(), report);
+}
+
+/// Rows without parents: damage where a key was enforced from its first row on.
+fn check_foreign_keys(catalog: &Catalog, report: &mut CheckReport) {
+    for child in catalog.tables().filter(|table| table.is_child()) {
+        let links = catalog.links(child.id()).expect("a child has links");
+        for link in &links.as_child {
+            let (key, def) = (link.def(), &child.def);
+            let name = format!("foreign key {} of {}.{}", key.name, def.database, def.name);
+            match count_orphans(link) {
+                Ok(0) => {}
+                Ok(count) if catalog.is_enforced(child.id(), &key.name) => {
+                    report.find(format!("{name}: {count} rows have no parent"));
+                }
+                Ok(count) => {
+                    let why = "it was not enforced at all times (foreign_key_checks = 0)";
+                    report.notes.push(format!("{name}: {count} rows have no parent; {why}"));
+                }
+                Err(e) => report.find(format!("{name}: {e}")),
+            }
         }
     }
 }

@@ -4,6 +4,9 @@
 //! wait until durable. The latch is held until the change is visible, so that whoever takes a snapshot under
 //! the latch has the catalog of that snapshot.
 
+mod exclusive;
+mod foreign;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -11,7 +14,7 @@ use std::time::Duration;
 use avocet_base::{IndexId, TableId};
 use avocet_log::Durability;
 use avocet_storage::relation::SegmentState;
-use avocet_types::{Collation, IndexDef, IndexKind, TableDef};
+use avocet_types::{Collation, ForeignKeyDef, IndexDef, IndexKind, TableDef};
 
 use crate::catalog::{Catalog, Change, DatabaseDef, UserDef};
 use crate::engine::Engine;
@@ -19,6 +22,10 @@ use crate::error::{EngineError, Result};
 use crate::recovery::build_index;
 use crate::redo;
 use crate::table::{IndexHandle, TableHandle};
+use exclusive::{Exclusive, Group};
+
+/// A year: whoever is in the way ends before.
+const NO_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
 
 impl Engine {
     /// Logs a change and publishes the catalog that it makes.
@@ -35,6 +42,7 @@ impl Engine {
         if logged.is_ok() {
             let mut catalog = (*self.catalog()).clone();
             publish(&mut catalog);
+            catalog.relink();
             self.catalog.store(Arc::new(catalog));
         }
         self.catalog_changing.store(false, Ordering::Release);
@@ -53,24 +61,43 @@ impl Engine {
         self.apply_plain(&Change::CreateDatabase(DatabaseDef { name: name.into(), collation }))
     }
 
-    /// Drops a database and all its tables; returns how many these were.
-    pub fn drop_database(&self, name: &str, timeout: Duration) -> Result<usize> {
-        let tables: Vec<_> = self.catalog().tables_in(name).cloned().collect();
-        let mut locks = Vec::new();
-        for table in &tables {
-            locks.push(Exclusive::lock(table, timeout)?);
-        }
+    /// Drops a database and all its tables; returns how many these were. With `checks`, tables of other databases must not
+    /// refer to them.
+    pub fn drop_database(&self, name: &str, checks: bool, timeout: Duration) -> Result<usize> {
+        let group = self.lock_group(timeout, |catalog| {
+            let tables = catalog.tables_in(name);
+            Ok(tables
+                .flat_map(|t| foreign::linked_with(catalog, &t.def).into_iter().chain([t.clone()]))
+                .collect())
+        })?;
         let _latch = self.ddl.lock();
-        if self.catalog().database(name).is_none() {
+        let catalog = self.catalog();
+        if catalog.database(name).is_none() {
             return Err(EngineError::NoSuchDatabase(name.into()));
+        }
+        let tables: Vec<_> = catalog.tables_in(name).cloned().collect();
+        if checks {
+            tables.iter().try_for_each(|table| foreign::check_not_referenced(&catalog, table, &tables))?;
         }
         self.apply_plain(&Change::DropDatabase(name.into()))?;
         tables.iter().for_each(|table| self.retire_blocks(table));
+        drop(group);
         Ok(tables.len())
     }
 
     /// Creates a table; the ids in `def` and its indexes are given here.
-    pub fn create_table(&self, mut def: TableDef) -> Result<Arc<TableHandle>> {
+    pub fn create_table(&self, def: TableDef) -> Result<Arc<TableHandle>> {
+        self.create_table_with(def, true, NO_TIMEOUT)
+    }
+
+    /// With `checks` off, the parents of its foreign keys need not be there (yet).
+    pub fn create_table_with(
+        &self,
+        mut def: TableDef,
+        checks: bool,
+        timeout: Duration,
+    ) -> Result<Arc<TableHandle>> {
+        let group = self.lock_group(timeout, |catalog| Ok(foreign::linked_with(catalog, &def)))?;
         let _latch = self.ddl.lock();
         let catalog = self.catalog();
         if catalog.database(&def.database).is_none() {
@@ -79,6 +106,7 @@ impl Engine {
         if catalog.table(&def.database, &def.name).is_some() {
             return Err(EngineError::TableExists(def.name));
         }
+        foreign::check_definition(&catalog, &def, checks)?;
         def.indexes.sort_by_key(|i| i.kind != IndexKind::Primary);
         let next = catalog.next_id();
         def.id = TableId(next);
@@ -87,11 +115,15 @@ impl Engine {
         }
         let id = def.id;
         self.apply_plain(&Change::CreateTable(Box::new(def)))?;
+        drop(group);
         Ok(self.catalog().table_by_id(id).expect("published just now").clone())
     }
 
     fn find(&self, database: &str, name: &str) -> Result<Arc<TableHandle>> {
-        let catalog = self.catalog();
+        self.find_in(&self.catalog(), database, name)
+    }
+
+    fn find_in(&self, catalog: &Catalog, database: &str, name: &str) -> Result<Arc<TableHandle>> {
         let table = catalog.table(database, name).cloned();
         table.ok_or_else(|| EngineError::NoSuchTable(database.into(), name.into()))
     }
@@ -108,35 +140,61 @@ impl Engine {
     }
 
     pub fn drop_table(&self, database: &str, name: &str, timeout: Duration) -> Result<()> {
-        let lock = self.find_exclusive(database, name, timeout)?;
+        self.drop_tables(&[(database.to_owned(), name.to_owned())], true, timeout)
+    }
+
+    /// Drops tables, each of which is there. With `checks`, no other tables must refer to them.
+    pub fn drop_tables(&self, names: &[(String, String)], checks: bool, timeout: Duration) -> Result<()> {
+        let group = self.lock_group(timeout, |catalog| {
+            let mut all = Vec::new();
+            for (database, name) in names {
+                let table = self.find_in(catalog, database, name)?;
+                all.extend(foreign::linked_with(catalog, &table.def));
+                all.push(table);
+            }
+            Ok(all)
+        })?;
         let _latch = self.ddl.lock();
-        self.apply_plain(&Change::DropTable(lock.table.id()))?;
-        self.retire_blocks(&lock.table);
+        let tables: Vec<Arc<TableHandle>> = names
+            .iter()
+            .map(|(database, name)| group.table(database, name).cloned())
+            .collect::<Result<_>>()?;
+        let catalog = self.catalog();
+        if checks {
+            tables.iter().try_for_each(|table| foreign::check_not_referenced(&catalog, table, &tables))?;
+        }
+        for table in foreign::children_first(&catalog, tables) {
+            self.apply_plain(&Change::DropTable(table.id()))?;
+            self.retire_blocks(&table);
+        }
         Ok(())
     }
 
-    pub fn truncate_table(&self, database: &str, name: &str, timeout: Duration) -> Result<()> {
-        let lock = self.find_exclusive(database, name, timeout)?;
+    /// With `checks`, no other table must refer to it.
+    pub fn truncate_table(&self, database: &str, name: &str, checks: bool, timeout: Duration) -> Result<()> {
+        let group = self.lock_linked(database, name, timeout)?;
         let _latch = self.ddl.lock();
+        let table = group.table(database, name)?;
+        if checks {
+            foreign::check_may_truncate(&self.catalog(), table)?;
+        }
         let new = TableId(self.catalog().next_id());
-        self.apply_plain(&Change::TruncateTable { old: lock.table.id(), new })?;
-        self.retire_blocks(&lock.table);
+        self.apply_plain(&Change::TruncateTable { old: table.id(), new })?;
+        self.retire_blocks(table);
         Ok(())
     }
 
     /// Adds an index and fills it; for a unique one, fails if two rows have the same key.
-    pub fn create_index(
-        &self,
-        database: &str,
-        name: &str,
-        mut index: IndexDef,
-        timeout: Duration,
-    ) -> Result<()> {
+    pub fn create_index(&self, database: &str, name: &str, index: IndexDef, timeout: Duration) -> Result<()> {
         let lock = self.find_exclusive(database, name, timeout)?;
         // Nobody uses the table now, so with the old versions collected the newest rows are all there is.
         self.collect_all_garbage();
         let _latch = self.ddl.lock();
-        let table = &lock.table;
+        self.add_index(&lock.table, index)
+    }
+
+    /// Adds an index to a table that nobody uses, and of which only the newest rows are left. The latch is held.
+    fn add_index(&self, table: &TableHandle, mut index: IndexDef) -> Result<()> {
         let same_name = |i: &IndexDef| i.name.eq_ignore_ascii_case(&index.name);
         if table.def.indexes.iter().any(same_name) {
             return Err(EngineError::IndexExists(index.name));
@@ -163,27 +221,64 @@ impl Engine {
         let table = &lock.table;
         let found = table.def.indexes.iter().find(|i| i.name.eq_ignore_ascii_case(index));
         let id = found.ok_or_else(|| EngineError::NoSuchIndex(index.into()))?.id;
+        let mut without = (*table.def).clone();
+        without.indexes.retain(|index| index.id != id);
+        foreign::check_indexes(&self.catalog(), &without, index)?;
         self.apply_plain(&Change::DropIndex { table: table.id(), index: id })
     }
 
-    /// Gives a table another name.
-    pub fn rename_table(&self, from: (&str, &str), to: (&str, &str), timeout: Duration) -> Result<()> {
-        let lock = self.find_exclusive(from.0, from.1, timeout)?;
+    /// Gives a table another name. Foreign keys that refer to it follow.
+    pub fn rename_table(
+        &self,
+        from: (&str, &str),
+        to: (&str, &str),
+        checks: bool,
+        timeout: Duration,
+    ) -> Result<()> {
+        let group = self.lock_group(timeout, |catalog| {
+            let table = self.find_in(catalog, from.0, from.1)?;
+            let mut all = foreign::linked_with(catalog, &table.def);
+            all.extend(foreign::children_of(catalog, to.0, to.1));
+            all.push(table);
+            Ok(all)
+        })?;
         let _latch = self.ddl.lock();
         let catalog = self.catalog();
+        let table = group.table(from.0, from.1)?;
         if catalog.database(to.0).is_none() {
             return Err(EngineError::NoSuchDatabase(to.0.into()));
         }
         if catalog.table(to.0, to.1).is_some() {
             return Err(EngineError::TableExists(to.1.into()));
         }
-        let change = Change::RenameTable { table: lock.table.id(), database: to.0.into(), name: to.1.into() };
+        if foreign::children_of(&catalog, to.0, to.1).next().is_some() {
+            let mut renamed = (*table.def).clone();
+            (renamed.database, renamed.name) = (to.0.into(), to.1.into());
+            renamed.foreign_keys.clear();
+            foreign::check_definition(&catalog, &renamed, checks)?;
+        }
+        let change = Change::RenameTable { table: table.id(), database: to.0.into(), name: to.1.into() };
         self.apply_plain(&change)
     }
 
-    /// Holds a table so that nobody else uses it, while its rows are copied to another one that shall replace it.
-    pub fn alter(&self, database: &str, name: &str, timeout: Duration) -> Result<Alteration> {
-        Ok(Alteration { lock: self.find_exclusive(database, name, timeout)? })
+    /// Holds a table so that nobody else uses it, nor those that foreign keys link it with or that `parents` names, while
+    /// its rows are copied to another one that shall replace it.
+    pub fn alter(
+        &self,
+        database: &str,
+        name: &str,
+        parents: &[(String, String)],
+        timeout: Duration,
+    ) -> Result<Alteration> {
+        let group = self.lock_group(timeout, |catalog| {
+            let table = self.find_in(catalog, database, name)?;
+            let mut all = foreign::linked_with(catalog, &table.def);
+            all.extend(parents.iter().filter_map(|(database, name)| catalog.table(database, name).cloned()));
+            all.push(table);
+            Ok(all)
+        })?;
+        let table = group.table(database, name)?.clone();
+        Ok(Alteration { table, _group: group })
     }
 
     /// Creates an account or changes it.
@@ -243,39 +338,52 @@ pub(crate) fn check_unique(table: &TableHandle, index: usize) -> Result<()> {
 
 /// A table that is being altered. Dropped before it is finished, the table stays as it was.
 pub struct Alteration {
-    lock: Exclusive,
+    table: Arc<TableHandle>,
+    _group: Group,
+}
+
+/// What of a table's foreign keys changes with the table.
+#[derive(Default)]
+pub struct NewForeignKeys {
+    /// All that the table has in the end.
+    pub keys: Vec<ForeignKeyDef>,
+    /// The names of those that it did not have before.
+    pub added: Vec<String>,
+    /// Columns of the table that other tables refer to, by their old and new names.
+    pub renamed: Vec<(String, String)>,
+    /// Rows are checked by the keys that were added, whose parents must be there.
+    pub checks: bool,
 }
 
 impl Alteration {
     pub fn table(&self) -> &Arc<TableHandle> {
-        &self.lock.table
+        &self.table
     }
 
-    /// The table `new` takes the name of the altered one, which is dropped.
-    pub fn replace_by(self, engine: &Engine, new: &TableHandle) -> Result<()> {
+    /// Whether foreign keys allow the new definition, whatever the rows are.
+    pub fn check(&self, engine: &Engine, new: &TableDef, foreign: &NewForeignKeys) -> Result<()> {
+        let NewForeignKeys { keys, added, renamed, checks } = foreign;
+        let mut def = new.clone();
+        def.database.clone_from(&self.table.def.database);
+        def.name.clone_from(&self.table.def.name);
+        def.foreign_keys.clone_from(keys);
+        foreign::check_replacement(&engine.catalog(), &self.table, &def, added, renamed, *checks)
+    }
+
+    /// The table `new`, which nobody knows of, takes the name of the altered one, which is dropped.
+    pub fn replace_by(self, engine: &Engine, new: &Arc<TableHandle>, foreign: NewForeignKeys) -> Result<()> {
         let _latch = engine.ddl.lock();
-        engine.apply_plain(&Change::ReplaceTable { old: self.lock.table.id(), new: new.id() })?;
-        engine.retire_blocks(&self.lock.table);
-        Ok(())
-    }
-}
-
-/// An exclusive metadata lock.
-struct Exclusive {
-    table: Arc<TableHandle>,
-}
-
-impl Exclusive {
-    fn lock(table: &Arc<TableHandle>, timeout: Duration) -> Result<Self> {
-        if !table.metadata_lock.lock_exclusive(timeout) {
-            return Err(EngineError::LockWaitTimeout);
+        self.check(engine, &new.def, &foreign)?;
+        let NewForeignKeys { keys, added, renamed, checks } = foreign;
+        for key in keys.iter().filter(|key| checks && added.contains(&key.name)) {
+            engine.check_rows(new, key)?;
         }
-        Ok(Self { table: table.clone() })
-    }
-}
-
-impl Drop for Exclusive {
-    fn drop(&mut self) {
-        self.table.metadata_lock.unlock_exclusive();
+        let (old, new) = (self.table.id(), new.id());
+        for name in added.into_iter().filter(|_| !checks) {
+            engine.apply_plain(&Change::Unenforce { table: new, name })?;
+        }
+        engine.apply_plain(&Change::ReplaceTable { old, new, foreign_keys: keys, renamed })?;
+        engine.retire_blocks(&self.table);
+        Ok(())
     }
 }

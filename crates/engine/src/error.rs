@@ -4,6 +4,8 @@ use avocet_base::codec::Malformed;
 use avocet_storage::StorageError;
 use thiserror::Error;
 
+use crate::foreign::ForeignKeyError;
+
 pub type Result<T, E = EngineError> = std::result::Result<T, E>;
 
 #[derive(Debug, Clone, Error)]
@@ -11,6 +13,8 @@ pub enum EngineError {
     /// A unique key holds the value already. `entry` is shown as MySQL shows it: `v1-v2`.
     #[error("duplicate entry '{entry}' for key '{table}.{key}'")]
     DuplicateKey { entry: String, table: String, key: String },
+    #[error(transparent)]
+    ForeignKey(#[from] ForeignKeyError),
     #[error("lock wait timeout exceeded")]
     LockWaitTimeout,
     #[error("somebody else holds the row")]

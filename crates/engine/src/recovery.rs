@@ -76,7 +76,8 @@ pub(crate) fn open(options: EngineOptions) -> Result<Arc<Engine>> {
     let replayed = replay::replay(&mut reader, catalog, manifest.timestamp, &blocks, workers)?;
     let end = reader.end_lsn();
     let replay::Replayed { catalog, last, mut named, rest } = replayed;
-    let catalog = Arc::unwrap_or_clone(catalog);
+    let mut catalog = Arc::unwrap_or_clone(catalog);
+    catalog.relink();
     build::indexes(&catalog)?;
 
     let snapshots = Arc::new(Snapshots::new(last, rest.unwrap_or(end)));

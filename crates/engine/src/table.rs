@@ -1,7 +1,7 @@
 //! A table as the engine runs it: its definition, its relation and its indexes.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use avocet_base::{RowId, TableId, Timestamp};
@@ -31,6 +31,8 @@ pub struct TableHandle {
     pub(crate) metadata_lock: Arc<MetadataLock>,
     pub(crate) sample: Arc<SampleCache>,
     pub(crate) moves: Arc<Moves>,
+    /// A foreign key refers to the table. Changes only while nobody uses it.
+    referenced: Arc<AtomicBool>,
 }
 
 /// Where changed rows of column blocks went, as long as a snapshot may still see them in their old places.
@@ -132,12 +134,13 @@ impl TableHandle {
             rows: Arc::new(AtomicI64::new(0)),
             metadata_lock: Arc::new(MetadataLock::new()),
             moves: Arc::default(),
+            referenced: Arc::default(),
             sample: Arc::default(),
             def: Arc::new(def),
         }
     }
 
-    /// The same rows under a definition that differs in its indexes.
+    /// The same rows under a definition that differs in its names, its indexes or its foreign keys.
     pub(crate) fn with_indexes(&self, def: TableDef, indexes: Vec<Arc<IndexHandle>>) -> Self {
         Self {
             key_columns: key_columns(&def, &indexes),
@@ -149,12 +152,27 @@ impl TableHandle {
             rows: self.rows.clone(),
             metadata_lock: self.metadata_lock.clone(),
             moves: self.moves.clone(),
+            referenced: self.referenced.clone(),
             sample: self.sample.clone(),
         }
     }
 
     pub fn id(&self) -> TableId {
         self.def.id
+    }
+
+    /// Whether a foreign key refers to it.
+    pub fn is_parent(&self) -> bool {
+        self.referenced.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_parent(&self, is_parent: bool) {
+        self.referenced.store(is_parent, Ordering::Relaxed);
+    }
+
+    /// Whether it has foreign keys.
+    pub fn is_child(&self) -> bool {
+        !self.def.foreign_keys.is_empty()
     }
 
     /// Whether a change of this column changes keys of some index.

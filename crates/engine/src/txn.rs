@@ -1,5 +1,6 @@
 //! Transactions: begin, statements, commit, rollback. Reads are in `txn/read.rs`, writes in `txn/write.rs`.
 
+mod foreign;
 mod modify;
 mod newest;
 mod outside;
@@ -8,7 +9,7 @@ mod serial;
 mod write;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use avocet_base::{BlockId, RowId, SegmentNo, Timestamp, TxnId};
@@ -37,6 +38,7 @@ use crate::scan::{ScanRequest, TableScan};
 use crate::serial::ReadSet;
 use crate::snapshots::SnapshotGuard;
 use crate::table::TableHandle;
+use foreign::ForeignKeys;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Isolation {
@@ -99,6 +101,8 @@ pub struct Txn {
     is_first_access: AtomicBool,
     /// A row is locked although it has changed since the snapshot.
     relaxed: bool,
+    /// How often it has waited for a row.
+    waits: AtomicU64,
     /// The row that the last conflict with the snapshot was about.
     conflict: Option<Conflict>,
     /// Of a serializable transaction that may write.
@@ -112,6 +116,7 @@ pub struct Txn {
     loads: Vec<Load>,
     redo: Vec<u8>,
     row_changes: Vec<i64>,
+    foreign: ForeignKeys,
     finished: bool,
     scratch: Scratch,
     interrupted: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
@@ -201,6 +206,7 @@ struct Scratch {
     key: Vec<u8>,
     old_key: Vec<u8>,
     scan: ScanScratch,
+    reads: ReadScratch,
 }
 
 /// A point in a transaction that a failed statement goes back to.
@@ -229,6 +235,7 @@ impl Txn {
             is_first_read: true,
             is_first_access: AtomicBool::new(true),
             relaxed: false,
+            waits: AtomicU64::new(0),
             conflict: None,
             reads: validates.then(Arc::default),
             newest_met: Timestamp::MIN,
@@ -241,6 +248,7 @@ impl Txn {
             loads: Vec::new(),
             redo,
             row_changes,
+            foreign: ForeignKeys::default(),
             finished: false,
             scratch,
             interrupted: None,
@@ -439,6 +447,7 @@ impl Txn {
             self.engine.blocks.discard(load.block);
         }
         self.redo.truncate(mark.redo);
+        self.foreign.roll_back_to(&mark);
         self.release_rows(mark.shared);
     }
 

@@ -40,6 +40,7 @@ fn definition() -> TableDef {
         name: name.into(),
         kind,
         parts: vec![IndexPart { column, descending: false, prefix_len: None }],
+        generated: false,
     };
     TableDef {
         id: TableId(0),
@@ -53,6 +54,7 @@ fn definition() -> TableDef {
         indexes: vec![index("PRIMARY", IndexKind::Primary, 0), index("balance", IndexKind::Secondary, 1)],
         default_collation: Collation::DEFAULT,
         comment: String::new(),
+        foreign_keys: Vec::new(),
     }
 }
 

@@ -40,7 +40,13 @@ fn column(name: &str, ty: SqlType) -> ColumnDef {
 
 fn index(name: &str, kind: IndexKind, columns: &[usize]) -> IndexDef {
     let part = |&column: &usize| IndexPart { column, descending: false, prefix_len: None };
-    IndexDef { id: IndexId(0), name: name.into(), kind, parts: columns.iter().map(part).collect() }
+    IndexDef {
+        id: IndexId(0),
+        name: name.into(),
+        kind,
+        parts: columns.iter().map(part).collect(),
+        generated: false,
+    }
 }
 
 /// accounts(id primary key, owner varchar, balance bigint), with an index on owner.
@@ -62,6 +68,7 @@ fn accounts(engine: &Arc<Engine>) -> Arc<TableHandle> {
             ],
             default_collation: Collation::DEFAULT,
             comment: String::new(),
+            foreign_keys: Vec::new(),
         })
         .expect("created")
 }

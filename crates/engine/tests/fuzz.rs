@@ -87,7 +87,7 @@ fn corpus() -> (SimDisk, Vec<Record>) {
             engine.call("d", "note", &arguments).expect("called");
         }
     }
-    engine.truncate_table("d", "t", std::time::Duration::from_secs(1)).expect("truncated");
+    engine.truncate_table("d", "t", true, std::time::Duration::from_secs(1)).expect("truncated");
     drop(engine);
     let mut reader = LogReader::open(disk.env(), Path::new("/data/log"), Lsn(0)).expect("readable");
     let mut records = Vec::new();

@@ -139,7 +139,13 @@ fn define(create: &CreateTable, collation: Collation) -> TableDef {
         prefix_len: None,
     });
     let parts: Vec<_> = parts.collect();
-    let index = IndexDef { id: IndexId(1), name: "PRIMARY".into(), kind: IndexKind::Primary, parts };
+    let index = IndexDef {
+        id: IndexId(1),
+        name: "PRIMARY".into(),
+        kind: IndexKind::Primary,
+        parts,
+        generated: false,
+    };
     TableDef {
         id: TableId(1),
         database: "test".into(),
@@ -148,6 +154,7 @@ fn define(create: &CreateTable, collation: Collation) -> TableDef {
         indexes: if primary.is_empty() { Vec::new() } else { vec![index] },
         default_collation: collation,
         comment: String::new(),
+        foreign_keys: Vec::new(),
     }
 }
 

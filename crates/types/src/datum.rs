@@ -41,6 +41,24 @@ impl<'a> Datum<'a> {
         matches!(self, Self::Null)
     }
 
+    /// Whether it is the same value to the last byte, not only an equal string.
+    pub fn is_same(&self, other: &Datum<'_>) -> bool {
+        match (self, other) {
+            (Self::Null, Datum::Null) => true,
+            (Self::Int(a), Datum::Int(b))
+            | (Self::DateTime(a), Datum::DateTime(b))
+            | (Self::Time(a), Datum::Time(b)) => a == b,
+            (Self::UInt(a), Datum::UInt(b)) => a == b,
+            (Self::Float(a), Datum::Float(b)) => a.to_bits() == b.to_bits(),
+            (Self::Double(a), Datum::Double(b)) => a.to_bits() == b.to_bits(),
+            (Self::Decimal(a), Datum::Decimal(b)) => a == b,
+            (Self::Str(a), Datum::Str(b)) => a == b,
+            (Self::Bytes(a), Datum::Bytes(b)) => a == b,
+            (Self::Date(a), Datum::Date(b)) => a == b,
+            _ => false,
+        }
+    }
+
     pub fn str(s: &'a str) -> Self {
         Self::Str(Cow::Borrowed(s))
     }

@@ -27,5 +27,7 @@ pub use decimal::Decimal;
 pub use expr::{EvalContext, EvalError, Expr, ExprKind, Function, SqlMode, Typer};
 pub use key::KeyLayout;
 pub use row::{RowLayout, RowRef};
-pub use schema::{ColumnDef, DefaultValue, IndexDef, IndexKind, IndexPart, TableDef};
+pub use schema::{
+    ColumnDef, DefaultValue, ForeignKeyDef, IndexDef, IndexKind, IndexPart, ReferentialAction, TableDef,
+};
 pub use sql_type::{Collation, IntWidth, LobSize, SqlType};

@@ -4,12 +4,17 @@
 //! has none. Enums are a tag byte and their fields; tags are never reused.
 //!
 //! ```text
-//!  table    version u8 = 1 │ id u32 │ database │ name │ columns │ indexes │ collation u16 │ comment
+//!  table    version u8 = 1 or 2 │ id u32 │ database │ name │ columns │ indexes │ collation u16 │ comment
+//!           from version 2: │ foreign keys
 //!  column   name │ type │ flags u8 (1 nullable, 2 on update now, 4 auto_increment) │ default │ comment
 //!  default  0 none │ 1 value │ 2 now
-//!  index    id u32 │ name │ kind u8 │ parts
+//!  index    id u32 │ name │ kind u8 (128 added: made for a foreign key) │ parts
 //!  part     column varint │ descending u8 │ prefix length + 1, or 0: varint
+//!  foreign  name │ child's columns: list of varint │ parent's database │ table │ columns: list
+//!           │ on delete u8 │ on update u8 (0 no action, 1 restrict, 2 cascade, 3 set null, 4 set default)
 //! ```
+//!
+//! A table without foreign keys is written as version 1, which every release reads.
 
 use arrow::datatypes::i256;
 use avocet_base::codec::{Malformed, Put, Reader};
@@ -17,11 +22,17 @@ use avocet_base::{IndexId, TableId};
 
 use crate::datum::{Datum, Value};
 use crate::decimal::Decimal;
-use crate::schema::{ColumnDef, DefaultValue, IndexDef, IndexKind, IndexPart, TableDef};
+use crate::schema::{
+    ColumnDef, DefaultValue, ForeignKeyDef, IndexDef, IndexKind, IndexPart, ReferentialAction, TableDef,
+};
 use crate::sql_type::{Collation, IntWidth, LobSize, SqlType};
 
-/// The version that this release writes.
-const VERSION: u8 = 1;
+/// Of tables without foreign keys.
+const PLAIN: u8 = 1;
+const WITH_FOREIGN_KEYS: u8 = 2;
+
+/// Beside the kind of an index that was made for a foreign key.
+const GENERATED: u8 = 0x80;
 
 /// More columns or indexes than a table can have: longer lists are damage.
 const MAX_ITEMS: u64 = 1 << 16;
@@ -216,7 +227,7 @@ fn list<T>(
 
 impl TableDef {
     pub fn encode(&self, to: &mut Vec<u8>) {
-        to.put_u8(VERSION);
+        to.put_u8(if self.foreign_keys.is_empty() { PLAIN } else { WITH_FOREIGN_KEYS });
         to.put_u32(self.id.0);
         to.put_str(&self.database);
         to.put_str(&self.name);
@@ -224,15 +235,19 @@ impl TableDef {
         put_list(&self.indexes, to, IndexDef::encode);
         to.put_u16(self.default_collation.0);
         to.put_str(&self.comment);
+        if !self.foreign_keys.is_empty() {
+            put_list(&self.foreign_keys, to, ForeignKeyDef::encode);
+        }
     }
 
-    /// Reads what `encode` wrote. Index parts are checked to name columns of the table.
+    /// Reads what `encode` wrote. Index parts and foreign keys are checked to name columns of the table.
     pub fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
         const WHAT: &str = "table definition";
-        if from.u8(WHAT)? != VERSION {
+        let version = from.u8(WHAT)?;
+        if !matches!(version, PLAIN | WITH_FOREIGN_KEYS) {
             return Err(from.malformed("version of a table definition"));
         }
-        let table = Self {
+        let mut table = Self {
             id: TableId(from.u32(WHAT)?),
             database: from.str(WHAT)?.to_owned(),
             name: from.str(WHAT)?.to_owned(),
@@ -240,7 +255,15 @@ impl TableDef {
             indexes: list(from, IndexDef::decode)?,
             default_collation: Collation(from.u16(WHAT)?),
             comment: from.str(WHAT)?.to_owned(),
+            foreign_keys: Vec::new(),
         };
+        if version == WITH_FOREIGN_KEYS {
+            table.foreign_keys = list(from, ForeignKeyDef::decode)?;
+        }
+        let mut children = table.foreign_keys.iter().flat_map(|key| &key.columns);
+        if children.any(|column| *column >= table.columns.len()) {
+            return Err(from.malformed(WHAT));
+        }
         let parts = table.indexes.iter().flat_map(|index| &index.parts);
         if parts.into_iter().any(|part| part.column >= table.columns.len()) {
             return Err(from.malformed(WHAT));
@@ -296,7 +319,7 @@ impl IndexDef {
     pub fn encode(&self, to: &mut Vec<u8>) {
         to.put_u32(self.id.0);
         to.put_str(&self.name);
-        to.put_u8(self.kind as u8);
+        to.put_u8(self.kind as u8 | if self.generated { GENERATED } else { 0 });
         put_list(&self.parts, to, |part, to| {
             to.put_varint(part.column as u64);
             to.put_u8(part.descending.into());
@@ -309,8 +332,9 @@ impl IndexDef {
         let id = IndexId(from.u32(WHAT)?);
         let name = from.str(WHAT)?.to_owned();
         let kinds = [IndexKind::Primary, IndexKind::Unique, IndexKind::Secondary];
-        let kind = usize::from(from.u8(WHAT)?);
-        let kind = kinds.get(kind).copied().ok_or(from.malformed(WHAT))?;
+        let tag = from.u8(WHAT)?;
+        let generated = tag & GENERATED != 0;
+        let kind = kinds.get(usize::from(tag & !GENERATED)).copied().ok_or(from.malformed(WHAT))?;
         let parts = list(from, |from| {
             let column = from.varint(WHAT)? as usize;
             let descending = flag(from)?;
@@ -318,7 +342,45 @@ impl IndexDef {
             let prefix_len = prefix_len.map_err(|_| from.malformed(WHAT))?;
             Ok(IndexPart { column, descending, prefix_len })
         })?;
-        Ok(Self { id, name, kind, parts })
+        Ok(Self { id, name, kind, parts, generated })
+    }
+}
+
+impl ForeignKeyDef {
+    pub fn encode(&self, to: &mut Vec<u8>) {
+        to.put_str(&self.name);
+        put_list(&self.columns, to, |column, to| to.put_varint(*column as u64));
+        to.put_str(&self.parent_database);
+        to.put_str(&self.parent_table);
+        put_list(&self.parent_columns, to, |name, to| to.put_str(name));
+        to.put_u8(self.on_delete as u8);
+        to.put_u8(self.on_update as u8);
+    }
+
+    pub fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+        const WHAT: &str = "foreign key";
+        let key = Self {
+            name: from.str(WHAT)?.to_owned(),
+            columns: list(from, |from| Ok(from.varint(WHAT)? as usize))?,
+            parent_database: from.str(WHAT)?.to_owned(),
+            parent_table: from.str(WHAT)?.to_owned(),
+            parent_columns: list(from, |from| Ok(from.str(WHAT)?.to_owned()))?,
+            on_delete: ReferentialAction::decode(from)?,
+            on_update: ReferentialAction::decode(from)?,
+        };
+        if key.columns.is_empty() || key.columns.len() != key.parent_columns.len() {
+            return Err(from.malformed(WHAT));
+        }
+        Ok(key)
+    }
+}
+
+impl ReferentialAction {
+    fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+        const WHAT: &str = "referential action";
+        let all = [Self::NoAction, Self::Restrict, Self::Cascade, Self::SetNull, Self::SetDefault];
+        let tag = usize::from(from.u8(WHAT)?);
+        all.get(tag).copied().ok_or(from.malformed(WHAT))
     }
 }
 
@@ -371,21 +433,35 @@ mod tests {
                     IndexPart { column: 2, descending: false, prefix_len: None },
                     IndexPart { column: 7, descending: true, prefix_len: Some(10) },
                 ],
+                generated: true,
             }],
             default_collation: collation,
             comment: String::new(),
+            foreign_keys: vec![ForeignKeyDef {
+                name: "t_ibfk_1".into(),
+                columns: vec![3, 1],
+                parent_database: "e".into(),
+                parent_table: "p".into(),
+                parent_columns: vec!["a".into(), "b".into()],
+                on_delete: ReferentialAction::Cascade,
+                on_update: ReferentialAction::SetNull,
+            }],
         }
     }
 
     #[test]
     fn tables_round_trip() {
-        let table = table();
-        let mut bytes = Vec::new();
-        table.encode(&mut bytes);
-        let mut from = Reader::new(&bytes);
-        let back = TableDef::decode(&mut from).expect("valid");
-        assert!(from.is_empty());
-        assert_eq!(format!("{back:?}"), format!("{table:?}"));
+        let with = table();
+        let without = TableDef { foreign_keys: Vec::new(), ..table() };
+        for (table, version) in [(with, WITH_FOREIGN_KEYS), (without, PLAIN)] {
+            let mut bytes = Vec::new();
+            table.encode(&mut bytes);
+            assert_eq!(bytes[0], version);
+            let mut from = Reader::new(&bytes);
+            let back = TableDef::decode(&mut from).expect("valid");
+            assert!(from.is_empty());
+            assert_eq!(format!("{back:?}"), format!("{table:?}"));
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a table is: columns, defaults, indexes. Lives in the catalog; immutable once published.
+//! What a table is: columns, defaults, indexes, foreign keys. Lives in the catalog; immutable once published.
 
 use avocet_base::{IndexId, TableId};
 
@@ -13,6 +13,8 @@ pub struct TableDef {
     pub columns: Vec<ColumnDef>,
     /// The primary key, if there is one, comes first.
     pub indexes: Vec<IndexDef>,
+    /// Those of which it is the child, in the order in which they were made.
+    pub foreign_keys: Vec<ForeignKeyDef>,
     pub default_collation: Collation,
     pub comment: String,
 }
@@ -43,6 +45,8 @@ pub struct IndexDef {
     pub name: String,
     pub kind: IndexKind,
     pub parts: Vec<IndexPart>,
+    /// Made for a foreign key, not asked for: it goes when another index serves the key as well.
+    pub generated: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +65,92 @@ pub struct IndexPart {
     pub prefix_len: Option<u32>,
 }
 
+/// A foreign key, kept by the child. It names its parent, which need not be there (yet).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForeignKeyDef {
+    /// Unique within the child's database.
+    pub name: String,
+    /// Positions in the child's columns.
+    pub columns: Vec<usize>,
+    pub parent_database: String,
+    pub parent_table: String,
+    /// One for each of `columns`.
+    pub parent_columns: Vec<String>,
+    pub on_delete: ReferentialAction,
+    pub on_update: ReferentialAction,
+}
+
+/// What happens to the children when their parent goes, or gets another key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReferentialAction {
+    /// The same as `Restrict`: checks are not deferred.
+    #[default]
+    NoAction,
+    Restrict,
+    Cascade,
+    SetNull,
+    /// Kept as it was written; acts as `NoAction`, as in MySQL.
+    SetDefault,
+}
+
+impl ReferentialAction {
+    pub const fn sql(self) -> &'static str {
+        match self {
+            Self::NoAction => "NO ACTION",
+            Self::Restrict => "RESTRICT",
+            Self::Cascade => "CASCADE",
+            Self::SetNull => "SET NULL",
+            Self::SetDefault => "SET DEFAULT",
+        }
+    }
+}
+
+impl ForeignKeyDef {
+    /// Whether this table is the parent.
+    pub fn references(&self, database: &str, table: &str) -> bool {
+        self.parent_database == database && self.parent_table == table
+    }
+
+    /// The constraint as SHOW CREATE TABLE has it.
+    pub fn definition(&self, child: &TableDef) -> String {
+        let quote = |name: &str| format!("`{}`", name.replace('`', "``"));
+        self.text(child, quote, |action| action != ReferentialAction::NoAction)
+    }
+
+    /// The constraint as error messages have it.
+    pub fn in_message(&self, child: &TableDef) -> String {
+        use ReferentialAction as A;
+        self.text(child, |name| format!("`{name}`"), |action| !matches!(action, A::NoAction | A::SetDefault))
+    }
+
+    fn text(
+        &self,
+        child: &TableDef,
+        quote: impl Fn(&str) -> String,
+        shows: impl Fn(ReferentialAction) -> bool,
+    ) -> String {
+        let columns: Vec<String> = self.columns.iter().map(|&at| quote(&child.columns[at].name)).collect();
+        let parents: Vec<String> = self.parent_columns.iter().map(|name| quote(name)).collect();
+        let database = match self.parent_database == child.database {
+            true => String::new(),
+            false => format!("{}.", quote(&self.parent_database)),
+        };
+        let mut text = format!(
+            "CONSTRAINT {} FOREIGN KEY ({}) REFERENCES {database}{} ({})",
+            quote(&self.name),
+            columns.join(", "),
+            quote(&self.parent_table),
+            parents.join(", ")
+        );
+        for (event, action) in [("DELETE", self.on_delete), ("UPDATE", self.on_update)] {
+            if shows(action) {
+                text.push_str(&format!(" ON {event} {}", action.sql()));
+            }
+        }
+        text
+    }
+}
+
 impl TableDef {
     /// A column's position, by MySQL's rule that column names are case-insensitive.
     pub fn column(&self, name: &str) -> Option<usize> {
@@ -71,8 +161,36 @@ impl TableDef {
         self.indexes.first().filter(|i| i.kind == IndexKind::Primary)
     }
 
+    /// Leaves out foreign keys of columns that the table has not: they come from damaged bytes.
+    pub fn forget_damaged_keys(&mut self) {
+        let width = self.columns.len();
+        self.foreign_keys.retain(|key| key.columns.iter().all(|column| *column < width));
+    }
+
+    /// The index, of those that there are, whose first columns are these, in this order, each of them whole.
+    pub fn index_on(&self, columns: &[usize]) -> Option<usize> {
+        self.indexes.iter().position(|index| index.begins_with(columns))
+    }
+
+    /// The unique index on just these columns, in this order, each of them whole.
+    pub fn unique_index_on(&self, columns: &[usize]) -> Option<usize> {
+        let is_on = |index: &IndexDef| {
+            index.kind.is_unique() && index.parts.len() == columns.len() && index.begins_with(columns)
+        };
+        self.indexes.iter().position(is_on)
+    }
+
     pub fn auto_increment_column(&self) -> Option<usize> {
         self.columns.iter().position(|c| c.auto_increment)
+    }
+}
+
+impl IndexDef {
+    /// Whether its first columns are these, in this order, each of them whole.
+    pub fn begins_with(&self, columns: &[usize]) -> bool {
+        let is_whole =
+            |(part, column): (&IndexPart, &usize)| part.column == *column && part.prefix_len.is_none();
+        self.parts.len() >= columns.len() && self.parts.iter().zip(columns).all(is_whole)
     }
 }
 

@@ -77,6 +77,7 @@ fn catalog_change(engine: &Engine, change: &Change) -> Result<()> {
     {
         build_index(table, at)?;
     }
+    catalog.relink();
     engine.catalog.store(Arc::new(catalog));
     Ok(())
 }

@@ -65,7 +65,7 @@ pub(super) struct Modify<'c> {
 pub(super) enum Deed<'a> {
     Share,
     Lock { copy: bool },
-    Delete,
+    Delete { copy: bool },
     Update { after: &'a [u8], changes_keys: bool },
 }
 
@@ -74,8 +74,7 @@ impl Deed<'_> {
     pub fn wants_old(self) -> bool {
         match self {
             Self::Share => true,
-            Self::Lock { copy } => copy,
-            Self::Delete => false,
+            Self::Lock { copy } | Self::Delete { copy } => copy,
             Self::Update { changes_keys, .. } => changes_keys,
         }
     }
@@ -100,7 +99,7 @@ impl Modify<'_> {
     fn deed(&self, table: &TableHandle) -> Deed<'_> {
         let after = &self.change.after[..];
         match self.change.deleted {
-            true => Deed::Delete,
+            true => Deed::Delete { copy: table.is_parent() },
             false if after.is_empty() => Deed::Lock { copy: false },
             false => Deed::Update { after, changes_keys: changes_keys(table, after) },
         }
@@ -232,6 +231,7 @@ impl Txn {
             Found::Nowhere | Found::Busy => Ok(None),
             _ if deleted => {
                 self.note_delete(t, table, id);
+                self.foreign_delete(table, &old)?;
                 Ok(Some(id))
             }
             _ if after.is_empty() => Ok(Some(id)),

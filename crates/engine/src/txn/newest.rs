@@ -74,7 +74,7 @@ impl Action<'_, '_> {
         match self {
             Self::Share => Deed::Share,
             Self::Lock => Deed::Lock { copy: true },
-            Self::Delete => Deed::Delete,
+            Self::Delete => Deed::Delete { copy: table.is_parent() },
             Self::Update(after) => Deed::Update { after, changes_keys: changes_keys(table, after) },
             Self::Modify(_) => unreachable!("decided by whoever is shown the row"),
         }
@@ -217,7 +217,7 @@ impl Txn {
                     Deed::Share => return Ok(Attempt::Done(Found::Hot)),
                     Deed::Lock { .. } if is_own => return Ok(Attempt::Done(Found::Hot)),
                     Deed::Lock { .. } => body.lock(layout, slot, &self.state),
-                    Deed::Delete => body.delete(layout, slot, &self.state),
+                    Deed::Delete { .. } => body.delete(layout, slot, &self.state),
                     Deed::Update { after, .. } => body
                         .update(layout, slot, after, &self.state)
                         .map_err(crate::error::malformed("row delta"))?,
@@ -285,7 +285,7 @@ impl Txn {
                     Deed::Share => return Ok(Attempt::Done(Found::Cold)),
                     Deed::Lock { .. } if is_own => return Ok(Attempt::Done(Found::Cold)),
                     Deed::Lock { .. } => deletes.lock(ordinal, &self.state),
-                    Deed::Delete | Deed::Update { .. } => deletes.delete(ordinal, &self.state),
+                    Deed::Delete { .. } | Deed::Update { .. } => deletes.delete(ordinal, &self.state),
                 };
                 drop(deletes);
                 self.push_undo(t, id, undo);
@@ -408,6 +408,7 @@ impl Txn {
 
     /// Waits for a turn in a queue.
     pub(super) fn park(&self, place: &Arc<Waiter>) -> Result<()> {
+        self.waits.fetch_add(1, Ordering::Relaxed);
         self.engine.row_locks.break_deadlocks(place, !self.shared.is_empty());
         let interrupted = self.interrupted.as_deref();
         place.park(&Patience {

@@ -115,6 +115,15 @@ fn increment(bytes: &mut Vec<u8>) -> bool {
     false
 }
 
+/// How a scan locks rows.
+#[derive(Clone, Copy)]
+pub(super) struct LockScan {
+    pub direction: Direction,
+    pub lock: RowLock,
+    /// Only rows that the snapshot sees.
+    pub strict: bool,
+}
+
 /// Memory of reads, to be used again and again.
 #[derive(Default)]
 pub struct ReadScratch {
@@ -193,6 +202,7 @@ impl Txn {
         buf: &mut RowBuf,
     ) -> Result<bool> {
         let t = self.touch(table)?;
+        let id = self.foreign.place_of(table, id);
         Ok(matches!(self.lock_touched(t, table, id, lock, buf)?, Found::Hot | Found::Cold))
     }
 
@@ -271,8 +281,20 @@ impl Txn {
         scratch: &mut ReadScratch,
         visit: &mut dyn FnMut(RowId, RowRef<'_>) -> ControlFlow<()>,
     ) -> Result<()> {
+        let how = LockScan { direction, lock, strict: self.is_strict() };
+        self.lock_rows(table, index, range, how, scratch, visit)
+    }
+
+    pub(super) fn lock_rows(
+        &mut self,
+        table: &Arc<TableHandle>,
+        index: &IndexHandle,
+        range: &KeyRange,
+        LockScan { direction, lock, strict }: LockScan,
+        scratch: &mut ReadScratch,
+        visit: &mut dyn FnMut(RowId, RowRef<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
         let t = self.touch(table)?;
-        let strict = self.is_strict();
         let mut may_move_on = strict && self.is_first_access.load(Ordering::Relaxed);
         if strict {
             self.note_read(|reads| reads.add_range(table, table.position_of(index), range));

@@ -40,6 +40,9 @@ impl Txn {
     /// Checks that the transaction may write to a table; its position among the transaction's tables.
     pub(crate) fn writable_table(&mut self, table: &Arc<TableHandle>) -> Result<u16> {
         self.check_writable()?;
+        if Self::has_foreign_keys(table) {
+            self.begin_foreign(table)?;
+        }
         self.touch(table)
     }
 
@@ -57,8 +60,23 @@ impl Txn {
         let mut image = std::mem::take(&mut self.scratch.image);
         image.clear();
         table.layout.encode(row, &mut image);
-        let outcome = self.insert_image(t, table, &image);
+        let outcome = match table.is_child() {
+            true => self.insert_child(t, table, &image),
+            false => self.insert_image(t, table, &image),
+        };
         self.scratch.image = image;
+        outcome
+    }
+
+    /// The parents are looked for before unique keys are: a row that lacks one is refused for that, whatever else it lacks.
+    fn insert_child(&mut self, t: u16, table: &Arc<TableHandle>, image: &[u8]) -> Result<RowId> {
+        let mark = self.mark();
+        let (fixed, heap) = image.split_at(table.layout.fixed_size);
+        let checked = self.foreign_insert(table, &RowRef::new(&table.layout, fixed, heap));
+        let outcome = checked.and_then(|()| self.insert_image(t, table, image));
+        if outcome.is_err() {
+            self.roll_back_to(mark);
+        }
         outcome
     }
 
@@ -211,14 +229,22 @@ impl Txn {
     /// Deletes the newest version of a row. False if it is gone already.
     pub fn delete(&mut self, table: &Arc<TableHandle>, id: RowId) -> Result<bool> {
         let t = self.writable_table(table)?;
+        let id = self.foreign.place_of(table, id);
+        let mark = self.mark();
         let mut old = std::mem::take(&mut self.scratch.old);
         let found = self.on_newest(t, table, id, &mut Action::Delete, LockWait::Wait, &mut old);
+        let outcome = found.and_then(|found| match found {
+            Found::Hot | Found::Cold => {
+                self.note_delete(t, table, id);
+                self.foreign_delete(table, &old).map(|()| true)
+            }
+            _ => Ok(false),
+        });
         self.scratch.old = old;
-        if !matches!(found?, Found::Hot | Found::Cold) {
-            return Ok(false);
+        if outcome.is_err() && table.is_parent() {
+            self.roll_back_to(mark);
         }
-        self.note_delete(t, table, id);
-        Ok(true)
+        outcome
     }
 
     /// The row is deleted: books and redo.
@@ -237,6 +263,7 @@ impl Txn {
     ) -> Result<Option<RowId>> {
         self.check_room()?;
         let t = self.writable_table(table)?;
+        let id = self.foreign.place_of(table, id);
         let mark = self.mark();
         let mut after = std::mem::take(&mut self.scratch.delta);
         let mut old = std::mem::take(&mut self.scratch.old);
@@ -255,8 +282,25 @@ impl Txn {
         outcome
     }
 
-    /// The row is changed in place, or its old place is deleted: redo, index entries, the new place.
+    /// The row is changed in place, or its old place is deleted: redo, index entries, the new place, foreign keys.
     pub(super) fn finish_update(
+        &mut self,
+        t: u16,
+        table: &Arc<TableHandle>,
+        id: RowId,
+        after: &[u8],
+        found: &Found,
+        old: &mut RowBuf,
+    ) -> Result<Option<RowId>> {
+        let before = self.foreign_before(table, after, old);
+        let place = self.place_update(t, table, id, after, found, old)?;
+        if let (Some(before), Some(_)) = (before, place) {
+            self.foreign_update(table, &before, after)?;
+        }
+        Ok(place)
+    }
+
+    fn place_update(
         &mut self,
         t: u16,
         table: &Arc<TableHandle>,

@@ -36,6 +36,7 @@ impl NewTable {
             indexes: Vec::new(),
             default_collation: Collation::DEFAULT,
             comment: String::new(),
+            foreign_keys: Vec::new(),
         };
         Self { def, unknown: None }
     }
@@ -114,7 +115,7 @@ impl NewTable {
                 None => self.unknown = Some((*column).into()),
             }
         }
-        self.def.indexes.push(IndexDef { id: IndexId(0), name: name.into(), kind, parts });
+        self.def.indexes.push(IndexDef { id: IndexId(0), name: name.into(), kind, parts, generated: false });
         self
     }
 }

@@ -45,9 +45,11 @@ pub fn definition() -> TableDef {
             name: "PRIMARY".into(),
             kind: IndexKind::Primary,
             parts: vec![IndexPart { column: 0, descending: false, prefix_len: None }],
+            generated: false,
         }],
         default_collation: Collation::DEFAULT,
         comment: String::new(),
+        foreign_keys: Vec::new(),
     }
 }
 

@@ -78,6 +78,7 @@ fn definition(name: &str, columns: usize, key: usize, secondary: &[usize]) -> Ta
         name: name.into(),
         kind,
         parts: columns.iter().map(|&c| part(c)).collect(),
+        generated: false,
     };
     let first: Vec<usize> = (0..key).collect();
     let mut indexes = vec![index("PRIMARY", IndexKind::Primary, &first)];
@@ -92,6 +93,7 @@ fn definition(name: &str, columns: usize, key: usize, secondary: &[usize]) -> Ta
         indexes,
         default_collation: Collation::DEFAULT,
         comment: String::new(),
+        foreign_keys: Vec::new(),
     }
 }
 

@@ -37,6 +37,7 @@ pub fn create(engine: &Arc<Engine>) {
         name: name.into(),
         kind,
         parts: vec![IndexPart { column, descending: false, prefix_len: None }],
+        generated: false,
     };
     engine.create_database("d", Collation::DEFAULT).expect("created");
     let def = TableDef {
@@ -47,6 +48,7 @@ pub fn create(engine: &Arc<Engine>) {
         indexes: vec![index("PRIMARY", IndexKind::Primary, 0), index("balance", IndexKind::Secondary, 1)],
         default_collation: Collation::DEFAULT,
         comment: String::new(),
+        foreign_keys: Vec::new(),
     };
     let table = engine.create_table(def).expect("created");
     let mut txn = engine.begin(TxnOptions::default());

@@ -257,8 +257,8 @@ impl Run {
             Step::Database => engine.create_database(DATABASE, Collation::DEFAULT),
             Step::Create(name) => engine.create_table(definition(name)).map(drop),
             Step::Drop(name) => engine.drop_table(DATABASE, name, AT_ONCE),
-            Step::Truncate(name) => engine.truncate_table(DATABASE, name, AT_ONCE),
-            Step::Rename(from, to) => engine.rename_table((DATABASE, from), (DATABASE, to), AT_ONCE),
+            Step::Truncate(name) => engine.truncate_table(DATABASE, name, true, AT_ONCE),
+            Step::Rename(from, to) => engine.rename_table((DATABASE, from), (DATABASE, to), true, AT_ONCE),
             Step::AddIndex(name) => {
                 engine.create_index(DATABASE, name, index("by_note", IndexKind::Unique, 2), AT_ONCE)
             }
@@ -277,7 +277,7 @@ impl Run {
     /// Copies the rows to a table with one column more or less, which then takes the old one's place.
     fn alter(&self, name: &str) -> Result<()> {
         let engine = &self.engine;
-        let alteration = engine.alter(DATABASE, name, AT_ONCE)?;
+        let alteration = engine.alter(DATABASE, name, &[], AT_ONCE)?;
         let old = alteration.table().clone();
         let mut def = (*old.def).clone();
         def.name = format!("{COPY}{name}");
@@ -286,7 +286,8 @@ impl Run {
             None => def.columns.push(column("extra", SqlType::BIGINT, true)),
         }
         let copy = engine.create_table(def)?;
-        let outcome = self.copy_rows(&old, &copy).and_then(|()| alteration.replace_by(engine, &copy));
+        let keys = NewForeignKeys::default();
+        let outcome = self.copy_rows(&old, &copy).and_then(|()| alteration.replace_by(engine, &copy, keys));
         if outcome.is_err() {
             // What stays under its name is dropped when the directory is opened next.
             let _ = engine.drop_table(DATABASE, &copy.def.name, AT_ONCE);
@@ -335,7 +336,7 @@ fn column(name: &str, ty: SqlType, nullable: bool) -> ColumnDef {
 
 fn index(name: &str, kind: IndexKind, column: usize) -> IndexDef {
     let parts = vec![IndexPart { column, descending: false, prefix_len: None }];
-    IndexDef { id: IndexId(0), name: name.into(), kind, parts }
+    IndexDef { id: IndexId(0), name: name.into(), kind, parts, generated: false }
 }
 
 fn definition(name: &str) -> TableDef {
@@ -351,6 +352,7 @@ fn definition(name: &str) -> TableDef {
         indexes: vec![index("PRIMARY", IndexKind::Primary, 0), index("by_amount", IndexKind::Secondary, 1)],
         default_collation: Collation::DEFAULT,
         comment: String::new(),
+        foreign_keys: Vec::new(),
     }
 }
 

@@ -1,5 +1,7 @@
 //! CREATE, DROP, ALTER, TRUNCATE, RENAME of databases, tables and indexes.
 
+use avocet_types::ReferentialAction;
+
 use crate::parse::ast::*;
 use crate::parse::error::ParseResult;
 use crate::parse::lexer::{Op, TokenKind};
@@ -230,7 +232,8 @@ impl Parser<'_> {
         } else if constraint.is_some() {
             return Err(self.error());
         } else {
-            let column = self.column_spec()?;
+            let mut column = self.column_spec()?;
+            parts.foreign_keys.extend(column.foreign_key());
             parts.columns.push(column);
         }
         Ok(())
@@ -325,29 +328,50 @@ impl Parser<'_> {
     }
 
     /// After FOREIGN.
-    fn foreign_key(&mut self, constraint: Option<Ident>) -> ParseResult<ForeignKeySpec> {
+    fn foreign_key(&mut self, name: Option<Ident>) -> ParseResult<ForeignKeySpec> {
         self.expect("KEY")?;
-        let own_name = if self.is_ident() { Some(self.ident()?) } else { None };
+        let index = if self.is_ident() { Some(self.ident()?) } else { None };
         let columns = self.parenthesized_idents()?;
         self.expect("REFERENCES")?;
-        Ok(ForeignKeySpec { name: constraint.or(own_name), columns, references: self.reference()? })
+        Ok(ForeignKeySpec { name, index, columns, references: self.reference()? })
     }
 
-    /// After REFERENCES.
+    /// After REFERENCES. MATCH says nothing: every key is of MATCH SIMPLE.
     fn reference(&mut self) -> ParseResult<Reference> {
         let table = self.object_name()?;
         let columns = if self.is_op(Op::LParen) { self.parenthesized_idents()? } else { Vec::new() };
         if self.eat("MATCH") {
             self.eat_any(&["FULL", "PARTIAL", "SIMPLE"]).ok_or_else(|| self.error())?;
         }
-        while self.eat("ON") {
-            self.eat_any(&["DELETE", "UPDATE"]).ok_or_else(|| self.error())?;
-            if !(self.eat("RESTRICT") || self.eat("CASCADE") || self.eat_all(&["NO", "ACTION"])) {
-                self.expect("SET")?;
-                self.eat_any(&["NULL", "DEFAULT"]).ok_or_else(|| self.error())?;
+        let (mut on_delete, mut on_update) = (None, None);
+        while self.is_word("ON") {
+            self.advance();
+            let event = self.eat_any(&["DELETE", "UPDATE"]).ok_or_else(|| self.error())?;
+            let action = if event == "DELETE" { &mut on_delete } else { &mut on_update };
+            if action.is_some() {
+                return Err(self.error());
+            }
+            *action = Some(self.referential_action()?);
+        }
+        let (on_delete, on_update) = (on_delete.unwrap_or_default(), on_update.unwrap_or_default());
+        Ok(Reference { table, columns, on_delete, on_update })
+    }
+
+    fn referential_action(&mut self) -> ParseResult<ReferentialAction> {
+        if self.eat("RESTRICT") {
+            Ok(ReferentialAction::Restrict)
+        } else if self.eat("CASCADE") {
+            Ok(ReferentialAction::Cascade)
+        } else if self.eat_all(&["NO", "ACTION"]) {
+            Ok(ReferentialAction::NoAction)
+        } else {
+            self.expect("SET")?;
+            match self.eat_any(&["NULL", "DEFAULT"]) {
+                Some("NULL") => Ok(ReferentialAction::SetNull),
+                Some(_) => Ok(ReferentialAction::SetDefault),
+                None => Err(self.error()),
             }
         }
-        Ok(Reference { table, columns })
     }
 
     fn column_spec(&mut self) -> ParseResult<ColumnSpec> {
@@ -625,6 +649,7 @@ impl Parser<'_> {
             let name = self.object_name()?;
             let actions =
                 if self.at_statement_end() { Vec::new() } else { self.comma_separated(Self::alter_action)? };
+            let actions = actions.into_iter().flatten().collect();
             return Ok(StatementKind::AlterTable { name, actions });
         }
         if self.eat("DATABASE") || self.eat("SCHEMA") {
@@ -655,9 +680,23 @@ impl Parser<'_> {
         if self.is_any_word(&words) { self.unsupported("ALTER") } else { Err(self.error()) }
     }
 
-    fn alter_action(&mut self) -> ParseResult<AlterAction> {
-        match self.eat_any(&["ADD", "DROP", "MODIFY", "CHANGE", "RENAME", "ALTER", "CONVERT"]) {
-            Some("ADD") => self.alter_add(),
+    /// One item of the list. It may say several things: columns in parentheses, a column that refers to another table.
+    fn alter_action(&mut self) -> ParseResult<Vec<AlterAction>> {
+        if self.eat("ADD") {
+            return self.alter_add();
+        }
+        let mut action = self.alter_other()?;
+        let key = match &mut action {
+            AlterAction::ModifyColumn { column, .. } | AlterAction::ChangeColumn { column, .. } => {
+                column.foreign_key()
+            }
+            _ => None,
+        };
+        Ok([action].into_iter().chain(key.map(AlterAction::AddForeignKey)).collect())
+    }
+
+    fn alter_other(&mut self) -> ParseResult<AlterAction> {
+        match self.eat_any(&["DROP", "MODIFY", "CHANGE", "RENAME", "ALTER", "CONVERT"]) {
             Some("DROP") => self.alter_drop(),
             Some("MODIFY") => {
                 self.eat("COLUMN");
@@ -713,26 +752,27 @@ impl Parser<'_> {
         Ok(AlterAction::Options(options))
     }
 
-    fn alter_add(&mut self) -> ParseResult<AlterAction> {
+    fn alter_add(&mut self) -> ParseResult<Vec<AlterAction>> {
         let is_column = self.eat("COLUMN");
-        if is_column || (self.is_ident() && !self.is_word("CONSTRAINT")) {
-            if self.eat_op(Op::LParen) {
-                let column = self.column_spec()?;
-                self.expect_op(Op::RParen)?;
-                return Ok(AlterAction::AddColumn { column, position: ColumnPosition::Last });
-            }
-            let column = self.column_spec()?;
-            return Ok(AlterAction::AddColumn { column, position: self.column_position()? });
-        }
         let mut parts = TableParts::default();
-        self.table_element(&mut parts)?;
-        if let Some(index) = parts.indexes.pop() {
-            return Ok(AlterAction::AddIndex(index));
+        if self.eat_op(Op::LParen) {
+            self.comma_separated(|p| p.table_element(&mut parts))?;
+            self.expect_op(Op::RParen)?;
+        } else if is_column || (self.is_ident() && !self.is_word("CONSTRAINT")) {
+            let mut column = self.column_spec()?;
+            let key = column.foreign_key().map(AlterAction::AddForeignKey);
+            let position = self.column_position()?;
+            return Ok([AlterAction::AddColumn { column, position }].into_iter().chain(key).collect());
+        } else {
+            self.table_element(&mut parts)?;
         }
-        if let Some(key) = parts.foreign_keys.pop() {
-            return Ok(AlterAction::AddForeignKey(key));
-        }
-        parts.checks.pop().map(AlterAction::AddCheck).ok_or_else(|| self.error())
+        let TableParts { columns, indexes, foreign_keys, checks } = parts;
+        let column = |column| AlterAction::AddColumn { column, position: ColumnPosition::Last };
+        let columns = columns.into_iter().map(column);
+        let indexes = indexes.into_iter().map(AlterAction::AddIndex);
+        let foreign_keys = foreign_keys.into_iter().map(AlterAction::AddForeignKey);
+        let checks = checks.into_iter().map(AlterAction::AddCheck);
+        Ok(columns.chain(indexes).chain(foreign_keys).chain(checks).collect())
     }
 
     fn alter_drop(&mut self) -> ParseResult<AlterAction> {

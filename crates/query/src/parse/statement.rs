@@ -1,5 +1,7 @@
 //! The syntax tree of statements that are not plain queries.
 
+use avocet_types::ReferentialAction;
+
 use crate::parse::ast::{
     Expr, Ident, Limit, ObjectName, OrderItem, Query, Span, TableRef, VariableScope, With,
 };
@@ -239,6 +241,14 @@ pub struct ColumnSpec {
     pub generated: Option<Expr>,
 }
 
+impl ColumnSpec {
+    /// Takes out what `REFERENCES` beside the column says: a foreign key of the table.
+    pub fn foreign_key(&mut self) -> Option<ForeignKeySpec> {
+        let references = self.references.take()?;
+        Some(ForeignKeySpec { name: None, index: None, columns: vec![self.name.clone()], references })
+    }
+}
+
 /// A column type as written; what it means (widths, default collation) is decided by the statement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TypeSpec {
@@ -286,7 +296,10 @@ pub enum IndexPartSpec {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct ForeignKeySpec {
+    /// After CONSTRAINT.
     pub name: Option<Ident>,
+    /// After FOREIGN KEY: for the index that is made if there is none.
+    pub index: Option<Ident>,
     pub columns: Vec<Ident>,
     pub references: Reference,
 }
@@ -294,7 +307,10 @@ pub struct ForeignKeySpec {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reference {
     pub table: ObjectName,
+    /// None: the parent's primary key.
     pub columns: Vec<Ident>,
+    pub on_delete: ReferentialAction,
+    pub on_update: ReferentialAction,
 }
 
 #[derive(Clone, Debug, PartialEq)]

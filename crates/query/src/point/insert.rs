@@ -53,6 +53,9 @@ pub fn compile_insert(
         return Err(NotPoint::because("INSERT … SELECT").into());
     };
     let (def, handle) = find_table(&insert.table, view, catalog)?;
+    if insert.replace && handle.is_parent() {
+        return Err(NotPoint::because("REPLACE of rows that others refer to").into());
+    }
     let columns = target_columns(insert.columns.as_deref(), &def)?;
     let mut binder = TableBinder::new(source, view, params, &def, None);
     let scope = Scope::single(handle.clone());

@@ -167,13 +167,19 @@ fn table_of(sql: &str) -> TableDef {
                 }
                 other => panic!("{other:?}"),
             });
-            IndexDef { id: IndexId(0), name, kind, parts: parts.collect() }
+            IndexDef { id: IndexId(0), name, kind, parts: parts.collect(), generated: false }
         })
         .collect();
     for (n, spec) in create.columns.iter().enumerate().filter(|(_, c)| c.primary_key) {
         let _ = spec;
         let parts = vec![IndexPart { column: n, descending: false, prefix_len: None }];
-        indexes.push(IndexDef { id: IndexId(0), name: "PRIMARY".into(), kind: IndexKind::Primary, parts });
+        indexes.push(IndexDef {
+            id: IndexId(0),
+            name: "PRIMARY".into(),
+            kind: IndexKind::Primary,
+            parts,
+            generated: false,
+        });
     }
     TableDef {
         id: TableId(0),
@@ -183,6 +189,7 @@ fn table_of(sql: &str) -> TableDef {
         indexes,
         default_collation: Collation::DEFAULT,
         comment: String::new(),
+        foreign_keys: Vec::new(),
     }
 }
 

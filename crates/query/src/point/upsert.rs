@@ -9,7 +9,6 @@ use avocet_types::convert::store_column;
 use avocet_types::expr::{EvalContext, RowProgram, RowSource};
 use avocet_types::{ColumnDef, Datum, RowRef, SqlType, TableDef};
 
-use super::write::is_same;
 use super::{Refusal, Table, convert_context, note_stored, now};
 use crate::bind::{CatalogView, TableBinder, unsupported};
 use crate::error::{ErrorCode, SqlError};
@@ -180,7 +179,7 @@ impl Updates {
             changes.retain(|(of, _)| of != at);
             changes.push((*at, stored.value));
         }
-        changes.retain(|(at, value)| !is_same(value, &old.get(*at)));
+        changes.retain(|(at, value)| !value.is_same(&old.get(*at)));
         if changes.is_empty() {
             return Ok(Upserted::Unchanged);
         }

@@ -418,12 +418,12 @@ impl Update {
                 changes.retain(|(of, _)| *of != assignment.column);
             }
             // In sequence, later values look here first: so unchanged ones are left out only at the end.
-            if self.sequential || !is_same(&stored.value, &row.get(assignment.column)) {
+            if self.sequential || !stored.value.is_same(&row.get(assignment.column)) {
                 changes.push((assignment.column, stored.value));
             }
         }
         if self.sequential {
-            changes.retain(|(column, value)| !is_same(value, &row.get(*column)));
+            changes.retain(|(column, value)| !value.is_same(&row.get(*column)));
         }
         Ok(())
     }
@@ -433,24 +433,6 @@ impl Update {
             let ty = &self.target.table.def.columns[column].ty;
             changes.push((column, super::now(ty, ctx.statement_time_micros, ctx.time_zone)));
         }
-    }
-}
-
-/// Whether a row keeps its value: the same bytes, not only an equal string.
-pub fn is_same(a: &Datum<'_>, b: &Datum<'_>) -> bool {
-    match (a, b) {
-        (Datum::Null, Datum::Null) => true,
-        (Datum::Int(a), Datum::Int(b))
-        | (Datum::DateTime(a), Datum::DateTime(b))
-        | (Datum::Time(a), Datum::Time(b)) => a == b,
-        (Datum::UInt(a), Datum::UInt(b)) => a == b,
-        (Datum::Float(a), Datum::Float(b)) => a.to_bits() == b.to_bits(),
-        (Datum::Double(a), Datum::Double(b)) => a.to_bits() == b.to_bits(),
-        (Datum::Decimal(a), Datum::Decimal(b)) => a == b,
-        (Datum::Str(a), Datum::Str(b)) => a == b,
-        (Datum::Bytes(a), Datum::Bytes(b)) => a == b,
-        (Datum::Date(a), Datum::Date(b)) => a == b,
-        _ => false,
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod alter;
 mod columns;
+mod foreign_keys;
 mod indexes;
 
 use std::time::Duration;
@@ -41,8 +42,8 @@ impl Session {
             S::DropView { names, if_exists } => self.drop_views(names, *if_exists),
             S::TruncateTable(name) => {
                 let (database, name) = self.full_name(name)?;
-                let timeout = self.ddl_timeout();
-                blocking(|| self.shared.engine.truncate_table(&database, &name, timeout))?;
+                let (checks, timeout) = (self.settings.foreign_key_checks, self.ddl_timeout());
+                blocking(|| self.shared.engine.truncate_table(&database, &name, checks, timeout))?;
                 Ok(Outcome::ok())
             }
             S::CreateIndex { table, index } => {
@@ -108,8 +109,8 @@ impl Session {
             let user = &self.info.account;
             return Err(ErrorCode::DBACCESS_DENIED_ERROR.with(&[&user.user, &user.host, &name.name]));
         }
-        let timeout = self.ddl_timeout();
-        let dropped = blocking(|| self.shared.engine.drop_database(&name.name, timeout));
+        let (checks, timeout) = (self.settings.foreign_key_checks, self.ddl_timeout());
+        let dropped = blocking(|| self.shared.engine.drop_database(&name.name, checks, timeout));
         let tables = match dropped {
             Ok(tables) => tables,
             Err(EngineError::NoSuchDatabase(_)) => {
@@ -153,7 +154,8 @@ impl Session {
         let def = self.table_def(create, database, name, columns, text)?;
         let auto_increment = create.options.auto_increment;
         let selected = def.columns.len() - columns_of_query(create, &rows, &def);
-        let table = blocking(|| self.shared.engine.create_table(def))?;
+        let (checks, timeout) = (self.settings.foreign_key_checks, self.ddl_timeout());
+        let table = blocking(|| self.shared.engine.create_table_with(def, checks, timeout))?;
         if let Some(next) = auto_increment {
             table.note_auto_increment(next.saturating_sub(1));
         }
@@ -209,8 +211,12 @@ impl Session {
         let Some(model) = catalog.table(&like_database, &like_name) else {
             return Err(ErrorCode::NO_SUCH_TABLE.with(&[&like_database, &like_name]));
         };
-        let def = TableDef { id: TableId(0), database, name, ..(*model.def).clone() };
-        blocking(|| self.shared.engine.create_table(def))?;
+        let mut def = TableDef { id: TableId(0), database, name, ..(*model.def).clone() };
+        // Foreign keys are not copied; their indexes are ordinary ones here.
+        def.foreign_keys.clear();
+        def.indexes.iter_mut().for_each(|index| index.generated = false);
+        let (checks, timeout) = (self.settings.foreign_key_checks, self.ddl_timeout());
+        blocking(|| self.shared.engine.create_table_with(def, checks, timeout))?;
         Ok(Outcome::ok())
     }
 
@@ -220,18 +226,19 @@ impl Session {
         if_exists: bool,
         temporary: bool,
     ) -> Result<Outcome, SqlError> {
-        let mut missing = Vec::new();
+        let catalog = self.catalog();
+        let (mut missing, mut found) = (Vec::new(), Vec::new());
         for name in names {
             let (database, table) = self.full_name(name)?;
-            let timeout = self.ddl_timeout();
-            let dropped = match temporary {
-                true => Err(EngineError::NoSuchTable(database.clone(), table.clone())),
-                false => blocking(|| self.shared.engine.drop_table(&database, &table, timeout)),
-            };
-            match dropped {
-                Err(EngineError::NoSuchTable(..)) => missing.push(format!("{database}.{table}")),
-                other => other?,
+            match catalog.table(&database, &table).is_some() && !temporary {
+                true => found.push((database, table)),
+                false => missing.push(format!("{database}.{table}")),
             }
+        }
+        // All or none.
+        if if_exists || missing.is_empty() {
+            let (checks, timeout) = (self.settings.foreign_key_checks, self.ddl_timeout());
+            blocking(|| self.shared.engine.drop_tables(&found, checks, timeout))?;
         }
         self.missing(missing, if_exists)
     }
@@ -271,9 +278,6 @@ fn refuse_unserved(create: &CreateTable) -> Result<(), SqlError> {
     }
     if create.partitioned {
         return Err(unsupported("PARTITION BY"));
-    }
-    if !create.foreign_keys.is_empty() {
-        return Err(unsupported("FOREIGN KEY"));
     }
     if !create.checks.is_empty() {
         return Err(unsupported("CHECK"));

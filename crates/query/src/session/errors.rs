@@ -1,6 +1,6 @@
 //! The engine's errors as MySQL's.
 
-use avocet_engine::{EngineError, ErrorKind};
+use avocet_engine::{EngineError, ErrorKind, ForeignKeyError};
 use avocet_types::convert::StoreError;
 
 use crate::error::{ErrorCode, SqlError};
@@ -11,6 +11,7 @@ impl From<EngineError> for SqlError {
             EngineError::DuplicateKey { entry, table, key } => {
                 ErrorCode::DUP_ENTRY.with(&[entry, &format_args!("{table}.{key}")])
             }
+            EngineError::ForeignKey(error) => foreign_key_error(error),
             EngineError::LockNotAvailable => ErrorCode::LOCK_NOWAIT.with(&[]),
             EngineError::LockWaitTimeout => ErrorCode::LOCK_WAIT_TIMEOUT.with(&[]),
             EngineError::SnapshotConflict(table) => ErrorCode::CHECKREAD.with(&[table]),
@@ -44,6 +45,36 @@ impl From<EngineError> for SqlError {
             other if other.kind() == ErrorKind::NoSpace => ErrorCode::DISK_FULL.with(&[other]),
             other => ErrorCode::GET_ERRNO.because(format!("Got error from storage engine: {other}")),
         }
+    }
+}
+
+fn foreign_key_error(error: &ForeignKeyError) -> SqlError {
+    use ForeignKeyError as E;
+    match error {
+        E::NoParent { database, table, constraint } => {
+            ErrorCode::NO_REFERENCED_ROW_2.with(&[database, table, constraint])
+        }
+        E::HasChildren { database, table, constraint } => {
+            ErrorCode::ROW_IS_REFERENCED_2.with(&[database, table, constraint])
+        }
+        E::TooDeep(levels) => ErrorCode::FK_DEPTH_EXCEEDED.with(&[levels]),
+        E::NoSuchParent(table) => ErrorCode::FK_CANNOT_OPEN_PARENT.with(&[table]),
+        E::NoSuchColumn { key, parent, column } => {
+            ErrorCode::FK_NO_COLUMN_PARENT.with(&[column, key, parent])
+        }
+        E::NoUniqueIndex { key, parent } => ErrorCode::FK_NO_UNIQUE_INDEX_PARENT.with(&[key, parent]),
+        E::Incompatible { key, column, parent_column } => {
+            ErrorCode::FK_INCOMPATIBLE_COLUMNS.with(&[column, parent_column, key])
+        }
+        E::DuplicateName(key) => ErrorCode::FK_DUP_NAME.with(&[key]),
+        E::CannotSetNull { key, column } => ErrorCode::FK_COLUMN_NOT_NULL.with(&[column, key]),
+        E::UnfitParent => ErrorCode::CANNOT_ADD_FOREIGN.with(&[]),
+        E::Referenced { table, key, child } => ErrorCode::FK_CANNOT_DROP_PARENT.with(&[table, key, child]),
+        E::CannotTruncate { database, child, key } => {
+            ErrorCode::TRUNCATE_ILLEGAL_FK.with(&[database, child, key])
+        }
+        E::NeedsIndex(index) => ErrorCode::DROP_INDEX_FK.with(&[index]),
+        E::NoSuchKey(key) => ErrorCode::CANT_DROP_FIELD_OR_KEY.with(&[key]),
     }
 }
 

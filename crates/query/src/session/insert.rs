@@ -17,7 +17,7 @@ use super::collect::Collected;
 use super::database::blocking;
 use super::run::{Done, Outcome, Text};
 use super::set::select_of;
-use super::state::{Level, Session, take_turns};
+use super::state::{Session, take_turns};
 use super::status::Counter;
 use super::store::{Storing, explicit_auto_value, generates, next_auto_value, same};
 use crate::bind::{TableBinder, reads_directly, unsupported};
@@ -38,6 +38,15 @@ enum OnDuplicate {
     Update,
 }
 
+/// What came of changing a row in place of REPLACE's delete and insert.
+enum Replaced {
+    Done,
+    /// Another row has one of the new row's keys.
+    Blocked,
+    /// The row has to go.
+    Refused,
+}
+
 /// One INSERT that is being run.
 struct Inserter<'i> {
     table: Arc<TableHandle>,
@@ -48,6 +57,7 @@ struct Inserter<'i> {
     auto: Option<usize>,
     storing: Storing,
     on_duplicate: OnDuplicate,
+    ignore: bool,
     updates: Vec<(usize, RowProgram)>,
     params: &'i [Datum<'i>],
     first_generated: u64,
@@ -142,6 +152,7 @@ impl Session {
             sources,
             table,
             on_duplicate,
+            ignore: insert.ignore,
             params: text.params,
             first_generated: 0,
             affected: 0,
@@ -358,33 +369,78 @@ impl Session {
                     OnDuplicate::Fail => return Err(error.into()),
                     OnDuplicate::Ignore => {
                         inserter.duplicates += 1;
-                        let error = SqlError::from(error);
-                        self.warn(Level::Warning, error.errno, error.message);
+                        self.ignore_row(error);
                         return Ok(());
                     }
                     OnDuplicate::Replace => {
-                        if let Some(id) = self.conflicting(&inserter.table, &row)?
-                            && self.txn().delete(&inserter.table, id)?
+                        let Some(id) = self.conflicting(&inserter.table, &row, None)? else { continue };
+                        let goes = match self.replace_in_place(&inserter.table, id, &row)? {
+                            Replaced::Done => {
+                                inserter.duplicates += 1;
+                                inserter.affected += 2;
+                                return Ok(());
+                            }
+                            Replaced::Blocked => self.conflicting(&inserter.table, &row, Some(id))?,
+                            Replaced::Refused => Some(id),
+                        };
+                        if let Some(goes) = goes
+                            && self.txn().delete(&inserter.table, goes)?
                         {
                             inserter.duplicates += 1;
                             inserter.affected += 1;
                         }
                     }
                     OnDuplicate::Update => {
-                        if let Some(id) = self.conflicting(&inserter.table, &row)?
+                        if let Some(id) = self.conflicting(&inserter.table, &row, None)?
                             && self.update_duplicate(inserter, id, &row)?
                         {
                             return Ok(());
                         }
                     }
                 },
+                Err(EngineError::ForeignKey(error)) if inserter.ignore && error.is_of_row() => {
+                    inserter.rows -= 1;
+                    self.ignore_row(error.into());
+                    return Ok(());
+                }
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
-    /// A row that has one of the new row's unique keys, locked; the indexes in order.
-    fn conflicting(&mut self, table: &Arc<TableHandle>, row: &[Value]) -> Result<Option<RowId>, SqlError> {
+    /// REPLACE of a row that others may refer to: if it keeps what they refer to, it is changed, so that they need not notice.
+    fn replace_in_place(
+        &mut self,
+        table: &Arc<TableHandle>,
+        id: RowId,
+        new: &[Value],
+    ) -> Result<Replaced, SqlError> {
+        let mut buf = RowBuf::default();
+        if !table.is_parent() || !self.txn().lock_row(table, id, RowLock::FOR_UPDATE, &mut buf)? {
+            return Ok(Replaced::Refused);
+        }
+        let old = buf.row(&table.layout);
+        let catalog = self.catalog();
+        let mut referenced = catalog.foreign_keys_to(table.id()).flat_map(|(_, key)| &key.parent_columns);
+        let keeps = |column: usize| new[column].is_same(&old.get(column));
+        if !referenced.all(|name| table.def.column(name).is_some_and(keeps)) {
+            return Ok(Replaced::Refused);
+        }
+        let changes: Vec<_> = new.iter().cloned().enumerate().filter(|(column, _)| !keeps(*column)).collect();
+        match self.txn().update(table, id, &changes) {
+            Ok(_) => Ok(Replaced::Done),
+            Err(EngineError::DuplicateKey { .. }) => Ok(Replaced::Blocked),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A row, other than `but`, that has one of the new row's unique keys, locked; the indexes in order.
+    fn conflicting(
+        &mut self,
+        table: &Arc<TableHandle>,
+        row: &[Value],
+        but: Option<RowId>,
+    ) -> Result<Option<RowId>, SqlError> {
         let mut scratch = ReadScratch::default();
         for index in table.indexes().iter().filter(|index| index.def.kind.is_unique()) {
             let index = index.clone();
@@ -403,6 +459,9 @@ impl Session {
                 RowLock::FOR_UPDATE,
                 &mut scratch,
                 &mut |id, _| {
+                    if but == Some(id) {
+                        return std::ops::ControlFlow::Continue(());
+                    }
                     found = Some(id);
                     std::ops::ControlFlow::Break(())
                 },
@@ -448,8 +507,13 @@ impl Session {
             return Ok(true);
         }
         let changes: Vec<_> = changed.iter().map(|c| (*c, both[*c].clone())).collect();
-        self.txn().update(&table, id, &changes)?;
-        inserter.affected += 2;
+        match self.txn().update(&table, id, &changes) {
+            Ok(_) => inserter.affected += 2,
+            Err(EngineError::ForeignKey(error)) if inserter.ignore && error.is_of_row() => {
+                self.ignore_row(error.into());
+            }
+            Err(error) => return Err(error.into()),
+        }
         Ok(true)
     }
 }

@@ -8,7 +8,7 @@ mod joined;
 use std::sync::Arc;
 
 use avocet_base::RowId;
-use avocet_engine::{RowBuf, RowLock, TableHandle};
+use avocet_engine::{EngineError, RowBuf, RowLock, TableHandle};
 use avocet_types::expr::RowProgram;
 use avocet_types::{Datum, SqlType, Value};
 
@@ -16,7 +16,7 @@ use super::access::{Condition, compile, lock_matching, order};
 use super::database::blocking;
 use super::rows::{RowQuery, limit_value};
 use super::run::{Done, Outcome, Text};
-use super::state::Session;
+use super::state::{Level, Session};
 use super::status::Counter;
 use super::store::{Storing, same};
 use crate::bind::{ModifySpec, TableBinder, bind_modification};
@@ -32,6 +32,15 @@ struct Selection {
     filter: Option<avocet_types::expr::Expr>,
     sort: Vec<(RowProgram, bool)>,
     limit: Option<u64>,
+}
+
+/// Whether IGNORE leaves the row as it was and goes on.
+fn can_ignore(error: &EngineError) -> bool {
+    match error {
+        EngineError::DuplicateKey { .. } => true,
+        EngineError::ForeignKey(error) => error.is_of_row(),
+        _ => false,
+    }
 }
 
 enum NewValue {
@@ -113,10 +122,7 @@ impl Session {
             }
             match self.txn().update(&table, id, &changes) {
                 Ok(_) => changed += 1,
-                Err(error @ avocet_engine::EngineError::DuplicateKey { .. }) if update.ignore => {
-                    let error = SqlError::from(error);
-                    self.warn(super::state::Level::Warning, error.errno, error.message);
-                }
+                Err(error) if update.ignore && can_ignore(&error) => self.ignore_row(error),
                 Err(error) => return Err(error.into()),
             }
         }
@@ -140,9 +146,26 @@ impl Session {
         let mut affected_rows = 0;
         for id in self.lock_selected(&table, &selection, text)? {
             self.info.interrupt.check()?;
-            affected_rows += u64::from(self.txn().delete(&table, id)?);
+            affected_rows += u64::from(self.delete_row(&table, id, delete.ignore)?);
         }
         Ok(Done { affected_rows, ..Done::default() })
+    }
+
+    /// False if the row is gone, or stays because of IGNORE.
+    fn delete_row(&mut self, table: &Arc<TableHandle>, id: RowId, ignore: bool) -> Result<bool, SqlError> {
+        match self.txn().delete(table, id) {
+            Err(error) if ignore && can_ignore(&error) => {
+                self.ignore_row(error);
+                Ok(false)
+            }
+            other => Ok(other?),
+        }
+    }
+
+    /// IGNORE makes a warning of an error that concerns one row.
+    pub(super) fn ignore_row(&mut self, error: EngineError) {
+        let error = SqlError::from(error);
+        self.warn(Level::Warning, error.errno, error.message);
     }
 
     fn selection(

@@ -72,6 +72,7 @@ impl Rowset {
             indexes: Vec::new(),
             default_collation: SYSTEM,
             comment: String::new(),
+            foreign_keys: Vec::new(),
         }
     }
 

@@ -44,6 +44,8 @@ pub struct Settings {
     pub auto_increment_offset: u64,
     pub max_error_count: usize,
     pub safe_updates: bool,
+    /// Off, rows are not checked by foreign keys, and tables may be made before their parents.
+    pub foreign_key_checks: bool,
     /// Off, every statement takes the general path.
     pub point_path: bool,
     /// `SET timestamp`: a fixed statement time, in microseconds.
@@ -101,6 +103,7 @@ impl Settings {
             auto_increment_offset: int("auto_increment_offset").max(1),
             max_error_count: int("max_error_count") as usize,
             safe_updates: int("sql_safe_updates") == 1,
+            foreign_key_checks: int("foreign_key_checks") == 1,
             point_path: int("avocet_point_path") == 1,
             fixed_time: (timestamp > 0.0).then_some((timestamp * 1e6) as i64),
         }

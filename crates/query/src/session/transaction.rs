@@ -26,6 +26,7 @@ impl Session {
         }
         let txn = self.txn.as_mut().expect("started above");
         txn.set_lock_wait_timeout(self.settings.lock_wait_timeout);
+        txn.set_foreign_key_checks(self.settings.foreign_key_checks);
         Ok(txn.begin_statement())
     }
 

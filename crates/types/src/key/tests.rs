@@ -29,6 +29,7 @@ fn table(
         name: "i".into(),
         kind: IndexKind::Secondary,
         parts: (0..types.len()).map(part).collect(),
+        generated: false,
     };
     let table = TableDef {
         id: TableId(1),
@@ -38,6 +39,7 @@ fn table(
         indexes: vec![],
         default_collation: Collation::DEFAULT,
         comment: String::new(),
+        foreign_keys: Vec::new(),
     };
     let layout = KeyLayout::new(&table, &index);
     (table, layout)

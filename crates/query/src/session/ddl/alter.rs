@@ -1,25 +1,27 @@
 //! ALTER TABLE: changes of columns copy the rows to a table of the new definition, which then takes the old one's place
 //! in one change of the catalog. Whatever fails before that leaves the table as it was.
 
+mod draft;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use avocet_engine::{Alteration, Engine, EngineError, ScanRequest, TableHandle};
+use avocet_engine::{Alteration, Engine, EngineError, NewForeignKeys, ScanRequest, TableHandle};
 use avocet_types::arrow_map::datum_at;
-use avocet_types::schema::{ColumnDef, IndexKind, TableDef};
+use avocet_types::schema::{ColumnDef, ForeignKeyDef, IndexDef, IndexKind};
 use avocet_types::{Datum, SqlType, Value};
 
 use super::{check_name, columns, indexes};
 use crate::bind::unsupported;
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::{Expr, ObjectName};
-use crate::parse::statement::{AlterAction, ColumnPosition, ColumnSpec, TableOptions};
+use crate::parse::statement::{AlterAction, ColumnPosition, ColumnSpec};
 use crate::session::bulk::Bulk;
 use crate::session::database::blocking;
 use crate::session::run::{Done, Outcome, Text};
-use crate::session::settings::collation_of;
 use crate::session::state::Session;
 use crate::session::store::Storing;
+use draft::{Draft, is_step_by_step, turn};
 
 /// Tables under such names are copies that were not finished.
 const COPY_PREFIX: &str = "#sql-alter-";
@@ -36,19 +38,6 @@ pub(crate) fn drop_unfinished(engine: &Engine) -> Result<(), EngineError> {
         engine.drop_table(&table.def.database, &table.def.name, Duration::ZERO)?;
     }
     Ok(())
-}
-
-/// A definition on its way to the new one.
-struct Draft {
-    def: TableDef,
-    /// By column: where it was in the old table; `None` for a new one.
-    sources: Vec<Option<usize>>,
-    /// Some values change their type.
-    converts: bool,
-    /// Anything changed that needs a copy.
-    copies: bool,
-    rename: Option<ObjectName>,
-    auto_increment: Option<u64>,
 }
 
 impl Session {
@@ -105,11 +94,11 @@ impl Session {
         if from == to {
             return Ok(());
         }
-        let timeout = self.ddl_timeout();
-        Ok(blocking(|| self.shared.engine.rename_table(from, to, timeout))?)
+        let (checks, timeout) = (self.settings.foreign_key_checks, self.ddl_timeout());
+        Ok(blocking(|| self.shared.engine.rename_table(from, to, checks, timeout))?)
     }
 
-    /// Changes that need no copy: of indexes.
+    /// Changes that need no copy: of indexes and foreign keys.
     fn alter_indexes(
         &mut self,
         database: &str,
@@ -121,7 +110,71 @@ impl Session {
                 AlterAction::AddIndex(index) => self.add_index(database, table, index)?,
                 AlterAction::DropIndex(index) => self.remove_index(database, table, &index.name)?,
                 AlterAction::DropPrimaryKey => self.remove_index(database, table, "PRIMARY")?,
+                AlterAction::AddForeignKey(spec) => self.add_one_foreign_key(database, table, spec)?,
+                AlterAction::DropForeignKey(name) => self.remove_foreign_key(database, table, &name.name)?,
+                AlterAction::DropConstraint(name) => {
+                    let catalog = self.catalog();
+                    let handle = catalog.table(database, table);
+                    let is_key = |h: &Arc<TableHandle>| {
+                        h.def.foreign_keys.iter().any(|key| key.name.eq_ignore_ascii_case(&name.name))
+                    };
+                    match handle.is_some_and(is_key) {
+                        true => self.remove_foreign_key(database, table, &name.name)?,
+                        false => self.remove_index(database, table, &name.name)?,
+                    }
+                }
                 _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_foreign_key(&self, database: &str, table: &str, key: &str) -> Result<(), SqlError> {
+        let timeout = self.ddl_timeout();
+        Ok(blocking(|| self.shared.engine.drop_foreign_key(database, table, key, timeout))?)
+    }
+
+    /// 1828 and 1829 for a column that foreign keys need.
+    fn check_no_key_needs(&self, draft: &Draft, column: usize) -> Result<(), SqlError> {
+        let name = &draft.def.columns[column].name;
+        if let Some(key) = draft.def.foreign_keys.iter().find(|key| key.columns.contains(&column)) {
+            return Err(ErrorCode::FK_COLUMN_CANNOT_DROP.with(&[name, &key.name]));
+        }
+        let catalog = self.catalog();
+        let mut keys = catalog.foreign_keys_to(draft.def.id);
+        let refers = |key: &ForeignKeyDef| key.parent_columns.iter().any(|of| of.eq_ignore_ascii_case(name));
+        let stays = |key: &ForeignKeyDef| draft.def.foreign_keys.iter().any(|own| own.name == key.name);
+        match keys.find(|(child, key)| refers(key) && (child.def.id != draft.def.id || stays(key))) {
+            None => Ok(()),
+            Some((child, key)) => {
+                Err(ErrorCode::FK_COLUMN_CANNOT_DROP_CHILD.with(&[name, &key.name, &child.def.name]))
+            }
+        }
+    }
+
+    /// 1553 if an index goes that foreign keys need, and no other takes its place.
+    fn check_still_indexed(&self, table: &TableHandle, draft: &Draft) -> Result<(), SqlError> {
+        let def = &draft.def;
+        let is_gone =
+            |index: &&IndexDef| !def.indexes.iter().any(|i| i.name.eq_ignore_ascii_case(&index.name));
+        let Some(gone) = table.def.indexes.iter().find(is_gone) else { return Ok(()) };
+        let needed = || Err(ErrorCode::DROP_INDEX_FK.with(&[&gone.name]));
+        if def.foreign_keys.iter().any(|key| def.index_on(&key.columns).is_none()) {
+            return needed();
+        }
+        let catalog = self.catalog();
+        let is_dropped = |key: &ForeignKeyDef| !def.foreign_keys.iter().any(|own| own.name == key.name);
+        for (child, key) in catalog.foreign_keys_to(table.def.id) {
+            if child.id() == table.id() && is_dropped(key) {
+                continue;
+            }
+            let now = |name: &String| {
+                let renamed = draft.renamed.iter().find(|(from, _)| from.eq_ignore_ascii_case(name));
+                def.column(renamed.map_or(name, |(_, to)| to))
+            };
+            let columns: Option<Vec<usize>> = key.parent_columns.iter().map(now).collect();
+            if columns.is_some_and(|columns| def.unique_index_on(&columns).is_none()) {
+                return needed();
             }
         }
         Ok(())
@@ -134,27 +187,15 @@ impl Session {
         actions: &[AlterAction],
         text: &Text<'_>,
     ) -> Result<Draft, SqlError> {
-        let mut draft = Draft {
-            def: (*table.def).clone(),
-            sources: (0..table.def.columns.len()).map(Some).collect(),
-            converts: false,
-            copies: false,
-            rename: None,
-            auto_increment: None,
-        };
-        // What is dropped first may be added again.
-        let is_drop = |action: &&AlterAction| {
-            matches!(
-                action,
-                AlterAction::DropColumn(_) | AlterAction::DropIndex(_) | AlterAction::DropPrimaryKey
-            )
-        };
-        let (drops, others): (Vec<_>, Vec<_>) = actions.iter().partition(is_drop);
-        let (indexes, others): (Vec<_>, Vec<_>) =
-            others.into_iter().partition(|action| matches!(action, AlterAction::AddIndex(_)));
-        for action in drops.into_iter().chain(others).chain(indexes) {
+        let mut draft = Draft::new(&table.def);
+        let mut ordered: Vec<&AlterAction> = actions.iter().collect();
+        ordered.sort_by_key(|action| turn(action));
+        for action in ordered {
             self.apply_action(&mut draft, action, text)?;
         }
+        self.check_still_indexed(table, &draft)?;
+        indexes::drop_superfluous(&mut draft.def);
+        draft.copies |= !is_step_by_step(table, actions);
         if draft.def.columns.is_empty() {
             return Err(ErrorCode::CANT_REMOVE_ALL_FIELDS.with(&[]));
         }
@@ -184,6 +225,7 @@ impl Session {
             AlterAction::DropColumn(name) => {
                 draft.copies = true;
                 let at = draft.column(&name.name, ErrorCode::CANT_DROP_FIELD_OR_KEY.with(&[&name.name]))?;
+                self.check_no_key_needs(draft, at)?;
                 draft.remove(at);
             }
             AlterAction::ModifyColumn { column, position } => {
@@ -199,7 +241,7 @@ impl Session {
                 if draft.def.column(&to.name).is_some_and(|other| other != at) {
                     return Err(ErrorCode::DUP_FIELDNAME.with(&[&to.name]));
                 }
-                draft.def.columns[at].name.clone_from(&to.name);
+                draft.rename_column(at, &to.name);
             }
             AlterAction::SetDefault { column, default } => {
                 draft.copies = true;
@@ -224,10 +266,19 @@ impl Session {
                 draft.convert_charset(charset, collation.as_deref())?;
             }
             AlterAction::Options(options) => draft.options(options)?,
-            AlterAction::AddForeignKey(_) => return Err(unsupported("FOREIGN KEY")),
+            AlterAction::AddForeignKey(spec) => {
+                let name = self.draft_foreign_key(&mut draft.def, spec)?;
+                draft.added_keys.push(name);
+            }
             AlterAction::AddCheck(_) => return Err(unsupported("CHECK")),
-            AlterAction::DropForeignKey(name) | AlterAction::DropConstraint(name) => {
-                return Err(ErrorCode::CANT_DROP_FIELD_OR_KEY.with(&[&name.name]));
+            AlterAction::DropForeignKey(name) => {
+                draft.drop_foreign_key(&name.name, ErrorCode::CANT_DROP_FIELD_OR_KEY)?;
+            }
+            AlterAction::DropConstraint(name) => {
+                let missing = ErrorCode::CONSTRAINT_NOT_FOUND;
+                if draft.drop_foreign_key(&name.name, missing).is_err() {
+                    draft.drop_unique(&name.name, missing)?;
+                }
             }
         }
         Ok(())
@@ -255,6 +306,7 @@ impl Session {
         def.nullable &= !in_primary;
         let before = &draft.def.columns[at];
         draft.converts |= before.ty != def.ty || before.nullable != def.nullable;
+        draft.rename_column(at, &def.name);
         draft.def.columns[at] = def;
         if *position != ColumnPosition::Last {
             draft.shift(at, position)?;
@@ -285,25 +337,47 @@ impl Session {
     ) -> Result<u64, SqlError> {
         let engine = self.shared.engine.clone();
         let timeout = self.ddl_timeout();
-        let alteration = blocking(|| engine.alter(database, name, timeout))?;
+        let parents = self.parents_named(database, actions);
+        let alteration = blocking(|| engine.alter(database, name, &parents, timeout))?;
         // Again, as nobody can change it now.
         let draft = self.draft(alteration.table(), actions, text)?;
         let mut def = draft.def.clone();
         def.name = format!("{COPY_PREFIX}{}", alteration.table().def.id.0);
+        // Until the copy is the table, nobody is its parent or child.
+        let foreign = NewForeignKeys {
+            keys: std::mem::take(&mut def.foreign_keys),
+            added: draft.added_keys.clone(),
+            renamed: draft.renamed.clone(),
+            checks: self.settings.foreign_key_checks,
+        };
+        alteration.check(&engine, &def, &foreign)?;
         let copy_name = def.name.clone();
         let copy = blocking(|| engine.create_table(def))?;
         let mark = self.begin_statement()?;
         let copied = self.copy_rows(&alteration, &draft, &copy);
         let result = match self.end_statement(mark, copied).await {
-            Ok(rows) => {
-                blocking(|| alteration.replace_by(&engine, &copy)).map(|()| rows).map_err(SqlError::from)
-            }
+            Ok(rows) => blocking(|| alteration.replace_by(&engine, &copy, foreign))
+                .map(|()| rows)
+                .map_err(SqlError::from),
             Err(error) => Err(error),
         };
         if result.is_err() {
             blocking(|| engine.drop_table(database, &copy_name, timeout))?;
         }
         result
+    }
+
+    /// The tables that new foreign keys refer to.
+    fn parents_named(&self, database: &str, actions: &[AlterAction]) -> Vec<(String, String)> {
+        let parent = |action: &AlterAction| match action {
+            AlterAction::AddForeignKey(spec) => {
+                let table = &spec.references.table;
+                let database = table.database.as_ref().map_or(database, |name| name.name.as_str());
+                Some((database.to_owned(), table.name.name.clone()))
+            }
+            _ => None,
+        };
+        actions.iter().filter_map(parent).collect()
     }
 
     fn copy_rows(
@@ -388,123 +462,5 @@ impl Session {
         let value = self.default_value(column, &lenient);
         self.conditions.truncate(warnings);
         value
-    }
-}
-
-impl Draft {
-    fn column(&self, name: &str, missing: SqlError) -> Result<usize, SqlError> {
-        self.def.column(name).ok_or(missing)
-    }
-
-    fn known(&self, name: &str) -> Result<usize, SqlError> {
-        self.column(name, ErrorCode::BAD_FIELD_ERROR.with(&[&name, &self.def.name]))
-    }
-
-    fn position(&self, position: &ColumnPosition, last: usize) -> Result<usize, SqlError> {
-        Ok(match position {
-            ColumnPosition::Last => last,
-            ColumnPosition::First => 0,
-            ColumnPosition::After(name) => self.known(&name.name)? + 1,
-        })
-    }
-
-    fn insert(&mut self, at: usize, column: ColumnDef, source: Option<usize>) {
-        self.def.columns.insert(at, column);
-        self.sources.insert(at, source);
-        for part in self.def.indexes.iter_mut().flat_map(|index| &mut index.parts) {
-            part.column += usize::from(part.column >= at);
-        }
-    }
-
-    /// A column leaves its indexes, and an index without columns goes too.
-    fn remove(&mut self, at: usize) {
-        self.def.columns.remove(at);
-        self.sources.remove(at);
-        for index in &mut self.def.indexes {
-            index.parts.retain(|part| part.column != at);
-            for part in &mut index.parts {
-                part.column -= usize::from(part.column > at);
-            }
-        }
-        self.def.indexes.retain(|index| !index.parts.is_empty());
-    }
-
-    /// Moves a column; indexes keep their columns.
-    fn shift(&mut self, at: usize, position: &ColumnPosition) -> Result<(), SqlError> {
-        let name = self.def.columns[at].name.clone();
-        if let ColumnPosition::After(after) = position
-            && after.name.eq_ignore_ascii_case(&name)
-        {
-            return Err(ErrorCode::BAD_FIELD_ERROR.with(&[&after.name, &self.def.name]));
-        }
-        let names: Vec<Vec<String>> = self
-            .def
-            .indexes
-            .iter()
-            .map(|index| index.parts.iter().map(|p| self.def.columns[p.column].name.clone()).collect())
-            .collect();
-        let column = self.def.columns.remove(at);
-        let source = self.sources.remove(at);
-        let to = self.position(position, self.def.columns.len())?;
-        self.def.columns.insert(to, column);
-        self.sources.insert(to, source);
-        for (index, names) in self.def.indexes.iter_mut().zip(names) {
-            for (part, name) in index.parts.iter_mut().zip(names) {
-                part.column = self.def.columns.iter().position(|c| c.name == name).unwrap_or(part.column);
-            }
-        }
-        Ok(())
-    }
-
-    fn drop_index(&mut self, name: &str) -> Result<(), SqlError> {
-        let at = self.def.indexes.iter().position(|index| index.name.eq_ignore_ascii_case(name));
-        let at = at.ok_or_else(|| ErrorCode::CANT_DROP_FIELD_OR_KEY.with(&[&name]))?;
-        self.def.indexes.remove(at);
-        Ok(())
-    }
-
-    fn rename_index(&mut self, from: &str, to: &str) -> Result<(), SqlError> {
-        let missing = || ErrorCode::KEY_DOES_NOT_EXIST.with(&[&from, &self.def.name]);
-        let at = self.def.indexes.iter().position(|index| index.name.eq_ignore_ascii_case(from));
-        let at = at.ok_or_else(missing)?;
-        let taken = |(other, index): (usize, &avocet_types::schema::IndexDef)| {
-            other != at && index.name.eq_ignore_ascii_case(to)
-        };
-        if self.def.indexes.iter().enumerate().any(taken) {
-            return Err(ErrorCode::DUP_KEYNAME.with(&[&to]));
-        }
-        check_name(to, indexes::WRONG_INDEX_NAME)?;
-        self.def.indexes[at].name = to.into();
-        Ok(())
-    }
-
-    /// CONVERT TO: all columns of characters, and the table's default.
-    fn convert_charset(&mut self, charset: &str, collation: Option<&str>) -> Result<(), SqlError> {
-        let Some(to) = collation_of(Some(charset), collation)? else { return Ok(()) };
-        self.copies = true;
-        self.converts = true;
-        self.def.default_collation = to;
-        for column in &mut self.def.columns {
-            column.ty = match column.ty {
-                SqlType::Char { len, .. } => SqlType::Char { len, collation: to },
-                SqlType::VarChar { len, .. } => SqlType::VarChar { len, collation: to },
-                SqlType::Text { size, .. } => SqlType::Text { size, collation: to },
-                ty => ty,
-            };
-        }
-        Ok(())
-    }
-
-    fn options(&mut self, options: &TableOptions) -> Result<(), SqlError> {
-        self.auto_increment = options.auto_increment.or(self.auto_increment);
-        if let Some(to) = collation_of(options.charset.as_deref(), options.collation.as_deref())? {
-            self.copies = true;
-            self.def.default_collation = to;
-        }
-        if let Some(comment) = &options.comment {
-            self.copies = true;
-            self.def.comment.clone_from(comment);
-        }
-        Ok(())
     }
 }

@@ -66,6 +66,7 @@ impl Session {
             indexes: Vec::new(),
             default_collation: collation,
             comment: options.comment.clone().unwrap_or_default(),
+            foreign_keys: Vec::new(),
         };
         let redefined = |name: &str| of_query.iter().any(|c| c.name.eq_ignore_ascii_case(name));
         let own = create.columns.iter().filter(|spec| !redefined(&spec.name.name));
@@ -85,6 +86,7 @@ impl Session {
             return Err(ErrorCode::TABLE_MUST_HAVE_COLUMNS.with(&[]));
         }
         indexes::define(&mut def, create)?;
+        self.define_foreign_keys(&mut def, create)?;
         check(&def)?;
         Ok(def)
     }
@@ -103,7 +105,6 @@ impl Session {
         if spec.check.is_some() {
             return Err(unsupported("CHECK"));
         }
-        // MySQL parses REFERENCES beside a column and ignores it.
         let ty = type_of(&spec.ty, name, collation)?;
         let nullable = spec.nullable.unwrap_or(true) && !spec.primary_key && !spec.auto_increment;
         if spec.primary_key && spec.nullable == Some(true) {
@@ -224,6 +225,7 @@ fn no_columns() -> TableDef {
         indexes: Vec::new(),
         default_collation: Collation::DEFAULT,
         comment: String::new(),
+        foreign_keys: Vec::new(),
     }
 }
 

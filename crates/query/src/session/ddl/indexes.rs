@@ -27,6 +27,22 @@ pub(super) fn define(def: &mut TableDef, create: &CreateTable) -> Result<(), Sql
     check_auto(def)
 }
 
+/// Takes out indexes that were made for foreign keys which others serve as well; their names.
+pub(super) fn drop_superfluous(def: &mut TableDef) -> Vec<String> {
+    let mut dropped = Vec::new();
+    let mut at = 0;
+    while at < def.indexes.len() {
+        let columns: Vec<usize> = def.indexes[at].parts.iter().map(|part| part.column).collect();
+        let serves = |(other, index): (usize, &IndexDef)| other != at && index.begins_with(&columns);
+        if def.indexes[at].generated && def.indexes.iter().enumerate().any(serves) {
+            dropped.push(def.indexes.remove(at).name);
+        } else {
+            at += 1;
+        }
+    }
+    dropped
+}
+
 /// The indexes that PRIMARY KEY and UNIQUE beside a column make.
 pub(super) fn of_attributes(def: &mut TableDef, spec: &ColumnSpec) -> Result<(), SqlError> {
     let Some(column) = def.column(&spec.name.name) else { return Ok(()) };
@@ -109,7 +125,7 @@ fn declared_len(ty: &SqlType) -> Option<u64> {
     }
 }
 
-fn push(
+pub(super) fn push(
     def: &mut TableDef,
     kind: IndexKind,
     name: Option<&str>,
@@ -148,7 +164,7 @@ fn push(
         }
     }
     let at = if kind == IndexKind::Primary { 0 } else { def.indexes.len() };
-    def.indexes.insert(at, IndexDef { id: IndexId(0), name, kind, parts });
+    def.indexes.insert(at, IndexDef { id: IndexId(0), name, kind, parts, generated: false });
     Ok(at)
 }
 
@@ -195,6 +211,16 @@ impl Session {
         }
         let timeout = self.settings.metadata_lock_timeout;
         blocking(|| self.shared.engine.create_index(database, table, index, timeout))?;
+        self.drop_superfluous_indexes(database, table)
+    }
+
+    pub(super) fn drop_superfluous_indexes(&self, database: &str, table: &str) -> Result<(), SqlError> {
+        let catalog = self.catalog();
+        let Some(handle) = catalog.table(database, table) else { return Ok(()) };
+        let timeout = self.settings.metadata_lock_timeout;
+        for index in drop_superfluous(&mut (*handle.def).clone()) {
+            blocking(|| self.shared.engine.drop_index(database, table, &index, timeout))?;
+        }
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! The tables of `information_schema` that clients ask for.
 
 use avocet_engine::TableHandle;
-use avocet_types::schema::{IndexKind, TableDef};
+use avocet_types::schema::{ForeignKeyDef, IndexKind, TableDef};
 use avocet_types::{Datum, IntWidth, SqlType, Value};
 
 use super::NAME;
@@ -23,7 +23,7 @@ pub(super) const TABLES: &[Entry] = &[
     (key_column_usage, fill_key_column_usage),
     (partitions, none),
     (processlist, fill_processlist),
-    (referential_constraints, none),
+    (referential_constraints, fill_referential_constraints),
     (routines, fill_routines),
     (schemata, fill_schemata),
     (statistics, fill_statistics),
@@ -184,22 +184,51 @@ fn fill_processlist(session: &Session, rows: &mut Rowset) {
 }
 
 fn referential_constraints() -> Rowset {
-    texts(
+    Rowset::new(
         "REFERENTIAL_CONSTRAINTS",
         &[
-            "CONSTRAINT_CATALOG",
-            "CONSTRAINT_SCHEMA",
-            "CONSTRAINT_NAME",
-            "UNIQUE_CONSTRAINT_CATALOG",
-            "UNIQUE_CONSTRAINT_SCHEMA",
-            "UNIQUE_CONSTRAINT_NAME",
-            "MATCH_OPTION",
-            "UPDATE_RULE",
-            "DELETE_RULE",
-            "TABLE_NAME",
-            "REFERENCED_TABLE_NAME",
+            ("CONSTRAINT_CATALOG", NAME_TYPE),
+            ("CONSTRAINT_SCHEMA", NAME_TYPE),
+            ("CONSTRAINT_NAME", NAME_TYPE),
+            ("UNIQUE_CONSTRAINT_CATALOG", NAME_TYPE),
+            ("UNIQUE_CONSTRAINT_SCHEMA", NAME_TYPE),
+            ("UNIQUE_CONSTRAINT_NAME", NAME_TYPE),
+            ("MATCH_OPTION", NAME_TYPE),
+            ("UPDATE_RULE", NAME_TYPE),
+            ("DELETE_RULE", NAME_TYPE),
+            ("TABLE_NAME", NAME_TYPE),
+            ("REFERENCED_TABLE_NAME", NAME_TYPE),
         ],
     )
+}
+
+fn fill_referential_constraints(session: &Session, rows: &mut Rowset) {
+    let catalog = session.catalog();
+    for handle in catalog.tables().filter(|table| is_listed(table)) {
+        let table = &handle.def;
+        for key in sorted(&table.foreign_keys) {
+            rows.push(vec![
+                text("def"),
+                text(&table.database),
+                text(&key.name),
+                text("def"),
+                text(&key.parent_database),
+                optional(catalog.index_of_parent(table.id, &key.name)),
+                text("NONE"),
+                text(key.on_update.sql()),
+                text(key.on_delete.sql()),
+                text(&table.name),
+                text(&key.parent_table),
+            ]);
+        }
+    }
+}
+
+/// Foreign keys by their names.
+fn sorted(keys: &[ForeignKeyDef]) -> Vec<&ForeignKeyDef> {
+    let mut keys: Vec<_> = keys.iter().collect();
+    keys.sort_by(|a, b| a.name.cmp(&b.name));
+    keys
 }
 
 fn routines() -> Rowset {
@@ -332,13 +361,16 @@ fn table_constraints() -> Rowset {
 fn fill_table_constraints(session: &Session, rows: &mut Rowset) {
     for handle in session.catalog().tables().filter(|table| is_listed(table)) {
         let table = &handle.def;
-        for index in table.indexes.iter().filter(|index| index.kind.is_unique()) {
-            let kind = if index.kind == IndexKind::Primary { "PRIMARY KEY" } else { "UNIQUE" };
+        let kind = |kind| if kind == IndexKind::Primary { "PRIMARY KEY" } else { "UNIQUE" };
+        let unique = table.indexes.iter().filter(|index| index.kind.is_unique());
+        let unique = unique.map(|index| (&index.name, kind(index.kind)));
+        let foreign = sorted(&table.foreign_keys).into_iter().map(|key| (&key.name, "FOREIGN KEY"));
+        for (name, kind) in unique.chain(foreign) {
             let schema = &table.database;
             rows.push(vec![
                 text("def"),
                 text(schema),
-                text(&index.name),
+                text(name),
                 text(schema),
                 text(&table.name),
                 text(kind),
@@ -351,22 +383,33 @@ fn fill_table_constraints(session: &Session, rows: &mut Rowset) {
 fn fill_key_column_usage(session: &Session, rows: &mut Rowset) {
     for handle in session.catalog().tables().filter(|table| is_listed(table)) {
         let table = &handle.def;
-        for index in table.indexes.iter().filter(|index| index.kind.is_unique()) {
-            for (at, part) in index.parts.iter().enumerate() {
+        let mut push =
+            |constraint: &str, column: usize, at: usize, parent: Option<(&ForeignKeyDef, usize)>| {
+                let of_parent =
+                    |name: fn(&ForeignKeyDef, usize) -> &str| optional(parent.map(|(key, n)| name(key, n)));
                 rows.push(vec![
                     text("def"),
                     text(&table.database),
-                    text(&index.name),
+                    text(constraint),
                     text("def"),
                     text(&table.database),
                     text(&table.name),
-                    text(&table.columns[part.column].name),
+                    text(&table.columns[column].name),
                     Datum::UInt(at as u64 + 1),
-                    Datum::Null,
-                    Datum::Null,
-                    Datum::Null,
-                    Datum::Null,
+                    parent.map_or(Datum::Null, |(_, n)| Datum::UInt(n as u64 + 1)),
+                    of_parent(|key, _| &key.parent_database),
+                    of_parent(|key, _| &key.parent_table),
+                    of_parent(|key, n| &key.parent_columns[n]),
                 ]);
+            };
+        for index in table.indexes.iter().filter(|index| index.kind.is_unique()) {
+            for (at, part) in index.parts.iter().enumerate() {
+                push(&index.name, part.column, at, None);
+            }
+        }
+        for key in sorted(&table.foreign_keys) {
+            for (at, column) in key.columns.iter().enumerate() {
+                push(&key.name, *column, at, Some((key, at)));
             }
         }
     }

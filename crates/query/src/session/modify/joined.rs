@@ -8,16 +8,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use avocet_base::{RowId, TableId};
-use avocet_engine::{EngineError, RowBuf, RowLock, TableHandle};
+use avocet_engine::{RowBuf, RowLock, TableHandle};
 use avocet_types::expr::RowProgram;
 use avocet_types::{Datum, Value};
 
-use super::{Done, NewValue, Session, Text};
+use super::{Done, NewValue, Session, Text, can_ignore};
 use crate::bind::{Modification, ModifySpec, bind_modification};
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::statement::{Delete, Update};
 use crate::session::collect::Collected;
-use crate::session::state::{Level, take_turns};
+use crate::session::state::take_turns;
 
 /// How often a statement is bound anew because a table changed between binding and use.
 const MAX_REBINDS: usize = 10;
@@ -35,7 +35,7 @@ impl Session {
             take_turns(at).await;
             for (value, table) in row.iter().zip(&targets) {
                 if let Some(id) = row_id(value) {
-                    affected_rows += u64::from(self.txn().delete(table, id)?);
+                    affected_rows += u64::from(self.delete_row(table, id, delete.ignore)?);
                 }
             }
         }
@@ -81,10 +81,7 @@ impl Session {
                             moved.insert((table.def.id, id), to);
                         }
                     }
-                    Err(error @ EngineError::DuplicateKey { .. }) if update.ignore => {
-                        let error = SqlError::from(error);
-                        self.warn(Level::Warning, error.errno, error.message);
-                    }
+                    Err(error) if update.ignore && can_ignore(&error) => self.ignore_row(error),
                     Err(error) => return Err(error.into()),
                 }
             }

@@ -11,7 +11,10 @@ pub(super) fn create_table(table: &TableDef, next_auto_increment: u64) -> String
     let mut sql = format!("CREATE TABLE {} (\n", quote(&table.name));
     let columns = table.columns.iter().map(|column| column_line(column, table.default_collation));
     let indexes = indexes_of(table).into_iter().map(|index| index_line(index, table));
-    let lines: Vec<String> = columns.chain(indexes).collect();
+    let mut keys: Vec<_> = table.foreign_keys.iter().collect();
+    keys.sort_by(|a, b| a.name.cmp(&b.name));
+    let keys = keys.into_iter().map(|key| format!("  {}", key.definition(table)));
+    let lines: Vec<String> = columns.chain(indexes).chain(keys).collect();
     sql.push_str(&lines.join(",\n"));
     let collation = table.default_collation.info();
     let _ = write!(sql, "\n) ENGINE=InnoDB");

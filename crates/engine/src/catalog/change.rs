@@ -1,0 +1,242 @@
+//! Changes of the catalog, as the redo log and checkpoints hold them. Tags are never reused.
+
+use avocet_base::codec::{Malformed, Put, Reader};
+use avocet_base::{IndexId, TableId};
+use avocet_types::{Collation, ForeignKeyDef, IndexDef, TableDef};
+
+use super::{DatabaseDef, UserDef};
+
+/// One change of the catalog, as logged.
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    CreateDatabase(DatabaseDef),
+    /// With all its tables.
+    DropDatabase(String),
+    CreateTable(Box<TableDef>),
+    DropTable(TableId),
+    /// The rows are gone; the definition (with its new id) stays.
+    TruncateTable {
+        old: TableId,
+        new: TableId,
+    },
+    CreateIndex {
+        table: TableId,
+        index: IndexDef,
+    },
+    DropIndex {
+        table: TableId,
+        index: IndexId,
+    },
+    PutUser(UserDef),
+    DropUser {
+        name: String,
+        host: String,
+    },
+    RenameTable {
+        table: TableId,
+        database: String,
+        name: String,
+    },
+    /// A table takes another one's name, which is dropped.
+    ReplaceTable {
+        old: TableId,
+        new: TableId,
+        /// Those of the new table.
+        foreign_keys: Vec<ForeignKeyDef>,
+        /// Columns that foreign keys refer to, by their old names and their new ones.
+        renamed: Vec<(String, String)>,
+    },
+    AddForeignKey {
+        table: TableId,
+        key: ForeignKeyDef,
+    },
+    DropForeignKey {
+        table: TableId,
+        name: String,
+    },
+    /// From now on, rows may have no parents.
+    Unenforce {
+        table: TableId,
+        name: String,
+    },
+}
+
+impl Change {
+    pub fn encode(&self, to: &mut Vec<u8>) {
+        match self {
+            Self::CreateDatabase(def) => {
+                to.put_u8(1);
+                to.put_str(&def.name);
+                to.put_u16(def.collation.0);
+            }
+            Self::DropDatabase(name) => {
+                to.put_u8(2);
+                to.put_str(name);
+            }
+            Self::CreateTable(def) => {
+                to.put_u8(3);
+                def.encode(to);
+            }
+            Self::DropTable(id) => {
+                to.put_u8(4);
+                to.put_u32(id.0);
+            }
+            Self::TruncateTable { old, new } => {
+                to.put_u8(5);
+                to.put_u32(old.0);
+                to.put_u32(new.0);
+            }
+            Self::CreateIndex { table, index } => {
+                to.put_u8(6);
+                to.put_u32(table.0);
+                index.encode(to);
+            }
+            Self::DropIndex { table, index } => {
+                to.put_u8(7);
+                to.put_u32(table.0);
+                to.put_u32(index.0);
+            }
+            Self::PutUser(user) => {
+                to.put_u8(8);
+                to.put_str(&user.name);
+                to.put_str(&user.host);
+                to.put_str(&user.plugin);
+                to.put_bytes(&user.auth);
+            }
+            Self::DropUser { name, host } => {
+                to.put_u8(9);
+                to.put_str(name);
+                to.put_str(host);
+            }
+            Self::RenameTable { table, database, name } => {
+                to.put_u8(10);
+                to.put_u32(table.0);
+                to.put_str(database);
+                to.put_str(name);
+            }
+            Self::ReplaceTable { old, new, foreign_keys, renamed } => {
+                // The first form is the one that every release reads.
+                let plain = foreign_keys.is_empty() && renamed.is_empty();
+                to.put_u8(if plain { 11 } else { 15 });
+                to.put_u32(old.0);
+                to.put_u32(new.0);
+                if !plain {
+                    to.put_varint(foreign_keys.len() as u64);
+                    foreign_keys.iter().for_each(|key| key.encode(to));
+                    to.put_varint(renamed.len() as u64);
+                    renamed.iter().flat_map(|(from, into)| [from, into]).for_each(|name| to.put_str(name));
+                }
+            }
+            Self::AddForeignKey { table, key } => {
+                to.put_u8(12);
+                to.put_u32(table.0);
+                key.encode(to);
+            }
+            Self::DropForeignKey { table, name } => {
+                to.put_u8(13);
+                to.put_u32(table.0);
+                to.put_str(name);
+            }
+            Self::Unenforce { table, name } => {
+                to.put_u8(14);
+                to.put_u32(table.0);
+                to.put_str(name);
+            }
+        }
+    }
+
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        const WHAT: &str = "catalog change";
+        let string = |reader: &mut Reader<'_>| reader.str(WHAT).map(str::to_owned);
+        Ok(match reader.u8(WHAT)? {
+            1 => Self::CreateDatabase(DatabaseDef {
+                name: string(reader)?,
+                collation: Collation(reader.u16(WHAT)?),
+            }),
+            2 => Self::DropDatabase(string(reader)?),
+            3 => Self::CreateTable(Box::new(TableDef::decode(reader)?)),
+            4 => Self::DropTable(TableId(reader.u32(WHAT)?)),
+            5 => Self::TruncateTable { old: TableId(reader.u32(WHAT)?), new: TableId(reader.u32(WHAT)?) },
+            6 => Self::CreateIndex { table: TableId(reader.u32(WHAT)?), index: IndexDef::decode(reader)? },
+            7 => Self::DropIndex { table: TableId(reader.u32(WHAT)?), index: IndexId(reader.u32(WHAT)?) },
+            8 => Self::PutUser(UserDef {
+                name: string(reader)?,
+                host: string(reader)?,
+                plugin: string(reader)?,
+                auth: reader.bytes(WHAT)?.to_vec(),
+            }),
+            9 => Self::DropUser { name: string(reader)?, host: string(reader)? },
+            10 => Self::RenameTable {
+                table: TableId(reader.u32(WHAT)?),
+                database: string(reader)?,
+                name: string(reader)?,
+            },
+            11 => Self::ReplaceTable {
+                old: TableId(reader.u32(WHAT)?),
+                new: TableId(reader.u32(WHAT)?),
+                foreign_keys: Vec::new(),
+                renamed: Vec::new(),
+            },
+            12 => {
+                Self::AddForeignKey { table: TableId(reader.u32(WHAT)?), key: ForeignKeyDef::decode(reader)? }
+            }
+            13 => Self::DropForeignKey { table: TableId(reader.u32(WHAT)?), name: string(reader)? },
+            14 => Self::Unenforce { table: TableId(reader.u32(WHAT)?), name: string(reader)? },
+            15 => {
+                let (old, new) = (TableId(reader.u32(WHAT)?), TableId(reader.u32(WHAT)?));
+                let mut foreign_keys = Vec::new();
+                for _ in 0..reader.varint(WHAT)? {
+                    foreign_keys.push(ForeignKeyDef::decode(reader)?);
+                }
+                let mut renamed = Vec::new();
+                for _ in 0..reader.varint(WHAT)? {
+                    renamed.push((string(reader)?, string(reader)?));
+                }
+                Self::ReplaceTable { old, new, foreign_keys, renamed }
+            }
+            _ => return Err(reader.malformed(WHAT)),
+        })
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use avocet_types::ReferentialAction;
+
+    use super::*;
+
+    pub fn key(parent: &str) -> ForeignKeyDef {
+        ForeignKeyDef {
+            name: "k".into(),
+            columns: vec![0],
+            parent_database: "d".into(),
+            parent_table: parent.into(),
+            parent_columns: vec!["id".into()],
+            on_delete: ReferentialAction::Cascade,
+            on_update: ReferentialAction::NoAction,
+        }
+    }
+
+    #[test]
+    fn changes_of_foreign_keys_round_trip() {
+        let (old, new) = (TableId(3), TableId(4));
+        let renamed = vec![("a".to_owned(), "b".to_owned())];
+        for change in [
+            Change::AddForeignKey { table: old, key: key("p") },
+            Change::DropForeignKey { table: old, name: "k".into() },
+            Change::Unenforce { table: old, name: "k".into() },
+            Change::ReplaceTable { old, new, foreign_keys: vec![key("p")], renamed },
+            Change::ReplaceTable { old, new, foreign_keys: Vec::new(), renamed: Vec::new() },
+        ] {
+            let mut bytes = Vec::new();
+            change.encode(&mut bytes);
+            let mut reader = Reader::new(&bytes);
+            let back = Change::decode(&mut reader).expect("valid");
+            assert!(reader.is_empty());
+            assert_eq!(format!("{back:?}"), format!("{change:?}"));
+            for cut in 0..bytes.len() {
+                assert!(Change::decode(&mut Reader::new(&bytes[..cut])).is_err());
+            }
+        }
+    }
+}
