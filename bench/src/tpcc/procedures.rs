@@ -34,13 +34,13 @@ struct Pool(Mutex<Vec<Tables>>);
 
 impl Pool {
     /// The tables, held for a transaction.
-    fn take(&self, txn: &mut Txn) -> Result<Tables> {
+    fn take(&self, txn: &mut Txn, kind: Kind) -> Result<Tables> {
         let spare = self.0.lock().expect("nobody panics with it").pop();
         let mut tables = match spare {
             Some(tables) => tables,
             None => Tables::open(txn.engine())?,
         };
-        while !tables.hold(txn)? {
+        while !tables.hold(txn, kind)? {
             tables = Tables::open(txn.engine())?;
         }
         Ok(tables)
@@ -74,7 +74,7 @@ pub fn procedures() -> Procedures {
 fn run(kind: Kind, pool: &Pool, call: &mut Call<'_>) -> Result<()> {
     let transaction = calls::transaction(kind, call.arguments);
     let transaction = transaction.ok_or_else(|| EngineError::signal("these are no arguments of TPC-C's"))?;
-    let mut tables = pool.take(call.txn)?;
+    let mut tables = pool.take(call.txn, kind)?;
     let outcome = transaction.run(&mut EngineOps { txn: call.txn, tables: &mut tables });
     pool.give(tables);
     let row = |key: &OrderKey| [Datum::Int(key.district), Datum::Int(key.order)];

@@ -14,6 +14,7 @@ use avocet_types::{Datum, Decimal, RowRef};
 
 use super::DATABASE;
 use super::ops::*;
+use super::transactions::Kind;
 
 impl OpsError for EngineError {
     fn is_retryable(&self) -> bool {
@@ -149,20 +150,22 @@ impl Tables {
         })
     }
 
-    /// Holds the tables for a transaction; false if they are not what the catalog has any more.
-    pub fn hold(&self, txn: &mut Txn) -> Result<bool> {
-        let all = [
-            &self.warehouse.handle,
-            &self.district.handle,
-            &self.customer.handle,
-            &self.history,
-            &self.new_order.handle,
-            &self.orders.handle,
-            &self.order_line.handle,
-            &self.item.handle,
-            &self.stock.handle,
-        ];
-        txn.use_tables(all, self.version)
+    /// Holds what a kind of transaction uses; false if these tables are not what the catalog has any more.
+    pub fn hold(&self, txn: &mut Txn, kind: Kind) -> Result<bool> {
+        let Tables {
+            warehouse, district, customer, history, new_order, orders, order_line, item, stock, ..
+        } = self;
+        let (w, d, c) = (&warehouse.handle, &district.handle, &customer.handle);
+        let (no, o, ol) = (&new_order.handle, &orders.handle, &order_line.handle);
+        let (i, s) = (&item.handle, &stock.handle);
+        let used: &[&Arc<TableHandle>] = match kind {
+            Kind::NewOrder => &[w, d, c, no, o, ol, i, s],
+            Kind::Payment => &[w, d, c, history],
+            Kind::OrderStatus => &[c, o, ol],
+            Kind::Delivery => &[no, o, ol, c],
+            Kind::StockLevel => &[d, ol, s],
+        };
+        txn.use_tables(used.iter().copied(), self.version)
     }
 }
 

@@ -18,6 +18,13 @@ pub(crate) struct MetadataLock {
     changed: Condvar,
 }
 
+impl State {
+    /// Whether DDL has it, or is to have it next.
+    fn is_taken(&self) -> bool {
+        self.exclusive || self.waiting > 0
+    }
+}
+
 impl MetadataLock {
     pub fn new() -> Self {
         Self::default()
@@ -26,8 +33,13 @@ impl MetadataLock {
     /// False if `timeout` passed first.
     pub fn lock_shared(&self, timeout: Duration) -> bool {
         let mut state = self.state.lock();
+        // Nearly always: not even the time is looked at.
+        if !state.is_taken() {
+            state.shared += 1;
+            return true;
+        }
         let deadline = Instant::now() + timeout;
-        while state.exclusive || state.waiting > 0 {
+        while state.is_taken() {
             if self.changed.wait_until(&mut state, deadline).timed_out() {
                 return false;
             }
@@ -39,7 +51,7 @@ impl MetadataLock {
     pub fn unlock_shared(&self) {
         let mut state = self.state.lock();
         state.shared -= 1;
-        if state.shared == 0 {
+        if state.shared == 0 && state.waiting > 0 {
             self.changed.notify_all();
         }
     }
