@@ -18,10 +18,8 @@ pub fn run(data: &[u8]) {
     let (footer, chunk) = rest.split_at(usize::from(u16::from_le_bytes(*len)).min(rest.len()));
     let Ok(meta) = BlockMeta::from_bytes(footer) else { return };
     for column in &meta.columns {
-        if let Ok(column) = EncodedColumn::parse(column, meta.rows(), chunk) {
-            if let Ok(array) = column.decode() {
-                assert_eq!(array.len(), meta.rows(), "a value for each row");
-            }
+        if let Ok(array) = EncodedColumn::parse(column, meta.rows(), chunk).and_then(|c| c.decode()) {
+            assert_eq!(array.len(), meta.rows(), "a value for each row");
         }
     }
 }

@@ -20,10 +20,10 @@ pub fn run(data: &[u8]) {
     }
     execute(Reader::new(packet), capabilities);
     let mut reader = Reader::new(packet);
-    if let Ok(hello) = handshake::client_hello(&mut reader) {
-        if let Ok(login) = handshake::login(reader, hello.capabilities) {
-            let _ = handshake::attributes(login.attributes);
-        }
+    if let Ok(hello) = handshake::client_hello(&mut reader)
+        && let Ok(login) = handshake::login(reader, hello.capabilities)
+    {
+        let _ = handshake::attributes(login.attributes);
     }
     let _ = handshake::attributes(packet);
 }
