@@ -34,13 +34,31 @@ pub fn folder(name: &str, make: impl FnOnce(&Path) -> Result<()>) -> Result<Path
     made.map(|()| place)
 }
 
+/// `$AVOCET_SCRATCH`.
+fn wanted_base() -> Option<PathBuf> {
+    std::env::var_os("AVOCET_SCRATCH").map(PathBuf::from)
+}
+
 /// A folder for data directories of one run, removed when dropped.
 pub struct Scratch(PathBuf);
 
 impl Scratch {
     /// Makes a folder under `$AVOCET_SCRATCH`, or beside the cache: a real disk, since `/tmp` may be memory.
     pub fn new(label: &str) -> Result<Scratch> {
-        let base = std::env::var_os("AVOCET_SCRATCH").map_or_else(|| root().join("scratch"), PathBuf::from);
+        Scratch::below(&wanted_base().unwrap_or_else(|| root().join("scratch")), label)
+    }
+
+    /// A folder in memory, if there is room for `bytes`, so that no disk is measured; otherwise as [`Self::new`].
+    pub fn in_memory(label: &str, bytes: u64) -> Result<Scratch> {
+        let shared = Path::new("/dev/shm");
+        let free = rustix::fs::statvfs(shared).map_or(0, |fs| fs.f_bavail * fs.f_frsize);
+        match wanted_base() {
+            None if free >= bytes => Scratch::below(shared, label),
+            _ => Scratch::new(label),
+        }
+    }
+
+    fn below(base: &Path, label: &str) -> Result<Scratch> {
         let nanos = std::time::SystemTime::now()
             .duration_since(std::time::UNIX_EPOCH)
             .expect("the clock is past 1970")

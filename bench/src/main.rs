@@ -4,6 +4,7 @@
 //!
 //! `bench/run` builds this program and Avocet, and starts it.
 
+mod ablation;
 mod analytics;
 mod cache;
 mod ch;
@@ -68,6 +69,8 @@ enum Workload {
     Ycsb(ycsb::Options),
     /// SmallBank: six transactions on savings and checking accounts
     Smallbank(smallbank::Options),
+    /// What each part of the store brings: TPC-C's procedures on four versions of it
+    Ablation(ablation::Options),
     /// What thousands of idle connections cost the few that work
     Connections(connections::Options),
     /// CH-benCHmark: TPC-C beside analytical queries on the same data
@@ -104,6 +107,7 @@ fn run(workload: Workload) -> Result<()> {
         Workload::Tatp(options) => tatp::command(&options),
         Workload::Ycsb(options) => ycsb::command(&options),
         Workload::Smallbank(options) => smallbank::command(&options),
+        Workload::Ablation(options) => ablation::command(&options),
         Workload::Connections(options) => connections::command(&options),
         Workload::Ch(options) => ch::command(&options),
         Workload::Tpch(options) => tpch::command(&options),

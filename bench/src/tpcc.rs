@@ -11,7 +11,7 @@ pub mod procedures;
 pub mod random;
 pub mod schema;
 pub mod sql;
-mod steps;
+pub mod steps;
 pub mod transactions;
 
 use std::path::Path;

@@ -73,6 +73,9 @@ pub struct EngineOptions {
     /// For tests of tests.
     #[doc(hidden)]
     pub broken_rule: Option<BrokenRule>,
+    /// To measure what updates in place bring: every changed row moves, as those of column blocks do.
+    #[doc(hidden)]
+    pub updates_move_rows: bool,
 }
 
 impl EngineOptions {
@@ -89,6 +92,7 @@ impl EngineOptions {
             background: true,
             procedures: Procedures::default(),
             broken_rule: None,
+            updates_move_rows: false,
         }
     }
 }

@@ -20,7 +20,11 @@ fn key(table: &TableHandle, id: i64) -> Vec<u8> {
 }
 
 fn engine_with(rows: i64, disk: &SimDisk) -> Arc<Engine> {
-    let engine = Engine::open(options(disk)).expect("open");
+    engine_of(rows, options(disk))
+}
+
+fn engine_of(rows: i64, options: EngineOptions) -> Arc<Engine> {
+    let engine = Engine::open(options).expect("open");
     create(&engine);
     let mut txn = engine.begin(TxnOptions::default());
     for id in 0..rows {
@@ -150,10 +154,19 @@ fn a_range_shows_every_row_once_even_if_rows_move() {
 
 #[test]
 fn no_change_is_lost_among_many() {
+    change_among_many(false);
+}
+
+#[test]
+fn no_change_is_lost_among_many_where_changed_rows_move() {
+    change_among_many(true);
+}
+
+fn change_among_many(updates_move_rows: bool) {
     const THREADS: i64 = 4;
     const EACH: i64 = 300;
     let disk = SimDisk::new();
-    let engine = engine_with(100, &disk);
+    let engine = engine_of(100, EngineOptions { updates_move_rows, ..options(&disk) });
     std::thread::scope(|threads| {
         for thread in 0..THREADS {
             let engine = &engine;

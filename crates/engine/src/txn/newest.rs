@@ -85,9 +85,10 @@ impl Action<'_, '_> {
 #[derive(PartialEq)]
 pub(super) enum Found {
     Nowhere,
-    /// In a cold block, but deleted since the snapshot: perhaps it was changed, and so is in another place now.
+    /// Where changed rows move (a cold block), but deleted since the snapshot: perhaps it is in another place now.
     Gone,
     Hot,
+    /// Where changed rows move: an update has deleted it there.
     Cold,
     /// Held by somebody else, and not waited for.
     Busy,
@@ -189,7 +190,8 @@ impl Txn {
                     let changed_at = committed(head);
                     self.newest_met = self.newest_met.max(changed_at);
                     self.check_unchanged(table, is_own, changed_at)?;
-                    return Ok(Attempt::Done(Found::Nowhere));
+                    let moved = self.engine.options.updates_move_rows && changed_at > self.snapshot.ts();
+                    return Ok(Attempt::Done(if moved { Found::Gone } else { Found::Nowhere }));
                 }
                 if !is_own && let Some(blocked) = self.ask(table.id(), id, action.mode(), holder, wait, place)
                 {
@@ -209,7 +211,8 @@ impl Txn {
                     },
                     other => other.deed(table),
                 };
-                if deed.wants_old() {
+                let moves = matches!(deed, Deed::Update { .. }) && self.engine.options.updates_move_rows;
+                if moves || deed.wants_old() {
                     old.image.clear();
                     row.to_image(&mut old.image);
                 }
@@ -218,6 +221,7 @@ impl Txn {
                     Deed::Lock { .. } if is_own => return Ok(Attempt::Done(Found::Hot)),
                     Deed::Lock { .. } => body.lock(layout, slot, &self.state),
                     Deed::Delete { .. } => body.delete(layout, slot, &self.state),
+                    Deed::Update { .. } if moves => body.delete(layout, slot, &self.state),
                     Deed::Update { after, .. } => body
                         .update(layout, slot, after, &self.state)
                         .map_err(crate::error::malformed("row delta"))?,
@@ -230,7 +234,7 @@ impl Txn {
                     self.hide(t, table, from);
                 }
                 self.push_undo(t, id, undo);
-                Ok(Attempt::Done(Found::Hot))
+                Ok(Attempt::Done(if moves { Found::Cold } else { Found::Hot }))
             }
             SegmentState::Cold(cold) => {
                 let running = |txn: &&Arc<TxnState>| txn.is_running() && !Arc::ptr_eq(txn, &self.state);
