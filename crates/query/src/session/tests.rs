@@ -5,6 +5,7 @@ mod calls;
 mod client;
 mod definitions;
 mod differential;
+mod foreign_keys;
 mod fuzz;
 mod memory;
 mod plans;

@@ -9,13 +9,13 @@ use super::Client;
 const WAITS_AFTER: Duration = Duration::from_millis(250);
 
 /// A session on a thread of its own, so that it can wait while others go on.
-struct Actor {
+pub(super) struct Actor {
     statements: Sender<String>,
     answers: Receiver<String>,
 }
 
 impl Actor {
-    fn new(mut client: Client) -> Self {
+    pub fn new(mut client: Client) -> Self {
         let (statements, asked) = channel::<String>();
         let (answer, answers) = channel();
         std::thread::spawn(move || {
@@ -33,18 +33,18 @@ impl Actor {
     }
 
     /// The answer, one line of it a row; what ended before `WAITS_AFTER` or a minute later.
-    fn answer(&self) -> String {
+    pub fn answer(&self) -> String {
         let answer = self.answers.recv_timeout(Duration::from_secs(60)).expect("an answer");
         answer.trim().replace('\n', " ")
     }
 
-    fn run(&self, sql: &str) -> String {
+    pub fn run(&self, sql: &str) -> String {
         self.start(sql);
         self.answer()
     }
 
     /// Starts a statement that may have to wait; false if it has ended.
-    fn begin_waiting(&self, sql: &str) -> Option<String> {
+    pub fn begin_waiting(&self, sql: &str) -> Option<String> {
         self.start(sql);
         match self.answers.recv_timeout(WAITS_AFTER) {
             Ok(answer) => Some(answer),
@@ -66,12 +66,12 @@ impl Actor {
     }
 }
 
-fn is_ok(answer: &str) -> bool {
+pub(super) fn is_ok(answer: &str) -> bool {
     !answer.contains("ERROR")
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Level {
+pub(super) enum Level {
     ReadUncommitted,
     ReadCommitted,
     RepeatableRead,
@@ -79,8 +79,21 @@ enum Level {
     Serializable,
 }
 
-const LEVELS: [Level; 5] =
+pub(super) const LEVELS: [Level; 5] =
     [Level::ReadUncommitted, Level::ReadCommitted, Level::RepeatableRead, Level::Strict, Level::Serializable];
+
+impl Level {
+    /// The statement that a session begins with.
+    pub fn set(self) -> &'static str {
+        match self {
+            Self::ReadUncommitted => "SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED",
+            Self::ReadCommitted => "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+            Self::RepeatableRead => "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+            Self::Strict => "SET innodb_snapshot_isolation = ON",
+            Self::Serializable => "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+        }
+    }
+}
 
 /// Three sessions in transactions of a level, over `test` with (1, 10) and (2, 20); and one to look at the end.
 struct Stage {
@@ -96,13 +109,7 @@ impl Stage {
         after.run(
             "CREATE TABLE test (id INT PRIMARY KEY, value INT); INSERT INTO test VALUES (1, 10), (2, 20)",
         );
-        let set = match level {
-            Level::ReadUncommitted => "SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED",
-            Level::ReadCommitted => "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
-            Level::RepeatableRead => "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
-            Level::Strict => "SET innodb_snapshot_isolation = ON",
-            Level::Serializable => "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",
-        };
+        let set = level.set();
         let actor = |client: &Client| {
             let actor = Actor::new(client.another());
             assert!(is_ok(&actor.run(set)) && is_ok(&actor.run("BEGIN")));
