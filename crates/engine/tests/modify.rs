@@ -326,3 +326,48 @@ fn all_rows_of_a_table_are_locked_even_if_some_move_back() {
     });
     assert_eq!(met, [0, 1, 2, 3, 100, 101, 103, 102]);
 }
+
+/// As InnoDB has it, whose record lock is the key's: sysbench's read-write transactions delete a row and insert its key again.
+#[test]
+fn a_row_that_is_deleted_and_inserted_again_is_found_by_whoever_waited_for_it() {
+    for by_scan in [false, true] {
+        let disk = SimDisk::new();
+        let engine = engine_with(3, &disk);
+        let t = table(&engine);
+        let primary = t.indexes()[0].clone();
+        let mut first = engine.begin(TxnOptions::default());
+        let mut scratch = ReadScratch::default();
+        let delete = &mut |_: avocet_types::RowRef<'_>, to: &mut RowChange<'_>| to.delete();
+        let deleted = first.modify_unique(&t, &primary, &key(&t, 1), &mut scratch, delete);
+        assert!(deleted.expect("deleted").is_some());
+        let found = std::thread::scope(|threads| {
+            let second = threads.spawn(|| {
+                let mut txn = engine.begin(TxnOptions::default());
+                let mut scratch = ReadScratch::default();
+                let mut found = Vec::new();
+                if by_scan {
+                    let range = KeyRange::prefix(&key(&t, 1));
+                    let each = &mut |_, row: avocet_types::RowRef<'_>| {
+                        found.push(note(&row));
+                        ControlFlow::Continue(())
+                    };
+                    let lock = RowLock::FOR_UPDATE;
+                    txn.lock_scan(&t, &primary, &range, Direction::Ascending, lock, &mut scratch, each)
+                        .expect("locked");
+                } else {
+                    let look =
+                        &mut |row: avocet_types::RowRef<'_>, _: &mut RowChange<'_>| found.push(note(&row));
+                    txn.modify_unique(&t, &primary, &key(&t, 1), &mut scratch, look).expect("locked");
+                }
+                found
+            });
+            while engine.sleeping_waiters() == 0 {
+                std::thread::yield_now();
+            }
+            first.insert(&t, &[Datum::Int(1), Datum::str("again")]).expect("inserted");
+            first.commit().expect("logged").wait().expect("durable");
+            second.join().expect("no panic")
+        });
+        assert_eq!(found, ["again"], "by scan: {by_scan}");
+    }
+}

@@ -135,7 +135,7 @@ impl Txn {
                 place = self.modify_row(t, table, id, lead, change)?;
                 Ok(place.is_some())
             })?;
-            // A cold row that somebody has changed is in another place now.
+            // A row that somebody has changed in a block, or deleted and inserted again, is in another place now.
             if place.is_some() || self.gone.len() == gone {
                 return Ok(place);
             }

@@ -85,7 +85,8 @@ impl Action<'_, '_> {
 #[derive(PartialEq)]
 pub(super) enum Found {
     Nowhere,
-    /// Where changed rows move (a cold block), but deleted since the snapshot: perhaps it is in another place now.
+    /// Deleted since the snapshot: perhaps a row with its key is in another place now, since it was changed in a column
+    /// block, or deleted and inserted again.
     Gone,
     Hot,
     /// Where changed rows move: an update has deleted it there.
@@ -190,8 +191,8 @@ impl Txn {
                     let changed_at = committed(head);
                     self.newest_met = self.newest_met.max(changed_at);
                     self.check_unchanged(table, is_own, changed_at)?;
-                    let moved = self.engine.options.updates_move_rows && changed_at > self.snapshot.ts();
-                    return Ok(Attempt::Done(if moved { Found::Gone } else { Found::Nowhere }));
+                    let is_recent = changed_at > self.snapshot.ts();
+                    return Ok(Attempt::Done(if is_recent { Found::Gone } else { Found::Nowhere }));
                 }
                 if !is_own && let Some(blocked) = self.ask(table.id(), id, action.mode(), holder, wait, place)
                 {

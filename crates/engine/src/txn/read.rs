@@ -133,9 +133,9 @@ pub struct ReadScratch {
     pub(super) visited: Visited,
 }
 
-/// What a locking scan remembers. A cold row that is changed moves to another row id, perhaps while the scan waits for
-/// it; its new entry has the same key, but the scan may be past it. So the scan begins that key anew, once for each row
-/// that it found gone, and leaves out what it had visited.
+/// What a locking scan remembers. A cold row that is changed moves to another row id, and so does a row that is deleted
+/// and inserted again, perhaps while the scan waits for it; its new entry has the same key, but the scan may be past it.
+/// So the scan begins that key anew, once for each row that it found gone, and leaves out what it had visited.
 #[derive(Default)]
 pub(super) struct Visited {
     pub key: Vec<u8>,
