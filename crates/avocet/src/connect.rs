@@ -34,14 +34,24 @@ impl Target {
             // Known, so the driver need not ask.
             .max_allowed_packet(Some(64 << 20));
         Conn::new(opts).map_err(|error| match error {
-            mysql::Error::MySqlError(error) => {
-                format!("ERROR {} ({}): {}", error.code, error.state, error.message).into()
-            }
+            mysql::Error::MySqlError(_) => said(error).into(),
             other => format!(
-                "cannot connect to {}:{}: {other} (is `avocet serve` running there? --data works without a server)",
-                self.host, self.port
+                "cannot connect to {}:{}: {} (is `avocet serve` running there? --data works without a server)",
+                self.host,
+                self.port,
+                said(other)
             )
             .into(),
         })
+    }
+}
+
+/// An error as the server or the system said it, without the driver's wrapping.
+pub fn said(error: mysql::Error) -> String {
+    match error {
+        mysql::Error::MySqlError(e) => format!("ERROR {} ({}): {}", e.code, e.state, e.message),
+        mysql::Error::DriverError(e) => e.to_string(),
+        mysql::Error::IoError(e) => e.to_string(),
+        other => other.to_string(),
     }
 }

@@ -10,6 +10,7 @@ use mysql::prelude::Queryable;
 use super::source::Batch;
 use super::{TableName, Target};
 use crate::Failure;
+use crate::connect::said;
 
 /// A statement is sent when it has grown to this.
 const STATEMENT_BYTES: usize = 1 << 20;
@@ -28,7 +29,7 @@ pub struct Remote {
 impl Remote {
     pub fn open(mut conn: Conn, name: &TableName) -> Result<Self, Failure> {
         let table = format!("{}.{}", quoted_name(&name.database), quoted_name(&name.table));
-        let described = conn.query_iter(format!("SELECT * FROM {table} LIMIT 0"))?;
+        let described = conn.query_iter(format!("SELECT * FROM {table} LIMIT 0")).map_err(said)?;
         let columns = described.columns().as_ref().iter().map(|c| c.name_str().into_owned()).collect();
         drop(described);
         Ok(Self { conn, columns, table, head: Vec::new(), sql: Vec::new() })
@@ -37,7 +38,7 @@ impl Remote {
     fn send(&mut self) -> Result<(), Failure> {
         if self.sql.len() > self.head.len() {
             self.sql.pop();
-            self.conn.query_drop(std::str::from_utf8(&self.sql)?)?;
+            self.conn.query_drop(std::str::from_utf8(&self.sql)?).map_err(said)?;
         }
         self.sql.clear();
         self.sql.extend_from_slice(&self.head);
@@ -53,7 +54,7 @@ impl Target for Remote {
     fn begin(&mut self) -> Result<(), Failure> {
         self.head.clear();
         self.sql.clear();
-        Ok(self.conn.query_drop("START TRANSACTION")?)
+        Ok(self.conn.query_drop("START TRANSACTION").map_err(said)?)
     }
 
     fn push(&mut self, batch: &Batch, places: &[Option<usize>]) -> Result<(), Failure> {
@@ -81,7 +82,7 @@ impl Target for Remote {
 
     fn finish(&mut self) -> Result<(), Failure> {
         self.send()?;
-        Ok(self.conn.query_drop("COMMIT")?)
+        Ok(self.conn.query_drop("COMMIT").map_err(said)?)
     }
 
     fn close(&mut self) -> Result<(), Failure> {

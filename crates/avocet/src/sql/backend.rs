@@ -5,6 +5,7 @@ use mysql::prelude::Queryable;
 use mysql::{Conn, Value};
 
 use super::output::{Column, ResultSet};
+use crate::connect::said;
 
 /// An error of a statement, as MySQL numbers it.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +27,7 @@ impl From<mysql::Error> for RunError {
     fn from(error: mysql::Error) -> Self {
         match error {
             mysql::Error::MySqlError(e) => Self::Sql { errno: e.code, state: e.state, message: e.message },
-            other => Self::Lost(other.to_string()),
+            other => Self::Lost(said(other)),
         }
     }
 }
