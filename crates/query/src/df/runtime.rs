@@ -143,7 +143,9 @@ impl Analytics {
         let mut config =
             SessionConfig::new().with_target_partitions(self.options.threads).with_batch_size(8192);
         let options = config.options_mut();
-        options.optimizer.enable_round_robin_repartition = true;
+        // Scans have as many partitions as there are threads anyway; and what is spread behind a sort, for a
+        // projection's sake, would come back in any order.
+        options.optimizer.enable_round_robin_repartition = false;
         options.optimizer.prefer_hash_join = true;
         options.optimizer.skip_failed_rules = false;
         options.execution.collect_statistics = true;

@@ -77,3 +77,33 @@ fn the_catalog_is_read_as_tables() {
         ),
     ]);
 }
+
+/// More rows than a batch has, with something left to compute behind the sort: nothing may spread them again.
+#[test]
+fn large_results_come_in_order() {
+    let mut client = Client::new();
+    client.run(
+        "CREATE TABLE d (n INT PRIMARY KEY); INSERT INTO d VALUES (0),(1),(2),(3),(4),(5),(6),(7),(8),(9)",
+    );
+    client.run("CREATE TABLE t (id INT PRIMARY KEY, s VARCHAR(40))");
+    client.run(
+        "INSERT INTO t SELECT a.n + 10 * b.n + 100 * c.n + 1000 * e.n + 10000 * f.n, MD5(a.n + 7 * f.n) \
+         FROM d a, d b, d c, d e, d f",
+    );
+    for sql in [
+        "SELECT MIN(id), COUNT(*), SUM(id) FROM t GROUP BY id DIV 3 ORDER BY 1",
+        "SELECT id, CONCAT(s, id) FROM t ORDER BY id",
+        "SELECT -id, AVG(id) FROM t GROUP BY id ORDER BY -id DESC",
+    ] {
+        for _ in 0..3 {
+            let answer = client.run(sql);
+            let first = |line: &str| {
+                let text = line.trim().split('|').next().expect("a value");
+                text.parse::<i64>().expect("a number").abs()
+            };
+            let ids: Vec<i64> = answer.lines().map(first).collect();
+            assert!(ids.len() > 30_000, "{sql}: {} rows", ids.len());
+            assert!(ids.is_sorted(), "{sql} came out of order");
+        }
+    }
+}
