@@ -2,6 +2,10 @@
 //! API, analytics on DataFusion, and the sessions that the protocol server drives.
 #![deny(unsafe_code)]
 
+// The targets of `fuzz/`, some of which are part of the tests, name the crate.
+#[cfg(test)]
+extern crate self as avocet_query;
+
 pub mod bind;
 pub mod df;
 pub mod embedded;

@@ -27,6 +27,7 @@ pub(super) fn run_error(error: &DataFusionError) -> SqlError {
             ErrorCode::OUT_OF_RESOURCES.because(format!("Query exceeded its memory limit: {what}"))
         }
         DataFusionError::NotImplemented(what) => unsupported(what),
+        DataFusionError::IoError(error) => spill_error(error),
         other => {
             let text = other.to_string();
             if text.contains("more than one row") || text.contains("more than 1 row") {
@@ -34,5 +35,14 @@ pub(super) fn run_error(error: &DataFusionError) -> SqlError {
             }
             ErrorCode::UNKNOWN_ERROR.because(format!("Internal error in execution: {text}"))
         }
+    }
+}
+
+/// The only files that a plan itself reads and writes are those of what does not fit into memory.
+fn spill_error(error: &std::io::Error) -> SqlError {
+    let what = format!("a query's temporary file: {error}");
+    match error.kind() {
+        std::io::ErrorKind::StorageFull => ErrorCode::DISK_FULL.because(what),
+        _ => ErrorCode::GET_ERRNO.because(what),
     }
 }

@@ -5,7 +5,7 @@
 //!     joins.rs       inner joins: estimate.rs, then join_order.rs   │
 //!     expr.rs        MySQL's semantics, natively or by EvalUdf     ├─ scan.rs   morsels of a snapshot
 //!     aggregate.rs   sums that can not overflow, collations        ├─ apply.rs  subqueries, row by row
-//!     subquery.rs    joins where they are right, else Apply        └─ runtime.rs threads, memory, deadline
+//!     subquery.rs    joins where they are right, else Apply        └─ runtime.rs threads, deadline; memory.rs
 //! ```
 
 mod aggregate;
@@ -17,6 +17,7 @@ mod expr;
 mod join_order;
 mod joins;
 mod lower;
+mod memory;
 mod runtime;
 mod scan;
 pub mod source;

@@ -8,11 +8,8 @@ use std::time::Duration;
 use arrow::record_batch::RecordBatch;
 use avocet_types::Value;
 use avocet_types::expr::EvalContext;
-use datafusion::common::DataFusionError;
 use datafusion::execution::disk_manager::{DiskManager, DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::memory_pool::{
-    GreedyMemoryPool, MemoryPool, MemoryReservation, TrackConsumersPool,
-};
+use datafusion::execution::memory_pool::{MemoryPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::optimizer::{Optimizer, OptimizerRule};
@@ -26,6 +23,7 @@ use crate::bind::walk;
 use crate::df::apply::Planner;
 use crate::df::error::{plan_error, run_error};
 use crate::df::lower::Lowerer;
+use crate::df::memory::{QueryPool, Sizing};
 use crate::df::source::ScanSource;
 use crate::error::{ErrorCode, SqlError};
 use crate::plan::BoundQuery;
@@ -70,6 +68,10 @@ pub struct RunOptions {
 
 /// The niceness of the pool's threads: the kernel then gives them about a tenth of what a transaction's thread gets.
 const NICENESS: i32 = 10;
+
+/// Spilled runs that are merged at once, at most: without a bound a merge takes what memory there is, and leaves
+/// nothing to the merges of other threads.
+const MERGED_AT_ONCE: usize = 16;
 
 impl Analytics {
     pub fn new(options: AnalyticsOptions) -> Result<Self, std::io::Error> {
@@ -134,14 +136,16 @@ impl Analytics {
 
     fn state(&self, options: &RunOptions) -> Result<SessionState, SqlError> {
         let limit = options.memory_limit.unwrap_or(self.options.query_memory_limit);
-        let pool = QueryPool { own: GreedyMemoryPool::new(limit), all: self.options.memory.clone() };
+        let spills = self.options.spill.is_some();
+        let pool = QueryPool::new(limit, spills, self.options.memory.clone());
         let top = NonZeroUsize::new(3).expect("three is not zero");
         let pool: Arc<dyn MemoryPool> = Arc::new(TrackConsumersPool::new(pool, top));
         let runtime =
             RuntimeEnvBuilder::new().with_memory_pool(pool).build().map_err(|error| plan_error(&error))?;
         let runtime = RuntimeEnv { disk_manager: self.disk.clone(), ..runtime };
+        let sizing = Sizing::new(limit, self.options.threads);
         let mut config =
-            SessionConfig::new().with_target_partitions(self.options.threads).with_batch_size(8192);
+            SessionConfig::new().with_target_partitions(sizing.partitions).with_batch_size(sizing.batch_rows);
         let options = config.options_mut();
         // Scans have as many partitions as there are threads anyway; and what is spread behind a sort, for a
         // projection's sake, would come back in any order.
@@ -149,9 +153,10 @@ impl Analytics {
         options.optimizer.prefer_hash_join = true;
         options.optimizer.skip_failed_rules = false;
         options.execution.collect_statistics = true;
-        // What a sort keeps back for merging what it has spilled; the usual 10 MB would be all of a small limit.
-        let reservation = options.execution.sort_spill_reservation_bytes;
-        options.execution.sort_spill_reservation_bytes = reservation.min(limit / 16);
+        options.execution.sort_spill_reservation_bytes = sizing.sort_reservation;
+        options.execution.sort_in_place_threshold_bytes = sizing.sort_in_place;
+        // The new implementations do not keep back what they need to sort the groups that they spill.
+        options.execution.enable_migration_aggregate = false;
         Ok(SessionStateBuilder::new()
             .with_config(config)
             .with_runtime_env(Arc::new(runtime))
@@ -174,7 +179,8 @@ fn spill_files(folder: Option<&Path>) -> Result<DiskManager, std::io::Error> {
             DiskManagerMode::Directories(vec![folder.to_path_buf()])
         }
     };
-    DiskManagerBuilder::default().with_mode(mode).build().map_err(std::io::Error::other)
+    let builder = DiskManagerBuilder::default().with_mode(mode).with_max_spill_merge_fan_in(MERGED_AT_ONCE);
+    builder.build().map_err(std::io::Error::other)
 }
 
 /// DataFusion's rules but the one that puts inner joins back into the order of its own liking: ours comes from statistics.
@@ -275,51 +281,5 @@ impl QueryRun {
 impl Drop for QueryRun {
     fn drop(&mut self) {
         self.task.abort();
-    }
-}
-
-/// Operators that must not spill: `RepartitionExec` may wait for ever when it does (DataFusion issue 24883). What it
-/// holds is bounded by its channels; it is counted, so that the operators that can spill do so earlier.
-const NEVER_SPILLS: &str = "RepartitionExec";
-
-/// One query's memory, which also counts for all.
-#[derive(Debug)]
-struct QueryPool {
-    own: GreedyMemoryPool,
-    all: Arc<dyn MemoryPool>,
-}
-
-impl std::fmt::Display for QueryPool {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "query pool: {} bytes of {}", self.own.reserved(), self.own)
-    }
-}
-
-impl MemoryPool for QueryPool {
-    fn name(&self) -> &str {
-        "query"
-    }
-
-    fn grow(&self, reservation: &MemoryReservation, additional: usize) {
-        self.own.grow(reservation, additional);
-        self.all.grow(reservation, additional);
-    }
-
-    fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
-        self.own.shrink(reservation, shrink);
-        self.all.shrink(reservation, shrink);
-    }
-
-    fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<(), DataFusionError> {
-        if reservation.consumer().name().starts_with(NEVER_SPILLS) {
-            self.grow(reservation, additional);
-            return Ok(());
-        }
-        self.own.try_grow(reservation, additional)?;
-        self.all.try_grow(reservation, additional).inspect_err(|_| self.own.shrink(reservation, additional))
-    }
-
-    fn reserved(&self) -> usize {
-        self.own.reserved()
     }
 }

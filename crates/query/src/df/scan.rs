@@ -8,7 +8,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use arrow::array::RecordBatchOptions;
+use arrow::array::{ArrayRef, AsArray, RecordBatchOptions, UInt32Array};
+use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
@@ -238,6 +239,8 @@ struct Reader {
     next_morsel: Arc<AtomicUsize>,
     ready: std::vec::IntoIter<RecordBatch>,
     left: usize,
+    /// Larger batches are cut to so many rows.
+    most_rows: usize,
 }
 
 impl Reader {
@@ -263,11 +266,7 @@ impl Reader {
         let (mut batches, mut rows, mut failure) = (Vec::new(), 0, None);
         let read = self.scan.read(morsel, &mut |batch| {
             rows += batch.num_rows();
-            let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-            match RecordBatch::try_new_with_options(self.schema.clone(), batch.columns().to_vec(), &options) {
-                Ok(batch) => batches.push(batch),
-                Err(error) => failure = Some(error),
-            }
+            failure = self.add(batch, &mut batches).err();
             if failure.is_some() || rows >= self.left {
                 ControlFlow::Break(())
             } else {
@@ -276,11 +275,42 @@ impl Reader {
         });
         read.map_err(external)?;
         if let Some(error) = failure {
-            return Err(error.into());
+            return Err(error);
         }
         self.ready = batches.into_iter();
         Ok(())
     }
+
+    fn add(&self, batch: RecordBatch, to: &mut Vec<RecordBatch>) -> Result<()> {
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let batch =
+            RecordBatch::try_new_with_options(self.schema.clone(), batch.columns().to_vec(), &options)?;
+        if batch.num_rows() > self.most_rows {
+            return cut(&batch, self.most_rows, to);
+        }
+        to.push(batch);
+        Ok(())
+    }
+}
+
+/// Cuts a batch to copies of its parts: none keeps the memory of another.
+fn cut(batch: &RecordBatch, rows: usize, pieces: &mut Vec<RecordBatch>) -> Result<()> {
+    for start in (0..batch.num_rows()).step_by(rows) {
+        let end = batch.num_rows().min(start + rows);
+        let places = UInt32Array::from_iter_values(start as u32..end as u32);
+        let copied = |column: &ArrayRef| -> Result<ArrayRef> {
+            let part = take(column, &places, None)?;
+            Ok(match part.data_type() {
+                DataType::Utf8View => Arc::new(part.as_string_view().gc()),
+                DataType::BinaryView => Arc::new(part.as_binary_view().gc()),
+                _ => part,
+            })
+        };
+        let columns = batch.columns().iter().map(copied).collect::<Result<_>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(end - start));
+        pieces.push(RecordBatch::try_new_with_options(batch.schema(), columns, &options)?);
+    }
+    Ok(())
 }
 
 impl ExecutionPlan for ScanExec {
@@ -319,13 +349,14 @@ impl ExecutionPlan for ScanExec {
         }))
     }
 
-    fn execute(&self, _partition: usize, _context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+    fn execute(&self, _partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let reader = Reader {
             scan: self.scan.clone(),
             schema: self.schema.clone(),
             next_morsel: self.next_morsel.clone(),
             ready: Vec::new().into_iter(),
             left: self.limit.unwrap_or(usize::MAX),
+            most_rows: context.session_config().batch_size(),
         };
         let stream = futures::stream::try_unfold(reader, |mut reader| async move {
             Ok(reader.next()?.map(|batch| (batch, reader)))

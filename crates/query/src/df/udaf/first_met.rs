@@ -177,6 +177,10 @@ impl Many {
         let places = emit_to.take_needed(&mut self.places);
         let pieces: Vec<&dyn Array> = self.pieces.iter().map(AsRef::as_ref).collect();
         let values = interleave(&pieces, &places)?;
+        // An aggregate that spills its groups counts on having their memory back.
+        if self.places.is_empty() {
+            self.pieces.truncate(1);
+        }
         Ok((values, places.iter().map(|place| *place != NOT_MET).collect()))
     }
 }
@@ -238,6 +242,19 @@ mod tests {
         assert_eq!(first.as_string_view().iter().flatten().collect::<Vec<_>>(), ["v0", "v1"]);
         let rest = many.evaluate(EmitTo::All).unwrap();
         assert_eq!(rest.as_string_view().value(197), "v199");
+    }
+
+    #[test]
+    fn what_is_emitted_takes_no_memory_any_more() {
+        let mut many = Many { pieces: vec![new_null_array(&DataType::Utf8View, 1)], places: Vec::new() };
+        let empty = many.size();
+        let names: ArrayRef = Arc::new(StringViewArray::from_iter_values(["x".repeat(10_000)]));
+        many.update_batch(std::slice::from_ref(&names), &[0], None, 1).unwrap();
+        assert!(many.size() > 10_000);
+        many.state(EmitTo::All).unwrap();
+        assert_eq!(many.size(), empty);
+        many.update_batch(&[names], &[0], None, 1).unwrap();
+        assert_eq!(many.evaluate(EmitTo::All).unwrap().as_string_view().value(0).len(), 10_000);
     }
 
     #[test]

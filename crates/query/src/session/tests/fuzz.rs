@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 
 use super::Client;
 
+#[path = "../../../../../fuzz/targets/sql.rs"]
+mod target;
+
 /// SplitMix64: small, and the same everywhere.
 struct Random(u64);
 
@@ -145,4 +148,25 @@ fn no_statement_brings_a_session_down() {
         }
     }
     assert_eq!(client.run("SELECT 1 + 1"), "2\n");
+}
+
+/// The target of `fuzz/`: statements whose bytes were changed, not their words.
+#[test]
+fn no_bytes_bring_a_session_down() {
+    let corpus = corpus();
+    for seed in 0..number("AVOCET_FUZZ_CASES", 600) {
+        let mut random = Random(seed);
+        let mut bytes = corpus[random.below(corpus.len())].clone().into_bytes();
+        for _ in 0..=random.below(4) {
+            let at = random.below(bytes.len() + 1);
+            match random.below(4) {
+                0 if at < bytes.len() => bytes[at] ^= 1 << random.below(8),
+                1 if at < bytes.len() => drop(bytes.remove(at)),
+                2 => bytes.truncate(at),
+                _ => bytes.insert(at, b"\0'\"`\\()-/*;@?%\xff\xc3"[random.below(16)]),
+            }
+        }
+        let run = AssertUnwindSafe(|| target::run(&bytes));
+        assert!(catch_unwind(run).is_ok(), "seed {seed} panicked: {}", String::from_utf8_lossy(&bytes));
+    }
 }

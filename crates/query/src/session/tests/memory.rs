@@ -1,4 +1,6 @@
-//! Memory limits: a query over its limit fails, alone; rows that do not fit are refused.
+//! Memory limits: a query over its limit spills, or fails alone; rows that do not fit are refused.
+
+use std::path::{Path, PathBuf};
 
 use super::Client;
 
@@ -25,6 +27,106 @@ fn a_query_over_its_limit_fails_alone() {
     client.check("SELECT COUNT(*) FROM t", "10000");
     other.check("SELECT COUNT(*) FROM t x JOIN t y ON x.id = y.id AND x.s = y.s", "10000");
     assert_eq!(client.database.engine().memory().in_use().queries, 0, "all is given back");
+}
+
+/// Texts of 130 bytes, nearly all of them different: 13 MB.
+fn filled_with_texts(client: &mut Client) {
+    filled(client);
+    client.check("CREATE TABLE big (id INT PRIMARY KEY, s VARCHAR(400))", "ok 0");
+    let all = "INSERT INTO big SELECT t.id * 10 + d.n, CONCAT(MD5((t.id * 10 + d.n) DIV 3), REPEAT('x', 98)) FROM t, d";
+    client.check(all, "ok 100000 (Records: 100000  Duplicates: 0  Warnings: 0)");
+}
+
+/// A client whose queries spill to a folder of its own.
+fn spilling() -> (Client, tempfile::TempDir, PathBuf) {
+    let client = Client::new();
+    let folder = tempfile::tempdir().expect("made");
+    let spill = folder.path().join("spill");
+    std::fs::create_dir_all(spill.join("left by a process that was killed")).expect("made");
+    client.database.spill_to(&spill);
+    (client, folder, spill)
+}
+
+/// Files in a folder and those below it.
+fn files(folder: &Path) -> usize {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.expect("listed").path());
+    entries.map(|path| if path.is_dir() { files(&path) } else { 1 }).sum()
+}
+
+/// What does not fit into the limits of the test below: the least limit that it runs with, and how many rows it has.
+const LARGE: [(&str, usize, usize); 5] = [
+    ("SELECT s, id FROM big ORDER BY s DESC, id", 2_000_000, 100_000),
+    ("SELECT id, s FROM big ORDER BY id DESC", 2_000_000, 100_000),
+    ("SELECT s, COUNT(*), MIN(id), SUM(id) FROM big GROUP BY s ORDER BY s", 2_000_000, 33_334),
+    ("SELECT DISTINCT s FROM big ORDER BY s", 2_000_000, 33_334),
+    ("SELECT id, ROW_NUMBER() OVER (ORDER BY id DESC), s FROM big ORDER BY s, id", 8_000_000, 100_000),
+];
+
+#[test]
+fn what_does_not_fit_spills_and_is_right() {
+    let (mut client, _folder, spill) = spilling();
+    filled_with_texts(&mut client);
+    // In hot pages first, then in column blocks.
+    for _ in 0..2 {
+        for (sql, least, count) in LARGE {
+            client.check("SET query_memory_limit = 0", "ok 0");
+            let wanted = client.run(sql);
+            assert_eq!(wanted.lines().count(), count, "{sql}");
+            for limit in [least, 8_000_000] {
+                client.check(&format!("SET query_memory_limit = {limit}"), "ok 0");
+                let got = client.run(sql);
+                let error = got.find("ERROR").map(|at| &got[at..]);
+                assert_eq!(error, None, "{sql} with {limit} bytes");
+                assert!(got == wanted, "{sql} with {limit} bytes has another answer");
+            }
+        }
+        client.database.engine().freeze_all().expect("frozen");
+    }
+    assert_eq!(files(&spill), 0, "all files are gone");
+    assert!(!spill.join("left by a process that was killed").exists());
+    assert_eq!(client.database.engine().memory().in_use().queries, 0, "all is given back");
+}
+
+/// It is the files that make the difference.
+#[test]
+fn with_nowhere_to_spill_to_the_same_queries_fail_by_name() {
+    let mut client = Client::new();
+    filled_with_texts(&mut client);
+    client.check("SET query_memory_limit = 8000000", "ok 0");
+    for (sql, ..) in LARGE {
+        let answer = client.run(sql);
+        assert!(answer.contains("ERROR 1041: "), "{sql}: {}", &answer[..answer.len().min(200)]);
+        client.check("SELECT COUNT(*) FROM big", "100000");
+    }
+    assert_eq!(client.database.engine().memory().in_use().queries, 0, "all is given back");
+}
+
+#[test]
+fn queries_that_end_early_leave_no_files() {
+    let (mut client, _folder, spill) = spilling();
+    filled_with_texts(&mut client);
+    client.check("SET query_memory_limit = 4000000, max_execution_time = 60", "ok 0");
+    let mut ended = 0;
+    for (sql, ..) in LARGE {
+        ended += u64::from(client.run(sql).contains("ERROR 3024"));
+    }
+    assert!(ended > 0, "some took longer than they might");
+    // Tasks end on their own threads.
+    while files(&spill) > 0 || client.database.engine().memory().in_use().queries > 0 {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_folder_that_takes_no_files_fails_the_query_alone() {
+    let (mut client, _folder, spill) = spilling();
+    filled_with_texts(&mut client);
+    client.check("SELECT COUNT(DISTINCT s) FROM big", "33334");
+    std::fs::remove_dir_all(&spill).expect("removed");
+    client.check("SET query_memory_limit = 4000000", "ok 0");
+    let answer = client.run(LARGE[0].0);
+    assert!(answer.starts_with("ERROR 1030: "), "{}", &answer[..answer.len().min(300)]);
+    client.check("SELECT COUNT(*) FROM big", "100000");
 }
 
 #[test]

@@ -1,0 +1,255 @@
+//! The memory of one query: who may have how much of it, and how small the pieces are that operators work in.
+//!
+//! ```text
+//!  0                                                                        limit
+//!  ├── operators that can spill ──────────────────────┬── what can not spill ──┤
+//!      half of it in equal shares, which each is sure     at least this much:
+//!      of; the other half for whoever asks first          merging what was spilled, joins
+//! ```
+//!
+//! An operator that is refused memory spills; one that can not spill fails, and the query with it. So what can spill is
+//! refused first: what it would take would be missing for merging what was spilled before. It is refused before it
+//! takes the share of another, which could not spill what it does not have. And no single reservation may have it all:
+//! an aggregate that merges what it has spilled takes as much as it gets, and then needs some more for the groups.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion::common::{DataFusionError, resources_datafusion_err};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
+
+/// Of a limit, what operators that can spill have together, in tenths.
+const SPILLABLE_TENTHS: usize = 7;
+/// Of that, what one reservation may have, in tenths.
+const RESERVATION_TENTHS: usize = 8;
+/// Operators that must not spill: `RepartitionExec` may wait for ever when it does (DataFusion issue 24883). What it
+/// holds is bounded by its channels; it is counted, so that the operators that can spill do so earlier.
+const NEVER_SPILLS: &str = "RepartitionExec";
+
+/// How a query works within its limit: with little memory on fewer threads and in smaller batches, since each
+/// operator of each thread holds some batches at least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sizing {
+    pub partitions: usize,
+    pub batch_rows: usize,
+    /// What a sort keeps back for merging what it has spilled, in bytes.
+    pub sort_reservation: usize,
+    /// Up to so many bytes are sorted in one piece, whose parts then count as the whole each.
+    pub sort_in_place: usize,
+}
+
+impl Sizing {
+    const MOST_ROWS: usize = 8192;
+    const FEWEST_ROWS: usize = 64;
+    const BYTES_PER_PARTITION: usize = 64 << 20;
+    /// Of the limit, for each row of a batch.
+    const BYTES_PER_ROW: usize = 8 << 10;
+    const MOST_SORT_RESERVATION: usize = 10 << 20;
+    const MOST_SORT_IN_PLACE: usize = 1 << 20;
+
+    pub fn new(limit: usize, threads: usize) -> Self {
+        let rows = (limit / Self::BYTES_PER_ROW).clamp(Self::FEWEST_ROWS, Self::MOST_ROWS);
+        Self {
+            partitions: threads.min(limit / Self::BYTES_PER_PARTITION).max(1),
+            batch_rows: 1 << rows.ilog2(),
+            sort_reservation: (limit / 16).min(Self::MOST_SORT_RESERVATION),
+            sort_in_place: (limit / 64).min(Self::MOST_SORT_IN_PLACE),
+        }
+    }
+}
+
+/// One query's memory, which also counts for all.
+#[derive(Debug)]
+pub(super) struct QueryPool {
+    limit: usize,
+    /// What operators that can spill may have together.
+    spillable_limit: usize,
+    /// What one reservation of theirs may have.
+    reservation_limit: usize,
+    all: Arc<dyn MemoryPool>,
+    state: parking_lot::Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    reserved: usize,
+    spillable: usize,
+    /// Of each operator that can spill, by its id.
+    spillers: HashMap<usize, usize>,
+}
+
+impl QueryPool {
+    /// `spills` says whether there is anything to spill to.
+    pub fn new(limit: usize, spills: bool, all: Arc<dyn MemoryPool>) -> Self {
+        let (spillable_limit, reservation_limit) = match spills {
+            true => (limit / 10 * SPILLABLE_TENTHS, limit / 100 * SPILLABLE_TENTHS * RESERVATION_TENTHS),
+            false => (limit, limit),
+        };
+        let state = parking_lot::Mutex::default();
+        Self { limit, spillable_limit, reservation_limit, all, state }
+    }
+
+    /// Whether the operator may have so much more. What others are sure of and have not taken yet is left to them.
+    fn admits(&self, state: &State, reservation: &MemoryReservation, additional: usize) -> bool {
+        let consumer = reservation.consumer();
+        if state.reserved + additional > self.limit {
+            return false;
+        }
+        if !is_spiller(consumer) {
+            return true;
+        }
+        if reservation.size() + additional > self.reservation_limit {
+            return false;
+        }
+        let share = self.spillable_limit / 2 / state.spillers.len().max(1);
+        let own = state.spillers.get(&consumer.id()).copied().unwrap_or(0);
+        let untaken: usize = state.spillers.values().map(|taken| share.saturating_sub(*taken)).sum();
+        let of_others = untaken - share.saturating_sub(own);
+        own + additional <= share || state.spillable + additional + of_others <= self.spillable_limit
+    }
+}
+
+fn is_spiller(consumer: &MemoryConsumer) -> bool {
+    consumer.can_spill() && !consumer.name().starts_with(NEVER_SPILLS)
+}
+
+impl State {
+    fn take(&mut self, consumer: &MemoryConsumer, bytes: usize) {
+        self.reserved += bytes;
+        if is_spiller(consumer) {
+            self.spillable += bytes;
+            *self.spillers.entry(consumer.id()).or_default() += bytes;
+        }
+    }
+
+    fn give_back(&mut self, consumer: &MemoryConsumer, bytes: usize) {
+        self.reserved -= bytes;
+        if is_spiller(consumer) {
+            self.spillable -= bytes;
+            *self.spillers.entry(consumer.id()).or_default() -= bytes;
+        }
+    }
+}
+
+impl std::fmt::Display for QueryPool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "query pool: {} bytes of {}", self.reserved(), self.limit)
+    }
+}
+
+impl MemoryPool for QueryPool {
+    fn name(&self) -> &str {
+        "query"
+    }
+
+    fn register(&self, consumer: &MemoryConsumer) {
+        if is_spiller(consumer) {
+            self.state.lock().spillers.insert(consumer.id(), 0);
+        }
+    }
+
+    fn unregister(&self, consumer: &MemoryConsumer) {
+        self.state.lock().spillers.remove(&consumer.id());
+    }
+
+    fn grow(&self, reservation: &MemoryReservation, additional: usize) {
+        self.state.lock().take(reservation.consumer(), additional);
+        self.all.grow(reservation, additional);
+    }
+
+    fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
+        self.state.lock().give_back(reservation.consumer(), shrink);
+        self.all.shrink(reservation, shrink);
+    }
+
+    fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<(), DataFusionError> {
+        let consumer = reservation.consumer();
+        if consumer.name().starts_with(NEVER_SPILLS) {
+            self.grow(reservation, additional);
+            return Ok(());
+        }
+        {
+            let mut state = self.state.lock();
+            if !self.admits(&state, reservation, additional) {
+                return Err(resources_datafusion_err!(
+                    "{} has {} bytes and asked for {additional} more; the query has {} of {}",
+                    consumer.name(),
+                    reservation.size(),
+                    state.reserved,
+                    self.limit
+                ));
+            }
+            state.take(consumer, additional);
+        }
+        self.all
+            .try_grow(reservation, additional)
+            .inspect_err(|_| self.state.lock().give_back(consumer, additional))
+    }
+
+    fn reserved(&self) -> usize {
+        self.state.lock().reserved
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::execution::memory_pool::UnboundedMemoryPool;
+
+    use super::*;
+
+    fn pool(limit: usize, spills: bool) -> Arc<dyn MemoryPool> {
+        Arc::new(QueryPool::new(limit, spills, Arc::new(UnboundedMemoryPool::default())))
+    }
+
+    fn spiller(pool: &Arc<dyn MemoryPool>, name: &str) -> MemoryReservation {
+        MemoryConsumer::new(name).with_can_spill(true).register(pool)
+    }
+
+    #[test]
+    fn what_can_spill_leaves_room_for_what_can_not() {
+        let pool = pool(1000, true);
+        let sort = spiller(&pool, "sort");
+        assert!(sort.try_grow(560).is_ok() && sort.try_grow(1).is_err());
+        let more = sort.new_empty();
+        assert!(more.try_grow(140).is_ok() && more.try_grow(1).is_err());
+        let merge = MemoryConsumer::new("merge").register(&pool);
+        assert!(merge.try_grow(300).is_ok() && merge.try_grow(1).is_err());
+        drop((sort, more));
+        assert!(merge.try_grow(700).is_ok(), "all of it, if it is there");
+        drop(merge);
+        assert_eq!(pool.reserved(), 0);
+    }
+
+    #[test]
+    fn each_operator_that_can_spill_is_sure_of_a_share() {
+        let pool = pool(1000, true);
+        let (first, second) = (spiller(&pool, "first"), spiller(&pool, "second"));
+        assert!(first.try_grow(525).is_ok() && first.try_grow(1).is_err());
+        assert!(second.try_grow(175).is_ok() && second.try_grow(1).is_err());
+        first.free();
+        assert!(second.try_grow(350).is_ok() && second.try_grow(1).is_err());
+        let repartition = spiller(&pool, "RepartitionExec[0]");
+        assert!(repartition.try_grow(5000).is_ok(), "counted, not refused");
+        assert!(first.try_grow(1).is_err());
+    }
+
+    #[test]
+    fn with_nothing_to_spill_to_all_is_for_whoever_asks() {
+        let pool = pool(1000, false);
+        let sort = spiller(&pool, "sort");
+        assert!(sort.try_grow(1000).is_ok() && sort.try_grow(1).is_err());
+    }
+
+    #[test]
+    fn little_memory_means_small_batches() {
+        let large =
+            Sizing { partitions: 16, batch_rows: 8192, sort_reservation: 10 << 20, sort_in_place: 1 << 20 };
+        assert_eq!(Sizing::new(4 << 30, 16), large);
+        let small =
+            Sizing { partitions: 1, batch_rows: 4096, sort_reservation: 2_400_000, sort_in_place: 600_000 };
+        assert_eq!(Sizing::new(38_400_000, 16), small);
+        assert_eq!(Sizing::new(200 << 20, 16).partitions, 3);
+        let least = Sizing { partitions: 1, batch_rows: 64, sort_reservation: 0, sort_in_place: 0 };
+        assert_eq!(Sizing::new(0, 16), least);
+    }
+}
