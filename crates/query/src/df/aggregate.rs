@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use avocet_types::expr::{ArithOp, Expr, ExprKind, Function, Typer};
+use avocet_types::expr::{ArithOp, Expr, ExprKind, Function, Typer, ValueClass};
 use avocet_types::{Datum, SqlType};
 use datafusion::common::ScalarValue;
 use datafusion::functions_aggregate as agg;
@@ -498,10 +498,12 @@ impl Lowerer {
             let key = self.prepare(key);
             call.params.order_by.push(Sort::new(self.sort_key(&key)?, !descending, !descending));
         }
-        call.params.window_frame = match &window.frame {
+        let frame = match &window.frame {
             Some(frame) => self.frame(frame)?,
             None => WindowFrame::new((!window.order_by.is_empty()).then_some(false)),
         };
+        let has_distances = window.order_by.first().is_none_or(|(key, _)| has_distances(&key.ty));
+        call.params.window_frame = if has_distances { frame } else { by_peers(frame)? };
         Ok(df::Expr::WindowFunction(Box::new(call)))
     }
 
@@ -546,6 +548,30 @@ fn decimal_result(value: Lowered, out: SqlType) -> Lowered {
         _ => DataType::Decimal128(38, scale as i8),
     };
     Lowered { expr: cast(value, &ty), ty }
+}
+
+/// Whether a RANGE can be so far from a value: of strings there are only peers.
+fn has_distances(ty: &SqlType) -> bool {
+    use ValueClass as C;
+    matches!(ValueClass::of(ty), C::Int | C::Decimal | C::Double | C::Date | C::DateTime | C::Timestamp)
+}
+
+/// A RANGE from or to the peers of the current row, said as GROUPS: DataFusion has RANGE only where there are distances.
+fn by_peers(frame: WindowFrame) -> Result<WindowFrame, SqlError> {
+    if frame.units != WindowFrameUnits::Range {
+        return Ok(frame);
+    }
+    let bound = |bound: WindowFrameBound| match bound {
+        WindowFrameBound::CurrentRow => Ok(WindowFrameBound::CurrentRow),
+        WindowFrameBound::Preceding(by) if by.is_null() => {
+            Ok(WindowFrameBound::Preceding(ScalarValue::UInt64(None)))
+        }
+        WindowFrameBound::Following(by) if by.is_null() => {
+            Ok(WindowFrameBound::Following(ScalarValue::UInt64(None)))
+        }
+        _ => Err(unsupported("a RANGE of distances between strings")),
+    };
+    Ok(WindowFrame::new_bounds(WindowFrameUnits::Groups, bound(frame.start_bound)?, bound(frame.end_bound)?))
 }
 
 fn fold_of(function: AggregateFunction) -> Option<Fold> {
