@@ -68,16 +68,19 @@ pub fn measure<T: Terminal<Error = Error> + Send>(
     let mut cpu_before = None;
     let (run, errors) = driver::run(plan, kinds, terminals, &control, |elapsed| {
         if elapsed >= plan.warm_up && cpu_before.is_none() {
-            cpu_before = server.cpu_time().ok();
+            cpu_before = Some(server.cpu_time());
         }
         bar.show(elapsed, control.done.load(Ordering::Relaxed), plan.warm_up);
         Watch::EndInTime
     });
-    let cpu = server.cpu_time()?.saturating_sub(cpu_before.unwrap_or_default());
-    match errors.into_iter().next() {
-        Some(e) => Err(e),
-        None => Ok(Measured { run, cpu }),
+    if let Some(error) = errors.into_iter().next() {
+        return Err(error);
     }
+    let Some(cpu_before) = cpu_before else {
+        return Err(Error::Check("the run ended before its warm-up did".into()));
+    };
+    let cpu = server.cpu_time()?.saturating_sub(cpu_before?);
+    Ok(Measured { run, cpu })
 }
 
 /// Runs a workload on every contender, `states` in the contest's order; whether all checks hold.
