@@ -33,10 +33,10 @@ use std::task::{Context, Poll};
 use avocet_base::{Lsn, Timestamp};
 use avocet_log::{Durability, LogWriter};
 use avocet_storage::TxnState;
-use parking_lot::Mutex;
 
 use crate::error::Result;
 use crate::serial::Serial;
+use crate::sync::Mutex;
 
 pub(crate) struct Pipeline {
     log: Arc<LogWriter>,

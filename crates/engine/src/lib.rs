@@ -37,6 +37,7 @@ mod scan;
 mod serial;
 mod snapshots;
 mod stats;
+mod sync;
 mod table;
 mod txn;
 pub mod typed;

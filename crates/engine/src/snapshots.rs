@@ -10,7 +10,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use avocet_base::{Lsn, Timestamp};
-use parking_lot::Mutex;
+
+use crate::sync::Mutex;
 
 pub(crate) struct Snapshots {
     state: Mutex<State>,

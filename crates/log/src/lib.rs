@@ -28,6 +28,7 @@ mod reader;
 mod repair;
 mod segment;
 mod stats;
+mod sync;
 mod thread;
 mod wait;
 mod writer;

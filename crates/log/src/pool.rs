@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use avocet_base::env::DiskFile;
 use avocet_base::{Env, Lsn};
-use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
 use crate::segment::{HEADER_BLOCK, OpenSegment, SegmentHeader, segment_path};
+use crate::sync::Mutex;
 use crate::writer::Shared;
 
 const SPARE_PREFIX: &str = "spare.";

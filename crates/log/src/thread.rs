@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use avocet_base::Lsn;
-use parking_lot::MutexGuard;
 
 use crate::error::{Error, Result};
 use crate::frame::{Record, Sealer};
 use crate::pool::Spare;
 use crate::segment::{OpenSegment, SegmentHeader, offset_of};
+use crate::sync::MutexGuard;
 use crate::writer::{Group, Intake, LAZY_BYTES, LAZY_SYNC, Shared};
 
 pub(crate) struct LogThread {

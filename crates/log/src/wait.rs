@@ -8,18 +8,16 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
 use std::time::Duration;
 
 use avocet_base::Lsn;
 use avocet_base::env::Clock;
-use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
 use crate::stats::AtomicHistogram;
+use crate::sync::{AtomicU64, Mutex, Ordering, Thread, current, park};
 
 /// How far a stage of the log has come, and who waits for more.
 pub(crate) struct Progress {
@@ -121,13 +119,13 @@ impl Progress {
             return state;
         }
         let began = self.clock.monotonic();
-        let unpark = Arc::new(Unpark(thread::current()));
+        let unpark = Arc::new(Unpark(current()));
         let waker = Waker::from(unpark);
         if let Some(state) = self.poll(lsn, &waker) {
             return state;
         }
         loop {
-            thread::park();
+            park();
             if let Some(state) = self.state(lsn) {
                 self.note_wait(began);
                 return state;

@@ -9,11 +9,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use avocet_base::{Env, Lsn};
-use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::error::{Error, Result};
 use crate::frame::{MAX_PAYLOAD, Record};
@@ -21,6 +19,7 @@ use crate::pool::{Segments, Spare, Spares, run_maker};
 use crate::repair::{self, Resumed};
 use crate::segment::HEADER_BLOCK;
 use crate::stats::{Counters, LogStats};
+use crate::sync::{Builder, Condvar, JoinHandle, Mutex, MutexGuard};
 use crate::thread::LogThread;
 use crate::wait::{Durable, Progress};
 
@@ -240,7 +239,7 @@ impl LogWriter {
     }
 
     fn spawn(&self, name: &str, body: impl FnOnce() + Send + 'static) -> Result<()> {
-        let started = thread::Builder::new().name(name.into()).spawn(body);
+        let started = Builder::new().name(name.into()).spawn(body);
         self.threads.lock().push(started.map_err(Error::io("start a thread for", self.shared.dir()))?);
         Ok(())
     }

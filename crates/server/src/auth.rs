@@ -15,7 +15,7 @@ use crate::protocol::handshake::Salt;
 
 /// Random bytes for one connection's handshake. Seven bits and never zero or `$`, as clients keep it in C strings.
 pub fn random_salt() -> Salt {
-    use rsa::rand_core::{OsRng, RngCore};
+    use rand::{RngCore, rngs::OsRng};
     let mut salt = [0; 20];
     OsRng.fill_bytes(&mut salt);
     for byte in &mut salt {

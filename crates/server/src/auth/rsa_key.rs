@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use rand::rngs::OsRng;
 use rsa::pkcs8::{DecodePrivateKey, EncodePrivateKey, EncodePublicKey, LineEnding};
-use rsa::rand_core::OsRng;
 use rsa::{Oaep, RsaPrivateKey};
 use sha1::Sha1;
 

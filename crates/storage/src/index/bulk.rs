@@ -1,12 +1,11 @@
 //! Sorted input: building a tree bottom-up, and adding runs of entries to a living one.
 
-use crossbeam_epoch::{self as epoch, Guard};
-
 use super::latch::{Restart, Version};
-use super::node::{Draft, HEADER_WORDS, MIN_CLASS, Node, common_prefix, heap_words};
+use super::memory::{Guard, MAX_KEY_LEN, MIN_CLASS, pin};
+use super::node::{Draft, HEADER_WORDS, Node, common_prefix, heap_words};
 use super::restructure::{class_of, separator};
 use super::search::Seek;
-use super::tree::{BTree, MAX_KEY_LEN, retry};
+use super::tree::{BTree, retry};
 
 /// After so many entries a bulk insert lets go of its pin, so that retired nodes can be freed.
 const PIN_ENTRIES: usize = 256;
@@ -175,7 +174,7 @@ impl BTree {
     /// Adds ascending entries, going down anew only when one belongs to another leaf than the one before.
     /// Input out of order costs time, no more. Returns how many were new.
     pub fn bulk_insert_sorted(&self, sorted: impl Iterator<Item = impl AsRef<[u8]>>) -> u64 {
-        let mut guard = epoch::pin();
+        let mut guard = pin();
         let mut added = 0;
         let mut sorted = sorted.peekable();
         let mut fence = Vec::new();

@@ -1,8 +1,7 @@
 //! The integrity check: walks the whole tree and compares everything that must agree.
 
-use crossbeam_epoch as epoch;
-
 use super::latch::Restart;
+use super::memory::pin;
 use super::node::{HEADER_WORDS, Node, common_prefix, head_of};
 use super::tree::BTree;
 
@@ -18,7 +17,7 @@ impl BTree {
     /// the first violation is. Meant for a tree that nobody changes meanwhile: a writer at work may look like
     /// damage.
     pub fn check(&self) -> Result<(), String> {
-        let guard = epoch::pin();
+        let guard = pin();
         let (root, _) = self.root.load(&guard).map_err(changed)?;
         let mut totals = Totals::default();
         check_node(root, root.level(), &[], None, &mut totals)?;

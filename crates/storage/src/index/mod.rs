@@ -24,12 +24,29 @@
 //! 2. Latches are only ever *tried*, from a validated version, and parents before children; who fails lets go of
 //!    everything and starts over. So there is no deadlock.
 //! 3. `unsafe` is confined to [`node`].
+//!
+//! The latch is checked by loom (`latch_model`), the tree over latch and reclamation by shuttle (`model`).
 
-/// What the latch is made of; the model test gives it loom's instead.
+/// What the latch is made of; the models of latch and tree have their own instead.
 mod atomics {
     pub use std::hint::spin_loop;
     pub use std::sync::atomic::{AtomicU64, Ordering, fence};
     pub use std::thread::yield_now;
+}
+/// Where nodes live, how large they are, and when they are freed; the model of the tree has its own instead.
+mod memory {
+    pub use std::alloc::{alloc_zeroed, dealloc};
+    pub use std::ptr::with_exposed_provenance;
+
+    pub use crossbeam_epoch::{Guard, pin};
+
+    /// log2 of the words of an ordinary node (4 KiB), and of the largest (32 KiB), which seats eight keys of
+    /// [`MAX_KEY_LEN`]: two fences, five entries and the one to come.
+    pub const MIN_CLASS: u32 = 9;
+    pub const MAX_CLASS: u32 = 12;
+
+    /// The longest entry that a tree takes, in bytes.
+    pub const MAX_KEY_LEN: usize = 3_200;
 }
 mod bulk;
 mod check;
@@ -45,8 +62,11 @@ mod tree;
 #[cfg(test)]
 mod latch_model;
 #[cfg(test)]
+mod model;
+#[cfg(test)]
 mod tests;
 
+pub use memory::MAX_KEY_LEN;
 pub use point::Lookup;
 pub use scan::{Direction, ScanScratch};
-pub use tree::{BTree, MAX_KEY_LEN};
+pub use tree::BTree;

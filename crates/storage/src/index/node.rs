@@ -31,20 +31,14 @@
 //! 4. A `Node<'g>` is alive for `'g`, the lifetime of an epoch pin taken before its pointer was read: nodes
 //!    are unlinked under their parent's latch first, and freed by the epoch later.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{Layout, handle_alloc_error};
 use std::hint::select_unpredictable;
 use std::ops::Deref;
 use std::slice;
 
-use crossbeam_epoch::Guard;
-
 use super::atomics::{AtomicU64, Ordering};
 use super::latch::{Latch, Restart, Version};
-
-/// log2 of the words of an ordinary node (4 KiB), and of the largest (32 KiB), which seats eight keys of
-/// [`MAX_KEY_LEN`](super::MAX_KEY_LEN): two fences, five entries and the one to come.
-pub const MIN_CLASS: u32 = 9;
-pub const MAX_CLASS: u32 = 12;
+use super::memory::{Guard, MAX_CLASS, MIN_CLASS, alloc_zeroed, dealloc, with_exposed_provenance};
 
 /// Bytes of a key (after the prefix) that live in the slot.
 pub const HEAD_LEN: usize = 5;
@@ -158,7 +152,7 @@ impl<'g> Node<'g> {
     /// `raw` was published as a child or root pointer, and the node is not freed during `'g`.
     #[inline]
     unsafe fn from_raw(raw: u64) -> Self {
-        let base = std::ptr::with_exposed_provenance::<AtomicU64>(raw as usize);
+        let base = with_exposed_provenance::<AtomicU64>(raw as usize);
         // SAFETY: the caller vouches for a living node, which has at least HEADER_WORDS words; the info word
         // was written before the node was published and never changes.
         let info = unsafe { (*base.add(INFO)).load(Ordering::Relaxed) };

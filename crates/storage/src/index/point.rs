@@ -4,9 +4,8 @@
 //! operations answer that case and say so when it is another one (several entries, entries of other lengths, a key
 //! at the edge of a leaf); the caller then scans.
 
-use crossbeam_epoch::{self as epoch, Guard};
-
 use super::latch::Restart;
+use super::memory::{Guard, MAX_KEY_LEN, pin};
 use super::node::{Fence, HEAD_LEN, Node, Slot, be_word, heap_words};
 use super::search::Seek;
 use super::tree::{BTree, retry};
@@ -25,7 +24,7 @@ impl BTree {
     /// Looks for the entries that begin with `key`.
     #[inline]
     pub fn lookup(&self, key: &[u8]) -> Lookup {
-        let guard = epoch::pin();
+        let guard = pin();
         retry(|| {
             let path = self.descend(Seek::At(key), 0, &guard)?;
             let found = path.node.lookup(key);
@@ -38,10 +37,10 @@ impl BTree {
     /// clear from its leaf alone.
     ///
     /// # Panics
-    /// If the entry is longer than [`MAX_KEY_LEN`](super::MAX_KEY_LEN).
+    /// If the entry is longer than [`MAX_KEY_LEN`].
     pub fn insert_alone(&self, entry: &[u8], key_len: usize) -> bool {
-        assert!(entry.len() <= super::MAX_KEY_LEN, "index entries have at most {} bytes", super::MAX_KEY_LEN);
-        let guard = epoch::pin();
+        assert!(entry.len() <= MAX_KEY_LEN, "index entries have at most {MAX_KEY_LEN} bytes");
+        let guard = pin();
         loop {
             if let Some(added) = retry(|| self.try_insert_alone(entry, key_len, &guard)) {
                 return added;
@@ -153,68 +152,5 @@ impl Node<'_> {
             0 => first,
             shift => first << shift | self.word(slot.offset() + word + 1) >> (64 - shift),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn entry(key: &[u8], id: u64) -> Vec<u8> {
-        [key, &id.to_be_bytes()].concat()
-    }
-
-    proptest! {
-        /// Against a sorted list: keys of all lengths around the head's and the words' bounds, many in common.
-        #[test]
-        fn lookups_and_claims_agree_with_a_model(
-            keys in prop::collection::vec((prop::collection::vec(0u8..3, 0..22), 0u64..3), 1..400),
-        ) {
-            let tree = BTree::new();
-            let mut model = std::collections::BTreeSet::new();
-            for (n, (key, id)) in keys.iter().enumerate() {
-                // What an index has: no key is the beginning of another.
-                let key = [key.iter().map(|b| b + 1).collect::<Vec<_>>(), vec![0]].concat();
-                let id = *id << 40 | 7;
-                let with_key = |model: &std::collections::BTreeSet<Vec<u8>>| {
-                    model.iter().filter(|e| e.starts_with(&key)).cloned().collect::<Vec<_>>()
-                };
-                let before = with_key(&model);
-                match tree.lookup(&key) {
-                    Lookup::Nothing => prop_assert!(before.is_empty()),
-                    Lookup::One(tail) => prop_assert_eq!(&before, &vec![[&key[..], &tail[..]].concat()]),
-                    Lookup::Unclear => {}
-                }
-                let new = entry(&key, id);
-                if n % 3 == 0 {
-                    prop_assert_eq!(tree.insert(&new), model.insert(new));
-                } else {
-                    let added = tree.insert_alone(&new, key.len());
-                    prop_assert!(!added || before.is_empty());
-                    if added {
-                        prop_assert!(model.insert(new));
-                    }
-                }
-            }
-            prop_assert_eq!(tree.len(), model.len() as u64);
-        }
-    }
-
-    #[test]
-    fn points_are_clear_in_a_large_tree() {
-        let tree = BTree::new();
-        let key = |n: u32| [&[0x80][..], &n.to_be_bytes(), &(n / 3).to_be_bytes()].concat();
-        let mut added = 0;
-        for n in 0..20_000u32 {
-            let n = n.wrapping_mul(7_919) % 20_000;
-            added += u32::from(tree.insert_alone(&entry(&key(n), u64::from(n)), 9));
-        }
-        assert!(added > 19_900, "{added}");
-        let clear = (0..20_000).filter(|&n| tree.lookup(&key(n)) == Lookup::One(u64::from(n).to_be_bytes()));
-        assert!(clear.count() > 19_800);
-        assert_eq!(tree.lookup(&key(20_001)), Lookup::Nothing);
-        assert!(!tree.insert_alone(&entry(&key(5), 99), 9), "another entry has the key");
     }
 }

@@ -19,10 +19,9 @@
 
 use std::ops::Range;
 
-use crossbeam_epoch::Guard;
-
 use super::latch::{Latch, Restart, Version};
-use super::node::{Draft, HEADER_WORDS, Locked, MAX_CLASS, MIN_CLASS, Node, common_prefix, heap_words};
+use super::memory::{Guard, MAX_CLASS, MIN_CLASS};
+use super::node::{Draft, HEADER_WORDS, Locked, Node, common_prefix, heap_words};
 use super::search::Seek;
 use super::tree::{BTree, Parent, Path, retry};
 

@@ -7,8 +7,7 @@
 
 use std::ops::{Bound, ControlFlow};
 
-use crossbeam_epoch as epoch;
-
+use super::memory::pin;
 use super::node::{HEAD_LEN, Node};
 use super::search::Seek;
 use super::tree::{BTree, retry};
@@ -188,7 +187,7 @@ impl BTree {
 
     /// Copies up to `limit` entries from the cursor on, out of one leaf, and moves the cursor.
     fn copy_ascending(&self, stop: Stop<'_>, limit: usize, scratch: &mut ScanScratch) {
-        let guard = epoch::pin();
+        let guard = pin();
         let ScanScratch { entries, prefix, fence, cursor, place } = scratch;
         let key: &[u8] = if *place == Place::Unbounded { &[] } else { cursor };
         let next = retry(|| {
@@ -209,7 +208,7 @@ impl BTree {
 
     /// Copies up to `limit` entries before the cursor, out of one leaf, backwards, and moves the cursor.
     fn copy_descending(&self, lower: Bound<&[u8]>, limit: usize, scratch: &mut ScanScratch) {
-        let guard = epoch::pin();
+        let guard = pin();
         let ScanScratch { entries, prefix, fence, cursor, place } = scratch;
         let seek = match *place {
             Place::Unbounded => Seek::Last,

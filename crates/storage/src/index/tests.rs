@@ -1,5 +1,7 @@
 //! The tree against a model, alone and with threads.
 
+mod points;
+
 use std::collections::BTreeSet;
 use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -2,14 +2,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crossbeam_epoch::{self as epoch, Guard};
-
 use super::latch::{Backoff, Restart, Version};
-use super::node::{Draft, MIN_CLASS, Node, Root, heap_words};
+use super::memory::{Guard, MAX_KEY_LEN, MIN_CLASS, pin};
+use super::node::{Draft, Node, Root, heap_words};
 use super::search::Seek;
-
-/// The longest entry that a tree takes, in bytes.
-pub const MAX_KEY_LEN: usize = 3_200;
 
 /// An ordered set of byte strings for many readers and writers.
 ///
@@ -70,7 +66,7 @@ impl BTree {
     }
 
     pub fn contains(&self, key: &[u8]) -> bool {
-        let guard = epoch::pin();
+        let guard = pin();
         retry(|| {
             let path = self.descend(Seek::At(key), 0, &guard)?;
             let (_, found) = path.node.lower_bound(key);
@@ -85,7 +81,7 @@ impl BTree {
     /// If the key is longer than [`MAX_KEY_LEN`].
     pub fn insert(&self, key: &[u8]) -> bool {
         assert!(key.len() <= MAX_KEY_LEN, "index entries have at most {MAX_KEY_LEN} bytes");
-        let guard = epoch::pin();
+        let guard = pin();
         loop {
             match retry(|| self.try_insert(key, &guard)) {
                 Attempt::Done(added) => return added,
@@ -96,7 +92,7 @@ impl BTree {
 
     /// Takes an entry out; false if it was not there.
     pub fn remove(&self, key: &[u8]) -> bool {
-        let guard = epoch::pin();
+        let guard = pin();
         let (removed, sparse) = retry(|| self.try_remove(key, &guard));
         if sparse {
             self.shrink(key, 0, &guard);
