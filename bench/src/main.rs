@@ -17,6 +17,7 @@ mod finding;
 mod insert;
 mod oltp;
 mod options;
+mod point_update;
 mod progress;
 mod random;
 mod recovery;
@@ -69,6 +70,8 @@ enum Workload {
     Ycsb(ycsb::Options),
     /// SmallBank: six transactions on savings and checking accounts
     Smallbank(smallbank::Options),
+    /// Updates of single rows by key: the peak, and latencies at half of it
+    PointUpdate(point_update::Options),
     /// What each part of the store brings: TPC-C's procedures on four versions of it
     Ablation(ablation::Options),
     /// What thousands of idle connections cost the few that work
@@ -107,6 +110,7 @@ fn run(workload: Workload) -> Result<()> {
         Workload::Tatp(options) => tatp::command(&options),
         Workload::Ycsb(options) => ycsb::command(&options),
         Workload::Smallbank(options) => smallbank::command(&options),
+        Workload::PointUpdate(options) => point_update::command(&options),
         Workload::Ablation(options) => ablation::command(&options),
         Workload::Connections(options) => connections::command(&options),
         Workload::Ch(options) => ch::command(&options),

@@ -41,6 +41,10 @@ pub struct Pace {
     /// Time before it that is not counted
     #[arg(long, default_value_t = 3.0)]
     pub warm_up: f64,
+    /// Transactions that begin in a second, by all terminals, whether or not those before are done; latencies are then
+    /// counted from when each was due. Without it each terminal begins the next when one is done
+    #[arg(long, value_name = "PER_SECOND")]
+    pub rate: Option<f64>,
 }
 
 impl Pace {
@@ -50,6 +54,7 @@ impl Pace {
             warm_up: Duration::from_secs_f64(self.warm_up),
             measure: Duration::from_secs_f64(self.seconds),
             seed: 4_711 + 1_000 * round,
+            rate: self.rate,
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Terminals: a thread each, no think times, running their transactions until told to stop, and keeping books of what was
-//! acknowledged.
+//! acknowledged. They take one transaction after the other, or those that are due: at a rate, whether or not the ones
+//! before are done. A transaction's latency is then counted from the moment when it was due, so that waiting counts, too.
 
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -71,6 +73,10 @@ impl Latency {
     pub fn millis(&self, quantile: f64) -> f64 {
         self.0.value_at_quantile(quantile) as f64 / 1_000.0
     }
+
+    pub fn max_millis(&self) -> f64 {
+        self.0.max() as f64 / 1_000.0
+    }
 }
 
 /// What a run did.
@@ -128,6 +134,44 @@ pub struct Plan {
     pub warm_up: Duration,
     pub measure: Duration,
     pub seed: u64,
+    /// Transactions that are due in a second, by all terminals; without it each begins the next when it is done.
+    pub rate: Option<f64>,
+}
+
+/// Moments at which transactions are due.
+struct Arrivals {
+    first: Instant,
+    gap: Duration,
+    taken: AtomicU64,
+}
+
+impl Arrivals {
+    /// The longest that a terminal sleeps without a look at whether it is to stop.
+    const LONGEST_SLEEP: Duration = Duration::from_millis(20);
+
+    fn at(rate: f64) -> Arrivals {
+        Arrivals { first: Instant::now(), gap: Duration::from_secs_f64(1.0 / rate), taken: AtomicU64::new(0) }
+    }
+
+    /// Waits until the next transaction is due; `None` if there is to be no more.
+    fn next(&self, control: &Control) -> Option<Instant> {
+        let number = self.taken.fetch_add(1, Ordering::Relaxed);
+        let due = self.first + Duration::from_nanos(self.gap.as_nanos() as u64 * number);
+        while !control.stop.load(Ordering::Relaxed) {
+            let left = due.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Some(due);
+            }
+            std::thread::sleep(left.min(Self::LONGEST_SLEEP));
+        }
+        None
+    }
+}
+
+/// Has the kernel end this thread's sleeps when they should, not when it is convenient.
+fn sleep_exactly() {
+    // Where it refuses, latencies are some fifty microseconds longer.
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
 /// What the watcher of a run wants.
@@ -153,13 +197,21 @@ fn run_one<T: Terminal>(
     kinds: usize,
     control: &Control,
     measure_from: Instant,
+    arrivals: Option<&Arrivals>,
 ) -> (Run<T::Books>, Result<(), T::Error>) {
     let mut run = Run::new(kinds);
     let mut cpu_before = None;
     let mut outcome = Ok(());
+    if arrivals.is_some() {
+        sleep_exactly();
+    }
     while outcome.is_ok() && !control.stop.load(Ordering::Relaxed) {
         let kind = terminal.draw();
-        let begin = Instant::now();
+        let begin = match arrivals.map(|arrivals| arrivals.next(control)) {
+            None => Instant::now(),
+            Some(Some(due)) => due,
+            Some(None) => break,
+        };
         outcome = finish(&mut terminal, &mut run.retries);
         if begin >= measure_from && outcome.is_ok() {
             cpu_before.get_or_insert_with(|| cpu_time(ClockId::ThreadCPUTime));
@@ -200,13 +252,15 @@ where
 {
     let measure_from = Instant::now() + plan.warm_up;
     let end = measure_from + plan.measure;
+    let arrivals = plan.rate.map(Arrivals::at);
+    let arrivals = arrivals.as_ref();
     let mut total = Run::new(kinds);
     let mut errors = Vec::new();
     std::thread::scope(|threads| {
         let running: Vec<_> = terminals
             .into_iter()
             .map(|terminal| {
-                let run = move || run_one(terminal, kinds, control, measure_from);
+                let run = move || run_one(terminal, kinds, control, measure_from, arrivals);
                 let named = std::thread::Builder::new().name("terminal".into());
                 named.spawn_scoped(threads, run).expect("the system can start a thread")
             })
