@@ -71,6 +71,7 @@ enum Workload {
     /// SmallBank: six transactions on savings and checking accounts
     Smallbank(smallbank::Options),
     /// Updates of single rows by key: the peak, and latencies at half of it
+    #[command(name = "point_update")]
     PointUpdate(point_update::Options),
     /// What each part of the store brings: TPC-C's procedures on four versions of it
     Ablation(ablation::Options),
