@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use avocet_engine::Compression;
 use clap::{Args, ValueEnum};
 
 use crate::oltp::driver::Plan;
@@ -102,6 +103,9 @@ pub struct TpccParts {
     /// Over the protocol, Avocet's terminals call native procedures, logged so, instead of sending statements
     #[arg(long, value_enum)]
     pub procedures: Option<Logging>,
+    /// How the log of the run in process is compressed: lz4 or none
+    #[arg(long, default_value_t)]
+    pub log_compression: Compression,
 }
 
 impl TpccParts {

@@ -17,6 +17,7 @@ pub mod transactions;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use avocet_engine::Compression;
 use mysql::OptsBuilder;
 
 use crate::contest::{Contender, Contest};
@@ -99,7 +100,9 @@ impl Workload for Protocol {
 pub fn command(oltp: &Oltp, parts: &TpccParts, common: &Common) -> Result<()> {
     let mut report = Report::new("tpcc", common.rival);
     let holds = match &parts.on {
-        Some(folder) if parts.only == Some(TpccPart::Inproc) => kept(folder, oltp, common, &mut report)?,
+        Some(folder) if parts.only == Some(TpccPart::Inproc) => {
+            kept(folder, oltp, parts, common, &mut report)?
+        }
         Some(_) => return Err(Error::Setup("--on goes with --only inproc".into())),
         None => contest(oltp, parts, common, &mut report)?,
     };
@@ -127,7 +130,7 @@ fn contest(oltp: &Oltp, parts: &TpccParts, common: &Common, report: &mut Report)
     for (contender, server) in contest.each_mut() {
         if contender == Contender::Avocet && parts.runs(TpccPart::Inproc) {
             server.stop()?;
-            in_process(server.data(), scale, oltp.plan(u64::from(common.rounds)), report)?;
+            in_process(server.data(), scale, oltp.plan(u64::from(common.rounds)), parts, report)?;
             server.start_again()?;
             let findings = check::conditions(&options(server), &scale)?;
             holds &= finding::print("consistency conditions after the run in process", &findings);
@@ -137,7 +140,7 @@ fn contest(oltp: &Oltp, parts: &TpccParts, common: &Common, report: &mut Report)
 }
 
 /// The part in process on a folder that is kept, loaded if it is not there yet.
-fn kept(folder: &Path, oltp: &Oltp, common: &Common, report: &mut Report) -> Result<bool> {
+fn kept(folder: &Path, oltp: &Oltp, parts: &TpccParts, common: &Common, report: &mut Report) -> Result<bool> {
     let serve = || Server::start(Box::new(Avocet::find(&common.serve_option)?), folder);
     let scale = oltp.scale();
     if !folder.exists() {
@@ -145,36 +148,47 @@ fn kept(folder: &Path, oltp: &Oltp, common: &Common, report: &mut Report) -> Res
         load(&server, scale)?;
         server.stop()?;
     }
-    in_process(&folder.join("data"), scale, oltp.plan(u64::from(common.rounds)), report)?;
+    in_process(&folder.join("data"), scale, oltp.plan(u64::from(common.rounds)), parts, report)?;
     let server = serve()?;
     let findings = check::conditions(&options(&server), &scale)?;
     Ok(finding::print("consistency conditions after the run in process", &findings))
 }
 
 /// One worker that calls procedures in this process, on data that no server has open: first logged by rows, then by calls.
-fn in_process(data: &Path, scale: Scale, plan: Plan, report: &mut Report) -> Result<()> {
+fn in_process(data: &Path, scale: Scale, plan: Plan, parts: &TpccParts, report: &mut Report) -> Result<()> {
+    let run = |plan, logging| run_in_process(data, scale, plan, logging, parts.log_compression);
     let plan = Plan { terminals: 1, ..plan };
-    let rows = run_in_process(data, scale, plan, Logging::Rows)?;
-    let calls = run_in_process(data, scale, Plan { seed: plan.seed + 1, ..plan }, Logging::Calls)?;
+    let rows = run(plan, Logging::Rows)?;
+    let calls = run(Plan { seed: plan.seed + 1, ..plan }, Logging::Calls)?;
     let transactions = |m: &procedures::Measured| m.run.transactions().max(1) as f64;
     let cpu = |m: &procedures::Measured| m.cpu.as_secs_f64() * 1e6 / transactions(m);
     let log = |m: &procedures::Measured| m.log_bytes as f64 / transactions(m);
+    let written = |m: &procedures::Measured| m.log_written as f64 / transactions(m);
     let mut add = |name, unit, figure| report.add(name, unit, Some(figure), None);
     add("tpcc_inproc.tx_per_s", "tx/s", rows.run.per_second());
     add("tpcc_inproc.worker_cpu_us_per_tx", "us", rows.run.cpu_us_per_transaction());
     add("tpcc_inproc.cpu_us_per_tx", "us", cpu(&rows));
     add("tpcc.log_bytes_per_tx", "B", log(&rows));
+    add("tpcc.log_written_per_tx", "B", written(&rows));
     add("tpcc_inproc.commits_per_group", "tx", rows.group_records);
     add("tpcc_inproc.by_call_tx_per_s", "tx/s", calls.run.per_second());
     add("tpcc_inproc.by_call_worker_cpu_us_per_tx", "us", calls.run.cpu_us_per_transaction());
+    add("tpcc_inproc.by_call_cpu_us_per_tx", "us", cpu(&calls));
     add("tpcc.by_call_log_bytes_per_tx", "B", log(&calls));
+    add("tpcc.by_call_log_written_per_tx", "B", written(&calls));
     println!("\nIn process, logged by rows\n{}", latency_table(std::iter::once(&rows.run)));
     println!("\nIn process, logged by calls\n{}", latency_table(std::iter::once(&calls.run)));
     Ok(())
 }
 
-fn run_in_process(data: &Path, scale: Scale, plan: Plan, logging: Logging) -> Result<procedures::Measured> {
-    let engine = procedures::open(data, |_| ())?;
+fn run_in_process(
+    data: &Path,
+    scale: Scale,
+    plan: Plan,
+    logging: Logging,
+    compression: Compression,
+) -> Result<procedures::Measured> {
+    let engine = procedures::open(data, |options| options.log_compression = compression)?;
     let measured = procedures::measure(&engine, scale, plan, logging)?;
     // With a checkpoint, so that servers which know no procedures can open it.
     engine.shutdown()?;

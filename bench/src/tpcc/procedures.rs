@@ -163,8 +163,9 @@ pub struct Measured {
     pub run: Run,
     /// CPU time of the whole process: the worker, the log writer and the housekeeping.
     pub cpu: Duration,
-    /// Bytes that went to the log while transactions were counted.
+    /// Bytes that went to the log while transactions were counted, and what was written of them, compressed.
     pub log_bytes: u64,
+    pub log_written: u64,
     /// Commits that were durable together, in the mean.
     pub group_records: f64,
 }
@@ -191,6 +192,7 @@ pub fn measure(engine: &Arc<Engine>, scale: Scale, plan: Plan, logging: Logging)
             run,
             cpu,
             log_bytes: log.bytes - log_before.bytes,
+            log_written: log.written_bytes - log_before.written_bytes,
             group_records: (log.records - log_before.records) as f64
                 / (log.groups - log_before.groups).max(1) as f64,
         }),

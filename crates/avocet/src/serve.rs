@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use avocet_engine::{Durability, Engine, EngineOptions, FreezePolicy};
+use avocet_engine::{Compression, Durability, Engine, EngineOptions, FreezePolicy};
 use avocet_query::session::Database;
 use avocet_server::{Server, ServerOptions, TlsFiles};
 use tokio::runtime::Builder;
@@ -49,6 +49,9 @@ pub struct Args {
     /// Begin a checkpoint when the log has grown by so many MiB since the last one
     #[arg(long, value_name = "MIB", default_value_t = 512)]
     checkpoint_log_mib: u64,
+    /// How commits that are written to the log together are compressed
+    #[arg(long, value_name = "lz4|none", default_value_t)]
+    log_compression: Compression,
     /// When rows move to column blocks: when they have not changed for a while, never, or as soon as they can
     #[arg(long, value_enum, default_value_t = Freeze::Auto)]
     freeze: Freeze,
@@ -115,6 +118,7 @@ fn open(args: &Args) -> Result<Arc<Engine>, Failure> {
         options.memory_limit = limit;
     }
     options.checkpoint_log_bytes = args.checkpoint_log_mib << 20;
+    options.log_compression = args.log_compression;
     options.durability = args.durability;
     options.freeze = args.freeze.into();
     options.store_url = args.store.clone();

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use arc_swap::ArcSwap;
 use avocet_base::{Env, IndexId, Timestamp};
-use avocet_log::Durability;
+use avocet_log::{Compression, Durability};
 use avocet_storage::relation::SegmentState;
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 
@@ -61,6 +61,7 @@ pub struct EngineOptions {
     /// Bytes of memory for all that grows with the data and the load; see [`crate::memory`].
     pub memory_limit: usize,
     pub log_segment_bytes: u64,
+    pub log_compression: Compression,
     /// A checkpoint begins when the log has grown by so many bytes since the last one.
     pub checkpoint_log_bytes: u64,
     pub freeze: FreezePolicy,
@@ -86,6 +87,7 @@ impl EngineOptions {
             store_url: None,
             memory_limit: crate::memory::default_limit(),
             log_segment_bytes: 64 << 20,
+            log_compression: Compression::default(),
             checkpoint_log_bytes: 512 << 20,
             freeze: FreezePolicy::Auto,
             durability: Durability::Sync,

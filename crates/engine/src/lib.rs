@@ -43,7 +43,7 @@ mod txn;
 pub mod typed;
 
 pub use avocet_base::RowId;
-pub use avocet_log::Durability;
+pub use avocet_log::{Compression, Durability};
 pub use avocet_storage::cold::{ColdValue, ColumnPredicate, CompareOp};
 pub use avocet_storage::index::Direction;
 pub use avocet_types as types;

@@ -86,6 +86,7 @@ pub(crate) fn open(options: EngineOptions) -> Result<Arc<Engine>> {
         .on_durable(move |lsn, tag| durable.advance(Timestamp(tag), lsn))
         .on_written(move |lsn, tag| written.advance(Timestamp(tag), lsn));
     log_options.segment_size = options.log_segment_bytes;
+    log_options.compression = options.log_compression;
     let log = Arc::new(LogWriter::open(options.env.clone(), log_options, end)?);
     let env = options.env.clone();
     let checkpoints = CheckpointState::of(manifest, sizes);

@@ -7,12 +7,12 @@
 //!   └───────────┴───────────┴───────────┴───────────┴────┴────┴──────┴───────────┴─────────────┴─────────┴─────┘
 //! ```
 //!
-//! The head's CRC covers the log's id, the frame's own LSN and the head's other 28 bytes, so bytes that
+//! The head's CRC covers the log's id, the frame's own place and the head's other 28 bytes, so bytes that
 //! were written for another place or another log are not a frame here. Appenders fill in what they know
 //! (payload CRC, length, kind, tag); the log thread *seals*: it adds the distance to the group's start, the
 //! chain (the head CRC of the frame before) and the head's CRC. That keeps the commit's critical section at a memcpy.
+//! What is compressed are frames that are not sealed; the frame that carries them is (`packed.rs`).
 
-use avocet_base::Lsn;
 use avocet_base::checksum::crc32c;
 
 /// Bytes of a frame before its payload.
@@ -25,13 +25,23 @@ pub const MAX_PAYLOAD: usize = 1 << 30;
 pub const MAX_KIND: u8 = 0xef;
 /// Kind of the frame that a clean close leaves: it carries nothing, but proves what is before it durable.
 pub(crate) const KIND_CLOSED: u8 = 0xf0;
+/// Kind of the frame that carries frames. Its tag is the LSN of the first of them.
+pub(crate) const KIND_PACKED: u8 = 0xf1;
+/// Flag of the frames of that kind, and of no others: what they carry is compressed with LZ4.
+pub(crate) const FLAG_LZ4: u8 = 1;
 
 const MARK: u16 = 0xa70c;
+
+/// Where in a log's files a frame is: the start of its segment, plus the bytes for frames before it there. No two frames have
+/// the same one. It is the frame's LSN unless frames before it in the segment are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) struct Place(pub u64);
 
 /// A record ready to be appended: its payload's CRC is computed here, outside the commit's critical section.
 #[derive(Clone, Copy)]
 pub struct Record<'a> {
     kind: u8,
+    flags: u8,
     payload_crc: u32,
     payload: &'a [u8],
 }
@@ -41,11 +51,16 @@ impl<'a> Record<'a> {
     /// If `kind` is over [`MAX_KIND`].
     pub fn new(kind: u8, payload: &'a [u8]) -> Self {
         assert!(kind <= MAX_KIND, "record kinds over {MAX_KIND:#x} are the log's own");
-        Self { kind, payload_crc: crc32c(payload), payload }
+        Self { kind, flags: 0, payload_crc: crc32c(payload), payload }
     }
 
     pub(crate) fn closed() -> Record<'static> {
-        Record { kind: KIND_CLOSED, payload_crc: crc32c(&[]), payload: &[] }
+        Record { kind: KIND_CLOSED, flags: 0, payload_crc: crc32c(&[]), payload: &[] }
+    }
+
+    /// What carries compressed frames.
+    pub(crate) fn packed(payload: &'a [u8]) -> Self {
+        Self { kind: KIND_PACKED, flags: FLAG_LZ4, payload_crc: crc32c(payload), payload }
     }
 
     pub(crate) fn payload_len(&self) -> usize {
@@ -64,6 +79,7 @@ impl<'a> Record<'a> {
         head[4..8].copy_from_slice(&self.payload_crc.to_le_bytes());
         head[8..12].copy_from_slice(&(self.payload.len() as u32).to_le_bytes());
         head[16] = self.kind;
+        head[17] = self.flags;
         head[18..20].copy_from_slice(&MARK.to_le_bytes());
         head[24..32].copy_from_slice(&tag.to_le_bytes());
         out.extend_from_slice(&head);
@@ -85,33 +101,47 @@ pub(crate) struct Sealer {
     pub chain: u32,
 }
 
-/// What a sealed run of frames holds.
-pub(crate) struct Sealed {
+impl Sealer {
+    /// Seals all of `frames`, whole unsealed frames of which the first is at `start`, as part of a group that begins
+    /// there or before.
+    pub fn seal(&mut self, frames: &mut [u8], start: Place, group_start: Place) {
+        let before = start.0 - group_start.0;
+        let mut at = 0;
+        while at < frames.len() {
+            let (head, _) = frames[at..].split_first_chunk_mut::<HEAD>().expect("a group holds whole frames");
+            let distance = u32::try_from(before + at as u64).expect("a group has less than 4 GiB");
+            head[12..16].copy_from_slice(&distance.to_le_bytes());
+            head[20..24].copy_from_slice(&self.chain.to_le_bytes());
+            self.chain = head_crc(self.log_id, Place(start.0 + at as u64), head);
+            head[0..4].copy_from_slice(&self.chain.to_le_bytes());
+            at += frame_len(u32_at(head, 8) as usize);
+        }
+    }
+}
+
+/// What a run of whole frames holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Content {
     pub records: u64,
     pub last_tag: u64,
 }
 
-impl Sealer {
-    /// Seals all of `frames`, whole unsealed frames of which the first is at `start`, as part of a group that begins
-    /// there or before.
-    pub fn seal(&mut self, frames: &mut [u8], start: Lsn, group_start: Lsn) -> Sealed {
-        let mut sealed = Sealed { records: 0, last_tag: 0 };
-        let before = start.0 - group_start.0;
-        let group = frames;
-        let mut at = 0;
-        while at < group.len() {
-            let (head, _) = group[at..].split_first_chunk_mut::<HEAD>().expect("a group holds whole frames");
-            let distance = u32::try_from(before + at as u64).expect("a group has less than 4 GiB");
-            head[12..16].copy_from_slice(&distance.to_le_bytes());
-            head[20..24].copy_from_slice(&self.chain.to_le_bytes());
-            self.chain = head_crc(self.log_id, Lsn(start.0 + at as u64), head);
-            head[0..4].copy_from_slice(&self.chain.to_le_bytes());
-            sealed.records += 1;
-            sealed.last_tag = u64_at(head, 24);
-            at += frame_len(u32_at(head, 8) as usize);
+impl Content {
+    pub fn of(frames: &[u8]) -> Self {
+        let mut content = Self::default();
+        let mut rest = frames;
+        while let Some(head) = rest.first_chunk::<HEAD>() {
+            content = Self { records: content.records + 1, last_tag: u64_at(head, 24) };
+            rest = &rest[frame_len(u32_at(head, 8) as usize)..];
         }
-        sealed
+        content
     }
+}
+
+/// Bytes of the whole frame that `frames` begin with, all of which were put there by [`Record::put`].
+pub(crate) fn first_len(frames: &[u8]) -> usize {
+    let head = frames.first_chunk().expect("a group holds whole frames");
+    frame_len(u32_at(head, 8) as usize)
 }
 
 /// A head whose CRC is right for its place.
@@ -121,8 +151,9 @@ pub(crate) struct Head {
     pub payload_crc: u32,
     pub payload_len: usize,
     /// Where the frame's group begins: all before was durable when the frame was written.
-    pub group_start: Lsn,
+    pub group_start: Place,
     pub kind: u8,
+    pub flags: u8,
     pub chain: u32,
     pub tag: u64,
 }
@@ -141,6 +172,8 @@ pub(crate) enum Flaw {
     Chain,
     /// The file or the segment ends within the frame.
     CutOff,
+    /// What is compressed in it is not what its head says.
+    Packed,
 }
 
 impl Flaw {
@@ -153,6 +186,7 @@ impl Flaw {
             Self::Padding => "the record's padding is not zero",
             Self::Chain => "the record does not continue the one before it",
             Self::CutOff => "the record is cut off",
+            Self::Packed => "what the record carries compressed is not what it says",
         }
     }
 }
@@ -163,26 +197,43 @@ impl Head {
         frame_len(self.payload_len)
     }
 
-    pub fn decode(log_id: u64, lsn: Lsn, head: &[u8; HEAD]) -> Result<Self, Flaw> {
+    /// Whether it carries compressed frames.
+    ///
+    /// # Errors
+    /// `Flags` if this version does not know what it is.
+    pub fn is_packed(&self) -> Result<bool, Flaw> {
+        match (self.kind, self.flags) {
+            (KIND_PACKED, FLAG_LZ4) => Ok(true),
+            (KIND_PACKED, _) => Err(Flaw::Flags),
+            (_, 0) => Ok(false),
+            _ => Err(Flaw::Flags),
+        }
+    }
+
+    /// A head at `place` of the log.
+    pub fn decode(log_id: u64, place: Place, head: &[u8; HEAD]) -> Result<Self, Flaw> {
         if head.iter().all(|&b| b == 0) {
             return Err(Flaw::Unwritten);
         }
-        let crc = u32_at(head, 0);
-        let payload_len = u32_at(head, 8) as usize;
+        let found = Self::unsealed(head).ok_or(Flaw::HeadCrc)?;
         let group = u64::from(u32_at(head, 12));
-        let plausible = u16::from_le_bytes([head[18], head[19]]) == MARK && payload_len <= MAX_PAYLOAD;
-        if !plausible || group > lsn.0 || crc != head_crc(log_id, lsn, head) {
+        if group > place.0 || found.crc != head_crc(log_id, place, head) {
             return Err(Flaw::HeadCrc);
         }
-        if head[17] != 0 {
-            return Err(Flaw::Flags);
-        }
-        Ok(Self {
-            crc,
+        Ok(Self { group_start: Place(place.0 - group), ..found })
+    }
+
+    /// A head that may not be sealed: neither its group nor its CRC is known to be right.
+    pub fn unsealed(head: &[u8; HEAD]) -> Option<Self> {
+        let payload_len = u32_at(head, 8) as usize;
+        let plausible = u16::from_le_bytes([head[18], head[19]]) == MARK && payload_len <= MAX_PAYLOAD;
+        plausible.then(|| Self {
+            crc: u32_at(head, 0),
             payload_crc: u32_at(head, 4),
             payload_len,
-            group_start: Lsn(lsn.0 - group),
+            group_start: Place(0),
             kind: head[16],
+            flags: head[17],
             chain: u32_at(head, 20),
             tag: u64_at(head, 24),
         })
@@ -205,10 +256,10 @@ pub(crate) fn find_mark(bytes: &[u8]) -> Option<usize> {
     (0..=last).step_by(ALIGN).find(|at| bytes[at + 18..at + 20] == mark)
 }
 
-fn head_crc(log_id: u64, lsn: Lsn, head: &[u8; HEAD]) -> u32 {
+fn head_crc(log_id: u64, place: Place, head: &[u8; HEAD]) -> u32 {
     let mut covered = [0u8; 16 + HEAD - 4];
     covered[..8].copy_from_slice(&log_id.to_le_bytes());
-    covered[8..16].copy_from_slice(&lsn.0.to_le_bytes());
+    covered[8..16].copy_from_slice(&place.0.to_le_bytes());
     covered[16..].copy_from_slice(&head[4..]);
     crc32c(&covered)
 }

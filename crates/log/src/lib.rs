@@ -5,13 +5,13 @@
 //! opaque payload bytes. Byte layouts and the reasoning about torn tails: `docs/log.md`.
 //!
 //! ```text
-//!  appenders ──memcpy──▶ open group ──swap──▶ group in flight ──write, fdatasync──▶ segment file
+//!  appenders ──memcpy──▶ open group ──swap──▶ group in flight ──compress, write, fdatasync──▶ segment file
 //!                                              (log thread)            │
 //!             waiters ◀── wake ◀── publish durable LSN ◀── on_durable ◀┘
 //! ```
 //!
 //! Invariants:
-//! 1. An LSN is a byte position in the record stream; every record starts at a multiple of 8.
+//! 1. An LSN is a byte position in the record stream, before compression; every record starts at a multiple of 8.
 //! 2. A group is written only after the group before it is durable. So at most the last group of the log
 //!    can be torn, and a frame that says where its group began proves all before that to have been durable. What is
 //!    written without a sync ([`Durability::Os`]) and what follows it up to the next sync are one group in this sense.
@@ -23,6 +23,7 @@
 mod check;
 mod error;
 mod frame;
+mod packed;
 mod pool;
 mod reader;
 mod repair;
@@ -36,6 +37,7 @@ mod writer;
 pub use check::{Finding, Report, verify};
 pub use error::{Error, ErrorKind, Result};
 pub use frame::{MAX_KIND, MAX_PAYLOAD, Record};
+pub use packed::Compression;
 pub use reader::{LogReader, LogRecord, Tail};
 pub use stats::{Histogram, LogStats};
 pub use wait::Durable;

@@ -2,7 +2,7 @@
 //! turns old segments into spares.
 //!
 //! A spare is `spare.<n>`: allocated, of any content. Stale frames in a recycled one are harmless, since a
-//! frame's checksum covers its LSN. A spare becomes a segment in this order, each step durable before the next:
+//! frame's checksum covers its place. A spare becomes a segment in this order, each step durable before the next:
 //! header written → renamed to the LSN → first group written.
 
 use std::collections::VecDeque;

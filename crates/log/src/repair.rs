@@ -9,7 +9,7 @@ use avocet_base::env::DiskFile;
 use avocet_base::{Env, Lsn};
 
 use crate::error::{Error, Result};
-use crate::frame::Sealer;
+use crate::frame::{Place, Sealer};
 use crate::pool::{Spare, Spares};
 use crate::reader::LogReader;
 use crate::segment::{HEADER_BLOCK, OpenSegment, SegmentHeader, list, offset_of};
@@ -19,8 +19,9 @@ const STEP: usize = 1 << 20;
 
 /// What a writer needs to go on.
 pub(crate) struct Resumed {
-    /// The last segment, open for writing.
+    /// The last segment, open for writing, and where the next frame goes.
     pub segment: OpenSegment,
+    pub place: Place,
     pub sealer: Sealer,
     /// Whether the last frame says that the log was closed.
     pub closed: bool,
@@ -36,7 +37,8 @@ pub(crate) fn resume(env: &Env, options: &LogOptions, at: Lsn) -> Result<Resumed
     let segments = list(env, dir)?;
     let Some(&last) = segments.last() else {
         let (segment, sealer) = begin(env, options, at, &mut spares)?;
-        return Ok(Resumed { segment, sealer, closed: false, segments: vec![at], spares });
+        let place = segment.first_place();
+        return Ok(Resumed { segment, place, sealer, closed: false, segments: vec![at], spares });
     };
     let mut reader = LogReader::open(env.clone(), dir, last)?;
     while reader.next_record()?.is_some() {}
@@ -45,11 +47,12 @@ pub(crate) fn resume(env: &Env, options: &LogOptions, at: Lsn) -> Result<Resumed
     }
     let segment = OpenSegment::open(env, dir, last, true)?;
     let sealer = Sealer { log_id: segment.header.log_id, chain: reader.chain() };
-    rewrite(&segment, reader.last_group(), at)?;
-    zero_from(&segment, at)?;
+    let place = reader.place();
+    rewrite(&segment, reader.last_group(), place)?;
+    zero_from(&segment, place)?;
     segment.file.sync_data().map_err(Error::io("sync", &segment.path))?;
     env.disk.sync_dir(dir).map_err(Error::io("sync", dir))?;
-    Ok(Resumed { segment, sealer, closed: reader.ends_closed(), segments, spares })
+    Ok(Resumed { segment, place, sealer, closed: reader.ends_closed(), segments, spares })
 }
 
 /// Makes the first segment of a new log.
@@ -60,7 +63,8 @@ fn begin(env: &Env, options: &LogOptions, at: Lsn, spares: &mut Spares) -> Resul
         None => Spare::create(env, &options.dir, spares.take_no(), room, options.prefill)?,
     };
     let sealer = Sealer { log_id: new_log_id(env), chain: 0 };
-    let header = SegmentHeader { log_id: sealer.log_id, start: at, room, chain: sealer.chain };
+    let chain = sealer.chain;
+    let header = SegmentHeader { log_id: sealer.log_id, start: at, room, chain, previous: Some(at) };
     Ok((spare.install(env, &options.dir, header)?, sealer))
 }
 
@@ -75,21 +79,21 @@ fn new_log_id(env: &Env) -> u64 {
 
 /// Writes the bytes from `from` to `to` once more, so that the next sync covers them even if an earlier one
 /// failed and the cache holds them as clean.
-fn rewrite(segment: &OpenSegment, from: Lsn, to: Lsn) -> Result<()> {
+fn rewrite(segment: &OpenSegment, from: Place, to: Place) -> Result<()> {
     let mut bytes = vec![0; (to.0 - from.0) as usize];
     let offset = offset_of(segment.header.start, from);
     segment.file.read_at(&mut bytes, offset).map_err(Error::io("read", &segment.path))?;
     segment.file.write_at(&bytes, offset).map_err(Error::io("write", &segment.path))
 }
 
-fn zero_from(segment: &OpenSegment, at: Lsn) -> Result<()> {
+fn zero_from(segment: &OpenSegment, from: Place) -> Result<()> {
     let end = HEADER_BLOCK + segment.header.room;
     let file: &dyn DiskFile = &*segment.file;
     // A file that was cut short gets its length, and the space for it, back.
     file.allocate(end).map_err(Error::io("allocate", &segment.path))?;
     let zeros = vec![0; STEP];
     let mut found = vec![0; STEP];
-    let mut offset = offset_of(segment.header.start, at);
+    let mut offset = offset_of(segment.header.start, from);
     while offset < end {
         let step = (end - offset).min(STEP as u64) as usize;
         file.read_at(&mut found[..step], offset).map_err(Error::io("read", &segment.path))?;

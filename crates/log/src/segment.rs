@@ -2,10 +2,10 @@
 //!
 //! ```text
 //!  <start LSN, 16 hex digits>.log
-//!  ┌──────────────────────────────────────────────────────────┬──────────────────────────────────┐
-//!  │ header block, 4096 bytes                                 │ frames, byte offset =            │
-//!  │ magic 8│version 4│crc 4│log id 8│start 8│room 8│chain 4│0│ 4096 + (LSN − start); then zeros │
-//!  └──────────────────────────────────────────────────────────┴──────────────────────────────────┘
+//!  ┌─────────────────────────────────────────────────────────────────────┬────────────────────────────────────┐
+//!  │ header block, 4096 bytes                                            │ frames, byte offset =              │
+//!  │ magic 8│version 4│crc 4│log id 8│start 8│room 8│chain 4│0│previous 8│ 4096 + (place − start); then zeros │
+//!  └─────────────────────────────────────────────────────────────────────┴────────────────────────────────────┘
 //! ```
 //!
 //! The header has a block of its own so that no later write touches its sector.
@@ -19,12 +19,17 @@ use avocet_base::env::DiskFile;
 use avocet_base::{Env, Lsn};
 
 use crate::error::{Error, Result};
+use crate::frame::Place;
 
 /// Bytes before the first frame.
 pub(crate) const HEADER_BLOCK: u64 = 4096;
-const HEADER_LEN: usize = 48;
 const MAGIC: u64 = u64::from_le_bytes(*b"AVOCETLG");
-const VERSION: u32 = 1;
+/// The version that is written.
+const VERSION: u32 = 2;
+/// Before frames could be compressed. A header of that version ends before the start of the segment before.
+const VERSION_1: u32 = 1;
+const HEADER_LEN: usize = 56;
+const HEADER_LEN_1: usize = 48;
 
 /// What a segment's header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +42,16 @@ pub(crate) struct SegmentHeader {
     pub room: u64,
     /// Head CRC of the frame before the first one, 0 at the beginning of the log.
     pub chain: u32,
+    /// Start of the segment before, its own if there never was one; unknown in version 1.
+    pub previous: Option<Lsn>,
 }
 
 impl SegmentHeader {
+    /// Whether frames in the segment may be compressed.
+    pub fn may_pack(&self) -> bool {
+        self.previous.is_some()
+    }
+
     pub fn encode(&self) -> Vec<u8> {
         let mut fields = Vec::with_capacity(HEADER_BLOCK as usize);
         fields.put_u64(self.log_id);
@@ -47,6 +59,7 @@ impl SegmentHeader {
         fields.put_u64(self.room);
         fields.put_u32(self.chain);
         fields.put_u32(0);
+        fields.put_u64(self.previous.unwrap_or(self.start).0);
         let mut block = Vec::with_capacity(HEADER_BLOCK as usize);
         block.put_u64(MAGIC);
         block.put_u32(VERSION);
@@ -64,26 +77,37 @@ impl SegmentHeader {
             return Err("the segment's header has no Avocet mark".into());
         }
         let version = r.u32("version").map_err(short)?;
-        if version != VERSION {
-            return Err(format!("the segment has format version {version}; this program knows {VERSION}"));
-        }
+        let len = match version {
+            VERSION_1 => HEADER_LEN_1,
+            VERSION => HEADER_LEN,
+            _ => {
+                let known = format!("this program knows {VERSION_1} and {VERSION}");
+                return Err(format!("the segment has format version {version}; {known}"));
+            }
+        };
         let crc = r.u32("crc").map_err(short)?;
-        let fields = bytes.get(r.position()..HEADER_LEN).ok_or("the segment's header is cut off")?;
+        let fields = bytes.get(r.position()..len).ok_or("the segment's header is cut off")?;
         if crc32c(fields) != crc {
             return Err("the segment's header has a wrong checksum".into());
         }
-        Ok(Self {
+        let mut header = Self {
             log_id: r.u64("log id").map_err(short)?,
             start: Lsn(r.u64("start").map_err(short)?),
             room: r.u64("room").map_err(short)?,
             chain: r.u32("chain").map_err(short)?,
-        })
+            previous: None,
+        };
+        if version != VERSION_1 {
+            r.u32("reserved").map_err(short)?;
+            header.previous = Some(Lsn(r.u64("previous").map_err(short)?));
+        }
+        Ok(header)
     }
 }
 
-/// Where in its segment's file a position is.
-pub(crate) fn offset_of(start: Lsn, lsn: Lsn) -> u64 {
-    HEADER_BLOCK + (lsn.0 - start.0)
+/// Where in the file of the segment that begins at `start` a place is.
+pub(crate) fn offset_of(start: Lsn, place: Place) -> u64 {
+    HEADER_BLOCK + (place.0 - start.0)
 }
 
 pub(crate) fn segment_path(dir: &Path, start: Lsn) -> PathBuf {
@@ -134,9 +158,19 @@ impl OpenSegment {
         Ok(Self { header, path, file, len })
     }
 
-    /// Damage at `lsn` of this segment.
-    pub fn damage(&self, lsn: Lsn, reason: impl Into<String>) -> Error {
-        let offset = offset_of(self.header.start, lsn);
+    /// Where the first frame is.
+    pub fn first_place(&self) -> Place {
+        Place(self.header.start.0)
+    }
+
+    /// Bytes for frames from a place of this segment on.
+    pub fn room_from(&self, place: Place) -> u64 {
+        self.len - (place.0 - self.header.start.0)
+    }
+
+    /// Damage at a place of this segment.
+    pub fn damage(&self, lsn: Lsn, place: Place, reason: impl Into<String>) -> Error {
+        let offset = offset_of(self.header.start, place);
         Error::Corrupt { path: self.path.clone(), offset, lsn, reason: reason.into() }
     }
 }
@@ -147,7 +181,8 @@ mod tests {
 
     #[test]
     fn header_round_trips_and_any_flipped_bit_is_seen() {
-        let header = SegmentHeader { log_id: 7, start: Lsn(4096), room: 1 << 20, chain: 99 };
+        let header =
+            SegmentHeader { log_id: 7, start: Lsn(4096), room: 1 << 20, chain: 99, previous: Some(Lsn(512)) };
         let block = header.encode();
         assert_eq!(block.len() as u64, HEADER_BLOCK);
         assert_eq!(SegmentHeader::decode(&block), Ok(header));
@@ -159,6 +194,22 @@ mod tests {
         for len in 0..HEADER_LEN {
             assert!(SegmentHeader::decode(&block[..len]).is_err(), "length {len}");
         }
+    }
+
+    /// As written before frames could be compressed: no start of the segment before, and no checksum over one.
+    #[test]
+    fn headers_of_version_1_are_read_and_unknown_versions_are_named() {
+        let header = SegmentHeader { log_id: 7, start: Lsn(4096), room: 1 << 20, chain: 99, previous: None };
+        let mut block = header.encode();
+        block[8..12].copy_from_slice(&1u32.to_le_bytes());
+        let crc = crc32c(&block[16..48]);
+        block[12..16].copy_from_slice(&crc.to_le_bytes());
+        block[48..56].fill(0);
+        assert_eq!(SegmentHeader::decode(&block), Ok(header));
+        assert!(!header.may_pack());
+        block[8] = 3;
+        let why = SegmentHeader::decode(&block).unwrap_err();
+        assert_eq!(why, "the segment has format version 3; this program knows 1 and 2");
     }
 
     #[test]

@@ -42,8 +42,10 @@ pub struct LogStats {
     /// Groups written and synced.
     pub groups: u64,
     pub records: u64,
-    /// Bytes of frames, heads included.
+    /// Bytes of frames, heads included: how far LSNs have come.
     pub bytes: u64,
+    /// Bytes that were written of them, compressed.
+    pub written_bytes: u64,
     /// Records per group.
     pub group_records: Histogram,
     /// Microseconds that a group's write took, with its fdatasync if it had one.
@@ -74,6 +76,7 @@ pub(crate) struct Counters {
     groups: AtomicU64,
     records: AtomicU64,
     bytes: AtomicU64,
+    written_bytes: AtomicU64,
     group_records: AtomicHistogram,
     group_us: AtomicHistogram,
     syncs: AtomicU64,
@@ -87,10 +90,11 @@ impl Counters {
         self.sync_us.count(took.as_micros() as u64);
     }
 
-    pub fn group(&self, records: u64, bytes: u64, took: Duration) {
+    pub fn group(&self, records: u64, bytes: u64, written: u64, took: Duration) {
         self.groups.fetch_add(1, Relaxed);
         self.records.fetch_add(records, Relaxed);
         self.bytes.fetch_add(bytes, Relaxed);
+        self.written_bytes.fetch_add(written, Relaxed);
         self.group_records.count(records);
         self.group_us.count(took.as_micros() as u64);
     }
@@ -100,6 +104,7 @@ impl Counters {
             groups: self.groups.load(Relaxed),
             records: self.records.load(Relaxed),
             bytes: self.bytes.load(Relaxed),
+            written_bytes: self.written_bytes.load(Relaxed),
             group_records: self.group_records.load(),
             group_us: self.group_us.load(),
             syncs: self.syncs.load(Relaxed),
@@ -117,7 +122,7 @@ mod tests {
     fn quantiles_bound_from_above() {
         let counters = Counters::default();
         for n in 1..=100 {
-            counters.group(n, 0, Duration::ZERO);
+            counters.group(n, 0, 0, Duration::ZERO);
         }
         let stats = counters.load();
         assert_eq!((stats.groups, stats.records), (100, 5050));

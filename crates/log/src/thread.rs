@@ -1,9 +1,12 @@
-//! The log thread: takes the open group, seals it, writes it with one write, syncs, tells.
+//! The log thread: takes the open group, compresses it if that pays, seals it, writes it with one write, syncs, tells.
 //!
 //! It takes whatever is there as soon as the group before is done, so groups are as large as the disk is slow
 //! and no timer is needed; only a group all of whose records may wait (`Durability::Group`) gathers until the first of
-//! them is due. A group in which no record asks for a sync gets none for the time being. A group that contains the beginning of a segment is written in parts, one per
-//! segment; each part is a group of its own in the file.
+//! them is due. A group in which no record asks for a sync gets none for the time being. A group that contains the
+//! beginning of a segment is written in parts, one per segment; each part is a group of its own in the file.
+//!
+//! Appenders reckon a record's room in a segment as if nothing were compressed. What compression has saved they are given
+//! back when the group is written, so that a segment's file is used to its end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +14,8 @@ use std::time::Duration;
 use avocet_base::Lsn;
 
 use crate::error::{Error, Result};
-use crate::frame::{Record, Sealer};
+use crate::frame::{Content, Place, Record, Sealer};
+use crate::packed::{Compression, Packer};
 use crate::pool::Spare;
 use crate::segment::{OpenSegment, SegmentHeader, offset_of};
 use crate::sync::MutexGuard;
@@ -19,21 +23,63 @@ use crate::writer::{Group, Intake, LAZY_BYTES, LAZY_SYNC, Shared};
 
 pub(crate) struct LogThread {
     shared: Arc<Shared>,
-    segment: OpenSegment,
+    end: End,
+    /// Segments that were begun, counted as the appenders count theirs.
+    segments: u64,
     sealer: Sealer,
-    /// End of what is written.
-    at: Lsn,
+    packer: Packer,
     /// End of what is synced, and when the rest is to be, by the monotonic clock.
     synced: Lsn,
+    synced_place: Place,
     sync_due: Duration,
     /// Whether the last frame says that the log was closed.
     closed: bool,
 }
 
+/// The end of what is written.
+struct End {
+    segment: OpenSegment,
+    lsn: Lsn,
+    place: Place,
+}
+
+impl End {
+    /// Bytes of the segment behind it.
+    fn left(&self) -> u64 {
+        self.segment.room_from(self.place)
+    }
+
+    /// Writes sealed frames, which are `len` bytes of the log.
+    fn write(&mut self, frames: &[u8], len: u64) -> Result<()> {
+        assert!(frames.len() as u64 <= self.left(), "groups stay within their segment");
+        let OpenSegment { header, path, file, .. } = &self.segment;
+        file.write_at(frames, offset_of(header.start, self.place)).map_err(Error::io("write", path))?;
+        self.place.0 += frames.len() as u64;
+        self.lsn.0 += len;
+        Ok(())
+    }
+}
+
 impl LogThread {
-    pub fn new(shared: Arc<Shared>, segment: OpenSegment, sealer: Sealer, closed: bool) -> Self {
-        let at = shared.durable.reached();
-        Self { shared, segment, sealer, at, synced: at, sync_due: Duration::MAX, closed }
+    pub fn new(
+        shared: Arc<Shared>,
+        segment: OpenSegment,
+        place: Place,
+        sealer: Sealer,
+        closed: bool,
+    ) -> Self {
+        let lsn = shared.durable.reached();
+        Self {
+            packer: Packer::new(shared.options.compress_from),
+            shared,
+            end: End { segment, lsn, place },
+            segments: 0,
+            sealer,
+            synced: lsn,
+            synced_place: place,
+            sync_due: Duration::MAX,
+            closed,
+        }
     }
 
     pub fn run(mut self) {
@@ -52,7 +98,9 @@ impl LogThread {
                 Work::Sync => self.sync()?,
             }
             group.bytes.clear();
-            group.bytes.shrink_to(2 * self.shared.options.max_pending);
+            let keep = 2 * self.shared.options.max_pending;
+            group.bytes.shrink_to(keep);
+            self.packer.shrink(keep);
         }
         self.write_closed()
     }
@@ -69,7 +117,7 @@ impl LogThread {
             if !has_group && intake.closing {
                 return None;
             }
-            if self.synced < self.at && ((intake.sync && !has_group) || self.sync_due <= now) {
+            if self.synced < self.end.lsn && ((intake.sync && !has_group) || self.sync_due <= now) {
                 intake.sync &= has_group;
                 return Some(Work::Sync);
             }
@@ -84,10 +132,22 @@ impl LogThread {
         Some(Work::Write { sync })
     }
 
+    /// Tells the appenders of room that was saved in the segment, unless they are in a later one already.
+    fn give_back(&self, saved: u64) {
+        if saved == 0 {
+            return;
+        }
+        let mut intake = self.shared.intake.lock();
+        if intake.segments == self.segments {
+            intake.left += saved;
+            self.shared.space.notify_all();
+        }
+    }
+
     /// The time, if anything depends on it.
     fn now_if_needed(&self, intake: &Intake, has_group: bool) -> Duration {
         let gathers = has_group && intake.due != Duration::ZERO;
-        match gathers || self.synced < self.at {
+        match gathers || self.synced < self.end.lsn {
             true => self.shared.env.clock.monotonic(),
             false => Duration::ZERO,
         }
@@ -95,7 +155,7 @@ impl LogThread {
 
     fn wait(&self, intake: &mut MutexGuard<'_, Intake>, has_group: bool, now: Duration) {
         let group_due = if has_group { intake.due } else { Duration::MAX };
-        let sync_due = if self.synced < self.at { self.sync_due } else { Duration::MAX };
+        let sync_due = if self.synced < self.end.lsn { self.sync_due } else { Duration::MAX };
         match group_due.min(sync_due) {
             Duration::MAX => self.shared.work.wait(intake),
             due => drop(self.shared.work.wait_for(intake, due.saturating_sub(now))),
@@ -103,7 +163,7 @@ impl LogThread {
     }
 
     fn write_group(&mut self, group: &mut Group, sync: bool) -> Result<()> {
-        assert_eq!(group.start, self.at, "groups follow each other without a gap");
+        assert_eq!(group.start, self.end.lsn, "groups follow each other without a gap");
         self.closed = false;
         let mut from = 0;
         for roll in group.rolls.drain(..) {
@@ -122,49 +182,54 @@ impl LogThread {
             return Ok(());
         }
         let began = self.shared.env.clock.monotonic();
-        let sealed = self.sealer.seal(frames, self.at, self.synced);
-        let sync = sync || self.at.0 + frames.len() as u64 - self.synced.0 > LAZY_BYTES;
-        self.write(frames)?;
+        let content = Content::of(frames);
+        let len = frames.len() as u64;
+        let written = match self.packs() {
+            true => self.packer.pack(frames, self.end.lsn),
+            false => frames,
+        };
+        self.sealer.seal(written, self.end.place, self.synced_place);
+        let bytes = written.len() as u64;
+        self.end.write(written, len)?;
+        self.give_back(len - bytes);
+        let sync = sync || self.end.lsn.0 - self.synced.0 > LAZY_BYTES;
         if sync {
             self.sync_file()?;
         }
         let took = self.shared.env.clock.monotonic().saturating_sub(began);
-        self.shared.counters.group(sealed.records, frames.len() as u64, took);
+        self.shared.counters.group(content.records, len, bytes, took);
         if sync {
-            (self.shared.options.on_durable)(self.at, sealed.last_tag);
+            (self.shared.options.on_durable)(self.end.lsn, content.last_tag);
         } else {
             self.sync_due = self.sync_due.min(began.saturating_add(LAZY_SYNC));
-            (self.shared.options.on_written)(self.at, sealed.last_tag);
+            (self.shared.options.on_written)(self.end.lsn, content.last_tag);
         }
-        self.shared.written.publish(self.at);
+        self.shared.written.publish(self.end.lsn);
         self.shared.durable.publish(self.synced);
         Ok(())
     }
 
-    fn write(&mut self, frames: &[u8]) -> Result<()> {
-        let OpenSegment { header, path, file, len } = &self.segment;
-        assert!(self.at.0 - header.start.0 + frames.len() as u64 <= *len, "groups stay within their segment");
-        file.write_at(frames, offset_of(header.start, self.at)).map_err(Error::io("write", path))?;
-        self.at.0 += frames.len() as u64;
-        Ok(())
+    /// Whether compressed frames may be written where the log is.
+    fn packs(&self) -> bool {
+        self.shared.options.compression == Compression::Lz4 && self.end.segment.header.may_pack()
     }
 
     fn sync_file(&mut self) -> Result<()> {
-        let OpenSegment { path, file, .. } = &self.segment;
+        let OpenSegment { path, file, .. } = &self.end.segment;
         let clock = &self.shared.env.clock;
         let began = clock.monotonic();
         file.sync_data().map_err(Error::io("sync", path))?;
         self.shared.counters.sync(clock.monotonic().saturating_sub(began));
-        self.synced = self.at;
+        (self.synced, self.synced_place) = (self.end.lsn, self.end.place);
         self.sync_due = Duration::MAX;
         Ok(())
     }
 
     /// Makes durable what was only written so far. Those who look at commits have seen it already.
     fn sync(&mut self) -> Result<()> {
-        if self.synced < self.at {
+        if self.synced < self.end.lsn {
             self.sync_file()?;
-            self.shared.durable.publish(self.at);
+            self.shared.durable.publish(self.synced);
         }
         Ok(())
     }
@@ -173,12 +238,17 @@ impl LogThread {
     fn begin_segment(&mut self, spare: Spare) -> Result<()> {
         let header = SegmentHeader {
             log_id: self.sealer.log_id,
-            start: self.at,
+            start: self.end.lsn,
             room: spare.room,
             chain: self.sealer.chain,
+            previous: Some(self.end.segment.header.start),
         };
-        self.segment = spare.install(&self.shared.env, self.shared.dir(), header)?;
-        self.shared.segments.push(self.at);
+        let segment = spare.install(&self.shared.env, self.shared.dir(), header)?;
+        self.end.place = segment.first_place();
+        self.end.segment = segment;
+        self.synced_place = self.end.place;
+        self.segments += 1;
+        self.shared.segments.push(self.end.lsn);
         Ok(())
     }
 
@@ -187,14 +257,13 @@ impl LogThread {
     fn write_closed(&mut self) -> Result<()> {
         self.sync()?;
         let record = Record::closed();
-        let left = self.segment.len - (self.at.0 - self.segment.header.start.0);
-        if self.closed || self.at == Lsn(0) || left < record.frame_len() as u64 {
+        if self.closed || self.end.lsn == Lsn(0) || self.end.left() < record.frame_len() as u64 {
             return Ok(());
         }
         let mut frame = Vec::new();
         record.put(0, &mut frame);
-        self.sealer.seal(&mut frame, self.at, self.at);
-        self.write(&frame)?;
+        self.sealer.seal(&mut frame, self.end.place, self.end.place);
+        self.end.write(&frame, frame.len() as u64)?;
         self.sync()
     }
 }

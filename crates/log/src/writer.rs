@@ -15,6 +15,7 @@ use avocet_base::{Env, Lsn};
 
 use crate::error::{Error, Result};
 use crate::frame::{MAX_PAYLOAD, Record};
+use crate::packed::Compression;
 use crate::pool::{Segments, Spare, Spares, run_maker};
 use crate::repair::{self, Resumed};
 use crate::segment::HEADER_BLOCK;
@@ -87,13 +88,16 @@ pub struct LogOptions {
     /// Whether new segments are filled with zeros rather than only allocated. An fdatasync then never has to
     /// write the file's extent map along with the data.
     pub prefill: bool,
+    pub compression: Compression,
+    /// Groups of fewer bytes are written as they are.
+    pub compress_from: usize,
     pub on_durable: OnDurable,
     /// The same for groups that are written and not synced, since no record in them asked for more.
     pub on_written: OnDurable,
 }
 
 impl LogOptions {
-    /// The defaults: 64 MiB segments, 16 MiB pending, no callback.
+    /// The defaults: 64 MiB segments, 16 MiB pending, compressed from 4 KiB on (a disk writes no less), no callback.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         Self {
             dir: dir.into(),
@@ -101,6 +105,8 @@ impl LogOptions {
             max_pending: 16 << 20,
             max_spares: 4,
             prefill: true,
+            compression: Compression::default(),
+            compress_from: 4 << 10,
             on_durable: Box::new(|_, _| ()),
             on_written: Box::new(|_, _| ()),
         }
@@ -145,8 +151,10 @@ pub(crate) struct Intake {
     pub open: Group,
     /// End of all accepted records.
     pub next: Lsn,
-    /// Bytes left for frames in the segment that `next` lies in.
+    /// Bytes left for frames in the segment that `next` lies in, if none is compressed from here on.
     pub left: u64,
+    /// Segments that were begun since the log was opened.
+    pub segments: u64,
     pub spares: Spares,
     /// When the open group is to be written, by the monotonic clock; zero for at once.
     pub due: Duration,
@@ -205,8 +213,9 @@ impl LogWriter {
     pub fn open(env: Env, options: LogOptions, at: Lsn) -> Result<Self> {
         assert!(options.segment_size >= 2 * HEADER_BLOCK, "a segment must have room for records");
         assert!(options.max_pending <= 1 << 31, "frames say in 32 bits how far their group's start is");
-        let Resumed { segment, sealer, closed, segments, spares } = repair::resume(&env, &options, at)?;
-        let left = segment.len - (at.0 - segment.header.start.0);
+        let Resumed { segment, place, sealer, closed, segments, spares } =
+            repair::resume(&env, &options, at)?;
+        let left = segment.room_from(place);
         let counters = Counters::default();
         let progress = || Arc::new(Progress::new(at, env.clock.clone(), counters.wait_us.clone()));
         let (written, durable) = (progress(), progress());
@@ -216,6 +225,7 @@ impl LogWriter {
                 open: Group { start: at, ..Group::default() },
                 next: at,
                 left,
+                segments: 0,
                 spares,
                 due: Duration::MAX,
                 sync: false,
@@ -230,7 +240,7 @@ impl LogWriter {
             counters,
             options,
         });
-        let log_thread = LogThread::new(shared.clone(), segment, sealer, closed);
+        let log_thread = LogThread::new(shared.clone(), segment, place, sealer, closed);
         let maker = shared.clone();
         let writer = Self { shared, threads: Mutex::new(Vec::new()) };
         writer.spawn("avocet-log", move || log_thread.run())?;
@@ -328,6 +338,7 @@ impl LogWriter {
             }
             if let Some(spare) = intake.spares.take(len as u64) {
                 intake.left = spare.room;
+                intake.segments += 1;
                 let at = intake.open.bytes.len();
                 intake.open.rolls.push(Roll { at, spare });
                 self.shared.make.notify_one();

@@ -5,10 +5,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use avocet_base::{Env, Lsn};
-use avocet_log::{Durability, Error, LogOptions, LogReader, LogWriter, MAX_KIND, Record, verify};
+use avocet_log::{
+    Compression, Durability, Error, LogOptions, LogReader, LogWriter, MAX_KIND, Record, verify,
+};
 
 fn small(dir: &Path) -> LogOptions {
-    LogOptions { segment_size: 16 << 10, ..LogOptions::new(dir) }
+    LogOptions { segment_size: 16 << 10, compression: Compression::None, ..LogOptions::new(dir) }
 }
 
 /// Kind, tag, payload.
@@ -164,6 +166,49 @@ fn a_bounded_reader_follows_a_live_log() {
             }
             assert_eq!(seen, tag + 1);
         }
+    }
+}
+
+/// Records that are alike take fewer bytes, and what they do not take is there for more records: a segment's file is used to
+/// its end. Every record's start is a place to read from, also in the midst of what is compressed.
+#[test]
+fn compressed_segments_are_filled_and_read_from_anywhere() {
+    for compression in [Compression::None, Compression::Lz4] {
+        let dir = tempfile::tempdir().unwrap();
+        let options = LogOptions { compression, segment_size: 256 << 10, ..LogOptions::new(dir.path()) };
+        let writer = LogWriter::open(Env::os(), options, Lsn(0)).unwrap();
+        let mut starts = vec![Lsn(0)];
+        for tag in 0..4000u64 {
+            let payload = format!("customer {tag} of district {} paid {} today", tag % 10, tag * 37 % 5000);
+            starts.push(writer.append(1, tag, payload.repeat(4).as_bytes()).unwrap());
+            if tag % 100 == 99 {
+                writer.flush().unwrap();
+            }
+        }
+        writer.close().unwrap();
+        let stats = writer.stats();
+        let report = verify(&Env::os(), dir.path()).unwrap();
+        assert_eq!((report.records, report.findings.len()), (4000, 0));
+        assert_eq!(stats.bytes, starts[4000].0);
+        match compression {
+            Compression::None => assert_eq!(stats.written_bytes, stats.bytes),
+            Compression::Lz4 => assert!(stats.written_bytes * 3 < stats.bytes, "{stats:?}"),
+        }
+        let segments = stats.written_bytes.div_ceil(252 << 10) as usize;
+        assert!(report.segments <= segments + 1, "{} segments for {stats:?}", report.segments);
+        for n in (0..4000).step_by(371) {
+            let (records, _) = read(dir.path(), starts[n]).unwrap();
+            assert!(records.iter().map(|r| r.1).eq(n as u64..4000));
+            let mut reader = LogReader::open_until(Env::os(), dir.path(), starts[n], starts[n + 5]).unwrap();
+            let mut tags = Vec::new();
+            while let Some(record) = reader.next_record().unwrap() {
+                let n = record.tag as usize;
+                assert_eq!((record.start, record.end), (starts[n], starts[n + 1]));
+                tags.push(record.tag);
+            }
+            assert!(tags.into_iter().eq(n as u64..n as u64 + 5));
+        }
+        assert!(matches!(read(dir.path(), Lsn(starts[500].0 + 8)), Err(Error::NotAtEnd { .. })));
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -10,7 +11,7 @@ use std::time::Duration;
 use avocet_base::Lsn;
 use avocet_base::env::SimDisk;
 use avocet_log::{Durability, Error, LogOptions, LogWriter, Record, verify};
-use common::{DIR, OwnedRecord, open_writer, options, read_all};
+use common::{DIR, OwnedRecord, noise, open_writer, options, packing, read_all};
 use proptest::prelude::*;
 
 /// A step of a workload on one writer.
@@ -31,6 +32,8 @@ enum Step {
 /// What a run knows about the log that it wrote.
 #[derive(Default)]
 struct Told {
+    /// Whether groups are compressed.
+    packs: bool,
     /// Records by the LSN of their end, in order; of those at the end some may never have reached the disk.
     appended: Vec<(Lsn, OwnedRecord)>,
     /// The highest LSN that anyone was told to be durable.
@@ -42,7 +45,8 @@ struct Told {
 impl Told {
     fn options(&self) -> LogOptions {
         let durable = self.durable.clone();
-        options().on_durable(move |lsn, _| durable.store(lsn.0, SeqCst))
+        let options = if self.packs { packing() } else { options() };
+        options.on_durable(move |lsn, _| durable.store(lsn.0, SeqCst))
     }
 
     /// Runs steps until the end or the first error, which power loss excuses.
@@ -74,7 +78,7 @@ impl Told {
                 };
                 let tag = self.next_tag;
                 self.next_tag += 1;
-                let payload: Vec<u8> = (0..*size).map(|i| (i as u64 * 7 + tag) as u8).collect();
+                let payload = payload(*size, tag);
                 // An append that fails was refused or comes after the log stopped: it is in no file.
                 let record = Record::new(tag as u8 % 200, &payload);
                 let end = writer.append_for(&record, tag, durability)?;
@@ -107,6 +111,7 @@ impl Told {
 
     fn fork(&self) -> Self {
         Self {
+            packs: self.packs,
             appended: self.appended.clone(),
             durable: Arc::new(AtomicU64::new(self.durable.load(SeqCst))),
             truncated: self.truncated,
@@ -115,12 +120,20 @@ impl Told {
     }
 }
 
+/// Half of it can be compressed; of every fifth record nothing.
+fn payload(size: usize, tag: u64) -> Vec<u8> {
+    let alike = if tag % 5 == 4 { 0 } else { size / 2 };
+    let mut payload: Vec<u8> = (0..alike).map(|i| (i as u64 * 7 + tag) as u8).collect();
+    payload.extend(noise(size - alike, tag));
+    payload
+}
+
 /// Runs `steps` up to sync point `cut`, where power is lost or, for every third of `seeds`, the process is killed.
 /// Recovers each seed's disk, runs `steps` again with power loss at `second_cut`, and recovers once more. False if the first run ended before the cut.
-fn crash_twice(steps: &[Step], cut: u64, second_cut: u64, seeds: std::ops::Range<u64>) -> bool {
+fn crash_twice(steps: &[Step], packs: bool, cut: u64, second_cut: u64, seeds: Range<u64>) -> bool {
     let disk = SimDisk::new();
     disk.cut_at_sync(cut);
-    let mut told = Told::default();
+    let mut told = Told { packs, ..Told::default() };
     let ran = told.run(&disk, Lsn(0), steps);
     assert!(ran.is_ok() || disk.is_cut(), "{ran:?}");
     for seed in seeds {
@@ -150,11 +163,13 @@ fn power_loss_at_every_sync_point() {
         steps.extend([Append(3000), Append(1), Append(9000)]);
         steps.extend([if round % 2 == 0 { Truncate } else { Reopen }, Append(500), Append(2000), Flush]);
     }
-    let mut cut = 1;
-    while crash_twice(&steps, cut, cut % 11 + 1, 0..6) {
-        cut += 1;
+    for packs in [false, true] {
+        let mut cut = 1;
+        while crash_twice(&steps, packs, cut, cut % 11 + 1, 0..6) {
+            cut += 1;
+        }
+        assert!(cut > 50, "the run has only {cut} sync points");
     }
-    assert!(cut > 50, "the run has only {cut} sync points");
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -177,11 +192,12 @@ proptest! {
     #[test]
     fn power_loss_at_random(
         steps in prop::collection::vec(step(), 1..60),
+        packs: bool,
         cut in 1u64..60,
         second_cut in 1u64..40,
         seed in 0u64..1 << 40,
     ) {
-        crash_twice(&steps, cut, second_cut, seed..seed + 3);
+        crash_twice(&steps, packs, cut, second_cut, seed..seed + 3);
     }
 }
 

@@ -5,7 +5,7 @@ mod common;
 use avocet_base::Lsn;
 use avocet_base::env::{DiskError, DiskOp, SimDisk};
 use avocet_log::{Error, ErrorKind, LogOptions, LogWriter};
-use common::{open_writer, options, read_all};
+use common::{open_writer, options, packing, read_all};
 
 #[test]
 fn a_failed_write_or_sync_stops_the_writer_for_good() {
@@ -79,6 +79,25 @@ fn a_full_disk_refuses_records_and_loses_none_that_were_accepted() {
     let end = writer.append(1, 100, &[5; 1000]).unwrap();
     writer.wait_durable(end).unwrap();
     assert_eq!(tags(&disk.crash(0), writer.first_lsn()).last(), Some(&100));
+}
+
+/// Whether there is room is reckoned as if nothing were compressed; what is saved is room as soon as that is known.
+#[test]
+fn a_full_disk_takes_what_compression_makes_room_for() {
+    let disk = SimDisk::new();
+    disk.set_capacity(Some(3 * (16 << 10) + 100));
+    let writer = open_writer(&disk, packing(), Lsn(0));
+    let mut accepted = 0u64;
+    while accepted < 100 {
+        match writer.append(1, accepted, &[5; 1000]) {
+            Ok(_) => accepted += 1,
+            Err(e) => assert_eq!(e.kind(), ErrorKind::NoSpace),
+        }
+        writer.flush().unwrap();
+    }
+    assert!(writer.stats().bytes > 100_000);
+    let (records, _) = read_all(&disk.crash(0), Lsn(0)).unwrap();
+    assert!(records.iter().map(|r| r.tag).eq(0..100));
 }
 
 #[test]

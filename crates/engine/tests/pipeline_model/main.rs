@@ -24,6 +24,8 @@ mod error;
 mod explore;
 #[path = "../../../log/src/frame.rs"]
 mod frame;
+#[path = "../../../log/src/packed.rs"]
+mod packed;
 #[path = "../../../log/src/pool.rs"]
 mod pool;
 #[path = "../../../log/src/reader.rs"]

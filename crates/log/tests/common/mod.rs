@@ -5,7 +5,7 @@ use std::path::Path;
 
 use avocet_base::Lsn;
 use avocet_base::env::SimDisk;
-use avocet_log::{Error, LogOptions, LogReader, LogWriter};
+use avocet_log::{Compression, Error, LogOptions, LogReader, LogWriter};
 
 pub const DIR: &str = "/log";
 
@@ -16,9 +16,33 @@ pub struct OwnedRecord {
     pub payload: Vec<u8>,
 }
 
-/// Segments of 16 KiB and little pending, so that rolling and waiting are common.
+/// Segments of 16 KiB and little pending, so that rolling and waiting are common. Nothing is compressed, so that LSNs tell
+/// where in the file a record is.
 pub fn options() -> LogOptions {
-    LogOptions { segment_size: 16 << 10, max_pending: 8 << 10, max_spares: 1, ..LogOptions::new(DIR) }
+    LogOptions {
+        segment_size: 16 << 10,
+        max_pending: 8 << 10,
+        max_spares: 1,
+        compression: Compression::None,
+        ..LogOptions::new(DIR)
+    }
+}
+
+/// The same, but all is compressed that can be.
+pub fn packing() -> LogOptions {
+    LogOptions { compression: Compression::Lz4, compress_from: 0, ..options() }
+}
+
+/// Bytes in which there is nothing to compress.
+pub fn noise(len: usize, seed: u64) -> Vec<u8> {
+    let mut x = (seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = || {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        (x >> 32) as u8
+    };
+    (0..len).map(|_| next()).collect()
 }
 
 pub fn open_writer(disk: &SimDisk, options: LogOptions, at: Lsn) -> LogWriter {

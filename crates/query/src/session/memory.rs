@@ -35,6 +35,7 @@ impl Shared {
             ("Avocet_log_groups", log.groups.to_string()),
             ("Avocet_log_records", log.records.to_string()),
             ("Avocet_log_syncs", log.syncs.to_string()),
+            ("Avocet_log_written_bytes", log.written_bytes.to_string()),
         ]);
         for (names, histogram) in HISTOGRAMS.iter().zip([log.wait_us, log.group_records, log.sync_us]) {
             list.push((names[0], histogram.text()));

@@ -104,6 +104,20 @@ fn a_session_says_how_durable_its_commits_are() {
 }
 
 #[test]
+fn the_log_counts_its_bytes_before_and_after_compression() {
+    let mut client = Client::new();
+    client.run("CREATE TABLE t (a VARCHAR(100))");
+    let rows = vec!["('the same in every row')"; 1000].join(", ");
+    client.run(&format!("INSERT INTO t VALUES {rows}"));
+    let mut count = |name: &str| -> u64 {
+        let shown = client.run(&format!("SHOW GLOBAL STATUS LIKE '{name}'"));
+        shown.split('|').next_back().and_then(|n| n.trim().parse().ok()).expect("a number")
+    };
+    let (all, written) = (count("Avocet_log_bytes"), count("Avocet_log_written_bytes"));
+    assert!(all > 25_000 && written * 4 < all, "{written} of {all}");
+}
+
+#[test]
 fn only_sessions_that_want_it_wait_for_the_disk() {
     let mut client = Client::new();
     client.run("CREATE TABLE t (a INT)");
