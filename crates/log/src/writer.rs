@@ -97,7 +97,7 @@ pub struct LogOptions {
 }
 
 impl LogOptions {
-    /// The defaults: 64 MiB segments, 16 MiB pending, compressed from 4 KiB on (a disk writes no less), no callback.
+    /// The defaults: 64 MiB segments, 16 MiB pending, compressed from 2 KiB on, no callback.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         Self {
             dir: dir.into(),
@@ -106,7 +106,7 @@ impl LogOptions {
             max_spares: 4,
             prefill: true,
             compression: Compression::default(),
-            compress_from: 4 << 10,
+            compress_from: 2 << 10,
             on_durable: Box::new(|_, _| ()),
             on_written: Box::new(|_, _| ()),
         }
