@@ -4,6 +4,9 @@
 //! transaction commits; the log then carries references. Index entries are added in sorted runs, and unique
 //! keys are checked against everything that is there.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
@@ -180,8 +183,15 @@ impl Txn {
 #[derive(Default)]
 pub(crate) struct SortedEntries {
     bytes: Vec<u8>,
-    /// The first eight bytes as a big-endian number, and where the entry is.
-    places: Vec<(u64, u64, u32)>,
+    places: Vec<Place>,
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    /// The first sixteen bytes of the entry as a big-endian number, which is nearly always enough to compare by.
+    head: u128,
+    start: usize,
+    len: u32,
 }
 
 impl SortedEntries {
@@ -189,20 +199,43 @@ impl SortedEntries {
         let start = self.bytes.len();
         write(&mut self.bytes);
         let entry = &self.bytes[start..];
-        let mut head = [0; 8];
-        let known = entry.len().min(8);
+        let mut head = [0; 16];
+        let known = entry.len().min(16);
         head[..known].copy_from_slice(&entry[..known]);
-        self.places.push((u64::from_be_bytes(head), start as u64, entry.len() as u32));
+        self.places.push(Place { head: u128::from_be_bytes(head), start, len: entry.len() as u32 });
+    }
+
+    pub fn sort(&mut self) {
+        let Self { bytes, places } = self;
+        let entry = |place: &Place| &bytes[place.start..][..place.len as usize];
+        places.sort_unstable_by(|a, b| a.head.cmp(&b.head).then_with(|| entry(a).cmp(entry(b))));
     }
 
     /// The entries in ascending order.
     pub fn sorted(&mut self) -> impl Iterator<Item = &[u8]> {
-        let Self { bytes, places } = self;
-        let bytes = &*bytes;
-        let entry =
-            |&(_, start, len): &(u64, u64, u32)| &bytes[start as usize..start as usize + len as usize];
-        places.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| entry(a).cmp(entry(b))));
-        places.iter().map(entry)
+        self.sort();
+        self.iter().map(|(_, entry)| entry)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (u128, &[u8])> {
+        self.places.iter().map(|place| (place.head, &self.bytes[place.start..][..place.len as usize]))
+    }
+
+    /// The entries of several runs, each of which is sorted, in ascending order.
+    pub fn merged(runs: &[Self]) -> impl Iterator<Item = &[u8]> {
+        let mut rests: Vec<_> = runs.iter().map(Self::iter).collect();
+        let firsts =
+            rests.iter_mut().enumerate().filter_map(|(run, rest)| Some(Reverse((rest.next()?, run))));
+        let mut heap: BinaryHeap<_> = firsts.collect();
+        std::iter::from_fn(move || {
+            let mut least = heap.peek_mut()?;
+            let Reverse(((_, entry), run)) = *least;
+            match rests[run].next() {
+                Some(next) => *least = Reverse((next, run)),
+                None => drop(PeekMut::pop(least)),
+            }
+            Some(entry)
+        })
     }
 }
 

@@ -13,9 +13,9 @@ use crate::blocks::Blocks;
 use crate::bulk;
 use crate::catalog::Catalog;
 use crate::checkpoint::image_bytes;
-use crate::checkpoint::manifest::SegmentEntry;
+use crate::checkpoint::manifest::{SegmentEntry, pages_key};
 use crate::engine::{Engine, EngineOptions};
-use crate::error::Result;
+use crate::error::{EngineError, Result};
 use crate::foreign::count_orphans;
 use crate::recovery;
 use crate::table::TableHandle;
@@ -77,12 +77,14 @@ fn on_disk(options: &EngineOptions, report: &mut CheckReport) -> Result<()> {
             return Ok(());
         }
     };
-    let mut objects = recovery::Objects::new(&*store);
-    for (_, image) in manifest.images() {
-        report.images += 1;
-        let bytes = objects.get(image.object);
-        if let Err(e) = bytes.and_then(|object| image_bytes(&object, &image).map(drop)) {
-            report.find(e);
+    for (object, images) in manifest.images_by_object() {
+        report.images += images.len() as u64;
+        match store.get(&pages_key(object)) {
+            Ok(bytes) => {
+                let bad = images.iter().filter_map(|(_, image)| image_bytes(&bytes, image).err());
+                bad.for_each(|e| report.find(e));
+            }
+            Err(e) => report.find(EngineError::from(e)),
         }
     }
     let segments = manifest.tables.iter().flat_map(|table| &table.segments);

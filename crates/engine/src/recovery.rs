@@ -1,7 +1,7 @@
 //! Opening a data directory: checkpoint + log = state.
 //!
 //! ```text
-//!  lock the directory ▶ newest manifest ▶ catalog, pages, blocks, delete vectors
+//!  lock the directory ▶ newest manifest ▶ catalog, pages, blocks, delete vectors (several objects at a time)
 //!     ▶ replay the log behind it ▶ build the indexes ▶ open the log for writing
 //!     ▶ if it has calls of procedures: replay it from the first one on ▶ delete orphans
 //! ```
@@ -12,29 +12,29 @@
 mod apply;
 mod build;
 mod calls;
+mod load;
 mod replay;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub(crate) use apply::{note_auto_increment, open_place};
 pub(crate) use build::build_index;
 
 use avocet_base::{BlockId, Timestamp};
 use avocet_log::{LogOptions, LogReader, LogWriter};
-use avocet_storage::cold::decode_deletes;
-use avocet_storage::relation::{ColdSegment, Deletes, SegmentState};
+use avocet_storage::relation::SegmentState;
 use avocet_storage::store::{BlobStore, open_store};
-use bytes::Bytes;
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashSet;
+use parking_lot::Mutex;
 
 use crate::blocks::Blocks;
 use crate::catalog::Catalog;
-use crate::checkpoint::manifest::{self, ImageRef, Manifest, SegmentEntry, TableEntry};
-use crate::checkpoint::{CheckpointState, image_bytes};
+use crate::checkpoint::CheckpointState;
+use crate::checkpoint::manifest::{self, Manifest, SegmentEntry};
 use crate::engine::{Engine, EngineOptions};
-use crate::error::{EngineError, Result, malformed};
+use crate::error::{EngineError, Result};
 use crate::snapshots::Snapshots;
-use crate::table::TableHandle;
 
 /// What an engine is put together from.
 pub(crate) struct Parts {
@@ -61,14 +61,7 @@ pub(crate) fn open(options: EngineOptions) -> Result<Arc<Engine>> {
     manifest.catalog.iter().for_each(|change| catalog.apply(change));
     catalog.note_id(manifest.next_id.saturating_sub(1));
     blocks.note_id(BlockId(manifest.next_block.0.saturating_sub(1)));
-    let mut objects = Objects::new(&*store);
-    for entry in &manifest.tables {
-        let table = catalog.table_by_id(entry.table).ok_or_else(|| {
-            EngineError::corrupt("checkpoint", format!("it has rows of the unknown {}", entry.table))
-        })?;
-        load_table(table, entry, &blocks, &mut objects)?;
-    }
-    let sizes = objects.sizes;
+    let sizes = load::load(&catalog, &manifest, &blocks, &*store)?;
 
     let log_dir = options.data.join("log");
     let mut reader = LogReader::open(options.env.clone(), &log_dir, manifest.redo_from)?;
@@ -143,91 +136,23 @@ pub(crate) fn newest_manifest(store: &dyn BlobStore) -> Result<Manifest> {
     }
 }
 
-/// Objects of page images, the last one read kept.
-pub(crate) struct Objects<'s> {
-    store: &'s dyn BlobStore,
-    last: Option<(u64, Bytes)>,
-    sizes: HashMap<u64, u64>,
-}
-
-impl<'s> Objects<'s> {
-    pub fn new(store: &'s dyn BlobStore) -> Self {
-        Self { store, last: None, sizes: HashMap::new() }
-    }
-
-    pub fn get(&mut self, object: u64) -> Result<Bytes> {
-        if let Some((last, bytes)) = &self.last
-            && *last == object
-        {
-            return Ok(bytes.clone());
-        }
-        let bytes = self.store.get(&manifest::pages_key(object))?;
-        self.sizes.insert(object, bytes.len() as u64);
-        self.last = Some((object, bytes.clone()));
-        Ok(bytes)
-    }
-}
-
-fn load_table(
-    table: &TableHandle,
-    entry: &TableEntry,
-    blocks: &Blocks,
-    objects: &mut Objects<'_>,
-) -> Result<()> {
-    if let Some(last) = entry.next_segment.checked_sub(1) {
-        table.relation.note_segment(avocet_base::SegmentNo(last));
-    }
-    table.note_auto_increment(entry.auto_increment.saturating_sub(1));
-    for (number, segment) in &entry.segments {
-        match segment {
-            SegmentEntry::Hot { pages } => {
-                table.relation.open_hot(*number);
-                for (page, image) in pages {
-                    let object = objects.get(image.object)?;
-                    load_page(table, *number, *page, image_bytes(&object, image)?)?;
-                }
+/// Runs tasks 0 to `count` − 1, on as many threads as there are processors. After an error no further one begins.
+pub(crate) fn in_parallel(count: usize, task: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
+    let next = AtomicUsize::new(0);
+    let failed = Mutex::new(None);
+    let work = || {
+        let mut n = next.fetch_add(1, Ordering::Relaxed);
+        while n < count {
+            if let Err(e) = task(n) {
+                failed.lock().get_or_insert(e);
+                next.store(count, Ordering::Relaxed);
             }
-            SegmentEntry::Cold { block, deletes } => {
-                let block = blocks.open(*block)?;
-                let deletes = load_deletes(deletes.as_ref(), objects)?;
-                let cold = ColdSegment::new(block, None, deletes);
-                table.relation.segment(*number).replace(SegmentState::Cold(cold));
-            }
+            n = next.fetch_add(1, Ordering::Relaxed);
         }
-    }
-    Ok(())
-}
-
-fn load_deletes(image: Option<&ImageRef>, objects: &mut Objects<'_>) -> Result<Deletes> {
-    match image {
-        None => Ok(Deletes::default()),
-        Some(image) => {
-            let object = objects.get(image.object)?;
-            Ok(Deletes::settled(decode_deletes(image_bytes(&object, image)?)?))
-        }
-    }
-}
-
-fn load_page(table: &TableHandle, number: avocet_base::SegmentNo, page: u16, bytes: &[u8]) -> Result<()> {
-    const WHAT: &str = "page image";
-    let mut r = avocet_base::codec::Reader::new(bytes);
-    let state = table.relation.segment(number).state();
-    let SegmentState::Hot(hot) = &**state else { unreachable!("opened by the caller") };
-    if usize::from(page) >= table.relation.pages_per_segment() {
-        return Err(EngineError::corrupt(WHAT, format!("no page {page} in a segment")));
-    }
-    let mut body = table.relation.page_or_new(hot, page.into()).body.write();
-    for _ in 0..r.u16(WHAT).map_err(malformed(WHAT))? {
-        let slot = usize::from(r.u16(WHAT).map_err(malformed(WHAT))?);
-        let image = r.bytes(WHAT).map_err(malformed(WHAT))?;
-        table.layout.view(image).map_err(malformed(WHAT))?;
-        if slot >= table.relation.slots_per_page() || body.is_live(slot) {
-            return Err(EngineError::corrupt(WHAT, format!("slot {slot}")));
-        }
-        body.place(&table.layout, slot, image);
-    }
-    body.dirty = false;
-    r.finish(WHAT).map_err(malformed(WHAT))
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(count);
+    std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
+    failed.into_inner().map_or(Ok(()), Err)
 }
 
 /// Deletes objects that a crash left without a reference.

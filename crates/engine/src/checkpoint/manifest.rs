@@ -1,5 +1,7 @@
 //! The manifest of a checkpoint. Layout: docs/data_file.md.
 
+use std::collections::BTreeMap;
+
 use avocet_base::checksum::crc32c;
 use avocet_base::codec::{Malformed, Put, Reader};
 use avocet_base::{BlockId, Lsn, SegmentNo, TableId, Timestamp};
@@ -39,6 +41,14 @@ pub(crate) enum SegmentEntry {
     Cold { block: BlockId, deletes: Option<ImageRef> },
 }
 
+/// What an image is of: a page of a hot segment, or ([`DELETES`]) what is deleted of a cold one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ImagePlace {
+    pub table: TableId,
+    pub segment: SegmentNo,
+    pub page: u16,
+}
+
 /// Where an image is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ImageRef {
@@ -69,6 +79,15 @@ impl Manifest {
                 pages.chain(deletes.map(|image| ((table.table, *number, DELETES), image)))
             })
         })
+    }
+
+    /// The images of each object, so that an object need be read once.
+    pub fn images_by_object(&self) -> BTreeMap<u64, Vec<(ImagePlace, ImageRef)>> {
+        let mut objects: BTreeMap<u64, Vec<_>> = BTreeMap::new();
+        for ((table, segment, page), image) in self.images() {
+            objects.entry(image.object).or_default().push((ImagePlace { table, segment, page }, image));
+        }
+        objects
     }
 
     pub fn encode(&self) -> Vec<u8> {

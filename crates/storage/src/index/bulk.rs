@@ -132,6 +132,46 @@ impl LevelBuilder {
     }
 }
 
+/// Nodes that hang on no tree yet.
+struct Built {
+    root: Node<'static>,
+    entries: u64,
+    bytes: u64,
+}
+
+fn build(sorted: impl Iterator<Item = impl AsRef<[u8]>>, fill: f32) -> Built {
+    let mut leaves = LevelBuilder::new(0, fill);
+    let mut last: Option<Vec<u8>> = None;
+    for key in sorted {
+        let key = key.as_ref();
+        assert!(key.len() <= MAX_KEY_LEN, "index entries have at most {MAX_KEY_LEN} bytes");
+        if let Some(last) = &last {
+            assert!(last.as_slice() <= key, "the input of bulk_build ascends");
+            if last == key {
+                continue;
+            }
+        }
+        leaves.push(key, 0);
+        let last = last.get_or_insert_default();
+        last.clear();
+        last.extend_from_slice(key);
+    }
+    let entries = leaves.entries;
+    let (mut nodes, mut bytes) = leaves.finish();
+    let mut level = 0;
+    while nodes.len() > 1 {
+        level += 1;
+        let mut inner = LevelBuilder::new(level, fill);
+        for (key, child) in &nodes {
+            inner.push(key, child.raw());
+        }
+        let (above, above_bytes) = inner.finish();
+        nodes = above;
+        bytes += above_bytes;
+    }
+    Built { root: nodes[0].1, entries, bytes }
+}
+
 impl BTree {
     /// Builds a tree from ascending entries (equal neighbours count once) in linear time. `fill` is the part
     /// of each node that is used, for inserts to come.
@@ -139,36 +179,18 @@ impl BTree {
     /// # Panics
     /// If the input is not in order, or an entry is longer than [`MAX_KEY_LEN`].
     pub fn bulk_build(sorted: impl Iterator<Item = impl AsRef<[u8]>>, fill: f32) -> Self {
-        let mut leaves = LevelBuilder::new(0, fill);
-        let mut last: Option<Vec<u8>> = None;
-        for key in sorted {
-            let key = key.as_ref();
-            assert!(key.len() <= MAX_KEY_LEN, "index entries have at most {MAX_KEY_LEN} bytes");
-            if let Some(last) = &last {
-                assert!(last.as_slice() <= key, "the input of bulk_build ascends");
-                if last == key {
-                    continue;
-                }
-            }
-            leaves.push(key, 0);
-            let last = last.get_or_insert_default();
-            last.clear();
-            last.extend_from_slice(key);
-        }
-        let entries = leaves.entries;
-        let (mut nodes, mut bytes) = leaves.finish();
-        let mut level = 0;
-        while nodes.len() > 1 {
-            level += 1;
-            let mut inner = LevelBuilder::new(level, fill);
-            for (key, child) in &nodes {
-                inner.push(key, child.raw());
-            }
-            let (above, above_bytes) = inner.finish();
-            nodes = above;
-            bytes += above_bytes;
-        }
-        BTree::with_root(nodes[0].1, entries, bytes)
+        let built = build(sorted, fill);
+        BTree::with_root(built.root, built.entries, built.bytes)
+    }
+
+    /// The same for a tree that is there already, is empty, and is changed by nobody else meanwhile.
+    ///
+    /// # Panics
+    /// As [`BTree::bulk_build`], and if the tree is not empty.
+    pub fn bulk_fill(&self, sorted: impl Iterator<Item = impl AsRef<[u8]>>, fill: f32) {
+        let built = build(sorted, fill);
+        self.take_root(built.root, built.bytes, &pin());
+        self.count_added(built.root, built.entries);
     }
 
     /// Adds ascending entries, going down anew only when one belongs to another leaf than the one before.

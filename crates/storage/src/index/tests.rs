@@ -191,6 +191,14 @@ proptest! {
             assert_eq!(tree.insert(&number(n)), model.insert(number(n)));
         }
         assert_same(&tree, &model);
+        let filled = BTree::new();
+        filled.bulk_fill(keys.iter(), fill);
+        assert_same(&filled, &keys);
+        model = keys.clone();
+        for n in 0..300 {
+            assert_eq!(filled.insert(&number(n)), model.insert(number(n)));
+        }
+        assert_same(&filled, &model);
         let other = BTree::new();
         assert_eq!(other.bulk_insert_sorted(keys.iter().take(keys.len() / 2)), keys.len() as u64 / 2);
         assert_eq!(other.bulk_insert_sorted(keys.iter()), (keys.len() - keys.len() / 2) as u64);

@@ -1,0 +1,109 @@
+//! Loading a checkpoint: the rows that its manifest names, from the objects that they are in.
+//!
+//! A checkpoint writes the pages that have changed, so those of one table come to lie in many objects, and those of many
+//! tables in one. So the objects are gone through, not the tables: each is read once, and several at a time.
+//!
+//! Invariant: the manifest names a page once, so whoever loads it is alone with it.
+
+use avocet_base::{SegmentNo, TableId};
+use avocet_storage::cold::decode_deletes;
+use avocet_storage::relation::{ColdSegment, Deletes, SegmentState};
+use avocet_storage::store::BlobStore;
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+
+use super::in_parallel;
+use crate::blocks::Blocks;
+use crate::catalog::Catalog;
+use crate::checkpoint::manifest::{self, ImagePlace, Manifest, SegmentEntry, TableEntry};
+use crate::checkpoint::{DELETES, image_bytes};
+use crate::error::{EngineError, Result, malformed};
+use crate::table::TableHandle;
+
+/// Loads all that the manifest names into the tables of `catalog`. Returns how large the objects are.
+pub(super) fn load(
+    catalog: &Catalog,
+    manifest: &Manifest,
+    blocks: &Blocks,
+    store: &dyn BlobStore,
+) -> Result<HashMap<u64, u64>> {
+    for entry in &manifest.tables {
+        open_segments(table(catalog, entry.table)?, entry, blocks)?;
+    }
+    let objects: Vec<_> = manifest.images_by_object().into_iter().collect();
+    let sizes = Mutex::new(HashMap::new());
+    in_parallel(objects.len(), |n| {
+        let (object, images) = &objects[n];
+        let bytes = store.get(&manifest::pages_key(*object))?;
+        sizes.lock().insert(*object, bytes.len() as u64);
+        images.iter().try_for_each(|(place, image)| {
+            load_image(table(catalog, place.table)?, place, image_bytes(&bytes, image)?)
+        })
+    })?;
+    Ok(sizes.into_inner())
+}
+
+fn table(catalog: &Catalog, id: TableId) -> Result<&TableHandle> {
+    let unknown = || EngineError::corrupt("checkpoint", format!("it has rows of the unknown {id}"));
+    catalog.table_by_id(id).map(|table| &**table).ok_or_else(unknown)
+}
+
+/// Makes a table's segments, yet without hot rows, and with no row of a block deleted.
+fn open_segments(table: &TableHandle, entry: &TableEntry, blocks: &Blocks) -> Result<()> {
+    if let Some(last) = entry.next_segment.checked_sub(1) {
+        table.relation.note_segment(SegmentNo(last));
+    }
+    table.note_auto_increment(entry.auto_increment.saturating_sub(1));
+    for (number, segment) in &entry.segments {
+        match segment {
+            SegmentEntry::Hot { .. } => table.relation.open_hot(*number),
+            SegmentEntry::Cold { block, .. } => {
+                let cold = ColdSegment::new(blocks.open(*block)?, None, Deletes::default());
+                table.relation.segment(*number).replace(SegmentState::Cold(cold));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn named_twice(number: SegmentNo) -> EngineError {
+    EngineError::corrupt("checkpoint", format!("it says two things of {number}"))
+}
+
+fn load_image(table: &TableHandle, place: &ImagePlace, bytes: &[u8]) -> Result<()> {
+    match place.page {
+        DELETES => load_deletes(table, place.segment, bytes),
+        page => load_page(table, place.segment, page, bytes),
+    }
+}
+
+fn load_deletes(table: &TableHandle, number: SegmentNo, bytes: &[u8]) -> Result<()> {
+    let segment = table.relation.segment(number);
+    let state = segment.state_owned();
+    let SegmentState::Cold(cold) = &*state else { return Err(named_twice(number)) };
+    let deletes = Deletes::settled(decode_deletes(bytes)?);
+    segment.replace(SegmentState::Cold(ColdSegment::new(cold.block.clone(), None, deletes)));
+    Ok(())
+}
+
+fn load_page(table: &TableHandle, number: SegmentNo, page: u16, bytes: &[u8]) -> Result<()> {
+    const WHAT: &str = "page image";
+    let mut r = avocet_base::codec::Reader::new(bytes);
+    let state = table.relation.segment(number).state();
+    let SegmentState::Hot(hot) = &**state else { return Err(named_twice(number)) };
+    if usize::from(page) >= table.relation.pages_per_segment() {
+        return Err(EngineError::corrupt(WHAT, format!("no page {page} in a segment")));
+    }
+    let mut body = table.relation.page_or_new(hot, page.into()).body.write();
+    for _ in 0..r.u16(WHAT).map_err(malformed(WHAT))? {
+        let slot = usize::from(r.u16(WHAT).map_err(malformed(WHAT))?);
+        let image = r.bytes(WHAT).map_err(malformed(WHAT))?;
+        table.layout.view(image).map_err(malformed(WHAT))?;
+        if slot >= table.relation.slots_per_page() || body.is_live(slot) {
+            return Err(EngineError::corrupt(WHAT, format!("slot {slot}")));
+        }
+        body.place(&table.layout, slot, image);
+    }
+    body.dirty = false;
+    r.finish(WHAT).map_err(malformed(WHAT))
+}
