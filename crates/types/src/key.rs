@@ -94,6 +94,28 @@ impl KeyLayout {
         }
     }
 
+    /// Whether the row has exactly this key. Integers, as most keys have, are compared where they stand; `scratch` is for
+    /// the others.
+    #[inline]
+    pub fn has_key(&self, row: &RowRef<'_>, key: &[u8], scratch: &mut Vec<u8>) -> bool {
+        let mut rest = key;
+        for part in &*self.parts {
+            let next = match part.integer_of(row) {
+                Some((value, width)) => strip_integer(rest, value, width),
+                None => {
+                    scratch.clear();
+                    part.encode_field(row, scratch);
+                    rest.strip_prefix(&scratch[..])
+                }
+            };
+            match next {
+                Some(next) => rest = next,
+                None => return false,
+            }
+        }
+        rest.is_empty()
+    }
+
     /// Whether an indexed column of the row is NULL: such rows are never duplicates in a unique index.
     #[inline]
     pub fn has_null(&self, row: &RowRef<'_>) -> bool {
@@ -213,6 +235,28 @@ impl KeyPart {
         self.finish(start, key);
     }
 
+    /// The bytes of a part that is a whole machine word or less, as a big-endian number of so many bytes.
+    #[inline]
+    fn integer_of(&self, row: &RowRef<'_>) -> Option<(u64, usize)> {
+        if self.nullable || self.descending {
+            return None;
+        }
+        let column = self.column;
+        Some(match self.storage {
+            Storage::I8 => (u64::from(row.raw::<1>(column)[0] ^ 0x80), 1),
+            Storage::U8 => (u64::from(row.raw::<1>(column)[0]), 1),
+            Storage::I16 => (u64::from(u16::from_le_bytes(row.raw(column)) ^ 1 << 15), 2),
+            Storage::U16 => (u64::from(u16::from_le_bytes(row.raw(column))), 2),
+            Storage::I32 | Storage::Date => (u64::from(u32::from_le_bytes(row.raw(column)) ^ 1 << 31), 4),
+            Storage::U32 => (u64::from(u32::from_le_bytes(row.raw(column))), 4),
+            Storage::I64 | Storage::Dec64 | Storage::Micros | Storage::Time => {
+                (u64::from_le_bytes(row.raw(column)) ^ 1 << 63, 8)
+            }
+            Storage::U64 => (u64::from_le_bytes(row.raw(column)), 8),
+            _ => return None,
+        })
+    }
+
     fn encode(&self, value: &Datum<'_>, key: &mut Vec<u8>) -> bool {
         let start = key.len();
         if self.nullable {
@@ -300,6 +344,20 @@ impl KeyPart {
             key[start..].iter_mut().for_each(|b| *b = !*b);
         }
     }
+}
+
+/// What follows a big-endian number of so many bytes at the beginning of a key, if it is this one.
+#[inline]
+fn strip_integer(key: &[u8], value: u64, width: usize) -> Option<&[u8]> {
+    let (head, rest) = key.split_at_checked(width)?;
+    let found = match *head {
+        [a] => u64::from(a),
+        [a, b] => u64::from(u16::from_be_bytes([a, b])),
+        [a, b, c, d] => u64::from(u32::from_be_bytes([a, b, c, d])),
+        [a, b, c, d, e, f, g, h] => u64::from_be_bytes([a, b, c, d, e, f, g, h]),
+        _ => return None,
+    };
+    (found == value).then_some(rest)
 }
 
 /// The first `max` characters.

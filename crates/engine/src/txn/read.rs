@@ -536,9 +536,7 @@ pub(super) fn each_with_key(
 }
 
 pub(super) fn has_key(index: &IndexHandle, row: &RowRef<'_>, key: &[u8], own: &mut Vec<u8>) -> bool {
-    own.clear();
-    index.keys.encode_row(row, own);
-    own[..] == *key
+    index.keys.has_key(row, key, own)
 }
 
 /// Whether the row has the key of this entry. Always to be asked: the entry may be one of another version of the row, or

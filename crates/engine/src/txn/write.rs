@@ -422,9 +422,8 @@ fn try_newest_has_key(
             if !body.is_live(slot) {
                 return Ok(Some(Claim::Free));
             }
-            own_key.clear();
-            table.indexes[index].keys.encode_row(&body.in_place(&table.layout, slot), own_key);
-            Ok(Some(if own_key[..] == *key { Claim::Taken } else { Claim::Free }))
+            let taken = table.indexes[index].keys.has_key(&body.in_place(&table.layout, slot), key, own_key);
+            Ok(Some(if taken { Claim::Taken } else { Claim::Free }))
         }
         SegmentState::Cold(cold) => {
             if let Some(holder) = cold.created.as_ref().filter(|c| c.is_running() && !Arc::ptr_eq(c, own)) {
@@ -444,9 +443,8 @@ fn try_newest_has_key(
             if !rows::cold_image(table, cold, ordinal, &mut buf.image)? {
                 return Ok(Some(Claim::Free));
             }
-            own_key.clear();
-            table.indexes[index].keys.encode_row(&buf.row(&table.layout), own_key);
-            Ok(Some(if own_key[..] == *key { Claim::Taken } else { Claim::Free }))
+            let taken = table.indexes[index].keys.has_key(&buf.row(&table.layout), key, own_key);
+            Ok(Some(if taken { Claim::Taken } else { Claim::Free }))
         }
     }
 }

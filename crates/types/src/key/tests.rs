@@ -143,6 +143,24 @@ proptest! {
     }
 
     #[test]
+    fn a_row_has_its_own_key_and_no_other((types, row, other) in rows(), descending in any::<bool>(), nullable in any::<bool>()) {
+        prop_assume!(nullable || !row.iter().any(Datum::is_null));
+        let (_, layout) = table(&types, nullable, descending, None);
+        let rows = RowLayout::new(&types);
+        let mut image = Vec::new();
+        rows.encode(&row, &mut image);
+        let view = rows.view(&image).expect("valid");
+        let own = key(&layout, &row);
+        let has = |key: &[u8]| layout.has_key(&view, key, &mut Vec::new());
+        prop_assert!(has(&own));
+        prop_assert!(!has(&own[..own.len() - 1]) && !has(&[&own[..], &[0]].concat()));
+        let mut others = Vec::new();
+        if layout.encode_prefix(&other, &mut others) {
+            prop_assert_eq!(has(&others), others == own);
+        }
+    }
+
+    #[test]
     fn a_successor_is_after_all_that_begin_with_the_key(prefix in proptest::collection::vec(any::<u8>(), 0..4), tail in proptest::collection::vec(any::<u8>(), 0..4)) {
         let mut next = prefix.clone();
         if successor(&mut next) {
