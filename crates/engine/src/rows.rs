@@ -23,7 +23,8 @@ pub(crate) fn cold_image(
     let Some(row) = cold.block.meta().ordinals.row_of(ordinal) else { return Ok(false) };
     start_image(&table.layout, image);
     for column in 0..table.layout.fields.len() {
-        put_column(&table.layout, column, &*cold.block.column(column)?, row, image)?;
+        let encoded = cold.block.peek_column(column)?;
+        put_column(&table.layout, column, &encoded, row, image)?;
     }
     Ok(true)
 }

@@ -22,7 +22,7 @@ use bytes::Bytes;
 
 use crate::error::{Result, StorageError};
 
-pub use cache::{BlockCache, CacheStats};
+pub use cache::{BlockCache, CacheStats, CachedColumn, Slot};
 pub use local::LocalStore;
 pub use object::ObjectBlobs;
 

@@ -15,7 +15,7 @@ use super::meta::BlockMeta;
 use super::ordinals::Ordinals;
 use super::types::ColdType;
 use crate::error::{Result, StorageError};
-use crate::store::{BlobStore, BlockCache};
+use crate::store::{BlobStore, BlockCache, CachedColumn, Slot};
 
 const MAGIC: [u8; 8] = *b"AVOCBLK\x01";
 const HEADER: usize = 16;
@@ -117,6 +117,8 @@ pub struct Block {
     meta: Arc<BlockMeta>,
     store: Arc<dyn BlobStore>,
     cache: Arc<BlockCache>,
+    /// Of the columns, in the cache.
+    slots: Arc<[Slot]>,
 }
 
 impl Block {
@@ -141,7 +143,8 @@ impl Block {
         id: BlockId,
         meta: Arc<BlockMeta>,
     ) -> Self {
-        Self { id, key: block_key(id).into(), meta, store, cache }
+        let slots = Slot::for_columns(meta.columns.len());
+        Self { id, key: block_key(id).into(), meta, store, cache, slots }
     }
 
     pub fn id(&self) -> BlockId {
@@ -154,14 +157,24 @@ impl Block {
 
     /// A column in encoded form, from the cache or from the store. What comes from the store is verified.
     pub fn column(&self, column: usize) -> Result<Arc<EncodedColumn>> {
-        self.cache.get_or_load(self.id, column as u16, || self.load(column))
+        Ok(self.peek_column(column)?.to_owned())
+    }
+
+    /// As [`Self::column`], for a short look: while such a look lasts, the column's memory stays.
+    pub fn peek_column(&self, column: usize) -> Result<CachedColumn> {
+        if column >= self.slots.len() {
+            return Err(self.no_column(column));
+        }
+        self.cache.get_or_load(self.id, &self.slots, column as u16, || self.load(column))
+    }
+
+    fn no_column(&self, column: usize) -> StorageError {
+        StorageError::Unsupported(format!("column {column} of a block with {}", self.meta.columns.len()))
     }
 
     /// A column from the store, past the cache.
     pub fn load(&self, column: usize) -> Result<EncodedColumn> {
-        let meta = self.meta.columns.get(column).ok_or_else(|| {
-            StorageError::Unsupported(format!("column {column} of a block with {}", self.meta.columns.len()))
-        })?;
+        let meta = self.meta.columns.get(column).ok_or_else(|| self.no_column(column))?;
         let from = HEADER as u64 + meta.offset;
         let bytes = self.store.get_range(&self.key, from..from + u64::from(meta.len))?;
         let within = |e: StorageError| e.within(&format!("{} column {column}", self.key));

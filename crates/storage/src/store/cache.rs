@@ -9,12 +9,18 @@
 //! ```
 //!
 //! A scan that touches everything once flows through the small queue and leaves the main one alone.
+//!
+//! Whoever reads a block has a *slot* for each of its columns, which holds the column as long as the cache does: what is
+//! there is found without the cache's locks, and without counting a reference. A read of one row of a block takes each of
+//! its columns.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::BuildHasher;
+use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
+use arc_swap::{ArcSwapOption, Guard};
 use avocet_base::BlockId;
 use foldhash::fast::FixedState;
 use parking_lot::Mutex;
@@ -34,24 +40,73 @@ type Key = (BlockId, u16);
 pub struct BlockCache {
     shards: Box<[Mutex<Shard>]>,
     hasher: FixedState,
-    hits: AtomicU64,
     misses: AtomicU64,
+}
+
+/// Where a block's reader finds one of its columns, if the cache holds it.
+#[derive(Default)]
+pub struct Slot {
+    column: ArcSwapOption<EncodedColumn>,
+    /// How often it was asked for, up to `MAX_USES`.
+    uses: AtomicU8,
+}
+
+impl Slot {
+    /// For each column of a block.
+    pub fn for_columns(count: usize) -> Arc<[Slot]> {
+        (0..count).map(|_| Slot::default()).collect()
+    }
+
+    fn hit(&self) {
+        let uses = self.uses.load(Ordering::Relaxed);
+        // Written only while it still counts: what is asked for all the time is read by many.
+        if uses < MAX_USES {
+            self.uses.store(uses + 1, Ordering::Relaxed);
+        }
+    }
+
+    fn was_used(&self) -> bool {
+        self.uses.load(Ordering::Relaxed) > 0
+    }
+}
+
+/// A column that was asked for; it stays readable when the cache lets go of it.
+pub struct CachedColumn(Guard<Option<Arc<EncodedColumn>>>);
+
+impl CachedColumn {
+    /// For use beyond the moment.
+    pub fn to_owned(&self) -> Arc<EncodedColumn> {
+        Arc::clone(self)
+    }
+}
+
+impl Deref for CachedColumn {
+    type Target = Arc<EncodedColumn>;
+
+    fn deref(&self) -> &Arc<EncodedColumn> {
+        self.0.as_ref().expect("made only of columns that are there")
+    }
 }
 
 /// What the cache did and holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheStats {
-    pub hits: u64,
     pub misses: u64,
     pub entries: usize,
     pub size_bytes: usize,
 }
 
 struct Entry {
-    column: Arc<EncodedColumn>,
+    /// Of the reader that loaded it; the key has the number.
+    slots: Arc<[Slot]>,
     size: usize,
-    uses: u8,
     in_main: bool,
+}
+
+impl Entry {
+    fn slot(&self, key: &Key) -> &Slot {
+        &self.slots[usize::from(key.1)]
+    }
 }
 
 struct Shard {
@@ -84,7 +139,6 @@ impl BlockCache {
         Self {
             shards: (0..SHARDS).map(|_| shard()).collect(),
             hasher: FixedState::default(),
-            hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
         }
     }
@@ -94,18 +148,21 @@ impl BlockCache {
     pub fn get_or_load(
         &self,
         block: BlockId,
+        slots: &Arc<[Slot]>,
         column: u16,
         load: impl FnOnce() -> Result<EncodedColumn>,
-    ) -> Result<Arc<EncodedColumn>> {
-        let key = (block, column);
-        if let Some(found) = self.shard(&key).lock().get(&key) {
-            self.hits.fetch_add(1, Ordering::Relaxed);
-            return Ok(found);
+    ) -> Result<CachedColumn> {
+        let slot = &slots[usize::from(column)];
+        let found = slot.column.load();
+        if found.is_some() {
+            slot.hit();
+            return Ok(CachedColumn(found));
         }
         self.misses.fetch_add(1, Ordering::Relaxed);
         let loaded = Arc::new(load()?);
-        self.shard(&key).lock().insert(key, loaded.clone());
-        Ok(loaded)
+        let key = (block, column);
+        self.shard(&key).lock().insert(key, slots, &loaded);
+        Ok(CachedColumn(Guard::from_inner(Some(loaded))))
     }
 
     /// Changes the bound; what is over it goes at once.
@@ -134,8 +191,7 @@ impl BlockCache {
             entries += shard.entries.len();
             size_bytes += shard.small_size + shard.main_size;
         }
-        let (hits, misses) = (self.hits.load(Ordering::Relaxed), self.misses.load(Ordering::Relaxed));
-        CacheStats { hits, misses, entries, size_bytes }
+        CacheStats { misses: self.misses.load(Ordering::Relaxed), entries, size_bytes }
     }
 
     fn shard(&self, key: &Key) -> &Mutex<Shard> {
@@ -144,13 +200,7 @@ impl BlockCache {
 }
 
 impl Shard {
-    fn get(&mut self, key: &Key) -> Option<Arc<EncodedColumn>> {
-        let entry = self.entries.get_mut(key)?;
-        entry.uses = (entry.uses + 1).min(MAX_USES);
-        Some(entry.column.clone())
-    }
-
-    fn insert(&mut self, key: Key, column: Arc<EncodedColumn>) {
+    fn insert(&mut self, key: Key, slots: &Arc<[Slot]>, column: &Arc<EncodedColumn>) {
         let size = column.size();
         if size > self.capacity || self.entries.contains_key(&key) {
             return;
@@ -163,7 +213,10 @@ impl Shard {
             self.small_size += size;
             self.small.push_back(key);
         }
-        self.entries.insert(key, Entry { column, size, uses: 0, in_main });
+        let entry = Entry { slots: slots.clone(), size, in_main };
+        entry.slot(&key).uses.store(0, Ordering::Relaxed);
+        entry.slot(&key).column.store(Some(column.clone()));
+        self.entries.insert(key, entry);
         while self.small_size + self.main_size > self.capacity {
             self.evict();
         }
@@ -171,6 +224,7 @@ impl Shard {
 
     fn remove(&mut self, key: &Key) {
         if let Some(entry) = self.entries.remove(key) {
+            entry.slot(key).column.store(None);
             let queue_size = if entry.in_main { &mut self.main_size } else { &mut self.small_size };
             *queue_size -= entry.size;
         }
@@ -189,8 +243,8 @@ impl Shard {
     fn evict_small(&mut self) {
         while let Some(key) = self.small.pop_front() {
             let Some(entry) = self.entries.get_mut(&key).filter(|e| !e.in_main) else { continue };
-            if entry.uses > 0 {
-                entry.uses = 0;
+            if entry.slot(&key).was_used() {
+                entry.slot(&key).uses.store(0, Ordering::Relaxed);
                 entry.in_main = true;
                 self.small_size -= entry.size;
                 self.main_size += entry.size;
@@ -205,9 +259,10 @@ impl Shard {
 
     fn evict_main(&mut self) {
         while let Some(key) = self.main.pop_front() {
-            let Some(entry) = self.entries.get_mut(&key).filter(|e| e.in_main) else { continue };
-            if entry.uses > 0 {
-                entry.uses -= 1;
+            let Some(entry) = self.entries.get(&key).filter(|e| e.in_main) else { continue };
+            if entry.slot(&key).was_used() {
+                // Who asks for it meanwhile may take this back: once more or less does not matter.
+                entry.slot(&key).uses.fetch_sub(1, Ordering::Relaxed);
                 self.main.push_back(key);
                 continue;
             }

