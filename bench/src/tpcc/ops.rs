@@ -9,6 +9,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::transactions::Wanted;
 pub use crate::oltp::driver::OpsError;
 
 /// Money in cents.
@@ -148,6 +149,8 @@ pub trait TpccOps {
     fn take_order_number(&mut self, warehouse: i64, district: i64) -> Result<(i64, Rate), Self::Error>;
     fn insert_order(&mut self, order: &NewOrderRow) -> Result<(), Self::Error>;
     fn insert_new_order(&mut self, order: OrderKey) -> Result<(), Self::Error>;
+    /// Tells which items and stocks the following steps need.
+    fn look_ahead(&mut self, _lines: &[Wanted]) {}
     /// None for the unused item number that makes 1 % of the orders roll back.
     fn item(&mut self, item: i64) -> Result<Option<Item>, Self::Error>;
     /// Takes the goods (`stock_after`), adds to S_YTD and the counts, and replaces `district_info` by S_DIST_xx. Whether

@@ -7,14 +7,14 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use avocet_engine::{
-    Direction, Engine, EngineError, ErrorKind, IndexHandle, KeyRange, ReadScratch, RowChange, TableHandle,
-    Txn,
+    Direction, Engine, EngineError, ErrorKind, IndexHandle, KeyList, KeyRange, ReadScratch, RowChange,
+    TableHandle, Txn,
 };
 use avocet_types::{Datum, Decimal, RowRef};
 
 use super::DATABASE;
 use super::ops::*;
-use super::transactions::Kind;
+use super::transactions::{Kind, Wanted};
 
 impl OpsError for EngineError {
     fn is_retryable(&self) -> bool {
@@ -83,6 +83,7 @@ pub struct Tables {
     stock: Stock,
     scratch: ReadScratch,
     key: Vec<u8>,
+    keys: KeyList,
     range: KeyRange,
     /// What the terminal displays.
     screen: String,
@@ -144,6 +145,7 @@ impl Tables {
             stock: Stock::open(engine)?,
             scratch: ReadScratch::default(),
             key: Vec::new(),
+            keys: KeyList::default(),
             range: KeyRange::all(),
             screen: String::new(),
             items: Vec::new(),
@@ -169,6 +171,9 @@ impl Tables {
     }
 }
 
+/// Rows that are looked ahead for at a time.
+const AHEAD: usize = 32;
+
 /// What a step needs of the tables, all of it at the same time.
 macro_rules! parts {
     ($self:ident, $table:ident => $step:ident, $t:ident, $screen:ident) => {
@@ -190,6 +195,7 @@ struct Step<'s> {
 
 impl Step<'_> {
     fn encode(&mut self, values: &[i64]) {
+        self.key.clear();
         encode(self.index, values, self.key);
     }
 
@@ -249,8 +255,8 @@ impl Step<'_> {
     }
 }
 
+/// Appends the key of these values.
 fn encode(index: &IndexHandle, values: &[i64], key: &mut Vec<u8>) {
-    key.clear();
     let mut datums = [const { Datum::Null }; 4];
     for (datum, value) in datums.iter_mut().zip(values) {
         *datum = Datum::Int(*value);
@@ -320,6 +326,18 @@ impl TpccOps for EngineOps<'_> {
     fn insert_new_order(&mut self, order: OrderKey) -> Result<()> {
         let row = [order.order, order.district, order.warehouse].map(Datum::Int);
         self.txn.insert(&self.tables.new_order.handle, &row).map(drop)
+    }
+
+    fn look_ahead(&mut self, lines: &[Wanted]) {
+        let Tables { item, stock, keys, .. } = &mut *self.tables;
+        let (items, stocks) = (&item.indexes[PRIMARY], &stock.indexes[PRIMARY]);
+        keys.clear();
+        lines.iter().for_each(|line| keys.push(|key| encode(items, &[line.item], key)));
+        self.txn.look_ahead(&item.handle, items, keys);
+        keys.clear();
+        let places = lines.iter().map(|line| [line.supply_warehouse, line.item]);
+        places.for_each(|place| keys.push(|key| encode(stocks, &place, key)));
+        self.txn.look_ahead(&stock.handle, stocks, keys);
     }
 
     fn item(&mut self, item: i64) -> Result<Option<Item>> {
@@ -517,11 +535,19 @@ impl TpccOps for EngineOps<'_> {
         }
         items.sort_unstable();
         items.dedup();
-        parts!(self, stock => step, t, _screen);
         let mut low = 0;
-        for &item in &items {
-            let left = step.get(&[warehouse, item], |row| int(row, t.s_quantity))?;
-            low += i64::from(required(left) < threshold);
+        for items in items.chunks(AHEAD) {
+            let Tables { stock, keys, .. } = &mut *self.tables;
+            keys.clear();
+            items
+                .iter()
+                .for_each(|&item| keys.push(|key| encode(&stock.indexes[PRIMARY], &[warehouse, item], key)));
+            self.txn.look_ahead(&stock.handle, &stock.indexes[PRIMARY], keys);
+            parts!(self, stock => step, t, _screen);
+            for &item in items {
+                let left = step.get(&[warehouse, item], |row| int(row, t.s_quantity))?;
+                low += i64::from(required(left) < threshold);
+            }
         }
         self.tables.items = items;
         Ok(low)

@@ -60,7 +60,7 @@ pub(super) enum Who {
 
 /// One order line's input.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub struct Wanted {
     pub(super) item: i64,
     pub(super) supply_warehouse: i64,
     pub(super) quantity: i64,
@@ -259,6 +259,7 @@ impl Transaction {
 impl NewOrder {
     fn run<O: TpccOps>(&self, ops: &mut O) -> Result<Outcome, O::Error> {
         let CustomerKey { warehouse, district, customer } = self.customer;
+        ops.look_ahead(&self.lines);
         let buyer = ops.buyer(self.customer)?;
         let (number, district_tax) = ops.take_order_number(warehouse, district)?;
         let key = OrderKey { warehouse, district, order: number };

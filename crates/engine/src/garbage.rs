@@ -20,6 +20,7 @@ use parking_lot::Mutex;
 
 use crate::rows;
 use crate::table::TableHandle;
+use crate::txn::prefetch_page;
 
 /// One version of a transaction: `table` is a position in its list of tables.
 pub(crate) struct UndoEntry {
@@ -116,6 +117,8 @@ impl Garbage {
 }
 
 fn collect_one(lists: &Lists, buf: &mut RowBuf) {
+    // They were changed a while ago.
+    lists.undo.iter().for_each(|entry| prefetch_page(&lists.tables[entry.table as usize], entry.row));
     for entry in &lists.undo {
         collect_version(&lists.tables[entry.table as usize], entry, buf);
     }

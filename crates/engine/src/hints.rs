@@ -18,6 +18,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use avocet_base::RowId;
+use avocet_storage::prefetch;
 
 /// Hints in the smallest table and in the largest, as powers of two.
 const SMALLEST: u32 = 6;
@@ -46,6 +47,13 @@ impl Hints {
     #[inline]
     pub fn get(&self, key: &[u8]) -> Option<RowId> {
         self.slot(key)?.load(Ordering::Relaxed).checked_sub(1).map(RowId)
+    }
+
+    /// The key will be asked for soon.
+    pub fn prefetch(&self, key: &[u8]) {
+        if let Some(slot) = self.slot(key) {
+            prefetch(slot);
+        }
     }
 
     /// Notes where the row of a key was found; `entries` tells how many keys there are.

@@ -1,5 +1,6 @@
 //! Transactions: begin, statements, commit, rollback. Reads are in `txn/read.rs`, writes in `txn/write.rs`.
 
+mod ahead;
 mod foreign;
 mod modify;
 mod newest;
@@ -21,6 +22,8 @@ use avocet_storage::version::Change;
 use avocet_storage::{Snapshot, TxnState, Undo};
 use parking_lot::Mutex;
 
+pub use ahead::KeyList;
+pub(crate) use ahead::prefetch_page;
 pub use avocet_storage::hot::RowBuf;
 pub use modify::RowChange;
 pub use newest::{LockWait, RowLock};

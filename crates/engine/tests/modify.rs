@@ -105,6 +105,33 @@ fn rows_are_changed_deleted_or_only_locked_as_somebody_says() {
 }
 
 #[test]
+fn looking_ahead_changes_nothing_wherever_the_rows_are() {
+    let disk = SimDisk::new();
+    let engine = engine_with(300, &disk);
+    let t = table(&engine);
+    let primary = t.indexes()[0].clone();
+    let mut keys = KeyList::default();
+    let mut scratch = ReadScratch::default();
+    // Hot, hot with hints, in a block, moved from there; and keys that nobody has.
+    for round in 0..4 {
+        if round == 2 {
+            assert_eq!(engine.freeze_all().expect("frozen"), 0);
+        }
+        let mut txn = engine.begin(TxnOptions::default());
+        keys.clear();
+        (0..400).for_each(|id| keys.push(|to| to.extend_from_slice(&key(&t, id))));
+        txn.look_ahead(&t, &primary, &mut keys);
+        for id in 0..400 {
+            assert_eq!(add_one(&mut txn, &engine, id, &mut scratch).expect("looked"), id < 300);
+        }
+        txn.look_ahead(&t, &primary, &mut keys);
+        txn.commit().expect("logged").wait().expect("durable");
+        engine.collect_all_garbage();
+    }
+    assert_eq!([0, 299, 300].map(|id| read(&engine, id)), [Some("4".into()), Some("4".into()), None]);
+}
+
+#[test]
 fn a_change_that_takes_a_key_twice_leaves_nothing() {
     let disk = SimDisk::new();
     let engine = engine_with(3, &disk);

@@ -10,9 +10,11 @@ pub mod cold;
 pub mod error;
 pub mod hot;
 pub mod index;
+mod prefetch;
 pub mod relation;
 pub mod store;
 pub mod version;
 
 pub use error::{Result, StorageError, StorageErrorKind};
+pub use prefetch::prefetch;
 pub use version::{Change, Snapshot, TxnState, Undo};

@@ -29,6 +29,7 @@ pub use deletes::{DeleteVector, Deletes};
 
 use crate::cold::Block;
 use crate::hot::{HotPage, slots_per_page};
+use crate::prefetch::prefetch;
 use crate::version::{Snapshot, TxnState};
 
 const CHUNKS: usize = 40;
@@ -91,6 +92,11 @@ impl HotSegment {
 
     pub fn page(&self, number: usize) -> Option<&HotPage> {
         self.pages[number].get()
+    }
+
+    /// The page will be looked at soon.
+    pub fn prefetch_page(&self, number: usize) {
+        prefetch(&self.pages[number]);
     }
 
     /// The pages that exist, with their numbers.

@@ -24,6 +24,7 @@ use avocet_types::{RowLayout, RowRef};
 use parking_lot::RwLock;
 
 use super::delta;
+use crate::prefetch::prefetch;
 use crate::version::{Change, Merged, Snapshot, Undo, collect_version, merge_chain, truncate_chain};
 
 /// Bytes of slots that a page aims at.
@@ -177,6 +178,18 @@ impl PageBody {
     #[inline]
     pub fn chain(&self, slot: usize) -> Option<&Arc<Undo>> {
         self.versions.as_ref()?[slot].as_ref()
+    }
+
+    /// The slot will be looked at soon.
+    pub fn prefetch(&self, layout: &RowLayout, slot: usize) {
+        let at = slot * layout.fixed_size;
+        // A page that is closed has no slots.
+        let Some(fixed) = self.slots.get(at..at + layout.fixed_size) else { return };
+        prefetch(fixed);
+        prefetch(&self.live[slot / 64]);
+        if let Some(versions) = &self.versions {
+            prefetch(&versions[slot]);
+        }
     }
 
     /// Decides what `snapshot` sees in a slot; an older version goes to `rebuilt`.

@@ -1,0 +1,76 @@
+//! Looking ahead: rows whose keys are known before they are needed.
+//!
+//! A lookup in a table larger than the processor's caches waits for memory some three times, one after the other: for the
+//! hint, for the page, for the slot and its versions. Lookups of different keys do not depend on each other. So a
+//! transaction that knows which keys it is going to look up can have them all wait together:
+//!
+//! ```text
+//!  key 1   hint ────▶ page ────▶ slot ────▶            key 1   hint ────▶ page ────▶ slot ────▶
+//!  key 2                                   hint ────▶   key 2    hint ────▶ page ────▶ slot ────▶
+//!          one after the other                                   ahead, step by step
+//! ```
+//!
+//! Nothing is read for the transaction here, so nothing can be read wrongly: the lookups that follow only find their
+//! memory near.
+
+use avocet_base::RowId;
+use avocet_storage::relation::SegmentState;
+
+use super::Txn;
+use crate::table::{IndexHandle, TableHandle};
+
+/// Keys of one unique index, and memory that is used again and again.
+#[derive(Default)]
+pub struct KeyList {
+    keys: Vec<u8>,
+    ends: Vec<usize>,
+    places: Vec<RowId>,
+}
+
+impl KeyList {
+    pub fn clear(&mut self) {
+        self.keys.clear();
+        self.ends.clear();
+    }
+
+    /// Adds a key, whose bytes `encode` appends.
+    pub fn push(&mut self, encode: impl FnOnce(&mut Vec<u8>)) {
+        encode(&mut self.keys);
+        self.ends.push(self.keys.len());
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, &end)| &self.keys[start..end])
+    }
+}
+
+impl Txn {
+    /// These keys will be looked up soon, by whatever read or change. A few dozen at a time: more would be gone from the
+    /// caches before their turn.
+    pub fn look_ahead(&self, table: &TableHandle, index: &IndexHandle, keys: &mut KeyList) {
+        keys.iter().for_each(|key| index.hints.prefetch(key));
+        let mut places = std::mem::take(&mut keys.places);
+        places.clear();
+        places.extend(keys.iter().filter_map(|key| index.hints.get(key)));
+        places.iter().for_each(|&id| prefetch_page(table, id));
+        places.iter().for_each(|&id| prefetch_slot(table, id));
+        keys.places = places;
+    }
+}
+
+pub(crate) fn prefetch_page(table: &TableHandle, id: RowId) {
+    if let SegmentState::Hot(hot) = &**table.relation.segment(id.segment()).state() {
+        hot.prefetch_page(table.relation.place(id.ordinal()).0);
+    }
+}
+
+fn prefetch_slot(table: &TableHandle, id: RowId) {
+    if let SegmentState::Hot(hot) = &**table.relation.segment(id.segment()).state() {
+        let (page, slot) = table.relation.place(id.ordinal());
+        // A page that somebody is changing is in some processor's cache.
+        if let Some(body) = hot.page(page).and_then(|page| page.body.try_read()) {
+            body.prefetch(&table.layout, slot);
+        }
+    }
+}
