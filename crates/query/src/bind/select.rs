@@ -6,6 +6,7 @@ use avocet_types::expr::Expr;
 use avocet_types::{LobSize, SqlType};
 
 use crate::bind::Binder;
+use crate::bind::error::unsupported;
 use crate::bind::expr::position;
 use crate::bind::group::Grouping;
 use crate::bind::scope::{Block, Clause, ColumnName};
@@ -53,7 +54,7 @@ impl Binder<'_> {
         self.block().aliases = items.iter().map(|item| (item.name.clone(), item.expr.clone())).collect();
 
         self.block().clause = Clause::Group;
-        let keys = self.group_keys(&ast.group_by, &items)?;
+        let keys = self.group_keys(&ast.group_by, ast.rollup, &items)?;
 
         self.block().clause = Clause::Having;
         let mut having = ast.having.as_ref().map(|expr| self.condition(expr)).transpose()?;
@@ -201,7 +202,12 @@ impl Binder<'_> {
         Ok(found.columns.iter().map(|c| c.id).collect())
     }
 
-    fn group_keys(&mut self, group_by: &[ast::Expr], items: &[Item]) -> Result<Vec<Expr>, SqlError> {
+    fn group_keys(
+        &mut self,
+        group_by: &[ast::Expr],
+        rollup: bool,
+        items: &[Item],
+    ) -> Result<Vec<Expr>, SqlError> {
         let mut keys: Vec<Expr> = Vec::with_capacity(group_by.len());
         for expr in group_by {
             let key = match position(expr) {
@@ -220,8 +226,11 @@ impl Binder<'_> {
                 let name = column.name.as_str().into();
                 self.block().group_names.push((name, key.clone()));
             }
-            if !keys.contains(&key) {
-                keys.push(key);
+            match keys.contains(&key) {
+                // MySQL gives each group once more for it, and tells the keys apart by the names that they go by.
+                true if rollup => return Err(unsupported("GROUP BY with one key twice WITH ROLLUP")),
+                true => {}
+                false => keys.push(key),
             }
         }
         Ok(keys)

@@ -156,6 +156,7 @@ fn errors_are_mysqls() {
         ("SELECT a FROM t GROUP BY a HAVING b > 1", 1463),
         ("SELECT DISTINCT a FROM t ORDER BY b", 3065),
         ("SELECT a, COUNT(*) c FROM t GROUP BY c", 1056),
+        ("SELECT a, COUNT(*) FROM t GROUP BY a, b, a WITH ROLLUP", 1235),
     ] {
         assert_eq!(bind(sql).expect_err(sql).errno, errno, "{sql}");
     }
