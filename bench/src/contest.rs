@@ -37,7 +37,7 @@ impl Contest {
         let mut servers = Vec::new();
         for (contender, launch) in launches {
             let folder = scratch.path().join(launch.name());
-            servers.push((contender, Server::start(launch, &folder)?));
+            servers.push((contender, Server::start(launch, &folder)?.through(common.through)));
         }
         Ok(Contest { servers, _scratch: scratch })
     }

@@ -7,7 +7,7 @@ use avocet_engine::Compression;
 use clap::{Args, ValueEnum};
 
 use crate::oltp::driver::Plan;
-use crate::rival::Rival;
+use crate::rival::{Rival, Way};
 use crate::tpcc::calls::Logging;
 use crate::tpcc::schema::Scale;
 
@@ -20,6 +20,9 @@ pub struct Common {
     /// Write the figures to this file as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// How clients of either side connect
+    #[arg(long, value_enum, default_value = "tcp")]
+    pub through: Way,
     /// Rounds, alternating between Avocet and the rival; the median counts
     #[arg(long, default_value_t = 1)]
     pub rounds: u32,

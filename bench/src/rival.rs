@@ -12,7 +12,7 @@ pub mod server;
 
 use clap::ValueEnum;
 
-pub use server::{Launch, Server};
+pub use server::{Endpoint, Launch, Server, Way};
 
 use crate::error::{Error, Result};
 

@@ -13,7 +13,7 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::error::{Error, IoContext, Result};
-use crate::rival::Launch;
+use crate::rival::{Endpoint, Launch};
 use crate::tpcc::procedures;
 
 #[derive(Args, Clone)]
@@ -22,6 +22,8 @@ pub struct Options {
     data: PathBuf,
     #[arg(long)]
     listen: SocketAddr,
+    #[arg(long)]
+    socket: PathBuf,
 }
 
 /// Serves until SIGTERM.
@@ -39,7 +41,8 @@ fn setup(error: impl std::fmt::Display) -> Error {
 }
 
 async fn serve(options: &Options, database: Database) -> Result<()> {
-    let server_options = ServerOptions::new(options.data.clone(), options.listen);
+    let mut server_options = ServerOptions::new(options.data.clone(), options.listen);
+    server_options.sockets.push(options.socket.clone());
     let accounts = Arc::new(MemoryAccounts::open_root());
     let server = Server::bind(server_options, database, accounts).await.map_err(setup)?;
     let mut terminate = signal(SignalKind::terminate()).context(|| "listening for SIGTERM".into())?;
@@ -71,10 +74,11 @@ impl Launch for WithProcedures {
         Ok(())
     }
 
-    fn serve(&self, data: &Path, port: u16) -> Command {
+    fn serve(&self, data: &Path, at: &Endpoint) -> Command {
         let mut server = Command::new(&self.own);
         server.arg("serve-procedures").arg("--data").arg(data);
-        server.arg("--listen").arg(format!("127.0.0.1:{port}"));
+        server.arg("--listen").arg(format!("127.0.0.1:{}", at.port));
+        server.arg("--socket").arg(&at.socket);
         server
     }
 }

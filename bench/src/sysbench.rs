@@ -93,8 +93,11 @@ impl Program {
             }
         };
         command
-            .args(["--db-driver=mysql", "--mysql-host=127.0.0.1", "--mysql-user=root"])
-            .arg(format!("--mysql-port={}", server.port()))
+            .args(["--db-driver=mysql", "--mysql-user=root"])
+            .args(match server.socket() {
+                Some(path) => [format!("--mysql-socket={}", path.display()), "--mysql-host=localhost".into()],
+                None => [format!("--mysql-port={}", server.port()), "--mysql-host=127.0.0.1".into()],
+            })
             .arg(format!("--mysql-db={DATABASE}"))
             .arg(format!("--tables={}", options.tables))
             .arg(format!("--table-size={}", options.table_size));

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::server::Launch;
+use super::server::{Endpoint, Launch};
 use crate::error::{Error, Result};
 
 pub struct Avocet {
@@ -40,14 +40,16 @@ impl Launch for Avocet {
         Ok(())
     }
 
-    fn serve(&self, data: &Path, port: u16) -> Command {
+    fn serve(&self, data: &Path, at: &Endpoint) -> Command {
         let mut server = Command::new(&self.binary);
         server
             .arg("serve")
             .arg("--data")
             .arg(data)
             .arg("--listen")
-            .arg(format!("127.0.0.1:{port}"))
+            .arg(format!("127.0.0.1:{}", at.port))
+            .arg("--socket")
+            .arg(&at.socket)
             .args(&self.options);
         server
     }

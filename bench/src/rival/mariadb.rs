@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::packages::{self, Suite};
-use super::server::Launch;
+use super::server::{Endpoint, Launch};
 use crate::cache;
 use crate::error::Result;
 
@@ -59,16 +59,16 @@ impl Launch for MariaDb {
         cache::run(&mut install).map(drop)
     }
 
-    fn serve(&self, data: &Path, port: u16) -> Command {
+    fn serve(&self, data: &Path, at: &Endpoint) -> Command {
         let mut server = self.command("usr/sbin/mariadbd");
         server
             .arg("--no-defaults")
             .arg(format!("--basedir={}", self.root.join("usr").display()))
             .arg(format!("--datadir={}", data.display()))
             .arg(format!("--plugin-dir={}", self.root.join("usr/lib/mysql/plugin").display()))
-            .arg(format!("--socket={}", data.join("s.sock").display()))
+            .arg(format!("--socket={}", at.socket.display()))
             .arg(format!("--pid-file={}", data.join("pid").display()))
-            .args(["--bind-address=127.0.0.1", &format!("--port={port}"), "--skip-name-resolve"])
+            .args(["--bind-address=127.0.0.1", &format!("--port={}", at.port), "--skip-name-resolve"])
             .arg("--innodb-log-file-size=2G")
             .args(super::INNODB);
         if rustix::process::geteuid().is_root() {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::packages::{self, Suite};
-use super::server::Launch;
+use super::server::{Endpoint, Launch};
 use crate::cache;
 use crate::error::Result;
 
@@ -72,13 +72,13 @@ impl Launch for Mysql9 {
         cache::run(self.command(data).arg("--initialize-insecure")).map(drop)
     }
 
-    fn serve(&self, data: &Path, port: u16) -> Command {
+    fn serve(&self, data: &Path, at: &Endpoint) -> Command {
         let run = data.parent().unwrap_or(data);
         let mut server = self.command(data);
         server
-            .arg(format!("--socket={}", run.join("s.sock").display()))
+            .arg(format!("--socket={}", at.socket.display()))
             .arg(format!("--pid-file={}", run.join("pid").display()))
-            .args(["--bind-address=127.0.0.1", &format!("--port={port}"), "--mysqlx=OFF"])
+            .args(["--bind-address=127.0.0.1", &format!("--port={}", at.port), "--mysqlx=OFF"])
             .args(["--skip-log-bin", "--performance-schema=OFF"])
             .arg("--innodb-redo-log-capacity=2G")
             .args(super::INNODB);

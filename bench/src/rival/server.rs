@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use clap::ValueEnum;
 use mysql::{Conn, OptsBuilder};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -21,8 +22,26 @@ pub trait Launch: Send + Sync {
     fn name(&self) -> &'static str;
     /// Fills an empty data directory, where the server does not do that itself.
     fn initialize(&self, data: &Path) -> Result<()>;
-    /// The command that serves `data` on loopback at `port`.
-    fn serve(&self, data: &Path, port: u16) -> Command;
+    /// The command that serves `data` there.
+    fn serve(&self, data: &Path, at: &Endpoint) -> Command;
+}
+
+/// Where a server is reached: both on this machine.
+pub struct Endpoint {
+    /// On loopback.
+    pub port: u16,
+    /// A Unix socket.
+    pub socket: PathBuf,
+}
+
+/// How clients connect.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Way {
+    /// TCP over loopback
+    #[default]
+    Tcp,
+    /// A Unix socket, as clients do that are told `localhost`
+    Socket,
 }
 
 /// How long a server may take until it answers; recovery of a long log is measured inside it.
@@ -33,7 +52,8 @@ pub struct Server {
     launch: Box<dyn Launch>,
     data: PathBuf,
     log: PathBuf,
-    port: u16,
+    endpoint: Endpoint,
+    way: Way,
     child: Child,
 }
 
@@ -43,10 +63,10 @@ impl Server {
         let data = folder.join("data");
         fs::create_dir_all(&data).context(|| format!("creating {}", data.display()))?;
         launch.initialize(&data)?;
-        let port = free_port()?;
+        let endpoint = Endpoint { port: free_port()?, socket: folder.join("s.sock") };
         let log = folder.join("server.log");
-        let child = spawn(launch.as_ref(), &data, port, &log)?;
-        let mut server = Server { launch, data, log, port, child };
+        let child = spawn(launch.as_ref(), &data, &endpoint, &log)?;
+        let mut server = Server { launch, data, log, endpoint, way: Way::default(), child };
         server.wait_until_it_answers()?;
         Ok(server)
     }
@@ -56,7 +76,18 @@ impl Server {
     }
 
     pub fn port(&self) -> u16 {
-        self.port
+        self.endpoint.port
+    }
+
+    /// The socket, if that is how clients connect.
+    pub fn socket(&self) -> Option<&Path> {
+        (self.way == Way::Socket).then_some(&self.endpoint.socket)
+    }
+
+    /// The same server for clients that connect this way.
+    pub fn through(mut self, way: Way) -> Server {
+        self.way = way;
+        self
     }
 
     pub fn data(&self) -> &Path {
@@ -65,7 +96,7 @@ impl Server {
 
     /// Connection options for the user root with no password, no default database.
     pub fn options(&self) -> OptsBuilder {
-        options(self.port)
+        options(self.port()).socket(self.socket().and_then(Path::to_str))
     }
 
     /// Sends SIGKILL and collects the child: what a power cut leaves of the process.
@@ -86,7 +117,7 @@ impl Server {
     /// Starts the server again on its data and port after `kill` or `stop`; returns the time until it answered.
     pub fn start_again(&mut self) -> Result<Duration> {
         let begin = Instant::now();
-        self.child = spawn(self.launch.as_ref(), &self.data, self.port, &self.log)?;
+        self.child = spawn(self.launch.as_ref(), &self.data, &self.endpoint, &self.log)?;
         self.wait_until_it_answers()?;
         Ok(begin.elapsed())
     }
@@ -169,14 +200,14 @@ pub fn options(port: u16) -> OptsBuilder {
         .stmt_cache_size(256)
 }
 
-fn spawn(launch: &dyn Launch, data: &Path, port: u16, log: &Path) -> Result<Child> {
+fn spawn(launch: &dyn Launch, data: &Path, at: &Endpoint, log: &Path) -> Result<Child> {
     let out = File::options()
         .create(true)
         .append(true)
         .open(log)
         .context(|| format!("opening {}", log.display()))?;
     let err = out.try_clone().context(|| "sharing the log file".into())?;
-    let mut command = launch.serve(data, port);
+    let mut command = launch.serve(data, at);
     command.stdin(Stdio::null()).stdout(out).stderr(err);
     command.spawn().context(|| format!("starting {} ({:?})", launch.name(), command.get_program()))
 }

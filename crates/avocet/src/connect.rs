@@ -9,12 +9,15 @@ use crate::Failure;
 #[derive(clap::Args, Clone, Debug)]
 pub struct Target {
     /// Work on this data directory itself, without a server
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["host", "port", "user", "password"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["host", "port", "socket", "user", "password"])]
     pub data: Option<PathBuf>,
     #[arg(short = 'H', long, default_value = "127.0.0.1")]
     pub host: String,
     #[arg(short = 'P', long, default_value_t = 3307)]
     pub port: u16,
+    /// Connect through this Unix socket
+    #[arg(short = 'S', long, value_name = "PATH", conflicts_with_all = ["host", "port"])]
+    pub socket: Option<String>,
     #[arg(short, long, default_value = "root")]
     pub user: String,
     #[arg(short, long, env = "AVOCET_PASSWORD", hide_env_values = true)]
@@ -30,19 +33,23 @@ impl Target {
             .user(Some(self.user.clone()))
             .pass(self.password.clone())
             .db_name(database)
+            .socket(self.socket.clone())
             .prefer_socket(false)
             // Known, so the driver need not ask.
             .max_allowed_packet(Some(64 << 20));
         Conn::new(opts).map_err(|error| match error {
             mysql::Error::MySqlError(_) => said(error).into(),
             other => format!(
-                "cannot connect to {}:{}: {} (is `avocet serve` running there? --data works without a server)",
-                self.host,
-                self.port,
+                "cannot connect to {}: {} (is `avocet serve` running there? --data works without a server)",
+                self.place(),
                 said(other)
             )
             .into(),
         })
+    }
+
+    fn place(&self) -> String {
+        self.socket.clone().unwrap_or_else(|| format!("{}:{}", self.host, self.port))
     }
 }
 

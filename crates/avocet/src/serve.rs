@@ -25,6 +25,9 @@ pub struct Args {
     /// Where to listen; only loopback addresses while root has no password
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:3307")]
     listen: Vec<SocketAddr>,
+    /// A Unix socket to listen on, too, such as /run/mysqld/mysqld.sock
+    #[arg(long, value_name = "PATH")]
+    socket: Vec<PathBuf>,
     /// Certificate chain (PEM); one of its own is made if none is given
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
@@ -142,6 +145,7 @@ fn refuse_foreign(data: &Path) -> Result<(), Failure> {
 async fn serve(args: &Args, database: Database, engine: Arc<Engine>) -> Result<(), Failure> {
     let mut options = ServerOptions::new(args.data.clone(), args.listen[0]);
     options.listen.clone_from(&args.listen);
+    options.sockets.clone_from(&args.socket);
     options.max_allowed_packet = args.max_allowed_packet.min(1 << 30);
     options.shutdown_grace = Duration::from_secs(args.shutdown_grace);
     options.tls = args
@@ -159,6 +163,9 @@ async fn serve(args: &Args, database: Database, engine: Arc<Engine>) -> Result<(
     for address in server.addresses() {
         database.set_option("port", &address.port().to_string())?;
         tracing::info!(%address, data = %args.data.display(), "ready");
+    }
+    if let Some(path) = args.socket.first() {
+        database.set_option("socket", &path.display().to_string())?;
     }
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;

@@ -20,9 +20,9 @@ use avocet_query::{ErrorCode, SqlError};
 use avocet_types::{Datum, SqlType};
 use foldhash::HashMap;
 use parking_lot::Mutex;
-use tokio::net::TcpStream;
 
 use crate::auth::accounts::ClientHost;
+use crate::listen::Peer;
 use crate::protocol::handshake::Salt;
 use crate::protocol::params::ParamType;
 use crate::protocol::{CapabilityFlags, reply};
@@ -74,11 +74,12 @@ struct Connection<F: SessionFactory> {
 /// Serves a client until it leaves.
 pub(crate) async fn serve<F: SessionFactory>(
     shared: Arc<Shared<F>>,
-    tcp: TcpStream,
+    transport: Transport,
+    peer: Peer,
     registration: Registration,
 ) {
     let id = registration.id;
-    match sign_in::sign_in(shared, tcp, registration).await {
+    match sign_in::sign_in(shared, transport, peer, registration).await {
         Ok(Some(mut connection)) => {
             if let Err(error) = connection.run().await {
                 tracing::debug!(connection = id, %error, "connection ended");

@@ -15,6 +15,7 @@
 pub mod auth;
 mod connection;
 pub mod files;
+mod listen;
 pub mod protocol;
 mod registry;
 mod server;

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use avocet_query::session::api::SessionFactory;
-use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
 use crate::auth::Accounts;
@@ -16,6 +15,7 @@ use crate::auth::exchange::Authenticator;
 use crate::auth::rsa_key::RsaKey;
 use crate::connection;
 use crate::files::FileError;
+use crate::listen::{Incoming, Listener, Peer};
 use crate::protocol::{PacketBuf, reply};
 use crate::registry::Registry;
 use crate::tls::{self, TlsFiles};
@@ -26,6 +26,8 @@ pub struct ServerOptions {
     /// Where keys and the certificate are kept.
     pub data: PathBuf,
     pub listen: Vec<SocketAddr>,
+    /// Unix sockets to listen on, too.
+    pub sockets: Vec<PathBuf>,
     /// The certificate to show; one of our own if there is none.
     pub tls: Option<TlsFiles>,
     /// Threads that connections live on.
@@ -47,6 +49,7 @@ impl ServerOptions {
         Self {
             data,
             listen: vec![listen],
+            sockets: Vec::new(),
             tls: None,
             workers: std::thread::available_parallelism().map_or(1, usize::from),
             max_allowed_packet: 64 << 20,
@@ -67,6 +70,10 @@ pub enum StartError {
     InUse { address: SocketAddr },
     #[error("cannot listen on {address}: {source}")]
     Listen { address: SocketAddr, source: io::Error },
+    #[error("cannot listen on {}: another server does, or it is no socket; choose another with --socket", path.display())]
+    SocketInUse { path: PathBuf },
+    #[error("cannot listen on {}: {source}", path.display())]
+    Socket { path: PathBuf, source: io::Error },
     #[error(
         "refusing to listen on {address}: the account root has no password, so anyone who reaches that address \
          would own the data; start with --listen 127.0.0.1:{port} and set one \
@@ -92,7 +99,7 @@ pub(crate) struct Shared<F> {
 /// A server that listens but does not accept yet.
 pub struct Server<F: SessionFactory> {
     shared: Arc<Shared<F>>,
-    listeners: Vec<TcpListener>,
+    listeners: Vec<Listener>,
     workers: Arc<Workers>,
 }
 
@@ -109,12 +116,12 @@ impl<F: SessionFactory> Server<F> {
         }
         let rsa = RsaKey::load_or_create(&options.data)?;
         let tls = tls::acceptor(&options.data, options.tls.as_ref())?;
-        let mut listeners = Vec::with_capacity(options.listen.len());
+        let mut listeners = Vec::with_capacity(options.listen.len() + options.sockets.len());
         for &address in &options.listen {
-            listeners.push(TcpListener::bind(address).await.map_err(|source| match source.kind() {
-                io::ErrorKind::AddrInUse => StartError::InUse { address },
-                _ => StartError::Listen { address, source },
-            })?);
+            listeners.push(Listener::tcp(address).await?);
+        }
+        for path in &options.sockets {
+            listeners.push(Listener::unix(path, root_is_open)?);
         }
         let workers = Workers::start(options.workers).map_err(|source| StartError::Threads { source })?;
         let registry = Arc::new(Registry::default());
@@ -123,9 +130,9 @@ impl<F: SessionFactory> Server<F> {
         Ok(Self { shared: Arc::new(shared), listeners, workers: Arc::new(workers) })
     }
 
-    /// The addresses that it listens on, with the ports that were chosen where 0 was asked for.
+    /// The TCP addresses that it listens on, with the ports that were chosen where 0 was asked for.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.listeners.iter().filter_map(|l| l.local_addr().ok()).collect()
+        self.listeners.iter().filter_map(Listener::address).collect()
     }
 
     pub fn registry(&self) -> Arc<Registry> {
@@ -147,10 +154,10 @@ impl<F: SessionFactory> Server<F> {
     }
 }
 
-async fn accept<F: SessionFactory>(shared: Arc<Shared<F>>, workers: Arc<Workers>, listener: TcpListener) {
+async fn accept<F: SessionFactory>(shared: Arc<Shared<F>>, workers: Arc<Workers>, listener: Listener) {
     loop {
         match listener.accept().await {
-            Ok((tcp, peer)) => admit(&shared, &workers, tcp, peer),
+            Ok((client, peer)) => admit(&shared, &workers, client, peer),
             // Out of file descriptors, or a client that left at once: wait for it to pass.
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
@@ -160,19 +167,14 @@ async fn accept<F: SessionFactory>(shared: Arc<Shared<F>>, workers: Arc<Workers>
     }
 }
 
-fn admit<F: SessionFactory>(shared: &Arc<Shared<F>>, workers: &Workers, tcp: TcpStream, peer: SocketAddr) {
-    // Replies are written whole: waiting to fill segments would only delay them.
-    if tcp.set_nodelay(true).is_err() {
-        return;
-    }
+fn admit<F: SessionFactory>(shared: &Arc<Shared<F>>, workers: &Workers, client: Incoming, peer: Peer) {
     match shared.registry.enter(peer.to_string(), shared.factory.max_connections()) {
         Ok(registration) => {
             let shared = shared.clone();
-            // The socket leaves the event queue of the thread that accepts for that of its worker.
-            let Ok(tcp) = tcp.into_std() else { return };
+            // The socket has left the event queue of the thread that accepts for that of its worker.
             workers.spawn(async move {
-                if let Ok(tcp) = TcpStream::from_std(tcp) {
-                    connection::serve(shared, tcp, registration).await;
+                if let Ok(transport) = client.register() {
+                    connection::serve(shared, transport, peer, registration).await;
                 }
             });
         }
@@ -180,7 +182,7 @@ fn admit<F: SessionFactory>(shared: &Arc<Shared<F>>, workers: &Workers, tcp: Tcp
             let mut out = PacketBuf::new();
             reply::error(&mut out, false, &error);
             // The socket's buffer is empty, so this goes out whole or the client is gone.
-            let _ = tcp.try_write(out.bytes());
+            client.say(out.bytes());
         }
     }
 }

@@ -6,14 +6,16 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
+use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
@@ -38,9 +40,10 @@ pub enum WireError {
     TooLarge,
 }
 
-/// TCP, with or without TLS.
+/// TCP, with or without TLS, or a Unix socket.
 pub enum Transport {
     Plain(TcpStream),
+    Unix(UnixStream),
     Tls(Box<TlsStream<TcpStream>>),
     /// Being upgraded, or the upgrade failed.
     Gone,
@@ -50,6 +53,7 @@ impl Transport {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Plain(tcp) => Pin::new(tcp).poll_read(cx, buf),
+            Self::Unix(unix) => Pin::new(unix).poll_read(cx, buf),
             Self::Tls(tls) => Pin::new(tls.as_mut()).poll_read(cx, buf),
             Self::Gone => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
         }
@@ -58,6 +62,7 @@ impl Transport {
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self {
             Self::Plain(tcp) => Pin::new(tcp).poll_write(cx, bytes),
+            Self::Unix(unix) => Pin::new(unix).poll_write(cx, bytes),
             Self::Tls(tls) => Pin::new(tls.as_mut()).poll_write(cx, bytes),
             Self::Gone => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
         }
@@ -65,7 +70,7 @@ impl Transport {
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
-            Self::Plain(_) | Self::Gone => Poll::Ready(Ok(())),
+            Self::Plain(_) | Self::Unix(_) | Self::Gone => Poll::Ready(Ok(())),
             Self::Tls(tls) => Pin::new(tls.as_mut()).poll_flush(cx),
         }
     }
@@ -75,6 +80,7 @@ impl Transport {
         let tcp = match self {
             Self::Plain(tcp) => tcp,
             Self::Tls(tls) => tls.get_ref().0,
+            Self::Unix(unix) => return poll_unix_hangup(unix, cx),
             Self::Gone => return Poll::Ready(()),
         };
         let mut byte = [0];
@@ -102,6 +108,23 @@ impl Transport {
             out.consume(written);
         }
         result
+    }
+}
+
+/// As `poll_hangup`: a Unix socket is peeked at by hand.
+fn poll_unix_hangup(unix: &UnixStream, cx: &mut Context<'_>) -> Poll<()> {
+    loop {
+        if ready!(unix.poll_read_ready(cx)).is_err() {
+            return Poll::Ready(());
+        }
+        let peek = || SockRef::from(unix).peek(&mut [MaybeUninit::uninit()]);
+        match unix.try_io(Interest::READABLE, peek) {
+            Ok(0) => return Poll::Ready(()),
+            Ok(_) => return Poll::Pending,
+            // Readiness is taken back: the next look registers the waker.
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => return Poll::Ready(()),
+        }
     }
 }
 
@@ -220,17 +243,13 @@ pub struct Wire {
 }
 
 impl Wire {
-    pub fn new(tcp: TcpStream, max_packet: usize) -> Self {
-        Self {
-            transport: Mutex::new(Transport::Plain(tcp)),
-            input: Input::new(),
-            out: PacketBuf::new(),
-            max_packet,
-        }
+    pub fn new(transport: Transport, max_packet: usize) -> Self {
+        Self { transport: Mutex::new(transport), input: Input::new(), out: PacketBuf::new(), max_packet }
     }
 
-    pub fn is_tls(&self) -> bool {
-        matches!(*self.transport.lock(), Transport::Tls(_))
+    /// Whether nobody else can read what is said: under TLS, or on a Unix socket.
+    pub fn is_private(&self) -> bool {
+        matches!(*self.transport.lock(), Transport::Tls(_) | Transport::Unix(_))
     }
 
     /// Writes what is buffered and reads the packet that answers it.

@@ -110,6 +110,21 @@ fn a_client_that_vanishes_takes_its_session_along() {
 }
 
 #[test]
+fn a_client_that_vanishes_from_a_socket_does_too() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let socket = dir.path().join("mysqld.sock");
+    let server = TestServer::with(|options| options.sockets.push(socket.clone()));
+    let mut busy = Raw::sign_in_through(&socket);
+    busy.send(0, b"\x03SELECT FOREVER");
+    let mut full = Raw::sign_in_through(&socket);
+    full.send(0, b"\x03SELECT NUMBERS 10000000");
+    server.until("two sessions", || server.log.open.load(Ordering::SeqCst) == 2);
+    drop((busy, full));
+    server.until("their end", || server.log.open.load(Ordering::SeqCst) == 0);
+    server.until("free places", || server.registry.count() == 0);
+}
+
+#[test]
 fn kill_ends_a_statement_or_a_connection() {
     let server = TestServer::start();
     let mut conn = server.connect();

@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::Ordering;
 
 use mysql::prelude::Queryable;
@@ -123,6 +124,51 @@ fn an_open_root_keeps_the_server_on_this_machine() {
     assert!(message.contains("root has no password") && message.contains("ALTER USER"), "{message}");
     accounts.set("root", "localhost", avocet_server::auth::Plugin::CachingSha2, b"secret");
     assert!(bind(accounts).is_ok());
+}
+
+#[test]
+fn a_socket_is_of_this_machine_and_needs_no_encryption() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("mysqld.sock");
+    let server = TestServer::with(|options| options.sockets.push(path.clone()));
+    let mode = std::fs::metadata(&path).expect("the socket").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700, "for the server's own user, as long as root is open");
+    let opts = || TestServer::socket_opts(&path);
+    assert_eq!(user_of(&mut Conn::new(opts()).expect("root")), "root@localhost");
+    for user in ["native", "sha2", "sha2"] {
+        let opts = opts().user(Some(user)).pass(Some("secret"));
+        assert_eq!(user_of(&mut Conn::new(opts).expect(user)), format!("{user}@%"));
+    }
+    let expected = "Access denied for user 'sha2'@'localhost' (using password: YES)".to_owned();
+    assert_eq!(denied(Conn::new(opts().user(Some("sha2")).pass(Some("wrong")))), (1045, expected));
+    server.stop();
+    assert!(!path.exists(), "the socket goes with its server");
+}
+
+#[test]
+fn a_socket_left_behind_is_taken_over_and_nothing_else_is() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("mysqld.sock");
+    // Nobody listens any more, but the file stays, as after a kill.
+    drop(std::os::unix::net::UnixListener::bind(&path).expect("a socket"));
+    let server = TestServer::with(|options| options.sockets.push(path.clone()));
+    Conn::new(TestServer::socket_opts(&path)).expect("a connection");
+    let second = |path: &std::path::Path| {
+        let data = tempfile::tempdir().expect("a directory");
+        let address = "127.0.0.1:0".parse().expect("an address");
+        let mut options = avocet_server::ServerOptions::new(data.path().into(), address);
+        options.sockets.push(path.to_owned());
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        let sessions = support::TestSessions::default();
+        let bound = runtime.block_on(avocet_server::Server::bind(options, sessions, server.accounts.clone()));
+        bound.err().map(|error| error.to_string())
+    };
+    assert!(second(&path).expect("refused").contains("another server"), "the first one serves it");
+    Conn::new(TestServer::socket_opts(&path)).expect("a connection");
+    let file = dir.path().join("precious");
+    std::fs::write(&file, "data").expect("a file");
+    assert!(second(&file).is_some());
+    assert_eq!(std::fs::read(&file).expect("still there"), b"data");
 }
 
 #[test]

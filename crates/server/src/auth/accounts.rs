@@ -84,6 +84,12 @@ impl ClientHost {
         Self { name, address: address.to_string() }
     }
 
+    /// This machine, without an address.
+    pub fn of_socket() -> Self {
+        let name = "localhost".to_owned();
+        Self { address: name.clone(), name }
+    }
+
     fn matches(&self, pattern: &str) -> bool {
         let pattern = if pattern.is_empty() { "%" } else { pattern };
         like(&self.name, pattern) || like(&self.address, pattern)

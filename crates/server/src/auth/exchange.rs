@@ -8,8 +8,8 @@
 //!     │ ─ response ──────────────────────────▶ │   native: decided here
 //!     │ ◀──────────────────────── 01 03 ────── │   sha2, in the cache: decided here
 //!     │ ◀──────────────────────── 01 04 ────── │   sha2, not in the cache
-//!     │ ─ password (TLS) ────────────────────▶ │
-//!     │ ─ 02 (no TLS) ───────────────────────▶ │
+//!     │ ─ password (TLS, Unix socket) ───────▶ │
+//!     │ ─ 02 (plain TCP) ────────────────────▶ │
 //!     │ ◀──────────────── 01 public key ────── │
 //!     │ ─ encrypted password ────────────────▶ │
 //! ```
@@ -139,9 +139,9 @@ impl Authenticator {
         Ok(proved)
     }
 
-    /// The password itself: in the clear under TLS, else encrypted with our public key.
+    /// The password itself: in the clear where nobody else reads it, else encrypted with our public key.
     async fn receive_password(&self, wire: &mut Wire, salt: &Salt) -> Result<Option<Vec<u8>>, AuthError> {
-        let secure = wire.is_tls();
+        let secure = wire.is_private();
         let mut message = wire.exchange().await?.to_vec();
         if secure {
             return Ok((message.pop() == Some(0)).then_some(message));

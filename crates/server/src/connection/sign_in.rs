@@ -1,21 +1,19 @@
 //! The connection phase: greeting, TLS, authentication, session.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use avocet_query::session::api::{AccountName, SessionFactory, SessionInfo};
 use avocet_query::{ErrorCode, SqlError};
-use tokio::net::TcpStream;
 
 use super::Connection;
-use crate::auth::accounts::ClientHost;
 use crate::auth::exchange::{AuthError, Claim};
 use crate::auth::{Plugin, random_salt};
+use crate::listen::Peer;
 use crate::protocol::handshake::{self, ClientHello, Login, SERVER_CAPABILITIES, Salt};
 use crate::protocol::{CapabilityFlags, Malformed, Reader, reply};
 use crate::registry::Registration;
 use crate::server::Shared;
-use crate::wire::{Wire, WireError};
+use crate::wire::{Transport, Wire, WireError};
 
 /// Nothing that a client says before it is known needs to be larger.
 const MAX_SIGN_IN_PACKET: usize = 256 * 1024;
@@ -62,11 +60,11 @@ struct Identity {
 /// Greets a client and checks who it is; `None` if it was told why not.
 pub(super) async fn sign_in<F: SessionFactory>(
     shared: Arc<Shared<F>>,
-    tcp: TcpStream,
+    transport: Transport,
+    peer: Peer,
     registration: Registration,
 ) -> Result<Option<Connection<F>>, WireError> {
-    let peer = tcp.peer_addr()?;
-    let mut wire = Wire::new(tcp, MAX_SIGN_IN_PACKET);
+    let mut wire = Wire::new(transport, MAX_SIGN_IN_PACKET);
     let salt = random_salt();
     let introduction = introduce(&shared, &mut wire, &salt, peer, registration.id);
     let outcome = match tokio::time::timeout(shared.options.connect_timeout, introduction).await {
@@ -84,7 +82,7 @@ pub(super) async fn sign_in<F: SessionFactory>(
             registration.signed_in(&identity.user, identity.database.as_deref());
             let mut connection = Connection {
                 capabilities: identity.hello.capabilities & SERVER_CAPABILITIES,
-                host: ClientHost::new(peer.ip()),
+                host: peer.host(),
                 info,
                 statements: Default::default(),
                 types: Vec::new(),
@@ -112,10 +110,10 @@ async fn introduce<F: SessionFactory>(
     shared: &Shared<F>,
     wire: &mut Wire,
     salt: &Salt,
-    peer: SocketAddr,
+    peer: Peer,
     connection_id: u32,
 ) -> Result<Identity, Refusal> {
-    let tls = shared.tls.as_ref();
+    let tls = shared.tls.as_ref().filter(|_| peer.may_upgrade());
     handshake::greeting(&mut wire.out, connection_id, salt, tls.is_some(), Plugin::CachingSha2.name());
     let mut packet = wire.exchange_before_tls().await?;
     let mut reader = Reader::new(packet);
@@ -133,7 +131,7 @@ async fn introduce<F: SessionFactory>(
     let login = handshake::login(reader, hello.capabilities)?;
     let (claim, database) = claim(&login, hello.capabilities)?;
     let user = claim.user.clone();
-    let host = ClientHost::new(peer.ip());
+    let host = peer.host();
     let account = shared.authenticator.authenticate(wire, salt, &host, claim).await?;
     Ok(Identity { account, user, database, hello })
 }
@@ -157,14 +155,14 @@ pub(super) fn claim(
 fn session_info<F: SessionFactory>(
     shared: &Shared<F>,
     registration: &Registration,
-    peer: SocketAddr,
+    peer: Peer,
     identity: &Identity,
 ) -> SessionInfo {
     let has = |flag| identity.hello.capabilities.contains(flag);
     SessionInfo {
         connection_id: registration.id,
         account: identity.account.clone(),
-        client_host: ClientHost::new(peer.ip()).name,
+        client_host: peer.host().name,
         database: identity.database.clone(),
         found_rows: has(CapabilityFlags::CLIENT_FOUND_ROWS),
         multi_statements: has(CapabilityFlags::CLIENT_MULTI_STATEMENTS),

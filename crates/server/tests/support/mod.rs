@@ -6,6 +6,7 @@ pub mod raw;
 pub mod session;
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
@@ -73,6 +74,11 @@ impl TestServer {
             .tcp_port(self.address.port())
             .user(Some("root"))
             .prefer_socket(false)
+    }
+
+    /// To connect through a Unix socket.
+    pub fn socket_opts(path: &Path) -> mysql::OptsBuilder {
+        mysql::OptsBuilder::new().socket(path.to_str()).user(Some("root")).prefer_socket(false)
     }
 
     pub fn connect(&self) -> mysql::Conn {

@@ -2,10 +2,12 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::Duration;
 
-pub struct Raw {
-    pub stream: TcpStream,
+pub struct Raw<S = TcpStream> {
+    pub stream: S,
 }
 
 /// An error packet's number and text, or the packet.
@@ -33,10 +35,26 @@ impl Raw {
     /// Connects and signs in as root without a password.
     pub fn sign_in(address: SocketAddr) -> Self {
         let (mut raw, _) = Self::connect(address);
-        raw.send(1, &login(0, b"root", b"", b"caching_sha2_password"));
-        let (_, reply) = raw.read().expect("a reply");
-        assert_eq!(reply[0], 0, "not OK: {reply:?}");
+        raw.log_in();
         raw
+    }
+}
+
+impl Raw<UnixStream> {
+    /// As [`Raw::sign_in`], through a socket.
+    pub fn sign_in_through(socket: &Path) -> Self {
+        let mut raw = Self { stream: UnixStream::connect(socket).expect("a connection") };
+        raw.read().expect("a greeting");
+        raw.log_in();
+        raw
+    }
+}
+
+impl<S: Read + Write> Raw<S> {
+    fn log_in(&mut self) {
+        self.send(1, &login(0, b"root", b"", b"caching_sha2_password"));
+        let (_, reply) = self.read().expect("a reply");
+        assert_eq!(reply[0], 0, "not OK: {reply:?}");
     }
 
     pub fn send(&mut self, sequence: u8, payload: &[u8]) {
