@@ -7,7 +7,7 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use avocet_engine::{
-    Direction, Engine, EngineError, ErrorKind, IndexHandle, KeyList, KeyRange, ReadScratch, RowChange,
+    Ahead, Direction, Engine, EngineError, ErrorKind, IndexHandle, KeyList, KeyRange, ReadScratch, RowChange,
     TableHandle, Txn,
 };
 use avocet_types::{Datum, Decimal, RowRef};
@@ -333,11 +333,11 @@ impl TpccOps for EngineOps<'_> {
         let (items, stocks) = (&item.indexes[PRIMARY], &stock.indexes[PRIMARY]);
         keys.clear();
         lines.iter().for_each(|line| keys.push(|key| encode(items, &[line.item], key)));
-        self.txn.look_ahead(&item.handle, items, keys);
+        self.txn.look_ahead(&item.handle, items, keys, Ahead::Rows);
         keys.clear();
         let places = lines.iter().map(|line| [line.supply_warehouse, line.item]);
         places.for_each(|place| keys.push(|key| encode(stocks, &place, key)));
-        self.txn.look_ahead(&stock.handle, stocks, keys);
+        self.txn.look_ahead(&stock.handle, stocks, keys, Ahead::Rows);
     }
 
     fn item(&mut self, item: i64) -> Result<Option<Item>> {
@@ -542,7 +542,7 @@ impl TpccOps for EngineOps<'_> {
             items
                 .iter()
                 .for_each(|&item| keys.push(|key| encode(&stock.indexes[PRIMARY], &[warehouse, item], key)));
-            self.txn.look_ahead(&stock.handle, &stock.indexes[PRIMARY], keys);
+            self.txn.look_ahead(&stock.handle, &stock.indexes[PRIMARY], keys, Ahead::Numbers);
             parts!(self, stock => step, t, _screen);
             for &item in items {
                 let left = step.get(&[warehouse, item], |row| int(row, t.s_quantity))?;

@@ -22,8 +22,8 @@ use avocet_storage::version::Change;
 use avocet_storage::{Snapshot, TxnState, Undo};
 use parking_lot::Mutex;
 
-pub use ahead::KeyList;
 pub(crate) use ahead::prefetch_page;
+pub use ahead::{Ahead, KeyList};
 pub use avocet_storage::hot::RowBuf;
 pub use modify::RowChange;
 pub use newest::{LockWait, RowLock};

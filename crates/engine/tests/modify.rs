@@ -120,11 +120,11 @@ fn looking_ahead_changes_nothing_wherever_the_rows_are() {
         let mut txn = engine.begin(TxnOptions::default());
         keys.clear();
         (0..400).for_each(|id| keys.push(|to| to.extend_from_slice(&key(&t, id))));
-        txn.look_ahead(&t, &primary, &mut keys);
+        txn.look_ahead(&t, &primary, &mut keys, Ahead::Rows);
         for id in 0..400 {
             assert_eq!(add_one(&mut txn, &engine, id, &mut scratch).expect("looked"), id < 300);
         }
-        txn.look_ahead(&t, &primary, &mut keys);
+        txn.look_ahead(&t, &primary, &mut keys, Ahead::Numbers);
         txn.commit().expect("logged").wait().expect("durable");
         engine.collect_all_garbage();
     }

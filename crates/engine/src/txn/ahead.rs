@@ -1,7 +1,7 @@
 //! Looking ahead: rows whose keys are known before they are needed.
 //!
-//! A lookup in a table larger than the processor's caches waits for memory some three times, one after the other: for the
-//! hint, for the page, for the slot and its versions. Lookups of different keys do not depend on each other. So a
+//! A lookup in a table larger than the processor's caches waits for memory some four times, one after the other: for the
+//! hint, for the page, for the slot and its versions, for its strings. Lookups of different keys do not depend on each other. So a
 //! transaction that knows which keys it is going to look up can have them all wait together:
 //!
 //! ```text
@@ -14,10 +14,20 @@
 //! memory near.
 
 use avocet_base::RowId;
+use avocet_storage::hot::PageBody;
 use avocet_storage::relation::SegmentState;
 
 use super::Txn;
 use crate::table::{IndexHandle, TableHandle};
+
+/// What will be read of the rows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ahead {
+    /// Columns of fixed width alone.
+    Numbers,
+    /// Strings, too.
+    Rows,
+}
 
 /// Keys of one unique index, and memory that is used again and again.
 #[derive(Default)]
@@ -48,29 +58,40 @@ impl KeyList {
 impl Txn {
     /// These keys will be looked up soon, by whatever read or change. A few dozen at a time: more would be gone from the
     /// caches before their turn.
-    pub fn look_ahead(&self, table: &TableHandle, index: &IndexHandle, keys: &mut KeyList) {
+    pub fn look_ahead(&self, table: &TableHandle, index: &IndexHandle, keys: &mut KeyList, what: Ahead) {
         keys.iter().for_each(|key| index.hints.prefetch(key));
         let mut places = std::mem::take(&mut keys.places);
         places.clear();
         places.extend(keys.iter().filter_map(|key| index.hints.get(key)));
         places.iter().for_each(|&id| prefetch_page(table, id));
-        places.iter().for_each(|&id| prefetch_slot(table, id));
+        places.iter().for_each(|&id| in_page(table, id, |body, slot| body.prefetch(&table.layout, slot)));
+        if what == Ahead::Rows {
+            places
+                .iter()
+                .for_each(|&id| in_page(table, id, |body, slot| body.prefetch_strings(&table.layout, slot)));
+        }
         keys.places = places;
     }
 }
 
 pub(crate) fn prefetch_page(table: &TableHandle, id: RowId) {
-    if let SegmentState::Hot(hot) = &**table.relation.segment(id.segment()).state() {
-        hot.prefetch_page(table.relation.place(id.ordinal()).0);
+    match &**table.relation.segment(id.segment()).state() {
+        SegmentState::Empty => {}
+        SegmentState::Hot(hot) => hot.prefetch_page(table.relation.place(id.ordinal()).0),
+        SegmentState::Cold(cold) => {
+            if let Some(row) = cold.block.meta().ordinals.row_of(id.ordinal()) {
+                cold.block.prefetch(row);
+            }
+        }
     }
 }
 
-fn prefetch_slot(table: &TableHandle, id: RowId) {
+fn in_page(table: &TableHandle, id: RowId, look: impl FnOnce(&PageBody, usize)) {
     if let SegmentState::Hot(hot) = &**table.relation.segment(id.segment()).state() {
         let (page, slot) = table.relation.place(id.ordinal());
         // A page that somebody is changing is in some processor's cache.
         if let Some(body) = hot.page(page).and_then(|page| page.body.try_read()) {
-            body.prefetch(&table.layout, slot);
+            look(&body, slot);
         }
     }
 }

@@ -168,6 +168,11 @@ impl Block {
         self.cache.get_or_load(self.id, &self.slots, column as u16, || self.load(column))
     }
 
+    /// A row's columns will be read soon, those that the cache holds.
+    pub fn prefetch(&self, row: usize) {
+        self.slots.iter().for_each(|slot| slot.peek(|column| column.prefetch(row)));
+    }
+
     fn no_column(&self, column: usize) -> StorageError {
         StorageError::Unsupported(format!("column {column} of a block with {}", self.meta.columns.len()))
     }

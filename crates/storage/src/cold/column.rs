@@ -161,6 +161,20 @@ impl EncodedColumn {
         }))
     }
 
+    /// The value of a row will be asked for soon.
+    pub fn prefetch(&self, row: usize) {
+        if row >= self.rows {
+            return;
+        }
+        match &self.body {
+            Body::AllNull | Body::Constant(_) | Body::Fixed(_) => {}
+            Body::Words(words) | Body::FixedDict { codes: words, .. } => words.prefetch(row),
+            Body::BytesDict(dict) => dict.codes.prefetch(row),
+            Body::BytesPlain(plain) => plain.prefetch(row),
+            Body::BytesFsst(fsst) => fsst.prefetch(row),
+        }
+    }
+
     /// Removes from `selected` (a bit per row) the rows that do not satisfy the predicate.
     pub fn filter(&self, pred: &ColumnPredicate, selected: &mut Bitmap) -> Result<()> {
         assert_eq!(selected.len(), self.rows, "a selection has a bit per row");

@@ -79,6 +79,11 @@ impl Places {
         self.checked(start, self.lengths.get(row))
     }
 
+    /// The place of a string will be asked for soon.
+    fn prefetch(&self, row: usize) {
+        self.lengths.prefetch_before(row);
+    }
+
     fn checked(&self, start: usize, len: i64) -> Result<Range<usize>> {
         usize::try_from(len)
             .ok()
@@ -160,6 +165,11 @@ impl PlainBytes {
         Ok(&self.heap[self.places.get(row)?])
     }
 
+    /// The string will be asked for soon.
+    pub fn prefetch(&self, row: usize) {
+        self.places.prefetch(row);
+    }
+
     #[allow(unsafe_code)]
     pub fn decode(&self, ty: ColdType, rows: &Rows<'_>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         let heap = self.heap.as_slice();
@@ -229,6 +239,12 @@ impl FsstBytes {
 
     pub fn size(&self) -> usize {
         self.packed.size() + self.plain.size() + self.heap.len() + 256 * 9
+    }
+
+    /// The string will be asked for soon.
+    pub fn prefetch(&self, row: usize) {
+        self.packed.prefetch(row);
+        self.plain.lengths.prefetch(row);
     }
 
     pub fn get(&self, row: usize) -> Result<Vec<u8>> {

@@ -20,6 +20,7 @@ use avocet_base::codec::{Put, Reader};
 use super::bitpack::{Lane, LaneWidth, VECTOR, bits, packed_len};
 use super::predicate::WordTest;
 use crate::error::{Result, StorageError};
+use crate::prefetch::prefetch;
 
 const SLOPED: u8 = 0x80;
 const SLOPE_SHIFT: u32 = 20;
@@ -264,6 +265,25 @@ impl Words {
             LaneWidth::L64 => u64::unpack_one(width, self.fields(frame), at),
         };
         frame.base.wrapping_add(frame.trend(at)).wrapping_add(field as i64)
+    }
+
+    /// The word at `row` will be looked at soon.
+    pub fn prefetch(&self, row: usize) {
+        let (packed, at) = self.packed(row);
+        prefetch(&packed[at..packed.len().min(at + size_of::<u64>())]);
+    }
+
+    /// `sum_before` will be asked for soon.
+    pub fn prefetch_before(&self, row: usize) {
+        let (packed, at) = self.packed(row);
+        prefetch(&packed[..packed.len().min(at + size_of::<u64>())]);
+    }
+
+    /// The packed fields of a row's vector, and about where in them the row's is.
+    fn packed(&self, row: usize) -> (&[u8], usize) {
+        let frame = &self.frames[row / VECTOR];
+        let fields = &self.data.as_slice()[frame.offset..frame.offset + packed_len(frame.width)];
+        (fields, row % VECTOR * usize::from(frame.width) / 8)
     }
 
     /// Rows of a vector: the last one may be short.

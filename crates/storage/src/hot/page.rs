@@ -192,6 +192,23 @@ impl PageBody {
         }
     }
 
+    /// The slot's strings will be looked at soon. Reads the slot itself.
+    pub fn prefetch_strings(&self, layout: &RowLayout, slot: usize) {
+        if slot >= self.slot_count(layout) {
+            return;
+        }
+        let row = self.in_place(layout, slot);
+        for &column in &*layout.var_columns {
+            let [a, b, c, d, e, f, g, h] = row.raw::<8>(column.into());
+            let start = u32::from_le_bytes([a, b, c, d]) as usize;
+            let len = u32::from_le_bytes([e, f, g, h]) as usize;
+            // What a slot that nobody uses says may lie outside of the heap.
+            if let Some(bytes) = self.heap.get(start..).and_then(|rest| rest.get(..len)) {
+                prefetch(bytes);
+            }
+        }
+    }
+
     /// Decides what `snapshot` sees in a slot; an older version goes to `rebuilt`.
     pub fn read(
         &self,

@@ -57,6 +57,13 @@ impl Slot {
         (0..count).map(|_| Slot::default()).collect()
     }
 
+    /// Shows the column, if it is there. Does not count as a use.
+    pub fn peek(&self, show: impl FnOnce(&EncodedColumn)) {
+        if let Some(column) = &*self.column.load() {
+            show(column);
+        }
+    }
+
     fn hit(&self) {
         let uses = self.uses.load(Ordering::Relaxed);
         // Written only while it still counts: what is asked for all the time is read by many.

@@ -234,9 +234,11 @@ impl Typer {
             return self.convert(number, to);
         }
         if !needs_conversion(&expr.ty, &to) {
-            // A value of the narrower type is one of the wider type as it is.
+            // A value of the narrower type is one of the wider type as it is. What has its meaning from its type keeps it.
             return match expr.kind {
-                ExprKind::Column(_) | ExprKind::Param(_) if expr.ty != to => {
+                ExprKind::Column(_) | ExprKind::Param(_) | ExprKind::Cast(_) | ExprKind::Convert(_)
+                    if expr.ty != to =>
+                {
                     let nullable = expr.nullable;
                     Expr::new(ExprKind::Convert(Box::new(expr)), to, nullable)
                 }

@@ -111,7 +111,8 @@ pub fn aggregate<'a>(
     }
 }
 
-/// The rules of `DTCollation::aggregate`: byte strings win among equals; then the stronger; then `_bin` collations.
+/// The rules of `DTCollation::aggregate`: byte strings win among equals; then the stronger; then the larger character set;
+/// then `_bin` collations.
 fn combine(a: Derivation, b: Derivation, operation: &str) -> EvalResult<Derivation> {
     if (a.collation == Collation::BINARY) != (b.collation == Collation::BINARY) {
         let (bytes, text) = if a.collation == Collation::BINARY { (a, b) } else { (b, a) };
@@ -120,12 +121,13 @@ fn combine(a: Derivation, b: Derivation, operation: &str) -> EvalResult<Derivati
     if a.coercibility != b.coercibility {
         return Ok(if a.coercibility < b.coercibility { a } else { b });
     }
-    match (a.collation.is_binary(), b.collation.is_binary()) {
-        _ if a.collation == b.collation => Ok(a),
-        _ if a.coercibility == Coercibility::Explicit => Err(mix(a, b, operation)),
-        (true, _) => Ok(a),
-        (_, true) => Ok(b),
-        _ => Ok(Derivation { collation: Collation::UTF8MB4_BIN, coercibility: Coercibility::NoCollation }),
+    let same_charset = a.collation.info().charset == b.collation.info().charset;
+    if a.coercibility == Coercibility::Explicit && same_charset && a.collation != b.collation {
+        return Err(mix(a, b, operation));
+    }
+    match a.collation.merge(b.collation) {
+        Some(collation) => Ok(Derivation { collation, ..a }),
+        None => Ok(Derivation { collation: Collation::UTF8MB4_BIN, coercibility: Coercibility::NoCollation }),
     }
 }
 
