@@ -1,10 +1,11 @@
 //! Scalar expressions: names resolved here, types by the `Typer`.
 
+use avocet_types::collation::Charset;
 use avocet_types::expr::{
     ArithOp, CastTarget, CompareOp, Expr, ExprKind as Bound, Function, SqlMode, UnitFunction,
 };
 use avocet_types::temporal::{TimeZone, date_of, parse_datetime, parse_time};
-use avocet_types::{Collation, Datum, Decimal, SqlType};
+use avocet_types::{Datum, Decimal, SqlType};
 
 use crate::bind::scope::ColumnName;
 use crate::bind::{Binder, unsupported};
@@ -310,9 +311,11 @@ impl Binder<'_> {
 
     fn convert_using(&mut self, expr: &ast::Expr, charset: &str) -> Result<Expr, SqlError> {
         let inner = self.expr(expr)?;
-        let target = match charset.to_ascii_lowercase().as_str() {
-            "binary" => CastTarget::Binary(None),
-            "utf8mb4" | "utf8mb3" | "utf8" => CastTarget::Char(None, Some(Collation::DEFAULT)),
+        let target = match Charset::by_name(charset) {
+            Some(Charset::Binary) => CastTarget::Binary(None),
+            Some(charset @ (Charset::Utf8mb3 | Charset::Utf8mb4)) => {
+                CastTarget::Char(None, Some(charset.default_collation()))
+            }
             _ => return Err(ErrorCode::UNKNOWN_CHARACTER_SET.with(&[&charset])),
         };
         Ok(self.typer.cast(inner, target)?)

@@ -1,5 +1,7 @@
 //! Primary expressions: literals, names, variables, calls, and the functions with a syntax of their own.
 
+use avocet_types::collation::Charset;
+
 use crate::parse::ast::*;
 use crate::parse::error::{ParseError, ParseResult};
 use crate::parse::keywords::is_reserved;
@@ -439,12 +441,18 @@ impl Parser<'_> {
 
     fn char_target(&mut self) -> ParseResult<CastTarget> {
         let len = self.optional_len()?;
-        if (self.eat("CHARSET") || self.eat_all(&["CHARACTER", "SET"]))
-            && self.name()?.eq_ignore_ascii_case("binary")
-        {
-            return Ok(CastTarget::Binary(len));
+        if !self.eat("CHARSET") && !self.eat_all(&["CHARACTER", "SET"]) {
+            return Ok(CastTarget::Char(len, None));
         }
-        Ok(CastTarget::Char(len, None))
+        let name = self.name()?;
+        match Charset::by_name(&name) {
+            Some(Charset::Binary) => Ok(CastTarget::Binary(len)),
+            Some(charset @ (Charset::Utf8mb3 | Charset::Utf8mb4)) => {
+                Ok(CastTarget::Char(len, Some(charset.default_collation())))
+            }
+            // Text is UTF-8 inside: other bytes for it can not be had.
+            _ => Err(ParseError::UnknownCharset(name)),
+        }
     }
 
     fn decimal_target(&mut self) -> ParseResult<CastTarget> {
