@@ -6,9 +6,8 @@ use std::sync::OnceLock;
 use avocet_base::checksum::crc32c;
 use avocet_base::env::Disk;
 use avocet_base::env::sim::SimDisk;
-use avocet_base::{IndexId, TableId};
 use avocet_engine::{Engine, EngineOptions, ErrorKind, TxnOptions};
-use avocet_types::{Collation, ColumnDef, Datum, IndexDef, IndexKind, IndexPart, SqlType, TableDef};
+use avocet_types::{Collation, ColumnDef, Datum, IndexDef, SqlType, TableDef};
 
 const MANIFESTS: &str = "/data/store/checkpoints";
 
@@ -18,31 +17,7 @@ fn options(disk: &SimDisk) -> EngineOptions {
 }
 
 fn definition() -> TableDef {
-    let parts = vec![IndexPart { column: 0, descending: false, prefix_len: None }];
-    TableDef {
-        id: TableId(0),
-        database: "d".into(),
-        name: "t".into(),
-        columns: vec![ColumnDef {
-            name: "id".into(),
-            ty: SqlType::BIGINT,
-            nullable: false,
-            default: None,
-            on_update_now: false,
-            auto_increment: false,
-            comment: String::new(),
-        }],
-        indexes: vec![IndexDef {
-            id: IndexId(0),
-            name: "PRIMARY".into(),
-            kind: IndexKind::Primary,
-            parts,
-            generated: false,
-        }],
-        default_collation: Collation::DEFAULT,
-        comment: String::new(),
-        foreign_keys: Vec::new(),
-    }
+    TableDef::new("d", "t", vec![ColumnDef::new("id", SqlType::BIGINT)], vec![IndexDef::primary(&[0])])
 }
 
 /// A directory with a block, page images, a delete vector, and a manifest that names them.

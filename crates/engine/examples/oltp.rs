@@ -5,7 +5,6 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use avocet_base::{IndexId, TableId};
 use avocet_engine::*;
 use avocet_types::*;
 use rustix::time::{ClockId, clock_gettime};
@@ -22,40 +21,14 @@ fn measure(name: &str, operations: u64, mut run: impl FnMut(u64)) {
 }
 
 fn table(engine: &Arc<Engine>) -> Arc<TableHandle> {
-    let column = |name: &str, ty| ColumnDef {
-        name: name.into(),
-        ty,
-        nullable: false,
-        default: None,
-        on_update_now: false,
-        auto_increment: false,
-        comment: String::new(),
-    };
     let text = |len| SqlType::VarChar { len, collation: Collation::UTF8MB4_BIN };
-    let mut columns = vec![column("w", SqlType::INT), column("i", SqlType::INT)];
-    columns.extend((0..10).map(|n| column(&format!("dist_{n}"), text(24))));
-    columns.push(column("quantity", SqlType::INT));
-    columns.push(column("data", text(50)));
-    let parts = [0, 1].map(|column| IndexPart { column, descending: false, prefix_len: None });
-    let primary = IndexDef {
-        id: IndexId(0),
-        name: "PRIMARY".into(),
-        kind: IndexKind::Primary,
-        parts: parts.to_vec(),
-        generated: false,
-    };
+    let mut columns = vec![ColumnDef::new("w", SqlType::INT), ColumnDef::new("i", SqlType::INT)];
+    columns.extend((0..10).map(|n| ColumnDef::new(format!("dist_{n}"), text(24))));
+    columns.push(ColumnDef::new("quantity", SqlType::INT));
+    columns.push(ColumnDef::new("data", text(50)));
     engine.create_database("d", Collation::DEFAULT).expect("created");
     engine
-        .create_table(TableDef {
-            id: TableId(0),
-            database: "d".into(),
-            name: "stock".into(),
-            columns,
-            indexes: vec![primary],
-            default_collation: Collation::DEFAULT,
-            comment: String::new(),
-            foreign_keys: Vec::new(),
-        })
+        .create_table(TableDef::new("d", "stock", columns, vec![IndexDef::primary(&[0, 1])]))
         .expect("created")
 }
 

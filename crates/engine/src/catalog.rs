@@ -372,33 +372,10 @@ mod tests {
     #[test]
     fn links_follow_names() {
         let table = |id: u32, name: &str, foreign_keys| {
-            let column = avocet_types::ColumnDef {
-                name: "id".into(),
-                ty: avocet_types::SqlType::BIGINT,
-                nullable: false,
-                default: None,
-                on_update_now: false,
-                auto_increment: false,
-                comment: String::new(),
-            };
-            let part = avocet_types::IndexPart { column: 0, descending: false, prefix_len: None };
-            let index = IndexDef {
-                id: IndexId(id + 100),
-                name: "PRIMARY".into(),
-                kind: avocet_types::IndexKind::Primary,
-                parts: vec![part],
-                generated: false,
-            };
-            Change::CreateTable(Box::new(TableDef {
-                id: TableId(id),
-                database: "d".into(),
-                name: name.into(),
-                columns: vec![column],
-                indexes: vec![index],
-                foreign_keys,
-                default_collation: Collation::DEFAULT,
-                comment: String::new(),
-            }))
+            let column = avocet_types::ColumnDef::new("id", avocet_types::SqlType::BIGINT);
+            let primary = IndexDef { id: IndexId(id + 100), ..IndexDef::primary(&[0]) };
+            let def = TableDef::new("d", name, vec![column], vec![primary]);
+            Change::CreateTable(Box::new(TableDef { id: TableId(id), foreign_keys, ..def }))
         };
         let parents = |catalog: &Catalog, child: u32| -> Vec<u32> {
             let links = catalog.links(TableId(child)).expect("it has a key");

@@ -85,15 +85,7 @@ impl Procedure {
 
     /// Adds a parameter; they are passed in the order in which they are added.
     pub fn parameter(mut self, name: impl Into<String>, ty: SqlType, mode: ParameterMode) -> Self {
-        let column = ColumnDef {
-            name: name.into(),
-            ty,
-            nullable: true,
-            default: None,
-            on_update_now: false,
-            auto_increment: false,
-            comment: String::new(),
-        };
+        let column = ColumnDef::new(name, ty).nullable();
         self.parameters.push(Parameter { mode, column });
         self
     }

@@ -8,7 +8,6 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use avocet_base::env::sim::SimDisk;
-use avocet_base::{IndexId, TableId};
 use avocet_engine::*;
 use avocet_types::*;
 use proptest::prelude::*;
@@ -22,40 +21,16 @@ fn options(disk: &SimDisk) -> EngineOptions {
     }
 }
 
-fn column(name: &str, ty: SqlType) -> ColumnDef {
-    ColumnDef {
-        name: name.into(),
-        ty,
-        nullable: false,
-        default: None,
-        on_update_now: false,
-        auto_increment: false,
-        comment: String::new(),
-    }
-}
-
 fn definition() -> TableDef {
-    let index = |name: &str, kind, column| IndexDef {
-        id: IndexId(0),
-        name: name.into(),
-        kind,
-        parts: vec![IndexPart { column, descending: false, prefix_len: None }],
-        generated: false,
-    };
-    TableDef {
-        id: TableId(0),
-        database: "bank".into(),
-        name: "accounts".into(),
-        columns: vec![
-            column("id", SqlType::BIGINT),
-            column("balance", SqlType::BIGINT),
-            column("note", SqlType::VarChar { len: 200, collation: Collation::UTF8MB4_BIN }),
-        ],
-        indexes: vec![index("PRIMARY", IndexKind::Primary, 0), index("balance", IndexKind::Secondary, 1)],
-        default_collation: Collation::DEFAULT,
-        comment: String::new(),
-        foreign_keys: Vec::new(),
-    }
+    let note = SqlType::VarChar { len: 200, collation: Collation::UTF8MB4_BIN };
+    let columns = [("id", SqlType::BIGINT), ("balance", SqlType::BIGINT), ("note", note)];
+    let columns = columns.map(|(name, ty)| ColumnDef::new(name, ty)).to_vec();
+    TableDef::new(
+        "bank",
+        "accounts",
+        columns,
+        vec![IndexDef::primary(&[0]), IndexDef::secondary("balance", &[1])],
+    )
 }
 
 #[derive(Clone, Debug)]

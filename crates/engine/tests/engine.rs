@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use avocet_base::Env;
 use avocet_base::env::sim::SimDisk;
-use avocet_base::{Env, IndexId, TableId};
 use avocet_engine::*;
 use avocet_types::*;
 
@@ -26,51 +26,14 @@ fn sim() -> (SimDisk, Env) {
     (disk, env)
 }
 
-fn column(name: &str, ty: SqlType) -> ColumnDef {
-    ColumnDef {
-        name: name.into(),
-        ty,
-        nullable: true,
-        default: None,
-        on_update_now: false,
-        auto_increment: false,
-        comment: String::new(),
-    }
-}
-
-fn index(name: &str, kind: IndexKind, columns: &[usize]) -> IndexDef {
-    let part = |&column: &usize| IndexPart { column, descending: false, prefix_len: None };
-    IndexDef {
-        id: IndexId(0),
-        name: name.into(),
-        kind,
-        parts: columns.iter().map(part).collect(),
-        generated: false,
-    }
-}
-
 /// accounts(id primary key, owner varchar, balance bigint), with an index on owner.
 fn accounts(engine: &Arc<Engine>) -> Arc<TableHandle> {
     engine.create_database("bank", Collation::DEFAULT).expect("created");
-    engine
-        .create_table(TableDef {
-            id: TableId(0),
-            database: "bank".into(),
-            name: "accounts".into(),
-            columns: vec![
-                column("id", SqlType::BIGINT),
-                column("owner", SqlType::VarChar { len: 50, collation: Collation::UTF8MB4_BIN }),
-                column("balance", SqlType::BIGINT),
-            ],
-            indexes: vec![
-                index("owner", IndexKind::Secondary, &[1]),
-                index("PRIMARY", IndexKind::Primary, &[0]),
-            ],
-            default_collation: Collation::DEFAULT,
-            comment: String::new(),
-            foreign_keys: Vec::new(),
-        })
-        .expect("created")
+    let owner = SqlType::VarChar { len: 50, collation: Collation::UTF8MB4_BIN };
+    let columns = [("id", SqlType::BIGINT), ("owner", owner), ("balance", SqlType::BIGINT)];
+    let columns = columns.map(|(name, ty)| ColumnDef::new(name, ty).nullable()).to_vec();
+    let indexes = vec![IndexDef::secondary("owner", &[1]), IndexDef::primary(&[0])];
+    engine.create_table(TableDef::new("bank", "accounts", columns, indexes)).expect("created")
 }
 
 fn table(engine: &Engine) -> Arc<TableHandle> {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use avocet_base::env::sim::SimDisk;
-use avocet_base::{IndexId, TableId};
 use avocet_engine::*;
 use avocet_types::*;
 
@@ -34,35 +33,12 @@ impl Random {
     }
 }
 
-fn column(name: &str, nullable: bool) -> ColumnDef {
-    ColumnDef {
-        name: name.into(),
-        ty: SqlType::BIGINT,
-        nullable,
-        default: None,
-        on_update_now: false,
-        auto_increment: false,
-        comment: String::new(),
-    }
-}
-
-fn index(name: &str, kind: IndexKind, column: usize) -> IndexDef {
-    let parts = vec![IndexPart { column, descending: false, prefix_len: None }];
-    IndexDef { id: IndexId(0), name: name.into(), kind, parts, generated: false }
-}
-
 /// `name (id BIGINT PRIMARY KEY, p BIGINT, KEY (p))`
 fn table(name: &str, foreign_keys: Vec<ForeignKeyDef>) -> TableDef {
-    TableDef {
-        id: TableId(0),
-        database: "d".into(),
-        name: name.into(),
-        columns: vec![column("id", false), column("p", true)],
-        indexes: vec![index("PRIMARY", IndexKind::Primary, 0), index("p", IndexKind::Secondary, 1)],
-        default_collation: Collation::DEFAULT,
-        comment: String::new(),
-        foreign_keys,
-    }
+    let columns =
+        vec![ColumnDef::new("id", SqlType::BIGINT), ColumnDef::new("p", SqlType::BIGINT).nullable()];
+    let indexes = vec![IndexDef::primary(&[0]), IndexDef::secondary("p", &[1])];
+    TableDef { foreign_keys, ..TableDef::new("d", name, columns, indexes) }
 }
 
 fn key(

@@ -9,6 +9,8 @@ mod block;
 #[path = "../../../fuzz/targets/checkpoint.rs"]
 mod checkpoint;
 mod common;
+#[path = "common/random.rs"]
+mod random;
 #[path = "../../../fuzz/targets/record.rs"]
 mod record;
 
@@ -21,23 +23,7 @@ use avocet_engine::*;
 use avocet_log::{LogOptions, LogReader, LogWriter};
 use avocet_types::{Datum, RowRef, SqlType};
 use common::{create, insert, table};
-
-/// SplitMix64: small, and the same everywhere.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n.max(1) as u64) as usize
-    }
-}
+use random::Random;
 
 type Record = (u8, u64, Vec<u8>);
 
@@ -251,4 +237,9 @@ fn any_bytes_are_taken_for_a_block() {
 fn a_checkpoint_that_ends_early_is_refused() {
     let example = checkpoint::example();
     (0..=example.len()).for_each(|len| checkpoint::run(&example[..len]));
+}
+
+#[test]
+fn any_bytes_are_taken_for_a_checkpoint() {
+    fuzz(checkpoint::run, &[checkpoint::example()], cases() * 10);
 }

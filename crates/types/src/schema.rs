@@ -30,6 +30,63 @@ pub struct ColumnDef {
     pub comment: String,
 }
 
+impl TableDef {
+    /// A table without foreign keys, of the default collation; the engine gives it its ids.
+    pub fn new(
+        database: impl Into<String>,
+        name: impl Into<String>,
+        columns: Vec<ColumnDef>,
+        indexes: Vec<IndexDef>,
+    ) -> Self {
+        Self {
+            id: TableId(0),
+            database: database.into(),
+            name: name.into(),
+            columns,
+            indexes,
+            foreign_keys: Vec::new(),
+            default_collation: Collation::DEFAULT,
+            comment: String::new(),
+        }
+    }
+}
+
+impl ColumnDef {
+    /// A column that holds no NULL and has no default.
+    pub fn new(name: impl Into<String>, ty: SqlType) -> Self {
+        Self {
+            name: name.into(),
+            ty,
+            nullable: false,
+            default: None,
+            on_update_now: false,
+            auto_increment: false,
+            comment: String::new(),
+        }
+    }
+
+    pub fn nullable(self) -> Self {
+        Self { nullable: true, ..self }
+    }
+}
+
+impl IndexDef {
+    /// An index of whole columns, ascending, by their positions; the engine gives it its id.
+    pub fn new(name: impl Into<String>, kind: IndexKind, columns: &[usize]) -> Self {
+        let part = |&column: &usize| IndexPart { column, descending: false, prefix_len: None };
+        let parts = columns.iter().map(part).collect();
+        Self { id: IndexId(0), name: name.into(), kind, parts, generated: false }
+    }
+
+    pub fn primary(columns: &[usize]) -> Self {
+        Self::new("PRIMARY", IndexKind::Primary, columns)
+    }
+
+    pub fn secondary(name: impl Into<String>, columns: &[usize]) -> Self {
+        Self::new(name, IndexKind::Secondary, columns)
+    }
+}
+
 #[derive(Clone, Debug)]
 pub enum DefaultValue {
     /// Already converted to the column's type; `Null` for DEFAULT NULL.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use avocet_base::{IndexId, TableId};
+use avocet_base::IndexId;
 use avocet_types::schema::{ColumnDef, DefaultValue, IndexDef, IndexKind, IndexPart, TableDef};
 use avocet_types::{Collation, SqlType};
 
@@ -28,17 +28,7 @@ pub struct NewTable {
 
 impl NewTable {
     pub fn new(database: impl Into<String>, name: impl Into<String>) -> Self {
-        let def = TableDef {
-            id: TableId(0),
-            database: database.into(),
-            name: name.into(),
-            columns: Vec::new(),
-            indexes: Vec::new(),
-            default_collation: Collation::DEFAULT,
-            comment: String::new(),
-            foreign_keys: Vec::new(),
-        };
-        Self { def, unknown: None }
+        Self { def: TableDef::new(database, name, Vec::new(), Vec::new()), unknown: None }
     }
 
     /// A VARCHAR of so many characters, compared as MySQL does by default: neither case nor accents count.
@@ -93,15 +83,7 @@ impl NewTable {
     }
 
     fn push(mut self, name: &str, ty: SqlType, adjust: impl FnOnce(&mut ColumnDef)) -> Self {
-        let mut column = ColumnDef {
-            name: name.into(),
-            ty,
-            nullable: false,
-            default: None,
-            on_update_now: false,
-            auto_increment: false,
-            comment: String::new(),
-        };
+        let mut column = ColumnDef::new(name, ty);
         adjust(&mut column);
         self.def.columns.push(column);
         self

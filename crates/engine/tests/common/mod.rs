@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use avocet_base::RowId;
 use avocet_base::env::sim::SimDisk;
-use avocet_base::{IndexId, RowId, TableId};
 use avocet_engine::*;
 use avocet_types::*;
 
@@ -23,34 +23,9 @@ pub fn create(engine: &Engine) {
 
 /// `d.t (id BIGINT PRIMARY KEY, note VARCHAR(200))`
 pub fn definition() -> TableDef {
-    let column = |name: &str, ty| ColumnDef {
-        name: name.into(),
-        ty,
-        nullable: false,
-        default: None,
-        on_update_now: false,
-        auto_increment: false,
-        comment: String::new(),
-    };
-    TableDef {
-        id: TableId(0),
-        database: "d".into(),
-        name: "t".into(),
-        columns: vec![
-            column("id", SqlType::BIGINT),
-            column("note", SqlType::VarChar { len: 200, collation: Collation::UTF8MB4_BIN }),
-        ],
-        indexes: vec![IndexDef {
-            id: IndexId(0),
-            name: "PRIMARY".into(),
-            kind: IndexKind::Primary,
-            parts: vec![IndexPart { column: 0, descending: false, prefix_len: None }],
-            generated: false,
-        }],
-        default_collation: Collation::DEFAULT,
-        comment: String::new(),
-        foreign_keys: Vec::new(),
-    }
+    let note = SqlType::VarChar { len: 200, collation: Collation::UTF8MB4_BIN };
+    let columns = vec![ColumnDef::new("id", SqlType::BIGINT), ColumnDef::new("note", note)];
+    TableDef::new("d", "t", columns, vec![IndexDef::primary(&[0])])
 }
 
 pub fn table(engine: &Engine) -> Arc<TableHandle> {

@@ -3,37 +3,25 @@
 //! Every key is a row whose text is a list of numbers; the row comes to be with the first append, so that reads of what is
 //! not there are part of it.
 
+#[path = "../common/random.rs"]
+mod random;
+
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use avocet_base::Env;
 use avocet_base::env::sim::SimDisk;
-use avocet_base::{Env, IndexId, TableId};
 use avocet_engine::*;
 use avocet_types::*;
 
 use crate::checker::{Key, Op, Transaction, Value};
 
+pub use random::Random;
+
 pub const KEYS: i64 = 6;
-
-/// splitmix64
-pub struct Random(pub u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-}
 
 pub fn options(disk: &SimDisk, freeze: FreezePolicy, broken_rule: Option<BrokenRule>) -> EngineOptions {
     let env = Env { disk: Arc::new(disk.clone()), ..Env::os() };
@@ -44,35 +32,10 @@ pub fn options(disk: &SimDisk, freeze: FreezePolicy, broken_rule: Option<BrokenR
 
 /// Makes the table.
 pub fn create(engine: &Engine) {
-    let column = |name: &str, ty| ColumnDef {
-        name: name.into(),
-        ty,
-        nullable: false,
-        default: None,
-        on_update_now: false,
-        auto_increment: false,
-        comment: String::new(),
-    };
     engine.create_database("d", Collation::DEFAULT).expect("created");
-    let def = TableDef {
-        id: TableId(0),
-        database: "d".into(),
-        name: "lists".into(),
-        columns: vec![
-            column("id", SqlType::BIGINT),
-            column("list", SqlType::VarChar { len: 16_000, collation: Collation::UTF8MB4_BIN }),
-        ],
-        indexes: vec![IndexDef {
-            id: IndexId(0),
-            name: "PRIMARY".into(),
-            kind: IndexKind::Primary,
-            parts: vec![IndexPart { column: 0, descending: false, prefix_len: None }],
-            generated: false,
-        }],
-        default_collation: Collation::DEFAULT,
-        comment: String::new(),
-        foreign_keys: Vec::new(),
-    };
+    let list = SqlType::VarChar { len: 16_000, collation: Collation::UTF8MB4_BIN };
+    let columns = vec![ColumnDef::new("id", SqlType::BIGINT), ColumnDef::new("list", list)];
+    let def = TableDef::new("d", "lists", columns, vec![IndexDef::primary(&[0])]);
     engine.create_table(def).expect("created");
 }
 

@@ -11,32 +11,17 @@
 #![allow(dead_code, reason = "not every test binary uses all of it")]
 
 mod conditions;
+#[path = "../common/random.rs"]
+mod random;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use avocet_base::{IndexId, TableId};
 use avocet_engine::*;
 use avocet_types::*;
 
 pub use conditions::see;
-
-/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    pub fn below(&mut self, n: i64) -> i64 {
-        (self.next() % n as u64) as i64
-    }
-}
+pub use random::Random;
 
 pub const DISTRICTS: i64 = 2;
 pub const CUSTOMERS: i64 = 4;
@@ -63,38 +48,13 @@ pub struct Tables {
 }
 
 fn definition(name: &str, columns: usize, key: usize, secondary: &[usize]) -> TableDef {
-    let column = |n: usize| ColumnDef {
-        name: format!("c{n}"),
-        ty: SqlType::BIGINT,
-        nullable: false,
-        default: None,
-        on_update_now: false,
-        auto_increment: false,
-        comment: String::new(),
-    };
-    let part = |column: usize| IndexPart { column, descending: false, prefix_len: None };
-    let index = |name: &str, kind, columns: &[usize]| IndexDef {
-        id: IndexId(0),
-        name: name.into(),
-        kind,
-        parts: columns.iter().map(|&c| part(c)).collect(),
-        generated: false,
-    };
+    let columns = (0..columns).map(|n| ColumnDef::new(format!("c{n}"), SqlType::BIGINT)).collect();
     let first: Vec<usize> = (0..key).collect();
-    let mut indexes = vec![index("PRIMARY", IndexKind::Primary, &first)];
+    let mut indexes = vec![IndexDef::primary(&first)];
     if !secondary.is_empty() {
-        indexes.push(index("second", IndexKind::Secondary, secondary));
+        indexes.push(IndexDef::secondary("second", secondary));
     }
-    TableDef {
-        id: TableId(0),
-        database: "d".into(),
-        name: name.into(),
-        columns: (0..columns).map(column).collect(),
-        indexes,
-        default_collation: Collation::DEFAULT,
-        comment: String::new(),
-        foreign_keys: Vec::new(),
-    }
+    TableDef::new("d", name, columns, indexes)
 }
 
 /// Makes the tables and their first rows.

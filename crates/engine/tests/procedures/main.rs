@@ -2,6 +2,8 @@
 
 mod bank;
 mod crash;
+#[path = "../common/random.rs"]
+mod random;
 mod together;
 
 use std::path::Path;

@@ -8,22 +8,10 @@ use avocet_base::env::sim::SimDisk;
 use avocet_engine::*;
 
 use super::bank::{accounts, call, contents, create, options};
+use super::random::Random;
 use super::records;
 
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> i64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ z >> 31) % n) as i64
-    }
-}
-
-const ACCOUNTS: u64 = 12;
+const ACCOUNTS: i64 = 12;
 
 /// Runs something until it is not a victim of others any more.
 fn again<T>(mut run: impl FnMut() -> Result<T>) -> Option<T> {
@@ -59,7 +47,7 @@ fn changer(engine: &Arc<Engine>, seed: u64, changes: usize) {
             let mut txn = engine.begin(TxnOptions::default());
             table.update(&mut txn, id, |row| row.balance += amount)?;
             if n % 5 == 0 {
-                table.delete(&mut txn, (id + 1) % ACCOUNTS as i64)?;
+                table.delete(&mut txn, (id + 1) % ACCOUNTS)?;
             }
             if n % 7 == 0 {
                 txn.rollback();

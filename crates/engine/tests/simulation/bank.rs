@@ -5,7 +5,6 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use avocet_base::{IndexId, TableId};
 use avocet_engine::*;
 use avocet_types::*;
 
@@ -23,33 +22,10 @@ fn table(engine: &Engine) -> Arc<TableHandle> {
 
 /// `account (id PRIMARY KEY, balance, KEY (balance))`; a customer's are `2c` and `2c + 1`.
 pub fn create(engine: &Arc<Engine>) {
-    let column = |name: &str| ColumnDef {
-        name: name.into(),
-        ty: SqlType::BIGINT,
-        nullable: false,
-        default: None,
-        on_update_now: false,
-        auto_increment: false,
-        comment: String::new(),
-    };
-    let index = |name: &str, kind, column| IndexDef {
-        id: IndexId(0),
-        name: name.into(),
-        kind,
-        parts: vec![IndexPart { column, descending: false, prefix_len: None }],
-        generated: false,
-    };
     engine.create_database("d", Collation::DEFAULT).expect("created");
-    let def = TableDef {
-        id: TableId(0),
-        database: "d".into(),
-        name: "account".into(),
-        columns: vec![column("id"), column("balance")],
-        indexes: vec![index("PRIMARY", IndexKind::Primary, 0), index("balance", IndexKind::Secondary, 1)],
-        default_collation: Collation::DEFAULT,
-        comment: String::new(),
-        foreign_keys: Vec::new(),
-    };
+    let columns = ["id", "balance"].map(|name| ColumnDef::new(name, SqlType::BIGINT)).to_vec();
+    let indexes = vec![IndexDef::primary(&[0]), IndexDef::secondary("balance", &[1])];
+    let def = TableDef::new("d", "account", columns, indexes);
     let table = engine.create_table(def).expect("created");
     let mut txn = engine.begin(TxnOptions::default());
     for id in (0..2 * CUSTOMERS).flat_map(|id| [id, BANK + id]) {

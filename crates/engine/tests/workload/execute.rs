@@ -8,7 +8,6 @@ use arrow::array::{ArrayRef, RecordBatchOptions, new_null_array};
 use arrow::datatypes::{Field, Schema};
 use arrow::record_batch::RecordBatch;
 use avocet_base::env::sim::SimDisk;
-use avocet_base::{IndexId, TableId};
 use avocet_engine::*;
 use avocet_types::*;
 
@@ -259,9 +258,12 @@ impl Run {
             Step::Drop(name) => engine.drop_table(DATABASE, name, AT_ONCE),
             Step::Truncate(name) => engine.truncate_table(DATABASE, name, true, AT_ONCE),
             Step::Rename(from, to) => engine.rename_table((DATABASE, from), (DATABASE, to), true, AT_ONCE),
-            Step::AddIndex(name) => {
-                engine.create_index(DATABASE, name, index("by_note", IndexKind::Unique, 2), AT_ONCE)
-            }
+            Step::AddIndex(name) => engine.create_index(
+                DATABASE,
+                name,
+                IndexDef::new("by_note", IndexKind::Unique, &[2]),
+                AT_ONCE,
+            ),
             Step::DropIndex(name) => engine.drop_index(DATABASE, name, "by_note", AT_ONCE),
             Step::User(n) => engine.put_user(UserDef {
                 name: format!("user{n}"),
@@ -283,7 +285,7 @@ impl Run {
         def.name = format!("{COPY}{name}");
         match def.column("extra") {
             Some(at) => drop(def.columns.remove(at)),
-            None => def.columns.push(column("extra", SqlType::BIGINT, true)),
+            None => def.columns.push(ColumnDef::new("extra", SqlType::BIGINT).nullable()),
         }
         let copy = engine.create_table(def)?;
         let keys = NewForeignKeys::default();
@@ -322,38 +324,16 @@ impl Run {
     }
 }
 
-fn column(name: &str, ty: SqlType, nullable: bool) -> ColumnDef {
-    ColumnDef {
-        name: name.into(),
-        ty,
-        nullable,
-        default: None,
-        on_update_now: false,
-        auto_increment: false,
-        comment: String::new(),
-    }
-}
-
-fn index(name: &str, kind: IndexKind, column: usize) -> IndexDef {
-    let parts = vec![IndexPart { column, descending: false, prefix_len: None }];
-    IndexDef { id: IndexId(0), name: name.into(), kind, parts, generated: false }
-}
-
 fn definition(name: &str) -> TableDef {
-    TableDef {
-        id: TableId(0),
-        database: DATABASE.into(),
-        name: name.into(),
-        columns: vec![
-            column("id", SqlType::BIGINT, false),
-            column("amount", SqlType::BIGINT, false),
-            column("note", SqlType::VarChar { len: 250, collation: Collation::UTF8MB4_BIN }, false),
-        ],
-        indexes: vec![index("PRIMARY", IndexKind::Primary, 0), index("by_amount", IndexKind::Secondary, 1)],
-        default_collation: Collation::DEFAULT,
-        comment: String::new(),
-        foreign_keys: Vec::new(),
-    }
+    let note = SqlType::VarChar { len: 250, collation: Collation::UTF8MB4_BIN };
+    let columns = [("id", SqlType::BIGINT), ("amount", SqlType::BIGINT), ("note", note)];
+    let columns = columns.map(|(name, ty)| ColumnDef::new(name, ty)).to_vec();
+    TableDef::new(
+        DATABASE,
+        name,
+        columns,
+        vec![IndexDef::primary(&[0]), IndexDef::secondary("by_amount", &[1])],
+    )
 }
 
 fn values<'r>(id: i64, row: &'r Row, table: &TableHandle) -> Vec<Datum<'r>> {

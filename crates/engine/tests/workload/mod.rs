@@ -12,6 +12,8 @@
 #![allow(dead_code, reason = "not every test binary uses all of it")]
 
 mod execute;
+#[path = "../common/random.rs"]
+mod random;
 mod steps;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,29 +27,13 @@ use avocet_engine::*;
 use avocet_types::{Datum, RowRef};
 
 pub use execute::{Outcome, Run};
+pub use random::Random;
 pub use steps::{Change, Step, steps};
 
 /// Tables are in this database.
 pub const DATABASE: &str = "d";
 /// Tables under such names are copies that an alteration has not finished.
 pub const COPY: &str = "#copy-";
-
-/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-}
 
 pub fn options(disk: &SimDisk) -> EngineOptions {
     EngineOptions {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use avocet_base::TableId;
 use avocet_types::collation::LikePattern;
 use avocet_types::expr::RowProgram;
 use avocet_types::schema::{ColumnDef, IndexKind, TableDef};
@@ -55,25 +54,10 @@ impl Rowset {
 
     /// As a table, so that expressions can be bound over it.
     pub fn table_def(&self) -> TableDef {
-        let column = |(name, ty): &(String, SqlType)| ColumnDef {
-            name: name.clone(),
-            ty: *ty,
-            nullable: true,
-            default: None,
-            on_update_now: false,
-            auto_increment: false,
-            comment: String::new(),
-        };
-        TableDef {
-            id: TableId(0),
-            database: "information_schema".into(),
-            name: self.name.into(),
-            columns: self.columns.iter().map(column).collect(),
-            indexes: Vec::new(),
-            default_collation: SYSTEM,
-            comment: String::new(),
-            foreign_keys: Vec::new(),
-        }
+        let column = |(name, ty): &(String, SqlType)| ColumnDef::new(name, *ty).nullable();
+        let columns = self.columns.iter().map(column).collect();
+        let def = TableDef::new("information_schema", self.name, columns, Vec::new());
+        TableDef { default_collation: SYSTEM, ..def }
     }
 
     /// Keeps the rows whose column matches a LIKE pattern, case-insensitively.
