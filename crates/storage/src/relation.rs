@@ -237,11 +237,16 @@ impl Relation {
         segment.pages.iter().map(closed).filter(|page| !page.is_closed()).collect()
     }
 
-    /// Numbers and states of all segments that hold anything.
+    /// Numbers and states of all segments that hold anything, ascending.
     pub fn used_segments(&self) -> impl Iterator<Item = (SegmentNo, Arc<SegmentState>)> + '_ {
-        (0..self.segments()).map(SegmentNo).filter_map(|number| {
-            let state = self.segment(number).state_owned();
-            (!matches!(*state, SegmentState::Empty)).then_some((number, state))
+        let end = self.segments();
+        self.chunks.iter().enumerate().flat_map(move |(n, chunk)| {
+            // A chunk that nobody has made has nothing.
+            let segments = chunk.get().map_or(&[][..], |segments| segments);
+            segments.iter().zip((1 << n) - 1..end).filter_map(|(segment, number)| {
+                let state = segment.state_owned();
+                (!matches!(*state, SegmentState::Empty)).then_some((SegmentNo(number), state))
+            })
         })
     }
 

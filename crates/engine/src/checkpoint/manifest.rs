@@ -13,6 +13,11 @@ use crate::error::{EngineError, Result};
 const MAGIC: u32 = u32::from_le_bytes(*b"AVCK");
 const FORMAT: u16 = 1;
 
+/// Segments that a table may have had beyond those that the log accounts for: those of rows that were rolled back.
+const MOST_UNLOGGED_SEGMENTS: u64 = 1 << 20;
+/// What the log takes for a segment of rows at the very least, in bytes: the reference to a block.
+const LEAST_LOGGED: u64 = 16;
+
 #[derive(Default, Debug)]
 pub(crate) struct Manifest {
     /// 0 is the state before the first checkpoint.
@@ -145,8 +150,13 @@ impl Manifest {
             manifest.catalog.push(Change::decode(&mut change)?);
             change.finish("catalog change")?;
         }
+        let most_segments = MOST_UNLOGGED_SEGMENTS.saturating_add(manifest.redo_from.0 / LEAST_LOGGED);
         for _ in 0..r.varint(WHAT)? {
-            manifest.tables.push(TableEntry::decode(&mut r)?);
+            let table = TableEntry::decode(&mut r)?;
+            if table.next_segment > most_segments || !table.has_its_segments() {
+                return Err(r.malformed("number of segments"));
+            }
+            manifest.tables.push(table);
         }
         r.finish(WHAT)?;
         Ok(manifest)
@@ -154,6 +164,13 @@ impl Manifest {
 }
 
 impl TableEntry {
+    /// Whether its segments ascend up to where the next one goes.
+    fn has_its_segments(&self) -> bool {
+        let numbers = || self.segments.iter().map(|(number, _)| number.0);
+        numbers().is_sorted_by(|a, b| a < b)
+            && numbers().next_back().is_none_or(|last| last < self.next_segment)
+    }
+
     fn encode(&self, to: &mut Vec<u8>) {
         to.put_u32(self.table.0);
         to.put_u64(self.next_segment);
@@ -218,5 +235,29 @@ impl ImageRef {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         const WHAT: &str = "image reference";
         Ok(Self { object: r.u64(WHAT)?, offset: r.u32(WHAT)?, len: r.u32(WHAT)?, crc: r.u32(WHAT)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_segments(next_segment: u64, numbers: &[u64], redo_from: u64) -> Result<Manifest> {
+        let segments = numbers.iter().map(|&n| (SegmentNo(n), SegmentEntry::Hot { pages: Vec::new() }));
+        let table =
+            TableEntry { table: TableId(1), next_segment, auto_increment: 0, segments: segments.collect() };
+        let manifest = Manifest { redo_from: Lsn(redo_from), tables: vec![table], ..Manifest::default() };
+        Manifest::decode(&manifest.encode(), "example")
+    }
+
+    /// Whoever believed them would count up to them, or make room for them.
+    #[test]
+    fn absurd_numbers_of_segments_are_refused() {
+        assert_eq!(with_segments(9, &[0, 3, 8], 0).expect("sound").tables[0].segments.len(), 3);
+        assert!(with_segments(8, &[0, 3, 8], 0).is_err(), "a segment behind the last");
+        assert!(with_segments(9, &[3, 3], 0).is_err(), "a segment twice");
+        assert!(with_segments(u64::MAX, &[], 0).is_err());
+        assert!(with_segments(1 << 40, &[], 1 << 30).is_err());
+        assert!(with_segments(1 << 30, &[], 1 << 40).is_ok(), "the log has room for the rows of as many");
     }
 }
