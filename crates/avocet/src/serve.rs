@@ -25,7 +25,8 @@ pub struct Args {
     /// Where to listen; only loopback addresses while root has no password
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:3307")]
     listen: Vec<SocketAddr>,
-    /// A Unix socket to listen on, too, such as /run/mysqld/mysqld.sock
+    /// A Unix socket to listen on, too, such as /run/mysqld/mysqld.sock; for the server's own user alone if root has no
+    /// password at the start
     #[arg(long, value_name = "PATH")]
     socket: Vec<PathBuf>,
     /// Certificate chain (PEM); one of its own is made if none is given

@@ -119,8 +119,9 @@ impl Listener {
         match self {
             Self::Tcp(listener) => {
                 let (stream, address) = listener.accept().await?;
-                // Replies are written whole: waiting to fill segments would only delay them.
-                stream.set_nodelay(true)?;
+                // Replies are written whole: waiting to fill segments would only delay them. A client that has left again
+                // is found out when it is greeted; others must not wait for that.
+                let _ = stream.set_nodelay(true);
                 Ok((Incoming::Tcp(stream.into_std()?), Peer::Tcp(address)))
             }
             Self::Unix(socket) => {
