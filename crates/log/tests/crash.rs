@@ -11,7 +11,8 @@ use std::time::Duration;
 use avocet_base::Lsn;
 use avocet_base::env::SimDisk;
 use avocet_log::{Durability, Error, LogOptions, LogWriter, Record, verify};
-use common::{DIR, OwnedRecord, noise, open_writer, options, packing, read_all};
+use common::bytes::noise;
+use common::{DIR, OwnedRecord, open_writer, options, packing, read_all};
 use proptest::prelude::*;
 
 /// A step of a workload on one writer.

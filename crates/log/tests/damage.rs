@@ -11,7 +11,8 @@ use avocet_base::Lsn;
 use avocet_base::checksum::crc32c;
 use avocet_base::env::{Disk, SimDisk};
 use avocet_log::{Durability, Error, ErrorKind, LogOptions, LogReader, LogWriter, Record, verify};
-use common::{DIR, OwnedRecord, noise, open_writer, options, packing, read_all, read_into};
+use common::bytes::noise;
+use common::{DIR, OwnedRecord, open_writer, options, packing, read_all, read_into};
 use proptest::prelude::*;
 
 /// A log of three segments, and what is known of it.

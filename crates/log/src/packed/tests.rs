@@ -1,19 +1,11 @@
+#[path = "../../tests/common/bytes.rs"]
+mod bytes;
+
 use proptest::prelude::*;
 
+use self::bytes::noise;
 use super::*;
 use crate::frame::{Place, Sealer};
-
-/// Bytes in which LZ4 finds nothing.
-fn noise(len: usize, seed: u64) -> Vec<u8> {
-    let mut x = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut next = || {
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
-        (x >> 32) as u8
-    };
-    (0..len).map(|_| next()).collect()
-}
 
 fn frames(payloads: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = Vec::new();

@@ -1,6 +1,8 @@
 //! A log on a simulated disk.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod bytes;
+
 use std::path::Path;
 
 use avocet_base::Lsn;
@@ -31,18 +33,6 @@ pub fn options() -> LogOptions {
 /// The same, but all is compressed that can be.
 pub fn packing() -> LogOptions {
     LogOptions { compression: Compression::Lz4, compress_from: 0, ..options() }
-}
-
-/// Bytes in which there is nothing to compress.
-pub fn noise(len: usize, seed: u64) -> Vec<u8> {
-    let mut x = (seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut next = || {
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
-        (x >> 32) as u8
-    };
-    (0..len).map(|_| next()).collect()
 }
 
 pub fn open_writer(disk: &SimDisk, options: LogOptions, at: Lsn) -> LogWriter {
