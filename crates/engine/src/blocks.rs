@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use avocet_base::BlockId;
 use avocet_storage::cold::{Block, EncodedBlock, block_key};
+use avocet_storage::relation::free_replaced;
 use avocet_storage::store::{BlobStore, BlockCache};
 use hashbrown::HashSet;
 use parking_lot::Mutex;
@@ -86,6 +87,7 @@ impl Blocks {
 
     /// Deletes blocks, but for those that a scan still reads: they are retired again.
     pub fn delete_retired(&self, retired: Vec<Arc<Block>>) {
+        free_replaced();
         for block in retired {
             if Arc::strong_count(&block) > 1 {
                 self.retire(&block);

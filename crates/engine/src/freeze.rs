@@ -132,7 +132,7 @@ impl Engine {
         // One at a time: two freezers of one segment would both log it.
         let _one = self.ddl.lock();
         if !self.is_current(table)
-            || !matches!(&**table.relation.segment(number).state(), SegmentState::Hot(h) if std::ptr::eq(h, hot))
+            || !matches!(&*table.relation.segment(number).state(), SegmentState::Hot(h) if std::ptr::eq(h, hot))
         {
             return Ok(true);
         }
@@ -188,7 +188,7 @@ impl Engine {
     fn compact(&self, table: &TableHandle, number: SegmentNo, cold: &ColdSegment) -> Result<()> {
         let _one = self.ddl.lock();
         let segment = table.relation.segment(number);
-        let unchanged = matches!(&**segment.state(), SegmentState::Cold(c) if std::ptr::eq(c, cold));
+        let unchanged = matches!(&*segment.state(), SegmentState::Cold(c) if std::ptr::eq(c, cold));
         let oldest = self.snapshots.oldest();
         let for_all = cold.created.as_ref().is_none_or(|c| c.committed_at().is_some_and(|ts| ts <= oldest));
         if !self.is_current(table) || !unchanged || !for_all {

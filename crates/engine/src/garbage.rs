@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicUsize;
 use avocet_base::{RowId, Timestamp};
 use avocet_storage::Undo;
 use avocet_storage::hot::RowBuf;
-use avocet_storage::relation::SegmentState;
+use avocet_storage::relation::{SegmentState, pin};
 use avocet_storage::version::Change;
 use parking_lot::Mutex;
 
@@ -116,11 +116,16 @@ impl Garbage {
     }
 }
 
+/// Versions that are fetched at a time: more would be gone from the caches before their turn.
+const AHEAD: usize = 64;
+
 fn collect_one(lists: &Lists, buf: &mut RowBuf) {
-    // They were changed a while ago.
-    lists.undo.iter().for_each(|entry| prefetch_page(&lists.tables[entry.table as usize], entry.row));
-    for entry in &lists.undo {
-        collect_version(&lists.tables[entry.table as usize], entry, buf);
+    let table = |entry: &UndoEntry| &lists.tables[entry.table as usize];
+    for some in lists.undo.chunks(AHEAD) {
+        let _pinned = pin();
+        // They were changed a while ago.
+        some.iter().for_each(|entry| prefetch_page(table(entry), entry.row));
+        some.iter().for_each(|entry| collect_version(table(entry), entry, buf));
     }
 }
 
@@ -129,7 +134,7 @@ fn collect_version(table: &TableHandle, entry: &UndoEntry, buf: &mut RowBuf) {
     loop {
         let state = segment.state();
         let ordinal = entry.row.ordinal();
-        match &**state {
+        match &*state {
             SegmentState::Empty => return,
             SegmentState::Hot(hot) => {
                 let (page, slot) = table.relation.place(ordinal);

@@ -163,7 +163,7 @@ pub(crate) fn key_text(table: &TableHandle, index: usize, row: &RowRef<'_>) -> S
 
 /// The newest version of a row, hot or cold, where no transaction uses the table. False if there is none.
 fn newest_image(table: &TableHandle, id: RowId, image: &mut Vec<u8>) -> bool {
-    match &**table.relation.segment(id.segment()).state() {
+    match &*table.relation.segment(id.segment()).state() {
         SegmentState::Empty => false,
         SegmentState::Hot(hot) => {
             let (page, slot) = table.relation.place(id.ordinal());

@@ -122,8 +122,8 @@ impl TableSample {
         }
         let mut buf = RowBuf::default();
         for (number, wanted) in &self.cold {
-            let state = table.relation.segment(*number).state();
-            let SegmentState::Cold(cold) = &**state else {
+            let state = table.relation.segment(*number).state_owned();
+            let SegmentState::Cold(cold) = &*state else {
                 wanted.iter().for_each(|_| builder.append_null());
                 continue;
             };

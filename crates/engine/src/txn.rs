@@ -206,6 +206,7 @@ struct Scratch {
     image: Vec<u8>,
     old: RowBuf,
     delta: Vec<u8>,
+    before: Vec<u8>,
     key: Vec<u8>,
     old_key: Vec<u8>,
     scan: ScanScratch,
@@ -518,7 +519,7 @@ impl Txn {
         before: &[u8],
     ) {
         let Scratch { old, key, .. } = &mut self.scratch;
-        let changed: Vec<usize> = delta::entries(&table.layout, before)
+        let changed: Vec<usize> = delta::own_entries(&table.layout, before)
             .map(|e| e.expect("before-images are made by the page").column)
             .collect();
         for (n, index) in table.indexes.iter().enumerate() {

@@ -15,17 +15,19 @@
 //!    the delete vector is closed. Who meets either looks the segment up again.
 
 mod deletes;
+mod published;
 
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use arc_swap::ArcSwap;
 use avocet_base::{RowId, SegmentNo};
 use avocet_types::RowLayout;
 use parking_lot::Mutex;
 
 pub use deletes::{DeleteVector, Deletes};
+use published::Published;
+pub use published::{Current, free_replaced, pin};
 
 use crate::cold::Block;
 use crate::hot::{HotPage, slots_per_page};
@@ -52,7 +54,7 @@ struct InsertCursor {
 }
 
 pub struct Segment {
-    state: ArcSwap<SegmentState>,
+    state: Published<SegmentState>,
 }
 
 pub enum SegmentState {
@@ -106,16 +108,19 @@ impl HotSegment {
 }
 
 impl Segment {
-    pub fn state(&self) -> arc_swap::Guard<Arc<SegmentState>> {
+    /// What the segment is now: to look at, not to keep. Cheaper for those who have [pinned](pin) themselves.
+    #[inline]
+    pub fn state(&self) -> Current<'_, SegmentState> {
         self.state.load()
     }
 
+    /// The same, to keep for a while.
     pub fn state_owned(&self) -> Arc<SegmentState> {
-        self.state.load_full()
+        self.state.load_owned()
     }
 
-    pub fn replace(&self, state: SegmentState) -> Arc<SegmentState> {
-        self.state.swap(Arc::new(state))
+    pub fn replace(&self, state: SegmentState) {
+        self.state.replace(state);
     }
 }
 
@@ -163,9 +168,7 @@ impl Relation {
         let chunk = (number.0 + 1).ilog2();
         let within = number.0 + 1 - (1 << chunk);
         let chunk = self.chunks[chunk as usize].get_or_init(|| {
-            (0..1usize << chunk)
-                .map(|_| Segment { state: ArcSwap::from_pointee(SegmentState::Empty) })
-                .collect()
+            (0..1usize << chunk).map(|_| Segment { state: Published::new(SegmentState::Empty) }).collect()
         });
         &chunk[within as usize]
     }
@@ -221,7 +224,7 @@ impl Relation {
     pub fn open_hot(&self, number: SegmentNo) {
         self.note_segment(number);
         let segment = self.segment(number);
-        if matches!(**segment.state(), SegmentState::Empty) {
+        if matches!(*segment.state(), SegmentState::Empty) {
             segment.replace(SegmentState::Hot(HotSegment::new(self.pages_per_segment())));
         }
     }
@@ -278,8 +281,8 @@ mod tests {
             last = relation.next_row_id();
         }
         assert_eq!(last, RowId::new(SegmentNo(2), 0));
-        assert!(matches!(**relation.segment(SegmentNo(2)).state(), SegmentState::Hot(_)));
-        assert!(matches!(**relation.segment(SegmentNo(1)).state(), SegmentState::Empty));
+        assert!(matches!(*relation.segment(SegmentNo(2)).state(), SegmentState::Hot(_)));
+        assert!(matches!(*relation.segment(SegmentNo(1)).state(), SegmentState::Empty));
         assert_eq!(relation.used_segments().count(), 2);
         for ordinal in [0u16, 1, 1023, 1024, 65_535] {
             let (page, slot) = relation.place(ordinal);

@@ -100,9 +100,9 @@ impl KeyLayout {
     pub fn has_key(&self, row: &RowRef<'_>, key: &[u8], scratch: &mut Vec<u8>) -> bool {
         let mut rest = key;
         for part in &*self.parts {
-            let next = match part.integer_of(row) {
-                Some((value, width)) => strip_integer(rest, value, width),
-                None => {
+            let next = match part.strip_integer(row, rest) {
+                Stripped::Integer(next) => next,
+                Stripped::NoInteger => {
                     scratch.clear();
                     part.encode_field(row, scratch);
                     rest.strip_prefix(&scratch[..])
@@ -129,6 +129,15 @@ impl KeyLayout {
         assert!(values.len() <= self.parts.len(), "no more values than columns");
         key.reserve(self.size);
         self.parts.iter().zip(values).all(|(part, value)| part.encode(value, key))
+    }
+
+    /// As [`Self::encode_prefix`], of integers.
+    #[inline]
+    #[must_use]
+    pub fn encode_integers(&self, values: &[i64], key: &mut Vec<u8>) -> bool {
+        assert!(values.len() <= self.parts.len(), "no more values than columns");
+        key.reserve(self.size);
+        self.parts.iter().zip(values).all(|(part, &value)| part.encode_integer(value, key))
     }
 
     /// As `encode_prefix` for the columns from `first` on: to append to a key that has the columns before.
@@ -235,25 +244,26 @@ impl KeyPart {
         self.finish(start, key);
     }
 
-    /// The bytes of a part that is a whole machine word or less, as a big-endian number of so many bytes.
+    /// Takes this part of a row's key from the beginning of a key, if it is of the plainest kind: an integer of a machine
+    /// word or less.
     #[inline]
-    fn integer_of(&self, row: &RowRef<'_>) -> Option<(u64, usize)> {
+    fn strip_integer<'k>(&self, row: &RowRef<'_>, key: &'k [u8]) -> Stripped<'k> {
         if self.nullable || self.descending {
-            return None;
+            return Stripped::NoInteger;
         }
         let column = self.column;
-        Some(match self.storage {
-            Storage::I8 => (u64::from(row.raw::<1>(column)[0] ^ 0x80), 1),
-            Storage::U8 => (u64::from(row.raw::<1>(column)[0]), 1),
-            Storage::I16 => (u64::from(u16::from_le_bytes(row.raw(column)) ^ 1 << 15), 2),
-            Storage::U16 => (u64::from(u16::from_le_bytes(row.raw(column))), 2),
-            Storage::I32 | Storage::Date => (u64::from(u32::from_le_bytes(row.raw(column)) ^ 1 << 31), 4),
-            Storage::U32 => (u64::from(u32::from_le_bytes(row.raw(column))), 4),
+        Stripped::Integer(match self.storage {
+            Storage::I8 => strip(key, row.raw::<1>(column), SIGN),
+            Storage::U8 => strip(key, row.raw::<1>(column), 0),
+            Storage::I16 => strip(key, row.raw::<2>(column), SIGN),
+            Storage::U16 => strip(key, row.raw::<2>(column), 0),
+            Storage::I32 | Storage::Date => strip(key, row.raw::<4>(column), SIGN),
+            Storage::U32 => strip(key, row.raw::<4>(column), 0),
             Storage::I64 | Storage::Dec64 | Storage::Micros | Storage::Time => {
-                (u64::from_le_bytes(row.raw(column)) ^ 1 << 63, 8)
+                strip(key, row.raw::<8>(column), SIGN)
             }
-            Storage::U64 => (u64::from_le_bytes(row.raw(column)), 8),
-            _ => return None,
+            Storage::U64 => strip(key, row.raw::<8>(column), 0),
+            _ => return Stripped::NoInteger,
         })
     }
 
@@ -289,18 +299,34 @@ impl KeyPart {
                 true
             }
             (Storage::Dec64 | Storage::Dec128 | Storage::Dec256, Datum::Decimal(d)) => self.decimal(d, key),
-            (_, Datum::Int(v)) => self.integer((*v).into(), key),
-            (_, Datum::UInt(v)) => self.integer((*v).into(), key),
+            (_, Datum::Int(v)) => self.integer(*v, key),
+            (_, Datum::UInt(v)) => self.integer(*v, key),
             _ => false,
         };
         self.finish(start, key);
         fits
     }
 
-    fn integer(&self, v: i128, key: &mut Vec<u8>) -> bool {
+    #[inline]
+    fn encode_integer(&self, value: i64, key: &mut Vec<u8>) -> bool {
+        let start = key.len();
+        if self.nullable {
+            key.push(1);
+        }
+        let fits = self.integer(value, key);
+        self.finish(start, key);
+        fits
+    }
+
+    #[inline]
+    fn integer<V>(&self, v: V, key: &mut Vec<u8>) -> bool
+    where
+        V: TryInto<i8> + TryInto<i16> + TryInto<i32> + TryInto<i64>,
+        V: TryInto<u8> + TryInto<u16> + TryInto<u32> + TryInto<u64>,
+    {
         macro_rules! narrow {
             ($ty:ty, $write:ident) => {
-                <$ty>::try_from(v).map(|v| $write(v.to_le_bytes(), key)).is_ok()
+                TryInto::<$ty>::try_into(v).map(|v| $write(v.to_le_bytes(), key)).is_ok()
             };
         }
         match self.storage {
@@ -346,18 +372,22 @@ impl KeyPart {
     }
 }
 
-/// What follows a big-endian number of so many bytes at the beginning of a key, if it is this one.
+enum Stripped<'k> {
+    /// What follows, if the key begins so.
+    Integer(Option<&'k [u8]>),
+    NoInteger,
+}
+
+/// Flips the sign in the first byte of a key.
+const SIGN: u8 = 0x80;
+
+/// What follows a number, stored as these bytes, at the beginning of a key.
 #[inline]
-fn strip_integer(key: &[u8], value: u64, width: usize) -> Option<&[u8]> {
-    let (head, rest) = key.split_at_checked(width)?;
-    let found = match *head {
-        [a] => u64::from(a),
-        [a, b] => u64::from(u16::from_be_bytes([a, b])),
-        [a, b, c, d] => u64::from(u32::from_be_bytes([a, b, c, d])),
-        [a, b, c, d, e, f, g, h] => u64::from_be_bytes([a, b, c, d, e, f, g, h]),
-        _ => return None,
-    };
-    (found == value).then_some(rest)
+fn strip<const N: usize>(key: &[u8], mut stored: [u8; N], flip: u8) -> Option<&[u8]> {
+    stored.reverse();
+    stored[0] ^= flip;
+    let (head, rest) = key.split_first_chunk::<N>()?;
+    (*head == stored).then_some(rest)
 }
 
 /// The first `max` characters.
@@ -377,7 +407,7 @@ fn unsigned<const N: usize>(mut bytes: [u8; N], key: &mut Vec<u8>) {
 #[inline]
 fn signed<const N: usize>(mut bytes: [u8; N], key: &mut Vec<u8>) {
     bytes.reverse();
-    bytes[0] ^= 0x80;
+    bytes[0] ^= SIGN;
     key.extend_from_slice(&bytes);
 }
 

@@ -89,7 +89,7 @@ impl Search {
 
 /// The newest version of a row; false if it is deleted.
 fn newest(table: &TableHandle, id: RowId, buf: &mut RowBuf) -> Result<bool> {
-    match &**table.relation.segment(id.segment()).state() {
+    match &*table.relation.segment(id.segment()).state() {
         SegmentState::Empty => Ok(false),
         SegmentState::Hot(hot) => {
             let (page, slot) = table.relation.place(id.ordinal());

@@ -102,7 +102,7 @@ impl Backlog {
     ) {
         let interval = |ts| horizon.interval(ts);
         let state = handle.relation.segment(row.segment()).state();
-        match &**state {
+        match &*state {
             SegmentState::Empty => {}
             SegmentState::Hot(hot) => {
                 let (page, slot) = handle.relation.place(row.ordinal());

@@ -36,7 +36,7 @@ impl Applier<'_> {
 
     fn load(&self, table: &TableHandle, segment: SegmentNo, block: BlockId) -> Result<()> {
         reach(&table.relation, segment)?;
-        if !matches!(&**table.relation.segment(segment).state(), SegmentState::Empty) {
+        if !matches!(&*table.relation.segment(segment).state(), SegmentState::Empty) {
             return Err(EngineError::corrupt(format!("{} {segment}", table.id()), "it is in use already"));
         }
         let cold = ColdSegment::new(self.blocks.open(block)?, None, Deletes::fresh());
@@ -52,7 +52,7 @@ impl Applier<'_> {
             segment.replace(SegmentState::Empty);
             return Ok(());
         };
-        let settled = match &**segment.state() {
+        let settled = match &*segment.state() {
             // The checkpoint may have caught the segment when it had moved already.
             SegmentState::Cold(cold) if cold.block.id() == block => return Ok(()),
             SegmentState::Cold(cold) => (**cold.deletes.body.read().all_settled()).clone(),
@@ -86,7 +86,7 @@ fn insert(table: &TableHandle, row: RowId, image: &[u8]) -> Result<()> {
     table.relation.open_hot(row.segment());
     let state = table.relation.segment(row.segment()).state();
     let taken = || EngineError::corrupt(format!("{} {row}", table.id()), "its place is taken");
-    let SegmentState::Hot(hot) = &**state else { return Err(taken()) };
+    let SegmentState::Hot(hot) = &*state else { return Err(taken()) };
     let (page, slot) = table.relation.place(row.ordinal());
     let mut body = table.relation.page_or_new(hot, page).body.write();
     if body.is_live(slot) {
@@ -123,7 +123,7 @@ pub(crate) fn open_place(table: &TableHandle, row: RowId) -> Result<()> {
         let body = table.relation.page_or_new(hot, page).body.read();
         !body.is_live(slot) && body.chain(slot).is_none()
     };
-    match &**state {
+    match &*state {
         SegmentState::Hot(hot) if free(hot) => Ok(()),
         _ => Err(EngineError::corrupt(format!("{} {row}", table.id()), "its place is taken")),
     }
@@ -137,7 +137,7 @@ fn check_reached(table: &TableHandle, row: RowId) -> Result<()> {
 fn update(table: &TableHandle, row: RowId, delta: &[u8]) -> Result<()> {
     check_reached(table, row)?;
     let state = table.relation.segment(row.segment()).state();
-    let SegmentState::Hot(hot) = &**state else { return Err(missing(table, row)) };
+    let SegmentState::Hot(hot) = &*state else { return Err(missing(table, row)) };
     let (page, slot) = table.relation.place(row.ordinal());
     let page = hot.page(page).ok_or_else(|| missing(table, row))?;
     let mut body = page.body.write();
@@ -151,7 +151,7 @@ fn delete(table: &TableHandle, row: RowId) -> Result<()> {
     check_reached(table, row)?;
     let state = table.relation.segment(row.segment()).state();
     let (page, slot) = table.relation.place(row.ordinal());
-    let was = match &**state {
+    let was = match &*state {
         SegmentState::Empty => false,
         SegmentState::Hot(hot) => hot.page(page).is_some_and(|p| p.body.write().erase(&table.layout, slot)),
         SegmentState::Cold(cold) => {

@@ -90,7 +90,7 @@ fn load_page(table: &TableHandle, number: SegmentNo, page: u16, bytes: &[u8]) ->
     const WHAT: &str = "page image";
     let mut r = avocet_base::codec::Reader::new(bytes);
     let state = table.relation.segment(number).state();
-    let SegmentState::Hot(hot) = &**state else { return Err(named_twice(number)) };
+    let SegmentState::Hot(hot) = &*state else { return Err(named_twice(number)) };
     if usize::from(page) >= table.relation.pages_per_segment() {
         return Err(EngineError::corrupt(WHAT, format!("no page {page} in a segment")));
     }

@@ -15,7 +15,7 @@
 
 use avocet_base::RowId;
 use avocet_storage::hot::PageBody;
-use avocet_storage::relation::SegmentState;
+use avocet_storage::relation::{SegmentState, pin};
 
 use super::Txn;
 use crate::table::{IndexHandle, TableHandle};
@@ -59,6 +59,7 @@ impl Txn {
     /// These keys will be looked up soon, by whatever read or change. A few dozen at a time: more would be gone from the
     /// caches before their turn.
     pub fn look_ahead(&self, table: &TableHandle, index: &IndexHandle, keys: &mut KeyList, what: Ahead) {
+        let _pinned = pin();
         keys.iter().for_each(|key| index.hints.prefetch(key));
         let mut places = std::mem::take(&mut keys.places);
         places.clear();
@@ -75,7 +76,7 @@ impl Txn {
 }
 
 pub(crate) fn prefetch_page(table: &TableHandle, id: RowId) {
-    match &**table.relation.segment(id.segment()).state() {
+    match &*table.relation.segment(id.segment()).state() {
         SegmentState::Empty => {}
         SegmentState::Hot(hot) => hot.prefetch_page(table.relation.place(id.ordinal()).0),
         SegmentState::Cold(cold) => {
@@ -87,7 +88,7 @@ pub(crate) fn prefetch_page(table: &TableHandle, id: RowId) {
 }
 
 fn in_page(table: &TableHandle, id: RowId, look: impl FnOnce(&PageBody, usize)) {
-    if let SegmentState::Hot(hot) = &**table.relation.segment(id.segment()).state() {
+    if let SegmentState::Hot(hot) = &*table.relation.segment(id.segment()).state() {
         let (page, slot) = table.relation.place(id.ordinal());
         // A page that somebody is changing is in some processor's cache.
         if let Some(body) = hot.page(page).and_then(|page| page.body.try_read()) {

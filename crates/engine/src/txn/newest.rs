@@ -172,7 +172,7 @@ impl Txn {
         let segment = table.relation.segment(id.segment());
         let state = segment.state();
         let ordinal = id.ordinal();
-        match &**state {
+        match &*state {
             SegmentState::Empty => Ok(Attempt::Done(Found::Nowhere)),
             SegmentState::Hot(hot) => {
                 let (page, slot) = table.relation.place(ordinal);
@@ -224,7 +224,7 @@ impl Txn {
                     Deed::Delete { .. } => body.delete(layout, slot, &self.state),
                     Deed::Update { .. } if moves => body.delete(layout, slot, &self.state),
                     Deed::Update { after, .. } => body
-                        .update(layout, slot, after, &self.state)
+                        .update(layout, slot, after, &self.state, &mut self.scratch.before)
                         .map_err(crate::error::malformed("row delta"))?,
                 };
                 drop(body);
@@ -245,7 +245,7 @@ impl Txn {
                     }
                     // If the load was taken back meanwhile, nobody would wake this one.
                     let queued = self.watch(table.id(), id, loader, place);
-                    let stands = Arc::ptr_eq(&segment.state(), &state);
+                    let stands = std::ptr::eq(&*segment.state(), &*state);
                     return Ok(if queued && stands { Attempt::Wait } else { Attempt::Again });
                 }
                 // Read before the latch: a block never changes, and the read may go to disk.
@@ -309,7 +309,7 @@ impl Txn {
     fn hide(&mut self, t: u16, table: &Arc<TableHandle>, id: RowId) {
         loop {
             let state = table.relation.segment(id.segment()).state();
-            let SegmentState::Cold(cold) = &**state else { return };
+            let SegmentState::Cold(cold) = &*state else { return };
             let mut deletes = cold.deletes.body.write();
             if deletes.closed {
                 drop(deletes);

@@ -210,7 +210,7 @@ impl Txn {
     fn load(&self, table: &TableHandle, id: RowId, buf: &mut RowBuf) -> Result<bool> {
         let snapshot = self.view();
         let state = table.relation.segment(id.segment()).state();
-        match &**state {
+        match &*state {
             SegmentState::Empty => Ok(false),
             SegmentState::Hot(hot) => {
                 let (page, slot) = table.relation.place(id.ordinal());
@@ -483,7 +483,7 @@ impl Txn {
         buf: &mut RowBuf,
         visit: &mut dyn FnMut(RowRef<'_>),
     ) -> Result<()> {
-        if let SegmentState::Hot(hot) = &**table.relation.segment(id.segment()).state() {
+        if let SegmentState::Hot(hot) = &*table.relation.segment(id.segment()).state() {
             let (page, slot) = table.relation.place(id.ordinal());
             let Some(page) = hot.page(page) else { return Ok(()) };
             let body = page.body.read();

@@ -104,7 +104,7 @@ impl Txn {
             let id = self.next_row_id(table)?;
             let state = table.relation.segment(id.segment()).state();
             // A segment that was frozen since it gave out the id takes no more rows; the id stays unused.
-            let SegmentState::Hot(hot) = &**state else { continue };
+            let SegmentState::Hot(hot) = &*state else { continue };
             let (page, slot) = table.relation.place(id.ordinal());
             let mut body = table.relation.page_or_new(hot, page).body.write();
             if !body.frozen {
@@ -368,7 +368,7 @@ impl Txn {
 
 /// The columns that a delta changes; it was made for this table.
 fn changed_columns<'a>(table: &'a TableHandle, after: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
-    delta::entries(&table.layout, after).filter_map(|entry| Some(entry.ok()?.column))
+    delta::own_entries(&table.layout, after).filter_map(|entry| Some(entry.ok()?.column))
 }
 
 /// Whether an update may change the key of an index.

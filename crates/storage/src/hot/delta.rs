@@ -6,7 +6,7 @@
 //!                               │ variable:    len u32 │ bytes        entries follow each other
 //! ```
 
-use avocet_base::codec::{Malformed, Put, Reader};
+use avocet_base::codec::{Malformed, Put};
 use avocet_types::row::Storage;
 use avocet_types::{Datum, RowLayout, RowRef};
 
@@ -55,33 +55,81 @@ pub fn push_datum(layout: &RowLayout, column: usize, datum: &Datum<'_>, delta: &
     }
 }
 
+/// Whether strings are looked at when a delta is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Text {
+    /// From a disk: what is no UTF-8 is malformed.
+    Unknown,
+    /// From this process's own rows.
+    Valid,
+}
+
 /// Reads a delta entry by entry; malformed bytes and columns that the layout does not have are errors.
 pub fn entries<'a>(
     layout: &'a RowLayout,
     delta: &'a [u8],
 ) -> impl Iterator<Item = Result<Entry<'a>, Malformed>> {
-    let mut reader = Reader::new(delta);
-    std::iter::from_fn(move || (!reader.is_empty()).then(|| next_entry(layout, &mut reader)))
+    read(layout, delta, Text::Unknown)
 }
 
-fn next_entry<'a>(layout: &RowLayout, reader: &mut Reader<'a>) -> Result<Entry<'a>, Malformed> {
-    const WHAT: &str = "row delta";
-    let column = usize::from(reader.u16(WHAT)?);
-    let field = layout.fields.get(column).ok_or_else(|| reader.malformed(WHAT))?;
-    let bytes = match reader.u8(WHAT)? {
-        1 => None,
-        0 if field.storage.is_var() => {
-            let len = reader.u32(WHAT)? as usize;
-            let bytes = reader.take(len, WHAT)?;
-            if field.storage == Storage::Str && std::str::from_utf8(bytes).is_err() {
-                return Err(reader.malformed(WHAT));
-            }
-            Some(bytes)
+/// As [`entries`], of a delta that was made from values or from a row.
+pub fn own_entries<'a>(
+    layout: &'a RowLayout,
+    delta: &'a [u8],
+) -> impl Iterator<Item = Result<Entry<'a>, Malformed>> {
+    read(layout, delta, Text::Valid)
+}
+
+#[inline]
+fn read<'a>(
+    layout: &'a RowLayout,
+    delta: &'a [u8],
+    text: Text,
+) -> impl Iterator<Item = Result<Entry<'a>, Malformed>> {
+    let mut rest = delta;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
         }
-        0 => Some(reader.take(field.storage.size(), WHAT)?),
-        _ => return Err(reader.malformed(WHAT)),
+        let at = delta.len() - rest.len();
+        match split_entry(layout, rest, text) {
+            Some((entry, behind)) => {
+                rest = behind;
+                Some(Ok(entry))
+            }
+            None => {
+                rest = &[];
+                Some(Err(malformed(at)))
+            }
+        }
+    })
+}
+
+#[cold]
+fn malformed(at: usize) -> Malformed {
+    Malformed { what: "row delta", at }
+}
+
+/// The first entry, and what is behind it.
+#[inline]
+fn split_entry<'a>(layout: &RowLayout, delta: &'a [u8], text: Text) -> Option<(Entry<'a>, &'a [u8])> {
+    let (&[low, high, null], rest) = delta.split_first_chunk()?;
+    let column = usize::from(u16::from_le_bytes([low, high]));
+    let storage = layout.fields.get(column)?.storage;
+    let (bytes, rest) = match null {
+        1 => (None, rest),
+        0 if storage.is_var() => {
+            let (len, rest) = rest.split_first_chunk()?;
+            let (bytes, rest) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
+            if text == Text::Unknown && storage == Storage::Str && std::str::from_utf8(bytes).is_err() {
+                return None;
+            }
+            (Some(bytes), rest)
+        }
+        0 => rest.split_at_checked(storage.size()).map(|(bytes, rest)| (Some(bytes), rest))?,
+        _ => return None,
     };
-    Ok(Entry { column, bytes })
+    Some((Entry { column, bytes }, rest))
 }
 
 /// Appends the entries of those columns that are not in `columns` yet, and notes them there.
@@ -91,21 +139,22 @@ pub fn copy_missing(
     columns: &mut Vec<usize>,
     to: &mut Vec<u8>,
 ) -> Result<(), Malformed> {
-    let mut reader = Reader::new(from);
-    while !reader.is_empty() {
-        let at = reader.position();
-        let column = next_entry(layout, &mut reader)?.column;
-        if !columns.contains(&column) {
-            columns.push(column);
-            to.extend_from_slice(&from[at..reader.position()]);
+    let mut rest = from;
+    while !rest.is_empty() {
+        let (entry, behind) =
+            split_entry(layout, rest, Text::Valid).ok_or_else(|| malformed(from.len() - rest.len()))?;
+        if !columns.contains(&entry.column) {
+            columns.push(entry.column);
+            to.extend_from_slice(&rest[..rest.len() - behind.len()]);
         }
+        rest = behind;
     }
     Ok(())
 }
 
-/// Applies a delta to a row image.
+/// Applies a delta of this process's own to a row image.
 pub fn apply_to_image(layout: &RowLayout, delta: &[u8], image: &mut Vec<u8>) -> Result<(), Malformed> {
-    for entry in entries(layout, delta) {
+    for entry in own_entries(layout, delta) {
         let entry = entry?;
         layout.put_stored(image, 0, entry.column, entry.bytes);
     }

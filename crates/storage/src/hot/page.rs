@@ -346,28 +346,39 @@ impl PageBody {
         self.set_live(slot, true);
     }
 
-    /// Changes columns in place; the values before go to the version chain.
+    /// Changes columns in place, each once at most; the values before go to the version chain. `before` is memory to be used
+    /// again.
     pub fn update(
         &mut self,
         layout: &RowLayout,
         slot: usize,
         after: &[u8],
         txn: &Arc<crate::TxnState>,
+        before: &mut Vec<u8>,
     ) -> Result<Arc<Undo>, Malformed> {
         assert!(self.is_live(slot), "only a live row is updated");
-        let mut before = Vec::with_capacity(after.len());
-        for entry in delta::entries(layout, after) {
-            delta::push_column(&self.in_place(layout, slot), entry?.column, &mut before);
+        before.clear();
+        for entry in delta::own_entries(layout, after) {
+            delta::push_column(&self.in_place(layout, slot), entry?.column, before);
         }
-        self.apply(layout, slot, after)?;
+        self.set_columns(layout, slot, delta::own_entries(layout, after))?;
         let slots = self.slot_count(layout);
-        Ok(self.push_version(slot, slots, txn, Change::Update { before: before.into() }))
+        Ok(self.push_version(slot, slots, txn, Change::Update { before: before[..].into() }))
     }
 
-    /// Applies a delta in place, without a version.
+    /// Applies a delta from the log in place, without a version.
     pub fn apply(&mut self, layout: &RowLayout, slot: usize, delta: &[u8]) -> Result<(), Malformed> {
+        self.set_columns(layout, slot, delta::entries(layout, delta))
+    }
+
+    fn set_columns<'d>(
+        &mut self,
+        layout: &RowLayout,
+        slot: usize,
+        entries: impl Iterator<Item = Result<delta::Entry<'d>, Malformed>>,
+    ) -> Result<(), Malformed> {
         self.touch();
-        for entry in delta::entries(layout, delta) {
+        for entry in entries {
             let entry = entry?;
             self.set_stored(layout, slot, entry.column, entry.bytes);
         }
@@ -455,7 +466,8 @@ impl PageBody {
             }
             Change::Lock => self.drop_head(slot, undo),
             Change::Update { before } => {
-                self.apply(layout, slot, before).expect("before-images are made by this page");
+                self.set_columns(layout, slot, delta::own_entries(layout, before))
+                    .expect("before-images are made by this page");
                 self.drop_head(slot, undo);
             }
         }
@@ -564,7 +576,9 @@ mod tests {
             let txn = Arc::new(TxnState::new(TxnId(ts)));
             undos.push(match ts {
                 10 => page.insert(&layout, 3, &image(&layout, 1, text), &txn),
-                _ => page.update(&layout, 3, &set_text(&layout, text), &txn).expect("well-formed"),
+                _ => page
+                    .update(&layout, 3, &set_text(&layout, text), &txn, &mut Vec::new())
+                    .expect("well-formed"),
             });
             txn.commit(Timestamp(ts));
         }
@@ -588,7 +602,9 @@ mod tests {
         let mut page = page.body.write();
         page.place(&layout, 0, &image(&layout, 7, "before"));
         let txn = Arc::new(TxnState::new(TxnId(1)));
-        let first = page.update(&layout, 0, &set_text(&layout, "something much longer"), &txn).expect("ok");
+        let first = page
+            .update(&layout, 0, &set_text(&layout, "something much longer"), &txn, &mut Vec::new())
+            .expect("ok");
         let second = page.delete(&layout, 0, &txn);
         page.undo(&layout, 0, &second);
         page.undo(&layout, 0, &first);
@@ -622,8 +638,13 @@ mod tests {
             match (ts, ts % 3) {
                 (30, _) => drop(page.delete(&layout, 0, &txn)),
                 (_, 0) => drop(page.lock(&layout, 0, &txn)),
-                (_, 1) => drop(page.update(&layout, 0, &number(ts as i64), &txn).expect("ok")),
-                _ => drop(page.update(&layout, 0, &set_text(&layout, &ts.to_string()), &txn).expect("ok")),
+                (_, 1) => {
+                    drop(page.update(&layout, 0, &number(ts as i64), &txn, &mut Vec::new()).expect("ok"))
+                }
+                _ => drop(
+                    page.update(&layout, 0, &set_text(&layout, &ts.to_string()), &txn, &mut Vec::new())
+                        .expect("ok"),
+                ),
             }
             txn.commit(Timestamp(ts));
         }
@@ -645,9 +666,10 @@ mod tests {
         let mut page = page.body.write();
         page.place(&layout, 0, &image(&layout, 7, "before"));
         let [done, running] = [1, 2].map(|id| Arc::new(TxnState::new(TxnId(id))));
-        let old = page.update(&layout, 0, &set_text(&layout, "after"), &done).expect("ok");
+        let old = page.update(&layout, 0, &set_text(&layout, "after"), &done, &mut Vec::new()).expect("ok");
         done.commit(Timestamp(5));
-        let new = page.update(&layout, 0, &set_text(&layout, "never"), &running).expect("ok");
+        let new =
+            page.update(&layout, 0, &set_text(&layout, "never"), &running, &mut Vec::new()).expect("ok");
         assert!(!page.collect(&layout, 0, &old, false));
         assert_eq!(seen(&page, &layout, 0, 5).as_deref(), Some("Str(\"after\")"));
         page.undo(&layout, 0, &new);

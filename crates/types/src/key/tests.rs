@@ -188,6 +188,28 @@ fn values_that_a_column_cannot_hold_have_no_key() {
 }
 
 #[test]
+fn integers_have_the_keys_of_their_values() {
+    for (width, unsigned, descending) in [
+        (IntWidth::W8, false, false),
+        (IntWidth::W16, true, true),
+        (IntWidth::W24, false, true),
+        (IntWidth::W32, true, false),
+        (IntWidth::W64, false, false),
+        (IntWidth::W64, true, false),
+    ] {
+        for nullable in [false, true] {
+            let (_, layout) = table(&[SqlType::Int { width, unsigned }], nullable, descending, None);
+            for value in [0, 1, -1, 127, 255, 256, i64::from(i32::MAX) + 1, i64::MIN, i64::MAX] {
+                let (mut plain, mut other) = (Vec::new(), Vec::new());
+                let fits = layout.encode_integers(&[value], &mut plain);
+                assert_eq!(fits, layout.encode_prefix(&[Datum::Int(value)], &mut other), "{value}");
+                assert!(!fits || plain == other, "{value} as {width:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn like_prefixes_bound_their_strings() {
     let ty = SqlType::VarChar { len: 20, collation: Collation::DEFAULT };
     let (_, layout) = table(&[ty], true, false, None);
