@@ -216,9 +216,8 @@ impl Engine {
         }
     }
 
-    /// How many transactions wait for a row and have not been woken yet. For schedulers of tests, which must know
-    /// whether somebody is still on the way.
-    #[doc(hidden)]
+    /// How many transactions wait for a row and have not been woken yet: monitoring shows it, and schedulers of tests
+    /// must know whether somebody is still on the way.
     pub fn sleeping_waiters(&self) -> usize {
         self.row_locks.sleepers()
     }

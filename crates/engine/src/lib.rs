@@ -64,6 +64,6 @@ pub use snapshots::SnapshotGuard;
 pub use stats::{ColumnStats, TableStats};
 pub use table::{IndexHandle, TableHandle};
 pub use txn::{
-    Ahead, Freshness, Isolation, KeyList, KeyRange, LockWait, ReadMode, ReadScratch, RowBuf, RowChange,
-    RowLock, SnapshotReader, StatementMark, Txn, TxnOptions,
+    Ahead, Freshness, Isolation, KeyList, KeyRange, LockHow, LockWait, ReadMode, ReadScratch, RowBuf,
+    RowChange, RowLock, Shown, SnapshotReader, StatementMark, Txn, TxnOptions,
 };

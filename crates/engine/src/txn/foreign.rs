@@ -30,8 +30,9 @@ use avocet_types::convert::{ConvertContext, store_column};
 use avocet_types::{ColumnDef, Datum, ReferentialAction, RowRef, SqlType, Value};
 use hashbrown::{HashMap, HashSet};
 
+use super::locking::{Entries, LockHow, Shown};
 use super::newest::{LockWait, RowLock};
-use super::read::{KeyRange, LockScan};
+use super::read::KeyRange;
 use super::write::changes_keys;
 use super::{StatementMark, Txn};
 use crate::error::{EngineError, Result};
@@ -388,11 +389,12 @@ impl Txn {
         let mut scratch = std::mem::take(&mut self.scratch.reads);
         let mut found = Vec::new();
         let relaxed = std::mem::replace(&mut self.relaxed, !lock.exclusive);
-        let how = LockScan { direction: Direction::Ascending, lock, strict: false };
-        let outcome = self.lock_rows(table, &index, range, how, &mut scratch, &mut |id, _| {
-            found.push(id);
-            if found.len() == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        });
+        let entries = Entries { index: &index, range, direction: Direction::Ascending, strict: false };
+        let outcome =
+            self.lock_entries(table, entries, &mut LockHow::all(lock), &mut scratch, &mut |id, _| {
+                found.push(id);
+                if found.len() == most { Shown::Last } else { Shown::Wanted }
+            });
         self.relaxed = relaxed;
         self.scratch.reads = scratch;
         outcome.map(|()| found)

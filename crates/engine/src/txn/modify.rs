@@ -13,8 +13,9 @@ use avocet_storage::index::Direction;
 use avocet_types::{Datum, RowLayout, RowRef};
 
 use super::Txn;
+use super::locking::may_meet_again;
 use super::newest::{Action, Found, LockWait};
-use super::read::{KeyRange, ReadScratch, each_with_key, has_key, may_meet_again};
+use super::read::{KeyRange, ReadScratch, each_with_key, has_key};
 use super::write::changes_keys;
 use crate::error::Result;
 use crate::table::{IndexHandle, TableHandle, split_entry};
@@ -24,6 +25,7 @@ pub struct RowChange<'l> {
     layout: &'l RowLayout,
     after: Vec<u8>,
     deleted: bool,
+    unwanted: bool,
 }
 
 impl RowChange<'_> {
@@ -35,6 +37,11 @@ impl RowChange<'_> {
     /// The row is deleted, whatever else was said.
     pub fn delete(&mut self) {
         self.deleted = true;
+    }
+
+    /// The row is not wanted: at READ COMMITTED it is not locked.
+    pub fn leave(&mut self) {
+        self.unwanted = true;
     }
 }
 
@@ -56,6 +63,8 @@ impl Lead<'_> {
 /// Somebody who is shown the newest version of a row and says what becomes of it.
 pub(super) struct Modify<'c> {
     lead: Lead<'c>,
+    /// A row that is not wanted is not locked.
+    lets_go: bool,
     ask: &'c mut dyn FnMut(RowRef<'_>, &mut RowChange<'_>),
     change: RowChange<'c>,
 }
@@ -86,13 +95,17 @@ impl Modify<'_> {
         self.lead.by_hint && !self.lead.fits(newest)
     }
 
-    /// Shows the row; nothing is to be done if it has another key than the entry that led here.
+    /// Shows the row; nothing is to be done if it has another key than the entry that led here, or is not wanted.
     pub fn decide(&mut self, table: &TableHandle, row: RowRef<'_>) -> Option<Deed<'_>> {
         // A hint was looked at under the same latch.
         if !self.lead.by_hint && !self.lead.fits(&row) {
             return None;
         }
+        self.change.unwanted = false;
         (self.ask)(row, &mut self.change);
+        if self.lets_go && self.change.unwanted {
+            return None;
+        }
         Some(self.deed(table))
     }
 
@@ -217,8 +230,8 @@ impl Txn {
         let mut old = std::mem::take(&mut self.scratch.old);
         let mut after = std::mem::take(&mut self.scratch.delta);
         after.clear();
-        let change = RowChange { layout: &table.layout, after, deleted: false };
-        let mut modify = Modify { lead, ask, change };
+        let change = RowChange { layout: &table.layout, after, deleted: false, unwanted: false };
+        let mut modify = Modify { lead, lets_go: self.lets_go(), ask, change };
         let found = self.on_newest(t, table, id, &mut Action::Modify(&mut modify), LockWait::Wait, &mut old);
         let Modify { change: RowChange { after, deleted, .. }, .. } = modify;
         let outcome = found.and_then(|found| match found {

@@ -1,19 +1,19 @@
-//! Reads of single rows: by row id, along an index, or one after the other.
+//! Reads of single rows: by row id, along an index, or one after the other. Those that lock rows are in `txn/locking.rs`.
 
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use avocet_base::{RowId, SegmentNo};
+use avocet_storage::Snapshot;
 use avocet_storage::hot::{RowBuf, SlotRead};
 use avocet_storage::index::{Direction, Lookup, ScanScratch};
 use avocet_storage::relation::SegmentState;
 use avocet_types::RowRef;
-use hashbrown::HashSet;
 
 use super::Txn;
-use super::newest::{Found, RowLock};
-use crate::error::{EngineError, Result};
+use super::locking::{LockHow, Visited};
+use super::newest::RowLock;
+use crate::error::Result;
 use crate::rows;
 use crate::table::{IndexHandle, TableHandle, split_entry};
 
@@ -115,74 +115,13 @@ fn increment(bytes: &mut Vec<u8>) -> bool {
     false
 }
 
-/// How a scan locks rows.
-#[derive(Clone, Copy)]
-pub(super) struct LockScan {
-    pub direction: Direction,
-    pub lock: RowLock,
-    /// Only rows that the snapshot sees.
-    pub strict: bool,
-}
-
 /// Memory of reads, to be used again and again.
 #[derive(Default)]
 pub struct ReadScratch {
     pub(super) scan: ScanScratch,
-    row: RowBuf,
+    pub(super) row: RowBuf,
     pub(super) key: Vec<u8>,
     pub(super) visited: Visited,
-}
-
-/// What a locking scan remembers. A cold row that is changed moves to another row id, and so does a row that is deleted
-/// and inserted again, perhaps while the scan waits for it; its new entry has the same key, but the scan may be past it.
-/// So the scan begins that key anew, once for each row that it found gone, and leaves out what it had visited.
-#[derive(Default)]
-pub(super) struct Visited {
-    pub key: Vec<u8>,
-    /// Rows with this key.
-    rows: Vec<RowId>,
-    gone: Vec<RowId>,
-}
-
-impl Visited {
-    pub fn clear(&mut self) {
-        self.key.clear();
-        self.rows.clear();
-        self.gone.clear();
-    }
-
-    pub fn has(&self, key: &[u8], id: RowId) -> bool {
-        !self.rows.is_empty() && self.rows.contains(&id) && self.key == key
-    }
-
-    pub fn begin(&mut self, key: &[u8]) {
-        if self.key != key {
-            self.key.clear();
-            self.key.extend_from_slice(key);
-            self.rows.clear();
-        }
-    }
-
-    pub fn note(&mut self, key: &[u8], id: RowId) {
-        self.begin(key);
-        self.rows.push(id);
-    }
-
-    /// True if the key is to be begun anew.
-    fn lose(&mut self, key: &[u8], id: RowId) -> bool {
-        self.begin(key);
-        let is_new = !self.gone.contains(&id);
-        if is_new {
-            self.gone.push(id);
-        }
-        is_new
-    }
-}
-
-/// Whether a scan that begins a key anew may meet rows that it has visited: others with the same key; or, since a row moves
-/// to a greater id, the one that it visited before it came to where that had been.
-pub(super) fn may_meet_again(index: &IndexHandle, direction: Direction) -> bool {
-    !index.def.kind.is_unique() || direction == Direction::Descending
 }
 
 impl Txn {
@@ -192,47 +131,9 @@ impl Txn {
         self.load(table, id, buf)
     }
 
-    /// Locks the newest committed version of a row and copies it into `buf`. False if there is none (any more), or
-    /// if it is to be left out because somebody else holds it.
-    pub fn lock_row(
-        &mut self,
-        table: &Arc<TableHandle>,
-        id: RowId,
-        lock: RowLock,
-        buf: &mut RowBuf,
-    ) -> Result<bool> {
-        let t = self.touch(table)?;
-        let id = self.foreign.place_of(table, id);
-        Ok(matches!(self.lock_touched(t, table, id, lock, buf)?, Found::Hot | Found::Cold))
-    }
-
     /// Copies the row as the snapshot has it. False if there is none.
-    fn load(&self, table: &TableHandle, id: RowId, buf: &mut RowBuf) -> Result<bool> {
-        let snapshot = self.view();
-        let state = table.relation.segment(id.segment()).state();
-        match &*state {
-            SegmentState::Empty => Ok(false),
-            SegmentState::Hot(hot) => {
-                let (page, slot) = table.relation.place(id.ordinal());
-                let Some(page) = hot.page(page) else { return Ok(false) };
-                let body = page.body.read();
-                match body.read(&table.layout, slot, &snapshot, buf) {
-                    SlotRead::Absent => return Ok(false),
-                    SlotRead::Rebuilt => {}
-                    SlotRead::InPlace => {
-                        buf.image.clear();
-                        body.in_place(&table.layout, slot).to_image(&mut buf.image);
-                    }
-                }
-                Ok(true)
-            }
-            SegmentState::Cold(cold) => {
-                let gone = !cold.is_visible(&snapshot)
-                    || cold.deletes.body.read().is_deleted_for(id.ordinal(), &snapshot)
-                    || !rows::cold_image(table, cold, id.ordinal(), &mut buf.image)?;
-                Ok(!gone)
-            }
-        }
+    pub(super) fn load(&self, table: &TableHandle, id: RowId, buf: &mut RowBuf) -> Result<bool> {
+        load_at(table, id, &self.view(), buf)
     }
 
     /// Visits the rows that the snapshot sees whose key is in the range, in key order.
@@ -269,98 +170,6 @@ impl Txn {
         outcome
     }
 
-    /// Visits the newest committed rows whose key is in the range, in key order, each locked first.
-    #[expect(clippy::too_many_arguments, reason = "a range of an index, and how it is locked and shown")]
-    pub fn lock_scan(
-        &mut self,
-        table: &Arc<TableHandle>,
-        index: &IndexHandle,
-        range: &KeyRange,
-        direction: Direction,
-        lock: RowLock,
-        scratch: &mut ReadScratch,
-        visit: &mut dyn FnMut(RowId, RowRef<'_>) -> ControlFlow<()>,
-    ) -> Result<()> {
-        let how = LockScan { direction, lock, strict: self.is_strict() };
-        self.lock_rows(table, index, range, how, scratch, visit)
-    }
-
-    pub(super) fn lock_rows(
-        &mut self,
-        table: &Arc<TableHandle>,
-        index: &IndexHandle,
-        range: &KeyRange,
-        LockScan { direction, lock, strict }: LockScan,
-        scratch: &mut ReadScratch,
-        visit: &mut dyn FnMut(RowId, RowRef<'_>) -> ControlFlow<()>,
-    ) -> Result<()> {
-        let t = self.touch(table)?;
-        let mut may_move_on = strict && self.is_first_access.load(Ordering::Relaxed);
-        if strict {
-            self.note_read(|reads| reads.add_range(table, table.position_of(index), range));
-        }
-        let ReadScratch { scan, row, key, visited } = scratch;
-        visited.clear();
-        let mut rest = None;
-        loop {
-            let mut outcome = Ok(());
-            let mut moved = false;
-            let mut changed = None;
-            let (lower, upper) = rest.as_ref().unwrap_or(range).bounds();
-            index.tree.scan(lower, upper, direction, scan, &mut |entry| {
-                let (entry_key, id) = split_entry(entry);
-                if visited.has(entry_key, id) {
-                    return ControlFlow::Continue(());
-                }
-                // Strictly, there are only the rows that the snapshot sees.
-                if strict {
-                    match self.load(table, id, row) {
-                        Ok(true) if entry_is_of(index, &row.row(&table.layout), entry, key) => {}
-                        Ok(_) => return ControlFlow::Continue(()),
-                        Err(e) => {
-                            outcome = Err(e);
-                            return ControlFlow::Break(());
-                        }
-                    }
-                }
-                match self.lock_touched(t, table, id, lock, row) {
-                    Ok(Found::Nowhere | Found::Busy) => ControlFlow::Continue(()),
-                    Ok(Found::Gone) => {
-                        moved = visited.lose(entry_key, id);
-                        if moved { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-                    }
-                    Ok(Found::Hot | Found::Cold) => {
-                        let row = row.row(&table.layout);
-                        if !entry_is_of(index, &row, entry, key) {
-                            return ControlFlow::Continue(());
-                        }
-                        if may_meet_again(index, direction) {
-                            visited.note(entry_key, id);
-                        }
-                        may_move_on = false;
-                        visit(id, row)
-                    }
-                    Err(EngineError::SnapshotConflict(_)) if may_move_on => {
-                        changed = Some(id);
-                        ControlFlow::Break(())
-                    }
-                    Err(e) => {
-                        outcome = Err(e);
-                        ControlFlow::Break(())
-                    }
-                }
-            });
-            if let Some(id) = changed {
-                self.lock_and_move_on(t, table, id, lock)?;
-                continue;
-            }
-            if !moved || outcome.is_err() {
-                return outcome;
-            }
-            rest = Some(range.rest_from(&visited.key, direction));
-        }
-    }
-
     /// Visits all rows, in row id order: what the snapshot sees, or the newest ones, each locked first.
     pub fn table_rows(
         &mut self,
@@ -372,7 +181,8 @@ impl Txn {
             self.note_read(|reads| reads.add_table(table));
         }
         if let ReadMode::Lock(lock) = mode {
-            return self.lock_table_rows(table, lock, visit);
+            let visit = &mut |id, row: RowRef<'_>| visit(id, row).into();
+            return self.lock_table(table, &mut LockHow::all(lock), visit);
         }
         let mut ids = Vec::new();
         let mut buf = RowBuf::default();
@@ -386,45 +196,6 @@ impl Txn {
             }
         }
         Ok(())
-    }
-
-    /// A cold row that somebody changes meanwhile moves, perhaps to where this has been: then it goes through all once
-    /// more, for what it has not visited.
-    fn lock_table_rows(
-        &mut self,
-        table: &Arc<TableHandle>,
-        lock: RowLock,
-        visit: &mut dyn FnMut(RowId, RowRef<'_>) -> ControlFlow<()>,
-    ) -> Result<()> {
-        let t = self.touch(table)?;
-        let mut ids = Vec::new();
-        let mut buf = RowBuf::default();
-        let (mut visited, mut gone) = (HashSet::new(), HashSet::new());
-        loop {
-            let mut again = false;
-            for segment in (0..table.relation.segments()).map(SegmentNo) {
-                ids.clear();
-                possible_rows(table, segment, &mut ids);
-                for &id in &ids {
-                    if visited.contains(&id) || self.is_strict() && !self.load(table, id, &mut buf)? {
-                        continue;
-                    }
-                    match self.lock_touched(t, table, id, lock, &mut buf)? {
-                        Found::Nowhere | Found::Busy => {}
-                        Found::Gone => again |= gone.insert(id),
-                        Found::Hot | Found::Cold => {
-                            visited.insert(id);
-                            if visit(id, buf.row(&table.layout)).is_break() {
-                                return Ok(());
-                            }
-                        }
-                    }
-                }
-            }
-            if !again {
-                return Ok(());
-            }
-        }
     }
 
     /// The row that has exactly this key in a unique index, if the snapshot sees one.
@@ -501,6 +272,39 @@ impl Txn {
     }
 }
 
+/// Copies the row as a snapshot has it. False if there is none.
+pub(super) fn load_at(
+    table: &TableHandle,
+    id: RowId,
+    snapshot: &Snapshot<'_>,
+    buf: &mut RowBuf,
+) -> Result<bool> {
+    let state = table.relation.segment(id.segment()).state();
+    match &*state {
+        SegmentState::Empty => Ok(false),
+        SegmentState::Hot(hot) => {
+            let (page, slot) = table.relation.place(id.ordinal());
+            let Some(page) = hot.page(page) else { return Ok(false) };
+            let body = page.body.read();
+            match body.read(&table.layout, slot, snapshot, buf) {
+                SlotRead::Absent => return Ok(false),
+                SlotRead::Rebuilt => {}
+                SlotRead::InPlace => {
+                    buf.image.clear();
+                    body.in_place(&table.layout, slot).to_image(&mut buf.image);
+                }
+            }
+            Ok(true)
+        }
+        SegmentState::Cold(cold) => {
+            let gone = !cold.is_visible(snapshot)
+                || cold.deletes.body.read().is_deleted_for(id.ordinal(), snapshot)
+                || !rows::cold_image(table, cold, id.ordinal(), &mut buf.image)?;
+            Ok(!gone)
+        }
+    }
+}
+
 /// Goes through the rows that a unique index may have under a whole key, until `visit` takes one, which it may only if that
 /// has the key. Whether it took one. `visit` is also told whether a mere hint led to the row.
 pub(super) fn each_with_key(
@@ -541,12 +345,12 @@ pub(super) fn has_key(index: &IndexHandle, row: &RowRef<'_>, key: &[u8], own: &m
 
 /// Whether the row has the key of this entry. Always to be asked: the entry may be one of another version of the row, or
 /// have been collected, with that version, since it was read from the index.
-fn entry_is_of(index: &IndexHandle, row: &RowRef<'_>, entry: &[u8], own: &mut Vec<u8>) -> bool {
+pub(super) fn entry_is_of(index: &IndexHandle, row: &RowRef<'_>, entry: &[u8], own: &mut Vec<u8>) -> bool {
     has_key(index, row, split_entry(entry).0, own)
 }
 
 /// Ids of a segment that may hold rows for somebody.
-fn possible_rows(table: &TableHandle, number: SegmentNo, ids: &mut Vec<RowId>) {
+pub(super) fn possible_rows(table: &TableHandle, number: SegmentNo, ids: &mut Vec<RowId>) {
     match &*table.relation.segment(number).state_owned() {
         SegmentState::Empty => {}
         SegmentState::Hot(hot) => {

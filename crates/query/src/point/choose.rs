@@ -7,7 +7,7 @@
 
 use avocet_engine::TableHandle;
 use avocet_types::expr::{CompareOp, Expr, ExprKind, IsTest};
-use avocet_types::{Datum, IndexDef};
+use avocet_types::{Datum, IndexDef, IndexKind};
 
 use super::Refusal;
 use super::domain::comparable;
@@ -50,6 +50,13 @@ impl Access {
             (_, n, false) => format!("{name} by {index} ({n} equal)"),
             (_, n, true) => format!("{name} by {index} ({n} equal, range)"),
         }
+    }
+
+    /// Whether it goes through rows along the primary key, or through all, and not to single ones.
+    pub fn is_scan(&self, table: &TableHandle) -> bool {
+        let Some(index) = self.index else { return true };
+        let index = &table.indexes()[index].def;
+        index.kind == IndexKind::Primary && self.terms.eq.len() < index.parts.len()
     }
 }
 
@@ -143,7 +150,8 @@ pub fn choose(
             best = Some(draft);
         }
     }
-    let whole = whole_table(rows);
+    // A plan that locks rows is for few of them, however small the table is now.
+    let whole = whole_table(if wish.must { rows.max(LIKELY_ROWS) } else { rows });
     let best = best.filter(|best| {
         let useful = !best.eq.is_empty() || best.has_range() || (best.gives_order && wish.limit.is_some());
         // A range with two bounds is measured when their values are known.

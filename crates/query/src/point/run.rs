@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use avocet_base::RowId;
-use avocet_engine::{Direction, EngineError, ReadMode, ReadScratch, RowLock, Txn};
+use avocet_engine::{Direction, EngineError, LockHow, ReadMode, ReadScratch, Shown, Txn};
 use avocet_types::compare::sort_order;
 use avocet_types::expr::{EvalContext, EvalResult, RowProgram, RowSource};
 use avocet_types::{Datum, RowRef, Value};
@@ -30,15 +30,17 @@ pub fn visit(
     table: &Table,
     access: &Access,
     found: Found,
-    lock: Option<RowLock>,
+    mut lock: Option<&mut LockHow<'_>>,
     txn: &mut Txn,
     keys: &Keys,
     read: &mut ReadScratch,
-    each: &mut dyn FnMut(RowId, RowRef<'_>) -> ControlFlow<()>,
+    each: &mut dyn FnMut(RowId, RowRef<'_>) -> Shown,
 ) -> Result<(), EngineError> {
     let Some(index) = access.index else {
-        let mode = lock.map_or(ReadMode::Snapshot, ReadMode::Lock);
-        return txn.table_rows(table, mode, each);
+        return match lock {
+            None => txn.table_rows(table, ReadMode::Snapshot, &mut |id, row| each(id, row).flow()),
+            Some(how) => txn.lock_table(table, how, each),
+        };
     };
     let index = &table.indexes()[index];
     match found {
@@ -49,9 +51,9 @@ pub fn visit(
                     let _ = each(id, row);
                 })
                 .map(drop),
-            Some(lock) => {
+            Some(how) => {
                 let range = keys.whole_key();
-                txn.lock_scan(table, index, range, Direction::Ascending, lock, read, each)
+                txn.lock_range(table, index, range, Direction::Ascending, how, read, each)
             }
         },
         Found::Ranges => {
@@ -61,13 +63,18 @@ pub fn visit(
             for n in 0..ranges.len() {
                 let range = &ranges[if access.descending { ranges.len() - 1 - n } else { n }];
                 let mut each = |id, row: RowRef<'_>| {
-                    let flow = each(id, row);
-                    ended = flow.is_break();
-                    flow
+                    let shown = each(id, row);
+                    ended = shown == Shown::Last;
+                    shown
                 };
-                match lock {
-                    None => txn.index_scan(table, index, range, direction, read, &mut each)?,
-                    Some(lock) => txn.lock_scan(table, index, range, direction, lock, read, &mut each)?,
+                match &mut lock {
+                    None => {
+                        let mut each = |id, row: RowRef<'_>| each(id, row).flow();
+                        txn.index_scan(table, index, range, direction, read, &mut each)?;
+                    }
+                    Some(how) => {
+                        txn.lock_range(table, index, range, direction, how, read, &mut each)?;
+                    }
                 }
                 if ended {
                     break;
@@ -210,16 +217,20 @@ impl Select {
         let nothing = JoinedRow::new(&self.slots);
         let found = locate(&level.table, &level.access, &nothing, params, ctx, keys)?;
         let mut failure = None;
-        visit(&level.table, &level.access, found, level.lock, txn, keys, read, &mut |_, row| {
+        let mut lock = level.lock.map(LockHow::all);
+        visit(&level.table, &level.access, found, lock.as_mut(), txn, keys, read, &mut |_, row| {
             let outcome = match passes(level.residual.as_ref(), &row, params, ctx) {
-                Ok(false) => return ControlFlow::Continue(()),
+                Ok(false) => return Shown::Unwanted,
                 Ok(true) => taker.take(&row),
                 Err(error) => Err(error.into()),
             };
-            outcome.unwrap_or_else(|error| {
-                failure = Some(error);
-                ControlFlow::Break(())
-            })
+            match outcome {
+                Ok(flow) => flow.into(),
+                Err(error) => {
+                    failure = Some(error);
+                    Shown::Last
+                }
+            }
         })?;
         failure.map_or(Ok(()), Err)
     }
@@ -242,10 +253,11 @@ impl Select {
         let mut failure = None;
         let mut flow = ControlFlow::Continue(());
         rows.clear();
-        visit(&level.table, &level.access, found, level.lock, txn, keys, read, &mut |id, here| {
+        let mut lock = level.lock.map(LockHow::all);
+        visit(&level.table, &level.access, found, lock.as_mut(), txn, keys, read, &mut |id, here| {
             let joined = row.with(level.position, here);
             let outcome = match passes(level.residual.as_ref(), &joined, params, ctx) {
-                Ok(false) => return ControlFlow::Continue(()),
+                Ok(false) => return Shown::Unwanted,
                 Ok(true) if last => taker.take(&joined),
                 Ok(true) => {
                     rows.push(id, &here);
@@ -257,7 +269,7 @@ impl Select {
                 failure = Some(error);
                 ControlFlow::Break(())
             });
-            flow
+            flow.into()
         })?;
         if let Some(error) = failure {
             return Err(error);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use avocet_engine::{Catalog, RowChange, RowLock, TableHandle, Txn};
+use avocet_engine::{Catalog, LockHow, RowChange, RowLock, Shown, TableHandle, Txn};
 use avocet_types::convert::store_column;
 use avocet_types::expr::{EvalContext, Expr, ExprKind, RowProgram, RowSource};
 use avocet_types::{ColumnDef, Datum, RowRef, SqlType, TableDef};
@@ -288,17 +288,21 @@ impl Target {
         txn.modify_unique(&self.table, index, keys.key(), read, &mut |row, to| {
             outcome = match passes(self.residual.as_ref(), &row, params, ctx) {
                 Ok(true) => change(row, to),
-                Ok(false) => Ok(()),
+                Ok(false) => {
+                    to.leave();
+                    Ok(())
+                }
                 Err(error) => Err(error.into()),
             };
         })?;
         outcome
     }
 
-    /// Locks the rows and copies them.
+    /// Locks the rows and copies them. `looks_first`: a row that others hold is not waited for if it does not match.
     fn find(
         &self,
         (found, mut left): (Found, u64),
+        looks_first: bool,
         txn: &mut Txn,
         params: &[Datum<'_>],
         ctx: &EvalContext,
@@ -307,17 +311,22 @@ impl Target {
         let LevelScratch { keys, read, found: rows } = scratch;
         rows.clear();
         let mut failure = None;
+        // What cannot be told is told once the row is locked.
+        let mut is_wanted =
+            |row: RowRef<'_>| passes(self.residual.as_ref(), &row, params, ctx).unwrap_or(true);
+        let first_look: Option<&mut dyn FnMut(RowRef<'_>) -> bool> =
+            if looks_first && self.access.is_scan(&self.table) { Some(&mut is_wanted) } else { None };
         visit(
             &self.table,
             &self.access,
             found,
-            Some(RowLock::FOR_UPDATE),
+            Some(&mut LockHow { lock: RowLock::FOR_UPDATE, first_look }),
             txn,
             keys,
             read,
             &mut |id, row| {
                 match passes(self.residual.as_ref(), &row, params, ctx) {
-                    Ok(false) => {}
+                    Ok(false) => return Shown::Unwanted,
                     Ok(true) => {
                         rows.push(id, &row);
                         left -= 1;
@@ -327,7 +336,7 @@ impl Target {
                         left = 0;
                     }
                 }
-                if left == 0 { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
+                if left == 0 { Shown::Last } else { Shown::Wanted }
             },
         )?;
         failure.map_or(Ok(()), |error| Err(error.into()))
@@ -375,7 +384,7 @@ impl Update {
             })?;
             return Ok(outcome);
         }
-        self.target.find(found, txn, params, ctx, level)?;
+        self.target.find(found, true, txn, params, ctx, level)?;
         let rows: &FoundRows = &level.found;
         for n in 0..rows.len() {
             let (id, row) = rows.get(n, &self.target.table.layout);
@@ -456,7 +465,7 @@ impl Delete {
             })?;
             return Ok(outcome);
         }
-        self.target.find(found, txn, params, ctx, level)?;
+        self.target.find(found, false, txn, params, ctx, level)?;
         let rows = &level.found;
         outcome.matched = rows.len() as u64;
         for (id, _) in &rows.rows {

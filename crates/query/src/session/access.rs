@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use avocet_base::RowId;
 use avocet_engine::{
-    Direction, KeyRange, ReadScratch, RowBuf, RowLock, ScanRequest, TableHandle, Txn, TxnOptions,
+    Direction, KeyRange, LockHow, ReadScratch, RowBuf, RowLock, ScanRequest, Shown, TableHandle, Txn,
+    TxnOptions,
 };
 use avocet_types::arrow_map::datum_at;
 use avocet_types::expr::{CompareOp, EvalContext, Expr, ExprKind, RowProgram, RowSource};
-use avocet_types::schema::TableDef;
+use avocet_types::schema::{IndexKind, TableDef};
 use avocet_types::{Datum, RowRef, SqlType, Value};
 
 use crate::error::SqlError;
@@ -218,13 +219,22 @@ pub(super) fn visit_snapshot(
     failure.map_or(Ok(()), Err)
 }
 
-/// Locks the newest version of every row for which the condition holds, up to `most`, and returns where they are.
+/// How matching rows are locked.
+pub(super) struct Locking {
+    pub lock: RowLock,
+    /// No more than so many.
+    pub most: u64,
+    /// At READ COMMITTED, rows that others hold are not waited for in a scan if they do not match as they were last
+    /// committed.
+    pub looks_first: bool,
+}
+
+/// Locks the newest version of every row for which the condition holds, and returns where they are.
 pub(super) fn lock_matching(
     txn: &mut Txn,
     table: &Arc<TableHandle>,
     condition: &Condition<'_>,
-    lock: RowLock,
-    most: u64,
+    Locking { lock, most, looks_first }: Locking,
 ) -> Result<Vec<RowId>, SqlError> {
     let mut found = Vec::new();
     if most == 0 {
@@ -235,18 +245,31 @@ pub(super) fn lock_matching(
         let mut scratch = ReadScratch::default();
         let mut failure = None;
         let mut visit = |id: RowId, row: RowRef<'_>| match condition.holds(&row) {
-            Ok(holds) => {
-                if holds {
-                    found.push(id);
-                }
-                if found.len() as u64 >= most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            Ok(false) => Shown::Unwanted,
+            Ok(true) => {
+                found.push(id);
+                if found.len() as u64 >= most { Shown::Last } else { Shown::Wanted }
             }
             Err(error) => {
                 failure = Some(error);
-                ControlFlow::Break(())
+                Shown::Last
             }
         };
-        txn.lock_scan(table, &index, &range.range, Direction::Ascending, lock, &mut scratch, &mut visit)?;
+        // What cannot be told is told once the row is locked.
+        let mut is_wanted = |row: RowRef<'_>| condition.holds(&row).unwrap_or(true);
+        let is_scan = index.def.kind == IndexKind::Primary && range.equal < index.def.parts.len();
+        let first_look: Option<&mut dyn FnMut(RowRef<'_>) -> bool> =
+            if looks_first && is_scan { Some(&mut is_wanted) } else { None };
+        let mut how = LockHow { lock, first_look };
+        txn.lock_range(
+            table,
+            &index,
+            &range.range,
+            Direction::Ascending,
+            &mut how,
+            &mut scratch,
+            &mut visit,
+        )?;
         return failure.map_or(Ok(found), Err);
     }
     let mut seen = HashSet::new();
@@ -257,16 +280,19 @@ pub(super) fn lock_matching(
             if !seen.insert(id) {
                 continue;
             }
+            let mark = txn.mark();
             if !txn.lock_row(table, id, lock, &mut buf)? {
                 // Gone, or a cold row that moved: another look will tell.
                 moved = true;
                 continue;
             }
-            if condition.holds(&buf.row(&table.layout))? {
-                found.push(id);
-                if found.len() as u64 >= most {
-                    return Ok(found);
-                }
+            if !condition.holds(&buf.row(&table.layout))? {
+                txn.let_go(mark);
+                continue;
+            }
+            found.push(id);
+            if found.len() as u64 >= most {
+                return Ok(found);
             }
         }
         if !moved {

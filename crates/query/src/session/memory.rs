@@ -1,4 +1,5 @@
-//! The engine's memory budget: as what DataFusion's operators reserve from, and in SHOW STATUS, with the log's counters.
+//! The engine's memory budget: as what DataFusion's operators reserve from, and in SHOW STATUS, with the counters of log
+//! and locks.
 
 use std::sync::Arc;
 
@@ -28,6 +29,7 @@ impl Shared {
             ("Avocet_memory_queries", memory.queries.to_string()),
             ("Avocet_memory_cache", memory.cache.to_string()),
             ("Avocet_versions", self.engine.version_backlog().to_string()),
+            ("Innodb_row_lock_current_waits", self.engine.sleeping_waiters().to_string()),
         ]);
         let log = self.engine.log_stats();
         list.extend([

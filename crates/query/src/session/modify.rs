@@ -12,7 +12,7 @@ use avocet_engine::{EngineError, RowBuf, RowLock, TableHandle};
 use avocet_types::expr::RowProgram;
 use avocet_types::{Datum, SqlType, Value};
 
-use super::access::{Condition, compile, lock_matching, order};
+use super::access::{Condition, Locking, compile, lock_matching, order};
 use super::database::blocking;
 use super::rows::{RowQuery, limit_value};
 use super::run::{Done, Outcome, Text};
@@ -106,7 +106,7 @@ impl Session {
         let table = self.target_table(name)?;
         let selection = self.selection(&table, alias, update.into(), text)?;
         let assignments = self.assignments(&table, alias, &update.assignments, text)?;
-        let ids = self.lock_selected(&table, &selection, text)?;
+        let ids = self.lock_selected(&table, &selection, true, text)?;
         let storing = self.storing(update.ignore);
         let (mut matched, mut changed) = (0, 0);
         let mut buf = RowBuf::default();
@@ -144,7 +144,7 @@ impl Session {
         let table = self.target_table(name)?;
         let selection = self.selection(&table, alias, delete.into(), text)?;
         let mut affected_rows = 0;
-        for id in self.lock_selected(&table, &selection, text)? {
+        for id in self.lock_selected(&table, &selection, false, text)? {
             self.info.interrupt.check()?;
             affected_rows += u64::from(self.delete_row(&table, id, delete.ignore)?);
         }
@@ -206,12 +206,14 @@ impl Session {
         &mut self,
         table: &Arc<TableHandle>,
         selection: &Selection,
+        looks_first: bool,
         text: &Text<'_>,
     ) -> Result<Vec<RowId>, SqlError> {
         let context = self.context.clone();
         let condition = Condition::new(selection.filter.clone(), &table.def, text.params, &context)?;
         let most = if selection.sort.is_empty() { selection.limit.unwrap_or(u64::MAX) } else { u64::MAX };
-        let ids = lock_matching(self.txn(), table, &condition, RowLock::FOR_UPDATE, most)?;
+        let how = Locking { lock: RowLock::FOR_UPDATE, most, looks_first };
+        let ids = lock_matching(self.txn(), table, &condition, how)?;
         if selection.sort.is_empty() {
             return Ok(ids);
         }

@@ -11,7 +11,7 @@ use avocet_types::expr::{EvalContext, Expr, RowProgram, RowSource};
 use avocet_types::schema::TableDef;
 use avocet_types::{Datum, SqlType, Value};
 
-use super::access::{Condition, lock_matching, order, visit_snapshot};
+use super::access::{Condition, Locking, lock_matching, order, visit_snapshot};
 use super::api::ResultSink;
 use crate::bind::unsupported;
 use crate::error::{ErrorCode, SqlError};
@@ -123,7 +123,8 @@ impl RowQuery {
             Rows::Locked(txn, table, lock) => {
                 let condition = self.condition(run)?;
                 let most = if self.sort.is_empty() { offset.saturating_add(count) } else { u64::MAX };
-                let found = lock_matching(txn, table, &condition, lock, most)?;
+                let found =
+                    lock_matching(txn, table, &condition, Locking { lock, most, looks_first: false })?;
                 let mut buf = RowBuf::default();
                 for id in found {
                     if locked_row(txn, table, id, lock, &mut buf)?

@@ -13,5 +13,6 @@ mod queries;
 mod sessions;
 mod storing;
 mod transactions;
+mod unwanted;
 
 use client::{Client, check};

@@ -4,7 +4,7 @@
 //! snapshot, the query runs again at a newer one, at which the rows locked so far are as they will stay. So the rows that
 //! change in the end are just those for which the condition holds in their newest versions.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use avocet_base::{RowId, TableId};
@@ -124,6 +124,8 @@ impl Session {
     ) -> Result<Vec<Match>, SqlError> {
         let mut buf = RowBuf::default();
         let mut locked: HashMap<(TableId, RowId), ()> = HashMap::new();
+        let begin = self.txn().mark();
+        let mut is_first = true;
         loop {
             let reader = self.txn().newest_reader();
             let ts = reader.ts();
@@ -149,8 +151,16 @@ impl Session {
             // Kept till here: old versions tell what has changed.
             drop(reader);
             if !gone && self.txn().newest_met() <= ts {
+                // Rows that others changed meanwhile may not match any more.
+                if !is_first {
+                    let rows = matches.iter().flat_map(|row| row.iter().zip(targets));
+                    let wanted: HashSet<(TableId, RowId)> =
+                        rows.filter_map(|(value, table)| Some((table.def.id, row_id(value)?))).collect();
+                    self.txn().let_go_of(begin, &|table, row| wanted.contains(&(table, row)));
+                }
                 return Ok(matches);
             }
+            is_first = false;
             self.info.interrupt.check()?;
         }
     }

@@ -1,0 +1,366 @@
+//! Reads that lock the newest committed version of each row before they show it.
+//!
+//! Which rows stay locked. All that a locking read meets, except at READ COMMITTED: there a row that the statement does not
+//! want ([`Shown::Unwanted`]), or that has another key than the index entry that led to it, is let go at once, unless it was
+//! held before. A row that is to be changed and that somebody else holds is not even waited for if it is not wanted as it was
+//! last committed ([`LockHow::first_look`]): InnoDB's semi-consistent read.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use avocet_base::{RowId, SegmentNo, TableId, Timestamp};
+use avocet_storage::Snapshot;
+use avocet_storage::hot::RowBuf;
+use avocet_storage::index::Direction;
+use avocet_storage::version::Change;
+use avocet_types::RowRef;
+use hashbrown::HashSet;
+
+use super::newest::{Found, LockWait, RowLock};
+use super::read::{KeyRange, ReadScratch, entry_is_of, load_at, possible_rows};
+use super::{Isolation, StatementMark, Txn};
+use crate::error::{EngineError, Result};
+use crate::table::{IndexHandle, TableHandle, split_entry};
+
+/// What a statement makes of a row that it is shown locked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shown {
+    Wanted,
+    /// READ COMMITTED lets go of it.
+    Unwanted,
+    /// Wanted, and no other after it.
+    Last,
+}
+
+impl Shown {
+    pub fn flow(self) -> ControlFlow<()> {
+        match self {
+            Self::Wanted | Self::Unwanted => ControlFlow::Continue(()),
+            Self::Last => ControlFlow::Break(()),
+        }
+    }
+}
+
+impl From<ControlFlow<()>> for Shown {
+    fn from(flow: ControlFlow<()>) -> Self {
+        if flow.is_break() { Self::Last } else { Self::Wanted }
+    }
+}
+
+/// How rows are locked.
+pub struct LockHow<'h> {
+    pub lock: RowLock,
+    /// At READ COMMITTED, a row that somebody else holds is waited for only if this holds for it as it was last committed.
+    pub first_look: Option<&'h mut dyn FnMut(RowRef<'_>) -> bool>,
+}
+
+impl LockHow<'_> {
+    /// Waits for every row as the lock says.
+    pub fn all(lock: RowLock) -> Self {
+        Self { lock, first_look: None }
+    }
+}
+
+/// What a locking scan remembers. A cold row that is changed moves to another row id, and so does a row that is deleted
+/// and inserted again, perhaps while the scan waits for it; its new entry has the same key, but the scan may be past it.
+/// So the scan begins that key anew, once for each row that it found gone, and leaves out what it had visited.
+#[derive(Default)]
+pub(super) struct Visited {
+    pub key: Vec<u8>,
+    /// Rows with this key.
+    rows: Vec<RowId>,
+    gone: Vec<RowId>,
+}
+
+impl Visited {
+    pub fn clear(&mut self) {
+        self.key.clear();
+        self.rows.clear();
+        self.gone.clear();
+    }
+
+    pub fn has(&self, key: &[u8], id: RowId) -> bool {
+        !self.rows.is_empty() && self.rows.contains(&id) && self.key == key
+    }
+
+    pub fn begin(&mut self, key: &[u8]) {
+        if self.key != key {
+            self.key.clear();
+            self.key.extend_from_slice(key);
+            self.rows.clear();
+        }
+    }
+
+    pub fn note(&mut self, key: &[u8], id: RowId) {
+        self.begin(key);
+        self.rows.push(id);
+    }
+
+    /// True if the key is to be begun anew.
+    fn lose(&mut self, key: &[u8], id: RowId) -> bool {
+        self.begin(key);
+        let is_new = !self.gone.contains(&id);
+        if is_new {
+            self.gone.push(id);
+        }
+        is_new
+    }
+}
+
+/// Whether a scan that begins a key anew may meet rows that it has visited: others with the same key; or, since a row moves
+/// to a greater id, the one that it visited before it came to where that had been.
+pub(super) fn may_meet_again(index: &IndexHandle, direction: Direction) -> bool {
+    !index.def.kind.is_unique() || direction == Direction::Descending
+}
+
+/// Which entries of an index a locking scan goes through.
+#[derive(Clone, Copy)]
+pub(super) struct Entries<'e> {
+    pub index: &'e IndexHandle,
+    pub range: &'e KeyRange,
+    pub direction: Direction,
+    /// Only rows that the snapshot sees.
+    pub strict: bool,
+}
+
+impl Txn {
+    /// Locks the newest committed version of a row and copies it into `buf`. False if there is none (any more), or
+    /// if it is to be left out because somebody else holds it.
+    pub fn lock_row(
+        &mut self,
+        table: &Arc<TableHandle>,
+        id: RowId,
+        lock: RowLock,
+        buf: &mut RowBuf,
+    ) -> Result<bool> {
+        let t = self.touch(table)?;
+        let id = self.foreign.place_of(table, id);
+        Ok(matches!(self.lock_touched(t, table, id, lock, buf)?, Found::Hot | Found::Cold))
+    }
+
+    /// Visits the newest committed rows whose key is in the range, in key order, each locked first.
+    #[expect(clippy::too_many_arguments, reason = "a range of an index, and how it is locked and shown")]
+    pub fn lock_scan(
+        &mut self,
+        table: &Arc<TableHandle>,
+        index: &IndexHandle,
+        range: &KeyRange,
+        direction: Direction,
+        lock: RowLock,
+        scratch: &mut ReadScratch,
+        visit: &mut dyn FnMut(RowId, RowRef<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let visit = &mut |id, row: RowRef<'_>| visit(id, row).into();
+        self.lock_range(table, index, range, direction, &mut LockHow::all(lock), scratch, visit)
+    }
+
+    /// Like [`Self::lock_scan`], for a statement that does not want every row in the range.
+    #[expect(clippy::too_many_arguments, reason = "a range of an index, and how it is locked and shown")]
+    pub fn lock_range(
+        &mut self,
+        table: &Arc<TableHandle>,
+        index: &IndexHandle,
+        range: &KeyRange,
+        direction: Direction,
+        how: &mut LockHow<'_>,
+        scratch: &mut ReadScratch,
+        visit: &mut dyn FnMut(RowId, RowRef<'_>) -> Shown,
+    ) -> Result<()> {
+        let entries = Entries { index, range, direction, strict: self.is_strict() };
+        self.lock_entries(table, entries, how, scratch, visit)
+    }
+
+    pub(super) fn lock_entries(
+        &mut self,
+        table: &Arc<TableHandle>,
+        Entries { index, range, direction, strict }: Entries<'_>,
+        how: &mut LockHow<'_>,
+        scratch: &mut ReadScratch,
+        visit: &mut dyn FnMut(RowId, RowRef<'_>) -> Shown,
+    ) -> Result<()> {
+        let t = self.touch(table)?;
+        let mut may_move_on = strict && self.is_first_access.load(Ordering::Relaxed);
+        if strict {
+            self.note_read(|reads| reads.add_range(table, table.position_of(index), range));
+        }
+        let ReadScratch { scan, row, key, visited } = scratch;
+        visited.clear();
+        let mut rest = None;
+        loop {
+            let mut outcome = Ok(());
+            let mut moved = false;
+            let mut changed = None;
+            let (lower, upper) = rest.as_ref().unwrap_or(range).bounds();
+            index.tree.scan(lower, upper, direction, scan, &mut |entry| {
+                let (entry_key, id) = split_entry(entry);
+                if visited.has(entry_key, id) {
+                    return ControlFlow::Continue(());
+                }
+                // Strictly, there are only the rows that the snapshot sees.
+                if strict {
+                    match self.load(table, id, row) {
+                        Ok(true) if entry_is_of(index, &row.row(&table.layout), entry, key) => {}
+                        Ok(_) => return ControlFlow::Continue(()),
+                        Err(e) => {
+                            outcome = Err(e);
+                            return ControlFlow::Break(());
+                        }
+                    }
+                }
+                let mark = self.mark();
+                let fits = &mut |row: &RowRef<'_>| entry_is_of(index, row, entry, key);
+                match self.lock_shown(t, table, id, how, fits, row) {
+                    Ok(Found::Nowhere | Found::Busy) => ControlFlow::Continue(()),
+                    Ok(Found::Gone) => {
+                        moved = visited.lose(entry_key, id);
+                        if moved { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                    }
+                    Ok(Found::Hot | Found::Cold) => {
+                        let row = row.row(&table.layout);
+                        if !entry_is_of(index, &row, entry, key) {
+                            self.let_go(mark);
+                            return ControlFlow::Continue(());
+                        }
+                        if may_meet_again(index, direction) {
+                            visited.note(entry_key, id);
+                        }
+                        may_move_on = false;
+                        let shown = visit(id, row);
+                        if shown == Shown::Unwanted {
+                            self.let_go(mark);
+                        }
+                        shown.flow()
+                    }
+                    Err(EngineError::SnapshotConflict(_)) if may_move_on => {
+                        changed = Some(id);
+                        ControlFlow::Break(())
+                    }
+                    Err(e) => {
+                        outcome = Err(e);
+                        ControlFlow::Break(())
+                    }
+                }
+            });
+            if let Some(id) = changed {
+                self.lock_and_move_on(t, table, id, how.lock)?;
+                continue;
+            }
+            if !moved || outcome.is_err() {
+                return outcome;
+            }
+            rest = Some(range.rest_from(&visited.key, direction));
+        }
+    }
+
+    /// Visits the newest versions of all rows, in row id order, each locked first.
+    ///
+    /// A cold row that somebody changes meanwhile moves, perhaps to where this has been: then it goes through all once
+    /// more, for what it has not visited.
+    pub fn lock_table(
+        &mut self,
+        table: &Arc<TableHandle>,
+        how: &mut LockHow<'_>,
+        visit: &mut dyn FnMut(RowId, RowRef<'_>) -> Shown,
+    ) -> Result<()> {
+        if self.is_strict() {
+            self.note_read(|reads| reads.add_table(table));
+        }
+        let t = self.touch(table)?;
+        let mut ids = Vec::new();
+        let mut buf = RowBuf::default();
+        let (mut visited, mut gone) = (HashSet::new(), HashSet::new());
+        loop {
+            let mut again = false;
+            for segment in (0..table.relation.segments()).map(SegmentNo) {
+                ids.clear();
+                possible_rows(table, segment, &mut ids);
+                for &id in &ids {
+                    if visited.contains(&id) || self.is_strict() && !self.load(table, id, &mut buf)? {
+                        continue;
+                    }
+                    let mark = self.mark();
+                    match self.lock_shown(t, table, id, how, &mut |_| true, &mut buf)? {
+                        Found::Nowhere | Found::Busy => {}
+                        Found::Gone => again |= gone.insert(id),
+                        Found::Hot | Found::Cold => {
+                            visited.insert(id);
+                            match visit(id, buf.row(&table.layout)) {
+                                Shown::Wanted => {}
+                                Shown::Unwanted => self.let_go(mark),
+                                Shown::Last => return Ok(()),
+                            }
+                        }
+                    }
+                }
+            }
+            if !again {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Locks the newest version of a row and copies it, if need be after a look at what was last committed; `fits` says
+    /// whether that is the row which the scan was led to.
+    fn lock_shown(
+        &mut self,
+        t: u16,
+        table: &Arc<TableHandle>,
+        id: RowId,
+        how: &mut LockHow<'_>,
+        fits: &mut dyn FnMut(&RowRef<'_>) -> bool,
+        buf: &mut RowBuf,
+    ) -> Result<Found> {
+        let lock = how.lock;
+        if let Some(is_wanted) = &mut how.first_look
+            && self.lets_go()
+        {
+            let at_once = RowLock { wait: LockWait::SkipLocked, ..lock };
+            let found = self.lock_touched(t, table, id, at_once, buf)?;
+            if found != Found::Busy {
+                return Ok(found);
+            }
+            let committed = Snapshot { ts: Timestamp::MAX, own: Some(self.state()) };
+            let is_there = load_at(table, id, &committed, buf)?;
+            let row = buf.row(&table.layout);
+            if !(is_there && fits(&row) && is_wanted(row)) {
+                return Ok(Found::Busy);
+            }
+        }
+        self.lock_touched(t, table, id, lock, buf)
+    }
+
+    /// Whether rows that are locked and then not wanted are let go.
+    pub(super) fn lets_go(&self) -> bool {
+        self.options.isolation == Isolation::ReadCommitted
+    }
+
+    /// A row that was locked since the mark, and nothing else was done since, is not wanted: READ COMMITTED lets go of
+    /// it, unless it was held before.
+    pub fn let_go(&mut self, mark: StatementMark) {
+        let is_new = self.undo.len() > mark.undo || self.shared.len() > mark.shared;
+        if is_new && self.lets_go() {
+            self.roll_back_to(mark);
+        }
+    }
+
+    /// Like [`Self::let_go`], for those of the rows locked since the mark that are not wanted after all.
+    pub fn let_go_of(&mut self, mark: StatementMark, is_wanted: &dyn Fn(TableId, RowId) -> bool) {
+        if !self.lets_go() {
+            return;
+        }
+        let since = self.undo.split_off(mark.undo);
+        let before = since.len();
+        for entry in since {
+            let table = self.tables[usize::from(entry.table)].id();
+            if !matches!(entry.undo.change, Change::Lock) || is_wanted(table, entry.row) {
+                self.undo.push(entry);
+            } else {
+                self.undo_one(&entry);
+            }
+        }
+        if self.undo.len() < mark.undo + before && self.state.is_waited_for() {
+            self.engine.row_locks.wake_waiters_of(&self.state);
+        }
+    }
+}
