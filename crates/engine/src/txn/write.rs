@@ -11,9 +11,9 @@ use std::sync::Arc;
 use avocet_base::RowId;
 use avocet_storage::hot::{RowBuf, delta};
 use avocet_storage::relation::SegmentState;
-use avocet_storage::version::running_other;
+use avocet_storage::version::{Change, running_other};
 use avocet_storage::{TxnState, Undo};
-use avocet_types::{Datum, RowRef};
+use avocet_types::{Datum, IndexKind, RowRef};
 
 use super::newest::{Action, Found, LockWait};
 use super::{KeyRange, Scratch, Txn};
@@ -394,6 +394,24 @@ fn newest_has_key(
     }
 }
 
+/// Whether the transaction that holds a row has left its key in a secondary index as it was committed: what becomes of the
+/// transaction does not matter then. The primary key stands for the row, and waits.
+fn leaves_key(table: &TableHandle, index: usize, head: Option<&Arc<Undo>>) -> bool {
+    let index = &table.indexes[index];
+    let Some(head) = head.filter(|_| index.def.kind != IndexKind::Primary) else { return false };
+    let mut next = Some(head.clone());
+    while let Some(undo) = next.filter(|undo| Arc::ptr_eq(&undo.txn, &head.txn)) {
+        match &undo.change {
+            Change::Lock => {}
+            Change::Update { before } if !changed_columns(table, before).any(|column| index.uses(column)) => {
+            }
+            Change::Insert | Change::Delete | Change::Update { .. } => return false,
+        }
+        next = undo.older();
+    }
+    true
+}
+
 /// One attempt; `None` if the segment changed its form meanwhile.
 fn try_newest_has_key(
     table: &TableHandle,
@@ -416,7 +434,9 @@ fn try_newest_has_key(
                 return Ok(None);
             }
             let chain = body.chain(slot);
-            if let Some(holder) = running_other(chain, own) {
+            if let Some(holder) = running_other(chain, own)
+                && !leaves_key(table, index, chain)
+            {
                 return Ok(Some(Claim::Wait(holder.clone(), id)));
             }
             if !body.is_live(slot) {
@@ -433,7 +453,10 @@ fn try_newest_has_key(
             if deletes.closed {
                 return Ok(None);
             }
-            if let Some(holder) = running_other(deletes.chain(ordinal), own) {
+            let chain = deletes.chain(ordinal);
+            if let Some(holder) = running_other(chain, own)
+                && !leaves_key(table, index, chain)
+            {
                 return Ok(Some(Claim::Wait(holder.clone(), id)));
             }
             if deletes.is_deleted(ordinal) {

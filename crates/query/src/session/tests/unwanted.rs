@@ -1,4 +1,4 @@
-//! Rows that a statement looked at, locked, and did not want.
+//! Rows that a statement looked at, locked, and did not want; and keys that it did not touch.
 
 use super::Client;
 use super::anomalies::{Actor, Level, is_ok};
@@ -124,4 +124,28 @@ fn rows_of_a_join_that_changed_while_it_waited_are_let_go() {
     one.run("UPDATE t SET k = 4 WHERE id = 2; COMMIT");
     assert!(two.answer().starts_with("ok 1 "));
     assert_eq!(held(&mut three), "t2");
+}
+
+#[test]
+fn a_secondary_key_that_its_holder_leaves_alone_is_taken_at_once() {
+    let mut one = Client::new();
+    let mut two = one.another();
+    two.run(TABLES);
+    two.run("SET innodb_lock_wait_timeout = 1");
+    let duplicate = "ERROR 1062: Duplicate entry '10' for key 't.u'";
+    let waits = "ERROR 1205: Lock wait timeout exceeded; try restarting transaction";
+    one.run("BEGIN; UPDATE t SET v = 9 WHERE id = 1; SELECT * FROM t WHERE id = 2 FOR UPDATE");
+    for (sql, answer) in [
+        ("INSERT INTO t VALUES (9, 10, 1, 1)", duplicate),
+        ("UPDATE t SET u = 10 WHERE id = 3", duplicate),
+        ("INSERT IGNORE INTO t VALUES (9, 20, 1, 1)", "ok 0"),
+        ("INSERT INTO t VALUES (1, 90, 1, 1)", waits),
+        ("REPLACE INTO t VALUES (9, 10, 1, 1)", waits),
+    ] {
+        assert_eq!(two.run(sql).trim(), answer, "{sql}");
+    }
+    one.run("UPDATE t SET u = 15 WHERE id = 1");
+    for sql in ["INSERT INTO t VALUES (9, 10, 1, 1)", "INSERT INTO t VALUES (9, 15, 1, 1)"] {
+        assert_eq!(two.run(sql).trim(), waits, "{sql}");
+    }
 }
