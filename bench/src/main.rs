@@ -15,6 +15,7 @@ mod demo;
 mod error;
 mod finding;
 mod insert;
+mod isolation;
 mod oltp;
 mod options;
 mod point_update;
@@ -103,6 +104,8 @@ enum Workload {
     Sysbench(sysbench::Options),
     /// The SQL test files, against Avocet or a real MySQL
     Slt(slt::Options),
+    /// Random schedules of concurrent transactions, step by step on Avocet and on MySQL
+    Isolation(isolation::Options),
 }
 
 fn run(workload: Workload) -> Result<()> {
@@ -125,6 +128,7 @@ fn run(workload: Workload) -> Result<()> {
         Workload::Smoke(options) => smoke::command(&options),
         Workload::Sysbench(options) => sysbench::command(&options),
         Workload::Slt(options) => slt::command(&options),
+        Workload::Isolation(options) => isolation::command(&options),
         Workload::Load(options) => tpch::load_command(&options),
     }
 }

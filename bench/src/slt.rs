@@ -3,7 +3,7 @@
 
 mod differences;
 mod file;
-mod render;
+pub mod render;
 mod runner;
 
 use std::fs;

@@ -36,13 +36,21 @@ const PACKAGES: [&str; 22] = [
 
 pub struct Mysql9 {
     root: PathBuf,
+    /// What `serve` adds to the options that figures are measured with; later ones prevail.
+    options: Vec<String>,
 }
 
 impl Mysql9 {
     /// Fetches the packages unless they are there.
     pub fn fetch() -> Result<Mysql9> {
         let root = cache::folder("mysql-9.7", |dir| packages::unpack(Suite::Unstable, &PACKAGES, dir))?;
-        Ok(Mysql9 { root })
+        Ok(Mysql9 { root, options: Vec::new() })
+    }
+
+    /// The same server with these options added.
+    pub fn with(mut self, options: &[&str]) -> Mysql9 {
+        self.options.extend(options.iter().map(ToString::to_string));
+        self
     }
 
     fn command(&self, data: &Path) -> Command {
@@ -81,7 +89,8 @@ impl Launch for Mysql9 {
             .args(["--bind-address=127.0.0.1", &format!("--port={}", at.port), "--mysqlx=OFF"])
             .args(["--skip-log-bin", "--performance-schema=OFF"])
             .arg("--innodb-redo-log-capacity=2G")
-            .args(super::INNODB);
+            .args(super::INNODB)
+            .args(&self.options);
         server
     }
 }

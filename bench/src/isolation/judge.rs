@@ -1,0 +1,240 @@
+//! Whether Avocet did as MySQL did, and where it did not, whether docs/transactions.md says so.
+//!
+//! Nothing is let pass for what it looks like alone: each difference is traced to the lock of InnoDB's that made it. Only
+//! these are let pass, and the schedule ends there, since the sessions are in different states from then on:
+//!
+//! 1. MySQL waits, or ends a deadlock, where Avocet goes on, and somebody who takes part runs at REPEATABLE READ: InnoDB
+//!    locks gaps there, and all rows that it looks at.
+//! 2. The same at READ COMMITTED, if the lock that is wanted or the one that is held covers a gap: checks of unique keys.
+//! 3. The same, if whoever waits scans the table: InnoDB waits for each row, Avocet for those that match.
+//! 4. The same, if whoever is waited for has a failed statement, a row that was ignored or replaced as a duplicate, or a
+//!    ROLLBACK TO behind it: InnoDB keeps these locks.
+//! 5. The same, if Avocet tells of a duplicate of a secondary key and the lock that is wanted is on that key's entry:
+//!    InnoDB locks entries, and fails at once too unless somebody came to the row by this one.
+//! 6. NOWAIT and SKIP LOCKED show locks of 1 and 4 without waiting.
+//! 7. Both end a deadlock, with another victim. Or several who waited for one row are served in another order.
+//!
+//! The other way round, where Avocet waits and MySQL does not, there is no excuse.
+
+use super::innodb::Wait;
+use super::schedule::{Level, Schedule, Traits};
+use super::stage::{Answers, Outcome, Stage};
+use crate::error::Result;
+
+/// MySQL's number of a duplicate key.
+const DUPLICATE: Outcome = Outcome::Error(1062);
+/// MySQL's number of a deadlock.
+const DEADLOCK: Outcome = Outcome::Error(1213);
+
+/// Why the servers may differ.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Excuse {
+    RepeatableRead,
+    Gap,
+    Scan,
+    KeptLock,
+    UniqueEntry,
+    InsertersDeadlock,
+    Victim,
+    Order,
+}
+
+impl Excuse {
+    pub fn text(self) -> &'static str {
+        match self {
+            Excuse::RepeatableRead => "InnoDB locks gaps and unmatched rows at REPEATABLE READ",
+            Excuse::Gap => "InnoDB locks a gap for a unique key",
+            Excuse::Scan => "InnoDB waits for rows that do not match in a scan",
+            Excuse::KeptLock => "InnoDB keeps a lock of what failed, was ignored or taken back",
+            Excuse::UniqueEntry => {
+                "InnoDB waits for the entry of a secondary key before it tells of a duplicate"
+            }
+            Excuse::InsertersDeadlock => "InnoDB has those deadlock who wait to insert one key",
+            Excuse::Victim => "another victim of a deadlock",
+            Excuse::Order => "waiters served in another order",
+        }
+    }
+}
+
+/// What the judge remembers of a session.
+#[derive(Clone, Copy, Default)]
+struct Memory {
+    /// InnoDB may hold more for its transaction than Avocet does.
+    keeps_more: bool,
+    in_transaction: bool,
+    running: Traits,
+}
+
+pub struct Judge<'s> {
+    schedule: &'s Schedule,
+    memory: Vec<Memory>,
+}
+
+/// What is made of a step.
+pub enum Verdict {
+    Same,
+    Excused(Excuse),
+    Different(String),
+}
+
+impl Judge<'_> {
+    pub fn new(schedule: &Schedule) -> Judge<'_> {
+        Judge { schedule, memory: vec![Memory::default(); schedule.levels.len()] }
+    }
+
+    pub fn begins(&mut self, session: usize, sql: &str, traits: Traits) {
+        let memory = &mut self.memory[session];
+        memory.running = traits;
+        memory.in_transaction |= sql == "BEGIN";
+        memory.keeps_more |= traits.goes_back;
+    }
+
+    /// Notes what statements came to.
+    fn note(&mut self, answers: &Answers) {
+        for (session, outcome) in answers {
+            let memory = &mut self.memory[*session];
+            let ended = memory.running.ends || !memory.in_transaction || *outcome == DEADLOCK;
+            if ended {
+                memory.keeps_more = false;
+                memory.in_transaction = false;
+            } else {
+                // A duplicate may have been met without an error: ignored, replaced, updated.
+                memory.keeps_more |= memory.running.inserts || matches!(outcome, Outcome::Error(_));
+            }
+        }
+    }
+
+    /// Compares what a step came to on both; `waited` are those who waited before.
+    pub fn compare(
+        &mut self,
+        avocet: (&Answers, &mut Stage<'_>),
+        mysql: (&Answers, &mut Stage<'_>),
+        waited: &[usize],
+    ) -> Result<Verdict> {
+        let (ours, theirs) = (avocet.0, mysql.0);
+        if ours == theirs {
+            self.note(ours);
+            return Ok(Verdict::Same);
+        }
+        let excuse = self.excuse(ours, theirs, mysql.1, waited)?;
+        Ok(match excuse {
+            Some(excuse) => Verdict::Excused(excuse),
+            None => Verdict::Different(self.describe(ours, theirs, mysql.1)?),
+        })
+    }
+
+    fn describe(&self, ours: &Answers, theirs: &Answers, mysql: &mut Stage<'_>) -> Result<String> {
+        let mut lines = Vec::new();
+        for session in 0..self.memory.len() {
+            let (a, b) = (ours.get(&session), theirs.get(&session));
+            if a != b {
+                let say = |outcome: Option<&Outcome>| {
+                    outcome.map_or_else(|| "waits".to_owned(), ToString::to_string)
+                };
+                lines.push(format!("@{}: avocet {}, mysql {}", session + 1, say(a), say(b)));
+                if b.is_none()
+                    && let Some(wait) = mysql.wait_of(session)?
+                {
+                    lines.push(format!("    mysql waits {wait}"));
+                }
+            }
+        }
+        if theirs.values().any(|outcome| *outcome == DEADLOCK) {
+            lines.push(mysql.last_deadlock()?);
+        }
+        Ok(lines.join("\n"))
+    }
+
+    fn excuse(
+        &self,
+        ours: &Answers,
+        theirs: &Answers,
+        mysql: &mut Stage<'_>,
+        waited: &[usize],
+    ) -> Result<Option<Excuse>> {
+        let is_deadlock = |answers: &Answers| answers.values().any(|outcome| *outcome == DEADLOCK);
+        if is_deadlock(theirs) {
+            if is_deadlock(ours) {
+                return Ok(Some(Excuse::Victim));
+            }
+            return self.excuse_deadlock(mysql);
+        }
+        if is_deadlock(ours) {
+            return Ok(None);
+        }
+        // Of those who wait for one row, one has it and the other goes on waiting.
+        let served = |answers: &Answers| answers.keys().filter(|who| waited.contains(who)).count();
+        let other_order = waited.len() > 1
+            && served(ours) == served(theirs)
+            && ours.iter().all(|(who, outcome)| theirs.get(who).is_none_or(|other| other == outcome))
+            && !ours.keys().eq(theirs.keys());
+        if other_order {
+            return Ok(Some(Excuse::Order));
+        }
+        for (session, outcome) in ours {
+            match theirs.get(session) {
+                Some(other) if other == outcome => {}
+                Some(_) if self.memory[*session].running.shows_locks => {
+                    return Ok(self.excuse_shown(*session));
+                }
+                Some(_) => return Ok(None),
+                None => {
+                    let wait = mysql.wait_of(*session)?;
+                    return Ok(wait.and_then(|wait| self.excuse_wait(*session, outcome, &wait)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn is_repeatable(&self, session: usize) -> bool {
+        self.schedule.levels[session] == Level::RepeatableRead
+    }
+
+    fn excuse_wait(&self, session: usize, outcome: &Outcome, wait: &Wait) -> Option<Excuse> {
+        if self.is_repeatable(session) || wait.blockers.iter().any(|b| self.is_repeatable(*b)) {
+            return Some(Excuse::RepeatableRead);
+        }
+        if wait.is_about_gaps() {
+            return Some(Excuse::Gap);
+        }
+        if wait.blockers.iter().any(|b| self.memory[*b].keeps_more) {
+            return Some(Excuse::KeptLock);
+        }
+        let running = self.memory[session].running;
+        let tells_duplicate =
+            *outcome == DUPLICATE || running.ignores && matches!(outcome, Outcome::Affected(_));
+        if tells_duplicate && wait.record.starts_with("u ") {
+            return Some(Excuse::UniqueEntry);
+        }
+        running.scans.then_some(Excuse::Scan)
+    }
+
+    /// What others hold in MySQL, and not in Avocet, was shown.
+    fn excuse_shown(&self, session: usize) -> Option<Excuse> {
+        let mut others = (0..self.memory.len()).filter(|other| *other != session);
+        if others.clone().any(|other| self.is_repeatable(other)) {
+            return Some(Excuse::RepeatableRead);
+        }
+        others.any(|other| self.memory[other].keeps_more).then_some(Excuse::KeptLock)
+    }
+
+    fn excuse_deadlock(&self, mysql: &mut Stage<'_>) -> Result<Option<Excuse>> {
+        if (0..self.memory.len()).any(|session| self.is_repeatable(session)) {
+            return Ok(Some(Excuse::RepeatableRead));
+        }
+        let said = mysql.last_deadlock()?;
+        let locks = said.lines().filter(|line| line.starts_with("RECORD LOCKS"));
+        if locks.clone().any(|line| line.contains("gap before rec") || line.contains("insert intention")) {
+            return Ok(Some(Excuse::Gap));
+        }
+        let shares = self.schedule.steps.iter().any(|step| step.statement.sql.contains("FOR SHARE"));
+        if !shares && locks.clone().any(|line| line.contains("lock mode S")) {
+            return Ok(Some(Excuse::InsertersDeadlock));
+        }
+        if self.memory.iter().any(|memory| memory.keeps_more) {
+            return Ok(Some(Excuse::KeptLock));
+        }
+        Ok(self.memory.iter().any(|memory| memory.running.scans).then_some(Excuse::Scan))
+    }
+}

@@ -1,0 +1,134 @@
+//! A schedule: what a table holds, how each session is isolated, and their statements in one order.
+
+use super::sql;
+use crate::random::Random;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Level {
+    ReadCommitted,
+    RepeatableRead,
+}
+
+impl Level {
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::ReadCommitted => "READ COMMITTED",
+            Level::RepeatableRead => "REPEATABLE READ",
+        }
+    }
+}
+
+/// What a statement does, as far as the judge must know it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Traits {
+    /// Looks at all rows, or all of a part that no index narrows as the condition does.
+    pub scans: bool,
+    /// NOWAIT or SKIP LOCKED: it shows what others hold.
+    pub shows_locks: bool,
+    pub inserts: bool,
+    pub ignores: bool,
+    /// Ends the transaction, or all that it did since a savepoint.
+    pub ends: bool,
+    pub goes_back: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Statement {
+    pub sql: String,
+    pub traits: Traits,
+}
+
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub session: usize,
+    pub statement: Statement,
+}
+
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    pub setup: Vec<String>,
+    pub levels: Vec<Level>,
+    pub steps: Vec<Step>,
+}
+
+impl Schedule {
+    pub fn random(seed: u64, levels: Option<Level>) -> Schedule {
+        let mut random = Random::new(seed);
+        let sessions = random.uniform(2, 4) as usize;
+        let mixed = random.percent(20);
+        let common = if random.percent(75) { Level::ReadCommitted } else { Level::RepeatableRead };
+        let level = |random: &mut Random| match levels {
+            Some(level) => level,
+            None if !mixed => common,
+            None if random.percent(50) => Level::ReadCommitted,
+            None => Level::RepeatableRead,
+        };
+        let levels: Vec<Level> = (0..sessions).map(|_| level(&mut random)).collect();
+        let mut scripts: Vec<Vec<Statement>> = (0..sessions).map(|_| script(&mut random)).collect();
+        let mut steps = Vec::new();
+        while let Some(session) = pick(&mut random, &scripts) {
+            // A few statements of one session in a row, as real clients have it.
+            for _ in 0..random.uniform(1, 3).min(scripts[session].len() as i64) {
+                steps.push(Step { session, statement: scripts[session].remove(0) });
+            }
+        }
+        Schedule { setup: sql::setup(&mut random), levels, steps }
+    }
+
+    /// The schedule without some of its steps; `None` if nothing is left.
+    pub fn without(&self, from: usize, count: usize) -> Option<Schedule> {
+        let mut fewer = self.clone();
+        fewer.steps.drain(from..(from + count).min(self.steps.len()));
+        (!fewer.steps.is_empty()).then_some(fewer)
+    }
+}
+
+/// A session that has something left to do.
+fn pick(random: &mut Random, scripts: &[Vec<Statement>]) -> Option<usize> {
+    let busy: Vec<usize> = (0..scripts.len()).filter(|s| !scripts[*s].is_empty()).collect();
+    (!busy.is_empty()).then(|| busy[random.uniform(0, busy.len() as i64 - 1) as usize])
+}
+
+fn control(sql: &str) -> Statement {
+    let goes_back = sql.starts_with("ROLLBACK TO");
+    let ends = !goes_back && (sql == "COMMIT" || sql == "ROLLBACK");
+    Statement { sql: sql.into(), traits: Traits { ends, goes_back, ..Traits::default() } }
+}
+
+/// One to three transactions.
+fn script(random: &mut Random) -> Vec<Statement> {
+    let mut script = Vec::new();
+    for _ in 0..random.uniform(1, 3) {
+        if random.percent(25) {
+            script.push(sql::statement(random));
+            continue;
+        }
+        script.push(control("BEGIN"));
+        let savepoint = random.percent(15);
+        for _ in 0..random.uniform(1, 3) {
+            script.push(sql::statement(random));
+        }
+        if savepoint {
+            script.push(control("SAVEPOINT a"));
+            script.push(sql::statement(random));
+            script.push(control("ROLLBACK TO a"));
+            if random.percent(50) {
+                script.push(sql::statement(random));
+            }
+        }
+        script.push(control(if random.percent(75) { "COMMIT" } else { "ROLLBACK" }));
+    }
+    script
+}
+
+impl std::fmt::Display for Schedule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.setup.iter().try_for_each(|sql| writeln!(f, "    {sql};"))?;
+        for (session, level) in self.levels.iter().enumerate() {
+            writeln!(f, "    @{}  {}", session + 1, level.name())?;
+        }
+        self.steps
+            .iter()
+            .try_for_each(|step| writeln!(f, "    @{}  {}", step.session + 1, step.statement.sql))
+    }
+}
