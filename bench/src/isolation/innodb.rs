@@ -8,8 +8,10 @@ use crate::error::Result;
 /// A lock wait as the performance schema has it.
 #[derive(Clone, Debug)]
 pub struct Wait {
-    /// Such as `X,REC_NOT_GAP` or `X,INSERT_INTENTION`, and which record of which index.
+    /// Such as `X,REC_NOT_GAP` or `X,INSERT_INTENTION`.
     pub mode: String,
+    pub index: String,
+    /// The record's key, such as `30, 3`.
     pub record: String,
     /// The sessions that are waited for.
     pub blockers: Vec<usize>,
@@ -26,12 +28,17 @@ impl Wait {
             || self.record.contains("supremum")
             || covers_gap(&self.mode) && self.held.iter().any(covers_gap)
     }
+
+    /// The first column of the record's key.
+    pub fn key(&self) -> Option<i64> {
+        self.record.split(',').next()?.trim().parse().ok()
+    }
 }
 
 impl std::fmt::Display for Wait {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let blockers: Vec<String> = self.blockers.iter().map(|b| format!("@{}", b + 1)).collect();
-        write!(f, "for {} on {}, held by {} as ", self.mode, self.record, blockers.join(" "))?;
+        write!(f, "for {} on {} {}, held by {} as ", self.mode, self.index, self.record, blockers.join(" "))?;
         write!(f, "{}", self.held.join(" "))
     }
 }
@@ -64,25 +71,28 @@ fn is_in_circle(start: u64, edges: &[(u64, u64)]) -> bool {
     false
 }
 
-/// What a session waits for.
+/// What a session waits for. A row's lock may have been noted by whoever ran into it: only the lock of the table says whose
+/// the transaction is.
 pub fn wait_of(observer: &mut Conn, connections: &[u32], session: usize) -> Result<Option<Wait>> {
-    type Line = (u32, String, Option<String>, Option<String>, String);
+    type Line = (Option<u32>, String, Option<String>, Option<String>, Option<String>);
     let lines: Vec<Line> = observer.query(format!(
-        "SELECT holder.trx_mysql_thread_id, wanted.LOCK_MODE, wanted.INDEX_NAME, wanted.LOCK_DATA, held.LOCK_MODE
+        "SELECT DISTINCT holder.PROCESSLIST_ID, wanted.LOCK_MODE, wanted.INDEX_NAME, wanted.LOCK_DATA, held.LOCK_MODE
          FROM performance_schema.data_lock_waits w
          JOIN performance_schema.data_locks wanted ON wanted.ENGINE_LOCK_ID = w.REQUESTING_ENGINE_LOCK_ID
-         JOIN performance_schema.data_locks held ON held.ENGINE_LOCK_ID = w.BLOCKING_ENGINE_LOCK_ID
-         JOIN information_schema.INNODB_TRX waiter ON waiter.trx_id = w.REQUESTING_ENGINE_TRANSACTION_ID
-         JOIN information_schema.INNODB_TRX holder ON holder.trx_id = w.BLOCKING_ENGINE_TRANSACTION_ID
-         WHERE waiter.trx_mysql_thread_id = {}",
+         LEFT JOIN performance_schema.data_locks held ON held.ENGINE_LOCK_ID = w.BLOCKING_ENGINE_LOCK_ID
+         LEFT JOIN performance_schema.data_locks own ON own.ENGINE_TRANSACTION_ID = w.BLOCKING_ENGINE_TRANSACTION_ID
+              AND own.LOCK_TYPE = 'TABLE'
+         JOIN performance_schema.threads waiter ON waiter.THREAD_ID = w.REQUESTING_THREAD_ID
+         LEFT JOIN performance_schema.threads holder ON holder.THREAD_ID = own.THREAD_ID
+         WHERE waiter.PROCESSLIST_ID = {}",
         connections[session]
     ))?;
     let Some((_, mode, index, data, _)) = lines.first().cloned() else { return Ok(None) };
-    let record = format!("{} {}", index.unwrap_or_default(), data.unwrap_or_default());
-    let mut wait = Wait { mode, record, blockers: Vec::new(), held: Vec::new() };
+    let (index, record) = (index.unwrap_or_default(), data.unwrap_or_default());
+    let mut wait = Wait { mode, index, record, blockers: Vec::new(), held: Vec::new() };
     for (holder, .., held) in lines {
-        wait.blockers.extend(connections.iter().position(|connection| *connection == holder));
-        wait.held.push(held);
+        wait.blockers.extend(connections.iter().position(|connection| Some(*connection) == holder));
+        wait.held.extend(held);
     }
     Ok(Some(wait))
 }

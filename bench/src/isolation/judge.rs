@@ -6,13 +6,14 @@
 //! 1. MySQL waits, or ends a deadlock, where Avocet goes on, and somebody who takes part runs at REPEATABLE READ: InnoDB
 //!    locks gaps there, and all rows that it looks at.
 //! 2. The same at READ COMMITTED, if the lock that is wanted or the one that is held covers a gap: checks of unique keys.
-//! 3. The same, if whoever waits scans the table: InnoDB waits for each row, Avocet for those that match.
-//! 4. The same, if whoever is waited for has a failed statement, a row that was ignored or replaced as a duplicate, or a
-//!    ROLLBACK TO behind it: InnoDB keeps these locks.
+//! 3. The same, if whoever waits scans the table: InnoDB waits for each row, Avocet for those that match. Or the row lies
+//!    behind the range that is read: InnoDB ends a range there.
+//! 4. The same, if whoever is waited for has a failed statement, a row that was ignored or replaced as a duplicate, a
+//!    ROLLBACK TO, or a locking read behind it that found no row to match: InnoDB keeps these locks.
 //! 5. The same, if Avocet tells of a duplicate of a secondary key and the lock that is wanted is on that key's entry:
 //!    InnoDB locks entries, and fails at once too unless somebody came to the row by this one.
 //! 6. NOWAIT and SKIP LOCKED show locks of 1 and 4 without waiting.
-//! 7. Both end a deadlock, with another victim. Or several who waited for one row are served in another order.
+//! 7. Both end a deadlock, with another victim. Or several wait, a step lets them go on, and they do so in another order.
 //!
 //! The other way round, where Avocet waits and MySQL does not, there is no excuse.
 
@@ -32,6 +33,7 @@ pub enum Excuse {
     RepeatableRead,
     Gap,
     Scan,
+    RangeEnd,
     KeptLock,
     UniqueEntry,
     InsertersDeadlock,
@@ -45,6 +47,7 @@ impl Excuse {
             Excuse::RepeatableRead => "InnoDB locks gaps and unmatched rows at REPEATABLE READ",
             Excuse::Gap => "InnoDB locks a gap for a unique key",
             Excuse::Scan => "InnoDB waits for rows that do not match in a scan",
+            Excuse::RangeEnd => "InnoDB waits for the row behind a range",
             Excuse::KeptLock => "InnoDB keeps a lock of what failed, was ignored or taken back",
             Excuse::UniqueEntry => {
                 "InnoDB waits for the entry of a secondary key before it tells of a duplicate"
@@ -100,6 +103,8 @@ impl Judge<'_> {
             } else {
                 // A duplicate may have been met without an error: ignored, replaced, updated.
                 memory.keeps_more |= memory.running.inserts || matches!(outcome, Outcome::Error(_));
+                // A row found by its key before the rest of WHERE is looked at stays locked.
+                memory.keeps_more |= memory.running.locks && *outcome == Outcome::Rows(Vec::new());
             }
         }
     }
@@ -162,13 +167,9 @@ impl Judge<'_> {
         if is_deadlock(ours) {
             return Ok(None);
         }
-        // Of those who wait for one row, one has it and the other goes on waiting.
-        let served = |answers: &Answers| answers.keys().filter(|who| waited.contains(who)).count();
-        let other_order = waited.len() > 1
-            && served(ours) == served(theirs)
-            && ours.iter().all(|(who, outcome)| theirs.get(who).is_none_or(|other| other == outcome))
-            && !ours.keys().eq(theirs.keys());
-        if other_order {
+        // Of several who wait and are let go on together, one is the first, and the others find what it leaves.
+        let differs = |who: &usize| ours.get(who) != theirs.get(who);
+        if waited.len() > 1 && (0..self.memory.len()).filter(differs).all(|who| waited.contains(&who)) {
             return Ok(Some(Excuse::Order));
         }
         for (session, outcome) in ours {
@@ -204,8 +205,14 @@ impl Judge<'_> {
         let running = self.memory[session].running;
         let tells_duplicate =
             *outcome == DUPLICATE || running.ignores && matches!(outcome, Outcome::Affected(_));
-        if tells_duplicate && wait.record.starts_with("u ") {
+        if tells_duplicate && wait.index == "u" {
             return Some(Excuse::UniqueEntry);
+        }
+        if let Some((index, end)) = running.range
+            && wait.index == index
+            && wait.key().is_some_and(|key| key > end)
+        {
+            return Some(Excuse::RangeEnd);
         }
         running.scans.then_some(Excuse::Scan)
     }

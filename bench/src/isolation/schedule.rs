@@ -25,6 +25,10 @@ pub struct Traits {
     pub scans: bool,
     /// NOWAIT or SKIP LOCKED: it shows what others hold.
     pub shows_locks: bool,
+    /// The index that it reads a range of, and where that ends.
+    pub range: Option<(&'static str, i64)>,
+    /// A read that locks.
+    pub locks: bool,
     pub inserts: bool,
     pub ignores: bool,
     /// Ends the transaction, or all that it did since a savepoint.

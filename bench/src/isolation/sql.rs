@@ -47,11 +47,22 @@ struct Condition {
     sql: String,
     index: Option<&'static str>,
     scans: bool,
+    range: Option<(&'static str, i64)>,
 }
 
 impl Condition {
     fn new(index: &'static str, sql: String) -> Condition {
-        Condition { sql: format!(" WHERE {sql}"), index: Some(index), scans: false }
+        Condition { sql: format!(" WHERE {sql}"), index: Some(index), scans: false, range: None }
+    }
+
+    fn range(index: &'static str, low: i64, high: i64) -> Condition {
+        let column = if index == "PRIMARY" { "id" } else { index };
+        let range = Some((index, high));
+        Condition { range, ..Condition::new(index, format!("{column} BETWEEN {low} AND {high}")) }
+    }
+
+    fn traits(&self) -> Traits {
+        Traits { scans: self.scans, range: self.range, ..Traits::default() }
     }
 
     fn hint(&self) -> String {
@@ -71,21 +82,21 @@ fn condition(random: &mut Random) -> Condition {
         5 => Condition::new("PRIMARY", format!("id IN ({}, {})", id(random), id(random))),
         6 | 7 => {
             let (low, high) = pair(random);
-            Condition::new("PRIMARY", format!("id BETWEEN {low} AND {high}"))
+            Condition::range("PRIMARY", low, high)
         }
         8 => Condition::new("PRIMARY", format!("id > {}", id(random))),
         9 | 10 => Condition::new("u", format!("u = {}", 10 * id(random))),
         11 => {
             let (low, high) = pair(random);
-            Condition::new("u", format!("u BETWEEN {} AND {}", 10 * low, 10 * high))
+            Condition::range("u", 10 * low, 10 * high)
         }
         12 => Condition::new("k", "k IS NULL".into()),
         13 | 14 => Condition::new("k", format!("k = {}", random.uniform(1, 3))),
         15 => {
             let sql = format!(" WHERE v = {}", random.uniform(0, 3));
-            return Condition { sql, index: None, scans: true };
+            return Condition { sql, index: None, scans: true, range: None };
         }
-        _ => return Condition { sql: String::new(), index: None, scans: true },
+        _ => return Condition { sql: String::new(), index: None, scans: true, range: None },
     };
     if random.percent(25) {
         condition.sql += &format!(" AND v = {}", random.uniform(0, 3));
@@ -93,9 +104,14 @@ fn condition(random: &mut Random) -> Condition {
     condition
 }
 
-/// ORDER BY the primary key and LIMIT, now and then.
-fn limit(random: &mut Random) -> String {
-    if random.percent(15) { format!(" ORDER BY id LIMIT {}", random.uniform(1, 2)) } else { String::new() }
+/// ORDER BY the primary key and LIMIT, now and then. InnoDB's secondary keys end in the primary key, so that rows of one such
+/// key come in that order, and no more of them are locked than are wanted.
+fn limit(random: &mut Random, condition: &Condition) -> String {
+    if condition.index != Some("k") && random.percent(15) {
+        format!(" ORDER BY id LIMIT {}", random.uniform(1, 2))
+    } else {
+        String::new()
+    }
 }
 
 fn lock(random: &mut Random) -> (&'static str, bool) {
@@ -113,12 +129,22 @@ pub fn statement(random: &mut Random) -> Statement {
     match random.uniform(1, 100) {
         1..=14 => {
             let condition = condition(random);
-            plain(format!("SELECT {}* FROM t{}{}", condition.hint(), condition.sql, limit(random)))
+            plain(format!(
+                "SELECT {}* FROM t{}{}",
+                condition.hint(),
+                condition.sql,
+                limit(random, &condition)
+            ))
         }
         15..=34 => {
             let (condition, (lock, shows_locks)) = (condition(random), lock(random));
-            let sql = format!("SELECT {}* FROM t{}{}{lock}", condition.hint(), condition.sql, limit(random));
-            Statement { sql, traits: Traits { scans: condition.scans, shows_locks, ..Traits::default() } }
+            let sql = format!(
+                "SELECT {}* FROM t{}{}{lock}",
+                condition.hint(),
+                condition.sql,
+                limit(random, &condition)
+            );
+            Statement { sql, traits: Traits { shows_locks, locks: true, ..condition.traits() } }
         }
         35..=39 => joined(random),
         40..=54 => insert(random),
@@ -129,13 +155,14 @@ pub fn statement(random: &mut Random) -> Statement {
         61..=85 => {
             let condition = condition(random);
             let (hint, set) = (condition.hint(), assignment(random));
-            let sql = format!("UPDATE {hint}t SET {set}{}{}", condition.sql, limit(random));
-            Statement { sql, traits: Traits { scans: condition.scans, ..Traits::default() } }
+            let sql = format!("UPDATE {hint}t SET {set}{}{}", condition.sql, limit(random, &condition));
+            Statement { sql, traits: condition.traits() }
         }
         86..=97 => {
             let condition = condition(random);
-            let sql = format!("DELETE {}FROM t{}{}", condition.hint(), condition.sql, limit(random));
-            Statement { sql, traits: Traits { scans: condition.scans, ..Traits::default() } }
+            let sql =
+                format!("DELETE {}FROM t{}{}", condition.hint(), condition.sql, limit(random, &condition));
+            Statement { sql, traits: condition.traits() }
         }
         _ => plain(format!("UPDATE s SET w = w + 1 WHERE id = {}", random.uniform(1, 5))),
     }
@@ -160,7 +187,7 @@ fn joined(random: &mut Random) -> Statement {
         random.uniform(1, 5),
         &lock[strength.len()..]
     );
-    Statement { sql, traits: Traits { shows_locks, ..Traits::default() } }
+    Statement { sql, traits: Traits { shows_locks, locks: true, ..Traits::default() } }
 }
 
 fn rows(random: &mut Random) -> String {

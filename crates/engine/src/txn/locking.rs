@@ -189,7 +189,7 @@ impl Txn {
         let mut rest = None;
         loop {
             let mut outcome = Ok(());
-            let mut moved = false;
+            let mut again = false;
             let mut changed = None;
             let (lower, upper) = rest.as_ref().unwrap_or(range).bounds();
             index.tree.scan(lower, upper, direction, scan, &mut |entry| {
@@ -208,25 +208,24 @@ impl Txn {
                         }
                     }
                 }
-                let mark = self.mark();
+                let (mark, waits) = (self.mark(), self.waits.load(Ordering::Relaxed));
                 let fits = &mut |row: &RowRef<'_>| entry_is_of(index, row, entry, key);
-                match self.lock_shown(t, table, id, how, fits, row) {
+                let flow = match self.lock_shown(t, table, id, how, fits, row) {
                     Ok(Found::Nowhere | Found::Busy) => ControlFlow::Continue(()),
                     Ok(Found::Gone) => {
-                        moved = visited.lose(entry_key, id);
-                        if moved { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                        again = visited.lose(entry_key, id);
+                        if again { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
                     }
                     Ok(Found::Hot | Found::Cold) => {
                         let row = row.row(&table.layout);
-                        if !entry_is_of(index, &row, entry, key) {
-                            self.let_go(mark);
-                            return ControlFlow::Continue(());
+                        let mut shown = Shown::Unwanted;
+                        if entry_is_of(index, &row, entry, key) {
+                            if may_meet_again(index, direction) {
+                                visited.note(entry_key, id);
+                            }
+                            may_move_on = false;
+                            shown = visit(id, row);
                         }
-                        if may_meet_again(index, direction) {
-                            visited.note(entry_key, id);
-                        }
-                        may_move_on = false;
-                        let shown = visit(id, row);
                         if shown == Shown::Unwanted {
                             self.let_go(mark);
                         }
@@ -240,13 +239,20 @@ impl Txn {
                         outcome = Err(e);
                         ControlFlow::Break(())
                     }
+                };
+                // Others went on while this one waited: the scan meets what they have added behind this row.
+                if flow.is_continue() && self.waits.load(Ordering::Relaxed) != waits {
+                    visited.note(entry_key, id);
+                    again = true;
+                    return ControlFlow::Break(());
                 }
+                flow
             });
             if let Some(id) = changed {
                 self.lock_and_move_on(t, table, id, how.lock)?;
                 continue;
             }
-            if !moved || outcome.is_err() {
+            if !again || outcome.is_err() {
                 return outcome;
             }
             rest = Some(range.rest_from(&visited.key, direction));

@@ -7,10 +7,10 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use avocet_base::RowId;
-use avocet_engine::{Direction, EngineError, LockHow, ReadMode, ReadScratch, Shown, Txn};
+use avocet_engine::{Direction, EngineError, KeyRange, LockHow, ReadMode, ReadScratch, Shown, Txn};
 use avocet_types::compare::sort_order;
 use avocet_types::expr::{EvalContext, EvalResult, RowProgram, RowSource};
-use avocet_types::{Datum, RowRef, Value};
+use avocet_types::{Datum, IndexKind, RowRef, Value};
 
 use super::aggregate::{Accumulator, value_key};
 use super::choose::Access;
@@ -39,7 +39,7 @@ pub fn visit(
     let Some(index) = access.index else {
         return match lock {
             None => txn.table_rows(table, ReadMode::Snapshot, &mut |id, row| each(id, row).flow()),
-            Some(how) => txn.lock_table(table, how, each),
+            Some(how) => lock_all(table, how, txn, read, each),
         };
     };
     let index = &table.indexes()[index];
@@ -82,6 +82,23 @@ pub fn visit(
             }
             Ok(())
         }
+    }
+}
+
+/// Locks the rows of a whole table in the order of the primary key, if it has one: as InnoDB meets them.
+fn lock_all(
+    table: &Table,
+    how: &mut LockHow<'_>,
+    txn: &mut Txn,
+    read: &mut ReadScratch,
+    each: &mut dyn FnMut(RowId, RowRef<'_>) -> Shown,
+) -> Result<(), EngineError> {
+    let mut indexes = table.indexes().iter();
+    match indexes.find(|index| index.def.kind == IndexKind::Primary) {
+        Some(primary) => {
+            txn.lock_range(table, primary, &KeyRange::all(), Direction::Ascending, how, read, each)
+        }
+        None => txn.lock_table(table, how, each),
     }
 }
 

@@ -149,3 +149,36 @@ fn a_secondary_key_that_its_holder_leaves_alone_is_taken_at_once() {
         assert_eq!(two.run(sql).trim(), waits, "{sql}");
     }
 }
+
+#[test]
+fn a_scan_that_waited_meets_what_was_added_behind() {
+    let mut one = Client::new();
+    one.run(TABLES);
+    let mut three = one.another();
+    let two = Actor::new(one.another());
+    for (scan, found) in [
+        ("SELECT id FROM t WHERE k = 1 ORDER BY id FOR UPDATE", "1 2 9"),
+        ("SELECT id FROM t WHERE id > 1 FOR UPDATE", "2 3 4 9"),
+        ("SELECT id FROM t WHERE v < 2 FOR UPDATE", "1 2 3 4 9"),
+    ] {
+        one.run("BEGIN; SELECT id FROM t WHERE id = 2 FOR UPDATE");
+        assert!(two.begin_waiting(scan).is_none());
+        three.run("INSERT INTO t VALUES (9, 90, 1, 1)");
+        one.run("COMMIT");
+        assert_eq!(two.answer(), found, "{scan}");
+        one.run("DELETE FROM t WHERE id = 9");
+    }
+}
+
+#[test]
+fn rows_of_a_table_are_locked_in_the_order_of_its_primary_key() {
+    let mut one = Client::new();
+    one.run(TABLES);
+    let two = Actor::new(one.another());
+    one.run("DELETE FROM t WHERE id = 1; INSERT INTO t VALUES (1, 10, 1, 0)");
+    one.run("BEGIN; SELECT id FROM t WHERE id = 1 FOR UPDATE");
+    assert!(two.begin_waiting("DELETE FROM t WHERE v >= 0").is_none());
+    // It waits for the first row, and holds none of those behind.
+    one.check("SELECT COUNT(*) FROM t WHERE id > 1 FOR UPDATE NOWAIT; COMMIT", "3\nok 0");
+    assert_eq!(two.answer(), "ok 4");
+}
