@@ -29,7 +29,10 @@ impl Binder<'_> {
                 Err(ErrorCode::ILLEGAL_VALUE_FOR_TYPE.with(&[&"double", &text]))
             }
             ExprKind::Float(value) => Ok(Expr::literal(Datum::Double(*value), SqlType::Double)),
-            ExprKind::String { value, .. } => Ok(self.typer.string(value.as_str())),
+            ExprKind::String { value, charset: None } => Ok(self.typer.string(value.as_str())),
+            ExprKind::String { value, charset: Some(charset) } => {
+                Ok(self.typer.introduced(value.as_str(), charset.default_collation()))
+            }
             ExprKind::Bytes(bytes) => Ok(self.typer.bytes(bytes.clone())),
             ExprKind::Hybrid { bytes, bits } => Ok(self.typer.hybrid(bytes.clone(), *bits)),
             ExprKind::Temporal { kind, text } => temporal(*kind, text),

@@ -287,7 +287,11 @@ impl<'a> Binder<'a> {
         }
         match &expr.kind {
             ast::ExprKind::Column { column, .. } => column.name.as_str().into(),
-            ast::ExprKind::String { value, .. } => value.as_str().into(),
+            ast::ExprKind::String { value, charset }
+                if charset.is_none() || is_quoted(&expr.span.text(self.source)) =>
+            {
+                value.as_str().into()
+            }
             _ => expr.span.text(self.source).trim().into(),
         }
     }
@@ -315,4 +319,10 @@ impl<'a> Binder<'a> {
         let (left_ty, right_ty) = (left.ty, right.ty);
         (self.settle(left, right_ty), self.settle(right, left_ty))
     }
+}
+
+/// Whether the literal behind an introducer is a string, and not a hexadecimal one.
+fn is_quoted(introduced: &str) -> bool {
+    let literal = introduced.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    literal.trim_start().starts_with(['\'', '"'])
 }

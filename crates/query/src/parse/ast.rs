@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use avocet_types::collation::Charset;
+
 pub use avocet_types::expr::{CastTarget, IntervalUnit, IsTest};
 
 /// Byte offsets into the source text of the statement list that was parsed.
@@ -56,10 +58,10 @@ pub enum ExprKind {
     Decimal(String),
     /// A number with an exponent.
     Float(f64),
-    /// With the charset of an introducer such as `_utf8mb4'…'`.
+    /// With the charset of an introducer such as `_utf8mb4'…'` or `N'…'`.
     String {
         value: String,
-        charset: Option<String>,
+        charset: Option<Charset>,
     },
     /// `_binary'…'`
     Bytes(Vec<u8>),

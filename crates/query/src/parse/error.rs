@@ -19,8 +19,8 @@ pub enum ParseError {
     #[error("memory exhausted near '{near}' at line {line}")]
     TooDeep { near: String, line: usize },
     /// 1300
-    #[error("Invalid utf8mb4 character string: '{0}'")]
-    InvalidText(String),
+    #[error("Invalid {charset} character string: '{shown}'")]
+    InvalidText { charset: &'static str, shown: String },
     /// 1115
     #[error("Unknown character set: '{0}'")]
     UnknownCharset(String),
@@ -30,7 +30,7 @@ impl From<ParseError> for SqlError {
     fn from(error: ParseError) -> Self {
         let code = match &error {
             ParseError::Syntax { .. } | ParseError::TooDeep { .. } => ErrorCode::PARSE_ERROR,
-            ParseError::InvalidText(_) => ErrorCode::INVALID_CHARACTER_STRING,
+            ParseError::InvalidText { .. } => ErrorCode::INVALID_CHARACTER_STRING,
             ParseError::UnknownCharset(_) => ErrorCode::UNKNOWN_CHARACTER_SET,
         };
         code.because(error.to_string())

@@ -175,13 +175,13 @@ impl<'a> Parser<'a> {
         String::from_utf8_lossy(self.token_text(0)).into_owned()
     }
 
-    fn text(&self, bytes: &[u8]) -> ParseResult<String> {
+    pub(super) fn text(&self, bytes: &[u8]) -> ParseResult<String> {
         match std::str::from_utf8(bytes) {
             Ok(text) => Ok(text.to_owned()),
             Err(error) => {
                 let bad = &bytes[error.valid_up_to()..];
                 let shown: String = bad.iter().take(6).map(|b| format!("\\x{b:02X}")).collect();
-                Err(ParseError::InvalidText(shown))
+                Err(ParseError::InvalidText { charset: "utf8mb4", shown })
             }
         }
     }

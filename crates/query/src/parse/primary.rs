@@ -91,6 +91,9 @@ impl Parser<'_> {
             TokenKind::Float(value) => self.literal(ExprKind::Float(*value)),
             TokenKind::Bytes(bytes) => self.literal(ExprKind::Hybrid { bytes: bytes.clone(), bits: false }),
             TokenKind::Bits(bytes) => self.literal(ExprKind::Hybrid { bytes: bytes.clone(), bits: true }),
+            TokenKind::String(_) if self.source_text().starts_with(['n', 'N']) => {
+                self.introduced_text(Charset::Utf8mb3)?
+            }
             TokenKind::String(_) => ExprKind::String { value: self.string()?, charset: None },
             TokenKind::Param => {
                 self.params += 1;
@@ -194,6 +197,8 @@ impl Parser<'_> {
     fn word_expr(&mut self) -> ParseResult<ExprKind> {
         let word = self.word_upper().unwrap_or_default();
         let next_is_string = matches!(self.peek_ahead(1), TokenKind::String(_));
+        let next_is_literal =
+            next_is_string || matches!(self.peek_ahead(1), TokenKind::Bytes(_) | TokenKind::Bits(_));
         let next_is_paren = *self.peek_ahead(1) == TokenKind::Op(Op::LParen);
         let next_is_dot = *self.peek_ahead(1) == TokenKind::Op(Op::Dot);
         if next_is_dot && !is_reserved(word.as_bytes()) {
@@ -217,7 +222,7 @@ impl Parser<'_> {
                 return Ok(ExprKind::Row(self.parenthesized_exprs()?));
             }
             "MATCH" => return self.match_against(),
-            _ if word.starts_with('_') && next_is_string => {
+            _ if word.starts_with('_') && next_is_literal => {
                 if let Some(literal) = self.introduced_string(&word)? {
                     return Ok(literal);
                 }
@@ -242,21 +247,45 @@ impl Parser<'_> {
     /// `_charset'…'`; None if it is no charset, and the word is a column's name.
     fn introduced_string(&mut self, word: &str) -> ParseResult<Option<ExprKind>> {
         let charset = word[1..].to_lowercase();
+        if let Some(charset) = Charset::by_name(&charset) {
+            self.advance();
+            return self.introduced_text(charset).map(Some);
+        }
         match charset.as_str() {
-            "binary" => {
-                self.advance();
-                Ok(Some(ExprKind::Bytes(self.string_bytes()?)))
-            }
-            "utf8mb4" | "utf8mb3" | "utf8" | "ascii" | "latin1" => {
-                self.advance();
-                Ok(Some(ExprKind::String { value: self.string()?, charset: Some(charset) }))
-            }
             "ucs2" | "utf16" | "utf16le" | "utf32" | "cp1250" | "cp1251" | "cp932" | "gbk" | "gb18030"
             | "sjis" | "big5" | "latin2" | "koi8r" | "euckr" | "ujis" => {
                 Err(ParseError::UnknownCharset(charset))
             }
             _ => Ok(None),
         }
+    }
+
+    /// A literal behind the name of its character set. Only hexadecimal and bit literals are refused if they are no text of
+    /// it.
+    fn introduced_text(&mut self, charset: Charset) -> ParseResult<ExprKind> {
+        let (bytes, is_string) = match self.peek() {
+            TokenKind::Bytes(bytes) | TokenKind::Bits(bytes) => (bytes.clone(), false),
+            _ => (self.string_bytes()?, true),
+        };
+        if !is_string {
+            self.advance();
+        }
+        if charset == Charset::Binary {
+            return Ok(ExprKind::Bytes(bytes));
+        }
+        let value = match charset.decode(&bytes) {
+            Ok(value) => value,
+            Err(_) if is_string && charset == Charset::Utf8mb3 => {
+                let replaced =
+                    |c: char| if charset.has(c) { String::from(c) } else { "?".repeat(c.len_utf8()) };
+                self.text(&bytes)?.chars().map(replaced).collect()
+            }
+            Err(at) => {
+                let shown = bytes[at..].iter().take(3).map(|byte| format!("{byte:02X}")).collect();
+                return Err(ParseError::InvalidText { charset: charset.name(), shown });
+            }
+        };
+        Ok(ExprKind::String { value, charset: Some(charset) })
     }
 
     fn name_or_call(&mut self) -> ParseResult<ExprKind> {

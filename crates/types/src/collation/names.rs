@@ -52,6 +52,23 @@ impl Charset {
         }
     }
 
+    /// The text that bytes of this character set are, or where they are none. What ASCII has not is shown as `?`.
+    pub fn decode(self, bytes: &[u8]) -> Result<String, usize> {
+        match self {
+            Self::Latin1 => Ok(bytes.iter().map(|byte| super::tables::latin1_char(*byte)).collect()),
+            Self::Ascii => {
+                Ok(bytes.iter().map(|byte| if byte.is_ascii() { char::from(*byte) } else { '?' }).collect())
+            }
+            Self::Binary | Self::Utf8mb3 | Self::Utf8mb4 => {
+                let text = std::str::from_utf8(bytes).map_err(|error| error.valid_up_to())?;
+                match text.char_indices().find(|(_, c)| !self.has(*c)) {
+                    Some((at, _)) => Err(at),
+                    None => Ok(text.to_owned()),
+                }
+            }
+        }
+    }
+
     /// Which character set an expression of two has: the one that holds the other.
     pub(super) const fn rank(self) -> u8 {
         self as u8

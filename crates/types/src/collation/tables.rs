@@ -157,6 +157,14 @@ pub(super) fn latin1_byte(c: char) -> Option<u8> {
     }
 }
 
+/// The character of a byte in MySQL's latin1.
+pub(super) fn latin1_char(byte: u8) -> char {
+    match byte {
+        0x80..0xa0 => LATIN1_HIGH[usize::from(byte - 0x80)],
+        _ => char::from(byte),
+    }
+}
+
 /// Weights of bytes 0xc0–0xff in latin1_swedish_ci; below, letters weigh as upper case and others as themselves.
 const SWEDISH_HIGH: [u8; 64] = *b"\
     AAAA\\[\\CEEEEIIIIDNOOOO]\xd7\xd8UUUYY\xde\xdf\

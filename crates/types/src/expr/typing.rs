@@ -77,10 +77,14 @@ impl ValueClass {
 impl Typer {
     /// A string literal.
     pub fn string(&self, text: impl Into<String>) -> Expr {
+        self.introduced(text, self.connection_collation)
+    }
+
+    /// A string literal with a character set of its own: `_latin1'…'`.
+    pub fn introduced(&self, text: impl Into<String>, collation: Collation) -> Expr {
         let text = text.into();
         let len = text.chars().count() as u32;
-        let ty = SqlType::VarChar { len, collation: self.connection_collation };
-        Expr::literal(Datum::Str(text.into()), ty)
+        Expr::literal(Datum::Str(text.into()), SqlType::VarChar { len, collation })
     }
 
     /// A byte string literal: `_binary'…'`.
