@@ -376,15 +376,13 @@ fn cast_int<'a>(
             }
             bits(parsed.value as u64)
         }
+        Datum::Double(v) => bits(double_to_bigint(*v) as u64),
+        Datum::Float(v) => bits(float_to_bigint(*v) as u64),
         // Negative numbers keep the bits of their integer.
-        Datum::Double(_) | Datum::Float(_) | Datum::Decimal(_)
-            if unsigned && to_double(value, from, ctx)? < 0.0 =>
-        {
-            match to_int(value, from, false, ctx)? {
-                Datum::Int(v) => Datum::UInt(v as u64),
-                other => other,
-            }
-        }
+        Datum::Decimal(v) if unsigned && v.is_negative() => match to_int(value, from, false, ctx)? {
+            Datum::Int(v) => Datum::UInt(v as u64),
+            other => other,
+        },
         Datum::Decimal(v) => {
             let in_range = if unsigned { v.to_u64().is_some() } else { v.to_i64().is_some() };
             if !in_range {
@@ -394,6 +392,18 @@ fn cast_int<'a>(
         }
         _ => to_int(value, from, unsigned, ctx)?,
     })
+}
+
+/// The integer next to a DOUBLE, in the range of BIGINT whatever sign is wanted (`Field_double::val_int`).
+pub(crate) fn double_to_bigint(value: f64) -> i64 {
+    value.round_ties_even() as i64
+}
+
+/// The same of a FLOAT: what is out of range is the lowest BIGINT (`Field_float::val_int`).
+pub(crate) fn float_to_bigint(value: f32) -> i64 {
+    const END: f64 = -(i64::MIN as f64);
+    let rounded = f64::from(value).round_ties_even();
+    if (-END..END).contains(&rounded) { rounded as i64 } else { i64::MIN }
 }
 
 /// CAST AS CHAR(len): cut after `len` characters; NULL for bytes that are no text.

@@ -6,6 +6,7 @@ use crate::collation::Collation;
 use crate::compare::compare;
 use crate::datum::Datum;
 use crate::decimal::Decimal;
+use crate::expr::coerce::{double_to_bigint, float_to_bigint};
 use crate::expr::context::EvalContext;
 use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::func::{double, int, take};
@@ -302,10 +303,8 @@ fn bits(value: &Datum<'_>) -> u64 {
                 }
             }
         },
-        other => {
-            // Doubles beyond BIGINT are its ends, whatever their sign.
-            double(other).round_ties_even() as i64 as u64
-        }
+        Datum::Float(v) => float_to_bigint(*v) as u64,
+        other => double_to_bigint(double(other)) as u64,
     }
 }
 
