@@ -53,6 +53,10 @@ pub struct Args {
     /// Begin a checkpoint when the log has grown by so many MiB since the last one
     #[arg(long, value_name = "MIB", default_value_t = 512)]
     checkpoint_log_mib: u64,
+    /// MiB that checkpoints, freezing and compaction write in a second while there is no need for more; 0 for as much as they
+    /// can (variable background_mib_per_second)
+    #[arg(long, value_name = "MIB", default_value_t = 64)]
+    background_mib_per_second: u64,
     /// How commits that are written to the log together are compressed
     #[arg(long, value_name = "lz4|none", default_value_t)]
     log_compression: Compression,
@@ -122,6 +126,7 @@ fn open(args: &Args) -> Result<Arc<Engine>, Failure> {
         options.memory_limit = limit;
     }
     options.checkpoint_log_bytes = args.checkpoint_log_mib << 20;
+    options.background_bytes_per_second = args.background_mib_per_second.saturating_mul(1 << 20);
     options.log_compression = args.log_compression;
     options.durability = args.durability;
     options.freeze = args.freeze.into();

@@ -52,10 +52,26 @@ impl Blocks {
 
     /// Stores a block durably and opens it.
     pub fn write(&self, block: EncodedBlock) -> Result<Arc<Block>> {
+        let id = self.take_id();
+        self.store.put(&block_key(id), &block.bytes)?;
+        Ok(self.opened(id, block))
+    }
+
+    /// As [`Self::write`], a step after the other: see [`BlobStore::put_in_steps`].
+    pub fn write_in_steps(&self, block: EncodedBlock, written: &mut dyn FnMut(u64)) -> Result<Arc<Block>> {
+        let id = self.take_id();
+        self.store.put_in_steps(&block_key(id), &block.bytes, written)?;
+        Ok(self.opened(id, block))
+    }
+
+    fn take_id(&self) -> BlockId {
         let id = BlockId(self.next.fetch_add(1, Ordering::Relaxed));
         self.state.lock().unlogged.insert(id);
-        self.store.put(&block_key(id), &block.bytes)?;
-        Ok(Arc::new(Block::with_meta(self.store.clone(), self.cache.clone(), id, Arc::new(block.meta))))
+        id
+    }
+
+    fn opened(&self, id: BlockId, block: EncodedBlock) -> Arc<Block> {
+        Arc::new(Block::with_meta(self.store.clone(), self.cache.clone(), id, Arc::new(block.meta)))
     }
 
     pub fn open(&self, id: BlockId) -> Result<Arc<Block>> {

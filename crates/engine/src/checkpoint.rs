@@ -19,6 +19,7 @@
 pub(crate) mod manifest;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use avocet_base::checksum::crc32c;
 use avocet_base::codec::Put;
@@ -31,6 +32,7 @@ use hashbrown::{HashMap, HashSet};
 
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
+use crate::pace::Pacer;
 use crate::table::TableHandle;
 use manifest::{ImageRef, Manifest, SegmentEntry, TableEntry};
 
@@ -57,15 +59,19 @@ pub(crate) const DELETES: u16 = u16::MAX;
 impl Engine {
     /// Bytes that the log has grown by since the last checkpoint.
     pub(crate) fn log_since_checkpoint(&self) -> u64 {
-        self.pipeline.log().durable_lsn().0.saturating_sub(self.checkpoints.lock().current.redo_from.0)
+        self.pipeline.log().durable_lsn().0.saturating_sub(self.redo_from.load(Relaxed))
     }
 
     /// Makes recovery start here. Returns the log position that it would start from.
     pub fn checkpoint(&self) -> Result<Lsn> {
+        self.checkpoint_at(Pacer::none())
+    }
+
+    pub(crate) fn checkpoint_at(&self, pacer: Pacer<'_>) -> Result<Lsn> {
         self.check_running()?;
         let mut state = self.checkpoints.lock();
         let retired = self.blocks.take_retired();
-        let outcome = self.write_checkpoint(&mut state);
+        let outcome = self.write_checkpoint(&mut state, pacer);
         match outcome {
             Ok(lsn) => {
                 self.blocks.delete_retired(retired);
@@ -80,7 +86,7 @@ impl Engine {
         }
     }
 
-    fn write_checkpoint(&self, state: &mut CheckpointState) -> Result<Lsn> {
+    fn write_checkpoint(&self, state: &mut CheckpointState, pacer: Pacer<'_>) -> Result<Lsn> {
         let (guard, redo_from, catalog) = {
             let _ddl = self.ddl.lock();
             let (guard, lsn) = self.snapshots.take_with_lsn();
@@ -90,7 +96,7 @@ impl Engine {
         if self.pipeline.log().durable_lsn() < redo_from {
             self.pipeline.log().flush()?;
         }
-        let mut writer = ImageWriter::new(self, state, state.current.sequence + 1);
+        let mut writer = ImageWriter::new(self, state, pacer);
         let mut manifest = Manifest {
             sequence: writer.sequence,
             timestamp: guard.ts(),
@@ -118,6 +124,7 @@ impl Engine {
         new_objects: HashMap<u64, u64>,
     ) -> Result<()> {
         let old = std::mem::replace(&mut state.current, manifest);
+        self.redo_from.store(state.current.redo_from.0, Relaxed);
         state.objects.extend(new_objects);
         state.write_all = false;
         let in_use: HashSet<u64> = state.current.images().map(|(_, image)| image.object).collect();
@@ -136,6 +143,7 @@ impl Engine {
 /// Writes images to objects as they come.
 struct ImageWriter<'e> {
     engine: &'e Engine,
+    pacer: Pacer<'e>,
     sequence: u64,
     /// Images in force so far that need not be written again.
     known: HashMap<ImageKey, ImageRef>,
@@ -146,10 +154,12 @@ struct ImageWriter<'e> {
 }
 
 impl<'e> ImageWriter<'e> {
-    fn new(engine: &'e Engine, state: &CheckpointState, sequence: u64) -> Self {
+    fn new(engine: &'e Engine, state: &CheckpointState, pacer: Pacer<'e>) -> Self {
+        let sequence = state.current.sequence + 1;
         let known = if state.write_all { HashMap::new() } else { state.reusable_images() };
         Self {
             engine,
+            pacer,
             sequence,
             known,
             buffer: Vec::new(),
@@ -290,7 +300,15 @@ impl<'e> ImageWriter<'e> {
         if self.buffer.is_empty() {
             return Ok(());
         }
-        self.engine.blocks.store.put(&manifest::pages_key(self.object), &self.buffer)?;
+        let pacer = &mut self.pacer;
+        self.engine.blocks.store.put_in_steps(
+            &manifest::pages_key(self.object),
+            &self.buffer,
+            &mut |step| {
+                pacer.charge(step);
+                pacer.pause();
+            },
+        )?;
         self.written.insert(self.object, self.buffer.len() as u64);
         self.object += 1;
         self.buffer.clear();

@@ -20,6 +20,7 @@ use crate::freeze::Freezer;
 use crate::garbage::Garbage;
 use crate::locks::{RowLocks, WaitHook};
 use crate::memory::MemoryBudget;
+use crate::pace::PaceCounters;
 use crate::procedure::Procedures;
 use crate::procedure::logical::Turns;
 use crate::recovery;
@@ -64,6 +65,9 @@ pub struct EngineOptions {
     pub log_compression: Compression,
     /// A checkpoint begins when the log has grown by so many bytes since the last one.
     pub checkpoint_log_bytes: u64,
+    /// How much checkpoints, freezing and compaction write in a second while there is no need for more; 0 for as much as
+    /// they can. See [`crate::pace`].
+    pub background_bytes_per_second: u64,
     pub freeze: FreezePolicy,
     /// What a commit is to have survived when it is acknowledged, unless its transaction says otherwise.
     pub durability: Durability,
@@ -79,6 +83,9 @@ pub struct EngineOptions {
     pub updates_move_rows: bool,
 }
 
+/// A tenth of what a modest disk takes, and enough for a checkpoint of a GiB within 16 seconds.
+const BACKGROUND_BYTES_PER_SECOND: u64 = 64 << 20;
+
 impl EngineOptions {
     pub fn new(data: impl Into<PathBuf>) -> Self {
         Self {
@@ -89,6 +96,7 @@ impl EngineOptions {
             log_segment_bytes: 64 << 20,
             log_compression: Compression::default(),
             checkpoint_log_bytes: 512 << 20,
+            background_bytes_per_second: BACKGROUND_BYTES_PER_SECOND,
             freeze: FreezePolicy::Auto,
             durability: Durability::Sync,
             background: true,
@@ -119,11 +127,14 @@ pub struct Engine {
     pub(crate) memory: Arc<MemoryBudget>,
     pub(crate) next_txn: AtomicU64,
     pub(crate) checkpoints: Mutex<CheckpointState>,
+    /// Where recovery would begin, as `checkpoints` has it, for those who must not wait for a checkpoint.
+    pub(crate) redo_from: AtomicU64,
+    pub(crate) pace: PaceCounters,
     pub(crate) freezer: Mutex<Freezer>,
     key_latches: Box<[Mutex<()>]>,
     wait_hook: RwLock<WaitHook>,
     stopped: OnceLock<String>,
-    housekeeping: Housekeeping,
+    housekeeping: Arc<Housekeeping>,
     /// Held as long as the engine is open.
     pub(crate) _directory_lock: Box<dyn Send + Sync>,
 }
@@ -164,12 +175,14 @@ impl Engine {
             memory: Arc::new(MemoryBudget::new(parts.options.memory_limit, parts.blocks.cache.clone())),
             blocks: parts.blocks,
             next_txn: AtomicU64::new(1),
+            redo_from: AtomicU64::new(parts.checkpoints.current.redo_from.0),
             checkpoints: Mutex::new(parts.checkpoints),
+            pace: PaceCounters::default(),
             freezer: Mutex::default(),
             key_latches: (0..KEY_LATCHES).map(|_| Mutex::new(())).collect(),
             wait_hook: RwLock::new(Arc::new(|wait| wait())),
             stopped: OnceLock::new(),
-            housekeeping: Housekeeping::default(),
+            housekeeping: Arc::default(),
             _directory_lock: parts.directory_lock,
             options: parts.options,
         }
@@ -298,7 +311,7 @@ impl Engine {
         }
     }
 
-    pub(crate) fn housekeeping(&self) -> &Housekeeping {
+    pub(crate) fn housekeeping(&self) -> &Arc<Housekeeping> {
         &self.housekeeping
     }
 

@@ -23,6 +23,7 @@ use hashbrown::HashMap;
 use crate::bulk;
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
+use crate::pace::Pacer;
 use crate::redo::{self, SegmentChange};
 use crate::table::TableHandle;
 
@@ -54,7 +55,7 @@ impl Engine {
     }
 
     /// Freezes segments that have stood still for a while and compacts blocks with many deletes.
-    pub(crate) fn freeze_cool_segments(&self) -> Result<()> {
+    pub(crate) fn freeze_cool_segments(&self, pacer: &mut Pacer<'_>) -> Result<()> {
         for table in self.catalog().tables() {
             let inserting = table.relation.insert_segment();
             for (number, state) in table.relation.used_segments() {
@@ -62,13 +63,14 @@ impl Engine {
                     SegmentState::Hot(hot)
                         if inserting != Some(number) && self.is_cool(table.id(), number, hot) =>
                     {
-                        self.freeze(table, number, hot)?;
+                        self.freeze(table, number, hot, pacer)?;
                     }
                     SegmentState::Cold(cold) if wants_compaction(cold) => {
-                        self.compact(table, number, cold)?;
+                        self.compact(table, number, cold, pacer)?;
                     }
                     _ => {}
                 }
+                pacer.pause();
             }
         }
         Ok(())
@@ -85,7 +87,7 @@ impl Engine {
                     return Ok(());
                 }
                 let size: usize = hot.pages().map(|(_, page)| page.body.read().bytes()).sum();
-                if inserting != Some(number) && self.freeze(table, number, hot)? {
+                if inserting != Some(number) && self.freeze(table, number, hot, &mut Pacer::none())? {
                     freed += size;
                 }
             }
@@ -111,14 +113,17 @@ impl Engine {
     /// Freezes everything that nobody uses just now, the insert segments too. Returns how many segments stayed hot.
     pub fn freeze_all(&self) -> Result<usize> {
         self.collect_all_garbage();
+        let mut pacer = Pacer::none();
         let mut left = 0;
         for table in self.catalog().tables() {
             table.relation.close_insert_segment();
             for (number, state) in table.relation.used_segments() {
                 match &*state {
-                    SegmentState::Hot(hot) => left += usize::from(!self.freeze(table, number, hot)?),
+                    SegmentState::Hot(hot) => {
+                        left += usize::from(!self.freeze(table, number, hot, &mut pacer)?);
+                    }
                     SegmentState::Cold(cold) if wants_compaction(cold) => {
-                        self.compact(table, number, cold)?;
+                        self.compact(table, number, cold, &mut pacer)?;
                     }
                     _ => {}
                 }
@@ -128,7 +133,13 @@ impl Engine {
     }
 
     /// False if the segment is in use.
-    fn freeze(&self, table: &TableHandle, number: SegmentNo, hot: &HotSegment) -> Result<bool> {
+    fn freeze(
+        &self,
+        table: &TableHandle,
+        number: SegmentNo,
+        hot: &HotSegment,
+        pacer: &mut Pacer<'_>,
+    ) -> Result<bool> {
         // One at a time: two freezers of one segment would both log it.
         let _one = self.ddl.lock();
         if !self.is_current(table)
@@ -142,7 +153,7 @@ impl Engine {
             false => {
                 let ordinals = Ordinals::from_sorted(&look.ordinals)?;
                 let block = encode_block(&bulk::cold_types(table)?, &look.columns, ordinals)?;
-                Some(self.blocks.write(block)?)
+                Some(self.blocks.write_in_steps(block, &mut |step| pacer.charge(step))?)
             }
         };
         let discard = |e: Option<EngineError>| {
@@ -185,7 +196,13 @@ impl Engine {
     }
 
     /// Rewrites a block without the rows that are deleted for everyone.
-    fn compact(&self, table: &TableHandle, number: SegmentNo, cold: &ColdSegment) -> Result<()> {
+    fn compact(
+        &self,
+        table: &TableHandle,
+        number: SegmentNo,
+        cold: &ColdSegment,
+        pacer: &mut Pacer<'_>,
+    ) -> Result<()> {
         let _one = self.ddl.lock();
         let segment = table.relation.segment(number);
         let unchanged = matches!(&*segment.state(), SegmentState::Cold(c) if std::ptr::eq(c, cold));
@@ -212,7 +229,7 @@ impl Engine {
                 .map(|c| bulk::take_rows(&cold.block.column(c)?.decode()?, &rows))
                 .collect::<Result<Vec<_>>>()?;
             let block = encode_block(&bulk::cold_types(table)?, &columns, Ordinals::from_sorted(&ordinals)?)?;
-            Some(self.blocks.write(block)?)
+            Some(self.blocks.write_in_steps(block, &mut |step| pacer.charge(step))?)
         };
         let mut deletes = cold.deletes.body.write();
         let change =

@@ -6,7 +6,8 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::engine::{Engine, FreezePolicy};
+use crate::engine::{Engine, FreezePolicy, Housekeeping};
+use crate::pace::Pacer;
 
 /// Commits that are older than this by the clock are collected in the background.
 const COLLECT_EVERY: Duration = Duration::from_millis(50);
@@ -14,21 +15,23 @@ const MAINTAIN_EVERY: Duration = Duration::from_millis(1000);
 
 pub(crate) fn start(engine: &Arc<Engine>) {
     let mut threads = engine.housekeeping().threads.lock();
-    threads.push(spawn("avocet-collect", Arc::downgrade(engine), COLLECT_EVERY, |engine| {
+    let house = engine.housekeeping();
+    threads.push(spawn("avocet-collect", house.clone(), Arc::downgrade(engine), COLLECT_EVERY, |engine| {
         engine.collect_stragglers();
     }));
-    threads.push(spawn("avocet-maintain", Arc::downgrade(engine), MAINTAIN_EVERY, maintain));
+    threads.push(spawn("avocet-maintain", house.clone(), Arc::downgrade(engine), MAINTAIN_EVERY, maintain));
 }
 
 fn spawn(
     name: &str,
+    house: Arc<Housekeeping>,
     engine: Weak<Engine>,
     every: Duration,
-    work: impl Fn(&Engine) + Send + 'static,
+    work: impl Fn(&Arc<Engine>) + Send + 'static,
 ) -> std::thread::JoinHandle<()> {
+    // The engine is held for the work alone: two threads that held it while they wait would never both let go of it.
     let run = move || {
-        while let Some(engine) = engine.upgrade() {
-            let house = engine.housekeeping();
+        loop {
             let mut ending = house.ending.lock();
             if !*ending {
                 house.wake.wait_for(&mut ending, every);
@@ -37,13 +40,14 @@ fn spawn(
                 return;
             }
             drop(ending);
+            let Some(engine) = engine.upgrade() else { return };
             work(&engine);
         }
     };
     std::thread::Builder::new().name(name.into()).spawn(run).expect("the system can start a thread")
 }
 
-fn maintain(engine: &Engine) {
+fn maintain(engine: &Arc<Engine>) {
     if engine.check_running().is_err() {
         return;
     }
@@ -51,10 +55,10 @@ fn maintain(engine: &Engine) {
     let outcome = (|| {
         engine.watch_memory()?;
         if engine.options.freeze != FreezePolicy::Never {
-            engine.freeze_cool_segments()?;
+            engine.freeze_cool_segments(&mut Pacer::background(engine))?;
         }
         if engine.log_since_checkpoint() >= engine.options.checkpoint_log_bytes {
-            engine.checkpoint()?;
+            engine.checkpoint_at(Pacer::background(engine))?;
         }
         Ok(())
     })();

@@ -144,6 +144,11 @@ impl MemoryBudget {
         in_tables.saturating_sub((FREEZE_AT * self.limit as f64) as usize)
     }
 
+    /// Whether tables took more at the last count than where freezing early begins.
+    pub(crate) fn is_short(&self) -> bool {
+        self.tables() as f64 > FREEZE_AT * self.limit as f64
+    }
+
     /// Fails if rows must not be added now.
     #[inline]
     pub(crate) fn check_room(&self) -> Result<()> {

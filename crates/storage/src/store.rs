@@ -30,6 +30,13 @@ pub use object::ObjectBlobs;
 pub trait BlobStore: Send + Sync {
     /// Stores an object; durable and atomic when it returns.
     fn put(&self, key: &str, bytes: &[u8]) -> Result<()>;
+    /// As [`Self::put`], but gently: a disk gets it in durable steps, and `written` is called with the bytes of each. One sync
+    /// of it all would keep the log's waiting for as long as that takes.
+    fn put_in_steps(&self, key: &str, bytes: &[u8], written: &mut dyn FnMut(u64)) -> Result<()> {
+        self.put(key, bytes)?;
+        written(bytes.len() as u64);
+        Ok(())
+    }
     /// Bytes `range` of an object; fails if it is shorter.
     fn get_range(&self, key: &str, range: Range<u64>) -> Result<Bytes>;
     /// A whole object.

@@ -75,6 +75,8 @@ impl Database {
         let data = engine.options().data.display().to_string();
         let durability = engine.options().durability.to_string();
         values.put_by_name("durability", Value::Str(durability.into()));
+        let pace = engine.options().background_bytes_per_second >> 20;
+        values.put_by_name("background_mib_per_second", Value::UInt(pace));
         values.put_by_name("datadir", Value::Str(format!("{data}/").into()));
         Ok(Self(Arc::new(Shared {
             engine,

@@ -31,6 +31,11 @@ impl Shared {
             ("Avocet_versions", self.engine.version_backlog().to_string()),
             ("Innodb_row_lock_current_waits", self.engine.sleeping_waiters().to_string()),
         ]);
+        let background = self.engine.background_stats();
+        list.extend([
+            ("Avocet_background_paused_us", background.paused_us.to_string()),
+            ("Avocet_background_written_bytes", background.written_bytes.to_string()),
+        ]);
         let log = self.engine.log_stats();
         list.extend([
             ("Avocet_log_bytes", log.bytes.to_string()),

@@ -20,6 +20,8 @@ use crate::error::{Result, StorageError};
 
 const OBJECT: &str = ".blob";
 const TEMPORARY: &str = ".tmp";
+/// What a gentle write makes durable at a time: a disk of the common kind is done with it in a millisecond or two.
+const STEP: usize = 512 << 10;
 
 /// A block store in a local directory.
 pub struct LocalStore {
@@ -74,13 +76,45 @@ impl LocalStore {
         Ok(())
     }
 
-    fn write_temporary(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    fn write_temporary(
+        &self,
+        path: &Path,
+        bytes: &[u8],
+        step: usize,
+        written: &mut dyn FnMut(u64),
+    ) -> io::Result<()> {
         let file = self.disk.create(path)?;
-        if !bytes.is_empty() {
-            file.allocate(bytes.len() as u64)?;
-            file.write_at(bytes, 0)?;
+        if bytes.is_empty() {
+            return file.sync_data();
         }
-        file.sync_data()
+        file.allocate(bytes.len() as u64)?;
+        let mut at = 0;
+        for part in bytes.chunks(step) {
+            file.write_at(part, at)?;
+            file.sync_data()?;
+            at += part.len() as u64;
+            written(part.len() as u64);
+        }
+        Ok(())
+    }
+
+    /// Writes an object, in synced steps of at most so many bytes.
+    fn write(&self, key: &str, bytes: &[u8], step: usize, written: &mut dyn FnMut(u64)) -> Result<()> {
+        let path = self.path(key)?;
+        let dir = path.parent().expect("an object's path has the root before it");
+        self.ensure_dir(dir)?;
+        let serial = self.next_temporary.fetch_add(1, Ordering::Relaxed);
+        let temporary = path.with_extension(format!("{serial}{TEMPORARY}"));
+        let outcome = self
+            .write_temporary(&temporary, bytes, step, written)
+            .and_then(|()| self.disk.rename(&temporary, &path))
+            .map_err(|e| io_error("write", &path, e));
+        if let Err(e) = outcome {
+            // The first error is the one to report; what can not be removed now goes at the next start.
+            let _ = self.disk.remove(&temporary);
+            return Err(e);
+        }
+        self.disk.sync_dir(dir).map_err(|e| io_error("sync", dir, e))
     }
 
     /// Calls `visit` with each file and the directory that it is in. `key` is the directory's key.
@@ -102,21 +136,11 @@ fn io_error(verb: &str, path: &Path, e: io::Error) -> StorageError {
 
 impl BlobStore for LocalStore {
     fn put(&self, key: &str, bytes: &[u8]) -> Result<()> {
-        let path = self.path(key)?;
-        let dir = path.parent().expect("an object's path has the root before it");
-        self.ensure_dir(dir)?;
-        let serial = self.next_temporary.fetch_add(1, Ordering::Relaxed);
-        let temporary = path.with_extension(format!("{serial}{TEMPORARY}"));
-        let written = self
-            .write_temporary(&temporary, bytes)
-            .and_then(|()| self.disk.rename(&temporary, &path))
-            .map_err(|e| io_error("write", &path, e));
-        if let Err(e) = written {
-            // The first error is the one to report; what can not be removed now goes at the next start.
-            let _ = self.disk.remove(&temporary);
-            return Err(e);
-        }
-        self.disk.sync_dir(dir).map_err(|e| io_error("sync", dir, e))
+        self.write(key, bytes, usize::MAX, &mut |_| {})
+    }
+
+    fn put_in_steps(&self, key: &str, bytes: &[u8], written: &mut dyn FnMut(u64)) -> Result<()> {
+        self.write(key, bytes, STEP, written)
     }
 
     fn get_range(&self, key: &str, range: Range<u64>) -> Result<Bytes> {

@@ -52,6 +52,22 @@ fn stores_keep_the_rules() {
 }
 
 #[test]
+fn steps_make_the_same_object() {
+    let dir = tempfile::tempdir().unwrap();
+    let local = open_store(&Env::os(), dir.path().to_str().unwrap()).unwrap();
+    let remote = open_store(&Env::os(), "memory:///").unwrap();
+    for (store, steps) in [(local, vec![512 << 10, 512 << 10, 1000]), (remote, vec![(1 << 20) + 1000])] {
+        let bytes: Vec<u8> = (0..(1 << 20) + 1000).map(|i| (i % 251) as u8).collect();
+        let mut written = Vec::new();
+        store.put_in_steps("x", &bytes, &mut |step| written.push(step)).unwrap();
+        assert_eq!(written, steps);
+        assert_eq!(&store.get("x").unwrap()[..], &bytes[..]);
+        store.put_in_steps("empty", b"", &mut |_| {}).unwrap();
+        assert_eq!(store.size("empty").unwrap(), 0);
+    }
+}
+
+#[test]
 fn object_stores_serve_threads_of_another_runtime() {
     let store = open_store(&Env::os(), "memory:///").unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

@@ -30,6 +30,7 @@ pub static VARIABLES: &[Variable] = &[
     line("automatic_sp_privileges", Global, Bool, "ON"),
     line("avocet_point_path", Both, Bool, "ON"),
     fixed("back_log", Global, Int { min: 1, max: 65535 }, "151"),
+    fixed("background_mib_per_second", Global, ANY, "64"),
     fixed("basedir", Global, Text, "/usr/"),
     line("big_tables", Both, Bool, "OFF"),
     fixed("bind_address", Global, Text, "127.0.0.1"),
