@@ -21,7 +21,7 @@ const WORKLOADS: [&str; 13] = [
     "ycsb --records 500 --terminals 2 --seconds 0.5 --warm-up 0.1",
     "smallbank --customers 500 --hot 20 --terminals 2 --seconds 1 --warm-up 0.2",
     "connections --connections 200 --subscribers 500 --terminals 4 --seconds 1 --warm-up 0.2",
-    "point_update --rows 2000 --terminals 2 --seconds 0.5 --warm-up 0.1",
+    "point_update --rows 2000 --ballast 20000 --terminals 2 --seconds 0.5 --warm-up 0.1",
     "ablation --tiny --warehouses 1 --clients 1,2 --seconds 0.5 --warm-up 0.1",
     "ch --tiny --terminals 2 --seconds 2 --warm-up 0.5",
     "tpch --sf 0.01 --runs 1",
