@@ -15,7 +15,9 @@
 //! 6. NOWAIT and SKIP LOCKED show locks of 1 and 4 without waiting.
 //! 7. Both end a deadlock, with another victim. Or several wait, a step lets them go on, and they do so in another order.
 //!
-//! The other way round, where Avocet waits and MySQL does not, there is no excuse.
+//! 8. A deadlock of Avocet's alone, if somebody goes along a plain secondary index: rows of one key come in another order.
+//! 9. Where Avocet waits and MySQL does not, there is one excuse: an UPDATE fails on a duplicate in MySQL. Avocet locks all
+//!    rows of a statement before it changes the first.
 
 use super::innodb::Wait;
 use super::schedule::{Level, Schedule, Traits};
@@ -36,6 +38,8 @@ pub enum Excuse {
     RangeEnd,
     KeptLock,
     UniqueEntry,
+    RowByRow,
+    Ties,
     InsertersDeadlock,
     Victim,
     Order,
@@ -52,6 +56,8 @@ impl Excuse {
             Excuse::UniqueEntry => {
                 "InnoDB waits for the entry of a secondary key before it tells of a duplicate"
             }
+            Excuse::RowByRow => "InnoDB changes a row before it locks the next",
+            Excuse::Ties => "rows of one secondary key come in the order of the primary key in InnoDB",
             Excuse::InsertersDeadlock => "InnoDB has those deadlock who wait to insert one key",
             Excuse::Victim => "another victim of a deadlock",
             Excuse::Order => "waiters served in another order",
@@ -65,6 +71,8 @@ struct Memory {
     /// InnoDB may hold more for its transaction than Avocet does.
     keeps_more: bool,
     in_transaction: bool,
+    /// The statement that runs had to wait.
+    waited: bool,
     running: Traits,
 }
 
@@ -88,6 +96,7 @@ impl Judge<'_> {
     pub fn begins(&mut self, session: usize, sql: &str, traits: Traits) {
         let memory = &mut self.memory[session];
         memory.running = traits;
+        memory.waited = false;
         memory.in_transaction |= sql == "BEGIN";
         memory.keeps_more |= traits.goes_back;
     }
@@ -103,8 +112,10 @@ impl Judge<'_> {
             } else {
                 // A duplicate may have been met without an error: ignored, replaced, updated.
                 memory.keeps_more |= memory.running.inserts || matches!(outcome, Outcome::Error(_));
-                // A row found by its key before the rest of WHERE is looked at stays locked.
+                // A row found by its key before the rest of WHERE is looked at stays locked, and so does one that was
+                // waited for.
                 memory.keeps_more |= memory.running.locks && *outcome == Outcome::Rows(Vec::new());
+                memory.keeps_more |= memory.waited;
             }
         }
     }
@@ -119,6 +130,7 @@ impl Judge<'_> {
         let (ours, theirs) = (avocet.0, mysql.0);
         if ours == theirs {
             self.note(ours);
+            mysql.1.waiting().iter().for_each(|session| self.memory[*session].waited = true);
             return Ok(Verdict::Same);
         }
         let excuse = self.excuse(ours, theirs, mysql.1, waited)?;
@@ -165,12 +177,19 @@ impl Judge<'_> {
             return self.excuse_deadlock(mysql);
         }
         if is_deadlock(ours) {
-            return Ok(None);
+            let ties = self.memory.iter().any(|memory| memory.running.along == Some("k"));
+            return Ok(ties.then_some(Excuse::Ties));
         }
         // Of several who wait and are let go on together, one is the first, and the others find what it leaves.
         let differs = |who: &usize| ours.get(who) != theirs.get(who);
         if waited.len() > 1 && (0..self.memory.len()).filter(differs).all(|who| waited.contains(&who)) {
             return Ok(Some(Excuse::Order));
+        }
+        let row_by_row = |(session, outcome): (&usize, &Outcome)| {
+            !ours.contains_key(session) && *outcome == DUPLICATE && !self.memory[*session].running.inserts
+        };
+        if theirs.iter().any(row_by_row) {
+            return Ok(Some(Excuse::RowByRow));
         }
         for (session, outcome) in ours {
             match theirs.get(session) {
@@ -180,8 +199,11 @@ impl Judge<'_> {
                 }
                 Some(_) => return Ok(None),
                 None => {
-                    let wait = mysql.wait_of(*session)?;
-                    return Ok(wait.and_then(|wait| self.excuse_wait(*session, outcome, &wait)));
+                    let Some(wait) = mysql.wait_of(*session)? else { return Ok(None) };
+                    return match self.excuse_wait(*session, outcome, &wait) {
+                        None => self.excuse_range(*session, &wait, mysql),
+                        excuse => Ok(excuse),
+                    };
                 }
             }
         }
@@ -208,13 +230,21 @@ impl Judge<'_> {
         if tells_duplicate && wait.index == "u" {
             return Some(Excuse::UniqueEntry);
         }
-        if let Some((index, end)) = running.range
-            && wait.index == index
-            && wait.key().is_some_and(|key| key > end)
-        {
-            return Some(Excuse::RangeEnd);
-        }
         running.scans.then_some(Excuse::Scan)
+    }
+
+    /// Whether the row that is waited for lies behind the range that is read.
+    fn excuse_range(&self, session: usize, wait: &Wait, mysql: &mut Stage<'_>) -> Result<Option<Excuse>> {
+        let (Some((index, end)), Some(key)) = (self.memory[session].running.range, wait.key()) else {
+            return Ok(None);
+        };
+        let beyond = if wait.index == index {
+            key > end
+        } else {
+            let row = mysql.look(&format!("SELECT 1 FROM t WHERE id = {key} AND u > {end}"))?;
+            row == Outcome::Rows(vec!["1".into()])
+        };
+        Ok(beyond.then_some(Excuse::RangeEnd))
     }
 
     /// What others hold in MySQL, and not in Avocet, was shown.

@@ -27,6 +27,8 @@ pub struct Traits {
     pub shows_locks: bool,
     /// The index that it reads a range of, and where that ends.
     pub range: Option<(&'static str, i64)>,
+    /// The index that it goes along.
+    pub along: Option<&'static str>,
     /// A read that locks.
     pub locks: bool,
     pub inserts: bool,

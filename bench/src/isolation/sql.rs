@@ -62,7 +62,7 @@ impl Condition {
     }
 
     fn traits(&self) -> Traits {
-        Traits { scans: self.scans, range: self.range, ..Traits::default() }
+        Traits { scans: self.scans, range: self.range, along: self.index, ..Traits::default() }
     }
 
     fn hint(&self) -> String {
