@@ -15,9 +15,10 @@
 //! 6. NOWAIT and SKIP LOCKED show locks of 1 and 4 without waiting.
 //! 7. Both end a deadlock, with another victim. Or several wait, a step lets them go on, and they do so in another order.
 //!
-//! 8. A deadlock of Avocet's alone, if somebody goes along a plain secondary index: rows of one key come in another order.
-//! 9. Where Avocet waits and MySQL does not, there is one excuse: an UPDATE fails on a duplicate in MySQL. Avocet locks all
-//!    rows of a statement before it changes the first.
+//! 8. A deadlock of Avocet's alone, or a wait while others wait already, if somebody goes along a plain secondary index: rows of
+//!    one key come in another order, and whoever waits for one holds others.
+//! 9. Otherwise, where Avocet waits and MySQL does not, there is one excuse: an UPDATE fails on a duplicate in MySQL. Avocet
+//!    locks all rows of a statement before it changes the first.
 
 use super::innodb::Wait;
 use super::schedule::{Level, Schedule, Traits};
@@ -190,6 +191,10 @@ impl Judge<'_> {
         };
         if theirs.iter().any(row_by_row) {
             return Ok(Some(Excuse::RowByRow));
+        }
+        let goes_along_k = |session: &usize| self.memory[*session].running.along == Some("k");
+        if theirs.keys().any(|session| !ours.contains_key(session)) && waited.iter().any(goes_along_k) {
+            return Ok(Some(Excuse::Ties));
         }
         for (session, outcome) in ours {
             match theirs.get(session) {
