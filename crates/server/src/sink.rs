@@ -111,9 +111,9 @@ impl WireSink<'_> {
         self.types.extend(columns.iter().map(|column| column.ty));
     }
 
-    fn end_columns(&mut self) -> Result<(), SinkError> {
+    fn end_columns(&mut self, of_what: StatusFlags) -> Result<(), SinkError> {
         if !matches!(self.rows, Rows::Cursor(_)) {
-            let status = StatusFlags::SERVER_STATUS_AUTOCOMMIT;
+            let status = StatusFlags::SERVER_STATUS_AUTOCOMMIT | of_what;
             reply::end_of_columns(self.out, self.capabilities, status);
         }
         Ok(())
@@ -134,7 +134,17 @@ impl ResultSink for WireSink<'_> {
     fn columns(&mut self, columns: &[OutputColumn], zone: TimeZone) -> Result<(), SinkError> {
         self.begin_result(columns, zone);
         column::definitions(self.out, columns);
-        self.end_columns()
+        self.end_columns(StatusFlags::empty())
+    }
+
+    fn takes_out_parameters(&self) -> bool {
+        self.capabilities.contains(CapabilityFlags::CLIENT_PS_MULTI_RESULTS)
+    }
+
+    fn out_parameters(&mut self, columns: &[OutputColumn], zone: TimeZone) -> Result<(), SinkError> {
+        self.begin_result(columns, zone);
+        column::definitions(self.out, columns);
+        self.end_columns(StatusFlags::SERVER_PS_OUT_PARAMS | StatusFlags::SERVER_MORE_RESULTS_EXISTS)
     }
 
     fn plan_columns(&mut self, columns: &PlanColumns, zone: TimeZone) -> Result<(), SinkError> {
@@ -142,7 +152,7 @@ impl ResultSink for WireSink<'_> {
         let packets = columns.encoded.get_or_init(|| column::encoded(&columns.list));
         // The count and a definition for each.
         self.out.put_packets(packets, columns.list.len() + 1);
-        self.end_columns()
+        self.end_columns(StatusFlags::empty())
     }
 
     fn row(&mut self, row: &[Datum<'_>]) -> Result<(), SinkError> {

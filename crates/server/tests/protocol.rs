@@ -171,6 +171,39 @@ fn a_value_of_the_wrong_type_is_an_error_and_not_garbage() {
 }
 
 #[test]
+fn out_parameters_go_to_clients_that_know_them() {
+    const PS_MULTI_RESULTS: u32 = 1 << 18;
+    const MORE_AND_OUT: u16 = 0x0008 | 0x1000;
+    let server = TestServer::start();
+    for knows in [false, true] {
+        let capabilities = if knows { PS_MULTI_RESULTS } else { 0 };
+        let mut raw = support::raw::Raw::sign_in_with(server.address, capabilities);
+        let prepared = raw.command(b"\x16CALL OUT");
+        assert_eq!(prepared[0], 0, "{prepared:?}");
+        // What it announces is of no interest here: one column and the end of its columns.
+        let columns = u16::from_le_bytes([prepared[5], prepared[6]]);
+        (0..columns + u16::from(columns > 0)).for_each(|_| drop(raw.read()));
+        let mut execute = vec![0x17];
+        execute.extend_from_slice(&prepared[1..5]);
+        execute.extend_from_slice(&[0, 1, 0, 0, 0]);
+        let mut reply = raw.command(&execute);
+        if knows {
+            let flags = |eof: &[u8]| u16::from_le_bytes([eof[3], eof[4]]) & MORE_AND_OUT;
+            assert_eq!(reply, [1], "a result set of one column");
+            raw.read().expect("its definition");
+            let end_of_columns = raw.read().expect("their end").1;
+            assert_eq!(flags(&end_of_columns), MORE_AND_OUT);
+            let row = raw.read().expect("a row").1;
+            assert_eq!(row, [0, 0, 7, 0, 0, 0, 0, 0, 0, 0]);
+            let end = raw.read().expect("the end").1;
+            assert_eq!(flags(&end), MORE_AND_OUT);
+            reply = raw.read().expect("the call's own result").1;
+        }
+        assert_eq!(reply[0], 0, "not OK: {reply:?}");
+    }
+}
+
+#[test]
 fn the_default_database_is_checked() {
     let server = TestServer::start();
     let mut conn = server.connect();

@@ -193,6 +193,8 @@ pub struct Status {
     pub read_only: bool,
     /// Another result of the same multi-statement text follows.
     pub more_results: bool,
+    /// The result set holds a prepared CALL's OUT parameters.
+    pub out_parameters: bool,
     /// The statement scanned a table without using an index.
     pub no_index_used: bool,
     pub warnings: u16,
@@ -226,6 +228,16 @@ pub trait ResultSink: Send {
     /// As [`columns`](Self::columns), of a plan that is run again and again.
     fn plan_columns(&mut self, columns: &PlanColumns, zone: TimeZone) -> Result<(), SinkError> {
         self.columns(&columns.list, zone)
+    }
+
+    /// Whether the receiver knows what to do with [`Self::out_parameters`]; it is spared them otherwise, as by MySQL.
+    fn takes_out_parameters(&self) -> bool {
+        true
+    }
+
+    /// Begins the result set, of one row, that holds the OUT and INOUT parameters of a prepared CALL.
+    fn out_parameters(&mut self, columns: &[OutputColumn], zone: TimeZone) -> Result<(), SinkError> {
+        self.columns(columns, zone)
     }
 
     /// A row with one datum per column.

@@ -6,7 +6,7 @@
 use avocet_engine::{Parameter, ParameterMode, Procedure, Reply, ResultSet};
 use avocet_types::{Datum, SqlType, Value};
 
-use super::api::{OutputColumn, ResultSink, flush};
+use super::api::{OutputColumn, ResultSink, Status, flush};
 use super::run::{Done, Outcome, Text};
 use super::state::Session;
 use crate::error::{ErrorCode, SqlError};
@@ -32,15 +32,17 @@ impl Session {
         }
         let mut values = Vec::with_capacity(got);
         for (at, (parameter, argument)) in procedure.parameters().iter().zip(arguments).enumerate() {
-            if parameter.mode != ParameterMode::In && !matches!(argument.kind, ExprKind::UserVariable(_)) {
+            let is_place = matches!(argument.kind, ExprKind::UserVariable(_) | ExprKind::Param(_));
+            if parameter.mode != ParameterMode::In && !is_place {
                 return Err(ErrorCode::SP_NOT_VAR_ARG.with(&[&(at + 1), &procedure.full_name()]));
             }
             values.push(self.argument(parameter, argument, text).await?);
         }
         let mut reply = Reply::default();
         self.run_procedure(&procedure, &values, &mut reply).await?;
-        self.keep_out(&procedure, arguments, &reply);
+        let out = self.keep_out(&procedure, arguments, &reply, text.using);
         self.send_results(&reply.result_sets, sink).await?;
+        self.send_out(&out, sink)?;
         Ok(Outcome::Done(Done { affected_rows: reply.affected_rows, ..Done::default() }))
     }
 
@@ -90,18 +92,50 @@ impl Session {
         ended
     }
 
-    /// Gives user variables the values of OUT and INOUT parameters.
-    fn keep_out(&mut self, procedure: &Procedure, arguments: &[Expr], reply: &Reply) {
+    /// Gives user variables the values of OUT and INOUT parameters, those that EXECUTE took its parameters from included;
+    /// the others, for the client that executes the statement.
+    fn keep_out(
+        &mut self,
+        procedure: &Procedure,
+        arguments: &[Expr],
+        reply: &Reply,
+        using: &[String],
+    ) -> Vec<(OutputColumn, Value)> {
+        let mut for_client = Vec::new();
         for (at, (parameter, argument)) in procedure.parameters().iter().zip(arguments).enumerate() {
             let value = match (parameter.mode, reply.out(at)) {
                 (ParameterMode::In, _) | (ParameterMode::InOut, None) => continue,
                 (ParameterMode::Out | ParameterMode::InOut, value) => value.cloned().unwrap_or(Datum::Null),
             };
-            if let ExprKind::UserVariable(name) = &argument.kind {
-                let ty = if value.is_null() { SqlType::Null } else { parameter.column.ty };
-                self.user_variables.insert(name.to_lowercase(), (value, ty));
+            let variable = match &argument.kind {
+                ExprKind::UserVariable(name) => Some(name),
+                ExprKind::Param(n) => using.get(*n as usize),
+                _ => unreachable!("looked at before the call"),
+            };
+            match variable {
+                Some(name) => {
+                    let ty = if value.is_null() { SqlType::Null } else { parameter.column.ty };
+                    self.user_variables.insert(name.to_lowercase(), (value, ty));
+                }
+                None => {
+                    let column = OutputColumn::expression(&parameter.column.name, parameter.column.ty);
+                    for_client.push((column, value));
+                }
             }
         }
+        for_client
+    }
+
+    /// Sends the values of parameters as one more result set, which the reply to the CALL follows.
+    fn send_out(&mut self, out: &[(OutputColumn, Value)], sink: &mut dyn ResultSink) -> Result<(), SqlError> {
+        if out.is_empty() || !sink.takes_out_parameters() {
+            return Ok(());
+        }
+        let (columns, values): (Vec<_>, Vec<_>) = out.iter().cloned().unzip();
+        sink.out_parameters(&columns, self.settings.time_zone)?;
+        sink.row(&values)?;
+        sink.end(Status { more_results: true, out_parameters: true, ..self.status_now() })?;
+        Ok(())
     }
 
     /// Sends result sets, each of which another result follows.

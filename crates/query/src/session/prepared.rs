@@ -98,7 +98,7 @@ impl Session {
                 Ok((params, columns))
             }
             StatementKind::Show(_) | StatementKind::Describe { .. } => {
-                let text = Text { source, params: &[], types: Vec::new() };
+                let text = Text { source, params: &[], types: Vec::new(), using: &[] };
                 let mut shape = ColumnsOnly::default();
                 match &statement.kind {
                     StatementKind::Describe { table, column } => {
@@ -168,7 +168,7 @@ impl Session {
             }
         }
         let text = Text::new(statement.source.as_bytes(), &params, self.settings.connection_collation);
-        self.dispatch(&statement.kind, &text, sink).await
+        self.dispatch(&statement.kind, &Text { using, ..text }, sink).await
     }
 
     pub(super) fn deallocate(&mut self, name: &Ident) -> Result<Outcome, SqlError> {

@@ -118,6 +118,15 @@ impl ResultSink for Held<'_> {
         Ok(())
     }
 
+    fn takes_out_parameters(&self) -> bool {
+        self.sink.takes_out_parameters()
+    }
+
+    fn out_parameters(&mut self, columns: &[OutputColumn], zone: TimeZone) -> Result<(), SinkError> {
+        self.pass()?;
+        self.sink.out_parameters(columns, zone)
+    }
+
     fn row(&mut self, row: &[Datum<'_>]) -> Result<(), SinkError> {
         self.pass()?;
         self.sink.row(row)

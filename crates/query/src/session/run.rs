@@ -22,6 +22,8 @@ pub(super) struct Text<'t> {
     pub source: &'t [u8],
     pub params: &'t [Datum<'t>],
     pub types: Vec<SqlType>,
+    /// The user variables that EXECUTE took the parameters from.
+    pub using: &'t [String],
 }
 
 /// What a statement came to. Result sets were sent but for their end.
@@ -49,7 +51,8 @@ impl Outcome {
 
 impl<'t> Text<'t> {
     pub fn new(source: &'t [u8], params: &'t [Datum<'t>], collation: Collation) -> Self {
-        Self { source, params, types: params.iter().map(|value| value.natural_type(collation)).collect() }
+        let types = params.iter().map(|value| value.natural_type(collation)).collect();
+        Self { source, params, types, using: &[] }
     }
 }
 
@@ -254,7 +257,7 @@ impl Session {
             let error = syntax_error(sql.as_bytes(), second);
             return Err(self.failed(error));
         }
-        let text = Text { source: sql.as_bytes(), params: &[], types: Vec::new() };
+        let text = Text { source: sql.as_bytes(), params: &[], types: Vec::new(), using: &[] };
         let last = statements.len() - 1;
         for (at, statement) in statements.iter().enumerate() {
             self.more_results = at < last;

@@ -271,6 +271,7 @@ impl Session {
             in_transaction: self.in_transaction(),
             read_only: self.explicit.is_some_and(|e| e.read_only),
             more_results: self.more_results,
+            out_parameters: false,
             no_index_used: false,
             warnings: self.conditions.len().min(u16::MAX.into()) as u16,
         }

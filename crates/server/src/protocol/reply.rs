@@ -16,6 +16,7 @@ pub fn status_flags(status: &Status) -> StatusFlags {
     let read_only = status.in_transaction && status.read_only;
     flags.set(StatusFlags::SERVER_STATUS_IN_TRANS_READONLY, read_only);
     flags.set(StatusFlags::SERVER_MORE_RESULTS_EXISTS, status.more_results);
+    flags.set(StatusFlags::SERVER_PS_OUT_PARAMS, status.out_parameters);
     flags.set(StatusFlags::SERVER_STATUS_NO_INDEX_USED, status.no_index_used);
     flags
 }

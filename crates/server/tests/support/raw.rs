@@ -34,8 +34,13 @@ impl Raw {
 
     /// Connects and signs in as root without a password.
     pub fn sign_in(address: SocketAddr) -> Self {
+        Self::sign_in_with(address, 0)
+    }
+
+    /// As [`Self::sign_in`], by a client that can do more than what all of these can.
+    pub fn sign_in_with(address: SocketAddr, capabilities: u32) -> Self {
         let (mut raw, _) = Self::connect(address);
-        raw.log_in();
+        raw.log_in(capabilities);
         raw
     }
 }
@@ -45,14 +50,14 @@ impl Raw<UnixStream> {
     pub fn sign_in_through(socket: &Path) -> Self {
         let mut raw = Self { stream: UnixStream::connect(socket).expect("a connection") };
         raw.read().expect("a greeting");
-        raw.log_in();
+        raw.log_in(0);
         raw
     }
 }
 
 impl<S: Read + Write> Raw<S> {
-    fn log_in(&mut self) {
-        self.send(1, &login(0, b"root", b"", b"caching_sha2_password"));
+    fn log_in(&mut self, capabilities: u32) {
+        self.send(1, &login(capabilities, b"root", b"", b"caching_sha2_password"));
         let (_, reply) = self.read().expect("a reply");
         assert_eq!(reply[0], 0, "not OK: {reply:?}");
     }

@@ -173,6 +173,18 @@ impl TestSession {
                 self.info.interrupt.check()
             }
             ["SELECT", "MISMATCH"] => self.one(sink, "m", SqlType::Date, &Datum::Int(1), more),
+            ["CALL", "OUT"] => {
+                if sink.takes_out_parameters() {
+                    sink.out_parameters(
+                        &[OutputColumn::expression("total", SqlType::BIGINT)],
+                        TimeZone::UTC,
+                    )?;
+                    sink.row(&[Datum::Int(7)])?;
+                    sink.end(Status { more_results: true, out_parameters: true, ..self.status() })?;
+                }
+                sink.ok(&OkReply { status: self.status(), ..OkReply::default() })?;
+                Ok(())
+            }
             ["SET", ..] => {
                 sink.ok(&OkReply { status: self.status(), ..OkReply::default() })?;
                 Ok(())

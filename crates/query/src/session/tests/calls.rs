@@ -106,6 +106,23 @@ fn out_parameters_are_user_variables() {
 }
 
 #[test]
+fn out_parameters_of_prepared_calls_come_back_to_whoever_executes_them() {
+    let mut client = client();
+    client.run("INSERT INTO t VALUES (1, 'a'), (4, 'b')");
+    let sum = client.prepare("CALL sum(?, ?)");
+    let answer = client.execute(sum, &[Datum::Null, Datum::Int(3)]);
+    assert_eq!(answer, "out total, factor\n15.00|4\nok 0\n");
+    let mixed = client.prepare("CALL sum(@total, ?)");
+    assert_eq!(client.execute(mixed, &[Datum::str("2").into_owned()]), "out factor\n3\nok 0\n");
+    client.check("SELECT @total", "10.00");
+    client.check(
+        "PREPARE s FROM 'CALL sum(?, ?)'; SET @f = 5; EXECUTE s USING @all, @f",
+        "ok 0 (Statement prepared)\nok 0\nok 0",
+    );
+    client.check("SELECT @all, @f", "25.00|6");
+}
+
+#[test]
 fn what_is_wrong_with_a_call_is_said_as_mysql_says_it() {
     let mut client = client();
     client.check("CALL nope(1)", "ERROR 1305: PROCEDURE test.nope does not exist");

@@ -119,6 +119,12 @@ impl ResultSink for Printer {
         Ok(())
     }
 
+    fn out_parameters(&mut self, columns: &[OutputColumn], zone: TimeZone) -> Result<(), SinkError> {
+        let names: Vec<_> = columns.iter().map(|column| &*column.name).collect();
+        self.text.push_str(&format!("out {}\n", names.join(", ")));
+        self.columns(columns, zone)
+    }
+
     fn row(&mut self, row: &[Datum<'_>]) -> Result<(), SinkError> {
         self.line(row);
         Ok(())
