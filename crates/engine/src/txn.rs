@@ -2,6 +2,7 @@
 
 mod ahead;
 mod foreign;
+mod lead;
 mod locking;
 mod modify;
 mod newest;

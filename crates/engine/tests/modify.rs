@@ -356,17 +356,20 @@ fn all_rows_of_a_table_are_locked_even_if_some_move_back() {
 
 /// As InnoDB has it, whose record lock is the key's: sysbench's read-write transactions delete a row and insert its key again.
 #[test]
-fn a_row_that_is_deleted_and_inserted_again_is_found_by_whoever_waited_for_it() {
-    for by_scan in [false, true] {
+fn a_row_whose_key_is_inserted_again_is_found_by_whoever_waited_for_it() {
+    for (by_scan, renamed) in [(false, false), (true, false), (false, true), (true, true)] {
         let disk = SimDisk::new();
         let engine = engine_with(3, &disk);
         let t = table(&engine);
         let primary = t.indexes()[0].clone();
         let mut first = engine.begin(TxnOptions::default());
         let mut scratch = ReadScratch::default();
-        let delete = &mut |_: avocet_types::RowRef<'_>, to: &mut RowChange<'_>| to.delete();
-        let deleted = first.modify_unique(&t, &primary, &key(&t, 1), &mut scratch, delete);
-        assert!(deleted.expect("deleted").is_some());
+        let leave_key = &mut |_: avocet_types::RowRef<'_>, to: &mut RowChange<'_>| match renamed {
+            true => to.set(0, &Datum::Int(10)),
+            false => to.delete(),
+        };
+        let left = first.modify_unique(&t, &primary, &key(&t, 1), &mut scratch, leave_key);
+        assert!(left.expect("left").is_some());
         let found = std::thread::scope(|threads| {
             let second = threads.spawn(|| {
                 let mut txn = engine.begin(TxnOptions::default());
@@ -395,6 +398,91 @@ fn a_row_that_is_deleted_and_inserted_again_is_found_by_whoever_waited_for_it() 
             first.commit().expect("logged").wait().expect("durable");
             second.join().expect("no panic")
         });
-        assert_eq!(found, ["again"], "by scan: {by_scan}");
+        assert_eq!(found, ["again"], "by scan: {by_scan}, renamed: {renamed}");
     }
+}
+
+#[test]
+fn a_range_that_waited_meets_what_was_added_behind() {
+    for direction in [Direction::Ascending, Direction::Descending] {
+        let engine = engine_with(3, &SimDisk::new());
+        let t = table(&engine);
+        let primary = t.indexes()[0].clone();
+        let mut holder = engine.begin(TxnOptions::default());
+        assert!(add_one(&mut holder, &engine, 1, &mut ReadScratch::default()).expect("changed"));
+        let met = std::thread::scope(|threads| {
+            let all = threads.spawn(|| {
+                let mut txn = engine.begin(TxnOptions::default());
+                let mut met = Vec::new();
+                let each = &mut |row: avocet_types::RowRef<'_>, _: &mut RowChange<'_>| {
+                    met.push(id_of(&row));
+                    ControlFlow::Continue(())
+                };
+                let (all, scratch) = (KeyRange::all(), &mut ReadScratch::default());
+                txn.modify_range(&t, &primary, &all, direction, scratch, each).expect("locked");
+                met
+            });
+            while engine.sleeping_waiters() == 0 {
+                std::thread::yield_now();
+            }
+            let mut adder = engine.begin(TxnOptions::default());
+            for id in [-5, 5] {
+                adder.insert(&t, &[Datum::Int(id), Datum::str("0")]).expect("inserted");
+            }
+            adder.commit().expect("logged").wait().expect("durable");
+            holder.commit().expect("logged").wait().expect("durable");
+            all.join().expect("no panic")
+        });
+        let expected = if direction == Direction::Ascending { [0, 1, 2, 5] } else { [2, 1, 0, -5] };
+        assert_eq!(met, expected, "{direction:?}");
+    }
+}
+
+/// What a scan of the whole table, without an index, is shown.
+#[test]
+fn a_table_is_locked_with_what_was_added_during_a_wait() {
+    let engine = engine_with(3, &SimDisk::new());
+    let t = table(&engine);
+    let mut holder = engine.begin(TxnOptions::default());
+    assert!(add_one(&mut holder, &engine, 1, &mut ReadScratch::default()).expect("changed"));
+    let met = std::thread::scope(|threads| {
+        let all = threads.spawn(|| {
+            let mut txn = engine.begin(TxnOptions::default());
+            let mut met = Vec::new();
+            txn.table_rows(&t, ReadMode::Lock(RowLock::FOR_UPDATE), &mut |_, row| {
+                met.push(id_of(&row));
+                ControlFlow::Continue(())
+            })
+            .expect("locked");
+            met
+        });
+        while engine.sleeping_waiters() == 0 {
+            std::thread::yield_now();
+        }
+        holder.insert(&t, &[Datum::Int(5), Datum::str("0")]).expect("inserted");
+        holder.commit().expect("logged").wait().expect("durable");
+        all.join().expect("no panic")
+    });
+    assert_eq!(met, [0, 1, 2, 5]);
+}
+
+/// Its key is known by a hint, which its newest version no longer bears out.
+#[test]
+fn a_row_that_the_snapshot_sees_and_whose_key_has_changed_is_a_conflict() {
+    let engine = engine_with(3, &SimDisk::new());
+    let t = table(&engine);
+    let primary = t.indexes()[0].clone();
+    let mut scratch = ReadScratch::default();
+    let strict = TxnOptions { isolation: Isolation::Snapshot, ..TxnOptions::default() };
+    let mut late = engine.begin(strict);
+    for _ in 0..2 {
+        assert!(late.get_unique(&t, &primary, &key(&t, 1), &mut scratch, &mut |_, _| {}).expect("read"));
+    }
+    let mut first = engine.begin(TxnOptions::default());
+    let rename = &mut |_: avocet_types::RowRef<'_>, to: &mut RowChange<'_>| to.set(0, &Datum::Int(10));
+    let renamed = first.modify_unique(&t, &primary, &key(&t, 1), &mut scratch, rename);
+    assert!(renamed.expect("renamed").is_some());
+    first.commit().expect("logged").wait().expect("durable");
+    let outcome = add_one(&mut late, &engine, 1, &mut scratch);
+    assert!(matches!(outcome, Err(EngineError::SnapshotConflict(_))), "{outcome:?}");
 }

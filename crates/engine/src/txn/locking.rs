@@ -3,7 +3,8 @@
 //! Which rows stay locked. All that a locking read meets, except at READ COMMITTED: there a row that the statement does not
 //! want ([`Shown::Unwanted`]), or that has another key than the index entry that led to it, is let go at once, unless it was
 //! held before. A row that is to be changed and that somebody else holds is not even waited for if it is not wanted as it was
-//! last committed ([`LockHow::first_look`]): InnoDB's semi-consistent read.
+//! last committed ([`LockHow::first_look`]): InnoDB's semi-consistent read. Nor is any that the index entry does not mean
+//! (`lead.rs`).
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -261,8 +262,8 @@ impl Txn {
 
     /// Visits the newest versions of all rows, in row id order, each locked first.
     ///
-    /// A cold row that somebody changes meanwhile moves, perhaps to where this has been: then it goes through all once
-    /// more, for what it has not visited.
+    /// A cold row that somebody changes meanwhile moves, perhaps to where this has been, and others add rows there while
+    /// this waits: then it goes through all once more, for what it has not visited.
     pub fn lock_table(
         &mut self,
         table: &Arc<TableHandle>,
@@ -285,8 +286,10 @@ impl Txn {
                     if visited.contains(&id) || self.is_strict() && !self.load(table, id, &mut buf)? {
                         continue;
                     }
-                    let mark = self.mark();
-                    match self.lock_shown(t, table, id, how, &mut |_| true, &mut buf)? {
+                    let (mark, waits) = (self.mark(), self.waits.load(Ordering::Relaxed));
+                    let found = self.lock_shown(t, table, id, how, &mut |_| true, &mut buf)?;
+                    again |= self.waits.load(Ordering::Relaxed) != waits;
+                    match found {
                         Found::Nowhere | Found::Busy => {}
                         Found::Gone => again |= gone.insert(id),
                         Found::Hot | Found::Cold => {
@@ -306,8 +309,8 @@ impl Txn {
         }
     }
 
-    /// Locks the newest version of a row and copies it, if need be after a look at what was last committed; `fits` says
-    /// whether that is the row which the scan was led to.
+    /// Locks the newest version of a row and copies it. If somebody else holds it, a look at its versions comes first; `fits`
+    /// says whether one is the row which the scan was led to.
     fn lock_shown(
         &mut self,
         t: u16,
@@ -318,14 +321,17 @@ impl Txn {
         buf: &mut RowBuf,
     ) -> Result<Found> {
         let lock = how.lock;
+        let at_once = RowLock { wait: LockWait::SkipLocked, ..lock };
+        let found = self.lock_touched(t, table, id, at_once, buf)?;
+        if found != Found::Busy || lock == at_once {
+            return Ok(found);
+        }
+        if !self.is_worth_waiting(table, id, fits, buf)? {
+            return Ok(Found::Nowhere);
+        }
         if let Some(is_wanted) = &mut how.first_look
             && self.lets_go()
         {
-            let at_once = RowLock { wait: LockWait::SkipLocked, ..lock };
-            let found = self.lock_touched(t, table, id, at_once, buf)?;
-            if found != Found::Busy {
-                return Ok(found);
-            }
             let committed = Snapshot { ts: Timestamp::MAX, own: Some(self.state()) };
             let is_there = load_at(table, id, &committed, buf)?;
             let row = buf.row(&table.layout);

@@ -6,9 +6,10 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use avocet_base::RowId;
-use avocet_storage::hot::delta;
+use avocet_storage::hot::{RowBuf, delta};
 use avocet_storage::index::Direction;
 use avocet_types::{Datum, RowLayout, RowRef};
 
@@ -90,7 +91,7 @@ impl Deed<'_> {
 }
 
 impl Modify<'_> {
-    /// Whether a hint led to a row that never was the one: nothing is to be done with it, nor is it to be waited for.
+    /// Whether a hint led to a row that is not the one: nothing is to be done with it.
     pub fn is_misled(&mut self, newest: &RowRef<'_>) -> bool {
         self.lead.by_hint && !self.lead.fits(newest)
     }
@@ -142,14 +143,22 @@ impl Txn {
         let mut place = None;
         self.gone.clear();
         loop {
-            let gone = self.gone.len();
+            let (gone, waits) = (self.gone.len(), self.waits.load(Ordering::Relaxed));
+            // Nobody is asked twice about a row that is left.
+            let mut is_shown = false;
             each_with_key(index, key, scan, &mut |id, by_hint| {
                 let lead = Lead { index, key, by_hint, own_key };
-                place = self.modify_row(t, table, id, lead, change)?;
-                Ok(place.is_some())
+                let ask = &mut |row: RowRef<'_>, to: &mut RowChange<'_>| {
+                    is_shown = true;
+                    change(row, to);
+                };
+                place = self.modify_row(t, table, id, lead, ask)?;
+                Ok(is_shown)
             })?;
-            // A row that somebody has changed in a block, or deleted and inserted again, is in another place now.
-            if place.is_some() || self.gone.len() == gone {
+            // A row that somebody has changed in a block, or deleted and inserted again, is in another place now. While
+            // this one waited, another row may have got the key.
+            let is_same = self.gone.len() == gone && self.waits.load(Ordering::Relaxed) == waits;
+            if is_shown || is_same {
                 return Ok(place);
             }
         }
@@ -189,7 +198,7 @@ impl Txn {
                 let mut flow = ControlFlow::Continue(());
                 let ask = &mut |row: RowRef<'_>, to: &mut RowChange<'_>| flow = change(row, to);
                 let lead = Lead { index, key, by_hint: false, own_key };
-                let gone = self.gone.len();
+                let (gone, waits) = (self.gone.len(), self.waits.load(Ordering::Relaxed));
                 match self.modify_row(t, table, id, lead, ask) {
                     Ok(Some(now)) => {
                         moved.extend(Some(now).filter(|&now| now != id));
@@ -209,6 +218,12 @@ impl Txn {
                         return ControlFlow::Break(());
                     }
                 }
+                // Others went on while this one waited: the scan meets what they have added behind this row.
+                if flow.is_continue() && self.waits.load(Ordering::Relaxed) != waits {
+                    visited.note(key, id);
+                    again = true;
+                    return ControlFlow::Break(());
+                }
                 flow
             });
             if !again || outcome.is_err() {
@@ -216,6 +231,25 @@ impl Txn {
             }
             rest = Some(range.rest_from(&visited.key, direction));
         }
+    }
+
+    /// Shows a row that an index led to, and waits for whoever holds it only if it may be meant.
+    fn on_led(
+        &mut self,
+        t: u16,
+        table: &Arc<TableHandle>,
+        id: RowId,
+        modify: &mut Modify<'_>,
+        old: &mut RowBuf,
+    ) -> Result<Found> {
+        let found = self.on_newest(t, table, id, &mut Action::Modify(modify), LockWait::SkipLocked, old)?;
+        if found != Found::Busy {
+            return Ok(found);
+        }
+        if !self.is_worth_waiting(table, id, &mut |row| modify.lead.fits(row), old)? {
+            return Ok(Found::Nowhere);
+        }
+        self.on_newest(t, table, id, &mut Action::Modify(modify), LockWait::Wait, old)
     }
 
     fn modify_row(
@@ -232,7 +266,7 @@ impl Txn {
         after.clear();
         let change = RowChange { layout: &table.layout, after, deleted: false, unwanted: false };
         let mut modify = Modify { lead, lets_go: self.lets_go(), ask, change };
-        let found = self.on_newest(t, table, id, &mut Action::Modify(&mut modify), LockWait::Wait, &mut old);
+        let found = self.on_led(t, table, id, &mut modify, &mut old);
         let Modify { change: RowChange { after, deleted, .. }, .. } = modify;
         let outcome = found.and_then(|found| match found {
             Found::Gone => {

@@ -181,12 +181,14 @@ impl Txn {
                 if body.frozen {
                     return Ok(Attempt::Again);
                 }
-                if action.is_misled(&body.in_place(layout, slot)) {
-                    return Ok(Attempt::Done(Found::Nowhere));
-                }
                 let head = body.chain(slot);
                 let is_own = head.is_some_and(|head| Arc::ptr_eq(&head.txn, &self.state));
                 let holder = running_other(head, &self.state);
+                // The strings of a slot that nobody uses are gone.
+                let in_use = body.is_live(slot) || head.is_some();
+                if holder.is_none() && in_use && action.is_misled(&body.in_place(layout, slot)) {
+                    return Ok(Attempt::Done(Found::Nowhere));
+                }
                 if holder.is_none() && !body.is_live(slot) {
                     let changed_at = committed(head);
                     self.newest_met = self.newest_met.max(changed_at);

@@ -323,7 +323,7 @@ pub(super) fn each_with_key(
         Lookup::Nothing => return Ok(false),
         Lookup::One(id) => {
             let id = RowId(u64::from_be_bytes(id));
-            if hint == Some(id) || !visit(id, false)? {
+            if !visit(id, false)? {
                 return Ok(false);
             }
             index.hints.note(key, id, || index.tree.len());

@@ -26,6 +26,8 @@ const STATEMENTS: [(&str, &str, &str); 14] = [
     ("UPDATE t JOIN s ON s.t = t.id SET t.v = 7 WHERE s.w = 1 AND t.k = 2", "t3", "t3"),
 ];
 
+const WAITS: &str = "ERROR 1205: Lock wait timeout exceeded; try restarting transaction";
+
 /// The rows that others hold.
 fn held(client: &mut Client) -> String {
     let mut held = Vec::new();
@@ -88,7 +90,6 @@ fn read_committed_updates_pass_over_held_rows_that_do_not_match() {
     two.run("SET innodb_lock_wait_timeout = 1");
     one.run("BEGIN; UPDATE t SET v = 9 WHERE id = 1; INSERT INTO t VALUES (5, 50, 1, 1)");
     one.run("SELECT * FROM t WHERE id = 4 FOR SHARE; DELETE FROM t WHERE id = 3");
-    let waits = "ERROR 1205: Lock wait timeout exceeded; try restarting transaction";
     let count = |n| format!("ok {n} (Rows matched: {n}  Changed: {n}  Warnings: 0)");
     // As they were last committed: 1 has 0, 3 has 0 and 4 has 1; there is no 5.
     for (sql, answer) in [
@@ -97,17 +98,17 @@ fn read_committed_updates_pass_over_held_rows_that_do_not_match() {
         ("UPDATE t SET v = 5 WHERE v = 4", count(1)),
         ("UPDATE t SET v = 6 WHERE v = 5", count(1)),
         ("UPDATE t SET v = 6 WHERE v = 9", count(0)),
-        ("UPDATE t SET v = 7 WHERE id > 0 AND v = 0", waits.to_owned()),
-        ("UPDATE t SET v = 7 WHERE v = 1", waits.to_owned()),
+        ("UPDATE t SET v = 7 WHERE id > 0 AND v = 0", WAITS.to_owned()),
+        ("UPDATE t SET v = 7 WHERE v = 1", WAITS.to_owned()),
         // Single rows are waited for, and so are those of another index.
-        ("UPDATE t SET v = 7 WHERE id = 1 AND v = 5", waits.to_owned()),
-        ("UPDATE t SET v = 7 WHERE k = 1 AND v = 5", waits.to_owned()),
-        ("DELETE FROM t WHERE id < 2 AND v = 5", waits.to_owned()),
+        ("UPDATE t SET v = 7 WHERE id = 1 AND v = 5", WAITS.to_owned()),
+        ("UPDATE t SET v = 7 WHERE k = 1 AND v = 5", WAITS.to_owned()),
+        ("DELETE FROM t WHERE id < 2 AND v = 5", WAITS.to_owned()),
     ] {
         assert_eq!(two.run(sql).trim(), answer, "{sql}");
     }
     two.run(Level::RepeatableRead.set());
-    assert_eq!(two.run("UPDATE t SET v = 4 WHERE id > 0 AND v = 3").trim(), waits);
+    assert_eq!(two.run("UPDATE t SET v = 4 WHERE id > 0 AND v = 3").trim(), WAITS);
 }
 
 #[test]
@@ -133,20 +134,77 @@ fn a_secondary_key_that_its_holder_leaves_alone_is_taken_at_once() {
     two.run(TABLES);
     two.run("SET innodb_lock_wait_timeout = 1");
     let duplicate = "ERROR 1062: Duplicate entry '10' for key 't.u'";
-    let waits = "ERROR 1205: Lock wait timeout exceeded; try restarting transaction";
     one.run("BEGIN; UPDATE t SET v = 9 WHERE id = 1; SELECT * FROM t WHERE id = 2 FOR UPDATE");
     for (sql, answer) in [
         ("INSERT INTO t VALUES (9, 10, 1, 1)", duplicate),
         ("UPDATE t SET u = 10 WHERE id = 3", duplicate),
         ("INSERT IGNORE INTO t VALUES (9, 20, 1, 1)", "ok 0"),
-        ("INSERT INTO t VALUES (1, 90, 1, 1)", waits),
-        ("REPLACE INTO t VALUES (9, 10, 1, 1)", waits),
+        ("INSERT INTO t VALUES (1, 90, 1, 1)", WAITS),
+        ("REPLACE INTO t VALUES (9, 10, 1, 1)", WAITS),
     ] {
         assert_eq!(two.run(sql).trim(), answer, "{sql}");
     }
     one.run("UPDATE t SET u = 15 WHERE id = 1");
     for sql in ["INSERT INTO t VALUES (9, 10, 1, 1)", "INSERT INTO t VALUES (9, 15, 1, 1)"] {
-        assert_eq!(two.run(sql).trim(), waits, "{sql}");
+        assert_eq!(two.run(sql).trim(), WAITS, "{sql}");
+    }
+}
+
+#[test]
+fn a_held_row_is_not_waited_for_by_a_key_that_it_had_before() {
+    let mut one = Client::new();
+    let (mut two, mut reader) = (one.another(), one.another());
+    one.run(TABLES);
+    two.run("SET innodb_lock_wait_timeout = 1");
+    // As long as somebody reads the row as it was, its entries under the old keys stay.
+    reader.run("BEGIN; SELECT * FROM t");
+    one.run("UPDATE t SET id = 9, u = 90, k = 9 WHERE id = 1");
+    let count = |n| format!("ok {n} (Rows matched: {n}  Changed: {n}  Warnings: 0)");
+    for hold in [
+        "UPDATE t SET v = 5 WHERE id = 9",
+        "SELECT * FROM t WHERE id = 9 FOR UPDATE",
+        "DELETE FROM t WHERE id = 9",
+    ] {
+        one.run("BEGIN");
+        assert!(is_ok(&one.run(hold)));
+        for level in [Level::ReadCommitted, Level::RepeatableRead] {
+            two.run(level.set());
+            for (sql, answer) in [
+                ("SELECT id FROM t WHERE k = 1 FOR UPDATE", "2".to_owned()),
+                ("SELECT id FROM t WHERE k IN (1, 2) FOR SHARE NOWAIT", "2\n3\n4".to_owned()),
+                ("SELECT id FROM t WHERE id < 3 FOR UPDATE", "2".to_owned()),
+                ("SELECT id FROM t WHERE u = 10 FOR UPDATE", String::new()),
+                ("UPDATE t SET v = v + 1 WHERE k = 1", count(1)),
+                ("UPDATE t SET v = v + 1 WHERE id = 1", count(0)),
+                ("UPDATE t SET v = v + 1 WHERE u = 10", count(0)),
+                ("DELETE FROM t WHERE u BETWEEN 5 AND 15", "ok 0".to_owned()),
+            ] {
+                assert_eq!(two.run(sql).trim(), answer, "{sql} at {level:?} beside {hold}");
+            }
+            assert!(!is_ok(&two.run("SELECT * FROM t WHERE k = 9 FOR UPDATE NOWAIT")));
+        }
+        one.run("ROLLBACK");
+    }
+}
+
+#[test]
+fn a_held_row_is_waited_for_by_each_key_that_its_holder_gave_it() {
+    let mut one = Client::new();
+    let mut two = one.another();
+    one.run(TABLES);
+    two.run("SET innodb_lock_wait_timeout = 1");
+    // Found once, a unique key is known by a hint.
+    for _ in 0..2 {
+        two.run("UPDATE t SET v = v + 1 WHERE u = 20");
+    }
+    one.run("BEGIN; UPDATE t SET u = 25, k = 5 WHERE id = 2; UPDATE t SET u = 26, k = 6 WHERE id = 2");
+    for key in ["u = 20", "u = 25", "u = 26", "k = 5", "k = 6", "u BETWEEN 19 AND 21", "k BETWEEN 1 AND 4"] {
+        let sql = format!("SELECT id FROM t WHERE {key} FOR SHARE NOWAIT");
+        assert!(!is_ok(&two.run(&sql)), "{sql}");
+    }
+    for key in ["u = 20", "u = 25", "k = 5"] {
+        let sql = format!("UPDATE t SET v = 0 WHERE {key}");
+        assert_eq!(two.run(&sql).trim(), WAITS, "{sql}");
     }
 }
 
