@@ -185,7 +185,7 @@ impl Txn {
         if strict {
             self.note_read(|reads| reads.add_range(table, table.position_of(index), range));
         }
-        let ReadScratch { scan, row, key, visited } = scratch;
+        let ReadScratch { scan, row, key, visited, .. } = scratch;
         visited.clear();
         let mut rest = None;
         loop {

@@ -120,6 +120,7 @@ fn increment(bytes: &mut Vec<u8>) -> bool {
 pub struct ReadScratch {
     pub(super) scan: ScanScratch,
     pub(super) row: RowBuf,
+    copy: RowBuf,
     pub(super) key: Vec<u8>,
     pub(super) visited: Visited,
 }
@@ -207,19 +208,18 @@ impl Txn {
         scratch: &mut ReadScratch,
         visit: &mut dyn FnMut(RowId, RowRef<'_>),
     ) -> Result<bool> {
-        self.note_read(|reads| reads.add_range(table, table.position_of(index), &KeyRange::prefix(key)));
-        let ReadScratch { scan, row, key: own, .. } = scratch;
-        each_with_key(index, key, scan, &mut |id, _| {
-            if !self.load(table, id, row)? {
-                return Ok(false);
-            }
-            let row = row.row(&table.layout);
-            if !has_key(index, &row, key, own) {
-                return Ok(false);
-            }
-            visit(id, row);
-            Ok(true)
-        })
+        let mut copy = std::mem::take(&mut scratch.copy);
+        let mut found = None;
+        let outcome = self.peek_unique(table, index, key, scratch, &mut |id, row| {
+            found = Some(id);
+            copy.image.clear();
+            row.to_image(&mut copy.image);
+        });
+        if let Some(id) = found {
+            visit(id, copy.row(&table.layout));
+        }
+        scratch.copy = copy;
+        outcome
     }
 
     /// Like [`Self::get_unique`], but shows the row where it is, without a copy. `visit` runs under the latch of
