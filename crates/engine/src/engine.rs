@@ -66,7 +66,7 @@ pub struct EngineOptions {
     /// A checkpoint begins when the log has grown by so many bytes since the last one.
     pub checkpoint_log_bytes: u64,
     /// How much checkpoints, freezing and compaction write in a second while there is no need for more; 0 for as much as
-    /// they can. See [`crate::pace`].
+    /// they can. There is need when the log or the tables' memory are over what they should be.
     pub background_bytes_per_second: u64,
     pub freeze: FreezePolicy,
     /// What a commit is to have survived when it is acknowledged, unless its transaction says otherwise.

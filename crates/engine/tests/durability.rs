@@ -8,7 +8,7 @@ use std::time::Duration;
 use avocet_base::env::{DiskOp, SimDisk};
 use avocet_engine::*;
 
-use common::{create, insert, options, table};
+use common::{create, insert, options, rows, table};
 
 fn open(disk: &SimDisk) -> Arc<Engine> {
     Engine::open(options(disk)).expect("open")
@@ -19,18 +19,6 @@ fn put(engine: &Arc<Engine>, id: i64, durability: Durability) -> CommitTicket {
     let mut txn = engine.begin(with);
     insert(&mut txn, &table(engine), id).expect("inserted");
     txn.commit().expect("logged")
-}
-
-/// Rows that a new snapshot has.
-fn rows(engine: &Arc<Engine>) -> usize {
-    let (t, mut txn) = (table(engine), engine.begin(TxnOptions::default()));
-    let mut rows = 0;
-    txn.table_rows(&t, ReadMode::Snapshot, &mut |_, _| {
-        rows += 1;
-        std::ops::ControlFlow::Continue(())
-    })
-    .expect("read");
-    rows
 }
 
 /// Syncs of the log's first segment, which was a spare before; the next spare is made and synced beside.

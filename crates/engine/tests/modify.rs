@@ -332,16 +332,7 @@ fn all_rows_of_a_table_are_locked_even_if_some_move_back() {
     let scratch = &mut ReadScratch::default();
     assert!(holder.modify_unique(&t, &primary, &key(&t, 100), scratch, nothing).expect("locked").is_some());
     let met = std::thread::scope(|threads| {
-        let all = threads.spawn(|| {
-            let mut txn = engine.begin(TxnOptions::default());
-            let mut met = Vec::new();
-            txn.table_rows(&t, ReadMode::Lock(RowLock::FOR_UPDATE), &mut |_, row| {
-                met.push(id_of(&row));
-                ControlFlow::Continue(())
-            })
-            .expect("locked");
-            met
-        });
+        let all = threads.spawn(|| lock_all(&engine));
         while engine.sleeping_waiters() == 0 {
             std::thread::yield_now();
         }
@@ -438,7 +429,18 @@ fn a_range_that_waited_meets_what_was_added_behind() {
     }
 }
 
-/// What a scan of the whole table, without an index, is shown.
+/// Locks the whole table, without an index; what that is shown.
+fn lock_all(engine: &Arc<Engine>) -> Vec<i64> {
+    let (t, mut txn) = (table(engine), engine.begin(TxnOptions::default()));
+    let mut met = Vec::new();
+    txn.table_rows(&t, ReadMode::Lock(RowLock::FOR_UPDATE), &mut |_, row| {
+        met.push(id_of(&row));
+        ControlFlow::Continue(())
+    })
+    .expect("locked");
+    met
+}
+
 #[test]
 fn a_table_is_locked_with_what_was_added_during_a_wait() {
     let engine = engine_with(3, &SimDisk::new());
@@ -446,16 +448,7 @@ fn a_table_is_locked_with_what_was_added_during_a_wait() {
     let mut holder = engine.begin(TxnOptions::default());
     assert!(add_one(&mut holder, &engine, 1, &mut ReadScratch::default()).expect("changed"));
     let met = std::thread::scope(|threads| {
-        let all = threads.spawn(|| {
-            let mut txn = engine.begin(TxnOptions::default());
-            let mut met = Vec::new();
-            txn.table_rows(&t, ReadMode::Lock(RowLock::FOR_UPDATE), &mut |_, row| {
-                met.push(id_of(&row));
-                ControlFlow::Continue(())
-            })
-            .expect("locked");
-            met
-        });
+        let all = threads.spawn(|| lock_all(&engine));
         while engine.sleeping_waiters() == 0 {
             std::thread::yield_now();
         }

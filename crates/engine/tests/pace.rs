@@ -9,7 +9,7 @@ use std::sync::Arc;
 use avocet_base::env::{Disk, SimDisk};
 use avocet_engine::*;
 
-use common::{create, insert, table};
+use common::{create, insert, rows, table};
 
 const CHECKPOINT_AT: u64 = 64 << 10;
 
@@ -51,17 +51,6 @@ fn paused(disk: &SimDisk) -> (Arc<Engine>, i64) {
     (engine, next - 1)
 }
 
-fn rows(engine: &Arc<Engine>) -> i64 {
-    let (t, mut txn) = (table(engine), engine.begin(TxnOptions::default()));
-    let mut rows = 0;
-    txn.table_rows(&t, ReadMode::Snapshot, &mut |_, _| {
-        rows += 1;
-        std::ops::ControlFlow::Continue(())
-    })
-    .expect("read");
-    rows
-}
-
 #[test]
 fn a_long_log_ends_the_pause_of_a_checkpoint() {
     let disk = SimDisk::new();
@@ -80,7 +69,7 @@ fn shutdown_does_not_wait_for_the_pace() {
     let (engine, there) = paused(&disk);
     engine.shutdown().expect("closed");
     drop(engine);
-    assert_eq!(rows(&Engine::open(options(&disk)).expect("open")), there);
+    assert_eq!(rows(&Engine::open(options(&disk)).expect("open")) as i64, there);
 }
 
 #[test]
@@ -95,5 +84,5 @@ fn an_engine_that_nobody_holds_ends() {
             Err(_) => std::thread::yield_now(),
         }
     };
-    assert_eq!(rows(&engine), there);
+    assert_eq!(rows(&engine) as i64, there);
 }

@@ -37,3 +37,16 @@ pub fn insert(txn: &mut Txn, table: &Arc<TableHandle>, id: i64) -> Result<RowId>
     let note = "note ".repeat(id as usize % 30);
     txn.insert(table, &[Datum::Int(id), Datum::str(&note)])
 }
+
+/// Rows that a new snapshot has.
+#[allow(dead_code, reason = "not every test binary counts")]
+pub fn rows(engine: &Arc<Engine>) -> usize {
+    let (t, mut txn) = (table(engine), engine.begin(TxnOptions::default()));
+    let mut rows = 0;
+    txn.table_rows(&t, ReadMode::Snapshot, &mut |_, _| {
+        rows += 1;
+        std::ops::ControlFlow::Continue(())
+    })
+    .expect("read");
+    rows
+}
