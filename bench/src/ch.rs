@@ -21,6 +21,7 @@ use crate::tpcc;
 use crate::tpcc::driver::{Control, Plan, Run, Watch};
 use crate::tpcc::schema::Scale;
 use crate::tpcc::sql::SqlOps;
+use crate::tpcc::transactions::Kind;
 use queries::QUERIES;
 use streams::{Answers, Load, Shared};
 
@@ -116,14 +117,14 @@ pub fn mixed(
 /// What one contender did.
 struct Measured {
     contender: Contender,
-    alone: f64,
+    alone: Run,
     beside: Run,
     answers: Answers,
 }
 
 impl Measured {
     fn kept(&self) -> f64 {
-        self.beside.per_second() / self.alone
+        self.beside.per_second() / self.alone.per_second()
     }
 
     /// The median of each query that has run.
@@ -144,11 +145,12 @@ pub fn command(options: &Options) -> Result<()> {
     for round in 0..options.common.rounds {
         for (contender, server) in contest.each() {
             let plan = options.oltp.plan(u64::from(round));
-            let alone = tpcc::measure(server, scale, plan)?.run.per_second();
+            let alone = tpcc::measure(server, scale, plan)?.run;
             let plan = Plan { seed: plan.seed + 500, ..plan };
             let (beside, answers) = mixed(server, scale, plan, options.load(), options.streams, at_most)?;
             let m = Measured { contender, alone, beside, answers };
-            eprintln!("round {}: {} keeps {:.2} of {alone:.0} tx/s", round + 1, server.name(), m.kept());
+            let (kept, of) = (m.kept(), m.alone.per_second());
+            eprintln!("round {}: {} keeps {kept:.2} of {of:.0} tx/s", round + 1, server.name());
             measured.push(m);
         }
     }
@@ -177,7 +179,12 @@ fn report(options: &Options, measured: &[Measured]) -> Result<()> {
     add(seconds, "s", &geomean);
     add("ch.queries_run", "queries", &|m| Some(m.medians().iter().flatten().count() as f64));
     add("ch.tx_per_s", "tx/s", &|m| Some(m.beside.per_second()));
-    add("ch.tx_per_s_alone", "tx/s", &|m| Some(m.alone));
+    add("ch.tx_per_s_alone", "tx/s", &|m| Some(m.alone.per_second()));
+    let new_order = |run: &Run, share| Some(run.latency[Kind::NewOrder as usize].millis(share));
+    add("ch.new_order_p50_ms", "ms", &|m| new_order(&m.beside, 0.5));
+    add("ch.new_order_p50_ms_alone", "ms", &|m| new_order(&m.alone, 0.5));
+    add("ch.new_order_p99_ms", "ms", &|m| new_order(&m.beside, 0.99));
+    add("ch.new_order_p99_ms_alone", "ms", &|m| new_order(&m.alone, 0.99));
     add("ch.freshness_p50_ms", "ms", &|m| Some(m.answers.age.millis(0.5)));
     add("ch.freshness_p99_ms", "ms", &|m| Some(m.answers.age.millis(0.99)));
     add("ch.stale_answers", "queries", &|m| Some(m.answers.stale as f64));

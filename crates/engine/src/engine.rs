@@ -246,13 +246,13 @@ impl Engine {
         self.key_latches[hash as usize % KEY_LATCHES].lock()
     }
 
-    pub(crate) fn collect_garbage(&self, most: usize) -> usize {
-        self.garbage.collect(self.snapshots.oldest(), most)
+    pub(crate) fn collect_garbage(&self, most: usize, versions: usize) -> usize {
+        self.garbage.collect(self.snapshots.oldest(), most, versions)
     }
 
     /// Collects every version that no snapshot needs any more.
     pub fn collect_all_garbage(&self) {
-        while self.collect_garbage(1024) > 0 {}
+        while self.collect_garbage(1024, usize::MAX) > 0 {}
     }
 
     /// Collects what had been committed when this was called the last time.
@@ -260,7 +260,7 @@ impl Engine {
         use std::sync::atomic::Ordering::Relaxed;
         let now = self.pipeline.last_logged();
         let before = Timestamp(self.straggling.swap(now.0, Relaxed));
-        while self.garbage.collect(self.snapshots.oldest().min(before), 256) > 0 {}
+        while self.garbage.collect(self.snapshots.oldest().min(before), 256, usize::MAX) > 0 {}
         if self.garbage.is_prune_due() {
             self.prune_versions();
         }

@@ -92,17 +92,14 @@ impl Garbage {
         self.queue.lock().len()
     }
 
-    /// Collects at most `most` transactions that every snapshot from `oldest` on has seen commit.
-    /// Does nothing if somebody else is at it.
-    pub fn collect(&self, oldest: Timestamp, most: usize) -> usize {
+    /// Collects at most `most` transactions of at most `versions` each that every snapshot from `oldest` on has seen
+    /// commit. A larger one stays, and those behind it. Does nothing if somebody else is at it.
+    pub fn collect(&self, oldest: Timestamp, most: usize, versions: usize) -> usize {
         let Some(mut buf) = self.collector.try_lock() else { return 0 };
         for done in 0..most {
             let next = {
                 let mut queue = self.queue.lock();
-                match queue.front() {
-                    Some(front) if front.ts <= oldest => queue.pop_front(),
-                    _ => None,
-                }
+                queue.pop_front_if(|front| front.ts <= oldest && front.lists.undo.len() <= versions)
             };
             match next {
                 Some(leftover) => {

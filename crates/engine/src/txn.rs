@@ -225,6 +225,9 @@ pub struct StatementMark {
     redo: usize,
 }
 
+/// A commit collects the versions of transactions that have at most so many.
+const MOST_COLLECTED_BY_COMMIT: usize = 256;
+
 impl Txn {
     pub(crate) fn begin(engine: &Arc<Engine>, options: TxnOptions) -> Self {
         let id = TxnId(engine.next_txn.fetch_add(1, Ordering::Relaxed));
@@ -598,8 +601,9 @@ impl Txn {
         // On an error it still runs, and is rolled back when it is dropped.
         let ticket = self.log().inspect_err(|e| self.engine.stop_unless_refused(e))?;
         self.after_logged(ticket.timestamp());
-        // A commit cleans up after two older ones, so that the backlog shrinks whatever the load is.
-        self.engine.collect_garbage(2);
+        // A commit cleans up after two older ones, so that the backlog shrinks whatever the load is. Large ones are for the
+        // collecting thread: nobody's commit takes long because of them.
+        self.engine.collect_garbage(2, MOST_COLLECTED_BY_COMMIT);
         Ok(ticket)
     }
 

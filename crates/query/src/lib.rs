@@ -17,6 +17,7 @@ pub mod point;
 pub mod session;
 #[cfg(test)]
 mod testing;
+mod turns;
 
 pub use embedded::{Answer, Connection};
 pub use error::{ErrorCode, SqlError};

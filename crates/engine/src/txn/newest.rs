@@ -408,8 +408,8 @@ impl Txn {
         self.engine.row_locks.request(&request, place) == Answer::Queued
     }
 
-    /// What a rollback would cost.
-    fn weight(&self) -> u64 {
+    /// What a rollback would cost: how many versions the transaction has made, and rows it shares.
+    pub fn weight(&self) -> u64 {
         (self.undo.len() + self.shared.len()) as u64
     }
 

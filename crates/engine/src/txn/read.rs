@@ -171,6 +171,22 @@ impl Txn {
         outcome
     }
 
+    /// Whether more than so many entries of an index are in the range, those of old versions included.
+    pub fn has_more_than(
+        index: &IndexHandle,
+        range: &KeyRange,
+        many: usize,
+        scratch: &mut ReadScratch,
+    ) -> bool {
+        let mut met = 0;
+        let (lower, upper) = range.bounds();
+        index.tree.scan(lower, upper, Direction::Ascending, &mut scratch.scan, &mut |_| {
+            met += 1;
+            if met > many { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        met > many
+    }
+
     /// Visits all rows, in row id order: what the snapshot sees, or the newest ones, each locked first.
     pub fn table_rows(
         &mut self,

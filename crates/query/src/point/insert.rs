@@ -19,6 +19,7 @@ use crate::parse::ast::{self, ExprKind as Syntax};
 use crate::parse::statement::{self, InsertSource};
 use crate::session::api::PlanColumns;
 use crate::session::errors::store_error;
+use crate::turns::{ROWS_IN_PLACE, blocking_if};
 
 #[derive(Debug)]
 pub struct Insert {
@@ -160,6 +161,16 @@ struct Generated {
 
 impl Insert {
     pub(super) fn run(
+        &self,
+        txn: &mut Txn,
+        params: &[Datum<'_>],
+        ctx: &EvalContext,
+        scratch: &mut PointScratch,
+    ) -> Result<Changes, SqlError> {
+        blocking_if(self.rows.len() > ROWS_IN_PLACE, || self.insert(txn, params, ctx, scratch))
+    }
+
+    fn insert(
         &self,
         txn: &mut Txn,
         params: &[Datum<'_>],

@@ -20,13 +20,43 @@ use super::select::{Level, Output, Select};
 use super::{LevelScratch, Outcome, PointScratch, Table, recycle};
 use crate::error::SqlError;
 use crate::session::api::{PlanColumns, ResultSink};
+use crate::turns::{ROWS_IN_PLACE, blocking_if};
 
 /// A range may hold so many values, whatever the table's size.
 const MANY_VALUES: u64 = 20_000;
 
-/// Visits the rows of a table that were located.
+/// Visits the rows of a table that were located. `most`: after so many `each` is known to have its last.
 #[expect(clippy::too_many_arguments, reason = "where the rows are, how they are locked, and what sees them")]
 pub fn visit(
+    table: &Table,
+    access: &Access,
+    found: Found,
+    lock: Option<&mut LockHow<'_>>,
+    most: u64,
+    txn: &mut Txn,
+    keys: &Keys,
+    read: &mut ReadScratch,
+    each: &mut dyn FnMut(RowId, RowRef<'_>) -> Shown,
+) -> Result<(), EngineError> {
+    let is_much = most > ROWS_IN_PLACE as u64 && is_much(table, access, found, keys, read);
+    blocking_if(is_much, || visit_here(table, access, found, lock, txn, keys, read, each))
+}
+
+/// Whether the other connections of the thread had better not wait for a visit.
+fn is_much(table: &Table, access: &Access, found: Found, keys: &Keys, read: &mut ReadScratch) -> bool {
+    let Some(index) = access.index else { return table.row_count() > ROWS_IN_PLACE as u64 };
+    let index = &table.indexes()[index];
+    let ranges = keys.ranges();
+    let is_short = |values: u64| values <= ROWS_IN_PLACE as u64 && index.def.kind != IndexKind::Secondary;
+    if found != Found::Ranges || keys.span().is_some_and(is_short) {
+        return false;
+    }
+    let each = ROWS_IN_PLACE / ranges.len().max(1);
+    ranges.iter().any(|range| Txn::has_more_than(index, range, each, read))
+}
+
+#[expect(clippy::too_many_arguments, reason = "as visit")]
+fn visit_here(
     table: &Table,
     access: &Access,
     found: Found,
@@ -235,7 +265,9 @@ impl Select {
         let found = locate(&level.table, &level.access, &nothing, params, ctx, keys)?;
         let mut failure = None;
         let mut lock = level.lock.map(LockHow::all);
-        visit(&level.table, &level.access, found, lock.as_mut(), txn, keys, read, &mut |_, row| {
+        // A residual that passes few rows could take many, but then there would be no such plan for a plain read.
+        let most = if level.lock.is_some() && level.residual.is_some() { u64::MAX } else { taker.most() };
+        visit(&level.table, &level.access, found, lock.as_mut(), most, txn, keys, read, &mut |_, row| {
             let outcome = match passes(level.residual.as_ref(), &row, params, ctx) {
                 Ok(false) => return Shown::Unwanted,
                 Ok(true) => taker.take(&row),
@@ -271,7 +303,8 @@ impl Select {
         let mut flow = ControlFlow::Continue(());
         rows.clear();
         let mut lock = level.lock.map(LockHow::all);
-        visit(&level.table, &level.access, found, lock.as_mut(), txn, keys, read, &mut |id, here| {
+        let most = if depth == 0 { u64::MAX } else { 0 };
+        visit(&level.table, &level.access, found, lock.as_mut(), most, txn, keys, read, &mut |id, here| {
             let joined = row.with(level.position, here);
             let outcome = match passes(level.residual.as_ref(), &joined, params, ctx) {
                 Ok(false) => return Shown::Unwanted,
@@ -291,14 +324,18 @@ impl Select {
         if let Some(error) = failure {
             return Err(error);
         }
-        for n in 0..rows.len() {
-            let (_, here) = rows.get(n, &level.table.layout);
-            flow = self.descend(depth + 1, txn, row.with(level.position, here), rest, taker)?;
-            if flow.is_break() {
-                break;
+        // Each leads to some more.
+        let is_much = depth == 0 && rows.len() > ROWS_IN_PLACE / 8;
+        blocking_if(is_much, || {
+            for n in 0..rows.len() {
+                let (_, here) = rows.get(n, &level.table.layout);
+                flow = self.descend(depth + 1, txn, row.with(level.position, here), rest, taker)?;
+                if flow.is_break() {
+                    break;
+                }
             }
-        }
-        Ok(flow)
+            Ok(flow)
+        })
     }
 }
 
@@ -321,6 +358,16 @@ struct Taker<'t> {
 }
 
 impl Taker<'_> {
+    /// How many rows it takes at most, as far as that is known before.
+    fn most(&self) -> u64 {
+        let output = self.output;
+        match output.distinct || !output.order.is_empty() || output.aggregation.is_some() {
+            true if self.first_only => 1,
+            true => u64::MAX,
+            false => self.skip.saturating_add(self.left),
+        }
+    }
+
     fn take<'a, R: RowSource<'a>>(&mut self, row: &R) -> Result<ControlFlow<()>, SqlError>
     where
         Self: 'a,

@@ -22,6 +22,7 @@ use crate::parse::ast::{self, ExprKind as Syntax, OrderItem, TableRef};
 use crate::parse::statement;
 use crate::session::api::PlanColumns;
 use crate::session::errors::store_error;
+use crate::turns::{ROWS_IN_PLACE, blocking_if};
 
 /// The rows that a statement changes.
 #[derive(Debug)]
@@ -316,11 +317,13 @@ impl Target {
             |row: RowRef<'_>| passes(self.residual.as_ref(), &row, params, ctx).unwrap_or(true);
         let first_look: Option<&mut dyn FnMut(RowRef<'_>) -> bool> =
             if looks_first && self.access.is_scan(&self.table) { Some(&mut is_wanted) } else { None };
+        let most = if self.residual.is_some() { u64::MAX } else { left };
         visit(
             &self.table,
             &self.access,
             found,
             Some(&mut LockHow { lock: RowLock::FOR_UPDATE, first_look }),
+            most,
             txn,
             keys,
             read,
@@ -386,19 +389,21 @@ impl Update {
         }
         self.target.find(found, true, txn, params, ctx, level)?;
         let rows: &FoundRows = &level.found;
-        for n in 0..rows.len() {
-            let (id, row) = rows.get(n, &self.target.table.layout);
-            let mut changes = recycle_changes(std::mem::take(memory));
-            outcome.matched += 1;
-            self.assign(row, params, ctx, outcome.matched, &mut changes)?;
-            if !changes.is_empty() {
-                self.touch(ctx, &mut changes);
-                let moved = txn.update(&self.target.table, id, &changes)?;
-                outcome.changed += u64::from(moved.is_some());
+        blocking_if(rows.len() > ROWS_IN_PLACE, || {
+            for n in 0..rows.len() {
+                let (id, row) = rows.get(n, &self.target.table.layout);
+                let mut changes = recycle_changes(std::mem::take(memory));
+                outcome.matched += 1;
+                self.assign(row, params, ctx, outcome.matched, &mut changes)?;
+                if !changes.is_empty() {
+                    self.touch(ctx, &mut changes);
+                    let moved = txn.update(&self.target.table, id, &changes)?;
+                    outcome.changed += u64::from(moved.is_some());
+                }
+                *memory = recycle_changes(changes);
             }
-            *memory = recycle_changes(changes);
-        }
-        Ok(outcome)
+            Ok(outcome)
+        })
     }
 
     /// The columns that get another value.
@@ -468,9 +473,11 @@ impl Delete {
         self.target.find(found, false, txn, params, ctx, level)?;
         let rows = &level.found;
         outcome.matched = rows.len() as u64;
-        for (id, _) in &rows.rows {
-            outcome.changed += u64::from(txn.delete(&self.target.table, *id)?);
-        }
-        Ok(outcome)
+        blocking_if(rows.len() > ROWS_IN_PLACE, || {
+            for (id, _) in &rows.rows {
+                outcome.changed += u64::from(txn.delete(&self.target.table, *id)?);
+            }
+            Ok(outcome)
+        })
     }
 }

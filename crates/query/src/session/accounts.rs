@@ -4,12 +4,12 @@
 
 use avocet_engine::UserDef;
 
-use super::database::blocking;
 use super::run::Outcome;
 use super::state::Session;
 use crate::bind::unsupported;
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::statement::{GrantTarget, StatementKind, UserName, UserSpec};
+use crate::turns::blocking;
 
 const DEFAULT_PLUGIN: &str = "caching_sha2_password";
 

@@ -25,6 +25,7 @@ use crate::parse::ast;
 use crate::parse::statement::StatementKind;
 use crate::plan::BoundQuery;
 use crate::point::Refusal;
+use crate::turns::{ROWS_IN_PLACE, blocking_if};
 
 /// A table that the server makes up, with its rows as of the statement's begin.
 pub struct VirtualRows {
@@ -131,7 +132,7 @@ impl Session {
             let batch = batch.slice(0, batch.num_rows().min(usize::try_from(left).unwrap_or(usize::MAX)));
             left -= batch.num_rows() as u64;
             rows += batch.num_rows() as u64;
-            sink.batch(&batch)?;
+            blocking_if(batch.num_rows() > ROWS_IN_PLACE, || sink.batch(&batch))?;
             if sink.wants_flush() {
                 flush(sink).await?;
             }

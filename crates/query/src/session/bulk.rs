@@ -8,7 +8,6 @@ use avocet_engine::{BulkInsert, TableHandle, Txn};
 use avocet_types::Value;
 use avocet_types::arrow_map::ColumnBuilder;
 
-use super::database::blocking;
 use crate::error::{ErrorCode, SqlError};
 
 /// Rows per batch.
@@ -57,14 +56,14 @@ impl Bulk {
             self.load = Some(txn.bulk_insert(&self.table)?);
         }
         let load = self.load.as_mut().expect("set above");
-        Ok(blocking(|| load.push(txn, &batch))?)
+        Ok(load.push(txn, &batch)?)
     }
 
     /// Writes what is left; returns how many rows there were in all.
     pub fn finish(mut self, txn: &mut Txn) -> Result<u64, SqlError> {
         self.flush(txn)?;
         match self.load {
-            Some(load) => Ok(blocking(|| load.finish(txn))?),
+            Some(load) => Ok(load.finish(txn)?),
             None => Ok(0),
         }
     }

@@ -18,6 +18,7 @@ use super::status::Counters;
 use super::variables::{Globals, VARIABLES, Values, find, known};
 use crate::df::Analytics;
 use crate::error::{ErrorCode, SqlError};
+use crate::turns::blocking;
 
 /// What is kept of passwords, by authentication plugin. The arithmetic belongs to the protocol server.
 pub trait Passwords: Send + Sync {
@@ -163,17 +164,6 @@ impl Connections for NoConnections {
     }
 
     fn set_database(&self, _connection_id: u32, _database: Option<&str>) {}
-}
-
-/// Runs what may block, with the other tasks of this thread handed on where there is a runtime that can.
-pub(super) fn blocking<T>(wait: impl FnOnce() -> T) -> T {
-    use tokio::runtime::{Handle, RuntimeFlavor};
-    match Handle::try_current() {
-        Ok(handle) if handle.runtime_flavor() == RuntimeFlavor::MultiThread => {
-            tokio::task::block_in_place(wait)
-        }
-        _ => wait(),
-    }
 }
 
 /// A request to stop what a session runs, in the form in which the engine asks for it.

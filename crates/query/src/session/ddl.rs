@@ -13,7 +13,6 @@ use avocet_types::Collation;
 use avocet_types::schema::TableDef;
 
 use super::collect::Collected;
-use super::database::blocking;
 use super::info_schema;
 use super::run::{Done, Outcome, Text};
 use super::settings::collation_of;
@@ -22,6 +21,7 @@ use crate::bind::unsupported;
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::{Ident, ObjectName};
 use crate::parse::statement::{CreateTable, StatementKind, TableOptions};
+use crate::turns::blocking;
 
 /// MySQL's limit for names of databases, tables, columns and indexes, in characters.
 const MAX_NAME_LEN: usize = 64;

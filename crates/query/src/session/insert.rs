@@ -14,10 +14,9 @@ use avocet_types::{Datum, Decimal, SqlType, Value};
 use super::access::compile;
 use super::bulk::Bulk;
 use super::collect::Collected;
-use super::database::blocking;
 use super::run::{Done, Outcome, Text};
 use super::set::select_of;
-use super::state::{Session, take_turns};
+use super::state::Session;
 use super::status::Counter;
 use super::store::{Storing, explicit_auto_value, generates, next_auto_value, same};
 use crate::bind::{TableBinder, reads_directly, unsupported};
@@ -25,6 +24,7 @@ use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::{Expr, ExprKind, Ident, UnaryOp};
 use crate::parse::statement::{Insert, InsertSource};
 use crate::point::bind_updates;
+use crate::turns::{ROWS_IN_PLACE, blocking_if, take_turns};
 
 /// Statements of more rows than this go to column blocks.
 const BULK_ROWS: usize = 10_000;
@@ -72,6 +72,15 @@ enum Given {
     Default,
 }
 
+/// The number of a row of VALUES, from 1, if it has as many values as there are columns to take them.
+fn row_number(at: usize, row: &[Expr], inserter: &Inserter<'_>) -> Result<u64, SqlError> {
+    let number = at as u64 + 1;
+    match row.len() == inserter.targets.len() || row.is_empty() {
+        true => Ok(number),
+        false => Err(ErrorCode::WRONG_VALUE_COUNT_ON_ROW.with(&[&number])),
+    }
+}
+
 impl Session {
     /// What PREPARE finds wrong with an INSERT.
     pub(super) fn check_insert(&self, insert: &Insert) -> Result<(), SqlError> {
@@ -109,7 +118,8 @@ impl Session {
                 }
                 let mut rows = Collected::default();
                 self.run_bound(bound, tables, text, &mut rows, u64::MAX).await?;
-                blocking(|| self.insert_collected(&mut inserter, &rows))?;
+                let is_much = rows.len() > ROWS_IN_PLACE;
+                blocking_if(is_much, || self.insert_collected(&mut inserter, rows))?;
                 true
             }
         };
@@ -181,15 +191,14 @@ impl Session {
         rows: &[Vec<Expr>],
         text: &Text<'_>,
     ) -> Result<(), SqlError> {
-        let bulk = rows.len() > BULK_ROWS && inserter.on_duplicate == OnDuplicate::Fail;
-        let mut batches = bulk.then(|| Bulk::new(&inserter.table));
+        if !rows.iter().flatten().any(Expr::has_subquery) {
+            let is_much = rows.len() > ROWS_IN_PLACE;
+            return blocking_if(is_much, || self.insert_given(inserter, rows, text));
+        }
         for (at, row) in rows.iter().enumerate() {
             self.info.interrupt.check()?;
             take_turns(at).await;
-            let number = at as u64 + 1;
-            if row.len() != inserter.targets.len() && !row.is_empty() {
-                return Err(ErrorCode::WRONG_VALUE_COUNT_ON_ROW.with(&[&number]));
-            }
+            let number = row_number(at, row, inserter)?;
             let mut given = Vec::with_capacity(row.len());
             for expr in row {
                 given.push(match expr.has_subquery() {
@@ -197,6 +206,26 @@ impl Session {
                     false => self.given(expr, inserter, text)?,
                 });
             }
+            let values = self.complete(inserter, given, number)?;
+            self.insert_row(inserter, values)?;
+        }
+        Ok(())
+    }
+
+    /// Inserts rows in which there are no subqueries.
+    fn insert_given(
+        &mut self,
+        inserter: &mut Inserter<'_>,
+        rows: &[Vec<Expr>],
+        text: &Text<'_>,
+    ) -> Result<(), SqlError> {
+        let bulk = rows.len() > BULK_ROWS && inserter.on_duplicate == OnDuplicate::Fail;
+        let mut batches = bulk.then(|| Bulk::new(&inserter.table));
+        for (at, row) in rows.iter().enumerate() {
+            self.info.interrupt.check()?;
+            let number = row_number(at, row, inserter)?;
+            let given =
+                row.iter().map(|expr| self.given(expr, inserter, text)).collect::<Result<_, SqlError>>()?;
             let values = self.complete(inserter, given, number)?;
             match &mut batches {
                 Some(batches) => batches.push(self.txn(), &values)?,
@@ -210,7 +239,7 @@ impl Session {
         Ok(())
     }
 
-    fn insert_collected(&mut self, inserter: &mut Inserter<'_>, rows: &Collected) -> Result<(), SqlError> {
+    fn insert_collected(&mut self, inserter: &mut Inserter<'_>, rows: Collected) -> Result<(), SqlError> {
         let bulk = rows.len() > BULK_ROWS && inserter.on_duplicate == OnDuplicate::Fail;
         let mut batches = bulk.then(|| Bulk::new(&inserter.table));
         let mut number = 0;

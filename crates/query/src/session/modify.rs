@@ -13,7 +13,6 @@ use avocet_types::expr::RowProgram;
 use avocet_types::{Datum, SqlType, Value};
 
 use super::access::{Condition, Locking, compile, lock_matching, order};
-use super::database::blocking;
 use super::rows::{RowQuery, limit_value};
 use super::run::{Done, Outcome, Text};
 use super::state::{Level, Session};
@@ -23,6 +22,7 @@ use crate::bind::{ModifySpec, TableBinder, bind_modification};
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::{self, ExprKind};
 use crate::parse::statement::{Assignment, Delete, Update};
+use crate::turns::blocking;
 
 /// Up to so many rows a scan that evaluates the condition row by row is as good as a query.
 const FEW_ROWS: u64 = 5_000;

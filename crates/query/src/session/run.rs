@@ -16,6 +16,7 @@ use crate::parse::digest::Digest;
 use crate::parse::statement::{ShowKind, Statement, StatementKind};
 use crate::parse::{ast, parse};
 use crate::point;
+use crate::turns::{TEXT_IN_PLACE, blocking_if};
 
 /// A statement's source text, and the values of its parameters with the types that they came in.
 pub(super) struct Text<'t> {
@@ -227,7 +228,8 @@ impl Session {
                 return Ok(());
             }
         }
-        let statements = match parse(sql.as_bytes(), mode) {
+        let is_long = sql.len() > TEXT_IN_PLACE;
+        let statements = match blocking_if(is_long, || parse(sql.as_bytes(), mode)) {
             Ok(statements) => statements,
             Err(error) => return Err(self.failed(error.into())),
         };
@@ -241,7 +243,9 @@ impl Session {
             }
         }
         // In a box, so that the future of a statement that has a plan stays small.
-        Box::pin(self.run_statements(sql, &statements, sink)).await
+        let result = Box::pin(self.run_statements(sql, &statements, sink)).await;
+        blocking_if(is_long, || drop(statements));
+        result
     }
 
     /// Runs parsed statements one after the other, until one fails.

@@ -16,6 +16,7 @@ use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast;
 use crate::plan::BoundQuery;
 use crate::point::{self, Refusal};
+use crate::turns::{ROWS_IN_PLACE, blocking_if};
 
 /// How often a statement is bound anew because a table changed between binding and use.
 const MAX_REBINDS: usize = 10;
@@ -97,7 +98,8 @@ impl Session {
                     Some(lock) => Rows::Locked(txn, table, lock),
                     None => Rows::Table(txn, table),
                 };
-                return rows.run(source, &run, sink);
+                let is_much = table.stats().rows > ROWS_IN_PLACE as u64;
+                return blocking_if(is_much, || rows.run(source, &run, sink));
             }
         }
         if bound.locks {

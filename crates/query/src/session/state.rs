@@ -89,16 +89,6 @@ pub struct Session {
     pub(super) recent_plans: RecentPlans,
 }
 
-/// So many rows are changed before others on the thread have their turn.
-const ROWS_AT_A_TIME: usize = 256;
-
-/// To be called for each of many rows: from time to time, the other connections of the thread go on.
-pub(super) async fn take_turns(row: usize) {
-    if row % ROWS_AT_A_TIME == ROWS_AT_A_TIME - 1 {
-        tokio::task::yield_now().await;
-    }
-}
-
 impl Session {
     pub(super) fn new(shared: Arc<Shared>, info: SessionInfo) -> Result<Self, SqlError> {
         let variables = SessionVariables::new(shared.globals.clone());

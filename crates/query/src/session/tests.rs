@@ -13,6 +13,7 @@ mod queries;
 mod sessions;
 mod storing;
 mod transactions;
+mod turns;
 mod unwanted;
 
 use client::{Client, check};

@@ -17,6 +17,12 @@ use super::state::{Characteristics, Explicit, Level, Savepoint, Session};
 use super::status::Counter;
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::statement::{Completion, IsolationLevel};
+use crate::turns::{ROWS_IN_PLACE, blocking_if};
+
+/// Whether its end takes so long that the other connections of the thread had better not wait for it.
+fn is_large(txn: &Txn) -> bool {
+    txn.weight() > ROWS_IN_PLACE as u64
+}
 
 impl Session {
     /// The transaction of a statement that reads or writes rows: the running one, or a new one.
@@ -99,7 +105,7 @@ impl Session {
         self.explicit = None;
         self.savepoints.clear();
         if let Some(txn) = self.txn.take() {
-            txn.commit()?.await?;
+            blocking_if(is_large(&txn), || txn.commit())?.await?;
         }
         Ok(())
     }
@@ -108,7 +114,7 @@ impl Session {
         self.explicit = None;
         self.savepoints.clear();
         if let Some(txn) = self.txn.take() {
-            txn.rollback();
+            blocking_if(is_large(&txn), || txn.rollback());
         }
     }
 
@@ -175,7 +181,8 @@ impl Session {
         let at = self.find_savepoint(name)?;
         self.savepoints.truncate(at + 1);
         let mark = self.savepoints[at].mark;
-        self.txn().rollback_statement(mark);
+        let txn = self.txn();
+        blocking_if(is_large(txn), || txn.rollback_statement(mark));
         Ok(Outcome::ok())
     }
 
@@ -213,7 +220,7 @@ impl Session {
                 if alone || error.is(ErrorCode::LOCK_DEADLOCK) {
                     self.rollback();
                 } else if let Some(txn) = &mut self.txn {
-                    txn.rollback_statement(mark);
+                    blocking_if(is_large(txn), || txn.rollback_statement(mark));
                 }
                 Err(error)
             }

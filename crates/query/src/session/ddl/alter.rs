@@ -17,10 +17,10 @@ use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::{Expr, ObjectName};
 use crate::parse::statement::{AlterAction, ColumnPosition, ColumnSpec};
 use crate::session::bulk::Bulk;
-use crate::session::database::blocking;
 use crate::session::run::{Done, Outcome, Text};
 use crate::session::state::Session;
 use crate::session::store::Storing;
+use crate::turns::blocking;
 use draft::{Draft, is_step_by_step, turn};
 
 /// Tables under such names are copies that were not finished.

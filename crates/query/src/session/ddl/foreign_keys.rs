@@ -7,9 +7,9 @@ use super::{check_name, indexes};
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::Ident;
 use crate::parse::statement::{CreateTable, ForeignKeySpec};
-use crate::session::database::blocking;
 use crate::session::info_schema;
 use crate::session::state::Session;
+use crate::turns::blocking;
 
 /// Between a table's name and a number, in names that are made up.
 const GENERATED: &str = "_ibfk_";

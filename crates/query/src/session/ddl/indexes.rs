@@ -8,8 +8,8 @@ use super::check_name;
 use crate::bind::unsupported;
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::statement::{ColumnSpec, CreateTable, IndexPartSpec, IndexSpec, IndexSpecKind};
-use crate::session::database::blocking;
 use crate::session::state::Session;
+use crate::turns::blocking;
 
 const MAX_KEYS: usize = 64;
 const MAX_PARTS: usize = 16;

@@ -17,48 +17,88 @@ use crate::bind::{Modification, ModifySpec, bind_modification};
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::statement::{Delete, Update};
 use crate::session::collect::Collected;
-use crate::session::state::take_turns;
+use crate::turns::{ROWS_IN_PLACE, blocking_if};
 
 /// How often a statement is bound anew because a table changed between binding and use.
 const MAX_REBINDS: usize = 10;
 
-/// The row ids of the targets, then the inputs.
-type Match = Vec<Value>;
+/// For each combination of rows: the row ids of the targets, then the inputs.
+struct Matches(Vec<Vec<Value>>);
+
+type Locked = HashSet<(TableId, RowId)>;
+
+impl Matches {
+    fn is_many(&self) -> bool {
+        self.0.len() > ROWS_IN_PLACE
+    }
+}
 
 impl Session {
     pub(super) async fn delete_joined(&mut self, delete: &Delete, text: &Text<'_>) -> Result<Done, SqlError> {
         let (bound, tables) = self.bind_held(delete.into(), text)?;
         let targets = targets_of(&bound, &tables)?;
-        let mut affected_rows = 0;
-        for (at, row) in self.locked_matches(&bound, &tables, &targets, text).await?.iter().enumerate() {
+        let matches = self.locked_matches(&bound, &tables, &targets, text).await?;
+        let is_many = matches.is_many();
+        let delete = || self.delete_matches(matches, &targets, delete.ignore);
+        let affected_rows = blocking_if(is_many, delete)?;
+        Ok(Done { affected_rows, ..Done::default() })
+    }
+
+    fn delete_matches(
+        &mut self,
+        matches: Matches,
+        targets: &[Arc<TableHandle>],
+        ignore: bool,
+    ) -> Result<u64, SqlError> {
+        let mut deleted = 0;
+        for row in &matches.0 {
             self.info.interrupt.check()?;
-            take_turns(at).await;
-            for (value, table) in row.iter().zip(&targets) {
+            for (value, table) in row.iter().zip(targets) {
                 if let Some(id) = row_id(value) {
-                    affected_rows += u64::from(self.delete_row(table, id, delete.ignore)?);
+                    deleted += u64::from(self.delete_row(table, id, ignore)?);
                 }
             }
         }
-        Ok(Done { affected_rows, ..Done::default() })
+        Ok(deleted)
     }
 
     pub(super) async fn update_joined(&mut self, update: &Update, text: &Text<'_>) -> Result<Done, SqlError> {
         let (bound, tables) = self.bind_held(update.into(), text)?;
         let targets = targets_of(&bound, &tables)?;
         let programs = programs_of(&bound)?;
-        let storing = self.storing(update.ignore);
+        let matches = self.locked_matches(&bound, &tables, &targets, text).await?;
+        let is_many = matches.is_many();
+        let change = || self.update_matches(matches, &targets, &programs, update.ignore, text);
+        let (matched, changed) = blocking_if(is_many, change)?;
+        let warnings = self.conditions.len() as u64 + self.context.warning_count();
+        Ok(Done {
+            affected_rows: if self.info.found_rows { matched } else { changed },
+            info: format!("Rows matched: {matched}  Changed: {changed}  Warnings: {warnings}"),
+            ..Done::default()
+        })
+    }
+
+    /// Returns how many rows matched, and how many have other values now.
+    fn update_matches(
+        &mut self,
+        matches: Matches,
+        targets: &[Arc<TableHandle>],
+        programs: &[Vec<(usize, NewValue)>],
+        ignore: bool,
+        text: &Text<'_>,
+    ) -> Result<(u64, u64), SqlError> {
+        let storing = self.storing(ignore);
         let (mut matched, mut changed) = (0, 0);
         let mut buf = RowBuf::default();
         // By target: rows that had their turn. And where rows went that moved when they changed.
-        let mut done: Vec<HashMap<RowId, ()>> = targets.iter().map(|_| HashMap::new()).collect();
+        let mut done: Vec<HashSet<RowId>> = targets.iter().map(|_| HashSet::new()).collect();
         let mut moved: HashMap<(TableId, RowId), RowId> = HashMap::new();
-        for (at, row) in self.locked_matches(&bound, &tables, &targets, text).await?.iter().enumerate() {
+        for row in &matches.0 {
             self.info.interrupt.check()?;
-            take_turns(at).await;
             let (ids, inputs) = row.split_at(targets.len());
             for (target, table) in targets.iter().enumerate() {
                 let Some(found) = row_id(&ids[target]) else { continue };
-                if done[target].insert(found, ()).is_some() {
+                if !done[target].insert(found) {
                     continue;
                 }
                 let mut id = found;
@@ -81,17 +121,12 @@ impl Session {
                             moved.insert((table.def.id, id), to);
                         }
                     }
-                    Err(error) if update.ignore && can_ignore(&error) => self.ignore_row(error),
+                    Err(error) if ignore && can_ignore(&error) => self.ignore_row(error),
                     Err(error) => return Err(error.into()),
                 }
             }
         }
-        let warnings = self.conditions.len() as u64 + self.context.warning_count();
-        Ok(Done {
-            affected_rows: if self.info.found_rows { matched } else { changed },
-            info: format!("Rows matched: {matched}  Changed: {changed}  Warnings: {warnings}"),
-            ..Done::default()
-        })
+        Ok((matched, changed))
     }
 
     /// Binds the statement and holds its tables till the end of the transaction.
@@ -121,9 +156,8 @@ impl Session {
         tables: &[Arc<TableHandle>],
         targets: &[Arc<TableHandle>],
         text: &Text<'_>,
-    ) -> Result<Vec<Match>, SqlError> {
-        let mut buf = RowBuf::default();
-        let mut locked: HashMap<(TableId, RowId), ()> = HashMap::new();
+    ) -> Result<Matches, SqlError> {
+        let mut locked = Locked::default();
         let begin = self.txn().mark();
         let mut is_first = true;
         loop {
@@ -132,29 +166,15 @@ impl Session {
             let mut rows = Collected::default();
             let query = bound.query.clone();
             self.analyze_at(reader.clone(), query, tables.to_vec(), text, &mut rows, u64::MAX).await?;
-            let mut matches: Vec<Match> = Vec::with_capacity(rows.len());
-            rows.for_each(&mut |row| {
-                matches.push(row.into_iter().map(|(value, _)| value).collect());
-                Ok(())
-            })?;
-            let mut gone = false;
-            for (at, row) in matches.iter().enumerate() {
-                self.info.interrupt.check()?;
-                take_turns(at).await;
-                for (value, table) in row.iter().zip(targets) {
-                    let Some(id) = row_id(value) else { continue };
-                    if locked.insert((table.def.id, id), ()).is_none() {
-                        gone |= !self.txn().lock_row(table, id, RowLock::FOR_UPDATE, &mut buf)?;
-                    }
-                }
-            }
+            let is_many = rows.len() > ROWS_IN_PLACE;
+            let (matches, gone) = blocking_if(is_many, || self.lock_matches(rows, targets, &mut locked))?;
             // Kept till here: old versions tell what has changed.
             drop(reader);
             if !gone && self.txn().newest_met() <= ts {
                 // Rows that others changed meanwhile may not match any more.
                 if !is_first {
-                    let rows = matches.iter().flat_map(|row| row.iter().zip(targets));
-                    let wanted: HashSet<(TableId, RowId)> =
+                    let rows = matches.0.iter().flat_map(|row| row.iter().zip(targets));
+                    let wanted: Locked =
                         rows.filter_map(|(value, table)| Some((table.def.id, row_id(value)?))).collect();
                     self.txn().let_go_of(begin, &|table, row| wanted.contains(&(table, row)));
                 }
@@ -163,6 +183,32 @@ impl Session {
             is_first = false;
             self.info.interrupt.check()?;
         }
+    }
+
+    /// Locks the targets' rows as far as they are not yet; also returns whether one of them is gone.
+    fn lock_matches(
+        &mut self,
+        rows: Collected,
+        targets: &[Arc<TableHandle>],
+        locked: &mut Locked,
+    ) -> Result<(Matches, bool), SqlError> {
+        let mut matches = Matches(Vec::with_capacity(rows.len()));
+        rows.for_each(&mut |row| {
+            matches.0.push(row.into_iter().map(|(value, _)| value).collect());
+            Ok(())
+        })?;
+        let mut buf = RowBuf::default();
+        let mut gone = false;
+        for row in &matches.0 {
+            self.info.interrupt.check()?;
+            for (value, table) in row.iter().zip(targets) {
+                let Some(id) = row_id(value) else { continue };
+                if locked.insert((table.def.id, id)) {
+                    gone |= !self.txn().lock_row(table, id, RowLock::FOR_UPDATE, &mut buf)?;
+                }
+            }
+        }
+        Ok((matches, gone))
     }
 }
 

@@ -1,6 +1,7 @@
 //! A client that prints what it gets.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use arrow::record_batch::RecordBatch;
 use avocet_base::Env;
@@ -57,6 +58,23 @@ impl Client {
         let mut printer = Printer::default();
         let result = self.runtime.block_on(self.session.execute(sql, &mut printer));
         printer.end(result)
+    }
+
+    /// Runs a text in a task on the runtime's own threads; returns how long that took.
+    pub fn on_the_thread(&mut self, sql: &str) -> Duration {
+        let mut session = self.database.session(Some("test")).expect("a session");
+        std::mem::swap(&mut session, &mut self.session);
+        let sql = sql.to_owned();
+        let task = self.runtime.spawn(async move {
+            let begin = Instant::now();
+            let mut printer = Printer::default();
+            let result = session.execute(&sql, &mut printer).await;
+            assert!(result.is_ok(), "{result:?}");
+            (session, begin.elapsed())
+        });
+        let (session, took) = self.runtime.block_on(task).expect("it does not panic");
+        self.session = session;
+        took
     }
 
     pub fn prepare(&mut self, sql: &str) -> StatementId {

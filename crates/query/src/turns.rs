@@ -1,0 +1,35 @@
+//! Statements that take long, and the threads that they share with others.
+//!
+//! A connection stays on one thread with many others, and most statements take a few microseconds there. What may take
+//! long (waits for locks, DDL, thousands of rows) hands the thread's other connections to a spare thread first; handing
+//! over costs about as much as a few dozen rows do, so few rows are seen to in place.
+
+use tokio::runtime::{Handle, RuntimeFlavor};
+
+/// So many rows, locks or changes are seen to in place.
+pub(crate) const ROWS_IN_PLACE: usize = 256;
+
+/// So many bytes of SQL are parsed in place.
+pub(crate) const TEXT_IN_PLACE: usize = 64 * 1024;
+
+/// Runs what may take long, with the other tasks of this thread handed on where there is a runtime that can.
+pub(crate) fn blocking<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::try_current() {
+        Ok(handle) if handle.runtime_flavor() == RuntimeFlavor::MultiThread => {
+            tokio::task::block_in_place(work)
+        }
+        _ => work(),
+    }
+}
+
+/// As [`blocking`] if there is much of it, in place otherwise.
+pub(crate) fn blocking_if<T>(is_much: bool, work: impl FnOnce() -> T) -> T {
+    if is_much { blocking(work) } else { work() }
+}
+
+/// To be called for each of many rows that are awaited: from time to time, the other connections of the thread go on.
+pub(crate) async fn take_turns(row: usize) {
+    if row % ROWS_IN_PLACE == ROWS_IN_PLACE - 1 {
+        tokio::task::yield_now().await;
+    }
+}
