@@ -12,6 +12,7 @@ mod connections;
 mod contest;
 mod crash;
 mod demo;
+mod differential;
 mod error;
 mod finding;
 mod insert;
@@ -106,6 +107,8 @@ enum Workload {
     Slt(slt::Options),
     /// Random schedules of concurrent transactions, step by step on Avocet and on MySQL
     Isolation(isolation::Options),
+    /// Random statements, answered by Avocet and by MySQL
+    Random(differential::Options),
 }
 
 fn run(workload: Workload) -> Result<()> {
@@ -129,6 +132,7 @@ fn run(workload: Workload) -> Result<()> {
         Workload::Sysbench(options) => sysbench::command(&options),
         Workload::Slt(options) => slt::command(&options),
         Workload::Isolation(options) => isolation::command(&options),
+        Workload::Random(options) => differential::command(&options),
         Workload::Load(options) => tpch::load_command(&options),
     }
 }
