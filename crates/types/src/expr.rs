@@ -36,6 +36,7 @@ pub use crate::temporal::{TimeZone, Unit as IntervalUnit};
 pub use batch::BatchProgram;
 pub use context::{EvalContext, SessionInfo, SqlMode, Warning};
 pub use error::{EvalError, EvalResult};
+pub use func::interval::interval_of;
 pub use function::{Function, Volatility};
 pub use program::{RowProgram, RowSource};
 pub use typing::{CastTarget, Typer, ValueClass};

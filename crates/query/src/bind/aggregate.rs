@@ -32,7 +32,7 @@ fn function_of(name: &str) -> Option<AggregateFunction> {
 fn digits_of(ty: &SqlType) -> Option<(u8, u8)> {
     Some(match *ty {
         SqlType::Decimal { precision, scale, .. } => (precision, scale),
-        SqlType::Null | SqlType::Bool => (1, 0),
+        SqlType::Bool => (1, 0),
         SqlType::Year => (4, 0),
         SqlType::Int { width, unsigned } => match width {
             IntWidth::W8 => (3, 0),
@@ -67,6 +67,10 @@ impl Binder<'_> {
         let function = function_of(&call.name).ok_or_else(|| unsupported(format_args!("{}()", call.name)))?;
         if call.over.is_some() {
             return self.window_aggregate(call, function);
+        }
+        if function == AggregateFunction::AnyValue {
+            let args = self.exprs(&call.args)?;
+            return Ok(self.typer.call(Function::AnyValue, args)?);
         }
         if self.block().in_aggregate {
             return Err(ErrorCode::INVALID_GROUP_FUNC_USE.with(&[]));
@@ -168,7 +172,7 @@ impl Binder<'_> {
         Ok(match function {
             F::Sum | F::Avg => match class {
                 ValueClass::Int | ValueClass::Decimal | ValueClass::Double | ValueClass::Null => arg,
-                _ => self.typer.convert(arg, SqlType::Double),
+                _ => self.typer.number(arg),
             },
             F::StddevPop | F::StddevSamp | F::VarPop | F::VarSamp => self.typer.convert(arg, SqlType::Double),
             // An empty byte string is what MySQL says of its type.

@@ -266,10 +266,27 @@ impl Binder<'_> {
             let ExprKind::Row(item) = &item.kind else {
                 return Err(ErrorCode::OPERAND_COLUMNS.with(&[&row.len()]));
             };
-            any.push(self.row_comparison(CompareOp::Eq, row, item)?);
+            any.push(match list.len() {
+                1 => self.row_comparison(CompareOp::Eq, row, item)?,
+                _ => self.row_equals_leniently(row, item)?,
+            });
         }
         let any = self.typer.or(any);
         Ok(if negated { self.typer.not(any) } else { any })
+    }
+
+    /// One of several rows in a list: a literal that is no date is equal to none.
+    fn row_equals_leniently(&mut self, left: &[ast::Expr], right: &[ast::Expr]) -> Result<Expr, SqlError> {
+        if left.len() != right.len() {
+            return Err(ErrorCode::OPERAND_COLUMNS.with(&[&left.len()]));
+        }
+        let mut parts = Vec::with_capacity(left.len());
+        for (left, right) in left.iter().zip(right) {
+            let (left, right) = (self.expr(left)?, self.expr(right)?);
+            let (left, right) = self.settle_pair(left, right);
+            parts.push(self.typer.compare_leniently(CompareOp::Eq, left, right)?);
+        }
+        Ok(self.typer.and(parts))
     }
 
     fn like(

@@ -96,13 +96,7 @@ impl Binder<'_> {
 
     fn cte_ref(&mut self, source: &[ColumnId], cte: CteId, alias: Arc<str>) -> Result<Bound, SqlError> {
         self.check_next(&alias, None)?;
-        let columns: Vec<_> = source
-            .iter()
-            .map(|id| {
-                let info = self.columns[*id].clone();
-                self.columns.add(info)
-            })
-            .collect();
+        let columns: Vec<_> = source.iter().map(|id| self.copy_column(*id)).collect();
         let first = self.push_scope_table(alias.clone(), &columns, Vec::new());
         Ok(Bound { from: From::Cte(CteRef { cte, alias, columns: columns.clone() }), first, star: columns })
     }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use avocet_types::expr::{CompareOp, Expr, ExprKind, SqlMode};
+use avocet_types::expr::{CompareOp, Expr, ExprKind, Function, SqlMode};
 use avocet_types::{IntWidth, SqlType};
 
 use crate::bind::Binder;
@@ -68,6 +68,13 @@ impl Grouping {
                 let ty = binder.columns[key.id].ty;
                 return Some(Expr::column(key.id.index(), ty, part.nullable || self.rollup));
             }
+            if let Some(arg) = any_value(part)
+                && arg.columns().iter().any(|column| binder.block().owns(ColumnId(*column as u32)))
+                && !self.sees_groups(binder, arg)
+            {
+                let carrier = self.carrier(binder, arg.clone());
+                return Some(Expr::column(carrier.index(), part.ty, true));
+            }
             let id = column_of(part)?;
             if !binder.block().owns(id) {
                 return None;
@@ -97,19 +104,36 @@ impl Grouping {
         if self.strict && !self.determined.contains(&id) {
             return Err(self.refusal(binder, id, clause, position));
         }
-        let mut info = binder.columns[id].clone();
-        info.nullable = true;
-        let carrier = binder.columns.add(info);
+        let arg = binder.column_expr(id);
+        let carrier = self.carrier(binder, arg);
+        self.carried.insert(id, carrier);
+        Ok(carrier)
+    }
+
+    /// The column in which a group shows one of its rows' values.
+    fn carrier(&mut self, binder: &mut Binder<'_>, arg: Expr) -> ColumnId {
+        if let Some(same) = self.carriers.iter().find(|carrier| carrier.args[0] == arg) {
+            return same.id;
+        }
+        let name = column_of(&arg).map_or_else(|| "any_value".into(), |id| binder.columns[id].name.clone());
+        let id = binder.add_projected(name, &arg);
+        binder.columns[id].nullable = true;
         self.carriers.push(Aggregate {
-            id: carrier,
+            id,
             function: AggregateFunction::AnyValue,
-            args: vec![binder.column_expr(id)],
+            args: vec![arg],
             distinct: false,
             order_by: Vec::new(),
             separator: "".into(),
         });
-        self.carried.insert(id, carrier);
-        Ok(carrier)
+        id
+    }
+
+    /// Whether there is anything in an expression that only a group has.
+    fn sees_groups(&self, binder: &mut Binder<'_>, expr: &Expr) -> bool {
+        let block = binder.block();
+        let is_aggregate = |id: ColumnId| block.aggregates.iter().any(|aggregate| aggregate.id == id);
+        expr.columns().into_iter().any(|column| is_aggregate(ColumnId(column as u32)))
     }
 
     fn refusal(&self, binder: &Binder<'_>, id: ColumnId, clause: Clause, position: usize) -> SqlError {
@@ -164,7 +188,7 @@ impl Grouping {
             });
             let block = binder.block();
             let ours = |id: &ColumnId| {
-                self.keys.iter().any(|k| k.id == *id) || self.carried.values().any(|c| c == id)
+                self.keys.iter().any(|k| k.id == *id) || self.carriers.iter().any(|c| c.id == *id)
             };
             let kept = entry.subquery.outer.iter().copied().filter(|id| !block.owns(*id));
             let outer: BTreeSet<_> = kept.chain(reached.iter().copied().filter(ours)).collect();
@@ -195,6 +219,14 @@ impl Grouping {
         }
         aggregates.extend(self.carriers);
         Ok(Aggregation { keys: self.keys, aggregates, rollup: self.rollup })
+    }
+}
+
+/// What ANY_VALUE is of.
+fn any_value(expr: &Expr) -> Option<&Expr> {
+    match &expr.kind {
+        ExprKind::Call(Function::AnyValue, args) => args.first(),
+        _ => None,
     }
 }
 

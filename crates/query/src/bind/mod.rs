@@ -177,7 +177,20 @@ impl<'a> Binder<'a> {
     fn add_projected(&mut self, name: impl Into<Arc<str>>, expr: &Expr) -> ColumnId {
         let origin = walk::column_of(expr).and_then(|id| self.columns[id].origin.clone());
         let name = name.into();
-        self.columns.add(ColumnInfo { name, ty: expr.ty, nullable: expr.nullable, origin })
+        let id = self.columns.add(ColumnInfo { name, ty: expr.ty, nullable: expr.nullable, origin });
+        if self.typer.is_coercible(expr) {
+            self.typer.coercible_columns.insert(id.index());
+        }
+        id
+    }
+
+    /// A column like another one, for a second reader of the same rows.
+    fn copy_column(&mut self, id: ColumnId) -> ColumnId {
+        let copy = self.columns.add(self.columns[id].clone());
+        if self.typer.coercible_columns.contains(&id.index()) {
+            self.typer.coercible_columns.insert(copy.index());
+        }
+        copy
     }
 
     fn column_expr(&self, id: ColumnId) -> Expr {

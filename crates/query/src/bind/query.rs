@@ -155,13 +155,19 @@ impl Binder<'_> {
         let (mut lefts, mut rights, mut columns) = (Vec::new(), Vec::new(), Vec::new());
         for (l, r) in left.outputs.iter().zip(&right.outputs) {
             let pair = vec![self.column_expr(*l), self.column_expr(*r)];
+            self.typer.check_union(&pair)?;
+            let is_coercible = pair.iter().all(|expr| self.typer.is_coercible(expr));
             let mut unified = self.typer.unify(pair, "UNION")?;
             let nullable = unified.iter().any(|e| e.nullable);
             let ty = unified[0].ty;
             rights.extend(unified.pop());
             lefts.extend(unified.pop());
             let name = self.columns[*l].name.clone();
-            columns.push(self.add_column(name, ty, nullable));
+            let column = self.add_column(name, ty, nullable);
+            if is_coercible {
+                self.typer.coercible_columns.insert(column.index());
+            }
+            columns.push(column);
         }
         let left = self.project_over(left, lefts);
         let right = self.project_over(right, rights);
@@ -229,9 +235,9 @@ impl Binder<'_> {
     fn copy_columns(&mut self, ids: &[ColumnId], nullable: bool) -> Vec<ColumnId> {
         ids.iter()
             .map(|id| {
-                let mut info = self.columns[*id].clone();
-                info.nullable |= nullable;
-                self.columns.add(info)
+                let copy = self.copy_column(*id);
+                self.columns[copy].nullable |= nullable;
+                copy
             })
             .collect()
     }
@@ -260,8 +266,8 @@ impl Binder<'_> {
             return Err(ErrorCode::WRONG_NUMBER_OF_COLUMNS_IN_SELECT.with(&[]));
         }
         let outputs = step.outputs.iter().zip(&columns).map(|(from, to)| {
-            let (expr, ty) = (self.column_expr(*from), self.columns[*to].ty);
-            self.typer.convert(expr, ty)
+            let (expr, column) = (self.column_expr(*from), &self.columns[*to]);
+            self.typer.stored(expr, column.ty, &column.name)
         });
         let outputs = outputs.collect();
         let step = self.project_over(step, outputs);

@@ -56,7 +56,8 @@ pub fn visit_window(window: &mut WindowFunction, visit: &mut dyn FnMut(&mut Expr
     window.order_by.iter_mut().for_each(|(expr, _)| visit(expr));
     if let Some(frame) = &mut window.frame {
         for bound in [&mut frame.start, &mut frame.end] {
-            if let FrameBound::Preceding(expr) | FrameBound::Following(expr) = bound {
+            if let FrameBound::Preceding(by) | FrameBound::Following(by) = bound {
+                let (Distance::Value(expr) | Distance::Interval(expr, _)) = by;
                 visit(expr);
             }
         }

@@ -1,13 +1,13 @@
 //! Window functions (manual, 14.20).
 
 use avocet_types::SqlType;
-use avocet_types::expr::Expr;
+use avocet_types::expr::{Expr, IntervalUnit};
 
 use crate::bind::aggregate::result_type;
 use crate::bind::{Binder, unsupported};
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::{self, WindowRef, WindowSpec};
-use crate::plan::{AggregateFunction, Frame, FrameBound, WindowFunction, WindowKind};
+use crate::plan::{AggregateFunction, Distance, Frame, FrameBound, WindowFunction, WindowKind};
 
 fn kind_of(name: &str) -> Option<WindowKind> {
     Some(match name {
@@ -170,11 +170,16 @@ impl Binder<'_> {
             ast::FrameBound::UnboundedPreceding => FrameBound::UnboundedPreceding,
             ast::FrameBound::CurrentRow => FrameBound::CurrentRow,
             ast::FrameBound::UnboundedFollowing => FrameBound::UnboundedFollowing,
-            ast::FrameBound::Preceding(_, Some(_)) | ast::FrameBound::Following(_, Some(_)) => {
-                return Err(unsupported("INTERVAL in a window frame"));
-            }
-            ast::FrameBound::Preceding(distance, None) => FrameBound::Preceding(self.expr(distance)?),
-            ast::FrameBound::Following(distance, None) => FrameBound::Following(self.expr(distance)?),
+            ast::FrameBound::Preceding(by, unit) => FrameBound::Preceding(self.distance(by, *unit)?),
+            ast::FrameBound::Following(by, unit) => FrameBound::Following(self.distance(by, *unit)?),
+        })
+    }
+
+    fn distance(&mut self, by: &ast::Expr, unit: Option<IntervalUnit>) -> Result<Distance, SqlError> {
+        let by = self.expr(by)?;
+        Ok(match unit {
+            None => Distance::Value(by),
+            Some(unit) => Distance::Interval(self.typer.interval_amount(by, unit), unit),
         })
     }
 }

@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use avocet_types::expr::{ArithOp, Expr, ExprKind, Function, Typer, ValueClass};
+use avocet_types::expr::{ArithOp, Expr, ExprKind, Function, Typer};
 use avocet_types::{Datum, SqlType};
 use datafusion::common::ScalarValue;
 use datafusion::functions_aggregate as agg;
 use datafusion::functions_window as win;
-use datafusion::logical_expr::expr::{AggregateFunction as DfAggregate, Sort, WindowFunction as DfWindow};
+use datafusion::logical_expr::expr::{AggregateFunction as DfAggregate, Sort};
 use datafusion::logical_expr::{
-    self as df, AggregateUDF, LogicalPlan, LogicalPlanBuilder, Operator, WindowFrame, WindowFrameBound,
-    WindowFrameUnits, WindowFunctionDefinition, lit,
+    self as df, AggregateUDF, LogicalPlan, LogicalPlanBuilder, Operator, WindowFunctionDefinition, lit,
 };
 
 use crate::bind::unsupported;
@@ -21,7 +20,6 @@ use crate::df::lower::{Lowerer, df_result, name_of};
 use crate::df::udaf::{Concat, ExtremeString, FirstMet, Fold, GroupConcat, OverFrame};
 use crate::df::udf::{EvalUdf, RowKeyUdf};
 use crate::error::SqlError;
-use crate::parse::ast::FrameUnit;
 use crate::plan::*;
 
 /// Aggregate calls of one node, each computed once under a name of its own.
@@ -482,59 +480,6 @@ impl Lowerer {
         let ty = out.arrow_type();
         Ok(Lowered { expr: df::cast(result, ty.clone()), ty })
     }
-
-    fn over(
-        &mut self,
-        window: &WindowFunction,
-        function: WindowFunctionDefinition,
-        args: Vec<df::Expr>,
-    ) -> Result<df::Expr, SqlError> {
-        let mut call = DfWindow::new(function, args);
-        for key in &window.partition_by {
-            let key = self.prepare(key);
-            call.params.partition_by.push(self.sort_key(&key)?);
-        }
-        for (key, descending) in &window.order_by {
-            let key = self.prepare(key);
-            call.params.order_by.push(Sort::new(self.sort_key(&key)?, !descending, !descending));
-        }
-        let frame = match &window.frame {
-            Some(frame) => self.frame(frame)?,
-            None => WindowFrame::new((!window.order_by.is_empty()).then_some(false)),
-        };
-        let has_distances = window.order_by.first().is_none_or(|(key, _)| has_distances(&key.ty));
-        call.params.window_frame = if has_distances { frame } else { by_peers(frame)? };
-        Ok(df::Expr::WindowFunction(Box::new(call)))
-    }
-
-    fn frame(&self, frame: &Frame) -> Result<WindowFrame, SqlError> {
-        let units = match frame.unit {
-            FrameUnit::Rows => WindowFrameUnits::Rows,
-            FrameUnit::Range => WindowFrameUnits::Range,
-        };
-        let rows = units == WindowFrameUnits::Rows;
-        Ok(WindowFrame::new_bounds(
-            units,
-            self.frame_bound(&frame.start, rows)?,
-            self.frame_bound(&frame.end, rows)?,
-        ))
-    }
-
-    fn frame_bound(&self, bound: &FrameBound, rows: bool) -> Result<WindowFrameBound, SqlError> {
-        let distance = |expr: &Expr| match self.prepare(expr).as_literal() {
-            Some(Datum::Int(v)) if *v >= 0 && rows => Ok(ScalarValue::UInt64(Some(*v as u64))),
-            Some(Datum::Int(v)) if *v >= 0 => Ok(ScalarValue::Int64(Some(*v))),
-            _ => Err(unsupported("this kind of window frame")),
-        };
-        let unbounded = if rows { ScalarValue::UInt64(None) } else { ScalarValue::Null };
-        Ok(match bound {
-            FrameBound::UnboundedPreceding => WindowFrameBound::Preceding(unbounded),
-            FrameBound::Preceding(expr) => WindowFrameBound::Preceding(distance(expr)?),
-            FrameBound::CurrentRow => WindowFrameBound::CurrentRow,
-            FrameBound::Following(expr) => WindowFrameBound::Following(distance(expr)?),
-            FrameBound::UnboundedFollowing => WindowFrameBound::Following(unbounded),
-        })
-    }
 }
 
 /// A sum in the physical type of a DECIMAL; what is no decimal stays.
@@ -548,30 +493,6 @@ fn decimal_result(value: Lowered, out: SqlType) -> Lowered {
         _ => DataType::Decimal128(38, scale as i8),
     };
     Lowered { expr: cast(value, &ty), ty }
-}
-
-/// Whether a RANGE can be so far from a value: of strings there are only peers.
-fn has_distances(ty: &SqlType) -> bool {
-    use ValueClass as C;
-    matches!(ValueClass::of(ty), C::Int | C::Decimal | C::Double | C::Date | C::DateTime | C::Timestamp)
-}
-
-/// A RANGE from or to the peers of the current row, said as GROUPS: DataFusion has RANGE only where there are distances.
-fn by_peers(frame: WindowFrame) -> Result<WindowFrame, SqlError> {
-    if frame.units != WindowFrameUnits::Range {
-        return Ok(frame);
-    }
-    let bound = |bound: WindowFrameBound| match bound {
-        WindowFrameBound::CurrentRow => Ok(WindowFrameBound::CurrentRow),
-        WindowFrameBound::Preceding(by) if by.is_null() => {
-            Ok(WindowFrameBound::Preceding(ScalarValue::UInt64(None)))
-        }
-        WindowFrameBound::Following(by) if by.is_null() => {
-            Ok(WindowFrameBound::Following(ScalarValue::UInt64(None)))
-        }
-        _ => Err(unsupported("a RANGE of distances between strings")),
-    };
-    Ok(WindowFrame::new_bounds(WindowFrameUnits::Groups, bound(frame.start_bound)?, bound(frame.end_bound)?))
 }
 
 fn fold_of(function: AggregateFunction) -> Option<Fold> {

@@ -547,7 +547,7 @@ fn fsp_of(ty: &SqlType) -> u8 {
     }
 }
 
-fn literal(value: &Datum<'_>, ty: &SqlType) -> Option<Lowered> {
+pub(super) fn literal(value: &Datum<'_>, ty: &SqlType) -> Option<Lowered> {
     let scalar = match value {
         Datum::Null => ScalarValue::try_from(ty.arrow_type()).ok()?,
         value => scalar_of(value, ty)?,

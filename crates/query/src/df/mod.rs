@@ -14,6 +14,7 @@ mod depth;
 mod error;
 mod estimate;
 mod expr;
+mod frame;
 mod join_order;
 mod joins;
 mod lower;

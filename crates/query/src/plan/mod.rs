@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use avocet_engine::RowLock;
 use avocet_types::SqlType;
-use avocet_types::expr::Expr;
+use avocet_types::expr::{Expr, IntervalUnit};
 use avocet_types::schema::TableDef;
 
 use crate::parse::ast::{FrameUnit, SetOperator};
@@ -307,14 +307,30 @@ pub struct Frame {
     pub end: FrameBound,
 }
 
+impl Frame {
+    pub fn distances(&self) -> impl Iterator<Item = &Distance> {
+        [&self.start, &self.end].into_iter().filter_map(|bound| match bound {
+            FrameBound::Preceding(distance) | FrameBound::Following(distance) => Some(distance),
+            _ => None,
+        })
+    }
+}
+
 #[derive(Clone, Debug)]
 pub enum FrameBound {
     UnboundedPreceding,
-    /// Rows, or a distance in the sort key's units.
-    Preceding(Expr),
+    Preceding(Distance),
     CurrentRow,
-    Following(Expr),
+    Following(Distance),
     UnboundedFollowing,
+}
+
+#[derive(Clone, Debug)]
+pub enum Distance {
+    /// Rows, or what a number is beside the sort key's.
+    Value(Expr),
+    /// Beside a date or time.
+    Interval(Expr, IntervalUnit),
 }
 
 /// A subquery used as a value: the enclosing block's expressions see its answer as the column `id`.

@@ -1,6 +1,6 @@
 //! INSERT … VALUES.
 
-use avocet_engine::{Catalog, EngineError, ReadScratch, Txn};
+use avocet_engine::{Catalog, EngineError, ReadScratch, TableHandle, Txn};
 use avocet_types::convert::{StoreError, store_column};
 use avocet_types::expr::program::NoRow;
 use avocet_types::expr::{EvalContext, RowProgram, SqlMode};
@@ -134,6 +134,18 @@ pub fn now(ty: &SqlType, utc: i64, zone: TimeZone) -> Value {
     }
 }
 
+/// A column got another value: if it counts, later numbers are greater.
+pub fn note_updated(table: &TableHandle, column: &ColumnDef, value: &Datum<'_>) {
+    if !column.auto_increment {
+        return;
+    }
+    match value {
+        Datum::Int(used) => table.note_auto_increment((*used).max(0) as u64),
+        Datum::UInt(used) => table.note_auto_increment(*used),
+        _ => {}
+    }
+}
+
 /// MySQL Reference Manual, 13.6 "Data Type Default Values": what a NOT NULL column gets out of strict mode. `None` for
 /// dates: there are no zero dates.
 pub fn implicit_default(ty: &SqlType) -> Option<Value> {
@@ -156,7 +168,26 @@ pub fn implicit_default(ty: &SqlType) -> Option<Value> {
 struct Generated {
     next: u64,
     left: u64,
+    /// The row's that is being inserted.
+    own: Option<u64>,
+    /// The first one of a row that was inserted.
     first: u64,
+}
+
+impl Generated {
+    /// The row was not inserted: the next one takes its number.
+    fn give_back(&mut self) {
+        if let Some(own) = self.own.take() {
+            self.next = own;
+            self.left += 1;
+        }
+    }
+
+    fn note_inserted(&mut self) {
+        if self.first == 0 {
+            self.first = self.own.unwrap_or(0);
+        }
+    }
 }
 
 impl Insert {
@@ -178,12 +209,13 @@ impl Insert {
         scratch: &mut PointScratch,
     ) -> Result<Changes, SqlError> {
         scratch.reserve(1);
-        let mut generated = Generated { next: 0, left: 0, first: 0 };
+        let mut generated = Generated { next: 0, left: 0, own: None, first: 0 };
         let mut outcome = Changes { matched: self.rows.len() as u64, ..Changes::default() };
         for (n, sources) in self.rows.iter().enumerate() {
             let number = n as u64 + 1;
             let mut row = recycle(std::mem::take(&mut scratch.values));
             self.fill(sources, params, ctx, number, &mut row)?;
+            generated.own = None;
             if let Some(column) = self.auto_increment {
                 let left = (self.rows.len() - n) as u64;
                 self.number(&mut row[column], column, left, ctx, &mut generated)?;
@@ -193,8 +225,16 @@ impl Insert {
                     return Err(store_error(&StoreError::Null, &column.name, number));
                 }
             }
+            let duplicates = outcome.duplicates + outcome.unchanged;
             let new = NewRow { values: &row, number };
             self.put(new, txn, params, ctx, &mut scratch.levels[0].read, &mut outcome)?;
+            let is_updated = matches!(self.on_duplicate, OnDuplicate::Update(_))
+                && outcome.duplicates + outcome.unchanged > duplicates;
+            if is_updated {
+                generated.give_back();
+            } else {
+                generated.note_inserted();
+            }
             scratch.values = recycle(row);
         }
         outcome.last_insert_id = generated.first;
@@ -270,6 +310,17 @@ impl Insert {
             // NULL asks for the next number.
             if self.auto_increment == Some(at) && value.is_null() {
                 row.push(Datum::Null);
+                continue;
+            }
+            // Of several rows, one without a value gets what the type has for none.
+            if value.is_null()
+                && !column.nullable
+                && self.rows.len() > 1
+                && !ctx.is_strict()
+                && let Some(value) = implicit_default(&column.ty)
+            {
+                note_stored(ctx, &StoreError::Null, &column.name, number);
+                row.push(value);
                 continue;
             }
             let stored = store_column(value, program.ty(), column, &convert)
@@ -366,9 +417,7 @@ impl Insert {
         }
         generated.next += 1;
         generated.left -= 1;
-        if generated.first == 0 {
-            generated.first = next;
-        }
+        generated.own = Some(next);
         *value = if ty.is_unsigned() { Datum::UInt(next) } else { Datum::Int(next as i64) };
         Ok(())
     }

@@ -48,8 +48,9 @@ use avocet_types::{Datum, SqlType};
 use crate::error::SqlError;
 use crate::session::api::{OutputColumn, PlanColumns, ResultSink};
 
-pub use insert::{compile_insert, implicit_default, now};
+pub use insert::{compile_insert, implicit_default, note_updated, now};
 pub use lift::lift;
+pub use scope::ReadAs;
 pub use select::compile_query;
 pub use upsert::bind_updates;
 pub use write::{compile_delete, compile_update};
@@ -106,7 +107,7 @@ pub struct PointPlan {
     /// Of the result set; empty for a statement without one.
     columns: PlanColumns,
     /// Parameters with text that is compared as a date.
-    dates: Box<[usize]>,
+    dates: Box<[(usize, ReadAs)]>,
 }
 
 /// What a plan's statement does.
@@ -255,8 +256,8 @@ impl PointPlan {
         }
     }
 
-    /// The parameters with text that is compared as a date.
-    pub fn dates(&self) -> &[usize] {
+    /// The parameters that are read as dates or times.
+    pub fn dates(&self) -> &[(usize, ReadAs)] {
         &self.dates
     }
 
@@ -324,6 +325,6 @@ fn convert_context(ctx: &EvalContext) -> ConvertContext {
 /// Notes that a value was changed to fit its column; `row` counts from 1.
 #[cold]
 fn note_stored(ctx: &EvalContext, problem: &StoreError, column: &str, row: u64) {
-    let (errno, message) = (problem.errno(), problem.message(column, row));
+    let (errno, message) = problem.warning(column, row);
     ctx.push_warning(Warning { errno, message, note: problem.is_note() });
 }

@@ -21,8 +21,8 @@ pub struct Scope {
     by_id: Vec<Option<u16>>,
     /// Table and column of each slot.
     pub slots: Arc<[(u8, u16)]>,
-    /// The parameters with text that what was compiled reads as dates.
-    dates: RefCell<Vec<usize>>,
+    /// The parameters that what was compiled reads as dates or times.
+    dates: RefCell<Vec<(usize, ReadAs)>>,
 }
 
 pub struct Source {
@@ -110,19 +110,23 @@ impl Scope {
 
     fn note_dates(&self, expr: &Expr) {
         expr.any(&mut |part| {
-            if let ExprKind::Convert(inner) = &part.kind
-                && let ExprKind::Param(at) = inner.kind
-                && inner.ty.is_string()
-                && matches!(part.ty, SqlType::Date | SqlType::DateTime { .. } | SqlType::Timestamp { .. })
+            let ExprKind::Convert(inner) = &part.kind else { return false };
+            let read_as = match part.ty {
+                SqlType::Date | SqlType::DateTime { .. } | SqlType::Timestamp { .. } => ReadAs::Date,
+                SqlType::Time { .. } => ReadAs::Time,
+                _ => return false,
+            };
+            if let ExprKind::Param(at) = inner.kind
+                && !inner.ty.is_temporal()
             {
-                self.dates.borrow_mut().push(at);
+                self.dates.borrow_mut().push((at, read_as));
             }
             false
         });
     }
 
-    /// The parameters with text that what was compiled reads as dates.
-    pub fn dates(&self) -> Box<[usize]> {
+    /// The parameters that what was compiled reads as dates or times.
+    pub fn dates(&self) -> Box<[(usize, ReadAs)]> {
         let mut dates = self.dates.take();
         dates.sort_unstable();
         dates.dedup();
@@ -136,6 +140,13 @@ impl Scope {
         let def = &source.handle.def;
         format!("`{}`.`{}`.`{}`", def.database, source.alias, def.columns[usize::from(column)].name)
     }
+}
+
+/// What a parameter that is text or a number is read as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ReadAs {
+    Date,
+    Time,
 }
 
 /// The current rows of several tables.

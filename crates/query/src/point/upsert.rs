@@ -9,7 +9,7 @@ use avocet_types::convert::store_column;
 use avocet_types::expr::{EvalContext, RowProgram, RowSource};
 use avocet_types::{ColumnDef, Datum, RowRef, SqlType, TableDef};
 
-use super::{Refusal, Table, convert_context, note_stored, now};
+use super::{Refusal, Table, convert_context, note_stored, note_updated, now};
 use crate::bind::{CatalogView, TableBinder, unsupported};
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::{Expr, ExprKind};
@@ -176,6 +176,7 @@ impl Updates {
             if let Some(problem) = &stored.warning {
                 note_stored(ctx, problem, &column.name, number);
             }
+            note_updated(table, column, &stored.value);
             changes.retain(|(of, _)| of != at);
             changes.push((*at, stored.value));
         }

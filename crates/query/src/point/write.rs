@@ -14,7 +14,7 @@ use super::scope::{JoinedRow, Scope};
 use super::select::conjunction;
 use super::{
     Changes, FoundRows, Kind, LevelScratch, NotPoint, PointPlan, PointScratch, Refusal, Table,
-    convert_context, note_stored, recycle_changes,
+    convert_context, note_stored, note_updated, recycle_changes,
 };
 use crate::bind::{CatalogView, TableBinder};
 use crate::error::{ErrorCode, SqlError};
@@ -428,6 +428,7 @@ impl Update {
             if let Some(problem) = &stored.warning {
                 note_stored(ctx, problem, &column.name, number);
             }
+            note_updated(&self.target.table, column, &stored.value);
             if self.sequential {
                 changes.retain(|(of, _)| *of != assignment.column);
             }

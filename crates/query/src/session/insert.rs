@@ -23,7 +23,7 @@ use crate::bind::{TableBinder, reads_directly, unsupported};
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::{Expr, ExprKind, Ident, UnaryOp};
 use crate::parse::statement::{Insert, InsertSource};
-use crate::point::bind_updates;
+use crate::point::{bind_updates, note_updated};
 use crate::turns::{ROWS_IN_PLACE, blocking_if, take_turns};
 
 /// Statements of more rows than this go to column blocks.
@@ -60,10 +60,55 @@ struct Inserter<'i> {
     ignore: bool,
     updates: Vec<(usize, RowProgram)>,
     params: &'i [Datum<'i>],
+    /// The first generated number of a row that was inserted.
     first_generated: u64,
+    /// Numbers that are reserved and not given out yet.
+    numbers: std::ops::Range<u64>,
+    /// How often numbers were reserved.
+    reservations: u32,
+    /// How many rows VALUES has.
+    expected_rows: u64,
+    /// The number that was generated for the row that is being inserted.
+    generated: Option<u64>,
     affected: u64,
     rows: u64,
     duplicates: u64,
+}
+
+impl Inserter<'_> {
+    /// The next AUTO_INCREMENT value. As InnoDB does, numbers are reserved for all rows of VALUES at once, and for those of
+    /// a query in ever larger groups; what is not used is lost.
+    fn next_number(&mut self) -> u64 {
+        if self.storing.increment != 1 {
+            return next_auto_value(&self.table, &self.storing);
+        }
+        if self.numbers.is_empty() {
+            let count = match self.reservations {
+                0 if self.expected_rows > 0 => self.expected_rows,
+                before => 1 << before.min(16),
+            };
+            self.reservations += 1;
+            let first = self.table.reserve_auto_increment(count);
+            self.numbers = first..first + count;
+        }
+        self.numbers.next().expect("some were reserved just now")
+    }
+
+    /// A row was not inserted: the next one takes its number.
+    fn give_number_back(&mut self) {
+        if let Some(number) = self.generated.take()
+            && self.numbers.start == number + 1
+        {
+            self.numbers.start = number;
+        }
+    }
+
+    fn note_inserted(&mut self) {
+        self.affected += 1;
+        if self.first_generated == 0 {
+            self.first_generated = self.generated.unwrap_or(0);
+        }
+    }
 }
 
 /// A value as the statement gives it.
@@ -165,6 +210,10 @@ impl Session {
             ignore: insert.ignore,
             params: text.params,
             first_generated: 0,
+            numbers: 0..0,
+            reservations: 0,
+            expected_rows: 0,
+            generated: None,
             affected: 0,
             rows: 0,
             duplicates: 0,
@@ -191,6 +240,7 @@ impl Session {
         rows: &[Vec<Expr>],
         text: &Text<'_>,
     ) -> Result<(), SqlError> {
+        inserter.expected_rows = rows.len() as u64;
         if !rows.iter().flatten().any(Expr::has_subquery) {
             let is_much = rows.len() > ROWS_IN_PLACE;
             return blocking_if(is_much, || self.insert_given(inserter, rows, text));
@@ -228,7 +278,10 @@ impl Session {
                 row.iter().map(|expr| self.given(expr, inserter, text)).collect::<Result<_, SqlError>>()?;
             let values = self.complete(inserter, given, number)?;
             match &mut batches {
-                Some(batches) => batches.push(self.txn(), &values)?,
+                Some(batches) => {
+                    batches.push(self.txn(), &values)?;
+                    inserter.note_inserted();
+                }
                 None => self.insert_row(inserter, values)?,
             }
         }
@@ -248,7 +301,10 @@ impl Session {
             let given = row.into_iter().map(|(value, ty)| Given::Value(value, ty)).collect();
             let values = self.complete(inserter, given, number)?;
             match &mut batches {
-                Some(batches) => batches.push(self.txn(), &values),
+                Some(batches) => {
+                    inserter.note_inserted();
+                    batches.push(self.txn(), &values)
+                }
                 None => self.insert_row(inserter, values),
             }
         })?;
@@ -342,6 +398,7 @@ impl Session {
     ) -> Result<Vec<Value>, SqlError> {
         let table = inserter.table.clone();
         let mut row = Vec::with_capacity(table.def.columns.len());
+        inserter.generated = None;
         let empty = given.is_empty();
         for (at, column) in table.def.columns.iter().enumerate() {
             let source = inserter.sources[at].filter(|_| !empty);
@@ -372,17 +429,19 @@ impl Session {
 
     fn generate(&mut self, inserter: &mut Inserter<'_>, column: usize, row: u64) -> Result<Value, SqlError> {
         let table = inserter.table.clone();
-        let next = next_auto_value(&table, &inserter.storing);
-        if inserter.first_generated == 0 {
-            inserter.first_generated = next;
-        }
+        let next = inserter.next_number();
+        inserter.generated = Some(next);
         let def = &table.def.columns[column];
         self.store(Datum::UInt(next), &SqlType::BIGINT_UNSIGNED, def, &inserter.storing, row)
     }
 
-    fn note_auto_value(&self, inserter: &Inserter<'_>, value: &Value) {
+    fn note_auto_value(&self, inserter: &mut Inserter<'_>, value: &Value) {
         if let Some(used) = explicit_auto_value(value) {
             inserter.table.note_auto_increment(used);
+            // Later numbers are greater than explicit ones: what was reserved below is not used.
+            if used >= inserter.numbers.start {
+                inserter.numbers = 0..0;
+            }
         }
     }
 
@@ -391,13 +450,14 @@ impl Session {
         loop {
             match self.txn().insert(&inserter.table, &row) {
                 Ok(_) => {
-                    inserter.affected += 1;
+                    inserter.note_inserted();
                     return Ok(());
                 }
                 Err(error @ EngineError::DuplicateKey { .. }) => match inserter.on_duplicate {
                     OnDuplicate::Fail => return Err(error.into()),
                     OnDuplicate::Ignore => {
                         inserter.duplicates += 1;
+                        inserter.give_number_back();
                         self.ignore_row(error);
                         return Ok(());
                     }
@@ -423,6 +483,7 @@ impl Session {
                         if let Some(id) = self.conflicting(&inserter.table, &row, None)?
                             && self.update_duplicate(inserter, id, &row)?
                         {
+                            inserter.give_number_back();
                             return Ok(());
                         }
                     }
@@ -524,6 +585,7 @@ impl Session {
             let value = program.eval(&both.as_slice(), inserter.params, &context)?.into_owned();
             let def = &table.def.columns[*column];
             let value = self.store(value, program.ty(), def, &inserter.storing, inserter.rows)?;
+            note_updated(&table, def, &value);
             if !changed.contains(column) {
                 changed.push(*column);
             }

@@ -22,6 +22,7 @@ use crate::bind::{ModifySpec, TableBinder, bind_modification};
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::{self, ExprKind};
 use crate::parse::statement::{Assignment, Delete, Update};
+use crate::point::note_updated;
 use crate::turns::blocking;
 
 /// Up to so many rows a scan that evaluates the condition row by row is as good as a query.
@@ -288,6 +289,7 @@ impl Session {
                     self.store(value, program.ty(), def, storing, number)?
                 }
             };
+            note_updated(table, def, &row[*column]);
             if !assigned.contains(column) {
                 assigned.push(*column);
             }

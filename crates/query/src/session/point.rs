@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use avocet_types::temporal::parse_datetime;
+use avocet_types::temporal::{datetime_from_number, parse_datetime, parse_time};
 use avocet_types::{Collation, Datum, SqlType, Value};
 
 use super::api::ResultSink;
@@ -19,7 +19,7 @@ use crate::error::SqlError;
 use crate::parse::digest::{Digest, Slot, literal_type};
 use crate::parse::statement::StatementKind;
 use crate::plan::BoundQuery;
-use crate::point::{self, Changes, NotPoint, PointPlan, Refusal, Verb};
+use crate::point::{self, Changes, NotPoint, PointPlan, ReadAs, Refusal, Verb};
 
 /// A statement that is to find its plan.
 #[derive(Clone, Copy)]
@@ -226,7 +226,7 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<Option<Outcome>, SqlError> {
         let Ok(plan) = &plan.plan else { return Ok(None) };
-        if plan.dates().iter().any(|at| is_no_date(&params[*at])) {
+        if plan.dates().iter().any(|(at, read_as)| !is_read_as(&params[*at], *read_as)) {
             return Ok(None);
         }
         if plan.is_write() {
@@ -283,9 +283,17 @@ fn same_columns(a: &BoundQuery, b: &BoundQuery) -> bool {
         && a.iter().zip(&b).all(|(a, b)| a.name == b.name && a.ty == b.ty && a.flags == b.flags)
 }
 
-/// A literal that is compared with a date and is none is an error, which the general path reports.
-fn is_no_date(value: &Datum<'_>) -> bool {
-    matches!(value, Datum::Str(text) if parse_datetime(text.as_bytes(), Default::default()).is_none())
+/// Whether a value can be read so. If not, it is an error, or is compared in another way: the general path knows.
+fn is_read_as(value: &Datum<'_>, read_as: ReadAs) -> bool {
+    match (value, read_as) {
+        (Datum::Str(text), ReadAs::Date) => parse_datetime(text.as_bytes(), Default::default()).is_some(),
+        (Datum::Str(text), ReadAs::Time) => {
+            parse_time(text.as_bytes(), Default::default()).is_some_and(|time| !time.truncated)
+        }
+        (Datum::Int(number), ReadAs::Date) => datetime_from_number(*number).is_some(),
+        (Datum::UInt(_) | Datum::Decimal(_) | Datum::Double(_), ReadAs::Date) => false,
+        _ => true,
+    }
 }
 
 /// Appends what stands for the type of a value in a key.

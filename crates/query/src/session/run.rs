@@ -311,6 +311,10 @@ impl Session {
     }
 
     pub(super) fn finish(&mut self, outcome: Outcome, sink: &mut dyn ResultSink) -> Result<(), SqlError> {
+        let chosen = self.context.take_insert_id();
+        if let Some(id) = chosen {
+            self.last_insert_id = id;
+        }
         match outcome {
             Outcome::Rows(rows) => {
                 self.row_count = -1;
@@ -326,7 +330,11 @@ impl Session {
                 let changes = [SessionChange::Database(database)];
                 sink.ok(&OkReply {
                     affected_rows: done.affected_rows,
-                    last_insert_id: done.last_insert_id,
+                    last_insert_id: if done.last_insert_id > 0 {
+                        done.last_insert_id
+                    } else {
+                        chosen.unwrap_or(0)
+                    },
                     info: &done.info,
                     status: self.status_now(),
                     changes: if done.database_changed { &changes } else { &[] },

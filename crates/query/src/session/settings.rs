@@ -114,6 +114,7 @@ impl Settings {
             connection_collation: self.connection_collation,
             div_precision_increment: self.div_precision_increment,
             sql_mode: self.sql_mode,
+            ..Typer::default()
         }
     }
 }

@@ -63,12 +63,8 @@ impl Session {
     #[cold]
     fn warn_stored(&mut self, problem: &StoreError, column: &ColumnDef, row: u64) {
         let level = if problem.is_note() { Level::Note } else { Level::Warning };
-        // A string that was cut is an error of its own, but a warning like any other value that was.
-        if problem.errno() == ErrorCode::DATA_TOO_LONG.errno {
-            let cut = ErrorCode::WARN_DATA_TRUNCATED.with(&[&column.name, &row]);
-            return self.warn(level, cut.errno, cut.message);
-        }
-        self.warn(level, problem.errno(), problem.message(&column.name, row));
+        let (errno, message) = problem.warning(&column.name, row);
+        self.warn(level, errno, message);
     }
 
     /// What a column gets that the statement gives no value.

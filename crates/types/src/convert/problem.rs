@@ -57,6 +57,12 @@ impl StoreError {
         matches!(self, Self::Rounded | Self::PartLost { .. })
     }
 
+    /// Number and text where it is no error: a string that was cut is a value like any other that was.
+    pub fn warning(&self, column: &str, row: u64) -> (u16, String) {
+        let shown = if *self == Self::TooLong { &Self::Truncated } else { self };
+        (shown.errno(), shown.message(column, row))
+    }
+
     /// MySQL's text; `row` counts from 1 in a statement.
     pub fn message(&self, column: &str, row: u64) -> String {
         match self {

@@ -440,7 +440,23 @@ fn cast_binary<'a>(value: Datum<'a>, from: &SqlType, len: usize, ctx: &EvalConte
 }
 
 fn cast_year<'a>(value: &Datum<'_>, from: &SqlType, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    let truncation =
+        || truncated("YEAR", &to_text_or_bytes(crate::expr::program::reborrow(value), from), ctx);
     let number = match value {
+        Datum::Str(_) | Datum::Bytes(_) => {
+            let text = super::func::text::bytes(value).trim_ascii();
+            let parsed = crate::number::parse_int(text);
+            if parsed.truncated {
+                truncation()?;
+            }
+            match i64::try_from(parsed.value) {
+                _ if parsed.empty => return Ok(Datum::Null),
+                // The text `0` is a year of two digits.
+                Ok(0) if text.len() < 3 => 2000,
+                Ok(number) => number,
+                Err(_) => -1,
+            }
+        }
         Datum::Date(days) => i64::from(temporal::Civil::from_days(*days).year),
         Datum::DateTime(at) => temporal::Civil::from_days(date_of(local(*at, from, ctx))).year.into(),
         Datum::Time(_) => temporal::Civil::from_days(date_of(ctx.local_now_micros())).year.into(),
@@ -449,7 +465,7 @@ fn cast_year<'a>(value: &Datum<'_>, from: &SqlType, ctx: &EvalContext) -> EvalRe
     match temporal::year_from_number(number) {
         Some(year) => Ok(Datum::UInt(year)),
         None => {
-            truncated("YEAR", &to_text_or_bytes(crate::expr::program::reborrow(value), from), ctx)?;
+            truncation()?;
             Ok(Datum::Null)
         }
     }

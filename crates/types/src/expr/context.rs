@@ -112,6 +112,8 @@ pub struct EvalContext {
     /// Generators of the calls of RAND() with a constant seed, by the call's identity.
     seeded: Mutex<Vec<(usize, SeededRandom)>>,
     warnings: Warnings,
+    /// What LAST_INSERT_ID(value) was called with last.
+    insert_id: Mutex<Option<u64>>,
 }
 
 /// Collects warnings; keeps the first `max_error_count` of them and counts all.
@@ -142,6 +144,7 @@ impl EvalContext {
             random: AtomicU64::new(random_seed),
             seeded: Mutex::default(),
             warnings: Warnings::default(),
+            insert_id: Mutex::default(),
         }
     }
 
@@ -152,6 +155,7 @@ impl EvalContext {
             random: AtomicU64::new(self.random.load(Ordering::Relaxed)),
             seeded: Mutex::default(),
             warnings: Warnings::default(),
+            insert_id: Mutex::default(),
             ..*self
         }
     }
@@ -180,6 +184,15 @@ impl EvalContext {
     #[cold]
     pub fn note(&self, condition: &EvalError) {
         self.push_warning(condition.into());
+    }
+
+    /// Keeps what LAST_INSERT_ID() is to give from now on.
+    pub fn set_insert_id(&self, id: u64) {
+        *self.insert_id.lock().unwrap_or_else(PoisonError::into_inner) = Some(id);
+    }
+
+    pub fn take_insert_id(&self) -> Option<u64> {
+        self.insert_id.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     pub fn push_warning(&self, warning: Warning) {

@@ -6,6 +6,8 @@ use std::fmt::{self, Display, Formatter, Write};
 use crate::datum::Datum;
 use crate::expr::{ArithOp, Expr, ExprKind, IsTest, UnitFunction};
 use crate::sql_type::SqlType;
+use crate::temporal::{SECOND, TimeZone};
+use crate::text::to_text;
 
 /// An expression with a name for each column.
 pub struct SqlText<'e, F> {
@@ -208,8 +210,24 @@ fn write_literal(f: &mut Formatter<'_>, value: &Datum<'_>) -> fmt::Result {
             f.write_str("0x")?;
             bytes.iter().try_for_each(|byte| write!(f, "{byte:02X}"))
         }
-        other => write!(f, "{other:?}"),
+        Datum::Date(_) => write!(f, "DATE'{}'", plain_text(value, &SqlType::Date)),
+        Datum::Time(micros) => {
+            write!(f, "TIME'{}'", plain_text(value, &SqlType::Time { fsp: shown_fsp(*micros) }))
+        }
+        Datum::DateTime(micros) => {
+            let ty = SqlType::DateTime { fsp: shown_fsp(*micros) };
+            write!(f, "TIMESTAMP'{}'", plain_text(value, &ty))
+        }
+        number => f.write_str(&plain_text(number, &SqlType::Double)),
     }
+}
+
+fn shown_fsp(micros: i64) -> u8 {
+    if micros % SECOND == 0 { 0 } else { 6 }
+}
+
+fn plain_text(value: &Datum<'_>, ty: &SqlType) -> String {
+    to_text(value, ty, TimeZone::UTC).unwrap_or_default().into_owned()
 }
 
 fn write_cast_type(f: &mut Formatter<'_>, ty: &SqlType) -> fmt::Result {

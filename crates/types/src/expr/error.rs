@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::convert::StoreError;
+
 pub type EvalResult<T> = Result<T, EvalError>;
 
 /// What MySQL would answer. The text of `Display` is MySQL's own.
@@ -43,9 +45,15 @@ pub enum EvalError {
     /// 1210
     #[error("Incorrect arguments to {0}")]
     WrongArguments(&'static str),
-    /// 1267
-    #[error("Illegal mix of collations ({left}) and ({right}) for operation '{operation}'")]
-    CollationMix { left: String, right: String, operation: String },
+    /// 1267 of two collations, 1270 of three, 1271 of more.
+    #[error("Illegal mix of collations {}for operation '{operation}'", in_parentheses(of))]
+    CollationMix { of: Vec<String>, operation: String },
+    /// 1264, 1406 and their like: a value does not fit a column of a result that is kept.
+    #[error("{}", problem.message(column, 1))]
+    Stored { problem: StoreError, column: String },
+    /// 3513
+    #[error("Binary operands of bitwise operators must be of equal length")]
+    BitwiseLengths,
     /// 1253
     #[error("COLLATION '{collation}' is not valid for CHARACTER SET '{charset}'")]
     CollationCharset { collation: String, charset: String },
@@ -81,6 +89,15 @@ pub enum EvalError {
     NotSupported(String),
 }
 
+/// Two or three collations; MySQL names no more.
+fn in_parentheses(collations: &[String]) -> String {
+    match collations {
+        [a, b] => format!("({a}) and ({b}) "),
+        [a, b, c] => format!("({a}), ({b}), ({c}) "),
+        _ => String::new(),
+    }
+}
+
 impl EvalError {
     /// MySQL's error number.
     pub fn errno(&self) -> u16 {
@@ -96,7 +113,13 @@ impl EvalError {
             Self::ParameterCount(_) => 1582,
             Self::WrongParameters(_) => 1583,
             Self::WrongArguments(_) => 1210,
-            Self::CollationMix { .. } => 1267,
+            Self::CollationMix { of, .. } => match of.len() {
+                2 => 1267,
+                3 => 1270,
+                _ => 1271,
+            },
+            Self::BitwiseLengths => 3513,
+            Self::Stored { problem, .. } => problem.errno(),
             Self::CollationCharset { .. } => 1253,
             Self::TooBigPrecision { .. } => 1426,
             Self::TooBigScale { .. } => 1425,

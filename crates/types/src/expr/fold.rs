@@ -100,6 +100,8 @@ fn fold_case(
     }
     match (kept.is_empty(), otherwise) {
         (true, Some(otherwise)) if otherwise.ty == ty => *otherwise,
+        // A CASE without branches is none.
+        (true, Some(otherwise)) => Expr::new(ExprKind::Convert(otherwise), ty, nullable),
         (true, None) => Expr::literal(Datum::Null, ty),
         (_, otherwise) => Expr::new(ExprKind::Case { branches: kept, otherwise }, ty, nullable),
     }

@@ -13,14 +13,42 @@ pub(crate) mod string;
 pub(crate) mod temporal;
 pub(crate) mod text;
 
+use crate::convert::{ConvertContext, store};
 use crate::datum::Datum;
-use crate::expr::context::EvalContext;
-use crate::expr::error::EvalResult;
+use crate::expr::context::{EvalContext, Warning};
+use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::program::CallInfo;
+use crate::temporal::date_of;
 
 /// Functions that `Typer::call` writes as other expressions have no implementation of their own.
 pub(crate) fn rewritten<'a>(_: &mut [Datum<'a>], info: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
     unreachable!("{} is written as another expression", info.text)
+}
+
+/// ANY_VALUE of one row.
+pub(crate) fn any_value<'a>(args: &mut [Datum<'a>], _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+    Ok(take(&mut args[0]))
+}
+
+/// A value as a column of the result's type keeps it; the second argument is the column's name.
+pub(crate) fn stored<'a>(
+    args: &mut [Datum<'a>],
+    info: &CallInfo,
+    ctx: &EvalContext,
+) -> EvalResult<Datum<'a>> {
+    let today = date_of(ctx.local_now_micros());
+    let context = ConvertContext { strict: ctx.sql_mode.is_strict(), zone: ctx.time_zone, today };
+    let column = || text::chars(&args[1]).to_owned();
+    match store(args[0].clone(), &info.arg_types[0], &info.ty, &context) {
+        Err(problem) => Err(EvalError::Stored { problem, column: column() }),
+        Ok(stored) => {
+            if let Some(problem) = stored.warning {
+                let (errno, message) = problem.warning(&column(), 1);
+                ctx.push_warning(Warning { errno, message, note: problem.is_note() });
+            }
+            Ok(stored.value)
+        }
+    }
 }
 
 /// An integer argument; unsigned ones beyond BIGINT count as its largest.

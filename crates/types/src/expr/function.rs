@@ -143,19 +143,19 @@ functions! {
     Degrees ["DEGREES"] 1..=1, [Double], Ret::Double, Strict, Immutable, func::math::degrees;
     Radians ["RADIANS"] 1..=1, [Double], Ret::Double, Strict, Immutable, func::math::radians;
     Interval ["INTERVAL"] 2..=MANY, [Number], Ret::Int, Never, Immutable, func::math::interval;
-    Greatest ["GREATEST"] 2..=MANY, [Any], Ret::Custom(ret::of_first), Strict, Immutable, func::math::greatest;
-    Least ["LEAST"] 2..=MANY, [Any], Ret::Custom(ret::of_first), Strict, Immutable, func::math::least;
+    Greatest ["GREATEST"] 2..=MANY, [Any], Ret::Custom(ret::longest), Strict, Immutable, func::math::greatest;
+    Least ["LEAST"] 2..=MANY, [Any], Ret::Custom(ret::longest), Strict, Immutable, func::math::least;
     Crc32 ["CRC32"] 1..=1, [Text], Ret::UInt, Strict, Immutable, func::numeral::crc32;
     Conv ["CONV"] 3..=3, [Chars, Int, Int], Ret::Ascii(ret::len_64), Partial, Immutable, func::numeral::conv;
     Bin ["BIN"] 1..=1, [Chars], Ret::Ascii(ret::len_64), Partial, Immutable, func::numeral::bin;
     Oct ["OCT"] 1..=1, [Chars], Ret::Ascii(ret::len_64), Partial, Immutable, func::numeral::oct;
-    BitAnd [] 2..=2, [Number], Ret::UInt, Strict, Immutable, func::math::bit_and;
-    BitOr [] 2..=2, [Number], Ret::UInt, Strict, Immutable, func::math::bit_or;
-    BitXor [] 2..=2, [Number], Ret::UInt, Strict, Immutable, func::math::bit_xor;
-    BitNot [] 1..=1, [Number], Ret::UInt, Strict, Immutable, func::math::bit_not;
-    ShiftLeft [] 2..=2, [Number], Ret::UInt, Strict, Immutable, func::math::shift_left;
-    ShiftRight [] 2..=2, [Number], Ret::UInt, Strict, Immutable, func::math::shift_right;
-    BitCount ["BIT_COUNT"] 1..=1, [Number], Ret::Int, Strict, Immutable, func::math::bit_count;
+    BitAnd [] 2..=2, [Any], Ret::Custom(ret::bits), Strict, Immutable, func::math::bit_and;
+    BitOr [] 2..=2, [Any], Ret::Custom(ret::bits), Strict, Immutable, func::math::bit_or;
+    BitXor [] 2..=2, [Any], Ret::Custom(ret::bits), Strict, Immutable, func::math::bit_xor;
+    BitNot [] 1..=1, [Any], Ret::Custom(ret::bits), Strict, Immutable, func::math::bit_not;
+    ShiftLeft [] 2..=2, [Any], Ret::Custom(ret::bits), Strict, Immutable, func::math::shift_left;
+    ShiftRight [] 2..=2, [Any], Ret::Custom(ret::bits), Strict, Immutable, func::math::shift_right;
+    BitCount ["BIT_COUNT"] 1..=1, [Any], Ret::Int, Strict, Immutable, func::math::bit_count;
 
     // Strings.
     Concat ["CONCAT"] 1..=MANY, [Text], Ret::Text(ret::len_sum), Strict, Immutable, func::string::concat;
@@ -250,6 +250,7 @@ functions! {
     // Written as other expressions.
     Date ["DATE"] 1..=1, [Any], Ret::Rewrite, Partial, Immutable, func::rewritten;
     TimeOf ["TIME"] 1..=1, [Any], Ret::Rewrite, Partial, Immutable, func::rewritten;
+    Stored [] 2..=2, [Any], Ret::Rewrite, Own, Immutable, func::stored;
     DateTimeOrZero [] 1..=1, [Text], Ret::Custom(ret::datetime6), Strict, Immutable, coerce::datetime_or_zero;
     Timestamp ["TIMESTAMP"] 1..=2, [Any], Ret::Rewrite, Partial, Immutable, func::rewritten;
     AddDate ["ADDDATE"] 2..=2, [Any], Ret::Rewrite, Partial, Immutable, func::rewritten;
@@ -258,6 +259,7 @@ functions! {
     IfNull ["IFNULL"] 2..=2, [Any], Ret::Rewrite, Own, Immutable, func::rewritten;
     NullIf ["NULLIF"] 2..=2, [Any], Ret::Rewrite, Own, Immutable, func::rewritten;
     Coalesce ["COALESCE"] 1..=MANY, [Any], Ret::Rewrite, Own, Immutable, func::rewritten;
+    AnyValue ["ANY_VALUE"] 1..=1, [Any], Ret::Custom(ret::of_first), Strict, Immutable, func::any_value;
     IsNull ["ISNULL"] 1..=1, [Any], Ret::Rewrite, Never, Immutable, func::rewritten;
 
     // The session.
@@ -266,7 +268,8 @@ functions! {
     User ["USER", "SESSION_USER", "SYSTEM_USER"] 0..=0, [], Ret::System(288), Never, Statement, func::session::user;
     CurrentUser ["CURRENT_USER"] 0..=0, [], Ret::System(288), Never, Statement, func::session::current_user;
     ConnectionId ["CONNECTION_ID"] 0..=0, [], Ret::UInt, Never, Statement, func::session::connection_id;
-    LastInsertId ["LAST_INSERT_ID"] 0..=0, [], Ret::UInt, Never, Statement, func::session::last_insert_id;
+    LastInsertId ["LAST_INSERT_ID"] 0..=1, [Int], Ret::UInt, Never, Statement, func::session::last_insert_id;
+    SetLastInsertId [] 1..=1, [Int], Ret::UInt, Strict, Volatile, func::session::set_last_insert_id;
     RowCount ["ROW_COUNT"] 0..=0, [], Ret::Int, Never, Statement, func::session::row_count;
     FoundRows ["FOUND_ROWS"] 0..=0, [], Ret::Int, Never, Statement, func::session::found_rows;
     Uuid ["UUID"] 0..=0, [], Ret::System(36), Never, Volatile, func::session::uuid;
@@ -294,6 +297,8 @@ impl Function {
             Self::ShiftLeft => "<<",
             Self::ShiftRight => ">>",
             Self::DateTimeOrZero => "datetime",
+            Self::Stored => "stored",
+            Self::SetLastInsertId => "last_insert_id",
             _ => self.info().names[0],
         }
     }

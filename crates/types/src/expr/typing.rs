@@ -14,10 +14,12 @@ pub(crate) mod results;
 
 pub use cast::CastTarget;
 
+use std::collections::BTreeSet;
+
 use crate::datum::Datum;
 use crate::expr::context::SqlMode;
 use crate::expr::error::EvalResult;
-use crate::expr::{Expr, ExprKind, IsTest};
+use crate::expr::{Expr, ExprKind, Function, IsTest};
 use crate::sql_type::{Collation, SqlType};
 
 /// The session settings that types depend on.
@@ -27,6 +29,8 @@ pub struct Typer {
     pub connection_collation: Collation,
     pub div_precision_increment: u8,
     pub sql_mode: SqlMode,
+    /// Columns that show literals and the like: other strings' collations win over theirs.
+    pub coercible_columns: BTreeSet<usize>,
 }
 
 impl Default for Typer {
@@ -35,6 +39,7 @@ impl Default for Typer {
             connection_collation: Collation::DEFAULT,
             div_precision_increment: 4,
             sql_mode: SqlMode::DEFAULT,
+            coercible_columns: BTreeSet::new(),
         }
     }
 }
@@ -227,6 +232,15 @@ impl Typer {
         }
     }
 
+    /// A value as a column of this type keeps it: an error in strict mode if it does not fit.
+    pub fn stored(&self, expr: Expr, to: SqlType, column: &str) -> Expr {
+        if fits(&expr.ty, &to) {
+            return self.convert(expr, to);
+        }
+        let name = self.string(column);
+        Expr::new(ExprKind::Call(Function::Stored, vec![expr, name]), to, true)
+    }
+
     /// Wraps an expression in an implicit conversion, if it needs one. Lengths, widths and scales alone need none
     /// unless values would look different.
     pub fn convert(&self, expr: Expr, to: SqlType) -> Expr {
@@ -256,6 +270,19 @@ impl Typer {
         let can_fail = to.is_temporal() && !expr.ty.is_temporal();
         let nullable = expr.nullable || can_fail;
         Expr::new(ExprKind::Convert(Box::new(expr)), to, nullable)
+    }
+}
+
+/// Whether every value of one type is one of the other.
+fn fits(from: &SqlType, to: &SqlType) -> bool {
+    match (*from, *to) {
+        (SqlType::Null, _) => true,
+        (SqlType::Int { width: a, unsigned: x }, SqlType::Int { width: b, unsigned: y }) => {
+            x == y && a.bits() <= b.bits()
+        }
+        (SqlType::Bool, SqlType::Int { .. }) | (SqlType::Float, SqlType::Double) => true,
+        (SqlType::VarChar { len: a, .. }, SqlType::VarChar { len: b, .. }) => a <= b,
+        (a, b) => a == b,
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn call<'a>(
             Ok(Datum::Int(timestamp_diff(unit, micros(&args[0]), micros(&args[1]))))
         }
         UnitFunction::DateAdd | UnitFunction::TimestampAdd | UnitFunction::DateSub => {
-            let Some(interval) = amount(&args[1], unit) else { return Ok(Datum::Null) };
+            let Some(interval) = interval_of(&args[1], unit) else { return Ok(Datum::Null) };
             let interval = if function == UnitFunction::DateSub { -interval } else { interval };
             add(&args[0], interval, unit, info, ctx)
         }
@@ -34,7 +34,7 @@ pub(crate) fn call<'a>(
 }
 
 /// How much of `unit`; `None` for a text that gives more numbers than the unit has.
-fn amount(value: &Datum<'_>, unit: IntervalUnit) -> Option<Interval> {
+pub fn interval_of(value: &Datum<'_>, unit: IntervalUnit) -> Option<Interval> {
     Some(match value {
         Datum::Decimal(v) => {
             let micros = v.rescale(6).ok()?.as_i128()?;

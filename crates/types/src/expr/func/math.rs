@@ -9,7 +9,7 @@ use crate::decimal::Decimal;
 use crate::expr::coerce::{double_to_bigint, float_to_bigint};
 use crate::expr::context::EvalContext;
 use crate::expr::error::{EvalError, EvalResult};
-use crate::expr::func::{double, int, take};
+use crate::expr::func::{double, int, take, text};
 use crate::expr::program::CallInfo;
 use crate::expr::program::arith::{int_datum, int_kind, int_value, out_of_range};
 use crate::expr::program::compare::Comparer;
@@ -312,9 +312,69 @@ macro_rules! bit_functions {
     ($($name:ident = $body:expr;)*) => {$(
         pub(crate) fn $name<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
             let function: fn(u64, u64) -> u64 = $body;
+            if let Datum::Bytes(_) = &args[0] {
+                return strings::$name(args);
+            }
             Ok(Datum::UInt(function(bits(&args[0]), args.get(1).map_or(0, bits))))
         }
     )*};
+}
+
+/// Bit operations on byte strings.
+mod strings {
+    use super::*;
+
+    /// Byte by byte; error 3513 if there are not as many on both sides.
+    fn pairwise<'a>(args: Args<'_, 'a>, function: fn(u8, u8) -> u8) -> EvalResult<Datum<'a>> {
+        let (a, b) = (text::bytes(&args[0]), text::bytes(&args[1]));
+        if a.len() != b.len() {
+            return Err(EvalError::BitwiseLengths);
+        }
+        Ok(made(a.iter().zip(b).map(|(a, b)| function(*a, *b)).collect()))
+    }
+
+    fn made<'a>(bytes: Vec<u8>) -> Datum<'a> {
+        Datum::Bytes(bytes.into())
+    }
+
+    /// As one long number; `at(i)` is the index of the byte that comes to be at `i`, and `rest` bits of its neighbour come along.
+    fn shifted<'a>(args: Args<'_, 'a>, left: bool) -> Datum<'a> {
+        let (bytes, by) = (text::bytes(&args[0]), bits(&args[1]));
+        let (whole, rest) = (usize::try_from(by / 8).unwrap_or(usize::MAX), (by % 8) as u32);
+        let byte = |at: usize, further: usize| -> u16 {
+            let from = if left { at.checked_add(further) } else { at.checked_sub(further) };
+            from.and_then(|from| bytes.get(from)).map_or(0, |byte| u16::from(*byte))
+        };
+        let one = |at: usize| {
+            let (near, far) = (byte(at, whole), byte(at, whole.saturating_add(1)));
+            if left { (near << rest | far << rest >> 8) as u8 } else { ((far << 8 | near) >> rest) as u8 }
+        };
+        made((0..bytes.len()).map(one).collect())
+    }
+
+    pub(super) fn bit_and<'a>(args: Args<'_, 'a>) -> EvalResult<Datum<'a>> {
+        pairwise(args, |a, b| a & b)
+    }
+
+    pub(super) fn bit_or<'a>(args: Args<'_, 'a>) -> EvalResult<Datum<'a>> {
+        pairwise(args, |a, b| a | b)
+    }
+
+    pub(super) fn bit_xor<'a>(args: Args<'_, 'a>) -> EvalResult<Datum<'a>> {
+        pairwise(args, |a, b| a ^ b)
+    }
+
+    pub(super) fn bit_not<'a>(args: Args<'_, 'a>) -> EvalResult<Datum<'a>> {
+        Ok(made(text::bytes(&args[0]).iter().map(|byte| !byte).collect()))
+    }
+
+    pub(super) fn shift_left<'a>(args: Args<'_, 'a>) -> EvalResult<Datum<'a>> {
+        Ok(shifted(args, true))
+    }
+
+    pub(super) fn shift_right<'a>(args: Args<'_, 'a>) -> EvalResult<Datum<'a>> {
+        Ok(shifted(args, false))
+    }
 }
 
 bit_functions! {
@@ -327,5 +387,8 @@ bit_functions! {
 }
 
 pub(crate) fn bit_count<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
-    Ok(Datum::Int(bits(&args[0]).count_ones().into()))
+    Ok(Datum::Int(match &args[0] {
+        Datum::Bytes(bytes) => bytes.iter().map(|byte| i64::from(byte.count_ones())).sum(),
+        number => bits(number).count_ones().into(),
+    }))
 }

@@ -3,6 +3,7 @@
 use crate::datum::Datum;
 use crate::expr::context::EvalContext;
 use crate::expr::error::EvalResult;
+use crate::expr::func::int;
 use crate::expr::func::text::string;
 use crate::expr::program::CallInfo;
 
@@ -27,6 +28,20 @@ of_session! {
     row_count = |ctx| Datum::Int(ctx.session.row_count);
     found_rows = |ctx| Datum::Int(ctx.session.found_rows as i64);
     uuid = new_uuid;
+}
+
+/// LAST_INSERT_ID(value): what LAST_INSERT_ID() gives from the next statement on.
+pub(crate) fn set_last_insert_id<'a>(
+    args: Args<'_, 'a>,
+    _: &CallInfo,
+    ctx: &EvalContext,
+) -> EvalResult<Datum<'a>> {
+    let id = match &args[0] {
+        Datum::UInt(id) => *id,
+        other => int(other) as u64,
+    };
+    ctx.set_insert_id(id);
+    Ok(Datum::UInt(id))
 }
 
 /// Intervals of 100 ns from 1582-10-15 to 1970-01-01.

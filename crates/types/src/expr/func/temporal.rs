@@ -183,7 +183,11 @@ fn shift_time<'a>(
         (temporal::MIN_DATETIME..=temporal::MAX_DATETIME).contains(&(value + shift)).then_some(value + shift)
     };
     match &args[0] {
-        Datum::Time(time) => clipped_time(time + shift, ctx),
+        Datum::Time(time) if (time + shift).abs() > MAX_TIME => {
+            ctx.warn(EvalError::DatetimeOverflow("time"))?;
+            Ok(Datum::Null)
+        }
+        Datum::Time(time) => Ok(Datum::Time(time + shift)),
         Datum::Date(_) | Datum::DateTime(_) => {
             Ok(datetime(micros(&args[0])).map_or(Datum::Null, Datum::DateTime))
         }

@@ -31,7 +31,8 @@ pub(crate) fn text_len(ty: &SqlType) -> u64 {
     let fraction = |fsp: u8| if fsp > 0 { u64::from(fsp) + 1 } else { 0 };
     match *ty {
         SqlType::Null => 0,
-        SqlType::Bool => 1,
+        // A column of BOOL holds any TINYINT.
+        SqlType::Bool => 4,
         SqlType::Int { width, unsigned } => match (width, unsigned) {
             (IntWidth::W8, false) => 4,
             (IntWidth::W8, true) => 3,
@@ -64,7 +65,7 @@ impl Typer {
     pub fn common_type(&self, exprs: &[Expr], operation: &str) -> EvalResult<SqlType> {
         let is_text = |e: &Expr| matches!(ValueClass::of(&e.ty), ValueClass::Text | ValueClass::Bytes);
         let derivation = match exprs.iter().any(is_text) {
-            true => collation::aggregate(exprs, self.connection_collation, operation, false)?,
+            true => collation::aggregate(exprs, self, operation, false)?,
             false => Derivation {
                 collation: self.connection_collation,
                 coercibility: collation::Coercibility::Coercible,

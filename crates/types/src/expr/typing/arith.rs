@@ -173,7 +173,7 @@ impl Typer {
     }
 
     /// An operand of arithmetic, as a number.
-    pub(crate) fn number(&self, expr: Expr) -> Expr {
+    pub fn number(&self, expr: Expr) -> Expr {
         let ty = numeric_type(&expr);
         match (expr.ty, ty) {
             // The machine takes FLOATs where it takes DOUBLEs.

@@ -4,6 +4,7 @@ use crate::datum::Datum;
 use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::function::{ArgClass, Function, Nulls, Ret};
 use crate::expr::typing::aggregate::{bytes_type, fsp_of_expr, string_type};
+use crate::expr::typing::collation::Coercibility;
 use crate::expr::typing::{Typer, ValueClass, collation};
 use crate::expr::{ArithOp, CompareOp, Expr, ExprKind, IntervalUnit, IsTest, UnitFunction};
 use crate::sql_type::{Collation, SqlType};
@@ -14,6 +15,9 @@ impl Typer {
         let info = function.info();
         if !info.takes(args.len()) {
             return Err(EvalError::ParameterCount(function.name().to_owned()));
+        }
+        if function == Function::LastInsertId && !args.is_empty() {
+            return self.call(Function::SetLastInsertId, args);
         }
         if matches!(info.ret, Ret::Rewrite) {
             return self.rewrite(function, args);
@@ -35,7 +39,14 @@ impl Typer {
         let name = function.name();
         Ok(match function {
             Function::Greatest | Function::Least => self.extremes(args, name)?,
-            Function::Field => self.comparable(args, name)?,
+            Function::Field => self.field_arguments(args)?,
+            Function::BitAnd
+            | Function::BitOr
+            | Function::BitXor
+            | Function::BitNot
+            | Function::ShiftLeft
+            | Function::ShiftRight
+            | Function::BitCount => self.bit_operands(function, args),
             Function::Hex => args.into_iter().map(|arg| self.hex_argument(arg)).collect(),
             Function::TimeDiff => self.time_pair(args),
             Function::AddTime | Function::SubTime => {
@@ -98,10 +109,41 @@ impl Typer {
         let args: Vec<_> = args.into_iter().map(|arg| self.session_time(arg)).collect();
         let is_text = |e: &Expr| matches!(ValueClass::of(&e.ty), ValueClass::Text | ValueClass::Bytes);
         if args.iter().all(|arg| is_text(arg) || arg.ty == SqlType::Null) {
-            return self.same_collation(args, name);
+            let to = collation::aggregate(&args, self, &name.to_lowercase(), false)?;
+            return Ok(args.into_iter().map(|arg| self.under_collation(arg, to.collation)).collect());
         }
         let ty = self.common_type(&args, name)?;
         Ok(args.into_iter().map(|arg| self.convert(arg, ty)).collect())
+    }
+
+    /// FIELD compares strings that agree on no collation by their bytes.
+    fn field_arguments(&self, args: Vec<Expr>) -> EvalResult<Vec<Expr>> {
+        let is_text = |e: &Expr| matches!(ValueClass::of(&e.ty), ValueClass::Text | ValueClass::Bytes);
+        if !args.iter().all(is_text) {
+            return self.comparable(args, "field");
+        }
+        let to = self.collation_to_look_by(&args, 0, "field")?;
+        Ok(args.into_iter().map(|arg| self.under_collation(arg, to)).collect())
+    }
+
+    /// The collation in which one argument is searched: its own, if the arguments agree on none.
+    fn collation_to_look_by(&self, args: &[Expr], searched: usize, name: &str) -> EvalResult<Collation> {
+        let derivation = collation::aggregate(args, self, name, false)?;
+        let own = args[searched].ty.collation();
+        Ok(match derivation.coercibility {
+            Coercibility::NoCollation => own.unwrap_or(derivation.collation),
+            _ => derivation.collation,
+        })
+    }
+
+    /// Bit operations take byte strings as they are, unless all of them are literals; everything else is a number.
+    fn bit_operands(&self, function: Function, args: Vec<Expr>) -> Vec<Expr> {
+        let shifts = matches!(function, Function::ShiftLeft | Function::ShiftRight);
+        let strings = if shifts { &args[..1] } else { &args[..] };
+        let of_bytes = strings.iter().all(|arg| arg.ty.is_bytes() || arg.ty == SqlType::Null)
+            && strings.iter().any(|arg| arg.ty.is_bytes() && arg.as_literal().is_none());
+        let one = |(at, arg)| if of_bytes && !(shifts && at == 1) { arg } else { self.number(arg) };
+        args.into_iter().enumerate().map(one).collect()
     }
 
     /// HEX takes numbers as integers and everything else as bytes.
@@ -136,9 +178,13 @@ impl Typer {
         let info = function.info();
         let is_text = |i: usize| info.arg(i) == ArgClass::Text;
         let texts = args.iter().enumerate().filter(|(i, _)| is_text(*i)).map(|(_, arg)| arg);
-        let compares = !matches!(function, Function::Concat | Function::ConcatWs | Function::Elt);
+        let compares = matches!(function, Function::Strcmp | Function::FindInSet);
         let name = function.name().to_lowercase();
-        let to = collation::aggregate(texts, self.connection_collation, &name, compares)?.collation;
+        let to = match function {
+            Function::Instr => self.collation_to_look_by(&args[..2], 0, &name)?,
+            Function::Locate => self.collation_to_look_by(&args[..2], 1, &name)?,
+            _ => collation::aggregate(texts, self, &name, compares)?.collation,
+        };
         let one = |(i, arg)| if is_text(i) { self.under_collation(arg, to) } else { arg };
         Ok(args.into_iter().enumerate().map(one).collect())
     }
@@ -246,7 +292,7 @@ impl Typer {
     }
 
     /// An amount as an integer, as a decimal for seconds, and as text for compound units.
-    fn interval_amount(&self, amount: Expr, unit: IntervalUnit) -> Expr {
+    pub fn interval_amount(&self, amount: Expr, unit: IntervalUnit) -> Expr {
         if unit.is_compound() {
             return self.text(amount);
         }

@@ -3,6 +3,7 @@
 
 use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::function::Ret;
+use crate::expr::typing::Typer;
 use crate::expr::{Expr, ExprKind};
 use crate::sql_type::{Collation, SqlType};
 
@@ -11,8 +12,6 @@ use crate::sql_type::{Collation, SqlType};
 pub enum Coercibility {
     /// COLLATE was written.
     Explicit = 0,
-    /// A mix of different collations: fine until something compares it.
-    NoCollation = 1,
     /// A column.
     Implicit = 2,
     /// USER(), VERSION() and their like.
@@ -23,6 +22,8 @@ pub enum Coercibility {
     Numeric = 5,
     /// NULL.
     Ignorable = 6,
+    /// A mix of different collations: fine until two of them are compared.
+    NoCollation = 7,
 }
 
 /// A collation and how it came about.
@@ -34,7 +35,8 @@ pub struct Derivation {
 
 impl Expr {
     /// The collation of an expression as a string, and how strongly it holds.
-    pub fn derivation(&self, connection: Collation) -> Derivation {
+    pub fn derivation(&self, typer: &Typer) -> Derivation {
+        let connection = typer.connection_collation;
         let collation = match self.ty {
             SqlType::Null => {
                 return Derivation { collation: connection, coercibility: Coercibility::Ignorable };
@@ -45,27 +47,22 @@ impl Expr {
                 None => return Derivation { collation: connection, coercibility: Coercibility::Numeric },
             },
         };
-        Derivation { collation, coercibility: self.coercibility(connection) }
+        Derivation { collation, coercibility: self.coercibility(typer) }
     }
 
-    fn coercibility(&self, connection: Collation) -> Coercibility {
+    fn coercibility(&self, typer: &Typer) -> Coercibility {
         let strongest = |parts: &mut dyn Iterator<Item = &Expr>| {
-            parts.map(|part| part.derivation(connection).coercibility).min().map_or(
-                Coercibility::Coercible,
-                |c| {
-                    if c >= Coercibility::Numeric { Coercibility::Coercible } else { c }
-                },
-            )
+            parts.map(|part| part.derivation(typer).coercibility).min().map_or(Coercibility::Coercible, |c| {
+                if c >= Coercibility::Numeric { Coercibility::Coercible } else { c }
+            })
         };
         match &self.kind {
+            ExprKind::Column(index) if typer.coercible_columns.contains(index) => Coercibility::Coercible,
             ExprKind::Column(_) => Coercibility::Implicit,
             ExprKind::Collate(_) => Coercibility::Explicit,
-            ExprKind::Cast(inner) => match inner.ty.is_string() {
-                true => inner.coercibility(connection).max(Coercibility::Implicit),
-                false => Coercibility::Implicit,
-            },
+            ExprKind::Cast(_) => Coercibility::Implicit,
             ExprKind::Convert(inner) if inner.ty.is_string() || inner.ty.is_bytes() => {
-                inner.coercibility(connection)
+                inner.coercibility(typer)
             }
             ExprKind::Call(function, args) => match function.info().ret {
                 Ret::System(_) => Coercibility::System,
@@ -81,33 +78,55 @@ impl Expr {
     }
 }
 
-/// The collation that an operation over all of `exprs` uses; error 1267 if they cannot agree and `operation` compares.
+/// The collation that an operation over all of `exprs` uses; error 1267 (1270 for three, 1271 for more) if two cannot agree
+/// and `operation` compares.
 pub fn aggregate<'a>(
     exprs: impl IntoIterator<Item = &'a Expr>,
-    connection: Collation,
+    typer: &Typer,
     operation: &str,
     compares: bool,
 ) -> EvalResult<Derivation> {
     let mut result: Option<Derivation> = None;
-    let mut disagreement = None;
-    for expr in exprs {
-        let next = expr.derivation(connection);
+    let mut disagree = false;
+    let derivations: Vec<_> = exprs.into_iter().map(|expr| expr.derivation(typer)).collect();
+    for next in derivations.iter().copied() {
         let Some(so_far) = result else {
             result = Some(next);
             continue;
         };
         let combined = combine(so_far, next, operation)?;
-        if combined.coercibility == Coercibility::NoCollation {
-            disagreement.get_or_insert((so_far, next));
-        }
+        disagree |= combined.coercibility == Coercibility::NoCollation;
         result = Some(combined);
     }
-    let result =
-        result.unwrap_or(Derivation { collation: connection, coercibility: Coercibility::Coercible });
-    match (result.coercibility, disagreement) {
-        (Coercibility::NoCollation, Some((a, b))) if compares => Err(mix(a, b, operation)),
-        (Coercibility::NoCollation, None) if compares => Err(mix(result, result, operation)),
+    let result = result.unwrap_or(Derivation {
+        collation: typer.connection_collation,
+        coercibility: Coercibility::Coercible,
+    });
+    match &derivations[..] {
+        [one] if compares && one.coercibility == Coercibility::NoCollation => {
+            Err(mix(&[*one, *one], operation))
+        }
+        all if compares && disagree => Err(mix(all, operation)),
         _ => Ok(result),
+    }
+}
+
+impl Typer {
+    /// Whether a column that shows this value insists on its collation no more than a literal does.
+    pub fn is_coercible(&self, expr: &Expr) -> bool {
+        expr.ty.is_string() && expr.derivation(self).coercibility >= Coercibility::Coercible
+    }
+
+    /// Error 1271 if columns of a set operation agree on no collation.
+    pub fn check_union(&self, exprs: &[Expr]) -> EvalResult<()> {
+        if !exprs.iter().all(|expr| expr.ty.is_string()) {
+            return Ok(());
+        }
+        let derivation = aggregate(exprs, self, "UNION", false)?;
+        match derivation.coercibility {
+            Coercibility::NoCollation => Err(mix(&[], "UNION")),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -123,7 +142,7 @@ fn combine(a: Derivation, b: Derivation, operation: &str) -> EvalResult<Derivati
     }
     let same_charset = a.collation.info().charset == b.collation.info().charset;
     if a.coercibility == Coercibility::Explicit && same_charset && a.collation != b.collation {
-        return Err(mix(a, b, operation));
+        return Err(mix(&[a, b], operation));
     }
     match a.collation.merge(b.collation) {
         Some(collation) => Ok(Derivation { collation, ..a }),
@@ -132,8 +151,8 @@ fn combine(a: Derivation, b: Derivation, operation: &str) -> EvalResult<Derivati
 }
 
 #[cold]
-fn mix(a: Derivation, b: Derivation, operation: &str) -> EvalError {
-    let show = |d: Derivation| {
+fn mix(all: &[Derivation], operation: &str) -> EvalError {
+    let show = |d: &Derivation| {
         let derivation = match d.coercibility {
             Coercibility::Explicit => "EXPLICIT",
             Coercibility::NoCollation => "NONE",
@@ -145,5 +164,5 @@ fn mix(a: Derivation, b: Derivation, operation: &str) -> EvalError {
         };
         format!("{},{derivation}", d.collation.name())
     };
-    EvalError::CollationMix { left: show(a), right: show(b), operation: operation.to_owned() }
+    EvalError::CollationMix { of: all.iter().map(show).collect(), operation: operation.to_owned() }
 }

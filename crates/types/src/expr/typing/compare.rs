@@ -2,12 +2,12 @@
 
 use crate::datum::Datum;
 use crate::expr::error::{EvalError, EvalResult};
-use crate::expr::typing::aggregate::{fsp_of_expr, string_type, text_len};
+use crate::expr::typing::aggregate::{fsp_of, fsp_of_expr, string_type, text_len};
 use crate::expr::typing::arith::numeric_type;
 use crate::expr::typing::{Typer, ValueClass, collation};
 use crate::expr::{CompareOp, Expr, ExprKind, Function};
 use crate::sql_type::{Collation, SqlType};
-use crate::temporal::{TimeZone, parse_datetime};
+use crate::temporal::{TimeZone, parse_datetime, parse_time};
 
 /// The class in which two classes meet.
 fn meet(a: ValueClass, b: ValueClass) -> ValueClass {
@@ -20,7 +20,8 @@ fn meet(a: ValueClass, b: ValueClass) -> ValueClass {
         // A string beside a date or time is read as one.
         (C::Date | C::DateTime | C::Timestamp, C::Text | C::Bytes) => C::DateTime,
         (C::Text | C::Bytes, C::Date | C::DateTime | C::Timestamp) => C::DateTime,
-        (C::Time, C::Text | C::Bytes) | (C::Text | C::Bytes, C::Time) => C::Time,
+        // Beside a time it stays one; see `as_the_column`.
+        (C::Time, C::Text | C::Bytes) | (C::Text | C::Bytes, C::Time) => C::Text,
         (a, b) if is_temporal(a) && is_temporal(b) => C::DateTime,
         // Temporal beside number: as a number; the caller knows of which kind.
         (C::Double, _) | (_, C::Double) | (C::Text | C::Bytes, _) | (_, C::Text | C::Bytes) => C::Double,
@@ -41,12 +42,17 @@ impl Typer {
     pub fn compare(&self, op: CompareOp, left: Expr, right: Expr) -> EvalResult<Expr> {
         let exprs = vec![left, right];
         check_dates(&exprs)?;
-        self.compare_unchecked(op, exprs)
+        self.compare_unchecked(op, self.as_the_column(exprs))
+    }
+
+    /// A comparison of rows, some of many: a literal that is no date is not equal to any, and no error.
+    pub fn compare_leniently(&self, op: CompareOp, left: Expr, right: Expr) -> EvalResult<Expr> {
+        self.compare_unchecked(op, self.as_the_column(vec![left, right]))
     }
 
     /// The comparison of `CASE operand WHEN value`: a literal that is no date is not equal to any, and no error.
     pub(crate) fn compare_case(&self, operand: Expr, value: Expr) -> EvalResult<Expr> {
-        self.compare_unchecked(CompareOp::Eq, vec![operand, value])
+        self.compare_leniently(CompareOp::Eq, operand, value)
     }
 
     fn compare_unchecked(&self, op: CompareOp, exprs: Vec<Expr>) -> EvalResult<Expr> {
@@ -56,10 +62,66 @@ impl Typer {
         Ok(Expr::truth(ExprKind::Compare { op, left: Box::new(left), right: Box::new(right) }, nullable))
     }
 
+    /// Beside a column of dates or times, constants are read as what the column has, as far as they can be:
+    ///
+    /// - Beside a TIME, literals that are times become times, rounded as the column is. All else that is a string makes
+    ///   strings of the times: `'01:00:00'` is not `'1:0:0'` then.
+    /// - Beside a DATE, DATETIME or TIMESTAMP, numbers that are dates become dates: `20240101` is not less than all moments.
+    fn as_the_column(&self, exprs: Vec<Expr>) -> Vec<Expr> {
+        let is_column = |expr: &&Expr| matches!(expr.kind, ExprKind::Column(_)) && expr.ty.is_temporal();
+        let mut columns = exprs.iter().filter(is_column).map(|expr| expr.ty);
+        let (Some(ty), None) = (columns.next(), columns.next()) else { return exprs };
+        match ty {
+            SqlType::Time { .. } => self.times_beside(exprs, ty),
+            _ => {
+                let one = |expr: Expr| match ValueClass::of(&expr.ty) {
+                    class if is_number(class) && expr.is_constant() => self.as_date(expr, ty),
+                    _ => expr,
+                };
+                exprs.into_iter().map(one).collect()
+            }
+        }
+    }
+
+    fn times_beside(&self, exprs: Vec<Expr>, ty: SqlType) -> Vec<Expr> {
+        let all_times = exprs.iter().all(|expr| match ValueClass::of(&expr.ty) {
+            ValueClass::Time => matches!(expr.kind, ExprKind::Column(_)),
+            ValueClass::Text | ValueClass::Bytes => is_time(expr),
+            class => class == ValueClass::Null,
+        });
+        if !all_times {
+            return exprs;
+        }
+        let one = |expr: Expr| if expr.ty.is_temporal() { expr } else { self.convert(expr, ty) };
+        exprs.into_iter().map(one).collect()
+    }
+
+    /// In a list of several, what is a string is read as a time; a literal that is none is equal to no time.
+    fn time_in_list(&self, item: Expr) -> Expr {
+        let is_text = matches!(ValueClass::of(&item.ty), ValueClass::Text | ValueClass::Bytes);
+        match is_text && (item.as_literal().is_none() || is_time(&item)) {
+            true => self.to_temporal(item, ValueClass::Time),
+            false => item,
+        }
+    }
+
+    /// A constant number as a date, unless it is none.
+    fn as_date(&self, number: Expr, column: SqlType) -> Expr {
+        let ty = match column {
+            SqlType::Date => SqlType::Date,
+            _ => SqlType::DateTime { fsp: fsp_of(&column).max(fsp_of_expr(&number)) },
+        };
+        let date = self.convert(number.clone(), ty);
+        if matches!(number.kind, ExprKind::Param(_)) {
+            return date;
+        }
+        let date = date.fold();
+        if date.as_literal().is_some_and(|value| !value.is_null()) { date } else { number }
+    }
+
     /// `expr [NOT] BETWEEN low AND high`.
     pub fn between(&self, expr: Expr, low: Expr, high: Expr, negated: bool) -> EvalResult<Expr> {
-        let exprs = vec![expr, low, high];
-        check_dates(&exprs)?;
+        let exprs = self.as_the_column(vec![expr, low, high]);
         let [expr, low, high]: [Expr; 3] =
             self.comparable(exprs, "between")?.try_into().expect("three go in, three come out");
         let nullable = expr.nullable || low.nullable || high.nullable;
@@ -69,8 +131,15 @@ impl Typer {
     }
 
     /// `expr [NOT] IN (list)`. Each element is compared by its own type's rule, so a mixed list becomes an OR.
-    pub fn in_list(&self, expr: Expr, list: Vec<Expr>, negated: bool) -> EvalResult<Expr> {
+    pub fn in_list(&self, expr: Expr, mut list: Vec<Expr>, negated: bool) -> EvalResult<Expr> {
+        if list.len() == 1 {
+            let equal = self.compare(CompareOp::Eq, expr, list.remove(0))?;
+            return Ok(if negated { self.not(equal) } else { equal });
+        }
         let class = ValueClass::of(&expr.ty);
+        if class == ValueClass::Time {
+            list = list.into_iter().map(|item| self.time_in_list(item)).collect();
+        }
         let meets: Vec<_> = list.iter().map(|item| meet(class, ValueClass::of(&item.ty))).collect();
         let uniform = meets.windows(2).all(|pair| pair[0] == pair[1])
             && !list.iter().any(|item| {
@@ -80,7 +149,7 @@ impl Typer {
         if !uniform {
             let parts = list
                 .into_iter()
-                .map(|item| self.compare(CompareOp::Eq, expr.clone(), item))
+                .map(|item| self.compare_leniently(CompareOp::Eq, expr.clone(), item))
                 .collect::<EvalResult<Vec<_>>>()?;
             let any = self.or(parts);
             return Ok(if negated { self.not(any) } else { any });
@@ -88,8 +157,7 @@ impl Typer {
         let mut all = Vec::with_capacity(list.len() + 1);
         all.push(expr);
         all.extend(list);
-        check_dates(&all)?;
-        let mut all = self.comparable(all, "in")?.into_iter();
+        let mut all = self.comparable(all, " IN ")?.into_iter();
         let expr = all.next().expect("the list came after the expression");
         let list: Vec<_> = all.collect();
         let nullable = expr.nullable || list.iter().any(|item| item.nullable);
@@ -185,7 +253,7 @@ impl Typer {
 
     /// Strings for a comparison: all under the collation that they agree on, or all bytes.
     pub(crate) fn same_collation(&self, exprs: Vec<Expr>, operation: &str) -> EvalResult<Vec<Expr>> {
-        let derivation = collation::aggregate(&exprs, self.connection_collation, operation, true)?;
+        let derivation = collation::aggregate(&exprs, self, operation, true)?;
         Ok(exprs.into_iter().map(|expr| self.under_collation(expr, derivation.collation)).collect())
     }
 
@@ -235,6 +303,17 @@ fn is_date(expr: &Expr) -> bool {
     match expr.as_literal() {
         Some(Datum::Str(text)) => parse_datetime(text.as_bytes(), TimeZone::UTC).is_some(),
         _ => false,
+    }
+}
+
+/// Whether it is a literal that is a time and nothing else.
+fn is_time(expr: &Expr) -> bool {
+    match expr.as_literal() {
+        Some(Datum::Str(text)) => {
+            parse_time(text.as_bytes(), TimeZone::UTC).is_some_and(|time| !time.truncated)
+        }
+        Some(_) => false,
+        None => matches!(expr.kind, ExprKind::Param(_)),
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::datum::Datum;
 use crate::expr::Expr;
 use crate::expr::error::EvalResult;
-use crate::expr::typing::aggregate::{fsp_of, fsp_of_expr, text_len};
+use crate::expr::typing::aggregate::{bytes_type, fsp_of, fsp_of_expr, string_type, text_len};
 use crate::expr::typing::arith::{Digits, decimal};
 use crate::expr::typing::cast;
 use crate::expr::typing::{Typer, ValueClass};
@@ -30,6 +30,26 @@ fn literal_len(arg: Option<&Expr>) -> Option<u64> {
 
 pub(crate) fn of_first(_: &Typer, args: &[Expr]) -> TypeResult {
     Ok(args[0].ty)
+}
+
+/// Arguments of one class: of strings, as long as the longest.
+pub(crate) fn longest(_: &Typer, args: &[Expr]) -> TypeResult {
+    let longest = args.iter().map(|arg| text_len(&arg.ty)).max().unwrap_or(0);
+    Ok(match args[0].ty {
+        ty if args.iter().any(|arg| arg.ty.is_bytes()) && (ty.is_bytes() || ty == SqlType::Null) => {
+            bytes_type(longest)
+        }
+        ty => match args.iter().find_map(|arg| arg.ty.collation()) {
+            Some(collation) => string_type(longest, collation),
+            None => ty,
+        },
+    })
+}
+
+/// Bit operations: of byte strings one as long, else a number.
+pub(crate) fn bits(_: &Typer, args: &[Expr]) -> TypeResult {
+    let strings = args.iter().filter(|arg| arg.ty.is_bytes());
+    Ok(strings.map(|arg| text_len(&arg.ty)).max().map_or(SqlType::BIGINT_UNSIGNED, bytes_type))
 }
 
 pub(crate) fn year(_: &Typer, _: &[Expr]) -> TypeResult {
