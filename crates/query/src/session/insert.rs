@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use avocet_base::RowId;
 use avocet_engine::{Direction, EngineError, KeyRange, ReadScratch, RowBuf, RowLock, TableHandle};
+use avocet_types::convert::StoreError;
 use avocet_types::decimal::ParseStatus;
 use avocet_types::expr::RowProgram;
 use avocet_types::{Datum, Decimal, SqlType, Value};
@@ -14,6 +15,7 @@ use avocet_types::{Datum, Decimal, SqlType, Value};
 use super::access::compile;
 use super::bulk::Bulk;
 use super::collect::Collected;
+use super::errors::store_error;
 use super::run::{Done, Outcome, Text};
 use super::set::select_of;
 use super::state::Session;
@@ -413,6 +415,12 @@ impl Session {
                     self.generate(inserter, at, number)?
                 }
                 Given::Default if inserter.auto == Some(at) => self.generate(inserter, at, number)?,
+                // Out of strict mode, too, one row alone is not given another value.
+                Given::Value(Datum::Null, _)
+                    if !column.nullable && inserter.expected_rows == 1 && !inserter.ignore =>
+                {
+                    return Err(store_error(&StoreError::Null, &column.name, number));
+                }
                 Given::Value(value, ty) => {
                     let stored = self.store(value, &ty, column, &inserter.storing, number)?;
                     if inserter.auto == Some(at) {
