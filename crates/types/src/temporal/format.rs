@@ -1,6 +1,7 @@
 //! The texts of dates and times, appended to a buffer.
 
 use super::{Civil, Clock, date_of, time_of};
+use crate::number::write_u64;
 
 #[inline]
 fn two(to: &mut [u8], v: u32) {
@@ -36,14 +37,14 @@ pub fn write_datetime(micros: i64, fsp: u8, to: &mut Vec<u8>) {
     write_fraction(micro, fsp, to);
 }
 
-/// `[-]hh:mm:ss`, hours up to 838, and `fsp` digits of the fraction.
+/// `[-]hh:mm:ss` and `fsp` digits of the fraction. Hours have as many digits as they need: warnings show times that are none.
 pub fn write_time(micros: i64, fsp: u8, to: &mut Vec<u8>) {
     let Clock { hour, minute, second, micro } = Clock::from_micros(micros);
     if micros < 0 {
         to.push(b'-');
     }
     if hour >= 100 {
-        to.push(b'0' + (hour / 100) as u8);
+        write_u64((hour / 100).into(), to);
     }
     let mut text = *b"00:00:00";
     two(&mut text[..2], hour % 100);

@@ -277,6 +277,17 @@ fn every_day_of_the_calendar_round_trips() {
     assert_eq!(expected, Civil::new(10_000, 1, 1));
 }
 
+#[test]
+fn times_that_are_none_are_shown_in_full() {
+    for (hours, text) in
+        [(1000, "1000:00:00"), (-87_840, "-87840:00:00"), (2_562_047_788, "2562047788:00:00")]
+    {
+        let mut to = Vec::new();
+        write_time(hours * HOUR, 0, &mut to);
+        assert_eq!(String::from_utf8(to).as_deref(), Ok(text));
+    }
+}
+
 proptest! {
     #[test]
     fn texts_round_trip(at in MIN_DATETIME..=MAX_DATETIME, time in -MAX_TIME..=MAX_TIME, fsp in 0u8..=6) {
