@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use avocet_types::decimal::ParseStatus;
-use avocet_types::temporal::{Civil, Clock};
+use avocet_types::temporal::{Civil, Clock, MAX_TIME};
 use avocet_types::{Datum, Decimal};
 use mysql_common::constants::ColumnType;
 
@@ -213,6 +213,8 @@ fn date_or_datetime<'a>(reader: &mut Reader<'a>, date_only: bool) -> Result<Datu
     }
 }
 
+/// A TIME as sent. As in MySQL's `set_param_time` and `Item_param::set_time`, one that is too long is the longest that there
+/// is, and one that no clock shows is zero.
 fn time<'a>(reader: &mut Reader<'a>) -> Result<Datum<'a>, Malformed> {
     let len = reader.u8()?;
     match len {
@@ -221,11 +223,17 @@ fn time<'a>(reader: &mut Reader<'a>) -> Result<Datum<'a>, Malformed> {
         _ => return Err(Malformed),
     }
     let negative = reader.u8()? != 0;
-    let days = i64::from(reader.u32()?);
+    let days = reader.u32()?;
     let (hour, minute, second) = (reader.u8()?, reader.u8()?, reader.u8()?);
     let micros = if len == 12 { reader.u32()? } else { 0 };
-    let clock = Clock::new(u32::from(hour), u32::from(minute), u32::from(second), micros);
-    let total = days * 24 * Clock::new(1, 0, 0, 0).to_micros() + clock.to_micros();
+    if minute > 59 || second > 59 || micros > 999_999 {
+        return Ok(Datum::Time(0));
+    }
+    let hours = days.saturating_mul(24).saturating_add(u32::from(hour));
+    let total = match hours {
+        0..=838 => Clock::new(hours, u32::from(minute), u32::from(second), micros).to_micros().min(MAX_TIME),
+        _ => MAX_TIME,
+    };
     Ok(Datum::Time(if negative { -total } else { total }))
 }
 

@@ -84,6 +84,21 @@ fn dates_that_do_not_exist_stay_text() {
     assert_eq!(decode(&raw, 1, &mut Vec::new()), Ok(vec!["Str(\"0000-00-00\")".into()]));
 }
 
+#[test]
+fn times_are_kept_in_range() {
+    let time = ColumnType::MYSQL_TYPE_TIME as u8;
+    let decoded = |value: &[u8]| {
+        let raw = [&HEAD[..], &[0, 1, time, 0, value.len() as u8], value].concat();
+        decode(&raw, 1, &mut Vec::new()).expect("well-formed").remove(0)
+    };
+    assert_eq!(decoded(&[1, 1, 0, 0, 0, 2, 3, 4, 5, 0, 0, 0]), "Time(-93784000005)");
+    assert_eq!(decoded(&[0, 34, 0, 0, 0, 22, 59, 59]), "Time(3020399000000)");
+    for long in [[0, 34, 0, 0, 0, 23, 0, 0], [0, 255, 255, 255, 255, 255, 59, 59]] {
+        assert_eq!(decoded(&long), "Time(3020399000000)", "838:59:59 is the longest");
+    }
+    assert_eq!(decoded(&[0, 0, 0, 0, 0, 1, 60, 0]), "Time(0)", "no clock shows it");
+}
+
 proptest! {
     #[test]
     fn no_bytes_make_the_decoder_panic(
