@@ -25,6 +25,7 @@ pub mod source;
 mod subquery;
 mod udaf;
 mod udf;
+mod yielding;
 
 #[cfg(test)]
 mod tests;

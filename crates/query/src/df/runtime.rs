@@ -25,6 +25,7 @@ use crate::df::error::{plan_error, run_error};
 use crate::df::lower::Lowerer;
 use crate::df::memory::{QueryPool, Sizing};
 use crate::df::source::ScanSource;
+use crate::df::yielding::JoinsYield;
 use crate::error::{ErrorCode, SqlError};
 use crate::plan::BoundQuery;
 
@@ -162,6 +163,7 @@ impl Analytics {
             .with_runtime_env(Arc::new(runtime))
             .with_default_features()
             .with_optimizer_rules(optimizer_rules())
+            .with_physical_optimizer_rule(Arc::new(JoinsYield))
             .with_query_planner(Arc::new(Planner))
             .build())
     }

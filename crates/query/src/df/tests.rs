@@ -1,6 +1,7 @@
 //! Queries of all kinds, run on tables in memory.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow::record_batch::RecordBatch;
 use avocet_types::arrow_map::datum_at;
@@ -9,7 +10,7 @@ use avocet_types::{Collation, Datum, Value};
 
 use crate::bind::bind_query;
 use crate::df::{Analytics, AnalyticsOptions, RunOptions};
-use crate::error::SqlError;
+use crate::error::{ErrorCode, SqlError};
 use crate::parse::{self, StatementKind};
 use crate::plan::BoundQuery;
 use crate::testing::{Memory, shown};
@@ -210,6 +211,46 @@ fn a_query_over_its_memory_limit_fails() {
                SELECT COUNT(*) FROM (SELECT a.n, b.n m FROM r a, r b GROUP BY a.n, b.n) t";
     let error = run(sql, &memory, options).expect_err("too little memory");
     assert_eq!(error.errno, 1041, "{error}");
+}
+
+/// Joins whose rows nobody can wait for: of all with all, by a condition, by a key of which there are several.
+fn endless() -> [String; 3] {
+    let tables =
+        |names: std::ops::Range<usize>, how: &dyn Fn(usize) -> String| names.map(how).collect::<String>();
+    [
+        format!("SELECT COUNT(*) FROM people p0{}", tables(1..30, &|n| format!(", people p{n}"))),
+        format!(
+            "SELECT COUNT(*) FROM people p0{}",
+            tables(1..30, &|n| format!(" JOIN people p{n} ON p{n}.id < p{}.pay + 9", n - 1))
+        ),
+        format!(
+            "SELECT COUNT(*) FROM people p0{}",
+            tables(1..50, &|n| format!(" JOIN people p{n} ON p{n}.dept = p{}.dept", n - 1))
+        ),
+    ]
+}
+
+#[test]
+fn a_join_without_end_stops_at_its_deadline() {
+    let memory = sample();
+    let analytics =
+        Analytics::new(AnalyticsOptions { threads: 1, ..small_options() }).expect("threads start");
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime starts");
+    let run = |sql: &str, deadline| {
+        let bound = Arc::new(bind(sql, &memory).expect("binds"));
+        let context = Arc::new(EvalContext::new(1_600_000_000_000_000, 7));
+        let options = RunOptions { params: Vec::new(), context, deadline, memory_limit: None };
+        let mut run = analytics.execute(bound, memory.clone(), options).expect("starts");
+        let patient = async { tokio::time::timeout(Duration::from_secs(60), run.next()).await };
+        runtime.block_on(patient).expect("its thread is not lost")
+    };
+    for sql in endless() {
+        let error = run(&sql, Some(Duration::from_millis(200))).expect_err("it has no end");
+        assert!(error.is(ErrorCode::QUERY_TIMEOUT), "{sql}: {error}");
+        // The pool's one thread is free again.
+        run("SELECT COUNT(*) FROM people", None).expect("answered");
+    }
 }
 
 fn tpch(scale: f64) -> Arc<Memory> {
