@@ -1,7 +1,7 @@
 //! CSV, TSV and TBL files as batches of texts.
 //!
 //! Fields are separated by one byte and may be quoted with `"` (doubled within); a quoted field may span
-//! lines. NULL is `\N`, and in CSV and TSV also a field that is empty and not quoted. TBL lines end with a separator.
+//! lines; a quote within a field that does not begin with one is text. NULL is `\N`, and in CSV and TSV also a field that is empty and not quoted. TBL lines end with a separator.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -100,31 +100,33 @@ impl Delimited {
             count += 1;
         });
         if !all_text {
-            return Err(format!("line {}: not UTF-8", self.line_no).into());
+            return Err(self.wrong("not UTF-8"));
         }
         if count != builders.len() {
             let expected = builders.len();
-            return Err(
-                format!("line {}: {count} fields, but the first line has {expected}", self.line_no).into()
-            );
+            return Err(self.wrong(&format!("{count} fields, but the first line has {expected}")));
         }
         Ok(())
     }
 
     /// Reads a line, and more while a quote is open; blank lines are passed over. False at the end.
-    fn read_record(&mut self) -> io::Result<bool> {
+    fn read_record(&mut self) -> Result<bool, Failure> {
         loop {
             self.line.clear();
-            let mut quotes = 0;
+            let mut place = Place::Start;
             loop {
                 let from = self.line.len();
                 let count = self.input.read_until(b'\n', &mut self.line)?;
                 self.bytes_read += count as u64;
-                self.line_no += 1;
-                quotes += self.line[from..].iter().filter(|&&b| b == b'"').count();
-                let open = self.format.quoted && quotes % 2 == 1;
-                if count == 0 || !open {
-                    break;
+                self.line_no += u64::from(count > 0);
+                if self.format.quoted {
+                    place = place.after(&self.line[from..], self.format.separator);
+                }
+                match place {
+                    Place::Quoted if count > 0 => {}
+                    Place::Quoted => return Err(self.wrong("a quote is not closed")),
+                    Place::Wrong => return Err(self.wrong("text behind a closing quote")),
+                    _ => break,
                 }
             }
             if self.line.is_empty() {
@@ -137,6 +139,42 @@ impl Delimited {
                 return Ok(true);
             }
         }
+    }
+
+    fn wrong(&self, why: &str) -> Failure {
+        format!("line {}: {why}", self.line_no).into()
+    }
+}
+
+/// Where in a record its reader is. Only a quote that a field begins with is one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// At the beginning of a field.
+    Start,
+    Plain,
+    Quoted,
+    /// Behind a quote that closes the field, unless another one follows.
+    Closed,
+    /// Something else follows.
+    Wrong,
+}
+
+impl Place {
+    fn after(self, bytes: &[u8], separator: u8) -> Self {
+        // Most lines have no quotes at all.
+        if self == Self::Start && !bytes.contains(&b'"') {
+            return Self::Plain;
+        }
+        bytes.iter().fold(self, |place, &byte| match (place, byte) {
+            (Self::Wrong, _) => Self::Wrong,
+            (Self::Start, b'"') | (Self::Closed, b'"') => Self::Quoted,
+            (Self::Quoted, b'"') => Self::Closed,
+            (Self::Quoted, _) => Self::Quoted,
+            (_, byte) if byte == separator => Self::Start,
+            (Self::Closed, b'\r' | b'\n') => Self::Closed,
+            (Self::Closed, _) => Self::Wrong,
+            (Self::Start | Self::Plain, _) => Self::Plain,
+        })
     }
 }
 
@@ -219,6 +257,19 @@ mod tests {
         let rows = read("a.csv", "1,\"a \"\"b\"\", c\",\r\n\n2,\"two\nlines\",\\N\n").expect("well-formed");
         assert_eq!(rows[0], row(&[Some("1"), Some("a \"b\", c"), None]));
         assert_eq!(rows[1], row(&[Some("2"), Some("two\nlines"), None]));
+    }
+
+    #[test]
+    fn a_quote_within_a_field_is_text() {
+        let rows = read("a.csv", "5\" pipe\n6\" pipe\n").expect("well-formed");
+        assert_eq!(rows, [row(&[Some("5\" pipe")]), row(&[Some("6\" pipe")])]);
+    }
+
+    #[test]
+    fn quotes_that_do_not_close_a_field_are_named() {
+        let error = |contents| read("a.csv", contents).expect_err("refused").to_string();
+        assert_eq!(error("1,\"a\nb\n"), "line 2: a quote is not closed");
+        assert_eq!(error("1,2\n\"a\"b,2\n"), "line 2: text behind a closing quote");
     }
 
     #[test]
