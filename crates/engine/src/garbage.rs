@@ -134,8 +134,7 @@ fn collect_version(table: &TableHandle, entry: &UndoEntry, buf: &mut RowBuf) {
         match &*state {
             SegmentState::Empty => return,
             SegmentState::Hot(hot) => {
-                let (page, slot) = table.relation.place(ordinal);
-                let Some(page) = hot.page(page) else { return };
+                let Some((page, slot)) = table.relation.page_of(hot, ordinal) else { return };
                 let mut body = page.body.write();
                 if body.frozen {
                     drop(body);

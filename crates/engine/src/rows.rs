@@ -166,8 +166,7 @@ fn newest_image(table: &TableHandle, id: RowId, image: &mut Vec<u8>) -> bool {
     match &*table.relation.segment(id.segment()).state() {
         SegmentState::Empty => false,
         SegmentState::Hot(hot) => {
-            let (page, slot) = table.relation.place(id.ordinal());
-            let Some(page) = hot.page(page) else { return false };
+            let Some((page, slot)) = table.relation.page_of(hot, id.ordinal()) else { return false };
             image.clear();
             page.body.read().in_place(&table.layout, slot).to_image(image);
             true

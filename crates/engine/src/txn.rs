@@ -489,8 +489,8 @@ impl Txn {
         }
         match &*segment.state_owned() {
             SegmentState::Hot(hot) => {
-                let (page, slot) = table.relation.place(ordinal);
-                let page = hot.page(page).expect("an undo record keeps its page");
+                let (page, slot) =
+                    table.relation.page_of(hot, ordinal).expect("an undo record keeps its page");
                 let mut body = page.body.write();
                 let touches_keys = matches!(entry.undo.change, Change::Insert | Change::Update { .. });
                 let image = &mut self.scratch.old.image;

@@ -152,6 +152,13 @@ impl Relation {
         (ordinal >> self.page_shift, ordinal & (self.slots_per_page() - 1))
     }
 
+    /// The page of a hot segment that an ordinal's row is in, and its slot there; `None` if no row was ever there.
+    #[inline]
+    pub fn page_of<'s>(&self, segment: &'s HotSegment, ordinal: u16) -> Option<(&'s HotPage, usize)> {
+        let (page, slot) = self.place(ordinal);
+        Some((segment.page(page)?, slot))
+    }
+
     /// The ordinal of a page's slot.
     #[inline]
     pub fn ordinal(&self, page: usize, slot: usize) -> u16 {

@@ -92,8 +92,7 @@ fn newest(table: &TableHandle, id: RowId, buf: &mut RowBuf) -> Result<bool> {
     match &*table.relation.segment(id.segment()).state() {
         SegmentState::Empty => Ok(false),
         SegmentState::Hot(hot) => {
-            let (page, slot) = table.relation.place(id.ordinal());
-            let Some(page) = hot.page(page) else { return Ok(false) };
+            let Some((page, slot)) = table.relation.page_of(hot, id.ordinal()) else { return Ok(false) };
             let body = page.body.read();
             buf.image.clear();
             body.in_place(&table.layout, slot).to_image(&mut buf.image);

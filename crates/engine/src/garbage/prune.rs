@@ -105,8 +105,7 @@ impl Backlog {
         match &*state {
             SegmentState::Empty => {}
             SegmentState::Hot(hot) => {
-                let (page, slot) = handle.relation.place(row.ordinal());
-                let Some(page) = hot.page(page) else { return };
+                let Some((page, slot)) = handle.relation.page_of(hot, row.ordinal()) else { return };
                 let mut body = page.body.write();
                 if body.frozen {
                     return;

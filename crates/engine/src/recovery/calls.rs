@@ -135,8 +135,7 @@ fn newest_image(table: &TableHandle, id: RowId, image: &mut Vec<u8>) -> Result<b
     match &*table.relation.segment(id.segment()).state_owned() {
         SegmentState::Empty => Ok(false),
         SegmentState::Hot(hot) => {
-            let (page, slot) = table.relation.place(id.ordinal());
-            let Some(page) = hot.page(page) else { return Ok(false) };
+            let Some((page, slot)) = table.relation.page_of(hot, id.ordinal()) else { return Ok(false) };
             let body = page.body.read();
             if !body.is_live(slot) {
                 return Ok(false);

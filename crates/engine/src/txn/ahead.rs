@@ -89,9 +89,9 @@ pub(crate) fn prefetch_page(table: &TableHandle, id: RowId) {
 
 fn in_page(table: &TableHandle, id: RowId, look: impl FnOnce(&PageBody, usize)) {
     if let SegmentState::Hot(hot) = &*table.relation.segment(id.segment()).state() {
-        let (page, slot) = table.relation.place(id.ordinal());
+        let Some((page, slot)) = table.relation.page_of(hot, id.ordinal()) else { return };
         // A page that somebody is changing is in some processor's cache.
-        if let Some(body) = hot.page(page).and_then(|page| page.body.try_read()) {
+        if let Some(body) = page.body.try_read() {
             look(&body, slot);
         }
     }

@@ -45,8 +45,7 @@ fn may_fit(
     match &*state {
         SegmentState::Empty => Ok(false),
         SegmentState::Hot(hot) => {
-            let (page, slot) = table.relation.place(id.ordinal());
-            let Some(page) = hot.page(page) else { return Ok(false) };
+            let Some((page, slot)) = table.relation.page_of(hot, id.ordinal()) else { return Ok(false) };
             let body = page.body.read();
             // The strings of a slot that nobody uses are gone.
             if !body.is_live(slot) && body.chain(slot).is_none() {

@@ -175,8 +175,9 @@ impl Txn {
         match &*state {
             SegmentState::Empty => Ok(Attempt::Done(Found::Nowhere)),
             SegmentState::Hot(hot) => {
-                let (page, slot) = table.relation.place(ordinal);
-                let Some(page) = hot.page(page) else { return Ok(Attempt::Done(Found::Nowhere)) };
+                let Some((page, slot)) = table.relation.page_of(hot, ordinal) else {
+                    return Ok(Attempt::Done(Found::Nowhere));
+                };
                 let mut body = page.body.write();
                 if body.frozen {
                     return Ok(Attempt::Again);

@@ -271,8 +271,7 @@ impl Txn {
         visit: &mut dyn FnMut(RowRef<'_>),
     ) -> Result<()> {
         if let SegmentState::Hot(hot) = &*table.relation.segment(id.segment()).state() {
-            let (page, slot) = table.relation.place(id.ordinal());
-            let Some(page) = hot.page(page) else { return Ok(()) };
+            let Some((page, slot)) = table.relation.page_of(hot, id.ordinal()) else { return Ok(()) };
             let body = page.body.read();
             match body.read(&table.layout, slot, &self.view(), buf) {
                 SlotRead::Absent => {}
@@ -299,8 +298,7 @@ pub(super) fn load_at(
     match &*state {
         SegmentState::Empty => Ok(false),
         SegmentState::Hot(hot) => {
-            let (page, slot) = table.relation.place(id.ordinal());
-            let Some(page) = hot.page(page) else { return Ok(false) };
+            let Some((page, slot)) = table.relation.page_of(hot, id.ordinal()) else { return Ok(false) };
             let body = page.body.read();
             match body.read(&table.layout, slot, snapshot, buf) {
                 SlotRead::Absent => return Ok(false),

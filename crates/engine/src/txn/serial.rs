@@ -140,8 +140,7 @@ fn row_change(table: &TableHandle, id: RowId) -> Result<RowChange> {
     let mut change = RowChange { table: table.id(), row: id, before: None, after: None };
     match &*table.relation.segment(id.segment()).state_owned() {
         SegmentState::Hot(hot) => {
-            let (page, slot) = table.relation.place(id.ordinal());
-            let Some(page) = hot.page(page) else { return Ok(change) };
+            let Some((page, slot)) = table.relation.page_of(hot, id.ordinal()) else { return Ok(change) };
             let body = page.body.read();
             let in_place = || {
                 let mut image = Vec::new();

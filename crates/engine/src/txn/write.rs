@@ -427,8 +427,9 @@ fn try_newest_has_key(
     match &*state {
         SegmentState::Empty => Ok(Some(Claim::Free)),
         SegmentState::Hot(hot) => {
-            let (page, slot) = table.relation.place(ordinal);
-            let Some(page) = hot.page(page) else { return Ok(Some(Claim::Free)) };
+            let Some((page, slot)) = table.relation.page_of(hot, ordinal) else {
+                return Ok(Some(Claim::Free));
+            };
             let body = page.body.read();
             if body.frozen {
                 return Ok(None);
