@@ -1,5 +1,8 @@
 //! The engine from outside: transactions, isolation, restarts, freezing, checkpoints.
 
+#[path = "common/by_key.rs"]
+mod by_key;
+
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +11,7 @@ use avocet_base::Env;
 use avocet_base::env::sim::SimDisk;
 use avocet_engine::*;
 use avocet_types::*;
+use by_key::{find, lock_by_key};
 
 const WAIT: Duration = Duration::from_secs(5);
 
@@ -109,30 +113,8 @@ fn contents(engine: &Arc<Engine>) -> Vec<String> {
     rows
 }
 
-fn find(txn: &mut Txn, table: &Arc<TableHandle>, id: i64) -> avocet_base::RowId {
-    let index = table.indexes()[0].clone();
-    let mut key = Vec::new();
-    assert!(index.keys.encode_prefix(&[Datum::Int(id)], &mut key));
-    let mut found = None;
-    let mut scratch = ReadScratch::default();
-    txn.lock_scan(
-        table,
-        &index,
-        &KeyRange::prefix(&key),
-        Direction::Ascending,
-        RowLock::FOR_UPDATE,
-        &mut scratch,
-        &mut |id, _| {
-            found = Some(id);
-            ControlFlow::Break(())
-        },
-    )
-    .expect("found");
-    found.expect("there is such a row")
-}
-
 fn set_balance(txn: &mut Txn, table: &Arc<TableHandle>, id: i64, balance: i64) {
-    let row = find(txn, table, id);
+    let row = find(txn, table, id).expect("locked").expect("there");
     txn.update(table, row, &[(2, Datum::Int(balance))]).expect("updated").expect("there");
 }
 
@@ -145,9 +127,9 @@ fn what_was_committed_is_there_after_a_restart() {
     let mut txn = engine.begin(TxnOptions::default());
     let t = table(&engine);
     set_balance(&mut txn, &t, 1, 70);
-    let bob = find(&mut txn, &t, 2);
+    let bob = find(&mut txn, &t, 2).expect("locked").expect("there");
     assert!(txn.delete(&t, bob).expect("deleted"));
-    let cyd = find(&mut txn, &t, 3);
+    let cyd = find(&mut txn, &t, 3).expect("locked").expect("there");
     txn.update(&t, cyd, &[(1, Datum::str("cy"))]).expect("updated");
     commit(txn);
     let want = ["1 ada 70", "3 cy 0"];
@@ -177,10 +159,10 @@ fn snapshots_do_not_move_and_rollback_leaves_no_trace() {
     let before = scan_all(&reader, &t);
     let mut writer = engine.begin(TxnOptions::default());
     set_balance(&mut writer, &t, 1, 0);
-    let ada = find(&mut writer, &t, 1);
+    let ada = find(&mut writer, &t, 1).expect("locked").expect("there");
     writer.update(&t, ada, &[(1, Datum::str("eve"))]).expect("updated");
     writer.insert(&t, &row(9, "new", 1)).expect("inserted");
-    let bob = find(&mut writer, &t, 2);
+    let bob = find(&mut writer, &t, 2).expect("locked").expect("there");
     writer.delete(&t, bob).expect("deleted");
     assert_eq!(scan_all(&writer, &t), ["1 eve 0", "9 new 1"]);
     assert_eq!(index_all(&writer, &t, 1), ["1 eve 0", "9 new 1"]);
@@ -188,7 +170,7 @@ fn snapshots_do_not_move_and_rollback_leaves_no_trace() {
     writer.rollback();
     assert_eq!(contents(&engine), before);
     let mut writer = engine.begin(TxnOptions::default());
-    let ada = find(&mut writer, &t, 1);
+    let ada = find(&mut writer, &t, 1).expect("locked").expect("there");
     writer.update(&t, ada, &[(1, Datum::str("eve"))]).expect("updated");
     commit(writer);
     engine.collect_all_garbage();
@@ -249,7 +231,7 @@ fn freezing_and_compaction_change_no_answer() {
     // Cold rows are deleted, moved by an update, and found by both indexes.
     let mut txn = engine.begin(TxnOptions::default());
     for id in 0..1000 {
-        let row = find(&mut txn, &t, id);
+        let row = find(&mut txn, &t, id).expect("locked").expect("there");
         txn.delete(&t, row).expect("deleted");
     }
     set_balance(&mut txn, &t, 1500, -1);
@@ -286,7 +268,7 @@ fn writers_wait_for_each_other_and_deadlocks_are_found() {
             std::thread::spawn(move || {
                 for _ in 0..100 {
                     let mut txn = engine.begin(TxnOptions::default());
-                    let id = find(&mut txn, &t, 1);
+                    let id = find(&mut txn, &t, 1).expect("locked").expect("there");
                     let mut buf = RowBuf::default();
                     assert!(txn.lock_row(&t, id, RowLock::FOR_UPDATE, &mut buf).expect("locked"));
                     let Datum::Int(balance) = buf.row(&t.layout).get(2) else { panic!("an integer") };
@@ -324,24 +306,11 @@ fn writers_wait_for_each_other_and_deadlocks_are_found() {
 }
 
 fn find_result(txn: &mut Txn, table: &Arc<TableHandle>, id: i64) -> Result<i64> {
-    let index = table.indexes()[0].clone();
-    let mut key = Vec::new();
-    assert!(index.keys.encode_prefix(&[Datum::Int(id)], &mut key));
     let mut balance = 0;
-    let mut scratch = ReadScratch::default();
-    txn.lock_scan(
-        table,
-        &index,
-        &KeyRange::prefix(&key),
-        Direction::Ascending,
-        RowLock::FOR_UPDATE,
-        &mut scratch,
-        &mut |_, row| {
-            let Datum::Int(b) = row.get(2) else { panic!("an integer") };
-            balance = b;
-            ControlFlow::Break(())
-        },
-    )?;
+    lock_by_key(txn, table, id, &mut |_, row| {
+        let Datum::Int(b) = row.get(2) else { panic!("an integer") };
+        balance = b;
+    })?;
     Ok(balance)
 }
 

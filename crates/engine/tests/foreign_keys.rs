@@ -1,12 +1,16 @@
 //! Foreign keys under concurrency: whatever parents and children do at random, no child is left without its parent, in memory,
 //! on disk, and after a restart.
 
+#[path = "common/by_key.rs"]
+mod by_key;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use avocet_base::env::sim::SimDisk;
 use avocet_engine::*;
 use avocet_types::*;
+use by_key::find;
 
 const PARENTS: i64 = 12;
 const CHILDREN: i64 = 60;
@@ -76,26 +80,6 @@ fn handles(engine: &Engine) -> Vec<Arc<TableHandle>> {
     ["parent", "restricts", "cascades", "nulls", "grandchild"]
         .map(|name| catalog.table("d", name).expect("there").clone())
         .to_vec()
-}
-
-fn find(txn: &mut Txn, table: &Arc<TableHandle>, id: i64) -> Result<Option<RowId>> {
-    let index = table.indexes()[0].clone();
-    let mut key = Vec::new();
-    assert!(index.keys.encode_prefix(&[Datum::Int(id)], &mut key));
-    let mut found = None;
-    txn.lock_scan(
-        table,
-        &index,
-        &KeyRange::prefix(&key),
-        Direction::Ascending,
-        RowLock::FOR_UPDATE,
-        &mut ReadScratch::default(),
-        &mut |id, _| {
-            found = Some(id);
-            std::ops::ControlFlow::Break(())
-        },
-    )?;
-    Ok(found)
 }
 
 /// One random change of one random row.
