@@ -5,7 +5,7 @@ CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/avocet
 export CARGO_TARGET_DIR ?= $(CACHE)/target
 CARGO_FLAGS := --release --locked
 
-.PHONY: build demo test check clean
+.PHONY: build demo test check fuzz clean
 
 ## build: the release binary, $(CARGO_TARGET_DIR)/release/avocet. Always the whole workspace: the set of packages decides
 ## the features of dependencies, and another set would compile DataFusion anew.
@@ -23,6 +23,10 @@ test:
 ## check: the fast inner loop: formatting, lints, repository rules
 check:
 	cargo run -q $(CARGO_FLAGS) -p xtask -- check
+
+## fuzz: coverage-guided fuzzing of what reads bytes, a minute for each target (ARGS="--seconds 600 record")
+fuzz:
+	fuzz/run $(ARGS)
 
 clean:
 	cargo clean

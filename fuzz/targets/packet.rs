@@ -40,3 +40,32 @@ fn execute(rest: Reader<'_>, capabilities: CapabilityFlags) {
         }
     }
 }
+
+/// Commands, a sign-in and a change of users, each behind capabilities.
+#[allow(dead_code, reason = "the fuzzer gets them from the tests")]
+pub fn examples() -> Vec<Vec<u8>> {
+    let some = CapabilityFlags::CLIENT_PROTOCOL_41
+        | CapabilityFlags::CLIENT_SECURE_CONNECTION
+        | CapabilityFlags::CLIENT_PLUGIN_AUTH
+        | CapabilityFlags::CLIENT_CONNECT_WITH_DB;
+    let hello = |capabilities: CapabilityFlags| {
+        let head = [&capabilities.bits().to_le_bytes()[..], &[0, 0, 0, 1, 255], &[0; 23]].concat();
+        [&head[..], b"root\0\x03abcshop\0mysql_native_password\0\x08\x03_os\x03bsd"].concat()
+    };
+    let packets = [
+        b"\x03SELECT 1".to_vec(),
+        b"\x03\x01\x01\x00\x01\xfd\x00\x04name\x03valSELECT 1".to_vec(),
+        b"\x16SELECT ?".to_vec(),
+        b"\x17\x01\0\0\0\0\x01\0\0\0\0\x01\xfd\0\x03abc".to_vec(),
+        b"\x17\x01\0\0\0\0\x01\0\0\0\0\x01\x0b\0\x0c\x01\x01\0\0\0\x02\x03\x04\x05\0\0\0".to_vec(),
+        b"\x18\x01\0\0\0\0\0more".to_vec(),
+        b"\x1c\x01\0\0\0\x05\0\0\0".to_vec(),
+        b"\x11root\0\x03abcshop\0\xff\0mysql_native_password\0\x08\x03_os\x03bsd".to_vec(),
+        hello(some),
+        hello(CapabilityFlags::all()),
+    ];
+    let behind = |flags: CapabilityFlags| {
+        packets.clone().map(|packet| [&flags.bits().to_le_bytes()[..], &packet].concat()).to_vec()
+    };
+    [behind(some), behind(CapabilityFlags::all())].concat()
+}

@@ -2,87 +2,26 @@
 //! what happens to make sense. It never panics, and never allocates without bound. And the targets of `fuzz/` for the
 //! log, blocks and checkpoints, on mutated real ones.
 //!
-//! `AVOCET_FUZZ_CASES` says how many; the seed of a failing case is printed.
+//! `AVOCET_FUZZ_CASES` says how many; the seed of a failing case is printed. With `AVOCET_FUZZ_CORPUS`, `fuzz/run` has the
+//! examples from here.
 
 #[path = "../../../fuzz/targets/block.rs"]
 mod block;
 #[path = "../../../fuzz/targets/checkpoint.rs"]
 mod checkpoint;
-mod common;
-#[path = "common/random.rs"]
-mod random;
 #[path = "../../../fuzz/targets/record.rs"]
 mod record;
+#[path = "../../../fuzz/seeded.rs"]
+mod seeded;
 
 use std::path::Path;
 
-use avocet_base::Lsn;
 use avocet_base::env::Disk;
 use avocet_base::env::sim::SimDisk;
 use avocet_engine::*;
-use avocet_log::{LogOptions, LogReader, LogWriter};
-use avocet_types::{Datum, RowRef, SqlType};
-use common::{create, insert, table};
-use random::Random;
-
-type Record = (u8, u64, Vec<u8>);
-
-/// With a procedure `d.note(id, note)` that inserts rows, and changes them if they are there.
-fn options(disk: &SimDisk) -> EngineOptions {
-    let note = Procedure::new("d", "note", |call| {
-        let t = table(call.txn.engine());
-        match call.txn.insert(&t, call.arguments) {
-            Err(EngineError::DuplicateKey { .. }) => {}
-            other => return other.map(drop),
-        }
-        let mut key = Vec::new();
-        assert!(
-            t.indexes()[0].keys.encode_prefix(&call.arguments[..1], &mut key),
-            "converted to the key's type"
-        );
-        let change = &mut |_: RowRef<'_>, to: &mut RowChange<'_>| to.set(1, &call.arguments[1]);
-        let mut scratch = ReadScratch::default();
-        call.txn.modify_unique(&t, &t.indexes()[0], &key, &mut scratch, change).map(drop)
-    });
-    let note = note.takes("id", SqlType::BIGINT).takes("note", typed::NewTable::text(200)).deterministic();
-    EngineOptions { procedures: Procedures::default().with(note), ..common::options(disk) }
-}
-
-/// Records of every kind: definitions, rows, updates, deletes, blocks, segment changes, calls.
-fn corpus() -> (SimDisk, Vec<Record>) {
-    let disk = SimDisk::new();
-    let engine = Engine::open(options(&disk)).expect("open");
-    create(&engine);
-    let t = table(&engine);
-    for id in 0..20 {
-        let mut txn = engine.begin(TxnOptions::default());
-        let row = insert(&mut txn, &t, id).expect("inserted");
-        if id % 3 == 0 {
-            txn.update(&t, row, &[(1, Datum::str("changed"))]).expect("updated");
-        }
-        if id % 5 == 0 {
-            txn.delete(&t, row).expect("deleted");
-        }
-        txn.commit().expect("logged").wait().expect("durable");
-        if id == 12 {
-            engine.freeze_all().expect("frozen");
-        }
-        if id > 14 {
-            // Its arguments are shorter than what they make of the row.
-            let arguments = [Datum::Int(id % 18 + 100), Datum::Str("n".repeat(id as usize).into())];
-            engine.call("d", "note", &arguments).expect("called");
-        }
-    }
-    engine.truncate_table("d", "t", true, std::time::Duration::from_secs(1)).expect("truncated");
-    drop(engine);
-    let mut reader = LogReader::open(disk.env(), Path::new("/data/log"), Lsn(0)).expect("readable");
-    let mut records = Vec::new();
-    while let Some(record) = reader.next_record().expect("whole") {
-        records.push((record.kind, record.tag, record.payload.to_vec()));
-    }
-    assert!(records.len() > 20 && records.iter().any(|(kind, ..)| *kind == 4));
-    (disk, records)
-}
+use record::history::{LOG, Record, corpus, options};
+use seeded::fuzz;
+use seeded::random::Random;
 
 fn mutate(records: &mut [Record], random: &mut Random) {
     for _ in 0..=random.below(3) {
@@ -102,32 +41,9 @@ fn mutate(records: &mut [Record], random: &mut Random) {
     }
 }
 
-fn copy(from: &SimDisk, to: &SimDisk, dir: &Path) {
-    to.create_dir_all(dir).expect("made");
-    for name in from.list(dir).expect("listed") {
-        let path = dir.join(name);
-        match from.contents(&path) {
-            Ok(bytes) => to.create(&path).expect("made").write_at(&bytes, 0).expect("written"),
-            Err(_) => copy(from, to, &path),
-        }
-    }
-}
-
 /// The corpus' directory with these records as its log.
 fn directory(corpus: &SimDisk, records: &[Record]) -> SimDisk {
-    let disk = SimDisk::new();
-    copy(corpus, &disk, Path::new("/data/store"));
-    let marker = Path::new("/data/avocet");
-    let bytes = corpus.contents(marker).expect("there");
-    disk.create(marker).expect("made").write_at(&bytes, 0).expect("written");
-    let mut log_options = LogOptions::new("/data/log");
-    log_options.segment_size = 16 << 10;
-    let log = LogWriter::open(disk.env(), log_options, Lsn(0)).expect("opened");
-    for (n, (kind, _, payload)) in records.iter().enumerate() {
-        log.append(*kind, n as u64 + 1, payload).expect("appended");
-    }
-    log.close().expect("closed");
-    disk
+    record::history::directory(corpus, records.iter().map(|(kind, _, payload)| (*kind, &payload[..])))
 }
 
 #[test]
@@ -159,56 +75,27 @@ fn records_that_make_no_sense_are_refused() {
 }
 
 fn cases() -> u64 {
-    std::env::var("AVOCET_FUZZ_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(150)
-}
-
-fn mutate_bytes(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
-    for _ in 0..=random.below(4) {
-        let place = random.below(bytes.len() + 1);
-        let from = random.below(other.len() + 1);
-        let some = other[from..].iter().copied().take(1 + random.below(40));
-        match random.below(7) {
-            0 if place < bytes.len() => bytes[place] ^= 1 << random.below(8),
-            1 if place < bytes.len() => bytes[place] = [0, 1, 0x7f, 0x80, 0xff][random.below(5)],
-            2 if random.below(4) == 0 => bytes.truncate(place),
-            3 => drop(bytes.splice(place..place, some)),
-            4 => drop(bytes.splice(place.., some)),
-            5 => bytes.insert(place, random.next() as u8),
-            _ => {
-                let end = bytes.len().min(place + random.below(8));
-                bytes.drain(place..end);
-            }
-        }
-    }
-}
-
-/// A target takes the examples, and what mutation makes of them.
-fn fuzz(target: fn(&[u8]), examples: &[Vec<u8>], cases: u64) {
-    examples.iter().for_each(|example| target(example));
-    for seed in 0..cases {
-        let mut random = Random(seed);
-        let mut bytes = examples[random.below(examples.len())].clone();
-        let other = &examples[random.below(examples.len())];
-        mutate_bytes(&mut bytes, other, &mut random);
-        let run = std::panic::AssertUnwindSafe(|| target(&bytes));
-        assert!(std::panic::catch_unwind(run).is_ok(), "seed {seed} panicked");
-    }
+    seeded::cases(150)
 }
 
 #[test]
 fn any_bytes_are_taken_for_a_log() {
     let (disk, records) = corpus();
-    let mut payloads = vec![1];
-    for (kind, _, payload) in &records {
+    let (mut payloads, mut sealed) = (vec![1], vec![2]);
+    for (kind, tag, payload) in &records {
+        let (tag, len) = ((*tag as u16).to_le_bytes(), (payload.len() as u16).to_le_bytes());
         payloads.push(*kind);
-        payloads.extend((payload.len() as u16).to_le_bytes());
+        payloads.extend(len);
         payloads.extend(payload);
+        sealed.extend([*kind, 0, 0]);
+        sealed.extend([tag, len].concat());
+        sealed.extend(payload);
     }
-    let segments = disk.list(Path::new("/data/log")).expect("listed");
+    let segments = disk.list(Path::new(LOG)).expect("listed");
     let segment = segments.iter().find(|name| name.ends_with(".log")).expect("there is one");
-    let bytes = disk.contents(&Path::new("/data/log").join(segment)).expect("there");
+    let bytes = disk.contents(&Path::new(LOG).join(segment)).expect("there");
     let frames = [&[0][..], &bytes[4096..]].concat();
-    fuzz(record::run, &[payloads, frames], cases() * 2);
+    fuzz("record", record::run, &[payloads, sealed, frames], cases() * 2);
 }
 
 #[test]
@@ -230,7 +117,7 @@ fn any_bytes_are_taken_for_a_block() {
         examples.push(object);
     }
     assert!(examples.len() > 2);
-    fuzz(block::run, &examples, cases() * 40);
+    fuzz("block", block::run, &examples, cases() * 40);
 }
 
 #[test]
@@ -241,5 +128,5 @@ fn a_checkpoint_that_ends_early_is_refused() {
 
 #[test]
 fn any_bytes_are_taken_for_a_checkpoint() {
-    fuzz(checkpoint::run, &[checkpoint::example()], cases() * 10);
+    fuzz("checkpoint", checkpoint::run, &[checkpoint::example()], cases() * 10);
 }

@@ -208,6 +208,14 @@ fn packets() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
+#[path = "../../../fuzz/seeded.rs"]
+mod seeded;
+
+#[test]
+fn no_mutated_packet_makes_the_decoders_panic() {
+    seeded::fuzz("packet", packet::run, &packet::examples(), seeded::cases(10_000));
+}
+
 proptest! {
     /// The target of `fuzz/`.
     #[test]

@@ -9,21 +9,12 @@ use std::path::{Path, PathBuf};
 
 use super::Client;
 
+#[path = "../../../../../fuzz/seeded.rs"]
+mod seeded;
 #[path = "../../../../../fuzz/targets/sql.rs"]
 mod target;
 
-/// SplitMix64: small, and the same everywhere.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ z >> 31) % n.max(1) as u64) as usize
-    }
-}
+use seeded::random::Random;
 
 fn files(folder: &Path, all: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("the test files are there") {
@@ -113,17 +104,13 @@ fn mutate(tokens: &mut Vec<String>, other: &[String], random: &mut Random) {
     }
 }
 
-fn number(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(otherwise)
-}
-
 #[test]
 fn no_statement_brings_a_session_down() {
     let corpus = corpus();
     let split: Vec<Vec<String>> = corpus.iter().map(|sql| tokens(sql)).collect();
-    let first = number("AVOCET_FUZZ_SEED", 1);
+    let first = std::env::var("AVOCET_FUZZ_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     let mut client = Client::new();
-    for seed in first..first + number("AVOCET_FUZZ_CASES", 1500) {
+    for seed in first..first + seeded::cases(1500) {
         // Each file's statements build on those before: go through them in order, mutating some.
         let mut random = Random(seed);
         let at = (seed as usize * 7 + random.below(3)) % split.len();
@@ -153,20 +140,7 @@ fn no_statement_brings_a_session_down() {
 /// The target of `fuzz/`: statements whose bytes were changed, not their words.
 #[test]
 fn no_bytes_bring_a_session_down() {
-    let corpus = corpus();
-    for seed in 0..number("AVOCET_FUZZ_CASES", 600) {
-        let mut random = Random(seed);
-        let mut bytes = corpus[random.below(corpus.len())].clone().into_bytes();
-        for _ in 0..=random.below(4) {
-            let at = random.below(bytes.len() + 1);
-            match random.below(4) {
-                0 if at < bytes.len() => bytes[at] ^= 1 << random.below(8),
-                1 if at < bytes.len() => drop(bytes.remove(at)),
-                2 => bytes.truncate(at),
-                _ => bytes.insert(at, b"\0'\"`\\()-/*;@?%\xff\xc3"[random.below(16)]),
-            }
-        }
-        let run = AssertUnwindSafe(|| target::run(&bytes));
-        assert!(catch_unwind(run).is_ok(), "seed {seed} panicked: {}", String::from_utf8_lossy(&bytes));
-    }
+    let corpus: Vec<Vec<u8>> = corpus().into_iter().map(String::into_bytes).collect();
+    seeded::keep("sql", &corpus);
+    seeded::fuzz_mutated(target::run, &corpus, seeded::cases(600));
 }
