@@ -3,22 +3,28 @@
 //! Nothing is let pass for what it looks like alone: each difference is traced to the lock of InnoDB's that made it. Only
 //! these are let pass, and the schedule ends there, since the sessions are in different states from then on:
 //!
-//! 1. MySQL waits, or ends a deadlock, where Avocet goes on, and somebody who takes part runs at REPEATABLE READ: InnoDB
-//!    locks gaps there, and all rows that it looks at.
-//! 2. The same at READ COMMITTED, if the lock that is wanted or the one that is held covers a gap: checks of unique keys.
+//! 1. MySQL waits, or ends a deadlock, where Avocet goes on, and whoever is waited for runs at REPEATABLE READ and has looked
+//!    at rows that it did not want, or at the end of a range: InnoDB keeps these locked there.
+//! 2. The same, if the lock that is wanted is on a gap, or an INSERT or REPLACE waits for one that covers a gap, too: ranges at
+//!    REPEATABLE READ, deleted rows in them, and checks of unique keys.
 //! 3. The same, if whoever waits scans the table: InnoDB waits for each row, Avocet for those that match. Or the row lies
 //!    behind the range that is read: InnoDB ends a range there.
 //! 4. The same, if whoever is waited for has a failed statement, a row that was ignored or replaced as a duplicate, a
 //!    ROLLBACK TO, or a locking read behind it that found no row to match: InnoDB keeps these locks.
 //! 5. The same, if Avocet tells of a duplicate of a secondary key and the lock that is wanted is on that key's entry:
 //!    InnoDB locks entries, and fails at once too unless somebody came to the row by this one.
+//!    Or the entry lies behind all keys that are inserted: InnoDB checks a unique key up to the next one. Or a deadlock is about
+//!    one row, between its entry and itself.
 //! 6. NOWAIT and SKIP LOCKED show locks of 1 and 4 without waiting.
-//! 7. Both end a deadlock, with another victim. Or several wait, a step lets them go on, and they do so in another order.
+//! 7. Both end a deadlock, with another victim. Or a step lets several go on who waited, each for a lock of its own: they run
+//!    side by side from then on, and which is the first to reach a row that both want, the threads of each server decide.
 //!
 //! 8. A deadlock of Avocet's alone, or a wait while others wait already, if somebody goes along a plain secondary index: rows of
 //!    one key come in another order, and whoever waits for one holds others.
 //! 9. Otherwise, where Avocet waits and MySQL does not, there is one excuse: an UPDATE fails on a duplicate in MySQL. Avocet
 //!    locks all rows of a statement before it changes the first.
+
+use std::collections::BTreeMap;
 
 use super::innodb::Wait;
 use super::schedule::{Level, Schedule, Traits};
@@ -39,6 +45,8 @@ pub enum Excuse {
     RangeEnd,
     KeptLock,
     UniqueEntry,
+    BehindKey,
+    Entry,
     RowByRow,
     Ties,
     InsertersDeadlock,
@@ -49,19 +57,21 @@ pub enum Excuse {
 impl Excuse {
     pub fn text(self) -> &'static str {
         match self {
-            Excuse::RepeatableRead => "InnoDB locks gaps and unmatched rows at REPEATABLE READ",
-            Excuse::Gap => "InnoDB locks a gap for a unique key",
+            Excuse::RepeatableRead => "InnoDB keeps unmatched rows locked at REPEATABLE READ",
+            Excuse::Gap => "InnoDB locks a gap",
             Excuse::Scan => "InnoDB waits for rows that do not match in a scan",
             Excuse::RangeEnd => "InnoDB waits for the row behind a range",
             Excuse::KeptLock => "InnoDB keeps a lock of what failed, was ignored or taken back",
             Excuse::UniqueEntry => {
                 "InnoDB waits for the entry of a secondary key before it tells of a duplicate"
             }
+            Excuse::BehindKey => "InnoDB waits for the entry behind a unique key that it checks",
+            Excuse::Entry => "InnoDB locks an index's entry before its row, and others the other way round",
             Excuse::RowByRow => "InnoDB changes a row before it locks the next",
             Excuse::Ties => "rows of one secondary key come in the order of the primary key in InnoDB",
             Excuse::InsertersDeadlock => "InnoDB has those deadlock who wait to insert one key",
             Excuse::Victim => "another victim of a deadlock",
-            Excuse::Order => "waiters served in another order",
+            Excuse::Order => "several went on together, in another order",
         }
     }
 }
@@ -72,6 +82,8 @@ struct Memory {
     /// InnoDB may hold more for its transaction than Avocet does.
     keeps_more: bool,
     in_transaction: bool,
+    /// At REPEATABLE READ, InnoDB holds rows for it that it looked at and did not want.
+    keeps_unwanted: bool,
     /// The statement that runs had to wait.
     waited: bool,
     running: Traits,
@@ -80,6 +92,10 @@ struct Memory {
 pub struct Judge<'s> {
     schedule: &'s Schedule,
     memory: Vec<Memory>,
+    /// By session: the text of the statement that runs.
+    running: Vec<String>,
+    /// What sessions wait for in MySQL since the last step.
+    waits: BTreeMap<usize, Wait>,
 }
 
 /// What is made of a step.
@@ -91,15 +107,23 @@ pub enum Verdict {
 
 impl Judge<'_> {
     pub fn new(schedule: &Schedule) -> Judge<'_> {
-        Judge { schedule, memory: vec![Memory::default(); schedule.levels.len()] }
+        Judge {
+            schedule,
+            memory: vec![Memory::default(); schedule.levels.len()],
+            running: vec![String::new(); schedule.levels.len()],
+            waits: BTreeMap::new(),
+        }
     }
 
     pub fn begins(&mut self, session: usize, sql: &str, traits: Traits) {
+        sql.clone_into(&mut self.running[session]);
         let memory = &mut self.memory[session];
         memory.running = traits;
         memory.waited = false;
         memory.in_transaction |= sql == "BEGIN";
         memory.keeps_more |= traits.goes_back;
+        memory.keeps_unwanted |=
+            traits.looks_beyond && self.schedule.levels[session] == Level::RepeatableRead;
     }
 
     /// Notes what statements came to.
@@ -108,8 +132,7 @@ impl Judge<'_> {
             let memory = &mut self.memory[*session];
             let ended = memory.running.ends || !memory.in_transaction || *outcome == DEADLOCK;
             if ended {
-                memory.keeps_more = false;
-                memory.in_transaction = false;
+                *memory = Memory::default();
             } else {
                 // A duplicate may have been met without an error: ignored, replaced, updated.
                 memory.keeps_more |= memory.running.inserts || matches!(outcome, Outcome::Error(_));
@@ -131,7 +154,7 @@ impl Judge<'_> {
         let (ours, theirs) = (avocet.0, mysql.0);
         if ours == theirs {
             self.note(ours);
-            mysql.1.waiting().iter().for_each(|session| self.memory[*session].waited = true);
+            self.note_waits(mysql.1)?;
             return Ok(Verdict::Same);
         }
         let excuse = self.excuse(ours, theirs, mysql.1, waited)?;
@@ -139,6 +162,27 @@ impl Judge<'_> {
             Some(excuse) => Verdict::Excused(excuse),
             None => Verdict::Different(self.describe(ours, theirs, mysql.1)?),
         })
+    }
+
+    fn note_waits(&mut self, mysql: &mut Stage<'_>) -> Result<()> {
+        self.waits.clear();
+        for session in mysql.waiting().to_vec() {
+            self.memory[session].waited = true;
+            self.waits.extend(mysql.wait_of(session)?.map(|wait| (session, wait)));
+        }
+        Ok(())
+    }
+
+    /// Who waited before the step and has got what it waited for, on either server.
+    fn let_go(&self, ours: &Answers, theirs: &Answers, mysql: &mut Stage<'_>) -> Result<Vec<usize>> {
+        let mut free = Vec::new();
+        for (session, before) in &self.waits {
+            let answered = ours.contains_key(session) || theirs.contains_key(session);
+            if answered || mysql.wait_of(*session)?.is_none_or(|now| !now.is_for_the_lock_of(before)) {
+                free.push(*session);
+            }
+        }
+        Ok(free)
     }
 
     fn describe(&self, ours: &Answers, theirs: &Answers, mysql: &mut Stage<'_>) -> Result<String> {
@@ -158,7 +202,7 @@ impl Judge<'_> {
             }
         }
         if theirs.values().any(|outcome| *outcome == DEADLOCK) {
-            lines.push(mysql.last_deadlock()?);
+            lines.push(mysql.last_deadlock()?.text);
         }
         Ok(lines.join("\n"))
     }
@@ -170,6 +214,12 @@ impl Judge<'_> {
         mysql: &mut Stage<'_>,
         waited: &[usize],
     ) -> Result<Option<Excuse>> {
+        // Of several who are let go on together, one is the first, and the others find what it leaves.
+        let free = self.let_go(ours, theirs, mysql)?;
+        let differs = |who: &usize| ours.get(who) != theirs.get(who);
+        if free.len() > 1 && (0..self.memory.len()).filter(differs).all(|who| free.contains(&who)) {
+            return Ok(Some(Excuse::Order));
+        }
         let is_deadlock = |answers: &Answers| answers.values().any(|outcome| *outcome == DEADLOCK);
         if is_deadlock(theirs) {
             if is_deadlock(ours) {
@@ -178,13 +228,11 @@ impl Judge<'_> {
             return self.excuse_deadlock(mysql);
         }
         if is_deadlock(ours) {
+            // Who waits in MySQL for a lock that Avocet does not know has locked less there.
+            let kept =
+                self.waits.values().any(|wait| wait.blockers.iter().any(|b| self.memory[*b].keeps_more));
             let ties = self.memory.iter().any(|memory| memory.running.along == Some("k"));
-            return Ok(ties.then_some(Excuse::Ties));
-        }
-        // Of several who wait and are let go on together, one is the first, and the others find what it leaves.
-        let differs = |who: &usize| ours.get(who) != theirs.get(who);
-        if waited.len() > 1 && (0..self.memory.len()).filter(differs).all(|who| waited.contains(&who)) {
-            return Ok(Some(Excuse::Order));
+            return Ok(if ties { Some(Excuse::Ties) } else { kept.then_some(Excuse::KeptLock) });
         }
         let row_by_row = |(session, outcome): (&usize, &Outcome)| {
             !ours.contains_key(session) && *outcome == DUPLICATE && !self.memory[*session].running.inserts
@@ -215,25 +263,25 @@ impl Judge<'_> {
         Ok(None)
     }
 
-    fn is_repeatable(&self, session: usize) -> bool {
-        self.schedule.levels[session] == Level::RepeatableRead
-    }
-
     fn excuse_wait(&self, session: usize, outcome: &Outcome, wait: &Wait) -> Option<Excuse> {
-        if self.is_repeatable(session) || wait.blockers.iter().any(|b| self.is_repeatable(*b)) {
-            return Some(Excuse::RepeatableRead);
-        }
-        if wait.is_about_gaps() {
+        let running = self.memory[session].running;
+        if wait.is_about_gaps() || running.inserts && wait.is_held_with_gap() {
             return Some(Excuse::Gap);
+        }
+        if wait.blockers.iter().any(|b| self.memory[*b].keeps_unwanted) {
+            return Some(Excuse::RepeatableRead);
         }
         if wait.blockers.iter().any(|b| self.memory[*b].keeps_more) {
             return Some(Excuse::KeptLock);
         }
-        let running = self.memory[session].running;
         let tells_duplicate =
             *outcome == DUPLICATE || running.ignores && matches!(outcome, Outcome::Affected(_));
         if tells_duplicate && wait.index == "u" {
             return Some(Excuse::UniqueEntry);
+        }
+        let checks = running.inserts && wait.index == "u" && !wait.mode.contains("REC_NOT_GAP");
+        if checks && wait.key().is_some_and(|key| !unique_keys(&self.running[session]).contains(&key)) {
+            return Some(Excuse::BehindKey);
         }
         running.scans.then_some(Excuse::Scan)
     }
@@ -255,18 +303,18 @@ impl Judge<'_> {
     /// What others hold in MySQL, and not in Avocet, was shown.
     fn excuse_shown(&self, session: usize) -> Option<Excuse> {
         let mut others = (0..self.memory.len()).filter(|other| *other != session);
-        if others.clone().any(|other| self.is_repeatable(other)) {
+        if others.clone().any(|other| self.memory[other].keeps_unwanted) {
             return Some(Excuse::RepeatableRead);
         }
         others.any(|other| self.memory[other].keeps_more).then_some(Excuse::KeptLock)
     }
 
     fn excuse_deadlock(&self, mysql: &mut Stage<'_>) -> Result<Option<Excuse>> {
-        if (0..self.memory.len()).any(|session| self.is_repeatable(session)) {
-            return Ok(Some(Excuse::RepeatableRead));
+        let deadlock = mysql.last_deadlock()?;
+        if deadlock.is_of_entry_and_row() {
+            return Ok(Some(Excuse::Entry));
         }
-        let said = mysql.last_deadlock()?;
-        let locks = said.lines().filter(|line| line.starts_with("RECORD LOCKS"));
+        let locks = deadlock.text.lines().filter(|line| line.starts_with("RECORD LOCKS"));
         if locks.clone().any(|line| line.contains("gap before rec") || line.contains("insert intention")) {
             return Ok(Some(Excuse::Gap));
         }
@@ -274,9 +322,18 @@ impl Judge<'_> {
         if !shares && locks.clone().any(|line| line.contains("lock mode S")) {
             return Ok(Some(Excuse::InsertersDeadlock));
         }
+        if self.memory.iter().any(|memory| memory.keeps_unwanted) {
+            return Ok(Some(Excuse::RepeatableRead));
+        }
         if self.memory.iter().any(|memory| memory.keeps_more) {
             return Ok(Some(Excuse::KeptLock));
         }
         Ok(self.memory.iter().any(|memory| memory.running.scans).then_some(Excuse::Scan))
     }
+}
+
+/// The values for `u`, the second column, that an INSERT or REPLACE gives.
+fn unique_keys(sql: &str) -> Vec<i64> {
+    let rows = sql.split('(').skip(1).map(|row| row.split(')').next().unwrap_or_default());
+    rows.filter_map(|row| row.split(',').nth(1)?.trim().parse().ok()).collect()
 }

@@ -23,6 +23,8 @@ impl Level {
 pub struct Traits {
     /// Looks at all rows, or all of a part that no index narrows as the condition does.
     pub scans: bool,
+    /// Locks rows that it then does not want, or whatever lies behind a range.
+    pub looks_beyond: bool,
     /// NOWAIT or SKIP LOCKED: it shows what others hold.
     pub shows_locks: bool,
     /// The index that it reads a range of, and where that ends.

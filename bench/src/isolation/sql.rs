@@ -62,7 +62,8 @@ impl Condition {
     }
 
     fn traits(&self) -> Traits {
-        Traits { scans: self.scans, range: self.range, along: self.index, ..Traits::default() }
+        let looks_beyond = self.range.is_some() || self.scans && !self.sql.is_empty();
+        Traits { scans: self.scans, range: self.range, along: self.index, looks_beyond, ..Traits::default() }
     }
 
     fn hint(&self) -> String {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use mysql::prelude::Queryable;
 use mysql::{Conn, Row};
 
-use super::innodb;
+use super::innodb::{self, Waiting};
 use crate::error::{Error, Result};
 use crate::rival::Server;
 use crate::slt::render;
@@ -47,6 +47,8 @@ pub enum Kind {
 
 /// Whoever has neither answered nor waits for a row by then does something that it should not.
 const LONGEST: Duration = Duration::from_secs(30);
+/// By then, a server has found a deadlock.
+const DEADLOCK_FOUND: Duration = Duration::from_secs(3);
 /// Between two looks at who waits.
 const PAUSE: Duration = Duration::from_micros(300);
 /// Lock waits may not end by themselves.
@@ -131,13 +133,13 @@ impl<'s> Stage<'s> {
     fn rest(&mut self) -> Result<Answers> {
         let mut answers = Answers::new();
         let begin = Instant::now();
-        let mut seen_waiting = 0;
+        let (mut seen_waiting, mut since) = (0, begin);
         while !self.running.is_empty() {
             match self.answers.recv_timeout(PAUSE) {
                 Ok((session, outcome)) => {
                     self.running.retain(|running| *running != session);
                     answers.insert(session, outcome?);
-                    seen_waiting = 0;
+                    (seen_waiting, since) = (0, Instant::now());
                     continue;
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -145,7 +147,12 @@ impl<'s> Stage<'s> {
                     return Err(Error::Check("all sessions are gone".into()));
                 }
             }
-            seen_waiting = if self.all_wait()? { seen_waiting + 1 } else { 0 };
+            match self.all_wait()? {
+                Waiting::NotAll => seen_waiting = 0,
+                Waiting::All => seen_waiting += 1,
+                Waiting::InCircle if since.elapsed() > DEADLOCK_FOUND => break,
+                Waiting::InCircle => seen_waiting = 0,
+            }
             // Of several, one may be about to be told that it closes a circle.
             let enough = if self.running.len() == 1 { 1 } else { 5 };
             if seen_waiting >= enough {
@@ -159,14 +166,15 @@ impl<'s> Stage<'s> {
         Ok(answers)
     }
 
-    /// Whether all that have not answered wait for rows, and not in a circle.
-    fn all_wait(&mut self) -> Result<bool> {
+    /// Whether all that have not answered wait for rows.
+    fn all_wait(&mut self) -> Result<Waiting> {
         match self.kind {
-            Kind::Mysql => innodb::all_wait(&mut self.observer, self.running.len()),
+            Kind::Mysql => innodb::waiting(&mut self.observer, self.running.len()),
             Kind::Avocet => {
                 let row: Option<(String, usize)> =
                     self.observer.query_first("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")?;
-                Ok(row.is_some_and(|(_, waiting)| waiting == self.running.len()))
+                let all = row.is_some_and(|(_, waiting)| waiting == self.running.len());
+                Ok(if all { Waiting::All } else { Waiting::NotAll })
             }
         }
     }
@@ -178,7 +186,7 @@ impl<'s> Stage<'s> {
     }
 
     /// What MySQL says of the last deadlock.
-    pub fn last_deadlock(&mut self) -> Result<String> {
+    pub fn last_deadlock(&mut self) -> Result<innodb::Deadlock> {
         innodb::last_deadlock(&mut self.observer)
     }
 
