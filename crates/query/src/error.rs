@@ -232,6 +232,8 @@ codes! {
     1845 b"0A000" ALTER_OPERATION_NOT_SUPPORTED "{} is not supported for this operation. Try {}."
     3008 b"HY000" FK_DEPTH_EXCEEDED "Foreign key cascade delete/update exceeds max depth of {}."
     3024 b"HY000" QUERY_TIMEOUT "Query execution was interrupted, maximum statement execution time exceeded"
+    3057 b"42000" USER_LOCK_WRONG_NAME "Incorrect user-level lock name '{}'."
+    3058 b"HY000" USER_LOCK_DEADLOCK "Deadlock found when trying to get user-level lock; try rolling back transaction/releasing locks and restarting lock acquisition."
     3118 b"HY000" ACCOUNT_HAS_BEEN_LOCKED "Access denied for user '{}'@'{}'. Account is locked."
     3141 b"22032" INVALID_JSON_TEXT_IN_PARAM "Invalid JSON text in argument {} to function {}: \"{}\" at position {}."
     3159 b"HY000" SECURE_TRANSPORT_REQUIRED "Connections using insecure transport are prohibited while --require_secure_transport=ON."
@@ -255,6 +257,7 @@ codes! {
     3940 b"HY000" CONSTRAINT_NOT_FOUND "Constraint '{}' does not exist."
     4028 b"HY000" TABLE_MUST_HAVE_A_VISIBLE_COLUMN "A table must have at least one visible column."
     4031 b"HY000" CLIENT_INTERACTION_TIMEOUT "The client was disconnected by the server because of inactivity. See wait_timeout and interactive_timeout for configuring this behavior."
+    4163 b"42000" USER_LOCK_OVERLONG_NAME "User-level lock name '{}' should not exceed {} characters."
     6125 b"HY000" FK_NO_UNIQUE_INDEX_PARENT "Failed to add the foreign key constraint. Missing unique key for constraint '{}' in the referenced table '{}'"
 }
 

@@ -28,6 +28,7 @@ mod info_schema;
 mod insert;
 mod memory;
 mod modify;
+mod named_locks;
 mod output;
 mod plan_cache;
 mod point;

@@ -34,7 +34,7 @@ mod walk;
 
 pub use crate::temporal::{TimeZone, Unit as IntervalUnit};
 pub use batch::BatchProgram;
-pub use context::{EvalContext, SessionInfo, SqlMode, Warning};
+pub use context::{EvalContext, Host, SessionInfo, SqlMode, Warning};
 pub use error::{EvalError, EvalResult};
 pub use func::interval::interval_of;
 pub use function::{Function, Volatility};

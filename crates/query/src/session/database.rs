@@ -12,6 +12,7 @@ use avocet_types::{Collation, Value};
 use super::api::{
     AccountName, ConnectionRow, Connections, Interrupt, Interruption, SessionFactory, SessionInfo,
 };
+use super::named_locks::NamedLocks;
 use super::plan_cache::PlanCache;
 use super::state::Session;
 use super::status::Counters;
@@ -46,6 +47,7 @@ pub(super) struct Shared {
     pub passwords: Box<dyn Passwords>,
     pub counters: Counters,
     pub plans: PlanCache,
+    pub locks: Arc<NamedLocks>,
     /// Where queries put what does not fit into memory.
     pub spill: OnceLock<PathBuf>,
     /// Started with the first query that needs it.
@@ -85,6 +87,7 @@ impl Database {
             passwords: passwords.unwrap_or_else(|| Box::new(NoPasswords)),
             counters: Counters::default(),
             plans: PlanCache::default(),
+            locks: Arc::default(),
             spill: OnceLock::new(),
             analytics: OnceLock::new(),
             next_embedded: AtomicU32::new(1),

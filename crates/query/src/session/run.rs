@@ -1,5 +1,6 @@
 //! Running statements: from a text to calls of the sink.
 
+use avocet_types::expr::Host;
 use avocet_types::{Collation, Datum, SqlType};
 
 use super::api::{
@@ -119,6 +120,7 @@ impl SqlSession for Session {
 
     async fn reset(&mut self) {
         self.rollback();
+        self.host.0.release_all_locks();
         self.in_flight = false;
         self.prepared.clear();
         self.named.clear();

@@ -10,6 +10,7 @@ use avocet_types::{Collation, SqlType, Value};
 
 use super::api::{SessionInfo, StatementId, Status};
 use super::database::{Shared, stop_request};
+use super::named_locks::{EndOfLocks, SessionHost};
 use super::plan_cache::RecentPlans;
 use super::point::PointMemory;
 use super::prepared::PreparedStatement;
@@ -87,6 +88,7 @@ pub struct Session {
     pub(super) point_scratch: PointScratch,
     pub(super) point_memory: PointMemory,
     pub(super) recent_plans: RecentPlans,
+    pub(super) host: EndOfLocks,
 }
 
 impl Session {
@@ -95,6 +97,11 @@ impl Session {
         let settings = Settings::new(&variables.own);
         let seed = u64::from(info.connection_id).wrapping_mul(0x9E37_79B9_7F4A_7C15)
             ^ shared.engine.options().env.clock.wall_us() as u64;
+        let host = Arc::new(SessionHost {
+            connection: info.connection_id,
+            locks: shared.locks.clone(),
+            interrupt: info.interrupt.clone(),
+        });
         let mut session = Self {
             stop: stop_request(&info.interrupt),
             database: None,
@@ -121,6 +128,7 @@ impl Session {
             point_scratch: PointScratch::default(),
             point_memory: PointMemory::default(),
             recent_plans: RecentPlans::default(),
+            host: EndOfLocks(host),
             info,
         };
         session.begin_variables();
@@ -201,6 +209,9 @@ impl Session {
         context.group_concat_max_len = settings.group_concat_max_len;
         context.cte_max_recursion_depth = settings.cte_max_recursion_depth;
         context.storing = false;
+        if context.host.is_none() {
+            context.host = Some(self.host.0.clone());
+        }
         context.take_warnings();
         let known = &mut context.session;
         if known.version.is_empty() {

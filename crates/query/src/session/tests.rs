@@ -8,6 +8,7 @@ mod differential;
 mod foreign_keys;
 mod fuzz;
 mod memory;
+mod named_locks;
 mod plans;
 mod queries;
 mod sessions;

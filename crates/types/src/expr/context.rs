@@ -1,7 +1,8 @@
 //! What evaluation needs from outside: statement time, session settings, and where warnings go.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::func::math::SeededRandom;
@@ -90,6 +91,24 @@ impl From<&EvalError> for Warning {
     }
 }
 
+/// What functions ask of the session that they run in, beyond values. Calls may block.
+pub trait Host: std::fmt::Debug + Send + Sync {
+    /// Waits; whether for the whole time, and not interrupted.
+    fn sleep(&self, time: Duration) -> bool;
+
+    /// Waits for a lock by name, for ever if no time is given; whether the session has it now, `None` if it was interrupted.
+    fn get_lock(&self, name: &str, timeout: Option<Duration>) -> EvalResult<Option<bool>>;
+
+    /// Gives a lock back: whether the session had it; `None` if nobody has.
+    fn release_lock(&self, name: &str) -> Option<bool>;
+
+    /// Gives back all locks of the session; returns how many there were.
+    fn release_all_locks(&self) -> u64;
+
+    /// The connection that has a lock.
+    fn lock_owner(&self, name: &str) -> Option<u64>;
+}
+
 /// One statement's surroundings. Shared by all threads that work for the statement.
 #[derive(Debug)]
 pub struct EvalContext {
@@ -107,6 +126,8 @@ pub struct EvalContext {
     /// warning is then an error.
     pub storing: bool,
     pub session: SessionInfo,
+    /// `None` where there is no session: nothing waits then, and nobody has locks.
+    pub host: Option<Arc<dyn Host>>,
     /// State of RAND() without a seed and of UUID().
     random: AtomicU64,
     /// Generators of the calls of RAND() with a constant seed, by the call's identity.
@@ -141,6 +162,7 @@ impl EvalContext {
             cte_max_recursion_depth: 1000,
             storing: false,
             session: SessionInfo::default(),
+            host: None,
             random: AtomicU64::new(random_seed),
             seeded: Mutex::default(),
             warnings: Warnings::default(),
@@ -152,6 +174,7 @@ impl EvalContext {
     pub fn quiet(&self) -> Self {
         Self {
             session: self.session.clone(),
+            host: self.host.clone(),
             random: AtomicU64::new(self.random.load(Ordering::Relaxed)),
             seeded: Mutex::default(),
             warnings: Warnings::default(),

@@ -84,6 +84,18 @@ pub enum EvalError {
     /// 3685 and its like: a regular expression does not parse.
     #[error("Illegal argument to a regular expression.")]
     RegexpSyntax,
+    /// 4163
+    #[error("User-level lock name '{0}' should not exceed {1} characters.")]
+    UserLockLongName(String, usize),
+    /// 3057: the name of a lock is NULL or empty.
+    #[error("Incorrect user-level lock name '{0}'.")]
+    UserLockName(String),
+    /// 3058
+    #[error(
+        "Deadlock found when trying to get user-level lock; try rolling back transaction/releasing locks and restarting \
+         lock acquisition."
+    )]
+    UserLockDeadlock,
     /// 1235
     #[error("This version of Avocet doesn't yet support '{0}'")]
     NotSupported(String),
@@ -130,6 +142,9 @@ impl EvalError {
             Self::InvalidCharacterString => 1300,
             Self::CastComplement(_) => 1105,
             Self::RegexpSyntax => 3685,
+            Self::UserLockLongName(..) => 4163,
+            Self::UserLockName(_) => 3057,
+            Self::UserLockDeadlock => 3058,
             Self::NotSupported(_) => 1235,
         }
     }

@@ -4,6 +4,7 @@
 
 pub(crate) mod clock;
 pub(crate) mod digest;
+pub(crate) mod host;
 pub(crate) mod interval;
 pub(crate) mod math;
 pub(crate) mod numeral;

@@ -272,6 +272,12 @@ functions! {
     SetLastInsertId [] 1..=1, [Int], Ret::UInt, Strict, Volatile, func::session::set_last_insert_id;
     RowCount ["ROW_COUNT"] 0..=0, [], Ret::Int, Never, Statement, func::session::row_count;
     FoundRows ["FOUND_ROWS"] 0..=0, [], Ret::Int, Never, Statement, func::session::found_rows;
+    Sleep ["SLEEP"] 1..=1, [Double], Ret::Int, Own, Volatile, func::host::sleep;
+    GetLock ["GET_LOCK"] 2..=2, [Chars, Int], Ret::Int, Own, Volatile, func::host::get_lock;
+    ReleaseLock ["RELEASE_LOCK"] 1..=1, [Chars], Ret::Int, Own, Volatile, func::host::release_lock;
+    ReleaseAllLocks ["RELEASE_ALL_LOCKS"] 0..=0, [], Ret::UInt, Never, Volatile, func::host::release_all_locks;
+    IsFreeLock ["IS_FREE_LOCK"] 1..=1, [Chars], Ret::Int, Own, Volatile, func::host::is_free_lock;
+    IsUsedLock ["IS_USED_LOCK"] 1..=1, [Chars], Ret::UInt, Own, Volatile, func::host::is_used_lock;
     Uuid ["UUID"] 0..=0, [], Ret::System(36), Never, Volatile, func::session::uuid;
     Charset ["CHARSET"] 1..=1, [Any], Ret::System(64), Never, Immutable, func::string::charset;
     CollationOf ["COLLATION"] 1..=1, [Any], Ret::System(64), Never, Immutable, func::string::collation;

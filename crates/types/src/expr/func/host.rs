@@ -1,0 +1,86 @@
+//! Functions that wait, and locks by name: what they ask of the session, [`Host`](crate::expr::Host).
+
+use std::time::Duration;
+
+use crate::datum::Datum;
+use crate::expr::context::{EvalContext, Host};
+use crate::expr::error::{EvalError, EvalResult};
+use crate::expr::program::CallInfo;
+
+type Args<'x, 'a> = &'x mut [Datum<'a>];
+
+/// Characters that the name of a lock has at most.
+const LONGEST_NAME: usize = 64;
+
+/// 0 after the whole time, 1 if interrupted.
+pub(crate) fn sleep<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    let seconds = match args[0] {
+        Datum::Double(seconds) if seconds >= 0.0 => seconds,
+        _ => {
+            let wrong = EvalError::WrongArguments("sleep.");
+            if ctx.sql_mode.is_strict() {
+                return Err(wrong);
+            }
+            ctx.note(&wrong);
+            return Ok(Datum::Int(0));
+        }
+    };
+    let time = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::from_secs(u32::MAX.into()));
+    let whole = time.is_zero() || ctx.host.as_ref().is_none_or(|host| host.sleep(time));
+    Ok(Datum::Int(i64::from(!whole)))
+}
+
+/// 1 with the lock, 0 after the time, NULL if interrupted. A negative time has no end.
+pub(crate) fn get_lock<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    let timeout = match args[1] {
+        Datum::Int(seconds) => u64::try_from(seconds).ok().map(Duration::from_secs),
+        Datum::UInt(seconds) => Some(Duration::from_secs(seconds)),
+        _ => Some(Duration::ZERO),
+    };
+    with_lock(args, ctx, |host, name| Ok(host.get_lock(name, timeout)?.map(i64::from)))
+}
+
+/// 1 if it was the session's, 0 if it is another's, NULL if nobody has it.
+pub(crate) fn release_lock<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    with_lock(args, ctx, |host, name| Ok(host.release_lock(name).map(i64::from)))
+}
+
+pub(crate) fn release_all_locks<'a>(
+    _: Args<'_, 'a>,
+    _: &CallInfo,
+    ctx: &EvalContext,
+) -> EvalResult<Datum<'a>> {
+    Ok(Datum::UInt(ctx.host.as_ref().map_or(0, |host| host.release_all_locks())))
+}
+
+pub(crate) fn is_free_lock<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    with_lock(args, ctx, |host, name| Ok(Some(i64::from(host.lock_owner(name).is_none()))))
+}
+
+/// The connection that has the lock.
+pub(crate) fn is_used_lock<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    let mut owner = None;
+    with_lock(args, ctx, |host, name| {
+        owner = host.lock_owner(name);
+        Ok(None)
+    })?;
+    Ok(owner.map_or(Datum::Null, Datum::UInt))
+}
+
+/// Does something with the lock that the first argument names; `None` is NULL.
+fn with_lock<'a>(
+    args: &[Datum<'a>],
+    ctx: &EvalContext,
+    act: impl FnOnce(&dyn Host, &str) -> EvalResult<Option<i64>>,
+) -> EvalResult<Datum<'a>> {
+    let name = match &args[0] {
+        Datum::Str(name) if name.chars().count() > LONGEST_NAME => {
+            return Err(EvalError::UserLockLongName(name.to_string(), LONGEST_NAME));
+        }
+        Datum::Str(name) if !name.is_empty() => name,
+        Datum::Str(name) => return Err(EvalError::UserLockName(name.to_string())),
+        _ => return Err(EvalError::UserLockName("NULL".into())),
+    };
+    let Some(host) = &ctx.host else { return Ok(Datum::Null) };
+    Ok(act(&**host, name)?.map_or(Datum::Null, Datum::Int))
+}
