@@ -240,13 +240,15 @@ fn a_join_without_end_stops_at_its_deadline() {
     let run = |sql: &str, deadline| {
         let bound = Arc::new(bind(sql, &memory).expect("binds"));
         let context = Arc::new(EvalContext::new(1_600_000_000_000_000, 7));
-        let options = RunOptions { params: Vec::new(), context, deadline, memory_limit: None };
+        // More than any of them fills till then.
+        let memory_limit = Some(8 << 30);
+        let options = RunOptions { params: Vec::new(), context, deadline, memory_limit };
         let mut run = analytics.execute(bound, memory.clone(), options).expect("starts");
         let patient = async { tokio::time::timeout(Duration::from_secs(60), run.next()).await };
         runtime.block_on(patient).expect("its thread is not lost")
     };
     for sql in endless() {
-        let error = run(&sql, Some(Duration::from_millis(200))).expect_err("it has no end");
+        let error = run(&sql, Some(Duration::from_millis(100))).expect_err("it has no end");
         assert!(error.is(ErrorCode::QUERY_TIMEOUT), "{sql}: {error}");
         // The pool's one thread is free again.
         run("SELECT COUNT(*) FROM people", None).expect("answered");
