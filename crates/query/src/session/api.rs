@@ -23,10 +23,12 @@ use std::future::Future;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
 use arrow::record_batch::RecordBatch;
 use avocet_types::temporal::TimeZone;
 use avocet_types::{Datum, SqlType};
+use parking_lot::{Condvar, Mutex};
 use tokio::sync::Notify;
 
 use crate::error::{ErrorCode, SqlError};
@@ -292,6 +294,9 @@ impl From<SinkError> for SqlError {
 pub struct Interrupt {
     state: AtomicU8,
     changed: Notify,
+    /// For those that wait on a thread of theirs.
+    asleep: Mutex<()>,
+    woken: Condvar,
 }
 
 /// What an [`Interrupt`] asks for, from weakest to strongest.
@@ -309,6 +314,9 @@ impl Interrupt {
     pub fn raise(&self, what: Interruption) {
         self.state.fetch_max(what as u8, Ordering::AcqRel);
         self.changed.notify_waiters();
+        // Who has looked at the state before is asleep by now.
+        drop(self.asleep.lock());
+        self.woken.notify_all();
     }
 
     pub fn get(&self) -> Option<Interruption> {
@@ -337,6 +345,18 @@ impl Interrupt {
                 return what;
             }
             changed.await;
+        }
+    }
+
+    /// Blocks for some time, or until there is something to obey, which it returns.
+    pub fn wait_for(&self, time: Duration) -> Option<Interruption> {
+        let end = Instant::now() + time;
+        let mut asleep = self.asleep.lock();
+        loop {
+            let what = self.get();
+            if what.is_some() || self.woken.wait_until(&mut asleep, end).timed_out() {
+                return what.or(self.get());
+            }
         }
     }
 

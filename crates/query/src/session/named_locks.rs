@@ -174,19 +174,7 @@ pub(super) struct SessionHost {
 
 impl Host for SessionHost {
     fn sleep(&self, time: Duration) -> bool {
-        let end = Instant::now() + time;
-        blocking(|| {
-            loop {
-                if self.interrupt.get().is_some() {
-                    return false;
-                }
-                let left = end.saturating_duration_since(Instant::now());
-                if left.is_zero() {
-                    return true;
-                }
-                std::thread::sleep(left.min(ASK_EVERY));
-            }
-        })
+        blocking(|| self.interrupt.wait_for(time)).is_none()
     }
 
     fn get_lock(&self, name: &str, timeout: Option<Duration>) -> EvalResult<Option<bool>> {

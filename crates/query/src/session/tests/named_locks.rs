@@ -56,7 +56,13 @@ fn a_circle_is_refused_at_once() {
 fn kill_ends_waits_and_sleep() {
     let mut first = Client::new();
     first.check("SELECT GET_LOCK('a', 0)", "1");
-    for (sql, answer) in [("SELECT GET_LOCK('a', -1)", "NULL\n"), ("SELECT SLEEP(100)", "1\n")] {
+    let waits = [
+        ("SELECT GET_LOCK('a', -1)", "NULL\n"),
+        ("SELECT SLEEP(100)", "1\n"),
+        ("SELECT SLEEP(1e18)", "1\n"),
+        ("SELECT SLEEP(1e300)", "1\n"),
+    ];
+    for (sql, answer) in waits {
         let other = first.another();
         let interrupt = other.session.info.interrupt.clone();
         let waiting = beside(other, sql);

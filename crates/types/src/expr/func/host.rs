@@ -25,7 +25,9 @@ pub(crate) fn sleep<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> 
             return Ok(Datum::Int(0));
         }
     };
-    let time = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::from_secs(u32::MAX.into()));
+    // Longer than anybody waits, and short enough for every clock.
+    let longest = Duration::from_secs(u32::MAX.into());
+    let time = Duration::try_from_secs_f64(seconds).unwrap_or(longest).min(longest);
     let whole = time.is_zero() || ctx.host.as_ref().is_none_or(|host| host.sleep(time));
     Ok(Datum::Int(i64::from(!whole)))
 }
