@@ -1,7 +1,8 @@
 //! CSV, TSV and TBL files as batches of texts.
 //!
 //! Fields are separated by one byte and may be quoted with `"` (doubled within); a quoted field may span
-//! lines; a quote within a field that does not begin with one is text. NULL is `\N`, and in CSV and TSV also a field that is empty and not quoted. TBL lines end with a separator.
+//! lines; a quote within a field that does not begin with one is text. NULL is `\N`, and in CSV and TSV also a field that
+//! is empty and not quoted. TBL lines end with a separator.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};

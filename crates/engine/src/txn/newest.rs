@@ -409,9 +409,10 @@ impl Txn {
         self.engine.row_locks.request(&request, place) == Answer::Queued
     }
 
-    /// What a rollback would cost: how many versions the transaction has made, and rows it shares.
+    /// What a rollback would cost: how many versions the transaction has made, rows it shares, and rows it has loaded.
     pub fn weight(&self) -> u64 {
-        (self.undo.len() + self.shared.len()) as u64
+        let loaded: u64 = self.loads.iter().map(|load| load.rows).sum();
+        (self.undo.len() + self.shared.len()) as u64 + loaded
     }
 
     /// Waits for a turn in a queue.

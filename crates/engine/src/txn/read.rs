@@ -125,6 +125,19 @@ pub struct ReadScratch {
     pub(super) visited: Visited,
 }
 
+impl IndexHandle {
+    /// Whether more than so many entries are in a range, those of old versions included.
+    pub fn has_more_than(&self, many: usize, range: &KeyRange, scratch: &mut ReadScratch) -> bool {
+        let mut met = 0;
+        let (lower, upper) = range.bounds();
+        self.tree.scan(lower, upper, Direction::Ascending, &mut scratch.scan, &mut |_| {
+            met += 1;
+            if met > many { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        met > many
+    }
+}
+
 impl Txn {
     /// The row as the snapshot has it, into `buf`. False if there is none.
     pub fn read(&self, table: &Arc<TableHandle>, id: RowId, buf: &mut RowBuf) -> Result<bool> {
@@ -169,22 +182,6 @@ impl Txn {
             }
         });
         outcome
-    }
-
-    /// Whether more than so many entries of an index are in the range, those of old versions included.
-    pub fn has_more_than(
-        index: &IndexHandle,
-        range: &KeyRange,
-        many: usize,
-        scratch: &mut ReadScratch,
-    ) -> bool {
-        let mut met = 0;
-        let (lower, upper) = range.bounds();
-        index.tree.scan(lower, upper, Direction::Ascending, &mut scratch.scan, &mut |_| {
-            met += 1;
-            if met > many { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        });
-        met > many
     }
 
     /// Visits all rows, in row id order: what the snapshot sees, or the newest ones, each locked first.

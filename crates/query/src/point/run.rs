@@ -52,7 +52,7 @@ fn is_much(table: &Table, access: &Access, found: Found, keys: &Keys, read: &mut
         return false;
     }
     let each = ROWS_IN_PLACE / ranges.len().max(1);
-    ranges.iter().any(|range| Txn::has_more_than(index, range, each, read))
+    ranges.iter().any(|range| index.has_more_than(each, range, read))
 }
 
 #[expect(clippy::too_many_arguments, reason = "as visit")]
