@@ -30,6 +30,8 @@ enum Levels {
     Rc,
     Rr,
     Mixed,
+    /// REPEATABLE READ, with long readers that also write: what they see
+    Views,
 }
 
 #[derive(Args, Clone)]
@@ -91,15 +93,16 @@ struct Both<'s> {
 
 impl Both<'_> {
     fn run_all(&mut self, options: &Options) -> Result<()> {
-        let levels = match options.levels {
-            Levels::Rc => Some(Level::ReadCommitted),
-            Levels::Rr => Some(Level::RepeatableRead),
-            Levels::Mixed => None,
+        let schedule = |seed| match options.levels {
+            Levels::Rc => Schedule::random(seed, Some(Level::ReadCommitted)),
+            Levels::Rr => Schedule::random(seed, Some(Level::RepeatableRead)),
+            Levels::Mixed => Schedule::random(seed, None),
+            Levels::Views => Schedule::views(seed),
         };
         let mut excused: BTreeMap<Excuse, u64> = BTreeMap::new();
         let (mut same, mut different, mut unsteady) = (0_u64, 0, 0_u64);
         for seed in options.seed..options.seed + options.cases {
-            let schedule = Schedule::random(seed, levels);
+            let schedule = schedule(seed);
             match self.run(&schedule)? {
                 Outcome::Same => same += 1,
                 Outcome::Excused(excuse) => *excused.entry(excuse).or_default() += 1,

@@ -72,15 +72,29 @@ impl Schedule {
             None => Level::RepeatableRead,
         };
         let levels: Vec<Level> = (0..sessions).map(|_| level(&mut random)).collect();
-        let mut scripts: Vec<Vec<Statement>> = (0..sessions).map(|_| script(&mut random)).collect();
+        let scripts = (0..sessions).map(|_| script(&mut random)).collect();
+        Schedule::of(&mut random, levels, scripts)
+    }
+
+    /// Transactions at REPEATABLE READ that read, lock and change what others change meanwhile. All go by single keys, so
+    /// that few locks of gaps are in the way.
+    pub fn views(seed: u64) -> Schedule {
+        let mut random = Random::new(seed);
+        let readers = random.uniform(1, 2) as usize;
+        let mut scripts: Vec<Vec<Statement>> = (0..readers).map(|_| reader(&mut random)).collect();
+        scripts.push((0..random.uniform(3, 8)).map(|_| sql::change_by_key(&mut random)).collect());
+        Schedule::of(&mut random, vec![Level::RepeatableRead; scripts.len()], scripts)
+    }
+
+    fn of(random: &mut Random, levels: Vec<Level>, mut scripts: Vec<Vec<Statement>>) -> Schedule {
         let mut steps = Vec::new();
-        while let Some(session) = pick(&mut random, &scripts) {
+        while let Some(session) = pick(random, &scripts) {
             // A few statements of one session in a row, as real clients have it.
             for _ in 0..random.uniform(1, 3).min(scripts[session].len() as i64) {
                 steps.push(Step { session, statement: scripts[session].remove(0) });
             }
         }
-        Schedule { setup: sql::setup(&mut random), levels, steps }
+        Schedule { setup: sql::setup(random), levels, steps }
     }
 
     /// The schedule without some of its steps; `None` if nothing is left.
@@ -101,6 +115,22 @@ fn control(sql: &str) -> Statement {
     let goes_back = sql.starts_with("ROLLBACK TO");
     let ends = !goes_back && (sql == "COMMIT" || sql == "ROLLBACK");
     Statement { sql: sql.into(), traits: Traits { ends, goes_back, ..Traits::default() } }
+}
+
+/// A transaction that looks at what it sees again and again.
+fn reader(random: &mut Random) -> Vec<Statement> {
+    let mut script = vec![control("BEGIN"), sql::view(random)];
+    for _ in 0..random.uniform(2, 6) {
+        script.push(if random.percent(50) { sql::view(random) } else { sql::change_by_key(random) });
+        if random.percent(10) {
+            script.push(control("SAVEPOINT a"));
+            script.push(sql::change_by_key(random));
+            script.push(sql::view(random));
+            script.push(control("ROLLBACK TO a"));
+        }
+    }
+    script.extend([sql::view(random), control(if random.percent(75) { "COMMIT" } else { "ROLLBACK" })]);
+    script
 }
 
 /// One to three transactions.

@@ -169,6 +169,46 @@ pub fn statement(random: &mut Random) -> Statement {
     }
 }
 
+/// A read that locks nothing: rows, along each index and by none, and what analytics makes of them.
+pub fn view(random: &mut Random) -> Statement {
+    plain(match random.uniform(1, 9) {
+        1 | 2 => "SELECT * FROM t ORDER BY id, v".into(),
+        3 => format!("SELECT * FROM t WHERE id = {}", id(random)),
+        4 => format!("SELECT * FROM t WHERE u = {}", 10 * id(random)),
+        5 => "SELECT id, k FROM t FORCE INDEX (k) WHERE k > 0 ORDER BY k, id".into(),
+        6 => "SELECT COUNT(*), SUM(v), MIN(u), MAX(id) FROM t".into(),
+        7 => "SELECT k, COUNT(*), SUM(id * 100 + v) FROM t GROUP BY k ORDER BY k".into(),
+        8 => "SELECT s.id, t.id, t.v FROM s JOIN t ON t.id = s.t ORDER BY s.id, t.id, t.v".into(),
+        _ => "SELECT COUNT(*), SUM(w) FROM s".into(),
+    })
+}
+
+/// A change of rows, or a lock on them, by whole keys.
+pub fn change_by_key(random: &mut Random) -> Statement {
+    let condition = match random.uniform(1, 5) {
+        1 => Condition::new("u", format!("u = {}", 10 * id(random))),
+        _ => Condition::new("PRIMARY", format!("id = {}", id(random))),
+    };
+    let (sql, hint) = (&condition.sql, condition.hint());
+    match random.uniform(1, 10) {
+        1 => Statement {
+            sql: format!("SELECT {hint}* FROM t{sql} FOR UPDATE"),
+            traits: Traits { locks: true, ..condition.traits() },
+        },
+        2 | 3 => Statement { sql: format!("DELETE {hint}FROM t{sql}"), traits: condition.traits() },
+        4..=6 => Statement {
+            sql: format!("UPDATE {hint}t SET {}{sql}", assignment(random)),
+            traits: condition.traits(),
+        },
+        7 => Statement {
+            sql: format!("REPLACE INTO t VALUES {}", rows(random)),
+            traits: Traits { inserts: true, ..Traits::default() },
+        },
+        8 | 9 => insert(random),
+        _ => plain(format!("UPDATE s SET w = w + 1 WHERE id = {}", random.uniform(1, 5))),
+    }
+}
+
 fn plain(sql: String) -> Statement {
     Statement { sql, traits: Traits::default() }
 }

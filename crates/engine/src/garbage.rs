@@ -29,8 +29,6 @@ pub(crate) struct UndoEntry {
     pub undo: Arc<Undo>,
     /// Index entries that were right before this change: position of the index, entry.
     pub stale: Vec<(u16, Box<[u8]>)>,
-    /// A delete that only hides the row from its own transaction: see `Moves`.
-    pub hides: bool,
 }
 
 /// What a committed transaction leaves behind.

@@ -9,7 +9,7 @@ use avocet_storage::TxnState;
 use avocet_storage::index::BTree;
 use avocet_storage::relation::Relation;
 use avocet_types::key::KeyLayout;
-use avocet_types::{IndexDef, RowLayout, RowRef, TableDef};
+use avocet_types::{IndexDef, IndexKind, RowLayout, RowRef, TableDef};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
@@ -178,6 +178,19 @@ impl TableHandle {
     /// Whether a change of this column changes keys of some index.
     pub(crate) fn is_key_column(&self, column: usize) -> bool {
         self.key_columns[column]
+    }
+
+    /// The unique index whose key stands for the row: the primary key, else (as in InnoDB) the first one without NULLs.
+    pub(crate) fn clustered_index(&self) -> Option<usize> {
+        let never_null = |index: &IndexDef| {
+            index
+                .parts
+                .iter()
+                .all(|part| part.prefix_len.is_none() && !self.def.columns[part.column].nullable)
+        };
+        let mut indexes = self.def.indexes.iter();
+        let primary = indexes.position(|index| index.kind == IndexKind::Primary);
+        primary.or_else(|| self.def.indexes.iter().position(|i| i.kind.is_unique() && never_null(i)))
     }
 
     /// Which of its indexes this is.

@@ -2,6 +2,7 @@
 
 mod ahead;
 mod foreign;
+mod hiding;
 mod lead;
 mod locking;
 mod modify;
@@ -115,6 +116,8 @@ pub struct Txn {
     reads: Option<Arc<ReadSet>>,
     tables: Vec<Arc<TableHandle>>,
     undo: Vec<UndoEntry>,
+    /// How many of these are marks that hide a row from it.
+    hides: usize,
     /// Rows that were gone from their place when they were to be modified.
     gone: Vec<RowId>,
     /// Rows that it holds shared.
@@ -253,6 +256,7 @@ impl Txn {
             options,
             tables,
             undo,
+            hides: 0,
             gone: Vec::new(),
             shared: Vec::new(),
             loads: Vec::new(),
@@ -483,8 +487,8 @@ impl Txn {
                 *rows -= 1;
                 table.moves.forget(entry.row);
             }
-            Change::Delete if entry.hides => {}
             Change::Delete => *rows += 1,
+            Change::Hide => self.hides -= 1,
             Change::Update { .. } | Change::Lock => {}
         }
         match &*segment.state_owned() {
@@ -507,7 +511,7 @@ impl Txn {
                     Change::Update { before } => {
                         self.remove_changed_entries(&table, &body, slot, entry.row, before);
                     }
-                    Change::Delete | Change::Lock => {}
+                    Change::Delete | Change::Lock | Change::Hide => {}
                 }
             }
             SegmentState::Cold(_) => undo_in_cold(segment, ordinal, &entry.undo),
@@ -598,6 +602,7 @@ impl Txn {
                 Freshness::Logged => self.engine.pipeline.all_so_far(self.snapshot.ts(), self.durability()),
             });
         }
+        self.unhide_all();
         // On an error it still runs, and is rolled back when it is dropped.
         let ticket = self.log().inspect_err(|e| self.engine.stop_unless_refused(e))?;
         self.after_logged(ticket.timestamp());

@@ -11,7 +11,8 @@
 //! 1. A transaction's state word changes exactly once, from running; all its versions change with it.
 //! 2. The newest version is in place; a chain is read and changed only under the latch of the page (or
 //!    delete vector) that holds its head.
-//! 3. Rollback removes a transaction's undo records before its state becomes aborted, so nobody meets an
+//! 3. A lock shows nothing to whoever holds it: the version that it sees is that of its snapshot.
+//! 4. Rollback removes a transaction's undo records before its state becomes aborted, so nobody meets an
 //!    aborted version.
 
 mod merge;
@@ -102,6 +103,12 @@ impl<'a> Snapshot<'a> {
             None => self.own.is_some_and(|own| Arc::ptr_eq(own, txn)),
         }
     }
+
+    /// Whether a version that it sees is a lock of its own: what others had committed before that, it may not see.
+    #[inline]
+    pub fn has_locked(&self, seen: &Undo) -> bool {
+        matches!(seen.change, Change::Lock) && seen.txn.is_running()
+    }
 }
 
 /// What a version did, and so how to undo it.
@@ -115,6 +122,8 @@ pub enum Change {
     Delete,
     /// Nothing: the row is locked by the transaction.
     Lock,
+    /// Nothing for anybody else; the transaction, while it runs, does not see the row as its snapshot has it (see [`hide`]).
+    Hide,
 }
 
 /// One version of one row.
@@ -185,6 +194,51 @@ pub fn truncate_chain(head: &mut Option<Arc<Undo>>, gone: &Arc<Undo>) {
             return;
         }
     }
+}
+
+/// Hides the version of a row that `snapshot` has from the transaction whose snapshot it is. Under the latch of the chain.
+///
+/// It sees another row in this one's place: one that it has inserted with its primary key, say, after others had deleted it.
+/// `None` if the row is as the snapshot has it, or hidden already.
+///
+/// The mark stands right below a version that others have committed since. So it is never the head of a chain, the version
+/// above it is never taken back, and it stays above what the snapshot has, which keeps all these versions.
+pub fn hide(head: &Arc<Undo>, snapshot: &Snapshot<'_>) -> Option<Arc<Undo>> {
+    let own = snapshot.own?;
+    let mut above = None;
+    let mut next = Some(head.clone());
+    while let Some(undo) = next {
+        next = undo.older();
+        match undo.change {
+            Change::Hide if Arc::ptr_eq(&undo.txn, own) => return None,
+            Change::Hide | Change::Lock => {}
+            Change::Insert | Change::Update { .. } | Change::Delete => {
+                let is_unseen = undo.txn.committed_at().is_some_and(|at| at > snapshot.ts);
+                if is_unseen && above.is_none() {
+                    above = Some(undo);
+                }
+            }
+        }
+    }
+    let above = above?;
+    let mut older = above.older.lock();
+    let mark = Undo::new(own, Change::Hide, older.take());
+    *older = Some(mark.clone());
+    drop(older);
+    Some(mark)
+}
+
+/// Takes a mark of [`hide`] back. Under the latch of the chain.
+pub fn unhide(head: &Arc<Undo>, mark: &Arc<Undo>) {
+    let mut next = Some(head.clone());
+    while let Some(undo) = next {
+        next = undo.older();
+        if next.as_ref().is_some_and(|older| Arc::ptr_eq(older, mark)) {
+            *undo.older.lock() = mark.older();
+            return;
+        }
+    }
+    unreachable!("what is above a mark stays as long as the transaction's snapshot");
 }
 
 /// Whom a writer has to wait for before it may put a version on this chain.

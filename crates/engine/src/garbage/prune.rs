@@ -152,8 +152,7 @@ impl Backlog {
         stale.dedup();
         let newest = merged.of[0].txn.committed_at().expect("only committed versions are merged");
         let gap = horizon.interval(newest).expect("only visible versions are merged");
-        self.entries
-            .push(Some((gap, UndoEntry { table, row, undo: merged.into.clone(), stale, hides: false })));
+        self.entries.push(Some((gap, UndoEntry { table, row, undo: merged.into.clone(), stale })));
         let (_, entry) = self.entries.last_mut().and_then(Option::as_mut).expect("just pushed");
         entry
     }

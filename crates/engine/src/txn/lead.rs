@@ -84,7 +84,7 @@ fn an_older_fits(
                     return Ok(true);
                 }
             }
-            Change::Delete | Change::Lock => {}
+            Change::Delete | Change::Lock | Change::Hide => {}
         }
         next = undo.older();
     }

@@ -12,10 +12,9 @@ use avocet_types::RowRef;
 
 use super::modify::{Deed, Modify};
 use super::write::changes_keys;
-use super::{Conflict, Isolation, Txn};
+use super::{Conflict, Txn};
 use crate::engine::BrokenRule;
 use crate::error::{EngineError, Result};
-use crate::garbage::UndoEntry;
 use crate::locks::{Answer, LockMode, Patience, Request, RowKey, Waiter};
 use crate::rows;
 use crate::table::TableHandle;
@@ -215,6 +214,7 @@ impl Txn {
                     },
                     other => other.deed(table),
                 };
+                let replaced = self.place_since(changed_at, &deed, || (table, head, row));
                 let moves = matches!(deed, Deed::Update { .. }) && self.engine.options.updates_move_rows;
                 if moves || deed.wants_old() {
                     old.image.clear();
@@ -231,13 +231,10 @@ impl Txn {
                         .map_err(crate::error::malformed("row delta"))?,
                 };
                 drop(body);
-                if !matches!(undo.change, Change::Lock)
-                    && self.keeps_snapshot()
-                    && let Some(from) = table.moves.unseen_at(self.snapshot.ts(), id)
-                {
-                    self.hide(t, table, from);
-                }
                 self.push_undo(t, id, undo);
+                if let Some(replaced) = replaced {
+                    self.hide_place_before(t, table, id, &replaced)?;
+                }
                 Ok(Attempt::Done(if moves { Found::Cold } else { Found::Hot }))
             }
             SegmentState::Cold(cold) => {
@@ -289,6 +286,9 @@ impl Txn {
                     },
                     other => other.deed(table),
                 };
+                let loaded_at = cold.created.as_ref().and_then(|loader| loader.committed_at());
+                let came_at = loaded_at.unwrap_or(Timestamp::MIN);
+                let replaced = self.place_since(came_at, &deed, || (table, None, old.row(layout)));
                 let undo = match deed {
                     Deed::Share => return Ok(Attempt::Done(Found::Cold)),
                     Deed::Lock { .. } if is_own => return Ok(Attempt::Done(Found::Cold)),
@@ -297,35 +297,11 @@ impl Txn {
                 };
                 drop(deletes);
                 self.push_undo(t, id, undo);
+                if let Some(replaced) = replaced {
+                    self.hide_place_before(t, table, id, &replaced)?;
+                }
                 Ok(Attempt::Done(Found::Cold))
             }
-        }
-    }
-
-    /// Whether its snapshot stays till its end: only then do the versions that it needs stay, too.
-    fn keeps_snapshot(&self) -> bool {
-        self.options.isolation == Isolation::RepeatableRead && self.has_read.load(Ordering::Relaxed)
-    }
-
-    /// Hides from this transaction the old place of a row that it has changed in its new one. That the row was deleted
-    /// there is known from the version below as long as its snapshot is in use, so this one can be taken back.
-    fn hide(&mut self, t: u16, table: &Arc<TableHandle>, id: RowId) {
-        loop {
-            let state = table.relation.segment(id.segment()).state();
-            let SegmentState::Cold(cold) = &*state else { return };
-            let mut deletes = cold.deletes.body.write();
-            if deletes.closed {
-                drop(deletes);
-                std::thread::yield_now();
-                continue;
-            }
-            let is_hidden =
-                deletes.chain(id.ordinal()).is_none_or(|head| Arc::ptr_eq(&head.txn, &self.state));
-            if !is_hidden {
-                let undo = deletes.hide(id.ordinal(), &self.state);
-                self.undo.push(UndoEntry { table: t, row: id, undo, stale: Vec::new(), hides: true });
-            }
-            return;
         }
     }
 

@@ -119,7 +119,9 @@ impl Txn {
         let mut seen: HashSet<(u16, RowId)> = HashSet::new();
         let mut rows = Vec::new();
         for entry in &self.undo {
-            if !matches!(entry.undo.change, Change::Lock) && seen.insert((entry.table, entry.row)) {
+            if !matches!(entry.undo.change, Change::Lock | Change::Hide)
+                && seen.insert((entry.table, entry.row))
+            {
                 let mut change = row_change(&self.tables[usize::from(entry.table)], entry.row)?;
                 if self.engine.breaks(BrokenRule::CountPhantoms) && change.before.is_none() {
                     change.after = None;

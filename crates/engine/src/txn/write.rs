@@ -34,7 +34,7 @@ enum Claim {
 
 impl Txn {
     pub(super) fn push_undo(&mut self, table: u16, row: RowId, undo: Arc<Undo>) {
-        self.undo.push(UndoEntry { table, row, undo, stale: Vec::new(), hides: false });
+        self.undo.push(UndoEntry { table, row, undo, stale: Vec::new() });
     }
 
     /// Checks that the transaction may write to a table; its position among the transaction's tables.
@@ -182,7 +182,9 @@ impl Txn {
             match self.look_at_claims(table, index, key, id)? {
                 Claim::Free => {
                     handle.tree.insert(entry);
-                    return Ok(());
+                    drop(latch);
+                    let is_clustered = self.keeps_snapshot() && table.clustered_index() == Some(index);
+                    return if is_clustered { self.hide_replaced(table, key, id) } else { Ok(()) };
                 }
                 Claim::Taken => {
                     self.note_read(|reads| reads.add_range(table, index, &KeyRange::prefix(key)));
@@ -367,7 +369,10 @@ impl Txn {
 }
 
 /// The columns that a delta changes; it was made for this table.
-fn changed_columns<'a>(table: &'a TableHandle, after: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
+pub(super) fn changed_columns<'a>(
+    table: &'a TableHandle,
+    after: &'a [u8],
+) -> impl Iterator<Item = usize> + 'a {
     delta::own_entries(&table.layout, after).filter_map(|entry| Some(entry.ok()?.column))
 }
 
@@ -405,7 +410,7 @@ fn leaves_key(table: &TableHandle, index: usize, head: Option<&Arc<Undo>>) -> bo
             Change::Lock => {}
             Change::Update { before } if !changed_columns(table, before).any(|column| index.uses(column)) => {
             }
-            Change::Insert | Change::Delete | Change::Update { .. } => return false,
+            Change::Insert | Change::Delete | Change::Update { .. } | Change::Hide => return false,
         }
         next = undo.older();
     }

@@ -25,7 +25,7 @@ use parking_lot::RwLock;
 
 use super::delta;
 use crate::prefetch::prefetch;
-use crate::version::{Change, Merged, Snapshot, Undo, collect_version, merge_chain, truncate_chain};
+use crate::version::{self, Change, Merged, Snapshot, Undo, collect_version, merge_chain, truncate_chain};
 
 /// Bytes of slots that a page aims at.
 const TARGET_BYTES: usize = 16 << 10;
@@ -221,16 +221,21 @@ impl PageBody {
         let Some(head) = self.chain(slot) else {
             return if live { SlotRead::InPlace } else { SlotRead::Absent };
         };
-        if snapshot.sees(&head.txn) {
+        if snapshot.sees(&head.txn) && !snapshot.has_locked(head) {
             return if live { SlotRead::InPlace } else { SlotRead::Absent };
         }
         let mut copied = false;
         let mut next = Some(head.clone());
-        while let Some(undo) = next.filter(|undo| !snapshot.sees(&undo.txn)) {
+        while let Some(undo) = next {
+            let is_seen = snapshot.sees(&undo.txn);
             match &undo.change {
+                Change::Lock if !is_seen || snapshot.has_locked(&undo) => {}
+                Change::Hide if is_seen => return SlotRead::Absent,
+                Change::Hide => {}
+                _ if is_seen => break,
                 Change::Insert => return SlotRead::Absent,
                 Change::Delete => live = true,
-                Change::Lock => {}
+                Change::Lock => unreachable!("seen, or skipped"),
                 Change::Update { before } => {
                     if !copied {
                         copied = true;
@@ -450,7 +455,12 @@ impl PageBody {
         self.push_version(slot, slots, txn, Change::Lock)
     }
 
-    /// Takes back the newest version of a slot.
+    /// See [`version::hide`].
+    pub fn hide(&self, slot: usize, snapshot: &Snapshot<'_>) -> Option<Arc<Undo>> {
+        version::hide(self.chain(slot)?, snapshot)
+    }
+
+    /// Takes back the newest version of a slot, or a mark that hid it.
     pub fn undo(&mut self, layout: &RowLayout, slot: usize, undo: &Arc<Undo>) {
         match &undo.change {
             Change::Insert => {
@@ -465,6 +475,7 @@ impl PageBody {
                 self.drop_head(slot, undo);
             }
             Change::Lock => self.drop_head(slot, undo),
+            Change::Hide => version::unhide(self.chain(slot).expect("a mark is never the head"), undo),
             Change::Update { before } => {
                 self.set_columns(layout, slot, delta::own_entries(layout, before))
                     .expect("before-images are made by this page");

@@ -3,7 +3,7 @@
 //! Invariants:
 //! 1. `settled` holds the ordinals that are deleted for every snapshot; it is shared, and copied when it
 //!    changes while a scan holds it.
-//! 2. Chains hold only deletes and locks. An ordinal in `settled` is deleted whatever its chain says.
+//! 2. Chains hold only deletes, locks and marks of who hides a row from itself. An ordinal in `settled` is deleted whatever its chain says.
 //! 3. A closed vector never changes again; who finds one looks the segment up anew.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use avocet_types::RowLayout;
 use parking_lot::RwLock;
 use roaring::RoaringBitmap;
 
-use crate::version::{Change, Merged, Snapshot, TxnState, Undo, merge_chain, truncate_chain};
+use crate::version::{self, Change, Merged, Snapshot, TxnState, Undo, merge_chain, truncate_chain};
 
 /// A delete vector and its latch.
 pub struct DeleteVector {
@@ -113,11 +113,9 @@ impl Deletes {
         self.push(ordinal, txn, Change::Delete)
     }
 
-    /// Marks a row that somebody else has deleted as deleted by `txn` too: a transaction whose snapshot still has the row,
-    /// but which has changed what became of it, must not see both.
-    pub fn hide(&mut self, ordinal: u16, txn: &Arc<TxnState>) -> Arc<Undo> {
-        assert!(self.is_deleted(ordinal), "only what became another row is hidden");
-        self.push(ordinal, txn, Change::Delete)
+    /// See [`version::hide`].
+    pub fn hide(&self, ordinal: u16, snapshot: &Snapshot<'_>) -> Option<Arc<Undo>> {
+        version::hide(self.chain(ordinal)?, snapshot)
     }
 
     pub fn lock(&mut self, ordinal: u16, txn: &Arc<TxnState>) -> Arc<Undo> {
@@ -138,6 +136,9 @@ impl Deletes {
     }
 
     pub fn undo(&mut self, ordinal: u16, undo: &Arc<Undo>) {
+        if matches!(undo.change, Change::Hide) {
+            return version::unhide(self.chain(ordinal).expect("a mark is never the head"), undo);
+        }
         let head = self.chains.remove(&ordinal).expect("the undo record is on this ordinal");
         assert!(Arc::ptr_eq(&head, undo), "versions are undone newest first");
         if let Some(older) = head.older_in_use() {
@@ -176,7 +177,7 @@ fn newest_is_delete(head: &Arc<Undo>) -> bool {
     let mut at = Some(head.clone());
     while let Some(undo) = at {
         match undo.change {
-            Change::Lock => at = undo.older(),
+            Change::Lock | Change::Hide => at = undo.older(),
             Change::Delete => return true,
             Change::Insert | Change::Update { .. } => unreachable!("cold rows are only deleted or locked"),
         }
@@ -187,7 +188,7 @@ fn newest_is_delete(head: &Arc<Undo>) -> bool {
 fn deleted_for(head: &Arc<Undo>, snapshot: &Snapshot<'_>) -> bool {
     let mut at = Some(head.clone());
     while let Some(undo) = at {
-        if matches!(undo.change, Change::Delete) && snapshot.sees(&undo.txn) {
+        if matches!(undo.change, Change::Delete | Change::Hide) && snapshot.sees(&undo.txn) {
             return true;
         }
         at = undo.older();
@@ -220,17 +221,17 @@ mod tests {
     }
 
     #[test]
-    fn a_collected_delete_holds_under_what_others_put_on_top() {
+    fn a_deleted_row_is_hidden_from_one_transaction_alone() {
         let mut deletes = Deletes::default();
         let (first, second) = (Arc::new(TxnState::new(TxnId(1))), Arc::new(TxnState::new(TxnId(2))));
-        let delete = deletes.delete(7, &first);
+        deletes.delete(7, &first);
         first.commit(Timestamp(10));
-        let hidden = deletes.hide(7, &second);
-        assert!(deletes.collect(7, &delete), "everyone sees the first delete");
-        assert!(deletes.is_deleted_for(7, &Snapshot::at(Timestamp(10))));
-        assert_eq!(deletes.newest_count(), 1);
-        deletes.undo(7, &hidden);
-        assert!(deletes.is_deleted_for(7, &Snapshot::at(Timestamp(10))));
-        assert!(!deletes.has_versions());
+        let old = Snapshot { ts: Timestamp(9), own: Some(&second) };
+        assert!(!deletes.is_deleted_for(7, &old));
+        let mark = deletes.hide(7, &old).expect("the row has changed since");
+        assert!(deletes.is_deleted_for(7, &old) && !deletes.is_deleted_for(7, &Snapshot::at(Timestamp(9))));
+        assert!(deletes.hide(7, &old).is_none(), "once is enough");
+        deletes.undo(7, &mark);
+        assert!(!deletes.is_deleted_for(7, &old));
     }
 }

@@ -42,8 +42,8 @@ pub fn merge_chain(
     while let Some(undo) = next {
         next = undo.older_in_use();
         let is_in = match undo.change {
-            // Nothing comes after a delete; it keeps the row's values for those who see none.
-            Change::Delete => None,
+            // Nothing comes after a delete; it keeps the row's values for those who see none. Who hides a row still runs.
+            Change::Delete | Change::Hide => None,
             Change::Insert | Change::Update { .. } | Change::Lock => {
                 undo.txn.committed_at().and_then(interval)
             }
@@ -87,7 +87,7 @@ fn combined(layout: &RowLayout, newest_first: &[Arc<Undo>]) -> Change {
         match &undo.change {
             Change::Insert => return Change::Insert,
             Change::Lock => {}
-            Change::Delete => unreachable!("deletes are not merged"),
+            Change::Delete | Change::Hide => unreachable!("deletes and marks are not merged"),
             Change::Update { before: older } => {
                 changes = true;
                 // The oldest value of a column is the one from before them all.

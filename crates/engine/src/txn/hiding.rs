@@ -1,0 +1,163 @@
+//! REPEATABLE READ: rows of the snapshot that the transaction must not see any more, since it has changed what became of them.
+//!
+//! Its changes act on the newest rows. Where others have put a new row in an old one's place meanwhile (deleted it and inserted
+//! its key again, or moved it out of a column block), its own version stands on the new row, and its snapshot still has
+//! the old one. As in InnoDB, where the primary key is the place, it sees the one that it has changed.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use avocet_base::{RowId, Timestamp};
+use avocet_storage::Undo;
+use avocet_storage::hot::RowBuf;
+use avocet_storage::relation::SegmentState;
+use avocet_storage::version::Change;
+use avocet_types::RowRef;
+
+use super::modify::Deed;
+use super::write::changed_columns;
+use super::{Isolation, Txn};
+use crate::error::Result;
+use crate::table::{TableHandle, split_entry};
+
+/// Of a row that others have changed since the snapshot.
+pub(super) struct NewPlace {
+    /// The key that stands for it, if it has come to that since.
+    key: Option<Vec<u8>>,
+}
+
+impl Txn {
+    /// Whether its snapshot stays till its end: only then do the versions that it needs stay, too.
+    pub(super) fn keeps_snapshot(&self) -> bool {
+        self.options.isolation == Isolation::RepeatableRead && self.has_read.load(Ordering::Relaxed)
+    }
+
+    /// What has to be known of a row that is about to be changed, if others have changed it since the snapshot. `row` gives the
+    /// table, the row's versions (none of a row in a column block that has come since) and the newest one.
+    pub(super) fn place_since<'r>(
+        &self,
+        changed_at: Timestamp,
+        deed: &Deed<'_>,
+        row: impl FnOnce() -> (&'r Arc<TableHandle>, Option<&'r Arc<Undo>>, RowRef<'r>),
+    ) -> Option<NewPlace> {
+        let changes = matches!(deed, Deed::Delete { .. } | Deed::Update { .. });
+        if !changes || changed_at <= self.snapshot.ts() || !self.keeps_snapshot() {
+            return None;
+        }
+        let (table, head, newest) = row();
+        let key = table.clustered_index().filter(|index| self.has_come_to_key(table, *index, head));
+        let key = key.map(|index| {
+            let mut key = Vec::new();
+            table.indexes[index].keys.encode_row(&newest, &mut key);
+            key
+        });
+        Some(NewPlace { key })
+    }
+
+    /// Whether a row has come to its key since the snapshot.
+    fn has_come_to_key(&self, table: &TableHandle, index: usize, head: Option<&Arc<Undo>>) -> bool {
+        let mut next = head.cloned();
+        while let Some(undo) = next {
+            match &undo.change {
+                Change::Lock | Change::Hide => {}
+                _ if self.view().sees(&undo.txn) => return false,
+                Change::Insert => return true,
+                Change::Update { before } => {
+                    if changed_columns(table, before).any(|column| table.indexes[index].uses(column)) {
+                        return true;
+                    }
+                }
+                Change::Delete => {}
+            }
+            next = undo.older();
+        }
+        head.is_none()
+    }
+
+    /// This transaction has changed a row that others have changed since its snapshot: hides where the snapshot has it, or
+    /// what the snapshot has in its place.
+    pub(super) fn hide_place_before(
+        &mut self,
+        t: u16,
+        table: &Arc<TableHandle>,
+        id: RowId,
+        place: &NewPlace,
+    ) -> Result<()> {
+        if let Some(from) = table.moves.unseen_at(self.snapshot.ts(), id) {
+            self.hide(t, table, from);
+        }
+        match &place.key {
+            Some(key) => self.hide_replaced(table, key, id),
+            None => Ok(()),
+        }
+    }
+
+    /// Hides what the snapshot has under a key that stands for another row now, one that this transaction has put there or
+    /// changed: that is seen in its place, as if it were a newer version.
+    pub(super) fn hide_replaced(&mut self, table: &Arc<TableHandle>, key: &[u8], by: RowId) -> Result<()> {
+        let Some(index) = table.clustered_index() else { return Ok(()) };
+        let index = &table.indexes[index];
+        let mut others = Vec::new();
+        index.tree.prefix_scan(key, &mut self.scratch.scan, &mut |entry| {
+            others.push(split_entry(entry).1);
+            ControlFlow::Continue(())
+        });
+        others.retain(|other| *other != by);
+        let (mut row, mut own_key) = (RowBuf::default(), Vec::new());
+        for other in others {
+            if self.load(table, other, &mut row)?
+                && index.keys.has_key(&row.row(&table.layout), key, &mut own_key)
+            {
+                let t = self.touch(table)?;
+                self.hide(t, table, other);
+            }
+        }
+        Ok(())
+    }
+
+    /// Hides from this transaction a row as its snapshot has it, and others do not any more: it has changed what became of
+    /// the row in another place, or put one of its own there.
+    fn hide(&mut self, t: u16, table: &Arc<TableHandle>, id: RowId) {
+        let (segment, ordinal) = (table.relation.segment(id.segment()), id.ordinal());
+        loop {
+            let state = segment.state();
+            let made = match &*state {
+                SegmentState::Empty => return,
+                SegmentState::Hot(hot) => {
+                    let Some((page, slot)) = table.relation.page_of(hot, ordinal) else { return };
+                    let body = page.body.write();
+                    (!body.frozen).then(|| body.hide(slot, &self.view()))
+                }
+                SegmentState::Cold(cold) => {
+                    let deletes = cold.deletes.body.write();
+                    (!deletes.closed).then(|| deletes.hide(ordinal, &self.view()))
+                }
+            };
+            match made {
+                Some(mark) => {
+                    if let Some(mark) = mark {
+                        self.hides += 1;
+                        self.push_undo(t, id, mark);
+                    }
+                    return;
+                }
+                None => std::thread::yield_now(),
+            }
+        }
+    }
+
+    /// It is about to commit: nobody is to see by its snapshot any more, and its marks go while that still keeps what is
+    /// above and below them.
+    pub(super) fn unhide_all(&mut self) {
+        if self.hides == 0 {
+            return;
+        }
+        for entry in std::mem::take(&mut self.undo) {
+            match entry.undo.change {
+                Change::Hide => self.undo_one(&entry),
+                _ => self.undo.push(entry),
+            }
+        }
+    }
+}
