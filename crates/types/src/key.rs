@@ -9,7 +9,9 @@
 //!
 //! | type | bytes |
 //! |---|---|
-//! | integers, temporals, decimals | as wide as in a row (1–32), big-endian, sign bit flipped if signed |
+//! | integers of one byte | the byte, sign bit flipped if signed |
+//! | other integers, temporals, decimals up to 64 bits | 1–9, as few as the value needs: see [`compact`] |
+//! | wider decimals | as wide as in a row (16, 32), big-endian, sign bit flipped |
 //! | FLOAT, DOUBLE | IEEE bits, big-endian; sign flipped if positive, all bits if negative; −0 is 0 |
 //! | strings | the collation's sort key |
 //! | binary strings | the bytes, `00` as `00 ff`, then `00 00` |
@@ -20,6 +22,8 @@
 //! 3. Columns that are NOT NULL have no null byte. A descending part has all its bytes inverted.
 //!
 //! Keys are never decoded: index entries lead to row ids, and rows to values.
+
+mod compact;
 
 use crate::collation::Collation;
 use crate::datum::Datum;
@@ -220,18 +224,18 @@ impl KeyPart {
         }
         let column = self.column;
         match self.storage {
-            Storage::I8 => key.push(row.raw::<1>(column)[0] ^ 0x80),
+            Storage::I8 => key.push(row.raw::<1>(column)[0] ^ SIGN),
             Storage::U8 => key.push(row.raw::<1>(column)[0]),
-            Storage::I16 => signed(row.raw::<2>(column), key),
-            Storage::U16 => unsigned(row.raw::<2>(column), key),
-            Storage::I32 | Storage::Date => signed(row.raw::<4>(column), key),
-            Storage::U32 => unsigned(row.raw::<4>(column), key),
+            Storage::I16 => compact::push(i16::from_le_bytes(row.raw(column)).into(), key),
+            Storage::U16 => compact::push(u16::from_le_bytes(row.raw(column)).into(), key),
+            Storage::I32 | Storage::Date => compact::push(i32::from_le_bytes(row.raw(column)).into(), key),
+            Storage::U32 => compact::push(u32::from_le_bytes(row.raw(column)).into(), key),
             Storage::I64 | Storage::Dec64 | Storage::Micros | Storage::Time => {
-                signed(row.raw::<8>(column), key)
+                compact::push(i64::from_le_bytes(row.raw(column)), key);
             }
-            Storage::U64 => unsigned(row.raw::<8>(column), key),
-            Storage::Dec128 => signed(row.raw::<16>(column), key),
-            Storage::Dec256 => signed(row.raw::<32>(column), key),
+            Storage::U64 => compact::push_unsigned(u64::from_le_bytes(row.raw(column)), key),
+            Storage::Dec128 => wide(row.raw::<16>(column), key),
+            Storage::Dec256 => wide(row.raw::<32>(column), key),
             Storage::F32 => float32(f32::from_le_bytes(row.raw(column)), key),
             Storage::F64 => float64(f64::from_le_bytes(row.raw(column)), key),
             Storage::Str => {
@@ -253,16 +257,16 @@ impl KeyPart {
         }
         let column = self.column;
         Stripped::Integer(match self.storage {
-            Storage::I8 => strip(key, row.raw::<1>(column), SIGN),
-            Storage::U8 => strip(key, row.raw::<1>(column), 0),
-            Storage::I16 => strip(key, row.raw::<2>(column), SIGN),
-            Storage::U16 => strip(key, row.raw::<2>(column), 0),
-            Storage::I32 | Storage::Date => strip(key, row.raw::<4>(column), SIGN),
-            Storage::U32 => strip(key, row.raw::<4>(column), 0),
+            Storage::I8 => strip(key, row.raw::<1>(column)[0] ^ SIGN),
+            Storage::U8 => strip(key, row.raw::<1>(column)[0]),
+            Storage::I16 => compact::strip(i16::from_le_bytes(row.raw(column)).into(), key),
+            Storage::U16 => compact::strip(u16::from_le_bytes(row.raw(column)).into(), key),
+            Storage::I32 | Storage::Date => compact::strip(i32::from_le_bytes(row.raw(column)).into(), key),
+            Storage::U32 => compact::strip(u32::from_le_bytes(row.raw(column)).into(), key),
             Storage::I64 | Storage::Dec64 | Storage::Micros | Storage::Time => {
-                strip(key, row.raw::<8>(column), SIGN)
+                compact::strip(i64::from_le_bytes(row.raw(column)), key)
             }
-            Storage::U64 => strip(key, row.raw::<8>(column), 0),
+            Storage::U64 => compact::strip_unsigned(u64::from_le_bytes(row.raw(column)), key),
             _ => return Stripped::NoInteger,
         })
     }
@@ -291,11 +295,11 @@ impl KeyPart {
                 true
             }
             (Storage::Date, Datum::Date(v)) => {
-                signed(v.to_le_bytes(), key);
+                compact::push((*v).into(), key);
                 true
             }
             (Storage::Micros, Datum::DateTime(v)) | (Storage::Time, Datum::Time(v)) => {
-                signed(v.to_le_bytes(), key);
+                compact::push(*v, key);
                 true
             }
             (Storage::Dec64 | Storage::Dec128 | Storage::Dec256, Datum::Decimal(d)) => self.decimal(d, key),
@@ -325,19 +329,19 @@ impl KeyPart {
         V: TryInto<u8> + TryInto<u16> + TryInto<u32> + TryInto<u64>,
     {
         macro_rules! narrow {
-            ($ty:ty, $write:ident) => {
-                TryInto::<$ty>::try_into(v).map(|v| $write(v.to_le_bytes(), key)).is_ok()
+            ($ty:ty, $write:expr) => {
+                TryInto::<$ty>::try_into(v).map(|v| $write(v, key)).is_ok()
             };
         }
         match self.storage {
-            Storage::I8 => narrow!(i8, signed),
-            Storage::U8 => narrow!(u8, unsigned),
-            Storage::I16 => narrow!(i16, signed),
-            Storage::U16 => narrow!(u16, unsigned),
-            Storage::I32 => narrow!(i32, signed),
-            Storage::U32 => narrow!(u32, unsigned),
-            Storage::I64 => narrow!(i64, signed),
-            Storage::U64 => narrow!(u64, unsigned),
+            Storage::I8 => narrow!(i8, |v: i8, key: &mut Vec<u8>| key.push(v.to_le_bytes()[0] ^ SIGN)),
+            Storage::U8 => narrow!(u8, |v, key: &mut Vec<u8>| key.push(v)),
+            Storage::I16 => narrow!(i16, |v: i16, key| compact::push(v.into(), key)),
+            Storage::U16 => narrow!(u16, |v: u16, key| compact::push(v.into(), key)),
+            Storage::I32 => narrow!(i32, |v: i32, key| compact::push(v.into(), key)),
+            Storage::U32 => narrow!(u32, |v: u32, key| compact::push(v.into(), key)),
+            Storage::I64 => narrow!(i64, compact::push),
+            Storage::U64 => narrow!(u64, compact::push_unsigned),
             _ => false,
         }
     }
@@ -346,13 +350,13 @@ impl KeyPart {
     fn decimal(&self, d: &crate::Decimal, key: &mut Vec<u8>) -> bool {
         let Some(v) = d.rescale(self.scale).ok().filter(|scaled| scaled == d) else { return false };
         match (self.storage, v.as_i128()) {
-            (Storage::Dec64, Some(v)) => i64::try_from(v).map(|v| signed(v.to_le_bytes(), key)).is_ok(),
+            (Storage::Dec64, Some(v)) => i64::try_from(v).map(|v| compact::push(v, key)).is_ok(),
             (Storage::Dec128, Some(v)) => {
-                signed(v.to_le_bytes(), key);
+                wide(v.to_le_bytes(), key);
                 true
             }
             (Storage::Dec256, _) => {
-                signed(v.as_i256().to_le_bytes(), key);
+                wide(v.as_i256().to_le_bytes(), key);
                 true
             }
             _ => false,
@@ -381,13 +385,10 @@ enum Stripped<'k> {
 /// Flips the sign in the first byte of a key.
 const SIGN: u8 = 0x80;
 
-/// What follows a number, stored as these bytes, at the beginning of a key.
+/// What follows a byte at the beginning of a key.
 #[inline]
-fn strip<const N: usize>(key: &[u8], mut stored: [u8; N], flip: u8) -> Option<&[u8]> {
-    stored.reverse();
-    stored[0] ^= flip;
-    let (head, rest) = key.split_first_chunk::<N>()?;
-    (*head == stored).then_some(rest)
+fn strip(key: &[u8], byte: u8) -> Option<&[u8]> {
+    key.split_first().and_then(|(first, rest)| (*first == byte).then_some(rest))
 }
 
 /// The first `max` characters.
@@ -399,13 +400,7 @@ fn cut_chars(s: &str, max: Option<usize>) -> &str {
 }
 
 #[inline]
-fn unsigned<const N: usize>(mut bytes: [u8; N], key: &mut Vec<u8>) {
-    bytes.reverse();
-    key.extend_from_slice(&bytes);
-}
-
-#[inline]
-fn signed<const N: usize>(mut bytes: [u8; N], key: &mut Vec<u8>) {
+fn wide<const N: usize>(mut bytes: [u8; N], key: &mut Vec<u8>) {
     bytes.reverse();
     bytes[0] ^= SIGN;
     key.extend_from_slice(&bytes);
