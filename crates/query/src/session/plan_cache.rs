@@ -11,8 +11,9 @@
 //! That a statement has no plan, and why, is kept in the same way.
 //!
 //! Invariants:
-//! 1. A plan is used only under the catalog version that it was compiled for, and for statements whose pinned literals are
-//!    byte for byte the same.
+//! 1. A plan is used only while its tables are what they were when it was compiled, and for statements whose pinned literals
+//!    are byte for byte the same. After a change of definitions each plan's tables are looked at once, when it is wanted;
+//!    a reason for having none may be gone with any change.
 //! 2. The cache is bounded, in plans and in variants of pinned literals. What was not used for longest goes first
 //!    (second chance).
 
@@ -21,6 +22,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use avocet_engine::{Catalog, Engine};
 use parking_lot::Mutex;
 
 use crate::parse::digest::Slot;
@@ -37,7 +39,8 @@ const RECENT: usize = 64;
 /// A plan, or why there is none, and what that holds for.
 pub(super) struct CachedPlan {
     pub key: Box<[u8]>,
-    pub catalog_version: u64,
+    /// Of the newest catalog that it is known to hold for.
+    catalog_version: AtomicU64,
     /// Slots whose text has to be this one.
     pub pinned: Box<[(usize, Box<[u8]>)]>,
     pub plan: Result<PointPlan, NotPoint>,
@@ -49,6 +52,7 @@ pub(super) struct Wanted<'w> {
     pub key: &'w [u8],
     pub hash: u64,
     pub catalog_version: u64,
+    pub engine: &'w Engine,
     pub slots: &'w [Slot],
     /// What the slots lie in.
     pub source: &'w [u8],
@@ -62,7 +66,7 @@ impl CachedPlan {
     ) -> Self {
         Self {
             key: wanted.key.into(),
-            catalog_version: wanted.catalog_version,
+            catalog_version: AtomicU64::new(wanted.catalog_version),
             pinned,
             plan,
             used: AtomicBool::new(false),
@@ -70,9 +74,26 @@ impl CachedPlan {
     }
 
     pub fn serves(&self, wanted: &Wanted<'_>) -> bool {
-        self.catalog_version == wanted.catalog_version
-            && *self.key == *wanted.key
+        *self.key == *wanted.key
             && self.pinned.iter().all(|(slot, text)| wanted.slots[*slot].span.bytes(wanted.source) == &**text)
+            && self.holds_for(wanted)
+    }
+
+    fn holds_for(&self, wanted: &Wanted<'_>) -> bool {
+        if self.catalog_version.load(Ordering::Relaxed) == wanted.catalog_version {
+            return true;
+        }
+        let catalog = wanted.engine.catalog();
+        catalog.version() == wanted.catalog_version && self.moves_on_to(&catalog)
+    }
+
+    /// Whether it holds for a catalog, too; this is noted.
+    fn moves_on_to(&self, catalog: &Catalog) -> bool {
+        let holds = self.plan.as_ref().is_ok_and(|plan| plan.is_current(catalog));
+        if holds {
+            self.catalog_version.store(catalog.version(), Ordering::Relaxed);
+        }
+        holds
     }
 
     fn same_place(&self, other: &Self) -> bool {
@@ -118,10 +139,11 @@ impl PlanCache {
         Some(found.clone())
     }
 
-    pub fn put(&self, hash: u64, plan: Arc<CachedPlan>) {
-        // After a change of definitions nothing that is there will be used again: it must not hold dropped tables.
-        if self.version.fetch_max(plan.catalog_version, Ordering::Relaxed) < plan.catalog_version {
-            self.shards.iter().for_each(|shard| *shard.lock() = Shard::default());
+    /// Keeps a plan that was compiled for this catalog.
+    pub fn put(&self, hash: u64, plan: Arc<CachedPlan>, catalog: &Catalog) {
+        // After a change of definitions: what will not be used again must not hold dropped tables.
+        if self.version.fetch_max(catalog.version(), Ordering::Relaxed) < catalog.version() {
+            self.shards.iter().for_each(|shard| shard.lock().move_on_to(catalog));
         }
         self.shard(hash).lock().put(hash, plan);
     }
@@ -151,6 +173,15 @@ impl Shard {
             plans.remove(0);
         }
         plans.push(plan);
+    }
+
+    fn move_on_to(&mut self, catalog: &Catalog) {
+        self.plans.retain(|_, plans| {
+            plans.retain(|plan| plan.moves_on_to(catalog));
+            !plans.is_empty()
+        });
+        let Self { plans, order } = self;
+        order.retain(|hash| plans.contains_key(hash));
     }
 
     fn make_room(&mut self) {
@@ -193,39 +224,35 @@ impl RecentPlans {
 
 #[cfg(test)]
 mod tests {
+    use avocet_engine::EngineOptions;
+
     use super::*;
 
-    fn refused(cache: &PlanCache, key: &[u8], version: u64) -> (u64, Arc<CachedPlan>) {
-        let hash = cache.hash(key);
-        let wanted = Wanted { key, hash, catalog_version: version, slots: &[], source: b"" };
-        (hash, Arc::new(CachedPlan::new(&wanted, [].into(), Err(NotPoint::because("of the test")))))
-    }
-
-    fn find(cache: &PlanCache, key: &[u8], version: u64) -> bool {
-        let wanted = Wanted { key, hash: cache.hash(key), catalog_version: version, slots: &[], source: b"" };
-        cache.get(&wanted).is_some()
-    }
-
-    #[test]
-    fn a_new_catalog_forgets_what_was_made_for_the_old_one() {
-        let cache = PlanCache::default();
-        let (hash, plan) = refused(&cache, b"a", 1);
-        cache.put(hash, plan);
-        assert!(find(&cache, b"a", 1) && !find(&cache, b"a", 2) && !find(&cache, b"b", 1));
-        let (hash, plan) = refused(&cache, b"b", 2);
-        cache.put(hash, plan);
-        assert_eq!(cache.len(), 1);
+    fn refused(wanted: &Wanted<'_>) -> Arc<CachedPlan> {
+        Arc::new(CachedPlan::new(wanted, [].into(), Err(NotPoint::because("of the test"))))
     }
 
     #[test]
     fn the_cache_is_bounded_and_keeps_what_is_used() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let engine = Engine::open(EngineOptions::new(folder.path())).expect("a new engine");
+        let catalog = engine.catalog();
         let cache = PlanCache::default();
-        let (hash, plan) = refused(&cache, b"kept", 1);
-        cache.put(hash, plan);
+        let put = |key: &[u8]| {
+            let hash = cache.hash(key);
+            let catalog_version = catalog.version();
+            let wanted = Wanted { key, hash, catalog_version, engine: &engine, slots: &[], source: b"" };
+            cache.put(hash, refused(&wanted), &catalog);
+        };
+        let find = |key: &[u8]| {
+            let (hash, catalog_version) = (cache.hash(key), catalog.version());
+            let wanted = Wanted { key, hash, catalog_version, engine: &engine, slots: &[], source: b"" };
+            cache.get(&wanted).is_some()
+        };
+        put(b"kept");
         for n in 0..3 * SHARDS * SHARD_CAPACITY {
-            assert!(find(&cache, b"kept", 1), "after {n} others");
-            let (hash, plan) = refused(&cache, format!("other {n}").as_bytes(), 1);
-            cache.put(hash, plan);
+            assert!(find(b"kept"), "after {n} others");
+            put(format!("other {n}").as_bytes());
         }
         assert!(cache.len() <= SHARDS * SHARD_CAPACITY);
     }

@@ -70,7 +70,8 @@ impl Session {
         self.plan_key(candidate, &mut key);
         let hash = self.shared.plans.hash(&key);
         let Candidate { slots, source, .. } = *candidate;
-        let wanted = Wanted { key: &key, hash, catalog_version, slots, source: source.as_bytes() };
+        let engine = &*self.shared.engine;
+        let wanted = Wanted { key: &key, hash, catalog_version, engine, slots, source: source.as_bytes() };
         let plan = self.recent_plans.take(&wanted).or_else(|| self.shared.plans.get(&wanted));
         self.point_memory.key = key;
         plan.map(|plan| (hash, plan))
@@ -119,7 +120,8 @@ impl Session {
         let hash = self.shared.plans.hash(&key);
         let Candidate { slots, source, .. } = *candidate;
         let catalog_version = catalog.version();
-        let wanted = Wanted { key: &key, hash, catalog_version, slots, source: source.as_bytes() };
+        let engine = &*self.shared.engine;
+        let wanted = Wanted { key: &key, hash, catalog_version, engine, slots, source: source.as_bytes() };
         let types = candidate.types(self.settings.connection_collation);
         let mut lifted = own.clone();
         let mut free = point::lift(&mut lifted, slots);
@@ -140,7 +142,8 @@ impl Session {
         let pinned = slots.iter().enumerate().filter(|(at, _)| !free[*at]);
         let pinned = pinned.map(|(at, slot)| (at, slot.span.bytes(source.as_bytes()).into())).collect();
         let plan = Arc::new(CachedPlan::new(&wanted, pinned, plan));
-        self.shared.plans.put(hash, plan.clone());
+        self.shared.counters.add(Counter::PlansCompiled);
+        self.shared.plans.put(hash, plan.clone(), &catalog);
         Some((hash, plan))
     }
 

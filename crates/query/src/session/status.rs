@@ -14,9 +14,10 @@ pub enum Counter {
     Commit,
     Rollback,
     SlowAnalytics,
+    PlansCompiled,
 }
 
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 9] = [
     "Questions",
     "Com_select",
     "Com_insert",
@@ -25,6 +26,7 @@ const NAMES: [&str; 8] = [
     "Com_commit",
     "Com_rollback",
     "Avocet_analytic_queries",
+    "Avocet_point_plans_compiled",
 ];
 
 /// Counters since start, of the whole server.

@@ -35,6 +35,36 @@ fn texts_that_differ_in_literals_share_a_plan() {
 }
 
 #[test]
+fn a_change_of_definitions_concerns_the_plans_of_its_table_alone() {
+    let mut client = shop();
+    client.run("CREATE TABLE other (id INT PRIMARY KEY, v INT); INSERT INTO other VALUES (1, 2)");
+    client.check("SELECT name FROM t WHERE id = 1", "one");
+    client.check("SELECT v FROM other WHERE id = 1", "2");
+    let mut second = client.another();
+    second.check("SELECT name FROM t WHERE id = 2", "2");
+    let plans = |client: &Client| client.database.0.plans.len();
+    let compiled = |client: &Client| {
+        let counters = client.database.0.counters.list();
+        let (_, count) =
+            counters.iter().find(|(name, _)| *name == "Avocet_point_plans_compiled").expect("a counter");
+        count.parse::<u64>().expect("a number")
+    };
+    let (kept, before) = (plans(&client), compiled(&client));
+    client.run("ALTER TABLE other ADD COLUMN w INT DEFAULT 7; CREATE TABLE third (id INT)");
+    client.check("SELECT name FROM t WHERE id = 3", "Three");
+    second.check("SELECT name FROM t WHERE id = 3", "Three");
+    assert_eq!(compiled(&client), before, "the plan is still good");
+    client.check("SELECT * FROM other WHERE id = 1", "1|2|7");
+    client.check("SELECT v FROM other WHERE id = 1", "2");
+    assert_eq!(compiled(&client), before + 2);
+    assert_eq!(plans(&client), kept + 1, "what was made for the old table is gone");
+    client.run("RENAME TABLE other TO another; CREATE TABLE other (id INT PRIMARY KEY, v VARCHAR(5)); INSERT INTO other VALUES (1, 'new')");
+    client.check("SELECT v FROM other WHERE id = 1", "new");
+    client.run("DROP TABLE t");
+    assert!(second.run("SELECT name FROM t WHERE id = 3").contains("1146"));
+}
+
+#[test]
 fn a_literals_type_is_part_of_its_statement() {
     let mut client = shop();
     client.check("SELECT id FROM t WHERE name = '2'", "2");
