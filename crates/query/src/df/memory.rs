@@ -4,7 +4,7 @@
 //!  0                                                                        limit
 //!  ├── operators that can spill ──────────────────────┬── what can not spill ──┤
 //!      half of it in equal shares, which each is sure     at least this much:
-//!      of; the other half for whoever asks first          merging what was spilled, joins
+//!      of; the other half for whoever asks first          merging what was spilled (shared in the same way), joins
 //! ```
 //!
 //! An operator that is refused memory spills; one that can not spill fails, and the query with it. So what can spill is
@@ -25,6 +25,14 @@ const RESERVATION_TENTHS: usize = 8;
 /// Operators that must not spill: `RepartitionExec` may wait for ever when it does (DataFusion issue 24883). What it
 /// holds is bounded by its channels; it is counted, so that the operators that can spill do so earlier.
 const NEVER_SPILLS: &str = "RepartitionExec";
+/// What merges the spilled runs of a sort: it takes as much as it gets, and does with little if it has to.
+const MERGE: &str = "ExternalSorterMerge";
+/// What joins two sorted inputs: it holds the rows of one key, and spills them if it is refused more. Of a limit, what all
+/// of these may have, in tenths: what they take would be missing for the merges that they read from.
+const MERGE_JOIN: &str = "SMJStream";
+const MERGE_JOIN_TENTHS: usize = 2;
+/// Of a limit, what a query has while it merges, in tenths: whoever reads what is merged needs some memory, too.
+const MERGE_TENTHS: usize = 9;
 
 /// How a query works within its limit: with little memory on fewer threads and in smaller batches, since each
 /// operator of each thread holds some batches at least.
@@ -46,6 +54,13 @@ impl Sizing {
     const BYTES_PER_ROW: usize = 8 << 10;
     const MOST_SORT_RESERVATION: usize = 10 << 20;
     const MOST_SORT_IN_PLACE: usize = 1 << 20;
+
+    /// For a query whose joins are merges of sorted inputs: these are many operators that hold some batches of each of their
+    /// spilled runs at a time, on one thread.
+    pub fn of_merges(limit: usize) -> Self {
+        let rows = (limit / Self::BYTES_PER_ROW / 8).clamp(Self::FEWEST_ROWS, Self::MOST_ROWS);
+        Self { batch_rows: 1 << rows.ilog2(), ..Self::new(limit, 1) }
+    }
 
     pub fn new(limit: usize, threads: usize) -> Self {
         let rows = (limit / Self::BYTES_PER_ROW).clamp(Self::FEWEST_ROWS, Self::MOST_ROWS);
@@ -73,9 +88,41 @@ pub(super) struct QueryPool {
 #[derive(Debug, Default)]
 struct State {
     reserved: usize,
-    spillable: usize,
-    /// Of each operator that can spill, by its id.
-    spillers: HashMap<usize, usize>,
+    /// Of operators that can spill.
+    spillers: Shares,
+    /// Of those that merge what was spilled, or may come to do so.
+    merges: Shares,
+    /// Of joins of what is merged.
+    merge_joins: Shares,
+}
+
+/// What operators of one kind have: half of a limit in equal shares, which each is sure of, the rest as they ask for it.
+#[derive(Debug, Default)]
+struct Shares {
+    total: usize,
+    /// By the operator's id.
+    taken: HashMap<usize, usize>,
+}
+
+impl Shares {
+    /// Whether an operator may have so much more: what others are sure of and have not taken yet is left to them.
+    fn admit(&self, limit: usize, id: usize, additional: usize) -> bool {
+        let share = limit / 2 / self.taken.len().max(1);
+        let own = self.taken.get(&id).copied().unwrap_or(0);
+        let untaken: usize = self.taken.values().map(|taken| share.saturating_sub(*taken)).sum();
+        let of_others = untaken - share.saturating_sub(own);
+        own + additional <= share || self.total + additional + of_others <= limit
+    }
+
+    fn take(&mut self, id: usize, bytes: usize) {
+        self.total += bytes;
+        *self.taken.entry(id).or_default() += bytes;
+    }
+
+    fn give_back(&mut self, id: usize, bytes: usize) {
+        self.total -= bytes;
+        *self.taken.entry(id).or_default() -= bytes;
+    }
 }
 
 impl QueryPool {
@@ -89,44 +136,79 @@ impl QueryPool {
         Self { limit, spillable_limit, reservation_limit, all, state }
     }
 
-    /// Whether the operator may have so much more. What others are sure of and have not taken yet is left to them.
+    /// Whether the operator may have so much more.
     fn admits(&self, state: &State, reservation: &MemoryReservation, additional: usize) -> bool {
         let consumer = reservation.consumer();
+        // What can not be refused may have gone beyond the limit.
+        if additional == 0 {
+            return true;
+        }
         if state.reserved + additional > self.limit {
             return false;
         }
-        if !is_spiller(consumer) {
-            return true;
+        let tenths = |tenths| self.limit / 10 * tenths;
+        let id = consumer.id();
+        match Kind::of(consumer) {
+            Kind::Merge => {
+                let most = tenths(MERGE_TENTHS);
+                state.reserved + additional <= most && state.merges.admit(most, id, additional)
+            }
+            Kind::MergeJoin => state.merge_joins.admit(tenths(MERGE_JOIN_TENTHS), id, additional),
+            Kind::Spiller => {
+                reservation.size() + additional <= self.reservation_limit
+                    && state.spillers.admit(self.spillable_limit, id, additional)
+            }
+            Kind::Other => true,
         }
-        if reservation.size() + additional > self.reservation_limit {
-            return false;
-        }
-        let share = self.spillable_limit / 2 / state.spillers.len().max(1);
-        let own = state.spillers.get(&consumer.id()).copied().unwrap_or(0);
-        let untaken: usize = state.spillers.values().map(|taken| share.saturating_sub(*taken)).sum();
-        let of_others = untaken - share.saturating_sub(own);
-        own + additional <= share || state.spillable + additional + of_others <= self.spillable_limit
     }
 }
 
-fn is_spiller(consumer: &MemoryConsumer) -> bool {
-    consumer.can_spill() && !consumer.name().starts_with(NEVER_SPILLS)
+/// Operators, by what they do when they are refused memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Spiller,
+    Merge,
+    MergeJoin,
+    Other,
+}
+
+impl Kind {
+    fn of(consumer: &MemoryConsumer) -> Self {
+        let name = consumer.name();
+        if name.starts_with(MERGE) {
+            Self::Merge
+        } else if name.starts_with(MERGE_JOIN) {
+            Self::MergeJoin
+        } else if consumer.can_spill() && !name.starts_with(NEVER_SPILLS) {
+            Self::Spiller
+        } else {
+            Self::Other
+        }
+    }
 }
 
 impl State {
+    /// The shares of which an operator has its own.
+    fn shares(&mut self, consumer: &MemoryConsumer) -> Option<&mut Shares> {
+        match Kind::of(consumer) {
+            Kind::Spiller => Some(&mut self.spillers),
+            Kind::Merge => Some(&mut self.merges),
+            Kind::MergeJoin => Some(&mut self.merge_joins),
+            Kind::Other => None,
+        }
+    }
+
     fn take(&mut self, consumer: &MemoryConsumer, bytes: usize) {
         self.reserved += bytes;
-        if is_spiller(consumer) {
-            self.spillable += bytes;
-            *self.spillers.entry(consumer.id()).or_default() += bytes;
+        if let Some(shares) = self.shares(consumer) {
+            shares.take(consumer.id(), bytes);
         }
     }
 
     fn give_back(&mut self, consumer: &MemoryConsumer, bytes: usize) {
         self.reserved -= bytes;
-        if is_spiller(consumer) {
-            self.spillable -= bytes;
-            *self.spillers.entry(consumer.id()).or_default() -= bytes;
+        if let Some(shares) = self.shares(consumer) {
+            shares.give_back(consumer.id(), bytes);
         }
     }
 }
@@ -143,13 +225,15 @@ impl MemoryPool for QueryPool {
     }
 
     fn register(&self, consumer: &MemoryConsumer) {
-        if is_spiller(consumer) {
-            self.state.lock().spillers.insert(consumer.id(), 0);
+        if let Some(shares) = self.state.lock().shares(consumer) {
+            shares.taken.insert(consumer.id(), 0);
         }
     }
 
     fn unregister(&self, consumer: &MemoryConsumer) {
-        self.state.lock().spillers.remove(&consumer.id());
+        if let Some(shares) = self.state.lock().shares(consumer) {
+            shares.taken.remove(&consumer.id());
+        }
     }
 
     fn grow(&self, reservation: &MemoryReservation, additional: usize) {
@@ -231,6 +315,25 @@ mod tests {
         let repartition = spiller(&pool, "RepartitionExec[0]");
         assert!(repartition.try_grow(5000).is_ok(), "counted, not refused");
         assert!(first.try_grow(1).is_err());
+    }
+
+    #[test]
+    fn merges_share_and_leave_something() {
+        let pool = pool(1000, true);
+        let merge = |name: &str| MemoryConsumer::new(name).register(&pool);
+        let first = merge("ExternalSorterMerge[0]");
+        assert!(first.try_grow(900).is_ok() && first.try_grow(1).is_err());
+        first.free();
+        let second = merge("ExternalSorterMerge[0]");
+        assert!(first.try_grow(675).is_ok() && first.try_grow(1).is_err());
+        assert!(second.try_grow(225).is_ok() && second.try_grow(1).is_err());
+        second.free();
+        let join = merge("SMJStream[0]");
+        assert!(join.try_grow(200).is_ok() && join.try_grow(1).is_err());
+        join.free();
+        assert!(second.try_grow(225).is_ok());
+        let other = merge("AggregateStream[0]");
+        assert!(other.try_grow(100).is_ok() && other.try_grow(1).is_err() && other.try_grow(0).is_ok());
     }
 
     #[test]

@@ -1,31 +1,27 @@
 //! Where analytics runs: a pool of threads of its own, at a lower priority than transactions, under memory limits.
 
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::record_batch::RecordBatch;
 use avocet_types::Value;
 use avocet_types::expr::EvalContext;
-use datafusion::execution::disk_manager::{DiskManager, DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::memory_pool::{MemoryPool, TrackConsumersPool};
-use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
-use datafusion::execution::{SessionState, SessionStateBuilder};
-use datafusion::optimizer::{Optimizer, OptimizerRule};
+use datafusion::execution::SessionState;
+use datafusion::execution::memory_pool::MemoryPool;
+use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::{ExecutionPlan, displayable, execute_stream};
-use datafusion::prelude::SessionConfig;
 use futures::StreamExt;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
 use crate::bind::walk;
-use crate::df::apply::Planner;
 use crate::df::error::{plan_error, run_error};
 use crate::df::lower::Lowerer;
-use crate::df::memory::{QueryPool, Sizing};
+use crate::df::merge_joins::merge_joins;
+use crate::df::setup::{Joins, Setup};
 use crate::df::source::ScanSource;
-use crate::df::yielding::JoinsYield;
 use crate::error::{ErrorCode, SqlError};
 use crate::plan::BoundQuery;
 
@@ -50,10 +46,9 @@ impl AnalyticsOptions {
 
 /// The engine for analytic queries. One per server.
 pub struct Analytics {
-    options: AnalyticsOptions,
+    setup: Arc<Setup>,
     /// Taken only when dropped.
     runtime: Option<Runtime>,
-    disk: Arc<DiskManager>,
 }
 
 /// What one run of a query works with.
@@ -70,10 +65,6 @@ pub struct RunOptions {
 /// The niceness of the pool's threads: the kernel then gives them about a tenth of what a transaction's thread gets.
 const NICENESS: i32 = 10;
 
-/// Spilled runs that are merged at once, at most: without a bound a merge takes what memory there is, and leaves
-/// nothing to the merges of other threads.
-const MERGED_AT_ONCE: usize = 16;
-
 impl Analytics {
     pub fn new(options: AnalyticsOptions) -> Result<Self, std::io::Error> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -86,8 +77,7 @@ impl Analytics {
             })
             .enable_time()
             .build()?;
-        let disk = Arc::new(spill_files(options.spill.as_deref())?);
-        Ok(Self { options, runtime: Some(runtime), disk })
+        Ok(Self { setup: Arc::new(Setup::new(options)?), runtime: Some(runtime) })
     }
 
     fn runtime(&self) -> &Runtime {
@@ -101,11 +91,11 @@ impl Analytics {
         source: Arc<dyn ScanSource>,
         options: RunOptions,
     ) -> Result<QueryRun, SqlError> {
-        let state = self.state(&options)?;
         let (sender, receiver) = mpsc::channel(2);
         let deadline = options.deadline;
+        let setup = self.setup.clone();
         let task = self.runtime().spawn(async move {
-            let run = run(state, query, source, options, &sender);
+            let run = run(&setup, query, source, options, &sender);
             let result = match deadline {
                 None => run.await,
                 Some(deadline) => tokio::time::timeout(deadline, run)
@@ -127,67 +117,13 @@ impl Analytics {
         source: Arc<dyn ScanSource>,
         options: RunOptions,
     ) -> Result<String, SqlError> {
-        let state = self.state(&options)?;
+        let state = self.setup.state(&options, Joins::Hashed)?;
         let task = self.runtime().spawn(async move {
             let plan = planned(&state, &query, &source, &options).await?;
             Ok(displayable(plan.as_ref()).indent(false).to_string())
         });
         task.await.unwrap_or_else(|error| Err(ErrorCode::UNKNOWN_ERROR.because(error.to_string())))
     }
-
-    fn state(&self, options: &RunOptions) -> Result<SessionState, SqlError> {
-        let limit = options.memory_limit.unwrap_or(self.options.query_memory_limit);
-        let spills = self.options.spill.is_some();
-        let pool = QueryPool::new(limit, spills, self.options.memory.clone());
-        let top = NonZeroUsize::new(3).expect("three is not zero");
-        let pool: Arc<dyn MemoryPool> = Arc::new(TrackConsumersPool::new(pool, top));
-        let runtime =
-            RuntimeEnvBuilder::new().with_memory_pool(pool).build().map_err(|error| plan_error(&error))?;
-        let runtime = RuntimeEnv { disk_manager: self.disk.clone(), ..runtime };
-        let sizing = Sizing::new(limit, self.options.threads);
-        let mut config =
-            SessionConfig::new().with_target_partitions(sizing.partitions).with_batch_size(sizing.batch_rows);
-        let options = config.options_mut();
-        // Scans have as many partitions as there are threads anyway; and what is spread behind a sort, for a
-        // projection's sake, would come back in any order.
-        options.optimizer.enable_round_robin_repartition = false;
-        options.optimizer.prefer_hash_join = true;
-        options.optimizer.skip_failed_rules = false;
-        options.execution.collect_statistics = true;
-        options.execution.sort_spill_reservation_bytes = sizing.sort_reservation;
-        options.execution.sort_in_place_threshold_bytes = sizing.sort_in_place;
-        // The new implementations do not keep back what they need to sort the groups that they spill.
-        options.execution.enable_migration_aggregate = false;
-        Ok(SessionStateBuilder::new()
-            .with_config(config)
-            .with_runtime_env(Arc::new(runtime))
-            .with_default_features()
-            .with_optimizer_rules(optimizer_rules())
-            .with_physical_optimizer_rule(Arc::new(JoinsYield))
-            .with_query_planner(Arc::new(Planner))
-            .build())
-    }
-}
-
-/// Files for what does not fit into memory, in an empty folder: what an earlier process left there is removed.
-fn spill_files(folder: Option<&Path>) -> Result<DiskManager, std::io::Error> {
-    let mode = match folder {
-        None => DiskManagerMode::Disabled,
-        Some(folder) => {
-            if folder.exists() {
-                std::fs::remove_dir_all(folder)?;
-            }
-            std::fs::create_dir_all(folder)?;
-            DiskManagerMode::Directories(vec![folder.to_path_buf()])
-        }
-    };
-    let builder = DiskManagerBuilder::default().with_mode(mode).with_max_spill_merge_fan_in(MERGED_AT_ONCE);
-    builder.build().map_err(std::io::Error::other)
-}
-
-/// DataFusion's rules but the one that puts inner joins back into the order of its own liking: ours comes from statistics.
-fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    Optimizer::new().rules.into_iter().filter(|rule| rule.name() != "eliminate_cross_join").collect()
 }
 
 impl Drop for Analytics {
@@ -240,22 +176,56 @@ fn has_subqueries(query: &BoundQuery) -> bool {
     found
 }
 
+/// Runs a query; with joins that spill if those that do not had too little memory, unless there are rows of it already.
 async fn run(
-    state: SessionState,
+    setup: &Setup,
     query: Arc<BoundQuery>,
     source: Arc<dyn ScanSource>,
     options: RunOptions,
     sender: &mpsc::Sender<Result<RecordBatch, SqlError>>,
 ) -> Result<(), SqlError> {
+    let state = setup.state(&options, Joins::Hashed)?;
     let plan = planned(&state, &query, &source, &options).await?;
+    let can_spill_more = setup.spills() && hashes_joins(&plan);
+    let mut sent = 0;
+    let result = send_rows(plan, &state, sender, &mut sent).await;
+    let exhausted = |error: &SqlError| error.is(ErrorCode::OUT_OF_RESOURCES);
+    if !(result.as_ref().is_err_and(exhausted) && can_spill_more && sent == 0) {
+        return result;
+    }
+    // Its tasks give back what they have on their own threads.
+    let pool = state.runtime_env().memory_pool.clone();
+    while pool.reserved() > 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let state = setup.state(&options, Joins::Merged)?;
+    let plan = planned(&state, &query, &source, &options).await?;
+    let plan = merge_joins(plan).map_err(|error| plan_error(&error))?;
+    send_rows(plan, &state, sender, &mut sent).await
+}
+
+/// Runs a plan and sends what comes of it; counts its batches.
+async fn send_rows(
+    plan: Arc<dyn ExecutionPlan>,
+    state: &SessionState,
+    sender: &mpsc::Sender<Result<RecordBatch, SqlError>>,
+    sent: &mut u64,
+) -> Result<(), SqlError> {
     let mut stream = execute_stream(plan, state.task_ctx()).map_err(|error| run_error(&error))?;
     while let Some(batch) = stream.next().await {
         let batch = batch.map_err(|error| run_error(&error))?;
-        if batch.num_rows() > 0 && sender.send(Ok(batch)).await.is_err() {
-            return Ok(());
+        if batch.num_rows() > 0 {
+            *sent += 1;
+            if sender.send(Ok(batch)).await.is_err() {
+                return Ok(());
+            }
         }
     }
     Ok(())
+}
+
+fn hashes_joins(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.is::<HashJoinExec>() || plan.children().into_iter().any(hashes_joins)
 }
 
 /// A query that is running. Dropping it ends the query.

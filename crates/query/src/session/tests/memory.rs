@@ -87,6 +87,35 @@ fn what_does_not_fit_spills_and_is_right() {
     assert_eq!(client.database.engine().memory().in_use().queries, 0, "all is given back");
 }
 
+/// Joins whose hash tables do not fit: the least limit that they run with.
+const LARGE_JOINS: [(&str, usize); 4] = [
+    ("SELECT COUNT(*), SUM(x.id), SUM(y.id) FROM big x JOIN big y ON x.s = y.s AND x.id <> y.id", 8_000_000),
+    (
+        "SELECT COUNT(*), COUNT(y.id), SUM(y.id) FROM big x LEFT JOIN big y ON x.s = y.s AND y.id % 3 = 1",
+        8_000_000,
+    ),
+    (
+        "SELECT COUNT(*), SUM(id) FROM big x WHERE EXISTS (SELECT 1 FROM big y WHERE y.s = x.s AND y.id > x.id)",
+        8_000_000,
+    ),
+    ("SELECT x.id, y.id FROM big x JOIN big y ON x.id = y.id + 1 ORDER BY x.id DESC LIMIT 2", 8_000_000),
+];
+
+#[test]
+fn joins_that_do_not_fit_spill_and_are_right() {
+    let (mut client, _folder, spill) = spilling();
+    filled_with_texts(&mut client);
+    for (sql, least) in LARGE_JOINS {
+        client.check("SET query_memory_limit = 0", "ok 0");
+        let wanted = client.run(sql);
+        assert!(!wanted.contains("ERROR"), "{sql}: {wanted}");
+        client.check(&format!("SET query_memory_limit = {least}"), "ok 0");
+        client.check(sql, &wanted);
+    }
+    assert_eq!(files(&spill), 0, "all files are gone");
+    assert_eq!(client.database.engine().memory().in_use().queries, 0, "all is given back");
+}
+
 /// It is the files that make the difference.
 #[test]
 fn with_nowhere_to_spill_to_the_same_queries_fail_by_name() {

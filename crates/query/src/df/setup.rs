@@ -1,0 +1,107 @@
+//! What queries are planned and run with: DataFusion's settings, its rules, memory, and files for what does not fit.
+
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Arc;
+
+use datafusion::execution::disk_manager::{DiskManager, DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::memory_pool::{MemoryPool, TrackConsumersPool};
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::execution::{SessionState, SessionStateBuilder};
+use datafusion::optimizer::{Optimizer, OptimizerRule};
+use datafusion::prelude::SessionConfig;
+
+use crate::df::apply::Planner;
+use crate::df::error::plan_error;
+use crate::df::memory::{QueryPool, Sizing};
+use crate::df::runtime::{AnalyticsOptions, RunOptions};
+use crate::df::yielding::JoinsYield;
+use crate::error::SqlError;
+
+/// Spilled runs that are merged at once, at most: without a bound a merge takes what memory there is, and leaves
+/// nothing to the merges of other threads.
+const MERGED_AT_ONCE: usize = 16;
+
+/// How joins by equal keys are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Joins {
+    /// One side is a hash table, which has to fit into memory.
+    Hashed,
+    /// Both sides are sorted and merged: slower, but both the sorts and the rows of one key spill.
+    Merged,
+}
+
+pub(super) struct Setup {
+    options: AnalyticsOptions,
+    disk: Arc<DiskManager>,
+}
+
+impl Setup {
+    pub fn new(options: AnalyticsOptions) -> Result<Self, std::io::Error> {
+        let disk = Arc::new(spill_files(options.spill.as_deref())?);
+        Ok(Self { options, disk })
+    }
+
+    /// Whether there is anything to spill to.
+    pub fn spills(&self) -> bool {
+        self.options.spill.is_some()
+    }
+
+    /// What a query is planned and run with.
+    pub fn state(&self, options: &RunOptions, joins: Joins) -> Result<SessionState, SqlError> {
+        let limit = options.memory_limit.unwrap_or(self.options.query_memory_limit);
+        let pool = QueryPool::new(limit, self.spills(), self.options.memory.clone());
+        let top = NonZeroUsize::new(3).expect("three is not zero");
+        let pool: Arc<dyn MemoryPool> = Arc::new(TrackConsumersPool::new(pool, top));
+        let runtime =
+            RuntimeEnvBuilder::new().with_memory_pool(pool).build().map_err(|error| plan_error(&error))?;
+        let runtime = RuntimeEnv { disk_manager: self.disk.clone(), ..runtime };
+        let sizing = match joins {
+            Joins::Hashed => Sizing::new(limit, self.options.threads),
+            Joins::Merged => Sizing::of_merges(limit),
+        };
+        let mut config =
+            SessionConfig::new().with_target_partitions(sizing.partitions).with_batch_size(sizing.batch_rows);
+        let options = config.options_mut();
+        // Scans have as many partitions as there are threads anyway; and what is spread behind a sort, for a
+        // projection's sake, would come back in any order.
+        options.optimizer.enable_round_robin_repartition = false;
+        options.optimizer.prefer_hash_join = true;
+        options.optimizer.enable_join_dynamic_filter_pushdown = joins == Joins::Hashed;
+        options.optimizer.skip_failed_rules = false;
+        options.execution.collect_statistics = true;
+        options.execution.sort_spill_reservation_bytes = sizing.sort_reservation;
+        options.execution.sort_in_place_threshold_bytes = sizing.sort_in_place;
+        // The new implementations do not keep back what they need to sort the groups that they spill.
+        options.execution.enable_migration_aggregate = false;
+        Ok(SessionStateBuilder::new()
+            .with_config(config)
+            .with_runtime_env(Arc::new(runtime))
+            .with_default_features()
+            .with_optimizer_rules(optimizer_rules())
+            .with_physical_optimizer_rule(Arc::new(JoinsYield))
+            .with_query_planner(Arc::new(Planner))
+            .build())
+    }
+}
+
+/// Files for what does not fit into memory, in an empty folder: what an earlier process left there is removed.
+fn spill_files(folder: Option<&Path>) -> Result<DiskManager, std::io::Error> {
+    let mode = match folder {
+        None => DiskManagerMode::Disabled,
+        Some(folder) => {
+            if folder.exists() {
+                std::fs::remove_dir_all(folder)?;
+            }
+            std::fs::create_dir_all(folder)?;
+            DiskManagerMode::Directories(vec![folder.to_path_buf()])
+        }
+    };
+    let builder = DiskManagerBuilder::default().with_mode(mode).with_max_spill_merge_fan_in(MERGED_AT_ONCE);
+    builder.build().map_err(std::io::Error::other)
+}
+
+/// DataFusion's rules but the one that puts inner joins back into the order of its own liking: ours comes from statistics.
+fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+    Optimizer::new().rules.into_iter().filter(|rule| rule.name() != "eliminate_cross_join").collect()
+}
