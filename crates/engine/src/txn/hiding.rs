@@ -1,4 +1,4 @@
-//! REPEATABLE READ: rows of the snapshot that the transaction must not see any more, since it has changed what became of them.
+//! Rows of the snapshot that the transaction must not see any more, since it has changed what became of them.
 //!
 //! Its changes act on the newest rows. Where others have put a new row in an old one's place meanwhile (deleted it and inserted
 //! its key again, or moved it out of a column block), its own version stands on the new row, and its snapshot still has
@@ -17,8 +17,8 @@ use avocet_types::RowRef;
 
 use super::modify::Deed;
 use super::write::changed_columns;
-use super::{Isolation, Txn};
-use crate::error::Result;
+use super::{Conflict, Isolation, Txn};
+use crate::error::{EngineError, Result};
 use crate::table::{TableHandle, split_entry};
 
 /// Of a row that others have changed since the snapshot.
@@ -93,27 +93,52 @@ impl Txn {
         }
     }
 
+    /// A row of this transaction's has a key that others may have left since its snapshot. Strictly, it must not come to a key
+    /// that has changed hands.
+    pub(super) fn take_place(&mut self, table: &Arc<TableHandle>, key: &[u8], id: RowId) -> Result<()> {
+        match self.options.isolation {
+            Isolation::ReadCommitted => Ok(()),
+            Isolation::RepeatableRead if !self.keeps_snapshot() => Ok(()),
+            Isolation::RepeatableRead => self.hide_replaced(table, key, id),
+            // What it reads there is validated when it commits.
+            Isolation::Serializable => self.hide_replaced(table, key, id),
+            Isolation::Snapshot => match self.replaced_by(table, key, id)?.first() {
+                Some(&row) => {
+                    self.conflict = Some(Conflict { table: self.touch(table)?, row, exclusive: true });
+                    Err(EngineError::SnapshotConflict(table.def.name.clone()))
+                }
+                None => Ok(()),
+            },
+        }
+    }
+
     /// Hides what the snapshot has under a key that stands for another row now, one that this transaction has put there or
     /// changed: that is seen in its place, as if it were a newer version.
-    pub(super) fn hide_replaced(&mut self, table: &Arc<TableHandle>, key: &[u8], by: RowId) -> Result<()> {
-        let Some(index) = table.clustered_index() else { return Ok(()) };
+    fn hide_replaced(&mut self, table: &Arc<TableHandle>, key: &[u8], by: RowId) -> Result<()> {
+        let t = self.touch(table)?;
+        self.replaced_by(table, key, by)?.into_iter().for_each(|row| self.hide(t, table, row));
+        Ok(())
+    }
+
+    /// The rows that the snapshot has under a key that stands for another row now.
+    fn replaced_by(&mut self, table: &Arc<TableHandle>, key: &[u8], by: RowId) -> Result<Vec<RowId>> {
+        let Some(index) = table.clustered_index() else { return Ok(Vec::new()) };
         let index = &table.indexes[index];
         let mut others = Vec::new();
         index.tree.prefix_scan(key, &mut self.scratch.scan, &mut |entry| {
             others.push(split_entry(entry).1);
             ControlFlow::Continue(())
         });
-        others.retain(|other| *other != by);
         let (mut row, mut own_key) = (RowBuf::default(), Vec::new());
-        for other in others {
+        let mut replaced = Vec::new();
+        for other in others.into_iter().filter(|other| *other != by) {
             if self.load(table, other, &mut row)?
                 && index.keys.has_key(&row.row(&table.layout), key, &mut own_key)
             {
-                let t = self.touch(table)?;
-                self.hide(t, table, other);
+                replaced.push(other);
             }
         }
-        Ok(())
+        Ok(replaced)
     }
 
     /// Hides from this transaction a row as its snapshot has it, and others do not any more: it has changed what became of

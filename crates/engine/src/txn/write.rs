@@ -183,8 +183,10 @@ impl Txn {
                 Claim::Free => {
                     handle.tree.insert(entry);
                     drop(latch);
-                    let is_clustered = self.keeps_snapshot() && table.clustered_index() == Some(index);
-                    return if is_clustered { self.hide_replaced(table, key, id) } else { Ok(()) };
+                    return match table.clustered_index() == Some(index) {
+                        true => self.take_place(table, key, id),
+                        false => Ok(()),
+                    };
                 }
                 Claim::Taken => {
                     self.note_read(|reads| reads.add_range(table, index, &KeyRange::prefix(key)));

@@ -302,6 +302,38 @@ fn strictly_a_changed_row_is_an_error_unless_nothing_was_read() {
     assert_eq!(s.two.read(2), "31");
 }
 
+/// Rows that others have deleted, or moved to another key, since the snapshot: their keys have changed hands.
+#[test]
+fn a_row_is_not_put_beside_the_one_of_the_snapshot() {
+    let gone = ["DELETE FROM test WHERE id = 2", "UPDATE test SET id = 3 WHERE id = 2"];
+    for gone in gone {
+        let s = Stage::new(Level::Strict);
+        s.one.read(1);
+        s.two.run(gone);
+        s.two.commit();
+        let error = s.one.run("INSERT INTO test VALUES (2, 22)");
+        assert_eq!(error, "ERROR 1020: Record has changed since last read in table 'test'");
+        assert!(is_ok(&s.one.run("INSERT INTO test VALUES (2, 23)")), "a transaction of its own");
+        assert_eq!(s.one.read(2), "23");
+        // Nothing was read before: the statement moves on.
+        s.two.run("BEGIN");
+        s.two.run("DELETE FROM test WHERE id = 2");
+        s.two.commit();
+        assert!(is_ok(&s.three.run("INSERT INTO test VALUES (2, 24)")));
+        assert_eq!(s.three.read(2), "24");
+        for level in [Level::RepeatableRead, Level::Serializable] {
+            let s = Stage::new(level);
+            s.one.read(1);
+            s.two.run(gone);
+            s.two.commit();
+            assert!(is_ok(&s.one.run("INSERT INTO test VALUES (2, 22)")), "{level:?}");
+            assert_eq!(s.one.read(2), "22", "{level:?}");
+            let count = s.one.run("SELECT COUNT(*) FROM test WHERE id = 2");
+            assert_eq!(count.trim(), "1", "{level:?}");
+        }
+    }
+}
+
 #[test]
 fn statements_that_are_transactions_begin_anew_by_themselves() {
     for level in [Level::Strict, Level::Serializable] {
