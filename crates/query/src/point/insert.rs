@@ -3,7 +3,7 @@
 use avocet_engine::{Catalog, EngineError, ReadScratch, TableHandle, Txn};
 use avocet_types::convert::{StoreError, store_column};
 use avocet_types::expr::program::NoRow;
-use avocet_types::expr::{EvalContext, RowProgram, SqlMode};
+use avocet_types::expr::{EvalContext, RowProgram, SqlMode, Warning};
 use avocet_types::temporal::{TimeZone, date_of, time_of};
 use avocet_types::{ColumnDef, Datum, Decimal, DefaultValue, SqlType, TableDef, Value};
 
@@ -47,8 +47,8 @@ pub fn compile_insert(
     catalog: &Catalog,
     params: &[SqlType],
 ) -> Result<PointPlan, Refusal> {
-    if insert.ignore {
-        return Err(NotPoint::because("IGNORE").into());
+    if insert.ignore && (insert.replace || !insert.on_duplicate.is_empty()) {
+        return Err(NotPoint::because("IGNORE with ON DUPLICATE KEY UPDATE").into());
     }
     let InsertSource::Values(values) = &insert.source else {
         return Err(NotPoint::because("INSERT … SELECT").into());
@@ -190,7 +190,25 @@ impl Generated {
     }
 }
 
+/// What became of a row.
+enum Put {
+    Inserted,
+    /// Another row was there, and is perhaps changed.
+    Not,
+}
+
+#[cold]
+fn warn_of(ctx: &EvalContext, error: EngineError) {
+    let error = SqlError::from(error);
+    ctx.push_warning(Warning { errno: error.errno, message: error.message, note: false });
+}
+
 impl Insert {
+    /// Whether rows that can not be inserted are left out, with a warning.
+    pub(super) fn ignores(&self) -> bool {
+        matches!(self.on_duplicate, OnDuplicate::Ignore)
+    }
+
     pub(super) fn run(
         &self,
         txn: &mut Txn,
@@ -225,15 +243,10 @@ impl Insert {
                     return Err(store_error(&StoreError::Null, &column.name, number));
                 }
             }
-            let duplicates = outcome.duplicates + outcome.unchanged;
             let new = NewRow { values: &row, number };
-            self.put(new, txn, params, ctx, &mut scratch.levels[0].read, &mut outcome)?;
-            let is_updated = matches!(self.on_duplicate, OnDuplicate::Update(_))
-                && outcome.duplicates + outcome.unchanged > duplicates;
-            if is_updated {
-                generated.give_back();
-            } else {
-                generated.note_inserted();
+            match self.put(new, txn, params, ctx, &mut scratch.levels[0].read, &mut outcome)? {
+                Put::Inserted => generated.note_inserted(),
+                Put::Not => generated.give_back(),
             }
             scratch.values = recycle(row);
         }
@@ -250,18 +263,29 @@ impl Insert {
         ctx: &EvalContext,
         read: &mut ReadScratch,
         outcome: &mut Changes,
-    ) -> Result<(), SqlError> {
+    ) -> Result<Put, SqlError> {
         loop {
             let duplicate = match txn.insert(&self.table, new.values) {
                 Ok(_) => {
                     outcome.changed += 1;
-                    return Ok(());
+                    return Ok(Put::Inserted);
                 }
                 Err(duplicate @ EngineError::DuplicateKey { .. }) => duplicate,
+                Err(EngineError::ForeignKey(error)) if self.ignores() && error.is_of_row() => {
+                    outcome.matched -= 1;
+                    warn_of(ctx, error.into());
+                    return Ok(Put::Not);
+                }
                 Err(error) => return Err(error.into()),
             };
-            if matches!(self.on_duplicate, OnDuplicate::Fail) {
-                return Err(duplicate.into());
+            match self.on_duplicate {
+                OnDuplicate::Fail => return Err(duplicate.into()),
+                OnDuplicate::Ignore => {
+                    outcome.duplicates += 1;
+                    warn_of(ctx, duplicate);
+                    return Ok(Put::Not);
+                }
+                OnDuplicate::Replace | OnDuplicate::Update(_) => {}
             }
             let Some(id) = conflicting(&self.table, new.values, txn, read)? else { continue };
             match &self.on_duplicate {
@@ -272,7 +296,7 @@ impl Insert {
                         Upserted::Gone => continue,
                     }
                     outcome.duplicates += 1;
-                    return Ok(());
+                    return Ok(Put::Not);
                 }
                 _ if txn.delete(&self.table, id)? => {
                     outcome.changed += 1;
@@ -315,7 +339,7 @@ impl Insert {
             // Of several rows, one without a value gets what the type has for none.
             if value.is_null()
                 && !column.nullable
-                && self.rows.len() > 1
+                && (self.rows.len() > 1 || self.ignores())
                 && !ctx.is_strict()
                 && let Some(value) = implicit_default(&column.ty)
             {
@@ -363,11 +387,7 @@ impl Insert {
                 let missing = ErrorCode::NO_DEFAULT_FOR_FIELD.with(&[&column.name]);
                 let value = implicit_default(&column.ty).filter(|_| !ctx.is_strict());
                 let Some(value) = value else { return Err(missing) };
-                ctx.push_warning(avocet_types::expr::Warning {
-                    errno: missing.errno,
-                    message: missing.message,
-                    note: false,
-                });
+                ctx.push_warning(Warning { errno: missing.errno, message: missing.message, note: false });
                 Ok(value)
             }
         }

@@ -271,6 +271,11 @@ impl PointPlan {
         self.verb() != Verb::Select
     }
 
+    /// Whether errors of single rows are warnings.
+    pub fn ignores(&self) -> bool {
+        matches!(&self.kind, Kind::Insert(insert) if insert.ignores())
+    }
+
     /// Whether the plan was made for the tables as they are now.
     pub fn is_current(&self, catalog: &Catalog) -> bool {
         self.tables

@@ -19,6 +19,8 @@ use crate::session::errors::store_error;
 #[derive(Debug)]
 pub enum OnDuplicate {
     Fail,
+    /// The new row is left out.
+    Ignore,
     Replace,
     Update(Updates),
 }
@@ -59,7 +61,7 @@ impl OnDuplicate {
             return Ok(Self::Replace);
         }
         if insert.on_duplicate.is_empty() {
-            return Ok(Self::Fail);
+            return Ok(if insert.ignore { Self::Ignore } else { Self::Fail });
         }
         let def = &table.def;
         let mut assignments: Vec<(usize, RowProgram)> = Vec::with_capacity(insert.on_duplicate.len());

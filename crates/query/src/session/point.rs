@@ -234,7 +234,7 @@ impl Session {
         }
         if plan.is_write() {
             self.check_not_read_only()?;
-            self.set_storing(true);
+            self.set_storing(!plan.ignores());
         }
         let mark = self.begin_statement()?;
         let Self { txn, context, point_scratch, .. } = self;
