@@ -69,6 +69,10 @@ pub fn command(options: &Options) -> Result<()> {
     let scratch = Scratch::new("isolation")?;
     let start = |launch, folder: &str| Server::start(launch, &scratch.path().join(folder));
     let mysql = Mysql9::fetch()?.with(&[
+        // As MySQL is by default. Without it, an UPDATE to a row's own values may make a version that is then seen.
+        "--log-bin=binlog",
+        "--server-id=1",
+        "--sync-binlog=0",
         "--performance-schema=ON",
         "--innodb-flush-log-at-trx-commit=0",
         "--innodb-buffer-pool-size=64M",
