@@ -365,6 +365,7 @@ impl Txn {
     }
 
     fn renew_snapshot(&mut self) {
+        self.unhide_all();
         if self.options.freshness == Freshness::Logged && self.reads.is_none() {
             self.snapshot = self.engine.snapshots.take_at(self.engine.pipeline.last_logged());
             return;

@@ -28,9 +28,11 @@ pub(super) struct NewPlace {
 }
 
 impl Txn {
-    /// Whether its snapshot stays till its end: only then do the versions that it needs stay, too.
-    pub(super) fn keeps_snapshot(&self) -> bool {
-        self.options.isolation == Isolation::RepeatableRead && self.has_read.load(Ordering::Relaxed)
+    /// Whether its snapshot stays till its end, since it has read something: only then do the versions that marks stand
+    /// among stay, too. Before that, the next statement moves on to a snapshot that needs no marks.
+    fn keeps_snapshot(&self) -> bool {
+        matches!(self.options.isolation, Isolation::RepeatableRead | Isolation::Serializable)
+            && self.has_read.load(Ordering::Relaxed)
     }
 
     /// What has to be known of a row that is about to be changed, if others have changed it since the snapshot. `row` gives the
@@ -98,10 +100,11 @@ impl Txn {
     pub(super) fn take_place(&mut self, table: &Arc<TableHandle>, key: &[u8], id: RowId) -> Result<()> {
         match self.options.isolation {
             Isolation::ReadCommitted => Ok(()),
-            Isolation::RepeatableRead if !self.keeps_snapshot() => Ok(()),
-            Isolation::RepeatableRead => self.hide_replaced(table, key, id),
-            // What it reads there is validated when it commits.
-            Isolation::Serializable => self.hide_replaced(table, key, id),
+            // What a serializable one reads there is validated when it commits.
+            Isolation::RepeatableRead | Isolation::Serializable => match self.keeps_snapshot() {
+                true => self.hide_replaced(table, key, id),
+                false => Ok(()),
+            },
             Isolation::Snapshot => match self.replaced_by(table, key, id)?.first() {
                 Some(&row) => {
                     self.conflict = Some(Conflict { table: self.touch(table)?, row, exclusive: true });
@@ -172,8 +175,8 @@ impl Txn {
         }
     }
 
-    /// It is about to commit: nobody is to see by its snapshot any more, and its marks go while that still keeps what is
-    /// above and below them.
+    /// It is about to commit, or to move on: nobody is to see by its snapshot any more, and its marks go while that still keeps
+    /// what is above and below them.
     pub(super) fn unhide_all(&mut self) {
         if self.hides == 0 {
             return;

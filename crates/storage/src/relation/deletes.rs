@@ -3,7 +3,8 @@
 //! Invariants:
 //! 1. `settled` holds the ordinals that are deleted for every snapshot; it is shared, and copied when it
 //!    changes while a scan holds it.
-//! 2. Chains hold only deletes, locks and marks of who hides a row from itself. An ordinal in `settled` is deleted whatever its chain says.
+//! 2. Chains hold only deletes, locks and marks of who hides a row from itself. An ordinal in `settled` is deleted
+//!    whatever its chain says.
 //! 3. A closed vector never changes again; who finds one looks the segment up anew.
 
 use std::collections::BTreeMap;

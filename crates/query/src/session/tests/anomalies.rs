@@ -334,6 +334,28 @@ fn a_row_is_not_put_beside_the_one_of_the_snapshot() {
     }
 }
 
+/// A row whose key its holder left while the INSERT waited: the next statement moves on to a newer snapshot, and the versions that
+/// the older one kept are collected before the transaction ends.
+#[test]
+fn a_row_put_in_anothers_place_stands_when_the_snapshot_moves_on() {
+    for level in LEVELS {
+        let mut s = Stage::new(level);
+        s.three.commit();
+        s.two.run("DELETE FROM test WHERE id = 2");
+        assert!(s.one.begin_waiting("INSERT INTO test VALUES (2, 22)").is_none(), "{level:?}");
+        s.two.commit();
+        assert!(is_ok(&s.one.answer()), "{level:?}");
+        assert!(is_ok(&s.one.run("INSERT INTO test VALUES (3, 33)")), "{level:?}");
+        for value in 0..20 {
+            s.after.run(&format!("UPDATE test SET value = {value} WHERE id = 1"));
+        }
+        assert_eq!(s.one.read(2), "22", "{level:?}");
+        assert_eq!(s.one.run("SELECT COUNT(*) FROM test").trim(), "3", "{level:?}");
+        assert!(s.one.commit(), "{level:?}");
+        assert_eq!(s.values(), "19 22 33", "{level:?}");
+    }
+}
+
 #[test]
 fn statements_that_are_transactions_begin_anew_by_themselves() {
     for level in [Level::Strict, Level::Serializable] {
