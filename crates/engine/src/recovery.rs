@@ -123,8 +123,9 @@ pub(crate) fn claim_directory(options: &EngineOptions) -> Result<Box<dyn Send + 
         let file = disk.create(&marker).map_err(io)?;
         file.write_at(b"Avocet data directory, format 1\n", 0).map_err(io)?;
         file.sync_data().map_err(io)?;
-        disk.sync_dir(data).map_err(io)?;
     }
+    // The mark may be there and not be durable, if the process that made it was killed.
+    disk.sync_dir(data).map_err(io)?;
     Ok(lock)
 }
 

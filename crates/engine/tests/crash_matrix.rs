@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use avocet_base::env::sim::SimDisk;
 use avocet_engine::*;
-use workload::{Outcome, Random, Run, State, Step, contents, options, steps};
+use workload::{Random, Run, State, Step, contents, options, steps};
 
 /// Steps of a workload.
 const STEPS: usize = 40;
@@ -28,10 +28,12 @@ fn fates(random: &mut Random) -> [u64; 5] {
     [0, 1, seed() * 2, seed() * 4 + 1, seed() * 4 + 3]
 }
 
-fn run(disk: &SimDisk, state: State, steps: &[Step]) -> Outcome {
-    match Run::open(disk, state.clone()) {
-        Ok(run) => run.run(steps),
-        Err(_) => Outcome { possible: vec![state], finished: false, refused: 0 },
+/// What may be there after some steps, or as much of them as there is power for: if there is none even for opening, what
+/// was possible before.
+fn run(disk: &SimDisk, state: State, before: &[State], steps: &[Step]) -> Vec<State> {
+    match Run::open(disk, state) {
+        Ok(run) => run.run(steps).possible,
+        Err(_) => before.to_vec(),
     }
 }
 
@@ -53,9 +55,9 @@ fn recovers_again(disk: &SimDisk, possible: &[State], steps: &[Step], random: &m
     let there = recovers(&disk.kill(), possible, what);
     let again = disk.kill();
     again.cut_at_sync(1 + random.below(12));
-    let outcome = run(&again, there, steps);
+    let after = run(&again, there, possible, steps);
     for fate in fates(random) {
-        recovers(&again.crash(fate), &outcome.possible, &format!("{what}, again, disk {fate}"));
+        recovers(&again.crash(fate), &after, &format!("{what}, again, disk {fate}"));
     }
 }
 
@@ -76,20 +78,21 @@ fn cut_everywhere(seed: u64, most: u64) -> u64 {
     for cut in (first..=whole.syncs()).step_by(stride as usize) {
         let disk = SimDisk::new();
         disk.cut_at_sync(cut);
-        let outcome = run(&disk, State::new(), &script);
+        let possible = run(&disk, State::new(), &[State::new()], &script);
+        let mut more = |fate| steps(fate, 10, 1 << 20).split_off(3);
         for fate in fates(&mut random) {
             let what = format!("workload {seed}, cut {cut}, disk {fate}");
             let after = disk.crash(fate);
             match random.below(5) {
-                0 => recovers_again(
-                    &after,
-                    &outcome.possible,
-                    &steps(fate, 10, 1 << 20)[3..],
-                    &mut random,
-                    &what,
-                ),
-                _ => drop(recovers(&after, &outcome.possible, &what)),
+                0 => recovers_again(&after, &possible, &more(fate), &mut random, &what),
+                _ => drop(recovers(&after, &possible, &what)),
             }
+            disks += 1;
+        }
+        // Only the process ended: the next one finds more than is durable, and then the power goes.
+        if random.below(4) == 0 {
+            let what = format!("workload {seed}, cut {cut}, killed");
+            recovers_again(&disk.kill(), &possible, &more(cut), &mut random, &what);
             disks += 1;
         }
     }
@@ -123,7 +126,7 @@ fn a_kill_at_any_sync_keeps_everything_that_was_written() {
         let script = steps(seed, STEPS, 0);
         let disk = SimDisk::new();
         disk.cut_at_sync(10 + seed % 40);
-        let outcome = run(&disk, State::new(), &script);
-        recovers(&disk.kill(), &outcome.possible, &format!("workload {seed}, killed"));
+        let possible = run(&disk, State::new(), &[State::new()], &script);
+        recovers(&disk.kill(), &possible, &format!("workload {seed}, killed"));
     }
 }

@@ -3,6 +3,10 @@
 //! `put` writes a temporary file beside the final one, syncs it, renames it and syncs the directory. Objects
 //! are named `*.blob` and temporary files `*.tmp`, so a directory listing tells them from directories, and
 //! what a crash left behind is not taken for an object; opening the store removes it.
+//!
+//! A process that was killed may leave names that are not durable yet. Whoever opens the store decides by what it finds what
+//! may be deleted, so opening makes all names durable: otherwise power loss could bring back an older state without what
+//! that needs.
 
 use std::collections::HashSet;
 use std::io;
@@ -33,18 +37,25 @@ pub struct LocalStore {
 }
 
 impl LocalStore {
-    /// Opens the store in `root`, which is created if missing, and removes what a crash left unfinished.
+    /// Opens the store in `root`, which is created if missing, removes what a crash left unfinished and makes what it
+    /// finds durable.
     pub fn open(disk: Arc<dyn Disk>, root: PathBuf) -> Result<Self> {
         let store = Self { disk, root, dirs: Mutex::default(), next_temporary: AtomicU64::new(0) };
         store.ensure_dir(&store.root)?;
-        store.walk(&store.root, "", &mut |dir, name| {
-            if name.ends_with(TEMPORARY) {
-                let path = dir.join(name);
-                store.disk.remove(&path).map_err(|e| io_error("remove", &path, e))?;
-            }
-            Ok(())
-        })?;
+        store.settle(&store.root)?;
         Ok(store)
+    }
+
+    fn settle(&self, dir: &Path) -> Result<()> {
+        for name in self.disk.list(dir).map_err(|e| io_error("list", dir, e))? {
+            let path = dir.join(&name);
+            if name.ends_with(TEMPORARY) {
+                self.disk.remove(&path).map_err(|e| io_error("remove", &path, e))?;
+            } else if !name.ends_with(OBJECT) {
+                self.settle(&path)?;
+            }
+        }
+        self.disk.sync_dir(dir).map_err(|e| io_error("sync", dir, e))
     }
 
     fn path(&self, key: &str) -> Result<PathBuf> {
@@ -114,16 +125,19 @@ impl LocalStore {
             let _ = self.disk.remove(&temporary);
             return Err(e);
         }
-        self.disk.sync_dir(dir).map_err(|e| io_error("sync", dir, e))
+        // Whatever the reason, the object may be there now, unlike after `NoSpace`.
+        self.disk
+            .sync_dir(dir)
+            .map_err(|source| StorageError::Io { what: format!("sync {}", dir.display()), source })
     }
 
-    /// Calls `visit` with each file and the directory that it is in. `key` is the directory's key.
-    fn walk(&self, dir: &Path, key: &str, visit: &mut dyn FnMut(&Path, &str) -> Result<()>) -> Result<()> {
+    /// Adds the keys of the objects in a directory, whose own key is `prefix`, and of those below it.
+    fn keys_in(&self, dir: &Path, prefix: &str, keys: &mut Vec<String>) -> Result<()> {
         for name in self.disk.list(dir).map_err(|e| io_error("list", dir, e))? {
-            if name.ends_with(OBJECT) || name.ends_with(TEMPORARY) {
-                visit(dir, &name)?;
-            } else {
-                self.walk(&dir.join(&name), &format!("{key}{name}/"), visit)?;
+            match name.strip_suffix(OBJECT) {
+                Some(name) => keys.push(format!("{prefix}{name}")),
+                None if name.ends_with(TEMPORARY) => {}
+                None => self.keys_in(&dir.join(&name), &format!("{prefix}{name}/"), keys)?,
             }
         }
         Ok(())
@@ -165,15 +179,8 @@ impl BlobStore for LocalStore {
 
     fn list(&self, prefix: &str) -> Result<Vec<(String, u64)>> {
         let mut keys = Vec::new();
-        self.walk(&self.root, "", &mut |dir, name| {
-            let Some(name) = name.strip_suffix(OBJECT) else { return Ok(()) };
-            let dir = dir.strip_prefix(&self.root).expect("the walk stays under the root");
-            let key = dir.join(name).to_string_lossy().into_owned();
-            if key.starts_with(prefix) {
-                keys.push(key);
-            }
-            Ok(())
-        })?;
+        self.keys_in(&self.root, "", &mut keys)?;
+        keys.retain(|key| key.starts_with(prefix));
         keys.sort_unstable();
         keys.into_iter().map(|key| self.size(&key).map(|size| (key, size))).collect()
     }
