@@ -19,15 +19,8 @@ pub(crate) struct Blocks {
     pub store: Arc<dyn BlobStore>,
     pub cache: Arc<BlockCache>,
     next: AtomicU64,
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    /// Written, but not yet referred to by a logged record.
-    unlogged: HashSet<BlockId>,
     /// No table uses them any more; the newest checkpoint, the log or a running scan may.
-    retired: Vec<Arc<Block>>,
+    retired: Mutex<Vec<Arc<Block>>>,
 }
 
 impl Blocks {
@@ -36,7 +29,7 @@ impl Blocks {
             store,
             cache: Arc::new(BlockCache::new(cache_bytes)),
             next: AtomicU64::new(1),
-            state: Mutex::default(),
+            retired: Mutex::default(),
         }
     }
 
@@ -65,9 +58,7 @@ impl Blocks {
     }
 
     fn take_id(&self) -> BlockId {
-        let id = BlockId(self.next.fetch_add(1, Ordering::Relaxed));
-        self.state.lock().unlogged.insert(id);
-        id
+        BlockId(self.next.fetch_add(1, Ordering::Relaxed))
     }
 
     fn opened(&self, id: BlockId, block: EncodedBlock) -> Arc<Block> {
@@ -79,26 +70,20 @@ impl Blocks {
         Ok(Arc::new(Block::open(self.store.clone(), self.cache.clone(), id)?))
     }
 
-    /// A logged record refers to the block now.
-    pub fn keep(&self, id: BlockId) {
-        self.state.lock().unlogged.remove(&id);
-    }
-
     /// Nothing ever referred to the block.
     pub fn discard(&self, id: BlockId) {
-        self.state.lock().unlogged.remove(&id);
         // If this fails, the object is an orphan, which the next start removes.
         let _ = self.store.delete(&block_key(id));
     }
 
     /// No table uses the block any more.
     pub fn retire(&self, block: &Arc<Block>) {
-        self.state.lock().retired.push(block.clone());
+        self.retired.lock().push(block.clone());
     }
 
     /// What was retired until now, for [`Self::delete_retired`] once a checkpoint that began after this call is complete.
     pub fn take_retired(&self) -> Vec<Arc<Block>> {
-        std::mem::take(&mut self.state.lock().retired)
+        std::mem::take(&mut *self.retired.lock())
     }
 
     /// Deletes blocks, but for those that a scan still reads: they are retired again.

@@ -14,7 +14,10 @@
 //! Invariants:
 //! 1. An image holds exactly the rows that the checkpoint's snapshot sees. A page that has anything newer stays dirty.
 //! 2. The manifest is written last and atomically; objects are deleted and the log is cut only after it is durable.
-//! 3. The catalog is captured together with the snapshot, under the DDL latch, so it is the catalog of that moment.
+//! 3. No record from the checkpoint's log position on names a block that the checkpoint lets go of.
+//! 4. No name is used twice: a manifest whose writing failed may be there all the same, and come into force after power
+//!    loss, so what it names stays until a newer one is in force.
+//! 5. The catalog is captured together with the snapshot, under the DDL latch, so it is the catalog of that moment.
 
 pub(crate) mod manifest;
 
@@ -24,10 +27,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use avocet_base::checksum::crc32c;
 use avocet_base::codec::Put;
 use avocet_base::{Lsn, SegmentNo, TableId};
-use avocet_storage::Snapshot;
 use avocet_storage::cold::encode_deletes;
 use avocet_storage::hot::{HotPage, RowBuf, SlotRead};
 use avocet_storage::relation::{ColdSegment, HotSegment, SegmentState};
+use avocet_storage::{Snapshot, StorageErrorKind};
 use hashbrown::{HashMap, HashSet};
 
 use crate::engine::Engine;
@@ -46,7 +49,11 @@ const SPARSE_BELOW: f64 = 0.5;
 pub(crate) struct CheckpointState {
     /// The manifest in force.
     pub current: Manifest,
-    /// Bytes of each object of images.
+    /// The sequence number of the last checkpoint that was begun.
+    last: u64,
+    /// Manifests that are there, or may be, and go once that of a checkpoint begun after them is in force.
+    others: Vec<u64>,
+    /// Bytes of each object of images that is there or may be.
     pub objects: HashMap<u64, u64>,
     /// A checkpoint failed after it had taken pages for written.
     pub write_all: bool,
@@ -71,7 +78,11 @@ impl Engine {
         self.check_running()?;
         let mut state = self.checkpoints.lock();
         let retired = self.blocks.take_retired();
-        let outcome = self.write_checkpoint(&mut state, pacer);
+        // Then the records that put others in their place are visible, and so before the checkpoint's snapshot.
+        let outcome = match self.pipeline.log().flush() {
+            Ok(()) => self.write_checkpoint(&mut state, pacer),
+            Err(e) => Err(e.into()),
+        };
         match outcome {
             Ok(lsn) => {
                 self.blocks.delete_retired(retired);
@@ -96,9 +107,8 @@ impl Engine {
         if self.pipeline.log().durable_lsn() < redo_from {
             self.pipeline.log().flush()?;
         }
-        let mut writer = ImageWriter::new(self, state, pacer);
         let mut manifest = Manifest {
-            sequence: writer.sequence,
+            sequence: state.begin(),
             timestamp: guard.ts(),
             redo_from,
             next_id: catalog.next_id(),
@@ -106,26 +116,33 @@ impl Engine {
             catalog: catalog.as_changes(),
             tables: Vec::new(),
         };
-        for table in catalog.tables() {
-            manifest.tables.push(writer.table(table, &Snapshot::at(guard.ts()))?);
+        let mut writer = ImageWriter::new(self, state, pacer);
+        let tables = catalog
+            .tables()
+            .map(|table| writer.table(table, &Snapshot::at(guard.ts())))
+            .collect::<Result<_>>();
+        manifest.tables = match tables.and_then(|tables| writer.flush().map(|()| tables)) {
+            Ok(tables) => tables,
+            Err(e) => {
+                writer.discard();
+                return Err(e);
+            }
+        };
+        let put = self.blocks.store.put(&manifest::key(manifest.sequence), &manifest.encode());
+        match &put {
+            // It is certain not to be there.
+            Err(e) if e.kind() == StorageErrorKind::NoSpace => writer.discard(),
+            _ => state.objects.extend(writer.written),
         }
-        let new_objects = writer.finish()?;
-        let bytes = manifest.encode();
-        self.blocks.store.put(&manifest::key(manifest.sequence), &bytes)?;
-        self.forget_old(state, manifest, new_objects)?;
+        put?;
+        self.forget_old(state, manifest)?;
         Ok(redo_from)
     }
 
     /// The new manifest is in force: objects that only the old one names are deleted.
-    fn forget_old(
-        &self,
-        state: &mut CheckpointState,
-        manifest: Manifest,
-        new_objects: HashMap<u64, u64>,
-    ) -> Result<()> {
-        let old = std::mem::replace(&mut state.current, manifest);
+    fn forget_old(&self, state: &mut CheckpointState, manifest: Manifest) -> Result<()> {
+        state.current = manifest;
         self.redo_from.store(state.current.redo_from.0, Relaxed);
-        state.objects.extend(new_objects);
         state.write_all = false;
         let in_use: HashSet<u64> = state.current.images().map(|(_, image)| image.object).collect();
         let out_of_use: Vec<u64> = state.objects.keys().copied().filter(|o| !in_use.contains(o)).collect();
@@ -133,8 +150,9 @@ impl Engine {
             self.blocks.store.delete(&manifest::pages_key(object))?;
             state.objects.remove(&object);
         }
-        if old.sequence > 0 {
-            self.blocks.store.delete(&manifest::key(old.sequence))?;
+        while let Some(&other) = state.others.last() {
+            self.blocks.store.delete(&manifest::key(other))?;
+            state.others.pop();
         }
         Ok(())
     }
@@ -144,7 +162,6 @@ impl Engine {
 struct ImageWriter<'e> {
     engine: &'e Engine,
     pacer: Pacer<'e>,
-    sequence: u64,
     /// Images in force so far that need not be written again.
     known: HashMap<ImageKey, ImageRef>,
     buffer: Vec<u8>,
@@ -155,15 +172,13 @@ struct ImageWriter<'e> {
 
 impl<'e> ImageWriter<'e> {
     fn new(engine: &'e Engine, state: &CheckpointState, pacer: Pacer<'e>) -> Self {
-        let sequence = state.current.sequence + 1;
         let known = if state.write_all { HashMap::new() } else { state.reusable_images() };
         Self {
             engine,
             pacer,
-            sequence,
             known,
             buffer: Vec::new(),
-            object: sequence << 20,
+            object: state.last << 20,
             written: HashMap::new(),
             row: RowBuf::default(),
         }
@@ -315,9 +330,13 @@ impl<'e> ImageWriter<'e> {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<HashMap<u64, u64>> {
-        self.flush()?;
-        Ok(self.written)
+    /// Gives back the space of what was written, which no manifest names.
+    fn discard(self) {
+        let begun = [self.object];
+        for &object in self.written.keys().chain(&begun) {
+            // An orphan that stays is removed at the next start.
+            let _ = self.engine.blocks.store.delete(&manifest::pages_key(object));
+        }
     }
 }
 
@@ -337,7 +356,16 @@ impl CheckpointState {
 
     /// After recovery read a manifest: how large its objects are.
     pub fn of(current: Manifest, objects: HashMap<u64, u64>) -> Self {
-        Self { current, objects, write_all: false }
+        Self { last: current.sequence, others: Vec::new(), current, objects, write_all: false }
+    }
+
+    /// The sequence number of a new checkpoint.
+    fn begin(&mut self) -> u64 {
+        if self.last > 0 {
+            self.others.push(self.last);
+        }
+        self.last += 1;
+        self.last
     }
 }
 

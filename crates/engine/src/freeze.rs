@@ -182,10 +182,7 @@ impl Engine {
         guards.iter_mut().for_each(|page| page.frozen = true);
         let state = match block {
             None => SegmentState::Empty,
-            Some(block) => {
-                self.blocks.keep(block.id());
-                SegmentState::Cold(ColdSegment::new(block, None, Deletes::fresh()))
-            }
+            Some(block) => SegmentState::Cold(ColdSegment::new(block, None, Deletes::fresh())),
         };
         table.relation.segment(number).replace(state);
         Ok(true)
@@ -246,7 +243,6 @@ impl Engine {
         let state = match block {
             None => SegmentState::Empty,
             Some(block) => {
-                self.blocks.keep(block.id());
                 let settled = &**deletes.all_settled() - &gone;
                 let mut carried = Deletes::fresh_with(settled);
                 carried.share_chains_of(&deletes);

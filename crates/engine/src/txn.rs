@@ -623,9 +623,6 @@ impl Txn {
                 table.rows.fetch_add(*change, Ordering::Relaxed);
             }
         }
-        for load in &self.loads {
-            self.engine.blocks.keep(load.block);
-        }
         self.release_metadata_locks();
         self.forget_reads();
         self.engine.garbage.push(Leftover {

@@ -127,3 +127,43 @@ fn every_snapshot_has_each_row_once_while_blocks_are_rewritten() {
     let report = check(options(&disk)).expect("it can be looked at");
     assert_eq!(report.findings, Vec::<String>::new());
 }
+
+/// Two compactions and a checkpoint while the log waits for the disk: the first one's block is in no table any more, but the
+/// log names it.
+#[test]
+fn a_checkpoint_keeps_the_blocks_that_the_log_behind_it_names() {
+    let disk = SimDisk::new();
+    let engine = Engine::open(options(&disk)).expect("open");
+    create(&engine);
+    let t = table(&engine);
+    let mut txn = engine.begin(TxnOptions::default());
+    let rows: Vec<_> = (0..ROWS).map(|id| insert(&mut txn, &t, id).expect("inserted")).collect();
+    txn.commit().expect("logged").wait().expect("durable");
+    engine.freeze_all().expect("frozen");
+    let (first, second) = rows.split_at(rows.len() / 3);
+    let delete = |rows: &[avocet_base::RowId]| {
+        let mut txn = engine.begin(TxnOptions::default());
+        for &row in rows {
+            let _ = txn.delete(&t, row).expect("deleted");
+        }
+        txn.commit().expect("logged").wait().expect("durable");
+    };
+    delete(first);
+    let reader = engine.begin(TxnOptions::default());
+    assert_eq!(by_scan(&reader, &t).len(), rows.len() - first.len());
+    delete(&second[..first.len()]);
+    disk.hold_syncs(std::path::Path::new("/data/log"));
+    engine.freeze_all().expect("rewritten without the first rows; the reader sees the others");
+    drop(reader);
+    engine.freeze_all().expect("rewritten without these");
+    std::thread::scope(|threads| {
+        threads.spawn(|| engine.checkpoint().expect("a checkpoint"));
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        disk.release_syncs();
+    });
+    let report = check(options(&disk.crash(1))).expect("it can be looked at");
+    assert_eq!(report.findings, Vec::<String>::new());
+    let recovered = Engine::open(options(&disk.crash(0))).expect("recovered");
+    let left = by_scan(&recovered.begin(TxnOptions::default()), &table(&recovered));
+    assert_eq!(left, (2 * first.len() as i64..ROWS).collect::<Vec<_>>());
+}

@@ -93,6 +93,31 @@ fn a_full_disk_loses_nothing_and_work_goes_on_when_there_is_room() {
     commit_row(&engine, 5000).expect("it goes on");
 }
 
+/// A checkpoint whose last sync fails may be there all the same: the next one, which is cut, leaves it what it needs.
+#[test]
+fn a_checkpoint_that_failed_at_its_end_may_be_the_newest_after_power_loss() {
+    let mut ends = 0;
+    for (fails, cut) in (1..9).flat_map(|fails| (1..10).map(move |cut| (fails, cut))) {
+        let disk = filled();
+        let engine = Engine::open(options(&disk)).expect("open");
+        commit_row(&engine, 100).expect("committed");
+        disk.fail(DiskOp::SyncDir, fails, DiskError::Io);
+        let Err(failed) = engine.checkpoint() else { continue };
+        ends += u32::from(failed.to_string().contains("store/checkpoints"));
+        commit_row(&engine, 101).expect("committed");
+        disk.cut_at_sync(disk.syncs() + cut);
+        let _ = engine.checkpoint();
+        for fate in [0, 1, 4 * cut, 4 * cut + 1, 4 * cut + 3] {
+            let disk = disk.crash(fate);
+            let report = check(options(&disk)).expect("it can be looked at");
+            assert_eq!(report.findings, Vec::<String>::new(), "call {fails} fails, cut {cut}, disk {fate}");
+            let engine = Engine::open(options(&disk)).expect("recovered");
+            assert_eq!(ids(&engine), (0..102).collect::<Vec<_>>());
+        }
+    }
+    assert!(ends > 5, "{ends} times it was the last sync");
+}
+
 #[test]
 fn a_failed_sync_stops_the_engine() {
     let disk = SimDisk::new();

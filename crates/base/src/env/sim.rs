@@ -161,6 +161,18 @@ impl SimDisk {
         self.world.lock().plan_failure(op, n, error);
     }
 
+    /// Lets syncs of files below a path wait, as a slow disk would, until they are released.
+    pub fn hold_syncs(&self, below: &Path) {
+        self.world.lock().held = Some(below.to_path_buf());
+    }
+
+    /// Lets go of the syncs that wait.
+    pub fn release_syncs(&self) {
+        let mut world = self.world.lock();
+        world.held = None;
+        world.released.notify_all();
+    }
+
     /// Lets files take up no more than `bytes` together; what would need more fails with ENOSPC.
     /// `None` lifts the limit.
     pub fn set_capacity(&self, bytes: Option<u64>) {

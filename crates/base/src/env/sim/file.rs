@@ -174,6 +174,10 @@ impl DiskFile for SimFile {
 
     fn sync_data(&self) -> io::Result<()> {
         let mut world = self.world.lock();
+        let released = world.released.clone();
+        while world.held.as_ref().is_some_and(|held| self.path.starts_with(held)) {
+            released.wait(&mut world);
+        }
         let begun = world.begin(DiskOp::Sync, &self.path);
         let cut = world.cut;
         let inode = world.inode(self.inode);

@@ -5,6 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use parking_lot::Condvar;
+
 use super::file::{Fate, Inode};
 use super::{DiskError, DiskOp};
 
@@ -27,6 +29,10 @@ pub(super) struct World {
     pub cut_at_sync: Option<u64>,
     pub cut: bool,
     pub capacity: Option<u64>,
+    /// Syncs of files below this path wait.
+    pub held: Option<PathBuf>,
+    /// Whoever holds syncs lets them go.
+    pub released: Arc<Condvar>,
 }
 
 #[derive(Clone)]
