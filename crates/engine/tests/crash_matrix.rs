@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use avocet_base::env::sim::SimDisk;
 use avocet_engine::*;
-use workload::{Random, Run, State, Step, contents, options, steps};
+use workload::{Outcome, Random, Run, State, Step, contents, options, steps};
 
 /// Steps of a workload.
 const STEPS: usize = 40;
@@ -31,10 +31,9 @@ fn fates(random: &mut Random) -> [u64; 5] {
 /// What may be there after some steps, or as much of them as there is power for: if there is none even for opening, what
 /// was possible before.
 fn run(disk: &SimDisk, state: State, before: &[State], steps: &[Step]) -> Vec<State> {
-    match Run::open(disk, state) {
-        Ok(run) => run.run(steps).possible,
-        Err(_) => before.to_vec(),
-    }
+    let Ok(run) = Run::open(disk, state) else { return before.to_vec() };
+    let Outcome { possible, .. } = run.run(steps);
+    possible
 }
 
 /// Recovers from a disk. What is there is one of what may be there.
@@ -79,7 +78,7 @@ fn cut_everywhere(seed: u64, most: u64) -> u64 {
         let disk = SimDisk::new();
         disk.cut_at_sync(cut);
         let possible = run(&disk, State::new(), &[State::new()], &script);
-        let mut more = |fate| steps(fate, 10, 1 << 20).split_off(3);
+        let more = |fate| steps(fate, 10, 1 << 20).split_off(3);
         for fate in fates(&mut random) {
             let what = format!("workload {seed}, cut {cut}, disk {fate}");
             let after = disk.crash(fate);
