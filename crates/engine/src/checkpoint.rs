@@ -128,10 +128,12 @@ impl Engine {
                 return Err(e);
             }
         };
-        let put = self.blocks.store.put(&manifest::key(manifest.sequence), &manifest.encode());
+        let (store, key) = (&self.blocks.store, manifest::key(manifest.sequence));
+        let put = store.put(&key, &manifest.encode());
+        let is_not_there = || store.list(&key).is_ok_and(|found| found.is_empty());
         match &put {
-            // It is certain not to be there.
-            Err(e) if e.kind() == StorageErrorKind::NoSpace => writer.discard(),
+            // The disk needs the space. After other errors an object store may have it a little later.
+            Err(e) if e.kind() == StorageErrorKind::NoSpace && is_not_there() => writer.discard(),
             _ => state.objects.extend(writer.written),
         }
         put?;

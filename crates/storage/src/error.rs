@@ -13,7 +13,7 @@ pub enum StorageError {
     /// The disk or the object store failed.
     #[error("{what}: {source}")]
     Io { what: String, source: io::Error },
-    /// The disk is full; of an object that was to be stored there is nothing.
+    /// The disk is full; nothing that counts was left behind.
     #[error("no space left: {what}")]
     NoSpace { what: String },
     /// Persisted bytes are not what was written.

@@ -2,9 +2,9 @@
 //! encoded columns in front of it.
 //!
 //! Invariants:
-//! 1. When [`BlobStore::put`] returns, the object is there whole and survives a crash. If the process dies, or it fails but
-//!    for want of space, the object is there whole or not at all (or the one there was), and a crash may decide otherwise.
-//!    What is there when a store is opened survives crashes from then on.
+//! 1. When [`BlobStore::put`] returns, the object is there whole and survives a crash. If it fails or the
+//!    process dies, the object is there whole or not at all (or the one there was), and a crash may decide otherwise. What
+//!    is there when a store is opened survives crashes from then on.
 //! 2. Objects are never changed, so what was read once may be cached for ever.
 //! 3. The cache is lossy: it may forget anything at any time, and what it loads is verified by checksum.
 

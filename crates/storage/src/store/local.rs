@@ -125,10 +125,7 @@ impl LocalStore {
             let _ = self.disk.remove(&temporary);
             return Err(e);
         }
-        // Whatever the reason, the object may be there now, unlike after `NoSpace`.
-        self.disk
-            .sync_dir(dir)
-            .map_err(|source| StorageError::Io { what: format!("sync {}", dir.display()), source })
+        self.disk.sync_dir(dir).map_err(|e| io_error("sync", dir, e))
     }
 
     /// Adds the keys of the objects in a directory, whose own key is `prefix`, and of those below it.
