@@ -223,6 +223,10 @@ proptest! {
             for seed in [0, 1, seed] {
                 recovers(&disk.crash(seed), &steps, created, acknowledged);
             }
+            // Only the process ended. The power goes as soon as the next one has started.
+            let killed = disk.kill();
+            drop(Engine::open(options(&killed)).expect("recovered"));
+            recovers(&killed.crash(seed | 1), &steps, created, acknowledged);
         }
     }
 }

@@ -175,6 +175,10 @@ fn every_cut(steps: &[Step], seed: u64) {
         for seed in [0, seed] {
             recovers(&disk.crash(seed), steps, &states, created, acknowledged);
         }
+        // Only the process ended. The power goes as soon as the next one has started.
+        let killed = disk.kill();
+        drop(Engine::open(options(&killed)).expect("recovered"));
+        recovers(&killed.crash(seed | 1), steps, &states, created, acknowledged);
     }
 }
 
