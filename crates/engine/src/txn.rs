@@ -327,6 +327,21 @@ impl Txn {
         SnapshotReader { snapshot: self.engine.snapshots.take(), own: self.state.clone(), reads: None }
     }
 
+    /// Reads what a statement needs in order to change rows: at REPEATABLE READ as it is now, as if it locked it, and
+    /// without fixing the transaction's snapshot; at other levels as any read.
+    pub fn read_for_change<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
+        if self.options.isolation != Isolation::RepeatableRead {
+            return read(self);
+        }
+        self.wait_until_visible();
+        let has_read = *self.has_read.get_mut();
+        let own = std::mem::replace(&mut self.snapshot, self.engine.snapshots.take());
+        let result = read(self);
+        self.snapshot = own;
+        *self.has_read.get_mut() = has_read;
+        result
+    }
+
     /// The newest commit that this transaction's locks have met. A row that was locked and is not newer than a snapshot is
     /// as the snapshot has it.
     pub fn newest_met(&self) -> Timestamp {
@@ -432,6 +447,13 @@ impl Txn {
         self.is_first_access.store(false, Ordering::Relaxed);
         if let Some(reads) = &self.reads {
             predicate(reads);
+        }
+    }
+
+    /// As [`Self::note_read`], of a read that goes to the newest rows unless it is strict.
+    fn note_locking_read(&self, predicate: impl FnOnce(&ReadSet)) {
+        if self.is_strict() {
+            self.note_read(predicate);
         }
     }
 

@@ -297,7 +297,7 @@ impl Txn {
             }
             // Whoever was waited for may have put another row in the place of the one that is gone.
             if self.waits.load(Ordering::Relaxed) == waits {
-                self.note_read(|reads| reads.add_range(&parent.table, parent.index, &range));
+                self.note_locking_read(|reads| reads.add_range(&parent.table, parent.index, &range));
                 return missing();
             }
         }
@@ -329,7 +329,7 @@ impl Txn {
             if self.lock_newest(&link.child, index, &range, SHARED, 1)?.is_empty() {
                 return Ok(());
             }
-            self.note_read(|reads| reads.add_range(&link.child, index, &range));
+            self.note_locking_read(|reads| reads.add_range(&link.child, index, &range));
             return Err(ForeignKeyError::has_children(&link.child.def, link.def()).into());
         }
         let children = self.lock_newest(&link.child, index, &range, RowLock::FOR_UPDATE, usize::MAX)?;

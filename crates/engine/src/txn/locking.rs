@@ -270,9 +270,7 @@ impl Txn {
         how: &mut LockHow<'_>,
         visit: &mut dyn FnMut(RowId, RowRef<'_>) -> Shown,
     ) -> Result<()> {
-        if self.is_strict() {
-            self.note_read(|reads| reads.add_table(table));
-        }
+        self.note_locking_read(|reads| reads.add_table(table));
         let t = self.touch(table)?;
         let mut ids = Vec::new();
         let mut buf = RowBuf::default();

@@ -136,9 +136,9 @@ impl Txn {
         change: &mut dyn FnMut(RowRef<'_>, &mut RowChange<'_>),
     ) -> Result<Option<RowId>> {
         let t = self.writable_table(table)?;
-        if self.is_strict() {
-            self.note_read(|reads| reads.add_range(table, table.position_of(index), &KeyRange::prefix(key)));
-        }
+        self.note_locking_read(|reads| {
+            reads.add_range(table, table.position_of(index), &KeyRange::prefix(key))
+        });
         let ReadScratch { scan, key: own_key, .. } = scratch;
         let mut place = None;
         self.gone.clear();
@@ -177,9 +177,7 @@ impl Txn {
         change: &mut dyn FnMut(RowRef<'_>, &mut RowChange<'_>) -> ControlFlow<()>,
     ) -> Result<()> {
         let t = self.writable_table(table)?;
-        if self.is_strict() {
-            self.note_read(|reads| reads.add_range(table, table.position_of(index), range));
-        }
+        self.note_locking_read(|reads| reads.add_range(table, table.position_of(index), range));
         let ReadScratch { scan, key: own_key, visited, .. } = scratch;
         visited.clear();
         self.gone.clear();

@@ -189,7 +189,7 @@ impl Txn {
                     };
                 }
                 Claim::Taken => {
-                    self.note_read(|reads| reads.add_range(table, index, &KeyRange::prefix(key)));
+                    self.note_locking_read(|reads| reads.add_range(table, index, &KeyRange::prefix(key)));
                     return Err(EngineError::DuplicateKey {
                         entry: String::new(),
                         table: table.def.name.clone(),

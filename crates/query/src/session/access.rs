@@ -10,7 +10,6 @@ use std::sync::Arc;
 use avocet_base::RowId;
 use avocet_engine::{
     Direction, KeyRange, LockHow, ReadScratch, RowBuf, RowLock, ScanRequest, Shown, TableHandle, Txn,
-    TxnOptions,
 };
 use avocet_types::arrow_map::datum_at;
 use avocet_types::expr::{CompareOp, EvalContext, Expr, ExprKind, RowProgram, RowSource};
@@ -301,33 +300,12 @@ pub(super) fn lock_matching(
     }
 }
 
-/// Rows that may match in their newest version: those that match for the transaction or for a snapshot of now.
+/// Rows that may match in their newest version.
 fn candidates(
     txn: &mut Txn,
     table: &Arc<TableHandle>,
     condition: &Condition<'_>,
 ) -> Result<Vec<RowId>, SqlError> {
-    let mut ids = Vec::new();
-    scan_matching(txn, table, condition, &mut ids)?;
-    if txn.is_strict() {
-        return Ok(ids);
-    }
-    let now = txn.engine().begin(TxnOptions { read_only: true, ..TxnOptions::default() });
-    if now.snapshot_ts() != txn.snapshot_ts() {
-        scan_matching(&now, table, condition, &mut ids)?;
-        ids.sort_unstable_by_key(|id| id.0);
-        ids.dedup();
-    }
-    now.rollback();
-    Ok(ids)
-}
-
-fn scan_matching(
-    txn: &Txn,
-    table: &Arc<TableHandle>,
-    condition: &Condition<'_>,
-    ids: &mut Vec<RowId>,
-) -> Result<(), SqlError> {
     use arrow::array::AsArray;
     use arrow::datatypes::UInt64Type;
     let mut columns = condition.expr.as_ref().map(Expr::columns).unwrap_or_default();
@@ -338,7 +316,9 @@ fn scan_matching(
         positions[*column] = position;
     }
     let last = columns.len();
-    let scan = txn.scan(table, ScanRequest { columns, predicates: Vec::new(), with_row_id: true });
+    let request = ScanRequest { columns, predicates: Vec::new(), with_row_id: true };
+    let scan = txn.newest_reader().scan(table, request);
+    let mut ids = Vec::new();
     let mut failure = None;
     for morsel in 0..scan.morsels() {
         let flow = scan.read(morsel, &mut |batch| {
@@ -360,7 +340,7 @@ fn scan_matching(
             break;
         }
     }
-    failure.map_or(Ok(()), Err)
+    failure.map_or(Ok(ids), Err)
 }
 
 /// The order of two rows of sort keys, each ascending or descending.

@@ -93,19 +93,6 @@ impl Session {
         }
     }
 
-    /// Runs a query at the transaction's snapshot; returns the number of rows.
-    pub(super) async fn analyze(
-        &mut self,
-        bound: BoundQuery,
-        tables: Vec<Arc<TableHandle>>,
-        text: &Text<'_>,
-        sink: &mut dyn ResultSink,
-        select_limit: u64,
-    ) -> Result<u64, SqlError> {
-        let reader = self.txn().reader();
-        self.analyze_at(reader, bound, tables, text, sink, select_limit).await
-    }
-
     /// Runs a query at some snapshot; returns the number of rows.
     pub(super) async fn analyze_at(
         &mut self,

@@ -15,6 +15,7 @@ use avocet_types::schema::TableDef;
 use super::collect::Collected;
 use super::info_schema;
 use super::run::{Done, Outcome, Text};
+use super::select::Purpose;
 use super::settings::collation_of;
 use super::state::{Level, Session};
 use crate::bind::unsupported;
@@ -146,7 +147,7 @@ impl Session {
             let result = async {
                 let (bound, tables) = self.bind_and_hold(query, text)?;
                 columns = columns::of_query(&bound);
-                self.run_bound(bound, tables, text, &mut rows, u64::MAX).await
+                self.run_bound(bound, tables, text, &mut rows, Purpose::Value).await
             }
             .await;
             self.end_statement(mark, result).await?;

@@ -17,6 +17,7 @@ use super::bulk::Bulk;
 use super::collect::Collected;
 use super::errors::store_error;
 use super::run::{Done, Outcome, Text};
+use super::select::Purpose;
 use super::set::select_of;
 use super::state::Session;
 use super::status::Counter;
@@ -164,7 +165,7 @@ impl Session {
                     return Err(ErrorCode::WRONG_VALUE_COUNT_ON_ROW.with(&[&1]));
                 }
                 let mut rows = Collected::default();
-                self.run_bound(bound, tables, text, &mut rows, u64::MAX).await?;
+                self.run_bound(bound, tables, text, &mut rows, Purpose::Change).await?;
                 let is_much = rows.len() > ROWS_IN_PLACE;
                 blocking_if(is_much, || self.insert_collected(&mut inserter, rows))?;
                 true
@@ -358,7 +359,7 @@ impl Session {
             return Err(ErrorCode::UPDATE_TABLE_USED.with(&[&inserter.table.def.name]));
         }
         let mut rows = Collected::default();
-        self.run_bound(bound, tables, text, &mut rows, u64::MAX).await?;
+        self.run_bound(bound, tables, text, &mut rows, Purpose::Change).await?;
         let mut given = Given::Value(Datum::Null, SqlType::Null);
         rows.for_each(&mut |row| {
             given = row.into_iter().next().map_or(Given::Default, |(value, ty)| Given::Value(value, ty));

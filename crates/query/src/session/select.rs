@@ -21,6 +21,26 @@ use crate::turns::{ROWS_IN_PLACE, blocking_if};
 /// How often a statement is bound anew because a table changed between binding and use.
 const MAX_REBINDS: usize = 10;
 
+/// What a query's rows are for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// A client gets them: no more than `@@sql_select_limit`, unless the query has a LIMIT.
+    Answer { select_limit: u64 },
+    /// The statement goes on with them.
+    Value,
+    /// They are inserted: the query reads what statements read that change rows.
+    Change,
+}
+
+impl Purpose {
+    fn select_limit(self) -> u64 {
+        match self {
+            Self::Answer { select_limit } => select_limit,
+            Self::Value | Self::Change => u64::MAX,
+        }
+    }
+}
+
 impl Session {
     pub(super) async fn query(
         &mut self,
@@ -65,20 +85,20 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<u64, SqlError> {
         let (bound, tables) = self.bind_and_hold(query, text)?;
-        let limit = self.settings.select_limit;
-        self.run_bound(bound, tables, text, sink, limit).await
+        let purpose = Purpose::Answer { select_limit: self.settings.select_limit };
+        self.run_bound(bound, tables, text, sink, purpose).await
     }
 
     /// Runs a query whose tables are held, in the statement's transaction; returns the number of rows.
-    /// `select_limit` is for those without a LIMIT: `@@sql_select_limit` where the client gets the rows.
     pub(super) async fn run_bound(
         &mut self,
         bound: BoundQuery,
         tables: Vec<Arc<TableHandle>>,
         text: &Text<'_>,
         sink: &mut dyn ResultSink,
-        select_limit: u64,
+        purpose: Purpose,
     ) -> Result<u64, SqlError> {
+        let select_limit = purpose.select_limit();
         let run = Run { params: text.params, context: &self.context, select_limit };
         if let Some(rows) = RowQuery::compile(&bound)?
             && tables.len() <= 1
@@ -94,19 +114,25 @@ impl Session {
             if rows.lock.is_some() || rows.index_name(table, &run)?.is_some() {
                 sink.columns(&columns_of(&bound), self.settings.time_zone)?;
                 let txn = self.txn.as_mut().expect("the statement began");
-                let source = match rows.lock {
-                    Some(lock) => Rows::Locked(txn, table, lock),
-                    None => Rows::Table(txn, table),
-                };
                 let is_much = table.stats().rows > ROWS_IN_PLACE as u64;
-                return blocking_if(is_much, || rows.run(source, &run, sink));
+                return blocking_if(is_much, || match (rows.lock, purpose) {
+                    (Some(lock), _) => rows.run(Rows::Locked(txn, table, lock), &run, sink),
+                    (None, Purpose::Change) => {
+                        txn.read_for_change(|txn| rows.run(Rows::Table(txn, table), &run, sink))
+                    }
+                    (None, _) => rows.run(Rows::Table(txn, table), &run, sink),
+                });
             }
         }
         if bound.locks {
             return self.run_locking(&bound, text, sink);
         }
         self.shared.counters.add(Counter::SlowAnalytics);
-        self.analyze(bound, tables, text, sink, select_limit).await
+        let reader = match purpose {
+            Purpose::Change => self.txn().read_for_change(|txn| txn.reader()),
+            _ => self.txn().reader(),
+        };
+        self.analyze_at(reader, bound, tables, text, sink, select_limit).await
     }
 
     pub(super) fn run_of<'r>(&'r self, text: &'r Text<'_>) -> Run<'r> {

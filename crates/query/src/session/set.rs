@@ -6,6 +6,7 @@ use avocet_types::{Datum, SqlType, Value};
 use super::api::Interruption;
 use super::collect::Collected;
 use super::run::{Outcome, Text};
+use super::select::Purpose;
 use super::settings::collation_of;
 use super::state::{Characteristics, Level, Session};
 use super::variables::{Kind, Scope, VARIABLES, find, known};
@@ -69,7 +70,7 @@ impl Session {
         let mark = self.begin_statement()?;
         let result = async {
             let (bound, tables) = self.bind_and_hold(&query, text)?;
-            self.run_bound(bound, tables, text, &mut rows, u64::MAX).await
+            self.run_bound(bound, tables, text, &mut rows, Purpose::Value).await
         }
         .await;
         self.end_statement(mark, result).await?;
