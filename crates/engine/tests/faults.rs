@@ -325,6 +325,54 @@ fn a_disk_that_fails_for_good_loses_nothing() {
     }
 }
 
+/// Starts the engine, up to three times, and goes on with the workload each time, until the power goes. What may be there then.
+fn run_until_the_power_goes(disk: &SimDisk, script: &[Step], what: &str) -> Vec<State> {
+    let mut possible = vec![State::new()];
+    for part in script.chunks(script.len() / 3 + 1) {
+        if disk.is_cut() {
+            break;
+        }
+        // What the next process finds is what it would find on a copy.
+        let there = found(&disk.kill(), &possible, what);
+        let Ok(run) = Run::open(disk, there) else { continue };
+        possible = run.run(part).possible;
+    }
+    disk.cut();
+    possible
+}
+
+/// What is there, one of what may be there.
+fn found(disk: &SimDisk, possible: &[State], what: &str) -> State {
+    recovers(&disk.kill(), possible, what);
+    let engine = Engine::open(workload::options(disk)).unwrap_or_else(|e| panic!("{what}: {e}"));
+    contents(&engine).unwrap_or_else(|e| panic!("{what}: {e}"))
+}
+
+/// Some call fails, in one process or another, and some time later the power does.
+#[test]
+fn a_call_that_fails_and_power_that_goes_later_lose_nothing() {
+    use DiskOp::{Create, Open, Read, Remove, Rename, Resize, Sync, SyncDir, Write};
+    let kinds = [Create, Open, Read, Remove, Rename, Resize, Sync, SyncDir, Write];
+    for seed in 0..cases(5) as u64 * 8 {
+        let script = steps(seed % 20, 45, 0);
+        let whole = SimDisk::new();
+        run_until_the_power_goes(&whole, &script, "without faults");
+        let mut random = Random(seed);
+        let op = kinds[random.below(kinds.len() as u64) as usize];
+        let call = 1 + random.below(whole.count(op));
+        let cut = 1 + random.below(whole.syncs());
+        let error = if random.below(3) == 0 { DiskError::NoSpace } else { DiskError::Io };
+        let what = format!("workload {seed}, {op:?} {call}: {error:?}, cut {cut}");
+        let disk = SimDisk::new();
+        disk.fail(op, call, error);
+        disk.cut_at_sync(cut);
+        let possible = run_until_the_power_goes(&disk, &script, &what);
+        for fate in [0, 1, seed * 4 + 1, seed * 4 + 2, seed * 4 + 3] {
+            recovers(&disk.crash(fate), &possible, &format!("{what}, disk {fate}"));
+        }
+    }
+}
+
 #[test]
 fn every_damaged_file_is_found_or_harmless() {
     let disk = filled();

@@ -7,6 +7,7 @@
 //!               ├─ expr.rs       expressions, through types' Typer       │
 //!               ├─ aggregate.rs, window.rs, subquery.rs                  │
 //!               ├─ modify.rs     the query behind UPDATE and DELETE      │
+//!               ├─ upsert.rs     names in ON DUPLICATE KEY UPDATE        │
 //!               └─ query.rs      WITH, set operations, VALUES, order   ──┘
 //! ```
 //!
@@ -25,6 +26,7 @@ mod query;
 mod scope;
 mod select;
 mod subquery;
+mod upsert;
 pub(crate) mod walk;
 mod window;
 
@@ -41,6 +43,7 @@ pub use catalog::{CatalogView, ColumnStatistics, TableStatistics};
 pub use error::unsupported;
 pub(crate) use modify::reads_directly;
 pub use modify::{Modification, ModifySpec, bind_modification};
+pub use upsert::UpsertNames;
 
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::{self, Ident};

@@ -33,7 +33,7 @@ impl Parser<'_> {
             insert.columns = self.optional_column_list()?;
             insert.source = self.insert_source()?;
         }
-        if self.eat("AS") {
+        if !replace && matches!(insert.source, InsertSource::Values(_)) && self.eat("AS") {
             let name = self.ident()?;
             let columns = if self.is_op(Op::LParen) { self.parenthesized_idents()? } else { Vec::new() };
             insert.row_alias = Some((name, columns));

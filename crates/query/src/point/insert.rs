@@ -67,7 +67,7 @@ pub fn compile_insert(
     let params = binder.params().to_vec();
     let auto_increment = def.auto_increment_column();
     let table = Table(handle.clone());
-    let on_duplicate = OnDuplicate::compile(insert, source, view, &table, &params)?;
+    let on_duplicate = OnDuplicate::compile(insert, source, view, &table, &columns, &params)?;
     let kind = Kind::Insert(Insert { table, rows: rows.into(), auto_increment, on_duplicate });
     let dates = scope.dates();
     Ok(PointPlan { kind, tables: vec![Table(handle)], params, columns: PlanColumns::default(), dates })

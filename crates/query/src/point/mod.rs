@@ -52,7 +52,6 @@ pub use insert::{compile_insert, implicit_default, note_updated, now};
 pub use lift::lift;
 pub use scope::ReadAs;
 pub use select::compile_query;
-pub use upsert::bind_updates;
 pub use write::{compile_delete, compile_update};
 
 /// Why a statement has no point plan; EXPLAIN shows it.

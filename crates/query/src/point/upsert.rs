@@ -1,18 +1,16 @@
 //! What an INSERT does with a row whose key is there already: REPLACE, and ON DUPLICATE KEY UPDATE.
 
 use std::ops::{Bound, ControlFlow};
-use std::sync::Arc;
 
 use avocet_base::RowId;
 use avocet_engine::{Direction, KeyRange, ReadScratch, RowBuf, RowLock, Txn};
 use avocet_types::convert::store_column;
 use avocet_types::expr::{EvalContext, RowProgram, RowSource};
-use avocet_types::{ColumnDef, Datum, RowRef, SqlType, TableDef};
+use avocet_types::{Datum, RowRef, SqlType};
 
 use super::{Refusal, Table, convert_context, note_stored, note_updated, now};
-use crate::bind::{CatalogView, TableBinder, unsupported};
-use crate::error::{ErrorCode, SqlError};
-use crate::parse::ast::{Expr, ExprKind};
+use crate::bind::{CatalogView, UpsertNames};
+use crate::error::SqlError;
 use crate::parse::statement::Insert;
 use crate::session::errors::store_error;
 
@@ -55,8 +53,10 @@ impl OnDuplicate {
         source: &[u8],
         view: &dyn CatalogView,
         table: &Table,
+        targets: &[usize],
         params: &[SqlType],
     ) -> Result<Self, Refusal> {
+        let names = UpsertNames::new(insert, &table.def, targets)?;
         if insert.replace {
             return Ok(Self::Replace);
         }
@@ -65,7 +65,7 @@ impl OnDuplicate {
         }
         let def = &table.def;
         let mut assignments: Vec<(usize, RowProgram)> = Vec::with_capacity(insert.on_duplicate.len());
-        for (column, value) in bind_updates(insert, source, view, def, params)? {
+        for (column, value) in names.bind(&[], source, view, params)? {
             assignments.push((column, RowProgram::compile(&value)?));
         }
         let explicit = |column: usize| assignments.iter().any(|(assigned, _)| *assigned == column);
@@ -73,65 +73,6 @@ impl OnDuplicate {
             (0..def.columns.len()).filter(|&c| def.columns[c].on_update_now && !explicit(c)).collect();
         Ok(Self::Update(Updates { assignments: assignments.into(), touched }))
     }
-}
-
-/// The bound assignments of ON DUPLICATE KEY UPDATE: the columns, and values over both rows' columns.
-pub fn bind_updates(
-    insert: &Insert,
-    source: &[u8],
-    view: &dyn CatalogView,
-    table: &TableDef,
-    params: &[SqlType],
-) -> Result<Vec<(usize, avocet_types::expr::Expr)>, SqlError> {
-    let alias = insert.row_alias.as_ref();
-    if alias.is_some_and(|(_, columns)| !columns.is_empty()) {
-        return Err(unsupported("column aliases of new rows in ON DUPLICATE KEY UPDATE"));
-    }
-    let both = Arc::new(with_new_row(table));
-    let mut binder = TableBinder::new(source, view, params, &both, None);
-    let mut updates = Vec::with_capacity(insert.on_duplicate.len());
-    for assignment in &insert.on_duplicate {
-        let name = &assignment.column.name;
-        let column = table.column(name);
-        let column = column.ok_or_else(|| ErrorCode::BAD_FIELD_ERROR.with(&[name, &"field list"]))?;
-        let mut value = assignment.value.clone();
-        mark_inserted(&mut value, alias.map(|(name, _)| name.name.as_str()));
-        let value = binder.expr(&value, false)?;
-        updates.push((column, binder.settle_param(value, table.columns[column].ty)));
-    }
-    Ok(updates)
-}
-
-/// Before the names of the new row's columns in [`with_new_row`]; no identifier can begin so.
-const NEW: char = '\u{1}';
-
-/// The table with its columns twice: those of the row that is there, then those of the row to be inserted.
-fn with_new_row(table: &TableDef) -> TableDef {
-    let mut both = table.clone();
-    both.columns.extend(table.columns.iter().map(|column| {
-        let name = format!("{NEW}{}", column.name);
-        ColumnDef { name, ..column.clone() }
-    }));
-    both
-}
-
-/// Makes `VALUES(c)` and `alias.c` name the new row's columns.
-fn mark_inserted(expr: &mut Expr, alias: Option<&str>) {
-    let column = match &expr.kind {
-        ExprKind::InsertedValue(column) => Some(column.clone()),
-        ExprKind::Column { database: None, table: Some(table), column }
-            if alias.is_some_and(|alias| alias.eq_ignore_ascii_case(&table.name)) =>
-        {
-            Some(column.clone())
-        }
-        _ => None,
-    };
-    if let Some(mut column) = column {
-        column.name.insert(0, NEW);
-        expr.kind = ExprKind::Column { database: None, table: None, column };
-        return;
-    }
-    expr.children_mut().into_iter().for_each(|child| mark_inserted(child, alias));
 }
 
 /// The old row with what was assigned so far, and the new row.

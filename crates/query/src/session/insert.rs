@@ -22,11 +22,12 @@ use super::set::select_of;
 use super::state::Session;
 use super::status::Counter;
 use super::store::{Storing, explicit_auto_value, generates, next_auto_value, same};
-use crate::bind::{TableBinder, reads_directly, unsupported};
+use crate::bind::{TableBinder, UpsertNames, reads_directly, unsupported};
 use crate::error::{ErrorCode, SqlError};
-use crate::parse::ast::{Expr, ExprKind, Ident, UnaryOp};
+use crate::parse::ast::{Expr, ExprKind, Ident, Query, UnaryOp};
 use crate::parse::statement::{Insert, InsertSource};
-use crate::point::{bind_updates, note_updated};
+use crate::plan::BoundQuery;
+use crate::point::note_updated;
 use crate::turns::{ROWS_IN_PLACE, blocking_if, take_turns};
 
 /// Statements of more rows than this go to column blocks.
@@ -62,6 +63,8 @@ struct Inserter<'i> {
     on_duplicate: OnDuplicate,
     ignore: bool,
     updates: Vec<(usize, RowProgram)>,
+    /// Of the row that is being inserted: what the query has for `updates` alone.
+    beside: Vec<Value>,
     params: &'i [Datum<'i>],
     /// The first generated number of a row that was inserted.
     first_generated: u64,
@@ -156,14 +159,13 @@ impl Session {
         let mut inserter = self.inserter(table, insert, text)?;
         let many = match &insert.source {
             InsertSource::Values(rows) => {
+                let names = UpsertNames::new(insert, &inserter.table.def, &inserter.targets)?;
+                inserter.updates = self.duplicate_updates(&names, &[], text)?;
                 self.insert_values(&mut inserter, rows, text).await?;
                 rows.len() > 1
             }
             InsertSource::Query(query) => {
-                let (bound, tables) = self.bind_and_hold(query, text)?;
-                if bound.body.outputs.len() != inserter.targets.len() {
-                    return Err(ErrorCode::WRONG_VALUE_COUNT_ON_ROW.with(&[&1]));
-                }
+                let (bound, tables) = self.bind_source(insert, query, &mut inserter, text)?;
                 let mut rows = Collected::default();
                 self.run_bound(bound, tables, text, &mut rows, Purpose::Change).await?;
                 let is_much = rows.len() > ROWS_IN_PLACE;
@@ -203,7 +205,8 @@ impl Session {
             _ => OnDuplicate::Fail,
         };
         Ok(Inserter {
-            updates: self.duplicate_updates(&table, insert, text)?,
+            updates: Vec::new(),
+            beside: Vec::new(),
             auto: table.def.auto_increment_column(),
             storing: self.storing(insert.ignore),
             targets,
@@ -223,17 +226,35 @@ impl Session {
         })
     }
 
-    /// The assignments of ON DUPLICATE KEY UPDATE, over the old row's columns followed by the new row's.
+    /// Binds the query whose rows are inserted, and what becomes of those whose keys are there.
+    fn bind_source(
+        &mut self,
+        insert: &Insert,
+        query: &Query,
+        inserter: &mut Inserter<'_>,
+        text: &Text<'_>,
+    ) -> Result<(BoundQuery, Vec<Arc<TableHandle>>), SqlError> {
+        let table = inserter.table.clone();
+        let mut names = UpsertNames::new(insert, &table.def, &inserter.targets)?;
+        let query = names.add_to_query(query, text.source, &self.view(), &text.types)?;
+        let (bound, tables) = self.bind_and_hold(&query, text)?;
+        let width = inserter.targets.len();
+        if bound.body.outputs.len() != width + names.columns_of_query() {
+            return Err(ErrorCode::WRONG_VALUE_COUNT_ON_ROW.with(&[&1]));
+        }
+        let beside: Vec<SqlType> = bound.output().skip(width).map(|column| column.ty).collect();
+        inserter.updates = self.duplicate_updates(&names, &beside, text)?;
+        Ok((bound, tables))
+    }
+
+    /// The assignments of ON DUPLICATE KEY UPDATE.
     fn duplicate_updates(
         &self,
-        table: &Arc<TableHandle>,
-        insert: &Insert,
+        names: &UpsertNames<'_>,
+        beside: &[SqlType],
         text: &Text<'_>,
     ) -> Result<Vec<(usize, RowProgram)>, SqlError> {
-        if insert.on_duplicate.is_empty() {
-            return Ok(Vec::new());
-        }
-        let bound = bind_updates(insert, text.source, &self.view(), &table.def, &text.types)?;
+        let bound = names.bind(beside, text.source, &self.view(), &text.types)?;
         bound.into_iter().map(|(column, value)| Ok((column, RowProgram::compile(&value)?))).collect()
     }
 
@@ -299,8 +320,10 @@ impl Session {
         let bulk = rows.len() > BULK_ROWS && inserter.on_duplicate == OnDuplicate::Fail;
         let mut batches = bulk.then(|| Bulk::new(&inserter.table));
         let mut number = 0;
-        rows.for_each(&mut |row: Vec<(Value, SqlType)>| {
+        rows.for_each(&mut |mut row: Vec<(Value, SqlType)>| {
             number += 1;
+            let beside = row.split_off(inserter.targets.len());
+            inserter.beside = beside.into_iter().map(|(value, _)| value).collect();
             let given = row.into_iter().map(|(value, ty)| Given::Value(value, ty)).collect();
             let values = self.complete(inserter, given, number)?;
             match &mut batches {
@@ -586,27 +609,27 @@ impl Session {
         }
         let width = table.def.columns.len();
         let old = buf.row(&table.layout);
-        let mut both: Vec<Value> =
-            (0..width).map(|c| old.get(c).into_owned()).chain(new.iter().cloned()).collect();
+        let old_values = (0..width).map(|column| old.get(column).into_owned());
+        let mut all: Vec<Value> = old_values.chain(new.iter().chain(&inserter.beside).cloned()).collect();
         let mut changed: Vec<usize> = Vec::new();
         let context = self.context.clone();
         for (column, program) in &inserter.updates {
-            let value = program.eval(&both.as_slice(), inserter.params, &context)?.into_owned();
+            let value = program.eval(&all.as_slice(), inserter.params, &context)?.into_owned();
             let def = &table.def.columns[*column];
             let value = self.store(value, program.ty(), def, &inserter.storing, inserter.rows)?;
             note_updated(&table, def, &value);
             if !changed.contains(column) {
                 changed.push(*column);
             }
-            both[*column] = value;
+            all[*column] = value;
         }
-        changed.retain(|column| !same(&both[*column], &old.get(*column)));
+        changed.retain(|column| !same(&all[*column], &old.get(*column)));
         inserter.duplicates += 1;
         if changed.is_empty() {
             inserter.affected += u64::from(self.info.found_rows);
             return Ok(true);
         }
-        let changes: Vec<_> = changed.iter().map(|c| (*c, both[*c].clone())).collect();
+        let changes: Vec<_> = changed.iter().map(|c| (*c, all[*c].clone())).collect();
         match self.txn().update(&table, id, &changes) {
             Ok(_) => inserter.affected += 2,
             Err(EngineError::ForeignKey(error)) if inserter.ignore && error.is_of_row() => {
