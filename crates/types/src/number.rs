@@ -1,7 +1,11 @@
 //! Numbers in texts: MySQL reads the longest numeric prefix of a string, and prints doubles in the shortest
 //! form that reads back, with an exponent only for what is very large or very small.
 
+mod width;
+
 use std::io::Write as _;
+
+pub use width::write_f64_within;
 
 /// A number read from the start of a text.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -82,7 +86,7 @@ pub fn parse_int(text: &[u8]) -> Prefix<i128> {
 /// Digits that MySQL shows of a FLOAT.
 const FLOAT_DIGITS: usize = 6;
 /// Numbers below 10^15 and from 10^-15 on print without an exponent,
-const MAX_POINT: i32 = 15;
+const HAS_POINT: std::ops::RangeInclusive<i32> = -14..=15;
 /// if they are no longer than this then.
 const MAX_FIXED_LEN: i32 = 22;
 
@@ -170,28 +174,38 @@ fn write_scientific(text: &[u8], to: &mut Vec<u8>) {
 
 /// Appends `0.digits × 10^point`, with an exponent if it were longer than `room` without.
 fn write_digits(digits: &[u8], point: i32, room: i32, to: &mut Vec<u8>) {
-    let zeros = |to: &mut Vec<u8>, n: i32| to.resize(to.len() + n as usize, b'0');
-    let len = digits.len() as i32;
     if digits == b"0" {
         to.push(b'0');
-    } else if !(1 - MAX_POINT..=MAX_POINT).contains(&point) || 2 - point.min(0) + len > room {
-        to.push(digits[0]);
-        if len > 1 {
-            to.push(b'.');
-            to.extend_from_slice(&digits[1..]);
-        }
-        write!(to, "e{}", point - 1).expect("writing to a Vec does not fail");
-    } else if point <= 0 {
-        to.extend_from_slice(b"0.");
-        zeros(to, -point);
-        to.extend_from_slice(digits);
-    } else if point >= len {
-        to.extend_from_slice(digits);
-        zeros(to, point - len);
+    } else if !HAS_POINT.contains(&point) || 2 - point.min(0) + digits.len() as i32 > room {
+        write_exponent(digits, point, to);
     } else {
-        to.extend_from_slice(&digits[..point as usize]);
+        write_fixed(digits, point, to);
+    }
+}
+
+fn write_exponent(digits: &[u8], point: i32, to: &mut Vec<u8>) {
+    to.push(digits[0]);
+    if digits.len() > 1 {
         to.push(b'.');
-        to.extend_from_slice(&digits[point as usize..]);
+        to.extend_from_slice(&digits[1..]);
+    }
+    write!(to, "e{}", point - 1).expect("writing to a Vec does not fail");
+}
+
+fn write_fixed(digits: &[u8], point: i32, to: &mut Vec<u8>) {
+    let zeros = |to: &mut Vec<u8>, n: usize| to.resize(to.len() + n, b'0');
+    let whole = point.max(0) as usize;
+    if point <= 0 {
+        to.extend_from_slice(b"0.");
+        zeros(to, -point as usize);
+        to.extend_from_slice(digits);
+    } else if whole >= digits.len() {
+        to.extend_from_slice(digits);
+        zeros(to, whole - digits.len());
+    } else {
+        to.extend_from_slice(&digits[..whole]);
+        to.push(b'.');
+        to.extend_from_slice(&digits[whole..]);
     }
 }
 

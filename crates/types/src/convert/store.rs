@@ -9,7 +9,7 @@ use super::{
 use crate::compare;
 use crate::datum::Datum;
 use crate::decimal::{Decimal, ParseStatus};
-use crate::number::parse_f64;
+use crate::number::{parse_f64, write_f64_within};
 use crate::schema::ColumnDef;
 use crate::sql_type::SqlType;
 use crate::temporal::{MAX_TIMESTAMP, MIN_TIMESTAMP, date_of, year_from_number};
@@ -261,7 +261,30 @@ fn to_double(
     }
 }
 
+/// Of a number for a string of limited width: it is rounded to the digits that there is room for.
+fn double_within(value: &Datum<'_>, to: &SqlType) -> Option<(String, Option<StoreError>)> {
+    let v = match *value {
+        Datum::Double(v) => v,
+        Datum::Float(v) => v.into(),
+        _ => return None,
+    };
+    let (SqlType::Char { len: width, .. }
+    | SqlType::VarChar { len: width, .. }
+    | SqlType::Binary { len: width }
+    | SqlType::VarBinary { len: width }) = *to
+    else {
+        return None;
+    };
+    let mut text = Vec::new();
+    let fits = write_f64_within(v, width as usize, &mut text);
+    let text = String::from_utf8(text).expect("numbers are written in ASCII");
+    Some((text, (!fits).then_some(StoreError::TooLong)))
+}
+
 fn to_string<'v>(value: Datum<'v>, from: &SqlType, to: &SqlType, context: &ConvertContext) -> Outcome<'v> {
+    if let Some((text, problem)) = double_within(&value, to) {
+        return (Datum::Str(text.into()), problem);
+    }
     let text: Cow<'v, str> = match value {
         Datum::Str(text) => text,
         Datum::Bytes(bytes) => match utf8(bytes) {
@@ -334,6 +357,10 @@ fn cut_str(text: Cow<'_, str>, end: Option<usize>) -> Cow<'_, str> {
 }
 
 fn to_bytes<'v>(value: Datum<'v>, from: &SqlType, to: &SqlType, context: &ConvertContext) -> Outcome<'v> {
+    let (value, cut_off) = match double_within(&value, to) {
+        Some((text, problem)) => (Datum::Str(text.into()), problem),
+        None => (value, None),
+    };
     let bytes: Cow<'v, [u8]> = match value {
         Datum::Bytes(bytes) => bytes,
         Datum::Str(Cow::Borrowed(text)) => Cow::Borrowed(text.as_bytes()),
@@ -351,7 +378,7 @@ fn to_bytes<'v>(value: Datum<'v>, from: &SqlType, to: &SqlType, context: &Conver
         }
         (bytes, _) => bytes,
     };
-    (Datum::Bytes(bytes), problem)
+    (Datum::Bytes(bytes), problem.or(cut_off))
 }
 
 /// What to say of a temporal that was read, and what to keep where nothing could be.
