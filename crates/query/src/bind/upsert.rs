@@ -129,7 +129,7 @@ impl<'i> UpsertNames<'i> {
             ColumnDef { name, ..column.clone() }
         }));
         let of_query = of_query.iter().enumerate();
-        all.columns.extend(of_query.map(|(at, ty)| ColumnDef::new(&format!("{QUERY}{at}"), *ty)));
+        all.columns.extend(of_query.map(|(at, ty)| ColumnDef::new(format!("{QUERY}{at}"), *ty)));
         all
     }
 
