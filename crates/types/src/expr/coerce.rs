@@ -293,6 +293,19 @@ fn to_datetime(value: &Datum<'_>, from: &SqlType, ctx: &EvalContext) -> EvalResu
     Ok(at)
 }
 
+/// An integer beside a YEAR column: one of two digits is a year of this or the last century.
+pub(crate) fn full_year<'a>(args: &mut [Datum<'a>], _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+    let of = |number: i64| match number {
+        1..=99 => temporal::year_from_number(number),
+        _ => None,
+    };
+    Ok(match args[0] {
+        Datum::Int(number) => Datum::Int(of(number).map_or(number, |year| year as i64)),
+        Datum::UInt(number) => Datum::UInt(i64::try_from(number).ok().and_then(of).unwrap_or(number)),
+        _ => Datum::Null,
+    })
+}
+
 /// A text as what a date is compared with: what is no date is before all dates.
 pub(crate) fn datetime_or_zero<'a>(
     args: &mut [Datum<'a>],

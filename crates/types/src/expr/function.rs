@@ -251,6 +251,7 @@ functions! {
     Date ["DATE"] 1..=1, [Any], Ret::Rewrite, Partial, Immutable, func::rewritten;
     TimeOf ["TIME"] 1..=1, [Any], Ret::Rewrite, Partial, Immutable, func::rewritten;
     Stored [] 2..=2, [Any], Ret::Rewrite, Own, Immutable, func::stored;
+    FullYear [] 1..=1, [Int], Ret::Int, Strict, Immutable, coerce::full_year;
     DateTimeOrZero [] 1..=1, [Text], Ret::Custom(ret::datetime6), Strict, Immutable, coerce::datetime_or_zero;
     Timestamp ["TIMESTAMP"] 1..=2, [Any], Ret::Rewrite, Partial, Immutable, func::rewritten;
     AddDate ["ADDDATE"] 2..=2, [Any], Ret::Rewrite, Partial, Immutable, func::rewritten;
@@ -302,6 +303,7 @@ impl Function {
             Self::BitNot => "~",
             Self::ShiftLeft => "<<",
             Self::ShiftRight => ">>",
+            Self::FullYear => "year",
             Self::DateTimeOrZero => "datetime",
             Self::Stored => "stored",
             Self::SetLastInsertId => "last_insert_id",

@@ -287,22 +287,15 @@ fn extreme<'a>(args: Args<'_, 'a>, info: &CallInfo, wanted: fn(Ordering) -> bool
     Ok(take(&mut args[best]))
 }
 
-/// An operand of a bit operation: rounded, negative numbers as their two's complement.
-fn bits(value: &Datum<'_>) -> u64 {
+/// An operand of a bit operation: rounded, negative numbers as their two's complement. Only integers go beyond BIGINT.
+fn bits(value: &Datum<'_>, ctx: &EvalContext) -> u64 {
     match value {
         Datum::Int(v) => *v as u64,
         Datum::UInt(v) => *v,
-        Datum::Decimal(v) => match (v.to_i64(), v.to_u64()) {
-            (Some(v), _) => v as u64,
-            (None, Some(v)) => v,
-            (None, None) => {
-                if v.is_negative() {
-                    i64::MIN as u64
-                } else {
-                    u64::MAX
-                }
-            }
-        },
+        Datum::Decimal(v) => v.to_i64().unwrap_or_else(|| {
+            ctx.note(&EvalError::TruncatedValue { kind: "DECIMAL", value: v.to_string() });
+            if v.is_negative() { i64::MIN } else { i64::MAX }
+        }) as u64,
         Datum::Float(v) => float_to_bigint(*v) as u64,
         other => double_to_bigint(double(other)) as u64,
     }
@@ -310,12 +303,13 @@ fn bits(value: &Datum<'_>) -> u64 {
 
 macro_rules! bit_functions {
     ($($name:ident = $body:expr;)*) => {$(
-        pub(crate) fn $name<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+        pub(crate) fn $name<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
             let function: fn(u64, u64) -> u64 = $body;
             if let Datum::Bytes(_) = &args[0] {
-                return strings::$name(args);
+                return strings::$name(args, ctx);
             }
-            Ok(Datum::UInt(function(bits(&args[0]), args.get(1).map_or(0, bits))))
+            let second = args.get(1).map_or(0, |arg| bits(arg, ctx));
+            Ok(Datum::UInt(function(bits(&args[0], ctx), second)))
         }
     )*};
 }
@@ -338,8 +332,8 @@ mod strings {
     }
 
     /// As one long number; `at(i)` is the index of the byte that comes to be at `i`, and `rest` bits of its neighbour come along.
-    fn shifted<'a>(args: Args<'_, 'a>, left: bool) -> Datum<'a> {
-        let (bytes, by) = (text::bytes(&args[0]), bits(&args[1]));
+    fn shifted<'a>(args: Args<'_, 'a>, left: bool, ctx: &EvalContext) -> Datum<'a> {
+        let (bytes, by) = (text::bytes(&args[0]), bits(&args[1], ctx));
         let (whole, rest) = (usize::try_from(by / 8).unwrap_or(usize::MAX), (by % 8) as u32);
         let byte = |at: usize, further: usize| -> u16 {
             let from = if left { at.checked_add(further) } else { at.checked_sub(further) };
@@ -352,28 +346,28 @@ mod strings {
         made((0..bytes.len()).map(one).collect())
     }
 
-    pub(super) fn bit_and<'a>(args: Args<'_, 'a>) -> EvalResult<Datum<'a>> {
+    pub(super) fn bit_and<'a>(args: Args<'_, 'a>, _: &EvalContext) -> EvalResult<Datum<'a>> {
         pairwise(args, |a, b| a & b)
     }
 
-    pub(super) fn bit_or<'a>(args: Args<'_, 'a>) -> EvalResult<Datum<'a>> {
+    pub(super) fn bit_or<'a>(args: Args<'_, 'a>, _: &EvalContext) -> EvalResult<Datum<'a>> {
         pairwise(args, |a, b| a | b)
     }
 
-    pub(super) fn bit_xor<'a>(args: Args<'_, 'a>) -> EvalResult<Datum<'a>> {
+    pub(super) fn bit_xor<'a>(args: Args<'_, 'a>, _: &EvalContext) -> EvalResult<Datum<'a>> {
         pairwise(args, |a, b| a ^ b)
     }
 
-    pub(super) fn bit_not<'a>(args: Args<'_, 'a>) -> EvalResult<Datum<'a>> {
+    pub(super) fn bit_not<'a>(args: Args<'_, 'a>, _: &EvalContext) -> EvalResult<Datum<'a>> {
         Ok(made(text::bytes(&args[0]).iter().map(|byte| !byte).collect()))
     }
 
-    pub(super) fn shift_left<'a>(args: Args<'_, 'a>) -> EvalResult<Datum<'a>> {
-        Ok(shifted(args, true))
+    pub(super) fn shift_left<'a>(args: Args<'_, 'a>, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+        Ok(shifted(args, true, ctx))
     }
 
-    pub(super) fn shift_right<'a>(args: Args<'_, 'a>) -> EvalResult<Datum<'a>> {
-        Ok(shifted(args, false))
+    pub(super) fn shift_right<'a>(args: Args<'_, 'a>, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+        Ok(shifted(args, false, ctx))
     }
 }
 
@@ -386,9 +380,9 @@ bit_functions! {
     shift_right = |a, b| u32::try_from(b).ok().and_then(|b| a.checked_shr(b)).unwrap_or(0);
 }
 
-pub(crate) fn bit_count<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+pub(crate) fn bit_count<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
     Ok(Datum::Int(match &args[0] {
         Datum::Bytes(bytes) => bytes.iter().map(|byte| i64::from(byte.count_ones())).sum(),
-        number => bits(number).count_ones().into(),
+        number => bits(number, ctx).count_ones().into(),
     }))
 }

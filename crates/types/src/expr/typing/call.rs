@@ -4,9 +4,10 @@ use crate::datum::Datum;
 use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::function::{ArgClass, Function, Nulls, Ret};
 use crate::expr::typing::aggregate::{bytes_type, fsp_of_expr, string_type};
+use crate::expr::typing::arith::hybrid_number;
 use crate::expr::typing::collation::Coercibility;
 use crate::expr::typing::{Typer, ValueClass, collation};
-use crate::expr::{ArithOp, CompareOp, Expr, ExprKind, IntervalUnit, IsTest, UnitFunction};
+use crate::expr::{ArithOp, CastTarget, CompareOp, Expr, ExprKind, IntervalUnit, IsTest, UnitFunction};
 use crate::sql_type::{Collation, SqlType};
 
 impl Typer {
@@ -46,11 +47,11 @@ impl Typer {
             | Function::BitNot
             | Function::ShiftLeft
             | Function::ShiftRight
-            | Function::BitCount => self.bit_operands(function, args),
+            | Function::BitCount => self.bit_operands(function, args)?,
             Function::Hex => args.into_iter().map(|arg| self.hex_argument(arg)).collect(),
             Function::TimeDiff => self.time_pair(args),
             Function::AddTime | Function::SubTime => {
-                args.into_iter().map(|arg| self.session_time(arg)).collect()
+                args.into_iter().map(|arg| self.time_or_text(arg)).collect()
             }
             // These look at characters, and so need one collation.
             Function::Concat
@@ -136,13 +137,25 @@ impl Typer {
         })
     }
 
-    /// Bit operations take byte strings as they are, unless all of them are literals; everything else is a number.
-    fn bit_operands(&self, function: Function, args: Vec<Expr>) -> Vec<Expr> {
+    /// What ADDTIME adds to: numbers are read as texts of the same digits are.
+    fn time_or_text(&self, arg: Expr) -> Expr {
+        match ValueClass::of(&arg.ty) {
+            ValueClass::Int | ValueClass::Decimal | ValueClass::Double => self.text(arg),
+            _ => self.session_time(arg),
+        }
+    }
+
+    /// Bit operations take byte strings as they are, unless all of them are literals. Other strings are read as integers.
+    fn bit_operands(&self, function: Function, args: Vec<Expr>) -> EvalResult<Vec<Expr>> {
         let shifts = matches!(function, Function::ShiftLeft | Function::ShiftRight);
         let strings = if shifts { &args[..1] } else { &args[..] };
         let of_bytes = strings.iter().all(|arg| arg.ty.is_bytes() || arg.ty == SqlType::Null)
             && strings.iter().any(|arg| arg.ty.is_bytes() && arg.as_literal().is_none());
-        let one = |(at, arg)| if of_bytes && !(shifts && at == 1) { arg } else { self.number(arg) };
+        let number = |arg: Expr| match arg.ty.is_string() || arg.ty.is_bytes() {
+            true if hybrid_number(&arg).is_none() => self.cast(arg, CastTarget::Unsigned),
+            _ => Ok(self.number(arg)),
+        };
+        let one = |(at, arg)| if of_bytes && !(shifts && at == 1) { Ok(arg) } else { number(arg) };
         args.into_iter().enumerate().map(one).collect()
     }
 

@@ -67,12 +67,16 @@ impl Typer {
     /// - Beside a TIME, literals that are times become times, rounded as the column is. All else that is a string makes
     ///   strings of the times: `'01:00:00'` is not `'1:0:0'` then.
     /// - Beside a DATE, DATETIME or TIMESTAMP, numbers that are dates become dates: `20240101` is not less than all moments.
+    /// - Beside a YEAR, integers from 1 to 99 are years of two digits.
     fn as_the_column(&self, exprs: Vec<Expr>) -> Vec<Expr> {
-        let is_column = |expr: &&Expr| matches!(expr.kind, ExprKind::Column(_)) && expr.ty.is_temporal();
+        let is_column = |expr: &&Expr| {
+            matches!(expr.kind, ExprKind::Column(_)) && (expr.ty.is_temporal() || expr.ty == SqlType::Year)
+        };
         let mut columns = exprs.iter().filter(is_column).map(|expr| expr.ty);
         let (Some(ty), None) = (columns.next(), columns.next()) else { return exprs };
         match ty {
             SqlType::Time { .. } => self.times_beside(exprs, ty),
+            SqlType::Year => exprs.into_iter().map(full_year).collect(),
             _ => {
                 let one = |expr: Expr| match ValueClass::of(&expr.ty) {
                     class if is_number(class) && expr.is_constant() => self.as_date(expr, ty),
@@ -296,6 +300,15 @@ impl Typer {
         let nullable = expr.nullable;
         Ok(Expr::new(ExprKind::Collate(Box::new(expr)), ty, nullable))
     }
+}
+
+/// A constant integer as a year.
+fn full_year(expr: Expr) -> Expr {
+    if ValueClass::of(&expr.ty) != ValueClass::Int || !expr.is_constant() {
+        return expr;
+    }
+    let (ty, nullable) = (expr.ty, expr.nullable);
+    Expr::new(ExprKind::Call(Function::FullYear, vec![expr]), ty, nullable).fold()
 }
 
 /// Whether it is a literal that can be read as a date.
