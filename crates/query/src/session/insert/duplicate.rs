@@ -1,0 +1,193 @@
+//! What an INSERT does with a row whose key is there already: IGNORE, REPLACE, ON DUPLICATE KEY UPDATE.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use avocet_base::RowId;
+use avocet_engine::{Direction, EngineError, KeyRange, ReadScratch, RowBuf, RowLock, TableHandle};
+use avocet_types::{Datum, Value};
+
+use super::{Inserter, OnDuplicate};
+use crate::error::SqlError;
+use crate::point::note_updated;
+use crate::session::state::Session;
+use crate::session::store::same;
+
+/// What came of changing a row in place of REPLACE's delete and insert.
+enum Replaced {
+    Done,
+    /// Another row has one of the new row's keys.
+    Blocked,
+    /// The row has to go.
+    Refused,
+}
+
+impl Session {
+    /// Inserts a row, or does what is to be done if its key is there.
+    pub(super) fn insert_row(
+        &mut self,
+        inserter: &mut Inserter<'_>,
+        row: Vec<Value>,
+    ) -> Result<(), SqlError> {
+        inserter.rows += 1;
+        loop {
+            match self.txn().insert(&inserter.table, &row) {
+                Ok(_) => {
+                    inserter.note_inserted();
+                    return Ok(());
+                }
+                Err(error @ EngineError::DuplicateKey { .. }) => match inserter.on_duplicate {
+                    OnDuplicate::Fail => return Err(error.into()),
+                    OnDuplicate::Ignore => {
+                        inserter.duplicates += 1;
+                        inserter.give_number_back();
+                        self.ignore_row(error);
+                        return Ok(());
+                    }
+                    OnDuplicate::Replace => {
+                        let Some(id) = self.conflicting(&inserter.table, &row, None)? else { continue };
+                        let goes = match self.replace_in_place(&inserter.table, id, &row)? {
+                            Replaced::Done => {
+                                inserter.duplicates += 1;
+                                inserter.affected += 2;
+                                return Ok(());
+                            }
+                            Replaced::Blocked => self.conflicting(&inserter.table, &row, Some(id))?,
+                            Replaced::Refused => Some(id),
+                        };
+                        if let Some(goes) = goes
+                            && self.txn().delete(&inserter.table, goes)?
+                        {
+                            inserter.duplicates += 1;
+                            inserter.affected += 1;
+                        }
+                    }
+                    OnDuplicate::Update => {
+                        if let Some(id) = self.conflicting(&inserter.table, &row, None)?
+                            && self.update_duplicate(inserter, id, &row)?
+                        {
+                            inserter.give_number_back();
+                            return Ok(());
+                        }
+                    }
+                },
+                Err(EngineError::ForeignKey(error)) if inserter.ignore && error.is_of_row() => {
+                    inserter.rows -= 1;
+                    self.ignore_row(error.into());
+                    return Ok(());
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// REPLACE of a row that others may refer to: if it keeps what they refer to, it is changed, so that they need not notice.
+    fn replace_in_place(
+        &mut self,
+        table: &Arc<TableHandle>,
+        id: RowId,
+        new: &[Value],
+    ) -> Result<Replaced, SqlError> {
+        let mut buf = RowBuf::default();
+        if !table.is_parent() || !self.txn().lock_row(table, id, RowLock::FOR_UPDATE, &mut buf)? {
+            return Ok(Replaced::Refused);
+        }
+        let old = buf.row(&table.layout);
+        let catalog = self.catalog();
+        let mut referenced = catalog.foreign_keys_to(table.id()).flat_map(|(_, key)| &key.parent_columns);
+        let keeps = |column: usize| new[column].is_same(&old.get(column));
+        if !referenced.all(|name| table.def.column(name).is_some_and(keeps)) {
+            return Ok(Replaced::Refused);
+        }
+        let changes: Vec<_> = new.iter().cloned().enumerate().filter(|(column, _)| !keeps(*column)).collect();
+        match self.txn().update(table, id, &changes) {
+            Ok(_) => Ok(Replaced::Done),
+            Err(EngineError::DuplicateKey { .. }) => Ok(Replaced::Blocked),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A row, other than `but`, that has one of the new row's unique keys, locked; the indexes in order.
+    fn conflicting(
+        &mut self,
+        table: &Arc<TableHandle>,
+        row: &[Value],
+        but: Option<RowId>,
+    ) -> Result<Option<RowId>, SqlError> {
+        let mut scratch = ReadScratch::default();
+        for index in table.indexes().iter().filter(|index| index.def.kind.is_unique()) {
+            let index = index.clone();
+            let values: Vec<Value> = index.def.parts.iter().map(|part| row[part.column].clone()).collect();
+            let mut key = Vec::new();
+            if values.iter().any(Datum::is_null) || !index.keys.encode_prefix(&values, &mut key) {
+                continue;
+            }
+            let mut found = None;
+            let range = KeyRange::prefix(&key);
+            self.txn().lock_scan(
+                table,
+                &index,
+                &range,
+                Direction::Ascending,
+                RowLock::FOR_UPDATE,
+                &mut scratch,
+                &mut |id, _| {
+                    if but == Some(id) {
+                        return ControlFlow::Continue(());
+                    }
+                    found = Some(id);
+                    ControlFlow::Break(())
+                },
+            )?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    /// ON DUPLICATE KEY UPDATE of a row; false if it is gone.
+    fn update_duplicate(
+        &mut self,
+        inserter: &mut Inserter<'_>,
+        id: RowId,
+        new: &[Value],
+    ) -> Result<bool, SqlError> {
+        let table = inserter.table.clone();
+        let mut buf = RowBuf::default();
+        if !self.txn().lock_row(&table, id, RowLock::FOR_UPDATE, &mut buf)? {
+            return Ok(false);
+        }
+        let width = table.def.columns.len();
+        let old = buf.row(&table.layout);
+        let old_values = (0..width).map(|column| old.get(column).into_owned());
+        let mut all: Vec<Value> = old_values.chain(new.iter().chain(&inserter.beside).cloned()).collect();
+        let mut changed: Vec<usize> = Vec::new();
+        let context = self.context.clone();
+        for (column, program) in &inserter.updates {
+            let value = program.eval(&all.as_slice(), inserter.params, &context)?.into_owned();
+            let def = &table.def.columns[*column];
+            let value = self.store(value, program.ty(), def, &inserter.storing, inserter.rows)?;
+            note_updated(&table, def, &value);
+            if !changed.contains(column) {
+                changed.push(*column);
+            }
+            all[*column] = value;
+        }
+        changed.retain(|column| !same(&all[*column], &old.get(*column)));
+        inserter.duplicates += 1;
+        if changed.is_empty() {
+            inserter.affected += u64::from(self.info.found_rows);
+            return Ok(true);
+        }
+        let changes: Vec<_> = changed.iter().map(|c| (*c, all[*c].clone())).collect();
+        match self.txn().update(&table, id, &changes) {
+            Ok(_) => inserter.affected += 2,
+            Err(EngineError::ForeignKey(error)) if inserter.ignore && error.is_of_row() => {
+                self.ignore_row(error.into());
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(true)
+    }
+}
