@@ -15,8 +15,8 @@
 //! 1. An image holds exactly the rows that the checkpoint's snapshot sees. A page that has anything newer stays dirty.
 //! 2. The manifest is written last and atomically; objects are deleted and the log is cut only after it is durable.
 //! 3. No record from the checkpoint's log position on names a block that the checkpoint lets go of.
-//! 4. No name is used twice: a manifest whose writing failed may be there all the same, and come into force after power
-//!    loss, so what it names stays until a newer one is in force.
+//! 4. No name is used twice in an engine's life: a manifest whose writing failed may be there all the same, and come into
+//!    force after power loss, so what it names stays until a newer one is in force.
 //! 5. The catalog is captured together with the snapshot, under the DDL latch, so it is the catalog of that moment.
 
 pub(crate) mod manifest;

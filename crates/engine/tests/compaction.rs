@@ -156,10 +156,16 @@ fn a_checkpoint_keeps_the_blocks_that_the_log_behind_it_names() {
     engine.freeze_all().expect("rewritten without the first rows; the reader sees the others");
     drop(reader);
     engine.freeze_all().expect("rewritten without these");
+    let (done, is_done) = std::sync::mpsc::channel();
     std::thread::scope(|threads| {
-        threads.spawn(|| engine.checkpoint().expect("a checkpoint"));
-        std::thread::sleep(std::time::Duration::from_millis(100));
+        threads.spawn(|| {
+            engine.checkpoint().expect("a checkpoint");
+            done.send(()).expect("it is waited for");
+        });
+        let early = is_done.recv_timeout(std::time::Duration::from_millis(100));
         disk.release_syncs();
+        assert!(early.is_err(), "it waits for the log");
+        is_done.recv().expect("and then goes on");
     });
     let report = check(options(&disk.crash(1))).expect("it can be looked at");
     assert_eq!(report.findings, Vec::<String>::new());
