@@ -8,6 +8,7 @@
 //! Values are bound over one row: the columns of the row that is there, those of the row to be inserted, then those that only
 //! the query has, which it selects beside what is inserted. Names of the latter two are replaced before they are bound.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use avocet_types::schema::TableDef;
@@ -55,21 +56,24 @@ impl<'i> UpsertNames<'i> {
     }
 
     /// The query whose rows are inserted, with the columns that assignments name after its own.
-    pub fn add_to_query(
+    pub fn add_to_query<'q>(
         &mut self,
-        query: &Query,
+        query: &'q Query,
         source: &[u8],
         view: &dyn CatalogView,
         params: &[SqlType],
-    ) -> Result<Query, SqlError> {
+    ) -> Result<Cow<'q, Query>, SqlError> {
+        if self.insert.on_duplicate.is_empty() {
+            return Ok(Cow::Borrowed(query));
+        }
         let mut query = query.clone();
         let select = match &mut query.body {
             QueryBody::Select(select) if select.group_by.is_empty() => select,
             QueryBody::Parenthesized(inner) => {
-                **inner = self.add_to_query(inner, source, view, params)?;
-                return Ok(query);
+                **inner = self.add_to_query(inner, source, view, params)?.into_owned();
+                return Ok(Cow::Owned(query));
             }
-            _ => return Ok(query),
+            _ => return Ok(Cow::Owned(query)),
         };
         let mut names = Vec::new();
         for assignment in &self.insert.on_duplicate {
@@ -87,7 +91,7 @@ impl<'i> UpsertNames<'i> {
             select.items.push(SelectItem::Expr { expr: name.clone(), alias: None });
             self.of_query.push(name);
         }
-        Ok(query)
+        Ok(Cow::Owned(query))
     }
 
     /// How many columns the query has for assignments alone.
@@ -103,6 +107,9 @@ impl<'i> UpsertNames<'i> {
         view: &dyn CatalogView,
         params: &[SqlType],
     ) -> Result<Assignments, SqlError> {
+        if self.insert.on_duplicate.is_empty() {
+            return Ok(Vec::new());
+        }
         let all = Arc::new(self.all_columns(of_query));
         let mut binder = TableBinder::new(source, view, params, &all, None);
         let mut updates = Vec::with_capacity(self.insert.on_duplicate.len());

@@ -287,7 +287,7 @@ impl Insert {
                 }
                 OnDuplicate::Replace | OnDuplicate::Update(_) => {}
             }
-            let Some(id) = conflicting(&self.table, new.values, txn, read)? else { continue };
+            let Some(id) = conflicting(&self.table, new.values, None, txn, read)? else { continue };
             match &self.on_duplicate {
                 OnDuplicate::Update(updates) => {
                     match updates.run(&self.table, id, new, txn, params, ctx)? {

@@ -52,6 +52,7 @@ pub use insert::{compile_insert, implicit_default, note_updated, now};
 pub use lift::lift;
 pub use scope::ReadAs;
 pub use select::compile_query;
+pub use upsert::conflicting;
 pub use write::{compile_delete, compile_update};
 
 /// Why a statement has no point plan; EXPLAIN shows it.

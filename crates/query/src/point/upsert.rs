@@ -1,9 +1,10 @@
 //! What an INSERT does with a row whose key is there already: REPLACE, and ON DUPLICATE KEY UPDATE.
 
 use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
 
 use avocet_base::RowId;
-use avocet_engine::{Direction, KeyRange, ReadScratch, RowBuf, RowLock, Txn};
+use avocet_engine::{Direction, KeyRange, ReadScratch, RowBuf, RowLock, TableHandle, Txn};
 use avocet_types::convert::store_column;
 use avocet_types::expr::{EvalContext, RowProgram, RowSource};
 use avocet_types::{Datum, RowRef, SqlType};
@@ -136,10 +137,11 @@ impl Updates {
     }
 }
 
-/// A row that has one of the new row's unique keys, locked; the indexes in order.
+/// A row, other than `but`, that has one of the new row's unique keys, locked; the indexes in order.
 pub fn conflicting(
-    table: &Table,
+    table: &Arc<TableHandle>,
     row: &[Datum<'_>],
+    but: Option<RowId>,
     txn: &mut Txn,
     read: &mut ReadScratch,
 ) -> Result<Option<RowId>, SqlError> {
@@ -164,6 +166,9 @@ pub fn conflicting(
             RowLock::FOR_UPDATE,
             read,
             &mut |id, _| {
+                if but == Some(id) {
+                    return ControlFlow::Continue(());
+                }
                 found = Some(id);
                 ControlFlow::Break(())
             },

@@ -1,15 +1,14 @@
 //! What an INSERT does with a row whose key is there already: IGNORE, REPLACE, ON DUPLICATE KEY UPDATE.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use avocet_base::RowId;
-use avocet_engine::{Direction, EngineError, KeyRange, ReadScratch, RowBuf, RowLock, TableHandle};
-use avocet_types::{Datum, Value};
+use avocet_engine::{EngineError, ReadScratch, RowBuf, RowLock, TableHandle};
+use avocet_types::Value;
 
 use super::{Inserter, OnDuplicate};
 use crate::error::SqlError;
-use crate::point::note_updated;
+use crate::point::{conflicting, note_updated};
 use crate::session::state::Session;
 use crate::session::store::same;
 
@@ -30,6 +29,7 @@ impl Session {
         row: Vec<Value>,
     ) -> Result<(), SqlError> {
         inserter.rows += 1;
+        let mut read = ReadScratch::default();
         loop {
             match self.txn().insert(&inserter.table, &row) {
                 Ok(_) => {
@@ -45,14 +45,19 @@ impl Session {
                         return Ok(());
                     }
                     OnDuplicate::Replace => {
-                        let Some(id) = self.conflicting(&inserter.table, &row, None)? else { continue };
+                        let Some(id) = conflicting(&inserter.table, &row, None, self.txn(), &mut read)?
+                        else {
+                            continue;
+                        };
                         let goes = match self.replace_in_place(&inserter.table, id, &row)? {
                             Replaced::Done => {
                                 inserter.duplicates += 1;
                                 inserter.affected += 2;
                                 return Ok(());
                             }
-                            Replaced::Blocked => self.conflicting(&inserter.table, &row, Some(id))?,
+                            Replaced::Blocked => {
+                                conflicting(&inserter.table, &row, Some(id), self.txn(), &mut read)?
+                            }
                             Replaced::Refused => Some(id),
                         };
                         if let Some(goes) = goes
@@ -63,7 +68,7 @@ impl Session {
                         }
                     }
                     OnDuplicate::Update => {
-                        if let Some(id) = self.conflicting(&inserter.table, &row, None)?
+                        if let Some(id) = conflicting(&inserter.table, &row, None, self.txn(), &mut read)?
                             && self.update_duplicate(inserter, id, &row)?
                         {
                             inserter.give_number_back();
@@ -105,45 +110,6 @@ impl Session {
             Err(EngineError::DuplicateKey { .. }) => Ok(Replaced::Blocked),
             Err(error) => Err(error.into()),
         }
-    }
-
-    /// A row, other than `but`, that has one of the new row's unique keys, locked; the indexes in order.
-    fn conflicting(
-        &mut self,
-        table: &Arc<TableHandle>,
-        row: &[Value],
-        but: Option<RowId>,
-    ) -> Result<Option<RowId>, SqlError> {
-        let mut scratch = ReadScratch::default();
-        for index in table.indexes().iter().filter(|index| index.def.kind.is_unique()) {
-            let index = index.clone();
-            let values: Vec<Value> = index.def.parts.iter().map(|part| row[part.column].clone()).collect();
-            let mut key = Vec::new();
-            if values.iter().any(Datum::is_null) || !index.keys.encode_prefix(&values, &mut key) {
-                continue;
-            }
-            let mut found = None;
-            let range = KeyRange::prefix(&key);
-            self.txn().lock_scan(
-                table,
-                &index,
-                &range,
-                Direction::Ascending,
-                RowLock::FOR_UPDATE,
-                &mut scratch,
-                &mut |id, _| {
-                    if but == Some(id) {
-                        return ControlFlow::Continue(());
-                    }
-                    found = Some(id);
-                    ControlFlow::Break(())
-                },
-            )?;
-            if found.is_some() {
-                return Ok(found);
-            }
-        }
-        Ok(None)
     }
 
     /// ON DUPLICATE KEY UPDATE of a row; false if it is gone.
