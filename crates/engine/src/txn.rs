@@ -28,7 +28,7 @@ use parking_lot::Mutex;
 pub(crate) use ahead::prefetch_page;
 pub use ahead::{Ahead, KeyList};
 pub use avocet_storage::hot::RowBuf;
-pub use locking::{LockHow, Shown};
+pub use locking::{LockHow, Shown, TriedLock};
 pub use modify::RowChange;
 pub use newest::{LockWait, RowLock};
 pub use read::{KeyRange, ReadMode, ReadScratch};

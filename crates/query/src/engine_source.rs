@@ -1,11 +1,16 @@
 //! The engine's snapshots as what analytics scans.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use arrow::array::ArrayRef;
+use arrow::array::{ArrayRef, AsArray, BooleanArray};
+use arrow::compute::filter_record_batch;
+use arrow::datatypes::UInt64Type;
+use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatch;
+use avocet_base::RowId;
 use avocet_engine::{
     ColdValue, CompareOp as ColdOp, ScanRequest as EngineRequest, SnapshotReader, TableHandle, TableSample,
     TableScan,
@@ -19,9 +24,11 @@ use crate::df::{ColumnPredicate, ColumnSample, MorselScan, ScanRequest, ScanSour
 use crate::error::{ErrorCode, SqlError};
 use crate::session::{VirtualRows, statistics_of};
 
-/// Scans at one transaction's snapshot, of the tables that its statement holds.
+/// Scans of the tables that a transaction's statement holds.
 pub struct EngineSource {
     pub reader: SnapshotReader,
+    /// For scans of rows that are being locked.
+    pub newest: SnapshotReader,
     pub tables: Vec<Arc<TableHandle>>,
     /// Tables that the server makes up, with their rows.
     pub virtual_rows: Vec<VirtualRows>,
@@ -58,8 +65,10 @@ impl ScanSource for EngineSource {
         if let Some(at) = row_id {
             columns.remove(at);
         }
-        let request = EngineRequest { predicates, columns, with_row_id: row_id.is_some() };
-        Ok(Arc::new(EngineScan { scan: self.reader.scan(handle, request), row_id }))
+        let with_row_id = row_id.is_some() || request.only.is_some();
+        let reader = if request.locked { &self.newest } else { &self.reader };
+        let scan = reader.scan(handle, EngineRequest { predicates, columns, with_row_id });
+        Ok(Arc::new(EngineScan { scan, row_id, only: request.only }))
     }
 
     fn statistics(&self, table: &TableDef) -> Option<Arc<TableStatistics>> {
@@ -120,8 +129,29 @@ impl ColumnSample for EngineSample {
 
 struct EngineScan {
     scan: TableScan,
-    /// Where batches have the row id.
+    /// Where batches have the row id, if they have it.
     row_id: Option<usize>,
+    only: Option<Arc<HashSet<RowId>>>,
+}
+
+impl EngineScan {
+    /// What the engine gives, with the row id as the last column, in the form in which it was asked for.
+    fn arrange(&self, batch: RecordBatch) -> Result<RecordBatch, ArrowError> {
+        let last = batch.num_columns() - 1;
+        let batch = match &self.only {
+            Some(only) => {
+                let ids = batch.column(last).as_primitive::<UInt64Type>().values();
+                let wanted: BooleanArray = ids.iter().map(|id| Some(only.contains(&RowId(*id)))).collect();
+                filter_record_batch(&batch, &wanted)?
+            }
+            None => batch,
+        };
+        let mut order: Vec<usize> = (0..last).collect();
+        if let Some(at) = self.row_id {
+            order.insert(at, last);
+        }
+        batch.project(&order)
+    }
 }
 
 impl MorselScan for EngineScan {
@@ -134,28 +164,19 @@ impl MorselScan for EngineScan {
         morsel: usize,
         visit: &mut dyn FnMut(RecordBatch) -> ControlFlow<()>,
     ) -> Result<(), SqlError> {
-        let Some(at) = self.row_id else {
+        if self.row_id.is_none() && self.only.is_none() {
             let _ = self.scan.read(morsel, visit)?;
             return Ok(());
-        };
-        // The engine gives the row id as the last column.
+        }
         let mut failure = None;
-        let _ = self.scan.read(morsel, &mut |batch| {
-            let last = batch.num_columns() - 1;
-            let mut order: Vec<usize> = (0..last).collect();
-            order.insert(at, last);
-            match batch.project(&order) {
-                Ok(batch) => visit(batch),
-                Err(error) => {
-                    failure = Some(ErrorCode::UNKNOWN_ERROR.because(error.to_string()));
-                    ControlFlow::Break(())
-                }
+        let _ = self.scan.read(morsel, &mut |batch| match self.arrange(batch) {
+            Ok(batch) => visit(batch),
+            Err(error) => {
+                failure = Some(ErrorCode::UNKNOWN_ERROR.because(error.to_string()));
+                ControlFlow::Break(())
             }
         })?;
-        if let Some(error) = failure {
-            return Err(error);
-        }
-        Ok(())
+        failure.map_or(Ok(()), Err)
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  text ─run.rs─┬─ select.rs ──┬─ rows.rs       few rows, one at a time, by access.rs
-//!               │              └─ analytics.rs  the rest, on DataFusion
+//!               │              ├─ analytics.rs  the rest, on DataFusion
+//!               │              └─ locking.rs    the same, with row locks
 //!               ├─ insert.rs (bulk.rs), modify.rs   store.rs converts what is stored
 //!               ├─ ddl.rs      definitions
 //!               ├─ call.rs     native procedures
@@ -26,6 +27,7 @@ mod ddl;
 pub(crate) mod errors;
 mod info_schema;
 mod insert;
+mod locking;
 mod memory;
 mod modify;
 mod named_locks;

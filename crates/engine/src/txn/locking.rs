@@ -49,6 +49,16 @@ impl From<ControlFlow<()>> for Shown {
     }
 }
 
+/// What came of locking a row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TriedLock {
+    Locked,
+    /// There is no such row any more.
+    Gone,
+    /// Somebody else holds it, and it is not waited for.
+    Busy,
+}
+
 /// How rows are locked.
 pub struct LockHow<'h> {
     pub lock: RowLock,
@@ -135,9 +145,24 @@ impl Txn {
         lock: RowLock,
         buf: &mut RowBuf,
     ) -> Result<bool> {
+        Ok(self.try_lock_row(table, id, lock, buf)? == TriedLock::Locked)
+    }
+
+    /// As [`Self::lock_row`], for who asks why a row is not locked.
+    pub fn try_lock_row(
+        &mut self,
+        table: &Arc<TableHandle>,
+        id: RowId,
+        lock: RowLock,
+        buf: &mut RowBuf,
+    ) -> Result<TriedLock> {
         let t = self.touch(table)?;
         let id = self.foreign.place_of(table, id);
-        Ok(matches!(self.lock_touched(t, table, id, lock, buf)?, Found::Hot | Found::Cold))
+        Ok(match self.lock_touched(t, table, id, lock, buf)? {
+            Found::Hot | Found::Cold => TriedLock::Locked,
+            Found::Busy => TriedLock::Busy,
+            Found::Nowhere | Found::Gone => TriedLock::Gone,
+        })
     }
 
     /// Visits the newest committed rows whose key is in the range, in key order, each locked first.

@@ -61,7 +61,8 @@ impl Binder<'_> {
         let first = self.block().tables.len();
         let star = self.push_base_table(&table, shown.clone(), alias.is_none());
         let columns = star.iter().copied().enumerate().collect();
-        Ok(Bound { from: From::Table(TableScan { table, alias: shown, columns, lock: None }), first, star })
+        let scan = TableScan { table, alias: shown, columns, lock: None, only: None };
+        Ok(Bound { from: From::Table(scan), first, star })
     }
 
     /// A stored table by its name, in the current database if it names none.

@@ -1,7 +1,9 @@
 //! FOR UPDATE and FOR SHARE: which tables of a block they lock, and how.
 //!
 //! A clause without OF means all tables of the block, but not those of subqueries and derived tables (MySQL Reference
-//! Manual, 15.2.13 "SELECT Statement", 17.7.2.4 "Locking Reads").
+//! Manual, 15.2.13 "SELECT Statement", 17.7.2.4 "Locking Reads"). After a set operation it is the last block's.
+
+use std::sync::Arc;
 
 use avocet_engine::{LockWait, RowLock};
 
@@ -11,10 +13,17 @@ use crate::plan::{From, QueryBody, TableScan};
 
 /// Notes the locks in the block's scans.
 pub fn apply(clauses: &[LockClause], body: &mut QueryBody) -> Result<(), SqlError> {
-    let mut scans = Vec::new();
-    if let QueryBody::Select(select) = body {
-        collect(&mut select.from, &mut scans);
+    if clauses.is_empty() {
+        return Ok(());
     }
+    let mut block = Block::default();
+    match body {
+        QueryBody::Select(select) => collect(&mut select.from, &mut block),
+        QueryBody::SetOperation(set) => return apply(clauses, &mut set.right.body),
+        QueryBody::Nested(inner) => return apply(clauses, &mut inner.body),
+        QueryBody::Values(_) => {}
+    }
+    let Block { mut scans, others } = block;
     for clause in clauses {
         let lock = RowLock { exclusive: clause.exclusive, wait: wait(clause.wait) };
         if clause.of.is_empty() {
@@ -22,9 +31,11 @@ pub fn apply(clauses: &[LockClause], body: &mut QueryBody) -> Result<(), SqlErro
         }
         for name in &clause.of {
             let shown = &name.name.name;
-            let scan = scans.iter_mut().find(|scan| is_meant(name, scan));
-            let scan = scan.ok_or_else(|| ErrorCode::UNRESOLVED_TABLE_LOCK.with(&[shown]))?;
-            put(scan, lock)?;
+            match scans.iter_mut().find(|scan| is_meant(name, scan)) {
+                Some(scan) => put(scan, lock)?,
+                None if others.iter().any(|alias| alias.eq_ignore_ascii_case(shown)) => {}
+                None => return Err(ErrorCode::UNRESOLVED_TABLE_LOCK.with(&[shown])),
+            }
         }
     }
     Ok(())
@@ -51,13 +62,23 @@ fn is_meant(name: &ObjectName, scan: &TableScan) -> bool {
     same_database && name.name.name.eq_ignore_ascii_case(&scan.alias)
 }
 
-fn collect<'p>(from: &'p mut From, scans: &mut Vec<&'p mut TableScan>) {
+/// What a block's FROM names.
+#[derive(Default)]
+struct Block<'p> {
+    scans: Vec<&'p mut TableScan>,
+    /// Derived tables and common table expressions: they have no rows to be locked.
+    others: Vec<Arc<str>>,
+}
+
+fn collect<'p>(from: &'p mut From, block: &mut Block<'p>) {
     match from {
-        From::Table(scan) => scans.push(scan),
+        From::Table(scan) => block.scans.push(scan),
         From::Join(join) => {
-            collect(&mut join.left, scans);
-            collect(&mut join.right, scans);
+            collect(&mut join.left, block);
+            collect(&mut join.right, block);
         }
-        From::Dual | From::Derived(_) | From::Cte(_) => {}
+        From::Derived(derived) => block.others.push(derived.alias.clone()),
+        From::Cte(cte) => block.others.push(cte.alias.clone()),
+        From::Dual => {}
     }
 }

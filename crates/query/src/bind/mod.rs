@@ -59,10 +59,8 @@ pub fn bind_query(
     params: &[SqlType],
 ) -> Result<BoundQuery, SqlError> {
     let mut binder = Binder::new(source, catalog, params);
-    let mut body = binder.query(query)?;
-    locks::apply(&query.locks, &mut body.body)?;
+    let body = binder.query(query)?;
     let mut bound = binder.finish(body);
-    bound.locks = !query.locks.is_empty();
     bound.calc_found_rows = matches!(&query.body, ast::QueryBody::Select(select) if select.calc_found_rows);
     Ok(bound)
 }
@@ -154,14 +152,16 @@ impl<'a> Binder<'a> {
 
     /// The bound query of a body, whose scans read what is used.
     fn finish(self, mut body: crate::plan::QueryExpr) -> BoundQuery {
+        let mut locks = false;
         walk::for_each_scan_mut(&mut body, &mut |scan| {
             scan.columns.retain(|(_, id)| self.used.get(id.index()).copied().unwrap_or(false));
+            locks |= scan.lock.is_some();
         });
         BoundQuery {
             body,
             columns: self.columns,
             params: self.params,
-            locks: false,
+            locks,
             calc_found_rows: false,
             session_dependent: self.session_dependent,
         }

@@ -4,7 +4,7 @@ use avocet_types::expr::Expr;
 use avocet_types::{Datum, SqlType};
 
 use crate::bind::scope::{Block, Clause, ScopeColumn, ScopeCte, ScopeTable};
-use crate::bind::{Binder, unsupported};
+use crate::bind::{Binder, locks, unsupported};
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::{self, ExprKind, OrderItem, SetOperator};
 use crate::plan::*;
@@ -20,6 +20,7 @@ impl Binder<'_> {
     fn query_with(&mut self, query: &ast::Query) -> Result<QueryExpr, SqlError> {
         let ctes = self.with(query.with.as_ref())?;
         let mut bound = self.body(&query.body, &query.order_by)?;
+        locks::apply(&query.locks, &mut bound.body)?;
         if let Some(limit) = &query.limit {
             let limit = self.limit(limit)?;
             if bound.limit.is_some() {

@@ -324,8 +324,7 @@ impl Lowerer {
     fn scan(&mut self, scan: &TableScan) -> Result<LogicalPlan, SqlError> {
         let relation = TableReference::bare(format!("t{}", self.scans));
         self.scans += 1;
-        let columns: Vec<_> = scan.columns.iter().map(|(p, id)| (*p, name_of(*id))).collect();
-        let table = SnapshotTable::new(scan.table.clone(), &columns, self.source.clone());
+        let table = SnapshotTable::new(scan, self.source.clone());
         if let Some(statistics) = &table.statistics {
             self.most_rows = (self.most_rows * (statistics.rows.max(1) as f64)).min(MOST_ROWS);
             for (position, id) in &scan.columns {

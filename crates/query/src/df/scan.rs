@@ -3,6 +3,7 @@
 //! Each reference to a table in a query is a table of its own here, with the query's column ids for names. Partitions take
 //! morsels from a shared counter, so that none idles while another has a queue.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
+use avocet_base::RowId;
 use avocet_types::expr::CompareOp;
 use avocet_types::schema::TableDef;
 use avocet_types::{SqlType, Value};
@@ -29,8 +31,10 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 
 use crate::bind::TableStatistics;
+use crate::df::lower::name_of;
 use crate::df::source::{ColumnPredicate, MorselScan, ScanRequest, ScanSource};
 use crate::df::udf::external;
+use crate::plan::TableScan;
 
 /// One reference to a table in a query.
 #[derive(Debug)]
@@ -41,10 +45,14 @@ pub struct SnapshotTable {
     pub schema: SchemaRef,
     pub source: Arc<dyn ScanSource>,
     pub statistics: Option<Arc<TableStatistics>>,
+    locked: bool,
+    only: Option<Arc<HashSet<RowId>>>,
 }
 
 impl SnapshotTable {
-    pub fn new(table: Arc<TableDef>, columns: &[(usize, String)], source: Arc<dyn ScanSource>) -> Self {
+    pub fn new(scan: &TableScan, source: Arc<dyn ScanSource>) -> Self {
+        let table = scan.table.clone();
+        let columns: Vec<_> = scan.columns.iter().map(|(position, id)| (*position, name_of(*id))).collect();
         let fields = columns.iter().map(|(position, name)| match table.columns.get(*position) {
             Some(def) => Field::new(name, def.ty.arrow_type(), def.nullable),
             // The row id, which stands after the columns.
@@ -53,7 +61,8 @@ impl SnapshotTable {
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let statistics = source.statistics(&table);
         let columns = columns.iter().map(|(position, _)| *position).collect();
-        Self { table, columns, schema, source, statistics }
+        let (locked, only) = (scan.lock.is_some(), scan.only.clone());
+        Self { table, columns, schema, source, statistics, locked, only }
     }
 
     /// The predicate that the storage can use for a filter.
@@ -117,7 +126,7 @@ impl TableProvider for SnapshotTable {
         let schema = Arc::new(self.schema.project(&fields)?);
         let columns = fields.iter().map(|f| self.columns[*f]).collect();
         let filtered = !predicates.is_empty();
-        let request = ScanRequest { columns, predicates };
+        let request = ScanRequest { columns, predicates, locked: self.locked, only: self.only.clone() };
         let scan = self.source.open(&self.table, request).map_err(external)?;
         let partitions = state.config().target_partitions().min(scan.morsels().max(1)).max(1);
         let statistics = self.statistics_of(&fields, filtered);

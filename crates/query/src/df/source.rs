@@ -1,11 +1,13 @@
 //! What analytics reads: scans of a snapshot, in morsels.
 
+use std::collections::HashSet;
 use std::fmt::Debug;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use arrow::record_batch::RecordBatch;
+use avocet_base::RowId;
 use avocet_types::Value;
 use avocet_types::expr::CompareOp;
 use avocet_types::schema::TableDef;
@@ -36,6 +38,10 @@ pub struct ScanRequest {
     pub columns: Vec<usize>,
     /// All hold, or the row is not wanted.
     pub predicates: Vec<ColumnPredicate>,
+    /// The rows are being locked: they are read in their newest versions.
+    pub locked: bool,
+    /// If given, no other rows are wanted.
+    pub only: Option<Arc<HashSet<RowId>>>,
 }
 
 /// `column op value`; the value is of the column's type and not NULL.

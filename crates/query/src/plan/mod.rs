@@ -15,8 +15,12 @@
 //!    order, limit.
 
 mod explain;
+mod locks;
 
+use std::collections::HashSet;
 use std::sync::Arc;
+
+use avocet_base::RowId;
 
 use avocet_engine::RowLock;
 use avocet_types::SqlType;
@@ -26,6 +30,7 @@ use avocet_types::schema::TableDef;
 use crate::parse::ast::{FrameUnit, SetOperator};
 
 pub use explain::explain;
+pub use locks::{LockQuery, lock_queries, show_only};
 
 /// A value that flows through a query. Also an index into the query's [`ColumnTable`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -197,8 +202,10 @@ pub struct TableScan {
     /// The columns that the query uses: the position in the table and the id, in ascending position. The position after the
     /// last column's is that of the row id, which statements ask for that change rows.
     pub columns: Vec<(usize, ColumnId)>,
-    /// How its rows are locked, if they are.
+    /// How its rows are locked, if they are. Such rows are read in their newest versions.
     pub lock: Option<RowLock>,
+    /// If given, only these rows are read: those that are locked.
+    pub only: Option<Arc<HashSet<RowId>>>,
 }
 
 #[derive(Clone, Debug)]

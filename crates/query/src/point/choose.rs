@@ -80,7 +80,7 @@ pub struct Wish<'w> {
     pub limit: Option<u64>,
     /// The first row in order is all, and NULL does not count (MIN, MAX): the order is of one column.
     pub first_value: bool,
-    /// Row locks are wanted: there is no other path.
+    /// Rows are locked on the way: what is examined counts, also where the tables are small.
     pub must: bool,
 }
 

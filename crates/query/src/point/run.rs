@@ -225,7 +225,8 @@ impl Select {
     }
 
     fn has_outgrown(&self) -> bool {
-        !self.locks && self.levels.iter().any(|level| level.table.row_count() > level.access.row_limit)
+        let stays = self.locks && self.levels.len() == 1;
+        !stays && self.levels.iter().any(|level| level.table.row_count() > level.access.row_limit)
     }
 
     /// Whether the plan is for fewer rows than there are now, whatever its parameters are.

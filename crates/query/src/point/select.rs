@@ -256,7 +256,7 @@ fn order_tables(scope: &Scope, conjuncts: &[Expr], asked: &Asked) -> Result<Vec<
         }
     }
     match best {
-        Some((cost, placed)) if asked.must || count == 1 || cost <= MANY_ROWS * count as f64 => Ok(placed),
+        Some((cost, placed)) if count == 1 || cost <= MANY_ROWS * count as f64 => Ok(placed),
         Some(_) => Err(NotPoint::because("the join would visit many rows").into()),
         None if count == 0 => Ok(Vec::new()),
         None => Err(NotPoint::because("no index leads to few rows").into()),

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use arrow::array::RecordBatchOptions;
 use arrow::datatypes::{Field, Schema};
 use arrow::record_batch::RecordBatch;
-use avocet_engine::{SnapshotReader, TableHandle};
+use avocet_engine::TableHandle;
 use avocet_types::arrow_map::ColumnBuilder;
 use avocet_types::schema::TableDef;
 use avocet_types::{Datum, Value};
 
 use super::api::{ResultSink, flush};
 use super::info_schema;
+use super::locking::Readers;
 use super::memory::EngineMemory;
 use super::output::columns_of;
 use super::run::Text;
@@ -66,11 +67,11 @@ impl Session {
         Ok(self.shared.analytics.get_or_init(|| made))
     }
 
-    /// What a query scans, at a snapshot.
+    /// What a query scans, at its snapshots.
     fn source(
         &mut self,
         bound: &BoundQuery,
-        reader: SnapshotReader,
+        Readers { plain, locked }: Readers,
         tables: Vec<Arc<TableHandle>>,
     ) -> Result<Arc<dyn ScanSource>, SqlError> {
         let mut virtual_rows = Vec::new();
@@ -81,7 +82,7 @@ impl Session {
                 virtual_rows.push(VirtualRows { rows: self.info_schema_rows(&name)?, table });
             }
         }
-        Ok(Arc::new(EngineSource { reader, tables, virtual_rows }))
+        Ok(Arc::new(EngineSource { reader: plain, newest: locked, tables, virtual_rows }))
     }
 
     fn run_options(&self, text: &Text<'_>) -> RunOptions {
@@ -93,10 +94,10 @@ impl Session {
         }
     }
 
-    /// Runs a query at some snapshot; returns the number of rows.
+    /// Runs a query at some snapshots; returns the number of rows.
     pub(super) async fn analyze_at(
         &mut self,
-        reader: SnapshotReader,
+        readers: Readers,
         bound: BoundQuery,
         tables: Vec<Arc<TableHandle>>,
         text: &Text<'_>,
@@ -104,7 +105,7 @@ impl Session {
         select_limit: u64,
     ) -> Result<u64, SqlError> {
         let mut left = if bound.body.limit.is_none() { select_limit } else { u64::MAX };
-        let source = self.source(&bound, reader, tables)?;
+        let source = self.source(&bound, readers, tables)?;
         let bound = Arc::new(bound);
         let mut run = self.analytics()?.execute(bound.clone(), source, self.run_options(text))?;
         sink.columns(&columns_of(&bound), self.settings.time_zone)?;
@@ -159,7 +160,7 @@ impl Session {
                 return Ok(how);
             }
             let reader = self.txn().reader();
-            let source = self.source(&bound, reader, tables)?;
+            let source = self.source(&bound, reader.into(), tables)?;
             let options = self.run_options(text);
             self.analytics()?.explain(Arc::new(bound), source, options).await
         }

@@ -13,7 +13,6 @@ use avocet_types::{Datum, SqlType, Value};
 
 use super::access::{Condition, Locking, lock_matching, order, visit_snapshot};
 use super::api::ResultSink;
-use crate::bind::unsupported;
 use crate::error::{ErrorCode, SqlError};
 use crate::plan::{BoundQuery, From, Limit, QueryBody, TableScan};
 
@@ -251,9 +250,4 @@ impl Output<'_> {
         }
         Ok(self.sent)
     }
-}
-
-/// Locking reads are served for one table.
-pub(super) fn refuse_lock() -> SqlError {
-    unsupported("FOR UPDATE or FOR SHARE in a query of this form")
 }

@@ -7,7 +7,7 @@ use avocet_engine::{Catalog, TableHandle};
 use super::api::ResultSink;
 use super::info_schema;
 use super::output::columns_of;
-use super::rows::{RowQuery, Rows, Run, refuse_lock};
+use super::rows::{RowQuery, Rows, Run};
 use super::run::{Outcome, Text};
 use super::state::Session;
 use super::status::Counter;
@@ -33,7 +33,7 @@ pub(super) enum Purpose {
 }
 
 impl Purpose {
-    fn select_limit(self) -> u64 {
+    pub(super) fn select_limit(self) -> u64 {
         match self {
             Self::Answer { select_limit } => select_limit,
             Self::Value | Self::Change => u64::MAX,
@@ -125,38 +125,42 @@ impl Session {
             }
         }
         if bound.locks {
-            return self.run_locking(&bound, text, sink);
+            if let Some(sent) = self.visit_and_lock(&bound, text, sink)? {
+                return Ok(sent);
+            }
+            self.shared.counters.add(Counter::SlowAnalytics);
+            return self.run_locking_query(bound, tables, text, sink, purpose).await;
         }
         self.shared.counters.add(Counter::SlowAnalytics);
         let reader = match purpose {
             Purpose::Change => self.txn().read_for_change(|txn| txn.reader()),
             _ => self.txn().reader(),
         };
-        self.analyze_at(reader, bound, tables, text, sink, select_limit).await
+        self.analyze_at(reader.into(), bound, tables, text, sink, select_limit).await
     }
 
     pub(super) fn run_of<'r>(&'r self, text: &'r Text<'_>) -> Run<'r> {
         Run { params: text.params, context: &self.context, select_limit: u64::MAX }
     }
 
-    /// A query that locks rows of several tables: it visits row by row whatever it costs, and locks what it meets.
-    fn run_locking(
+    /// Runs a query that locks rows of several tables row by row, and locks what it meets; `None` if it has no point plan.
+    fn visit_and_lock(
         &mut self,
         bound: &BoundQuery,
         text: &Text<'_>,
         sink: &mut dyn ResultSink,
-    ) -> Result<u64, SqlError> {
+    ) -> Result<Option<u64>, SqlError> {
         let plan = match point::compile_query(bound, columns_of(bound).into(), &self.catalog()) {
             Ok(plan) => plan,
-            Err(Refusal::NotPoint(_)) => return Err(refuse_lock()),
+            Err(Refusal::NotPoint(_)) => return Ok(None),
             Err(Refusal::Error(error)) => return Err(error),
         };
         let Self { txn, context, point_scratch, .. } = self;
         let txn = txn.as_mut().expect("the statement began");
-        match plan.execute(txn, text.params, context, point_scratch, sink)? {
-            point::Outcome::Rows(rows) => Ok(rows),
-            point::Outcome::Changed(_) | point::Outcome::Declined => Err(refuse_lock()),
-        }
+        Ok(match plan.execute(txn, text.params, context, point_scratch, sink)? {
+            point::Outcome::Rows(rows) => Some(rows),
+            point::Outcome::Changed(_) | point::Outcome::Declined => None,
+        })
     }
 
     /// Binds a query and holds the definitions of its tables till the end of the transaction.

@@ -7,6 +7,7 @@ mod definitions;
 mod differential;
 mod foreign_keys;
 mod fuzz;
+mod locking;
 mod memory;
 mod named_locks;
 mod plans;

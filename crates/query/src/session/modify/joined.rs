@@ -17,6 +17,7 @@ use crate::bind::{Modification, ModifySpec, bind_modification};
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::statement::{Delete, Update};
 use crate::session::collect::Collected;
+use crate::session::locking::RowLocks;
 use crate::turns::{ROWS_IN_PLACE, blocking_if};
 
 /// How often a statement is bound anew because a table changed between binding and use.
@@ -158,24 +159,28 @@ impl Session {
         text: &Text<'_>,
     ) -> Result<Matches, SqlError> {
         let mut locked = Locked::default();
+        let mut query = bound.query.clone();
+        // Of subqueries with FOR UPDATE or FOR SHARE.
+        let mut locks = RowLocks::of(&mut query)?;
         let begin = self.txn().mark();
         let mut is_first = true;
         loop {
             let reader = self.txn().newest_reader();
             let ts = reader.ts();
             let mut rows = Collected::default();
-            let query = bound.query.clone();
-            self.analyze_at(reader.clone(), query, tables.to_vec(), text, &mut rows, u64::MAX).await?;
+            let as_read = self.lock_round(&mut locks, &reader.clone().into(), tables, text).await?;
+            let query = locks.applied_to(query.clone());
+            self.analyze_at(reader.clone().into(), query, tables.to_vec(), text, &mut rows, u64::MAX).await?;
             let is_many = rows.len() > ROWS_IN_PLACE;
             let (matches, gone) = blocking_if(is_many, || self.lock_matches(rows, targets, &mut locked))?;
             // Kept till here: old versions tell what has changed.
             drop(reader);
-            if !gone && self.txn().newest_met() <= ts {
+            if as_read && !gone && self.txn().newest_met() <= ts {
                 // Rows that others changed meanwhile may not match any more.
                 if !is_first {
                     let rows = matches.0.iter().flat_map(|row| row.iter().zip(targets));
-                    let wanted: Locked =
-                        rows.filter_map(|(value, table)| Some((table.def.id, row_id(value)?))).collect();
+                    let rows = rows.filter_map(|(value, table)| Some((table.def.id, row_id(value)?)));
+                    let wanted: Locked = rows.chain(locks.wanted()).collect();
                     self.txn().let_go_of(begin, &|table, row| wanted.contains(&(table, row)));
                 }
                 return Ok(matches);
