@@ -1,12 +1,13 @@
-//! Aggregates over all rows that a plan visits.
+//! Aggregates over the rows that a plan visits: all of them, or by groups.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use avocet_types::compare::{double, sort_order};
 use avocet_types::expr::{EvalContext, EvalError, EvalResult, RowProgram, RowSource};
 use avocet_types::{Collation, Datum, Decimal, SqlType, Value};
 
 use super::scope::Scope;
+use super::select::Aggregation;
 use super::{NotPoint, Refusal};
 use crate::plan::{Aggregate, AggregateFunction};
 
@@ -46,8 +47,81 @@ impl AggregatePlan {
     }
 }
 
+/// The groups that were met so far.
+#[derive(Default)]
+pub struct Groups {
+    /// In the order in which they were met: the keys' values, and the aggregates at work.
+    groups: Vec<(Vec<Value>, Vec<Accumulator>)>,
+    /// Where the group with these keys is.
+    places: HashMap<Box<[u8]>, usize, foldhash::fast::RandomState>,
+    key: Vec<u8>,
+}
+
+impl Groups {
+    /// Without keys all rows are one group, even if there are none.
+    pub fn new(aggregation: Option<&Aggregation>) -> Self {
+        let mut groups = Self::default();
+        if let Some(aggregation) = aggregation.filter(|aggregation| aggregation.keys.is_empty()) {
+            groups.groups.push((Vec::new(), accumulators(aggregation)));
+        }
+        groups
+    }
+
+    /// Adds a row to its group.
+    pub fn add<'a, R: RowSource<'a>>(
+        &mut self,
+        aggregation: &'a Aggregation,
+        row: &R,
+        params: &'a [Datum<'a>],
+        ctx: &EvalContext,
+    ) -> EvalResult<()> {
+        let at = if aggregation.keys.is_empty() { 0 } else { self.place(aggregation, row, params, ctx)? };
+        let (_, accumulators) = &mut self.groups[at];
+        for (accumulator, plan) in accumulators.iter_mut().zip(&aggregation.aggregates) {
+            accumulator.add(plan, row, params, ctx)?;
+        }
+        Ok(())
+    }
+
+    fn place<'a, R: RowSource<'a>>(
+        &mut self,
+        aggregation: &'a Aggregation,
+        row: &R,
+        params: &'a [Datum<'a>],
+        ctx: &EvalContext,
+    ) -> EvalResult<usize> {
+        self.key.clear();
+        for program in &aggregation.keys {
+            let value = program.eval(row, params, ctx)?;
+            value_key(&value, program.ty().collation().unwrap_or(Collation::BINARY), &mut self.key);
+        }
+        if let Some(at) = self.places.get(&self.key[..]) {
+            return Ok(*at);
+        }
+        let keys = aggregation.keys.iter().map(|program| Ok(program.eval(row, params, ctx)?.into_owned()));
+        self.groups.push((keys.collect::<EvalResult<_>>()?, accumulators(aggregation)));
+        let at = self.groups.len() - 1;
+        self.places.insert(self.key.as_slice().into(), at);
+        Ok(at)
+    }
+
+    /// Each group's keys and results.
+    pub fn finish(self, aggregation: &Aggregation) -> impl Iterator<Item = EvalResult<Vec<Value>>> {
+        self.groups.into_iter().map(|(mut values, accumulators)| {
+            for (accumulator, plan) in accumulators.into_iter().zip(&aggregation.aggregates) {
+                values.push(accumulator.finish(plan)?);
+            }
+            Ok(values)
+        })
+    }
+}
+
+fn accumulators(aggregation: &Aggregation) -> Vec<Accumulator> {
+    aggregation.aggregates.iter().map(Accumulator::new).collect()
+}
+
 /// One aggregate at work.
-pub struct Accumulator {
+struct Accumulator {
     count: i64,
     sum: Sum,
     value: Option<Value>,
@@ -84,7 +158,7 @@ impl Seen {
 }
 
 impl Accumulator {
-    pub fn new(plan: &AggregatePlan) -> Self {
+    fn new(plan: &AggregatePlan) -> Self {
         let sum = match plan.args.first().map(RowProgram::ty) {
             Some(SqlType::Bool | SqlType::Int { .. } | SqlType::Year) => Sum::Int(0),
             _ if matches!(plan.ty, SqlType::Decimal { .. }) => Sum::Decimal(Decimal::ZERO),
@@ -94,7 +168,7 @@ impl Accumulator {
     }
 
     /// Takes one row.
-    pub fn add<'a, R: RowSource<'a>>(
+    fn add<'a, R: RowSource<'a>>(
         &mut self,
         plan: &'a AggregatePlan,
         row: &R,
@@ -162,7 +236,7 @@ impl Accumulator {
     }
 
     /// The result.
-    pub fn finish(self, plan: &AggregatePlan) -> EvalResult<Value> {
+    fn finish(self, plan: &AggregatePlan) -> EvalResult<Value> {
         let scale = if let SqlType::Decimal { scale, .. } = plan.ty { scale } else { 0 };
         Ok(match plan.kind {
             Kind::Count => Datum::Int(self.count),

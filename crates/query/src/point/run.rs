@@ -12,11 +12,11 @@ use avocet_types::compare::sort_order;
 use avocet_types::expr::{EvalContext, EvalResult, RowProgram, RowSource};
 use avocet_types::{Datum, IndexKind, RowRef, Value};
 
-use super::aggregate::{Accumulator, value_key};
+use super::aggregate::{Groups, value_key};
 use super::choose::Access;
 use super::keys::{Found, Keys};
 use super::scope::JoinedRow;
-use super::select::{Level, Output, Select};
+use super::select::{Aggregation, Level, Output, Select};
 use super::{LevelScratch, Outcome, PointScratch, Table, recycle};
 use crate::error::SqlError;
 use crate::session::api::{PlanColumns, ResultSink};
@@ -202,12 +202,7 @@ impl Select {
             key: Vec::new(),
             seen: HashSet::default(),
             kept: Vec::new(),
-            accumulators: self
-                .output
-                .aggregation
-                .iter()
-                .flat_map(|a| a.aggregates.iter().map(Accumulator::new))
-                .collect(),
+            groups: Groups::new(self.output.aggregation.as_ref()),
         };
         if taker.left > 0 {
             match &*self.levels {
@@ -302,12 +297,18 @@ impl Select {
         let last = depth + 1 == self.levels.len();
         let mut failure = None;
         let mut flow = ControlFlow::Continue(());
+        let mut found_none = true;
         rows.clear();
         let mut lock = level.lock.map(LockHow::all);
         let most = if depth == 0 { u64::MAX } else { 0 };
         visit(&level.table, &level.access, found, lock.as_mut(), most, txn, keys, read, &mut |id, here| {
             let joined = row.with(level.position, here);
-            let outcome = match passes(level.residual.as_ref(), &joined, params, ctx) {
+            let is_joined = passes(level.on.as_ref(), &joined, params, ctx);
+            let is_wanted = is_joined.and_then(|is_joined| {
+                found_none &= !is_joined;
+                Ok(is_joined && passes(level.residual.as_ref(), &joined, params, ctx)?)
+            });
+            let outcome = match is_wanted {
                 Ok(false) => return Shown::Unwanted,
                 Ok(true) if last => taker.take(&joined),
                 Ok(true) => {
@@ -324,6 +325,12 @@ impl Select {
         })?;
         if let Some(error) = failure {
             return Err(error);
+        }
+        if level.outer && found_none && passes(level.residual.as_ref(), &row, params, ctx)? {
+            return match last {
+                true => taker.take(&row),
+                false => self.descend(depth + 1, txn, row, rest, taker),
+            };
         }
         // Each leads to some more.
         let is_much = depth == 0 && rows.len() > ROWS_IN_PLACE / 8;
@@ -355,7 +362,7 @@ struct Taker<'t> {
     key: Vec<u8>,
     seen: HashSet<Box<[u8]>, foldhash::fast::RandomState>,
     kept: Vec<Vec<Value>>,
-    accumulators: Vec<Accumulator>,
+    groups: Groups,
 }
 
 impl Taker<'_> {
@@ -375,9 +382,7 @@ impl Taker<'_> {
     {
         let output = self.output;
         if let Some(aggregation) = &output.aggregation {
-            for (accumulator, plan) in self.accumulators.iter_mut().zip(&aggregation.aggregates) {
-                accumulator.add(plan, row, self.params, self.ctx)?;
-            }
+            self.groups.add(aggregation, row, self.params, self.ctx)?;
             return Ok(if self.first_only { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
         }
         let is_direct = !output.distinct && output.order.is_empty();
@@ -428,8 +433,8 @@ impl Taker<'_> {
 
     /// Sends what could not be sent before; gives the memory back.
     fn finish(mut self, memory: &mut Vec<Datum<'static>>) -> Result<u64, SqlError> {
-        if self.output.aggregation.is_some() {
-            self.finish_aggregates()?;
+        if let Some(aggregation) = &self.output.aggregation {
+            self.finish_groups(aggregation)?;
         }
         let order = &self.output.order;
         if !order.is_empty() {
@@ -451,26 +456,25 @@ impl Taker<'_> {
         Ok(self.sent)
     }
 
-    fn finish_aggregates(&mut self) -> Result<(), SqlError> {
+    fn finish_groups(&mut self, aggregation: &Aggregation) -> Result<(), SqlError> {
         let output = self.output;
-        let Some(aggregation) = &output.aggregation else { return Ok(()) };
         if self.left == 0 {
             return Ok(());
         }
-        let accumulators = std::mem::take(&mut self.accumulators);
-        let results = accumulators
-            .into_iter()
-            .zip(&aggregation.aggregates)
-            .map(|(accumulator, plan)| accumulator.finish(plan))
-            .collect::<EvalResult<Vec<_>>>()?;
-        let row = &results[..];
-        if !passes(aggregation.having.as_ref(), &row, self.params, self.ctx)? {
-            return Ok(());
+        for group in std::mem::take(&mut self.groups).finish(aggregation) {
+            let group = group?;
+            let row = &group[..];
+            if !passes(aggregation.having.as_ref(), &row, self.params, self.ctx)? {
+                continue;
+            }
+            let mut values = Vec::with_capacity(output.programs.len());
+            for program in &output.programs {
+                values.push(program.eval(&row, self.params, self.ctx)?);
+            }
+            if self.put(&values)?.is_break() {
+                break;
+            }
         }
-        let mut values = Vec::with_capacity(output.programs.len());
-        for program in &output.programs {
-            values.push(program.eval(&row, self.params, self.ctx)?);
-        }
-        self.put(&values).map(drop)
+        Ok(())
     }
 }

@@ -149,7 +149,7 @@ pub enum ReadAs {
     Time,
 }
 
-/// The current rows of several tables.
+/// The current rows of several tables; one that has none, since an outer join found none, has NULLs.
 #[derive(Clone, Copy)]
 pub struct JoinedRow<'a> {
     rows: [Option<RowRef<'a>>; MAX_TABLES],
@@ -168,23 +168,20 @@ impl<'a> JoinedRow<'a> {
     }
 
     #[inline]
-    fn at(&self, slot: usize) -> (RowRef<'a>, usize) {
+    fn at(&self, slot: usize) -> Option<(RowRef<'a>, usize)> {
         let (table, column) = self.slots[slot];
-        let row = self.rows[usize::from(table)].expect("tables are visited before their columns are used");
-        (row, column.into())
+        self.rows[usize::from(table)].map(|row| (row, column.into()))
     }
 }
 
 impl<'a> RowSource<'a> for JoinedRow<'a> {
     #[inline]
     fn datum(&self, slot: usize) -> Datum<'a> {
-        let (row, column) = self.at(slot);
-        row.get(column)
+        self.at(slot).map_or(Datum::Null, |(row, column)| row.get(column))
     }
 
     #[inline]
     fn is_null(&self, slot: usize) -> bool {
-        let (row, column) = self.at(slot);
-        row.is_null(column)
+        self.at(slot).is_none_or(|(row, column)| row.is_null(column))
     }
 }

@@ -1,4 +1,4 @@
-//! Compiling queries: one block over tables that are joined by equality, without GROUP BY.
+//! Compiling queries: one block over stored tables.
 
 use std::sync::Arc;
 
@@ -40,6 +40,10 @@ pub struct Level {
     /// Its number in the scope.
     pub position: usize,
     pub access: Access,
+    /// Of the table to the right of a left join: ON, as far as the keys do not guarantee it.
+    pub on: Option<RowProgram>,
+    /// Where no row is found, one of NULLs takes its place.
+    pub outer: bool,
     pub residual: Option<RowProgram>,
     /// How its rows are locked.
     pub lock: Option<RowLock>,
@@ -64,9 +68,10 @@ pub struct SortTerm {
     pub collation: Collation,
 }
 
-/// The output's programs are then over the aggregates, by position.
+/// The output's programs are then over the keys followed by the aggregates.
 #[derive(Debug)]
 pub struct Aggregation {
+    pub keys: Box<[RowProgram]>,
     pub aggregates: Box<[AggregatePlan]>,
     pub having: Option<RowProgram>,
 }
@@ -74,7 +79,10 @@ pub struct Aggregation {
 impl Select {
     /// The tables in the order of visits, each with its index.
     pub fn describe(&self) -> String {
-        let level = |level: &Level| level.access.describe(&level.table);
+        let level = |level: &Level| {
+            let access = level.access.describe(&level.table);
+            if level.outer { format!("left join {access}") } else { access }
+        };
         let levels: Vec<_> = self.levels.iter().map(level).collect();
         if levels.is_empty() { "no tables".to_owned() } else { levels.join(", then ") }
     }
@@ -88,19 +96,24 @@ pub fn compile_query(
 ) -> Result<PointPlan, Refusal> {
     let block = plain_block(query)?;
     let mut scope = Scope::new();
-    let mut conjuncts = Vec::new();
-    flatten(&block.from, catalog, &mut scope, &mut conjuncts)?;
+    let mut joins = Joins::default();
+    flatten(&block.from, catalog, &mut scope, &mut joins)?;
     if let Some(filter) = &block.filter {
-        conjuncts.extend(filter.clone().fold().into_conjuncts());
+        joins.conjuncts.extend(filter.clone().fold().into_conjuncts());
+    }
+    if query.locks && query.body.limit.is_some() && scope.tables.len() > 1 {
+        // All rows of a table are met before those of the next.
+        return Err(NotPoint::because("a LIMIT of rows of several tables that are locked").into());
     }
     let asked = Asked::of(query, block, &scope, query.locks);
-    let ordered = order_tables(&scope, &conjuncts, &asked)?;
+    let ordered = order_tables(&scope, &joins, &asked)?;
+    let conjuncts = &joins.conjuncts;
     let single = if let [(_, choice)] = &ordered[..] { Some(choice) } else { None };
     let in_order = single.is_some_and(|c| c.gives_order) && asked.order_known;
     let served_all = single.is_some_and(|c| c.served.len() == conjuncts.len());
     let first_only =
         asked.first_value && served_all && single.is_some_and(|c| c.first_value && c.gives_order);
-    let levels = make_levels(&scope, &conjuncts, ordered)?;
+    let levels = make_levels(&scope, &joins, ordered)?;
     let output = compile_output(query, block, &scope, in_order)?;
     let constant = |expr: &Expr| scope.compile(expr);
     let limit = query.body.limit.as_ref();
@@ -141,34 +154,58 @@ fn plain_block(query: &BoundQuery) -> Result<&plan::Select, NotPoint> {
     if query.calc_found_rows {
         return refuse("SQL_CALC_FOUND_ROWS");
     }
-    if block.aggregation.as_ref().is_some_and(|a| !a.keys.is_empty() || a.rollup) {
-        return refuse("GROUP BY");
+    if block.aggregation.as_ref().is_some_and(|a| a.rollup) {
+        return refuse("WITH ROLLUP");
     }
     Ok(block)
 }
 
-/// The tables of an inner join, and its conditions.
-fn flatten(
-    from: &From,
-    catalog: &Catalog,
-    scope: &mut Scope,
-    conjuncts: &mut Vec<Expr>,
-) -> Result<(), NotPoint> {
+/// How a block joins its tables.
+#[derive(Default)]
+struct Joins {
+    /// What holds for every row: WHERE, and ON of inner joins.
+    conjuncts: Vec<Expr>,
+    /// By table: ON, if it stands to the right of a left join.
+    outer: Vec<Option<Vec<Expr>>>,
+}
+
+impl Joins {
+    /// Whether a table can be visited when the rows of `bound` tables are known.
+    fn is_ready(&self, scope: &Scope, table: usize, bound: u32) -> bool {
+        match &self.outer[table] {
+            Some(on) => bound != 0 && on.iter().all(|test| scope.uses_only(test, bound | 1 << table)),
+            None => true,
+        }
+    }
+
+    /// The conditions by which a table's rows are looked up.
+    fn conditions_of(&self, table: usize) -> &[Expr] {
+        self.outer[table].as_deref().unwrap_or(&self.conjuncts)
+    }
+}
+
+fn flatten(from: &From, catalog: &Catalog, scope: &mut Scope, joins: &mut Joins) -> Result<(), NotPoint> {
     match from {
         From::Dual => Ok(()),
         From::Table(scan) => {
             let handle = catalog.table_by_id(scan.table.id);
             let handle = handle.ok_or_else(|| NotPoint::because("not a stored table"))?;
             let columns = scan.columns.iter().map(|(column, id)| (*column, id.index()));
+            joins.outer.push(None);
             scope.add(handle.clone(), scan.alias.clone(), columns, scan.lock)
         }
-        From::Join(join) if join.kind == JoinKind::Inner => {
-            flatten(&join.left, catalog, scope, conjuncts)?;
-            flatten(&join.right, catalog, scope, conjuncts)?;
-            conjuncts.extend(join.on.iter().flat_map(|on| on.clone().fold().into_conjuncts()));
+        From::Join(join) => {
+            flatten(&join.left, catalog, scope, joins)?;
+            let right = scope.tables.len();
+            flatten(&join.right, catalog, scope, joins)?;
+            let on: Vec<_> = join.on.iter().flat_map(|on| on.clone().fold().into_conjuncts()).collect();
+            match join.kind {
+                JoinKind::Inner => joins.conjuncts.extend(on),
+                JoinKind::Left if matches!(join.right, From::Table(_)) => joins.outer[right] = Some(on),
+                JoinKind::Left => return Err(NotPoint::because("an outer join of several tables")),
+            }
             Ok(())
         }
-        From::Join(_) => Err(NotPoint::because("an outer join")),
         From::Derived(_) => Err(NotPoint::because("a derived table")),
         From::Cte(_) => Err(NotPoint::because("a common table expression")),
     }
@@ -191,6 +228,9 @@ impl Asked {
             _ => None,
         };
         if let Some(aggregation) = &block.aggregation {
+            if !aggregation.keys.is_empty() {
+                return Self { order: Vec::new(), order_known: false, limit: None, first_value: false, must };
+            }
             let extreme = match &aggregation.aggregates[..] {
                 [one] if one.function == plan::AggregateFunction::Min => Some((one, false)),
                 [one] if one.function == plan::AggregateFunction::Max => Some((one, true)),
@@ -226,7 +266,7 @@ impl Asked {
 }
 
 /// The cheapest order of tables with the access to each.
-fn order_tables(scope: &Scope, conjuncts: &[Expr], asked: &Asked) -> Result<Vec<(usize, Choice)>, Refusal> {
+fn order_tables(scope: &Scope, joins: &Joins, asked: &Asked) -> Result<Vec<(usize, Choice)>, Refusal> {
     let count = scope.tables.len();
     let all = (1u32 << count) - 1;
     let mut best: Option<(f64, Vec<(usize, Choice)>)> = None;
@@ -238,8 +278,9 @@ fn order_tables(scope: &Scope, conjuncts: &[Expr], asked: &Asked) -> Result<Vec<
         while bound != all {
             let candidates = (0..count).filter(|t| bound & (1 << t) == 0 && (bound != 0 || *t == first));
             let mut next: Option<(usize, Choice)> = None;
-            for table in candidates {
-                if let Some(choice) = choose(scope, table, bound, conjuncts, &asked.wish(scope))?
+            for table in candidates.filter(|table| joins.is_ready(scope, *table, bound)) {
+                let conditions = joins.conditions_of(table);
+                if let Some(choice) = choose(scope, table, bound, conditions, &asked.wish(scope))?
                     && next.as_ref().is_none_or(|(_, best)| choice.estimate < best.estimate)
                 {
                     next = Some((table, choice));
@@ -264,24 +305,29 @@ fn order_tables(scope: &Scope, conjuncts: &[Expr], asked: &Asked) -> Result<Vec<
 }
 
 /// Gives each condition to the first table at which it can be tested, unless the keys guarantee it.
-fn make_levels(
-    scope: &Scope,
-    conjuncts: &[Expr],
-    ordered: Vec<(usize, Choice)>,
-) -> Result<Box<[Level]>, Refusal> {
-    let mut open: Vec<usize> = (0..conjuncts.len()).collect();
+fn make_levels(scope: &Scope, joins: &Joins, ordered: Vec<(usize, Choice)>) -> Result<Box<[Level]>, Refusal> {
+    let compile_all = |tests: Vec<Expr>| conjunction(tests).map(|test| scope.compile(&test)).transpose();
+    let mut open: Vec<usize> = (0..joins.conjuncts.len()).collect();
     let mut bound = 0;
     let mut levels = Vec::with_capacity(ordered.len());
     for (position, choice) in ordered {
         bound |= 1 << position;
         let (here, later): (Vec<_>, Vec<_>) =
-            open.into_iter().partition(|&at| scope.uses_only(&conjuncts[at], bound));
+            open.into_iter().partition(|&at| scope.uses_only(&joins.conjuncts[at], bound));
         open = later;
-        let tests = here.iter().filter(|at| !choice.served.contains(at)).map(|at| conjuncts[*at].clone());
+        let is_served = |at: &usize| choice.served.contains(at);
+        let on = joins.outer[position].as_ref();
+        let is_open = |at: &usize| on.is_some() || !is_served(at);
+        let tests = here.into_iter().filter(is_open).map(|at| joins.conjuncts[at].clone()).collect();
+        let residual = compile_all(tests)?;
+        let on = on.map_or(Ok(None), |on| {
+            let open = (0..on.len()).filter(|at| !is_served(at));
+            compile_all(open.map(|at| on[at].clone()).collect())
+        })?;
+        let outer = joins.outer[position].is_some();
         let table = Table(scope.tables[position].handle.clone());
-        let residual = conjunction(tests.collect()).map(|test| scope.compile(&test)).transpose()?;
         let lock = scope.tables[position].lock;
-        levels.push(Level { table, position, access: choice.access, residual, lock });
+        levels.push(Level { table, position, access: choice.access, on, outer, residual, lock });
     }
     if !open.is_empty() {
         return Err(NotPoint::because("a condition on something that is no table's column").into());
@@ -303,11 +349,14 @@ fn compile_output(
     scope: &Scope,
     in_order: bool,
 ) -> Result<Output, Refusal> {
-    let aggregates = block.aggregation.as_ref().map(|a| &a.aggregates[..]);
-    let compile = |expr: &Expr| match aggregates {
+    let grouping = block.aggregation.as_ref();
+    let compile = |expr: &Expr| match grouping {
         None => scope.compile(expr),
-        Some(aggregates) => {
-            let place = |id: usize| aggregates.iter().position(|a| a.id.index() == id);
+        Some(plan::Aggregation { keys, aggregates, .. }) => {
+            let place = |id: usize| {
+                let mut ids = keys.iter().map(|key| key.id).chain(aggregates.iter().map(|a| a.id));
+                ids.position(|of| of.index() == id)
+            };
             if expr.columns().iter().any(|id| place(*id).is_none()) {
                 return Err(NotPoint::because("a column beside aggregates").into());
             }
@@ -323,7 +372,8 @@ fn compile_output(
         query.body.outputs.iter().map(|id| position(*id)).collect::<Result<_, _>>()?;
     let visible = wanted.len();
     let mut order = Vec::new();
-    if !in_order && aggregates.is_none() {
+    let is_one_row = grouping.is_some_and(|aggregation| aggregation.keys.is_empty());
+    if !in_order && !is_one_row {
         for key in &query.body.order_by {
             let at = position(key.column)?;
             let program = wanted.iter().position(|w| *w == at).unwrap_or_else(|| {
@@ -335,23 +385,27 @@ fn compile_output(
         }
     }
     let exprs = || wanted.iter().map(|at| &block.projection[*at].expr);
-    let aggregation = block
-        .aggregation
-        .as_ref()
+    let aggregation = grouping
         .map(|aggregation| {
-            let plans = aggregation
-                .aggregates
-                .iter()
-                .map(|a| AggregatePlan::compile(scope, a, query.columns[a.id].ty))
-                .collect::<Result<_, _>>()?;
-            let having = block.having.as_ref().map(&compile).transpose()?;
-            Ok::<_, Refusal>(Aggregation { aggregates: plans, having })
+            let key = |key: &plan::Projected| {
+                // Evaluated once to find the group, and once more for a new one.
+                if key.expr.is_volatile() || query.columns[key.id].ty != key.expr.ty {
+                    return Err(NotPoint::because("GROUP BY something that is not kept as it is").into());
+                }
+                scope.compile(&key.expr)
+            };
+            let plan = |a: &plan::Aggregate| AggregatePlan::compile(scope, a, query.columns[a.id].ty);
+            Ok::<_, Refusal>(Aggregation {
+                keys: aggregation.keys.iter().map(key).collect::<Result<_, _>>()?,
+                aggregates: aggregation.aggregates.iter().map(plan).collect::<Result<_, _>>()?,
+                having: block.having.as_ref().map(&compile).transpose()?,
+            })
         })
         .transpose()?;
     Ok(Output {
         programs: exprs().map(compile).collect::<Result<_, _>>()?,
         visible,
-        distinct: block.distinct && aggregates.is_none(),
+        distinct: block.distinct && !is_one_row,
         order: order.into(),
         aggregation,
     })

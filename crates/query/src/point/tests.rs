@@ -400,8 +400,9 @@ fn deletes_and_inserts_follow_mysqls_rules() {
 #[test]
 fn what_is_not_for_the_point_path_says_why() {
     let w = accounts();
-    assert_eq!(w.refused("SELECT a, COUNT(*) FROM t GROUP BY a"), "GROUP BY");
-    assert_eq!(w.refused("SELECT * FROM t x LEFT JOIN t y ON x.a = y.a"), "an outer join");
+    assert_eq!(w.refused("SELECT a, COUNT(*) FROM t GROUP BY a WITH ROLLUP"), "WITH ROLLUP");
+    let several = "SELECT * FROM t x LEFT JOIN (t y JOIN t z ON y.id = z.id) ON x.a = y.a";
+    assert_eq!(w.refused(several), "an outer join of several tables");
     assert_eq!(w.refused("SELECT (SELECT 1)"), "subqueries");
     assert_eq!(w.refused("INSERT INTO t SELECT * FROM t"), "INSERT … SELECT");
 }

@@ -81,7 +81,7 @@ impl Dice {
 
     fn select(&mut self) -> String {
         let filter = self.filter();
-        match self.below(6) {
+        match self.below(10) {
             0 => format!("SELECT COUNT(*), SUM(a), MIN(c), MAX(b), AVG(c) FROM t WHERE {filter}"),
             1 => format!("SELECT MAX({}) FROM t WHERE {filter}", self.column()),
             2 => format!(
@@ -94,6 +94,46 @@ impl Dice {
                 "SELECT x.id, y.id FROM t x JOIN t y ON x.a = y.id AND y.a > {} WHERE x.{} ORDER BY x.id, y.id",
                 self.literal(),
                 self.one_of(&["id > 3", "a = 2", "b = 'a'", "id = 5"])
+            ),
+            5 => format!(
+                "SELECT x.id, y.id, y.b, z.id FROM t x LEFT JOIN t y ON x.a = y.id AND y.{} LEFT JOIN t z ON z.c = y.c \
+                 WHERE {} ORDER BY x.id, y.id, z.id",
+                self.condition(),
+                self.one_of(&[
+                    "x.id > 3",
+                    "x.a = 2",
+                    "x.id = 5 AND y.id IS NULL",
+                    "y.a = 1",
+                    "z.id IS NULL",
+                    "x.b = 'a'"
+                ])
+            ),
+            6 => format!(
+                "SELECT x.id, y.id, z.id FROM t x LEFT JOIN t y ON {} JOIN t z ON z.id = x.a WHERE {} ORDER BY x.id, y.id LIMIT 5",
+                self.one_of(&[
+                    "y.a = x.id",
+                    "y.id = x.a + 1 AND x.a > 1",
+                    "y.d = x.d",
+                    "y.id = 3",
+                    "y.id = x.id AND 1 = 0"
+                ]),
+                self.one_of(&[
+                    "x.id = 5",
+                    "x.a = 1",
+                    "z.a = 2",
+                    "x.a BETWEEN 1 AND 3",
+                    "COALESCE(y.a, 1) = 1"
+                ])
+            ),
+            7 => format!(
+                "SELECT a, COUNT(*), SUM(c) + 1, MIN(d), COUNT(DISTINCT b) FROM t WHERE {filter} GROUP BY a ORDER BY {}",
+                self.one_of(&["a", "a DESC", "COUNT(*) DESC, a", "SUM(c), a LIMIT 2"])
+            ),
+            8 => format!(
+                "SELECT x.d, x.id % 2, COUNT(y.id), MAX(y.c) FROM t x LEFT JOIN t y ON y.a = x.id WHERE x.a = {} \
+                 GROUP BY x.d, x.id % 2 HAVING COUNT(*) > {} ORDER BY 1, 2",
+                self.below(6),
+                self.below(3)
             ),
             _ => format!("SELECT * FROM t WHERE {filter} ORDER BY id"),
         }
