@@ -80,6 +80,8 @@ pub struct Wish<'w> {
     pub limit: Option<u64>,
     /// The first row in order is all, and NULL does not count (MIN, MAX): the order is of one column.
     pub first_value: bool,
+    /// The only table, of a statement that another path may take when its parameters turn out to ask for many rows.
+    pub may_measure: bool,
     /// Rows are locked on the way: what is examined counts, also where the tables are small.
     pub must: bool,
 }
@@ -140,7 +142,7 @@ pub fn choose(
     conjuncts: &[Expr],
     wish: &Wish<'_>,
 ) -> Result<Option<Choice>, Refusal> {
-    let handle = &scope.tables[table].handle;
+    let handle = scope.tables[table].stored().expect("rows are looked up in stored tables");
     let conditions = conditions(scope, table, bound, conjuncts);
     let rows = (handle.row_count() as f64).max(1.0);
     let mut best: Option<Draft<'_>> = None;
@@ -155,7 +157,7 @@ pub fn choose(
     let best = best.filter(|best| {
         let useful = !best.eq.is_empty() || best.has_range() || (best.gives_order && wish.limit.is_some());
         // A range with two bounds is measured when their values are known.
-        let measured = best.spans() && scope.tables.len() == 1;
+        let measured = best.spans() && wish.may_measure;
         useful && (wish.must || measured || rows <= best.estimate.row_limit() as f64)
     });
     match best {
@@ -432,8 +434,9 @@ fn condition<'e>(
     bound: u32,
     conjunct: &'e Expr,
 ) -> Option<(usize, bool, Test<'e>)> {
+    let handle = scope.tables[table].stored()?;
     let is_known = |column: usize, met: &Expr, value: &Expr| {
-        let ty = &scope.tables[table].handle.def.columns[column].ty;
+        let ty = &handle.def.columns[column].ty;
         comparable(ty, &met.ty, &value.ty) && scope.uses_only(value, bound) && !value.is_volatile()
     };
     match &conjunct.kind {

@@ -6,7 +6,7 @@
 //! constant, or make the planner choose otherwise.
 
 use crate::parse::ast::{
-    BinaryOp, Expr, ExprKind, Join, JoinCondition, Limit, Query, QueryBody, TableRef, UnaryOp,
+    BinaryOp, Expr, ExprKind, Join, JoinCondition, Limit, Query, QueryBody, SelectItem, TableRef, UnaryOp,
 };
 use crate::parse::digest::Slot;
 use crate::parse::statement::{Assignment, InsertSource, StatementKind};
@@ -47,6 +47,14 @@ impl Lifter<'_> {
         if let QueryBody::Select(select) = &mut query.body {
             select.from.iter_mut().for_each(|table| self.table(table));
             select.filter.iter_mut().for_each(|filter| self.condition(filter));
+            // Without a name of its own a column is called by its text.
+            for item in &mut select.items {
+                if let SelectItem::Expr { expr, alias: Some(_) } = item
+                    && let ExprKind::Subquery(query) = &mut expr.kind
+                {
+                    self.query(query);
+                }
+            }
         }
         if let Some(Limit { offset: Some(offset), .. }) = &mut query.limit {
             self.literal(offset);
@@ -54,12 +62,16 @@ impl Lifter<'_> {
     }
 
     fn table(&mut self, table: &mut TableRef) {
-        if let TableRef::Join(join) = table {
-            let Join { left, right, condition, .. } = &mut **join;
-            self.table(left);
-            self.table(right);
-            if let JoinCondition::On(on) = condition {
-                self.condition(on);
+        match table {
+            TableRef::Table { .. } => {}
+            TableRef::Derived { query, .. } => self.query(query),
+            TableRef::Join(join) => {
+                let Join { left, right, condition, .. } = &mut **join;
+                self.table(left);
+                self.table(right);
+                if let JoinCondition::On(on) = condition {
+                    self.condition(on);
+                }
             }
         }
     }
@@ -75,6 +87,7 @@ impl Lifter<'_> {
                 parts.iter_mut().for_each(|part| self.condition(part))
             }
             ExprKind::Unary { op: UnaryOp::Not, expr } => self.condition(expr),
+            ExprKind::Exists(query) | ExprKind::InSubquery { query, .. } => self.query(query),
             // Of constants alone the planner makes a constant.
             ExprKind::Binary { op, left, right }
                 if op.is_comparison() && !(is_constant(left) && is_constant(right)) =>
@@ -103,6 +116,7 @@ impl Lifter<'_> {
                 self.number(right);
             }
             ExprKind::Unary { op: UnaryOp::Minus, .. } => self.number(expr),
+            ExprKind::Subquery(query) => self.query(query),
             _ => self.literal(expr),
         }
     }
@@ -210,7 +224,13 @@ mod tests {
             ),
             (
                 "DELETE FROM t WHERE NOT a = 3 AND EXISTS (SELECT 1 FROM u WHERE a = 1)",
-                "DELETE FROM t WHERE NOT a = ? AND EXISTS (SELECT 1 FROM u WHERE a = 1)",
+                "DELETE FROM t WHERE NOT a = ? AND EXISTS (SELECT 1 FROM u WHERE a = ?)",
+            ),
+            (
+                "SELECT (SELECT 1 FROM u WHERE a = 1), (SELECT 2 FROM u WHERE a = 2) AS x FROM (SELECT a FROM u WHERE a < 3) d
+                 WHERE a IN (SELECT a + 1 FROM u WHERE a > 4) AND a = (SELECT 5 FROM u WHERE b = 6)",
+                "SELECT (SELECT 1 FROM u WHERE a = 1), (SELECT 2 FROM u WHERE a = ?) AS x FROM (SELECT a FROM u WHERE a < ?) d
+                 WHERE a IN (SELECT a + 1 FROM u WHERE a > ?) AND a = (SELECT 5 FROM u WHERE b = ?)",
             ),
         ] {
             assert_eq!(lifted(source), expected);

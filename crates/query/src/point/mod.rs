@@ -1,7 +1,8 @@
 //! The point path: compiled plans for statements that touch few rows through an index. What transactions run on.
 //!
 //! ```text
-//!  BoundQuery ─────────┐                       ┌─ choose   which index, in which order of tables
+//!  BoundQuery ─────────┐                       ┌─ choose   which index
+//!                      │                       ├─ joins    in which order of tables and subqueries (subplan)
 //!  ast::Update, Delete ┼─▶ compile_… ─▶ PointPlan ─ keys     key ranges from parameters and outer rows
 //!  ast::Insert ────────┘        │              ├─ run      rows visited, joined, filtered, projected
 //!                               ▼              └─ write    rows changed
@@ -24,11 +25,13 @@ mod aggregate;
 mod choose;
 mod domain;
 mod insert;
+mod joins;
 mod keys;
 mod lift;
 mod run;
 mod scope;
 mod select;
+mod subplan;
 mod upsert;
 mod write;
 
@@ -182,6 +185,8 @@ struct LevelScratch {
     keys: keys::Keys,
     read: ReadScratch,
     found: FoundRows,
+    /// Of a subquery in a table's place.
+    subquery: Option<Box<subplan::SubScratch>>,
 }
 
 /// Rows that were found, copied one after the other.

@@ -16,7 +16,8 @@ use super::aggregate::{Groups, value_key};
 use super::choose::Access;
 use super::keys::{Found, Keys};
 use super::scope::JoinedRow;
-use super::select::{Aggregation, Level, Output, Select};
+use super::select::{Aggregation, Level, Output, Select, Source};
+use super::subplan::SubPlan;
 use super::{LevelScratch, Outcome, PointScratch, Table, recycle};
 use crate::error::SqlError;
 use crate::session::api::{PlanColumns, ResultSink};
@@ -184,6 +185,19 @@ impl Select {
         if self.has_outgrown() && !self.is_narrow(params, ctx, scratch)? {
             return Ok(Outcome::Declined);
         }
+        self.run_here(columns, txn, params, ctx, scratch, sink)
+    }
+
+    /// As `run`, however many rows there are.
+    pub(super) fn run_here(
+        &self,
+        columns: &PlanColumns,
+        txn: &mut Txn,
+        params: &[Datum<'_>],
+        ctx: &EvalContext,
+        scratch: &mut PointScratch,
+        sink: &mut dyn ResultSink,
+    ) -> Result<Outcome, SqlError> {
         sink.plan_columns(columns, ctx.time_zone)?;
         let PointScratch { levels, values, .. } = scratch;
         if levels.len() < self.levels.len() {
@@ -209,8 +223,11 @@ impl Select {
                 [] => {
                     let _ = taker.take(&JoinedRow::new(&self.slots))?;
                 }
-                [only] => self.run_single(only, txn, &mut levels[0], &mut taker)?,
+                [only @ Level { source: Source::Table { table, access }, .. }] => {
+                    self.run_single(only, table, access, txn, &mut levels[0], &mut taker)?;
+                }
                 _ => {
+                    levels.iter_mut().filter_map(|l| l.subquery.as_mut()).for_each(|s| s.forget());
                     let _ = self.descend(0, txn, JoinedRow::new(&self.slots), levels, &mut taker)?;
                 }
             }
@@ -221,12 +238,23 @@ impl Select {
 
     fn has_outgrown(&self) -> bool {
         let stays = self.locks && self.levels.len() == 1;
-        !stays && self.levels.iter().any(|level| level.table.row_count() > level.access.row_limit)
+        self.levels.iter().any(|level| match &level.source {
+            Source::Table { table, access } => !stays && table.row_count() > access.row_limit,
+            Source::Subquery(plan) => plan.select.has_outgrown(),
+        })
     }
 
     /// Whether the plan is for fewer rows than there are now, whatever its parameters are.
     pub(super) fn is_outgrown(&self) -> bool {
-        !matches!(&*self.levels, [level] if level.access.spans) && self.has_outgrown()
+        self.spanned().is_none() && self.has_outgrown()
+    }
+
+    /// The only table, if its rows are a range that can be measured.
+    fn spanned(&self) -> Option<(&Table, &Access)> {
+        match &*self.levels {
+            [Level { source: Source::Table { table, access }, .. }] if access.spans => Some((table, access)),
+            _ => None,
+        }
     }
 
     /// Whether the range of a unique key that is to be read holds few values.
@@ -236,13 +264,10 @@ impl Select {
         ctx: &EvalContext,
         scratch: &mut PointScratch,
     ) -> EvalResult<bool> {
-        let [level] = &*self.levels else { return Ok(false) };
-        if !level.access.spans {
-            return Ok(false);
-        }
+        let Some((table, access)) = self.spanned() else { return Ok(false) };
         scratch.reserve(1);
         let keys = &mut scratch.levels[0].keys;
-        let found = locate(&level.table, &level.access, &JoinedRow::new(&self.slots), params, ctx, keys)?;
+        let found = locate(table, access, &JoinedRow::new(&self.slots), params, ctx, keys)?;
         let values = keys.span().map(|span| span.saturating_mul(keys.ranges().len() as u64));
         Ok(found == Found::Nothing || values.is_some_and(|values| values <= MANY_VALUES))
     }
@@ -251,6 +276,8 @@ impl Select {
     fn run_single(
         &self,
         level: &Level,
+        table: &Table,
+        access: &Access,
         txn: &mut Txn,
         scratch: &mut LevelScratch,
         taker: &mut Taker<'_>,
@@ -258,12 +285,12 @@ impl Select {
         let LevelScratch { keys, read, .. } = scratch;
         let (params, ctx) = (taker.params, taker.ctx);
         let nothing = JoinedRow::new(&self.slots);
-        let found = locate(&level.table, &level.access, &nothing, params, ctx, keys)?;
+        let found = locate(table, access, &nothing, params, ctx, keys)?;
         let mut failure = None;
         let mut lock = level.lock.map(LockHow::all);
         // A residual that passes few rows could take many, but then there would be no such plan for a plain read.
         let most = if level.lock.is_some() && level.residual.is_some() { u64::MAX } else { taker.most() };
-        visit(&level.table, &level.access, found, lock.as_mut(), most, txn, keys, read, &mut |_, row| {
+        visit(table, access, found, lock.as_mut(), most, txn, keys, read, &mut |_, row| {
             let outcome = match passes(level.residual.as_ref(), &row, params, ctx) {
                 Ok(false) => return Shown::Unwanted,
                 Ok(true) => taker.take(&row),
@@ -290,18 +317,26 @@ impl Select {
         taker: &mut Taker<'_>,
     ) -> Result<ControlFlow<()>, SqlError> {
         let level = &self.levels[depth];
-        let (LevelScratch { keys, read, found: rows }, rest) =
-            scratch.split_first_mut().expect("reserved for every level");
+        let (own, rest) = scratch.split_first_mut().expect("reserved for every level");
         let (params, ctx) = (taker.params, taker.ctx);
-        let found = locate(&level.table, &level.access, &row, params, ctx, keys)?;
         let last = depth + 1 == self.levels.len();
+        let (table, access) = match &level.source {
+            Source::Table { table, access } => (table, access),
+            Source::Subquery(plan) => {
+                return self.descend_through(plan, depth, txn, row, own, rest, taker);
+            }
+        };
+        let LevelScratch { keys, read, found: rows, .. } = own;
+        let found = locate(table, access, &row, params, ctx, keys)?;
+        // Where each row leads to one, there need be no more than are taken.
+        let enough = if self.one_to_one && depth == 0 { taker.most() } else { u64::MAX };
         let mut failure = None;
         let mut flow = ControlFlow::Continue(());
         let mut found_none = true;
         rows.clear();
         let mut lock = level.lock.map(LockHow::all);
-        let most = if depth == 0 { u64::MAX } else { 0 };
-        visit(&level.table, &level.access, found, lock.as_mut(), most, txn, keys, read, &mut |id, here| {
+        let most = if depth == 0 { enough } else { 0 };
+        visit(table, access, found, lock.as_mut(), most, txn, keys, read, &mut |id, here| {
             let joined = row.with(level.position, here);
             let is_joined = passes(level.on.as_ref(), &joined, params, ctx);
             let is_wanted = is_joined.and_then(|is_joined| {
@@ -313,7 +348,8 @@ impl Select {
                 Ok(true) if last => taker.take(&joined),
                 Ok(true) => {
                     rows.push(id, &here);
-                    Ok(ControlFlow::Continue(()))
+                    let is_enough = rows.len() as u64 >= enough;
+                    Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
                 }
                 Err(error) => Err(error.into()),
             };
@@ -326,17 +362,14 @@ impl Select {
         if let Some(error) = failure {
             return Err(error);
         }
-        if level.outer && found_none && passes(level.residual.as_ref(), &row, params, ctx)? {
-            return match last {
-                true => taker.take(&row),
-                false => self.descend(depth + 1, txn, row, rest, taker),
-            };
+        if level.outer && found_none {
+            return self.without(depth, txn, row, rest, taker);
         }
         // Each leads to some more.
         let is_much = depth == 0 && rows.len() > ROWS_IN_PLACE / 8;
         blocking_if(is_much, || {
             for n in 0..rows.len() {
-                let (_, here) = rows.get(n, &level.table.layout);
+                let (_, here) = rows.get(n, &table.layout);
                 flow = self.descend(depth + 1, txn, row.with(level.position, here), rest, taker)?;
                 if flow.is_break() {
                     break;
@@ -344,6 +377,73 @@ impl Select {
             }
             Ok(flow)
         })
+    }
+}
+
+impl Select {
+    /// As `descend`, through the rows of a subquery.
+    #[expect(clippy::too_many_arguments, reason = "as descend, with the level's parts")]
+    fn descend_through(
+        &self,
+        plan: &SubPlan,
+        depth: usize,
+        txn: &mut Txn,
+        row: JoinedRow<'_>,
+        own: &mut LevelScratch,
+        rest: &mut [LevelScratch],
+        taker: &mut Taker<'_>,
+    ) -> Result<ControlFlow<()>, SqlError> {
+        let level = &self.levels[depth];
+        let (params, ctx) = (taker.params, taker.ctx);
+        let scratch = own.subquery.get_or_insert_default();
+        let rows = plan.run(&row, txn, params, ctx, scratch)?;
+        let mut found_none = true;
+        for n in 0..rows {
+            let joined = row.with_values(level.position, plan.row(scratch, n));
+            if !passes(level.on.as_ref(), &joined, params, ctx)? {
+                continue;
+            }
+            found_none = false;
+            if passes(level.residual.as_ref(), &joined, params, ctx)?
+                && self.go_on(depth, txn, joined, rest, taker)?.is_break()
+            {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        match level.outer && found_none {
+            true => self.without(depth, txn, row, rest, taker),
+            false => Ok(ControlFlow::Continue(())),
+        }
+    }
+
+    /// Goes on from an outer join that found no row at this depth.
+    fn without(
+        &self,
+        depth: usize,
+        txn: &mut Txn,
+        row: JoinedRow<'_>,
+        rest: &mut [LevelScratch],
+        taker: &mut Taker<'_>,
+    ) -> Result<ControlFlow<()>, SqlError> {
+        match passes(self.levels[depth].residual.as_ref(), &row, taker.params, taker.ctx)? {
+            true => self.go_on(depth, txn, row, rest, taker),
+            false => Ok(ControlFlow::Continue(())),
+        }
+    }
+
+    /// Goes on with a row of the tables up to `depth`.
+    fn go_on(
+        &self,
+        depth: usize,
+        txn: &mut Txn,
+        row: JoinedRow<'_>,
+        rest: &mut [LevelScratch],
+        taker: &mut Taker<'_>,
+    ) -> Result<ControlFlow<()>, SqlError> {
+        match depth + 1 == self.levels.len() {
+            true => taker.take(&row),
+            false => self.descend(depth + 1, txn, row, rest, taker),
+        }
     }
 }
 

@@ -7,10 +7,12 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use avocet_engine::{RowLock, TableHandle};
+use avocet_types::expr::program::reborrow;
 use avocet_types::expr::{Expr, ExprKind, RowProgram, RowSource};
-use avocet_types::{Datum, RowRef, SqlType};
+use avocet_types::{Datum, RowRef, SqlType, Value};
 
 use super::{NotPoint, Refusal};
+use crate::plan::ColumnId;
 
 /// So many tables at most can be joined on the point path.
 pub const MAX_TABLES: usize = 8;
@@ -26,10 +28,18 @@ pub struct Scope {
 }
 
 pub struct Source {
-    pub handle: Arc<TableHandle>,
+    /// `None` for what a subquery gives.
+    stored: Option<Arc<TableHandle>>,
     alias: Arc<str>,
     /// How its rows are locked.
     pub lock: Option<RowLock>,
+}
+
+impl Source {
+    /// The table, if it is a stored one.
+    pub fn stored(&self) -> Option<&Arc<TableHandle>> {
+        self.stored.as_ref()
+    }
 }
 
 impl Scope {
@@ -40,7 +50,7 @@ impl Scope {
         Self {
             by_id: (0..columns).map(Some).collect(),
             slots: (0..columns).map(|column| (0, column)).collect(),
-            tables: vec![Source { handle, alias, lock: None }],
+            tables: vec![Source { stored: Some(handle), alias, lock: None }],
             dates: RefCell::default(),
         }
     }
@@ -57,8 +67,25 @@ impl Scope {
         columns: impl Iterator<Item = (usize, usize)>,
         lock: Option<RowLock>,
     ) -> Result<(), NotPoint> {
-        let first = self.slots.len();
         let count = handle.def.columns.len();
+        self.add_source(Source { stored: Some(handle), alias, lock }, count, columns)
+    }
+
+    /// Adds the rows that a subquery gives, with these columns; the table's number.
+    pub fn add_rows(&mut self, ids: &[ColumnId]) -> Result<usize, NotPoint> {
+        let columns = ids.iter().enumerate().map(|(column, id)| (column, id.index()));
+        let source = Source { stored: None, alias: "".into(), lock: None };
+        self.add_source(source, ids.len(), columns)?;
+        Ok(self.tables.len() - 1)
+    }
+
+    fn add_source(
+        &mut self,
+        source: Source,
+        count: usize,
+        columns: impl Iterator<Item = (usize, usize)>,
+    ) -> Result<(), NotPoint> {
+        let first = self.slots.len();
         if self.tables.len() == MAX_TABLES || first + count > u16::MAX.into() {
             return Err(NotPoint::because("too many tables"));
         }
@@ -71,8 +98,18 @@ impl Scope {
         let table = self.tables.len() as u8;
         let added = (0..count).map(|column| (table, column as u16));
         self.slots = self.slots.iter().copied().chain(added).collect();
-        self.tables.push(Source { handle, alias, lock });
+        self.tables.push(source);
         Ok(())
+    }
+
+    /// The tables that are stored, each with its number.
+    pub fn stored(&self) -> impl Iterator<Item = (usize, &Arc<TableHandle>)> {
+        self.tables.iter().enumerate().filter_map(|(at, source)| Some((at, source.stored()?)))
+    }
+
+    /// The tables whose columns an expression uses, a bit each; `None` if it uses something else.
+    pub fn tables_of(&self, expr: &Expr) -> Option<u32> {
+        expr.columns().into_iter().try_fold(0, |tables, id| Some(tables | 1 << self.place(id)?.0))
     }
 
     /// The table and position of the column with this id; `None` if no table has it.
@@ -97,7 +134,7 @@ impl Scope {
             _ => false,
         });
         if foreign {
-            return Err(NotPoint::because("a subquery's value is used"));
+            return Err(NotPoint::because("a value that is no table's column is used"));
         }
         Ok(expr.clone().map_columns(&mut |id| self.by_id[id].expect("looked up just now").into()))
     }
@@ -125,6 +162,11 @@ impl Scope {
         });
     }
 
+    /// As if these had been compiled here.
+    pub fn add_dates(&self, dates: &[(usize, ReadAs)]) {
+        self.dates.borrow_mut().extend_from_slice(dates);
+    }
+
     /// The parameters that what was compiled reads as dates or times.
     pub fn dates(&self) -> Box<[(usize, ReadAs)]> {
         let mut dates = self.dates.take();
@@ -137,8 +179,13 @@ impl Scope {
     fn slot_name(&self, slot: usize) -> String {
         let (table, column) = self.slots[slot];
         let source = &self.tables[usize::from(table)];
-        let def = &source.handle.def;
-        format!("`{}`.`{}`.`{}`", def.database, source.alias, def.columns[usize::from(column)].name)
+        match source.stored() {
+            Some(handle) => {
+                let def = &handle.def;
+                format!("`{}`.`{}`.`{}`", def.database, source.alias, def.columns[usize::from(column)].name)
+            }
+            None => "a subquery's value".to_owned(),
+        }
     }
 }
 
@@ -149,39 +196,62 @@ pub enum ReadAs {
     Time,
 }
 
-/// The current rows of several tables; one that has none, since an outer join found none, has NULLs.
+/// The row of one table in a row of several.
+#[derive(Clone, Copy)]
+enum Part<'a> {
+    /// None, since an outer join found none: all its columns are NULL.
+    None,
+    Stored(RowRef<'a>),
+    Values(&'a [Value]),
+}
+
+/// The current rows of several tables.
 #[derive(Clone, Copy)]
 pub struct JoinedRow<'a> {
-    rows: [Option<RowRef<'a>>; MAX_TABLES],
+    rows: [Part<'a>; MAX_TABLES],
     slots: &'a [(u8, u16)],
 }
 
 impl<'a> JoinedRow<'a> {
     pub fn new(slots: &'a [(u8, u16)]) -> Self {
-        Self { rows: [None; MAX_TABLES], slots }
+        Self { rows: [Part::None; MAX_TABLES], slots }
     }
 
     #[must_use]
     pub fn with(mut self, table: usize, row: RowRef<'a>) -> Self {
-        self.rows[table] = Some(row);
+        self.rows[table] = Part::Stored(row);
+        self
+    }
+
+    #[must_use]
+    pub fn with_values(mut self, table: usize, row: &'a [Value]) -> Self {
+        self.rows[table] = Part::Values(row);
         self
     }
 
     #[inline]
-    fn at(&self, slot: usize) -> Option<(RowRef<'a>, usize)> {
+    fn at(&self, slot: usize) -> (&Part<'a>, usize) {
         let (table, column) = self.slots[slot];
-        self.rows[usize::from(table)].map(|row| (row, column.into()))
+        (&self.rows[usize::from(table)], column.into())
     }
 }
 
 impl<'a> RowSource<'a> for JoinedRow<'a> {
     #[inline]
     fn datum(&self, slot: usize) -> Datum<'a> {
-        self.at(slot).map_or(Datum::Null, |(row, column)| row.get(column))
+        match self.at(slot) {
+            (Part::Stored(row), column) => row.get(column),
+            (Part::None, _) => Datum::Null,
+            (Part::Values(row), column) => reborrow(&row[column]),
+        }
     }
 
     #[inline]
     fn is_null(&self, slot: usize) -> bool {
-        self.at(slot).is_none_or(|(row, column)| row.is_null(column))
+        match self.at(slot) {
+            (Part::Stored(row), column) => row.is_null(column),
+            (Part::None, _) => true,
+            (Part::Values(row), column) => row[column].is_null(),
+        }
     }
 }

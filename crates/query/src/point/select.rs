@@ -7,14 +7,14 @@ use avocet_types::expr::{Expr, ExprKind, RowProgram};
 use avocet_types::{Collation, Datum, SqlType};
 
 use super::aggregate::AggregatePlan;
-use super::choose::{Access, Choice, Wish, choose};
-use super::scope::Scope;
+use super::choose::{Access, Wish};
+use super::joins::Joins;
+use super::scope::{ReadAs, Scope};
+use super::subplan::SubPlan;
 use super::{Kind, NotPoint, PointPlan, Refusal, Table};
-use crate::plan::{self, BoundQuery, ColumnId, From, JoinKind, QueryBody, QueryExpr};
+use crate::plan::{self, BoundQuery, ColumnId, QueryBody, QueryExpr};
 use crate::session::api::OutputColumn;
 
-/// Joins of so many rows are for the analytical path.
-const MANY_ROWS: f64 = 20_000.0;
 /// A LIMIT that is a parameter is taken to be so large.
 const LIKELY_LIMIT: u64 = 100;
 
@@ -28,25 +28,34 @@ pub struct Select {
     pub locks: bool,
     /// The first row found is all that matters.
     pub first_only: bool,
+    /// Each row of the first table leads to one row.
+    pub one_to_one: bool,
     pub output: Output,
     pub limit: Option<RowProgram>,
     pub offset: Option<RowProgram>,
 }
 
-/// A table of a query.
+/// A table of a query, or a subquery whose rows stand for one.
 #[derive(Debug)]
 pub struct Level {
-    pub table: Table,
+    pub source: Source,
     /// Its number in the scope.
     pub position: usize,
-    pub access: Access,
-    /// Of the table to the right of a left join: ON, as far as the keys do not guarantee it.
+    /// To the right of a left join: ON, as far as the keys do not guarantee it.
     pub on: Option<RowProgram>,
     /// Where no row is found, one of NULLs takes its place.
     pub outer: bool,
     pub residual: Option<RowProgram>,
     /// How its rows are locked.
     pub lock: Option<RowLock>,
+}
+
+/// Where the rows of a level come from.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a few per plan, and mostly the large one")]
+pub enum Source {
+    Table { table: Table, access: Access },
+    Subquery(Box<SubPlan>),
 }
 
 /// What becomes of the rows.
@@ -80,12 +89,26 @@ impl Select {
     /// The tables in the order of visits, each with its index.
     pub fn describe(&self) -> String {
         let level = |level: &Level| {
-            let access = level.access.describe(&level.table);
-            if level.outer { format!("left join {access}") } else { access }
+            let source = match &level.source {
+                Source::Table { table, access } => access.describe(table),
+                Source::Subquery(plan) => format!("({})", plan.select.describe()),
+            };
+            if level.outer { format!("left join {source}") } else { source }
         };
         let levels: Vec<_> = self.levels.iter().map(level).collect();
         if levels.is_empty() { "no tables".to_owned() } else { levels.join(", then ") }
     }
+}
+
+/// A block that was compiled.
+pub struct Block {
+    pub select: Select,
+    /// All that it reads, its subqueries' included.
+    pub tables: Vec<Table>,
+    pub dates: Box<[(usize, ReadAs)]>,
+    /// Estimates: rows that it visits, and rows that it gives.
+    pub cost: f64,
+    pub rows: f64,
 }
 
 /// Compiles a query. `columns` is what the client is told of its outputs.
@@ -94,47 +117,59 @@ pub fn compile_query(
     columns: Arc<[OutputColumn]>,
     catalog: &Catalog,
 ) -> Result<PointPlan, Refusal> {
+    let Block { select, tables, dates, .. } = compile_block(query, catalog, Nesting::Statement)?;
+    let kind = Kind::Select(select);
+    Ok(PointPlan { kind, tables, params: query.params.clone(), columns: columns.into(), dates })
+}
+
+/// Where a block stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Nesting {
+    Statement,
+    Subquery,
+}
+
+pub fn compile_block(query: &BoundQuery, catalog: &Catalog, nesting: Nesting) -> Result<Block, Refusal> {
     let block = plain_block(query)?;
     let mut scope = Scope::new();
-    let mut joins = Joins::default();
-    flatten(&block.from, catalog, &mut scope, &mut joins)?;
-    if let Some(filter) = &block.filter {
-        joins.conjuncts.extend(filter.clone().fold().into_conjuncts());
-    }
+    let joins = Joins::of(query, block, catalog, &mut scope)?;
     if query.locks && query.body.limit.is_some() && scope.tables.len() > 1 {
         // All rows of a table are met before those of the next.
         return Err(NotPoint::because("a LIMIT of rows of several tables that are locked").into());
     }
-    let asked = Asked::of(query, block, &scope, query.locks);
-    let ordered = order_tables(&scope, &joins, &asked)?;
-    let conjuncts = &joins.conjuncts;
-    let single = if let [(_, choice)] = &ordered[..] { Some(choice) } else { None };
-    let in_order = single.is_some_and(|c| c.gives_order) && asked.order_known;
-    let served_all = single.is_some_and(|c| c.served.len() == conjuncts.len());
-    let first_only =
-        asked.first_value && served_all && single.is_some_and(|c| c.first_value && c.gives_order);
-    let levels = make_levels(&scope, &joins, ordered)?;
+    let alone = joins.is_single_table(&scope);
+    let asked = Asked::of(query, block, &scope, alone, nesting);
+    let ordered = joins.order(&scope, &asked.wish())?;
+    let first = ordered.steps.first().and_then(|step| step.choice.as_ref()).filter(|_| alone);
+    let in_order = first.is_some_and(|choice| choice.gives_order) && asked.order_known;
+    let served_all = first.is_some_and(|choice| choice.served.len() == joins.conjuncts.len());
+    let first_only = asked.first_value
+        && served_all
+        && first.is_some_and(|choice| choice.first_value && choice.gives_order);
+    let (cost, mut rows) = (ordered.cost, ordered.rows);
+    let mut tables: Vec<_> = scope.stored().map(|(_, handle)| Table(handle.clone())).collect();
+    for plan in &joins.subqueries {
+        tables.extend(plan.tables.iter().cloned());
+        let own = plan.dates.iter().copied().filter(|(param, _)| *param < query.params.len());
+        scope.add_dates(&own.collect::<Vec<_>>());
+    }
+    let levels = joins.into_levels(&scope, ordered.steps)?;
     let output = compile_output(query, block, &scope, in_order)?;
-    let constant = |expr: &Expr| scope.compile(expr);
+    if output.aggregation.as_ref().is_some_and(|aggregation| aggregation.keys.is_empty()) {
+        rows = 1.0;
+    }
     let limit = query.body.limit.as_ref();
     let select = Select {
         slots: scope.slots.clone(),
         locks: query.locks,
         first_only,
+        one_to_one: alone,
         output,
-        limit: limit.map(|l| constant(&l.count)).transpose()?,
-        offset: limit.and_then(|l| l.offset.as_ref()).map(constant).transpose()?,
+        limit: limit.map(|l| scope.compile(&l.count)).transpose()?,
+        offset: limit.and_then(|l| l.offset.as_ref()).map(|offset| scope.compile(offset)).transpose()?,
         levels,
     };
-    let tables = scope.tables.iter().map(|t| Table(t.handle.clone())).collect();
-    let params = query.params.clone();
-    Ok(PointPlan {
-        kind: Kind::Select(select),
-        tables,
-        params,
-        columns: columns.into(),
-        dates: scope.dates(),
-    })
+    Ok(Block { select, tables, dates: scope.dates(), cost, rows })
 }
 
 /// The query's only block, if it is one that the point path can take.
@@ -148,9 +183,6 @@ fn plain_block(query: &BoundQuery) -> Result<&plan::Select, NotPoint> {
     if !block.windows.is_empty() {
         return refuse("window functions");
     }
-    if !block.subqueries.is_empty() {
-        return refuse("subqueries");
-    }
     if query.calc_found_rows {
         return refuse("SQL_CALC_FOUND_ROWS");
     }
@@ -160,57 +192,6 @@ fn plain_block(query: &BoundQuery) -> Result<&plan::Select, NotPoint> {
     Ok(block)
 }
 
-/// How a block joins its tables.
-#[derive(Default)]
-struct Joins {
-    /// What holds for every row: WHERE, and ON of inner joins.
-    conjuncts: Vec<Expr>,
-    /// By table: ON, if it stands to the right of a left join.
-    outer: Vec<Option<Vec<Expr>>>,
-}
-
-impl Joins {
-    /// Whether a table can be visited when the rows of `bound` tables are known.
-    fn is_ready(&self, scope: &Scope, table: usize, bound: u32) -> bool {
-        match &self.outer[table] {
-            Some(on) => bound != 0 && on.iter().all(|test| scope.uses_only(test, bound | 1 << table)),
-            None => true,
-        }
-    }
-
-    /// The conditions by which a table's rows are looked up.
-    fn conditions_of(&self, table: usize) -> &[Expr] {
-        self.outer[table].as_deref().unwrap_or(&self.conjuncts)
-    }
-}
-
-fn flatten(from: &From, catalog: &Catalog, scope: &mut Scope, joins: &mut Joins) -> Result<(), NotPoint> {
-    match from {
-        From::Dual => Ok(()),
-        From::Table(scan) => {
-            let handle = catalog.table_by_id(scan.table.id);
-            let handle = handle.ok_or_else(|| NotPoint::because("not a stored table"))?;
-            let columns = scan.columns.iter().map(|(column, id)| (*column, id.index()));
-            joins.outer.push(None);
-            scope.add(handle.clone(), scan.alias.clone(), columns, scan.lock)
-        }
-        From::Join(join) => {
-            flatten(&join.left, catalog, scope, joins)?;
-            let right = scope.tables.len();
-            flatten(&join.right, catalog, scope, joins)?;
-            let on: Vec<_> = join.on.iter().flat_map(|on| on.clone().fold().into_conjuncts()).collect();
-            match join.kind {
-                JoinKind::Inner => joins.conjuncts.extend(on),
-                JoinKind::Left if matches!(join.right, From::Table(_)) => joins.outer[right] = Some(on),
-                JoinKind::Left => return Err(NotPoint::because("an outer join of several tables")),
-            }
-            Ok(())
-        }
-        From::Derived(_) => Err(NotPoint::because("a derived table")),
-        From::Cte(_) => Err(NotPoint::because("a common table expression")),
-    }
-}
-
 /// What the statement asks of the first table.
 struct Asked {
     order: Vec<(usize, bool)>,
@@ -218,18 +199,34 @@ struct Asked {
     order_known: bool,
     limit: Option<u64>,
     first_value: bool,
+    /// Of a single table.
+    alone: bool,
+    may_measure: bool,
     must: bool,
 }
 
 impl Asked {
-    fn of(query: &BoundQuery, block: &plan::Select, scope: &Scope, must: bool) -> Self {
+    fn of(query: &BoundQuery, block: &plan::Select, scope: &Scope, alone: bool, nesting: Nesting) -> Self {
+        let is_only = alone && scope.tables.len() == 1;
+        let asked = Self {
+            order: Vec::new(),
+            order_known: false,
+            limit: None,
+            first_value: false,
+            alone,
+            may_measure: is_only && nesting == Nesting::Statement,
+            must: query.locks,
+        };
         let column_of = |expr: &Expr| match expr.kind {
-            ExprKind::Column(id) => scope.place(id).map(|(_, column)| column),
+            ExprKind::Column(id) => {
+                let (table, column) = scope.place(id)?;
+                scope.tables[table].stored().map(|_| column)
+            }
             _ => None,
         };
         if let Some(aggregation) = &block.aggregation {
             if !aggregation.keys.is_empty() {
-                return Self { order: Vec::new(), order_known: false, limit: None, first_value: false, must };
+                return asked;
             }
             let extreme = match &aggregation.aggregates[..] {
                 [one] if one.function == plan::AggregateFunction::Min => Some((one, false)),
@@ -238,9 +235,10 @@ impl Asked {
             };
             let order =
                 extreme.and_then(|(one, descending)| Some((column_of(one.args.first()?)?, descending)));
-            let first_value = order.is_some() && scope.tables.len() == 1;
+            let first_value = order.is_some() && is_only;
             let limit = first_value.then_some(1);
-            return Self { order: order.into_iter().collect(), order_known: true, limit, first_value, must };
+            let order = order.into_iter().collect();
+            return Self { order, order_known: true, limit, first_value, ..asked };
         }
         let projected = |id: ColumnId| block.projection.iter().find(|p| p.id == id);
         let keys = query.body.order_by.iter();
@@ -254,85 +252,17 @@ impl Asked {
         let limit = query.body.limit.as_ref().filter(|_| !block.distinct);
         let limit = limit.map(|l| count(&l.count).saturating_add(l.offset.as_ref().map_or(0, count)));
         let order_known = order.is_some();
-        Self { order: order.unwrap_or_default(), order_known, limit, first_value: false, must }
+        Self { order: order.unwrap_or_default(), order_known, limit, ..asked }
     }
 
-    fn wish(&self, scope: &Scope) -> Wish<'_> {
-        if scope.tables.len() != 1 || !self.order_known {
-            return Wish { must: self.must, ..Wish::default() };
+    fn wish(&self) -> Wish<'_> {
+        let Self { may_measure, must, .. } = *self;
+        if !self.alone || !self.order_known {
+            return Wish { may_measure, must, ..Wish::default() };
         }
-        Wish { order: &self.order, limit: self.limit, first_value: self.first_value, must: self.must }
+        let (order, limit, first_value) = (&*self.order, self.limit, self.first_value);
+        Wish { order, limit, first_value, may_measure, must }
     }
-}
-
-/// The cheapest order of tables with the access to each.
-fn order_tables(scope: &Scope, joins: &Joins, asked: &Asked) -> Result<Vec<(usize, Choice)>, Refusal> {
-    let count = scope.tables.len();
-    let all = (1u32 << count) - 1;
-    let mut best: Option<(f64, Vec<(usize, Choice)>)> = None;
-    // Every table may be the first; the rest follows by what is found with the fewest rows.
-    for first in 0..count {
-        let mut bound = 0;
-        let (mut rows, mut cost) = (1.0, 0.0);
-        let mut placed = Vec::with_capacity(count);
-        while bound != all {
-            let candidates = (0..count).filter(|t| bound & (1 << t) == 0 && (bound != 0 || *t == first));
-            let mut next: Option<(usize, Choice)> = None;
-            for table in candidates.filter(|table| joins.is_ready(scope, *table, bound)) {
-                let conditions = joins.conditions_of(table);
-                if let Some(choice) = choose(scope, table, bound, conditions, &asked.wish(scope))?
-                    && next.as_ref().is_none_or(|(_, best)| choice.estimate < best.estimate)
-                {
-                    next = Some((table, choice));
-                }
-            }
-            let Some((table, choice)) = next else { break };
-            rows *= choice.estimate.max(1.0);
-            cost += rows;
-            bound |= 1 << table;
-            placed.push((table, choice));
-        }
-        if bound == all && best.as_ref().is_none_or(|(least, _)| cost < *least) {
-            best = Some((cost, placed));
-        }
-    }
-    match best {
-        Some((cost, placed)) if count == 1 || cost <= MANY_ROWS * count as f64 => Ok(placed),
-        Some(_) => Err(NotPoint::because("the join would visit many rows").into()),
-        None if count == 0 => Ok(Vec::new()),
-        None => Err(NotPoint::because("no index leads to few rows").into()),
-    }
-}
-
-/// Gives each condition to the first table at which it can be tested, unless the keys guarantee it.
-fn make_levels(scope: &Scope, joins: &Joins, ordered: Vec<(usize, Choice)>) -> Result<Box<[Level]>, Refusal> {
-    let compile_all = |tests: Vec<Expr>| conjunction(tests).map(|test| scope.compile(&test)).transpose();
-    let mut open: Vec<usize> = (0..joins.conjuncts.len()).collect();
-    let mut bound = 0;
-    let mut levels = Vec::with_capacity(ordered.len());
-    for (position, choice) in ordered {
-        bound |= 1 << position;
-        let (here, later): (Vec<_>, Vec<_>) =
-            open.into_iter().partition(|&at| scope.uses_only(&joins.conjuncts[at], bound));
-        open = later;
-        let is_served = |at: &usize| choice.served.contains(at);
-        let on = joins.outer[position].as_ref();
-        let is_open = |at: &usize| on.is_some() || !is_served(at);
-        let tests = here.into_iter().filter(is_open).map(|at| joins.conjuncts[at].clone()).collect();
-        let residual = compile_all(tests)?;
-        let on = on.map_or(Ok(None), |on| {
-            let open = (0..on.len()).filter(|at| !is_served(at));
-            compile_all(open.map(|at| on[at].clone()).collect())
-        })?;
-        let outer = joins.outer[position].is_some();
-        let table = Table(scope.tables[position].handle.clone());
-        let lock = scope.tables[position].lock;
-        levels.push(Level { table, position, access: choice.access, on, outer, residual, lock });
-    }
-    if !open.is_empty() {
-        return Err(NotPoint::because("a condition on something that is no table's column").into());
-    }
-    Ok(levels.into())
 }
 
 pub fn conjunction(mut tests: Vec<Expr>) -> Option<Expr> {

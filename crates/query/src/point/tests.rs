@@ -403,7 +403,8 @@ fn what_is_not_for_the_point_path_says_why() {
     assert_eq!(w.refused("SELECT a, COUNT(*) FROM t GROUP BY a WITH ROLLUP"), "WITH ROLLUP");
     let several = "SELECT * FROM t x LEFT JOIN (t y JOIN t z ON y.id = z.id) ON x.a = y.a";
     assert_eq!(w.refused(several), "an outer join of several tables");
-    assert_eq!(w.refused("SELECT (SELECT 1)"), "subqueries");
+    let all = "SELECT a FROM t WHERE id = 1 AND a > ALL (SELECT a FROM t)";
+    assert_eq!(w.refused(all), "a comparison with ANY or ALL of a subquery's rows");
     assert_eq!(w.refused("INSERT INTO t SELECT * FROM t"), "INSERT … SELECT");
 }
 

@@ -250,7 +250,7 @@ impl Target {
         let open = (0..conjuncts.len()).filter(|at| !choice.served.contains(at));
         let residual = conjunction(open.map(|at| conjuncts[at].clone()).collect());
         Ok(Self {
-            table: Table(scope.tables[0].handle.clone()),
+            table: Table(scope.tables[0].stored().expect("the statement's table").clone()),
             access: choice.access,
             residual: residual.map(|test| scope.compile(&test)).transpose()?,
             limit: limit.map(|limit| scope.compile(&limit)).transpose()?,
@@ -309,7 +309,7 @@ impl Target {
         ctx: &EvalContext,
         scratch: &mut LevelScratch,
     ) -> Result<(), SqlError> {
-        let LevelScratch { keys, read, found: rows } = scratch;
+        let LevelScratch { keys, read, found: rows, .. } = scratch;
         rows.clear();
         let mut failure = None;
         // What cannot be told is told once the row is locked.
