@@ -32,6 +32,7 @@ mod run;
 mod scope;
 mod select;
 mod subplan;
+mod taker;
 mod upsert;
 mod write;
 

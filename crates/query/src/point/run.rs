@@ -1,24 +1,22 @@
-//! Running queries: rows are visited, joined, filtered, projected, and put into the sink.
+//! Running queries: rows are visited, joined, filtered, and handed to what takes them (`taker.rs`).
 //!
 //! The rows of the last table are looked at where the engine shows them. Those of the tables before are copied first, so
 //! that no index is being visited while others are, and rows can be locked on the way.
 
-use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use avocet_base::RowId;
 use avocet_engine::{Direction, EngineError, KeyRange, LockHow, ReadMode, ReadScratch, Shown, Txn};
-use avocet_types::compare::sort_order;
 use avocet_types::expr::{EvalContext, EvalResult, RowProgram, RowSource};
-use avocet_types::{Datum, IndexKind, RowRef, Value};
+use avocet_types::{Datum, IndexKind, RowRef};
 
-use super::aggregate::{Groups, value_key};
 use super::choose::Access;
 use super::keys::{Found, Keys};
 use super::scope::JoinedRow;
-use super::select::{Aggregation, Level, Output, Select, Source};
+use super::select::{Level, Select, Source};
 use super::subplan::SubPlan;
-use super::{LevelScratch, Outcome, PointScratch, Table, recycle};
+use super::taker::Taker;
+use super::{LevelScratch, Outcome, PointScratch, Table};
 use crate::error::SqlError;
 use crate::session::api::{PlanColumns, ResultSink};
 use crate::turns::{ROWS_IN_PLACE, blocking_if};
@@ -203,22 +201,8 @@ impl Select {
         if levels.len() < self.levels.len() {
             levels.resize_with(self.levels.len(), LevelScratch::default);
         }
-        let mut taker = Taker {
-            output: &self.output,
-            params,
-            ctx,
-            sink,
-            skip: count(self.offset.as_ref(), params, ctx)?.unwrap_or(0),
-            left: count(self.limit.as_ref(), params, ctx)?.unwrap_or(u64::MAX),
-            first_only: self.first_only,
-            sent: 0,
-            values: std::mem::take(values),
-            key: Vec::new(),
-            seen: HashSet::default(),
-            kept: Vec::new(),
-            groups: Groups::new(self.output.aggregation.as_ref()),
-        };
-        if taker.left > 0 {
+        let mut taker = Taker::new(self, params, ctx, std::mem::take(values), sink)?;
+        if taker.wants_rows() {
             match &*self.levels {
                 [] => {
                     let _ = taker.take(&JoinedRow::new(&self.slots))?;
@@ -398,17 +382,25 @@ impl Select {
         let scratch = own.subquery.get_or_insert_default();
         let rows = plan.run(&row, txn, params, ctx, scratch)?;
         let mut found_none = true;
-        for n in 0..rows {
-            let joined = row.with_values(level.position, plan.row(scratch, n));
-            if !passes(level.on.as_ref(), &joined, params, ctx)? {
-                continue;
+        // Each leads to some more.
+        let is_much = depth == 0 && rows > ROWS_IN_PLACE / 8;
+        let flow = blocking_if(is_much, || {
+            for n in 0..rows {
+                let joined = row.with_values(level.position, plan.row(scratch, n));
+                if !passes(level.on.as_ref(), &joined, params, ctx)? {
+                    continue;
+                }
+                found_none = false;
+                if passes(level.residual.as_ref(), &joined, params, ctx)?
+                    && self.go_on(depth, txn, joined, rest, taker)?.is_break()
+                {
+                    return Ok(ControlFlow::Break(()));
+                }
             }
-            found_none = false;
-            if passes(level.residual.as_ref(), &joined, params, ctx)?
-                && self.go_on(depth, txn, joined, rest, taker)?.is_break()
-            {
-                return Ok(ControlFlow::Break(()));
-            }
+            Ok::<_, SqlError>(ControlFlow::Continue(()))
+        })?;
+        if flow.is_break() {
+            return Ok(flow);
         }
         match level.outer && found_none {
             true => self.without(depth, txn, row, rest, taker),
@@ -444,137 +436,5 @@ impl Select {
             true => taker.take(&row),
             false => self.descend(depth + 1, txn, row, rest, taker),
         }
-    }
-}
-
-/// What takes the rows that were found.
-struct Taker<'t> {
-    output: &'t Output,
-    params: &'t [Datum<'t>],
-    ctx: &'t EvalContext,
-    sink: &'t mut dyn ResultSink,
-    /// Rows of OFFSET still to be left out, and of LIMIT still to be sent.
-    skip: u64,
-    left: u64,
-    first_only: bool,
-    sent: u64,
-    values: Vec<Datum<'static>>,
-    key: Vec<u8>,
-    seen: HashSet<Box<[u8]>, foldhash::fast::RandomState>,
-    kept: Vec<Vec<Value>>,
-    groups: Groups,
-}
-
-impl Taker<'_> {
-    /// How many rows it takes at most, as far as that is known before.
-    fn most(&self) -> u64 {
-        let output = self.output;
-        match output.distinct || !output.order.is_empty() || output.aggregation.is_some() {
-            true if self.first_only => 1,
-            true => u64::MAX,
-            false => self.skip.saturating_add(self.left),
-        }
-    }
-
-    fn take<'a, R: RowSource<'a>>(&mut self, row: &R) -> Result<ControlFlow<()>, SqlError>
-    where
-        Self: 'a,
-    {
-        let output = self.output;
-        if let Some(aggregation) = &output.aggregation {
-            self.groups.add(aggregation, row, self.params, self.ctx)?;
-            return Ok(if self.first_only { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
-        }
-        let is_direct = !output.distinct && output.order.is_empty();
-        if is_direct && self.skip > 0 {
-            self.skip -= 1;
-            return Ok(ControlFlow::Continue(()));
-        }
-        let mut values = recycle(std::mem::take(&mut self.values));
-        for program in &output.programs {
-            values.push(program.eval(row, self.params, self.ctx)?);
-        }
-        let flow = self.put(&values);
-        self.values = recycle(values);
-        flow
-    }
-
-    /// Takes a projected row.
-    fn put(&mut self, values: &[Datum<'_>]) -> Result<ControlFlow<()>, SqlError> {
-        let output = self.output;
-        if output.distinct {
-            self.key.clear();
-            for (value, program) in values[..output.visible].iter().zip(&output.programs) {
-                let collation = program.ty().collation().unwrap_or(avocet_types::Collation::BINARY);
-                value_key(value, collation, &mut self.key);
-            }
-            if self.seen.contains(&self.key[..]) {
-                return Ok(ControlFlow::Continue(()));
-            }
-            self.seen.insert(self.key.as_slice().into());
-        }
-        if !output.order.is_empty() {
-            self.kept.push(values.iter().cloned().map(Datum::into_owned).collect());
-            return Ok(ControlFlow::Continue(()));
-        }
-        self.send(&values[..output.visible])
-    }
-
-    fn send(&mut self, values: &[Datum<'_>]) -> Result<ControlFlow<()>, SqlError> {
-        if self.skip > 0 {
-            self.skip -= 1;
-            return Ok(ControlFlow::Continue(()));
-        }
-        self.sink.row(values)?;
-        self.sent += 1;
-        self.left -= 1;
-        Ok(if self.left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-    }
-
-    /// Sends what could not be sent before; gives the memory back.
-    fn finish(mut self, memory: &mut Vec<Datum<'static>>) -> Result<u64, SqlError> {
-        if let Some(aggregation) = &self.output.aggregation {
-            self.finish_groups(aggregation)?;
-        }
-        let order = &self.output.order;
-        if !order.is_empty() {
-            let mut kept = std::mem::take(&mut self.kept);
-            kept.sort_by(|a, b| {
-                let orders = order.iter().map(|term| {
-                    let order = sort_order(&a[term.program], &b[term.program], term.collation);
-                    if term.descending { order.reverse() } else { order }
-                });
-                orders.into_iter().find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
-            });
-            for row in &kept {
-                if self.send(&row[..self.output.visible])?.is_break() {
-                    break;
-                }
-            }
-        }
-        *memory = self.values;
-        Ok(self.sent)
-    }
-
-    fn finish_groups(&mut self, aggregation: &Aggregation) -> Result<(), SqlError> {
-        let output = self.output;
-        if self.left == 0 {
-            return Ok(());
-        }
-        for group in std::mem::take(&mut self.groups).finish(aggregation) {
-            let group = group?;
-            let row = &group[..];
-            if !passes(aggregation.having.as_ref(), &row, self.params, self.ctx)? {
-                continue;
-            }
-            let mut values = Vec::with_capacity(output.programs.len());
-            for program in &output.programs {
-                values.push(program.eval(&row, self.params, self.ctx)?);
-            }
-            if self.put(&values)?.is_break() {
-                break;
-            }
-        }
-        Ok(())
     }
 }
