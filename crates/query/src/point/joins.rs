@@ -53,6 +53,15 @@ pub struct Ordered {
     pub steps: Vec<Step>,
     pub cost: f64,
     pub rows: f64,
+    /// The rows come in the order that was wanted of several tables.
+    pub is_wanted_order: bool,
+}
+
+/// The order that is wanted of a join: that of columns of one of its tables, of which a LIMIT takes the first rows.
+pub struct Lead<'a> {
+    pub position: usize,
+    pub order: &'a [(usize, bool)],
+    pub limit: u64,
 }
 
 pub struct Step {
@@ -217,10 +226,10 @@ impl Joins {
     }
 
     /// The cheapest order of tables with the access to each.
-    pub fn order(&self, scope: &Scope, wish: &Wish<'_>) -> Result<Ordered, Refusal> {
+    pub fn order(&self, scope: &Scope, wish: &Wish<'_>, lead: Option<Lead<'_>>) -> Result<Ordered, Refusal> {
         let count = scope.tables.len();
         let is_value = |position: usize| self.rows_at(position).is_some_and(|rows| rows.is_value);
-        let mut best: Option<Ordered> = None;
+        let mut best = lead.map_or(Ok(None), |lead| self.order_along(&lead, scope))?;
         // Every table may be the first; the rest follows by what is found with the fewest rows.
         let mut firsts: Vec<_> = (0..count).filter(|position| !is_value(*position)).map(Some).collect();
         if firsts.is_empty() {
@@ -249,7 +258,7 @@ impl Joins {
     ) -> Result<Option<Ordered>, Refusal> {
         let count = scope.tables.len();
         let mut bound = 0;
-        let mut ordered = Ordered { steps: Vec::with_capacity(count), cost: 0.0, rows: 1.0 };
+        let mut ordered = Ordered::new(count);
         while ordered.steps.len() < count {
             let is_left = |position: &usize| bound & (1 << *position) == 0;
             let is_ready = |position: &usize| self.is_ready(scope, *position, bound);
@@ -268,23 +277,50 @@ impl Joins {
             } else {
                 return Ok(None);
             };
-            match (&choice, self.rows_at(position)) {
-                (Some(choice), _) => {
-                    ordered.rows *= choice.estimate.max(1.0);
-                    ordered.cost += ordered.rows;
-                }
-                (None, Some(rows)) => {
-                    let times = if rows.needs == 0 { 1.0 } else { ordered.rows };
-                    ordered.cost += times * rows.cost.max(1.0);
-                    ordered.rows *= rows.rows.max(1.0);
-                    ordered.cost += ordered.rows;
-                }
-                (None, None) => unreachable!("a table that is stored has an access"),
-            }
             bound |= 1 << position;
-            ordered.steps.push(Step { position, choice });
+            ordered.add(position, choice, self.rows_at(position));
         }
         Ok(Some(ordered))
+    }
+
+    /// The order that goes along an index of the leading table, if every row of that leads to others by unique keys alone: then
+    /// a LIMIT is soon reached. (Behind a left join there may be any number of rows.)
+    fn order_along(&self, lead: &Lead<'_>, scope: &Scope) -> Result<Option<Ordered>, Refusal> {
+        let count = scope.tables.len();
+        let leads = self.on[lead.position].is_none() && self.rows_at(lead.position).is_none();
+        if !leads || !self.subqueries.iter().all(|rows| rows.is_value && !rows.tests) {
+            return Ok(None);
+        }
+        let mut bound = 1 << lead.position;
+        let is_own = |at: &usize| scope.uses_only(&self.conjuncts[*at], bound);
+        let own: Vec<usize> = (0..self.conjuncts.len()).filter(is_own).collect();
+        let conditions: Vec<Expr> = own.iter().map(|at| self.conjuncts[*at].clone()).collect();
+        let wish = Wish { order: lead.order, limit: Some(lead.limit), ..Wish::default() };
+        let Some(mut first) = choose(scope, lead.position, 0, &conditions, &wish)? else { return Ok(None) };
+        if !first.gives_order {
+            return Ok(None);
+        }
+        first.served.iter_mut().for_each(|at| *at = own[*at]);
+        let mut tested = own;
+        let mut ordered = Ordered { is_wanted_order: true, ..Ordered::new(count) };
+        ordered.add(lead.position, Some(first), None);
+        while ordered.steps.len() < count {
+            let is_ready = |at: &usize| bound & (1 << *at) == 0 && self.is_ready(scope, *at, bound);
+            let mut left = (0..count).filter(is_ready);
+            let next = self.next_table(scope, &Wish::default(), bound, None, &mut left)?;
+            let is_value = |at: &usize| is_ready(at) && self.rows_at(*at).is_some();
+            let next = next.or_else(|| Some(((0..count).find(is_value)?, None)));
+            let Some((position, choice)) = next else { return Ok(None) };
+            if let Some(choice) = choice.as_ref().filter(|_| self.on[position].is_none()) {
+                if !choice.access.terms.unique {
+                    return Ok(None);
+                }
+                tested.extend(&choice.served);
+            }
+            bound |= 1 << position;
+            ordered.add(position, choice, self.rows_at(position));
+        }
+        Ok(Some(ordered).filter(|_| (0..self.conjuncts.len()).all(|at| tested.contains(&at))))
     }
 
     /// Of the tables that are left, and subqueries that give rows, the one with the fewest rows; `first`, if given.
@@ -353,6 +389,27 @@ impl Joins {
             return Err(NotPoint::because("a condition on something that is no table's column").into());
         }
         Ok(levels.into())
+    }
+}
+
+impl Ordered {
+    fn new(count: usize) -> Self {
+        Self { steps: Vec::with_capacity(count), cost: 0.0, rows: 1.0, is_wanted_order: false }
+    }
+
+    /// `rows` is the subquery, if it is one; else there is a choice.
+    fn add(&mut self, position: usize, choice: Option<Choice>, rows: Option<&Rows>) {
+        if let Some(rows) = rows {
+            let times = if rows.needs == 0 { 1.0 } else { self.rows };
+            self.cost += times * rows.cost.max(1.0);
+        }
+        let found = match (&choice, rows) {
+            (Some(choice), _) => choice.estimate,
+            (None, rows) => rows.map_or(1.0, |rows| rows.rows),
+        };
+        self.rows *= found.max(1.0);
+        self.cost += self.rows;
+        self.steps.push(Step { position, choice });
     }
 }
 

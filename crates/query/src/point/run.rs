@@ -312,55 +312,68 @@ impl Select {
         };
         let LevelScratch { keys, read, found: rows, .. } = own;
         let found = locate(table, access, &row, params, ctx, keys)?;
-        // Where each row leads to one, there need be no more than are taken.
-        let enough = if self.one_to_one && depth == 0 { taker.most() } else { u64::MAX };
-        let mut failure = None;
-        let mut flow = ControlFlow::Continue(());
-        let mut found_none = true;
-        rows.clear();
-        let mut lock = level.lock.map(LockHow::all);
-        let most = if depth == 0 { enough } else { 0 };
-        visit(table, access, found, lock.as_mut(), most, txn, keys, read, &mut |id, here| {
-            let joined = row.with(level.position, here);
-            let is_joined = passes(level.on.as_ref(), &joined, params, ctx);
-            let is_wanted = is_joined.and_then(|is_joined| {
-                found_none &= !is_joined;
-                Ok(is_joined && passes(level.residual.as_ref(), &joined, params, ctx)?)
-            });
-            let outcome = match is_wanted {
-                Ok(false) => return Shown::Unwanted,
-                Ok(true) if last => taker.take(&joined),
-                Ok(true) => {
-                    rows.push(id, &here);
-                    let is_enough = rows.len() as u64 >= enough;
-                    Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-                }
-                Err(error) => Err(error.into()),
-            };
-            flow = outcome.unwrap_or_else(|error| {
-                failure = Some(error);
-                ControlFlow::Break(())
-            });
-            flow.into()
-        })?;
-        if let Some(error) = failure {
-            return Err(error);
-        }
-        if level.outer && found_none {
-            return self.without(depth, txn, row, rest, taker);
-        }
-        // Each leads to some more.
-        let is_much = depth == 0 && rows.len() > ROWS_IN_PLACE / 8;
-        blocking_if(is_much, || {
-            for n in 0..rows.len() {
-                let (_, here) = rows.get(n, &table.layout);
-                flow = self.descend(depth + 1, txn, row.with(level.position, here), rest, taker)?;
-                if flow.is_break() {
-                    break;
-                }
+        // Where nearly each row leads to another, there need be no more than are taken, or some more, in several turns.
+        let mut enough = if self.leads && depth == 0 { taker.most() } else { u64::MAX };
+        let mut past = 0;
+        loop {
+            let mut failure = None;
+            let mut flow = ControlFlow::Continue(());
+            let mut found_none = true;
+            let mut wanted = 0;
+            rows.clear();
+            let mut lock = level.lock.map(LockHow::all);
+            let most = if depth == 0 { enough.saturating_add(past) } else { 0 };
+            visit(table, access, found, lock.as_mut(), most, txn, keys, read, &mut |id, here| {
+                let joined = row.with(level.position, here);
+                let is_joined = passes(level.on.as_ref(), &joined, params, ctx);
+                let is_wanted = is_joined.and_then(|is_joined| {
+                    found_none &= !is_joined;
+                    Ok(is_joined && passes(level.residual.as_ref(), &joined, params, ctx)?)
+                });
+                let outcome = match is_wanted {
+                    Ok(false) => return Shown::Unwanted,
+                    Ok(true) if last => taker.take(&joined),
+                    Ok(true) => {
+                        wanted += 1;
+                        if wanted > past {
+                            rows.push(id, &here);
+                        }
+                        let is_enough = rows.len() as u64 >= enough;
+                        Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+                    }
+                    Err(error) => Err(error.into()),
+                };
+                flow = outcome.unwrap_or_else(|error| {
+                    failure = Some(error);
+                    ControlFlow::Break(())
+                });
+                flow.into()
+            })?;
+            if let Some(error) = failure {
+                return Err(error);
             }
-            Ok(flow)
-        })
+            if level.outer && found_none {
+                return self.without(depth, txn, row, rest, taker);
+            }
+            // Each leads to some more.
+            let is_much = depth == 0 && rows.len() > ROWS_IN_PLACE / 8;
+            let has_more = !last && flow.is_break();
+            let flow = blocking_if(is_much, || {
+                for n in 0..rows.len() {
+                    let (_, here) = rows.get(n, &table.layout);
+                    flow = self.descend(depth + 1, txn, row.with(level.position, here), rest, taker)?;
+                    if flow.is_break() {
+                        break;
+                    }
+                }
+                Ok::<_, SqlError>(flow)
+            })?;
+            if flow.is_break() || !has_more {
+                return Ok(flow);
+            }
+            past += rows.len() as u64;
+            enough = enough.saturating_mul(8);
+        }
     }
 }
 

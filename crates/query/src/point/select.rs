@@ -8,7 +8,7 @@ use avocet_types::{Collation, Datum, SqlType};
 
 use super::aggregate::AggregatePlan;
 use super::choose::{Access, Wish};
-use super::joins::Joins;
+use super::joins::{Joins, Lead};
 use super::scope::{ReadAs, Scope};
 use super::subplan::SubPlan;
 use super::{Kind, NotPoint, PointPlan, Refusal, Table};
@@ -28,8 +28,8 @@ pub struct Select {
     pub locks: bool,
     /// The first row found is all that matters.
     pub first_only: bool,
-    /// Each row of the first table leads to one row.
-    pub one_to_one: bool,
+    /// Nearly each row of the first table leads to a row.
+    pub leads: bool,
     pub output: Output,
     pub limit: Option<RowProgram>,
     pub offset: Option<RowProgram>,
@@ -139,8 +139,9 @@ pub fn compile_block(query: &BoundQuery, catalog: &Catalog, nesting: Nesting) ->
     }
     let alone = joins.is_single_table(&scope);
     let asked = Asked::of(query, block, &scope, alone, nesting);
-    let ordered = joins.order(&scope, &asked.wish())?;
-    let first = ordered.steps.first().and_then(|step| step.choice.as_ref()).filter(|_| alone);
+    let ordered = joins.order(&scope, &asked.wish(), asked.lead())?;
+    let leads = alone || ordered.is_wanted_order;
+    let first = ordered.steps.first().and_then(|step| step.choice.as_ref()).filter(|_| leads);
     let in_order = first.is_some_and(|choice| choice.gives_order) && asked.order_known;
     let served_all = first.is_some_and(|choice| choice.served.len() == joins.conjuncts.len());
     let first_only = asked.first_value
@@ -163,7 +164,7 @@ pub fn compile_block(query: &BoundQuery, catalog: &Catalog, nesting: Nesting) ->
         slots: scope.slots.clone(),
         locks: query.locks,
         first_only,
-        one_to_one: alone,
+        leads,
         output,
         limit: limit.map(|l| scope.compile(&l.count)).transpose()?,
         offset: limit.and_then(|l| l.offset.as_ref()).map(|offset| scope.compile(offset)).transpose()?,
@@ -194,7 +195,9 @@ fn plain_block(query: &BoundQuery) -> Result<&plan::Select, NotPoint> {
 
 /// What the statement asks of the first table.
 struct Asked {
+    /// Columns of the table at `leader`.
     order: Vec<(usize, bool)>,
+    leader: Option<usize>,
     /// Whether `order` is all of the wanted order.
     order_known: bool,
     limit: Option<u64>,
@@ -210,6 +213,7 @@ impl Asked {
         let is_only = alone && scope.tables.len() == 1;
         let asked = Self {
             order: Vec::new(),
+            leader: None,
             order_known: false,
             limit: None,
             first_value: false,
@@ -220,7 +224,7 @@ impl Asked {
         let column_of = |expr: &Expr| match expr.kind {
             ExprKind::Column(id) => {
                 let (table, column) = scope.place(id)?;
-                scope.tables[table].stored().map(|_| column)
+                scope.tables[table].stored().map(|_| (table, column))
             }
             _ => None,
         };
@@ -234,7 +238,7 @@ impl Asked {
                 _ => None,
             };
             let order =
-                extreme.and_then(|(one, descending)| Some((column_of(one.args.first()?)?, descending)));
+                extreme.and_then(|(one, descending)| Some((column_of(one.args.first()?)?.1, descending)));
             let first_value = order.is_some() && is_only;
             let limit = first_value.then_some(1);
             let order = order.into_iter().collect();
@@ -244,6 +248,10 @@ impl Asked {
         let keys = query.body.order_by.iter();
         let order: Option<Vec<_>> =
             keys.map(|key| Some((column_of(&projected(key.column)?.expr)?, key.descending))).collect();
+        let leader = order.as_ref().and_then(|order| Some(order.first()?.0.0));
+        let order = order.filter(|order| order.iter().all(|((table, _), _)| Some(*table) == leader));
+        let order = order
+            .map(|order| order.into_iter().map(|((_, column), descending)| (column, descending)).collect());
         let count = |expr: &Expr| match expr.as_literal() {
             Some(Datum::UInt(n)) => *n,
             Some(Datum::Int(n)) => (*n).max(0) as u64,
@@ -252,7 +260,7 @@ impl Asked {
         let limit = query.body.limit.as_ref().filter(|_| !block.distinct);
         let limit = limit.map(|l| count(&l.count).saturating_add(l.offset.as_ref().map_or(0, count)));
         let order_known = order.is_some();
-        Self { order: order.unwrap_or_default(), order_known, limit, ..asked }
+        Self { order: order.unwrap_or_default(), leader, order_known, limit, ..asked }
     }
 
     fn wish(&self) -> Wish<'_> {
@@ -262,6 +270,13 @@ impl Asked {
         }
         let (order, limit, first_value) = (&*self.order, self.limit, self.first_value);
         Wish { order, limit, first_value, may_measure, must }
+    }
+
+    /// What is wanted of a join whose rows are not locked.
+    fn lead(&self) -> Option<Lead<'_>> {
+        let is_join = !self.alone && self.order_known && !self.must;
+        let (position, limit) = (self.leader?, self.limit?);
+        is_join.then_some(Lead { position, order: &self.order, limit })
     }
 }
 

@@ -81,7 +81,7 @@ impl Dice {
 
     fn select(&mut self) -> String {
         let filter = self.filter();
-        match self.below(18) {
+        match self.below(20) {
             0 => format!("SELECT COUNT(*), SUM(a), MIN(c), MAX(b), AVG(c) FROM t WHERE {filter}"),
             1 => format!("SELECT MAX({}) FROM t WHERE {filter}", self.column()),
             2 => format!(
@@ -185,6 +185,17 @@ impl Dice {
                 "SELECT x.a, COUNT(*), SUM((SELECT COUNT(*) FROM t y WHERE y.a = x.id)) FROM t x \
                  WHERE (x.a, x.id) IN (SELECT a, id FROM t WHERE {filter}) GROUP BY x.a HAVING COUNT(*) < 9 ORDER BY x.a"
             ),
+            17 | 18 => format!(
+                "SELECT x.id, y.id, z.d, (SELECT COUNT(*) FROM t w WHERE w.a = x.id) FROM t x {}JOIN t y ON y.id = x.a \
+                 LEFT JOIN t z ON z.a = x.id AND z.id > 9 {} ORDER BY {}, z.id LIMIT {}",
+                self.one_of(&["", "", "LEFT "]),
+                self.one_of(&["", "WHERE x.a > 1", "WHERE x.c > 3.5", "WHERE y.b = 'a'", "WHERE z.id IS NULL"]),
+                self.one_of(&["x.id", "x.id DESC", "x.c, x.id", "x.a DESC, x.b DESC, x.id"]),
+                self.one_of(&["1", "3", "2 OFFSET 2", "9", "100"])
+            )
+            // Where only the leading table's columns are in the order, it leads; ties are of rows alike.
+            .replace(", z.id LIMIT", self.one_of(&[", z.id LIMIT", " LIMIT"]))
+            .replace("SELECT x.id, y.id, z.d", "SELECT x.id, y.id, 1"),
             _ => format!("SELECT * FROM t WHERE {filter} ORDER BY id"),
         }
     }
