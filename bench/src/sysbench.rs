@@ -86,8 +86,11 @@ impl Program {
             None => command.arg(test),
             Some(root) => {
                 let scripts = root.join("usr/share/sysbench");
+                let libraries = root.join("usr/lib/x86_64-linux-gnu");
                 command
-                    .env("LD_LIBRARY_PATH", root.join("usr/lib/x86_64-linux-gnu"))
+                    .env("LD_LIBRARY_PATH", &libraries)
+                    // Where its client library looks for ways to authenticate.
+                    .env("MARIADB_PLUGIN_DIR", libraries.join("libmariadb3/plugin"))
                     .env("LUA_PATH", format!("{}/?.lua", scripts.display()))
                     .arg(scripts.join(format!("{test}.lua")))
             }
