@@ -55,6 +55,8 @@ impl Answer<'_> {
 #[derive(Debug)]
 pub struct SubPlan {
     pub select: Select,
+    /// How many parameters the enclosing block has.
+    params: usize,
     /// What it uses of the enclosing block's row.
     outer: Box<[RowProgram]>,
     /// How many columns its rows have.
@@ -154,7 +156,14 @@ pub fn compile_subplan(
         Answer::In { .. } => return Err(NotPoint::because("rows IN a subquery").into()),
     };
     let outer = uses.iter().map(|expr| scope.compile(expr)).collect::<Result<_, _>>()?;
-    Ok(Compiled { plan: SubPlan { select, outer, width, kind }, needs, tables, dates, cost, rows })
+    Ok(Compiled {
+        plan: SubPlan { select, params: first, outer, width, kind },
+        needs,
+        tables,
+        dates,
+        cost,
+        rows,
+    })
 }
 
 /// Makes a subquery give only the rows that equal the needles.
@@ -247,7 +256,7 @@ impl SubPlan {
         scratch: &mut SubScratch,
     ) -> Result<(), SqlError> {
         let mut own: Vec<Datum<'_>> = Vec::with_capacity(params.len() + self.outer.len());
-        own.extend(params.iter().map(reborrow));
+        own.extend(params[..self.params].iter().map(reborrow));
         for program in &self.outer {
             own.push(program.eval(row, params, ctx)?);
         }
