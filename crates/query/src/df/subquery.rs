@@ -426,7 +426,7 @@ impl Lowerer {
             }
             _ => {
                 let needle = self.value(needle)?;
-                let ty = meeting_type(&needle, &column)
+                let ty = key_meeting_type(&needle, &column)
                     .ok_or_else(|| unsupported("a comparison of this kind with a subquery"))?;
                 (cast(needle, &ty), cast(column, &ty))
             }
@@ -473,8 +473,17 @@ fn key_type(needle: &SqlType, column: &SqlType, ordered: bool) -> Result<DataTyp
         (DataType::Null, DataType::Null) => DataType::Int64,
         (DataType::Null, ty) | (ty, DataType::Null) => ty,
         (a, b) if a == b => a,
-        _ => meeting_type(&side(needle), &side(column))
+        _ => key_meeting_type(&side(needle), &side(column))
             .ok_or_else(|| unsupported("a comparison of this kind with a subquery"))?,
+    })
+}
+
+/// As [`meeting_type`], for types too that only our own comparisons take as they are.
+fn key_meeting_type(left: &Lowered, right: &Lowered) -> Option<DataType> {
+    meeting_type(left, right).or_else(|| match (&left.ty, &right.ty) {
+        (a, b) if a.is_integer() && b.is_integer() => Some(DataType::Decimal128(20, 0)),
+        (a, b) if a.is_floating() && b.is_floating() => Some(DataType::Float64),
+        _ => None,
     })
 }
 

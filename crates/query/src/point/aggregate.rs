@@ -6,6 +6,7 @@ use avocet_types::compare::{double, sort_order};
 use avocet_types::expr::{EvalContext, EvalError, EvalResult, RowProgram, RowSource};
 use avocet_types::{Collation, Datum, Decimal, SqlType, Value};
 
+use super::bounds::{KEY_BYTES, bytes_of};
 use super::scope::Scope;
 use super::select::Aggregation;
 use super::{NotPoint, Refusal};
@@ -67,20 +68,27 @@ impl Groups {
         groups
     }
 
-    /// Adds a row to its group.
+    /// Adds a row to its group; how many bytes more it holds.
     pub fn add<'a, R: RowSource<'a>>(
         &mut self,
         aggregation: &'a Aggregation,
         row: &R,
         params: &'a [Datum<'a>],
         ctx: &EvalContext,
-    ) -> EvalResult<()> {
+    ) -> EvalResult<usize> {
+        let groups = self.groups.len();
         let at = if aggregation.keys.is_empty() { 0 } else { self.place(aggregation, row, params, ctx)? };
-        let (_, accumulators) = &mut self.groups[at];
-        for (accumulator, plan) in accumulators.iter_mut().zip(&aggregation.aggregates) {
-            accumulator.add(plan, row, params, ctx)?;
+        let (keys, accumulators) = &mut self.groups[at];
+        let mut held = 0;
+        if at == groups {
+            held += KEY_BYTES + self.key.len() + keys.iter().map(bytes_of).sum::<usize>();
+            held +=
+                size_of::<(Vec<Value>, Vec<Accumulator>)>() + accumulators.len() * size_of::<Accumulator>();
         }
-        Ok(())
+        for (accumulator, plan) in accumulators.iter_mut().zip(&aggregation.aggregates) {
+            held += accumulator.add(plan, row, params, ctx)?;
+        }
+        Ok(held)
     }
 
     fn place<'a, R: RowSource<'a>>(
@@ -143,17 +151,21 @@ struct Seen {
 }
 
 impl Seen {
-    /// Whether the values are new.
-    fn insert(&mut self, values: &[Datum<'_>], collations: impl Iterator<Item = Collation>) -> bool {
+    /// How many bytes more it holds if the values are new.
+    fn insert(&mut self, values: &[Datum<'_>], collations: impl Iterator<Item = Collation>) -> Option<usize> {
         if let [Datum::Int(v)] = values {
-            return self.ints.insert(*v);
+            return self.ints.insert(*v).then_some(2 * size_of::<i64>());
         }
         self.key.clear();
         values
             .iter()
             .zip(collations)
             .for_each(|(value, collation)| value_key(value, collation, &mut self.key));
-        !self.others.contains(&self.key[..]) && self.others.insert(self.key.as_slice().into())
+        if self.others.contains(&self.key[..]) {
+            return None;
+        }
+        self.others.insert(self.key.as_slice().into());
+        Some(KEY_BYTES + self.key.len())
     }
 }
 
@@ -167,26 +179,27 @@ impl Accumulator {
         Self { count: 0, sum, value: None, seen: Seen::default() }
     }
 
-    /// Takes one row.
+    /// Takes one row; how many bytes more it holds.
     fn add<'a, R: RowSource<'a>>(
         &mut self,
         plan: &'a AggregatePlan,
         row: &R,
         params: &'a [Datum<'a>],
         ctx: &EvalContext,
-    ) -> EvalResult<()> {
+    ) -> EvalResult<usize> {
+        let mut held = 0;
         match &*plan.args {
             [] => self.count += 1,
             [arg] => {
                 let value = arg.eval(row, params, ctx)?;
                 if value.is_null() && plan.kind != Kind::Any {
-                    return Ok(());
+                    return Ok(0);
                 }
                 let collation = arg.ty().collation().unwrap_or(Collation::BINARY);
-                if plan.distinct
-                    && !self.seen.insert(std::slice::from_ref(&value), std::iter::once(collation))
-                {
-                    return Ok(());
+                if plan.distinct {
+                    let new = self.seen.insert(std::slice::from_ref(&value), std::iter::once(collation));
+                    let Some(bytes) = new else { return Ok(0) };
+                    held = bytes;
                 }
                 self.count += 1;
                 self.take(plan, value, collation)?;
@@ -195,13 +208,16 @@ impl Accumulator {
                 let values =
                     args.iter().map(|arg| arg.eval(row, params, ctx)).collect::<EvalResult<Vec<_>>>()?;
                 let collations = args.iter().map(|a| a.ty().collation().unwrap_or(Collation::BINARY));
-                let new = !plan.distinct || self.seen.insert(&values, collations);
-                if new && !values.iter().any(Datum::is_null) {
+                if plan.distinct {
+                    let Some(bytes) = self.seen.insert(&values, collations) else { return Ok(0) };
+                    held = bytes;
+                }
+                if !values.iter().any(Datum::is_null) {
                     self.count += 1;
                 }
             }
         }
-        Ok(())
+        Ok(held)
     }
 
     fn take(&mut self, plan: &AggregatePlan, value: Datum<'_>, collation: Collation) -> EvalResult<()> {
@@ -273,14 +289,19 @@ fn overflow(function: &str) -> EvalError {
     EvalError::OutOfRange { kind: "DECIMAL", expr: function.to_owned() }
 }
 
-/// Appends bytes that are equal for equal values of one type, and for no others.
+/// Appends bytes that are equal for equal values of types that compare as they are, and for no others: signed and unsigned
+/// integers are such, FLOAT and DOUBLE, and every type with itself.
 pub fn value_key(value: &Datum<'_>, collation: Collation, key: &mut Vec<u8>) {
-    key.push(u8::from(!value.is_null()));
+    key.push(match value {
+        Datum::Null => 0,
+        Datum::Int(..0) => 2,
+        _ => 1,
+    });
     match value {
         Datum::Null => {}
         Datum::Int(v) | Datum::DateTime(v) | Datum::Time(v) => key.extend_from_slice(&v.to_le_bytes()),
         Datum::UInt(v) => key.extend_from_slice(&v.to_le_bytes()),
-        Datum::Float(v) => key.extend_from_slice(&(v + 0.0).to_bits().to_le_bytes()),
+        Datum::Float(v) => key.extend_from_slice(&(f64::from(*v) + 0.0).to_bits().to_le_bytes()),
         Datum::Double(v) => key.extend_from_slice(&(v + 0.0).to_bits().to_le_bytes()),
         Datum::Date(v) => key.extend_from_slice(&v.to_le_bytes()),
         Datum::Decimal(v) => {

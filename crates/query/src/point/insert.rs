@@ -11,7 +11,8 @@ use super::scope::Scope;
 use super::upsert::{NewRow, OnDuplicate, Upserted, conflicting};
 use super::write::{default_value, find_table};
 use super::{
-    Changes, Kind, NotPoint, PointPlan, PointScratch, Refusal, Table, convert_context, note_stored, recycle,
+    Changes, Kind, NotPoint, PointPlan, PointScratch, Refusal, Run, Table, convert_context, note_stored,
+    recycle,
 };
 use crate::bind::{CatalogView, TableBinder};
 use crate::error::{ErrorCode, SqlError};
@@ -212,24 +213,23 @@ impl Insert {
     pub(super) fn run(
         &self,
         txn: &mut Txn,
-        params: &[Datum<'_>],
-        ctx: &EvalContext,
+        run: Run<'_>,
         scratch: &mut PointScratch,
     ) -> Result<Changes, SqlError> {
-        blocking_if(self.rows.len() > ROWS_IN_PLACE, || self.insert(txn, params, ctx, scratch))
+        blocking_if(self.rows.len() > ROWS_IN_PLACE, || self.insert(txn, run, scratch))
     }
 
     fn insert(
         &self,
         txn: &mut Txn,
-        params: &[Datum<'_>],
-        ctx: &EvalContext,
+        Run { params, ctx, bounds }: Run<'_>,
         scratch: &mut PointScratch,
     ) -> Result<Changes, SqlError> {
         scratch.reserve(1);
         let mut generated = Generated { next: 0, left: 0, own: None, first: 0 };
         let mut outcome = Changes { matched: self.rows.len() as u64, ..Changes::default() };
         for (n, sources) in self.rows.iter().enumerate() {
+            bounds.row()?;
             let number = n as u64 + 1;
             let mut row = recycle(std::mem::take(&mut scratch.values));
             self.fill(sources, params, ctx, number, &mut row)?;

@@ -22,6 +22,7 @@
 //! 4. Who runs a plan begins the statement before (`Txn::begin_statement`), and takes it back after an error.
 
 mod aggregate;
+mod bounds;
 mod choose;
 mod domain;
 mod insert;
@@ -52,6 +53,7 @@ use avocet_types::{Datum, SqlType};
 use crate::error::SqlError;
 use crate::session::api::{OutputColumn, PlanColumns, ResultSink};
 
+pub use bounds::Bounds;
 pub use insert::{compile_insert, implicit_default, note_updated, now};
 pub use lift::lift;
 pub use scope::ReadAs;
@@ -180,6 +182,14 @@ pub struct PointScratch {
     changes: Vec<(usize, Datum<'static>)>,
 }
 
+/// What a run of a plan is given.
+#[derive(Clone, Copy)]
+pub struct Run<'r> {
+    pub params: &'r [Datum<'r>],
+    pub ctx: &'r EvalContext,
+    pub bounds: &'r Bounds<'r>,
+}
+
 /// Memory for the rows of one table.
 #[derive(Default)]
 struct LevelScratch {
@@ -198,14 +208,22 @@ struct FoundRows {
 }
 
 impl FoundRows {
-    fn clear(&mut self) {
+    fn clear(&mut self, bounds: &Bounds<'_>) {
+        bounds.let_go(self.bytes());
         self.images.clear();
         self.rows.clear();
     }
 
-    fn push(&mut self, id: avocet_base::RowId, row: &avocet_types::RowRef<'_>) {
+    fn push(&mut self, id: avocet_base::RowId, row: &avocet_types::RowRef<'_>, bounds: &Bounds<'_>) {
+        let before = self.bytes();
         self.rows.push((id, self.images.len()));
         row.to_image(&mut self.images);
+        bounds.hold(self.bytes() - before);
+    }
+
+    /// What the rows take.
+    fn bytes(&self) -> usize {
+        self.images.len() + size_of_val(&self.rows[..])
     }
 
     fn len(&self) -> usize {
@@ -228,6 +246,23 @@ impl PointScratch {
     fn reserve(&mut self, levels: usize) {
         if self.levels.len() < levels {
             self.levels.resize_with(levels, LevelScratch::default);
+        }
+    }
+
+    /// Between two statements nothing is held, and much memory is not kept.
+    fn rest(&mut self, bounds: &Bounds<'_>) {
+        if bounds.held_much() {
+            *self = Self::default();
+        } else if bounds.holds_something() {
+            self.forget();
+        }
+    }
+
+    fn forget(&mut self) {
+        for level in &mut self.levels {
+            level.found.images.clear();
+            level.found.rows.clear();
+            level.subquery.iter_mut().for_each(|subquery| subquery.forget_all());
         }
     }
 }
@@ -294,25 +329,26 @@ impl PointPlan {
         self.tables.iter().map(|table| &table.0)
     }
 
-    /// Runs the statement. `ctx.storing` is to be set for statements that write.
+    /// Runs the statement. `run.ctx.storing` is to be set for statements that write.
     pub fn execute(
         &self,
         txn: &mut Txn,
-        params: &[Datum<'_>],
-        ctx: &EvalContext,
+        run: Run<'_>,
         scratch: &mut PointScratch,
         sink: &mut dyn ResultSink,
     ) -> Result<Outcome, SqlError> {
-        assert!(params.len() >= self.params.len(), "a value for every parameter");
+        assert!(run.params.len() >= self.params.len(), "a value for every parameter");
         for table in &self.tables {
             txn.use_table(&table.0)?;
         }
-        match &self.kind {
-            Kind::Select(select) => select.run(&self.columns, txn, params, ctx, scratch, sink),
-            Kind::Update(update) => update.run(txn, params, ctx, scratch).map(Outcome::Changed),
-            Kind::Delete(delete) => delete.run(txn, params, ctx, scratch).map(Outcome::Changed),
-            Kind::Insert(insert) => insert.run(txn, params, ctx, scratch).map(Outcome::Changed),
-        }
+        let result = match &self.kind {
+            Kind::Select(select) => select.run(&self.columns, txn, run, scratch, sink),
+            Kind::Update(update) => update.run(txn, run, scratch).map(Outcome::Changed),
+            Kind::Delete(delete) => delete.run(txn, run, scratch).map(Outcome::Changed),
+            Kind::Insert(insert) => insert.run(txn, run, scratch).map(Outcome::Changed),
+        };
+        scratch.rest(run.bounds);
+        result
     }
 }
 

@@ -16,7 +16,7 @@ use super::scope::JoinedRow;
 use super::select::{Level, Select, Source};
 use super::subplan::SubPlan;
 use super::taker::Taker;
-use super::{LevelScratch, Outcome, PointScratch, Table};
+use super::{LevelScratch, Outcome, PointScratch, Run, Table};
 use crate::error::SqlError;
 use crate::session::api::{PlanColumns, ResultSink};
 use crate::turns::{ROWS_IN_PLACE, blocking_if};
@@ -175,33 +175,36 @@ impl Select {
         &self,
         columns: &PlanColumns,
         txn: &mut Txn,
-        params: &[Datum<'_>],
-        ctx: &EvalContext,
+        run: Run<'_>,
         scratch: &mut PointScratch,
         sink: &mut dyn ResultSink,
     ) -> Result<Outcome, SqlError> {
-        if self.has_outgrown() && !self.is_narrow(params, ctx, scratch)? {
+        if self.has_outgrown() && !self.is_narrow(run.params, run.ctx, scratch)? {
             return Ok(Outcome::Declined);
         }
-        self.run_here(columns, txn, params, ctx, scratch, sink)
+        if self.repeatable {
+            run.bounds.allow_declining();
+        }
+        match self.run_here(Some(columns), txn, run, scratch, sink) {
+            Err(_) if run.bounds.has_declined() => Ok(Outcome::Declined),
+            result => result.map(Outcome::Rows),
+        }
     }
 
-    /// As `run`, however many rows there are.
-    pub(super) fn run_here(
-        &self,
-        columns: &PlanColumns,
+    /// As `run`, however many rows there were when it was compiled. A subquery's sink is not told of columns.
+    pub(super) fn run_here<'r>(
+        &'r self,
+        columns: Option<&'r PlanColumns>,
         txn: &mut Txn,
-        params: &[Datum<'_>],
-        ctx: &EvalContext,
+        run: Run<'r>,
         scratch: &mut PointScratch,
-        sink: &mut dyn ResultSink,
-    ) -> Result<Outcome, SqlError> {
-        sink.plan_columns(columns, ctx.time_zone)?;
+        sink: &'r mut dyn ResultSink,
+    ) -> Result<u64, SqlError> {
         let PointScratch { levels, values, .. } = scratch;
         if levels.len() < self.levels.len() {
             levels.resize_with(self.levels.len(), LevelScratch::default);
         }
-        let mut taker = Taker::new(self, params, ctx, std::mem::take(values), sink)?;
+        let mut taker = Taker::new(self, columns, run, std::mem::take(values), sink)?;
         if taker.wants_rows() {
             match &*self.levels {
                 [] => {
@@ -216,8 +219,7 @@ impl Select {
                 }
             }
         }
-        let sent = taker.finish(values)?;
-        Ok(Outcome::Rows(sent))
+        taker.finish(values)
     }
 
     fn has_outgrown(&self) -> bool {
@@ -267,7 +269,7 @@ impl Select {
         taker: &mut Taker<'_>,
     ) -> Result<(), SqlError> {
         let LevelScratch { keys, read, .. } = scratch;
-        let (params, ctx) = (taker.params, taker.ctx);
+        let Run { params, ctx, bounds } = taker.run;
         let nothing = JoinedRow::new(&self.slots);
         let found = locate(table, access, &nothing, params, ctx, keys)?;
         let mut failure = None;
@@ -275,10 +277,12 @@ impl Select {
         // A residual that passes few rows could take many, but then there would be no such plan for a plain read.
         let most = if level.lock.is_some() && level.residual.is_some() { u64::MAX } else { taker.most() };
         visit(table, access, found, lock.as_mut(), most, txn, keys, read, &mut |_, row| {
-            let outcome = match passes(level.residual.as_ref(), &row, params, ctx) {
+            let is_wanted =
+                bounds.row().and_then(|()| Ok(passes(level.residual.as_ref(), &row, params, ctx)?));
+            let outcome = match is_wanted {
                 Ok(false) => return Shown::Unwanted,
                 Ok(true) => taker.take(&row),
-                Err(error) => Err(error.into()),
+                Err(error) => Err(error),
             };
             match outcome {
                 Ok(flow) => flow.into(),
@@ -302,7 +306,7 @@ impl Select {
     ) -> Result<ControlFlow<()>, SqlError> {
         let level = &self.levels[depth];
         let (own, rest) = scratch.split_first_mut().expect("reserved for every level");
-        let (params, ctx) = (taker.params, taker.ctx);
+        let Run { params, ctx, bounds } = taker.run;
         let last = depth + 1 == self.levels.len();
         let (table, access) = match &level.source {
             Source::Table { table, access } => (table, access),
@@ -320,12 +324,13 @@ impl Select {
             let mut flow = ControlFlow::Continue(());
             let mut found_none = true;
             let mut wanted = 0;
-            rows.clear();
+            rows.clear(bounds);
             let mut lock = level.lock.map(LockHow::all);
             let most = if depth == 0 { enough.saturating_add(past) } else { 0 };
             visit(table, access, found, lock.as_mut(), most, txn, keys, read, &mut |id, here| {
                 let joined = row.with(level.position, here);
-                let is_joined = passes(level.on.as_ref(), &joined, params, ctx);
+                let is_joined =
+                    bounds.row().and_then(|()| Ok(passes(level.on.as_ref(), &joined, params, ctx)?));
                 let is_wanted = is_joined.and_then(|is_joined| {
                     found_none &= !is_joined;
                     Ok(is_joined && passes(level.residual.as_ref(), &joined, params, ctx)?)
@@ -336,12 +341,12 @@ impl Select {
                     Ok(true) => {
                         wanted += 1;
                         if wanted > past {
-                            rows.push(id, &here);
+                            rows.push(id, &here, bounds);
                         }
                         let is_enough = rows.len() as u64 >= enough;
                         Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
                     }
-                    Err(error) => Err(error.into()),
+                    Err(error) => Err(error),
                 };
                 flow = outcome.unwrap_or_else(|error| {
                     failure = Some(error);
@@ -391,14 +396,15 @@ impl Select {
         taker: &mut Taker<'_>,
     ) -> Result<ControlFlow<()>, SqlError> {
         let level = &self.levels[depth];
-        let (params, ctx) = (taker.params, taker.ctx);
+        let run @ Run { params, ctx, bounds } = taker.run;
         let scratch = own.subquery.get_or_insert_default();
-        let rows = plan.run(&row, txn, params, ctx, scratch)?;
+        let rows = plan.run(&row, txn, run, scratch)?;
         let mut found_none = true;
         // Each leads to some more.
         let is_much = depth == 0 && rows > ROWS_IN_PLACE / 8;
         let flow = blocking_if(is_much, || {
             for n in 0..rows {
+                bounds.row()?;
                 let joined = row.with_values(level.position, plan.row(scratch, n));
                 if !passes(level.on.as_ref(), &joined, params, ctx)? {
                     continue;
@@ -430,7 +436,7 @@ impl Select {
         rest: &mut [LevelScratch],
         taker: &mut Taker<'_>,
     ) -> Result<ControlFlow<()>, SqlError> {
-        match passes(self.levels[depth].residual.as_ref(), &row, taker.params, taker.ctx)? {
+        match passes(self.levels[depth].residual.as_ref(), &row, taker.run.params, taker.run.ctx)? {
             true => self.go_on(depth, txn, row, rest, taker),
             false => Ok(ControlFlow::Continue(())),
         }

@@ -12,6 +12,7 @@ use super::joins::{Joins, Lead};
 use super::scope::{ReadAs, Scope};
 use super::subplan::SubPlan;
 use super::{Kind, NotPoint, PointPlan, Refusal, Table};
+use crate::bind::walk::for_each_expr_mut;
 use crate::plan::{self, BoundQuery, ColumnId, QueryBody, QueryExpr};
 use crate::session::api::OutputColumn;
 
@@ -26,6 +27,8 @@ pub struct Select {
     pub slots: Arc<[(u8, u16)]>,
     /// Whether rows of some table are locked.
     pub locks: bool,
+    /// Running it twice does no harm.
+    pub repeatable: bool,
     /// The first row found is all that matters.
     pub first_only: bool,
     /// Nearly each row of the first table leads to a row.
@@ -117,7 +120,9 @@ pub fn compile_query(
     columns: Arc<[OutputColumn]>,
     catalog: &Catalog,
 ) -> Result<PointPlan, Refusal> {
-    let Block { select, tables, dates, .. } = compile_block(query, catalog, Nesting::Statement)?;
+    let Block { mut select, tables, dates, .. } = compile_block(query, catalog, Nesting::Statement)?;
+    select.repeatable = !query.locks;
+    for_each_expr_mut(&mut query.body.clone(), &mut |expr| select.repeatable &= !expr.is_volatile());
     let kind = Kind::Select(select);
     Ok(PointPlan { kind, tables, params: query.params.clone(), columns: columns.into(), dates })
 }
@@ -163,6 +168,7 @@ pub fn compile_block(query: &BoundQuery, catalog: &Catalog, nesting: Nesting) ->
     let select = Select {
         slots: scope.slots.clone(),
         locks: query.locks,
+        repeatable: false,
         first_only,
         leads,
         output,

@@ -8,19 +8,20 @@ use std::collections::HashSet;
 use arrow::record_batch::RecordBatch;
 use avocet_engine::{Catalog, Txn};
 use avocet_types::expr::program::reborrow;
-use avocet_types::expr::{EvalContext, Expr, RowProgram};
+use avocet_types::expr::{Expr, RowProgram};
 use avocet_types::temporal::TimeZone;
 use avocet_types::{Collation, Datum, SqlType, Value};
 
 use super::aggregate::value_key;
+use super::bounds::{Bounds, KEY_BYTES, bytes_of};
 use super::joins::equals;
 use super::scope::{JoinedRow, ReadAs, Scope};
 use super::select::{Block, Nesting, Select, compile_block};
-use super::{NotPoint, PointScratch, Refusal, Table};
+use super::{NotPoint, PointScratch, Refusal, Run, Table};
 use crate::bind::walk::{for_each_scan_mut, substitute_outer};
 use crate::error::{ErrorCode, SqlError};
 use crate::plan::{BoundQuery, ColumnId, Limit, QueryBody, QueryExpr};
-use crate::session::api::{OkReply, OutputColumn, PlanColumns, ResultSink, SinkError, Status};
+use crate::session::api::{OkReply, OutputColumn, ResultSink, SinkError, Status};
 
 /// What is wanted of a subquery.
 #[derive(Clone, Copy)]
@@ -204,12 +205,27 @@ pub struct SubScratch {
     /// What it gives is there, and the same for all rows of the enclosing block.
     is_known: bool,
     key: Vec<u8>,
+    /// Of `values` and `keys`, in bytes.
+    held: usize,
 }
 
 impl SubScratch {
     /// The enclosing block begins anew.
     pub fn forget(&mut self) {
         self.is_known = false;
+    }
+
+    /// Nothing is held any more.
+    pub fn forget_all(&mut self) {
+        self.clear();
+        self.is_known = false;
+        self.inner.forget();
+    }
+
+    fn clear(&mut self) {
+        self.values.clear();
+        self.keys.clear();
+        (self.rows, self.has_null, self.held) = (0, false, 0);
     }
 }
 
@@ -219,16 +235,15 @@ impl SubPlan {
         &self,
         row: &JoinedRow<'_>,
         txn: &mut Txn,
-        params: &[Datum<'_>],
-        ctx: &EvalContext,
+        run: Run<'_>,
         scratch: &mut SubScratch,
     ) -> Result<usize, SqlError> {
         if !scratch.is_known {
-            self.gather(row, txn, params, ctx, scratch)?;
+            self.gather(row, txn, run, scratch)?;
             scratch.is_known = self.outer.is_empty();
         }
         if let Kind::In { needle, collation, negated } = &self.kind {
-            let needle = needle.eval(row, params, ctx)?;
+            let needle = needle.eval(row, run.params, run.ctx)?;
             let found = scratch.contains(&needle, *collation);
             let value = found.map_or(Datum::Null, |found| Datum::Int(i64::from(found != *negated)));
             scratch.values.clear();
@@ -251,8 +266,7 @@ impl SubPlan {
         &self,
         row: &JoinedRow<'_>,
         txn: &mut Txn,
-        params: &[Datum<'_>],
-        ctx: &EvalContext,
+        run @ Run { params, ctx, bounds }: Run<'_>,
         scratch: &mut SubScratch,
     ) -> Result<(), SqlError> {
         let mut own: Vec<Datum<'_>> = Vec::with_capacity(params.len() + self.outer.len());
@@ -260,12 +274,11 @@ impl SubPlan {
         for program in &self.outer {
             own.push(program.eval(row, params, ctx)?);
         }
-        let SubScratch { inner, values, rows, keys, has_null, key, .. } = scratch;
-        values.clear();
-        keys.clear();
-        (*rows, *has_null) = (0, false);
-        let mut sink = Gather { kind: &self.kind, values, rows, keys, has_null, key };
-        self.select.run_here(&PlanColumns::default(), txn, &own, ctx, inner, &mut sink)?;
+        bounds.let_go(scratch.held);
+        scratch.clear();
+        let SubScratch { inner, values, rows, keys, has_null, key, held, .. } = scratch;
+        let mut sink = Gather { kind: &self.kind, values, rows, keys, has_null, key, held, bounds };
+        self.select.run_here(None, txn, Run { params: &own, ..run }, inner, &mut sink)?;
         match &self.kind {
             Kind::Rows | Kind::DistinctRows(_) | Kind::In { .. } => {}
             Kind::Scalar => match scratch.rows {
@@ -313,6 +326,24 @@ struct Gather<'g> {
     keys: &'g mut HashSet<Box<[u8]>, foldhash::fast::RandomState>,
     has_null: &'g mut bool,
     key: &'g mut Vec<u8>,
+    held: &'g mut usize,
+    bounds: &'g Bounds<'g>,
+}
+
+impl Gather<'_> {
+    /// Keeps the key if it is new.
+    fn insert_key(&mut self) -> bool {
+        if self.keys.contains(&self.key[..]) {
+            return false;
+        }
+        self.hold(KEY_BYTES + self.key.len());
+        self.keys.insert(self.key.as_slice().into())
+    }
+
+    fn hold(&mut self, bytes: usize) {
+        *self.held += bytes;
+        self.bounds.hold(bytes);
+    }
 }
 
 impl ResultSink for Gather<'_> {
@@ -328,14 +359,14 @@ impl ResultSink for Gather<'_> {
                 } else {
                     self.key.clear();
                     value_key(&row[0], *collation, self.key);
-                    self.keys.insert(self.key.as_slice().into());
+                    self.insert_key();
                 }
                 return Ok(());
             }
             Kind::DistinctRows(collations) => {
                 self.key.clear();
                 row.iter().zip(collations).for_each(|(value, c)| value_key(value, *c, self.key));
-                if !self.keys.insert(self.key.as_slice().into()) {
+                if !self.insert_key() {
                     return Ok(());
                 }
             }
@@ -346,6 +377,7 @@ impl ResultSink for Gather<'_> {
             Kind::Rows | Kind::Scalar => {}
         }
         *self.rows += 1;
+        self.hold(row.iter().map(bytes_of).sum());
         self.values.extend(row.iter().map(|value| value.clone().into_owned()));
         Ok(())
     }

@@ -4,21 +4,23 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use avocet_types::compare::sort_order;
-use avocet_types::expr::{EvalContext, EvalResult, RowSource};
+use avocet_types::expr::{EvalResult, RowSource};
 use avocet_types::{Datum, Value};
 
 use super::aggregate::{Groups, value_key};
-use super::recycle;
+use super::bounds::{KEY_BYTES, bytes_of};
 use super::run::{count, passes};
 use super::select::{Aggregation, Output, Select};
+use super::{Run, recycle};
 use crate::error::SqlError;
-use crate::session::api::ResultSink;
+use crate::session::api::{PlanColumns, ResultSink};
 
 /// What takes the rows that were found.
 pub struct Taker<'t> {
     output: &'t Output,
-    pub params: &'t [Datum<'t>],
-    pub ctx: &'t EvalContext,
+    /// To be announced before the first row.
+    columns: Option<&'t PlanColumns>,
+    pub run: Run<'t>,
     sink: &'t mut dyn ResultSink,
     /// Rows of OFFSET still to be left out, and of LIMIT still to be sent.
     skip: u64,
@@ -29,6 +31,8 @@ pub struct Taker<'t> {
     key: Vec<u8>,
     seen: HashSet<Box<[u8]>, foldhash::fast::RandomState>,
     kept: Vec<Vec<Value>>,
+    /// Of `seen`, `kept` and `groups`, in bytes.
+    held: usize,
     groups: Groups,
 }
 
@@ -36,15 +40,16 @@ impl<'t> Taker<'t> {
     /// `memory` is for the values of a row.
     pub fn new(
         select: &'t Select,
-        params: &'t [Datum<'t>],
-        ctx: &'t EvalContext,
+        columns: Option<&'t PlanColumns>,
+        run: Run<'t>,
         memory: Vec<Datum<'static>>,
         sink: &'t mut dyn ResultSink,
     ) -> EvalResult<Self> {
+        let Run { params, ctx, .. } = run;
         Ok(Self {
             output: &select.output,
-            params,
-            ctx,
+            columns,
+            run,
             sink,
             skip: count(select.offset.as_ref(), params, ctx)?.unwrap_or(0),
             left: count(select.limit.as_ref(), params, ctx)?.unwrap_or(u64::MAX),
@@ -54,6 +59,7 @@ impl<'t> Taker<'t> {
             key: Vec::new(),
             seen: HashSet::default(),
             kept: Vec::new(),
+            held: 0,
             groups: Groups::new(select.output.aggregation.as_ref()),
         })
     }
@@ -62,6 +68,7 @@ impl<'t> Taker<'t> {
     pub fn wants_rows(&self) -> bool {
         self.left > 0
     }
+
     /// How many rows it takes at most, as far as that is known before.
     pub fn most(&self) -> u64 {
         let output = self.output;
@@ -78,7 +85,8 @@ impl<'t> Taker<'t> {
     {
         let output = self.output;
         if let Some(aggregation) = &output.aggregation {
-            self.groups.add(aggregation, row, self.params, self.ctx)?;
+            let held = self.groups.add(aggregation, row, self.run.params, self.run.ctx)?;
+            self.hold(held);
             return Ok(if self.first_only { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
         }
         let is_direct = !output.distinct && output.order.is_empty();
@@ -88,7 +96,7 @@ impl<'t> Taker<'t> {
         }
         let mut values = recycle(std::mem::take(&mut self.values));
         for program in &output.programs {
-            values.push(program.eval(row, self.params, self.ctx)?);
+            values.push(program.eval(row, self.run.params, self.run.ctx)?);
         }
         let flow = self.put(&values);
         self.values = recycle(values);
@@ -108,8 +116,10 @@ impl<'t> Taker<'t> {
                 return Ok(ControlFlow::Continue(()));
             }
             self.seen.insert(self.key.as_slice().into());
+            self.hold(KEY_BYTES + self.key.len());
         }
         if !output.order.is_empty() {
+            self.hold(size_of::<Vec<Value>>() + values.iter().map(bytes_of).sum::<usize>());
             self.kept.push(values.iter().cloned().map(Datum::into_owned).collect());
             return Ok(ControlFlow::Continue(()));
         }
@@ -121,10 +131,29 @@ impl<'t> Taker<'t> {
             self.skip -= 1;
             return Ok(ControlFlow::Continue(()));
         }
+        self.announce()?;
         self.sink.row(values)?;
         self.sent += 1;
         self.left -= 1;
         Ok(if self.left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    }
+
+    /// Tells the sink of the columns, once.
+    #[inline]
+    fn announce(&mut self) -> Result<(), SqlError> {
+        if let Some(columns) = self.columns.take() {
+            self.run.bounds.forbid_declining();
+            self.sink.plan_columns(columns, self.run.ctx.time_zone)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn hold(&mut self, bytes: usize) {
+        if bytes > 0 {
+            self.held += bytes;
+            self.run.bounds.hold(bytes);
+        }
     }
 
     /// Sends what could not be sent before; gives the memory back.
@@ -148,6 +177,8 @@ impl<'t> Taker<'t> {
                 }
             }
         }
+        self.announce()?;
+        self.run.bounds.let_go(self.held);
         *memory = self.values;
         Ok(self.sent)
     }
@@ -160,12 +191,12 @@ impl<'t> Taker<'t> {
         for group in std::mem::take(&mut self.groups).finish(aggregation) {
             let group = group?;
             let row = &group[..];
-            if !passes(aggregation.having.as_ref(), &row, self.params, self.ctx)? {
+            if !passes(aggregation.having.as_ref(), &row, self.run.params, self.run.ctx)? {
                 continue;
             }
             let mut values = Vec::with_capacity(output.programs.len());
             for program in &output.programs {
-                values.push(program.eval(&row, self.params, self.ctx)?);
+                values.push(program.eval(&row, self.run.params, self.run.ctx)?);
             }
             if self.put(&values)?.is_break() {
                 break;

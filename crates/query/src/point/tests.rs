@@ -1,6 +1,7 @@
 //! Plans run over an engine on a simulated disk: TPC-C's statements, what DML does, and random queries whose answers
 //! must not depend on the indexes that there are.
 
+mod bounds;
 mod random;
 mod tpcc;
 
@@ -24,7 +25,7 @@ use crate::error::ErrorCode;
 use crate::parse::ast::VariableScope;
 use crate::parse::statement::{IndexSpecKind, TypeSpec};
 use crate::parse::{StatementKind, parse};
-use crate::session::api::{OkReply, SinkError, Status};
+use crate::session::api::{Interrupt, OkReply, SinkError, Status};
 
 struct World {
     engine: Arc<Engine>,
@@ -238,7 +239,10 @@ impl World {
         ctx.storing = plan.is_write();
         let mut sink = Rows::default();
         let mark = txn.begin_statement();
-        match plan.execute(&mut txn, params, &ctx, &mut self.scratch, &mut sink) {
+        let interrupt = Interrupt::default();
+        let bounds = Bounds::new(&interrupt, None, self.engine.memory(), None);
+        let run = Run { params, ctx: &ctx, bounds: &bounds };
+        match plan.execute(&mut txn, run, &mut self.scratch, &mut sink) {
             Ok(outcome) => {
                 txn.commit().expect("logged").wait().expect("durable");
                 Ok((outcome, sink.rows))

@@ -13,7 +13,7 @@ use super::run::{count, locate, passes, visit};
 use super::scope::{JoinedRow, Scope};
 use super::select::conjunction;
 use super::{
-    Changes, FoundRows, Kind, LevelScratch, NotPoint, PointPlan, PointScratch, Refusal, Table,
+    Changes, FoundRows, Kind, LevelScratch, NotPoint, PointPlan, PointScratch, Refusal, Run, Table,
     convert_context, note_stored, note_updated, recycle_changes,
 };
 use crate::bind::{CatalogView, TableBinder};
@@ -305,12 +305,11 @@ impl Target {
         (found, mut left): (Found, u64),
         looks_first: bool,
         txn: &mut Txn,
-        params: &[Datum<'_>],
-        ctx: &EvalContext,
+        Run { params, ctx, bounds }: Run<'_>,
         scratch: &mut LevelScratch,
     ) -> Result<(), SqlError> {
         let LevelScratch { keys, read, found: rows, .. } = scratch;
-        rows.clear();
+        rows.clear(bounds);
         let mut failure = None;
         // What cannot be told is told once the row is locked.
         let mut is_wanted =
@@ -328,10 +327,12 @@ impl Target {
             keys,
             read,
             &mut |id, row| {
-                match passes(self.residual.as_ref(), &row, params, ctx) {
+                let is_wanted =
+                    bounds.row().and_then(|()| Ok(passes(self.residual.as_ref(), &row, params, ctx)?));
+                match is_wanted {
                     Ok(false) => return Shown::Unwanted,
                     Ok(true) => {
-                        rows.push(id, &row);
+                        rows.push(id, &row, bounds);
                         left -= 1;
                     }
                     Err(error) => {
@@ -342,7 +343,7 @@ impl Target {
                 if left == 0 { Shown::Last } else { Shown::Wanted }
             },
         )?;
-        failure.map_or(Ok(()), |error| Err(error.into()))
+        failure.map_or(Ok(()), Err)
     }
 }
 
@@ -363,8 +364,7 @@ impl Update {
     pub(super) fn run(
         &self,
         txn: &mut Txn,
-        params: &[Datum<'_>],
-        ctx: &EvalContext,
+        run @ Run { params, ctx, bounds }: Run<'_>,
         scratch: &mut PointScratch,
     ) -> Result<Changes, SqlError> {
         scratch.reserve(1);
@@ -387,10 +387,11 @@ impl Update {
             })?;
             return Ok(outcome);
         }
-        self.target.find(found, true, txn, params, ctx, level)?;
+        self.target.find(found, true, txn, run, level)?;
         let rows: &FoundRows = &level.found;
         blocking_if(rows.len() > ROWS_IN_PLACE, || {
             for n in 0..rows.len() {
+                bounds.row()?;
                 let (id, row) = rows.get(n, &self.target.table.layout);
                 let mut changes = recycle_changes(std::mem::take(memory));
                 outcome.matched += 1;
@@ -455,8 +456,7 @@ impl Delete {
     pub(super) fn run(
         &self,
         txn: &mut Txn,
-        params: &[Datum<'_>],
-        ctx: &EvalContext,
+        run @ Run { params, ctx, bounds }: Run<'_>,
         scratch: &mut PointScratch,
     ) -> Result<Changes, SqlError> {
         scratch.reserve(1);
@@ -471,11 +471,12 @@ impl Delete {
             })?;
             return Ok(outcome);
         }
-        self.target.find(found, false, txn, params, ctx, level)?;
+        self.target.find(found, false, txn, run, level)?;
         let rows = &level.found;
         outcome.matched = rows.len() as u64;
         blocking_if(rows.len() > ROWS_IN_PLACE, || {
             for (id, _) in &rows.rows {
+                bounds.row()?;
                 outcome.changed += u64::from(txn.delete(&self.target.table, *id)?);
             }
             Ok(outcome)

@@ -19,7 +19,7 @@ use crate::error::SqlError;
 use crate::parse::digest::{Digest, Slot, literal_type};
 use crate::parse::statement::StatementKind;
 use crate::plan::BoundQuery;
-use crate::point::{self, Changes, NotPoint, PointPlan, ReadAs, Refusal, Verb};
+use crate::point::{self, Bounds, Changes, NotPoint, PointPlan, ReadAs, Refusal, Run, Verb};
 
 /// A statement that is to find its plan.
 #[derive(Clone, Copy)]
@@ -237,10 +237,9 @@ impl Session {
             self.set_storing(!plan.ignores());
         }
         let mark = self.begin_statement()?;
-        let Self { txn, context, point_scratch, .. } = self;
-        let txn = txn.as_mut().expect("the statement began");
-        let result = plan.execute(txn, params, context, point_scratch, sink);
+        let result = self.execute_plan(plan, params, sink);
         if matches!(result, Ok(point::Outcome::Declined)) {
+            self.context.take_warnings();
             self.set_storing(false);
             return Ok(None);
         }
@@ -253,6 +252,21 @@ impl Session {
             point::Outcome::Changed(changes) => Some(Outcome::Done(self.done(plan.verb(), changes))),
             point::Outcome::Declined => None,
         })
+    }
+
+    /// Runs a plan within a statement that has begun.
+    pub(super) fn execute_plan(
+        &mut self,
+        plan: &PointPlan,
+        params: &[Datum<'_>],
+        sink: &mut dyn ResultSink,
+    ) -> Result<point::Outcome, SqlError> {
+        let Self { txn, context, point_scratch, info, settings, shared, .. } = self;
+        let txn = txn.as_mut().expect("the statement began");
+        let time = settings.max_execution_time.filter(|_| !plan.is_write());
+        let memory = shared.engine.memory();
+        let bounds = Bounds::new(&info.interrupt, time, memory, settings.query_memory_limit);
+        plan.execute(txn, Run { params, ctx: context, bounds: &bounds }, point_scratch, sink)
     }
 
     fn done(&self, verb: Verb, changes: Changes) -> Done {

@@ -155,9 +155,7 @@ impl Session {
             Err(Refusal::NotPoint(_)) => return Ok(None),
             Err(Refusal::Error(error)) => return Err(error),
         };
-        let Self { txn, context, point_scratch, .. } = self;
-        let txn = txn.as_mut().expect("the statement began");
-        Ok(match plan.execute(txn, text.params, context, point_scratch, sink)? {
+        Ok(match self.execute_plan(&plan, text.params, sink)? {
             point::Outcome::Rows(rows) => Some(rows),
             point::Outcome::Changed(_) | point::Outcome::Declined => None,
         })

@@ -1,6 +1,7 @@
 //! Statements through sessions, over an engine on a simulated disk: SQL in, printed results out.
 
 mod anomalies;
+mod bounds;
 mod calls;
 mod client;
 mod definitions;
