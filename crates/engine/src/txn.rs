@@ -333,9 +333,17 @@ impl Txn {
         if self.options.isolation != Isolation::RepeatableRead {
             return read(self);
         }
-        self.wait_until_visible();
+        let reader = self.newest_reader();
+        self.read_at(&reader, read)
+    }
+
+    /// Reads at the snapshot that [`newest_reader`](Self::newest_reader) gave, without fixing the transaction's own.
+    pub fn read_at<T>(&mut self, newest: &SnapshotReader, read: impl FnOnce(&mut Self) -> T) -> T {
+        if self.is_strict() {
+            return read(self);
+        }
         let has_read = *self.has_read.get_mut();
-        let own = std::mem::replace(&mut self.snapshot, self.engine.snapshots.take());
+        let own = std::mem::replace(&mut self.snapshot, newest.snapshot.clone());
         let result = read(self);
         self.snapshot = own;
         *self.has_read.get_mut() = has_read;

@@ -43,12 +43,13 @@ pub use catalog::{CatalogView, ColumnStatistics, TableStatistics};
 pub use error::unsupported;
 pub(crate) use modify::reads_directly;
 pub use modify::{Modification, ModifySpec, bind_modification};
+pub use scope::Clause;
 pub use upsert::UpsertNames;
 
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::{self, Ident};
 use crate::plan::{BoundQuery, ColumnId, ColumnInfo, ColumnTable};
-use scope::{Block, Boundary, Clause, ColumnName, ScopeColumn, ScopeCte, ScopeTable};
+use scope::{Block, Boundary, ColumnName, ScopeColumn, ScopeCte, ScopeTable};
 
 /// Binds a query. `source` is the text that it was parsed from; `params` are the types of the values for its `?`, as far
 /// as they are known: parameters beyond the list take their type from what they are compared with or stored in.
@@ -87,9 +88,8 @@ impl<'a> TableBinder<'a> {
         Self { binder }
     }
 
-    /// Binds an expression where MySQL's errors call the place `where clause` or `field list`.
-    pub fn expr(&mut self, expr: &ast::Expr, in_filter: bool) -> Result<Expr, SqlError> {
-        let clause = if in_filter { Clause::Where } else { Clause::Select };
+    /// Binds an expression of this clause.
+    pub fn expr(&mut self, expr: &ast::Expr, clause: Clause) -> Result<Expr, SqlError> {
         self.binder.block().clause = clause;
         let bound = self.binder.expr(expr)?;
         let block = self.binder.block();
@@ -103,7 +103,7 @@ impl<'a> TableBinder<'a> {
     }
 
     pub fn condition(&mut self, expr: &ast::Expr) -> Result<Expr, SqlError> {
-        let bound = self.expr(expr, true)?;
+        let bound = self.expr(expr, Clause::Where)?;
         Ok(self.binder.typer.condition(bound))
     }
 

@@ -63,6 +63,23 @@ impl<'s> std::convert::From<&'s Delete> for ModifySpec<'s> {
 }
 
 impl<'s> ModifySpec<'s> {
+    pub fn is_delete(&self) -> bool {
+        matches!(self.change, Change::Delete(_))
+    }
+
+    /// Whether it reads anything but the rows that it changes.
+    pub fn has_subquery(&self) -> bool {
+        let values = match self.change {
+            Change::Assign(assignments) => assignments,
+            Change::Delete(_) => &[],
+        };
+        let mut others = self.order_by.iter().map(|item| &item.expr);
+        self.with.is_some()
+            || self.filter.is_some_and(ast::Expr::has_subquery)
+            || values.iter().any(|assignment| assignment.value.has_subquery())
+            || others.any(ast::Expr::has_subquery)
+    }
+
     /// The table of the form for one table, and its alias.
     pub fn only_table(&self) -> Option<(&'s ObjectName, Option<&'s str>)> {
         match (self.tables, self.change) {
@@ -148,6 +165,7 @@ impl Binder<'_> {
                 values.push(self.assigned_value(&assignment.value, ty)?);
             }
         }
+        self.block().clause = Clause::Order;
         let mut order = Vec::with_capacity(spec.order_by.len());
         for item in spec.order_by {
             order.push((self.expr(&item.expr)?, item.descending));

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use avocet_types::schema::TableDef;
 use avocet_types::{ColumnDef, SqlType};
 
-use super::{CatalogView, ColumnName, TableBinder, bind_query, unsupported};
+use super::{CatalogView, Clause, ColumnName, TableBinder, bind_query, unsupported};
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::{self, Expr, ExprKind, Ident, Query, QueryBody, SelectItem};
 use crate::parse::statement::Insert;
@@ -122,7 +122,7 @@ impl<'i> UpsertNames<'i> {
             }
             let mut value = assignment.value.clone();
             self.rename(&mut value)?;
-            let value = binder.expr(&value, false)?;
+            let value = binder.expr(&value, Clause::Select)?;
             updates.push((column, binder.settle_param(value, self.table.columns[column].ty)));
         }
         Ok(updates)

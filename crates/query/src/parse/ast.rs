@@ -339,6 +339,22 @@ pub struct Query {
     pub span: Span,
 }
 
+impl Query {
+    /// `SELECT exprs`
+    pub fn select_of(exprs: impl IntoIterator<Item = Expr>) -> Self {
+        let items = exprs.into_iter().map(|expr| SelectItem::Expr { expr, alias: None }).collect();
+        let select = Select { items, ..Select::default() };
+        Self {
+            with: None,
+            body: QueryBody::Select(Box::new(select)),
+            order_by: Vec::new(),
+            limit: None,
+            locks: Vec::new(),
+            span: Span::default(),
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct With {
     pub recursive: bool,

@@ -36,6 +36,7 @@ pub fn bytes_of(value: &Datum<'_>) -> usize {
 pub struct Bounds<'b> {
     interrupt: &'b Interrupt,
     deadline: Option<Instant>,
+    is_query: bool,
     memory: &'b MemoryBudget,
     /// What the run may hold, in bytes.
     memory_limit: usize,
@@ -51,15 +52,13 @@ pub struct Bounds<'b> {
 }
 
 impl<'b> Bounds<'b> {
-    pub fn new(
-        interrupt: &'b Interrupt,
-        time: Option<Duration>,
-        memory: &'b MemoryBudget,
-        memory_limit: Option<usize>,
-    ) -> Self {
+    /// Of a statement that changes rows. It may hold `memory_limit` bytes even where the server has no memory left, for it may
+    /// be what makes room.
+    pub fn new(interrupt: &'b Interrupt, memory: &'b MemoryBudget, memory_limit: Option<usize>) -> Self {
         Self {
             interrupt,
-            deadline: time.and_then(|time| Instant::now().checked_add(time)),
+            deadline: None,
+            is_query: false,
             memory,
             memory_limit: memory_limit.unwrap_or(memory.limit() / 2),
             held: AtomicUsize::new(0),
@@ -71,12 +70,25 @@ impl<'b> Bounds<'b> {
         }
     }
 
+    /// Of one that does not, and which `time` bounds.
+    #[must_use]
+    pub fn of_query(mut self, time: Option<Duration>) -> Self {
+        self.deadline = time.and_then(|time| Instant::now().checked_add(time));
+        self.is_query = true;
+        self
+    }
+
     /// Counts a row that is visited or changed.
     #[inline]
     pub fn row(&self) -> Result<(), SqlError> {
         let left = self.rows_left.load(Relaxed) - 1;
         self.rows_left.store(left, Relaxed);
         if left == 0 { self.look() } else { Ok(()) }
+    }
+
+    /// Looks for who wants it to end.
+    pub fn check(&self) -> Result<(), SqlError> {
+        self.interrupt.check()
     }
 
     /// Counts bytes that are kept. If they are too many, the next row fails.
@@ -152,7 +164,10 @@ impl<'b> Bounds<'b> {
         let ample = (held + held / 2).min(self.memory_limit);
         let mut steps =
             [ample, held].into_iter().filter(|wanted| (held..=self.memory_limit).contains(wanted));
-        let got = steps.find(|wanted| self.memory.reserve(wanted - reserved));
+        let got = steps.find(|wanted| !self.is_query || self.memory.reserve(wanted - reserved));
+        if let Some(wanted) = got.filter(|_| !self.is_query) {
+            self.memory.take(wanted - reserved);
+        }
         if let Some(got) = got {
             self.reserved.store(got, Relaxed);
         }

@@ -1,40 +1,73 @@
-//! INSERT … VALUES.
+//! INSERT and REPLACE, of VALUES or of a query's rows.
+
+use std::sync::Arc;
 
 use avocet_engine::{Catalog, EngineError, ReadScratch, TableHandle, Txn};
 use avocet_types::convert::{StoreError, store_column};
-use avocet_types::expr::program::NoRow;
-use avocet_types::expr::{EvalContext, RowProgram, SqlMode, Warning};
+use avocet_types::expr::program::{NoRow, reborrow};
+use avocet_types::expr::{EvalContext, RowProgram, SqlMode};
 use avocet_types::temporal::{TimeZone, date_of, time_of};
-use avocet_types::{ColumnDef, Datum, Decimal, DefaultValue, SqlType, TableDef, Value};
+use avocet_types::{ColumnDef, Datum, Decimal, SqlType, TableDef, Value};
 
+use super::assign::default_of;
+use super::ignore::warn_of;
+use super::rows::Rows;
 use super::scope::Scope;
+use super::select::{Nesting, Select, compile_block};
 use super::upsert::{NewRow, OnDuplicate, Upserted, conflicting};
 use super::write::{default_value, find_table};
 use super::{
-    Changes, Kind, NotPoint, PointPlan, PointScratch, Refusal, Run, Table, convert_context, note_stored,
-    recycle,
+    Changes, Kind, NotPoint, Outcome, PointPlan, PointScratch, Refusal, Run, Table, convert_context,
+    note_stored, recycle,
 };
-use crate::bind::{CatalogView, TableBinder};
+use crate::bind::{CatalogView, Clause, TableBinder, UpsertNames, bind_query, reads_directly};
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::{self, ExprKind as Syntax};
 use crate::parse::statement::{self, InsertSource};
+use crate::plan::BoundQuery;
 use crate::session::api::PlanColumns;
 use crate::session::errors::store_error;
 use crate::turns::{ROWS_IN_PLACE, blocking_if};
 
+/// Statements of more rows than this go to column blocks.
+pub const BULK_ROWS: usize = 10_000;
+
 #[derive(Debug)]
 pub struct Insert {
     table: Table,
-    /// A source for each column of each row.
-    rows: Box<[Box<[Source]>]>,
+    given: Given,
+    /// Out of strict mode, a NULL for a column that has none becomes the type's default, with a warning.
+    takes_nulls: bool,
     auto_increment: Option<usize>,
     on_duplicate: OnDuplicate,
+    /// Rows that can not be inserted are left out, with a warning.
+    pub ignore: bool,
+    /// The client is told of the numbers of records and duplicates.
+    pub is_listed: bool,
+}
+
+/// The rows that a statement gives, as a source for each column.
+#[derive(Debug)]
+enum Given {
+    Values(Box<[Box<[Source]>]>),
+    Query(Box<FromQuery>),
+}
+
+#[derive(Debug)]
+struct FromQuery {
+    select: Select,
+    sources: Box<[Source]>,
+    /// How many columns are inserted, and how many more there are for ON DUPLICATE KEY UPDATE.
+    width: usize,
+    beside: usize,
 }
 
 /// Where a column's value comes from.
 #[derive(Debug)]
 enum Source {
     Value(RowProgram),
+    /// A column of the query, of this type.
+    Query(usize, SqlType),
     /// Over the columns of the row before this one.
     Dependent(RowProgram),
     Default,
@@ -48,17 +81,34 @@ pub fn compile_insert(
     catalog: &Catalog,
     params: &[SqlType],
 ) -> Result<PointPlan, Refusal> {
-    if insert.ignore && (insert.replace || !insert.on_duplicate.is_empty()) {
-        return Err(NotPoint::because("IGNORE with ON DUPLICATE KEY UPDATE").into());
-    }
-    let InsertSource::Values(values) = &insert.source else {
-        return Err(NotPoint::because("INSERT … SELECT").into());
-    };
     let (def, handle) = find_table(&insert.table, view, catalog)?;
     if insert.replace && handle.is_parent() {
         return Err(NotPoint::because("REPLACE of rows that others refer to").into());
     }
     let columns = target_columns(insert.columns.as_deref(), &def)?;
+    let mut names = UpsertNames::new(insert, &def, &columns)?;
+    let values = match &insert.source {
+        InsertSource::Values(values) if !values.iter().flatten().any(ast::Expr::has_subquery) => values,
+        InsertSource::Values(values) => {
+            let is_default = |value: &ast::Expr| matches!(value.kind, Syntax::Default(_));
+            let [row] = &values[..] else {
+                return Err(NotPoint::because("subqueries in VALUES of several rows").into());
+            };
+            if row.len() != columns.len() || row.iter().any(is_default) {
+                return Err(NotPoint::because("subqueries in VALUES beside DEFAULT").into());
+            }
+            let bound = bind_query(&ast::Query::select_of(row.iter().cloned()), source, view, params)?;
+            if reads_directly(&bound.body, &def) {
+                return Err(ErrorCode::UPDATE_TABLE_USED.with(&[&def.name]).into());
+            }
+            return compile_from_query(insert, &names, &columns, &bound, handle, source, view, catalog);
+        }
+        InsertSource::Query(query) => {
+            let query = names.add_to_query(query, source, view, params)?;
+            let bound = bind_query(&query, source, view, params)?;
+            return compile_from_query(insert, &names, &columns, &bound, handle, source, view, catalog);
+        }
+    };
     let mut binder = TableBinder::new(source, view, params, &def, None);
     let scope = Scope::single(handle.clone());
     let mut rows = Vec::with_capacity(values.len());
@@ -68,10 +118,62 @@ pub fn compile_insert(
     let params = binder.params().to_vec();
     let auto_increment = def.auto_increment_column();
     let table = Table(handle.clone());
-    let on_duplicate = OnDuplicate::compile(insert, source, view, &table, &columns, &params)?;
-    let kind = Kind::Insert(Insert { table, rows: rows.into(), auto_increment, on_duplicate });
+    let on_duplicate = OnDuplicate::compile(insert, &names, source, view, &def, &[], &params)?;
+    let takes_nulls = rows.len() > 1 || insert.ignore;
+    let given = Given::Values(rows.into());
+    let (ignore, is_listed) = (insert.ignore, values.len() > 1);
+    let kind =
+        Kind::Insert(Insert { table, given, takes_nulls, auto_increment, on_duplicate, ignore, is_listed });
     let dates = scope.dates();
     Ok(PointPlan { kind, tables: vec![Table(handle)], params, columns: PlanColumns::default(), dates })
+}
+
+/// INSERT … SELECT.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the parts of the statement, bound, and what they are bound with"
+)]
+fn compile_from_query(
+    insert: &statement::Insert,
+    names: &UpsertNames<'_>,
+    columns: &[usize],
+    bound: &BoundQuery,
+    handle: Arc<TableHandle>,
+    source: &[u8],
+    view: &dyn CatalogView,
+    catalog: &Catalog,
+) -> Result<PointPlan, Refusal> {
+    if bound.locks {
+        return Err(NotPoint::because("INSERT … SELECT that locks rows").into());
+    }
+    if bound.session_dependent {
+        return Err(NotPoint::because("it uses variables of the session").into());
+    }
+    let (width, beside) = (columns.len(), names.columns_of_query());
+    if bound.body.outputs.len() != width + beside {
+        return Err(ErrorCode::WRONG_VALUE_COUNT_ON_ROW.with(&[&1]).into());
+    }
+    let block = compile_block(bound, catalog, Nesting::Change)?;
+    let types: Vec<SqlType> = bound.output().map(|column| column.ty).collect();
+    let mut sources: Vec<Source> = handle.def.columns.iter().map(|_| Source::Default).collect();
+    for (at, column) in columns.iter().enumerate() {
+        sources[*column] = Source::Query(at, types[at]);
+    }
+    let table = Table(handle.clone());
+    let on_duplicate =
+        OnDuplicate::compile(insert, names, source, view, &table.def, &types[width..], &bound.params)?;
+    let mut tables = block.tables;
+    tables.push(Table(handle));
+    let is_listed = matches!(insert.source, InsertSource::Query(_));
+    let query = FromQuery { select: block.select, sources: sources.into(), width, beside };
+    let auto_increment = table.def.auto_increment_column();
+    let given = Given::Query(Box::new(query));
+    let takes_nulls = insert.ignore || matches!(insert.source, InsertSource::Query(_));
+    let ignore = insert.ignore;
+    let kind =
+        Kind::Insert(Insert { table, given, takes_nulls, auto_increment, on_duplicate, ignore, is_listed });
+    let (params, columns) = (bound.params.clone(), PlanColumns::default());
+    Ok(PointPlan { kind, tables, params, columns, dates: block.dates })
 }
 
 /// The positions of the columns that are named.
@@ -109,7 +211,7 @@ fn compile_row(
             Syntax::Default(None) => Source::Default,
             Syntax::Default(of) => Source::Value(scope.compile(&default_value(of.as_ref(), def, column)?)?),
             _ => {
-                let value = binder.expr(value, false)?;
+                let value = binder.expr(value, Clause::Select)?;
                 let value = binder.settle_param(value, def.columns[column].ty);
                 let program = scope.compile(&value)?;
                 if value.columns().is_empty() { Source::Value(program) } else { Source::Dependent(program) }
@@ -166,9 +268,12 @@ pub fn implicit_default(ty: &SqlType) -> Option<Value> {
 }
 
 /// The AUTO_INCREMENT values of one statement.
+#[derive(Default)]
 struct Generated {
     next: u64,
     left: u64,
+    /// How often numbers were reserved.
+    reservations: u32,
     /// The row's that is being inserted.
     own: Option<u64>,
     /// The first one of a row that was inserted.
@@ -198,16 +303,12 @@ enum Put {
     Not,
 }
 
-#[cold]
-fn warn_of(ctx: &EvalContext, error: EngineError) {
-    let error = SqlError::from(error);
-    ctx.push_warning(Warning { errno: error.errno, message: error.message, note: false });
-}
-
 impl Insert {
-    /// Whether rows that can not be inserted are left out, with a warning.
-    pub(super) fn ignores(&self) -> bool {
-        matches!(self.on_duplicate, OnDuplicate::Ignore)
+    pub(super) fn query(&self) -> Option<&Select> {
+        match &self.given {
+            Given::Values(_) => None,
+            Given::Query(query) => Some(&query.select),
+        }
     }
 
     pub(super) fn run(
@@ -215,43 +316,127 @@ impl Insert {
         txn: &mut Txn,
         run: Run<'_>,
         scratch: &mut PointScratch,
-    ) -> Result<Changes, SqlError> {
-        blocking_if(self.rows.len() > ROWS_IN_PLACE, || self.insert(txn, run, scratch))
+    ) -> Result<Outcome, SqlError> {
+        match &self.given {
+            Given::Values(rows) => {
+                let is_much = rows.len() > ROWS_IN_PLACE;
+                blocking_if(is_much, || self.insert_values(rows, txn, run, scratch))
+            }
+            Given::Query(query) => {
+                if query.select.is_too_much(run, scratch)? {
+                    return Ok(Outcome::Declined);
+                }
+                let mut rows = std::mem::take(&mut scratch.rows);
+                let result = self.insert_from(query, &mut rows, txn, run, scratch);
+                scratch.rows = rows;
+                result
+            }
+        }
     }
 
-    fn insert(
+    fn insert_values(
         &self,
+        rows: &[Box<[Source]>],
         txn: &mut Txn,
-        Run { params, ctx, bounds }: Run<'_>,
+        run: Run<'_>,
         scratch: &mut PointScratch,
-    ) -> Result<Changes, SqlError> {
+    ) -> Result<Outcome, SqlError> {
         scratch.reserve(1);
-        let mut generated = Generated { next: 0, left: 0, own: None, first: 0 };
-        let mut outcome = Changes { matched: self.rows.len() as u64, ..Changes::default() };
-        for (n, sources) in self.rows.iter().enumerate() {
-            bounds.row()?;
-            let number = n as u64 + 1;
-            let mut row = recycle(std::mem::take(&mut scratch.values));
-            self.fill(sources, params, ctx, number, &mut row)?;
-            generated.own = None;
-            if let Some(column) = self.auto_increment {
-                let left = (self.rows.len() - n) as u64;
-                self.number(&mut row[column], column, left, ctx, &mut generated)?;
-            }
-            for (value, column) in row.iter().zip(&self.table.def.columns) {
-                if value.is_null() && !column.nullable {
-                    return Err(store_error(&StoreError::Null, &column.name, number));
-                }
-            }
-            let new = NewRow { values: &row, number };
-            match self.put(new, txn, params, ctx, &mut scratch.levels[0].read, &mut outcome)? {
-                Put::Inserted => generated.note_inserted(),
-                Put::Not => generated.give_back(),
-            }
-            scratch.values = recycle(row);
+        let mut generated = Generated::default();
+        let matched = rows.len() as u64;
+        let mut outcome = Changes { matched, ..Changes::default() };
+        for (n, sources) in rows.iter().enumerate() {
+            let left = (rows.len() - n) as u64;
+            let given = NewRow { values: &[], beside: &[], number: n as u64 + 1 };
+            self.insert_row(sources, given, left, &mut generated, txn, run, scratch, &mut outcome)?;
         }
         outcome.last_insert_id = generated.first;
-        Ok(outcome)
+        Ok(Outcome::Changed(outcome))
+    }
+
+    fn insert_from(
+        &self,
+        query: &FromQuery,
+        rows: &mut Rows,
+        txn: &mut Txn,
+        run: Run<'_>,
+        scratch: &mut PointScratch,
+    ) -> Result<Outcome, SqlError> {
+        let FromQuery { select, sources, width, beside } = query;
+        rows.begin(width + beside, run.bounds);
+        if select.repeatable {
+            run.bounds.allow_declining();
+        }
+        let mut sink = rows.sink(run.bounds);
+        let found = txn.read_for_change(|txn| select.run_here(None, txn, run, scratch, &mut sink));
+        drop(sink);
+        match found {
+            Err(_) if run.bounds.has_declined() => return Ok(Outcome::Declined),
+            other => other?,
+        };
+        run.bounds.forbid_declining();
+        if select.repeatable && self.goes_to_blocks(rows.count()) {
+            return Ok(Outcome::Declined);
+        }
+        scratch.reserve(1);
+        let mut generated = Generated::default();
+        let matched = rows.count() as u64;
+        let mut outcome = Changes { matched, ..Changes::default() };
+        blocking_if(rows.count() > ROWS_IN_PLACE, || {
+            for (n, row) in rows.iter().enumerate() {
+                let (values, beside) = row.split_at(*width);
+                let given = NewRow { values, beside, number: n as u64 + 1 };
+                // As InnoDB does, numbers are reserved in ever larger groups; what is not used is lost.
+                let reserved = 1 << generated.reservations.min(16);
+                self.insert_row(sources, given, reserved, &mut generated, txn, run, scratch, &mut outcome)?;
+            }
+            Ok::<_, SqlError>(())
+        })?;
+        outcome.last_insert_id = generated.first;
+        Ok(Outcome::Changed(outcome))
+    }
+
+    /// Whether so many rows had better go straight to column blocks.
+    fn goes_to_blocks(&self, rows: usize) -> bool {
+        rows > BULK_ROWS && matches!(self.on_duplicate, OnDuplicate::Fail)
+    }
+
+    /// Inserts a row; `given` has the query's values. So many numbers are reserved if one is needed.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a row, where its values come from, and what becomes of it"
+    )]
+    fn insert_row(
+        &self,
+        sources: &[Source],
+        given: NewRow<'_>,
+        reserved: u64,
+        generated: &mut Generated,
+        txn: &mut Txn,
+        run: Run<'_>,
+        scratch: &mut PointScratch,
+        outcome: &mut Changes,
+    ) -> Result<(), SqlError> {
+        run.bounds.row()?;
+        let NewRow { values, beside, number } = given;
+        let mut row = recycle(std::mem::take(&mut scratch.values));
+        self.fill(sources, values, run, number, &mut row)?;
+        generated.own = None;
+        if let Some(column) = self.auto_increment {
+            self.number(&mut row[column], column, reserved, run.ctx, generated)?;
+        }
+        for (value, column) in row.iter().zip(&self.table.def.columns) {
+            if value.is_null() && !column.nullable {
+                return Err(store_error(&StoreError::Null, &column.name, number));
+            }
+        }
+        let new = NewRow { values: &row, beside, number };
+        match self.put(new, txn, run, &mut scratch.levels[0].read, outcome)? {
+            Put::Inserted => generated.note_inserted(),
+            Put::Not => generated.give_back(),
+        }
+        scratch.values = recycle(row);
+        Ok(())
     }
 
     /// Inserts a row, or does what is to be done if its key is there.
@@ -259,8 +444,7 @@ impl Insert {
         &self,
         new: NewRow<'_>,
         txn: &mut Txn,
-        params: &[Datum<'_>],
-        ctx: &EvalContext,
+        run: Run<'_>,
         read: &mut ReadScratch,
         outcome: &mut Changes,
     ) -> Result<Put, SqlError> {
@@ -271,9 +455,9 @@ impl Insert {
                     return Ok(Put::Inserted);
                 }
                 Err(duplicate @ EngineError::DuplicateKey { .. }) => duplicate,
-                Err(EngineError::ForeignKey(error)) if self.ignores() && error.is_of_row() => {
+                Err(EngineError::ForeignKey(error)) if self.ignore && error.is_of_row() => {
                     outcome.matched -= 1;
-                    warn_of(ctx, error.into());
+                    warn_of(run.ctx, error.into());
                     return Ok(Put::Not);
                 }
                 Err(error) => return Err(error.into()),
@@ -282,7 +466,7 @@ impl Insert {
                 OnDuplicate::Fail => return Err(duplicate.into()),
                 OnDuplicate::Ignore => {
                     outcome.duplicates += 1;
-                    warn_of(ctx, duplicate);
+                    warn_of(run.ctx, duplicate);
                     return Ok(Put::Not);
                 }
                 OnDuplicate::Replace | OnDuplicate::Update(_) => {}
@@ -290,9 +474,10 @@ impl Insert {
             let Some(id) = conflicting(&self.table, new.values, None, txn, read)? else { continue };
             match &self.on_duplicate {
                 OnDuplicate::Update(updates) => {
-                    match updates.run(&self.table, id, new, txn, params, ctx)? {
+                    match updates.run(&self.table, id, new, self.ignore, txn, run)? {
                         Upserted::Changed => outcome.changed += 2,
                         Upserted::Unchanged => outcome.unchanged += 1,
+                        Upserted::Left => {}
                         Upserted::Gone => continue,
                     }
                     outcome.duplicates += 1;
@@ -311,20 +496,21 @@ impl Insert {
     fn fill<'a>(
         &'a self,
         sources: &'a [Source],
-        params: &'a [Datum<'a>],
-        ctx: &EvalContext,
+        given: &'a [Datum<'a>],
+        Run { params, ctx, .. }: Run<'a>,
         number: u64,
         row: &mut Vec<Datum<'a>>,
     ) -> Result<(), SqlError> {
         let convert = convert_context(ctx);
         for (at, (source, column)) in sources.iter().zip(&self.table.def.columns).enumerate() {
-            let (value, program) = match source {
-                Source::Value(program) => (program.eval(&NoRow, params, ctx)?, program),
+            let (value, ty) = match source {
+                Source::Value(program) => (program.eval(&NoRow, params, ctx)?, program.ty()),
+                Source::Query(at, ty) => (reborrow(&given[*at]), ty),
                 Source::Dependent(program) => {
                     row.push(Datum::Null);
                     let value = self.dependent(program, sources, params, ctx, &row[..at])?;
                     row.pop();
-                    (value, program)
+                    (value, program.ty())
                 }
                 Source::Default => {
                     row.push(self.default_of(at, column, ctx)?);
@@ -339,7 +525,7 @@ impl Insert {
             // Of several rows, one without a value gets what the type has for none.
             if value.is_null()
                 && !column.nullable
-                && (self.rows.len() > 1 || self.ignores())
+                && self.takes_nulls
                 && !ctx.is_strict()
                 && let Some(value) = implicit_default(&column.ty)
             {
@@ -347,7 +533,7 @@ impl Insert {
                 row.push(value);
                 continue;
             }
-            let stored = store_column(value, program.ty(), column, &convert)
+            let stored = store_column(value, ty, column, &convert)
                 .map_err(|problem| store_error(&problem, &column.name, number))?;
             if let Some(problem) = &stored.warning {
                 note_stored(ctx, problem, &column.name, number);
@@ -379,17 +565,9 @@ impl Insert {
     }
 
     fn default_of(&self, at: usize, column: &ColumnDef, ctx: &EvalContext) -> Result<Value, SqlError> {
-        match &column.default {
-            Some(DefaultValue::Const(value)) => Ok(value.clone()),
-            Some(DefaultValue::Now) => Ok(now(&column.ty, ctx.statement_time_micros, ctx.time_zone)),
-            None if column.nullable || self.auto_increment == Some(at) => Ok(Datum::Null),
-            None => {
-                let missing = ErrorCode::NO_DEFAULT_FOR_FIELD.with(&[&column.name]);
-                let value = implicit_default(&column.ty).filter(|_| !ctx.is_strict());
-                let Some(value) = value else { return Err(missing) };
-                ctx.push_warning(Warning { errno: missing.errno, message: missing.message, note: false });
-                Ok(value)
-            }
+        match self.auto_increment == Some(at) {
+            true => Ok(Datum::Null),
+            false => default_of(column, ctx),
         }
     }
 
@@ -401,7 +579,8 @@ impl Insert {
         }
     }
 
-    /// Gives a row its AUTO_INCREMENT value, or notes the one that it has. `rows` are still to come, this one included.
+    /// Gives a row its AUTO_INCREMENT value, or notes the one that it has. If there is none left, one is reserved for each of
+    /// `rows`.
     fn number(
         &self,
         value: &mut Datum<'_>,
@@ -427,6 +606,7 @@ impl Insert {
         if generated.left == 0 {
             generated.next = self.table.reserve_auto_increment(rows);
             generated.left = rows;
+            generated.reservations += 1;
         }
         let next = generated.next;
         let ty = &self.table.def.columns[column].ty;

@@ -18,8 +18,12 @@ pub fn lift(statement: &mut StatementKind, slots: &[Slot]) -> Vec<bool> {
     match statement {
         StatementKind::Query(query) => lifter.query(query),
         StatementKind::Insert(insert) => {
-            if let InsertSource::Values(rows) = &mut insert.source {
-                rows.iter_mut().flatten().for_each(|value| lifter.value(value));
+            match &mut insert.source {
+                InsertSource::Values(rows) => rows.iter_mut().flatten().for_each(|value| lifter.value(value)),
+                InsertSource::Query(query) => {
+                    lifter.stored(query);
+                    lifter.query(query);
+                }
             }
             lifter.assignments(&mut insert.on_duplicate);
         }
@@ -58,6 +62,23 @@ impl Lifter<'_> {
         }
         if let Some(Limit { offset: Some(offset), .. }) = &mut query.limit {
             self.literal(offset);
+        }
+    }
+
+    /// What is stored of a query's rows; nothing else knows its columns by what they are.
+    fn stored(&mut self, query: &mut Query) {
+        let QueryBody::Select(select) = &mut query.body else { return };
+        if select.distinct
+            || !select.group_by.is_empty()
+            || select.having.is_some()
+            || !query.order_by.is_empty()
+        {
+            return;
+        }
+        for item in &mut select.items {
+            if let SelectItem::Expr { expr, alias: None } = item {
+                self.value(expr);
+            }
         }
     }
 

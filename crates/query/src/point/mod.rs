@@ -22,13 +22,17 @@
 //! 4. Who runs a plan begins the statement before (`Txn::begin_statement`), and takes it back after an error.
 
 mod aggregate;
+mod assign;
 mod bounds;
 mod choose;
 mod domain;
+mod ignore;
 mod insert;
 mod joins;
 mod keys;
 mod lift;
+mod modify;
+mod rows;
 mod run;
 mod scope;
 mod select;
@@ -50,15 +54,20 @@ use avocet_types::expr::{EvalContext, EvalError, Warning};
 use avocet_types::temporal::date_of;
 use avocet_types::{Datum, SqlType};
 
+use crate::bind::unsupported;
 use crate::error::SqlError;
 use crate::session::api::{OutputColumn, PlanColumns, ResultSink};
 
+pub use assign::Assignments;
 pub use bounds::Bounds;
-pub use insert::{compile_insert, implicit_default, note_updated, now};
+pub use ignore::{can_ignore, warn_of};
+pub use insert::{BULK_ROWS, compile_insert, implicit_default, note_updated, now};
 pub use lift::lift;
+pub use modify::Changer;
+pub use rows::Rows;
 pub use scope::ReadAs;
 pub use select::compile_query;
-pub use upsert::conflicting;
+pub use upsert::{NewRow, Updates, Upserted, conflicting};
 pub use write::{compile_delete, compile_update};
 
 /// Why a statement has no point plan; EXPLAIN shows it.
@@ -84,6 +93,16 @@ pub enum Refusal {
     NotPoint(NotPoint),
     /// The statement is wrong.
     Error(SqlError),
+}
+
+impl Refusal {
+    /// What the client is told where no other path can take the statement.
+    pub fn into_error(self) -> SqlError {
+        match self {
+            Self::NotPoint(reason) => unsupported(reason),
+            Self::Error(error) => error,
+        }
+    }
 }
 
 impl From<NotPoint> for Refusal {
@@ -130,6 +149,7 @@ enum Kind {
     Select(select::Select),
     Update(write::Update),
     Delete(write::Delete),
+    Modify(modify::Modify),
     Insert(insert::Insert),
 }
 
@@ -180,6 +200,8 @@ pub struct PointScratch {
     levels: Vec<LevelScratch>,
     values: Vec<Datum<'static>>,
     changes: Vec<(usize, Datum<'static>)>,
+    /// That a change goes on with.
+    rows: Rows,
 }
 
 /// What a run of a plan is given.
@@ -204,7 +226,14 @@ struct LevelScratch {
 #[derive(Default)]
 struct FoundRows {
     images: Vec<u8>,
-    rows: Vec<(avocet_base::RowId, usize)>,
+    rows: Vec<FoundRow>,
+}
+
+/// A row's id, and where its image is.
+struct FoundRow {
+    id: avocet_base::RowId,
+    begin: usize,
+    end: usize,
 }
 
 impl FoundRows {
@@ -216,9 +245,22 @@ impl FoundRows {
 
     fn push(&mut self, id: avocet_base::RowId, row: &avocet_types::RowRef<'_>, bounds: &Bounds<'_>) {
         let before = self.bytes();
-        self.rows.push((id, self.images.len()));
+        let begin = self.images.len();
         row.to_image(&mut self.images);
+        self.rows.push(FoundRow { id, begin, end: self.images.len() });
         bounds.hold(self.bytes() - before);
+    }
+
+    /// Without a copy of the row.
+    fn push_id(&mut self, id: avocet_base::RowId, bounds: &Bounds<'_>) {
+        self.rows.push(FoundRow { id, begin: 0, end: 0 });
+        bounds.hold(size_of::<FoundRow>());
+    }
+
+    /// Puts them in another order: of `order`, which has each number once at most. All others are left out.
+    fn arrange(&mut self, order: impl Iterator<Item = usize>) {
+        let rows = order.map(|n| FoundRow { ..self.rows[n] }).collect();
+        self.rows = rows;
     }
 
     /// What the rows take.
@@ -235,9 +277,8 @@ impl FoundRows {
         n: usize,
         layout: &'a avocet_types::RowLayout,
     ) -> (avocet_base::RowId, avocet_types::RowRef<'a>) {
-        let (id, start) = self.rows[n];
-        let end = self.rows.get(n + 1).map_or(self.images.len(), |next| next.1);
-        let (fixed, heap) = self.images[start..end].split_at(layout.fixed_size);
+        let FoundRow { id, begin, end } = self.rows[n];
+        let (fixed, heap) = self.images[begin..end].split_at(layout.fixed_size);
         (id, avocet_types::RowRef::new(layout, fixed, heap))
     }
 }
@@ -259,6 +300,7 @@ impl PointScratch {
     }
 
     fn forget(&mut self) {
+        self.rows.forget();
         for level in &mut self.levels {
             level.found.images.clear();
             level.found.rows.clear();
@@ -284,7 +326,11 @@ impl PointPlan {
             Kind::Select(select) => select.describe(),
             Kind::Update(update) => update.describe(),
             Kind::Delete(delete) => delete.describe(),
-            Kind::Insert(_) => "new rows".to_owned(),
+            Kind::Modify(modify) => modify.describe(),
+            Kind::Insert(insert) => match insert.query() {
+                Some(query) => format!("new rows from {}", query.describe()),
+                None => "new rows".to_owned(),
+            },
         }
     }
 
@@ -293,6 +339,7 @@ impl PointPlan {
             Kind::Select(_) => Verb::Select,
             Kind::Update(_) => Verb::Update,
             Kind::Delete(_) => Verb::Delete,
+            Kind::Modify(modify) => modify.changer.verb(),
             Kind::Insert(_) => Verb::Insert,
         }
     }
@@ -304,7 +351,13 @@ impl PointPlan {
 
     /// Whether its tables have so many rows now that another path, or another plan, is better.
     pub fn is_outgrown(&self) -> bool {
-        matches!(&self.kind, Kind::Select(select) if select.is_outgrown())
+        let query = match &self.kind {
+            Kind::Select(select) => Some(select),
+            Kind::Modify(modify) => Some(&modify.select),
+            Kind::Insert(insert) => insert.query(),
+            Kind::Update(_) | Kind::Delete(_) => None,
+        };
+        query.is_some_and(select::Select::is_outgrown)
     }
 
     /// Whether it may write to tables.
@@ -314,7 +367,18 @@ impl PointPlan {
 
     /// Whether errors of single rows are warnings.
     pub fn ignores(&self) -> bool {
-        matches!(&self.kind, Kind::Insert(insert) if insert.ignores())
+        match &self.kind {
+            Kind::Select(_) => false,
+            Kind::Update(update) => update.ignore,
+            Kind::Delete(delete) => delete.ignore,
+            Kind::Modify(modify) => modify.changer.ignore,
+            Kind::Insert(insert) => insert.ignore,
+        }
+    }
+
+    /// Whether the client is told of the numbers of records and duplicates.
+    pub fn is_listed(&self) -> bool {
+        matches!(&self.kind, Kind::Insert(insert) if insert.is_listed)
     }
 
     /// Whether the plan was made for the tables as they are now.
@@ -345,7 +409,8 @@ impl PointPlan {
             Kind::Select(select) => select.run(&self.columns, txn, run, scratch, sink),
             Kind::Update(update) => update.run(txn, run, scratch).map(Outcome::Changed),
             Kind::Delete(delete) => delete.run(txn, run, scratch).map(Outcome::Changed),
-            Kind::Insert(insert) => insert.run(txn, run, scratch).map(Outcome::Changed),
+            Kind::Modify(modify) => modify.run(txn, run, scratch),
+            Kind::Insert(insert) => insert.run(txn, run, scratch),
         };
         scratch.rest(run.bounds);
         result

@@ -179,7 +179,7 @@ impl Select {
         scratch: &mut PointScratch,
         sink: &mut dyn ResultSink,
     ) -> Result<Outcome, SqlError> {
-        if self.has_outgrown() && !self.is_narrow(run.params, run.ctx, scratch)? {
+        if self.is_too_much(run, scratch)? {
             return Ok(Outcome::Declined);
         }
         if self.repeatable {
@@ -210,7 +210,7 @@ impl Select {
                 [] => {
                     let _ = taker.take(&JoinedRow::new(&self.slots))?;
                 }
-                [only @ Level { source: Source::Table { table, access }, .. }] => {
+                [only @ Level { source: Source::Table { table, access }, .. }] if !self.gives_ids => {
                     self.run_single(only, table, access, txn, &mut levels[0], &mut taker)?;
                 }
                 _ => {
@@ -220,6 +220,11 @@ impl Select {
             }
         }
         taker.finish(values)
+    }
+
+    /// Whether its tables have so many rows now that another path is better.
+    pub(super) fn is_too_much(&self, run: Run<'_>, scratch: &mut PointScratch) -> EvalResult<bool> {
+        Ok(self.has_outgrown() && !self.is_narrow(run.params, run.ctx, scratch)?)
     }
 
     fn has_outgrown(&self) -> bool {
@@ -328,7 +333,7 @@ impl Select {
             let mut lock = level.lock.map(LockHow::all);
             let most = if depth == 0 { enough.saturating_add(past) } else { 0 };
             visit(table, access, found, lock.as_mut(), most, txn, keys, read, &mut |id, here| {
-                let joined = row.with(level.position, here);
+                let joined = row.with(level.position, id, here);
                 let is_joined =
                     bounds.row().and_then(|()| Ok(passes(level.on.as_ref(), &joined, params, ctx)?));
                 let is_wanted = is_joined.and_then(|is_joined| {
@@ -365,8 +370,8 @@ impl Select {
             let has_more = !last && flow.is_break();
             let flow = blocking_if(is_much, || {
                 for n in 0..rows.len() {
-                    let (_, here) = rows.get(n, &table.layout);
-                    flow = self.descend(depth + 1, txn, row.with(level.position, here), rest, taker)?;
+                    let (id, here) = rows.get(n, &table.layout);
+                    flow = self.descend(depth + 1, txn, row.with(level.position, id, here), rest, taker)?;
                     if flow.is_break() {
                         break;
                     }

@@ -6,6 +6,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use avocet_base::RowId;
 use avocet_engine::{RowLock, TableHandle};
 use avocet_types::expr::program::reborrow;
 use avocet_types::expr::{Expr, ExprKind, RowProgram, RowSource};
@@ -13,6 +14,9 @@ use avocet_types::{Datum, RowRef, SqlType, Value};
 
 use super::{NotPoint, Refusal};
 use crate::plan::ColumnId;
+
+/// The column of a slot that is not a table's column but the row's id.
+const ROW_ID: u16 = u16::MAX;
 
 /// So many tables at most can be joined on the point path.
 pub const MAX_TABLES: usize = 8;
@@ -67,8 +71,12 @@ impl Scope {
         columns: impl Iterator<Item = (usize, usize)>,
         lock: Option<RowLock>,
     ) -> Result<(), NotPoint> {
-        let count = handle.def.columns.len();
-        self.add_source(Source { stored: Some(handle), alias, lock }, count, columns)
+        // What follows the columns is the row's id.
+        let count = handle.def.columns.len() + 1;
+        self.add_source(Source { stored: Some(handle), alias, lock }, count, columns)?;
+        let slots = self.slots.iter().copied().take(self.slots.len() - 1);
+        self.slots = slots.chain([((self.tables.len() - 1) as u8, ROW_ID)]).collect();
+        Ok(())
     }
 
     /// Adds the rows that a subquery gives, with these columns; the table's number.
@@ -100,6 +108,12 @@ impl Scope {
         self.slots = self.slots.iter().copied().chain(added).collect();
         self.tables.push(source);
         Ok(())
+    }
+
+    /// Whether the ids of rows are used.
+    pub fn gives_ids(&self) -> bool {
+        let is_id = |slot: &Option<u16>| slot.is_some_and(|slot| self.slots[usize::from(slot)].1 == ROW_ID);
+        self.by_id.iter().any(is_id)
     }
 
     /// The tables that are stored, each with its number.
@@ -180,6 +194,7 @@ impl Scope {
         let (table, column) = self.slots[slot];
         let source = &self.tables[usize::from(table)];
         match source.stored() {
+            Some(_) if column == ROW_ID => "a row's id".to_owned(),
             Some(handle) => {
                 let def = &handle.def;
                 format!("`{}`.`{}`.`{}`", def.database, source.alias, def.columns[usize::from(column)].name)
@@ -187,6 +202,17 @@ impl Scope {
             None => "a subquery's value".to_owned(),
         }
     }
+}
+
+/// These, and the parameters that values read as dates or times.
+pub fn with_dates_of<'e>(
+    values: impl Iterator<Item = &'e Expr>,
+    dates: &[(usize, ReadAs)],
+) -> Box<[(usize, ReadAs)]> {
+    let scope = Scope::new();
+    scope.add_dates(dates);
+    values.for_each(|value| scope.note_dates(value));
+    scope.dates()
 }
 
 /// What a parameter that is text or a number is read as.
@@ -201,7 +227,7 @@ pub enum ReadAs {
 enum Part<'a> {
     /// None, since an outer join found none: all its columns are NULL.
     None,
-    Stored(RowRef<'a>),
+    Stored(RowId, RowRef<'a>),
     Values(&'a [Value]),
 }
 
@@ -218,8 +244,8 @@ impl<'a> JoinedRow<'a> {
     }
 
     #[must_use]
-    pub fn with(mut self, table: usize, row: RowRef<'a>) -> Self {
-        self.rows[table] = Part::Stored(row);
+    pub fn with(mut self, table: usize, id: RowId, row: RowRef<'a>) -> Self {
+        self.rows[table] = Part::Stored(id, row);
         self
     }
 
@@ -240,7 +266,10 @@ impl<'a> RowSource<'a> for JoinedRow<'a> {
     #[inline]
     fn datum(&self, slot: usize) -> Datum<'a> {
         match self.at(slot) {
-            (Part::Stored(row), column) => row.get(column),
+            (Part::Stored(id, row), column) => match column == usize::from(ROW_ID) {
+                true => Datum::UInt(id.0),
+                false => row.get(column),
+            },
             (Part::None, _) => Datum::Null,
             (Part::Values(row), column) => reborrow(&row[column]),
         }
@@ -249,7 +278,7 @@ impl<'a> RowSource<'a> for JoinedRow<'a> {
     #[inline]
     fn is_null(&self, slot: usize) -> bool {
         match self.at(slot) {
-            (Part::Stored(row), column) => row.is_null(column),
+            (Part::Stored(_, row), column) => column != usize::from(ROW_ID) && row.is_null(column),
             (Part::None, _) => true,
             (Part::Values(row), column) => row[column].is_null(),
         }

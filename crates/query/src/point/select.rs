@@ -29,6 +29,8 @@ pub struct Select {
     pub locks: bool,
     /// Running it twice does no harm.
     pub repeatable: bool,
+    /// The ids of rows are among its columns.
+    pub gives_ids: bool,
     /// The first row found is all that matters.
     pub first_only: bool,
     /// Nearly each row of the first table leads to a row.
@@ -120,9 +122,7 @@ pub fn compile_query(
     columns: Arc<[OutputColumn]>,
     catalog: &Catalog,
 ) -> Result<PointPlan, Refusal> {
-    let Block { mut select, tables, dates, .. } = compile_block(query, catalog, Nesting::Statement)?;
-    select.repeatable = !query.locks;
-    for_each_expr_mut(&mut query.body.clone(), &mut |expr| select.repeatable &= !expr.is_volatile());
+    let Block { select, tables, dates, .. } = compile_block(query, catalog, Nesting::Statement)?;
     let kind = Kind::Select(select);
     Ok(PointPlan { kind, tables, params: query.params.clone(), columns: columns.into(), dates })
 }
@@ -131,6 +131,8 @@ pub fn compile_query(
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Nesting {
     Statement,
+    /// The query that finds the rows of a change.
+    Change,
     Subquery,
 }
 
@@ -168,7 +170,8 @@ pub fn compile_block(query: &BoundQuery, catalog: &Catalog, nesting: Nesting) ->
     let select = Select {
         slots: scope.slots.clone(),
         locks: query.locks,
-        repeatable: false,
+        repeatable: nesting != Nesting::Subquery && is_repeatable(query),
+        gives_ids: scope.gives_ids(),
         first_only,
         leads,
         output,
@@ -177,6 +180,13 @@ pub fn compile_block(query: &BoundQuery, catalog: &Catalog, nesting: Nesting) ->
         levels,
     };
     Ok(Block { select, tables, dates: scope.dates(), cost, rows })
+}
+
+/// Whether running the query twice does no harm.
+fn is_repeatable(query: &BoundQuery) -> bool {
+    let mut repeatable = !query.locks;
+    for_each_expr_mut(&mut query.body.clone(), &mut |expr| repeatable &= !expr.is_volatile());
+    repeatable
 }
 
 /// The query's only block, if it is one that the point path can take.
@@ -224,7 +234,7 @@ impl Asked {
             limit: None,
             first_value: false,
             alone,
-            may_measure: is_only && nesting == Nesting::Statement,
+            may_measure: is_only && nesting != Nesting::Subquery,
             must: query.locks,
         };
         let column_of = |expr: &Expr| match expr.kind {

@@ -240,7 +240,7 @@ impl World {
         let mut sink = Rows::default();
         let mark = txn.begin_statement();
         let interrupt = Interrupt::default();
-        let bounds = Bounds::new(&interrupt, None, self.engine.memory(), None);
+        let bounds = Bounds::new(&interrupt, self.engine.memory(), None);
         let run = Run { params, ctx: &ctx, bounds: &bounds };
         match plan.execute(&mut txn, run, &mut self.scratch, &mut sink) {
             Ok(outcome) => {
@@ -409,7 +409,10 @@ fn what_is_not_for_the_point_path_says_why() {
     assert_eq!(w.refused(several), "an outer join of several tables");
     let all = "SELECT a FROM t WHERE id = 1 AND a > ALL (SELECT a FROM t)";
     assert_eq!(w.refused(all), "a comparison with ANY or ALL of a subquery's rows");
-    assert_eq!(w.refused("INSERT INTO t SELECT * FROM t"), "INSERT … SELECT");
+    let locks = "INSERT INTO t SELECT * FROM t FOR UPDATE";
+    assert_eq!(w.refused(locks), "INSERT … SELECT that locks rows");
+    let several = "INSERT INTO t (id) VALUES ((SELECT 1)), (2)";
+    assert_eq!(w.refused(several), "subqueries in VALUES of several rows");
 }
 
 #[test]

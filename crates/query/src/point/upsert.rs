@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use avocet_base::RowId;
 use avocet_engine::{Direction, KeyRange, ReadScratch, RowBuf, RowLock, TableHandle, Txn};
-use avocet_types::convert::store_column;
-use avocet_types::expr::{EvalContext, RowProgram, RowSource};
-use avocet_types::{Datum, RowRef, SqlType};
+use avocet_types::expr::program::reborrow;
+use avocet_types::expr::{Expr, RowProgram};
+use avocet_types::{Datum, SqlType, TableDef};
 
-use super::{Refusal, Table, convert_context, note_stored, note_updated, now};
+use super::assign::Assignments;
+use super::ignore::{can_ignore, warn_of};
+use super::{Refusal, Run};
 use crate::bind::{CatalogView, UpsertNames};
 use crate::error::SqlError;
-use crate::parse::statement::Insert;
-use crate::session::errors::store_error;
+use crate::parse::statement::{Insert, InsertSource};
 
 #[derive(Debug)]
 pub enum OnDuplicate {
@@ -24,18 +25,17 @@ pub enum OnDuplicate {
     Update(Updates),
 }
 
-/// The assignments of ON DUPLICATE KEY UPDATE, over the old row's columns followed by the new row's.
+/// The assignments of ON DUPLICATE KEY UPDATE, over the old row's columns followed by the new row's and those that only the
+/// query has.
 #[derive(Debug)]
-pub struct Updates {
-    assignments: Box<[(usize, RowProgram)]>,
-    /// Columns that become the statement's time when the row changes.
-    touched: Box<[usize]>,
-}
+pub struct Updates(Assignments);
 
 /// A row to be inserted, with its number in the statement, from 1.
 #[derive(Clone, Copy)]
 pub struct NewRow<'r> {
     pub values: &'r [Datum<'r>],
+    /// What the query has for assignments alone.
+    pub beside: &'r [Datum<'r>],
     pub number: u64,
 }
 
@@ -44,96 +44,87 @@ pub enum Upserted {
     /// As its values say, but the time columns of an update.
     Changed,
     Unchanged,
+    /// It stays, with a warning.
+    Left,
     /// It was gone: the new row is to be inserted once more.
     Gone,
 }
 
 impl OnDuplicate {
+    /// `beside` are the types of what the query has for assignments alone.
     pub fn compile(
         insert: &Insert,
+        names: &UpsertNames<'_>,
         source: &[u8],
         view: &dyn CatalogView,
-        table: &Table,
-        targets: &[usize],
+        def: &TableDef,
+        beside: &[SqlType],
         params: &[SqlType],
     ) -> Result<Self, Refusal> {
-        let names = UpsertNames::new(insert, &table.def, targets)?;
         if insert.replace {
             return Ok(Self::Replace);
         }
         if insert.on_duplicate.is_empty() {
             return Ok(if insert.ignore { Self::Ignore } else { Self::Fail });
         }
-        let def = &table.def;
-        let mut assignments: Vec<(usize, RowProgram)> = Vec::with_capacity(insert.on_duplicate.len());
-        for (column, value) in names.bind(&[], source, view, params)? {
-            assignments.push((column, RowProgram::compile(&value)?));
-        }
-        let explicit = |column: usize| assignments.iter().any(|(assigned, _)| *assigned == column);
-        let touched =
-            (0..def.columns.len()).filter(|&c| def.columns[c].on_update_now && !explicit(c)).collect();
-        Ok(Self::Update(Updates { assignments: assignments.into(), touched }))
-    }
-}
-
-/// The old row with what was assigned so far, and the new row.
-struct Both<'a, 'c> {
-    old: RowRef<'a>,
-    new: &'a [Datum<'a>],
-    changes: &'c [(usize, Datum<'a>)],
-}
-
-impl<'a> RowSource<'a> for Both<'a, '_> {
-    fn datum(&self, column: usize) -> Datum<'a> {
-        let width = self.new.len();
-        if column >= width {
-            return self.new[column - width].clone();
-        }
-        let assigned = self.changes.iter().find(|(of, _)| *of == column);
-        assigned.map_or_else(|| self.old.get(column), |(_, value)| value.clone())
+        Updates::compile(insert, names, source, view, def, beside, params).map(Self::Update)
     }
 }
 
 impl Updates {
-    /// Updates the row that is there.
+    /// `names` tell what the assignments mean, `beside` are the types of what the query has for them alone.
+    pub fn compile(
+        insert: &Insert,
+        names: &UpsertNames<'_>,
+        source: &[u8],
+        view: &dyn CatalogView,
+        def: &TableDef,
+        beside: &[SqlType],
+        params: &[SqlType],
+    ) -> Result<Self, Refusal> {
+        let assigned = names.bind(beside, source, view, params)?;
+        let assigned: Vec<_> = assigned.into_iter().map(|(column, value)| (column, Some(value))).collect();
+        // One row alone, or a query's, is not given another value for a NULL.
+        let is_list = matches!(&insert.source, InsertSource::Values(rows) if rows.len() > 1);
+        let compile = |value: &Expr| Ok(RowProgram::compile(value)?);
+        Ok(Self(Assignments::compile(&assigned, def, insert.ignore || is_list, &compile)?))
+    }
+
+    /// Updates the row that is there. `ignore`: what is wrong with one row is a warning.
     pub fn run(
         &self,
-        table: &Table,
+        table: &Arc<TableHandle>,
         id: RowId,
-        NewRow { values: new, number }: NewRow<'_>,
+        new: NewRow<'_>,
+        ignore: bool,
         txn: &mut Txn,
-        params: &[Datum<'_>],
-        ctx: &EvalContext,
+        run: Run<'_>,
     ) -> Result<Upserted, SqlError> {
         let mut buf = RowBuf::default();
         if !txn.lock_row(table, id, RowLock::FOR_UPDATE, &mut buf)? {
             return Ok(Upserted::Gone);
         }
+        let both: Vec<Datum<'_>>;
+        let inputs = if new.beside.is_empty() {
+            new.values
+        } else {
+            both = new.values.iter().chain(new.beside).map(reborrow).collect();
+            &both
+        };
         let old = buf.row(&table.layout);
-        let convert = convert_context(ctx);
-        let mut changes: Vec<(usize, Datum<'_>)> = Vec::with_capacity(self.assignments.len());
-        for (at, program) in &self.assignments {
-            let column = &table.def.columns[*at];
-            let value = program.eval(&Both { old, new, changes: &changes }, params, ctx)?;
-            let stored = store_column(value, program.ty(), column, &convert)
-                .map_err(|problem| store_error(&problem, &column.name, number))?;
-            if let Some(problem) = &stored.warning {
-                note_stored(ctx, problem, &column.name, number);
-            }
-            note_updated(table, column, &stored.value);
-            changes.retain(|(of, _)| of != at);
-            changes.push((*at, stored.value));
-        }
-        changes.retain(|(at, value)| !value.is_same(&old.get(*at)));
+        let mut changes: Vec<(usize, Datum<'_>)> = Vec::new();
+        self.0.evaluate(table, old, inputs, run, new.number, &mut changes)?;
         if changes.is_empty() {
             return Ok(Upserted::Unchanged);
         }
-        for &at in &self.touched {
-            let ty = &table.def.columns[at].ty;
-            changes.push((at, now(ty, ctx.statement_time_micros, ctx.time_zone)));
+        match txn.update(table, id, &changes) {
+            Ok(_) => Ok(Upserted::Changed),
+            Err(error) if ignore && can_ignore(&error) => {
+                warn_of(run.ctx, error);
+                Ok(Upserted::Left)
+            }
+            Err(error) => Err(error.into()),
         }
-        txn.update(table, id, &changes)?;
-        Ok(Upserted::Changed)
     }
 }
 

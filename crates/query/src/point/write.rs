@@ -1,27 +1,30 @@
 //! UPDATE and DELETE of one table.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use avocet_engine::{Catalog, LockHow, RowChange, RowLock, Shown, TableHandle, Txn};
-use avocet_types::convert::store_column;
-use avocet_types::expr::{EvalContext, Expr, ExprKind, RowProgram, RowSource};
-use avocet_types::{ColumnDef, Datum, RowRef, SqlType, TableDef};
+use avocet_types::compare::sort_order;
+use avocet_types::expr::{EvalContext, Expr, ExprKind, RowProgram};
+use avocet_types::{Collation, Datum, RowRef, SqlType, TableDef, Value};
 
+use super::assign::Assignments;
 use super::choose::{Access, Wish, choose};
+use super::ignore::{can_ignore, warn_of};
 use super::keys::{Found, Keys};
+use super::modify::compile_modify;
 use super::run::{count, locate, passes, visit};
 use super::scope::{JoinedRow, Scope};
 use super::select::conjunction;
 use super::{
-    Changes, FoundRows, Kind, LevelScratch, NotPoint, PointPlan, PointScratch, Refusal, Run, Table,
-    convert_context, note_stored, note_updated, recycle_changes,
+    Changes, FoundRow, FoundRows, Kind, LevelScratch, NotPoint, PointPlan, PointScratch, Refusal, Run, Table,
+    recycle_changes,
 };
-use crate::bind::{CatalogView, TableBinder};
+use crate::bind::{CatalogView, Clause, ModifySpec, TableBinder};
 use crate::error::{ErrorCode, SqlError};
-use crate::parse::ast::{self, ExprKind as Syntax, OrderItem, TableRef};
+use crate::parse::ast::{self, ExprKind as Syntax, OrderItem};
 use crate::parse::statement;
 use crate::session::api::PlanColumns;
-use crate::session::errors::store_error;
 use crate::turns::{ROWS_IN_PLACE, blocking_if};
 
 /// The rows that a statement changes.
@@ -31,27 +34,22 @@ pub struct Target {
     access: Access,
     residual: Option<RowProgram>,
     limit: Option<RowProgram>,
+    /// Where no index gives the order: all rows are locked, as by InnoDB, and sorted then.
+    sort: Box<[(RowProgram, bool)]>,
 }
 
 #[derive(Debug)]
 pub struct Update {
     target: Target,
-    assignments: Box<[Assignment]>,
-    /// Columns that become the statement's time when a row changes.
-    touched: Box<[usize]>,
-    /// A value uses a column that was assigned before it.
-    sequential: bool,
-}
-
-#[derive(Debug)]
-struct Assignment {
-    column: usize,
-    value: RowProgram,
+    assignments: Assignments,
+    /// Errors of single rows are warnings.
+    pub ignore: bool,
 }
 
 #[derive(Debug)]
 pub struct Delete {
     target: Target,
+    pub ignore: bool,
 }
 
 /// A stored table by its name.
@@ -75,12 +73,9 @@ pub fn find_table(
     Ok((def, handle.clone()))
 }
 
-/// The only table of a statement.
-fn single_table(tables: &[TableRef]) -> Result<(&ast::ObjectName, Option<&str>), NotPoint> {
-    match tables {
-        [TableRef::Table { name, alias, .. }] => Ok((name, alias.as_ref().map(|a| a.name.as_str()))),
-        _ => Err(NotPoint::because("several tables are named")),
-    }
+/// The only table of a statement that has no subqueries, with its alias.
+fn plain_table(spec: ModifySpec<'_>) -> Option<(&ast::ObjectName, Option<&str>)> {
+    spec.only_table().filter(|_| !spec.has_subquery())
 }
 
 /// `source` is the text that the statement was parsed from; `params` are the types of parameters as far as they are known.
@@ -91,23 +86,19 @@ pub fn compile_update(
     catalog: &Catalog,
     params: &[SqlType],
 ) -> Result<PointPlan, Refusal> {
-    if update.with.is_some() || update.ignore {
-        return Err(NotPoint::because("WITH or IGNORE").into());
-    }
-    let (name, alias) = single_table(&update.tables)?;
+    let spec = ModifySpec::from(update);
+    let Some((name, alias)) = plain_table(spec) else {
+        return compile_modify(spec, update.ignore, source, view, catalog, params);
+    };
     let (def, handle) = find_table(name, view, catalog)?;
     let mut binder = TableBinder::new(source, view, params, &def, alias);
     let scope = Scope::single(handle.clone());
-    let mut assignments: Vec<Assignment> = Vec::with_capacity(update.assignments.len());
-    let mut sequential = false;
+    let mut assigned = Vec::with_capacity(update.assignments.len());
     for assignment in &update.assignments {
         let column = assigned_column(assignment, &def, alias)?;
-        let value = assigned_value(&mut binder, &assignment.value, &def, column)?;
-        sequential |= value.columns().iter().any(|c| assignments.iter().any(|a| a.column == *c));
-        // Assigned again, a column keeps the last value.
-        sequential |= assignments.iter().any(|a| a.column == column);
-        assignments.push(Assignment { column, value: scope.compile(&value)? });
+        assigned.push((column, assigned_value(&mut binder, &assignment.value, &def, column)?));
     }
+    let assignments = Assignments::compile(&assigned, &def, true, &|value| scope.compile(value))?;
     let target = Target::compile(
         &mut binder,
         &scope,
@@ -115,10 +106,8 @@ pub fn compile_update(
         &update.order_by,
         update.limit.as_ref(),
     )?;
-    let explicit = |column: usize| assignments.iter().any(|a| a.column == column);
-    let touched = (0..def.columns.len()).filter(|&c| def.columns[c].on_update_now && !explicit(c)).collect();
     let params = binder.params().to_vec();
-    let kind = Kind::Update(Update { target, assignments: assignments.into(), touched, sequential });
+    let kind = Kind::Update(Update { target, assignments, ignore: update.ignore });
     let dates = scope.dates();
     Ok(PointPlan { kind, tables: vec![Table(handle)], params, columns: PlanColumns::default(), dates })
 }
@@ -131,10 +120,10 @@ pub fn compile_delete(
     catalog: &Catalog,
     params: &[SqlType],
 ) -> Result<PointPlan, Refusal> {
-    if delete.with.is_some() || delete.ignore || !delete.targets.is_empty() {
-        return Err(NotPoint::because("WITH, IGNORE or several tables").into());
-    }
-    let (name, alias) = single_table(&delete.from)?;
+    let spec = ModifySpec::from(delete);
+    let Some((name, alias)) = plain_table(spec) else {
+        return compile_modify(spec, delete.ignore, source, view, catalog, params);
+    };
     let (def, handle) = find_table(name, view, catalog)?;
     let mut binder = TableBinder::new(source, view, params, &def, alias);
     let scope = Scope::single(handle.clone());
@@ -146,7 +135,7 @@ pub fn compile_delete(
         delete.limit.as_ref(),
     )?;
     let params = binder.params().to_vec();
-    let kind = Kind::Delete(Delete { target });
+    let kind = Kind::Delete(Delete { target, ignore: delete.ignore });
     let dates = scope.dates();
     Ok(PointPlan { kind, tables: vec![Table(handle)], params, columns: PlanColumns::default(), dates })
 }
@@ -175,13 +164,16 @@ fn assigned_value(
     value: &ast::Expr,
     def: &TableDef,
     column: usize,
-) -> Result<Expr, Refusal> {
+) -> Result<Option<Expr>, Refusal> {
     let target = &def.columns[column];
-    if let Syntax::Default(of) = &value.kind {
-        return default_value(of.as_ref(), def, column);
+    match &value.kind {
+        Syntax::Default(None) => Ok(None),
+        Syntax::Default(of) => default_value(of.as_ref(), def, column).map(Some),
+        _ => {
+            let value = binder.expr(value, Clause::Select)?;
+            Ok(Some(binder.settle_param(value, target.ty)))
+        }
     }
-    let value = binder.expr(value, false)?;
-    Ok(binder.settle_param(value, target.ty))
 }
 
 /// `DEFAULT` for a column, or `DEFAULT(other)`.
@@ -223,19 +215,21 @@ impl Target {
     ) -> Result<Self, Refusal> {
         let filter = filter.map(|f| binder.condition(f)).transpose()?;
         let conjuncts = filter.map_or_else(Vec::new, |filter| filter.fold().into_conjuncts());
-        let mut order = Vec::with_capacity(order_by.len());
+        let mut keys = Vec::with_capacity(order_by.len());
         for item in order_by {
-            match binder.expr(&item.expr, true)?.kind {
-                ExprKind::Column(column) => order.push((column, item.descending)),
-                _ => return Err(NotPoint::because("ORDER BY of an expression").into()),
-            }
+            keys.push((binder.expr(&item.expr, Clause::Order)?, item.descending));
         }
+        let column_of = |(key, descending): &(Expr, bool)| match key.kind {
+            ExprKind::Column(column) => Some((column, *descending)),
+            _ => None,
+        };
+        let order: Vec<_> = keys.iter().map(column_of).collect::<Option<_>>().unwrap_or_default();
         let limit = match limit {
             Some(ast::Limit { offset: Some(_), .. }) => {
                 return Err(ErrorCode::PARSE_ERROR.with(&[&"", &1]).into());
             }
             Some(ast::Limit { count, offset: None }) => {
-                let count = binder.expr(count, true)?;
+                let count = binder.expr(count, Clause::Order)?;
                 Some(binder.settle_param(count, SqlType::BIGINT_UNSIGNED))
             }
             None => None,
@@ -244,9 +238,10 @@ impl Target {
         let choice = choose(scope, 0, 0, &conjuncts, &wish)?;
         let choice = choice.ok_or_else(|| NotPoint::because("no index leads to few rows"))?;
         // Without a LIMIT the order only matters to duplicates of keys on the way.
-        if !order.is_empty() && !choice.gives_order {
-            return Err(NotPoint::because("no index gives the order").into());
-        }
+        let is_sorted = !order.is_empty() && choice.gives_order;
+        let keys = keys.iter().filter(|_| !is_sorted);
+        let sort = keys.map(|(key, descending)| Ok::<_, Refusal>((scope.compile(key)?, *descending)));
+        let sort = sort.collect::<Result<_, _>>()?;
         let open = (0..conjuncts.len()).filter(|at| !choice.served.contains(at));
         let residual = conjunction(open.map(|at| conjuncts[at].clone()).collect());
         Ok(Self {
@@ -254,6 +249,7 @@ impl Target {
             access: choice.access,
             residual: residual.map(|test| scope.compile(&test)).transpose()?,
             limit: limit.map(|limit| scope.compile(&limit)).transpose()?,
+            sort,
         })
     }
 
@@ -299,23 +295,27 @@ impl Target {
         outcome
     }
 
-    /// Locks the rows and copies them. `looks_first`: a row that others hold is not waited for if it does not match.
+    /// Locks the rows. An UPDATE has them copied, and does not wait for a row that others hold if it does not match.
     fn find(
         &self,
         (found, mut left): (Found, u64),
-        looks_first: bool,
+        is_update: bool,
         txn: &mut Txn,
         Run { params, ctx, bounds }: Run<'_>,
         scratch: &mut LevelScratch,
     ) -> Result<(), SqlError> {
         let LevelScratch { keys, read, found: rows, .. } = scratch;
         rows.clear(bounds);
+        let limit = left;
+        if !self.sort.is_empty() {
+            left = u64::MAX;
+        }
         let mut failure = None;
         // What cannot be told is told once the row is locked.
         let mut is_wanted =
             |row: RowRef<'_>| passes(self.residual.as_ref(), &row, params, ctx).unwrap_or(true);
         let first_look: Option<&mut dyn FnMut(RowRef<'_>) -> bool> =
-            if looks_first && self.access.is_scan(&self.table) { Some(&mut is_wanted) } else { None };
+            if is_update && self.access.is_scan(&self.table) { Some(&mut is_wanted) } else { None };
         let most = if self.residual.is_some() { u64::MAX } else { left };
         visit(
             &self.table,
@@ -332,7 +332,10 @@ impl Target {
                 match is_wanted {
                     Ok(false) => return Shown::Unwanted,
                     Ok(true) => {
-                        rows.push(id, &row, bounds);
+                        match is_update || !self.sort.is_empty() {
+                            true => rows.push(id, &row, bounds),
+                            false => rows.push_id(id, bounds),
+                        }
                         left -= 1;
                     }
                     Err(error) => {
@@ -343,20 +346,36 @@ impl Target {
                 if left == 0 { Shown::Last } else { Shown::Wanted }
             },
         )?;
-        failure.map_or(Ok(()), Err)
+        failure.map_or(Ok(()), Err)?;
+        if !self.sort.is_empty() {
+            self.put_in_order(rows, usize::try_from(limit).unwrap_or(usize::MAX), params, ctx)?;
+        }
+        Ok(())
     }
-}
 
-/// A row in which some columns have new values already.
-struct Assigned<'a, 'c> {
-    row: RowRef<'a>,
-    changes: &'c [(usize, Datum<'a>)],
-}
-
-impl<'a> RowSource<'a> for Assigned<'a, '_> {
-    fn datum(&self, column: usize) -> Datum<'a> {
-        let assigned = self.changes.iter().rev().find(|(of, _)| *of == column);
-        assigned.map_or_else(|| self.row.get(column), |(_, value)| value.clone())
+    /// Sorts the rows, and leaves out all but the first ones.
+    fn put_in_order(
+        &self,
+        rows: &mut FoundRows,
+        limit: usize,
+        params: &[Datum<'_>],
+        ctx: &EvalContext,
+    ) -> Result<(), SqlError> {
+        let mut keyed: Vec<(Vec<Value>, usize)> = Vec::with_capacity(rows.len());
+        for n in 0..rows.len() {
+            let (_, row) = rows.get(n, &self.table.layout);
+            let keys = self.sort.iter().map(|(key, _)| key.eval(&row, params, ctx).map(Datum::into_owned));
+            keyed.push((keys.collect::<Result<_, _>>()?, n));
+        }
+        keyed.sort_by(|(a, _), (b, _)| {
+            let orders = self.sort.iter().zip(a.iter().zip(b)).map(|((key, descending), (a, b))| {
+                let order = sort_order(a, b, key.ty().collation().unwrap_or(Collation::BINARY));
+                if *descending { order.reverse() } else { order }
+            });
+            orders.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+        });
+        rows.arrange(keyed.into_iter().take(limit).map(|(_, n)| n));
+        Ok(())
     }
 }
 
@@ -372,13 +391,12 @@ impl Update {
         let level = &mut levels[0];
         let mut outcome = Changes::default();
         let found = self.target.locate(params, ctx, &mut level.keys)?;
-        if found.0 == Found::One {
+        if found.0 == Found::One && !self.ignore {
             self.target.modify_one(txn, params, ctx, level, &mut |row, to| {
                 let mut changes = recycle_changes(std::mem::take(memory));
                 outcome.matched = 1;
-                self.assign(row, params, ctx, 1, &mut changes)?;
+                self.assignments.evaluate(&self.target.table, row, &[], run, 1, &mut changes)?;
                 if !changes.is_empty() {
-                    self.touch(ctx, &mut changes);
                     changes.iter().for_each(|(column, value)| to.set(*column, value));
                     outcome.changed = 1;
                 }
@@ -395,60 +413,25 @@ impl Update {
                 let (id, row) = rows.get(n, &self.target.table.layout);
                 let mut changes = recycle_changes(std::mem::take(memory));
                 outcome.matched += 1;
-                self.assign(row, params, ctx, outcome.matched, &mut changes)?;
+                self.assignments.evaluate(
+                    &self.target.table,
+                    row,
+                    &[],
+                    run,
+                    outcome.matched,
+                    &mut changes,
+                )?;
                 if !changes.is_empty() {
-                    self.touch(ctx, &mut changes);
-                    let moved = txn.update(&self.target.table, id, &changes)?;
-                    outcome.changed += u64::from(moved.is_some());
+                    match txn.update(&self.target.table, id, &changes) {
+                        Ok(moved) => outcome.changed += u64::from(moved.is_some()),
+                        Err(error) if self.ignore && can_ignore(&error) => warn_of(ctx, error),
+                        Err(error) => return Err(error.into()),
+                    }
                 }
                 *memory = recycle_changes(changes);
             }
             Ok(outcome)
         })
-    }
-
-    /// The columns that get another value.
-    fn assign<'a>(
-        &'a self,
-        row: RowRef<'a>,
-        params: &'a [Datum<'a>],
-        ctx: &EvalContext,
-        number: u64,
-        changes: &mut Vec<(usize, Datum<'a>)>,
-    ) -> Result<(), SqlError> {
-        let columns = &self.target.table.def.columns;
-        let convert = convert_context(ctx);
-        for assignment in &self.assignments {
-            let value = match self.sequential {
-                false => assignment.value.eval(&row, params, ctx)?,
-                true => assignment.value.eval(&Assigned { row, changes }, params, ctx)?,
-            };
-            let column: &ColumnDef = &columns[assignment.column];
-            let stored = store_column(value, assignment.value.ty(), column, &convert)
-                .map_err(|problem| store_error(&problem, &column.name, number))?;
-            if let Some(problem) = &stored.warning {
-                note_stored(ctx, problem, &column.name, number);
-            }
-            note_updated(&self.target.table, column, &stored.value);
-            if self.sequential {
-                changes.retain(|(of, _)| *of != assignment.column);
-            }
-            // In sequence, later values look here first: so unchanged ones are left out only at the end.
-            if self.sequential || !stored.value.is_same(&row.get(assignment.column)) {
-                changes.push((assignment.column, stored.value));
-            }
-        }
-        if self.sequential {
-            changes.retain(|(column, value)| !value.is_same(&row.get(*column)));
-        }
-        Ok(())
-    }
-
-    fn touch(&self, ctx: &EvalContext, changes: &mut Vec<(usize, Datum<'_>)>) {
-        for &column in &self.touched {
-            let ty = &self.target.table.def.columns[column].ty;
-            changes.push((column, super::now(ty, ctx.statement_time_micros, ctx.time_zone)));
-        }
     }
 }
 
@@ -463,7 +446,7 @@ impl Delete {
         let level = &mut scratch.levels[0];
         let mut outcome = Changes::default();
         let found = self.target.locate(params, ctx, &mut level.keys)?;
-        if found.0 == Found::One {
+        if found.0 == Found::One && !self.ignore {
             self.target.modify_one(txn, params, ctx, level, &mut |_, to| {
                 to.delete();
                 (outcome.matched, outcome.changed) = (1, 1);
@@ -475,9 +458,13 @@ impl Delete {
         let rows = &level.found;
         outcome.matched = rows.len() as u64;
         blocking_if(rows.len() > ROWS_IN_PLACE, || {
-            for (id, _) in &rows.rows {
+            for FoundRow { id, .. } in &rows.rows {
                 bounds.row()?;
-                outcome.changed += u64::from(txn.delete(&self.target.table, *id)?);
+                match txn.delete(&self.target.table, *id) {
+                    Ok(is_gone) => outcome.changed += u64::from(is_gone),
+                    Err(error) if self.ignore && can_ignore(&error) => warn_of(ctx, error),
+                    Err(error) => return Err(error.into()),
+                }
             }
             Ok(outcome)
         })

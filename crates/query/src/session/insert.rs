@@ -10,7 +10,6 @@ use std::sync::Arc;
 use avocet_engine::TableHandle;
 use avocet_types::convert::StoreError;
 use avocet_types::decimal::ParseStatus;
-use avocet_types::expr::RowProgram;
 use avocet_types::{Datum, Decimal, SqlType, Value};
 
 use super::access::compile;
@@ -19,19 +18,16 @@ use super::collect::Collected;
 use super::errors::store_error;
 use super::run::{Done, Outcome, Text};
 use super::select::Purpose;
-use super::set::select_of;
 use super::state::Session;
 use super::status::Counter;
 use super::store::{Storing, explicit_auto_value, generates, next_auto_value};
-use crate::bind::{TableBinder, UpsertNames, reads_directly, unsupported};
+use crate::bind::{Clause, TableBinder, UpsertNames, reads_directly, unsupported};
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::{Expr, ExprKind, Ident, Query, UnaryOp};
 use crate::parse::statement::{Insert, InsertSource};
 use crate::plan::BoundQuery;
+use crate::point::{BULK_ROWS, Refusal, Updates};
 use crate::turns::{ROWS_IN_PLACE, blocking_if, take_turns};
-
-/// Statements of more rows than this go to column blocks.
-const BULK_ROWS: usize = 10_000;
 
 /// What to do with a row whose key is there already.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -53,7 +49,7 @@ struct Inserter<'i> {
     storing: Storing,
     on_duplicate: OnDuplicate,
     ignore: bool,
-    updates: Vec<(usize, RowProgram)>,
+    updates: Option<Updates>,
     /// Of the row that is being inserted: what the query has for `updates` alone.
     beside: Vec<Value>,
     params: &'i [Datum<'i>],
@@ -151,7 +147,7 @@ impl Session {
         let many = match &insert.source {
             InsertSource::Values(rows) => {
                 let names = UpsertNames::new(insert, &inserter.table.def, &inserter.targets)?;
-                inserter.updates = self.duplicate_updates(&names, &[], text)?;
+                inserter.updates = self.duplicate_updates(insert, &names, &[], &inserter, text)?;
                 self.insert_values(&mut inserter, rows, text).await?;
                 rows.len() > 1
             }
@@ -196,7 +192,7 @@ impl Session {
             _ => OnDuplicate::Fail,
         };
         Ok(Inserter {
-            updates: Vec::new(),
+            updates: None,
             beside: Vec::new(),
             auto: table.def.auto_increment_column(),
             storing: self.storing(insert.ignore),
@@ -234,19 +230,22 @@ impl Session {
             return Err(ErrorCode::WRONG_VALUE_COUNT_ON_ROW.with(&[&1]));
         }
         let beside: Vec<SqlType> = bound.output().skip(width).map(|column| column.ty).collect();
-        inserter.updates = self.duplicate_updates(&names, &beside, text)?;
+        inserter.updates = self.duplicate_updates(insert, &names, &beside, inserter, text)?;
         Ok((bound, tables))
     }
 
     /// The assignments of ON DUPLICATE KEY UPDATE.
     fn duplicate_updates(
         &self,
+        insert: &Insert,
         names: &UpsertNames<'_>,
         beside: &[SqlType],
+        inserter: &Inserter<'_>,
         text: &Text<'_>,
-    ) -> Result<Vec<(usize, RowProgram)>, SqlError> {
-        let bound = names.bind(beside, text.source, &self.view(), &text.types)?;
-        bound.into_iter().map(|(column, value)| Ok((column, RowProgram::compile(&value)?))).collect()
+    ) -> Result<Option<Updates>, SqlError> {
+        let (view, def) = (self.view(), &inserter.table.def);
+        let updates = Updates::compile(insert, names, text.source, &view, def, beside, &text.types);
+        updates.map(Some).map_err(Refusal::into_error)
     }
 
     async fn insert_values(
@@ -352,7 +351,7 @@ impl Session {
         }
         let view = self.view();
         let mut binder = TableBinder::new(text.source, &view, &text.types, &inserter.table.def, None);
-        let bound = binder.expr(expr, false)?;
+        let bound = binder.expr(expr, Clause::Select)?;
         if !bound.columns().is_empty() {
             return Err(unsupported("columns in VALUES"));
         }
@@ -368,7 +367,7 @@ impl Session {
         inserter: &Inserter<'_>,
         text: &Text<'_>,
     ) -> Result<Given, SqlError> {
-        let (bound, tables) = self.bind_and_hold(&select_of(expr), text)?;
+        let (bound, tables) = self.bind_and_hold(&Query::select_of([expr.clone()]), text)?;
         if reads_directly(&bound.body, &inserter.table.def) {
             return Err(ErrorCode::UPDATE_TABLE_USED.with(&[&inserter.table.def.name]));
         }

@@ -17,12 +17,11 @@ use super::rows::{RowQuery, limit_value};
 use super::run::{Done, Outcome, Text};
 use super::state::{Level, Session};
 use super::status::Counter;
-use super::store::{Storing, same};
-use crate::bind::{ModifySpec, TableBinder, bind_modification};
+use crate::bind::{Clause, ModifySpec, TableBinder, bind_modification};
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::{self, ExprKind};
 use crate::parse::statement::{Assignment, Delete, Update};
-use crate::point::note_updated;
+use crate::point::{Assignments, Refusal, can_ignore, warn_of};
 use crate::turns::blocking;
 
 /// Up to so many rows a scan that evaluates the condition row by row is as good as a query.
@@ -33,20 +32,6 @@ struct Selection {
     filter: Option<avocet_types::expr::Expr>,
     sort: Vec<(RowProgram, bool)>,
     limit: Option<u64>,
-}
-
-/// Whether IGNORE leaves the row as it was and goes on.
-fn can_ignore(error: &EngineError) -> bool {
-    match error {
-        EngineError::DuplicateKey { .. } => true,
-        EngineError::ForeignKey(error) => error.is_of_row(),
-        _ => false,
-    }
-}
-
-enum NewValue {
-    Computed(RowProgram),
-    Default,
 }
 
 impl Session {
@@ -108,25 +93,28 @@ impl Session {
         let selection = self.selection(&table, alias, update.into(), text)?;
         let assignments = self.assignments(&table, alias, &update.assignments, text)?;
         let ids = self.lock_selected(&table, &selection, true, text)?;
-        let storing = self.storing(update.ignore);
         let (mut matched, mut changed) = (0, 0);
         let mut buf = RowBuf::default();
-        for id in ids {
-            self.info.interrupt.check()?;
-            if !self.txn().lock_row(&table, id, RowLock::FOR_UPDATE, &mut buf)? {
-                continue;
+        self.with_run(text.params, |txn, run, _| {
+            for id in ids {
+                run.bounds.row()?;
+                if !txn.lock_row(&table, id, RowLock::FOR_UPDATE, &mut buf)? {
+                    continue;
+                }
+                matched += 1;
+                let mut changes = Vec::new();
+                assignments.evaluate(&table, buf.row(&table.layout), &[], run, matched, &mut changes)?;
+                if changes.is_empty() {
+                    continue;
+                }
+                match txn.update(&table, id, &changes) {
+                    Ok(_) => changed += 1,
+                    Err(error) if update.ignore && can_ignore(&error) => warn_of(run.ctx, error),
+                    Err(error) => return Err(error.into()),
+                }
             }
-            matched += 1;
-            let changes = self.new_values(&table, &buf, &[], &assignments, &storing, matched, text)?;
-            if changes.is_empty() {
-                continue;
-            }
-            match self.txn().update(&table, id, &changes) {
-                Ok(_) => changed += 1,
-                Err(error) if update.ignore && can_ignore(&error) => self.ignore_row(error),
-                Err(error) => return Err(error.into()),
-            }
-        }
+            Ok::<_, SqlError>(())
+        })?;
         let warnings = self.conditions.len() as u64 + self.context.warning_count();
         Ok(Done {
             affected_rows: if self.info.found_rows { matched } else { changed },
@@ -144,23 +132,20 @@ impl Session {
     ) -> Result<Done, SqlError> {
         let table = self.target_table(name)?;
         let selection = self.selection(&table, alias, delete.into(), text)?;
+        let ids = self.lock_selected(&table, &selection, false, text)?;
         let mut affected_rows = 0;
-        for id in self.lock_selected(&table, &selection, false, text)? {
-            self.info.interrupt.check()?;
-            affected_rows += u64::from(self.delete_row(&table, id, delete.ignore)?);
-        }
-        Ok(Done { affected_rows, ..Done::default() })
-    }
-
-    /// False if the row is gone, or stays because of IGNORE.
-    fn delete_row(&mut self, table: &Arc<TableHandle>, id: RowId, ignore: bool) -> Result<bool, SqlError> {
-        match self.txn().delete(table, id) {
-            Err(error) if ignore && can_ignore(&error) => {
-                self.ignore_row(error);
-                Ok(false)
+        self.with_run(text.params, |txn, run, _| {
+            for id in ids {
+                run.bounds.row()?;
+                match txn.delete(&table, id) {
+                    Ok(is_gone) => affected_rows += u64::from(is_gone),
+                    Err(error) if delete.ignore && can_ignore(&error) => warn_of(run.ctx, error),
+                    Err(error) => return Err(error.into()),
+                }
             }
-            other => Ok(other?),
-        }
+            Ok::<_, SqlError>(())
+        })?;
+        Ok(Done { affected_rows, ..Done::default() })
     }
 
     /// IGNORE makes a warning of an error that concerns one row.
@@ -190,12 +175,12 @@ impl Session {
         let filter = filter.map(|filter| binder.condition(filter)).transpose()?;
         let mut sort = Vec::with_capacity(order_by.len());
         for item in order_by {
-            sort.push((compile(&binder.expr(&item.expr, false)?, &table.def)?, item.descending));
+            sort.push((compile(&binder.expr(&item.expr, Clause::Order)?, &table.def)?, item.descending));
         }
         let limit = match limit {
             None => None,
             Some(limit) => {
-                let count = binder.expr(&limit.count, false)?;
+                let count = binder.expr(&limit.count, Clause::Order)?;
                 Some(limit_value(&count, text.params, &self.context)?)
             }
         };
@@ -242,7 +227,7 @@ impl Session {
         alias: Option<&str>,
         assignments: &[Assignment],
         text: &Text<'_>,
-    ) -> Result<Vec<(usize, NewValue)>, SqlError> {
+    ) -> Result<Assignments, SqlError> {
         let view = self.view();
         let mut binder = TableBinder::new(text.source, &view, &text.types, &table.def, alias);
         let called = alias.unwrap_or(&table.def.name);
@@ -253,59 +238,14 @@ impl Session {
             }
             let column = table.def.column(&assignment.column.name).ok_or_else(unknown)?;
             if matches!(assignment.value.kind, ExprKind::Default(None)) {
-                return Ok((column, NewValue::Default));
+                return Ok((column, None));
             }
-            let bound = binder.expr(&assignment.value, false)?;
-            let bound = binder.settle_param(bound, table.def.columns[column].ty);
-            Ok((column, NewValue::Computed(compile(&bound, &table.def)?)))
+            let bound = binder.expr(&assignment.value, Clause::Select)?;
+            Ok((column, Some(binder.settle_param(bound, table.def.columns[column].ty))))
         };
-        assignments.iter().map(bind).collect()
-    }
-
-    /// The columns that change, each with its new value. Assignments see what those before them have made, and the inputs
-    /// after the row's columns.
-    #[expect(clippy::too_many_arguments, reason = "a row, and what its new values are made of")]
-    fn new_values(
-        &mut self,
-        table: &Arc<TableHandle>,
-        buf: &RowBuf,
-        inputs: &[Value],
-        assignments: &[(usize, NewValue)],
-        storing: &Storing,
-        number: u64,
-        text: &Text<'_>,
-    ) -> Result<Vec<(usize, Value)>, SqlError> {
-        let old = buf.row(&table.layout);
-        let own = (0..table.def.columns.len()).map(|c| old.get(c).into_owned());
-        let mut row: Vec<Value> = own.chain(inputs.iter().cloned()).collect();
-        let mut assigned: Vec<usize> = Vec::with_capacity(assignments.len());
-        let context = self.context.clone();
-        for (column, value) in assignments {
-            let def = &table.def.columns[*column];
-            row[*column] = match value {
-                NewValue::Default => self.default_value(def, storing)?,
-                NewValue::Computed(program) => {
-                    let value = program.eval(&row.as_slice(), text.params, &context)?.into_owned();
-                    self.store(value, program.ty(), def, storing, number)?
-                }
-            };
-            note_updated(table, def, &row[*column]);
-            if !assigned.contains(column) {
-                assigned.push(*column);
-            }
-        }
-        let mut changed: Vec<usize> =
-            assigned.iter().copied().filter(|c| !same(&row[*c], &old.get(*c))).collect();
-        if changed.is_empty() {
-            return Ok(Vec::new());
-        }
-        for (column, def) in table.def.columns.iter().enumerate() {
-            if def.on_update_now && !assigned.contains(&column) {
-                row[column] = crate::point::now(&def.ty, storing.now, storing.convert.zone);
-                changed.push(column);
-            }
-        }
-        let value = |column: usize| (column, std::mem::replace(&mut row[column], Datum::Null));
-        Ok(changed.into_iter().map(value).collect())
+        let list = assignments.iter().map(bind).collect::<Result<Vec<_>, SqlError>>()?;
+        let assignments =
+            Assignments::compile(&list, &table.def, true, &|value| Ok(compile(value, &table.def)?));
+        assignments.map_err(Refusal::into_error)
     }
 }

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use avocet_engine::Txn;
 use avocet_types::temporal::{datetime_from_number, parse_datetime, parse_time};
 use avocet_types::{Collation, Datum, SqlType, Value};
 
@@ -19,7 +20,7 @@ use crate::error::SqlError;
 use crate::parse::digest::{Digest, Slot, literal_type};
 use crate::parse::statement::StatementKind;
 use crate::plan::BoundQuery;
-use crate::point::{self, Bounds, Changes, NotPoint, PointPlan, ReadAs, Refusal, Run, Verb};
+use crate::point::{self, Bounds, Changes, NotPoint, PointPlan, PointScratch, ReadAs, Refusal, Run, Verb};
 
 /// A statement that is to find its plan.
 #[derive(Clone, Copy)]
@@ -249,7 +250,7 @@ impl Session {
                 self.shared.counters.add(Counter::Select);
                 Some(Outcome::Rows(rows))
             }
-            point::Outcome::Changed(changes) => Some(Outcome::Done(self.done(plan.verb(), changes))),
+            point::Outcome::Changed(changes) => Some(Outcome::Done(self.done(plan, changes))),
             point::Outcome::Declined => None,
         })
     }
@@ -261,18 +262,41 @@ impl Session {
         params: &[Datum<'_>],
         sink: &mut dyn ResultSink,
     ) -> Result<point::Outcome, SqlError> {
-        let Self { txn, context, point_scratch, info, settings, shared, .. } = self;
-        let txn = txn.as_mut().expect("the statement began");
-        let time = settings.max_execution_time.filter(|_| !plan.is_write());
-        let memory = shared.engine.memory();
-        let bounds = Bounds::new(&info.interrupt, time, memory, settings.query_memory_limit);
-        plan.execute(txn, Run { params, ctx: context, bounds: &bounds }, point_scratch, sink)
+        let time = self.settings.max_execution_time;
+        let work =
+            |txn: &mut Txn, run: Run<'_>, scratch: &mut PointScratch| plan.execute(txn, run, scratch, sink);
+        match plan.is_write() {
+            true => self.with_run(params, work),
+            false => self.with_bounds(params, |bounds| bounds.of_query(time), work),
+        }
     }
 
-    fn done(&self, verb: Verb, changes: Changes) -> Done {
+    /// Runs something that changes rows one by one, within a statement that has begun.
+    pub(super) fn with_run<T>(
+        &mut self,
+        params: &[Datum<'_>],
+        work: impl FnOnce(&mut Txn, Run<'_>, &mut PointScratch) -> T,
+    ) -> T {
+        self.with_bounds(params, |bounds| bounds, work)
+    }
+
+    fn with_bounds<T>(
+        &mut self,
+        params: &[Datum<'_>],
+        of: impl for<'b> FnOnce(Bounds<'b>) -> Bounds<'b>,
+        work: impl FnOnce(&mut Txn, Run<'_>, &mut PointScratch) -> T,
+    ) -> T {
+        let Self { txn, context, point_scratch, info, settings, shared, .. } = self;
+        let txn = txn.as_mut().expect("the statement began");
+        let memory = shared.engine.memory();
+        let bounds = of(Bounds::new(&info.interrupt, memory, settings.query_memory_limit));
+        work(txn, Run { params, ctx: context, bounds: &bounds }, point_scratch)
+    }
+
+    fn done(&self, plan: &PointPlan, changes: Changes) -> Done {
         let Changes { matched, changed, duplicates, unchanged, last_insert_id } = changes;
         let warnings = self.conditions.len() as u64 + self.context.warning_count();
-        let (counter, affected_rows, info) = match verb {
+        let (counter, affected_rows, info) = match plan.verb() {
             Verb::Update => {
                 let affected = if self.info.found_rows { matched } else { changed };
                 let info = format!("Rows matched: {matched}  Changed: {changed}  Warnings: {warnings}");
@@ -281,9 +305,9 @@ impl Session {
             Verb::Delete => (Counter::Delete, changed, String::new()),
             Verb::Insert | Verb::Select => {
                 let affected = if self.info.found_rows { changed + unchanged } else { changed };
-                let info = match matched {
-                    0 | 1 => String::new(),
-                    _ => format!("Records: {matched}  Duplicates: {duplicates}  Warnings: {warnings}"),
+                let info = match plan.is_listed() {
+                    false => String::new(),
+                    true => format!("Records: {matched}  Duplicates: {duplicates}  Warnings: {warnings}"),
                 };
                 (Counter::Insert, affected, info)
             }

@@ -12,7 +12,7 @@ use super::state::{Characteristics, Level, Session};
 use super::variables::{Kind, Scope, VARIABLES, find, known};
 use crate::bind::{bind_query, unsupported};
 use crate::error::{ErrorCode, SqlError};
-use crate::parse::ast::{self, Span, VariableScope};
+use crate::parse::ast::{self, VariableScope};
 use crate::parse::statement::{IsolationLevel, SetItem};
 
 impl Session {
@@ -55,7 +55,7 @@ impl Session {
         expr: &ast::Expr,
         text: &Text<'_>,
     ) -> Result<(Value, SqlType), SqlError> {
-        let query = select_of(expr);
+        let query = ast::Query::select_of([expr.clone()]);
         let bound = bind_query(&query, text.source, &self.view(), &text.types)?;
         if let crate::plan::QueryBody::Select(select) = &bound.body.body
             && select.subqueries.is_empty()
@@ -215,7 +215,8 @@ impl Session {
 
     /// The value of an expression without tables.
     pub(super) fn constant(&self, expr: &ast::Expr, text: &Text<'_>) -> Result<Value, SqlError> {
-        let bound = bind_query(&select_of(expr), text.source, &self.view(), &text.types)?;
+        let bound =
+            bind_query(&ast::Query::select_of([expr.clone()]), text.source, &self.view(), &text.types)?;
         match &bound.body.body {
             crate::plan::QueryBody::Select(select) if select.subqueries.is_empty() => {
                 let program = RowProgram::compile(&select.projection[0].expr)?;
@@ -244,22 +245,6 @@ impl Session {
         }
         self.info.connections.kill(id, what)?;
         Ok(Outcome::ok())
-    }
-}
-
-/// `SELECT expr`
-pub(super) fn select_of(expr: &ast::Expr) -> ast::Query {
-    let select = ast::Select {
-        items: vec![ast::SelectItem::Expr { expr: expr.clone(), alias: None }],
-        ..ast::Select::default()
-    };
-    ast::Query {
-        with: None,
-        body: ast::QueryBody::Select(Box::new(select)),
-        order_by: Vec::new(),
-        limit: None,
-        locks: Vec::new(),
-        span: Span::default(),
     }
 }
 

@@ -112,15 +112,3 @@ pub(super) fn explicit_auto_value(value: &Datum<'_>) -> Option<u64> {
         _ => None,
     }
 }
-
-/// Whether two stored values of a column are the same, as UPDATE counts changes.
-pub(super) fn same(a: &Datum<'_>, b: &Datum<'_>) -> bool {
-    match (a.is_null(), b.is_null()) {
-        (true, true) => true,
-        (false, false) => {
-            let exact = avocet_types::Collation::UTF8MB4_0900_BIN;
-            avocet_types::compare::compare(a, b, exact).is_some_and(std::cmp::Ordering::is_eq)
-        }
-        _ => false,
-    }
-}

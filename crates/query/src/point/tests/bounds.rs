@@ -20,7 +20,7 @@ fn budget() -> Arc<MemoryBudget> {
 #[test]
 fn an_interrupt_is_met_within_some_rows() {
     let (interrupt, memory) = (Interrupt::default(), budget());
-    let bounds = Bounds::new(&interrupt, None, &memory, None);
+    let bounds = Bounds::new(&interrupt, &memory, None).of_query(None);
     rows(&bounds, 10 * ROWS_IN_PLACE + 1).expect("nobody asks");
     interrupt.raise(Interruption::Statement);
     assert!(rows(&bounds, ROWS_IN_PLACE).unwrap_err().is(ErrorCode::QUERY_INTERRUPTED));
@@ -29,14 +29,14 @@ fn an_interrupt_is_met_within_some_rows() {
 #[test]
 fn a_deadline_is_met() {
     let (interrupt, memory) = (Interrupt::default(), budget());
-    let bounds = Bounds::new(&interrupt, Some(Duration::ZERO), &memory, None);
+    let bounds = Bounds::new(&interrupt, &memory, None).of_query(Some(Duration::ZERO));
     assert!(rows(&bounds, ROWS_IN_PLACE).unwrap_err().is(ErrorCode::QUERY_TIMEOUT));
 }
 
 #[test]
 fn memory_is_taken_from_the_budget_and_given_back() {
     let (interrupt, memory) = (Interrupt::default(), budget());
-    let bounds = Bounds::new(&interrupt, None, &memory, Some(1 << 20));
+    let bounds = Bounds::new(&interrupt, &memory, Some(1 << 20)).of_query(None);
     bounds.hold(FREE_BYTES);
     rows(&bounds, 1).expect("a little is free");
     assert_eq!(memory.in_use().queries, 0);
@@ -55,10 +55,10 @@ fn memory_is_taken_from_the_budget_and_given_back() {
 fn what_is_too_much_is_declined_until_something_was_sent() {
     let (interrupt, memory) = (Interrupt::default(), budget());
     let many = MOST_ROWS as usize + ROWS_IN_PLACE;
-    let bounds = Bounds::new(&interrupt, None, &memory, None);
+    let bounds = Bounds::new(&interrupt, &memory, None).of_query(None);
     bounds.allow_declining();
     assert!(rows(&bounds, many).is_err() && bounds.has_declined());
-    let bounds = Bounds::new(&interrupt, None, &memory, None);
+    let bounds = Bounds::new(&interrupt, &memory, None).of_query(None);
     bounds.allow_declining();
     bounds.forbid_declining();
     rows(&bounds, many).expect("it goes on");

@@ -10,7 +10,7 @@ use avocet_types::schema::{ColumnDef, DefaultValue, TableDef};
 use avocet_types::{Collation, Datum, IntWidth, LobSize, SqlType};
 
 use super::{check_name, indexes};
-use crate::bind::{TableBinder, unsupported};
+use crate::bind::{Clause, TableBinder, unsupported};
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::statement::{ColumnSpec, CreateTable, TypeSpec};
 use crate::plan::BoundQuery;
@@ -147,7 +147,7 @@ impl Session {
         let invalid = || ErrorCode::INVALID_DEFAULT.with(&[&column.name]);
         let view = self.view();
         let none = Arc::new(no_columns());
-        let bound = TableBinder::new(text.source, &view, &[], &none, None).expr(default, false)?;
+        let bound = TableBinder::new(text.source, &view, &[], &none, None).expr(default, Clause::Select)?;
         if bound.is_null_literal() {
             return if column.nullable { Ok(None) } else { Err(invalid()) };
         }

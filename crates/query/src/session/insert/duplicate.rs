@@ -8,9 +8,8 @@ use avocet_types::Value;
 
 use super::{Inserter, OnDuplicate};
 use crate::error::SqlError;
-use crate::point::{conflicting, note_updated};
+use crate::point::{NewRow, Upserted, conflicting};
 use crate::session::state::Session;
-use crate::session::store::same;
 
 /// What came of changing a row in place of REPLACE's delete and insert.
 enum Replaced {
@@ -119,41 +118,18 @@ impl Session {
         id: RowId,
         new: &[Value],
     ) -> Result<bool, SqlError> {
-        let table = inserter.table.clone();
-        let mut buf = RowBuf::default();
-        if !self.txn().lock_row(&table, id, RowLock::FOR_UPDATE, &mut buf)? {
+        let Inserter { table, updates: Some(updates), beside, params, rows, ignore, .. } = inserter else {
             return Ok(false);
-        }
-        let width = table.def.columns.len();
-        let old = buf.row(&table.layout);
-        let old_values = (0..width).map(|column| old.get(column).into_owned());
-        let mut all: Vec<Value> = old_values.chain(new.iter().chain(&inserter.beside).cloned()).collect();
-        let mut changed: Vec<usize> = Vec::new();
-        let context = self.context.clone();
-        for (column, program) in &inserter.updates {
-            let value = program.eval(&all.as_slice(), inserter.params, &context)?.into_owned();
-            let def = &table.def.columns[*column];
-            let value = self.store(value, program.ty(), def, &inserter.storing, inserter.rows)?;
-            note_updated(&table, def, &value);
-            if !changed.contains(column) {
-                changed.push(*column);
-            }
-            all[*column] = value;
-        }
-        changed.retain(|column| !same(&all[*column], &old.get(*column)));
+        };
+        let new = NewRow { values: new, beside, number: *rows };
+        let upserted = self.with_run(params, |txn, run, _| updates.run(table, id, new, *ignore, txn, run))?;
+        inserter.affected += match upserted {
+            Upserted::Gone => return Ok(false),
+            Upserted::Changed => 2,
+            Upserted::Unchanged => u64::from(self.info.found_rows),
+            Upserted::Left => 0,
+        };
         inserter.duplicates += 1;
-        if changed.is_empty() {
-            inserter.affected += u64::from(self.info.found_rows);
-            return Ok(true);
-        }
-        let changes: Vec<_> = changed.iter().map(|c| (*c, all[*c].clone())).collect();
-        match self.txn().update(&table, id, &changes) {
-            Ok(_) => inserter.affected += 2,
-            Err(EngineError::ForeignKey(error)) if inserter.ignore && error.is_of_row() => {
-                self.ignore_row(error.into());
-            }
-            Err(error) => return Err(error.into()),
-        }
         Ok(true)
     }
 }

@@ -66,7 +66,8 @@ fn a_point_plan_keeps_its_memory_or_hands_its_query_on() {
     let answer = client.run(random);
     assert!(answer.starts_with("ERROR 1041: Query exceeded its memory limit"), "{answer}");
     // Of this there is not so much when it is gone through in batches.
-    let distinct = "SELECT COUNT(DISTINCT c.id) FROM t a JOIN t b ON a.k = b.k JOIN t c ON b.id = c.id WHERE a.id = 1";
+    let distinct =
+        "SELECT COUNT(DISTINCT c.id) FROM t a JOIN t b ON a.k = b.k JOIN t c ON b.id = c.id WHERE a.id = 1";
     is_point_plan(&mut client, distinct);
     client.check(distinct, "2000");
     let update = "UPDATE t SET s = 'y' WHERE k = 0";

@@ -201,7 +201,59 @@ impl Dice {
     }
 
     fn change(&mut self) -> String {
-        match self.below(7) {
+        match self.below(17) {
+            7 => format!(
+                "UPDATE {}t x JOIN t y ON y.id = x.a SET x.c = y.c + {}, x.d = y.d WHERE x.{} = {}",
+                self.one_of(&["", "IGNORE "]),
+                self.below(3),
+                self.one_of(&["id", "a"]),
+                self.below(20)
+            ),
+            8 => format!(
+                "UPDATE t x, t y SET x.a = {}, y.c = {} WHERE y.id = x.a AND x.id < {}",
+                self.below(9),
+                self.below(9),
+                self.below(20)
+            ),
+            9 => format!("DELETE x FROM t x JOIN t y ON y.id = x.a WHERE y.id = {}", self.below(30)),
+            10 => format!(
+                "UPDATE t SET c = (SELECT COUNT(*) FROM (SELECT * FROM t) u WHERE u.a = t.a), a = a + 1 WHERE id = {}",
+                self.below(30)
+            ),
+            11 => format!(
+                "UPDATE t SET c = {} WHERE id {} (SELECT u.a FROM (SELECT * FROM t) u WHERE u.id < {})",
+                self.below(50),
+                self.one_of(&["IN", "NOT IN"]),
+                self.below(8)
+            ),
+            12 => format!(
+                "UPDATE t SET a = a + 1 WHERE {} ORDER BY c * 2 DESC, id LIMIT {}",
+                self.fitting_filter(),
+                self.below(3)
+            ),
+            13 => format!(
+                "INSERT {}INTO t SELECT id + {}, a, b, c, d FROM t WHERE {}{}",
+                self.one_of(&["", "IGNORE "]),
+                self.below(40),
+                self.one_of(&["id = 7", "id = 3", "a = 2"]),
+                self.one_of(&["", " ON DUPLICATE KEY UPDATE a = VALUES(a), c = t.c + 1"])
+            ),
+            14 => format!(
+                "INSERT INTO t (id, a, c) VALUES ({}, (SELECT MAX(u.a) FROM (SELECT * FROM t) u WHERE u.id < {}), 1)",
+                self.below(60),
+                self.below(9)
+            ),
+            15 => format!(
+                "UPDATE IGNORE t SET id = id + {}, b = {} WHERE id IN ({}, {})",
+                self.below(3),
+                self.literal(),
+                self.below(20),
+                self.below(20)
+            ),
+            16 => format!(
+                "DELETE FROM t WHERE {} AND EXISTS (SELECT 1 FROM (SELECT * FROM t) u WHERE u.id = t.a) ORDER BY -id LIMIT 1",
+                self.fitting_filter()
+            ),
             0 => format!(
                 "UPDATE t SET {} = {} WHERE {}",
                 self.one_of(&["a", "b", "c", "d"]),

@@ -1,0 +1,83 @@
+//! Rows that are gathered before a statement goes on with them.
+
+use arrow::record_batch::RecordBatch;
+use avocet_types::temporal::TimeZone;
+use avocet_types::{Datum, Value};
+
+use super::Bounds;
+use super::bounds::bytes_of;
+use crate::session::api::{OkReply, OutputColumn, ResultSink, SinkError, Status};
+
+/// The values of some rows, one after the other.
+#[derive(Default)]
+pub struct Rows {
+    values: Vec<Value>,
+    width: usize,
+    count: usize,
+    /// What the values take, in bytes.
+    held: usize,
+}
+
+impl Rows {
+    /// Nothing is held any more; the memory stays. The rows to come have `width` columns.
+    pub fn begin(&mut self, width: usize, bounds: &Bounds<'_>) {
+        bounds.let_go(self.held);
+        self.forget();
+        self.width = width;
+    }
+
+    pub fn forget(&mut self) {
+        self.values.clear();
+        (self.count, self.held) = (0, 0);
+    }
+
+    pub fn push(&mut self, row: impl Iterator<Item = Value>, bounds: &Bounds<'_>) {
+        let begin = self.values.len();
+        self.values.extend(row);
+        let bytes = self.values[begin..].iter().map(bytes_of).sum();
+        self.held += bytes;
+        bounds.hold(bytes);
+        self.count += 1;
+    }
+
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &[Value]> {
+        (0..self.count).map(|at| &self.values[at * self.width..(at + 1) * self.width])
+    }
+
+    /// What takes a query's rows.
+    pub fn sink<'s>(&'s mut self, bounds: &'s Bounds<'s>) -> impl ResultSink {
+        Sink { rows: self, bounds }
+    }
+}
+
+struct Sink<'s> {
+    rows: &'s mut Rows,
+    bounds: &'s Bounds<'s>,
+}
+
+impl ResultSink for Sink<'_> {
+    fn columns(&mut self, _: &[OutputColumn], _: TimeZone) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn row(&mut self, row: &[Datum<'_>]) -> Result<(), SinkError> {
+        self.rows.push(row.iter().map(|value| value.clone().into_owned()), self.bounds);
+        Ok(())
+    }
+
+    fn batch(&mut self, _: &RecordBatch) -> Result<(), SinkError> {
+        unreachable!("plans give rows one by one")
+    }
+
+    fn end(&mut self, _: Status) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn ok(&mut self, _: &OkReply<'_>) -> Result<(), SinkError> {
+        Ok(())
+    }
+}
