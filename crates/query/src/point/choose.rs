@@ -35,11 +35,18 @@ pub struct Access {
     pub row_limit: u64,
     /// The range ends a unique key and has two bounds: if they are integers, they tell how many rows it holds at most.
     pub spans: bool,
+    /// It is for few rows, and how many there are is measured before they are read, as nothing was known of them.
+    pub is_measured: bool,
 }
 
 impl Access {
     /// For EXPLAIN: `t by k (2 = columns, range)`.
     pub fn describe(&self, table: &TableHandle) -> String {
+        let way = self.describe_way(table);
+        if self.is_measured { format!("{way}, if they are few") } else { way }
+    }
+
+    fn describe_way(&self, table: &TableHandle) -> String {
         let name = &table.def.name;
         let Some(index) = self.index else { return format!("{name}, all rows") };
         let index = &table.indexes()[index].def.name;
@@ -156,12 +163,15 @@ pub fn choose(
     let whole = whole_table(if wish.must { rows.max(LIKELY_ROWS) } else { rows });
     let best = best.filter(|best| {
         let useful = !best.eq.is_empty() || best.has_range() || (best.gives_order && wish.limit.is_some());
-        // A range with two bounds is measured when their values are known.
-        let measured = best.spans() && wish.may_measure;
-        useful && (wish.must || measured || rows <= best.estimate.row_limit() as f64)
+        useful && (wish.must || wish.may_measure || rows <= best.estimate.row_limit() as f64)
     });
     match best {
-        Some(draft) => draft.finish(scope, handle, rows.max(LIKELY_ROWS)).map(Some),
+        Some(draft) => {
+            let is_few = wish.must || rows <= draft.estimate.row_limit() as f64;
+            let mut choice = draft.finish(scope, handle, rows.max(LIKELY_ROWS))?;
+            choice.access.is_measured = !is_few;
+            Ok(Some(choice))
+        }
         None if wish.must || rows <= SMALL_TABLE => Ok(Some(whole)),
         None => Ok(None),
     }
@@ -174,6 +184,7 @@ fn whole_table(rows: f64) -> Choice {
         descending: false,
         row_limit: SMALL_TABLE as u64,
         spans: false,
+        is_measured: false,
     };
     Choice { access, served: Vec::new(), first_value: false, gives_order: false, estimate: rows }
 }
@@ -385,6 +396,7 @@ impl<'c> Draft<'c> {
             descending: self.descending,
             row_limit: self.estimate.row_limit(),
             spans: self.spans(),
+            is_measured: false,
         };
         let (first_value, gives_order) = (self.not_null, self.gives_order);
         Ok(Choice { access, served, first_value, gives_order, estimate: self.estimate.rows(rows) })

@@ -11,6 +11,7 @@ use avocet_types::{ColumnDef, Datum, Decimal, SqlType, TableDef, Value};
 
 use super::assign::default_of;
 use super::ignore::warn_of;
+use super::known::Known;
 use super::rows::Rows;
 use super::scope::Scope;
 use super::select::{Nesting, Select, compile_block};
@@ -153,7 +154,7 @@ fn compile_from_query(
     if bound.body.outputs.len() != width + beside {
         return Err(ErrorCode::WRONG_VALUE_COUNT_ON_ROW.with(&[&1]).into());
     }
-    let block = compile_block(bound, catalog, Nesting::Change)?;
+    let block = compile_block(bound, &Known::new(catalog), Nesting::Change)?;
     let types: Vec<SqlType> = bound.output().map(|column| column.ty).collect();
     let mut sources: Vec<Source> = handle.def.columns.iter().map(|_| Source::Default).collect();
     for (at, column) in columns.iter().enumerate() {

@@ -5,11 +5,11 @@
 //! `IN (SELECT …)` that is all of a conjunct of WHERE and depends on no other table is a join with the distinct rows of the
 //! subquery, so that it may come first and lead to the others.
 
-use avocet_engine::Catalog;
 use avocet_types::SqlType;
 use avocet_types::expr::{CompareOp, Expr, ExprKind};
 
 use super::choose::{Choice, Wish, choose};
+use super::known::Known;
 use super::scope::Scope;
 use super::select::{Level, Source, conjunction};
 use super::subplan::{Answer, SubPlan, compile_subplan};
@@ -29,6 +29,17 @@ pub struct Joins {
     /// By table: ON, if it stands to the right of a left join.
     on: Vec<Option<Vec<Expr>>>,
     pub subqueries: Vec<Rows>,
+    how: Membership,
+}
+
+/// What becomes of `IN (SELECT …)` that is all of a conjunct of WHERE and depends on no other table.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub enum Membership {
+    /// A join with the distinct rows of the subquery, which may lead to the other tables.
+    #[default]
+    Join,
+    /// The subquery is asked for each row.
+    Lookup,
 }
 
 /// A subquery in the place of a table.
@@ -81,15 +92,16 @@ struct Pending<'q> {
 
 impl Joins {
     /// Gathers what the block joins, and adds it to the scope.
-    pub fn of(
-        query: &BoundQuery,
-        block: &plan::Select,
-        catalog: &Catalog,
+    pub fn of<'q>(
+        query: &'q BoundQuery,
+        block: &'q plan::Select,
+        known: &Known<'q>,
         scope: &mut Scope,
+        how: Membership,
     ) -> Result<Self, Refusal> {
-        let mut joins = Self::default();
+        let mut joins = Self { how, ..Self::default() };
         let mut pending = Vec::new();
-        joins.flatten(&block.from, catalog, scope, &mut pending)?;
+        joins.flatten(&block.from, known, scope, &mut pending)?;
         if let Some(filter) = &block.filter {
             joins.conjuncts.extend(filter.clone().fold().into_conjuncts());
         }
@@ -97,7 +109,7 @@ impl Joins {
             pending.push(joins.place(subquery, query, block, scope)?);
         }
         for pending in pending {
-            let compiled = joins.compile(pending, query, catalog, scope)?;
+            let compiled = joins.compile(pending, query, known, scope)?;
             joins.subqueries.push(compiled);
         }
         Ok(joins)
@@ -106,14 +118,14 @@ impl Joins {
     fn flatten<'q>(
         &mut self,
         from: &'q From,
-        catalog: &Catalog,
+        known: &Known<'q>,
         scope: &mut Scope,
         pending: &mut Vec<Pending<'q>>,
     ) -> Result<(), NotPoint> {
         match from {
             From::Dual => Ok(()),
             From::Table(scan) => {
-                let handle = catalog.table_by_id(scan.table.id);
+                let handle = known.catalog.table_by_id(scan.table.id);
                 let handle = handle.ok_or_else(|| NotPoint::because("not a stored table"))?;
                 let columns = scan.columns.iter().map(|(column, id)| (*column, id.index()));
                 self.on.push(None);
@@ -127,20 +139,26 @@ impl Joins {
                 Ok(())
             }
             From::Join(join) => {
-                self.flatten(&join.left, catalog, scope, pending)?;
+                self.flatten(&join.left, known, scope, pending)?;
                 let right = scope.tables.len();
-                self.flatten(&join.right, catalog, scope, pending)?;
+                self.flatten(&join.right, known, scope, pending)?;
                 let on = join.on.iter().flat_map(|on| on.clone().fold().into_conjuncts());
                 match (join.kind, &join.right) {
                     (JoinKind::Inner, _) => self.conjuncts.extend(on),
-                    (JoinKind::Left, From::Table(_) | From::Derived(_)) => {
+                    (JoinKind::Left, From::Table(_) | From::Derived(_) | From::Cte(_)) => {
                         self.on[right] = Some(on.collect());
                     }
                     _ => return Err(NotPoint::because("an outer join of several tables")),
                 }
                 Ok(())
             }
-            From::Cte(_) => Err(NotPoint::because("a common table expression")),
+            From::Cte(reference) => {
+                let query = known.cte(reference.cte)?;
+                let position = scope.add_rows(&reference.columns)?;
+                self.on.push(None);
+                pending.push(Pending { position, query, outer: &[], answer: Answer::Rows, tests: true });
+                Ok(())
+            }
         }
     }
 
@@ -168,7 +186,7 @@ impl Joins {
                 let at = self.conjuncts.iter().position(is_all_of);
                 match (at, *negated) {
                     // What is not true is as good as false here.
-                    (Some(at), false) if uses == 1 && outer.is_empty() => {
+                    (Some(at), false) if uses == 1 && outer.is_empty() && self.how == Membership::Join => {
                         self.conjuncts.remove(at);
                         let equal = |(needle, output): (&Expr, &ColumnId)| {
                             let ColumnInfo { ty, nullable, .. } = parent.columns[*output];
@@ -194,11 +212,11 @@ impl Joins {
         &self,
         Pending { position, query, outer, answer, tests }: Pending<'_>,
         parent: &BoundQuery,
-        catalog: &Catalog,
+        known: &Known<'_>,
         scope: &Scope,
     ) -> Result<Rows, Refusal> {
         let is_value = answer.is_value();
-        let compiled = compile_subplan(query, outer, answer, parent, catalog, scope)?;
+        let compiled = compile_subplan(query, outer, answer, parent, known, scope)?;
         let needs = compiled.needs;
         let rows = if is_value { 1.0 } else { compiled.rows };
         let plan = Box::new(compiled.plan);

@@ -48,20 +48,35 @@ struct Lifter<'s> {
 
 impl Lifter<'_> {
     fn query(&mut self, query: &mut Query) {
-        if let QueryBody::Select(select) = &mut query.body {
-            select.from.iter_mut().for_each(|table| self.table(table));
-            select.filter.iter_mut().for_each(|filter| self.condition(filter));
-            // Without a name of its own a column is called by its text.
-            for item in &mut select.items {
-                if let SelectItem::Expr { expr, alias: Some(_) } = item
-                    && let ExprKind::Subquery(query) = &mut expr.kind
-                {
-                    self.query(query);
-                }
-            }
+        for cte in query.with.iter_mut().flat_map(|with| &mut with.ctes) {
+            self.query(&mut cte.query);
         }
+        self.body(&mut query.body);
         if let Some(Limit { offset: Some(offset), .. }) = &mut query.limit {
             self.literal(offset);
+        }
+    }
+
+    fn body(&mut self, body: &mut QueryBody) {
+        match body {
+            QueryBody::Select(select) => {
+                select.from.iter_mut().for_each(|table| self.table(table));
+                select.filter.iter_mut().for_each(|filter| self.condition(filter));
+                // Without a name of its own a column is called by its text.
+                for item in &mut select.items {
+                    if let SelectItem::Expr { expr, alias: Some(_) } = item
+                        && let ExprKind::Subquery(query) = &mut expr.kind
+                    {
+                        self.query(query);
+                    }
+                }
+            }
+            QueryBody::SetOperation { left, right, .. } => {
+                self.body(left);
+                self.body(right);
+            }
+            QueryBody::Parenthesized(query) => self.query(query),
+            QueryBody::Values(_) | QueryBody::Table(_) => {}
         }
     }
 

@@ -30,6 +30,7 @@ mod ignore;
 mod insert;
 mod joins;
 mod keys;
+mod known;
 mod lift;
 mod modify;
 mod rows;

@@ -18,6 +18,7 @@ use avocet_types::{Datum, SqlType, Value};
 
 use super::assign::Assignments;
 use super::ignore::{can_ignore, warn_of};
+use super::known::Known;
 use super::rows::Rows;
 use super::scope::with_dates_of;
 use super::select::{Nesting, Select, compile_block};
@@ -71,7 +72,7 @@ pub fn compile_modify(
     }
     let verb = if spec.is_delete() { Verb::Delete } else { Verb::Update };
     let changer = Changer::compile(&bound, verb, ignore, catalog)?;
-    let block = compile_block(&bound.query, catalog, Nesting::Change)?;
+    let block = compile_block(&bound.query, &Known::new(catalog), Nesting::Change)?;
     let values = bound.assignments.iter().filter_map(|assignment| assignment.value.as_ref());
     let dates = with_dates_of(values, &block.dates);
     let kind = Kind::Modify(Modify { select: block.select, changer });

@@ -23,6 +23,8 @@ use crate::turns::{ROWS_IN_PLACE, blocking_if};
 
 /// A range may hold so many values, whatever the table's size.
 const MANY_VALUES: u64 = 20_000;
+/// A range of which nothing is known may have so many entries: they are counted each time before they are read.
+const MANY_ENTRIES: usize = 4_000;
 
 /// Visits the rows of a table that were located. `most`: after so many `each` is known to have its last.
 #[expect(clippy::too_many_arguments, reason = "where the rows are, how they are locked, and what sees them")]
@@ -231,36 +233,49 @@ impl Select {
         let stays = self.locks && self.levels.len() == 1;
         self.levels.iter().any(|level| match &level.source {
             Source::Table { table, access } => !stays && table.row_count() > access.row_limit,
-            Source::Subquery(plan) => plan.select.has_outgrown(),
+            Source::Subquery(plan) => plan.selects.iter().any(Select::has_outgrown),
         })
     }
 
     /// Whether the plan is for fewer rows than there are now, whatever its parameters are.
     pub(super) fn is_outgrown(&self) -> bool {
-        self.spanned().is_none() && self.has_outgrown()
+        self.measured().is_none() && self.has_outgrown()
     }
 
-    /// The only table, if its rows are a range that can be measured.
-    fn spanned(&self) -> Option<(&Table, &Access)> {
+    /// The only table, if its rows can be measured.
+    fn measured(&self) -> Option<(&Table, &Access)> {
         match &*self.levels {
-            [Level { source: Source::Table { table, access }, .. }] if access.spans => Some((table, access)),
+            [Level { source: Source::Table { table, access }, .. }] if access.spans || access.is_measured => {
+                Some((table, access))
+            }
             _ => None,
         }
     }
 
-    /// Whether the range of a unique key that is to be read holds few values.
+    /// Whether what is to be read is few values of a unique key, or few entries of an index.
     fn is_narrow(
         &self,
         params: &[Datum<'_>],
         ctx: &EvalContext,
         scratch: &mut PointScratch,
     ) -> EvalResult<bool> {
-        let Some((table, access)) = self.spanned() else { return Ok(false) };
+        let Some((table, access)) = self.measured() else { return Ok(false) };
         scratch.reserve(1);
-        let keys = &mut scratch.levels[0].keys;
+        let LevelScratch { keys, read, .. } = &mut scratch.levels[0];
         let found = locate(table, access, &JoinedRow::new(&self.slots), params, ctx, keys)?;
-        let values = keys.span().map(|span| span.saturating_mul(keys.ranges().len() as u64));
-        Ok(found == Found::Nothing || values.is_some_and(|values| values <= MANY_VALUES))
+        let ranges = keys.ranges();
+        Ok(match keys.span().filter(|_| access.spans) {
+            _ if found != Found::Ranges => true,
+            Some(span) => span.saturating_mul(ranges.len() as u64) <= MANY_VALUES,
+            None => match access.index {
+                Some(index) => {
+                    let index = &table.indexes()[index];
+                    let each = MANY_ENTRIES / ranges.len().max(1);
+                    !ranges.iter().any(|range| index.has_more_than(each, range, read))
+                }
+                None => false,
+            },
+        })
     }
 
     /// One table: the engine's row is all that the programs need.

@@ -8,12 +8,13 @@ use avocet_types::{Collation, Datum, SqlType};
 
 use super::aggregate::AggregatePlan;
 use super::choose::{Access, Wish};
-use super::joins::{Joins, Lead};
+use super::joins::{Joins, Lead, Membership};
+use super::known::Known;
 use super::scope::{ReadAs, Scope};
 use super::subplan::SubPlan;
 use super::{Kind, NotPoint, PointPlan, Refusal, Table};
 use crate::bind::walk::for_each_expr_mut;
-use crate::plan::{self, BoundQuery, ColumnId, QueryBody, QueryExpr};
+use crate::plan::{self, BoundQuery, ColumnId, ColumnInfo, QueryBody, QueryExpr, SubqueryKind};
 use crate::session::api::OutputColumn;
 
 /// A LIMIT that is a parameter is taken to be so large.
@@ -96,7 +97,10 @@ impl Select {
         let level = |level: &Level| {
             let source = match &level.source {
                 Source::Table { table, access } => access.describe(table),
-                Source::Subquery(plan) => format!("({})", plan.select.describe()),
+                Source::Subquery(plan) => {
+                    let parts: Vec<_> = plan.selects.iter().map(Self::describe).collect();
+                    format!("({})", parts.join(", and "))
+                }
             };
             if level.outer { format!("left join {source}") } else { source }
         };
@@ -122,7 +126,7 @@ pub fn compile_query(
     columns: Arc<[OutputColumn]>,
     catalog: &Catalog,
 ) -> Result<PointPlan, Refusal> {
-    let Block { select, tables, dates, .. } = compile_block(query, catalog, Nesting::Statement)?;
+    let Block { select, tables, dates, .. } = compile_block(query, &Known::new(catalog), Nesting::Statement)?;
     let kind = Kind::Select(select);
     Ok(PointPlan { kind, tables, params: query.params.clone(), columns: columns.into(), dates })
 }
@@ -136,10 +140,31 @@ pub enum Nesting {
     Subquery,
 }
 
-pub fn compile_block(query: &BoundQuery, catalog: &Catalog, nesting: Nesting) -> Result<Block, Refusal> {
+pub fn compile_block(query: &BoundQuery, known: &Known<'_>, nesting: Nesting) -> Result<Block, Refusal> {
+    if let QueryBody::SetOperation(_) | QueryBody::Nested(_) = &query.body.body {
+        return compile_block(&selected_from(query), known, nesting);
+    }
     let block = plain_block(query)?;
+    let known = known.with(&query.body.ctes);
+    let has_membership =
+        block.subqueries.iter().any(|subquery| matches!(subquery.kind, SubqueryKind::In { .. }));
+    match compile_plain(query, block, &known, nesting, Membership::Join) {
+        Err(Refusal::NotPoint(_)) if has_membership => {
+            compile_plain(query, block, &known, nesting, Membership::Lookup)
+        }
+        compiled => compiled,
+    }
+}
+
+fn compile_plain(
+    query: &BoundQuery,
+    block: &plan::Select,
+    known: &Known<'_>,
+    nesting: Nesting,
+    how: Membership,
+) -> Result<Block, Refusal> {
     let mut scope = Scope::new();
-    let joins = Joins::of(query, block, catalog, &mut scope)?;
+    let joins = Joins::of(query, block, known, &mut scope, how)?;
     if query.locks && query.body.limit.is_some() && scope.tables.len() > 1 {
         // All rows of a table are met before those of the next.
         return Err(NotPoint::because("a LIMIT of rows of several tables that are locked").into());
@@ -192,11 +217,7 @@ fn is_repeatable(query: &BoundQuery) -> bool {
 /// The query's only block, if it is one that the point path can take.
 fn plain_block(query: &BoundQuery) -> Result<&plan::Select, NotPoint> {
     let refuse = |reason| Err(NotPoint::because(reason));
-    let QueryExpr { ctes, body, .. } = &query.body;
-    let QueryBody::Select(block) = body else { return refuse("not a single SELECT") };
-    if !ctes.is_empty() {
-        return refuse("common table expressions");
-    }
+    let QueryBody::Select(block) = &query.body.body else { return refuse("rows of VALUES") };
     if !block.windows.is_empty() {
         return refuse("window functions");
     }
@@ -207,6 +228,29 @@ fn plain_block(query: &BoundQuery) -> Result<&plan::Select, NotPoint> {
         return refuse("WITH ROLLUP");
     }
     Ok(block)
+}
+
+/// `SELECT * FROM (…)` of a set operation or of what stands in parentheses, with the order and the limit of all.
+fn selected_from(query: &BoundQuery) -> BoundQuery {
+    let QueryExpr { ctes, body, order_by, limit, outputs } = query.body.clone();
+    let inner = match body {
+        QueryBody::Nested(inner) => *inner,
+        body => {
+            let columns = match &body {
+                QueryBody::SetOperation(set) => set.columns.clone(),
+                _ => outputs.clone(),
+            };
+            QueryExpr { ctes: Vec::new(), body, order_by: Vec::new(), limit: None, outputs: columns }
+        }
+    };
+    let projected = |id: &ColumnId| {
+        let ColumnInfo { ty, nullable, .. } = query.columns[*id];
+        plan::Projected { id: *id, expr: Expr::column(id.index(), ty, nullable) }
+    };
+    let projection = inner.outputs.iter().map(projected).collect();
+    let from = plan::From::Derived(plan::Derived { query: inner, alias: "".into(), outer: Vec::new() });
+    let body = QueryBody::Select(Box::new(plan::Select::plain(from, projection)));
+    BoundQuery { body: QueryExpr { ctes, body, order_by, limit, outputs }, ..query.clone() }
 }
 
 /// What the statement asks of the first table.

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use arrow::record_batch::RecordBatch;
-use avocet_engine::{Catalog, Txn};
+use avocet_engine::Txn;
 use avocet_types::expr::program::reborrow;
 use avocet_types::expr::{Expr, RowProgram};
 use avocet_types::temporal::TimeZone;
@@ -15,12 +15,14 @@ use avocet_types::{Collation, Datum, SqlType, Value};
 use super::aggregate::value_key;
 use super::bounds::{Bounds, KEY_BYTES, bytes_of};
 use super::joins::equals;
+use super::known::Known;
 use super::scope::{JoinedRow, ReadAs, Scope};
-use super::select::{Block, Nesting, Select, compile_block};
+use super::select::{Nesting, Select, compile_block};
 use super::{NotPoint, PointScratch, Refusal, Run, Table};
 use crate::bind::walk::{for_each_scan_mut, substitute_outer};
 use crate::error::{ErrorCode, SqlError};
-use crate::plan::{BoundQuery, ColumnId, Limit, QueryBody, QueryExpr};
+use crate::parse::ast::SetOperator;
+use crate::plan::{BoundQuery, ColumnId, Limit, QueryBody, QueryExpr, SetOperation};
 use crate::session::api::{OkReply, OutputColumn, ResultSink, SinkError, Status};
 
 /// What is wanted of a subquery.
@@ -55,7 +57,8 @@ impl Answer<'_> {
 /// A subquery, compiled.
 #[derive(Debug)]
 pub struct SubPlan {
-    pub select: Select,
+    /// One, or those of a UNION.
+    pub selects: Box<[Select]>,
     /// How many parameters the enclosing block has.
     params: usize,
     /// What it uses of the enclosing block's row.
@@ -67,11 +70,20 @@ pub struct SubPlan {
 
 #[derive(Debug)]
 enum Kind {
-    Rows,
-    DistinctRows(Box<[Collation]>),
+    /// Those of the first so many selects differ.
+    Rows {
+        distinct: usize,
+        collations: Box<[Collation]>,
+    },
     Scalar,
-    Exists { negated: bool },
-    In { needle: RowProgram, collation: Collation, negated: bool },
+    Exists {
+        negated: bool,
+    },
+    In {
+        needle: RowProgram,
+        collation: Collation,
+        negated: bool,
+    },
 }
 
 pub struct Compiled {
@@ -90,7 +102,7 @@ pub fn compile_subplan(
     outer: &[ColumnId],
     answer: Answer<'_>,
     parent: &BoundQuery,
-    catalog: &Catalog,
+    known: &Known<'_>,
     scope: &Scope,
 ) -> Result<Compiled, Refusal> {
     let mut outer = outer.to_vec();
@@ -127,15 +139,39 @@ pub fn compile_subplan(
         .iter()
         .map(|id| parent.columns[*id].ty.collation().unwrap_or(Collation::BINARY))
         .collect();
-    let bound = BoundQuery {
-        body,
+    let (parts, unique) = parts_of(body, parent);
+    if locks && parts.len() > 1 {
+        return Err(NotPoint::because("a set operation whose rows are locked").into());
+    }
+    let mut selects = Vec::with_capacity(parts.len());
+    let (mut tables, mut dates) = (Vec::new(), Vec::new());
+    let (mut cost, mut rows) = (0.0, 0.0);
+    let mut bound = BoundQuery {
+        body: parts[0].clone(),
         columns: parent.columns.clone(),
         params,
         locks,
         session_dependent: false,
         calc_found_rows: false,
     };
-    let Block { select, tables, dates, cost, rows } = compile_block(&bound, catalog, Nesting::Subquery)?;
+    for part in parts {
+        if let QueryBody::SetOperation(set) = &part.body
+            && is_plain(&part)
+        {
+            let reason = match set.op {
+                SetOperator::Union => "a UNION of values that are kept in different ways",
+                SetOperator::Except | SetOperator::Intersect => "EXCEPT or INTERSECT",
+            };
+            return Err(NotPoint::because(reason).into());
+        }
+        bound.body = part;
+        let block = compile_block(&bound, known, Nesting::Subquery)?;
+        selects.push(block.select);
+        tables.extend(block.tables);
+        dates.extend(block.dates);
+        cost += block.cost;
+        rows += block.rows;
+    }
     let uses: Vec<Expr> = outer
         .iter()
         .map(|id| Expr::column(id.index(), parent.columns[*id].ty, parent.columns[*id].nullable))
@@ -146,8 +182,8 @@ pub fn compile_subplan(
         needs |= tables.ok_or_else(|| NotPoint::because("a subquery of what is grouped"))?;
     }
     let kind = match answer {
-        Answer::Rows => Kind::Rows,
-        Answer::DistinctRows => Kind::DistinctRows(collations),
+        Answer::Rows => Kind::Rows { distinct: unique, collations },
+        Answer::DistinctRows => Kind::Rows { distinct: selects.len(), collations },
         Answer::Scalar => Kind::Scalar,
         Answer::Exists { negated } => Kind::Exists { negated },
         Answer::Found { .. } => Kind::Exists { negated: false },
@@ -158,10 +194,10 @@ pub fn compile_subplan(
     };
     let outer = uses.iter().map(|expr| scope.compile(expr)).collect::<Result<_, _>>()?;
     Ok(Compiled {
-        plan: SubPlan { select, params: first, outer, width, kind },
+        plan: SubPlan { selects: selects.into(), params: first, outer, width, kind },
         needs,
         tables,
-        dates,
+        dates: dates.into(),
         cost,
         rows,
     })
@@ -185,6 +221,37 @@ fn look_for(needles: &[Expr], query: &mut QueryExpr, parent: &BoundQuery) -> Res
     }
     block.filter = super::select::conjunction(tests);
     Ok(())
+}
+
+/// The parts of a UNION one after the other, and of how many of the first ones the rows differ; all else is one part.
+fn parts_of(query: QueryExpr, parent: &BoundQuery) -> (Vec<QueryExpr>, usize) {
+    let is_plain = is_plain(&query);
+    match query.body {
+        QueryBody::SetOperation(set)
+            if is_plain && set.op == SetOperator::Union && is_of_columns(&set, &query.outputs, parent) =>
+        {
+            let SetOperation { all, left, right, .. } = *set;
+            let (mut parts, mut unique) = parts_of(left, parent);
+            parts.push(right);
+            if !all {
+                unique = parts.len();
+            }
+            (parts, unique)
+        }
+        body => (vec![QueryExpr { body, ..query }], 0),
+    }
+}
+
+/// Whether there is nothing around its body.
+fn is_plain(query: &QueryExpr) -> bool {
+    query.order_by.is_empty() && query.limit.is_none() && query.ctes.is_empty()
+}
+
+/// Whether its sides give values as its columns have them, and these are what is wanted.
+fn is_of_columns(set: &SetOperation, outputs: &[ColumnId], parent: &BoundQuery) -> bool {
+    let ty = |id: &ColumnId| parent.columns[*id].ty.arrow_type();
+    let is_same = |side: &[ColumnId]| side.iter().zip(&set.columns).all(|(a, b)| ty(a) == ty(b));
+    outputs == set.columns && is_same(&set.left.outputs) && is_same(&set.right.outputs)
 }
 
 fn at_most(rows: u64) -> Limit {
@@ -256,7 +323,7 @@ impl SubPlan {
     /// A row that the subquery gave.
     pub fn row<'s>(&self, scratch: &'s SubScratch, at: usize) -> &'s [Value] {
         let width = match self.kind {
-            Kind::Rows | Kind::DistinctRows(_) => self.width,
+            Kind::Rows { .. } => self.width,
             _ => 1,
         };
         &scratch.values[at * width..(at + 1) * width]
@@ -277,10 +344,17 @@ impl SubPlan {
         bounds.let_go(scratch.held);
         scratch.clear();
         let SubScratch { inner, values, rows, keys, has_null, key, held, .. } = scratch;
-        let mut sink = Gather { kind: &self.kind, values, rows, keys, has_null, key, held, bounds };
-        self.select.run_here(None, txn, Run { params: &own, ..run }, inner, &mut sink)?;
+        let distinct = if let Kind::Rows { distinct, .. } = self.kind { distinct } else { 0 };
+        for (at, select) in self.selects.iter().enumerate() {
+            let unique = at < distinct;
+            let (values, keys, key) = (&mut *values, &mut *keys, &mut *key);
+            let (rows, has_null, held) = (&mut *rows, &mut *has_null, &mut *held);
+            let mut sink =
+                Gather { kind: &self.kind, unique, values, rows, keys, has_null, key, held, bounds };
+            select.run_here(None, txn, Run { params: &own, ..run }, inner, &mut sink)?;
+        }
         match &self.kind {
-            Kind::Rows | Kind::DistinctRows(_) | Kind::In { .. } => {}
+            Kind::Rows { .. } | Kind::In { .. } => {}
             Kind::Scalar => match scratch.rows {
                 0 => scratch.values.push(Datum::Null),
                 1 => {}
@@ -292,7 +366,7 @@ impl SubPlan {
                 scratch.values.push(Datum::Int(i64::from(exists)));
             }
         }
-        if !matches!(self.kind, Kind::Rows | Kind::DistinctRows(_)) {
+        if !matches!(self.kind, Kind::Rows { .. }) {
             scratch.rows = 1;
         }
         Ok(())
@@ -321,6 +395,8 @@ impl SubScratch {
 /// Takes the rows of a subquery.
 struct Gather<'g> {
     kind: &'g Kind,
+    /// Rows that are there already are left out.
+    unique: bool,
     values: &'g mut Vec<Value>,
     rows: &'g mut usize,
     keys: &'g mut HashSet<Box<[u8]>, foldhash::fast::RandomState>,
@@ -363,7 +439,7 @@ impl ResultSink for Gather<'_> {
                 }
                 return Ok(());
             }
-            Kind::DistinctRows(collations) => {
+            Kind::Rows { collations, .. } if self.unique => {
                 self.key.clear();
                 row.iter().zip(collations).for_each(|(value, c)| value_key(value, *c, self.key));
                 if !self.insert_key() {
@@ -374,7 +450,7 @@ impl ResultSink for Gather<'_> {
                 *self.rows += 1;
                 return Ok(());
             }
-            Kind::Rows | Kind::Scalar => {}
+            Kind::Rows { .. } | Kind::Scalar => {}
         }
         *self.rows += 1;
         self.hold(row.iter().map(bytes_of).sum());

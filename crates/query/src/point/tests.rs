@@ -430,4 +430,12 @@ fn a_plan_that_was_outgrown_declines() {
     let ten = [Datum::Int(10), Datum::Int(19)];
     assert_eq!(w.try_execute(&few, &ten).expect("ran").1, ["10"]);
     assert_eq!(w.refused("SELECT SUM(a) FROM t WHERE a = 1"), "no index leads to few rows");
+    // Of a range with one bound nothing is known before it is measured.
+    for id in 2000..6000 {
+        w.change(&format!("INSERT INTO t VALUES ({id}, 1)"), &[]).expect("inserted");
+    }
+    let open = w.plan("SELECT SUM(a) FROM t WHERE id < ?");
+    assert_eq!(open.describe(), "t by PRIMARY (range), if they are few");
+    assert_eq!(w.try_execute(&open, &[Datum::Int(5000)]).expect("ran").0, Outcome::Declined);
+    assert_eq!(w.try_execute(&open, &[Datum::Int(10)]).expect("ran").1, ["10"]);
 }

@@ -81,7 +81,7 @@ impl Dice {
 
     fn select(&mut self) -> String {
         let filter = self.filter();
-        match self.below(20) {
+        match self.below(25) {
             0 => format!("SELECT COUNT(*), SUM(a), MIN(c), MAX(b), AVG(c) FROM t WHERE {filter}"),
             1 => format!("SELECT MAX({}) FROM t WHERE {filter}", self.column()),
             2 => format!(
@@ -196,6 +196,36 @@ impl Dice {
             // Where only the leading table's columns are in the order, it leads; ties are of rows alike.
             .replace(", z.id LIMIT", self.one_of(&[", z.id LIMIT", " LIMIT"]))
             .replace("SELECT x.id, y.id, z.d", "SELECT x.id, y.id, 1"),
+            20 => format!(
+                "SELECT id, {} FROM t WHERE {filter} UNION {}SELECT a, {} FROM t WHERE id < {} ORDER BY 1, 2 LIMIT {}",
+                self.column(),
+                self.one_of(&["", "ALL "]),
+                self.column(),
+                self.below(9),
+                self.below(20)
+            ),
+            21 => format!(
+                "SELECT a, b FROM t WHERE id < {} {} SELECT a, b FROM t WHERE {filter} {} (SELECT id, b FROM t WHERE a = {} ORDER BY id LIMIT 2) ORDER BY 1, 2",
+                self.below(9),
+                self.one_of(&["UNION", "UNION ALL", "UNION", "EXCEPT", "INTERSECT"]),
+                self.one_of(&["UNION", "UNION ALL"]),
+                self.below(6)
+            ),
+            22 => format!(
+                "WITH x AS (SELECT * FROM t WHERE {filter}), y (k, n) AS (SELECT a, COUNT(*) FROM x GROUP BY a)
+                 SELECT x.id, y.n FROM x {} JOIN y ON y.k = x.a ORDER BY 1, 2",
+                self.one_of(&["", "LEFT"])
+            ),
+            23 => format!(
+                "SELECT id FROM t WHERE a IN (SELECT id FROM t WHERE id < {} UNION SELECT a FROM t WHERE id = {}) ORDER BY 1",
+                self.below(9),
+                self.below(30)
+            ),
+            24 => format!(
+                "SELECT t.id, u.n FROM t LEFT JOIN (SELECT a AS k, 1 AS n FROM t WHERE id < {} UNION ALL SELECT id, 2 FROM t WHERE id < 4) u ON u.k = t.id WHERE t.id < {} ORDER BY 1, 2",
+                self.below(9),
+                self.below(9)
+            ),
             _ => format!("SELECT * FROM t WHERE {filter} ORDER BY id"),
         }
     }

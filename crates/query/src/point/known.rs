@@ -1,0 +1,43 @@
+//! What a block can read: stored tables, and the common table expressions around it.
+
+use avocet_engine::Catalog;
+
+use super::NotPoint;
+use crate::bind::walk::for_each_expr_mut;
+use crate::plan::{Cte, CteBody, CteId, QueryExpr};
+
+#[derive(Clone, Copy)]
+pub struct Known<'k> {
+    pub catalog: &'k Catalog,
+    ctes: &'k [Cte],
+    around: Option<&'k Known<'k>>,
+}
+
+impl<'k> Known<'k> {
+    pub fn new(catalog: &'k Catalog) -> Self {
+        Self { catalog, ctes: &[], around: None }
+    }
+
+    /// The same, for a block with some more common table expressions.
+    pub fn with(&'k self, ctes: &'k [Cte]) -> Self {
+        Self { catalog: self.catalog, ctes, around: Some(self) }
+    }
+
+    /// The query of a common table expression. Each reference runs it, so it must give the same rows each time.
+    pub fn cte(&self, id: CteId) -> Result<&'k QueryExpr, NotPoint> {
+        let Some(cte) = self.ctes.iter().find(|cte| cte.id == id) else {
+            let around =
+                self.around.ok_or_else(|| NotPoint::because("a common table expression out of reach"))?;
+            return around.cte(id);
+        };
+        let CteBody::Plain(query) = &cte.body else {
+            return Err(NotPoint::because("a recursive common table expression"));
+        };
+        let mut is_volatile = false;
+        for_each_expr_mut(&mut query.clone(), &mut |expr| is_volatile |= expr.is_volatile());
+        match is_volatile {
+            true => Err(NotPoint::because("a common table expression that differs from call to call")),
+            false => Ok(query),
+        }
+    }
+}
