@@ -129,7 +129,7 @@ impl Joins {
                 let handle = handle.ok_or_else(|| NotPoint::because("not a stored table"))?;
                 let columns = scan.columns.iter().map(|(column, id)| (*column, id.index()));
                 self.on.push(None);
-                scope.add(handle.clone(), scan.alias.clone(), columns, scan.lock)
+                scope.add(handle.clone(), scan.alias.clone(), columns, scan.lock, scan.only.clone())
             }
             From::Derived(derived) => {
                 let position = scope.add_rows(&derived.query.outputs)?;
@@ -400,7 +400,8 @@ impl Joins {
                     Source::Subquery(self.subqueries.swap_remove(at.expect("it was ordered")).plan)
                 }
             };
-            levels.push(Level { source, position, on, outer, residual, lock: table.lock });
+            let (lock, only) = (table.lock, table.only.clone());
+            levels.push(Level { source, position, on, outer, residual, lock, only });
         }
         // Without any table.
         if !open.is_empty() {

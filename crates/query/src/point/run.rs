@@ -296,7 +296,10 @@ impl Select {
         let mut lock = level.lock.map(LockHow::all);
         // A residual that passes few rows could take many, but then there would be no such plan for a plain read.
         let most = if level.lock.is_some() && level.residual.is_some() { u64::MAX } else { taker.most() };
-        visit(table, access, found, lock.as_mut(), most, txn, keys, read, &mut |_, row| {
+        visit(table, access, found, lock.as_mut(), most, txn, keys, read, &mut |id, row| {
+            if !level.reads(id) {
+                return Shown::Unwanted;
+            }
             let is_wanted =
                 bounds.row().and_then(|()| Ok(passes(level.residual.as_ref(), &row, params, ctx)?));
             let outcome = match is_wanted {
@@ -348,6 +351,9 @@ impl Select {
             let mut lock = level.lock.map(LockHow::all);
             let most = if depth == 0 { enough.saturating_add(past) } else { 0 };
             visit(table, access, found, lock.as_mut(), most, txn, keys, read, &mut |id, here| {
+                if !level.reads(id) {
+                    return Shown::Unwanted;
+                }
                 let joined = row.with(level.position, id, here);
                 let is_joined =
                     bounds.row().and_then(|()| Ok(passes(level.on.as_ref(), &joined, params, ctx)?));

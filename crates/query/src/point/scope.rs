@@ -4,6 +4,7 @@
 //! second, and so on. With one table a slot is the column's position, and a stored row serves as it is.
 
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use avocet_base::RowId;
@@ -37,6 +38,8 @@ pub struct Source {
     alias: Arc<str>,
     /// How its rows are locked.
     pub lock: Option<RowLock>,
+    /// If given, only these rows are read.
+    pub only: Option<Arc<HashSet<RowId>>>,
 }
 
 impl Source {
@@ -54,7 +57,7 @@ impl Scope {
         Self {
             by_id: (0..columns).map(Some).collect(),
             slots: (0..columns).map(|column| (0, column)).collect(),
-            tables: vec![Source { stored: Some(handle), alias, lock: None }],
+            tables: vec![Source { stored: Some(handle), alias, lock: None, only: None }],
             dates: RefCell::default(),
         }
     }
@@ -70,10 +73,11 @@ impl Scope {
         alias: Arc<str>,
         columns: impl Iterator<Item = (usize, usize)>,
         lock: Option<RowLock>,
+        only: Option<Arc<HashSet<RowId>>>,
     ) -> Result<(), NotPoint> {
         // What follows the columns is the row's id.
         let count = handle.def.columns.len() + 1;
-        self.add_source(Source { stored: Some(handle), alias, lock }, count, columns)?;
+        self.add_source(Source { stored: Some(handle), alias, lock, only }, count, columns)?;
         let slots = self.slots.iter().copied().take(self.slots.len() - 1);
         self.slots = slots.chain([((self.tables.len() - 1) as u8, ROW_ID)]).collect();
         Ok(())
@@ -82,7 +86,7 @@ impl Scope {
     /// Adds the rows that a subquery gives, with these columns; the table's number.
     pub fn add_rows(&mut self, ids: &[ColumnId]) -> Result<usize, NotPoint> {
         let columns = ids.iter().enumerate().map(|(column, id)| (column, id.index()));
-        let source = Source { stored: None, alias: "".into(), lock: None };
+        let source = Source { stored: None, alias: "".into(), lock: None, only: None };
         self.add_source(source, ids.len(), columns)?;
         Ok(self.tables.len() - 1)
     }

@@ -1,6 +1,9 @@
 //! Compiling queries: one block over stored tables.
 
+use std::collections::HashSet;
 use std::sync::Arc;
+
+use avocet_base::RowId;
 
 use avocet_engine::{Catalog, RowLock};
 use avocet_types::expr::{Expr, ExprKind, RowProgram};
@@ -54,6 +57,14 @@ pub struct Level {
     pub residual: Option<RowProgram>,
     /// How its rows are locked.
     pub lock: Option<RowLock>,
+    /// If given, only these rows are read.
+    pub only: Option<Arc<HashSet<RowId>>>,
+}
+
+impl Level {
+    pub fn reads(&self, id: RowId) -> bool {
+        self.only.as_ref().is_none_or(|only| only.contains(&id))
+    }
 }
 
 /// Where the rows of a level come from.

@@ -16,14 +16,18 @@ use avocet_types::{Datum, SqlType};
 use super::api::ResultSink;
 use super::collect::Collected;
 use super::info_schema;
+use super::output::columns_of;
+use super::point::ReadAt;
 use super::rows::limit_value;
 use super::run::Text;
 use super::select::Purpose;
 use super::state::Session;
+use super::status::Counter;
 use crate::bind::unsupported;
 use crate::bind::walk::for_each_scan_mut;
 use crate::error::SqlError;
 use crate::plan::{BoundQuery, Limit, LockQuery, lock_queries, show_only};
+use crate::point::{self, PointPlan, Refusal};
 use crate::turns::{ROWS_IN_PLACE, blocking_if};
 
 /// What a query's scans read.
@@ -116,7 +120,57 @@ impl Session {
             self.txn().let_go_of(begin, &|table, row| wanted.contains(&(table, row)));
         }
         let bound = locks.applied_to(bound);
-        self.analyze_at(readers, bound, tables, text, sink, purpose.select_limit()).await
+        self.run_at(readers, bound, tables, text, sink, purpose.select_limit()).await
+    }
+
+    /// Runs a query at some snapshots, on a point plan if it has one; returns the number of rows.
+    pub(super) async fn run_at(
+        &mut self,
+        readers: Readers,
+        bound: BoundQuery,
+        tables: Vec<Arc<TableHandle>>,
+        text: &Text<'_>,
+        sink: &mut dyn ResultSink,
+        select_limit: u64,
+    ) -> Result<u64, SqlError> {
+        if readers.plain.ts() == readers.locked.ts()
+            && select_limit == u64::MAX
+            && let Some(sent) = self.visit_at(&readers.locked, &bound, text, sink)?
+        {
+            return Ok(sent);
+        }
+        self.shared.counters.add(Counter::SlowAnalytics);
+        self.analyze_at(readers, bound, tables, text, sink, select_limit).await
+    }
+
+    /// Runs a query at the newest snapshot without locking anything; `None` if it has no point plan.
+    fn visit_at(
+        &mut self,
+        newest: &SnapshotReader,
+        bound: &BoundQuery,
+        text: &Text<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<Option<u64>, SqlError> {
+        let mut bound = bound.clone();
+        for_each_scan_mut(&mut bound.body, &mut |scan| scan.lock = None);
+        bound.locks = false;
+        let Some(plan) = self.plan_once(&bound)? else { return Ok(None) };
+        Ok(match self.execute_plan(&plan, text.params, ReadAt::Newest(newest), sink)? {
+            point::Outcome::Rows(rows) => Some(rows),
+            point::Outcome::Changed(_) | point::Outcome::Declined => None,
+        })
+    }
+
+    /// The point plan of a query that is run just once; `None` if it has none.
+    pub(super) fn plan_once(&self, bound: &BoundQuery) -> Result<Option<PointPlan>, SqlError> {
+        if !self.takes_point_path() {
+            return Ok(None);
+        }
+        match point::compile_query(bound, columns_of(bound).into(), &self.catalog()) {
+            Ok(plan) => Ok(Some(plan)),
+            Err(Refusal::NotPoint(_)) => Ok(None),
+            Err(Refusal::Error(error)) => Err(error),
+        }
     }
 
     /// Locks the rows that the query wants at the readers' snapshots; false if they are others now.
@@ -138,7 +192,7 @@ impl Session {
                 bound.body.limit = Some(Limit { count, offset: None });
             }
             let mut rows = Collected::default();
-            self.analyze_at(readers.clone(), bound, tables.to_vec(), text, &mut rows, u64::MAX).await?;
+            self.run_at(readers.clone(), bound, tables.to_vec(), text, &mut rows, u64::MAX).await?;
             let is_many = rows.len() > ROWS_IN_PLACE;
             let lock = || self.lock_combinations(query, most, &rows, tables, held, found);
             as_read &= blocking_if(is_many, lock)?;

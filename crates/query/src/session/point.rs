@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use avocet_engine::Txn;
+use avocet_engine::{SnapshotReader, Txn};
 use avocet_types::temporal::{datetime_from_number, parse_datetime, parse_time};
 use avocet_types::{Collation, Datum, SqlType, Value};
 
@@ -33,6 +33,17 @@ pub(super) struct Candidate<'c> {
     pub values: &'c [Datum<'c>],
     /// Whether the values are a client's parameters, whose types are wider than those of literals.
     pub params: bool,
+}
+
+/// Where a plan reads what it does not lock.
+#[derive(Clone, Copy)]
+pub(super) enum ReadAt<'r> {
+    /// At the transaction's snapshot; a plan that changes rows knows better.
+    Snapshot,
+    /// At one that `Txn::newest_reader` gave.
+    Newest(&'r SnapshotReader),
+    /// As a statement does that changes rows.
+    Change,
 }
 
 /// What a session keeps from statement to statement, so as not to allocate.
@@ -238,7 +249,7 @@ impl Session {
             self.set_storing(!plan.ignores());
         }
         let mark = self.begin_statement()?;
-        let result = self.execute_plan(plan, params, sink);
+        let result = self.execute_plan(plan, params, ReadAt::Snapshot, sink);
         if matches!(result, Ok(point::Outcome::Declined)) {
             self.context.take_warnings();
             self.set_storing(false);
@@ -260,11 +271,18 @@ impl Session {
         &mut self,
         plan: &PointPlan,
         params: &[Datum<'_>],
+        at: ReadAt<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<point::Outcome, SqlError> {
         let time = self.settings.max_execution_time;
-        let work =
-            |txn: &mut Txn, run: Run<'_>, scratch: &mut PointScratch| plan.execute(txn, run, scratch, sink);
+        let work = |txn: &mut Txn, run: Run<'_>, scratch: &mut PointScratch| {
+            let mut execute = |txn: &mut Txn| plan.execute(txn, run, scratch, sink);
+            match at {
+                ReadAt::Snapshot => execute(txn),
+                ReadAt::Newest(reader) => txn.read_at(reader, execute),
+                ReadAt::Change => txn.read_for_change(execute),
+            }
+        };
         match plan.is_write() {
             true => self.with_run(params, work),
             false => self.with_bounds(params, |bounds| bounds.of_query(time), work),

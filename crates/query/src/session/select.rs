@@ -7,6 +7,7 @@ use avocet_engine::{Catalog, TableHandle};
 use super::api::ResultSink;
 use super::info_schema;
 use super::output::columns_of;
+use super::point::ReadAt;
 use super::rows::{RowQuery, Rows, Run};
 use super::run::{Outcome, Text};
 use super::state::Session;
@@ -15,7 +16,7 @@ use crate::bind::{bind_query, walk};
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast;
 use crate::plan::BoundQuery;
-use crate::point::{self, Refusal};
+use crate::point;
 use crate::turns::{ROWS_IN_PLACE, blocking_if};
 
 /// How often a statement is bound anew because a table changed between binding and use.
@@ -37,6 +38,13 @@ impl Purpose {
         match self {
             Self::Answer { select_limit } => select_limit,
             Self::Value | Self::Change => u64::MAX,
+        }
+    }
+
+    fn read_at(self) -> ReadAt<'static> {
+        match self {
+            Self::Answer { .. } | Self::Value => ReadAt::Snapshot,
+            Self::Change => ReadAt::Change,
         }
     }
 }
@@ -125,11 +133,18 @@ impl Session {
             }
         }
         if bound.locks {
-            if let Some(sent) = self.visit_and_lock(&bound, text, sink)? {
+            if let Some(sent) = self.visit_once(&bound, text, ReadAt::Snapshot, sink)? {
                 return Ok(sent);
             }
-            self.shared.counters.add(Counter::SlowAnalytics);
             return self.run_locking_query(bound, tables, text, sink, purpose).await;
+        }
+        // No plan is kept of what such queries say.
+        let is_new = bound.session_dependent || matches!(purpose, Purpose::Value);
+        if is_new
+            && select_limit == u64::MAX
+            && let Some(sent) = self.visit_once(&bound, text, purpose.read_at(), sink)?
+        {
+            return Ok(sent);
         }
         self.shared.counters.add(Counter::SlowAnalytics);
         let reader = match purpose {
@@ -143,19 +158,16 @@ impl Session {
         Run { params: text.params, context: &self.context, select_limit: u64::MAX }
     }
 
-    /// Runs a query that locks rows of several tables row by row, and locks what it meets; `None` if it has no point plan.
-    fn visit_and_lock(
+    /// Runs a query row by row, and locks what it meets if it is to; `None` if it has no point plan.
+    fn visit_once(
         &mut self,
         bound: &BoundQuery,
         text: &Text<'_>,
+        at: ReadAt<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<Option<u64>, SqlError> {
-        let plan = match point::compile_query(bound, columns_of(bound).into(), &self.catalog()) {
-            Ok(plan) => plan,
-            Err(Refusal::NotPoint(_)) => return Ok(None),
-            Err(Refusal::Error(error)) => return Err(error),
-        };
-        Ok(match self.execute_plan(&plan, text.params, sink)? {
+        let Some(plan) = self.plan_once(bound)? else { return Ok(None) };
+        Ok(match self.execute_plan(&plan, text.params, at, sink)? {
             point::Outcome::Rows(rows) => Some(rows),
             point::Outcome::Changed(_) | point::Outcome::Declined => None,
         })
