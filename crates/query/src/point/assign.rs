@@ -135,14 +135,19 @@ pub fn default_of(column: &ColumnDef, ctx: &EvalContext) -> Result<Value, SqlErr
         Some(DefaultValue::Const(value)) => Ok(value.clone()),
         Some(DefaultValue::Now) => Ok(now(&column.ty, ctx.statement_time_micros, ctx.time_zone)),
         None if column.nullable => Ok(Datum::Null),
-        None => {
-            let missing = ErrorCode::NO_DEFAULT_FOR_FIELD.with(&[&column.name]);
-            let value = implicit_default(&column.ty).filter(|_| !ctx.is_strict());
-            let Some(value) = value else { return Err(missing) };
-            ctx.push_warning(Warning { errno: missing.errno, message: missing.message, note: false });
-            Ok(value)
-        }
+        None => missing_default(column, ctx, true),
     }
+}
+
+/// What a column gets that has no default: an error, or its type's default, of which `warns` tells.
+pub fn missing_default(column: &ColumnDef, ctx: &EvalContext, warns: bool) -> Result<Value, SqlError> {
+    let missing = ErrorCode::NO_DEFAULT_FOR_FIELD.with(&[&column.name]);
+    let value = implicit_default(&column.ty).filter(|_| !ctx.is_strict());
+    let Some(value) = value else { return Err(missing) };
+    if warns {
+        ctx.push_warning(Warning { errno: missing.errno, message: missing.message, note: false });
+    }
+    Ok(value)
 }
 
 /// What a column that is NOT NULL gets for a NULL out of strict mode.

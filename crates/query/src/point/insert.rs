@@ -9,7 +9,7 @@ use avocet_types::expr::{EvalContext, RowProgram, SqlMode};
 use avocet_types::temporal::{TimeZone, date_of, time_of};
 use avocet_types::{ColumnDef, Datum, Decimal, SqlType, TableDef, Value};
 
-use super::assign::default_of;
+use super::assign::{default_of, missing_default};
 use super::ignore::warn_of;
 use super::known::Known;
 use super::rows::Rows;
@@ -37,6 +37,8 @@ pub const BULK_ROWS: usize = 10_000;
 pub struct Insert {
     table: Table,
     given: Given,
+    /// The columns that are given values, in the statement's order.
+    named: Box<[usize]>,
     /// Out of strict mode, a NULL for a column that has none becomes the type's default, with a warning.
     takes_nulls: bool,
     auto_increment: Option<usize>,
@@ -69,9 +71,23 @@ enum Source {
     Value(RowProgram),
     /// A column of the query, of this type.
     Query(usize, SqlType),
-    /// Over the columns of the row before this one.
+    /// Over the columns of the row: those named before this one have their values, the others their defaults.
     Dependent(RowProgram),
     Default,
+    /// The column is not named.
+    Omitted,
+}
+
+/// A value that uses columns of its own row.
+fn dependent<'a>(
+    program: &RowProgram,
+    params: &[Datum<'_>],
+    ctx: &EvalContext,
+    row: &[Datum<'a>],
+) -> Result<Datum<'a>, SqlError> {
+    let row: Vec<Value> = row.iter().map(|value| value.clone().into_owned()).collect();
+    let params: Vec<Value> = params.iter().map(|value| value.clone().into_owned()).collect();
+    Ok(program.eval(&&row[..], &params, ctx)?.into_owned())
 }
 
 /// As `compile_update`.
@@ -121,10 +137,18 @@ pub fn compile_insert(
     let table = Table(handle.clone());
     let on_duplicate = OnDuplicate::compile(insert, &names, source, view, &def, &[], &params)?;
     let takes_nulls = rows.len() > 1 || insert.ignore;
-    let given = Given::Values(rows.into());
+    let (given, named) = (Given::Values(rows.into()), columns.into());
     let (ignore, is_listed) = (insert.ignore, values.len() > 1);
-    let kind =
-        Kind::Insert(Insert { table, given, takes_nulls, auto_increment, on_duplicate, ignore, is_listed });
+    let kind = Kind::Insert(Insert {
+        table,
+        given,
+        named,
+        takes_nulls,
+        auto_increment,
+        on_duplicate,
+        ignore,
+        is_listed,
+    });
     let dates = scope.dates();
     Ok(PointPlan { kind, tables: vec![Table(handle)], params, columns: PlanColumns::default(), dates })
 }
@@ -156,7 +180,7 @@ fn compile_from_query(
     }
     let block = compile_block(bound, &Known::new(catalog), Nesting::Change)?;
     let types: Vec<SqlType> = bound.output().map(|column| column.ty).collect();
-    let mut sources: Vec<Source> = handle.def.columns.iter().map(|_| Source::Default).collect();
+    let mut sources: Vec<Source> = handle.def.columns.iter().map(|_| Source::Omitted).collect();
     for (at, column) in columns.iter().enumerate() {
         sources[*column] = Source::Query(at, types[at]);
     }
@@ -168,11 +192,19 @@ fn compile_from_query(
     let is_listed = matches!(insert.source, InsertSource::Query(_));
     let query = FromQuery { select: block.select, sources: sources.into(), width, beside };
     let auto_increment = table.def.auto_increment_column();
-    let given = Given::Query(Box::new(query));
+    let (given, named) = (Given::Query(Box::new(query)), columns.into());
     let takes_nulls = insert.ignore || matches!(insert.source, InsertSource::Query(_));
     let ignore = insert.ignore;
-    let kind =
-        Kind::Insert(Insert { table, given, takes_nulls, auto_increment, on_duplicate, ignore, is_listed });
+    let kind = Kind::Insert(Insert {
+        table,
+        given,
+        named,
+        takes_nulls,
+        auto_increment,
+        on_duplicate,
+        ignore,
+        is_listed,
+    });
     let (params, columns) = (bound.params.clone(), PlanColumns::default());
     Ok(PointPlan { kind, tables, params, columns, dates: block.dates })
 }
@@ -206,7 +238,7 @@ fn compile_row(
     if row.len() != columns.len() && !all_default {
         return Err(ErrorCode::WRONG_VALUE_COUNT_ON_ROW.with(&[&number]).into());
     }
-    let mut sources: Vec<Source> = def.columns.iter().map(|_| Source::Default).collect();
+    let mut sources: Vec<Source> = def.columns.iter().map(|_| Source::Omitted).collect();
     for (&column, value) in columns.iter().zip(row) {
         sources[column] = match &value.kind {
             Syntax::Default(None) => Source::Default,
@@ -493,7 +525,8 @@ impl Insert {
         }
     }
 
-    /// The values of a row, of their columns' types.
+    /// The values of a row, of their columns' types. Values are stored in the order in which their columns are named; what is
+    /// not given, and has no default, is missed after that.
     fn fill<'a>(
         &'a self,
         sources: &'a [Source],
@@ -503,24 +536,28 @@ impl Insert {
         row: &mut Vec<Datum<'a>>,
     ) -> Result<(), SqlError> {
         let convert = convert_context(ctx);
-        for (at, (source, column)) in sources.iter().zip(&self.table.def.columns).enumerate() {
-            let (value, ty) = match source {
+        let columns = &self.table.def.columns;
+        row.resize(columns.len(), Datum::Null);
+        if sources.iter().any(|source| matches!(source, Source::Dependent(_))) {
+            for (at, column) in columns.iter().enumerate() {
+                row[at] = self.before_given(at, column, ctx)?;
+            }
+        }
+        for &at in &self.named {
+            let column = &columns[at];
+            let (value, ty) = match &sources[at] {
                 Source::Value(program) => (program.eval(&NoRow, params, ctx)?, program.ty()),
                 Source::Query(at, ty) => (reborrow(&given[*at]), ty),
-                Source::Dependent(program) => {
-                    row.push(Datum::Null);
-                    let value = self.dependent(program, sources, params, ctx, &row[..at])?;
-                    row.pop();
-                    (value, program.ty())
-                }
+                Source::Dependent(program) => (dependent(program, params, ctx, row)?, program.ty()),
                 Source::Default => {
-                    row.push(self.default_of(at, column, ctx)?);
+                    row[at] = self.default_of(at, column, ctx)?;
                     continue;
                 }
+                Source::Omitted => continue,
             };
             // NULL asks for the next number.
             if self.auto_increment == Some(at) && value.is_null() {
-                row.push(Datum::Null);
+                row[at] = Datum::Null;
                 continue;
             }
             // Of several rows, one without a value gets what the type has for none.
@@ -531,7 +568,7 @@ impl Insert {
                 && let Some(value) = implicit_default(&column.ty)
             {
                 note_stored(ctx, &StoreError::Null, &column.name, number);
-                row.push(value);
+                row[at] = value;
                 continue;
             }
             let stored = store_column(value, ty, column, &convert)
@@ -539,30 +576,29 @@ impl Insert {
             if let Some(problem) = &stored.warning {
                 note_stored(ctx, problem, &column.name, number);
             }
-            row.push(stored.value);
+            row[at] = stored.value;
+        }
+        for (at, source) in sources.iter().enumerate() {
+            if matches!(source, Source::Omitted) {
+                row[at] = match self.misses(at, &columns[at]) {
+                    true => missing_default(&columns[at], ctx, number == 1)?,
+                    false => self.default_of(at, &columns[at], ctx)?,
+                };
+            }
         }
         Ok(())
     }
 
-    /// A value that uses columns of its own row: those before have their values, the others their defaults.
-    fn dependent<'a>(
-        &self,
-        program: &'a RowProgram,
-        sources: &[Source],
-        params: &'a [Datum<'a>],
-        ctx: &EvalContext,
-        done: &[Datum<'a>],
-    ) -> Result<Datum<'a>, SqlError> {
-        let mut whole: Vec<Datum<'_>> = done.to_vec();
-        for (at, column) in self.table.def.columns.iter().enumerate().skip(done.len()) {
-            let is_default = matches!(sources[at], Source::Default);
-            let value = if is_default { self.default_of(at, column, ctx)? } else { Datum::Null };
-            let missing = value.is_null() && !column.nullable;
-            whole.push(if missing { implicit_default(&column.ty).unwrap_or(Datum::Null) } else { value });
-        }
-        let whole: Vec<Value> = whole.into_iter().map(Datum::into_owned).collect();
-        let params: Vec<Value> = params.iter().map(|p| p.clone().into_owned()).collect();
-        Ok(program.eval(&&whole[..], &params, ctx)?.into_owned())
+    /// Whether a column has no value if it is given none.
+    fn misses(&self, at: usize, column: &ColumnDef) -> bool {
+        column.default.is_none() && !column.nullable && self.auto_increment != Some(at)
+    }
+
+    /// What values that use the column see as long as it is not given.
+    fn before_given(&self, at: usize, column: &ColumnDef, ctx: &EvalContext) -> Result<Value, SqlError> {
+        let value = if self.misses(at, column) { Datum::Null } else { self.default_of(at, column, ctx)? };
+        let is_none = value.is_null() && !column.nullable;
+        Ok(if is_none { implicit_default(&column.ty).unwrap_or(Datum::Null) } else { value })
     }
 
     fn default_of(&self, at: usize, column: &ColumnDef, ctx: &EvalContext) -> Result<Value, SqlError> {

@@ -341,7 +341,7 @@ impl Session {
             ExprKind::Default(Some(name)) => {
                 let column = column_of(&inserter.table, name)?;
                 let def = inserter.table.def.columns[column].clone();
-                return Ok(Given::Value(self.default_value(&def, &inserter.storing)?, def.ty));
+                return Ok(Given::Value(self.default_value(&def, &inserter.storing, true)?, def.ty));
             }
             ExprKind::Param(index) => {
                 let index = *index as usize;
@@ -442,7 +442,7 @@ impl Session {
                     }
                     stored
                 }
-                Given::Default => self.default_value(column, &inserter.storing)?,
+                Given::Default => self.default_value(column, &inserter.storing, number == 1)?,
             };
             row.push(value);
         }

@@ -67,8 +67,13 @@ impl Session {
         self.warn(level, errno, message);
     }
 
-    /// What a column gets that the statement gives no value.
-    pub(super) fn default_value(&mut self, column: &ColumnDef, storing: &Storing) -> Result<Value, SqlError> {
+    /// What a column gets that the statement gives no value. `warns`: of one that has no default.
+    pub(super) fn default_value(
+        &mut self,
+        column: &ColumnDef,
+        storing: &Storing,
+        warns: bool,
+    ) -> Result<Value, SqlError> {
         match &column.default {
             Some(DefaultValue::Const(value)) => Ok(value.clone()),
             Some(DefaultValue::Now) => Ok(now(&column.ty, storing.now, storing.convert.zone)),
@@ -77,7 +82,9 @@ impl Session {
                 let missing = ErrorCode::NO_DEFAULT_FOR_FIELD.with(&[&column.name]);
                 let value = implicit_default(&column.ty).filter(|_| !storing.convert.strict);
                 let Some(value) = value else { return Err(missing) };
-                self.warn(Level::Warning, missing.errno, missing.message);
+                if warns {
+                    self.warn(Level::Warning, missing.errno, missing.message);
+                }
                 Ok(value)
             }
         }

@@ -459,7 +459,7 @@ impl Session {
             ..*storing
         };
         let warnings = self.conditions.len();
-        let value = self.default_value(column, &lenient);
+        let value = self.default_value(column, &lenient, true);
         self.conditions.truncate(warnings);
         value
     }

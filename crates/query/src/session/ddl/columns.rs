@@ -187,7 +187,7 @@ impl Session {
             for column in &table.def.columns[..first] {
                 row.push(match column.auto_increment {
                     true => Datum::Int(table.reserve_auto_increment(1) as i64),
-                    false => self.default_value(column, &storing)?,
+                    false => self.default_value(column, &storing, true)?,
                 });
             }
             for ((value, ty), column) in values.into_iter().zip(&table.def.columns[first..]) {
