@@ -4,9 +4,9 @@
 //!  BoundQuery ─────────┐                       ┌─ choose   which index
 //!                      │                       ├─ joins    in which order of tables and subqueries (subplan)
 //!  ast::Update, Delete ┼─▶ compile_… ─▶ PointPlan ─ keys     key ranges from parameters and outer rows
-//!  ast::Insert ────────┘        │              ├─ run      rows visited, joined, filtered, projected
-//!                               ▼              └─ write    rows changed
-//!                      NotPoint(reason)
+//!  ast::Insert ────────┘        │              ├─ run      rows visited, joined, filtered, handed to the taker
+//!                               ▼              ├─ write    rows of one table changed, new ones inserted (insert, upsert)
+//!                      NotPoint(reason)        └─ modify   rows changed that a query found
 //! ```
 //!
 //! A plan is made once for a statement (its text, the types of its parameters, the catalog's version) and run any number
@@ -16,10 +16,12 @@
 //! Invariants:
 //! 1. What a plan answers is what the general path answers: keys only narrow the search. A condition is dropped only if
 //!    the keys guarantee it.
-//! 2. A statement that changes rows first finds and locks all of them, and then changes them: it never meets its own
-//!    changes.
+//! 2. A statement that changes rows first finds and locks all of them, and then changes them; one that inserts a query's
+//!    rows has all of them before: it never meets its own changes.
 //! 3. Parameters have the types in [`PointPlan::params`], or are NULL.
-//! 4. Who runs a plan begins the statement before (`Txn::begin_statement`), and takes it back after an error.
+//! 4. Whatever visits rows counts them, and whatever keeps some counts their bytes (`bounds`), so that KILL, deadlines and memory
+//!    limits end it. A query of which nothing was sent may be left to another path at any time.
+//! 5. Who runs a plan begins the statement before (`Txn::begin_statement`), and takes it back after an error.
 
 mod aggregate;
 mod assign;
@@ -359,6 +361,11 @@ impl PointPlan {
             Kind::Update(_) | Kind::Delete(_) => None,
         };
         query.is_some_and(select::Select::is_outgrown)
+    }
+
+    /// Whether it counts rows before it reads them, and leaves many to another path.
+    pub fn is_measured(&self) -> bool {
+        matches!(&self.kind, Kind::Select(select) if select.is_measured())
     }
 
     /// Whether it may write to tables.

@@ -50,22 +50,20 @@ impl Rows {
 
     /// What takes a query's rows.
     pub fn sink<'s>(&'s mut self, bounds: &'s Bounds<'s>) -> impl ResultSink {
-        Sink { rows: self, bounds }
+        EachRow(|row: &[Datum<'_>]| self.push(row.iter().map(|value| value.clone().into_owned()), bounds))
     }
 }
 
-struct Sink<'s> {
-    rows: &'s mut Rows,
-    bounds: &'s Bounds<'s>,
-}
+/// A sink that hands on each row; there is nothing else that a plan tells a sink of a statement's own.
+pub struct EachRow<F>(pub F);
 
-impl ResultSink for Sink<'_> {
+impl<F: FnMut(&[Datum<'_>]) + Send> ResultSink for EachRow<F> {
     fn columns(&mut self, _: &[OutputColumn], _: TimeZone) -> Result<(), SinkError> {
         Ok(())
     }
 
     fn row(&mut self, row: &[Datum<'_>]) -> Result<(), SinkError> {
-        self.rows.push(row.iter().map(|value| value.clone().into_owned()), self.bounds);
+        self.0(row);
         Ok(())
     }
 

@@ -242,6 +242,11 @@ impl Select {
         self.measured().is_none() && self.has_outgrown()
     }
 
+    /// Whether it counts rows before it reads them, for nothing is known of how many there are.
+    pub(super) fn is_measured(&self) -> bool {
+        self.measured().is_some_and(|(_, access)| access.is_measured)
+    }
+
     /// The only table, if its rows can be measured.
     fn measured(&self) -> Option<(&Table, &Access)> {
         match &*self.levels {

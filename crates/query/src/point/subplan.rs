@@ -5,17 +5,16 @@
 
 use std::collections::HashSet;
 
-use arrow::record_batch::RecordBatch;
 use avocet_engine::Txn;
 use avocet_types::expr::program::reborrow;
 use avocet_types::expr::{Expr, RowProgram};
-use avocet_types::temporal::TimeZone;
 use avocet_types::{Collation, Datum, SqlType, Value};
 
 use super::aggregate::value_key;
 use super::bounds::{Bounds, KEY_BYTES, bytes_of};
 use super::joins::equals;
 use super::known::Known;
+use super::rows::EachRow;
 use super::scope::{JoinedRow, ReadAs, Scope};
 use super::select::{Nesting, Select, compile_block};
 use super::{NotPoint, PointScratch, Refusal, Run, Table};
@@ -23,7 +22,6 @@ use crate::bind::walk::{for_each_scan_mut, substitute_outer};
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::SetOperator;
 use crate::plan::{BoundQuery, ColumnId, Limit, QueryBody, QueryExpr, SetOperation};
-use crate::session::api::{OkReply, OutputColumn, ResultSink, SinkError, Status};
 
 /// What is wanted of a subquery.
 #[derive(Clone, Copy)]
@@ -262,6 +260,14 @@ fn at_most(rows: u64) -> Limit {
 #[derive(Default)]
 pub struct SubScratch {
     inner: PointScratch,
+    gathered: Gathered,
+    /// What it gives is there, and the same for all rows of the enclosing block.
+    is_known: bool,
+}
+
+/// What a subquery gave.
+#[derive(Default)]
+struct Gathered {
     /// The values of all rows, one after the other.
     values: Vec<Value>,
     /// The rows' own count: they may have no columns.
@@ -269,8 +275,6 @@ pub struct SubScratch {
     /// Keys of the rows, if they are looked up or must differ.
     keys: HashSet<Box<[u8]>, foldhash::fast::RandomState>,
     has_null: bool,
-    /// What it gives is there, and the same for all rows of the enclosing block.
-    is_known: bool,
     key: Vec<u8>,
     /// Of `values` and `keys`, in bytes.
     held: usize,
@@ -284,15 +288,9 @@ impl SubScratch {
 
     /// Nothing is held any more.
     pub fn forget_all(&mut self) {
-        self.clear();
+        self.gathered.clear();
         self.is_known = false;
         self.inner.forget();
-    }
-
-    fn clear(&mut self) {
-        self.values.clear();
-        self.keys.clear();
-        (self.rows, self.has_null, self.held) = (0, false, 0);
     }
 }
 
@@ -309,15 +307,16 @@ impl SubPlan {
             self.gather(row, txn, run, scratch)?;
             scratch.is_known = self.outer.is_empty();
         }
+        let gathered = &mut scratch.gathered;
         if let Kind::In { needle, collation, negated } = &self.kind {
             let needle = needle.eval(row, run.params, run.ctx)?;
-            let found = scratch.contains(&needle, *collation);
+            let found = gathered.contains(&needle, *collation);
             let value = found.map_or(Datum::Null, |found| Datum::Int(i64::from(found != *negated)));
-            scratch.values.clear();
-            scratch.values.push(value);
+            gathered.values.clear();
+            gathered.values.push(value);
             return Ok(1);
         }
-        Ok(scratch.rows)
+        Ok(gathered.rows)
     }
 
     /// A row that the subquery gave.
@@ -326,7 +325,7 @@ impl SubPlan {
             Kind::Rows { .. } => self.width,
             _ => 1,
         };
-        &scratch.values[at * width..(at + 1) * width]
+        &scratch.gathered.values[at * width..(at + 1) * width]
     }
 
     fn gather(
@@ -341,39 +340,88 @@ impl SubPlan {
         for program in &self.outer {
             own.push(program.eval(row, params, ctx)?);
         }
-        bounds.let_go(scratch.held);
-        scratch.clear();
-        let SubScratch { inner, values, rows, keys, has_null, key, held, .. } = scratch;
+        let SubScratch { inner, gathered, .. } = scratch;
+        bounds.let_go(gathered.held);
+        gathered.clear();
         let distinct = if let Kind::Rows { distinct, .. } = self.kind { distinct } else { 0 };
         for (at, select) in self.selects.iter().enumerate() {
-            let unique = at < distinct;
-            let (values, keys, key) = (&mut *values, &mut *keys, &mut *key);
-            let (rows, has_null, held) = (&mut *rows, &mut *has_null, &mut *held);
-            let mut sink =
-                Gather { kind: &self.kind, unique, values, rows, keys, has_null, key, held, bounds };
+            let mut sink = EachRow(|row: &[Datum<'_>]| gathered.take(row, &self.kind, at < distinct, bounds));
             select.run_here(None, txn, Run { params: &own, ..run }, inner, &mut sink)?;
         }
         match &self.kind {
             Kind::Rows { .. } | Kind::In { .. } => {}
-            Kind::Scalar => match scratch.rows {
-                0 => scratch.values.push(Datum::Null),
+            Kind::Scalar => match gathered.rows {
+                0 => gathered.values.push(Datum::Null),
                 1 => {}
                 _ => return Err(ErrorCode::SUBQUERY_NO_1_ROW.with(&[])),
             },
             Kind::Exists { negated } => {
-                let exists = (scratch.rows > 0) != *negated;
-                scratch.values.clear();
-                scratch.values.push(Datum::Int(i64::from(exists)));
+                let exists = (gathered.rows > 0) != *negated;
+                gathered.values.clear();
+                gathered.values.push(Datum::Int(i64::from(exists)));
             }
         }
         if !matches!(self.kind, Kind::Rows { .. }) {
-            scratch.rows = 1;
+            gathered.rows = 1;
         }
         Ok(())
     }
 }
 
-impl SubScratch {
+impl Gathered {
+    fn clear(&mut self) {
+        self.values.clear();
+        self.keys.clear();
+        (self.rows, self.has_null, self.held) = (0, false, 0);
+    }
+
+    /// Takes a row; if it is to be `unique`, one that is there already is left out.
+    fn take(&mut self, row: &[Datum<'_>], kind: &Kind, unique: bool, bounds: &Bounds<'_>) {
+        match kind {
+            Kind::In { .. } if row[0].is_null() => {
+                self.has_null = true;
+                return;
+            }
+            Kind::In { collation, .. } => {
+                self.insert_key(row.iter().zip([collation]), bounds);
+                return;
+            }
+            Kind::Exists { .. } => {
+                self.rows += 1;
+                return;
+            }
+            Kind::Rows { collations, .. }
+                if unique && !self.insert_key(row.iter().zip(collations), bounds) =>
+            {
+                return;
+            }
+            Kind::Rows { .. } | Kind::Scalar => {}
+        }
+        self.rows += 1;
+        self.hold(row.iter().map(bytes_of).sum(), bounds);
+        self.values.extend(row.iter().map(|value| value.clone().into_owned()));
+    }
+
+    /// Keeps the key of these values if it is new.
+    fn insert_key<'v>(
+        &mut self,
+        values: impl Iterator<Item = (&'v Datum<'v>, &'v Collation)>,
+        bounds: &Bounds<'_>,
+    ) -> bool {
+        self.key.clear();
+        values.for_each(|(value, collation)| value_key(value, *collation, &mut self.key));
+        if self.keys.contains(&self.key[..]) {
+            return false;
+        }
+        self.hold(KEY_BYTES + self.key.len(), bounds);
+        self.keys.insert(self.key.as_slice().into())
+    }
+
+    fn hold(&mut self, bytes: usize, bounds: &Bounds<'_>) {
+        self.held += bytes;
+        bounds.hold(bytes);
+    }
+
     /// Three-valued membership.
     fn contains(&mut self, needle: &Datum<'_>, collation: Collation) -> Option<bool> {
         if self.keys.is_empty() && !self.has_null {
@@ -389,84 +437,5 @@ impl SubScratch {
             false if self.has_null => None,
             false => Some(false),
         }
-    }
-}
-
-/// Takes the rows of a subquery.
-struct Gather<'g> {
-    kind: &'g Kind,
-    /// Rows that are there already are left out.
-    unique: bool,
-    values: &'g mut Vec<Value>,
-    rows: &'g mut usize,
-    keys: &'g mut HashSet<Box<[u8]>, foldhash::fast::RandomState>,
-    has_null: &'g mut bool,
-    key: &'g mut Vec<u8>,
-    held: &'g mut usize,
-    bounds: &'g Bounds<'g>,
-}
-
-impl Gather<'_> {
-    /// Keeps the key if it is new.
-    fn insert_key(&mut self) -> bool {
-        if self.keys.contains(&self.key[..]) {
-            return false;
-        }
-        self.hold(KEY_BYTES + self.key.len());
-        self.keys.insert(self.key.as_slice().into())
-    }
-
-    fn hold(&mut self, bytes: usize) {
-        *self.held += bytes;
-        self.bounds.hold(bytes);
-    }
-}
-
-impl ResultSink for Gather<'_> {
-    fn columns(&mut self, _: &[OutputColumn], _: TimeZone) -> Result<(), SinkError> {
-        Ok(())
-    }
-
-    fn row(&mut self, row: &[Datum<'_>]) -> Result<(), SinkError> {
-        match self.kind {
-            Kind::In { collation, .. } => {
-                if row[0].is_null() {
-                    *self.has_null = true;
-                } else {
-                    self.key.clear();
-                    value_key(&row[0], *collation, self.key);
-                    self.insert_key();
-                }
-                return Ok(());
-            }
-            Kind::Rows { collations, .. } if self.unique => {
-                self.key.clear();
-                row.iter().zip(collations).for_each(|(value, c)| value_key(value, *c, self.key));
-                if !self.insert_key() {
-                    return Ok(());
-                }
-            }
-            Kind::Exists { .. } => {
-                *self.rows += 1;
-                return Ok(());
-            }
-            Kind::Rows { .. } | Kind::Scalar => {}
-        }
-        *self.rows += 1;
-        self.hold(row.iter().map(bytes_of).sum());
-        self.values.extend(row.iter().map(|value| value.clone().into_owned()));
-        Ok(())
-    }
-
-    fn batch(&mut self, _: &RecordBatch) -> Result<(), SinkError> {
-        unreachable!("plans give rows one by one")
-    }
-
-    fn end(&mut self, _: Status) -> Result<(), SinkError> {
-        Ok(())
-    }
-
-    fn ok(&mut self, _: &OkReply<'_>) -> Result<(), SinkError> {
-        Ok(())
     }
 }

@@ -140,7 +140,16 @@ impl Session {
         }
         let source = std::str::from_utf8(text.source).unwrap_or_default();
         let point = match self.compile_point(statement, source, &text.types) {
-            Ok(plan) if self.takes_point_path() => return Ok(format!("Point plan: {}", plan.describe())),
+            Ok(plan) if self.takes_point_path() => {
+                let point = format!("Point plan: {}", plan.describe());
+                return match statement {
+                    S::Query(query) if plan.is_measured() => {
+                        let otherwise = self.explain_query(query, text).await?;
+                        Ok(format!("{point}\nOtherwise:\n{otherwise}"))
+                    }
+                    _ => Ok(point),
+                };
+            }
             Ok(_) => "Not a point plan: settings of the session ask for more".to_owned(),
             Err(Refusal::NotPoint(reason)) => format!("Not a point plan: {reason}"),
             Err(Refusal::Error(error)) => return Err(error),
