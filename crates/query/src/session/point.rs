@@ -251,7 +251,6 @@ impl Session {
         let mark = self.begin_statement()?;
         let result = self.execute_plan(plan, params, ReadAt::Snapshot, sink);
         if matches!(result, Ok(point::Outcome::Declined)) {
-            self.context.take_warnings();
             self.set_storing(false);
             return Ok(None);
         }
@@ -275,6 +274,7 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<point::Outcome, SqlError> {
         let time = self.settings.max_execution_time;
+        let warnings = self.context.warning_count();
         let work = |txn: &mut Txn, run: Run<'_>, scratch: &mut PointScratch| {
             let mut execute = |txn: &mut Txn| plan.execute(txn, run, scratch, sink);
             match at {
@@ -283,10 +283,15 @@ impl Session {
                 ReadAt::Change => txn.read_for_change(execute),
             }
         };
-        match plan.is_write() {
+        let result = match plan.is_write() {
             true => self.with_run(params, work),
             false => self.with_bounds(params, |bounds| bounds.of_query(time), work),
+        };
+        if matches!(result, Ok(point::Outcome::Declined)) {
+            // The other path will say the same.
+            self.context.truncate_warnings(warnings);
         }
+        result
     }
 
     /// Runs something that changes rows one by one, within a statement that has begun.

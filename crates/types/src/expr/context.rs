@@ -239,6 +239,13 @@ impl EvalContext {
         self.warnings.count.load(Ordering::Relaxed)
     }
 
+    /// Forgets all warnings but the first so many, which [`Self::warning_count`] gave.
+    pub fn truncate_warnings(&self, count: u64) {
+        self.warnings.count.store(count, Ordering::Relaxed);
+        let mut kept = self.warnings.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.truncate(usize::try_from(count).unwrap_or(usize::MAX));
+    }
+
     /// Takes the warnings kept so far.
     pub fn take_warnings(&self) -> Vec<Warning> {
         self.warnings.count.store(0, Ordering::Relaxed);
