@@ -8,7 +8,7 @@ mod change;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use avocet_base::{IndexId, TableId};
+use avocet_base::{IndexId, TableId, Timestamp};
 use avocet_types::{Collation, ForeignKeyDef, IndexDef, TableDef};
 use hashbrown::HashMap;
 
@@ -41,6 +41,8 @@ pub struct Catalog {
     by_id: HashMap<TableId, Arc<TableHandle>>,
     users: BTreeMap<(String, String), UserDef>,
     next_id: u32,
+    /// When the change that is being applied was logged; `MIN` in recovery, before anybody reads.
+    now: Timestamp,
     /// Foreign keys, by child and name, that were not always enforced: some rows may have no parents.
     unenforced: BTreeSet<(TableId, String)>,
     /// Of the tables that have foreign keys or are referred to; made by [`Self::relink`].
@@ -146,10 +148,16 @@ impl Catalog {
         self.next_id = self.next_id.max(used.saturating_add(1));
     }
 
+    /// What is applied from now on is logged under this timestamp.
+    pub(crate) fn begin_change(&mut self, now: Timestamp) {
+        self.now = now;
+    }
+
     /// Applies a change that was checked before it was logged.
     pub(crate) fn apply(&mut self, change: &Change) {
         self.version += 1;
         match change {
+            Change::Several(changes) => changes.iter().for_each(|change| self.apply(change)),
             Change::CreateDatabase(def) => {
                 self.tables.entry(def.name.clone()).or_default();
                 self.databases.insert(def.name.clone(), def.clone());
@@ -166,7 +174,7 @@ impl Catalog {
             Change::CreateTable(def) => {
                 self.note_id(def.id.0);
                 def.indexes.iter().for_each(|i| self.note_id(i.id.0));
-                self.publish(TableHandle::new((**def).clone()));
+                self.publish(TableHandle::new((**def).clone()).readable_from(self.now));
             }
             Change::DropTable(id) => {
                 if let Some(table) = self.remove(*id) {
@@ -175,14 +183,27 @@ impl Catalog {
                 }
             }
             Change::RenameTable { table, database, name } => self.rename(*table, database, name),
-            Change::ReplaceTable { old, new, foreign_keys, renamed } => {
+            Change::PublishTable { table, database, name, rows: _ } => {
+                if let Some(handle) = self.remove(*table) {
+                    let mut def = (*handle.def).clone();
+                    (def.database, def.name) = (database.clone(), name.clone());
+                    self.publish(handle.redefined(def).readable_from(self.now));
+                }
+            }
+            Change::AutoIncrement { table, next } => {
+                if let Some(handle) = self.by_id.get(table) {
+                    handle.note_auto_increment(next.saturating_sub(1));
+                }
+            }
+            Change::ReplaceTable { old, new, rows: _, foreign_keys, renamed } => {
                 if let (Some(old), Some(new)) = (self.remove(*old), self.remove(*new)) {
                     let mut def = (*new.def).clone();
                     def.database.clone_from(&old.def.database);
                     def.name.clone_from(&old.def.name);
                     def.foreign_keys.clone_from(foreign_keys);
                     def.forget_damaged_keys();
-                    self.publish(new.redefined(def));
+                    // Whoever waits for the old one's lock waits for this table.
+                    self.publish(new.redefined(def).readable_from(self.now).locked_as(&old));
                     self.carry_enforcement(old.id(), new.id());
                     self.rename_referenced_columns(&old.def, new.id(), renamed);
                 }
@@ -194,7 +215,7 @@ impl Catalog {
                     def.id = *new;
                     self.forget_enforcement(*old);
                     self.unenforce_children_of(&def);
-                    self.publish(TableHandle::new(def));
+                    self.publish(TableHandle::new(def).readable_from(self.now).locked_as(&table));
                 }
             }
             Change::AddForeignKey { table, key } => {
@@ -238,8 +259,13 @@ impl Catalog {
 
     fn remove(&mut self, id: TableId) -> Option<Arc<TableHandle>> {
         let table = self.by_id.remove(&id)?;
-        if let Some(tables) = self.tables.get_mut(&table.def.database) {
+        let database = &table.def.database;
+        if let Some(tables) = self.tables.get_mut(database) {
             tables.remove(&table.def.name);
+            // Tables that are being filled are in databases that nobody has made.
+            if tables.is_empty() && !self.databases.contains_key(database) {
+                self.tables.remove(database);
+            }
         }
         Some(table)
     }
@@ -320,6 +346,12 @@ impl Catalog {
         self.unenforced.extend(names.into_iter().map(|name| (new, name)));
     }
 
+    /// Publishes a handle some of whose indexes the change that is being applied has made.
+    pub(crate) fn publish_with_new_indexes(&mut self, handle: TableHandle, new: &[IndexId]) {
+        new.iter().for_each(|id| self.note_id(id.0));
+        self.publish(handle.with_new_indexes(new, self.now));
+    }
+
     /// Publishes a handle under its definition's name and id.
     pub(crate) fn publish(&mut self, handle: TableHandle) {
         let handle = Arc::new(handle);
@@ -355,7 +387,7 @@ impl TableHandle {
         self.with_indexes(def, self.indexes.clone())
     }
 
-    fn dropping_index(&self, index: IndexId) -> Self {
+    pub(crate) fn dropping_index(&self, index: IndexId) -> Self {
         let mut def = (*self.def).clone();
         def.indexes.retain(|i| i.id != index);
         let indexes = self.indexes.iter().filter(|i| i.def.id != index).cloned().collect();

@@ -4,8 +4,10 @@
 //! wait until durable. The latch is held until the change is visible, so that whoever takes a snapshot under
 //! the latch has the catalog of that snapshot.
 
+mod alter;
 mod exclusive;
 mod foreign;
+mod unfinished;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,15 +16,18 @@ use std::time::Duration;
 use avocet_base::{IndexId, TableId};
 use avocet_log::Durability;
 use avocet_storage::relation::SegmentState;
-use avocet_types::{Collation, ForeignKeyDef, IndexDef, IndexKind, TableDef};
+use avocet_types::{Collation, IndexDef, IndexKind, TableDef};
 
 use crate::catalog::{Catalog, Change, DatabaseDef, UserDef};
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
-use crate::recovery::build_index;
 use crate::redo;
 use crate::table::{IndexHandle, TableHandle};
-use exclusive::{Exclusive, Group};
+pub use alter::{AlterRest, Alteration, NewForeignKeys};
+pub use unfinished::Unfinished;
+
+/// Database and name of a table, and those that it gets.
+pub type Renaming = ((String, String), (String, String));
 
 /// A year: whoever is in the way ends before.
 const NO_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -39,8 +44,9 @@ impl Engine {
             .pipeline
             .log_commit(redo::KIND_CATALOG, &payload, None, Durability::Sync)
             .inspect_err(|e| self.stop_unless_refused(e));
-        if logged.is_ok() {
+        if let Ok(ticket) = &logged {
             let mut catalog = (*self.catalog()).clone();
+            catalog.begin_change(ticket.timestamp());
             publish(&mut catalog);
             catalog.relink();
             self.catalog.store(Arc::new(catalog));
@@ -87,13 +93,14 @@ impl Engine {
 
     /// Creates a table; the ids in `def` and its indexes are given here.
     pub fn create_table(&self, def: TableDef) -> Result<Arc<TableHandle>> {
-        self.create_table_with(def, true, NO_TIMEOUT)
+        self.create_table_with(def, None, true, NO_TIMEOUT)
     }
 
-    /// With `checks` off, the parents of its foreign keys need not be there (yet).
+    /// With the first AUTO_INCREMENT value. With `checks` off, the parents of its foreign keys need not be there (yet).
     pub fn create_table_with(
         &self,
-        mut def: TableDef,
+        def: TableDef,
+        auto_increment: Option<u64>,
         checks: bool,
         timeout: Duration,
     ) -> Result<Arc<TableHandle>> {
@@ -107,36 +114,31 @@ impl Engine {
             return Err(EngineError::TableExists(def.name));
         }
         foreign::check_definition(&catalog, &def, checks)?;
+        let table = self.create_under_latch(def, auto_increment)?;
+        drop(group);
+        Ok(table)
+    }
+
+    /// Creates a table whose definition was checked.
+    fn create_under_latch(&self, mut def: TableDef, auto_increment: Option<u64>) -> Result<Arc<TableHandle>> {
         def.indexes.sort_by_key(|i| i.kind != IndexKind::Primary);
-        let next = catalog.next_id();
+        let next = self.catalog().next_id();
         def.id = TableId(next);
         for (n, index) in def.indexes.iter_mut().enumerate() {
             index.id = IndexId(next + 1 + n as u32);
         }
         let id = def.id;
-        self.apply_plain(&Change::CreateTable(Box::new(def)))?;
-        drop(group);
+        let create = Change::CreateTable(Box::new(def));
+        self.apply_plain(&match auto_increment {
+            None => create,
+            Some(next) => Change::Several(vec![create, Change::AutoIncrement { table: id, next }]),
+        })?;
         Ok(self.catalog().table_by_id(id).expect("published just now").clone())
-    }
-
-    fn find(&self, database: &str, name: &str) -> Result<Arc<TableHandle>> {
-        self.find_in(&self.catalog(), database, name)
     }
 
     fn find_in(&self, catalog: &Catalog, database: &str, name: &str) -> Result<Arc<TableHandle>> {
         let table = catalog.table(database, name).cloned();
         table.ok_or_else(|| EngineError::NoSuchTable(database.into(), name.into()))
-    }
-
-    /// The table under an exclusive metadata lock, as it is once that is held.
-    fn find_exclusive(&self, database: &str, name: &str, timeout: Duration) -> Result<Exclusive> {
-        loop {
-            let lock = Exclusive::lock(&self.find(database, name)?, timeout)?;
-            let now = self.find(database, name)?;
-            if Arc::ptr_eq(&now, &lock.table) {
-                return Ok(lock);
-            }
-        }
     }
 
     pub fn drop_table(&self, database: &str, name: &str, timeout: Duration) -> Result<()> {
@@ -163,10 +165,13 @@ impl Engine {
         if checks {
             tables.iter().try_for_each(|table| foreign::check_not_referenced(&catalog, table, &tables))?;
         }
-        for table in foreign::children_first(&catalog, tables) {
-            self.apply_plain(&Change::DropTable(table.id()))?;
-            self.retire_blocks(&table);
+        let tables = foreign::children_first(&catalog, tables);
+        let drops: Vec<Change> = tables.iter().map(|table| Change::DropTable(table.id())).collect();
+        if drops.is_empty() {
+            return Ok(());
         }
+        self.apply_plain(&Change::Several(drops))?;
+        tables.iter().for_each(|table| self.retire_blocks(table));
         Ok(())
     }
 
@@ -185,46 +190,32 @@ impl Engine {
     }
 
     /// Adds an index and fills it; for a unique one, fails if two rows have the same key.
-    pub fn create_index(&self, database: &str, name: &str, index: IndexDef, timeout: Duration) -> Result<()> {
-        let lock = self.find_exclusive(database, name, timeout)?;
-        // Nobody uses the table now, so with the old versions collected the newest rows are all there is.
-        self.collect_all_garbage();
-        let _latch = self.ddl.lock();
-        self.add_index(&lock.table, index)
-    }
-
-    /// Adds an index to a table that nobody uses, and of which only the newest rows are left. The latch is held.
-    fn add_index(&self, table: &TableHandle, mut index: IndexDef) -> Result<()> {
-        let same_name = |i: &IndexDef| i.name.eq_ignore_ascii_case(&index.name);
-        if table.def.indexes.iter().any(same_name) {
+    pub fn create_index(
+        &self,
+        database: &str,
+        name: &str,
+        mut index: IndexDef,
+        timeout: Duration,
+    ) -> Result<()> {
+        let alteration = self.alter(database, name, &[], None, timeout)?;
+        let mut def = (*alteration.table().def).clone();
+        if def.indexes.iter().any(|other| other.name.eq_ignore_ascii_case(&index.name)) {
             return Err(EngineError::IndexExists(index.name));
         }
-        index.id = IndexId(self.catalog().next_id());
-        let handle = table.adding_index(index.clone());
-        let at = handle.indexes.iter().position(|i| i.def.id == index.id).expect("just added");
-        build_index(&handle, at)?;
-        if index.kind.is_unique() {
-            check_unique(&handle, at)?;
-        }
-        let change = Change::CreateIndex { table: table.id(), index: index.clone() };
-        self.apply(&change, |catalog| {
-            catalog.note_id(index.id.0);
-            catalog.publish(handle);
-        })
+        index.id = IndexId(0);
+        def.indexes.push(index);
+        let foreign = NewForeignKeys::unchanged(&def);
+        alteration.change_in_place(self, &def, foreign, AlterRest::default())
     }
 
     pub fn drop_index(&self, database: &str, name: &str, index: &str, timeout: Duration) -> Result<()> {
-        let lock = self.find_exclusive(database, name, timeout)?;
-        // Leftovers of earlier transactions name indexes by position: they go first.
-        self.collect_all_garbage();
-        let _latch = self.ddl.lock();
-        let table = &lock.table;
-        let found = table.def.indexes.iter().find(|i| i.name.eq_ignore_ascii_case(index));
-        let id = found.ok_or_else(|| EngineError::NoSuchIndex(index.into()))?.id;
-        let mut without = (*table.def).clone();
-        without.indexes.retain(|index| index.id != id);
-        foreign::check_indexes(&self.catalog(), &without, index)?;
-        self.apply_plain(&Change::DropIndex { table: table.id(), index: id })
+        let alteration = self.alter(database, name, &[], None, timeout)?;
+        let mut def = (*alteration.table().def).clone();
+        let found = def.indexes.iter().position(|other| other.name.eq_ignore_ascii_case(index));
+        def.indexes.remove(found.ok_or_else(|| EngineError::NoSuchIndex(index.into()))?);
+        foreign::check_indexes(&self.catalog(), &def, index)?;
+        let foreign = NewForeignKeys::unchanged(&def);
+        alteration.change_in_place(self, &def, foreign, AlterRest::default())
     }
 
     /// Gives a table another name. Foreign keys that refer to it follow.
@@ -235,50 +226,37 @@ impl Engine {
         checks: bool,
         timeout: Duration,
     ) -> Result<()> {
-        let group = self.lock_group(timeout, |catalog| {
-            let table = self.find_in(catalog, from.0, from.1)?;
-            let mut all = foreign::linked_with(catalog, &table.def);
-            all.extend(foreign::children_of(catalog, to.0, to.1));
-            all.push(table);
+        let own = |(database, name): (&str, &str)| (database.to_owned(), name.to_owned());
+        self.rename_tables(&[(own(from), own(to))], checks, timeout)
+    }
+
+    /// Gives tables other names, one after the other, in one change: nobody sees some of them renamed, others not.
+    pub fn rename_tables(&self, pairs: &[Renaming], checks: bool, timeout: Duration) -> Result<()> {
+        let _group = self.lock_group(timeout, |catalog| {
+            let mut all = Vec::new();
+            for (from, to) in pairs {
+                // What is not there may be a name that an earlier pair gives.
+                if let Some(table) = catalog.table(&from.0, &from.1) {
+                    all.extend(foreign::linked_with(catalog, &table.def));
+                    all.push(table.clone());
+                }
+                all.extend(foreign::children_of(catalog, &to.0, &to.1));
+            }
             Ok(all)
         })?;
         let _latch = self.ddl.lock();
-        let catalog = self.catalog();
-        let table = group.table(from.0, from.1)?;
-        if catalog.database(to.0).is_none() {
-            return Err(EngineError::NoSuchDatabase(to.0.into()));
+        // Each pair is checked in the catalog that those before it make.
+        let mut catalog = (*self.catalog()).clone();
+        let mut changes = Vec::with_capacity(pairs.len());
+        for (from, (database, name)) in pairs {
+            let table = self.find_in(&catalog, &from.0, &from.1)?;
+            self.check_name_is_free(&catalog, &table.def, database, name, checks)?;
+            let change =
+                Change::RenameTable { table: table.id(), database: database.clone(), name: name.clone() };
+            catalog.apply(&change);
+            changes.push(change);
         }
-        if catalog.table(to.0, to.1).is_some() {
-            return Err(EngineError::TableExists(to.1.into()));
-        }
-        if foreign::children_of(&catalog, to.0, to.1).next().is_some() {
-            let mut renamed = (*table.def).clone();
-            (renamed.database, renamed.name) = (to.0.into(), to.1.into());
-            renamed.foreign_keys.clear();
-            foreign::check_definition(&catalog, &renamed, checks)?;
-        }
-        let change = Change::RenameTable { table: table.id(), database: to.0.into(), name: to.1.into() };
-        self.apply_plain(&change)
-    }
-
-    /// Holds a table so that nobody else uses it, nor those that foreign keys link it with or that `parents` names, while
-    /// its rows are copied to another one that shall replace it.
-    pub fn alter(
-        &self,
-        database: &str,
-        name: &str,
-        parents: &[(String, String)],
-        timeout: Duration,
-    ) -> Result<Alteration> {
-        let group = self.lock_group(timeout, |catalog| {
-            let table = self.find_in(catalog, database, name)?;
-            let mut all = foreign::linked_with(catalog, &table.def);
-            all.extend(parents.iter().filter_map(|(database, name)| catalog.table(database, name).cloned()));
-            all.push(table);
-            Ok(all)
-        })?;
-        let table = group.table(database, name)?.clone();
-        Ok(Alteration { table, _group: group })
+        self.apply_plain(&Change::Several(changes))
     }
 
     /// Creates an account or changes it.
@@ -333,57 +311,5 @@ pub(crate) fn check_unique(table: &TableHandle, index: usize) -> Result<()> {
             table: table.def.name.clone(),
             key: handle.def.name.clone(),
         }),
-    }
-}
-
-/// A table that is being altered. Dropped before it is finished, the table stays as it was.
-pub struct Alteration {
-    table: Arc<TableHandle>,
-    _group: Group,
-}
-
-/// What of a table's foreign keys changes with the table.
-#[derive(Default)]
-pub struct NewForeignKeys {
-    /// All that the table has in the end.
-    pub keys: Vec<ForeignKeyDef>,
-    /// The names of those that it did not have before.
-    pub added: Vec<String>,
-    /// Columns of the table that other tables refer to, by their old and new names.
-    pub renamed: Vec<(String, String)>,
-    /// Rows are checked by the keys that were added, whose parents must be there.
-    pub checks: bool,
-}
-
-impl Alteration {
-    pub fn table(&self) -> &Arc<TableHandle> {
-        &self.table
-    }
-
-    /// Whether foreign keys allow the new definition, whatever the rows are.
-    pub fn check(&self, engine: &Engine, new: &TableDef, foreign: &NewForeignKeys) -> Result<()> {
-        let NewForeignKeys { keys, added, renamed, checks } = foreign;
-        let mut def = new.clone();
-        def.database.clone_from(&self.table.def.database);
-        def.name.clone_from(&self.table.def.name);
-        def.foreign_keys.clone_from(keys);
-        foreign::check_replacement(&engine.catalog(), &self.table, &def, added, renamed, *checks)
-    }
-
-    /// The table `new`, which nobody knows of, takes the name of the altered one, which is dropped.
-    pub fn replace_by(self, engine: &Engine, new: &Arc<TableHandle>, foreign: NewForeignKeys) -> Result<()> {
-        let _latch = engine.ddl.lock();
-        self.check(engine, &new.def, &foreign)?;
-        let NewForeignKeys { keys, added, renamed, checks } = foreign;
-        for key in keys.iter().filter(|key| checks && added.contains(&key.name)) {
-            engine.check_rows(new, key)?;
-        }
-        let (old, new) = (self.table.id(), new.id());
-        for name in added.into_iter().filter(|_| !checks) {
-            engine.apply_plain(&Change::Unenforce { table: new, name })?;
-        }
-        engine.apply_plain(&Change::ReplaceTable { old, new, foreign_keys: keys, renamed })?;
-        engine.retire_blocks(&self.table);
-        Ok(())
     }
 }

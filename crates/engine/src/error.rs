@@ -36,8 +36,17 @@ pub enum EngineError {
     DatabaseExists(String),
     #[error("table '{0}.{1}' does not exist")]
     NoSuchTable(String, String),
+    /// The handle is not the table of its name any more: its definition is to be looked up again.
+    #[error("the definition of table '{0}.{1}' has changed")]
+    StaleDefinition(String, String),
+    /// The transaction's snapshot is from before the table, or an index of it, was made.
+    #[error("the definition of table '{0}.{1}' has changed since the snapshot; retry the transaction")]
+    DefinitionChanged(String, String),
     #[error("table '{0}' exists")]
     TableExists(String),
+    /// A change of definitions found another number of rows than there must be, and changed nothing.
+    #[error("{what} has {found} rows, not {expected}")]
+    RowsMissing { what: String, expected: u64, found: u64 },
     #[error("key '{0}' does not exist")]
     NoSuchIndex(String),
     #[error("duplicate key name '{0}'")]
@@ -111,10 +120,14 @@ impl EngineError {
             | Self::Deadlock
             | Self::WriteConflict
             | Self::SnapshotConflict(_)
+            | Self::StaleDefinition(..)
+            | Self::DefinitionChanged(..)
             | Self::SerializationFailure => ErrorKind::Retry,
             Self::Io { no_space: true, .. } => ErrorKind::NoSpace,
             Self::Io { .. } | Self::InUse(_) | Self::NotADataDirectory(_) => ErrorKind::Io,
-            Self::Corrupt { .. } | Self::NotReproduced { .. } => ErrorKind::Corrupt,
+            Self::Corrupt { .. } | Self::NotReproduced { .. } | Self::RowsMissing { .. } => {
+                ErrorKind::Corrupt
+            }
             Self::Log(e) => log_kind(e),
             Self::Stopped(_) => ErrorKind::Stopped,
             Self::Storage(e) => match e.kind() {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use avocet_base::{RowId, TableId, Timestamp};
+use avocet_base::{IndexId, RowId, TableId, Timestamp};
 use avocet_storage::TxnState;
 use avocet_storage::index::BTree;
-use avocet_storage::relation::Relation;
+use avocet_storage::relation::{Relation, SegmentState};
 use avocet_types::key::KeyLayout;
 use avocet_types::{IndexDef, IndexKind, RowLayout, RowRef, TableDef};
 use hashbrown::HashMap;
@@ -33,6 +33,10 @@ pub struct TableHandle {
     pub(crate) moves: Arc<Moves>,
     /// A foreign key refers to the table. Changes only while nobody uses it.
     referenced: Arc<AtomicBool>,
+    /// The commit that made the table what it is: snapshots before it do not have its rows.
+    readable_from: Timestamp,
+    /// The commit that made its newest index, or the table.
+    changed_at: Timestamp,
 }
 
 /// Where changed rows of column blocks went, as long as a snapshot may still see them in their old places.
@@ -78,11 +82,20 @@ pub struct IndexHandle {
     pub(crate) tree: BTree,
     /// Of a unique index: where keys were found last.
     pub(crate) hints: Hints,
+    /// The commit that made the index, which has no entries of versions that only snapshots before it see.
+    readable_from: AtomicU64,
 }
 
 impl IndexHandle {
     pub(crate) fn new(table: &TableDef, def: IndexDef) -> Self {
-        Self { keys: KeyLayout::new(table, &def), def, tree: BTree::new(), hints: Hints::default() }
+        let keys = KeyLayout::new(table, &def);
+        let readable_from = AtomicU64::new(Timestamp::MIN.0);
+        Self { keys, def, tree: BTree::new(), hints: Hints::default(), readable_from }
+    }
+
+    /// Whether it leads to all that a snapshot sees.
+    pub(crate) fn is_readable_at(&self, snapshot: Timestamp) -> bool {
+        self.readable_from.load(Ordering::Relaxed) <= snapshot.0
     }
 
     /// Appends the whole entry of a row: key, then row id.
@@ -136,6 +149,8 @@ impl TableHandle {
             moves: Arc::default(),
             referenced: Arc::default(),
             sample: Arc::default(),
+            readable_from: Timestamp::MIN,
+            changed_at: Timestamp::MIN,
             def: Arc::new(def),
         }
     }
@@ -154,7 +169,50 @@ impl TableHandle {
             moves: self.moves.clone(),
             referenced: self.referenced.clone(),
             sample: self.sample.clone(),
+            readable_from: self.readable_from,
+            changed_at: self.changed_at,
         }
+    }
+
+    /// Made by the commit at `now`: snapshots before that must not read it.
+    pub(crate) fn readable_from(self, now: Timestamp) -> Self {
+        Self { readable_from: now, changed_at: now, ..self }
+    }
+
+    /// Some of its indexes were made by the commit at `now`.
+    pub(crate) fn with_new_indexes(self, new: &[IndexId], now: Timestamp) -> Self {
+        for index in self.indexes.iter().filter(|index| new.contains(&index.def.id)) {
+            index.readable_from.store(now.0, Ordering::Relaxed);
+        }
+        let changed_at = if new.is_empty() { self.changed_at } else { now };
+        Self { changed_at, ..self }
+    }
+
+    /// Under the metadata lock of the table that it replaces.
+    pub(crate) fn locked_as(self, old: &Self) -> Self {
+        Self { metadata_lock: old.metadata_lock.clone(), ..self }
+    }
+
+    /// Whether a snapshot has the table's rows.
+    pub(crate) fn is_readable_at(&self, snapshot: Timestamp) -> bool {
+        self.readable_from <= snapshot
+    }
+
+    /// The commit that made the table or its newest index.
+    pub(crate) fn changed_at(&self) -> Timestamp {
+        self.changed_at
+    }
+
+    /// Counts the rows, which nobody changes meanwhile.
+    pub(crate) fn count_rows(&self) -> u64 {
+        let of_segment = |(_, state): (_, Arc<SegmentState>)| match &*state {
+            SegmentState::Empty => 0,
+            SegmentState::Cold(cold) => {
+                cold.block.meta().rows() as u64 - cold.deletes.body.read().newest_count()
+            }
+            SegmentState::Hot(hot) => hot.pages().map(|(_, page)| page.body.read().live_count() as u64).sum(),
+        };
+        self.relation.used_segments().map(of_segment).sum()
     }
 
     pub fn id(&self) -> TableId {

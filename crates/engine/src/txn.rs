@@ -44,7 +44,7 @@ use crate::rows;
 use crate::scan::{ScanRequest, TableScan};
 use crate::serial::ReadSet;
 use crate::snapshots::SnapshotGuard;
-use crate::table::TableHandle;
+use crate::table::{IndexHandle, TableHandle};
 use foreign::ForeignKeys;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -106,6 +106,8 @@ pub struct Txn {
     is_first_read: bool,
     /// The running statement has read nothing either.
     is_first_access: AtomicBool,
+    /// The running statement has read at its snapshot.
+    statement_has_read: AtomicBool,
     /// A row is locked although it has changed since the snapshot.
     relaxed: bool,
     /// How often it has waited for a row.
@@ -247,6 +249,7 @@ impl Txn {
             },
             is_first_read: true,
             is_first_access: AtomicBool::new(true),
+            statement_has_read: AtomicBool::new(false),
             relaxed: false,
             waits: AtomicU64::new(0),
             conflict: None,
@@ -314,6 +317,7 @@ impl Txn {
     /// What scans at the transaction's snapshot, its own changes included, for threads that have not the transaction.
     pub fn reader(&self) -> SnapshotReader {
         self.has_read.store(true, Ordering::Relaxed);
+        self.statement_has_read.store(true, Ordering::Relaxed);
         SnapshotReader { snapshot: self.snapshot.clone(), own: self.state.clone(), reads: self.reads.clone() }
     }
 
@@ -374,6 +378,7 @@ impl Txn {
     pub fn begin_statement(&mut self) -> StatementMark {
         self.is_first_read = !self.has_read.load(Ordering::Relaxed);
         self.is_first_access.store(self.is_first_read, Ordering::Relaxed);
+        self.statement_has_read.store(false, Ordering::Relaxed);
         let moves = self.options.isolation == Isolation::ReadCommitted || self.is_first_read;
         if moves || self.engine.breaks(BrokenRule::KeepSnapshot) {
             self.renew_snapshot();
@@ -452,6 +457,7 @@ impl Txn {
 
     fn note_read(&self, predicate: impl FnOnce(&ReadSet)) {
         self.has_read.store(true, Ordering::Relaxed);
+        self.statement_has_read.store(true, Ordering::Relaxed);
         self.is_first_access.store(false, Ordering::Relaxed);
         if let Some(reads) = &self.reads {
             predicate(reads);
@@ -589,27 +595,86 @@ impl Txn {
         Ok((self.tables.len() - 1) as u16)
     }
 
-    /// Holds the definitions of tables till the end of the transaction, if the catalog that they are of, whose version is
-    /// given, is still in force. False if not: they are to be looked up again.
+    /// Holds the table's definition till the end of the transaction, for a statement that has not read anything yet and
+    /// will read the table at its snapshot.
+    ///
+    /// # Errors
+    /// `StaleDefinition` if the handle is not the table any more: it is to be looked up again. `DefinitionChanged` if the
+    /// transaction's snapshot is from before the table was made.
+    pub fn use_table(&mut self, table: &Arc<TableHandle>) -> Result<()> {
+        self.hold_definition(table)?;
+        self.reach_definition(table)
+    }
+
+    /// As [`use_table`](Self::use_table), of several tables at once, if the catalog that they are of, whose version is given, is
+    /// still in force. False if not: they are to be looked up again.
     pub fn use_tables<'t>(
         &mut self,
-        tables: impl IntoIterator<Item = &'t Arc<TableHandle>>,
+        tables: impl IntoIterator<Item = &'t Arc<TableHandle>> + Clone,
         version: u64,
     ) -> Result<bool> {
-        for table in tables {
+        for table in tables.clone() {
             self.touch(table)?;
         }
         // A change of one of these tables would have to wait for this transaction now.
-        Ok(self.engine.catalog_version() == version)
+        if self.engine.catalog_version() != version {
+            return Ok(false);
+        }
+        tables.into_iter().try_for_each(|table| self.reach_definition(table)).map(|()| true)
     }
 
-    /// Holds the table's definition till the end of the transaction.
-    pub fn use_table(&mut self, table: &Arc<TableHandle>) -> Result<()> {
-        self.touch(table).map(drop)?;
+    /// As [`use_table`](Self::use_table), for a statement that reads only the newest rows of the table, if any: unless the
+    /// transaction is strict, the table may be newer than its snapshot.
+    pub fn use_table_as_now(&mut self, table: &Arc<TableHandle>) -> Result<()> {
+        if self.is_strict() { self.use_table(table) } else { self.hold_definition(table) }
+    }
+
+    fn hold_definition(&mut self, table: &Arc<TableHandle>) -> Result<()> {
+        let held = self.tables.len();
+        self.touch(table)?;
         let current = self.engine.catalog();
         match current.table_by_id(table.id()) {
             Some(now) if Arc::ptr_eq(now, table) => Ok(()),
-            _ => Err(EngineError::NoSuchTable(table.def.database.clone(), table.def.name.clone())),
+            _ => {
+                // A table that is no more need not be held.
+                self.release_tables(held);
+                Err(EngineError::StaleDefinition(table.def.database.clone(), table.def.name.clone()))
+            }
+        }
+    }
+
+    fn reach_definition(&mut self, table: &TableHandle) -> Result<()> {
+        if table.changed_at() <= self.snapshot.ts() { Ok(()) } else { self.move_on_to_definition(table) }
+    }
+
+    /// The table, or an index of it, was made after the snapshot was taken (perhaps the statement has waited for that): a
+    /// transaction that has read nothing at its snapshot moves on to one that has the table.
+    #[cold]
+    fn move_on_to_definition(&mut self, table: &TableHandle) -> Result<()> {
+        if !self.has_read.load(Ordering::Relaxed) || !self.has_read_in_statement() {
+            self.newest_met = self.newest_met.max(table.changed_at());
+            self.renew_snapshot();
+            // If the log has failed, the change never becomes visible.
+            if table.changed_at() > self.snapshot.ts() {
+                self.engine.pipeline.log().flush()?;
+            }
+        }
+        match table.is_readable_at(self.snapshot.ts()) {
+            true => Ok(()),
+            false => Err(definition_changed(table)),
+        }
+    }
+
+    /// Whether the running statement's snapshot must stay.
+    fn has_read_in_statement(&self) -> bool {
+        self.options.isolation != Isolation::ReadCommitted || self.statement_has_read.load(Ordering::Relaxed)
+    }
+
+    /// An index that was made after the snapshot was taken lacks versions that this sees.
+    pub(crate) fn check_readable(&self, table: &TableHandle, index: &IndexHandle) -> Result<()> {
+        match index.is_readable_at(self.snapshot.ts()) {
+            true => Ok(()),
+            false => Err(definition_changed(table)),
         }
     }
 
@@ -674,8 +739,19 @@ impl Txn {
         self.forget_reads();
     }
 
-    fn release_metadata_locks(&mut self) {
-        for (at, table) in self.tables.iter().enumerate() {
+    fn release_metadata_locks(&self) {
+        self.unlock_tables(0);
+    }
+
+    /// Gives back the tables that came after the first `kept`, of which nothing was changed.
+    fn release_tables(&mut self, kept: usize) {
+        self.unlock_tables(kept);
+        self.tables.truncate(kept);
+        self.row_changes.truncate(kept);
+    }
+
+    fn unlock_tables(&self, from: usize) {
+        for (at, table) in self.tables.iter().enumerate().skip(from) {
             let first =
                 !self.tables[..at].iter().any(|t| Arc::ptr_eq(&t.metadata_lock, &table.metadata_lock));
             if first {
@@ -683,6 +759,10 @@ impl Txn {
             }
         }
     }
+}
+
+fn definition_changed(table: &TableHandle) -> EngineError {
+    EngineError::DefinitionChanged(table.def.database.clone(), table.def.name.clone())
 }
 
 /// Takes back the newest version of a cold row. The block may be rewritten meanwhile: then its new delete vector has it.

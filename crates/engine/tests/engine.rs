@@ -365,3 +365,30 @@ fn a_second_engine_on_the_directory_is_refused() {
     let other = Engine::open(EngineOptions::new(dir.path().join("other"))).map(drop);
     assert!(matches!(other, Err(EngineError::NotADataDirectory(_))));
 }
+
+/// A copy that has fewer rows than its table does not take that one's place.
+#[test]
+fn a_copy_that_lacks_rows_is_refused() {
+    let (_disk, env) = sim();
+    let engine = Engine::open(options(&env)).expect("open");
+    accounts(&engine);
+    insert(&engine, &[(1, "Ada", 10), (2, "Bo", 20), (3, "Cy", 30)]);
+    let copied = |rows: i64| -> Result<()> {
+        let alteration = engine.alter("bank", "accounts", &[], None, Duration::ZERO)?;
+        let copy = engine.create_unfinished((*table(&engine).def).clone())?;
+        let made = copy.fill(TxnOptions::default(), Arc::new(|| false), |txn| {
+            (0..rows).try_for_each(|id| txn.insert(copy.table(), &row(id, "copied", id * 10)).map(drop))?;
+            Ok::<_, EngineError>(rows as u64)
+        })?;
+        alteration.replace_by(copy, made, NewForeignKeys::default(), AlterRest::default())
+    };
+    let refused = copied(2).expect_err("a row is missing");
+    assert!(matches!(refused, EngineError::RowsMissing { expected: 3, found: 2, .. }), "{refused}");
+    assert_eq!(contents(&engine), ["1 Ada 10", "2 Bo 20", "3 Cy 30"]);
+    assert!(!engine.catalog().tables().any(|table| table.is_unfinished()), "the copy is dropped");
+    copied(3).expect("all rows are there");
+    assert_eq!(contents(&engine), ["0 copied 0", "1 copied 10", "2 copied 20"]);
+    drop(engine);
+    let engine = Engine::open(options(&env)).expect("as many rows as the log says");
+    assert_eq!(contents(&engine).len(), 3);
+}

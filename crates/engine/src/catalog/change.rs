@@ -6,6 +6,8 @@ use avocet_types::{Collation, ForeignKeyDef, IndexDef, TableDef};
 
 use super::{DatabaseDef, UserDef};
 
+const WHAT: &str = "catalog change";
+
 /// One change of the catalog, as logged.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
@@ -41,6 +43,8 @@ pub(crate) enum Change {
     ReplaceTable {
         old: TableId,
         new: TableId,
+        /// How many rows the new one has at this point of the log; recovery counts them. Old logs do not say.
+        rows: Option<u64>,
         /// Those of the new table.
         foreign_keys: Vec<ForeignKeyDef>,
         /// Columns that foreign keys refer to, by their old names and their new ones.
@@ -59,9 +63,33 @@ pub(crate) enum Change {
         table: TableId,
         name: String,
     },
+    /// The next generated AUTO_INCREMENT value is at least this one.
+    AutoIncrement {
+        table: TableId,
+        next: u64,
+    },
+    /// A table that was filled under no name gets one, with so many rows in it.
+    PublishTable {
+        table: TableId,
+        database: String,
+        name: String,
+        rows: u64,
+    },
+    /// All of them or none, in this order: what one statement changes.
+    Several(Vec<Change>),
 }
 
 impl Change {
+    /// Whether it says how many rows a table has.
+    pub fn counts_rows(&self) -> bool {
+        match self {
+            Self::ReplaceTable { rows, .. } => rows.is_some(),
+            Self::PublishTable { .. } => true,
+            Self::Several(changes) => changes.iter().any(Self::counts_rows),
+            _ => false,
+        }
+    }
+
     pub fn encode(&self, to: &mut Vec<u8>) {
         match self {
             Self::CreateDatabase(def) => {
@@ -114,13 +142,20 @@ impl Change {
                 to.put_str(database);
                 to.put_str(name);
             }
-            Self::ReplaceTable { old, new, foreign_keys, renamed } => {
+            Self::ReplaceTable { old, new, rows, foreign_keys, renamed } => {
                 // The first form is the one that every release reads.
-                let plain = foreign_keys.is_empty() && renamed.is_empty();
-                to.put_u8(if plain { 11 } else { 15 });
+                let is_plain = foreign_keys.is_empty() && renamed.is_empty();
+                to.put_u8(match rows {
+                    Some(_) => 18,
+                    None if is_plain => 11,
+                    None => 15,
+                });
                 to.put_u32(old.0);
                 to.put_u32(new.0);
-                if !plain {
+                if let Some(rows) = rows {
+                    to.put_varint(*rows);
+                }
+                if rows.is_some() || !is_plain {
                     to.put_varint(foreign_keys.len() as u64);
                     foreign_keys.iter().for_each(|key| key.encode(to));
                     to.put_varint(renamed.len() as u64);
@@ -142,13 +177,50 @@ impl Change {
                 to.put_u32(table.0);
                 to.put_str(name);
             }
+            Self::AutoIncrement { table, next } => {
+                to.put_u8(16);
+                to.put_u32(table.0);
+                to.put_varint(*next);
+            }
+            Self::Several(changes) => {
+                to.put_u8(17);
+                to.put_varint(changes.len() as u64);
+                for change in changes {
+                    let mut bytes = Vec::new();
+                    change.encode(&mut bytes);
+                    to.put_bytes(&bytes);
+                }
+            }
+            Self::PublishTable { table, database, name, rows } => {
+                to.put_u8(19);
+                to.put_u32(table.0);
+                to.put_str(database);
+                to.put_str(name);
+                to.put_varint(*rows);
+            }
         }
     }
 
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
-        const WHAT: &str = "catalog change";
+        match reader.u8(WHAT)? {
+            17 => {
+                let mut changes = Vec::new();
+                for _ in 0..reader.varint(WHAT)? {
+                    let mut one = Reader::new(reader.bytes(WHAT)?);
+                    let tag = one.u8(WHAT)?;
+                    changes.push(Self::decode_one(tag, &mut one)?);
+                    one.finish(WHAT)?;
+                }
+                Ok(Self::Several(changes))
+            }
+            tag => Self::decode_one(tag, reader),
+        }
+    }
+
+    /// Any but `Several`, which does not nest.
+    fn decode_one(tag: u8, reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         let string = |reader: &mut Reader<'_>| reader.str(WHAT).map(str::to_owned);
-        Ok(match reader.u8(WHAT)? {
+        Ok(match tag {
             1 => Self::CreateDatabase(DatabaseDef {
                 name: string(reader)?,
                 collation: Collation(reader.u16(WHAT)?),
@@ -174,6 +246,7 @@ impl Change {
             11 => Self::ReplaceTable {
                 old: TableId(reader.u32(WHAT)?),
                 new: TableId(reader.u32(WHAT)?),
+                rows: None,
                 foreign_keys: Vec::new(),
                 renamed: Vec::new(),
             },
@@ -182,8 +255,16 @@ impl Change {
             }
             13 => Self::DropForeignKey { table: TableId(reader.u32(WHAT)?), name: string(reader)? },
             14 => Self::Unenforce { table: TableId(reader.u32(WHAT)?), name: string(reader)? },
-            15 => {
+            16 => Self::AutoIncrement { table: TableId(reader.u32(WHAT)?), next: reader.varint(WHAT)? },
+            19 => Self::PublishTable {
+                table: TableId(reader.u32(WHAT)?),
+                database: string(reader)?,
+                name: string(reader)?,
+                rows: reader.varint(WHAT)?,
+            },
+            15 | 18 => {
                 let (old, new) = (TableId(reader.u32(WHAT)?), TableId(reader.u32(WHAT)?));
+                let rows = if tag == 18 { Some(reader.varint(WHAT)?) } else { None };
                 let mut foreign_keys = Vec::new();
                 for _ in 0..reader.varint(WHAT)? {
                     foreign_keys.push(ForeignKeyDef::decode(reader)?);
@@ -192,7 +273,7 @@ impl Change {
                 for _ in 0..reader.varint(WHAT)? {
                     renamed.push((string(reader)?, string(reader)?));
                 }
-                Self::ReplaceTable { old, new, foreign_keys, renamed }
+                Self::ReplaceTable { old, new, rows, foreign_keys, renamed }
             }
             _ => return Err(reader.malformed(WHAT)),
         })
@@ -218,15 +299,22 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn changes_of_foreign_keys_round_trip() {
+    fn changes_round_trip() {
         let (old, new) = (TableId(3), TableId(4));
         let renamed = vec![("a".to_owned(), "b".to_owned())];
         for change in [
             Change::AddForeignKey { table: old, key: key("p") },
             Change::DropForeignKey { table: old, name: "k".into() },
             Change::Unenforce { table: old, name: "k".into() },
-            Change::ReplaceTable { old, new, foreign_keys: vec![key("p")], renamed },
-            Change::ReplaceTable { old, new, foreign_keys: Vec::new(), renamed: Vec::new() },
+            Change::ReplaceTable { old, new, rows: None, foreign_keys: vec![key("p")], renamed },
+            Change::ReplaceTable { old, new, rows: None, foreign_keys: vec![], renamed: vec![] },
+            Change::ReplaceTable { old, new, rows: Some(300), foreign_keys: vec![], renamed: vec![] },
+            Change::PublishTable { table: new, database: "d".into(), name: "t".into(), rows: 7 },
+            Change::Several(vec![
+                Change::DropTable(old),
+                Change::AutoIncrement { table: new, next: 1000 },
+                Change::RenameTable { table: new, database: "d".into(), name: "t".into() },
+            ]),
         ] {
             let mut bytes = Vec::new();
             change.encode(&mut bytes);

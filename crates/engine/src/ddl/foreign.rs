@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use avocet_types::{ForeignKeyDef, IndexDef, TableDef};
+use avocet_types::{ForeignKeyDef, TableDef};
 
 use super::exclusive::Group;
 use crate::catalog::{Catalog, Change};
 use crate::engine::Engine;
-use crate::error::{EngineError, Result};
+use crate::error::Result;
 use crate::foreign::{self, ForeignKeyError, Link};
 use crate::table::TableHandle;
 
@@ -127,8 +127,7 @@ pub(super) fn check_not_referenced(
     }
 }
 
-/// Tables in an order in which none goes before those that refer to it, as far as there is one: a crash in between leaves no
-/// child alone.
+/// Tables in an order in which none goes before those that refer to it, as far as there is one.
 pub(super) fn children_first(catalog: &Catalog, mut left: Vec<Arc<TableHandle>>) -> Vec<Arc<TableHandle>> {
     let mut ordered = Vec::with_capacity(left.len());
     while !left.is_empty() {
@@ -170,39 +169,6 @@ pub(super) fn check_indexes(catalog: &Catalog, table: &TableDef, dropped: &str) 
 }
 
 impl Engine {
-    /// Adds a foreign key, and the index that it needs of the child if there is none. Checks what rows there are unless
-    /// `checks` is false; then the parent need not be there either.
-    pub fn add_foreign_key(
-        &self,
-        database: &str,
-        name: &str,
-        key: ForeignKeyDef,
-        index: Option<IndexDef>,
-        checks: bool,
-        timeout: Duration,
-    ) -> Result<()> {
-        let group = self.lock_group(timeout, |catalog| {
-            let table = self.find_in(catalog, database, name)?;
-            Ok([table].into_iter().chain(parent_of(catalog, &key)).collect())
-        })?;
-        self.collect_all_garbage();
-        let _latch = self.ddl.lock();
-        let table = group.table(database, name)?;
-        let mut def = (*table.def).clone();
-        def.foreign_keys.push(key.clone());
-        check_key(&self.catalog(), &def, &key, checks)?;
-        if checks {
-            self.check_rows(table, &key)?;
-        }
-        if let Some(index) = index {
-            self.add_index(table, index)?;
-        }
-        if !checks {
-            self.apply_plain(&Change::Unenforce { table: table.id(), name: key.name.clone() })?;
-        }
-        self.apply_plain(&Change::AddForeignKey { table: table.id(), key })
-    }
-
     /// Whether all rows of a table, which nobody uses, have their parents by a key that it has not yet.
     pub(super) fn check_rows(&self, table: &Arc<TableHandle>, key: &ForeignKeyDef) -> Result<()> {
         let mut def = (*table.def).clone();
@@ -212,15 +178,6 @@ impl Engine {
             true => Err(ForeignKeyError::no_parent(&child.def, key).into()),
             false => Ok(()),
         }
-    }
-
-    pub fn drop_foreign_key(&self, database: &str, name: &str, key: &str, timeout: Duration) -> Result<()> {
-        let group = self.lock_linked(database, name, timeout)?;
-        let _latch = self.ddl.lock();
-        let table = group.table(database, name)?;
-        let found = table.def.foreign_keys.iter().find(|other| other.name.eq_ignore_ascii_case(key));
-        let found = found.ok_or_else(|| EngineError::from(ForeignKeyError::NoSuchKey(key.into())))?;
-        self.apply_plain(&Change::DropForeignKey { table: table.id(), name: found.name.clone() })
     }
 
     pub(super) fn lock_linked(&self, database: &str, name: &str, timeout: Duration) -> Result<Group> {

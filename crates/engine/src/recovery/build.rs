@@ -17,27 +17,18 @@ use crate::table::TableHandle;
 /// Counts rows, and goes on filling the last hot segment after its last row.
 pub(super) fn resume_inserts(catalog: &Catalog) {
     for table in catalog.tables() {
-        let mut rows = 0;
         let mut last = None;
         for (number, state) in table.relation.used_segments() {
-            match &*state {
-                SegmentState::Empty => {}
-                SegmentState::Cold(cold) => {
-                    rows += cold.block.meta().rows() as u64 - cold.deletes.body.read().newest_count();
-                }
-                SegmentState::Hot(hot) => {
-                    for (n, page) in hot.pages() {
-                        let body = page.body.read();
-                        rows += body.live_count() as u64;
-                        let slots = 0..table.relation.slots_per_page();
-                        if let Some(slot) = slots.rev().find(|&slot| body.is_live(slot)) {
-                            last = last.max(Some(RowId::new(number, table.relation.ordinal(n, slot))));
-                        }
-                    }
+            let SegmentState::Hot(hot) = &*state else { continue };
+            for (n, page) in hot.pages() {
+                let body = page.body.read();
+                let slots = 0..table.relation.slots_per_page();
+                if let Some(slot) = slots.rev().find(|&slot| body.is_live(slot)) {
+                    last = last.max(Some(RowId::new(number, table.relation.ordinal(n, slot))));
                 }
             }
         }
-        table.rows.store(rows as i64, Ordering::Relaxed);
+        table.rows.store(table.count_rows() as i64, Ordering::Relaxed);
         if let Some(last) = last.filter(|last| last.ordinal() < u16::MAX) {
             table.relation.resume_cursor(RowId(last.0 + 1));
         }

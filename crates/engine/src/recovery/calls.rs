@@ -16,9 +16,9 @@ use hashbrown::HashSet;
 
 use super::apply::Applier;
 use super::build_index;
-use super::replay::{at_record, decode_change};
+use super::replay::{at_record, check_rows, decode_change};
 use crate::bulk;
-use crate::catalog::Change;
+use crate::catalog::{Catalog, Change};
 use crate::engine::Engine;
 use crate::error::{EngineError, Result, malformed};
 use crate::procedure::logical;
@@ -70,16 +70,26 @@ fn apply(engine: &Arc<Engine>, record: &LogRecord<'_>, named: &mut HashSet<Block
 
 fn catalog_change(engine: &Engine, change: &Change) -> Result<()> {
     let mut catalog = (*engine.catalog()).clone();
+    check_rows(&catalog, change)?;
     catalog.apply(change);
-    if let Change::CreateIndex { table, index } = change
-        && let Some(table) = catalog.table_by_id(*table)
-        && let Some(at) = table.indexes.iter().position(|i| i.def.id == index.id)
-    {
-        build_index(table, at)?;
-    }
+    build_new_indexes(&catalog, change)?;
     catalog.relink();
     engine.catalog.store(Arc::new(catalog));
     Ok(())
+}
+
+fn build_new_indexes(catalog: &Catalog, change: &Change) -> Result<()> {
+    match change {
+        Change::Several(changes) => changes.iter().try_for_each(|change| build_new_indexes(catalog, change)),
+        Change::CreateIndex { table, index } => {
+            let Some(table) = catalog.table_by_id(*table) else { return Ok(()) };
+            match table.indexes.iter().position(|i| i.def.id == index.id) {
+                Some(at) => build_index(table, at),
+                None => Ok(()),
+            }
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Applies an operation to rows and indexes.

@@ -7,7 +7,8 @@
 //!
 //! A segment belongs to one worker, so its operations are applied in log order. Between segments there is no order to
 //! keep: an operation names one row, and all that it needs of it is in the row's segment. A batch carries the catalog
-//! that its operations were logged under, so a change of the catalog only ends the batches that are being filled.
+//! that its operations were logged under, so a change of the catalog only ends the batches that are being filled. Only a
+//! change that says how many rows a table has waits for the workers, and counts them.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -84,6 +85,13 @@ struct Batch {
     work: Vec<Work>,
 }
 
+/// What workers get.
+enum Task {
+    Batch(Batch),
+    /// Say that all before this is done.
+    Report(SyncSender<()>),
+}
+
 /// Consecutive work from one record.
 struct Work {
     record: Lsn,
@@ -117,14 +125,14 @@ impl Batch {
 struct Sorter {
     replayed: Replayed,
     batches: Vec<Batch>,
-    senders: Vec<SyncSender<Batch>>,
+    senders: Vec<SyncSender<Task>>,
 }
 
 /// A worker has given up; why is in its failure.
 struct WorkerGone;
 
 impl Sorter {
-    fn new(catalog: Arc<Catalog>, last: Timestamp, senders: Vec<SyncSender<Batch>>) -> Self {
+    fn new(catalog: Arc<Catalog>, last: Timestamp, senders: Vec<SyncSender<Task>>) -> Self {
         let batches = senders.iter().map(|_| Batch::new(catalog.clone())).collect();
         Self { replayed: Replayed { catalog, last, named: HashSet::new(), rest: None }, batches, senders }
     }
@@ -185,16 +193,32 @@ impl Sorter {
 
     fn catalog_change(&mut self, payload: &[u8]) -> Result<Result<(), WorkerGone>> {
         let change = decode_change(payload)?;
-        for worker in 0..self.senders.len() {
-            if self.send(worker).is_err() {
+        if (0..self.senders.len()).try_for_each(|worker| self.send(worker)).is_err() {
+            return Ok(Err(WorkerGone));
+        }
+        if change.counts_rows() {
+            if self.wait_for_workers().is_err() {
                 return Ok(Err(WorkerGone));
             }
+            check_rows(&self.replayed.catalog, &change)?;
         }
         let catalog = Arc::make_mut(&mut self.replayed.catalog);
         catalog.apply(&change);
         let catalog = self.replayed.catalog.clone();
         self.batches.iter_mut().for_each(|batch| batch.catalog = catalog.clone());
         Ok(Ok(()))
+    }
+
+    fn wait_for_workers(&self) -> Result<(), WorkerGone> {
+        let (done, reports) = sync_channel(self.senders.len());
+        for sender in &self.senders {
+            sender.send(Task::Report(done.clone())).map_err(|_| WorkerGone)?;
+        }
+        drop(done);
+        match reports.iter().count() == self.senders.len() {
+            true => Ok(()),
+            false => Err(WorkerGone),
+        }
     }
 
     fn hand_out(
@@ -214,7 +238,7 @@ impl Sorter {
     fn send(&mut self, worker: usize) -> Result<(), WorkerGone> {
         let next = Batch::new(self.replayed.catalog.clone());
         let batch = std::mem::replace(&mut self.batches[worker], next);
-        self.senders[worker].send(batch).map_err(|_| WorkerGone)
+        self.senders[worker].send(Task::Batch(batch)).map_err(|_| WorkerGone)
     }
 }
 
@@ -223,6 +247,26 @@ pub(super) fn decode_change(payload: &[u8]) -> Result<Change> {
     let change = Change::decode(&mut reader).map_err(malformed("catalog change"))?;
     reader.finish("catalog change").map_err(malformed("catalog change"))?;
     Ok(change)
+}
+
+/// Whether tables have the rows that a change says they have when it is made.
+pub(super) fn check_rows(catalog: &Catalog, change: &Change) -> Result<()> {
+    let count = |id: TableId, expected: u64| {
+        let Some(table) = catalog.table_by_id(id) else { return Ok(()) };
+        match table.count_rows() {
+            found if found == expected => Ok(()),
+            found => {
+                let why = format!("it has {found} rows, and had {expected} when its definition was changed");
+                Err(EngineError::corrupt(id.to_string(), why))
+            }
+        }
+    };
+    match change {
+        Change::Several(changes) => changes.iter().try_for_each(|change| check_rows(catalog, change)),
+        Change::ReplaceTable { new, rows: Some(rows), .. } => count(*new, *rows),
+        Change::PublishTable { table, rows, .. } => count(*table, *rows),
+        _ => Ok(()),
+    }
 }
 
 /// The worker that a segment belongs to.
@@ -237,8 +281,16 @@ struct Failure {
     error: EngineError,
 }
 
-fn work(batches: &Receiver<Batch>, blocks: &Blocks, failed: &Mutex<Option<Failure>>) {
-    for batch in batches {
+fn work(tasks: &Receiver<Task>, blocks: &Blocks, failed: &Mutex<Option<Failure>>) {
+    for task in tasks {
+        let batch = match task {
+            Task::Batch(batch) => batch,
+            Task::Report(done) => {
+                // Nobody listens if another worker has failed.
+                let _ = done.send(());
+                continue;
+            }
+        };
         let applier = Applier { catalog: &batch.catalog, blocks };
         for work in &batch.work {
             let bytes = &batch.bytes[work.range.clone()];
@@ -261,5 +313,28 @@ fn apply(applier: &Applier<'_>, kind: WorkKind, bytes: &[u8]) -> Result<()> {
         WorkKind::SegmentChange => {
             applier.segment(&SegmentChange::decode(bytes).map_err(malformed("segment record"))?)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use avocet_types::{ColumnDef, SqlType, TableDef};
+
+    use super::*;
+
+    #[test]
+    fn a_change_that_says_how_many_rows_there_are_is_held_to_it() {
+        let def = TableDef::new("d", "t", vec![ColumnDef::new("id", SqlType::BIGINT)], vec![]);
+        let mut catalog = Catalog::default();
+        catalog.apply(&Change::CreateTable(Box::new(TableDef { id: TableId(1), ..def })));
+        let publish = |rows| {
+            let publish =
+                Change::PublishTable { table: TableId(1), database: "d".into(), name: "u".into(), rows };
+            Change::Several(vec![Change::AutoIncrement { table: TableId(1), next: 7 }, publish])
+        };
+        assert!(publish(0).counts_rows());
+        check_rows(&catalog, &publish(0)).expect("it is empty");
+        let missing = check_rows(&catalog, &publish(5)).expect_err("rows are missing");
+        assert!(matches!(missing, EngineError::Corrupt { .. }), "{missing}");
     }
 }

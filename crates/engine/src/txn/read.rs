@@ -160,6 +160,7 @@ impl Txn {
         scratch: &mut ReadScratch,
         visit: &mut dyn FnMut(RowId, RowRef<'_>) -> ControlFlow<()>,
     ) -> Result<()> {
+        self.check_readable(table, index)?;
         self.note_read(|reads| reads.add_range(table, table.position_of(index), range));
         let ReadScratch { scan, row, key, .. } = scratch;
         let mut outcome = Ok(());
@@ -245,6 +246,7 @@ impl Txn {
         scratch: &mut ReadScratch,
         visit: &mut dyn FnMut(RowId, RowRef<'_>),
     ) -> Result<bool> {
+        self.check_readable(table, index)?;
         self.note_read(|reads| reads.add_range(table, table.position_of(index), &KeyRange::prefix(key)));
         let ReadScratch { scan, row, key: own, .. } = scratch;
         each_with_key(index, key, scan, &mut |id, _| {

@@ -79,18 +79,19 @@ impl<R: Row> Table<R> {
 
     /// The table as it is now, which it stays till the end of the transaction.
     fn hold(&self, txn: &mut Txn) -> Result<Arc<Bound>> {
-        let bound = self.bound.load_full();
-        match txn.use_table(&bound.handle) {
-            Err(EngineError::NoSuchTable(..)) => {}
-            other => return other.map(|()| bound),
+        let mut bound = self.bound.load_full();
+        loop {
+            // Each time, another change of the definition came first.
+            match txn.use_table(&bound.handle) {
+                Err(EngineError::StaleDefinition(..)) => {}
+                other => return other.map(|()| bound),
+            }
+            let missing = || EngineError::NoSuchTable(self.database.clone(), self.name.clone());
+            let catalog = txn.engine().catalog();
+            let handle = catalog.table(&self.database, &self.name).ok_or_else(missing)?;
+            bound = Arc::new(Bound::new::<R>(handle)?);
+            self.bound.store(bound.clone());
         }
-        let missing = || EngineError::NoSuchTable(self.database.clone(), self.name.clone());
-        let catalog = txn.engine().catalog();
-        let bound = Bound::new::<R>(catalog.table(&self.database, &self.name).ok_or_else(missing)?)?;
-        txn.use_table(&bound.handle)?;
-        let bound = Arc::new(bound);
-        self.bound.store(bound.clone());
-        Ok(bound)
     }
 
     /// One of the table's indexes, by its name.

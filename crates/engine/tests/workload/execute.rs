@@ -11,7 +11,7 @@ use avocet_base::env::sim::SimDisk;
 use avocet_engine::*;
 use avocet_types::*;
 
-use super::{COPY, Change, DATABASE, Row, State, Step, contents, contents_of, options};
+use super::{Change, DATABASE, Row, State, Step, contents, contents_of, options};
 
 const AT_ONCE: Duration = Duration::ZERO;
 
@@ -41,10 +41,7 @@ impl Run {
     /// `state` is what the directory holds.
     pub fn open(disk: &SimDisk, state: State) -> Result<Self> {
         let engine = Engine::open(options(disk))?;
-        let unfinished = |table: &&Arc<TableHandle>| table.def.name.starts_with(COPY);
-        for table in engine.catalog().tables().filter(unfinished) {
-            engine.drop_table(DATABASE, &table.def.name, AT_ONCE)?;
-        }
+        engine.drop_unfinished()?;
         Ok(Self { disk: disk.clone(), engine, state, held: None, look: None, refused: 0 })
     }
 
@@ -279,25 +276,19 @@ impl Run {
     /// Copies the rows to a table with one column more or less, which then takes the old one's place.
     fn alter(&self, name: &str) -> Result<()> {
         let engine = &self.engine;
-        let alteration = engine.alter(DATABASE, name, &[], AT_ONCE)?;
+        let alteration = engine.alter(DATABASE, name, &[], None, AT_ONCE)?;
         let old = alteration.table().clone();
         let mut def = (*old.def).clone();
-        def.name = format!("{COPY}{name}");
         match def.column("extra") {
             Some(at) => drop(def.columns.remove(at)),
             None => def.columns.push(ColumnDef::new("extra", SqlType::BIGINT).nullable()),
         }
-        let copy = engine.create_table(def)?;
-        let keys = NewForeignKeys::default();
-        let outcome = self.copy_rows(&old, &copy).and_then(|()| alteration.replace_by(engine, &copy, keys));
-        if outcome.is_err() {
-            // What stays under its name is dropped when the directory is opened next.
-            let _ = engine.drop_table(DATABASE, &copy.def.name, AT_ONCE);
-        }
-        outcome
+        let copy = engine.create_unfinished(def)?;
+        let rows = self.copy_rows(&old, copy.table())?;
+        alteration.replace_by(copy, rows, NewForeignKeys::default(), AlterRest::default())
     }
 
-    fn copy_rows(&self, old: &Arc<TableHandle>, new: &Arc<TableHandle>) -> Result<()> {
+    fn copy_rows(&self, old: &Arc<TableHandle>, new: &Arc<TableHandle>) -> Result<u64> {
         let mut txn = self.begin();
         let kept = old.def.columns.len().min(new.def.columns.len());
         let scan = txn.scan(old, ScanRequest { columns: (0..kept).collect(), ..ScanRequest::default() });
@@ -313,8 +304,9 @@ impl Run {
             })?;
             outcome?;
         }
-        bulk.finish(&mut txn)?;
-        txn.commit()?.wait()
+        let rows = bulk.finish(&mut txn)?;
+        txn.commit()?.wait()?;
+        Ok(rows)
     }
 
     /// The tables hold what they must. An attempt to read may fail once.

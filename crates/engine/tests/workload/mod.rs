@@ -32,8 +32,6 @@ pub use steps::{Change, Step, steps};
 
 /// Tables are in this database.
 pub const DATABASE: &str = "d";
-/// Tables under such names are copies that an alteration has not finished.
-pub const COPY: &str = "#copy-";
 
 pub fn options(disk: &SimDisk) -> EngineOptions {
     EngineOptions {
@@ -94,7 +92,7 @@ pub fn contents(engine: &Arc<Engine>) -> Result<State> {
 /// What a transaction sees of the tables that there are now.
 pub fn contents_of(txn: &Txn, engine: &Arc<Engine>) -> Result<State> {
     let mut state = State::new();
-    for handle in engine.catalog().tables().filter(|table| !table.def.name.starts_with(COPY)) {
+    for handle in engine.catalog().tables().filter(|table| !table.is_unfinished()) {
         let has_extra = handle.def.column("extra").is_some();
         let scanned = by_scan(txn, handle, has_extra)?;
         for index in handle.indexes() {

@@ -51,7 +51,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use avocet_engine::{Catalog, ReadScratch, TableHandle, Txn};
+use avocet_engine::{Catalog, EngineError, ReadScratch, TableHandle, Txn};
 use avocet_types::convert::{ConvertContext, StoreError};
 use avocet_types::expr::{EvalContext, EvalError, Warning};
 use avocet_types::temporal::date_of;
@@ -410,8 +410,17 @@ impl PointPlan {
         sink: &mut dyn ResultSink,
     ) -> Result<Outcome, SqlError> {
         assert!(run.params.len() >= self.params.len(), "a value for every parameter");
+        let is_insert = matches!(self.kind, Kind::Insert(_));
         for table in &self.tables {
-            txn.use_table(&table.0)?;
+            let used = match is_insert {
+                true => txn.use_table_as_now(&table.0),
+                false => txn.use_table(&table.0),
+            };
+            match used {
+                // It has waited for a change of the table, and is to be compiled anew.
+                Err(EngineError::StaleDefinition(..)) => return Ok(Outcome::Declined),
+                other => other?,
+            }
         }
         let result = match &self.kind {
             Kind::Select(select) => select.run(&self.columns, txn, run, scratch, sink),

@@ -65,7 +65,7 @@ impl Database {
     /// Serves an engine. A new data directory gets its first account, `root`@`localhost` without a password.
     pub fn new(engine: Arc<Engine>, passwords: Option<Box<dyn Passwords>>) -> Result<Self, SqlError> {
         engine.set_wait_hook(Arc::new(|wait| blocking(wait)));
-        super::ddl::alter::drop_unfinished(&engine)?;
+        engine.drop_unfinished()?;
         if engine.catalog().users().next().is_none() {
             engine.put_user(UserDef {
                 name: "root".into(),

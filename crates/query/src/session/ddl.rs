@@ -8,7 +8,7 @@ mod indexes;
 use std::time::Duration;
 
 use avocet_base::TableId;
-use avocet_engine::EngineError;
+use avocet_engine::{Durability, EngineError, Isolation, TxnOptions};
 use avocet_types::Collation;
 use avocet_types::schema::TableDef;
 
@@ -21,7 +21,7 @@ use super::state::{Level, Session};
 use crate::bind::unsupported;
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::{Ident, ObjectName};
-use crate::parse::statement::{CreateTable, StatementKind, TableOptions};
+use crate::parse::statement::{AlterAction, CreateTable, StatementKind, TableOptions};
 use crate::turns::blocking;
 
 /// MySQL's limit for names of databases, tables, columns and indexes, in characters.
@@ -48,14 +48,10 @@ impl Session {
                 Ok(Outcome::ok())
             }
             S::CreateIndex { table, index } => {
-                let (database, name) = self.full_name(table)?;
-                self.add_index(&database, &name, index)?;
-                Ok(Outcome::ok())
+                self.alter_table(table, &[AlterAction::AddIndex(index.clone())], text).await
             }
             S::DropIndex { table, name: index } => {
-                let (database, name) = self.full_name(table)?;
-                self.remove_index(&database, &name, &index.name)?;
-                Ok(Outcome::ok())
+                self.alter_table(table, &[AlterAction::DropIndex(index.clone())], text).await
             }
             S::AlterTable { name, actions } => self.alter_table(name, actions, text).await,
             S::AlterDatabase { .. } => Err(unsupported("ALTER DATABASE")),
@@ -66,6 +62,16 @@ impl Session {
 
     fn ddl_timeout(&self) -> Duration {
         self.settings.metadata_lock_timeout
+    }
+
+    /// Of the transaction that fills a table for DDL.
+    fn ddl_options(&self) -> TxnOptions {
+        TxnOptions {
+            isolation: Isolation::ReadCommitted,
+            lock_wait_timeout: self.settings.lock_wait_timeout,
+            durability: Some(Durability::Sync),
+            ..TxnOptions::default()
+        }
     }
 
     /// Database and name of a table; the server's own may not be changed.
@@ -154,23 +160,26 @@ impl Session {
         }
         let def = self.table_def(create, database, name, columns, text)?;
         let auto_increment = create.options.auto_increment;
-        let selected = def.columns.len() - columns_of_query(create, &rows, &def);
         let (checks, timeout) = (self.settings.foreign_key_checks, self.ddl_timeout());
-        let table = blocking(|| self.shared.engine.create_table_with(def, checks, timeout))?;
-        if let Some(next) = auto_increment {
-            table.note_auto_increment(next.saturating_sub(1));
-        }
+        let engine = self.shared.engine.clone();
         if create.query.is_none() {
+            blocking(|| engine.create_table_with(def, auto_increment, checks, timeout))?;
             return Ok(Outcome::ok());
         }
-        let mark = self.begin_statement()?;
-        let result = self.fill(&table, selected, &rows);
-        let filled = self.end_statement(mark, result).await;
-        if filled.is_err() {
-            let timeout = self.ddl_timeout();
-            blocking(|| self.shared.engine.drop_table(&table.def.database, &table.def.name, timeout))?;
-        }
-        let inserted = filled?;
+        // The query's transaction holds its tables, which foreign keys may refer to.
+        self.commit().await?;
+        let selected = def.columns.len() - rows.width().min(def.columns.len());
+        let inserted = blocking(|| {
+            let filled = engine.create_unfinished(def.clone())?;
+            let next = auto_increment.unwrap_or(1);
+            filled.table().note_auto_increment(next.saturating_sub(1));
+            let inserted = filled.fill(self.ddl_options(), self.stop.clone(), |txn| {
+                self.fill(txn, filled.table(), selected, &rows)
+            })?;
+            self.info.interrupt.check()?;
+            filled.publish(&def, inserted, auto_increment, checks, timeout)?;
+            Ok::<_, SqlError>(inserted)
+        })?;
         let info = format!("Records: {inserted}  Duplicates: 0  Warnings: 0");
         Ok(Outcome::Done(Done { affected_rows: inserted, info, ..Done::default() }))
     }
@@ -217,7 +226,7 @@ impl Session {
         def.foreign_keys.clear();
         def.indexes.iter_mut().for_each(|index| index.generated = false);
         let (checks, timeout) = (self.settings.foreign_key_checks, self.ddl_timeout());
-        blocking(|| self.shared.engine.create_table_with(def, checks, timeout))?;
+        blocking(|| self.shared.engine.create_table_with(def, None, checks, timeout))?;
         Ok(Outcome::ok())
     }
 
@@ -263,12 +272,6 @@ impl Session {
         }
         Ok(Outcome::ok())
     }
-}
-
-/// How many of a table's columns come from its query: they are the last ones.
-fn columns_of_query(create: &CreateTable, rows: &Collected, def: &TableDef) -> usize {
-    let width = rows.width();
-    if create.query.is_some() { width.min(def.columns.len()) } else { 0 }
 }
 
 /// What of CREATE TABLE is parsed but not served.

@@ -22,6 +22,9 @@ impl From<EngineError> for SqlError {
             EngineError::NoSuchDatabase(name) => ErrorCode::BAD_DB_ERROR.with(&[name]),
             EngineError::DatabaseExists(name) => ErrorCode::DB_CREATE_EXISTS.with(&[name]),
             EngineError::NoSuchTable(database, name) => ErrorCode::NO_SUCH_TABLE.with(&[database, name]),
+            EngineError::StaleDefinition(..) | EngineError::DefinitionChanged(..) => {
+                ErrorCode::TABLE_DEF_CHANGED.with(&[])
+            }
             EngineError::TableExists(name) => ErrorCode::TABLE_EXISTS_ERROR.with(&[name]),
             EngineError::NoSuchIndex(name) => ErrorCode::CANT_DROP_FIELD_OR_KEY.with(&[name]),
             EngineError::IndexExists(name) => ErrorCode::DUP_KEYNAME.with(&[name]),

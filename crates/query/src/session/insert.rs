@@ -142,7 +142,7 @@ impl Session {
     }
 
     async fn insert_in_transaction(&mut self, insert: &Insert, text: &Text<'_>) -> Result<Done, SqlError> {
-        let table = self.target_table(&insert.table)?;
+        let table = self.insert_target(&insert.table)?;
         let mut inserter = self.inserter(table, insert, text)?;
         let many = match &insert.source {
             InsertSource::Values(rows) => {

@@ -352,12 +352,25 @@ impl Session {
         text: &Text<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<Outcome, SqlError> {
-        use StatementKind as S;
-        if commits_implicitly(kind) {
-            self.commit().await?;
-            self.next = Characteristics::default();
-            self.check_not_read_only()?;
+        if !commits_implicitly(kind) {
+            return self.dispatch_one(kind, text, sink).await;
         }
+        self.commit().await?;
+        self.next = Characteristics::default();
+        self.check_not_read_only()?;
+        let result = self.dispatch_one(kind, text, sink).await;
+        // Whatever autocommit is, no transaction is left; what failed was taken back before.
+        self.commit().await?;
+        result
+    }
+
+    async fn dispatch_one(
+        &mut self,
+        kind: &StatementKind,
+        text: &Text<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<Outcome, SqlError> {
+        use StatementKind as S;
         if matches!(kind, S::Insert(_) | S::Update(_) | S::Delete(_)) {
             self.check_not_read_only()?;
         }

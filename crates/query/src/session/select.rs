@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use avocet_engine::{Catalog, TableHandle};
+use avocet_engine::{Catalog, EngineError, TableHandle, Txn};
 
 use super::api::ResultSink;
 use super::info_schema;
@@ -20,7 +20,7 @@ use crate::point;
 use crate::turns::{ROWS_IN_PLACE, blocking_if};
 
 /// How often a statement is bound anew because a table changed between binding and use.
-const MAX_REBINDS: usize = 10;
+const MAX_REBINDS: usize = 100;
 
 /// What a query's rows are for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -187,10 +187,7 @@ impl Session {
             match self.hold_tables_of(&bound, &catalog)? {
                 Some(tables) => return Ok((bound, tables)),
                 None if rebinds < MAX_REBINDS => rebinds += 1,
-                None => {
-                    let (database, name) = tables_of(&bound).into_iter().next().unwrap_or_default();
-                    return Err(ErrorCode::NO_SUCH_TABLE.with(&[&database, &name]));
-                }
+                None => return Err(ErrorCode::TABLE_DEF_CHANGED.with(&[])),
             }
         }
     }
@@ -222,13 +219,8 @@ impl Session {
         Ok(true)
     }
 
-    pub(super) fn hold(&mut self, table: &Arc<TableHandle>) -> Result<bool, SqlError> {
-        use avocet_engine::EngineError;
-        match self.txn().use_table(table) {
-            Ok(()) => Ok(true),
-            Err(EngineError::NoSuchTable(..)) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
+    fn hold(&mut self, table: &Arc<TableHandle>) -> Result<bool, SqlError> {
+        is_current(self.txn().use_table(table))
     }
 
     /// The server's own tables can not be changed.
@@ -240,8 +232,21 @@ impl Session {
         Err(ErrorCode::DBACCESS_DENIED_ERROR.with(&[&user.user, &user.host, &database]))
     }
 
-    /// The table that a statement changes, held till the end of the transaction.
+    /// The table whose rows a statement finds and changes, held till the end of the transaction.
     pub(super) fn target_table(&mut self, name: &ast::ObjectName) -> Result<Arc<TableHandle>, SqlError> {
+        self.find_target(name, Txn::use_table)
+    }
+
+    /// The same for INSERT, which may add rows to a table that is newer than the transaction's snapshot.
+    pub(super) fn insert_target(&mut self, name: &ast::ObjectName) -> Result<Arc<TableHandle>, SqlError> {
+        self.find_target(name, Txn::use_table_as_now)
+    }
+
+    fn find_target(
+        &mut self,
+        name: &ast::ObjectName,
+        hold: impl Fn(&mut Txn, &Arc<TableHandle>) -> Result<(), EngineError>,
+    ) -> Result<Arc<TableHandle>, SqlError> {
         let database = match &name.database {
             Some(database) => database.name.clone(),
             None => self.current_database()?.to_owned(),
@@ -255,11 +260,20 @@ impl Session {
                     None => ErrorCode::BAD_DB_ERROR.with(&[&database]),
                 });
             };
-            if self.hold(&table)? {
+            if is_current(hold(self.txn(), &table))? {
                 return Ok(table);
             }
         }
-        Err(ErrorCode::NO_SUCH_TABLE.with(&[&database, &name.name.name]))
+        Err(ErrorCode::TABLE_DEF_CHANGED.with(&[]))
+    }
+}
+
+/// False for a handle that is not the table of its name any more.
+fn is_current(held: Result<(), EngineError>) -> Result<bool, SqlError> {
+    match held {
+        Ok(()) => Ok(true),
+        Err(EngineError::StaleDefinition(..)) => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -9,7 +9,6 @@ use avocet_types::Datum;
 use avocet_types::schema::{ColumnDef, IndexKind, TableDef};
 
 use super::api::ResultSink;
-use super::ddl::alter::is_listed;
 use super::info_schema::{self, status_of};
 use super::output::{COUNT, LONG_TEXT, Rowset, optional, text, varchar};
 use super::run::{Outcome, Text};
@@ -111,7 +110,7 @@ impl Session {
         } else {
             self.catalog()
                 .tables_in(&database)
-                .filter(|table| is_listed(table))
+                .filter(|table| !table.is_unfinished())
                 .for_each(|table| push(&table.def.name, "BASE TABLE"));
         }
         Ok(rows)
@@ -142,7 +141,7 @@ impl Session {
                 ("Comment", varchar(2048)),
             ],
         );
-        for table in self.catalog().tables_in(&database).filter(|table| is_listed(table)) {
+        for table in self.catalog().tables_in(&database).filter(|table| !table.is_unfinished()) {
             let mut row = vec![text(&table.def.name)];
             row.extend(status_of(table));
             rows.push(row);

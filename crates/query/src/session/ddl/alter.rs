@@ -1,12 +1,12 @@
-//! ALTER TABLE: changes of columns copy the rows to a table of the new definition, which then takes the old one's place
-//! in one change of the catalog. Whatever fails before that leaves the table as it was.
+//! ALTER TABLE: changes of columns copy the rows to a table of the new definition, which then takes the old one's place;
+//! indexes, foreign keys and names change in place. Either is one change of the catalog, and whatever fails before that leaves
+//! the table as it was.
 
 mod draft;
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use avocet_engine::{Alteration, Engine, EngineError, NewForeignKeys, ScanRequest, TableHandle};
+use avocet_engine::{AlterRest, Alteration, NewForeignKeys, ScanRequest, TableHandle, Txn};
 use avocet_types::arrow_map::datum_at;
 use avocet_types::schema::{ColumnDef, ForeignKeyDef, IndexDef, IndexKind};
 use avocet_types::{Datum, SqlType, Value};
@@ -21,24 +21,7 @@ use crate::session::run::{Done, Outcome, Text};
 use crate::session::state::Session;
 use crate::session::store::Storing;
 use crate::turns::blocking;
-use draft::{Draft, is_step_by_step, turn};
-
-/// Tables under such names are copies that were not finished.
-const COPY_PREFIX: &str = "#sql-alter-";
-
-/// Whether users see the table: not a copy that is being made.
-pub(crate) fn is_listed(table: &TableHandle) -> bool {
-    !table.def.name.starts_with(COPY_PREFIX)
-}
-
-/// Drops the copies that a crash left behind.
-pub(crate) fn drop_unfinished(engine: &Engine) -> Result<(), EngineError> {
-    let catalog = engine.catalog();
-    for table in catalog.tables().filter(|table| !is_listed(table)) {
-        engine.drop_table(&table.def.database, &table.def.name, Duration::ZERO)?;
-    }
-    Ok(())
-}
+use draft::{Draft, turn};
 
 impl Session {
     pub(super) async fn alter_table(
@@ -52,86 +35,60 @@ impl Session {
         let Some(handle) = catalog.table(&database, &table) else {
             return Err(ErrorCode::NO_SUCH_TABLE.with(&[&database, &table]));
         };
+        // What is wrong with the statement is said before it waits for anybody.
         let draft = self.draft(handle, actions, text)?;
-        let mut rows = 0;
-        if draft.copies {
-            rows = self.rebuild(&database, &table, actions, text).await?;
-        } else {
-            self.alter_indexes(&database, &table, actions)?;
-        }
-        if let (Some(next), Some(table)) = (draft.auto_increment, self.catalog().table(&database, &table)) {
-            table.note_auto_increment(next.saturating_sub(1));
-        }
-        if let Some(to) = &draft.rename {
-            let (to_database, to_name) = self.full_name(to)?;
-            self.rename_one((&database, &table), (&to_database, &to_name))?;
-        }
+        let rename = self.new_name(&draft, (&database, &table))?;
+        let engine = self.shared.engine.clone();
+        let parents = self.parents_named(&database, actions);
+        let timeout = self.ddl_timeout();
+        let alteration = blocking(|| engine.alter(&database, &table, &parents, rename.as_ref(), timeout))?;
+        // Again, as nobody can change it now.
+        let draft = self.draft(alteration.table(), actions, text)?;
+        let rest = AlterRest { auto_increment: draft.auto_increment, rename };
         // Columns that MySQL adds and drops in place count no rows.
-        let affected_rows = if draft.converts { rows } else { 0 };
+        let counted = draft.converts;
+        let rows = blocking(|| match draft.copies {
+            true => self.rebuild(alteration, draft, rest),
+            false => self.change_in_place(alteration, draft, rest).map(|()| 0),
+        })?;
+        let affected_rows = if counted { rows } else { 0 };
         let info = format!("Records: {affected_rows}  Duplicates: 0  Warnings: 0");
         Ok(Outcome::Done(Done { affected_rows, info, ..Done::default() }))
     }
 
+    /// The name that the actions give the table, if it is another one.
+    fn new_name(&self, draft: &Draft, from: (&str, &str)) -> Result<Option<(String, String)>, SqlError> {
+        let Some(to) = &draft.rename else { return Ok(None) };
+        let to = self.full_name(to)?;
+        check_name(&to.1, ErrorCode::WRONG_TABLE_NAME)?;
+        Ok((from != (&to.0, &to.1)).then_some(to))
+    }
+
     pub(super) fn rename_tables(&mut self, pairs: &[(ObjectName, ObjectName)]) -> Result<Outcome, SqlError> {
-        let mut done: Vec<((String, String), (String, String))> = Vec::new();
+        let mut names = Vec::with_capacity(pairs.len());
         for (from, to) in pairs {
-            let names = (self.full_name(from)?, self.full_name(to)?);
-            let ((from_database, from), (to_database, to)) = &names;
-            if let Err(error) = self.rename_one((from_database, from), (to_database, to)) {
-                // All or none.
-                for ((from_database, from), (to_database, to)) in done.iter().rev() {
-                    self.rename_one((to_database, to), (from_database, from))?;
-                }
-                return Err(error);
-            }
-            done.push(names);
+            let (from, to) = (self.full_name(from)?, self.full_name(to)?);
+            check_name(&to.1, ErrorCode::WRONG_TABLE_NAME)?;
+            names.push((from, to));
         }
+        let (checks, timeout) = (self.settings.foreign_key_checks, self.ddl_timeout());
+        blocking(|| self.shared.engine.rename_tables(&names, checks, timeout))?;
         Ok(Outcome::ok())
     }
 
-    fn rename_one(&mut self, from: (&str, &str), to: (&str, &str)) -> Result<(), SqlError> {
-        check_name(to.1, ErrorCode::WRONG_TABLE_NAME)?;
-        if from == to {
-            return Ok(());
-        }
-        let (checks, timeout) = (self.settings.foreign_key_checks, self.ddl_timeout());
-        Ok(blocking(|| self.shared.engine.rename_table(from, to, checks, timeout))?)
+    /// Changes that need no copy: of indexes, foreign keys and names.
+    fn change_in_place(&self, alteration: Alteration, draft: Draft, rest: AlterRest) -> Result<(), SqlError> {
+        let foreign = self.new_foreign_keys(&draft);
+        Ok(alteration.change_in_place(&self.shared.engine, &draft.def, foreign, rest)?)
     }
 
-    /// Changes that need no copy: of indexes and foreign keys.
-    fn alter_indexes(
-        &mut self,
-        database: &str,
-        table: &str,
-        actions: &[AlterAction],
-    ) -> Result<(), SqlError> {
-        for action in actions {
-            match action {
-                AlterAction::AddIndex(index) => self.add_index(database, table, index)?,
-                AlterAction::DropIndex(index) => self.remove_index(database, table, &index.name)?,
-                AlterAction::DropPrimaryKey => self.remove_index(database, table, "PRIMARY")?,
-                AlterAction::AddForeignKey(spec) => self.add_one_foreign_key(database, table, spec)?,
-                AlterAction::DropForeignKey(name) => self.remove_foreign_key(database, table, &name.name)?,
-                AlterAction::DropConstraint(name) => {
-                    let catalog = self.catalog();
-                    let handle = catalog.table(database, table);
-                    let is_key = |h: &Arc<TableHandle>| {
-                        h.def.foreign_keys.iter().any(|key| key.name.eq_ignore_ascii_case(&name.name))
-                    };
-                    match handle.is_some_and(is_key) {
-                        true => self.remove_foreign_key(database, table, &name.name)?,
-                        false => self.remove_index(database, table, &name.name)?,
-                    }
-                }
-                _ => {}
-            }
+    fn new_foreign_keys(&self, draft: &Draft) -> NewForeignKeys {
+        NewForeignKeys {
+            keys: draft.def.foreign_keys.clone(),
+            added: draft.added_keys.clone(),
+            renamed: draft.renamed.clone(),
+            checks: self.settings.foreign_key_checks,
         }
-        Ok(())
-    }
-
-    fn remove_foreign_key(&self, database: &str, table: &str, key: &str) -> Result<(), SqlError> {
-        let timeout = self.ddl_timeout();
-        Ok(blocking(|| self.shared.engine.drop_foreign_key(database, table, key, timeout))?)
     }
 
     /// 1828 and 1829 for a column that foreign keys need.
@@ -195,7 +152,6 @@ impl Session {
         }
         self.check_still_indexed(table, &draft)?;
         indexes::drop_superfluous(&mut draft.def);
-        draft.copies |= !is_step_by_step(table, actions);
         if draft.def.columns.is_empty() {
             return Err(ErrorCode::CANT_REMOVE_ALL_FIELDS.with(&[]));
         }
@@ -328,43 +284,20 @@ impl Session {
     }
 
     /// Copies the rows to a table of the new definition, and puts that in the old one's place. Returns how many rows.
-    async fn rebuild(
-        &mut self,
-        database: &str,
-        name: &str,
-        actions: &[AlterAction],
-        text: &Text<'_>,
-    ) -> Result<u64, SqlError> {
+    ///
+    /// The copy is made in a transaction of its own, whatever the session's does: nothing here is awaited, so a session that
+    /// ends finds the old table or the new one.
+    fn rebuild(&mut self, alteration: Alteration, draft: Draft, rest: AlterRest) -> Result<u64, SqlError> {
         let engine = self.shared.engine.clone();
-        let timeout = self.ddl_timeout();
-        let parents = self.parents_named(database, actions);
-        let alteration = blocking(|| engine.alter(database, name, &parents, timeout))?;
-        // Again, as nobody can change it now.
-        let draft = self.draft(alteration.table(), actions, text)?;
-        let mut def = draft.def.clone();
-        def.name = format!("{COPY_PREFIX}{}", alteration.table().def.id.0);
-        // Until the copy is the table, nobody is its parent or child.
-        let foreign = NewForeignKeys {
-            keys: std::mem::take(&mut def.foreign_keys),
-            added: draft.added_keys.clone(),
-            renamed: draft.renamed.clone(),
-            checks: self.settings.foreign_key_checks,
-        };
-        alteration.check(&engine, &def, &foreign)?;
-        let copy_name = def.name.clone();
-        let copy = blocking(|| engine.create_table(def))?;
-        let mark = self.begin_statement()?;
-        let copied = self.copy_rows(&alteration, &draft, &copy);
-        let result = match self.end_statement(mark, copied).await {
-            Ok(rows) => blocking(|| alteration.replace_by(&engine, &copy, foreign))
-                .map(|()| rows)
-                .map_err(SqlError::from),
-            Err(error) => Err(error),
-        };
-        if result.is_err() {
-            blocking(|| engine.drop_table(database, &copy_name, timeout))?;
-        }
-        result
+        let foreign = self.new_foreign_keys(&draft);
+        alteration.check(&engine, &draft.def, &foreign, &rest)?;
+        let copy = engine.create_unfinished(draft.def.clone())?;
+        let rows = copy.fill(self.ddl_options(), self.stop.clone(), |txn| {
+            self.copy_rows(txn, alteration.table(), &draft, copy.table())
+        })?;
+        self.info.interrupt.check()?;
+        alteration.replace_by(copy, rows, foreign, rest)?;
+        Ok(rows)
     }
 
     /// The tables that new foreign keys refer to.
@@ -382,17 +315,16 @@ impl Session {
 
     fn copy_rows(
         &mut self,
-        alteration: &Alteration,
+        txn: &mut Txn,
+        old: &Arc<TableHandle>,
         draft: &Draft,
         copy: &Arc<TableHandle>,
     ) -> Result<u64, SqlError> {
-        let old = alteration.table();
         self.set_storing(true);
-        self.hold(copy)?;
         copy.note_auto_increment(old.next_auto_increment().saturating_sub(1));
         let storing = self.storing(false);
         let request = ScanRequest { columns: (0..old.def.columns.len()).collect(), ..ScanRequest::default() };
-        let scan = self.txn().newest_reader().scan(old, request);
+        let scan = txn.newest_reader().scan(old, request);
         let mut bulk = Bulk::new(copy);
         let (mut number, mut failure) = (0, None);
         for morsel in 0..scan.morsels() {
@@ -405,7 +337,7 @@ impl Session {
                         (datum_at(batch.column(at).as_ref(), row, ty).into_owned(), *ty)
                     };
                     let made = self.copied_row(draft, copy, &old_value, &storing, number);
-                    if let Err(error) = made.and_then(|row| bulk.push(self.txn(), &row)) {
+                    if let Err(error) = made.and_then(|row| bulk.push(txn, &row)) {
                         failure = Some(error);
                         return std::ops::ControlFlow::Break(());
                     }
@@ -416,7 +348,7 @@ impl Session {
                 return Err(error);
             }
         }
-        bulk.finish(self.txn())
+        bulk.finish(txn)
     }
 
     fn copied_row(

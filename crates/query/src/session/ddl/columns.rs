@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use avocet_base::TableId;
-use avocet_engine::TableHandle;
+use avocet_engine::{TableHandle, Txn};
 use avocet_types::convert::store;
 use avocet_types::expr::{Expr as BoundExpr, ExprKind as BoundKind, Function, RowProgram};
 use avocet_types::schema::{ColumnDef, DefaultValue, TableDef};
@@ -171,12 +171,12 @@ impl Session {
     /// Stores a query's rows in a table that was made for them, whose last columns they are.
     pub(super) fn fill(
         &mut self,
+        txn: &mut Txn,
         table: &Arc<TableHandle>,
         first: usize,
         rows: &Collected,
     ) -> Result<u64, SqlError> {
         self.set_storing(true);
-        self.hold(table)?;
         let storing = self.storing(false);
         let mut number = 0;
         let mut bulk = crate::session::bulk::Bulk::new(table);
@@ -194,13 +194,13 @@ impl Session {
                 row.push(self.store(value, &ty, column, &storing, number)?);
             }
             if many {
-                bulk.push(self.txn(), &row)
+                bulk.push(txn, &row)
             } else {
-                self.txn().insert(table, &row)?;
+                txn.insert(table, &row)?;
                 Ok(())
             }
         })?;
-        bulk.finish(self.txn())?;
+        bulk.finish(txn)?;
         Ok(number)
     }
 }

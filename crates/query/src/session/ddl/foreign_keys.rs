@@ -9,7 +9,6 @@ use crate::parse::ast::Ident;
 use crate::parse::statement::{CreateTable, ForeignKeySpec};
 use crate::session::info_schema;
 use crate::session::state::Session;
-use crate::turns::blocking;
 
 /// Between a table's name and a number, in names that are made up.
 const GENERATED: &str = "_ibfk_";
@@ -106,27 +105,6 @@ impl Session {
             on_update: references.on_update,
         });
         Ok(name)
-    }
-
-    /// ALTER TABLE … ADD FOREIGN KEY alone: the rows stay where they are.
-    pub(super) fn add_one_foreign_key(
-        &self,
-        database: &str,
-        table: &str,
-        spec: &ForeignKeySpec,
-    ) -> Result<(), SqlError> {
-        let catalog = self.catalog();
-        let Some(handle) = catalog.table(database, table) else {
-            return Err(ErrorCode::NO_SUCH_TABLE.with(&[&database, &table]));
-        };
-        let mut def = (*handle.def).clone();
-        self.draft_foreign_key(&mut def, spec)?;
-        let is_known = |index: &IndexDef| handle.def.indexes.iter().any(|known| known.name == index.name);
-        let index = def.indexes.iter().find(|index| !is_known(index)).cloned();
-        let key = def.foreign_keys.pop().expect("added just now");
-        let (checks, timeout) = (self.settings.foreign_key_checks, self.ddl_timeout());
-        blocking(|| self.shared.engine.add_foreign_key(database, table, key, index, checks, timeout))?;
-        self.drop_superfluous_indexes(database, table)
     }
 }
 

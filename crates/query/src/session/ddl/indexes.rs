@@ -8,8 +8,6 @@ use super::check_name;
 use crate::bind::unsupported;
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::statement::{ColumnSpec, CreateTable, IndexPartSpec, IndexSpec, IndexSpecKind};
-use crate::session::state::Session;
-use crate::turns::blocking;
 
 const MAX_KEYS: usize = 64;
 const MAX_PARTS: usize = 16;
@@ -187,56 +185,5 @@ fn key_bytes(ty: &SqlType, prefix_len: Option<u32>) -> u64 {
         (Some(len), _) => u64::from(len) * per_char,
         (None, Some(len)) => len * per_char,
         (None, None) => 8,
-    }
-}
-
-impl Session {
-    pub(super) fn add_index(
-        &mut self,
-        database: &str,
-        table: &str,
-        spec: &IndexSpec,
-    ) -> Result<(), SqlError> {
-        let catalog = self.catalog();
-        let Some(handle) = catalog.table(database, table) else {
-            return Err(ErrorCode::NO_SUCH_TABLE.with(&[&database, &table]));
-        };
-        let mut def = (*handle.def).clone();
-        let nullable: Vec<bool> = def.columns.iter().map(|c| c.nullable).collect();
-        let at = add(&mut def, spec)?;
-        let index = def.indexes.swap_remove(at);
-        if index.kind == IndexKind::Primary && index.parts.iter().any(|part| nullable[part.column]) {
-            // The columns would have to become NOT NULL, which is a change of the table.
-            return Err(unsupported("ADD PRIMARY KEY on columns that can be NULL"));
-        }
-        let timeout = self.settings.metadata_lock_timeout;
-        blocking(|| self.shared.engine.create_index(database, table, index, timeout))?;
-        self.drop_superfluous_indexes(database, table)
-    }
-
-    pub(super) fn drop_superfluous_indexes(&self, database: &str, table: &str) -> Result<(), SqlError> {
-        let catalog = self.catalog();
-        let Some(handle) = catalog.table(database, table) else { return Ok(()) };
-        let timeout = self.settings.metadata_lock_timeout;
-        for index in drop_superfluous(&mut (*handle.def).clone()) {
-            blocking(|| self.shared.engine.drop_index(database, table, &index, timeout))?;
-        }
-        Ok(())
-    }
-
-    pub(super) fn remove_index(&mut self, database: &str, table: &str, index: &str) -> Result<(), SqlError> {
-        let catalog = self.catalog();
-        let Some(handle) = catalog.table(database, table) else {
-            return Err(ErrorCode::NO_SUCH_TABLE.with(&[&database, &table]));
-        };
-        if let Some(auto) = handle.def.auto_increment_column() {
-            let mut others = handle.def.indexes.iter().filter(|i| !i.name.eq_ignore_ascii_case(index));
-            if !others.any(|i| i.parts[0].column == auto) {
-                return Err(ErrorCode::WRONG_AUTO_KEY.with(&[]));
-            }
-        }
-        let timeout = self.settings.metadata_lock_timeout;
-        blocking(|| self.shared.engine.drop_index(database, table, index, timeout))?;
-        Ok(())
     }
 }

@@ -5,7 +5,6 @@ use avocet_types::schema::{ForeignKeyDef, IndexKind, TableDef};
 use avocet_types::{Datum, IntWidth, SqlType, Value};
 
 use super::NAME;
-use crate::session::ddl::alter::is_listed;
 use crate::session::output::{COUNT, LONG_TEXT, Rowset, optional, text, varchar};
 use crate::session::show::{charset_rows, collation_rows, default_text, extra_of, key_of};
 use crate::session::state::Session;
@@ -204,7 +203,7 @@ fn referential_constraints() -> Rowset {
 
 fn fill_referential_constraints(session: &Session, rows: &mut Rowset) {
     let catalog = session.catalog();
-    for handle in catalog.tables().filter(|table| is_listed(table)) {
+    for handle in catalog.tables().filter(|table| !table.is_unfinished()) {
         let table = &handle.def;
         for key in sorted(&table.foreign_keys) {
             rows.push(vec![
@@ -313,7 +312,7 @@ fn statistics() -> Rowset {
 }
 
 fn fill_statistics(session: &Session, rows: &mut Rowset) {
-    for handle in session.catalog().tables().filter(|table| is_listed(table)) {
+    for handle in session.catalog().tables().filter(|table| !table.is_unfinished()) {
         let table = &handle.def;
         for index in &table.indexes {
             for (at, part) in index.parts.iter().enumerate() {
@@ -359,7 +358,7 @@ fn table_constraints() -> Rowset {
 }
 
 fn fill_table_constraints(session: &Session, rows: &mut Rowset) {
-    for handle in session.catalog().tables().filter(|table| is_listed(table)) {
+    for handle in session.catalog().tables().filter(|table| !table.is_unfinished()) {
         let table = &handle.def;
         let kind = |kind| if kind == IndexKind::Primary { "PRIMARY KEY" } else { "UNIQUE" };
         let unique = table.indexes.iter().filter(|index| index.kind.is_unique());
@@ -381,7 +380,7 @@ fn fill_table_constraints(session: &Session, rows: &mut Rowset) {
 }
 
 fn fill_key_column_usage(session: &Session, rows: &mut Rowset) {
-    for handle in session.catalog().tables().filter(|table| is_listed(table)) {
+    for handle in session.catalog().tables().filter(|table| !table.is_unfinished()) {
         let table = &handle.def;
         let mut push =
             |constraint: &str, column: usize, at: usize, parent: Option<(&ForeignKeyDef, usize)>| {
@@ -450,7 +449,7 @@ fn fill_tables(session: &Session, rows: &mut Rowset) {
         row.resize(rows.columns.len(), Datum::Null);
         rows.push(row);
     }
-    for handle in session.catalog().tables().filter(|table| is_listed(table)) {
+    for handle in session.catalog().tables().filter(|table| !table.is_unfinished()) {
         let table = &handle.def;
         let mut row = vec![text("def"), text(&table.database), text(&table.name), text("BASE TABLE")];
         row.extend(status_of(handle));
@@ -512,7 +511,8 @@ fn views() -> Rowset {
 fn fill_columns(session: &Session, rows: &mut Rowset) {
     let catalog = session.catalog();
     let own = super::all().iter().map(|table| &*table.def);
-    for table in catalog.tables().filter(|table| is_listed(table)).map(|handle| &*handle.def).chain(own) {
+    for table in catalog.tables().filter(|table| !table.is_unfinished()).map(|handle| &*handle.def).chain(own)
+    {
         for at in 0..table.columns.len() {
             rows.push(column_row(table, at));
         }

@@ -17,7 +17,7 @@ use crate::session::collect::Collected;
 use crate::session::locking::RowLocks;
 
 /// How often a statement is bound anew because a table changed between binding and use.
-const MAX_REBINDS: usize = 10;
+const MAX_REBINDS: usize = 100;
 
 impl Session {
     pub(super) async fn delete_joined(&mut self, delete: &Delete, text: &Text<'_>) -> Result<Done, SqlError> {

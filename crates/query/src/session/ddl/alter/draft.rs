@@ -1,6 +1,5 @@
 //! The definition of a table on its way to the new one: what single actions make of it.
 
-use avocet_engine::TableHandle;
 use avocet_types::SqlType;
 use avocet_types::schema::{ColumnDef, IndexDef, TableDef};
 
@@ -36,18 +35,6 @@ pub(super) fn turn(action: &AlterAction) -> u8 {
         AlterAction::AddForeignKey(_) => 4,
         _ => 2,
     }
-}
-
-/// Whether changes that need no copy can be made one after the other: each can only fail before it changes anything, or is
-/// alone.
-pub(super) fn is_step_by_step(table: &TableHandle, actions: &[AlterAction]) -> bool {
-    use AlterAction as A;
-    let is_drop_of_key = |action: &A| matches!(action, A::DropForeignKey(_) | A::Nothing);
-    let has_keys = table.is_child() || table.is_parent();
-    let concerns_keys = |action: &A| matches!(action, A::AddForeignKey(_) | A::DropForeignKey(_));
-    actions.len() < 2
-        || actions.iter().all(is_drop_of_key)
-        || !(has_keys || actions.iter().any(concerns_keys))
 }
 
 impl Draft {

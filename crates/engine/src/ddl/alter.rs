@@ -1,0 +1,251 @@
+//! ALTER TABLE: a table is held so that nobody else uses it, and then changed in place (indexes, foreign keys, its name) or
+//! replaced by a copy. Either is one record of the log, however much the statement changes: all of it or nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use avocet_base::IndexId;
+use avocet_types::{ForeignKeyDef, TableDef};
+
+use super::exclusive::Group;
+use super::unfinished::Unfinished;
+use super::{check_unique, foreign};
+use crate::catalog::{Catalog, Change};
+use crate::engine::Engine;
+use crate::error::{EngineError, Result};
+use crate::recovery::build_index;
+use crate::table::TableHandle;
+
+/// A table that is being altered. Dropped before it is finished, the table stays as it was.
+pub struct Alteration {
+    table: Arc<TableHandle>,
+    _group: Group,
+}
+
+/// What of a table's foreign keys changes with the table.
+#[derive(Default)]
+pub struct NewForeignKeys {
+    /// All that the table has in the end.
+    pub keys: Vec<ForeignKeyDef>,
+    /// The names of those that it did not have before.
+    pub added: Vec<String>,
+    /// Columns of the table that other tables refer to, by their old and new names.
+    pub renamed: Vec<(String, String)>,
+    /// Rows are checked by the keys that were added, whose parents must be there.
+    pub checks: bool,
+}
+
+impl NewForeignKeys {
+    /// Those that a table has.
+    pub fn unchanged(def: &TableDef) -> Self {
+        Self { keys: def.foreign_keys.clone(), ..Self::default() }
+    }
+}
+
+/// What an ALTER TABLE changes besides columns, indexes and foreign keys.
+#[derive(Clone, Default)]
+pub struct AlterRest {
+    pub auto_increment: Option<u64>,
+    /// The new database and name.
+    pub rename: Option<(String, String)>,
+}
+
+impl Engine {
+    /// Holds a table so that nobody else uses it, nor those that foreign keys link it with (under its new name, too) or that
+    /// `parents` names.
+    pub fn alter(
+        &self,
+        database: &str,
+        name: &str,
+        parents: &[(String, String)],
+        rename: Option<&(String, String)>,
+        timeout: Duration,
+    ) -> Result<Alteration> {
+        let group = self.lock_group(timeout, |catalog| {
+            let table = self.find_in(catalog, database, name)?;
+            let mut all = foreign::linked_with(catalog, &table.def);
+            all.extend(parents.iter().filter_map(|(database, name)| catalog.table(database, name).cloned()));
+            all.extend(rename.into_iter().flat_map(|to| foreign::children_of(catalog, &to.0, &to.1)));
+            all.push(table);
+            Ok(all)
+        })?;
+        let table = group.table(database, name)?.clone();
+        // What was committed before the table was held is to be seen by those who read it now.
+        self.wait_until_visible();
+        Ok(Alteration { table, _group: group })
+    }
+
+    /// Whether a table may have this name: its database is there, nothing has the name, and children that wait for a
+    /// parent of the name fit.
+    pub(super) fn check_name_is_free(
+        &self,
+        catalog: &Catalog,
+        def: &TableDef,
+        database: &str,
+        name: &str,
+        checks: bool,
+    ) -> Result<()> {
+        if catalog.database(database).is_none() {
+            return Err(EngineError::NoSuchDatabase(database.into()));
+        }
+        if catalog.table(database, name).is_some() {
+            return Err(EngineError::TableExists(name.into()));
+        }
+        if foreign::children_of(catalog, database, name).next().is_some() {
+            let mut renamed = def.clone();
+            (renamed.database, renamed.name) = (database.into(), name.into());
+            renamed.foreign_keys.clear();
+            foreign::check_definition(catalog, &renamed, checks)?;
+        }
+        Ok(())
+    }
+}
+
+impl Alteration {
+    pub fn table(&self) -> &Arc<TableHandle> {
+        &self.table
+    }
+
+    /// Whether foreign keys and names allow the new definition, whatever the rows are.
+    pub fn check(
+        &self,
+        engine: &Engine,
+        new: &TableDef,
+        foreign: &NewForeignKeys,
+        rest: &AlterRest,
+    ) -> Result<()> {
+        let NewForeignKeys { keys, added, renamed, checks } = foreign;
+        let mut def = new.clone();
+        def.database.clone_from(&self.table.def.database);
+        def.name.clone_from(&self.table.def.name);
+        def.foreign_keys.clone_from(keys);
+        let catalog = engine.catalog();
+        if let Some((database, name)) = &rest.rename {
+            engine.check_name_is_free(&catalog, &def, database, name, *checks)?;
+        }
+        foreign::check_replacement(&catalog, &self.table, &def, added, renamed, *checks)
+    }
+
+    /// The table `new` takes the name of the altered one, which is dropped. `rows` are those that the altered table has,
+    /// all of which are in `new`.
+    pub fn replace_by(
+        self,
+        new: Unfinished,
+        rows: u64,
+        foreign: NewForeignKeys,
+        rest: AlterRest,
+    ) -> Result<()> {
+        let (engine, copy) = (new.engine().clone(), new.table().clone());
+        let _latch = engine.ddl.lock();
+        self.check(&engine, &copy.def, &foreign, &rest)?;
+        let there = self.table.count_rows();
+        if there != rows {
+            let what = format!("the copy of '{}.{}'", self.table.def.database, self.table.def.name);
+            return Err(EngineError::RowsMissing { what, expected: there, found: rows });
+        }
+        let NewForeignKeys { keys, added, renamed, checks } = foreign;
+        for key in keys.iter().filter(|key| checks && added.contains(&key.name)) {
+            engine.check_rows(&copy, key)?;
+        }
+        let (old, table) = (self.table.id(), copy.id());
+        let unenforced = added.into_iter().filter(|_| !checks);
+        let mut changes: Vec<Change> = unenforced.map(|name| Change::Unenforce { table, name }).collect();
+        let replace = Change::ReplaceTable { old, new: table, rows: Some(rows), foreign_keys: keys, renamed };
+        changes.push(replace);
+        let renamed = rest.rename.map(|(database, name)| Change::RenameTable { table, database, name });
+        changes.extend(renamed);
+        new.apply(rows, changes, rest.auto_increment)?;
+        engine.retire_blocks(&self.table);
+        Ok(())
+    }
+
+    /// The table gets the indexes of `def` (those that it does not have yet without ids), the foreign keys and the name;
+    /// its columns stay. New indexes are filled first; for a unique one, fails if two rows have the same key.
+    pub fn change_in_place(
+        self,
+        engine: &Engine,
+        def: &TableDef,
+        foreign: NewForeignKeys,
+        rest: AlterRest,
+    ) -> Result<()> {
+        // Nobody uses the table now, so with the old versions collected the newest rows are all that new indexes need. (A
+        // snapshot that would need more does not read them.)
+        engine.collect_all_garbage();
+        let _latch = engine.ddl.lock();
+        self.check(engine, def, &foreign, &rest)?;
+        let table = self.table.id();
+        let Reindexed { handle, mut changes, new } = self.reindex(engine, def)?;
+        self.change_foreign_keys(engine, foreign, &mut changes)?;
+        changes.extend(rest.auto_increment.map(|next| Change::AutoIncrement { table, next }));
+        let renamed = rest.rename.map(|(database, name)| Change::RenameTable { table, database, name });
+        changes.extend(renamed);
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let of_indexes =
+            |change: &&Change| matches!(change, Change::CreateIndex { .. } | Change::DropIndex { .. });
+        engine.apply(&Change::Several(changes.clone()), |catalog| {
+            if changes.iter().any(|change| of_indexes(&change)) {
+                catalog.publish_with_new_indexes(handle, &new);
+            }
+            changes.iter().filter(|change| !of_indexes(change)).for_each(|change| catalog.apply(change));
+        })
+    }
+
+    /// The table with the indexes of `def`, the new ones filled.
+    fn reindex(&self, engine: &Engine, def: &TableDef) -> Result<Reindexed> {
+        let table = self.table.id();
+        let old = &self.table.def.indexes;
+        let mut handle = self.table.with_indexes((*self.table.def).clone(), self.table.indexes.clone());
+        let mut changes = Vec::new();
+        for gone in old.iter().filter(|index| def.indexes.iter().all(|kept| kept.id != index.id)) {
+            handle = handle.dropping_index(gone.id);
+            changes.push(Change::DropIndex { table, index: gone.id });
+        }
+        let (mut new, mut next) = (Vec::new(), engine.catalog().next_id());
+        for added in def.indexes.iter().filter(|index| old.iter().all(|known| known.id != index.id)) {
+            let mut index = added.clone();
+            index.id = IndexId(next);
+            next += 1;
+            handle = handle.adding_index(index.clone());
+            let at = handle.indexes.iter().position(|i| i.def.id == index.id).expect("just added");
+            build_index(&handle, at)?;
+            if index.kind.is_unique() {
+                check_unique(&handle, at)?;
+            }
+            new.push(index.id);
+            changes.push(Change::CreateIndex { table, index });
+        }
+        Ok(Reindexed { handle, changes, new })
+    }
+
+    fn change_foreign_keys(
+        &self,
+        engine: &Engine,
+        foreign: NewForeignKeys,
+        changes: &mut Vec<Change>,
+    ) -> Result<()> {
+        let table = self.table.id();
+        let NewForeignKeys { keys, added, checks, renamed: _ } = foreign;
+        let stays =
+            |old: &ForeignKeyDef| keys.iter().any(|key| key.name == old.name && !added.contains(&key.name));
+        let gone = self.table.def.foreign_keys.iter().filter(|old| !stays(old));
+        changes.extend(gone.map(|old| Change::DropForeignKey { table, name: old.name.clone() }));
+        for key in keys.into_iter().filter(|key| added.contains(&key.name)) {
+            if checks {
+                engine.check_rows(&self.table, &key)?;
+            } else {
+                changes.push(Change::Unenforce { table, name: key.name.clone() });
+            }
+            changes.push(Change::AddForeignKey { table, key });
+        }
+        Ok(())
+    }
+}
+
+/// A table with other indexes.
+struct Reindexed {
+    handle: TableHandle,
+    changes: Vec<Change>,
+    new: Vec<IndexId>,
+}
