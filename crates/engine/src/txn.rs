@@ -20,7 +20,7 @@ use avocet_base::{BlockId, RowId, SegmentNo, Timestamp, TxnId};
 use avocet_log::Durability;
 use avocet_storage::hot::{PageBody, delta};
 use avocet_storage::index::ScanScratch;
-use avocet_storage::relation::{Segment, SegmentState};
+use avocet_storage::relation::SegmentState;
 use avocet_storage::version::Change;
 use avocet_storage::{Snapshot, TxnState, Undo};
 use parking_lot::Mutex;
@@ -494,23 +494,49 @@ impl Txn {
             let table = &self.tables[load.table as usize];
             bulk::remove_entries(table, load.segment);
             table.relation.segment(load.segment).replace(SegmentState::Empty);
+            self.give_back_load(table, load.segment);
             self.row_changes[load.table as usize] -= load.rows as i64;
             self.engine.blocks.discard(load.block);
         }
         self.redo.truncate(mark.redo);
         self.foreign.roll_back_to(&mark);
-        self.release_rows(mark.shared);
+        self.unshare_rows(mark.shared);
     }
 
-    /// Gives back the rows shared since there were so many of them, and wakes whoever waits for a row that the
-    /// transaction holds: it may not hold it any more.
-    fn release_rows(&mut self, shared: usize) {
-        if self.state.is_waited_for() {
-            self.engine.row_locks.wake_waiters_of(&self.state);
-        }
+    /// Gives back the rows shared since there were so many of them.
+    fn unshare_rows(&mut self, shared: usize) {
         if self.shared.len() > shared {
             self.engine.row_locks.unshare(&self.state, &self.shared[shared..]);
             self.shared.truncate(shared);
+        }
+    }
+
+    /// After its end: whoever waits for it may go on.
+    fn release_rows(&mut self) {
+        if self.state.is_waited_for() {
+            self.engine.row_locks.wake_waiters_of(&self.state);
+        }
+        self.unshare_rows(0);
+    }
+
+    /// A version of a row was taken back, under whose latch this is; `head` is the newest one now.
+    fn note_taken_back(&self, table: &TableHandle, row: RowId, head: Option<&Arc<Undo>>) {
+        let key = RowKey { table: table.id(), row };
+        let locks = &self.engine.row_locks;
+        if !self.state.is_waited_for() || !locks.may_be_contended(&key) {
+            return;
+        }
+        match head.is_some_and(|head| Arc::ptr_eq(&head.txn, &self.state)) {
+            true => locks.wake_watchers(&key),
+            false => locks.give_back(&key, &self.state),
+        }
+    }
+
+    /// A load was taken back.
+    fn give_back_load(&self, table: &TableHandle, segment: SegmentNo) {
+        if self.state.is_waited_for() {
+            let is_of_it = |key: &RowKey| key.table == table.id() && key.row.segment() == segment;
+            self.engine.row_locks.give_back_all(&self.state, is_of_it);
         }
     }
 
@@ -550,9 +576,28 @@ impl Txn {
                     }
                     Change::Delete | Change::Lock | Change::Hide => {}
                 }
+                self.note_taken_back(&table, entry.row, body.chain(slot));
             }
-            SegmentState::Cold(_) => undo_in_cold(segment, ordinal, &entry.undo),
+            SegmentState::Cold(_) => self.undo_in_cold(&table, entry),
             SegmentState::Empty => unreachable!("a segment with a running transaction's versions stays"),
+        }
+    }
+
+    /// Takes back the newest version of a cold row. The block may be rewritten meanwhile: then its new delete vector has it.
+    fn undo_in_cold(&self, table: &TableHandle, entry: &UndoEntry) {
+        let ordinal = entry.row.ordinal();
+        loop {
+            let state = table.relation.segment(entry.row.segment()).state_owned();
+            let SegmentState::Cold(cold) = &*state else {
+                unreachable!("a block with a running transaction's versions stays")
+            };
+            let mut deletes = cold.deletes.body.write();
+            if !deletes.closed {
+                deletes.undo(ordinal, &entry.undo);
+                return self.note_taken_back(table, entry.row, deletes.chain(ordinal));
+            }
+            drop(deletes);
+            std::thread::yield_now();
         }
     }
 
@@ -712,7 +757,7 @@ impl Txn {
     fn after_logged(&mut self, ts: Timestamp) {
         self.finished = true;
         self.logical = None;
-        self.release_rows(0);
+        self.release_rows();
         for (table, change) in self.tables.iter().zip(&self.row_changes) {
             if *change != 0 {
                 table.rows.fetch_add(*change, Ordering::Relaxed);
@@ -734,7 +779,7 @@ impl Txn {
         self.roll_back_to(StatementMark { undo: 0, shared: 0, loads: 0, redo: 0 });
         self.finished = true;
         self.state.abort();
-        self.release_rows(0);
+        self.release_rows();
         self.release_metadata_locks();
         self.forget_reads();
     }
@@ -763,22 +808,6 @@ impl Txn {
 
 fn definition_changed(table: &TableHandle) -> EngineError {
     EngineError::DefinitionChanged(table.def.database.clone(), table.def.name.clone())
-}
-
-/// Takes back the newest version of a cold row. The block may be rewritten meanwhile: then its new delete vector has it.
-fn undo_in_cold(segment: &Segment, ordinal: u16, undo: &Arc<Undo>) {
-    loop {
-        let state = segment.state_owned();
-        let SegmentState::Cold(cold) = &*state else {
-            unreachable!("a block with a running transaction's versions stays")
-        };
-        let mut deletes = cold.deletes.body.write();
-        if !deletes.closed {
-            return deletes.undo(ordinal, undo);
-        }
-        drop(deletes);
-        std::thread::yield_now();
-    }
 }
 
 impl Drop for Txn {

@@ -57,12 +57,17 @@ fn waiters_are_served_in_their_order() {
     assert!(!locks.may_be_contended(&ROW));
     assert_eq!(first.ask(&locks, ROW, LockMode::Exclusive, Some(&holder)), Answer::Queued);
     assert_eq!(second.ask(&locks, ROW, LockMode::Exclusive, Some(&holder)), Answer::Queued);
+    let is_named = |of: &Asker| {
+        let named = locks.named_holder(&ROW).expect("there are waiters");
+        named.is_some_and(|named| Arc::ptr_eq(&named, &of.txn))
+    };
+    assert!(is_named(&holder));
     end(&locks, &holder);
     assert!(first.woken(Duration::ZERO).is_ok() && second.is_asleep());
     // The second may not pass the first, even if it asks before.
     assert_eq!(second.ask(&locks, ROW, LockMode::Exclusive, None), Answer::Queued);
     assert_eq!(first.ask(&locks, ROW, LockMode::Exclusive, None), Answer::Granted);
-    assert!(second.is_asleep());
+    assert!(second.is_asleep() && is_named(&first));
     end(&locks, &first);
     assert!(second.woken(Duration::ZERO).is_ok());
     assert_eq!(second.ask(&locks, ROW, LockMode::Exclusive, None), Answer::Granted);
@@ -145,6 +150,64 @@ fn two_sharers_that_both_want_more_are_a_deadlock() {
     b.ask(&locks, ROW, LockMode::Exclusive, None);
     locks.break_deadlocks(b.place.as_ref().expect("waits"), true);
     assert!(b.place.as_ref().expect("waits").is_victim());
+}
+
+/// What a statement's rollback once hid: the row is still held, and the one behind in its queue is in the circle.
+#[test]
+fn a_circle_through_somebody_behind_in_the_queue_is_found() {
+    let locks = RowLocks::default();
+    let (holder, mut front, mut behind) = (Asker::new(1), Asker::new(2), Asker::new(3));
+    front.ask(&locks, ROW, LockMode::Exclusive, Some(&holder));
+    behind.ask(&locks, ROW, LockMode::Exclusive, Some(&holder));
+    // It takes back another version of the same row, and of another one.
+    locks.wake_watchers(&ROW);
+    locks.give_back(&OTHER, &holder.txn);
+    assert!(front.is_asleep() && behind.is_asleep());
+    let mut holder = holder;
+    holder.weight = 5;
+    holder.ask(&locks, OTHER, LockMode::Exclusive, Some(&behind));
+    locks.break_deadlocks(holder.place.as_ref().expect("waits"), false);
+    let lost = [&holder, &front, &behind].map(|asker| asker.place.as_ref().expect("waits").is_victim());
+    assert_eq!(lost, [false, false, true]);
+}
+
+/// One who shares a row waits for whoever wants it exclusively before it, and so for those who share it now.
+#[test]
+fn a_circle_through_a_queue_of_sharers_is_found() {
+    let locks = RowLocks::default();
+    let (mut sharer, mut writer, mut late) = (Asker::new(1), Asker::new(2), Asker::new(3));
+    sharer.ask(&locks, ROW, LockMode::Shared, None);
+    writer.ask(&locks, ROW, LockMode::Exclusive, None);
+    assert_eq!(late.ask(&locks, ROW, LockMode::Shared, None), Answer::Queued);
+    sharer.weight = 9;
+    sharer.ask(&locks, OTHER, LockMode::Exclusive, Some(&late));
+    locks.break_deadlocks(sharer.place.as_ref().expect("waits"), true);
+    let lost = [&sharer, &writer, &late].map(|asker| asker.place.as_ref().expect("waits").is_victim());
+    assert_eq!(lost, [false, false, true]);
+}
+
+/// A search goes along edges that lead out of a row, once: not from each of those who wait to each before it.
+#[test]
+fn a_long_queue_is_searched_in_no_time() {
+    const WAITERS: u64 = 20_000;
+    let locks = RowLocks::default();
+    let holder = Asker::new(1);
+    let mut waiters: Vec<_> = (0..WAITERS).map(|n| Asker::new(100 + n)).collect();
+    let begin = std::time::Instant::now();
+    for waiter in &mut waiters {
+        // Somebody waits for each of them.
+        waiter.txn.note_waiter();
+        waiter.ask(&locks, ROW, LockMode::Exclusive, Some(&holder));
+        locks.break_deadlocks(waiter.place.as_ref().expect("waits"), false);
+    }
+    end(&locks, &holder);
+    for at in 0..waiters.len() {
+        assert_eq!(waiters[at].ask(&locks, ROW, LockMode::Exclusive, None), Answer::Granted);
+        end(&locks, &waiters[at]);
+    }
+    // The square of that would take minutes.
+    assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
+    assert!(!locks.may_be_contended(&ROW));
 }
 
 #[test]

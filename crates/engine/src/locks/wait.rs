@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use avocet_storage::TxnState;
-use parking_lot::{Condvar, Mutex};
 
 use super::{LockMode, Request, RowKey};
 use crate::error::{EngineError, Result};
+use crate::sync::{Condvar, Mutex};
 
 /// Called around a blocking wait, so that a caller on an async runtime can hand its thread's other work on.
 pub type WaitHook = Arc<dyn Fn(&mut dyn FnMut()) + Send + Sync>;
@@ -35,32 +35,38 @@ pub(crate) struct Waiter {
     pub key: RowKey,
     pub mode: LockMode,
     pub weight: u64,
+    /// Those in the queue of a row have ascending numbers, but for those who share the row already: they go first.
+    pub number: u64,
     began: Instant,
     signal: Mutex<Signal>,
     changed: Condvar,
 }
 
 impl Waiter {
-    pub fn new(request: &Request<'_>) -> Self {
+    pub fn new(request: &Request<'_>, number: u64) -> Self {
         Self {
             txn: request.txn.clone(),
             key: request.key,
             mode: request.mode,
             weight: request.weight,
+            number,
             began: Instant::now(),
             signal: Mutex::new(Signal::Asleep),
             changed: Condvar::new(),
         }
     }
 
-    fn set(&self, to: Signal) {
+    /// Whether it was asleep.
+    fn set(&self, to: Signal) -> bool {
         let mut signal = self.signal.lock();
-        if *signal != Signal::Victim {
+        let before = *signal;
+        if before != Signal::Victim {
             *signal = to;
         }
-        if to != Signal::Asleep {
+        if before == Signal::Asleep && to != Signal::Asleep {
             self.changed.notify_one();
         }
+        before == Signal::Asleep
     }
 
     /// What woke it before is taken note of.
@@ -68,9 +74,9 @@ impl Waiter {
         self.set(Signal::Asleep);
     }
 
-    /// The row may be free: it shall ask again.
-    pub fn wake(&self) {
-        self.set(Signal::Woken);
+    /// The row may be free: it shall ask again. Whether it was asleep.
+    pub fn wake(&self) -> bool {
+        self.set(Signal::Woken)
     }
 
     /// It shall give up, so that others in a deadlock can go on.

@@ -385,7 +385,6 @@ impl Txn {
             return;
         }
         let since = self.undo.split_off(mark.undo);
-        let before = since.len();
         for entry in since {
             let table = self.tables[usize::from(entry.table)].id();
             if !matches!(entry.undo.change, Change::Lock) || is_wanted(table, entry.row) {
@@ -393,9 +392,6 @@ impl Txn {
             } else {
                 self.undo_one(&entry);
             }
-        }
-        if self.undo.len() < mark.undo + before && self.state.is_waited_for() {
-            self.engine.row_locks.wake_waiters_of(&self.state);
         }
     }
 }

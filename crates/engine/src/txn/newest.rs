@@ -15,7 +15,7 @@ use super::write::changes_keys;
 use super::{Conflict, Txn};
 use crate::engine::BrokenRule;
 use crate::error::{EngineError, Result};
-use crate::locks::{Answer, LockMode, Patience, Request, RowKey, Waiter};
+use crate::locks::{Answer, LockMode, Patience, Request, RowKey, RowLocks, Waiter};
 use crate::rows;
 use crate::table::TableHandle;
 
@@ -69,14 +69,15 @@ impl Action<'_, '_> {
         }
     }
 
-    fn deed(&mut self, table: &TableHandle) -> Deed<'_> {
-        match self {
+    /// What is to be done to the row; nothing, if whoever is shown it does not want it.
+    fn decide(&mut self, table: &TableHandle, row: RowRef<'_>) -> Option<Deed<'_>> {
+        Some(match self {
             Self::Share => Deed::Share,
             Self::Lock => Deed::Lock { copy: true },
             Self::Delete => Deed::Delete { copy: table.is_parent() },
             Self::Update(after) => Deed::Update { after, changes_keys: changes_keys(table, after) },
-            Self::Modify(_) => unreachable!("decided by whoever is shown the row"),
-        }
+            Self::Modify(modify) => return modify.decide(table, row),
+        })
     }
 }
 
@@ -202,18 +203,13 @@ impl Txn {
                 }
                 let changed_at = committed(head);
                 self.newest_met = self.newest_met.max(changed_at);
-                self.check_unchanged(table, is_own, changed_at)?;
                 let row = body.in_place(layout, slot);
-                let deed = match action {
-                    Action::Modify(modify) => match modify.decide(table, row) {
-                        Some(deed) => deed,
-                        None => {
-                            self.pass_on(table.id(), id);
-                            return Ok(Attempt::Done(Found::Nowhere));
-                        }
-                    },
-                    other => other.deed(table),
+                let unchanged = self.check_unchanged(table, is_own, changed_at);
+                let Some(deed) = unchanged.map(|()| action.decide(table, row)).transpose() else {
+                    self.decline(table.id(), id, is_own);
+                    return Ok(Attempt::Done(Found::Nowhere));
                 };
+                let deed = deed.inspect_err(|_| self.decline(table.id(), id, is_own))?;
                 let replaced = self.place_since(changed_at, &deed, || (table, head, row));
                 let moves = matches!(deed, Deed::Update { .. }) && self.engine.options.updates_move_rows;
                 if moves || deed.wants_old() {
@@ -243,8 +239,9 @@ impl Txn {
                     if wait != LockWait::Wait {
                         return Ok(Attempt::Done(Found::Busy));
                     }
+                    let key = RowKey { table: table.id(), row: id };
+                    let queued = self.watch().for_end_of(loader, key, place);
                     // If the load was taken back meanwhile, nobody would wake this one.
-                    let queued = self.watch(table.id(), id, loader, place);
                     let stands = std::ptr::eq(&*segment.state(), &*state);
                     return Ok(if queued && stands { Attempt::Wait } else { Attempt::Again });
                 }
@@ -275,17 +272,12 @@ impl Txn {
                 }
                 let changed_at = committed(head);
                 self.newest_met = self.newest_met.max(changed_at);
-                self.check_unchanged(table, is_own, changed_at)?;
-                let deed = match action {
-                    Action::Modify(modify) => match modify.decide(table, old.row(layout)) {
-                        Some(deed) => deed,
-                        None => {
-                            self.pass_on(table.id(), id);
-                            return Ok(Attempt::Done(Found::Nowhere));
-                        }
-                    },
-                    other => other.deed(table),
+                let unchanged = self.check_unchanged(table, is_own, changed_at);
+                let Some(deed) = unchanged.map(|()| action.decide(table, old.row(layout))).transpose() else {
+                    self.decline(table.id(), id, is_own);
+                    return Ok(Attempt::Done(Found::Nowhere));
                 };
+                let deed = deed.inspect_err(|_| self.decline(table.id(), id, is_own))?;
                 let loaded_at = cold.created.as_ref().and_then(|loader| loader.committed_at());
                 let came_at = loaded_at.unwrap_or(Timestamp::MIN);
                 let replaced = self.place_since(came_at, &deed, || (table, None, old.row(layout)));
@@ -353,36 +345,17 @@ impl Txn {
         }
     }
 
-    /// A row that could be had was not taken after all: those behind in the queue have their turn.
-    fn pass_on(&self, table: TableId, row: RowId) {
+    /// A row that could be had is not taken after all: those behind in the queue have their turn. Under its latch.
+    fn decline(&self, table: TableId, row: RowId, is_own: bool) {
         let key = RowKey { table, row };
-        if self.engine.row_locks.may_be_contended(&key) {
-            self.engine.row_locks.pass_on(&key);
+        if !is_own && self.engine.row_locks.may_be_contended(&key) {
+            self.engine.row_locks.give_back(&key, &self.state);
         }
     }
 
-    /// Makes this transaction one of those that are woken when `holder` lets go of a row. False if it has ended.
-    pub(super) fn watch(
-        &mut self,
-        table: TableId,
-        row: RowId,
-        holder: &Arc<TxnState>,
-        place: &mut Option<Arc<Waiter>>,
-    ) -> bool {
-        self.meet_others();
-        let key = RowKey { table, row };
-        if place.as_ref().is_some_and(|place| place.key != key || place.mode != LockMode::Watch) {
-            self.leave_queue(place.take());
-        }
-        let request = Request {
-            key,
-            mode: LockMode::Watch,
-            txn: &self.state,
-            holder: Some(holder),
-            weight: self.weight(),
-            patient: true,
-        };
-        self.engine.row_locks.request(&request, place) == Answer::Queued
+    /// What it takes to wait, out of turn, for those who hold rows.
+    pub(super) fn watch(&self) -> Watch<'_> {
+        Watch { locks: &self.engine.row_locks, txn: &self.state, weight: self.weight() }
     }
 
     /// What a rollback would cost: how many versions the transaction has made, rows it shares, and rows it has loaded.
@@ -420,6 +393,32 @@ impl Txn {
     ) -> Result<Found> {
         let mut action = if lock.exclusive { Action::Lock } else { Action::Share };
         self.on_newest(t, table, id, &mut action, lock.wait, buf)
+    }
+}
+
+/// A transaction that waits for others, but not for their rows.
+pub(super) struct Watch<'w> {
+    pub locks: &'w RowLocks,
+    pub txn: &'w Arc<TxnState>,
+    pub weight: u64,
+}
+
+impl Watch<'_> {
+    /// Makes the transaction one of those that are woken when `holder` takes back what it did to a row, or ends. False if it
+    /// has ended. Under the latch of the row, unless its holder is whoever loaded its block.
+    pub fn for_end_of(
+        &self,
+        holder: &Arc<TxnState>,
+        key: RowKey,
+        place: &mut Option<Arc<Waiter>>,
+    ) -> bool {
+        if let Some(other) = place.take_if(|place| place.key != key || place.mode != LockMode::Watch) {
+            self.locks.leave(&other);
+        }
+        let Self { txn, weight, .. } = *self;
+        let mode = LockMode::Watch;
+        let request = Request { key, mode, txn, holder: Some(holder), weight, patient: true };
+        self.locks.request(&request, place) == Answer::Queued
     }
 }
 

@@ -15,21 +15,24 @@ use avocet_storage::version::{Change, running_other};
 use avocet_storage::{TxnState, Undo};
 use avocet_types::{Datum, IndexKind, RowRef};
 
-use super::newest::{Action, Found, LockWait};
+use super::newest::{Action, Found, LockWait, Watch};
 use super::{KeyRange, Scratch, Txn};
 use crate::error::{EngineError, Result};
 use crate::garbage::UndoEntry;
-use crate::locks::Waiter;
+use crate::locks::{RowKey, Waiter};
 use crate::redo::Op;
 use crate::rows;
 use crate::table::{TableHandle, split_entry};
 
 /// What a unique key's entries say.
+#[derive(PartialEq)]
 enum Claim {
     Free,
     Taken,
-    /// That depends on what becomes of this transaction's version of a row.
-    Wait(Arc<TxnState>, RowId),
+    /// That depends on what becomes of another transaction's version of a row. The claimant is woken when it is to look again.
+    Wait,
+    /// A row changed its place or its holder ended: to be looked at again.
+    Again,
 }
 
 impl Txn {
@@ -159,8 +162,8 @@ impl Txn {
         outcome
     }
 
-    /// A key that depends on another transaction is looked at again once this one stands among those whom that wakes:
-    /// what it did in between is then seen, and what it does later wakes.
+    /// Whoever depends on another transaction's row stands among those whom that wakes since the moment, under the row's
+    /// latch, when this was seen.
     fn claim_in_turn(
         &mut self,
         table: &Arc<TableHandle>,
@@ -172,14 +175,13 @@ impl Txn {
         let handle = &table.indexes[index];
         let (key, _) = split_entry(entry);
         let engine = self.engine.clone();
-        let mut waits_for = None;
         loop {
             let latch = engine.key_latch(handle.def.id, key);
             // Nearly always nobody has the key: then it is taken where that was seen.
             if handle.tree.insert_alone(entry, key.len()) {
                 return Ok(());
             }
-            match self.look_at_claims(table, index, key, id)? {
+            match self.look_at_claims(table, index, key, id, place)? {
                 Claim::Free => {
                     handle.tree.insert(entry);
                     drop(latch);
@@ -196,31 +198,38 @@ impl Txn {
                         key: handle.def.name.clone(),
                     });
                 }
-                Claim::Wait(holder, other) => {
+                Claim::Wait => {
                     drop(latch);
-                    let reason = Some((holder.id(), other));
-                    if let Some(place) = place.as_ref().filter(|_| waits_for == reason) {
-                        self.park(place)?;
-                        waits_for = None;
-                    } else if self.watch(table.id(), other, &holder, place) {
-                        waits_for = reason;
-                    }
+                    self.meet_others();
+                    self.park(place.as_ref().expect("it stands among those who watch"))?;
+                }
+                Claim::Again => {
+                    drop(latch);
+                    std::thread::yield_now();
                 }
             }
         }
     }
 
-    fn look_at_claims(&mut self, table: &TableHandle, index: usize, key: &[u8], id: RowId) -> Result<Claim> {
-        let handle = &table.indexes[index];
+    fn look_at_claims(
+        &mut self,
+        table: &TableHandle,
+        index: usize,
+        key: &[u8],
+        id: RowId,
+        place: &mut Option<Arc<Waiter>>,
+    ) -> Result<Claim> {
+        let (engine, state, weight) = (self.engine.clone(), self.state.clone(), self.weight());
         let Scratch { scan, old, old_key, .. } = &mut self.scratch;
-        let state = &self.state;
+        let watch = Watch { locks: &engine.row_locks, txn: &state, weight };
+        let mut claimant = Claimant { table, index, key, watch, place, buf: old, own_key: old_key };
         let mut outcome = Ok(Claim::Free);
-        handle.tree.prefix_scan(key, scan, &mut |other| {
+        table.indexes[index].tree.prefix_scan(key, scan, &mut |other| {
             let (_, other_id) = split_entry(other);
             if other_id == id {
                 return ControlFlow::Continue(());
             }
-            outcome = newest_has_key(table, index, other_id, key, state, old, old_key);
+            outcome = claimant.look_at(other_id);
             if matches!(outcome, Ok(Claim::Free)) {
                 ControlFlow::Continue(())
             } else {
@@ -383,24 +392,6 @@ pub(super) fn changes_keys(table: &TableHandle, after: &[u8]) -> bool {
     changed_columns(table, after).any(|column| table.is_key_column(column))
 }
 
-/// Whether the newest version of `id` exists and has the key.
-fn newest_has_key(
-    table: &TableHandle,
-    index: usize,
-    id: RowId,
-    key: &[u8],
-    own: &Arc<TxnState>,
-    buf: &mut RowBuf,
-    own_key: &mut Vec<u8>,
-) -> Result<Claim> {
-    loop {
-        match try_newest_has_key(table, index, id, key, own, buf, own_key)? {
-            Some(claim) => return Ok(claim),
-            None => std::thread::yield_now(),
-        }
-    }
-}
-
 /// Whether the transaction that holds a row has left its key in a secondary index as it was committed: what becomes of the
 /// transaction does not matter then. The primary key stands for the row, and waits.
 fn leaves_key(table: &TableHandle, index: usize, head: Option<&Arc<Undo>>) -> bool {
@@ -419,63 +410,87 @@ fn leaves_key(table: &TableHandle, index: usize, head: Option<&Arc<Undo>>) -> bo
     true
 }
 
-/// One attempt; `None` if the segment changed its form meanwhile.
-fn try_newest_has_key(
-    table: &TableHandle,
+/// Whoever claims a key of a unique index, and looks at the rows that have it or had it.
+struct Claimant<'c> {
+    table: &'c TableHandle,
     index: usize,
-    id: RowId,
-    key: &[u8],
-    own: &Arc<TxnState>,
-    buf: &mut RowBuf,
-    own_key: &mut Vec<u8>,
-) -> Result<Option<Claim>> {
-    let state = table.relation.segment(id.segment()).state_owned();
-    let ordinal = id.ordinal();
-    match &*state {
-        SegmentState::Empty => Ok(Some(Claim::Free)),
-        SegmentState::Hot(hot) => {
-            let Some((page, slot)) = table.relation.page_of(hot, ordinal) else {
-                return Ok(Some(Claim::Free));
-            };
-            let body = page.body.read();
-            if body.frozen {
-                return Ok(None);
+    key: &'c [u8],
+    watch: Watch<'c>,
+    place: &'c mut Option<Arc<Waiter>>,
+    buf: &'c mut RowBuf,
+    own_key: &'c mut Vec<u8>,
+}
+
+impl Claimant<'_> {
+    /// Whether the newest version of a row exists and has the key.
+    fn look_at(&mut self, id: RowId) -> Result<Claim> {
+        let (table, own) = (self.table, self.watch.txn);
+        let segment = table.relation.segment(id.segment());
+        let state = segment.state_owned();
+        let ordinal = id.ordinal();
+        match &*state {
+            SegmentState::Empty => Ok(Claim::Free),
+            SegmentState::Hot(hot) => {
+                let Some((page, slot)) = table.relation.page_of(hot, ordinal) else { return Ok(Claim::Free) };
+                let body = page.body.read();
+                if body.frozen {
+                    return Ok(Claim::Again);
+                }
+                let chain = body.chain(slot);
+                if let Some(holder) = running_other(chain, own)
+                    && !leaves_key(table, self.index, chain)
+                {
+                    return Ok(self.wait_for(holder, id));
+                }
+                if !body.is_live(slot) {
+                    return Ok(Claim::Free);
+                }
+                Ok(self.has_key(&body.in_place(&table.layout, slot)))
             }
-            let chain = body.chain(slot);
-            if let Some(holder) = running_other(chain, own)
-                && !leaves_key(table, index, chain)
-            {
-                return Ok(Some(Claim::Wait(holder.clone(), id)));
+            SegmentState::Cold(cold) => {
+                let running = |loader: &&Arc<TxnState>| loader.is_running() && !Arc::ptr_eq(loader, own);
+                if let Some(loader) = cold.created.as_ref().filter(running) {
+                    let claim = self.wait_for(loader, id);
+                    // If the load was taken back meanwhile, nobody would wake this one.
+                    let stands = std::ptr::eq(&*segment.state(), &*state);
+                    return Ok(if stands { claim } else { Claim::Again });
+                }
+                let deletes = cold.deletes.body.read();
+                if deletes.closed {
+                    return Ok(Claim::Again);
+                }
+                let chain = deletes.chain(ordinal);
+                if let Some(holder) = running_other(chain, own)
+                    && !leaves_key(table, self.index, chain)
+                {
+                    return Ok(self.wait_for(holder, id));
+                }
+                if deletes.is_deleted(ordinal) {
+                    return Ok(Claim::Free);
+                }
+                drop(deletes);
+                if !rows::cold_image(table, cold, ordinal, &mut self.buf.image)? {
+                    return Ok(Claim::Free);
+                }
+                let image = std::mem::take(self.buf);
+                let claim = self.has_key(&image.row(&table.layout));
+                *self.buf = image;
+                Ok(claim)
             }
-            if !body.is_live(slot) {
-                return Ok(Some(Claim::Free));
-            }
-            let taken = table.indexes[index].keys.has_key(&body.in_place(&table.layout, slot), key, own_key);
-            Ok(Some(if taken { Claim::Taken } else { Claim::Free }))
         }
-        SegmentState::Cold(cold) => {
-            if let Some(holder) = cold.created.as_ref().filter(|c| c.is_running() && !Arc::ptr_eq(c, own)) {
-                return Ok(Some(Claim::Wait(holder.clone(), id)));
-            }
-            let deletes = cold.deletes.body.read();
-            if deletes.closed {
-                return Ok(None);
-            }
-            let chain = deletes.chain(ordinal);
-            if let Some(holder) = running_other(chain, own)
-                && !leaves_key(table, index, chain)
-            {
-                return Ok(Some(Claim::Wait(holder.clone(), id)));
-            }
-            if deletes.is_deleted(ordinal) {
-                return Ok(Some(Claim::Free));
-            }
-            drop(deletes);
-            if !rows::cold_image(table, cold, ordinal, &mut buf.image)? {
-                return Ok(Some(Claim::Free));
-            }
-            let taken = table.indexes[index].keys.has_key(&buf.row(&table.layout), key, own_key);
-            Ok(Some(if taken { Claim::Taken } else { Claim::Free }))
+    }
+
+    /// Under the latch of the row.
+    fn wait_for(&mut self, holder: &Arc<TxnState>, row: RowId) -> Claim {
+        let key = RowKey { table: self.table.id(), row };
+        match self.watch.for_end_of(holder, key, self.place) {
+            true => Claim::Wait,
+            false => Claim::Again,
         }
+    }
+
+    fn has_key(&mut self, row: &RowRef<'_>) -> Claim {
+        let is_taken = self.table.indexes[self.index].keys.has_key(row, self.key, self.own_key);
+        if is_taken { Claim::Taken } else { Claim::Free }
     }
 }

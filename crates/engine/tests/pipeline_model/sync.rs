@@ -1,10 +1,11 @@
-//! Threads, mutexes and condition variables as the log and the pipeline use them, over shuttle's. A wait with a time-out
-//! lets some of that time pass, and no more happens meanwhile than what other threads do.
+//! Threads, mutexes and condition variables as the log, the pipeline and row locks use them, over shuttle's. A wait with a
+//! time-out lets some of that time pass, and no more happens meanwhile than what other threads do; one with a deadline is to
+//! be ended by somebody. (The model of row locks uses this file, too.)
 
 use std::cell::{Cell, RefCell};
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use avocet_base::env::SimClock;
 pub use shuttle::sync::atomic::{AtomicU64, Ordering};
@@ -95,14 +96,19 @@ impl Condvar {
         TimedOut(parts == 2)
     }
 
+    /// As if the deadline never came: a schedule in which nobody ends the wait fails.
+    pub fn wait_until<T>(&self, guard: &mut MutexGuard<'_, T>, _deadline: Instant) {
+        self.wait(guard);
+    }
+
     pub fn notify_one(&self) {
-        if !breaks(Rule::WakeOne) {
+        if RUNS.get() && !breaks(Rule::WakeOne) {
             self.0.notify_one();
         }
     }
 
     pub fn notify_all(&self) {
-        if !breaks(Rule::WakeAll) {
+        if RUNS.get() && !breaks(Rule::WakeAll) {
             self.0.notify_all();
         }
     }

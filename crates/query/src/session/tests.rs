@@ -4,6 +4,7 @@ mod anomalies;
 mod bounds;
 mod calls;
 mod client;
+mod deadlocks;
 mod definitions;
 mod differential;
 mod foreign_keys;

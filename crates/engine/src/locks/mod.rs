@@ -8,9 +8,10 @@
 //!    └─ newest version of a running transaction? ── no ─▶ stripe in use? ── no ─▶ the row is free
 //!                 │ yes                                      │ yes
 //!                 └──────────────▶ Entry ◀───────────────────┘
-//!                                  exclusive   whoever holds the row, where that is known
+//!                                  exclusive   whoever holds the row
 //!                                  shared      holders of FOR SHARE
-//!                                  waiters     front ─▶ … ─▶ back
+//!                                  queue       front ─▶ … ─▶ back
+//!                                  watchers    out of turn
 //! ```
 //!
 //! Order. Waiters are served in the order in which they came (`queue.rs`). A newcomer that finds the row free while the
@@ -18,13 +19,19 @@
 //! convoy), but only [`queue::MAX_PASSES`] times, so that nobody starves. Whoever holds the row shared and asks for more does
 //! not queue behind those who wait for it.
 //!
-//! Deadlocks are looked for when a wait begins (`deadlock.rs`), over all that waits at that moment.
+//! The wait-for graph is not kept, it is derived: an edge leads from each waiter to the holders of its row and to those in the
+//! queue who have to have the row first. So it is right if entries are, and these are right by construction: whatever
+//! changes the holder of a row (a version is put on it or taken back) happens under the row's latch, and tells the row's entry
+//! under the same latch.
 //!
 //! Invariants:
 //! 1. Latch order: row latch → stripe → graph. Several stripes are latched in their order.
-//! 2. An entry that has waiters names the exclusive holder, or that has ended and its waiters are being woken.
+//! 2. Of a row that anybody waits for, the entry names the transaction that holds it exclusively, if that still runs.
 //! 3. A transaction waits for at most one row at a time.
-//! 4. A transaction ends (its state changes) first and wakes its waiters then: who is woken looks again.
+//! 4. Whoever is waited for is marked so ([`TxnState::note_waiter`]) before the waiter sleeps. A transaction ends (its state
+//!    changes) first and wakes its waiters then: who is woken looks again.
+//! 5. A new edge leads to a transaction that runs, or from one that begins to wait. So a cycle is closed by whoever
+//!    begins to wait last, which is when deadlocks are looked for (`deadlock.rs`).
 
 mod deadlock;
 mod queue;
@@ -36,12 +43,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use avocet_base::{RowId, TableId, TxnId};
 use avocet_storage::TxnState;
-use hashbrown::HashMap;
-use parking_lot::{Mutex, MutexGuard};
+use hashbrown::{HashMap, HashSet};
 
 pub use wait::WaitHook;
 pub(crate) use wait::{Patience, Waiter};
 
+use crate::sync::{Mutex, MutexGuard};
 use queue::Entry;
 
 /// What a row is locked for.
@@ -76,7 +83,6 @@ pub(crate) enum Answer {
 const STRIPES: usize = 64;
 
 #[repr(align(64))]
-#[derive(Default)]
 struct Stripe {
     /// Entries there are. Changed under the latch of a row, which is also held where it matters.
     used: AtomicUsize,
@@ -87,10 +93,10 @@ type Entries = HashMap<RowKey, Entry>;
 
 /// Who waits, and who is waited for.
 #[derive(Default)]
-pub(crate) struct Graph {
+struct Graph {
     waiting: HashMap<TxnId, Arc<Waiter>>,
     /// Rows that a transaction holds and others wait for: to be looked at when it ends.
-    waited_for: HashMap<TxnId, Vec<RowKey>>,
+    waited_for: HashMap<TxnId, HashSet<RowKey>>,
 }
 
 pub(crate) struct RowLocks {
@@ -100,7 +106,8 @@ pub(crate) struct RowLocks {
 
 impl Default for RowLocks {
     fn default() -> Self {
-        Self { stripes: (0..STRIPES).map(|_| Stripe::default()).collect(), graph: Mutex::default() }
+        let stripe = || Stripe { used: AtomicUsize::new(0), entries: Mutex::new(Entries::default()) };
+        Self { stripes: (0..STRIPES).map(|_| stripe()).collect(), graph: Mutex::new(Graph::default()) }
     }
 }
 
@@ -109,7 +116,7 @@ pub(crate) struct Request<'r> {
     pub key: RowKey,
     pub mode: LockMode,
     pub txn: &'r Arc<TxnState>,
-    /// Whoever else holds the row exclusively, as its newest version says.
+    /// Whoever else holds the row exclusively, as its newest version says. The asker does not.
     pub holder: Option<&'r Arc<TxnState>>,
     /// What the transaction has done so far: the cheaper one is a deadlock's victim.
     pub weight: u64,
@@ -127,7 +134,8 @@ impl RowLocks {
         self.stripe(key).used.load(Ordering::Relaxed) > 0
     }
 
-    /// Asks for a row, under its latch. `waiter` is the asker's place in the queue, if it has one; it gets one here.
+    /// Asks for a row, under its latch. `waiter` is the asker's place in the queue, if it has one; it gets one here. If an
+    /// exclusive lock is granted, the asker takes the row before it lets go of the latch, or declines it.
     pub fn request(&self, request: &Request<'_>, waiter: &mut Option<Arc<Waiter>>) -> Answer {
         let stripe = self.stripe(&request.key);
         let mut entries = stripe.entries.lock();
@@ -135,6 +143,7 @@ impl RowLocks {
             stripe.used.fetch_add(1, Ordering::Relaxed);
             Entry::default()
         });
+        entry.set_holder(request.holder);
         let answer = if entry.admits(request, waiter.as_ref()) {
             self.grant(entry, request, waiter)
         } else if !request.patient {
@@ -162,35 +171,25 @@ impl RowLocks {
                 entry.wake();
             }
             LockMode::Exclusive if entry.has_waiters() => {
-                entry.exclusive = Some(request.txn.clone());
+                entry.set_holder(Some(request.txn));
                 self.graph.lock().note_waited_for(request.txn, request.key);
             }
-            LockMode::Exclusive => entry.exclusive = None,
-            LockMode::Watch => {}
+            LockMode::Exclusive | LockMode::Watch => {}
         }
         Answer::Granted
     }
 
     fn enqueue(&self, entry: &mut Entry, request: &Request<'_>, waiter: &mut Option<Arc<Waiter>>) -> Answer {
+        let mut graph = self.graph.lock();
         let place = waiter.get_or_insert_with(|| {
-            let place = Arc::new(Waiter::new(request));
-            entry.push(place.clone());
-            self.graph.lock().waiting.insert(request.txn.id(), place.clone());
+            let place = entry.push(request);
+            graph.waiting.insert(request.txn.id(), place.clone());
             place
         });
         place.sleep_again();
         match request.holder {
-            Some(holder) => {
-                entry.exclusive = Some(holder.clone());
-                let still_runs = self.graph.lock().note_waited_for(holder, request.key);
-                if still_runs { Answer::Queued } else { Answer::Again }
-            }
-            None => {
-                if entry.exclusive.as_ref().is_some_and(|txn| !Arc::ptr_eq(txn, request.txn)) {
-                    entry.exclusive = None;
-                }
-                Answer::Queued
-            }
+            Some(holder) if !graph.note_waited_for(holder, request.key) => Answer::Again,
+            _ => Answer::Queued,
         }
     }
 
@@ -206,11 +205,34 @@ impl RowLocks {
         tidy(stripe, &mut entries, &waiter.key);
     }
 
-    /// Wakes those who may have a row now.
-    pub fn pass_on(&self, key: &RowKey) {
-        if let Some(entry) = self.stripe(key).entries.lock().get(key) {
+    /// A transaction that runs on does not hold the row exclusively any more, or declines what it was granted: those who
+    /// wait may have the row. Under its latch.
+    pub fn give_back(&self, key: &RowKey, txn: &Arc<TxnState>) {
+        let stripe = self.stripe(key);
+        let mut entries = stripe.entries.lock();
+        if let Some(entry) = entries.get_mut(key) {
+            entry.forget_holder(txn);
+            self.graph.lock().forget_waited_for(txn, key);
             entry.wake();
         }
+        tidy(stripe, &mut entries, key);
+    }
+
+    /// A transaction has taken back a version of a row that it still holds. What is watched for (another key, say) may have
+    /// come about. Under the row's latch.
+    pub fn wake_watchers(&self, key: &RowKey) {
+        if let Some(entry) = self.stripe(key).entries.lock().get(key) {
+            entry.wake_watchers();
+        }
+    }
+
+    /// A transaction that runs on gives back rows that have no versions of its own: those that it had loaded.
+    pub fn give_back_all(&self, txn: &Arc<TxnState>, is_given_back: impl Fn(&RowKey) -> bool) {
+        let keys: Vec<RowKey> = match self.graph.lock().waited_for.get(&txn.id()) {
+            Some(keys) => keys.iter().filter(|key| is_given_back(key)).copied().collect(),
+            None => return,
+        };
+        keys.iter().for_each(|key| self.give_back(key, txn));
     }
 
     /// Gives shared locks back.
@@ -226,15 +248,13 @@ impl RowLocks {
         }
     }
 
-    /// Wakes those who wait for rows of a transaction that has ended, or has given some of them back.
+    /// Wakes those who wait for rows of a transaction that has ended.
     pub fn wake_waiters_of(&self, txn: &Arc<TxnState>) {
+        debug_assert!(!txn.is_running(), "who runs on gives back row by row");
         let keys = self.graph.lock().waited_for.remove(&txn.id());
         for key in keys.unwrap_or_default() {
-            let mut entries = self.stripe(&key).entries.lock();
-            if let Some(entry) = entries.get_mut(&key) {
-                if entry.exclusive.as_ref().is_some_and(|of| Arc::ptr_eq(of, txn)) {
-                    entry.exclusive = None;
-                }
+            if let Some(entry) = self.stripe(&key).entries.lock().get_mut(&key) {
+                entry.forget_holder(txn);
                 entry.wake();
             }
         }
@@ -243,6 +263,13 @@ impl RowLocks {
     /// How many wait and have not been woken.
     pub fn sleepers(&self) -> usize {
         self.graph.lock().waiting.values().filter(|waiter| waiter.sleeps()).count()
+    }
+
+    /// Whom an entry with waiters names as the exclusive holder. `None` if nobody waits.
+    #[cfg(test)]
+    pub fn named_holder(&self, key: &RowKey) -> Option<Option<Arc<TxnState>>> {
+        let entries = self.stripe(key).entries.lock();
+        entries.get(key).filter(|entry| entry.has_waiters()).map(|entry| entry.holder().cloned())
     }
 
     /// All stripes and the graph: nothing moves while a deadlock is looked for.
@@ -268,20 +295,22 @@ fn tidy(stripe: &Stripe, entries: &mut Entries, key: &RowKey) {
 impl Graph {
     /// False if the holder has ended meanwhile.
     fn note_waited_for(&mut self, holder: &Arc<TxnState>, key: RowKey) -> bool {
-        let keys = self.waited_for.entry(holder.id()).or_default();
-        let is_new = !keys.contains(&key);
-        if is_new {
-            keys.push(key);
-        }
+        let is_new = self.waited_for.entry(holder.id()).or_default().insert(key);
         let still_runs = holder.note_waiter();
         if !still_runs && is_new {
             // Perhaps it had looked before this was noted: nobody else would take it away.
-            keys.pop();
+            self.forget_waited_for(holder, &key);
+        }
+        still_runs
+    }
+
+    fn forget_waited_for(&mut self, holder: &Arc<TxnState>, key: &RowKey) {
+        if let Some(keys) = self.waited_for.get_mut(&holder.id()) {
+            keys.remove(key);
             if keys.is_empty() {
                 self.waited_for.remove(&holder.id());
             }
         }
-        still_runs
     }
 }
 
