@@ -148,6 +148,8 @@ pub(crate) struct Housekeeping {
 }
 
 const KEY_LATCHES: usize = 256;
+/// Versions that the collecting thread merges before it lets committing threads do some again.
+const MERGED_AT_A_TIME: usize = 4 << 10;
 
 impl Engine {
     /// Opens a data directory, made if there is none; recovers what a crash left.
@@ -252,7 +254,12 @@ impl Engine {
 
     /// Collects every version that no snapshot needs any more.
     pub fn collect_all_garbage(&self) {
-        while self.collect_garbage(1024, usize::MAX) > 0 {}
+        self.garbage.collect_all(self.snapshots.oldest());
+    }
+
+    /// Merges about so many of the versions that an old snapshot holds up, if there are many.
+    pub(crate) fn merge_versions(&self, versions: usize) -> usize {
+        self.garbage.merge(&self.snapshots, versions)
     }
 
     /// Collects what had been committed when this was called the last time.
@@ -261,14 +268,14 @@ impl Engine {
         let now = self.pipeline.last_logged();
         let before = Timestamp(self.straggling.swap(now.0, Relaxed));
         while self.garbage.collect(self.snapshots.oldest().min(before), 256, usize::MAX) > 0 {}
-        if self.garbage.is_prune_due() {
-            self.prune_versions();
-        }
+        while self.merge_versions(MERGED_AT_A_TIME) > 0 {}
+        self.garbage.merge_again(&self.snapshots, MERGED_AT_A_TIME);
     }
 
-    /// Merges versions that no snapshot in use tells apart, so that an old snapshot does not keep all that came after it.
+    /// Merges all versions that no snapshot in use tells apart. This happens by and by as they become visible, so that an old
+    /// snapshot does not keep all that came after it.
     pub fn prune_versions(&self) {
-        self.garbage.prune(&self.snapshots.horizon());
+        self.garbage.merge_all(&self.snapshots);
     }
 
     /// Frees the version vectors of hot pages that have no versions just now.
@@ -286,9 +293,9 @@ impl Engine {
         }
     }
 
-    /// Lists of old versions that are still kept: one for a committed transaction, or for some that were merged.
+    /// Old versions of rows that are still kept.
     pub fn version_backlog(&self) -> usize {
-        self.garbage.len()
+        self.garbage.versions()
     }
 
     /// Ends all work after an error that nothing may follow.

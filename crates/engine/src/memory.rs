@@ -28,8 +28,8 @@ const FREEZE_AT: f64 = 0.6;
 const REFUSE_AT: f64 = 0.85;
 /// The share of the machine's memory that is used unless told otherwise.
 const SHARE_OF_MACHINE: f64 = 0.6;
-/// What a transaction whose old versions are still kept takes, about: a TPC-C transaction changes some twenty rows.
-const VERSIONS_BYTES: usize = 4 << 10;
+/// What an old version of a row takes, about, with its part of what is kept of its transaction.
+const VERSION_BYTES: usize = 200;
 
 /// Who uses how much, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,7 +137,7 @@ impl MemoryBudget {
         let indexes: u64 = tables().flat_map(|table| &table.indexes).map(|index| index.bytes()).sum();
         self.hot_pages.store(hot, Relaxed);
         self.indexes.store(indexes as usize, Relaxed);
-        self.versions.store(version_backlog * VERSIONS_BYTES, Relaxed);
+        self.versions.store(version_backlog * VERSION_BYTES, Relaxed);
         let in_tables = self.tables();
         self.refuses_rows.store(in_tables as f64 > REFUSE_AT * self.limit as f64, Relaxed);
         self.fit_cache();

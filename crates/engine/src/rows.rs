@@ -6,7 +6,7 @@ use avocet_base::RowId;
 use avocet_storage::cold::{ColdValue, EncodedColumn};
 use avocet_storage::hot::{PageBody, RowBuf, delta};
 use avocet_storage::relation::{ColdSegment, SegmentState};
-use avocet_storage::version::Change;
+use avocet_storage::version::{Change, StaleEntry};
 use avocet_types::row::Storage;
 use avocet_types::{RowLayout, RowRef};
 
@@ -90,6 +90,20 @@ pub(crate) fn remove_entries(table: &TableHandle, row: &RowRef<'_>, id: RowId) {
     }
 }
 
+/// Removes an entry that a version has left behind, unless some other version that still counts needs it; whether it is of no
+/// use any more.
+pub(crate) fn remove_stale(
+    table: &TableHandle,
+    body: &PageBody,
+    slot: usize,
+    id: RowId,
+    stale: &StaleEntry,
+) -> bool {
+    // The index may have been dropped since.
+    let index = table.indexes.iter().position(|index| index.def.id == stale.index);
+    index.is_none_or(|index| remove_unless_needed(table, body, slot, id, index, &stale.entry))
+}
+
 /// Removes an index entry, unless some version of the row that still counts has its key; whether it did. Under the
 /// page's latch, so that nobody puts the key back between look and removal.
 pub(crate) fn remove_unless_needed(
@@ -131,14 +145,15 @@ fn any_version(
     let mut buf = RowBuf::default();
     body.in_place(layout, slot).to_image(&mut buf.image);
     while let Some(undo) = next {
-        if let Change::Update { before } = &undo.change {
+        let link = undo.link();
+        if let Change::Update { before } = &link.change {
             delta::apply_to_image(layout, before, &mut buf.image)
                 .expect("before-images are made by the page");
             if holds(&buf.row(layout)) {
                 return true;
             }
         }
-        next = undo.older();
+        next = link.older();
     }
     false
 }

@@ -23,6 +23,7 @@ use avocet_storage::index::ScanScratch;
 use avocet_storage::relation::SegmentState;
 use avocet_storage::version::Change;
 use avocet_storage::{Snapshot, TxnState, Undo};
+use avocet_types::RowLayout;
 use parking_lot::Mutex;
 
 pub(crate) use ahead::prefetch_page;
@@ -545,36 +546,37 @@ impl Txn {
         let segment = table.relation.segment(entry.row.segment());
         let ordinal = entry.row.ordinal();
         let rows = &mut self.row_changes[entry.table as usize];
-        match entry.undo.change {
-            Change::Insert => {
+        let change = Undone::of(&entry.undo, &table.layout);
+        match change {
+            Undone::Insert => {
                 *rows -= 1;
                 table.moves.forget(entry.row);
             }
-            Change::Delete => *rows += 1,
-            Change::Hide => self.hides -= 1,
-            Change::Update { .. } | Change::Lock => {}
+            Undone::Delete => *rows += 1,
+            Undone::Hide => self.hides -= 1,
+            Undone::Update(_) | Undone::Lock => {}
         }
         match &*segment.state_owned() {
             SegmentState::Hot(hot) => {
                 let (page, slot) =
                     table.relation.page_of(hot, ordinal).expect("an undo record keeps its page");
                 let mut body = page.body.write();
-                let touches_keys = matches!(entry.undo.change, Change::Insert | Change::Update { .. });
+                let touches_keys = matches!(change, Undone::Insert | Undone::Update(_));
                 let image = &mut self.scratch.old.image;
                 if touches_keys && !table.indexes.is_empty() {
                     image.clear();
                     body.in_place(&table.layout, slot).to_image(image);
                 }
                 body.undo(&table.layout, slot, &entry.undo);
-                match &entry.undo.change {
+                match &change {
                     _ if table.indexes.is_empty() => {}
-                    Change::Insert => {
+                    Undone::Insert => {
                         rows::remove_entries(&table, &self.scratch.old.row(&table.layout), entry.row);
                     }
-                    Change::Update { before } => {
-                        self.remove_changed_entries(&table, &body, slot, entry.row, before);
+                    Undone::Update(columns) => {
+                        self.remove_changed_entries(&table, &body, slot, entry.row, columns);
                     }
-                    Change::Delete | Change::Lock | Change::Hide => {}
+                    Undone::Delete | Undone::Lock | Undone::Hide => {}
                 }
                 self.note_taken_back(&table, entry.row, body.chain(slot));
             }
@@ -608,12 +610,9 @@ impl Txn {
         body: &PageBody,
         slot: usize,
         id: RowId,
-        before: &[u8],
+        changed: &[usize],
     ) {
         let Scratch { old, key, .. } = &mut self.scratch;
-        let changed: Vec<usize> = delta::own_entries(&table.layout, before)
-            .map(|e| e.expect("before-images are made by the page").column)
-            .collect();
         for (n, index) in table.indexes.iter().enumerate() {
             if changed.iter().any(|&c| index.uses(c)) {
                 key.clear();
@@ -746,10 +745,13 @@ impl Txn {
         self.unhide_all();
         // On an error it still runs, and is rolled back when it is dropped.
         let ticket = self.log().inspect_err(|e| self.engine.stop_unless_refused(e))?;
+        let versions = self.undo.len();
         self.after_logged(ticket.timestamp());
         // A commit cleans up after two older ones, so that the backlog shrinks whatever the load is. Large ones are for the
-        // collecting thread: nobody's commit takes long because of them.
+        // collecting thread: nobody's commit takes long because of them. What cannot be collected is merged, twice as much as
+        // it adds.
         self.engine.collect_garbage(2, MOST_COLLECTED_BY_COMMIT);
+        self.engine.merge_versions(2 * versions);
         Ok(ticket)
     }
 
@@ -808,6 +810,32 @@ impl Txn {
 
 fn definition_changed(table: &TableHandle) -> EngineError {
     EngineError::DefinitionChanged(table.def.database.clone(), table.def.name.clone())
+}
+
+/// What is taken back with a version.
+enum Undone {
+    Insert,
+    /// Of these columns.
+    Update(Vec<usize>),
+    Delete,
+    Lock,
+    Hide,
+}
+
+impl Undone {
+    fn of(undo: &Undo, layout: &RowLayout) -> Self {
+        match &undo.link().change {
+            Change::Insert => Self::Insert,
+            Change::Delete => Self::Delete,
+            Change::Lock => Self::Lock,
+            Change::Hide => Self::Hide,
+            Change::Update { before } => {
+                let columns = delta::own_entries(layout, before)
+                    .map(|e| e.expect("before-images are made by the page").column);
+                Self::Update(columns.collect())
+            }
+        }
+    }
 }
 
 impl Drop for Txn {

@@ -20,10 +20,10 @@ mod merge;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use avocet_base::{Timestamp, TxnId};
-use parking_lot::Mutex;
+use avocet_base::{IndexId, Timestamp, TxnId};
+use parking_lot::{Mutex, MutexGuard};
 
-pub use merge::{Merged, merge_chain};
+pub use merge::Merged;
 
 const RUNNING: u64 = u64::MAX;
 const ABORTED: u64 = u64::MAX - 1;
@@ -107,7 +107,7 @@ impl<'a> Snapshot<'a> {
     /// Whether a version that it sees is a lock of its own: what others had committed before that, it may not see.
     #[inline]
     pub fn has_locked(&self, seen: &Undo) -> bool {
-        matches!(seen.change, Change::Lock) && seen.txn.is_running()
+        seen.txn.is_running() && seen.is_lock()
     }
 }
 
@@ -126,34 +126,81 @@ pub enum Change {
     Hide,
 }
 
+/// An index entry that was right before a change.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub struct StaleEntry {
+    pub index: IndexId,
+    pub entry: Box<[u8]>,
+}
+
 /// One version of one row.
 pub struct Undo {
     pub txn: Arc<TxnState>,
+    /// Changed under the latch of its chain.
+    link: Mutex<Link>,
+    /// It says nothing any more: every snapshot sees it, or a newer version stands for it. In the first case it may hang on
+    /// below a newer version until that is collected too. Changed under the latch of its chain.
+    settled: AtomicBool,
+}
+
+/// What a version says, and the next older one.
+pub struct Link {
     pub change: Change,
-    older: Mutex<Option<Arc<Undo>>>,
-    /// Every snapshot sees it: it says nothing any more. It may hang on below a newer version until that is collected
-    /// too. Changed under the latch of its chain.
-    collected: AtomicBool,
+    older: Option<Arc<Undo>>,
+    /// Entries that only this version and older ones need.
+    pub stale: Vec<StaleEntry>,
+}
+
+impl Link {
+    pub fn older(&self) -> Option<Arc<Undo>> {
+        self.older.clone()
+    }
 }
 
 impl Undo {
     pub fn new(txn: &Arc<TxnState>, change: Change, older: Option<Arc<Undo>>) -> Arc<Self> {
-        let (older, collected) = (Mutex::new(older), AtomicBool::new(false));
-        Arc::new(Self { txn: txn.clone(), change, older, collected })
+        let link = Mutex::new(Link { change, older, stale: Vec::new() });
+        Arc::new(Self { txn: txn.clone(), link, settled: AtomicBool::new(false) })
+    }
+
+    /// What it says. At most one version of a chain is looked at at a time.
+    pub fn link(&self) -> MutexGuard<'_, Link> {
+        self.link.lock()
     }
 
     pub fn older(&self) -> Option<Arc<Undo>> {
-        self.older.lock().clone()
+        self.link.lock().older()
     }
 
     /// What stays of the chain when this version, its head, is taken back.
     pub fn older_in_use(&self) -> Option<Arc<Undo>> {
-        self.older().filter(|older| !older.collected.load(Ordering::Relaxed))
+        self.older().filter(|older| !older.is_settled())
+    }
+
+    pub fn is_settled(&self) -> bool {
+        self.settled.load(Ordering::Relaxed)
+    }
+
+    pub fn is_lock(&self) -> bool {
+        matches!(self.link.lock().change, Change::Lock)
+    }
+
+    pub fn is_delete(&self) -> bool {
+        matches!(self.link.lock().change, Change::Delete)
+    }
+
+    /// It says nothing any more. Under the latch of its chain.
+    pub(crate) fn settle(&self) {
+        self.settled.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_hide(&self) -> bool {
+        matches!(self.link.lock().change, Change::Hide)
     }
 
     /// Forgets everything older than this version.
     fn cut(&self) {
-        let older = self.older.lock().take();
+        let older = self.link.lock().older.take();
         drop(older);
     }
 }
@@ -161,10 +208,10 @@ impl Undo {
 impl Drop for Undo {
     /// Chains can be long; dropping them link by link keeps the stack flat.
     fn drop(&mut self) {
-        let mut next = self.older.get_mut().take();
+        let mut next = self.link.get_mut().older.take();
         while let Some(undo) = next {
             next = match Arc::try_unwrap(undo) {
-                Ok(mut alone) => alone.older.get_mut().take(),
+                Ok(mut alone) => alone.link.get_mut().older.take(),
                 Err(_) => None,
             };
         }
@@ -176,7 +223,7 @@ impl Drop for Undo {
 /// A version under a newer one is only marked, and goes when the newer one does (or is taken back): looking for it from
 /// the head would cost the square of the length of a chain, and the chains of hot rows are long.
 pub fn collect_version(head: &mut Option<Arc<Undo>>, gone: &Arc<Undo>) {
-    gone.collected.store(true, Ordering::Relaxed);
+    gone.settle();
     gone.cut();
     if head.as_ref().is_some_and(|head| Arc::ptr_eq(head, gone)) {
         *head = None;
@@ -208,23 +255,24 @@ pub fn hide(head: &Arc<Undo>, snapshot: &Snapshot<'_>) -> Option<Arc<Undo>> {
     let mut above = None;
     let mut next = Some(head.clone());
     while let Some(undo) = next {
-        next = undo.older();
-        match undo.change {
+        let link = undo.link();
+        next = link.older();
+        match link.change {
             Change::Hide if Arc::ptr_eq(&undo.txn, own) => return None,
             Change::Hide | Change::Lock => {}
             Change::Insert | Change::Update { .. } | Change::Delete => {
                 let is_unseen = undo.txn.committed_at().is_some_and(|at| at > snapshot.ts);
                 if is_unseen && above.is_none() {
-                    above = Some(undo);
+                    above = Some(undo.clone());
                 }
             }
         }
     }
     let above = above?;
-    let mut older = above.older.lock();
-    let mark = Undo::new(own, Change::Hide, older.take());
-    *older = Some(mark.clone());
-    drop(older);
+    let mut link = above.link();
+    let mark = Undo::new(own, Change::Hide, link.older.take());
+    link.older = Some(mark.clone());
+    drop(link);
     Some(mark)
 }
 
@@ -234,7 +282,8 @@ pub fn unhide(head: &Arc<Undo>, mark: &Arc<Undo>) {
     while let Some(undo) = next {
         next = undo.older();
         if next.as_ref().is_some_and(|older| Arc::ptr_eq(older, mark)) {
-            *undo.older.lock() = mark.older();
+            let below = mark.older();
+            undo.link().older = below;
             return;
         }
     }

@@ -61,7 +61,8 @@ impl Txn {
     fn has_come_to_key(&self, table: &TableHandle, index: usize, head: Option<&Arc<Undo>>) -> bool {
         let mut next = head.cloned();
         while let Some(undo) = next {
-            match &undo.change {
+            let link = undo.link();
+            match &link.change {
                 Change::Lock | Change::Hide => {}
                 _ if self.view().sees(&undo.txn) => return false,
                 Change::Insert => return true,
@@ -72,7 +73,7 @@ impl Txn {
                 }
                 Change::Delete => {}
             }
-            next = undo.older();
+            next = link.older();
         }
         head.is_none()
     }
@@ -182,9 +183,10 @@ impl Txn {
             return;
         }
         for entry in std::mem::take(&mut self.undo) {
-            match entry.undo.change {
-                Change::Hide => self.undo_one(&entry),
-                _ => self.undo.push(entry),
+            if entry.undo.is_hide() {
+                self.undo_one(&entry);
+            } else {
+                self.undo.push(entry);
             }
         }
     }

@@ -76,7 +76,8 @@ fn an_older_fits(
     body.in_place(layout, slot).to_image(&mut buf.image);
     let mut next = head.cloned();
     while let Some(undo) = next.filter(|undo| Arc::ptr_eq(&undo.txn, holder)) {
-        match &undo.change {
+        let link = undo.link();
+        match &link.change {
             Change::Insert => return Ok(false),
             Change::Update { before } => {
                 delta::apply_to_image(layout, before, &mut buf.image).map_err(malformed("row delta"))?;
@@ -86,7 +87,7 @@ fn an_older_fits(
             }
             Change::Delete | Change::Lock | Change::Hide => {}
         }
-        next = undo.older();
+        next = link.older();
     }
     Ok(false)
 }

@@ -14,7 +14,6 @@ use avocet_base::{RowId, SegmentNo, TableId, Timestamp};
 use avocet_storage::Snapshot;
 use avocet_storage::hot::RowBuf;
 use avocet_storage::index::Direction;
-use avocet_storage::version::Change;
 use avocet_types::RowRef;
 use hashbrown::HashSet;
 
@@ -387,7 +386,7 @@ impl Txn {
         let since = self.undo.split_off(mark.undo);
         for entry in since {
             let table = self.tables[usize::from(entry.table)].id();
-            if !matches!(entry.undo.change, Change::Lock) || is_wanted(table, entry.row) {
+            if !entry.undo.is_lock() || is_wanted(table, entry.row) {
                 self.undo.push(entry);
             } else {
                 self.undo_one(&entry);

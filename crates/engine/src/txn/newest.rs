@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use avocet_base::{RowId, TableId, Timestamp};
 use avocet_storage::hot::RowBuf;
 use avocet_storage::relation::SegmentState;
-use avocet_storage::version::{Change, running_other};
+use avocet_storage::version::running_other;
 use avocet_storage::{TxnState, Undo};
 use avocet_types::RowRef;
 
@@ -194,7 +194,8 @@ impl Txn {
                     let changed_at = committed(head);
                     self.newest_met = self.newest_met.max(changed_at);
                     self.check_unchanged(table, is_own, changed_at)?;
-                    let is_recent = changed_at > self.snapshot.ts();
+                    // A slot without versions may have had a row that came and went since the snapshot.
+                    let is_recent = changed_at > self.snapshot.ts() || head.is_none();
                     return Ok(Attempt::Done(if is_recent { Found::Gone } else { Found::Nowhere }));
                 }
                 if !is_own && let Some(blocked) = self.ask(table.id(), id, action.mode(), holder, wait, place)
@@ -425,12 +426,12 @@ impl Watch<'_> {
 /// When the newest version was committed; who only locked the row made none.
 fn committed(head: Option<&Arc<Undo>>) -> Timestamp {
     let Some(head) = head else { return Timestamp::MIN };
-    if !matches!(head.change, Change::Lock) {
+    if !head.is_lock() {
         return head.txn.committed_at().unwrap_or(Timestamp::MIN);
     }
     let mut next = head.older();
     while let Some(undo) = next {
-        if !matches!(undo.change, Change::Lock) {
+        if !undo.is_lock() {
             return undo.txn.committed_at().unwrap_or(Timestamp::MIN);
         }
         next = undo.older();

@@ -119,7 +119,7 @@ impl Txn {
         let mut seen: HashSet<(u16, RowId)> = HashSet::new();
         let mut rows = Vec::new();
         for entry in &self.undo {
-            if !matches!(entry.undo.change, Change::Lock | Change::Hide)
+            if !matches!(entry.undo.link().change, Change::Lock | Change::Hide)
                 && seen.insert((entry.table, entry.row))
             {
                 let mut change = row_change(&self.tables[usize::from(entry.table)], entry.row)?;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use avocet_base::RowId;
 use avocet_storage::hot::{RowBuf, delta};
 use avocet_storage::relation::SegmentState;
-use avocet_storage::version::{Change, running_other};
+use avocet_storage::version::{Change, StaleEntry, running_other};
 use avocet_storage::{TxnState, Undo};
 use avocet_types::{Datum, IndexKind, RowRef};
 
@@ -37,7 +37,7 @@ enum Claim {
 
 impl Txn {
     pub(super) fn push_undo(&mut self, table: u16, row: RowId, undo: Arc<Undo>) {
-        self.undo.push(UndoEntry { table, row, undo, stale: Vec::new() });
+        self.undo.push(UndoEntry { table, row, undo });
     }
 
     /// Checks that the transaction may write to a table; its position among the transaction's tables.
@@ -371,8 +371,8 @@ impl Txn {
             if before == entry {
                 continue;
             }
-            let undo = &mut self.undo[updated];
-            undo.stale.push((n as u16, before.into()));
+            let stale = StaleEntry { index: index.def.id, entry: before.into() };
+            self.undo[updated].undo.link().stale.push(stale);
             self.add_entry(table, n, &new.row(&table.layout), id)?;
         }
         Ok(())
@@ -399,13 +399,14 @@ fn leaves_key(table: &TableHandle, index: usize, head: Option<&Arc<Undo>>) -> bo
     let Some(head) = head.filter(|_| index.def.kind != IndexKind::Primary) else { return false };
     let mut next = Some(head.clone());
     while let Some(undo) = next.filter(|undo| Arc::ptr_eq(&undo.txn, &head.txn)) {
-        match &undo.change {
+        let link = undo.link();
+        match &link.change {
             Change::Lock => {}
             Change::Update { before } if !changed_columns(table, before).any(|column| index.uses(column)) => {
             }
             Change::Insert | Change::Delete | Change::Update { .. } | Change::Hide => return false,
         }
-        next = undo.older();
+        next = link.older();
     }
     true
 }

@@ -18,14 +18,13 @@
 
 use std::sync::Arc;
 
-use avocet_base::Timestamp;
 use avocet_base::codec::Malformed;
 use avocet_types::{RowLayout, RowRef};
 use parking_lot::RwLock;
 
 use super::delta;
 use crate::prefetch::prefetch;
-use crate::version::{self, Change, Merged, Snapshot, Undo, collect_version, merge_chain, truncate_chain};
+use crate::version::{self, Change, Snapshot, Undo, collect_version, truncate_chain};
 
 /// Bytes of slots that a page aims at.
 const TARGET_BYTES: usize = 16 << 10;
@@ -228,8 +227,9 @@ impl PageBody {
         let mut next = Some(head.clone());
         while let Some(undo) = next {
             let is_seen = snapshot.sees(&undo.txn);
-            match &undo.change {
-                Change::Lock if !is_seen || snapshot.has_locked(&undo) => {}
+            let link = undo.link();
+            match &link.change {
+                Change::Lock if !is_seen || undo.txn.is_running() => {}
                 Change::Hide if is_seen => return SlotRead::Absent,
                 Change::Hide => {}
                 _ if is_seen => break,
@@ -246,7 +246,7 @@ impl PageBody {
                         .expect("before-images are made by this page");
                 }
             }
-            next = undo.older();
+            next = link.older();
         }
         match (live, copied) {
             (false, _) => SlotRead::Absent,
@@ -288,17 +288,15 @@ impl PageBody {
         }
     }
 
-    /// Merges versions of a slot that no snapshot tells apart (see [`merge_chain`]).
-    pub fn merge_versions(
-        &mut self,
-        layout: &RowLayout,
-        slot: usize,
-        interval: &dyn Fn(Timestamp) -> Option<usize>,
-    ) -> Vec<Merged> {
-        let Some(head) = self.versions.as_mut().and_then(|v| v[slot].as_mut()) else { return Vec::new() };
-        let (new, merged) = merge_chain(layout, head, interval);
-        *head = new;
-        merged
+    /// Drops a lock of a transaction that has committed, which says nothing to anybody. False if it is not the newest
+    /// version: then a newer one will take it in.
+    pub fn drop_lock(&mut self, slot: usize, lock: &Arc<Undo>) -> bool {
+        let is_head = self.chain(slot).is_some_and(|head| Arc::ptr_eq(head, lock));
+        if is_head {
+            lock.settle();
+            self.drop_head(slot, lock);
+        }
+        is_head
     }
 
     /// Frees an empty version vector. Not done at once, since the next change of the page would need it again.
@@ -462,23 +460,33 @@ impl PageBody {
 
     /// Takes back the newest version of a slot, or a mark that hid it.
     pub fn undo(&mut self, layout: &RowLayout, slot: usize, undo: &Arc<Undo>) {
-        match &undo.change {
+        let link = undo.link();
+        match &link.change {
             Change::Insert => {
+                drop(link);
                 self.touch();
                 self.set_live(slot, false);
                 self.drop_head(slot, undo);
                 self.wipe(layout, slot);
             }
             Change::Delete => {
+                drop(link);
                 self.touch();
                 self.set_live(slot, true);
                 self.drop_head(slot, undo);
             }
-            Change::Lock => self.drop_head(slot, undo),
-            Change::Hide => version::unhide(self.chain(slot).expect("a mark is never the head"), undo),
+            Change::Lock => {
+                drop(link);
+                self.drop_head(slot, undo);
+            }
+            Change::Hide => {
+                drop(link);
+                version::unhide(self.chain(slot).expect("a mark is never the head"), undo);
+            }
             Change::Update { before } => {
                 self.set_columns(layout, slot, delta::own_entries(layout, before))
                     .expect("before-images are made by this page");
+                drop(link);
                 self.drop_head(slot, undo);
             }
         }
@@ -546,11 +554,12 @@ impl PageBody {
 
 #[cfg(test)]
 mod tests {
-    use avocet_base::TxnId;
+    use avocet_base::{Timestamp, TxnId};
     use avocet_types::{Collation, Datum, SqlType};
 
     use super::*;
     use crate::TxnState;
+    use crate::version::Merged;
 
     fn layout() -> RowLayout {
         RowLayout::new(&[SqlType::INT, SqlType::VarChar { len: 100, collation: Collation::DEFAULT }])
@@ -644,30 +653,69 @@ mod tests {
             format!("{:?} {:?}", row.get(0), row.get(1))
         };
         // Numbers, texts and locks in turn, and a delete at the end.
+        let mut versions = Vec::new();
         for ts in 1..=30u64 {
             let txn = Arc::new(TxnState::new(TxnId(ts)));
-            match (ts, ts % 3) {
-                (30, _) => drop(page.delete(&layout, 0, &txn)),
-                (_, 0) => drop(page.lock(&layout, 0, &txn)),
-                (_, 1) => {
-                    drop(page.update(&layout, 0, &number(ts as i64), &txn, &mut Vec::new()).expect("ok"))
-                }
-                _ => drop(
-                    page.update(&layout, 0, &set_text(&layout, &ts.to_string()), &txn, &mut Vec::new())
-                        .expect("ok"),
-                ),
-            }
+            versions.push(match (ts, ts % 3) {
+                (30, _) => page.delete(&layout, 0, &txn),
+                (_, 0) => page.lock(&layout, 0, &txn),
+                (_, 1) => page.update(&layout, 0, &number(ts as i64), &txn, &mut Vec::new()).expect("ok"),
+                _ => page
+                    .update(&layout, 0, &set_text(&layout, &ts.to_string()), &txn, &mut Vec::new())
+                    .expect("ok"),
+            });
             txn.commit(Timestamp(ts));
         }
         let in_use = [4u64, 11, 12, 25];
         let before = in_use.map(|ts| shown(&page, ts));
         let newest = [26u64, 28, 29, 30].map(|ts| shown(&page, ts));
         let interval = |ts: Timestamp| (ts.0 <= 26).then(|| in_use.iter().filter(|&&s| s < ts.0).count());
-        let merged = page.merge_versions(&layout, 0, &interval);
-        assert_eq!(merged.iter().map(|m| m.of.len()).collect::<Vec<_>>(), [13, 7, 4]);
+        // In the order of the commits, as they become visible.
+        for version in &versions {
+            version.merge_older(&layout, &interval);
+        }
+        let mut kept = Vec::new();
+        let mut next = page.chain(0).cloned();
+        while let Some(version) = next {
+            kept.push(version.txn.id().0);
+            next = version.older();
+        }
+        // Twelve is a lock alone in its gap, twenty-four is under an update.
+        assert_eq!(kept, [30, 29, 28, 27, 26, 25, 12, 11, 4]);
+        assert!(versions.iter().all(|v| v.is_settled() != kept.contains(&v.txn.id().0)));
         assert_eq!(in_use.map(|ts| shown(&page, ts)), before);
         assert_eq!([26u64, 28, 29, 30].map(|ts| shown(&page, ts)), newest);
-        assert!(page.merge_versions(&layout, 0, &interval).is_empty(), "nothing is left to merge");
+        for version in versions.iter().filter(|version| !version.is_settled()) {
+            assert_eq!(version.merge_older(&layout, &interval), Merged::Nothing, "nothing is left to merge");
+        }
+        // A snapshot has gone: what it kept apart is one.
+        let interval = |ts: Timestamp| interval(ts).map(|gap| gap.min(3));
+        versions[25].merge_older(&layout, &interval);
+        assert!(versions[24].is_settled() && !versions[11].is_settled());
+        assert_eq!([4u64, 11, 12].map(|ts| shown(&page, ts)), before[..3]);
+    }
+
+    #[test]
+    fn a_row_that_came_and_went_between_two_snapshots_vanishes() {
+        let layout = layout();
+        let page = HotPage::new(&layout, 16);
+        let mut page = page.body.write();
+        let [first, second, third] = [1, 2, 3].map(|id| Arc::new(TxnState::new(TxnId(id))));
+        let came = page.insert(&layout, 0, &image(&layout, 7, "came"), &first);
+        first.commit(Timestamp(5));
+        let changed =
+            page.update(&layout, 0, &set_text(&layout, "changed"), &second, &mut Vec::new()).expect("ok");
+        second.commit(Timestamp(6));
+        let gone = page.delete(&layout, 0, &third);
+        third.commit(Timestamp(7));
+        let between = |ts: Timestamp| Some(usize::from(ts.0 > 6));
+        assert_eq!(changed.merge_older(&layout, &between), Merged::Some);
+        assert_eq!(gone.merge_older(&layout, &between), Merged::Nothing, "a snapshot sees the row");
+        assert_eq!(seen(&page, &layout, 0, 6).as_deref(), Some("Str(\"changed\")"));
+        assert_eq!(gone.merge_older(&layout, &|_| Some(0)), Merged::Vanished);
+        assert!(came.is_settled() && changed.is_settled());
+        assert!(page.collect(&layout, 0, &gone, false), "the slot is free");
+        assert!(!page.has_versions());
     }
 
     #[test]

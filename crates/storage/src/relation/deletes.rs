@@ -10,12 +10,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use avocet_base::Timestamp;
-use avocet_types::RowLayout;
 use parking_lot::RwLock;
 use roaring::RoaringBitmap;
 
-use crate::version::{self, Change, Merged, Snapshot, TxnState, Undo, merge_chain, truncate_chain};
+use crate::version::{self, Change, Snapshot, TxnState, Undo, truncate_chain};
 
 /// A delete vector and its latch.
 pub struct DeleteVector {
@@ -137,9 +135,13 @@ impl Deletes {
     }
 
     pub fn undo(&mut self, ordinal: u16, undo: &Arc<Undo>) {
-        if matches!(undo.change, Change::Hide) {
+        if undo.is_hide() {
             return version::unhide(self.chain(ordinal).expect("a mark is never the head"), undo);
         }
+        self.drop_head(ordinal, undo);
+    }
+
+    fn drop_head(&mut self, ordinal: u16, undo: &Arc<Undo>) {
         let head = self.chains.remove(&ordinal).expect("the undo record is on this ordinal");
         assert!(Arc::ptr_eq(&head, undo), "versions are undone newest first");
         if let Some(older) = head.older_in_use() {
@@ -147,17 +149,15 @@ impl Deletes {
         }
     }
 
-    /// Merges versions of an ordinal that no snapshot tells apart (see [`merge_chain`]).
-    pub fn merge_versions(
-        &mut self,
-        layout: &RowLayout,
-        ordinal: u16,
-        interval: &dyn Fn(Timestamp) -> Option<usize>,
-    ) -> Vec<Merged> {
-        let Some(head) = self.chains.get_mut(&ordinal) else { return Vec::new() };
-        let (new, merged) = merge_chain(layout, head, interval);
-        *head = new;
-        merged
+    /// Drops a lock of a transaction that has committed, which says nothing to anybody. False if it is not the newest
+    /// version: then a newer one will take it in.
+    pub fn drop_lock(&mut self, ordinal: u16, lock: &Arc<Undo>) -> bool {
+        let is_head = self.chain(ordinal).is_some_and(|head| Arc::ptr_eq(head, lock));
+        if is_head {
+            lock.settle();
+            self.drop_head(ordinal, lock);
+        }
+        is_head
     }
 
     /// Drops a committed version that every snapshot sees. True if the row is now gone for everyone, also if somebody
@@ -169,7 +169,7 @@ impl Deletes {
         if let Some(head) = chain {
             self.chains.insert(ordinal, head);
         }
-        matches!(undo.change, Change::Delete) && Arc::make_mut(&mut self.settled).insert(ordinal.into())
+        undo.is_delete() && Arc::make_mut(&mut self.settled).insert(ordinal.into())
     }
 }
 
@@ -177,8 +177,9 @@ impl Deletes {
 fn newest_is_delete(head: &Arc<Undo>) -> bool {
     let mut at = Some(head.clone());
     while let Some(undo) = at {
-        match undo.change {
-            Change::Lock | Change::Hide => at = undo.older(),
+        let link = undo.link();
+        match link.change {
+            Change::Lock | Change::Hide => at = link.older(),
             Change::Delete => return true,
             Change::Insert | Change::Update { .. } => unreachable!("cold rows are only deleted or locked"),
         }
@@ -189,17 +190,18 @@ fn newest_is_delete(head: &Arc<Undo>) -> bool {
 fn deleted_for(head: &Arc<Undo>, snapshot: &Snapshot<'_>) -> bool {
     let mut at = Some(head.clone());
     while let Some(undo) = at {
-        if matches!(undo.change, Change::Delete | Change::Hide) && snapshot.sees(&undo.txn) {
+        let link = undo.link();
+        if matches!(link.change, Change::Delete | Change::Hide) && snapshot.sees(&undo.txn) {
             return true;
         }
-        at = undo.older();
+        at = link.older();
     }
     false
 }
 
 #[cfg(test)]
 mod tests {
-    use avocet_base::TxnId;
+    use avocet_base::{Timestamp, TxnId};
 
     use super::*;
 

@@ -11,6 +11,10 @@
 //! between. So one version stands for all: it leads from the state after the newest to the state before the
 //! oldest, in the name of the newest. Chains are then as long as there are snapshots in use, however old these are (as in
 //! HANA's interval collection, and Umbra's).
+//!
+//! A version takes those below it in, one by one, and stays where it is in the chain: nothing above it is looked at. If
+//! each is asked to once it is visible, there is never more than one to take in, and the cost of a version is the same
+//! however long its row's chain was.
 
 use std::sync::Arc;
 
@@ -20,88 +24,86 @@ use avocet_types::RowLayout;
 use super::{Change, Undo};
 use crate::hot::delta;
 
-/// Versions that became one.
-pub struct Merged {
-    /// Newest first.
-    pub of: Vec<Arc<Undo>>,
-    pub into: Arc<Undo>,
+/// What came of asking a version to take in older ones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Merged {
+    Nothing,
+    /// It stands for others now.
+    Some,
+    /// The row came and went between two snapshots: nobody sees any of it.
+    Vanished,
 }
 
-/// Merges what can be merged in a chain; its new head. `interval` numbers the gaps between the snapshots in use; it
-/// has no number for a commit that snapshots to come may not see yet. Under the latch of the chain.
-pub fn merge_chain(
-    layout: &RowLayout,
-    head: &Arc<Undo>,
-    interval: &dyn Fn(Timestamp) -> Option<usize>,
-) -> (Arc<Undo>, Vec<Merged>) {
-    let mut merged = Vec::new();
-    let mut kept: Vec<Arc<Undo>> = Vec::new();
-    let mut run: Vec<Arc<Undo>> = Vec::new();
-    let mut run_in = None;
-    let mut next = Some(head.clone());
-    while let Some(undo) = next {
-        next = undo.older_in_use();
-        let is_in = match undo.change {
-            // Nothing comes after a delete; it keeps the row's values for those who see none. Who hides a row still runs.
-            Change::Delete | Change::Hide => None,
-            Change::Insert | Change::Update { .. } | Change::Lock => {
-                undo.txn.committed_at().and_then(interval)
+impl Undo {
+    /// Takes in all older versions that no snapshot tells from this one; `interval` numbers the gaps between the snapshots
+    /// in use, and has no number for a commit that snapshots to come may not see yet. Under the latch of the chain.
+    pub fn merge_older(
+        &self,
+        layout: &RowLayout,
+        interval: &dyn Fn(Timestamp) -> Option<usize>,
+    ) -> Merged {
+        let mut merged = Merged::Nothing;
+        let Some(gap) = self.txn.committed_at().and_then(interval) else { return merged };
+        while let Some(older) = self.older_in_use() {
+            if older.txn.committed_at().and_then(interval) != Some(gap) {
+                return merged;
             }
-        };
-        if is_in.is_none() || is_in != run_in {
-            end_run(layout, &mut run, &mut kept, &mut merged);
-        }
-        run_in = is_in;
-        run.push(undo);
-    }
-    end_run(layout, &mut run, &mut kept, &mut merged);
-    link(&kept);
-    (kept[0].clone(), merged)
-}
-
-fn end_run(
-    layout: &RowLayout,
-    run: &mut Vec<Arc<Undo>>,
-    kept: &mut Vec<Arc<Undo>>,
-    merged: &mut Vec<Merged>,
-) {
-    if run.len() < 2 {
-        kept.append(run);
-        return;
-    }
-    let of = std::mem::take(run);
-    let change = combined(layout, &of);
-    // A lock alone changed nothing; in its name would say that the row changed when it was locked.
-    let name = of.iter().find(|undo| !matches!(undo.change, Change::Lock)).unwrap_or(&of[0]);
-    let into = Undo::new(&name.txn, change, None);
-    kept.push(into.clone());
-    merged.push(Merged { of, into });
-}
-
-/// What leads from the state after the first (newest) version to the state before the last.
-fn combined(layout: &RowLayout, newest_first: &[Arc<Undo>]) -> Change {
-    let mut before: Vec<u8> = Vec::new();
-    let mut columns: Vec<usize> = Vec::new();
-    let mut changes = false;
-    for undo in newest_first.iter().rev() {
-        match &undo.change {
-            Change::Insert => return Change::Insert,
-            Change::Lock => {}
-            Change::Delete | Change::Hide => unreachable!("deletes and marks are not merged"),
-            Change::Update { before: older } => {
-                changes = true;
-                // The oldest value of a column is the one from before them all.
-                delta::copy_missing(layout, older, &mut columns, &mut before)
-                    .expect("before-images are made by the page");
+            match self.take_in(layout, &older) {
+                Merged::Nothing => return merged,
+                outcome => merged = outcome,
             }
         }
+        merged
     }
-    if changes { Change::Update { before: before.into() } } else { Change::Lock }
+
+    fn take_in(&self, layout: &RowLayout, older: &Arc<Undo>) -> Merged {
+        let (mut link, mut before) = (self.link.lock(), older.link.lock());
+        if matches!((&link.change, &before.change), (Change::Delete, Change::Insert)) {
+            older.settle();
+            link.stale.append(&mut before.stale);
+            return Merged::Vanished;
+        }
+        let Some(change) = combined(layout, &link.change, &mut before.change) else { return Merged::Nothing };
+        if let Some(change) = change {
+            link.change = change;
+        }
+        link.stale.append(&mut before.stale);
+        link.older = before.older.take();
+        older.settle();
+        Merged::Some
+    }
 }
 
-/// Makes each the newer one of the next.
-fn link(newest_first: &[Arc<Undo>]) {
-    for (n, undo) in newest_first.iter().enumerate() {
-        *undo.older.lock() = newest_first.get(n + 1).cloned();
+/// What leads from the state after the newer version to the state before the older one; `None` within if that is what the
+/// newer one says already. `None` if one cannot stand for both.
+fn combined(layout: &RowLayout, newer: &Change, older: &mut Change) -> Option<Option<Change>> {
+    match (newer, older) {
+        // Who hides a row still runs.
+        (Change::Hide, _) | (_, Change::Hide) => None,
+        // Nothing comes after a delete, which keeps the row's values for those who see none.
+        (_, Change::Delete) | (Change::Delete, Change::Insert | Change::Update { .. }) => None,
+        (_, Change::Lock) => Some(None),
+        // A lock changed nothing; in its name would say that the row changed when it was locked.
+        (Change::Lock, _) => None,
+        (Change::Insert, _) => unreachable!("there is nothing before a row came"),
+        (Change::Update { .. }, Change::Insert) => Some(Some(Change::Insert)),
+        (Change::Update { before: newer }, Change::Update { before: older }) => {
+            let before = earliest(layout, newer, std::mem::take(older));
+            Some(Some(Change::Update { before }))
+        }
     }
+}
+
+/// The values that columns had before both changes: those from before the older one count.
+fn earliest(layout: &RowLayout, newer: &[u8], older: Box<[u8]>) -> Box<[u8]> {
+    const OWN: &str = "before-images are made by the page";
+    let mut columns: Vec<usize> =
+        delta::own_entries(layout, &older).map(|entry| entry.expect(OWN).column).collect();
+    // Mostly a row's statements change the same columns again and again.
+    if delta::own_entries(layout, newer).all(|entry| columns.contains(&entry.expect(OWN).column)) {
+        return older;
+    }
+    let mut both = older.into_vec();
+    delta::copy_missing(layout, newer, &mut columns, &mut both).expect(OWN);
+    both.into()
 }
