@@ -60,7 +60,7 @@ pub fn run(data: &[u8]) {
     let count = STATEMENTS[which].matches('?').count();
     let (mut types, mut values) = (Vec::new(), Vec::new());
     let capabilities = CapabilityFlags::empty();
-    if params::execute(Reader::new(rest), capabilities, count, &mut types, &[], &mut values).is_err() {
+    if params::execute(Reader::new(rest), capabilities, count, &mut types, &[], None, &mut values).is_err() {
         return;
     }
     EXECUTOR.with_borrow_mut(|kept| {

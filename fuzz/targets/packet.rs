@@ -32,11 +32,11 @@ fn execute(rest: Reader<'_>, capabilities: CapabilityFlags) {
     let long_data = [None, Some(b"long".to_vec())];
     for count in 0..=PARAMETERS {
         let (mut types, mut values) = (Vec::new(), Vec::new());
-        if params::execute(rest, capabilities, count, &mut types, &long_data, &mut values).is_ok() {
+        if params::execute(rest, capabilities, count, &mut types, &long_data, None, &mut values).is_ok() {
             assert_eq!(values.len(), count, "a value for each parameter");
             // Types that were bound stay for the next execution.
             values.clear();
-            let _ = params::execute(rest, capabilities, count, &mut types, &long_data, &mut values);
+            let _ = params::execute(rest, capabilities, count, &mut types, &long_data, None, &mut values);
         }
     }
 }

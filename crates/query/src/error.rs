@@ -22,6 +22,12 @@ impl SqlError {
     pub fn is(&self, code: ErrorCode) -> bool {
         self.errno == code.errno
     }
+
+    /// 1235: something that is known but not served.
+    pub fn unsupported(what: impl Display) -> Self {
+        let message = format!("This version of Avocet doesn't yet support '{what}'");
+        ErrorCode::NOT_SUPPORTED_YET.because(message)
+    }
 }
 
 /// A row of the table: `ErrorCode::DUP_ENTRY.with(&[&"1", &"t.PRIMARY"])`.
@@ -214,6 +220,7 @@ codes! {
     1451 b"23000" ROW_IS_REFERENCED_2 "Cannot delete or update a parent row: a foreign key constraint fails (`{}`.`{}`, {})"
     1452 b"23000" NO_REFERENCED_ROW_2 "Cannot add or update a child row: a foreign key constraint fails (`{}`.`{}`, {})"
     1461 b"42000" MAX_PREPARED_STMT_COUNT_REACHED "Can't create more than max_prepared_stmt_count statements (current value: {})"
+    1505 b"HY000" PARTITION_MGMT_ON_NONPARTITIONED "Partition management on a not partitioned table is not possible"
     1525 b"HY000" WRONG_VALUE "Incorrect {} value: '{}'"
     1553 b"HY000" DROP_INDEX_FK "Cannot drop index '{}': needed in a foreign key constraint"
     1568 b"25001" CANT_CHANGE_TX_CHARACTERISTICS "Transaction characteristics can't be changed while a transaction is in progress"
@@ -221,7 +228,12 @@ codes! {
     1583 b"42000" WRONG_PARAMETERS_TO_NATIVE_FCT "Incorrect parameters in the call to native function '{}'"
     1690 b"22003" DATA_OUT_OF_RANGE "{} value is out of range in '{}'"
     1701 b"42000" TRUNCATE_ILLEGAL_FK "Cannot truncate a table referenced in a foreign key constraint (`{}`.`{}`, CONSTRAINT `{}`)"
+    1747 b"HY000" PARTITION_CLAUSE_ON_NONPARTITIONED "PARTITION () clause on non partitioned table"
+    1791 b"HY000" UNKNOWN_EXPLAIN_FORMAT "Unknown EXPLAIN format name: '{}'"
     1792 b"25006" CANT_EXECUTE_IN_READ_ONLY_TRANSACTION "Cannot execute statement in a READ ONLY transaction."
+    1800 b"HY000" UNKNOWN_ALTER_ALGORITHM "Unknown ALGORITHM '{}'"
+    1801 b"HY000" UNKNOWN_ALTER_LOCK "Unknown LOCK type '{}'"
+    1818 b"HY000" INVALID_YEAR_COLUMN_LENGTH "Invalid display width. Use YEAR instead."
     1819 b"HY000" NOT_VALID_PASSWORD "Your password does not satisfy the current policy requirements"
     1824 b"HY000" FK_CANNOT_OPEN_PARENT "Failed to open the referenced table '{}'"
     1826 b"HY000" FK_DUP_NAME "Duplicate foreign key constraint name '{}'"
@@ -253,6 +265,7 @@ codes! {
     3675 b"HY000" CREATE_FILEGROUP_FAILED "Create table/tablespace '{}' failed, as disk is full"
     3730 b"HY000" FK_CANNOT_DROP_PARENT "Cannot drop table '{}' referenced by a foreign key constraint '{}' on table '{}'."
     3734 b"HY000" FK_NO_COLUMN_PARENT "Failed to add the foreign key constraint. Missing column '{}' for constraint '{}' in the referenced table '{}'"
+    3750 b"HY000" TABLE_WITHOUT_PK "Unable to create or change a table without a primary key, when the system variable 'sql_require_primary_key' is set. Add a primary key to the table or unset this variable to avoid this message. Note that tables without a primary key can cause performance problems in row-based replication, so please consult your DBA before changing this setting."
     3780 b"HY000" FK_INCOMPATIBLE_COLUMNS "Referencing column '{}' and referenced column '{}' in foreign key constraint '{}' are incompatible."
     3940 b"HY000" CONSTRAINT_NOT_FOUND "Constraint '{}' does not exist."
     4028 b"HY000" TABLE_MUST_HAVE_A_VISIBLE_COLUMN "A table must have at least one visible column."

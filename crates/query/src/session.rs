@@ -25,6 +25,8 @@ mod collect;
 mod database;
 mod ddl;
 pub(crate) mod errors;
+mod guard;
+mod hints;
 mod info_schema;
 mod insert;
 mod locking;

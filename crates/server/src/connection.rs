@@ -153,7 +153,7 @@ impl<F: SessionFactory> Connection<F> {
     }
 
     fn reply_error(&mut self, error: &SqlError) {
-        reply::error(&mut self.wire.out, true, error);
+        reply::error_in(&mut self.wire.out, true, error, self.session.status().results);
     }
 
     fn reply_result(&mut self, result: Result<(), SqlError>) {

@@ -6,6 +6,7 @@
 //! the flag types come from mysql_common.
 
 pub mod binary;
+pub mod charset;
 pub mod column;
 pub mod command;
 pub mod handshake;

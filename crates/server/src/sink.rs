@@ -9,7 +9,7 @@ use avocet_types::{Datum, SqlType};
 use parking_lot::Mutex;
 
 use crate::protocol::rows::Column;
-use crate::protocol::{CapabilityFlags, PacketBuf, StatusFlags, binary, column, reply, text};
+use crate::protocol::{CapabilityFlags, PacketBuf, StatusFlags, binary, charset, column, reply, text};
 use crate::wire::Transport;
 
 /// So much is buffered before a session is asked to wait for the client.
@@ -66,12 +66,22 @@ pub struct WireSink<'a> {
     pub rows: Rows<'a>,
     pub capabilities: CapabilityFlags,
     pub max_packet: usize,
+    /// The session's state as it was before the statement, and after each of its results.
+    pub status: Status,
 }
 
 impl WireSink<'_> {
     /// Writes one row, whose cells `value` gives.
     #[inline]
     fn encode<'v>(&mut self, value: impl Fn(usize) -> Datum<'v>) -> Result<(), SinkError> {
+        match self.status.results {
+            None => self.encode_plain(value),
+            Some(charset) => self.encode_plain(|at| charset::encode_datum(value(at), charset)),
+        }
+    }
+
+    #[inline]
+    fn encode_plain<'v>(&mut self, value: impl Fn(usize) -> Datum<'v>) -> Result<(), SinkError> {
         let fits = match self.rows {
             Rows::Text => {
                 self.out.begin();
@@ -113,7 +123,7 @@ impl WireSink<'_> {
 
     fn end_columns(&mut self, of_what: StatusFlags) -> Result<(), SinkError> {
         if !matches!(self.rows, Rows::Cursor(_)) {
-            let status = StatusFlags::SERVER_STATUS_AUTOCOMMIT | of_what;
+            let status = reply::status_flags(&self.status) | of_what;
             reply::end_of_columns(self.out, self.capabilities, status);
         }
         Ok(())
@@ -133,7 +143,7 @@ impl WireSink<'_> {
 impl ResultSink for WireSink<'_> {
     fn columns(&mut self, columns: &[OutputColumn], zone: TimeZone) -> Result<(), SinkError> {
         self.begin_result(columns, zone);
-        column::definitions(self.out, columns);
+        column::definitions(self.out, columns, self.status.results);
         self.end_columns(StatusFlags::empty())
     }
 
@@ -143,11 +153,14 @@ impl ResultSink for WireSink<'_> {
 
     fn out_parameters(&mut self, columns: &[OutputColumn], zone: TimeZone) -> Result<(), SinkError> {
         self.begin_result(columns, zone);
-        column::definitions(self.out, columns);
+        column::definitions(self.out, columns, self.status.results);
         self.end_columns(StatusFlags::SERVER_PS_OUT_PARAMS | StatusFlags::SERVER_MORE_RESULTS_EXISTS)
     }
 
     fn plan_columns(&mut self, columns: &PlanColumns, zone: TimeZone) -> Result<(), SinkError> {
+        if self.status.results.is_some() {
+            return self.columns(&columns.list, zone);
+        }
         self.begin_result(&columns.list, zone);
         let packets = columns.encoded.get_or_init(|| column::encoded(&columns.list));
         // The count and a definition for each.
@@ -158,6 +171,9 @@ impl ResultSink for WireSink<'_> {
     fn row(&mut self, row: &[Datum<'_>]) -> Result<(), SinkError> {
         if row.len() != self.types.len() {
             return Err(SinkError::Mismatch);
+        }
+        if self.status.results.is_some() {
+            return self.encode(|at| row[at].clone());
         }
         match self.rows {
             Rows::Text => {
@@ -195,6 +211,7 @@ impl ResultSink for WireSink<'_> {
     }
 
     fn end(&mut self, status: Status) -> Result<(), SinkError> {
+        self.status = Status { more_results: false, ..status };
         let mut flags = reply::status_flags(&status);
         flags.set(StatusFlags::SERVER_STATUS_CURSOR_EXISTS, matches!(self.rows, Rows::Cursor(_)));
         reply::end_of_rows(self.out, self.capabilities, status.warnings, flags);
@@ -202,6 +219,7 @@ impl ResultSink for WireSink<'_> {
     }
 
     fn ok(&mut self, ok: &OkReply<'_>) -> Result<(), SinkError> {
+        self.status = Status { more_results: false, ..ok.status };
         reply::ok(self.out, self.capabilities, ok);
         Ok(())
     }

@@ -15,6 +15,5 @@ impl From<EvalError> for SqlError {
 
 /// 1235: something that is known but not served.
 pub fn unsupported(what: impl std::fmt::Display) -> SqlError {
-    let message = format!("This version of Avocet doesn't yet support '{what}'");
-    ErrorCode::NOT_SUPPORTED_YET.because(message)
+    SqlError::unsupported(what)
 }

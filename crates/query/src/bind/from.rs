@@ -10,6 +10,20 @@ use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::{self, Ident, JoinCondition, TableRef};
 use crate::plan::*;
 
+/// Index hints change no result, but they name indexes that are there.
+fn check_hints(hints: &[ast::IndexHint], from: &From) -> Result<(), SqlError> {
+    let (shown, indexes) = match from {
+        From::Table(scan) => (&scan.alias, &scan.table.indexes[..]),
+        From::Cte(cte) => (&cte.alias, &[][..]),
+        From::Derived(_) | From::Join(_) | From::Dual => return Ok(()),
+    };
+    let is_missing = |name: &&Ident| !indexes.iter().any(|index| index.name.eq_ignore_ascii_case(&name.name));
+    match hints.iter().flat_map(|hint| &hint.indexes).find(is_missing) {
+        Some(missing) => Err(ErrorCode::KEY_DOES_NOT_EXIST.with(&[&missing.name, shown])),
+        None => Ok(()),
+    }
+}
+
 /// As many tables as MySQL joins in one block. Sets of them fit into 64 bits where joins are ordered.
 const MOST_TABLES: usize = 61;
 
@@ -38,7 +52,11 @@ impl Binder<'_> {
 
     fn table_ref(&mut self, table: &TableRef) -> Result<Bound, SqlError> {
         match table {
-            TableRef::Table { name, alias, .. } => self.named_table(name, alias.as_ref()),
+            TableRef::Table { name, alias, hints } => {
+                let bound = self.named_table(name, alias.as_ref())?;
+                check_hints(hints, &bound.from)?;
+                Ok(bound)
+            }
             TableRef::Derived { query, alias, columns, lateral, .. } => {
                 let alias = alias.as_ref().ok_or_else(|| ErrorCode::DERIVED_MUST_HAVE_ALIAS.with(&[]))?;
                 self.derived(query, alias, columns, *lateral)

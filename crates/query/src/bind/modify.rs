@@ -80,11 +80,11 @@ impl<'s> ModifySpec<'s> {
             || others.any(ast::Expr::has_subquery)
     }
 
-    /// The table of the form for one table, and its alias.
+    /// The table of the form for one table, and its alias; one with index hints is bound as those of a query are.
     pub fn only_table(&self) -> Option<(&'s ObjectName, Option<&'s str>)> {
         match (self.tables, self.change) {
             (_, Change::Delete([_, ..])) => None,
-            ([TableRef::Table { name, alias, .. }], _) => {
+            ([TableRef::Table { name, alias, hints }], _) if hints.is_empty() => {
                 Some((name, alias.as_ref().map(|alias| alias.name.as_str())))
             }
             _ => None,

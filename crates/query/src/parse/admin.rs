@@ -4,6 +4,7 @@ use crate::parse::ast::*;
 use crate::parse::error::ParseResult;
 use crate::parse::lexer::{Op, TokenKind};
 use crate::parse::parser::Parser;
+use crate::parse::refuse::unserved;
 use crate::parse::statement::*;
 
 impl Parser<'_> {
@@ -136,9 +137,9 @@ impl Parser<'_> {
     /// After SHOW.
     pub(super) fn show(&mut self) -> ParseResult<StatementKind> {
         let kind = self.show_kind()?;
-        let filter = if self.eat("LIKE") {
+        let filter = if kind.has_pattern() && self.eat("LIKE") {
             ShowFilter::Like(self.string()?)
-        } else if self.eat("WHERE") {
+        } else if kind.has_filter() && self.eat("WHERE") {
             ShowFilter::Where(self.expr()?)
         } else {
             ShowFilter::None
@@ -157,7 +158,9 @@ impl Parser<'_> {
         if self.eat("CREATE") {
             return self.show_create();
         }
-        self.eat("EXTENDED");
+        if self.is_word("EXTENDED") {
+            return Err(unserved("SHOW EXTENDED"));
+        }
         let full = self.eat("FULL");
         match self.word_upper().as_deref() {
             Some("TABLES") => {
@@ -286,24 +289,36 @@ impl Parser<'_> {
     /// After EXPLAIN, DESCRIBE or DESC.
     pub(super) fn explain(&mut self) -> ParseResult<StatementKind> {
         let analyze = self.eat("ANALYZE");
+        self.no_explain_target()?;
         let format = if self.eat("FORMAT") {
             self.expect_op(Op::Eq)?;
             Some(self.name()?.to_uppercase())
         } else {
             None
         };
+        self.no_explain_target()?;
         const EXPLAINABLE: &[&str] =
             &["SELECT", "WITH", "TABLE", "VALUES", "INSERT", "REPLACE", "UPDATE", "DELETE"];
         if self.is_any_word(EXPLAINABLE) || self.is_op(Op::LParen) {
             let start = self.span();
             let kind = self.statement_kind()?;
             let span = self.span_from(start);
-            let statement = Box::new(Statement { kind, span, params: self.params });
+            let statement = Box::new(Statement { kind, span, params: self.params, hints: None });
             return Ok(StatementKind::Explain { statement, analyze, format });
         }
         let table = self.object_name()?;
         let column = if self.at_statement_end() { None } else { Some(self.name()?) };
         Ok(StatementKind::Describe { table, column })
+    }
+
+    /// EXPLAIN of another connection's statement, in another schema, or into a variable.
+    fn no_explain_target(&self) -> ParseResult<()> {
+        const UNSERVED: &[&[&str]] =
+            &[&["FOR", "CONNECTION"], &["FOR", "SCHEMA"], &["FOR", "DATABASE"], &["INTO"]];
+        match UNSERVED.iter().find(|words| self.is_words(words)) {
+            Some(words) => Err(unserved(format_args!("EXPLAIN {}", words.join(" ")))),
+            None => Ok(()),
+        }
     }
 
     /// After CALL; a procedure without parameters needs no parentheses.
@@ -527,29 +542,5 @@ impl Parser<'_> {
             return Ok(GrantTarget::Database(database));
         }
         self.object_name().map(GrantTarget::Table)
-    }
-
-    /// After FLUSH.
-    pub(super) fn flush(&mut self) -> ParseResult<StatementKind> {
-        let _ = self.eat("NO_WRITE_TO_BINLOG") || self.eat("LOCAL");
-        let mut words = Vec::new();
-        while !self.at_statement_end() {
-            words.push(self.source_text().to_uppercase());
-            self.advance();
-        }
-        if words.is_empty() { Err(self.error()) } else { Ok(StatementKind::Flush(words.join(" "))) }
-    }
-
-    /// After ANALYZE, CHECK or OPTIMIZE.
-    pub(super) fn maintained_tables(&mut self) -> ParseResult<Vec<ObjectName>> {
-        let _ = self.eat("NO_WRITE_TO_BINLOG") || self.eat("LOCAL");
-        if !self.eat("TABLES") {
-            self.expect("TABLE")?;
-        }
-        let tables = self.comma_separated(Self::object_name)?;
-        if self.is_any_word(&["UPDATE", "DROP", "FOR", "QUICK", "FAST", "MEDIUM", "EXTENDED", "CHANGED"]) {
-            self.skip_statement();
-        }
-        Ok(tables)
     }
 }

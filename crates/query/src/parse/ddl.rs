@@ -1,13 +1,16 @@
 //! CREATE, DROP and TRUNCATE of databases, tables and indexes; what changes them is in `ddl/alter.rs`.
 
 mod alter;
+mod table_options;
 
 use avocet_types::ReferentialAction;
 
+use crate::error::ErrorCode;
 use crate::parse::ast::*;
-use crate::parse::error::ParseResult;
+use crate::parse::error::{ParseError, ParseResult};
 use crate::parse::lexer::{Op, TokenKind};
 use crate::parse::parser::Parser;
+use crate::parse::refuse::{refused, unserved};
 use crate::parse::statement::*;
 
 /// What stands in the parentheses of CREATE TABLE.
@@ -112,6 +115,9 @@ impl Parser<'_> {
             let if_not_exists = self.if_not_exists();
             return Ok(StatementKind::CreateUser { users: self.user_specs()?, if_not_exists });
         }
+        if self.is_words(&["SPATIAL", "REFERENCE"]) {
+            return self.unsupported("CREATE");
+        }
         let kind = match self.eat_any(&["UNIQUE", "FULLTEXT", "SPATIAL"]) {
             Some("UNIQUE") => IndexSpecKind::Unique,
             Some("FULLTEXT") => IndexSpecKind::Fulltext,
@@ -149,15 +155,18 @@ impl Parser<'_> {
         self.expect("ON")?;
         let table = self.object_name()?;
         let parts = self.index_parts()?;
-        let comment = self.index_options()?;
-        self.ignored_alter_options()?;
-        Ok(StatementKind::CreateIndex { table, index: IndexSpec { kind, name, parts, comment } })
+        let comment = self.index_options(kind)?;
+        let how = self.alter_options()?;
+        Ok(StatementKind::CreateIndex { table, index: IndexSpec { kind, name, parts, comment }, how })
     }
 
     fn database_options(&mut self) -> ParseResult<(Option<String>, Option<String>)> {
         let (mut charset, mut collation) = (None, None);
         loop {
-            self.eat("DEFAULT");
+            let default = self.eat("DEFAULT");
+            if self.is_words(&["READ", "ONLY"]) {
+                return Err(unserved("READ ONLY"));
+            }
             if self.eat("CHARSET") || self.eat_all(&["CHARACTER", "SET"]) {
                 self.eat_op(Op::Eq);
                 charset = Some(self.name()?);
@@ -166,7 +175,9 @@ impl Parser<'_> {
                 collation = Some(self.name()?);
             } else if self.eat("ENCRYPTION") {
                 self.eat_op(Op::Eq);
-                self.string()?;
+                self.no_encryption()?;
+            } else if default {
+                return Err(self.error());
             } else {
                 return Ok((charset, collation));
             }
@@ -199,7 +210,9 @@ impl Parser<'_> {
         if partitioned {
             self.skip_statement();
         }
-        let _ = self.eat("IGNORE") || self.eat("REPLACE");
+        if let Some(word) = self.eat_any(&["IGNORE", "REPLACE"]) {
+            return Err(unserved(format_args!("CREATE TABLE ... {word} SELECT")));
+        }
         let has_query =
             self.eat("AS") || self.is_any_word(&["SELECT", "WITH", "TABLE"]) || self.at_parenthesized_query();
         let query = if has_query { Some(Box::new(self.query()?)) } else { None };
@@ -271,14 +284,17 @@ impl Parser<'_> {
         let own_name = if self.is_ident() && !self.is_word("USING") { Some(self.ident()?) } else { None };
         self.index_type()?;
         let parts = self.index_parts()?;
-        let comment = self.index_options()?;
+        let comment = self.index_options(kind)?;
         Ok(IndexSpec { kind, name: own_name.or(constraint), parts, comment })
     }
 
     /// `USING BTREE | HASH`: every index is a B+-tree.
     fn index_type(&mut self) -> ParseResult<()> {
         if self.eat("USING") || self.eat("TYPE") {
-            self.eat_any(&["BTREE", "HASH", "RTREE"]).ok_or_else(|| self.error())?;
+            let ty = self.eat_any(&["BTREE", "HASH", "RTREE"]).ok_or_else(|| self.error())?;
+            if ty == "RTREE" {
+                return Err(unserved("USING RTREE"));
+            }
         }
         Ok(())
     }
@@ -311,7 +327,7 @@ impl Parser<'_> {
         Ok(Some(number))
     }
 
-    fn index_options(&mut self) -> ParseResult<Option<String>> {
+    fn index_options(&mut self, kind: IndexSpecKind) -> ParseResult<Option<String>> {
         let mut comment = None;
         loop {
             if self.eat("COMMENT") {
@@ -321,9 +337,13 @@ impl Parser<'_> {
                 self.unsigned()?;
             } else if self.is_any_word(&["USING", "TYPE"]) {
                 self.index_type()?;
-            } else if self.eat_all(&["WITH", "PARSER"]) {
+            } else if kind == IndexSpecKind::Fulltext && self.eat_all(&["WITH", "PARSER"]) {
                 self.ident()?;
-            } else if !(self.eat("VISIBLE") || self.eat("INVISIBLE")) {
+            } else if self.eat("INVISIBLE") {
+                return Err(unserved("INVISIBLE"));
+            } else if self.is_any_word(&["ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE"]) {
+                return Err(unserved("ENGINE_ATTRIBUTE"));
+            } else if !self.eat("VISIBLE") {
                 return Ok(comment);
             }
         }
@@ -411,8 +431,7 @@ impl Parser<'_> {
         } else if self.eat("DEFAULT") {
             column.default = Some(self.default_expr()?);
         } else if self.eat_all(&["ON", "UPDATE"]) {
-            self.simple_expr()?;
-            column.on_update_now = true;
+            self.on_update(column)?;
         } else if self.eat("AUTO_INCREMENT") {
             column.auto_increment = true;
         } else if self.eat("UNIQUE") {
@@ -437,12 +456,53 @@ impl Parser<'_> {
             column.generated = Some(self.expr()?);
             self.expect_op(Op::RParen)?;
             self.eat_any(&["VIRTUAL", "STORED"]);
-        } else if self.eat("COLUMN_FORMAT") || self.eat("STORAGE") {
-            self.any_ident()?;
+        } else if self.eat("COLUMN_FORMAT") {
+            self.eat_any(&["FIXED", "DYNAMIC", "DEFAULT"]).ok_or_else(|| self.error())?;
+        } else if self.eat("STORAGE") {
+            self.eat_any(&["DISK", "MEMORY", "DEFAULT"]).ok_or_else(|| self.error())?;
+        } else if self.eat_all(&["SERIAL", "DEFAULT", "VALUE"]) {
+            column.nullable = Some(false);
+            column.auto_increment = true;
+            column.unique = true;
         } else {
-            return Ok(self.eat_any(&["VISIBLE", "INVISIBLE"]).is_some());
+            self.no_hidden_attributes()?;
+            return Ok(self.eat("VISIBLE"));
         }
         Ok(true)
+    }
+
+    /// Attributes that would be missed if they were dropped.
+    fn no_hidden_attributes(&self) -> ParseResult<()> {
+        const UNSERVED: &[&str] =
+            &["INVISIBLE", "SRID", "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE", "AUTO_RANDOM"];
+        match UNSERVED.iter().find(|word| self.is_word(word)) {
+            Some(word) => Err(unserved(word)),
+            None => Ok(()),
+        }
+    }
+
+    /// After ON UPDATE: the current time, of the column's own precision.
+    fn on_update(&mut self, column: &mut ColumnSpec) -> ParseResult<()> {
+        let start = self.position();
+        let now = self.simple_expr()?;
+        let ExprKind::Function { name, args } = &now.kind else {
+            self.rewind(start);
+            return Err(self.error());
+        };
+        if !["NOW", "LOCALTIME", "LOCALTIMESTAMP"].iter().any(|known| name.eq_ignore_ascii_case(known)) {
+            self.rewind(start);
+            return Err(self.error());
+        }
+        let precision = match args.first().map(|arg| &arg.kind) {
+            None => 0,
+            Some(ExprKind::Integer(precision)) => *precision,
+            Some(_) => return Err(self.error()),
+        };
+        if precision != column.ty.args.first().copied().unwrap_or(0) {
+            return Err(refused(ErrorCode::INVALID_ON_UPDATE.with(&[&column.name.name])));
+        }
+        column.on_update_now = true;
+        Ok(())
     }
 
     fn default_expr(&mut self) -> ParseResult<Expr> {
@@ -463,113 +523,81 @@ impl Parser<'_> {
                 self.eat("VARCHAR");
                 name = "MEDIUMTEXT".into();
             }
-            "CHARACTER" | "CHAR" | "NCHAR" if self.eat("VARYING") => name = "VARCHAR".into(),
+            "CHARACTER" | "CHAR" if self.eat("VARYING") => name = "VARCHAR".into(),
             "NATIONAL" => {
                 let varying = self.eat("VARCHAR") || {
-                    self.eat_any(&["CHAR", "CHARACTER"]);
+                    self.eat_any(&["CHAR", "CHARACTER"]).ok_or_else(|| self.error())?;
                     self.eat("VARYING")
                 };
-                name = if varying { "VARCHAR".into() } else { "CHAR".into() };
+                name = if varying { "NVARCHAR".into() } else { "NCHAR".into() };
             }
+            "NCHAR" if self.eat("VARCHAR") || self.eat("VARYING") => name = "NVARCHAR".into(),
             _ => {}
         }
+        let national = matches!(name.as_str(), "NCHAR" | "NVARCHAR");
         let mut ty = TypeSpec {
             name,
             args: Vec::new(),
             values: Vec::new(),
             unsigned: false,
-            zerofill: false,
-            charset: None,
+            charset: national.then(|| "utf8mb3".into()),
             collation: None,
             binary: false,
             span: start,
         };
-        if self.eat_op(Op::LParen) {
+        if ty.may_have_args() && self.eat_op(Op::LParen) {
             match self.peek() {
                 TokenKind::String(_) => ty.values = self.comma_separated(Self::string)?,
                 _ => ty.args = self.comma_separated(Self::unsigned)?,
             }
             self.expect_op(Op::RParen)?;
         }
+        if ty.is_approximate() && ty.args.len() > 1 {
+            return Err(unserved(format_args!("{}(M,D)", ty.name)));
+        }
         self.type_attributes(&mut ty)?;
         ty.span = self.span_from(start);
         Ok(ty)
     }
 
+    /// Each kind of type takes attributes of its own; others end the type.
     fn type_attributes(&mut self, ty: &mut TypeSpec) -> ParseResult<()> {
+        if ty.is_number() {
+            return self.number_attributes(ty);
+        }
+        if ty.is_text() { self.text_attributes(ty) } else { Ok(()) }
+    }
+
+    fn number_attributes(&mut self, ty: &mut TypeSpec) -> ParseResult<()> {
+        while let Some(word) = self.eat_any(&["SIGNED", "UNSIGNED", "ZEROFILL"]) {
+            match word {
+                "UNSIGNED" if ty.is_approximate() => {
+                    return Err(unserved(format_args!("{} UNSIGNED", ty.name)));
+                }
+                "UNSIGNED" => ty.unsigned = true,
+                "ZEROFILL" => return Err(unserved("ZEROFILL")),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn text_attributes(&mut self, ty: &mut TypeSpec) -> ParseResult<()> {
         loop {
-            if self.eat("UNSIGNED") {
-                ty.unsigned = true;
-            } else if self.eat("ZEROFILL") {
-                ty.zerofill = true;
-                ty.unsigned = true;
-            } else if self.eat("CHARSET")
-                || self.eat_all(&["CHARACTER", "SET"])
-                || self.eat_all(&["CHAR", "SET"])
-            {
-                self.eat_op(Op::Eq);
+            if self.eat("CHARSET") || self.eat_all(&["CHARACTER", "SET"]) || self.eat_all(&["CHAR", "SET"]) {
                 ty.charset = Some(self.name()?);
             } else if self.eat("BINARY") {
                 ty.binary = true;
             } else if self.eat("ASCII") {
-                ty.charset = Some("ascii".into());
-            } else if !(self.eat("SIGNED") || self.eat("UNICODE")) {
+                ty.charset = Some("latin1".into());
+            } else if self.eat("BYTE") {
+                ty.charset = Some("binary".into());
+            } else if self.eat("UNICODE") {
+                return Err(ParseError::UnknownCharset("ucs2".into()));
+            } else {
                 return Ok(());
             }
         }
-    }
-
-    /// One table option; false if there is none.
-    fn table_option(&mut self, options: &mut TableOptions) -> ParseResult<bool> {
-        let default = self.is_word("DEFAULT")
-            && ["CHARSET", "CHARACTER", "COLLATE"].iter().any(|k| self.is_word_ahead(1, k));
-        if default {
-            self.advance();
-        }
-        if self.eat("ENGINE") {
-            self.eat_op(Op::Eq);
-            options.engine = Some(self.name()?);
-        } else if self.eat("CHARSET") || self.eat_all(&["CHARACTER", "SET"]) {
-            self.eat_op(Op::Eq);
-            options.charset = Some(self.name()?);
-        } else if self.eat("COLLATE") {
-            self.eat_op(Op::Eq);
-            options.collation = Some(self.name()?);
-        } else if self.eat("COMMENT") {
-            self.eat_op(Op::Eq);
-            options.comment = Some(self.string()?);
-        } else if self.eat("AUTO_INCREMENT") {
-            self.eat_op(Op::Eq);
-            options.auto_increment = Some(self.unsigned()?);
-        } else if self.ignored_table_option() {
-            self.eat_op(Op::Eq);
-            self.advance();
-        } else {
-            return Ok(false);
-        }
-        Ok(true)
-    }
-
-    /// Options about InnoDB's files and caches, which mean nothing here.
-    fn ignored_table_option(&mut self) -> bool {
-        const IGNORED: &[&str] = &[
-            "ROW_FORMAT",
-            "KEY_BLOCK_SIZE",
-            "AVG_ROW_LENGTH",
-            "CHECKSUM",
-            "COMPRESSION",
-            "DELAY_KEY_WRITE",
-            "ENCRYPTION",
-            "INSERT_METHOD",
-            "MAX_ROWS",
-            "MIN_ROWS",
-            "PACK_KEYS",
-            "STATS_AUTO_RECALC",
-            "STATS_PERSISTENT",
-            "STATS_SAMPLE_PAGES",
-            "TABLESPACE",
-        ];
-        self.eat_any(IGNORED).is_some()
     }
 
     /// After DROP.
@@ -589,8 +617,8 @@ impl Parser<'_> {
             let name = self.any_ident()?;
             self.expect("ON")?;
             let table = self.object_name()?;
-            self.ignored_alter_options()?;
-            return Ok(StatementKind::DropIndex { table, name });
+            let how = self.alter_options()?;
+            return Ok(StatementKind::DropIndex { table, name, how });
         }
         if self.eat("VIEW") {
             let if_exists = self.if_exists();
@@ -613,19 +641,39 @@ impl Parser<'_> {
             "EVENT",
             "ROLE",
             "SERVER",
+            "SPATIAL",
             "TABLESPACE",
             "LOGFILE",
             "RESOURCE",
+            "UNDO",
         ];
         if self.is_any_word(&words) { self.unsupported("DROP") } else { Err(self.error()) }
     }
 
     /// `ALGORITHM = …` and `LOCK = …` at the end of CREATE INDEX and DROP INDEX.
-    fn ignored_alter_options(&mut self) -> ParseResult<()> {
-        while self.eat_any(&["ALGORITHM", "LOCK"]).is_some() {
-            self.eat_op(Op::Eq);
-            self.name()?;
+    fn alter_options(&mut self) -> ParseResult<AlterHow> {
+        let mut how = AlterHow::default();
+        while self.alter_option_of(&mut how)? {}
+        Ok(how)
+    }
+
+    /// One of the two; false if there is none.
+    fn alter_option_of(&mut self, how: &mut AlterHow) -> ParseResult<bool> {
+        let Some(option) = self.eat_any(&["ALGORITHM", "LOCK"]) else { return Ok(false) };
+        self.eat_op(Op::Eq);
+        let value = self.name()?.to_uppercase();
+        match option {
+            "ALGORITHM" => {
+                let known = ["DEFAULT", "COPY", "INPLACE", "INSTANT"].into_iter().find(|name| *name == value);
+                how.algorithm =
+                    known.ok_or_else(|| refused(ErrorCode::UNKNOWN_ALTER_ALGORITHM.with(&[&value])))?;
+            }
+            _ => {
+                let known =
+                    ["DEFAULT", "NONE", "SHARED", "EXCLUSIVE"].into_iter().find(|name| *name == value);
+                how.lock = known.ok_or_else(|| refused(ErrorCode::UNKNOWN_ALTER_LOCK.with(&[&value])))?;
+            }
         }
-        Ok(())
+        Ok(true)
     }
 }

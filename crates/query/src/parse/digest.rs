@@ -46,6 +46,8 @@ pub enum SlotKind {
 pub struct Digest {
     pub text: Vec<u8>,
     pub slots: Vec<Slot>,
+    /// Whether there are optimizer hints, which only the parser reads.
+    pub hinted: bool,
 }
 
 impl Digest {
@@ -54,6 +56,7 @@ impl Digest {
     pub fn read(&mut self, source: &[u8], mode: SqlMode) -> bool {
         self.text.clear();
         self.slots.clear();
+        self.hinted = false;
         if source.len() > MAX_TEXT {
             return false;
         }
@@ -98,6 +101,7 @@ impl Digest {
             end = copied;
         }
         self.text.extend_from_slice(&source[copied..end]);
+        self.hinted = !scanner.hints.is_empty();
         true
     }
 }

@@ -1,20 +1,23 @@
 //! INSERT, REPLACE, UPDATE, DELETE.
 
+use crate::error::ErrorCode;
 use crate::parse::ast::*;
 use crate::parse::error::ParseResult;
 use crate::parse::lexer::{Op, TokenKind};
 use crate::parse::parser::Parser;
+use crate::parse::refuse::refused;
 use crate::parse::statement::*;
 
 impl Parser<'_> {
     /// After INSERT or REPLACE.
     pub(super) fn insert(&mut self, replace: bool) -> ParseResult<Insert> {
-        let ignore = self.dml_modifiers();
+        // How soon it is to be run: no effect here.
+        let priorities = ["LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY"];
+        self.eat_any(if replace { &priorities[..2] } else { &priorities });
+        let ignore = !replace && self.eat("IGNORE");
         self.eat("INTO");
         let table = self.object_name()?;
-        if self.eat("PARTITION") {
-            self.parenthesized_idents()?;
-        }
+        self.no_partitions()?;
         let mut insert = Insert {
             replace,
             ignore,
@@ -26,11 +29,13 @@ impl Parser<'_> {
         };
         if self.eat("SET") {
             let assignments = self.comma_separated(Self::assignment)?;
+            let qualified = |a: &Assignment| (a.table.clone(), a.column.clone());
+            assignments.iter().try_for_each(|a| is_own_column(&insert.table, qualified(a)).map(drop))?;
             let (columns, row) = assignments.into_iter().map(|a| (a.column, a.value)).unzip();
             insert.columns = Some(columns);
             insert.source = InsertSource::Values(vec![row]);
         } else {
-            insert.columns = self.optional_column_list()?;
+            insert.columns = self.optional_column_list(&insert.table)?;
             insert.source = self.insert_source()?;
         }
         if !replace && matches!(insert.source, InsertSource::Values(_)) && self.eat("AS") {
@@ -44,18 +49,8 @@ impl Parser<'_> {
         Ok(insert)
     }
 
-    /// LOW_PRIORITY, DELAYED, HIGH_PRIORITY, QUICK: no effect here. Whether IGNORE was among them.
-    fn dml_modifiers(&mut self) -> bool {
-        let mut ignore = false;
-        while let Some(word) = self.eat_any(&["LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "QUICK", "IGNORE"])
-        {
-            ignore |= word == "IGNORE";
-        }
-        ignore
-    }
-
-    /// `(a, b)` or `()`, unless it begins a query.
-    fn optional_column_list(&mut self) -> ParseResult<Option<Vec<Ident>>> {
+    /// `(a, b)` or `()`, unless it begins a query. Names may be qualified by the table that is inserted into.
+    fn optional_column_list(&mut self, table: &ObjectName) -> ParseResult<Option<Vec<Ident>>> {
         if !self.is_op(Op::LParen) || self.at_parenthesized_query() {
             return Ok(None);
         }
@@ -63,14 +58,7 @@ impl Parser<'_> {
         if self.eat_op(Op::RParen) {
             return Ok(Some(Vec::new()));
         }
-        let columns = self.comma_separated(|p| {
-            // `t.a` is `a`.
-            let mut name = p.any_ident()?;
-            while p.eat_op(Op::Dot) {
-                name = p.any_ident()?;
-            }
-            Ok(name)
-        })?;
+        let columns = self.comma_separated(|p| is_own_column(table, p.column_name()?))?;
         self.expect_op(Op::RParen)?;
         Ok(Some(columns))
     }
@@ -104,35 +92,44 @@ impl Parser<'_> {
 
     /// `[[db.]table.]column = value`
     fn assignment(&mut self) -> ParseResult<Assignment> {
-        let mut names = vec![self.ident()?];
-        while self.eat_op(Op::Dot) && names.len() < 3 {
-            names.push(self.any_ident()?);
-        }
+        let (table, column) = self.column_name()?;
         if !self.eat_op(Op::Eq) {
             self.expect_op(Op::Assign)?;
         }
-        let value = self.expr()?;
+        Ok(Assignment { table, column, value: self.expr()? })
+    }
+
+    /// `[[db.]table.]column`
+    fn column_name(&mut self) -> ParseResult<(Option<ObjectName>, Ident)> {
+        let mut names = vec![self.ident()?];
+        while names.len() < 3 && self.eat_op(Op::Dot) {
+            names.push(self.any_ident()?);
+        }
         let mut names = names.into_iter().rev();
         let column = names.next().ok_or_else(|| self.error())?;
         let table = names.next().map(|name| ObjectName { database: names.next(), name });
-        Ok(Assignment { table, column, value })
+        Ok((table, column))
     }
 
     /// After UPDATE.
     pub(super) fn update(&mut self, with: Option<With>) -> ParseResult<Update> {
-        let ignore = self.dml_modifiers();
+        self.eat("LOW_PRIORITY");
+        let ignore = self.eat("IGNORE");
         let tables = self.table_refs()?;
         self.expect("SET")?;
         let assignments = self.comma_separated(Self::assignment)?;
         let filter = if self.eat("WHERE") { Some(self.expr()?) } else { None };
         let order_by = self.optional_order_by()?;
-        let limit = self.optional_limit()?;
+        let limit = self.optional_count()?;
         Ok(Update { with, ignore, tables, assignments, filter, order_by, limit })
     }
 
     /// After DELETE.
     pub(super) fn delete(&mut self, with: Option<With>) -> ParseResult<Delete> {
-        let ignore = self.dml_modifiers();
+        let mut ignore = false;
+        while let Some(word) = self.eat_any(&["LOW_PRIORITY", "QUICK", "IGNORE"]) {
+            ignore |= word == "IGNORE";
+        }
         let mut delete = Delete {
             with,
             ignore,
@@ -152,10 +149,15 @@ impl Parser<'_> {
             self.expect("FROM")?;
         }
         delete.from = self.table_refs()?;
+        self.no_partitions()?;
+        let is_plain = matches!(&delete.from[..], [TableRef::Table { hints, .. }] if hints.is_empty());
+        if delete.targets.is_empty() && !is_plain {
+            return Err(self.error());
+        }
         delete.filter = if self.eat("WHERE") { Some(self.expr()?) } else { None };
         if delete.targets.is_empty() {
             delete.order_by = self.optional_order_by()?;
-            delete.limit = self.optional_limit()?;
+            delete.limit = self.optional_count()?;
         }
         Ok(delete)
     }
@@ -185,13 +187,29 @@ impl Parser<'_> {
     /// `t`, `t.*`, `db.t`, `db.t.*`
     fn delete_target(&mut self) -> ParseResult<ObjectName> {
         let first = self.ident()?;
-        let mut name = ObjectName { database: None, name: first };
-        while self.eat_op(Op::Dot) {
-            if self.eat_op(Op::Star) {
-                break;
-            }
-            name = ObjectName { database: Some(name.name), name: self.any_ident()? };
+        if !self.eat_op(Op::Dot) || self.eat_op(Op::Star) {
+            return Ok(ObjectName { database: None, name: first });
         }
-        Ok(name)
+        let name = self.any_ident()?;
+        if self.eat_op(Op::Dot) {
+            self.expect_op(Op::Star)?;
+        }
+        Ok(ObjectName { database: Some(first), name })
     }
+}
+
+/// The column of an INSERT; error 1054 if its name says that it is another table's.
+fn is_own_column(table: &ObjectName, (of, column): (Option<ObjectName>, Ident)) -> ParseResult<Ident> {
+    let Some(of) = of else { return Ok(column) };
+    let same_database = match (&of.database, &table.database) {
+        (Some(of), Some(own)) => of.name == own.name,
+        // What the current database is, the parser does not know.
+        _ => true,
+    };
+    if same_database && of.name.name == table.name.name {
+        return Ok(column);
+    }
+    let database = of.database.map(|name| format!("{}.", name.name)).unwrap_or_default();
+    let name = format!("{database}{}.{}", of.name.name, column.name);
+    Err(refused(ErrorCode::BAD_FIELD_ERROR.with(&[&name, &"field list"])))
 }

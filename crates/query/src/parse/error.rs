@@ -24,11 +24,15 @@ pub enum ParseError {
     /// 1115
     #[error("Unknown character set: '{0}'")]
     UnknownCharset(String),
+    /// A clause that is known and not served. Only its own statement fails.
+    #[error("{}", .0.message)]
+    Refused(Box<SqlError>),
 }
 
 impl From<ParseError> for SqlError {
     fn from(error: ParseError) -> Self {
         let code = match &error {
+            ParseError::Refused(error) => return (**error).clone(),
             ParseError::Syntax { .. } | ParseError::TooDeep { .. } => ErrorCode::PARSE_ERROR,
             ParseError::InvalidText { .. } => ErrorCode::INVALID_CHARACTER_STRING,
             ParseError::UnknownCharset(_) => ErrorCode::UNKNOWN_CHARACTER_SET,

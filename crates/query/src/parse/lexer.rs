@@ -98,15 +98,15 @@ pub enum Op {
 }
 
 /// All tokens of `source`, ending with [`TokenKind::End`]. Never fails: what can not be read becomes an
-/// [`TokenKind::Invalid`] token, at which the parser stops with a syntax error.
-pub fn tokenize(source: &[u8], mode: SqlMode) -> Vec<Token> {
+/// [`TokenKind::Invalid`] token, at which the parser stops with a syntax error. With them, the comments of optimizer hints.
+pub fn tokenize(source: &[u8], mode: SqlMode) -> (Vec<Token>, Vec<Span>) {
     let mut scanner = Scanner::new(source, mode);
     let mut tokens = Vec::with_capacity(source.len() / 4 + 2);
     loop {
         let (raw, span) = scanner.token();
         tokens.push(Token { kind: value(raw, &source[span.start as usize..span.end as usize], mode), span });
         if raw == Raw::End {
-            return tokens;
+            return (tokens, scanner.hints);
         }
     }
 }
@@ -144,6 +144,10 @@ pub struct Scanner<'a> {
     open_comments: u32,
     /// The token before, and where it ended.
     last: Option<(Raw, usize)>,
+    /// Where that token began.
+    last_start: usize,
+    /// What stands between `/*+` and `*/` where optimizer hints may stand.
+    pub hints: Vec<Span>,
 }
 
 fn is_word_byte(byte: u8) -> bool {
@@ -152,7 +156,7 @@ fn is_word_byte(byte: u8) -> bool {
 
 impl<'a> Scanner<'a> {
     pub fn new(source: &'a [u8], mode: SqlMode) -> Self {
-        Self { source, at: 0, mode, open_comments: 0, last: None }
+        Self { source, at: 0, mode, open_comments: 0, last: None, last_start: 0, hints: Vec::new() }
     }
 
     #[inline]
@@ -178,6 +182,7 @@ impl<'a> Scanner<'a> {
             }
         };
         self.last = Some((raw, self.at));
+        self.last_start = start;
         (raw, Span { start: start as u32, end: self.at as u32 })
     }
 
@@ -285,8 +290,20 @@ impl<'a> Scanner<'a> {
         }
         let body = &self.source[self.at + 2..];
         let end = body.windows(2).position(|w| w == b"*/").ok_or(start)?;
+        if body.first() == Some(&b'+') && end > 0 && self.takes_hints() {
+            self.hints.push(Span { start: start as u32 + 3, end: (start + 2 + end) as u32 });
+        }
         self.at += 2 + end + 2;
         Ok(())
+    }
+
+    /// Whether the token before is a word that hints may follow.
+    fn takes_hints(&self) -> bool {
+        let Some((Raw::Word, end)) = self.last else { return false };
+        let word = &self.source[self.last_start..end];
+        [&b"SELECT"[..], b"INSERT", b"REPLACE", b"UPDATE", b"DELETE"]
+            .iter()
+            .any(|known| word.eq_ignore_ascii_case(known))
     }
 
     /// A string in quotes, if it ends.
@@ -516,7 +533,7 @@ mod tests {
     use super::*;
 
     fn kinds(source: &str) -> Vec<TokenKind> {
-        let mut tokens = tokenize(source.as_bytes(), SqlMode::DEFAULT);
+        let (mut tokens, _) = tokenize(source.as_bytes(), SqlMode::DEFAULT);
         assert_eq!(tokens.pop().map(|t| t.kind), Some(TokenKind::End));
         tokens.into_iter().map(|t| t.kind).collect()
     }
@@ -569,7 +586,7 @@ mod tests {
     fn any_bytes_end() {
         for byte in 0..=255u8 {
             for source in [vec![byte], vec![byte, b'\''], vec![b'/', b'*', byte], vec![b'0', b'x', byte]] {
-                let tokens = tokenize(&source, SqlMode::DEFAULT);
+                let (tokens, _) = tokenize(&source, SqlMode::DEFAULT);
                 assert_eq!(tokens.last().map(|t| &t.kind), Some(&TokenKind::End));
             }
         }

@@ -16,11 +16,14 @@ pub mod digest;
 mod dml;
 pub mod error;
 mod expr;
+pub mod hints;
 mod keywords;
 mod lexer;
+mod maintain;
 mod parser;
 mod primary;
 mod query;
+mod refuse;
 pub mod statement;
 mod walk;
 
@@ -52,7 +55,7 @@ pub fn parse(source: &[u8], mode: SqlMode) -> ParseResult<Vec<Statement>> {
     if statements.is_empty() {
         let blank = source.iter().all(|byte| byte.is_ascii_whitespace() || *byte == b';');
         let kind = if blank { StatementKind::Empty } else { StatementKind::Comment };
-        statements.push(Statement { kind, span: ast::Span::default(), params: 0 });
+        statements.push(Statement { kind, span: ast::Span::default(), params: 0, hints: None });
     }
     Ok(statements)
 }
@@ -70,14 +73,22 @@ impl Parser<'_> {
         self.params = 0;
         let start = self.span();
         if self.eat_op(Op::Semicolon) {
-            return Ok(Statement { kind: StatementKind::Empty, span: start, params: 0 });
+            return Ok(Statement { kind: StatementKind::Empty, span: start, params: 0, hints: None });
         }
-        let kind = self.statement_kind()?;
+        let kind = match self.statement_kind() {
+            Err(ParseError::Refused(error)) => {
+                self.skip_statement();
+                StatementKind::Refused(error)
+            }
+            other => other?,
+        };
+        self.restart_depth();
         let span = self.span_from(start);
         if !self.at_end() {
             self.expect_op(Op::Semicolon)?;
         }
-        Ok(Statement { kind, span, params: self.params })
+        let hints = hints::read(self.source, self.mode, &self.hint_comments(span));
+        Ok(Statement { kind, span, params: self.params, hints })
     }
 
     fn statement_kind(&mut self) -> ParseResult<StatementKind> {
@@ -118,9 +129,9 @@ impl Parser<'_> {
             "GRANT" => self.grant()?,
             "REVOKE" => self.revoke()?,
             "FLUSH" => self.flush()?,
-            "ANALYZE" => StatementKind::Analyze(self.maintained_tables()?),
-            "CHECK" => StatementKind::Check(self.maintained_tables()?),
-            "OPTIMIZE" => StatementKind::Optimize(self.maintained_tables()?),
+            "ANALYZE" => StatementKind::Analyze(self.maintained_tables("ANALYZE")?),
+            "CHECK" => StatementKind::Check(self.maintained_tables("CHECK")?),
+            "OPTIMIZE" => StatementKind::Optimize(self.maintained_tables("OPTIMIZE")?),
             _ => return self.transaction_statement(&word),
         };
         Ok(known)

@@ -7,6 +7,7 @@ use avocet_types::expr::SqlMode;
 
 use crate::parse::ast::{Ident, ObjectName, Span};
 use crate::parse::error::{ParseError, ParseResult};
+use crate::parse::hints::HintComment;
 use crate::parse::keywords::is_reserved;
 use crate::parse::lexer::{Op, Token, TokenKind, tokenize};
 
@@ -27,6 +28,8 @@ pub struct Parser<'a> {
     pub(super) source: &'a [u8],
     pub(super) mode: SqlMode,
     tokens: Vec<Token>,
+    /// The comments of optimizer hints.
+    hints: Vec<Span>,
     at: usize,
     depth: u32,
     /// How many `?` the current statement has had so far.
@@ -35,7 +38,41 @@ pub struct Parser<'a> {
 
 impl<'a> Parser<'a> {
     pub fn new(source: &'a [u8], mode: SqlMode) -> Self {
-        Self { source, mode, tokens: tokenize(source, mode), at: 0, depth: 0, params: 0 }
+        let (tokens, hints) = tokenize(source, mode);
+        Self { source, mode, tokens, hints, at: 0, depth: 0, params: 0 }
+    }
+
+    /// The optimizer hints of a statement that was read.
+    pub(super) fn hint_comments(&self, statement: Span) -> Vec<HintComment> {
+        let inside = |hint: &&Span| (statement.start..statement.end).contains(&hint.start);
+        let hints = self.hints.iter().filter(inside);
+        hints
+            .map(|span| HintComment { span: *span, may_limit_time: self.is_first_block(statement, *span) })
+            .collect()
+    }
+
+    /// Whether a comment is that of the first block of a SELECT that stands alone.
+    fn is_first_block(&self, statement: Span, hint: Span) -> bool {
+        let before = |token: &&Token| (statement.start..hint.start).contains(&token.span.start);
+        let tokens: Vec<&Token> = self.tokens.iter().filter(before).collect();
+        let is = |token: &Token, word: &str| {
+            token.kind == TokenKind::Word
+                && token.span.bytes(self.source).eq_ignore_ascii_case(word.as_bytes())
+        };
+        // `((SELECT …` is a SELECT, too.
+        let lead = tokens.iter().take_while(|token| token.kind == TokenKind::Op(Op::LParen)).count();
+        let stands_alone = tokens.get(lead).is_some_and(|first| {
+            ["SELECT", "WITH", "EXPLAIN", "DESCRIBE", "DESC"].iter().any(|word| is(first, word))
+        });
+        let (mut open, mut blocks) = (0, 0);
+        for token in tokens {
+            match token.kind {
+                TokenKind::Op(Op::LParen) => open += 1,
+                TokenKind::Op(Op::RParen) => open -= 1,
+                _ => blocks += u32::from(open == lead && is(token, "SELECT")),
+            }
+        }
+        stands_alone && open == lead && blocks == 1
     }
 
     pub(super) fn peek(&self) -> &TokenKind {
@@ -319,6 +356,11 @@ impl<'a> Parser<'a> {
 
     pub(super) fn shallower(&mut self, levels: u32) {
         self.depth -= levels;
+    }
+
+    /// Between statements: one that was refused half-way has not given its levels back.
+    pub(super) fn restart_depth(&mut self) {
+        self.depth = 0;
     }
 
     /// A syntax error at the cursor.

@@ -624,7 +624,8 @@ impl Parser<'_> {
         if name == "COUNT" && self.is_op(Op::Star) {
             self.advance();
         } else {
-            call.distinct = self.eat("DISTINCT");
+            let takes_distinct = matches!(name, "AVG" | "COUNT" | "GROUP_CONCAT" | "MAX" | "MIN" | "SUM");
+            call.distinct = takes_distinct && self.eat("DISTINCT");
             if !call.distinct {
                 self.eat("ALL");
             }

@@ -1,9 +1,11 @@
 //! Query expressions: SELECT, set operations, VALUES, TABLE, WITH, and what goes into FROM.
 
+use crate::error::ErrorCode;
 use crate::parse::ast::*;
 use crate::parse::error::ParseResult;
 use crate::parse::lexer::{Op, TokenKind};
 use crate::parse::parser::Parser;
+use crate::parse::refuse::{refused, unserved};
 
 /// Words that are no reserved ones but end a table reference rather than being its alias.
 const NO_ALIAS: &[&str] =
@@ -70,10 +72,12 @@ impl Parser<'_> {
         let body = self.set_operation(0)?;
         let order_by = self.optional_order_by()?;
         let limit = self.optional_limit()?;
+        self.no_into()?;
         let mut locks = Vec::new();
         while let Some(lock) = self.optional_lock()? {
             locks.push(lock);
         }
+        self.no_into()?;
         Ok(Query { with, body, order_by, limit, locks, span: self.span_from(start) })
     }
 
@@ -140,11 +144,9 @@ impl Parser<'_> {
 
     fn select(&mut self) -> ParseResult<Select> {
         let mut select = Select::default();
-        self.select_options(&mut select);
+        self.select_options(&mut select)?;
         select.items = self.comma_separated(Self::select_item)?;
-        if self.is_word("INTO") {
-            return Err(self.error());
-        }
+        self.no_into()?;
         if self.eat("FROM") && !self.eat("DUAL") {
             select.from = self.table_refs()?;
         }
@@ -165,7 +167,13 @@ impl Parser<'_> {
         Ok(select)
     }
 
-    fn select_options(&mut self, select: &mut Select) {
+    /// `SELECT … INTO` variables or a file, in each of its places.
+    fn no_into(&self) -> ParseResult<()> {
+        if self.is_word("INTO") { Err(unserved("SELECT ... INTO")) } else { Ok(()) }
+    }
+
+    /// Those that are not kept ask for a way to run the query, not for other rows.
+    fn select_options(&mut self, select: &mut Select) -> ParseResult<()> {
         const OPTIONS: &[&str] = &[
             "ALL",
             "DISTINCT",
@@ -178,14 +186,20 @@ impl Parser<'_> {
             "SQL_NO_CACHE",
             "SQL_CALC_FOUND_ROWS",
         ];
+        let mut all = false;
         while let Some(option) = self.eat_any(OPTIONS) {
             match option {
+                "ALL" => all = true,
                 "DISTINCT" | "DISTINCTROW" => select.distinct = true,
                 "STRAIGHT_JOIN" => select.straight_join = true,
                 "SQL_CALC_FOUND_ROWS" => select.calc_found_rows = true,
                 _ => {}
             }
         }
+        if all && select.distinct {
+            return Err(refused(ErrorCode::WRONG_USAGE.with(&[&"ALL", &"DISTINCT"])));
+        }
+        Ok(())
     }
 
     fn select_item(&mut self) -> ParseResult<SelectItem> {
@@ -254,6 +268,14 @@ impl Parser<'_> {
             TokenKind::Integer(_) | TokenKind::Param => self.primary(),
             _ => Err(self.error()),
         }
+    }
+
+    /// LIMIT of UPDATE and DELETE: a number of rows, without an offset.
+    pub(super) fn optional_count(&mut self) -> ParseResult<Option<Limit>> {
+        if !self.eat("LIMIT") {
+            return Ok(None);
+        }
+        Ok(Some(Limit { offset: None, count: self.limit_value()? }))
     }
 
     /// `FOR UPDATE | SHARE [OF …] [NOWAIT | SKIP LOCKED]` or `LOCK IN SHARE MODE`
@@ -377,9 +399,7 @@ impl Parser<'_> {
             return self.parenthesized_tables();
         }
         let name = self.object_name()?;
-        if self.eat("PARTITION") {
-            self.parenthesized_idents()?;
-        }
+        self.no_partitions()?;
         let alias = self.table_alias()?;
         Ok(TableRef::Table { name, alias, hints: self.index_hints()? })
     }
@@ -421,12 +441,25 @@ impl Parser<'_> {
                 self.expect_all(&["GROUP", "BY"])?;
             }
             self.expect_op(Op::LParen)?;
-            let mut indexes = Vec::new();
-            while !self.eat_op(Op::RParen) {
-                indexes.push(self.any_ident()?);
-                self.eat_op(Op::Comma);
+            // `USE INDEX ()` is none.
+            let none = kind == IndexHintKind::Use && self.is_op(Op::RParen);
+            let indexes = if none { Vec::new() } else { self.comma_separated(Self::index_name)? };
+            self.expect_op(Op::RParen)?;
+            let is_mixed = |other: &IndexHint| {
+                matches!(
+                    (other.kind, kind),
+                    (IndexHintKind::Use, IndexHintKind::Force) | (IndexHintKind::Force, IndexHintKind::Use)
+                )
+            };
+            if hints.iter().any(is_mixed) {
+                return Err(refused(ErrorCode::WRONG_USAGE.with(&[&"USE INDEX", &"FORCE INDEX"])));
             }
             hints.push(IndexHint { kind, indexes });
         }
+    }
+
+    /// PRIMARY is reserved, and an index's name.
+    fn index_name(&mut self) -> ParseResult<Ident> {
+        if self.is_word("PRIMARY") { self.any_ident() } else { self.ident() }
     }
 }

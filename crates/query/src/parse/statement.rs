@@ -2,9 +2,11 @@
 
 use avocet_types::ReferentialAction;
 
+use crate::error::SqlError;
 use crate::parse::ast::{
     Expr, Ident, Limit, ObjectName, OrderItem, Query, Span, TableRef, VariableScope, With,
 };
+use crate::parse::hints::Hints;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statement {
@@ -13,6 +15,7 @@ pub struct Statement {
     pub span: Span,
     /// How many `?` it has.
     pub params: u32,
+    pub hints: Option<Box<Hints>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -51,10 +54,12 @@ pub enum StatementKind {
     CreateIndex {
         table: ObjectName,
         index: IndexSpec,
+        how: AlterHow,
     },
     DropIndex {
         table: ObjectName,
         name: Ident,
+        how: AlterHow,
     },
     CreateDatabase {
         name: Ident,
@@ -135,8 +140,8 @@ pub enum StatementKind {
         on: Option<GrantTarget>,
         from: Vec<UserName>,
     },
-    /// What is flushed, in upper case: `PRIVILEGES`, `TABLES`, `TABLES WITH READ LOCK`, …
-    Flush(String),
+    /// What is flushed, in upper case: `PRIVILEGES`, `TABLES`, `BINARY LOGS`, …
+    Flush(Vec<&'static str>),
     Do(Vec<Expr>),
     Call {
         name: ObjectName,
@@ -147,6 +152,8 @@ pub enum StatementKind {
     Optimize(Vec<ObjectName>),
     /// `HELP`, `XA`, `LOAD DATA`, routines, triggers, …: known, but not served. Holds the leading words.
     Unsupported(String),
+    /// It has a clause that is known, but not served.
+    Refused(Box<SqlError>),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -258,12 +265,66 @@ pub struct TypeSpec {
     /// Of ENUM and SET.
     pub values: Vec<String>,
     pub unsigned: bool,
-    pub zerofill: bool,
     pub charset: Option<String>,
     pub collation: Option<String>,
     /// `BINARY` after a character type: the charset's binary collation.
     pub binary: bool,
     pub span: Span,
+}
+
+impl TypeSpec {
+    /// INT(11), VARCHAR(10), ENUM('a'): not DATE(3).
+    pub fn may_have_args(&self) -> bool {
+        !matches!(
+            self.name.as_str(),
+            "BOOL"
+                | "BOOLEAN"
+                | "DATE"
+                | "JSON"
+                | "SERIAL"
+                | "TINYTEXT"
+                | "TINYBLOB"
+                | "MEDIUMTEXT"
+                | "MEDIUMBLOB"
+                | "LONGTEXT"
+                | "LONGBLOB"
+        )
+    }
+
+    pub fn is_approximate(&self) -> bool {
+        matches!(self.name.as_str(), "FLOAT" | "FLOAT4" | "DOUBLE")
+    }
+
+    /// Whether it may be UNSIGNED.
+    pub fn is_number(&self) -> bool {
+        let integer = matches!(
+            self.name.as_str(),
+            "TINYINT" | "SMALLINT" | "MEDIUMINT" | "MIDDLEINT" | "INT" | "INTEGER" | "BIGINT"
+        );
+        let numbered = matches!(self.name.as_str(), "INT1" | "INT2" | "INT3" | "INT4" | "INT8");
+        let exact = matches!(self.name.as_str(), "DECIMAL" | "DEC" | "NUMERIC" | "FIXED");
+        integer || numbered || exact || self.is_approximate() || self.name == "YEAR"
+    }
+
+    /// Whether it may have a character set.
+    pub fn is_text(&self) -> bool {
+        self.name.ends_with("CHAR")
+            || self.name.ends_with("TEXT")
+            || matches!(self.name.as_str(), "CHARACTER" | "VARCHARACTER" | "ENUM" | "SET")
+    }
+}
+
+/// What ALGORITHM and LOCK ask for: `DEFAULT`, or one of MySQL's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AlterHow {
+    pub algorithm: &'static str,
+    pub lock: &'static str,
+}
+
+impl Default for AlterHow {
+    fn default() -> Self {
+        Self { algorithm: "DEFAULT", lock: "DEFAULT" }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -353,8 +414,10 @@ pub enum AlterAction {
         charset: String,
         collation: Option<String>,
     },
-    /// ENABLE KEYS, DISABLE KEYS, ALGORITHM=, LOCK=, FORCE, ORDER BY: nothing to do here.
+    /// ENABLE KEYS, DISABLE KEYS, FORCE, ORDER BY: nothing to do here.
     Nothing,
+    /// ALGORITHM and LOCK
+    How(AlterHow),
     Options(TableOptions),
 }
 
@@ -465,6 +528,32 @@ pub enum ShowKind {
     /// MASTER STATUS, BINARY LOG STATUS, BINARY LOGS, REPLICA STATUS, TRIGGERS, EVENTS, PROCEDURE STATUS,
     /// FUNCTION STATUS, OPEN TABLES, ENGINE … STATUS, PROFILES, …: the words after SHOW, in upper case.
     Other(String),
+}
+
+impl ShowKind {
+    /// Whether WHERE may follow.
+    pub fn has_filter(&self) -> bool {
+        !matches!(
+            self,
+            Self::CreateTable(_)
+                | Self::CreateDatabase { .. }
+                | Self::CreateUser(_)
+                | Self::Warnings { .. }
+                | Self::Errors { .. }
+                | Self::CountWarnings
+                | Self::CountErrors
+                | Self::Processlist { .. }
+                | Self::Grants(_)
+                | Self::Engines
+                | Self::Plugins
+                | Self::Privileges
+        )
+    }
+
+    /// Whether LIKE may follow.
+    pub fn has_pattern(&self) -> bool {
+        self.has_filter() && !matches!(self, Self::Indexes { .. })
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

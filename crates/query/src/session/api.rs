@@ -26,6 +26,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use arrow::record_batch::RecordBatch;
+use avocet_types::collation::Charset;
 use avocet_types::temporal::TimeZone;
 use avocet_types::{Datum, SqlType};
 use parking_lot::{Condvar, Mutex};
@@ -71,8 +72,35 @@ pub trait SqlSession: Send {
 
     fn set_multi_statements(&mut self, allowed: bool);
 
+    /// How long the connection waits for its client; asked for after each statement.
+    fn timeouts(&self) -> Timeouts {
+        Timeouts::default()
+    }
+
     /// What an OK packet says of this session between statements.
     fn status(&self) -> Status;
+}
+
+/// How long a connection waits for its client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Between statements: `wait_timeout`.
+    pub idle: Duration,
+    /// Within a packet: `net_read_timeout`.
+    pub read: Duration,
+    /// For the client to take some of a reply: `net_write_timeout`.
+    pub write: Duration,
+}
+
+impl Default for Timeouts {
+    /// MySQL's.
+    fn default() -> Self {
+        Self {
+            idle: Duration::from_secs(28_800),
+            read: Duration::from_secs(30),
+            write: Duration::from_secs(60),
+        }
+    }
 }
 
 /// Opens sessions. One per server; shared by all connections.
@@ -81,6 +109,16 @@ pub trait SessionFactory: Send + Sync + 'static {
 
     /// How many connections there may be at a time; looked at whenever one comes.
     fn max_connections(&self) -> usize;
+
+    /// Whether clients must come over TLS or a local socket; looked at whenever one signs in.
+    fn requires_secure_transport(&self) -> bool {
+        false
+    }
+
+    /// How long a client may take to sign in; `None` for the driver's own limit.
+    fn connect_timeout(&self) -> Option<Duration> {
+        None
+    }
 
     /// Fails with 1049 if `info.database` names no database, 1044 if the account may not use it.
     fn open(&self, info: SessionInfo) -> Result<Self::Session, SqlError>;
@@ -199,6 +237,11 @@ pub struct Status {
     pub out_parameters: bool,
     /// The statement scanned a table without using an index.
     pub no_index_used: bool,
+    /// A backslash in a string is a character like any other: clients that quote strings have to know.
+    pub no_backslash_escapes: bool,
+    /// The character sets of what the client sends and of what it gets; `None` for UTF-8.
+    pub client: Option<Charset>,
+    pub results: Option<Charset>,
     pub warnings: u16,
 }
 

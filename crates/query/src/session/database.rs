@@ -3,8 +3,9 @@
 //! The protocol server, the embedded shell and tests all work through one of these.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use avocet_engine::{Engine, EngineOptions, UserDef};
 use avocet_types::{Collation, Value};
@@ -16,7 +17,7 @@ use super::named_locks::NamedLocks;
 use super::plan_cache::PlanCache;
 use super::state::Session;
 use super::status::Counters;
-use super::variables::{Globals, VARIABLES, Values, find, known};
+use super::variables::{Globals, VARIABLES, Values, find};
 use crate::df::Analytics;
 use crate::error::{ErrorCode, SqlError};
 use crate::turns::blocking;
@@ -52,6 +53,8 @@ pub(super) struct Shared {
     pub spill: OnceLock<PathBuf>,
     /// Started with the first query that needs it.
     pub analytics: OnceLock<Analytics>,
+    /// How many prepared statements there are.
+    pub prepared: AtomicUsize,
     next_embedded: AtomicU32,
 }
 
@@ -90,6 +93,7 @@ impl Database {
             locks: Arc::default(),
             spill: OnceLock::new(),
             analytics: OnceLock::new(),
+            prepared: AtomicUsize::new(0),
             next_embedded: AtomicU32::new(1),
         })))
     }
@@ -143,10 +147,15 @@ impl SessionFactory for Database {
     type Session = Session;
 
     fn max_connections(&self) -> usize {
-        match self.0.globals.get(known("max_connections")) {
-            Value::Int(limit) => usize::try_from(limit).unwrap_or(usize::MAX),
-            other => unreachable!("max_connections is an integer, not {other:?}"),
-        }
+        self.0.globals.settings().max_connections
+    }
+
+    fn requires_secure_transport(&self) -> bool {
+        self.0.globals.settings().require_secure_transport
+    }
+
+    fn connect_timeout(&self) -> Option<Duration> {
+        Some(self.0.globals.settings().connect_timeout)
     }
 
     fn open(&self, info: SessionInfo) -> Result<Session, SqlError> {

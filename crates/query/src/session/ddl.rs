@@ -3,14 +3,14 @@
 pub(crate) mod alter;
 mod columns;
 mod foreign_keys;
+mod how;
 mod indexes;
 
 use std::time::Duration;
 
 use avocet_base::TableId;
 use avocet_engine::{Durability, EngineError, Isolation, TxnOptions};
-use avocet_types::Collation;
-use avocet_types::schema::TableDef;
+use avocet_types::schema::{IndexKind, TableDef};
 
 use super::collect::Collected;
 use super::info_schema;
@@ -47,11 +47,13 @@ impl Session {
                 blocking(|| self.shared.engine.truncate_table(&database, &name, checks, timeout))?;
                 Ok(Outcome::ok())
             }
-            S::CreateIndex { table, index } => {
-                self.alter_table(table, &[AlterAction::AddIndex(index.clone())], text).await
+            S::CreateIndex { table, index, how } => {
+                let actions = [AlterAction::AddIndex(index.clone()), AlterAction::How(*how)];
+                self.alter_table(table, &actions, text).await
             }
-            S::DropIndex { table, name: index } => {
-                self.alter_table(table, &[AlterAction::DropIndex(index.clone())], text).await
+            S::DropIndex { table, name: index, how } => {
+                let actions = [AlterAction::DropIndex(index.clone()), AlterAction::How(*how)];
+                self.alter_table(table, &actions, text).await
             }
             S::AlterTable { name, actions } => self.alter_table(name, actions, text).await,
             S::AlterDatabase { .. } => Err(unsupported("ALTER DATABASE")),
@@ -95,10 +97,7 @@ impl Session {
         collation: Option<&str>,
     ) -> Result<Outcome, SqlError> {
         check_name(&name.name, ErrorCode::WRONG_DB_NAME)?;
-        let server = match self.variables.own.by_name("collation_server") {
-            avocet_types::Datum::Str(name) => Collation::by_name(name).unwrap_or(Collation::DEFAULT),
-            _ => Collation::DEFAULT,
-        };
+        let server = self.settings.server_collation;
         let collation = collation_of(charset, collation)?.unwrap_or(server);
         let created = match info_schema::is_schema(&name.name) {
             true => Err(EngineError::DatabaseExists(name.name.clone())),
@@ -159,6 +158,7 @@ impl Session {
             self.end_statement(mark, result).await?;
         }
         let def = self.table_def(create, database, name, columns, text)?;
+        self.check_primary_key(&def)?;
         let auto_increment = create.options.auto_increment;
         let (checks, timeout) = (self.settings.foreign_key_checks, self.ddl_timeout());
         let engine = self.shared.engine.clone();
@@ -182,6 +182,15 @@ impl Session {
         })?;
         let info = format!("Records: {inserted}  Duplicates: 0  Warnings: 0");
         Ok(Outcome::Done(Done { affected_rows: inserted, info, ..Done::default() }))
+    }
+
+    /// Error 3750 for a table without a primary key, where sessions ask for that.
+    fn check_primary_key(&self, def: &TableDef) -> Result<(), SqlError> {
+        let has_key = def.indexes.iter().any(|index| index.kind == IndexKind::Primary);
+        match has_key || !self.settings.require_primary_key {
+            true => Ok(()),
+            false => Err(ErrorCode::TABLE_WITHOUT_PK.with(&[])),
+        }
     }
 
     /// True if the table is there and that is fine; an error if it is not fine.

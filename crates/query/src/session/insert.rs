@@ -55,6 +55,8 @@ struct Inserter<'i> {
     params: &'i [Datum<'i>],
     /// The first generated number of a row that was inserted.
     first_generated: u64,
+    /// `insert_id`: the next number, whatever the table's counter says.
+    forced: Option<u64>,
     /// Numbers that are reserved and not given out yet.
     numbers: std::ops::Range<u64>,
     /// How often numbers were reserved.
@@ -72,6 +74,11 @@ impl Inserter<'_> {
     /// The next AUTO_INCREMENT value. As InnoDB does, numbers are reserved for all rows of VALUES at once, and for those of
     /// a query in ever larger groups; what is not used is lost.
     fn next_number(&mut self) -> u64 {
+        if let Some(number) = self.forced {
+            self.forced = Some(number + self.storing.increment);
+            self.table.note_auto_increment(number);
+            return number;
+        }
         if self.storing.increment != 1 {
             return next_auto_value(&self.table, &self.storing);
         }
@@ -138,7 +145,13 @@ impl Session {
         self.set_storing(!insert.ignore);
         let mark = self.begin_statement()?;
         let result = self.insert_in_transaction(insert, text).await;
-        self.end_statement(mark, result).await.map(Outcome::Done)
+        let result = self.end_statement(mark, result).await;
+        if self.settings.insert_id.is_some() {
+            // It was for this statement.
+            self.variables.own.put_by_name("insert_id", Datum::UInt(0));
+            self.refresh();
+        }
+        result.map(Outcome::Done)
     }
 
     async fn insert_in_transaction(&mut self, insert: &Insert, text: &Text<'_>) -> Result<Done, SqlError> {
@@ -203,6 +216,7 @@ impl Session {
             ignore: insert.ignore,
             params: text.params,
             first_generated: 0,
+            forced: self.settings.insert_id,
             numbers: 0..0,
             reservations: 0,
             expected_rows: 0,

@@ -72,6 +72,7 @@ impl Session {
             && settings.select_limit == u64::MAX
             && settings.auto_increment_increment == 1
             && settings.auto_increment_offset == 1
+            && settings.insert_id.is_none()
             && !settings.safe_updates
     }
 
@@ -217,7 +218,7 @@ impl Session {
         params: &[Datum<'_>],
         sink: &mut dyn ResultSink,
     ) -> Result<bool, SqlError> {
-        self.conditions.clear();
+        self.begin_conditions();
         self.begin_context();
         self.in_flight = true;
         let result = self.try_plan(plan, params, sink).await;

@@ -1,11 +1,13 @@
 //! Prepared statements, by protocol and by PREPARE … FROM.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use avocet_types::expr::SqlMode;
 use avocet_types::{Datum, SqlType, Value};
 
 use super::api::{OutputColumn, Prepared, ResultSink, StatementId};
+use super::database::Shared;
 use super::output::columns_of;
 use super::point::Candidate;
 use super::run::{Outcome, Text};
@@ -14,20 +16,44 @@ use crate::bind::bind_query;
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::Ident;
 use crate::parse::digest::{Digest, SlotKind};
+use crate::parse::hints::Hints;
 use crate::parse::parse;
-use crate::parse::statement::{PrepareSource, StatementKind};
+use crate::parse::statement::{PrepareSource, Statement, StatementKind};
 
 /// What is kept of a statement between its executions.
 pub(super) struct PreparedStatement {
     pub source: Box<str>,
     pub kind: StatementKind,
+    pub hints: Option<Box<Hints>>,
     pub params: usize,
+    _counted: CountedStatement,
     /// What its plans are kept under; `None` for a kind of statement that has none.
     digest: Option<Digest>,
 }
 
+/// One of the statements that `max_prepared_stmt_count` counts.
+struct CountedStatement(Arc<Shared>);
+
+impl CountedStatement {
+    fn new(shared: &Arc<Shared>) -> Result<Self, SqlError> {
+        let most = shared.globals.settings().max_prepared_statements;
+        let before = shared.prepared.fetch_add(1, Ordering::Relaxed);
+        let counted = Self(shared.clone());
+        match before < most {
+            true => Ok(counted),
+            false => Err(ErrorCode::MAX_PREPARED_STMT_COUNT_REACHED.with(&[&most])),
+        }
+    }
+}
+
+impl Drop for CountedStatement {
+    fn drop(&mut self) {
+        self.0.prepared.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl PreparedStatement {
-    fn new(source: &str, kind: StatementKind, params: usize, mode: SqlMode) -> Self {
+    fn new(source: &str, statement: Statement, counted: CountedStatement, mode: SqlMode) -> Self {
         let mut digest = Digest::default();
         let has_plan = digest.read(source.as_bytes(), mode);
         // Literals beside parameters: parameters are numbered by themselves, so the plan is for this text alone.
@@ -35,7 +61,14 @@ impl PreparedStatement {
             digest.text = source.into();
             digest.slots.clear();
         }
-        Self { source: source.into(), kind, params, digest: has_plan.then_some(digest) }
+        Self {
+            source: source.into(),
+            kind: statement.kind,
+            hints: statement.hints,
+            params: statement.params as usize,
+            _counted: counted,
+            digest: has_plan.then_some(digest),
+        }
     }
 
     /// How its plan is looked for.
@@ -58,15 +91,16 @@ impl Session {
         if !statements.is_empty() {
             return Err(ErrorCode::PARSE_ERROR.with(&[&sql.chars().take(80).collect::<String>(), &1]));
         }
-        match statement.kind {
+        match &statement.kind {
             StatementKind::Empty | StatementKind::Comment => return Err(ErrorCode::EMPTY_QUERY.with(&[])),
             StatementKind::Prepare { .. } | StatementKind::Execute { .. } | StatementKind::Deallocate(_) => {
                 return Err(ErrorCode::UNSUPPORTED_PS.with(&[]));
             }
+            StatementKind::Refused(error) => return Err((**error).clone()),
             _ => {}
         }
-        let mode = self.settings.sql_mode;
-        Ok(PreparedStatement::new(sql, statement.kind, statement.params as usize, mode))
+        let counted = CountedStatement::new(&self.shared)?;
+        Ok(PreparedStatement::new(sql, statement, counted, self.settings.sql_mode))
     }
 
     pub(super) fn prepare_statement(&mut self, sql: &str) -> Result<Prepared, SqlError> {
@@ -157,17 +191,30 @@ impl Session {
             self.user_variables.get(&name.to_lowercase()).map_or(Datum::Null, |(value, _)| value.clone())
         };
         let params: Vec<Value> = using.iter().map(value).collect();
-        if let Some(candidate) = statement.candidate(&params).filter(|_| self.takes_point_path())
+        self.begin_hints(statement.hints.as_deref());
+        let result = self.run_named(&statement, using, &params, sink).await;
+        self.end_hints();
+        result
+    }
+
+    async fn run_named(
+        &mut self,
+        statement: &PreparedStatement,
+        using: &[String],
+        params: &[Value],
+        sink: &mut dyn ResultSink,
+    ) -> Result<Outcome, SqlError> {
+        if let Some(candidate) = statement.candidate(params).filter(|_| self.takes_point_path())
             && let Some((hash, plan)) =
                 self.take_plan(&candidate).or_else(|| self.compile_plan(&candidate, &statement.kind))
         {
-            let result = self.try_plan(&plan, &params, sink).await;
+            let result = self.try_plan(&plan, params, sink).await;
             self.give_plan(hash, plan);
             if let Some(outcome) = result? {
                 return Ok(outcome);
             }
         }
-        let text = Text::new(statement.source.as_bytes(), &params, self.settings.connection_collation);
+        let text = Text::new(statement.source.as_bytes(), params, self.settings.connection_collation);
         self.dispatch(&statement.kind, &Text { using, ..text }, sink).await
     }
 

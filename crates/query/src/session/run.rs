@@ -4,13 +4,14 @@ use avocet_types::expr::Host;
 use avocet_types::{Collation, Datum, SqlType};
 
 use super::api::{
-    OkReply, OutputColumn, Prepared, ResultSink, SessionChange, SqlSession, StatementId, Status,
+    OkReply, OutputColumn, Prepared, ResultSink, SessionChange, SqlSession, StatementId, Status, Timeouts,
 };
 use super::output::table_column;
 use super::point::Candidate;
 use super::prepared::PreparedStatement;
 use super::state::{Characteristics, Level, Session};
 use super::status::Counter;
+use super::variables::VARIABLES;
 use crate::bind::{CatalogView, unsupported};
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::digest::Digest;
@@ -137,6 +138,10 @@ impl SqlSession for Session {
         self.info.multi_statements = allowed;
     }
 
+    fn timeouts(&self) -> Timeouts {
+        self.settings.timeouts
+    }
+
     fn status(&self) -> Status {
         self.status_now()
     }
@@ -183,7 +188,7 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<(), SqlError> {
         if !is_about_conditions(kind) {
-            self.conditions.clear();
+            self.begin_conditions();
         }
         self.begin_context();
         self.shared.counters.add(Counter::Questions);
@@ -219,8 +224,9 @@ impl Session {
                 params: false,
             });
         }
-        let mut known = false;
+        let mut known = digest.hinted;
         if let Some(candidate) = &candidate
+            && !known
             && let Some((hash, plan)) = self.take_plan(candidate)
         {
             known = true;
@@ -235,6 +241,11 @@ impl Session {
             Ok(statements) => statements,
             Err(error) => return Err(self.failed(error.into())),
         };
+        if let [statement] = &*statements
+            && statement.hints.is_some()
+        {
+            return Box::pin(self.execute_hinted(sql, statement, candidate, sink)).await;
+        }
         if let ([statement], Some(candidate), false) = (&*statements, candidate, known)
             && let Some((hash, plan)) = self.compile_plan(&candidate, &statement.kind)
         {
@@ -248,6 +259,32 @@ impl Session {
         let result = Box::pin(self.run_statements(sql, &statements, sink)).await;
         blocking_if(is_long, || drop(statements));
         result
+    }
+
+    /// Runs one statement that has optimizer hints.
+    async fn execute_hinted(
+        &mut self,
+        sql: &str,
+        statement: &Statement,
+        candidate: Option<Candidate<'_>>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<(), SqlError> {
+        self.begin_hints(statement.hints.as_deref());
+        if let Some(candidate) = candidate.filter(|_| self.takes_point_path())
+            && let Some((hash, plan)) =
+                self.take_plan(&candidate).or_else(|| self.compile_plan(&candidate, &statement.kind))
+        {
+            let result = self.run_plan(&plan, candidate.values, sink).await;
+            self.give_plan(hash, plan);
+            match result {
+                Ok(false) => {}
+                other => {
+                    self.end_hints();
+                    return other.map(drop);
+                }
+            }
+        }
+        self.run_statements(sql, std::slice::from_ref(statement), sink).await
     }
 
     /// Runs parsed statements one after the other, until one fails.
@@ -271,7 +308,11 @@ impl Session {
                 self.more_results = false;
                 return Err(self.failed(ErrorCode::PARSE_ERROR.with(&[&"?", &1])));
             }
+            if self.hinted.is_none() {
+                self.begin_hints(statement.hints.as_deref());
+            }
             let result = self.run(&statement.kind, &text, sink).await;
+            self.end_hints();
             if result.is_err() {
                 self.more_results = false;
             }
@@ -287,12 +328,17 @@ impl Session {
         params: &[Datum<'_>],
         sink: &mut dyn ResultSink,
     ) -> Result<(), SqlError> {
-        if self.run_prepared_plan(statement, params, sink).await? {
-            return Ok(());
-        }
-        let text = Text::new(statement.source.as_bytes(), params, self.settings.connection_collation);
-        // As above.
-        Box::pin(self.run(&statement.kind, &text, sink)).await
+        self.begin_hints(statement.hints.as_deref());
+        let result = match self.run_prepared_plan(statement, params, sink).await {
+            Ok(false) => {
+                let text = Text::new(statement.source.as_bytes(), params, self.settings.connection_collation);
+                // As above.
+                Box::pin(self.run(&statement.kind, &text, sink)).await
+            }
+            other => other.map(drop),
+        };
+        self.end_hints();
+        result
     }
 
     /// False if another path is to take the statement, and nothing happened yet.
@@ -328,8 +374,16 @@ impl Session {
                 if done.last_insert_id > 0 {
                     self.last_insert_id = done.last_insert_id;
                 }
+                let changed = std::mem::take(&mut self.changed_variables);
+                let shown: Vec<String> = changed.iter().map(|at| self.shown_variable(*at)).collect();
+                let variables = changed
+                    .iter()
+                    .zip(&shown)
+                    .map(|(at, value)| SessionChange::Variable { name: VARIABLES[*at].name, value });
                 let database = self.database.as_deref().unwrap_or_default();
-                let changes = [SessionChange::Database(database)];
+                let database = (done.database_changed && self.settings.track_schema)
+                    .then_some(SessionChange::Database(database));
+                let changes: Vec<SessionChange<'_>> = database.into_iter().chain(variables).collect();
                 sink.ok(&OkReply {
                     affected_rows: done.affected_rows,
                     last_insert_id: if done.last_insert_id > 0 {
@@ -339,7 +393,7 @@ impl Session {
                     },
                     info: &done.info,
                     status: self.status_now(),
-                    changes: if done.database_changed { &changes } else { &[] },
+                    changes: &changes,
                 })?;
             }
         }
@@ -403,7 +457,8 @@ impl Session {
             S::Prepare { name, source } => self.prepare_named(name, source),
             S::Execute { name, using } => Box::pin(self.execute_named(name, using, sink)).await,
             S::Deallocate(name) => self.deallocate(name),
-            S::Flush(what) => flush(what),
+            // Nothing that may be flushed is kept where it could go stale.
+            S::Flush(_) => Ok(Outcome::ok()),
             S::LockTables(_) => Err(unsupported("LOCK TABLES")),
             S::UnlockTables => Ok(Outcome::ok()),
             S::Savepoint(name) => self.savepoint(&name.name),
@@ -413,6 +468,7 @@ impl Session {
             S::Check(tables) => self.maintain("check", tables, sink),
             S::Optimize(tables) => self.maintain("optimize", tables, sink),
             S::Unsupported(words) => Err(unsupported(words)),
+            S::Refused(error) => Err((**error).clone()),
             S::CreateUser { .. }
             | S::AlterUser { .. }
             | S::DropUser { .. }
@@ -422,13 +478,6 @@ impl Session {
             _ => self.ddl(kind, text).await,
         }
     }
-}
-
-fn flush(what: &str) -> Result<Outcome, SqlError> {
-    if what.contains("READ LOCK") || what.contains("FOR EXPORT") {
-        return Err(unsupported(format_args!("FLUSH {what}")));
-    }
-    Ok(Outcome::ok())
 }
 
 /// MySQL Reference Manual, 15.3.3 "Statements That Cause an Implicit Commit". BEGIN does it itself.

@@ -9,7 +9,7 @@ use super::run::{Outcome, Text};
 use super::select::Purpose;
 use super::settings::collation_of;
 use super::state::{Characteristics, Level, Session};
-use super::variables::{Kind, Scope, VARIABLES, find, known};
+use super::variables::{Effect, Scope, VARIABLES, find, known};
 use crate::bind::{bind_query, unsupported};
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::{self, VariableScope};
@@ -98,6 +98,7 @@ impl Session {
         let value = match value {
             Some((value, _)) => {
                 let (value, clipped) = variable.accept(&value)?;
+                variable.check_value(&value)?;
                 if clipped {
                     let message = format!("Truncated incorrect {name} value");
                     self.warn(Level::Warning, 1292, message);
@@ -127,25 +128,27 @@ impl Session {
         if turns_on && !self.settings.autocommit {
             self.commit().await?;
         }
-        match variable.name {
-            "last_insert_id" | "identity" => {
-                if let Datum::UInt(id) = value {
-                    self.last_insert_id = id;
-                }
-            }
-            "tx_isolation" => self.variables.own.put_by_name("transaction_isolation", value.clone()),
-            "tx_read_only" => self.variables.own.put_by_name("transaction_read_only", value.clone()),
-            "transaction_isolation" => self.variables.own.put_by_name("tx_isolation", value.clone()),
-            "transaction_read_only" => self.variables.own.put_by_name("tx_read_only", value.clone()),
-            _ => {}
+        if let Effect::Acts(act) = variable.acting().effect {
+            act(self, &value);
         }
-        let paired = paired_text(variable.name, variable.kind, &value);
-        self.variables.own.put(position, value);
-        if let Some((name, value)) = paired {
-            self.variables.own.put_by_name(name, Datum::Str(value.into()));
-        }
+        self.variables.own.put_with_others(position, value);
         self.refresh();
+        self.note_changed(position);
         Ok(())
+    }
+
+    /// Remembers a change that the client wants to be told of.
+    fn note_changed(&mut self, position: usize) {
+        let name = VARIABLES[position].name;
+        let tracked = self.settings.tracked.iter().any(|tracked| tracked == name || tracked == "*");
+        if tracked && !self.changed_variables.contains(&position) {
+            self.changed_variables.push(position);
+        }
+    }
+
+    /// A variable's value as clients are told of it.
+    pub(super) fn shown_variable(&self, position: usize) -> String {
+        VARIABLES[position].show(self.variables.own.get(position))
     }
 
     fn set_names(&mut self, charset: Option<&str>, collation: Option<&str>) -> Result<(), SqlError> {
@@ -163,6 +166,9 @@ impl Session {
         }
         own.put_by_name("collation_connection", text(info.name));
         self.refresh();
+        ["character_set_client", "character_set_connection", "character_set_results"]
+            .into_iter()
+            .for_each(|name| self.note_changed(known(name)));
         Ok(())
     }
 
@@ -273,27 +279,5 @@ fn level_name(level: IsolationLevel) -> &'static str {
         IsolationLevel::ReadCommitted => "READ-COMMITTED",
         IsolationLevel::RepeatableRead => "REPEATABLE-READ",
         IsolationLevel::Serializable => "SERIALIZABLE",
-    }
-}
-
-/// The variable that changes with this one: a character set's collation, a collation's character set.
-fn paired_text(name: &str, kind: Kind, value: &Value) -> Option<(&'static str, String)> {
-    const PAIRS: &[(&str, &str)] = &[
-        ("character_set_connection", "collation_connection"),
-        ("character_set_database", "collation_database"),
-        ("character_set_server", "collation_server"),
-    ];
-    let Datum::Str(text) = value else { return None };
-    let (charset, collation) =
-        PAIRS.iter().find(|(charset, collation)| *charset == name || *collation == name)?;
-    match kind {
-        Kind::Charset => {
-            let charset = avocet_types::collation::Charset::by_name(text)?;
-            Some((collation, charset.default_collation().name().to_owned()))
-        }
-        _ => {
-            let collation = avocet_types::Collation::by_name(text)?;
-            Some((charset, collation.info().charset.name().to_owned()))
-        }
     }
 }

@@ -1,20 +1,23 @@
-//! Session variables in the form in which statements use them.
+//! Variables in the form in which statements, and the server, use them.
+//!
+//! Each field is filled by the reader of a variable in [`VARIABLES`](super::variables::VARIABLES), and is looked at somewhere: the
+//! compiler warns of one that is not. So a variable that claims a reader has one.
 
 use std::time::Duration;
 
 use avocet_engine::Durability;
+use avocet_types::Collation;
 use avocet_types::collation::Charset;
 use avocet_types::expr::{SqlMode, Typer};
 use avocet_types::temporal::TimeZone;
-use avocet_types::{Collation, Datum};
 
-use super::sql_mode;
-use super::variables::Values;
+use super::api::Timeouts;
+use super::variables::{Effect, VARIABLES, Values};
 use crate::parse::statement::IsolationLevel;
 
-/// Made from the variables after each SET, so that statements need not look names up.
+/// Made from the session's variables after each SET, so that statements need not look names up.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub(super) struct Settings {
     pub autocommit: bool,
     pub sql_mode: SqlMode,
     pub time_zone: TimeZone,
@@ -35,6 +38,8 @@ pub struct Settings {
     pub query_memory_limit: Option<usize>,
     pub select_limit: u64,
     pub connection_collation: Collation,
+    /// Of databases that say nothing else.
+    pub server_collation: Collation,
     pub div_precision_increment: u8,
     pub default_week_format: u8,
     pub max_allowed_packet: u64,
@@ -42,70 +47,80 @@ pub struct Settings {
     pub cte_max_recursion_depth: u64,
     pub auto_increment_increment: u64,
     pub auto_increment_offset: u64,
+    /// The number that the next INSERT begins with.
+    pub insert_id: Option<u64>,
     pub max_error_count: usize,
+    /// Whether notes are kept for SHOW WARNINGS.
+    pub notes: bool,
     pub safe_updates: bool,
+    pub require_primary_key: bool,
     /// Off, rows are not checked by foreign keys, and tables may be made before their parents.
     pub foreign_key_checks: bool,
     /// Off, every statement takes the general path.
     pub point_path: bool,
     /// `SET timestamp`: a fixed statement time, in microseconds.
     pub fixed_time: Option<i64>,
+    /// What CONNECTION_ID() tells.
+    pub pseudo_thread_id: u64,
+    pub timeouts: Timeouts,
+    /// Of what clients send, and of what they get; `None` for UTF-8.
+    pub client_charset: Option<Charset>,
+    pub results_charset: Option<Charset>,
+    /// Whether clients are told of changes of the default database, and of which variables.
+    pub track_schema: bool,
+    pub tracked: Box<[String]>,
 }
 
 impl Settings {
     pub fn new(values: &Values) -> Self {
-        let int = |name| match values.by_name(name) {
-            Datum::Int(v) => *v as u64,
-            Datum::UInt(v) => *v,
-            _ => 0,
-        };
-        let text = |name| match values.by_name(name) {
-            Datum::Str(v) => v.to_string(),
-            _ => String::new(),
-        };
-        let level = text("transaction_isolation");
-        let timestamp = match values.by_name("timestamp") {
-            Datum::Double(v) => *v,
-            _ => 0.0,
-        };
-        let millis = int("max_execution_time");
+        let mut settings = Self::empty();
+        for (at, variable) in VARIABLES.iter().enumerate() {
+            if let Effect::Reads(read) = variable.effect {
+                read(&mut settings, values.get(at));
+            }
+        }
+        settings
+    }
+
+    /// Before its variables are read.
+    fn empty() -> Self {
         Self {
-            autocommit: int("autocommit") == 1,
-            sql_mode: sql_mode::flags(&text("sql_mode")),
-            time_zone: TimeZone::parse(&text("time_zone")).unwrap_or(TimeZone::UTC),
-            level: match level.as_str() {
-                "READ-UNCOMMITTED" => IsolationLevel::ReadUncommitted,
-                "READ-COMMITTED" => IsolationLevel::ReadCommitted,
-                "SERIALIZABLE" => IsolationLevel::Serializable,
-                _ => IsolationLevel::RepeatableRead,
-            },
-            snapshot_isolation: int("innodb_snapshot_isolation") == 1,
-            completion_type: match text("completion_type").as_str() {
-                "CHAIN" => "CHAIN",
-                "RELEASE" => "RELEASE",
-                _ => "NO_CHAIN",
-            },
-            read_only: int("transaction_read_only") == 1,
-            durability: text("durability").parse().unwrap_or_default(),
-            lock_wait_timeout: Duration::from_secs(int("innodb_lock_wait_timeout")),
-            metadata_lock_timeout: Duration::from_secs(int("lock_wait_timeout")),
-            max_execution_time: (millis > 0).then(|| Duration::from_millis(millis)),
-            query_memory_limit: usize::try_from(int("query_memory_limit")).ok().filter(|&bytes| bytes > 0),
-            select_limit: int("sql_select_limit"),
-            connection_collation: Collation::by_name(&text("collation_connection"))
-                .unwrap_or(Collation::DEFAULT),
-            div_precision_increment: int("div_precision_increment") as u8,
-            default_week_format: int("default_week_format") as u8,
-            max_allowed_packet: int("max_allowed_packet"),
-            group_concat_max_len: int("group_concat_max_len"),
-            cte_max_recursion_depth: int("cte_max_recursion_depth"),
-            auto_increment_increment: int("auto_increment_increment").max(1),
-            auto_increment_offset: int("auto_increment_offset").max(1),
-            max_error_count: int("max_error_count") as usize,
-            safe_updates: int("sql_safe_updates") == 1,
-            foreign_key_checks: int("foreign_key_checks") == 1,
-            point_path: int("avocet_point_path") == 1,
-            fixed_time: (timestamp > 0.0).then_some((timestamp * 1e6) as i64),
+            autocommit: true,
+            sql_mode: SqlMode::DEFAULT,
+            time_zone: TimeZone::UTC,
+            level: IsolationLevel::RepeatableRead,
+            snapshot_isolation: false,
+            completion_type: "NO_CHAIN",
+            read_only: false,
+            durability: Durability::default(),
+            lock_wait_timeout: Duration::ZERO,
+            metadata_lock_timeout: Duration::ZERO,
+            max_execution_time: None,
+            query_memory_limit: None,
+            select_limit: u64::MAX,
+            connection_collation: Collation::DEFAULT,
+            server_collation: Collation::DEFAULT,
+            div_precision_increment: 4,
+            default_week_format: 0,
+            max_allowed_packet: 0,
+            group_concat_max_len: 0,
+            cte_max_recursion_depth: 0,
+            auto_increment_increment: 1,
+            auto_increment_offset: 1,
+            insert_id: None,
+            max_error_count: 0,
+            notes: true,
+            safe_updates: false,
+            require_primary_key: false,
+            foreign_key_checks: true,
+            point_path: true,
+            fixed_time: None,
+            pseudo_thread_id: 0,
+            timeouts: Timeouts::default(),
+            client_charset: None,
+            results_charset: None,
+            track_schema: true,
+            tracked: Box::default(),
         }
     }
 
@@ -116,6 +131,32 @@ impl Settings {
             sql_mode: self.sql_mode,
             ..Typer::default()
         }
+    }
+}
+
+/// Made from the server's variables after each SET GLOBAL.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ServerSettings {
+    pub max_connections: usize,
+    /// Of all sessions together.
+    pub max_prepared_statements: usize,
+    /// Changes are for administrators, or for nobody.
+    pub read_only: bool,
+    pub super_read_only: bool,
+    pub require_secure_transport: bool,
+    /// How long a client may take to sign in.
+    pub connect_timeout: Duration,
+}
+
+impl ServerSettings {
+    pub fn new(values: &Values) -> Self {
+        let mut settings = Self::default();
+        for (at, variable) in VARIABLES.iter().enumerate() {
+            if let Effect::Server(read) = variable.effect {
+                read(&mut settings, values.get(at));
+            }
+        }
+        settings
     }
 }
 

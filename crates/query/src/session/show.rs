@@ -51,7 +51,7 @@ impl Session {
             ShowKind::Columns { table, full } => Ok(columns(&*self.shown_table(table)?, *full)),
             ShowKind::Indexes { table } => Ok(self.show_indexes(&*self.shown_table(table)?)),
             ShowKind::CreateTable(table) => self.show_create_table(table),
-            ShowKind::CreateDatabase { name, .. } => {
+            ShowKind::CreateDatabase { name, if_not_exists } => {
                 let catalog = self.catalog();
                 let found = catalog.database(&name.name);
                 let found = found.ok_or_else(|| ErrorCode::BAD_DB_ERROR.with(&[&name.name]))?;
@@ -59,7 +59,7 @@ impl Session {
                     Rowset::new("", &[("Database", varchar(64)), ("Create Database", varchar(1024))]);
                 rows.push(vec![
                     text(&found.name),
-                    text(create::create_database(&found.name, found.collation)),
+                    text(create::create_database(&found.name, found.collation, *if_not_exists)),
                 ]);
                 Ok(rows)
             }
@@ -232,8 +232,10 @@ impl Session {
         if analyze {
             return Err(unsupported("EXPLAIN ANALYZE"));
         }
-        if format.is_some_and(|format| !matches!(format, "TREE" | "TRADITIONAL")) {
-            return Err(unsupported("EXPLAIN in this format"));
+        match format {
+            None | Some("TREE" | "TRADITIONAL" | "TRADITIONAL_STRICT") => {}
+            Some("JSON") => return Err(unsupported("EXPLAIN FORMAT=JSON")),
+            Some(unknown) => return Err(ErrorCode::UNKNOWN_EXPLAIN_FORMAT.with(&[&unknown])),
         }
         let plan = self.explain_statement(&statement.kind, source).await?;
         let mut rows = Rowset::new("", &[("EXPLAIN", LONG_TEXT)]);

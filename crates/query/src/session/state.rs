@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use avocet_engine::{Catalog, StatementMark, Txn};
 use avocet_types::convert::ConvertContext;
-use avocet_types::expr::{EvalContext, SessionInfo as EvalSession, Warning};
+use avocet_types::expr::{EvalContext, SessionInfo as EvalSession, SqlMode, Warning};
 use avocet_types::{Collation, SqlType, Value};
 
 use super::api::{SessionInfo, StatementId, Status};
 use super::database::{Shared, stop_request};
+use super::hints::Hinted;
 use super::named_locks::{EndOfLocks, SessionHost};
 use super::plan_cache::RecentPlans;
 use super::point::PointMemory;
@@ -89,6 +90,10 @@ pub struct Session {
     pub(super) point_memory: PointMemory,
     pub(super) recent_plans: RecentPlans,
     pub(super) host: EndOfLocks,
+    /// What the running statement's optimizer hints changed.
+    pub(super) hinted: Option<Box<Hinted>>,
+    /// Variables that changed since the last reply, of those that the client wants to be told of.
+    pub(super) changed_variables: Vec<usize>,
 }
 
 impl Session {
@@ -129,6 +134,8 @@ impl Session {
             point_memory: PointMemory::default(),
             recent_plans: RecentPlans::default(),
             host: EndOfLocks(host),
+            hinted: None,
+            changed_variables: Vec::new(),
             info,
         };
         session.begin_variables();
@@ -223,6 +230,7 @@ impl Session {
                 ..EvalSession::default()
             };
         }
+        known.connection_id = settings.pseudo_thread_id;
         if known.database != self.database {
             known.database.clone_from(&self.database);
         }
@@ -248,6 +256,9 @@ impl Session {
     }
 
     pub(super) fn warn(&mut self, level: Level, errno: u16, message: String) {
+        if level == Level::Note && !self.settings.notes {
+            return;
+        }
         if self.conditions.len() < self.settings.max_error_count {
             self.conditions.push(Condition { level, errno, message });
         }
@@ -274,6 +285,9 @@ impl Session {
             more_results: self.more_results,
             out_parameters: false,
             no_index_used: false,
+            no_backslash_escapes: self.settings.sql_mode.has(SqlMode::NO_BACKSLASH_ESCAPES),
+            client: self.settings.client_charset,
+            results: self.settings.results_charset,
             warnings: self.conditions.len().min(u16::MAX.into()) as u16,
         }
     }

@@ -9,6 +9,8 @@ mod definitions;
 mod differential;
 mod foreign_keys;
 mod fuzz;
+mod grammar;
+mod hints;
 mod locking;
 mod memory;
 mod named_locks;

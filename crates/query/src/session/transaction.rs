@@ -129,6 +129,9 @@ impl Session {
         let chain = completion.chain.unwrap_or(completion.release != Some(true) && by_default == "CHAIN");
         let before = self.txn.is_some().then_some(self.running);
         if commit {
+            if self.txn.as_ref().is_some_and(|txn| txn.weight() > 0) {
+                self.check_server_takes_changes()?;
+            }
             self.shared.counters.add(Counter::Commit);
             self.commit().await?;
         } else {
@@ -148,8 +151,9 @@ impl Session {
         Ok(Outcome::ok())
     }
 
-    /// 1792 for what a READ ONLY transaction must not do.
+    /// 1792 for what a READ ONLY transaction must not do, 1290 for what the server does not take.
     pub(super) fn check_not_read_only(&self) -> Result<(), SqlError> {
+        self.check_server_takes_changes()?;
         let read_only = match &self.txn {
             Some(txn) => txn.options().read_only,
             None => self.next.read_only.unwrap_or(self.settings.read_only),
@@ -256,6 +260,7 @@ impl Session {
 
     /// Cleans up after a statement that was dropped before it ended.
     pub(super) fn recover_dropped(&mut self) {
+        self.end_hints();
         if std::mem::take(&mut self.in_flight) {
             self.rollback();
         }

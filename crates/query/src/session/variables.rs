@@ -4,18 +4,23 @@
 //! [`Settings`](super::settings::Settings), made anew after each SET.
 
 mod table;
+mod values;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use avocet_engine::Durability;
 use avocet_types::expr::Expr;
 use avocet_types::{Collation, Datum, SqlType, Value};
 use parking_lot::RwLock;
 
+use super::guard::Changes;
+use super::settings::{ServerSettings, Settings};
+use super::state::Session;
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::VariableScope;
 
-pub use table::VARIABLES;
+pub(super) use table::VARIABLES;
 
 /// Who has a value of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,33 +59,57 @@ pub enum Kind {
     Collation,
 }
 
+/// What a variable does. There is nothing else that one could do: a variable without a reader says so, and COMPAT.md lists it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Effect {
+    /// Statements look at what this makes of its value. The compiler warns of settings that nobody looks at.
+    Reads(fn(&mut Settings, &Value)),
+    /// As `Reads`, for the whole server.
+    Server(fn(&mut ServerSettings, &Value)),
+    /// Setting it does something to the session.
+    Acts(fn(&mut Session, &Value)),
+    /// It says the same as the variable of this name, which is set with it.
+    Sets(&'static str),
+    /// It tells what is so, and cannot be set.
+    Tells,
+    /// Its default is what is so: any other value is refused (1235).
+    OnlyDefault,
+    /// No value could make a difference here: listed in COMPAT.md.
+    WithoutEffect,
+}
+
 /// A row of the table of variables.
 #[derive(Debug)]
-pub struct Variable {
+pub(super) struct Variable {
     pub name: &'static str,
     pub scope: Scope,
     pub kind: Kind,
     /// As SHOW VARIABLES would print it.
     pub default: &'static str,
-    pub read_only: bool,
+    pub effect: Effect,
 }
 
 /// The value of each variable, by its position in [`VARIABLES`].
 #[derive(Clone, Debug)]
-pub struct Values(Vec<Value>);
+pub(super) struct Values(Vec<Value>);
 
-/// The server's values: what new sessions begin with.
-pub struct Globals(RwLock<Values>);
+/// The server's values: what new sessions begin with, and what the server itself goes by.
+pub(super) struct Globals {
+    values: RwLock<Values>,
+    settings: RwLock<Arc<ServerSettings>>,
+    /// Apart from the settings, since every change of rows looks at it: a [`Changes`].
+    changes: AtomicU8,
+}
 
 /// The position of a variable, which is known by its name in lower case.
-pub fn find(name: &str) -> Result<usize, SqlError> {
+pub(super) fn find(name: &str) -> Result<usize, SqlError> {
     VARIABLES
         .binary_search_by(|v| v.name.cmp(name))
         .map_err(|_| ErrorCode::UNKNOWN_SYSTEM_VARIABLE.with(&[&name]))
 }
 
 /// The position of a variable that the code itself names.
-pub fn known(name: &'static str) -> usize {
+pub(super) fn known(name: &'static str) -> usize {
     find(name).expect("the name stands in the table")
 }
 
@@ -101,6 +130,13 @@ impl Values {
         self.0[position] = value;
     }
 
+    /// Gives a variable a value, and those that say the same in other words.
+    pub fn put_with_others(&mut self, position: usize, value: Value) {
+        let name = VARIABLES[position].name;
+        values::others(name, &value).into_iter().for_each(|(name, value)| self.put_by_name(name, value));
+        self.put(position, value);
+    }
+
     pub fn by_name(&self, name: &'static str) -> &Value {
         self.get(known(name))
     }
@@ -112,19 +148,43 @@ impl Values {
 
 impl Globals {
     pub fn new(values: Values) -> Self {
-        Self(RwLock::new(values))
+        let settings = RwLock::new(Arc::new(ServerSettings::new(&values)));
+        Self { values: RwLock::new(values), settings, changes: AtomicU8::new(Changes::FromAll as u8) }
+    }
+
+    /// Whose changes the server takes now.
+    pub(super) fn changes(&self) -> Changes {
+        match self.changes.load(Ordering::Acquire) {
+            0 => Changes::FromAll,
+            1 => Changes::FromAdministrators,
+            _ => Changes::FromNobody,
+        }
     }
 
     pub fn snapshot(&self) -> Values {
-        self.0.read().clone()
+        self.values.read().clone()
+    }
+
+    /// What the server goes by at this moment.
+    pub fn settings(&self) -> Arc<ServerSettings> {
+        self.settings.read().clone()
     }
 
     pub fn get(&self, position: usize) -> Value {
-        self.0.read().get(position).clone()
+        self.values.read().get(position).clone()
     }
 
     pub fn put(&self, position: usize, value: Value) {
-        self.0.write().put(position, value);
+        let mut values = self.values.write();
+        values.put_with_others(position, value);
+        let settings = ServerSettings::new(&values);
+        let changes = match (settings.super_read_only, settings.read_only) {
+            (true, _) => Changes::FromNobody,
+            (false, true) => Changes::FromAdministrators,
+            (false, false) => Changes::FromAll,
+        };
+        self.changes.store(changes as u8, Ordering::Release);
+        *self.settings.write() = Arc::new(settings);
     }
 }
 
@@ -159,7 +219,7 @@ impl Variable {
 
     /// Whether SET with this scope may reach it, and which value it then is.
     pub fn check_set(&self, scope: VariableScope) -> Result<(), SqlError> {
-        if self.read_only {
+        if matches!(self.effect, Effect::Tells) {
             return Err(ErrorCode::INCORRECT_GLOBAL_LOCAL_VAR.with(&[&self.name, &"read only"]));
         }
         match (scope, self.scope) {
@@ -171,6 +231,29 @@ impl Variable {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The variable that does what this one says in other words.
+    pub fn acting(&self) -> &Self {
+        match self.effect {
+            Effect::Sets(name) => &VARIABLES[known(name)],
+            _ => self,
+        }
+    }
+
+    /// Error 1235 for a value that would promise something that there is not.
+    pub fn check_value(&self, value: &Value) -> Result<(), SqlError> {
+        let Effect::OnlyDefault = self.effect else { return Ok(()) };
+        let default = self.parse_text(self.default)?;
+        if self.show(&default).eq_ignore_ascii_case(&self.show(value)) {
+            return Ok(());
+        }
+        Err(SqlError::unsupported(format_args!("SET {} = {}", self.name, self.show(value))))
+    }
+
+    #[cfg(test)]
+    pub fn is_without_effect(&self) -> bool {
+        matches!(self.effect, Effect::WithoutEffect)
     }
 
     fn wrong_value(&self, value: &str) -> SqlError {
@@ -272,7 +355,7 @@ impl Variable {
 }
 
 /// What a session has of the variables: its own values, and the server's.
-pub struct SessionVariables {
+pub(super) struct SessionVariables {
     pub own: Values,
     pub globals: Arc<Globals>,
 }

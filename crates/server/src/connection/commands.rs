@@ -13,7 +13,7 @@ use avocet_types::temporal::TimeZone;
 use super::{Connection, Cut, Next, Statement, attended, sign_in};
 use crate::auth::exchange::AuthError;
 use crate::protocol::command::{self, Command};
-use crate::protocol::{Malformed, Reader, StatusFlags, column, handshake, params, reply, sql_text};
+use crate::protocol::{Malformed, Reader, StatusFlags, charset, column, handshake, params, reply};
 use crate::registry::Activity;
 use crate::sink::{Cursor, Rows, WireSink};
 use crate::wire::WireError;
@@ -40,11 +40,13 @@ impl<F: SessionFactory> Connection<F> {
             Command::Ping => self.reply_ok(),
             Command::Quit => return Ok(Next::Close),
             Command::InitDb(name) => {
-                let result = text(name).and_then(|name| self.session.use_database(name));
+                let name = charset::decode(name, self.session.status().client);
+                let result = name.and_then(|name| self.session.use_database(&name));
                 self.reply_result(result);
             }
             Command::FieldList { table } => {
-                let result = text(table).and_then(|table| self.session.table_columns(table));
+                let table = charset::decode(table, self.session.status().client);
+                let result = table.and_then(|table| self.session.table_columns(&table));
                 self.field_list(result);
             }
             Command::Statistics => {
@@ -74,7 +76,8 @@ impl<F: SessionFactory> Connection<F> {
             return Ok(Next::Close);
         };
         self.begin(Activity::Query, raw);
-        let sql = match sql_text::decode(raw) {
+        let status = self.session.status();
+        let sql = match charset::decode(raw, status.client) {
             Ok(sql) => sql,
             Err(error) => {
                 self.reply_error(&error);
@@ -89,6 +92,7 @@ impl<F: SessionFactory> Connection<F> {
             rows: Rows::Text,
             capabilities: self.capabilities,
             max_packet: self.shared.options.max_allowed_packet,
+            status,
         };
         let outcome = {
             let statement = pin!(self.session.execute(&sql, &mut sink));
@@ -109,6 +113,7 @@ impl<F: SessionFactory> Connection<F> {
         self.shared.registry.count_statement();
         self.registration.begin(Activity::Execute, statement.text.as_bytes());
         statement.cursor = None;
+        let status = self.session.status();
         let count = statement.prepared.params.len();
         let mut values = recycle(std::mem::take(&mut self.values));
         let read = params::execute(
@@ -117,6 +122,7 @@ impl<F: SessionFactory> Connection<F> {
             count,
             &mut statement.types,
             &statement.long_data,
+            status.client,
             &mut values,
         );
         let flags = match (statement.long_data_error.take(), read) {
@@ -140,6 +146,7 @@ impl<F: SessionFactory> Connection<F> {
             rows: if keeps_rows { Rows::Cursor(&mut cursor) } else { Rows::Binary },
             capabilities: self.capabilities,
             max_packet: self.shared.options.max_allowed_packet,
+            status,
         };
         let outcome = {
             let running = pin!(self.session.execute_prepared(id, &values, &mut sink));
@@ -175,7 +182,7 @@ impl<F: SessionFactory> Connection<F> {
             let error = ErrorCode::MAX_PREPARED_STMT_COUNT_REACHED.with(&[&self.statements.len()]);
             return self.reply_error(&error);
         }
-        let sql = match sql_text::decode(raw) {
+        let sql = match charset::decode(raw, self.session.status().client) {
             Ok(sql) => sql.into_owned(),
             Err(error) => return self.reply_error(&error),
         };
@@ -197,6 +204,7 @@ impl<F: SessionFactory> Connection<F> {
     }
 
     fn reply_prepared(&mut self, prepared: &Prepared) {
+        let results = self.session.status().results;
         let status = reply::status_flags(&self.session.status());
         let out = &mut self.wire.out;
         out.begin();
@@ -212,7 +220,7 @@ impl<F: SessionFactory> Connection<F> {
             reply::end_of_columns(out, self.capabilities, status);
         }
         if !prepared.columns.is_empty() {
-            prepared.columns.iter().for_each(|c| column::definition(out, c, false));
+            prepared.columns.iter().for_each(|c| column::definition(out, c, false, results));
             reply::end_of_columns(out, self.capabilities, status);
         }
     }
@@ -282,7 +290,8 @@ impl<F: SessionFactory> Connection<F> {
     fn field_list(&mut self, result: Result<Vec<OutputColumn>, SqlError>) {
         match result {
             Ok(columns) => {
-                columns.iter().for_each(|c| column::definition(&mut self.wire.out, c, true));
+                let results = self.session.status().results;
+                columns.iter().for_each(|c| column::definition(&mut self.wire.out, c, true, results));
                 self.reply_eof();
             }
             Err(error) => self.reply_error(&error),
@@ -348,8 +357,4 @@ impl<F: SessionFactory> Connection<F> {
 fn recycle<'b>(mut values: Vec<Datum<'_>>) -> Vec<Datum<'b>> {
     values.clear();
     values.into_iter().map(|_| unreachable!("the vector was emptied")).collect()
-}
-
-fn text(bytes: &[u8]) -> Result<&str, SqlError> {
-    std::str::from_utf8(bytes).map_err(|_| ErrorCode::INVALID_CHARACTER_STRING.with(&[&"utf8mb4", &"\\x.."]))
 }

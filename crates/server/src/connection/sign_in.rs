@@ -67,7 +67,8 @@ pub(super) async fn sign_in<F: SessionFactory>(
     let mut wire = Wire::new(transport, MAX_SIGN_IN_PACKET);
     let salt = random_salt();
     let introduction = introduce(&shared, &mut wire, &salt, peer, registration.id);
-    let outcome = match tokio::time::timeout(shared.options.connect_timeout, introduction).await {
+    let limit = shared.factory.connect_timeout().unwrap_or(shared.options.connect_timeout);
+    let outcome = match tokio::time::timeout(limit, introduction).await {
         Ok(outcome) => outcome,
         Err(_) => Err(Refusal::Error(ErrorCode::NET_READ_INTERRUPTED.with(&[]))),
     };
@@ -115,6 +116,7 @@ async fn introduce<F: SessionFactory>(
 ) -> Result<Identity, Refusal> {
     let tls = shared.tls.as_ref().filter(|_| peer.may_upgrade());
     handshake::greeting(&mut wire.out, connection_id, salt, tls.is_some(), Plugin::CachingSha2.name());
+    let mut is_private = wire.is_private();
     let mut packet = wire.exchange_before_tls().await?;
     let mut reader = Reader::new(packet);
     let mut hello = handshake::client_hello(&mut reader)?;
@@ -124,9 +126,13 @@ async fn introduce<F: SessionFactory>(
             return Err(Malformed.into());
         }
         wire.upgrade(acceptor).await?;
+        is_private = true;
         packet = wire.exchange().await?;
         reader = Reader::new(packet);
         hello = handshake::client_hello(&mut reader)?;
+    }
+    if shared.factory.requires_secure_transport() && !is_private {
+        return Err(Refusal::Error(ErrorCode::SECURE_TRANSPORT_REQUIRED.with(&[])));
     }
     let login = handshake::login(reader, hello.capabilities)?;
     let (claim, database) = claim(&login, hello.capabilities)?;

@@ -1,10 +1,11 @@
 //! Column definitions: what a client is told of a result's columns.
 
 use avocet_query::session::api::OutputColumn;
+use avocet_types::collation::Charset;
 use avocet_types::{Collation, IntWidth, LobSize, SqlType};
 use mysql_common::constants::{ColumnFlags, ColumnType};
 
-use super::PacketBuf;
+use super::{PacketBuf, charset};
 
 /// "The number of fractional digits is not fixed."
 const NOT_FIXED: u8 = 31;
@@ -77,6 +78,15 @@ impl WireType {
         Self { code, length, collation: Collation::DEFAULT, decimals: 0, flags: ColumnFlags::empty() }
     }
 
+    /// As a client is told of it that gets text in another character set.
+    fn in_charset(mut self, results: Option<Charset>) -> Self {
+        if let Some(charset) = results.filter(|_| self.collation == Collation::DEFAULT) {
+            self.collation = charset.default_collation();
+            self.length = self.length / UTF8MB4_BYTES * charset.max_len();
+        }
+        self
+    }
+
     fn binary(code: ColumnType, length: u32) -> Self {
         let flags = ColumnFlags::BINARY_FLAG;
         Self { code, length, collation: Collation::BINARY, decimals: 0, flags }
@@ -107,15 +117,13 @@ fn lob_length(size: LobSize) -> u32 {
 }
 
 /// Writes a column definition packet. `default` is there only in answers to COM_FIELD_LIST.
-pub fn definition(out: &mut PacketBuf, column: &OutputColumn, default: bool) {
-    let wire = WireType::of(&column.ty);
+pub fn definition(out: &mut PacketBuf, column: &OutputColumn, default: bool, results: Option<Charset>) {
+    let wire = WireType::of(&column.ty).in_charset(results);
     out.begin();
     out.lenenc_bytes(b"def");
-    out.lenenc_bytes(column.schema.as_bytes());
-    out.lenenc_bytes(column.table.as_bytes());
-    out.lenenc_bytes(column.org_table.as_bytes());
-    out.lenenc_bytes(column.name.as_bytes());
-    out.lenenc_bytes(column.org_name.as_bytes());
+    for name in [&column.schema, &column.table, &column.org_table, &column.name, &column.org_name] {
+        out.lenenc_bytes(&charset::encode(name, results));
+    }
     out.put_u8(0x0C);
     out.put_u16(wire.collation.0);
     out.put_u32(wire.length);
@@ -130,17 +138,17 @@ pub fn definition(out: &mut PacketBuf, column: &OutputColumn, default: bool) {
 }
 
 /// Writes how many columns there are, and their definitions.
-pub fn definitions(out: &mut PacketBuf, columns: &[OutputColumn]) {
+pub fn definitions(out: &mut PacketBuf, columns: &[OutputColumn], results: Option<Charset>) {
     out.begin();
     out.lenenc_int(columns.len() as u64);
     out.end();
-    columns.iter().for_each(|column| definition(out, column, false));
+    columns.iter().for_each(|column| definition(out, column, false, results));
 }
 
 /// What [`definitions`] writes, for [`PacketBuf::put_packets`].
 pub fn encoded(columns: &[OutputColumn]) -> Box<[u8]> {
     let mut out = PacketBuf::default();
-    definitions(&mut out, columns);
+    definitions(&mut out, columns, None);
     out.bytes().into()
 }
 

@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
+use avocet_types::collation::Charset;
 use avocet_types::decimal::ParseStatus;
 use avocet_types::temporal::{Civil, Clock, MAX_TIME};
 use avocet_types::{Datum, Decimal};
 use mysql_common::constants::ColumnType;
 
-use super::CapabilityFlags;
 use super::read::{Malformed, Reader};
+use super::{CapabilityFlags, charset};
 
 const PARAMETER_COUNT_AVAILABLE: u8 = 0x08;
 const CURSOR_READ_ONLY: u8 = 0x01;
@@ -37,6 +38,7 @@ pub fn execute<'a>(
     count: usize,
     types: &mut Vec<ParamType>,
     long_data: &'a [Option<Vec<u8>>],
+    client: Option<Charset>,
     values: &mut Vec<Datum<'a>>,
 ) -> Result<ExecuteFlags, Malformed> {
     let flags = reader.u8()?;
@@ -60,11 +62,11 @@ pub fn execute<'a>(
         for (i, ty) in types.iter().enumerate().take(count) {
             let long = long_data.get(i).and_then(Option::as_deref);
             values.push(if let Some(bytes) = long {
-                string(*ty, bytes)
+                string(*ty, bytes, client)
             } else if nulls[i / 8] & (1 << (i % 8)) != 0 {
                 Datum::Null
             } else {
-                value(&mut reader, *ty)?
+                value(&mut reader, *ty, client)?
             });
         }
     }
@@ -105,13 +107,17 @@ pub fn skip_query_attributes(reader: &mut Reader<'_>) -> Result<(), Malformed> {
     read_types(reader, count, true, &mut types)?;
     for (i, ty) in types.iter().enumerate() {
         if nulls[i / 8] & (1 << (i % 8)) == 0 {
-            value(reader, *ty)?;
+            value(reader, *ty, None)?;
         }
     }
     Ok(())
 }
 
-fn value<'a>(reader: &mut Reader<'a>, ty: ParamType) -> Result<Datum<'a>, Malformed> {
+fn value<'a>(
+    reader: &mut Reader<'a>,
+    ty: ParamType,
+    client: Option<Charset>,
+) -> Result<Datum<'a>, Malformed> {
     Ok(match ty.code {
         ColumnType::MYSQL_TYPE_NULL => Datum::Null,
         ColumnType::MYSQL_TYPE_TINY => {
@@ -140,7 +146,7 @@ fn value<'a>(reader: &mut Reader<'a>, ty: ParamType) -> Result<Datum<'a>, Malfor
         ColumnType::MYSQL_TYPE_TIME | ColumnType::MYSQL_TYPE_TIME2 => time(reader)?,
         ColumnType::MYSQL_TYPE_DECIMAL | ColumnType::MYSQL_TYPE_NEWDECIMAL => {
             let bytes = reader.lenenc_bytes()?;
-            decimal(bytes).map_or_else(|| string(ty, bytes), Datum::Decimal)
+            decimal(bytes).map_or_else(|| string(ty, bytes, client), Datum::Decimal)
         }
         ColumnType::MYSQL_TYPE_VARCHAR
         | ColumnType::MYSQL_TYPE_VAR_STRING
@@ -153,7 +159,7 @@ fn value<'a>(reader: &mut Reader<'a>, ty: ParamType) -> Result<Datum<'a>, Malfor
         | ColumnType::MYSQL_TYPE_LONG_BLOB
         | ColumnType::MYSQL_TYPE_BLOB
         | ColumnType::MYSQL_TYPE_GEOMETRY
-        | ColumnType::MYSQL_TYPE_BIT => string(ty, reader.lenenc_bytes()?),
+        | ColumnType::MYSQL_TYPE_BIT => string(ty, reader.lenenc_bytes()?, client),
         ColumnType::MYSQL_TYPE_TYPED_ARRAY
         | ColumnType::MYSQL_TYPE_VECTOR
         | ColumnType::MYSQL_TYPE_UNKNOWN => return Err(Malformed),
@@ -161,7 +167,7 @@ fn value<'a>(reader: &mut Reader<'a>, ty: ParamType) -> Result<Datum<'a>, Malfor
 }
 
 /// Text, unless it was bound as binary or is not UTF-8: drivers send byte strings as text too.
-fn string(ty: ParamType, bytes: &[u8]) -> Datum<'_> {
+fn string(ty: ParamType, bytes: &[u8], client: Option<Charset>) -> Datum<'_> {
     let binary = matches!(
         ty.code,
         ColumnType::MYSQL_TYPE_TINY_BLOB
@@ -171,6 +177,9 @@ fn string(ty: ParamType, bytes: &[u8]) -> Datum<'_> {
             | ColumnType::MYSQL_TYPE_GEOMETRY
             | ColumnType::MYSQL_TYPE_BIT
     );
+    if let Some(client) = client.filter(|_| !binary) {
+        return charset::decode_param(bytes, client);
+    }
     match std::str::from_utf8(bytes) {
         Ok(text) if !binary => Datum::Str(Cow::Borrowed(text)),
         _ => Datum::Bytes(Cow::Borrowed(bytes)),

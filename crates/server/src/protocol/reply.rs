@@ -2,8 +2,9 @@
 
 use avocet_query::SqlError;
 use avocet_query::session::api::{OkReply, SessionChange, Status};
+use avocet_types::collation::Charset;
 
-use super::{CapabilityFlags, PacketBuf, StatusFlags};
+use super::{CapabilityFlags, PacketBuf, StatusFlags, charset};
 
 const SESSION_TRACK_SYSTEM_VARIABLES: u8 = 0;
 const SESSION_TRACK_SCHEMA: u8 = 1;
@@ -18,6 +19,7 @@ pub fn status_flags(status: &Status) -> StatusFlags {
     flags.set(StatusFlags::SERVER_MORE_RESULTS_EXISTS, status.more_results);
     flags.set(StatusFlags::SERVER_PS_OUT_PARAMS, status.out_parameters);
     flags.set(StatusFlags::SERVER_STATUS_NO_INDEX_USED, status.no_index_used);
+    flags.set(StatusFlags::SERVER_STATUS_NO_BACKSLASH_ESCAPES, status.no_backslash_escapes);
     flags
 }
 
@@ -98,6 +100,11 @@ pub fn eof(out: &mut PacketBuf, warnings: u16, flags: StatusFlags) {
 
 /// An error. Before capabilities are known (a refused connection) there is no SQLSTATE in it.
 pub fn error(out: &mut PacketBuf, with_state: bool, error: &SqlError) {
+    error_in(out, with_state, error, None);
+}
+
+/// As `error`, for a client that reads another character set than UTF-8.
+pub fn error_in(out: &mut PacketBuf, with_state: bool, error: &SqlError, results: Option<Charset>) {
     out.begin();
     out.put_u8(0xFF);
     out.put_u16(error.errno);
@@ -110,7 +117,7 @@ pub fn error(out: &mut PacketBuf, with_state: bool, error: &SqlError) {
     while !error.message.is_char_boundary(end) {
         end -= 1;
     }
-    out.put(&error.message.as_bytes()[..end]);
+    out.put(&charset::encode(&error.message[..end], results));
     out.end();
 }
 

@@ -69,6 +69,20 @@ impl Charset {
         }
     }
 
+    /// The bytes of a text in this character set; `?` for characters that it has not.
+    pub fn encode(self, text: &str) -> Vec<u8> {
+        let byte = |byte: Option<u8>| byte.unwrap_or(b'?');
+        match self {
+            Self::Latin1 => text.chars().map(|c| byte(super::tables::latin1_byte(c))).collect(),
+            Self::Ascii => text.chars().map(|c| byte(u8::try_from(c).ok().filter(u8::is_ascii))).collect(),
+            Self::Utf8mb3 => {
+                let kept = |c: char| if self.has(c) { c } else { '?' };
+                text.chars().map(kept).collect::<String>().into_bytes()
+            }
+            Self::Binary | Self::Utf8mb4 => text.as_bytes().to_vec(),
+        }
+    }
+
     /// Which character set an expression of two has: the one that holds the other.
     pub(super) const fn rank(self) -> u8 {
         self as u8

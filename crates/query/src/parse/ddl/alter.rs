@@ -1,9 +1,11 @@
 //! ALTER and RENAME of databases, tables, columns, indexes and accounts.
 
 use super::TableParts;
+use crate::error::ErrorCode;
 use crate::parse::error::ParseResult;
 use crate::parse::lexer::Op;
 use crate::parse::parser::Parser;
+use crate::parse::refuse::{refused, unserved};
 use crate::parse::statement::*;
 
 impl Parser<'_> {
@@ -33,7 +35,8 @@ impl Parser<'_> {
             return Ok(StatementKind::AlterTable { name, actions });
         }
         if self.eat("DATABASE") || self.eat("SCHEMA") {
-            let option = self.is_any_word(&["DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "ENCRYPTION"]);
+            let option =
+                self.is_any_word(&["DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "ENCRYPTION", "READ"]);
             let name = if option { None } else { Some(self.ident()?) };
             let (charset, collation) = self.database_options()?;
             return Ok(StatementKind::AlterDatabase { name, charset, collation });
@@ -62,6 +65,7 @@ impl Parser<'_> {
 
     /// One item of the list. It may say several things: columns in parentheses, a column that refers to another table.
     fn alter_action(&mut self) -> ParseResult<Vec<AlterAction>> {
+        self.no_unserved_action()?;
         if self.eat("ADD") {
             return self.alter_add();
         }
@@ -73,6 +77,45 @@ impl Parser<'_> {
             _ => None,
         };
         Ok([action].into_iter().chain(key.map(AlterAction::AddForeignKey)).collect())
+    }
+
+    /// Actions that are refused by their names.
+    fn no_unserved_action(&self) -> ParseResult<()> {
+        const OF_PARTITIONS: &[&str] = &[
+            "ADD",
+            "ANALYZE",
+            "CHECK",
+            "COALESCE",
+            "DISCARD",
+            "DROP",
+            "EXCHANGE",
+            "IMPORT",
+            "OPTIMIZE",
+            "REBUILD",
+            "REORGANIZE",
+            "REPAIR",
+            "TRUNCATE",
+        ];
+        let of_partition = self.is_word_ahead(1, "PARTITION") && self.is_any_word(OF_PARTITIONS);
+        if of_partition || self.is_words(&["REMOVE", "PARTITIONING"]) {
+            return Err(refused(ErrorCode::PARTITION_MGMT_ON_NONPARTITIONED.with(&[])));
+        }
+        const UNSERVED: &[&[&str]] = &[
+            &["ALTER", "CHECK"],
+            &["ALTER", "CONSTRAINT"],
+            &["ALTER", "INDEX"],
+            &["DISCARD", "TABLESPACE"],
+            &["IMPORT", "TABLESPACE"],
+            &["PARTITION", "BY"],
+            &["SECONDARY_LOAD"],
+            &["SECONDARY_UNLOAD"],
+            &["WITH", "VALIDATION"],
+            &["WITHOUT", "VALIDATION"],
+        ];
+        match UNSERVED.iter().find(|words| self.is_words(words)) {
+            Some(words) => Err(unserved(format_args!("ALTER TABLE ... {}", words.join(" ")))),
+            None => Ok(()),
+        }
     }
 
     fn alter_other(&mut self) -> ParseResult<AlterAction> {
@@ -96,7 +139,11 @@ impl Parser<'_> {
                 if self.eat_all(&["DROP", "DEFAULT"]) {
                     return Ok(AlterAction::SetDefault { column, default: None });
                 }
-                self.expect_all(&["SET", "DEFAULT"])?;
+                self.expect("SET")?;
+                if let Some(word) = self.eat_any(&["VISIBLE", "INVISIBLE"]) {
+                    return Err(unserved(format_args!("ALTER COLUMN ... SET {word}")));
+                }
+                self.expect("DEFAULT")?;
                 Ok(AlterAction::SetDefault { column, default: Some(self.default_expr()?) })
             }
             Some(_) => {
@@ -114,8 +161,9 @@ impl Parser<'_> {
 
     fn alter_option(&mut self) -> ParseResult<AlterAction> {
         if self.is_any_word(&["ALGORITHM", "LOCK"]) {
-            self.ignored_alter_options()?;
-            return Ok(AlterAction::Nothing);
+            let mut how = AlterHow::default();
+            self.alter_option_of(&mut how)?;
+            return Ok(AlterAction::How(how));
         }
         if self.eat_all(&["ENABLE", "KEYS"]) || self.eat_all(&["DISABLE", "KEYS"]) || self.eat("FORCE") {
             return Ok(AlterAction::Nothing);

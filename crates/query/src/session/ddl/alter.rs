@@ -11,7 +11,7 @@ use avocet_types::arrow_map::datum_at;
 use avocet_types::schema::{ColumnDef, ForeignKeyDef, IndexDef, IndexKind};
 use avocet_types::{Datum, SqlType, Value};
 
-use super::{check_name, columns, indexes};
+use super::{check_name, columns, how, indexes};
 use crate::bind::unsupported;
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::{Expr, ObjectName};
@@ -37,6 +37,8 @@ impl Session {
         };
         // What is wrong with the statement is said before it waits for anybody.
         let draft = self.draft(handle, actions, text)?;
+        how::check_actions(actions, draft.copies)?;
+        self.check_primary_key(&draft.def)?;
         let rename = self.new_name(&draft, (&database, &table))?;
         let engine = self.shared.engine.clone();
         let parents = self.parents_named(&database, actions);
@@ -167,7 +169,7 @@ impl Session {
         text: &Text<'_>,
     ) -> Result<(), SqlError> {
         match action {
-            AlterAction::Nothing => {}
+            AlterAction::Nothing | AlterAction::How(_) => {}
             AlterAction::AddColumn { column, position } => {
                 draft.copies = true;
                 let at = draft.position(position, draft.def.columns.len())?;

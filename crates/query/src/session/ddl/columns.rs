@@ -259,6 +259,9 @@ pub(super) fn type_of(spec: &TypeSpec, column: &str, inherited: Collation) -> Re
         "DATETIME" => Ok(SqlType::DateTime { fsp: precision(spec, column)? }),
         "TIMESTAMP" => Ok(SqlType::Timestamp { fsp: precision(spec, column)? }),
         "TIME" => Ok(SqlType::Time { fsp: precision(spec, column)? }),
+        "YEAR" if spec.args.iter().any(|width| *width != 4) => {
+            Err(ErrorCode::INVALID_YEAR_COLUMN_LENGTH.with(&[]))
+        }
         "YEAR" => Ok(SqlType::Year),
         _ => string_type(spec, column, inherited),
     }

@@ -31,14 +31,15 @@ pub(super) fn create_table(table: &TableDef, next_auto_increment: u64) -> String
     sql
 }
 
-pub(super) fn create_database(name: &str, collation: Collation) -> String {
+pub(super) fn create_database(name: &str, collation: Collation, if_not_exists: bool) -> String {
     let info = collation.info();
     let collate = match info.is_default && info.charset.name() != "utf8mb4" {
         true => String::new(),
         false => format!(" COLLATE {}", info.name),
     };
     format!(
-        "CREATE DATABASE {} /*!40100 DEFAULT CHARACTER SET {}{collate} */ /*!80016 DEFAULT ENCRYPTION='N' */",
+        "CREATE DATABASE {}{} /*!40100 DEFAULT CHARACTER SET {}{collate} */ /*!80016 DEFAULT ENCRYPTION='N' */",
+        if if_not_exists { "/*!32312 IF NOT EXISTS*/ " } else { "" },
         quote(name),
         info.charset.name()
     )

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 fn decode(payload: &[u8], count: usize, types: &mut Vec<ParamType>) -> Result<Vec<String>, Malformed> {
     let mut values = Vec::new();
-    execute(Reader::new(payload), CapabilityFlags::empty(), count, types, &[], &mut values)?;
+    execute(Reader::new(payload), CapabilityFlags::empty(), count, types, &[], None, &mut values)?;
     Ok(values.iter().map(|v| format!("{v:?}")).collect())
 }
 
@@ -36,7 +36,7 @@ fn long_data_stands_for_a_value() {
     let long = [Some(b"xy".to_vec())];
     let mut values = Vec::new();
     let none = CapabilityFlags::empty();
-    let flags = execute(Reader::new(&raw), none, 1, &mut Vec::new(), &long, &mut values);
+    let flags = execute(Reader::new(&raw), none, 1, &mut Vec::new(), &long, None, &mut values);
     assert_eq!(flags, Ok(ExecuteFlags { cursor: false }));
     assert!(matches!(&values[..], [Datum::Bytes(b)] if **b == *b"xy"));
 }
@@ -108,7 +108,7 @@ proptest! {
     ) {
         let capabilities = if all { CapabilityFlags::all() } else { CapabilityFlags::empty() };
         let mut values = Vec::new();
-        let _ = execute(Reader::new(&payload), capabilities, count, &mut Vec::new(), &[], &mut values);
+        let _ = execute(Reader::new(&payload), capabilities, count, &mut Vec::new(), &[], None, &mut values);
         let _ = skip_query_attributes(&mut Reader::new(&payload));
     }
 }

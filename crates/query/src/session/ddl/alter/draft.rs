@@ -3,7 +3,7 @@
 use avocet_types::SqlType;
 use avocet_types::schema::{ColumnDef, IndexDef, TableDef};
 
-use super::super::{check_name, indexes};
+use super::super::{check_name, check_options, indexes};
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::ObjectName;
 use crate::parse::statement::{AlterAction, ColumnPosition, TableOptions};
@@ -199,6 +199,7 @@ impl Draft {
     }
 
     pub fn options(&mut self, options: &TableOptions) -> Result<(), SqlError> {
+        check_options(options)?;
         self.auto_increment = options.auto_increment.or(self.auto_increment);
         if let Some(to) = collation_of(options.charset.as_deref(), options.collation.as_deref())? {
             self.copies = true;

@@ -1,0 +1,78 @@
+//! FLUSH, ANALYZE, CHECK and OPTIMIZE.
+
+use crate::parse::ast::ObjectName;
+use crate::parse::error::ParseResult;
+use crate::parse::parser::Parser;
+use crate::parse::refuse::unserved;
+use crate::parse::statement::StatementKind;
+
+/// What FLUSH may name besides tables.
+const FLUSHED: &[&str] = &[
+    "BINARY LOGS",
+    "ENGINE LOGS",
+    "ERROR LOGS",
+    "GENERAL LOGS",
+    "LOGS",
+    "OPTIMIZER_COSTS",
+    "PRIVILEGES",
+    "RELAY LOGS",
+    "SLOW LOGS",
+    "STATUS",
+    "USER_RESOURCES",
+];
+
+impl Parser<'_> {
+    /// After FLUSH.
+    pub(super) fn flush(&mut self) -> ParseResult<StatementKind> {
+        let _ = self.eat("NO_WRITE_TO_BINLOG") || self.eat("LOCAL");
+        if self.eat("TABLES") || self.eat("TABLE") {
+            return self.flush_tables();
+        }
+        Ok(StatementKind::Flush(self.comma_separated(Self::flushed)?))
+    }
+
+    fn flushed(&mut self) -> ParseResult<&'static str> {
+        let known = |what: &&&str| what.split(' ').enumerate().all(|(at, word)| self.is_word_ahead(at, word));
+        let what = FLUSHED.iter().find(known).ok_or_else(|| self.error())?;
+        what.split(' ').for_each(|_| self.advance());
+        Ok(what)
+    }
+
+    fn flush_tables(&mut self) -> ParseResult<StatementKind> {
+        let named = !self.at_statement_end() && !self.is_any_word(&["WITH", "FOR"]);
+        if named {
+            self.comma_separated(Self::object_name)?;
+        }
+        if self.eat_all(&["WITH", "READ", "LOCK"]) {
+            return Err(unserved("FLUSH TABLES WITH READ LOCK"));
+        }
+        if named && self.eat_all(&["FOR", "EXPORT"]) {
+            return Err(unserved("FLUSH TABLES ... FOR EXPORT"));
+        }
+        Ok(StatementKind::Flush(vec!["TABLES"]))
+    }
+
+    /// After ANALYZE, CHECK or OPTIMIZE.
+    pub(super) fn maintained_tables(&mut self, what: &str) -> ParseResult<Vec<ObjectName>> {
+        if what != "CHECK" {
+            let _ = self.eat("NO_WRITE_TO_BINLOG") || self.eat("LOCAL");
+        }
+        if !self.eat("TABLES") {
+            self.expect("TABLE")?;
+        }
+        let tables = self.comma_separated(Self::object_name)?;
+        match what {
+            "ANALYZE" if self.is_any_word(&["UPDATE", "DROP"]) && self.is_word_ahead(1, "HISTOGRAM") => {
+                Err(unserved("ANALYZE TABLE ... HISTOGRAM"))
+            }
+            "CHECK" => {
+                while self.eat_all(&["FOR", "UPGRADE"])
+                    || self.eat_any(&["QUICK", "FAST", "MEDIUM", "EXTENDED", "CHANGED"]).is_some()
+                {
+                }
+                Ok(tables)
+            }
+            _ => Ok(tables),
+        }
+    }
+}

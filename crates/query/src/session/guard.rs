@@ -1,0 +1,29 @@
+//! `read_only` and `super_read_only`: a server that takes no changes, but from administrators, or from nobody.
+
+use super::state::Session;
+use crate::error::{ErrorCode, SqlError};
+
+impl Session {
+    /// Error 1290 for a change that the server does not take now.
+    pub(super) fn check_server_takes_changes(&self) -> Result<(), SqlError> {
+        match self.variables.globals.changes() {
+            Changes::FromAll => Ok(()),
+            Changes::FromAdministrators if self.is_administrator() => Ok(()),
+            Changes::FromAdministrators => Err(ErrorCode::OPTION_PREVENTS_STATEMENT.with(&[&"--read-only"])),
+            Changes::FromNobody => Err(ErrorCode::OPTION_PREVENTS_STATEMENT.with(&[&"--super-read-only"])),
+        }
+    }
+
+    fn is_administrator(&self) -> bool {
+        self.info.account.user == "root"
+    }
+}
+
+/// Whose changes the server takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Changes {
+    FromAll,
+    FromAdministrators,
+    FromNobody,
+}
