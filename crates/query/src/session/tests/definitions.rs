@@ -117,7 +117,7 @@ fn indexes_are_added_and_dropped() {
         ("SELECT a FROM t WHERE b = 1 AND a > 1", "2"),
         (
             "DROP INDEX i ON t; ALTER TABLE t DROP KEY k",
-            "ok 0\nok 0 (Records: 0  Duplicates: 0  Warnings: 0)",
+            "ok 0 (Records: 0  Duplicates: 0  Warnings: 0)\nok 0 (Records: 0  Duplicates: 0  Warnings: 0)",
         ),
         ("DROP INDEX nope ON t", "ERROR 1091: Can't DROP 'nope'; check that column/key exists"),
     ]);
