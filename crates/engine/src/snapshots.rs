@@ -59,7 +59,8 @@ impl Active {
         *users -= 1;
         self.unused += usize::from(*users == 0);
         let is_unused = |entry: &mut (Timestamp, u32)| entry.1 == 0;
-        while self.entries.pop_front_if(is_unused).is_some() || self.entries.pop_back_if(is_unused).is_some() {
+        while self.entries.pop_front_if(is_unused).is_some() || self.entries.pop_back_if(is_unused).is_some()
+        {
             self.unused -= 1;
         }
         if self.unused > FEW_UNUSED.max(self.entries.len() / 2) {

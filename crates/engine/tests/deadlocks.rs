@@ -43,10 +43,8 @@ fn create(engine: &Arc<Engine>) -> Tables {
         on_update: ReferentialAction::Cascade,
     };
     let indexes = vec![IndexDef::primary(&[0]), IndexDef::secondary("p", &[1])];
-    let child = TableDef {
-        foreign_keys: vec![key],
-        ..TableDef::new("d", "child", vec![id(), column("p")], indexes)
-    };
+    let child =
+        TableDef { foreign_keys: vec![key], ..TableDef::new("d", "child", vec![id(), column("p")], indexes) };
     for def in [u, parent, child] {
         engine.create_table(def).expect("created");
     }
@@ -195,7 +193,8 @@ impl Session<'_> {
         let from = self.some(2 * ROWS);
         let range = six_from(&index, from);
         let mut rows = Vec::new();
-        let (step, direction) = [(1, Direction::Descending), (-1, Direction::Ascending)][self.random.below(2)];
+        let (step, direction) =
+            [(1, Direction::Descending), (-1, Direction::Ascending)][self.random.below(2)];
         let (lock, scratch) = (RowLock::FOR_UPDATE, &mut ReadScratch::default());
         txn.lock_scan(&self.tables.u, &index, &range, direction, lock, scratch, &mut |id, row| {
             rows.push((id, number(&row, 1)));
@@ -346,7 +345,10 @@ impl Stage {
             if progress != since.1 || running == 0 || engine.sleeping_waiters() < running as usize {
                 since = (Instant::now(), progress);
             }
-            assert!(since.0.elapsed() < FOUND_WITHIN, "all {running} sessions wait, and no deadlock is found");
+            assert!(
+                since.0.elapsed() < FOUND_WITHIN,
+                "all {running} sessions wait, and no deadlock is found"
+            );
         }
     }
 }

@@ -136,7 +136,11 @@ fn run(
         }
         if (n + 1) % 100_000 == 0 {
             let took = began.elapsed();
-            println!("{name}: {} versions, {} MiB, {took:?} for the last 100,000", engine.version_backlog(), resident());
+            println!(
+                "{name}: {} versions, {} MiB, {took:?} for the last 100,000",
+                engine.version_backlog(),
+                resident()
+            );
             began = Instant::now();
         }
     }
@@ -167,45 +171,63 @@ fn run(
 #[test]
 fn one_column_is_changed() {
     for snapshots in [1, 5] {
-        run("updates", snapshots, |_| (), |txn, table, n| {
-            modify(txn, table, n % ROWS, &mut |_, to| to.set(1, &Datum::Int(n)));
-        });
+        run(
+            "updates",
+            snapshots,
+            |_| (),
+            |txn, table, n| {
+                modify(txn, table, n % ROWS, &mut |_, to| to.set(1, &Datum::Int(n)));
+            },
+        );
     }
 }
 
 #[test]
 fn now_this_column_is_changed_and_now_that() {
-    run("columns", 3, |_| (), |txn, table, n| {
-        let text = n.to_string();
-        modify(txn, table, n * 7 % ROWS, &mut |_, to| match n % 3 {
-            0 => to.set(1, &Datum::Int(n)),
-            1 => to.set(2, &Datum::str(&text)),
-            _ => {}
-        });
-        // So that it has changed something.
-        modify(txn, table, (n * 7 + 1) % ROWS, &mut |_, to| to.set(2, &Datum::str(&text)));
-    });
+    run(
+        "columns",
+        3,
+        |_| (),
+        |txn, table, n| {
+            let text = n.to_string();
+            modify(txn, table, n * 7 % ROWS, &mut |_, to| match n % 3 {
+                0 => to.set(1, &Datum::Int(n)),
+                1 => to.set(2, &Datum::str(&text)),
+                _ => {}
+            });
+            // So that it has changed something.
+            modify(txn, table, (n * 7 + 1) % ROWS, &mut |_, to| to.set(2, &Datum::str(&text)));
+        },
+    );
 }
 
 #[test]
 fn indexed_columns_are_changed_to_and_fro() {
-    run("keys", 3, |_| (), |txn, table, n| {
-        modify(txn, table, n % ROWS, &mut |_, to| to.set(3, &Datum::Int(n / ROWS % 4)));
-    });
+    run(
+        "keys",
+        3,
+        |_| (),
+        |txn, table, n| {
+            modify(txn, table, n % ROWS, &mut |_, to| to.set(3, &Datum::Int(n / ROWS % 4)));
+        },
+    );
 }
 
 /// A queue: rows come at one end and go at the other.
 #[test]
 fn rows_come_and_go() {
-    run("queue", 3, |_| (), |txn, table, n| {
-        insert(txn, table, ROWS + n);
-        modify(txn, table, ROWS + n - 20 * i64::from(n >= 20), &mut |_, to| {
-            match n >= 20 {
+    run(
+        "queue",
+        3,
+        |_| (),
+        |txn, table, n| {
+            insert(txn, table, ROWS + n);
+            modify(txn, table, ROWS + n - 20 * i64::from(n >= 20), &mut |_, to| match n >= 20 {
                 true => to.delete(),
                 false => to.set(1, &Datum::Int(1)),
-            }
-        });
-    });
+            });
+        },
+    );
 }
 
 /// Rows of column blocks move when they are changed; those that are only locked stay there.

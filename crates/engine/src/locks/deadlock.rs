@@ -102,7 +102,8 @@ impl Search<'_> {
 
     /// The first in the queue who wants the row exclusively, if it is before `waiter`.
     fn ahead(&mut self, entry: &Entry, waiter: &Arc<Waiter>) -> Option<Arc<Waiter>> {
-        let first = self.first_exclusive.entry(waiter.key).or_insert_with(|| entry.first_exclusive().cloned());
+        let first =
+            self.first_exclusive.entry(waiter.key).or_insert_with(|| entry.first_exclusive().cloned());
         first.clone().filter(|first| first.number < waiter.number)
     }
 

@@ -180,6 +180,32 @@ impl Txn {
         self.lock_range(table, index, range, direction, &mut LockHow::all(lock), scratch, visit)
     }
 
+    /// The row, other than `but`, that has a key of a unique index now, locked: what an INSERT was refused for.
+    ///
+    /// # Errors
+    /// Strictly, a row that has come or changed since the snapshot is a conflict, as an update of it would be.
+    pub fn lock_key(
+        &mut self,
+        table: &Arc<TableHandle>,
+        index: &IndexHandle,
+        key: &[u8],
+        but: Option<RowId>,
+        scratch: &mut ReadScratch,
+    ) -> Result<Option<RowId>> {
+        let range = KeyRange::prefix(key);
+        let entries = Entries { index, range: &range, direction: Direction::Ascending, strict: false };
+        let mut found = None;
+        let lock = &mut LockHow::all(RowLock::FOR_UPDATE);
+        self.lock_entries(table, entries, lock, scratch, &mut |id, _| {
+            if but == Some(id) {
+                return Shown::Wanted;
+            }
+            found = Some(id);
+            Shown::Last
+        })?;
+        Ok(found)
+    }
+
     /// Like [`Self::lock_scan`], for a statement that does not want every row in the range.
     #[expect(clippy::too_many_arguments, reason = "a range of an index, and how it is locked and shown")]
     pub fn lock_range(

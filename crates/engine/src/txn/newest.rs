@@ -407,12 +407,7 @@ pub(super) struct Watch<'w> {
 impl Watch<'_> {
     /// Makes the transaction one of those that are woken when `holder` takes back what it did to a row, or ends. False if it
     /// has ended. Under the latch of the row, unless its holder is whoever loaded its block.
-    pub fn for_end_of(
-        &self,
-        holder: &Arc<TxnState>,
-        key: RowKey,
-        place: &mut Option<Arc<Waiter>>,
-    ) -> bool {
+    pub fn for_end_of(&self, holder: &Arc<TxnState>, key: RowKey, place: &mut Option<Arc<Waiter>>) -> bool {
         if let Some(other) = place.take_if(|place| place.key != key || place.mode != LockMode::Watch) {
             self.locks.leave(&other);
         }

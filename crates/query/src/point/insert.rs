@@ -15,7 +15,7 @@ use super::known::Known;
 use super::rows::Rows;
 use super::scope::Scope;
 use super::select::{Nesting, Select, compile_block};
-use super::upsert::{NewRow, OnDuplicate, Upserted, conflicting};
+use super::upsert::{NewRow, OnDuplicate, Rounds, Upserted, conflicting};
 use super::write::{default_value, find_table};
 use super::{
     Changes, Kind, NotPoint, Outcome, PointPlan, PointScratch, Refusal, Run, Table, convert_context,
@@ -481,6 +481,7 @@ impl Insert {
         read: &mut ReadScratch,
         outcome: &mut Changes,
     ) -> Result<Put, SqlError> {
+        let mut rounds = Rounds::default();
         loop {
             let duplicate = match txn.insert(&self.table, new.values) {
                 Ok(_) => {
@@ -504,7 +505,9 @@ impl Insert {
                 }
                 OnDuplicate::Replace | OnDuplicate::Update(_) => {}
             }
-            let Some(id) = conflicting(&self.table, new.values, None, txn, read)? else { continue };
+            let conflict = conflicting(&self.table, new.values, None, txn, read)?;
+            rounds.next(duplicate, || run.bounds.check())?;
+            let Some(id) = conflict else { continue };
             match &self.on_duplicate {
                 OnDuplicate::Update(updates) => {
                     match updates.run(&self.table, id, new, self.ignore, txn, run)? {

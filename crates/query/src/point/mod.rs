@@ -70,7 +70,7 @@ pub use modify::Changer;
 pub use rows::Rows;
 pub use scope::ReadAs;
 pub use select::compile_query;
-pub use upsert::{NewRow, Updates, Upserted, conflicting};
+pub use upsert::{NewRow, Rounds, Updates, Upserted, conflicting};
 pub use write::{compile_delete, compile_update};
 
 /// Why a statement has no point plan; EXPLAIN shows it.

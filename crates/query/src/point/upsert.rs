@@ -1,10 +1,9 @@
 //! What an INSERT does with a row whose key is there already: REPLACE, and ON DUPLICATE KEY UPDATE.
 
-use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use avocet_base::RowId;
-use avocet_engine::{Direction, KeyRange, ReadScratch, RowBuf, RowLock, TableHandle, Txn};
+use avocet_engine::{EngineError, ReadScratch, RowBuf, RowLock, TableHandle, Txn};
 use avocet_types::expr::program::reborrow;
 use avocet_types::expr::{Expr, RowProgram};
 use avocet_types::{Datum, SqlType, TableDef};
@@ -136,7 +135,7 @@ pub fn conflicting(
     txn: &mut Txn,
     read: &mut ReadScratch,
 ) -> Result<Option<RowId>, SqlError> {
-    let (mut key, mut range) = (Vec::new(), KeyRange::default());
+    let mut key = Vec::new();
     for index in table.indexes().iter().filter(|index| index.def.kind.is_unique()) {
         key.clear();
         let parts = index.def.parts.iter().enumerate();
@@ -147,26 +146,35 @@ pub fn conflicting(
         if !whole {
             continue;
         }
-        range.set(Bound::Included(&key), Bound::Included(&key));
-        let mut found = None;
-        txn.lock_scan(
-            table,
-            index,
-            &range,
-            Direction::Ascending,
-            RowLock::FOR_UPDATE,
-            read,
-            &mut |id, _| {
-                if but == Some(id) {
-                    return ControlFlow::Continue(());
-                }
-                found = Some(id);
-                ControlFlow::Break(())
-            },
-        )?;
-        if found.is_some() {
-            return Ok(found);
+        if let Some(found) = txn.lock_key(table, index, &key, but, read)? {
+            return Ok(Some(found));
         }
     }
     Ok(None)
+}
+
+/// Rounds of an INSERT that finds a row with its key, and then finds it gone: each time another transaction has got
+/// further. They are bounded, so that two that never agree about a row do not go on for ever.
+#[derive(Default)]
+pub struct Rounds(usize);
+
+const MOST_ROUNDS: usize = 10_000;
+
+impl Rounds {
+    /// Before each attempt to deal with a duplicate; `check` looks for KILL. Fails with `duplicate` after too many.
+    pub fn next(
+        &mut self,
+        duplicate: EngineError,
+        check: impl FnOnce() -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
+        self.0 += 1;
+        match self.0 {
+            1 => Ok(()),
+            2..=MOST_ROUNDS => {
+                std::thread::yield_now();
+                check()
+            }
+            _ => Err(duplicate.into()),
+        }
+    }
 }

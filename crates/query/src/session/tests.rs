@@ -21,5 +21,6 @@ mod storing;
 mod transactions;
 mod turns;
 mod unwanted;
+mod upserts;
 
 use client::{Client, check};

@@ -37,11 +37,7 @@ pub enum Merged {
 impl Undo {
     /// Takes in all older versions that no snapshot tells from this one; `interval` numbers the gaps between the snapshots
     /// in use, and has no number for a commit that snapshots to come may not see yet. Under the latch of the chain.
-    pub fn merge_older(
-        &self,
-        layout: &RowLayout,
-        interval: &dyn Fn(Timestamp) -> Option<usize>,
-    ) -> Merged {
+    pub fn merge_older(&self, layout: &RowLayout, interval: &dyn Fn(Timestamp) -> Option<usize>) -> Merged {
         let mut merged = Merged::Nothing;
         let Some(gap) = self.txn.committed_at().and_then(interval) else { return merged };
         while let Some(older) = self.older_in_use() {

@@ -8,7 +8,7 @@ use avocet_types::Value;
 
 use super::{Inserter, OnDuplicate};
 use crate::error::SqlError;
-use crate::point::{NewRow, Upserted, conflicting};
+use crate::point::{NewRow, Rounds, Upserted, conflicting};
 use crate::session::state::Session;
 
 /// What came of changing a row in place of REPLACE's delete and insert.
@@ -29,6 +29,7 @@ impl Session {
     ) -> Result<(), SqlError> {
         inserter.rows += 1;
         let mut read = ReadScratch::default();
+        let mut rounds = Rounds::default();
         loop {
             match self.txn().insert(&inserter.table, &row) {
                 Ok(_) => {
@@ -44,6 +45,7 @@ impl Session {
                         return Ok(());
                     }
                     OnDuplicate::Replace => {
+                        rounds.next(error, || self.info.interrupt.check())?;
                         let Some(id) = conflicting(&inserter.table, &row, None, self.txn(), &mut read)?
                         else {
                             continue;
@@ -67,6 +69,7 @@ impl Session {
                         }
                     }
                     OnDuplicate::Update => {
+                        rounds.next(error, || self.info.interrupt.check())?;
                         if let Some(id) = conflicting(&inserter.table, &row, None, self.txn(), &mut read)?
                             && self.update_duplicate(inserter, id, &row)?
                         {

@@ -36,7 +36,9 @@ fn statement(form: usize, random: &mut Random) -> String {
         5 => format!("DELETE FROM u WHERE b = {}", random.below(6)),
         6 => format!("UPDATE u SET b = b + 1 WHERE id IN ({i}, {k}, {j})"),
         7 => format!("UPDATE u JOIN p ON p.id = u.b SET u.a = u.a + 50, p.n = p.n + 1 WHERE u.id < {i}"),
-        8 => format!("INSERT INTO u SELECT id + {i}, a + {k}, b FROM u WHERE id < 5 ORDER BY id DESC LIMIT 2"),
+        8 => {
+            format!("INSERT INTO u SELECT id + {i}, a + {k}, b FROM u WHERE id < 5 ORDER BY id DESC LIMIT 2")
+        }
         9 => format!("SELECT COUNT(*) FROM (SELECT 1 FROM u WHERE a > {j} LIMIT 3 FOR UPDATE) AS x"),
         10 => format!("SELECT id FROM u WHERE b = {} FOR SHARE", random.below(6)),
         11 => format!("INSERT INTO c VALUES ({j}, {}) ON DUPLICATE KEY UPDATE p = {}", i % 6, k % 6),
@@ -143,8 +145,11 @@ fn deadlocks_of_all_forms_together_are_found() {
     for level in LEVELS {
         // At strict levels, what an upsert makes of rows that its snapshot does not have has tests of its own.
         let strict = [2, 3];
-        let forms: Vec<usize> =
-            all.iter().copied().filter(|form| LEVELS[..2].contains(&level) || !strict.contains(form)).collect();
+        let forms: Vec<usize> = all
+            .iter()
+            .copied()
+            .filter(|form| LEVELS[..2].contains(&level) || !strict.contains(form))
+            .collect();
         run(&forms, level);
     }
 }

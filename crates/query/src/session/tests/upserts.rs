@@ -1,0 +1,122 @@
+//! Changes that meet keys which other transactions have given, taken or left since the snapshot: every form of change, at
+//! every level, on plans and without them. Each ends at once, and as its level has it.
+
+use super::anomalies::{Actor, LEVELS, Level};
+use super::client::Client;
+
+/// `t (id PRIMARY KEY, u UNIQUE, v)` holds (1, 1, 10), (2, 2, 20); the statement is about key 5, which is new, or about key 1.
+const FORMS: &[&str] = &[
+    "INSERT INTO t VALUES (#, #, 0)",
+    "INSERT IGNORE INTO t VALUES (#, #, 0)",
+    "REPLACE INTO t VALUES (#, #, 0)",
+    "INSERT INTO t VALUES (#, #, 0) ON DUPLICATE KEY UPDATE v = v + 1",
+    "INSERT INTO t VALUES (90, #, 0) ON DUPLICATE KEY UPDATE v = v + 1",
+    "REPLACE INTO t VALUES (90, #, 0)",
+    "INSERT INTO t SELECT #, #, 0 FROM one ON DUPLICATE KEY UPDATE v = v + 1",
+    "INSERT INTO t VALUES (#, #, 0), (91, 91, 0) ON DUPLICATE KEY UPDATE v = v + 1",
+    "REPLACE INTO t SELECT #, #, 0 FROM one",
+    "UPDATE t SET id = # WHERE id = 2",
+    "UPDATE t SET u = # WHERE id = 2",
+    "UPDATE IGNORE t SET u = # WHERE id = 2",
+    "UPDATE t JOIN one ON one.n = 1 SET t.u = # WHERE t.id = 2",
+    "UPDATE t SET v = v + 1 WHERE u = #",
+    "DELETE FROM t WHERE id = #",
+];
+
+/// What another transaction commits meanwhile, and the key that the statement is about.
+const MEANWHILE: &[(&str, &str)] = &[
+    ("INSERT INTO t VALUES (5, 5, 50)", "5"),
+    ("UPDATE t SET id = 5, u = 5 WHERE id = 1", "5"),
+    ("UPDATE t SET u = 5 WHERE id = 1", "5"),
+    ("UPDATE t SET v = v + 1 WHERE id = 1", "1"),
+    ("UPDATE t SET id = 6, u = 6 WHERE id = 1", "1"),
+    ("DELETE FROM t WHERE id = 1", "1"),
+    ("DELETE FROM t WHERE id = 1; INSERT INTO t VALUES (1, 1, 11)", "1"),
+    ("DELETE FROM t WHERE id = 1; INSERT INTO t VALUES (7, 1, 11)", "1"),
+];
+
+/// 1062 is a duplicate; strictly, 1020 or 1213 for what has changed since the snapshot.
+fn allowed(level: Level, answer: &str) -> bool {
+    let errno = answer.strip_prefix("ERROR ").and_then(|rest| rest.split(':').next());
+    match (level, errno) {
+        (_, None | Some("1062")) => true,
+        (Level::Strict, Some("1020")) | (Level::Serializable, Some("1213")) => true,
+        _ => false,
+    }
+}
+
+fn set_up(client: &mut Client) {
+    client.run("CREATE TABLE t (id INT PRIMARY KEY, u INT UNIQUE, v INT); CREATE TABLE one (n INT)");
+    client.run("INSERT INTO one VALUES (1)");
+}
+
+fn fill(client: &mut Client) {
+    client.run("DELETE FROM t");
+    client.run("INSERT INTO t VALUES (1, 1, 10), (2, 2, 20)");
+}
+
+fn check(level: Level, setting: &str) {
+    let mut other = Client::new();
+    set_up(&mut other);
+    let one = Actor::new(other.another());
+    one.run(level.set());
+    one.run(setting);
+    one.run("SET innodb_lock_wait_timeout = 5");
+    for (meanwhile, key) in MEANWHILE {
+        for form in FORMS {
+            let statement = form.replace('#', key);
+            let what = format!("{level:?} {setting}: {statement} after {meanwhile}");
+            for ending in ["COMMIT", "ROLLBACK"] {
+                fill(&mut other);
+                one.run("BEGIN");
+                one.run("SELECT * FROM t");
+                other.run("BEGIN");
+                other.run(meanwhile);
+                other.run(ending);
+                // `answer` waits for a minute at most: a statement that does not end fails here.
+                let answer = one.run(&statement);
+                assert!(allowed(level, &answer), "{what}, {ending}: {answer}");
+                if ending == "ROLLBACK" {
+                    let of_snapshot = answer.contains("1020") || answer.contains("1213");
+                    assert!(!of_snapshot, "{what}: nothing has changed, {answer}");
+                }
+                let committed = one.run("COMMIT");
+                assert!(allowed(level, &committed), "{what}, {ending}: COMMIT: {committed}");
+            }
+        }
+    }
+}
+
+#[test]
+fn changes_of_keys_that_others_have_changed_end_as_their_level_has_it() {
+    for level in LEVELS {
+        check(level, "SET avocet_point_path = ON");
+        check(level, "SET avocet_point_path = OFF");
+    }
+}
+
+/// While the other transaction is open the statement waits for it, and then goes on.
+#[test]
+fn upserts_wait_for_the_transaction_that_has_their_key() {
+    for level in LEVELS {
+        for ending in ["COMMIT", "ROLLBACK"] {
+            let mut other = Client::new();
+            set_up(&mut other);
+            let one = Actor::new(other.another());
+            one.run(level.set());
+            for form in &FORMS[2..9] {
+                fill(&mut other);
+                one.run("BEGIN");
+                one.run("SELECT * FROM t");
+                other.run("BEGIN; INSERT INTO t VALUES (5, 5, 50)");
+                let statement = form.replace('#', "5");
+                let early = one.begin_waiting(&statement);
+                assert!(early.is_none(), "{level:?}: {statement} does not wait: {early:?}");
+                other.run(ending);
+                let answer = one.answer();
+                assert!(allowed(level, &answer), "{level:?}: {statement}, {ending}: {answer}");
+                one.run("ROLLBACK");
+            }
+        }
+    }
+}
