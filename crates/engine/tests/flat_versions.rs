@@ -155,7 +155,7 @@ fn run(
         held.remove(held.len() / 2);
         engine.prune_versions();
         let kept = engine.version_backlog();
-        let expected = 2 * held.len() * ROWS as usize;
+        let expected = held.len() * OF_A_GAP;
         assert!(held.is_empty() || kept <= expected, "{name}: {kept} versions for {} snapshots", held.len());
         held.iter().for_each(|held| held.check(&table));
     }
