@@ -7,10 +7,10 @@ impl Session {
     /// Error 1290 for a change that the server does not take now.
     pub(super) fn check_server_takes_changes(&self) -> Result<(), SqlError> {
         match self.variables.globals.changes() {
-            Changes::FromAll => Ok(()),
-            Changes::FromAdministrators if self.is_administrator() => Ok(()),
-            Changes::FromAdministrators => Err(ErrorCode::OPTION_PREVENTS_STATEMENT.with(&[&"--read-only"])),
-            Changes::FromNobody => Err(ErrorCode::OPTION_PREVENTS_STATEMENT.with(&[&"--super-read-only"])),
+            Changes::Anybody => Ok(()),
+            Changes::Administrators if self.is_administrator() => Ok(()),
+            Changes::Administrators => Err(ErrorCode::OPTION_PREVENTS_STATEMENT.with(&[&"--read-only"])),
+            Changes::Nobody => Err(ErrorCode::OPTION_PREVENTS_STATEMENT.with(&[&"--super-read-only"])),
         }
     }
 
@@ -23,7 +23,7 @@ impl Session {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Changes {
-    FromAll,
-    FromAdministrators,
-    FromNobody,
+    Anybody,
+    Administrators,
+    Nobody,
 }

@@ -75,7 +75,7 @@ pub(super) enum Effect {
     /// Its default is what is so: any other value is refused (1235).
     OnlyDefault,
     /// No value could make a difference here: listed in COMPAT.md.
-    WithoutEffect,
+    Inert,
 }
 
 /// A row of the table of variables.
@@ -149,15 +149,15 @@ impl Values {
 impl Globals {
     pub fn new(values: Values) -> Self {
         let settings = RwLock::new(Arc::new(ServerSettings::new(&values)));
-        Self { values: RwLock::new(values), settings, changes: AtomicU8::new(Changes::FromAll as u8) }
+        Self { values: RwLock::new(values), settings, changes: AtomicU8::new(Changes::Anybody as u8) }
     }
 
     /// Whose changes the server takes now.
     pub(super) fn changes(&self) -> Changes {
         match self.changes.load(Ordering::Acquire) {
-            0 => Changes::FromAll,
-            1 => Changes::FromAdministrators,
-            _ => Changes::FromNobody,
+            0 => Changes::Anybody,
+            1 => Changes::Administrators,
+            _ => Changes::Nobody,
         }
     }
 
@@ -179,9 +179,9 @@ impl Globals {
         values.put_with_others(position, value);
         let settings = ServerSettings::new(&values);
         let changes = match (settings.super_read_only, settings.read_only) {
-            (true, _) => Changes::FromNobody,
-            (false, true) => Changes::FromAdministrators,
-            (false, false) => Changes::FromAll,
+            (true, _) => Changes::Nobody,
+            (false, true) => Changes::Administrators,
+            (false, false) => Changes::Anybody,
         };
         self.changes.store(changes as u8, Ordering::Release);
         *self.settings.write() = Arc::new(settings);
@@ -253,7 +253,7 @@ impl Variable {
 
     #[cfg(test)]
     pub fn is_without_effect(&self) -> bool {
-        matches!(self.effect, Effect::WithoutEffect)
+        matches!(self.effect, Effect::Inert)
     }
 
     fn wrong_value(&self, value: &str) -> SqlError {
