@@ -172,6 +172,8 @@ impl Garbage {
         keeper.merge(self, snapshots, usize::MAX, 0);
         keeper.renew_horizon(snapshots);
         keeper.look_at_all_again();
+        // Those that were taken in after they had been looked at.
+        keeper.look_at_all_again();
         self.kept_versions.store(keeper.versions(), Ordering::Relaxed);
     }
 }

@@ -60,7 +60,7 @@ pub(crate) enum LockMode {
     Watch,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct RowKey {
     pub table: TableId,
     pub row: RowId,
@@ -228,10 +228,11 @@ impl RowLocks {
 
     /// A transaction that runs on gives back rows that have no versions of its own: those that it had loaded.
     pub fn give_back_all(&self, txn: &Arc<TxnState>, is_given_back: impl Fn(&RowKey) -> bool) {
-        let keys: Vec<RowKey> = match self.graph.lock().waited_for.get(&txn.id()) {
+        let mut keys: Vec<RowKey> = match self.graph.lock().waited_for.get(&txn.id()) {
             Some(keys) => keys.iter().filter(|key| is_given_back(key)).copied().collect(),
             None => return,
         };
+        keys.sort_unstable();
         keys.iter().for_each(|key| self.give_back(key, txn));
     }
 
@@ -252,7 +253,10 @@ impl RowLocks {
     pub fn wake_waiters_of(&self, txn: &Arc<TxnState>) {
         debug_assert!(!txn.is_running(), "who runs on gives back row by row");
         let keys = self.graph.lock().waited_for.remove(&txn.id());
-        for key in keys.unwrap_or_default() {
+        let mut keys: Vec<RowKey> = keys.into_iter().flatten().collect();
+        // In an order that does not depend on the process: a simulation's seed gives its schedule.
+        keys.sort_unstable();
+        for key in keys {
             if let Some(entry) = self.stripe(&key).entries.lock().get_mut(&key) {
                 entry.forget_holder(txn);
                 entry.wake();
