@@ -201,9 +201,9 @@ fn a_long_queue_is_searched_in_no_time() {
         locks.break_deadlocks(waiter.place.as_ref().expect("waits"), false);
     }
     end(&locks, &holder);
-    for at in 0..waiters.len() {
-        assert_eq!(waiters[at].ask(&locks, ROW, LockMode::Exclusive, None), Answer::Granted);
-        end(&locks, &waiters[at]);
+    for waiter in &mut waiters {
+        assert_eq!(waiter.ask(&locks, ROW, LockMode::Exclusive, None), Answer::Granted);
+        end(&locks, waiter);
     }
     // The square of that would take minutes.
     assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());

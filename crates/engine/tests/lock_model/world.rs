@@ -132,7 +132,7 @@ impl Txn {
         let is_own = body.holder().is_some_and(|holder| Arc::ptr_eq(holder, &self.state));
         let holder = body.holder().filter(|_| !is_own);
         let is_free = holder.is_none() && mode == LockMode::Exclusive;
-        if !is_own && !(is_free && !world.locks.may_be_contended(&key(row))) {
+        if !is_own && (!is_free || world.locks.may_be_contended(&key(row))) {
             let weight = (self.undo.len() + self.shared.len()) as u64;
             let patient = place.is_some() || below(8) > 0;
             let request = Request { key: key(row), mode, txn: &self.state, holder, weight, patient };
