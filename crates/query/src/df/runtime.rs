@@ -67,8 +67,11 @@ const NICENESS: i32 = 10;
 
 impl Analytics {
     pub fn new(options: AnalyticsOptions) -> Result<Self, std::io::Error> {
+        let threads = options.threads;
+        // What can fail comes first: a caller in asynchronous code must not drop a runtime.
+        let setup = Arc::new(Setup::new(options)?);
         let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(options.threads)
+            .worker_threads(threads)
             .thread_name("analytics")
             .thread_stack_size(8 << 20)
             .on_thread_start(|| {
@@ -77,7 +80,7 @@ impl Analytics {
             })
             .enable_time()
             .build()?;
-        Ok(Self { setup: Arc::new(Setup::new(options)?), runtime: Some(runtime) })
+        Ok(Self { setup, runtime: Some(runtime) })
     }
 
     fn runtime(&self) -> &Runtime {

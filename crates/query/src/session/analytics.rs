@@ -57,6 +57,11 @@ impl Session {
         if let Some(analytics) = self.shared.analytics.get() {
             return Ok(analytics);
         }
+        // Of several first queries one starts it: a second one would clear the spill folder under the first.
+        let _starting = self.shared.analytics_start.lock();
+        if let Some(analytics) = self.shared.analytics.get() {
+            return Ok(analytics);
+        }
         let engine = &self.shared.engine;
         let memory = Arc::new(EngineMemory(engine.memory().clone()));
         let mut options = AnalyticsOptions::new(memory, engine.memory().limit() / 2);

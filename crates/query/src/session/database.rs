@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use avocet_engine::{Engine, EngineOptions, UserDef};
 use avocet_types::{Collation, Value};
+use parking_lot::Mutex;
 
 use super::api::{
     AccountName, ConnectionRow, Connections, Interrupt, Interruption, SessionFactory, SessionInfo,
@@ -53,6 +54,8 @@ pub(super) struct Shared {
     pub spill: OnceLock<PathBuf>,
     /// Started with the first query that needs it.
     pub analytics: OnceLock<Analytics>,
+    /// Held by who starts them.
+    pub analytics_start: Mutex<()>,
     /// How many prepared statements there are.
     pub prepared: AtomicUsize,
     next_embedded: AtomicU32,
@@ -93,6 +96,7 @@ impl Database {
             locks: Arc::default(),
             spill: OnceLock::new(),
             analytics: OnceLock::new(),
+            analytics_start: Mutex::new(()),
             prepared: AtomicUsize::new(0),
             next_embedded: AtomicU32::new(1),
         })))

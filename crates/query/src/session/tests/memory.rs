@@ -1,6 +1,7 @@
 //! Memory limits: a query over its limit spills, or fails alone; rows that do not fit are refused.
 
 use std::path::{Path, PathBuf};
+use std::sync::Barrier;
 
 use super::Client;
 
@@ -85,6 +86,26 @@ fn what_does_not_fit_spills_and_is_right() {
     assert_eq!(files(&spill), 0, "all files are gone");
     assert!(!spill.join("left by a process that was killed").exists());
     assert_eq!(client.database.engine().memory().in_use().queries, 0, "all is given back");
+}
+
+#[test]
+fn first_queries_that_come_together_all_run() {
+    for _ in 0..20 {
+        let (mut client, _folder, _spill) = spilling();
+        client.check("CREATE TABLE t (id INT PRIMARY KEY, v INT)", "ok 0");
+        client.check("INSERT INTO t VALUES (1, 1), (2, 3)", "ok 2 (Records: 2  Duplicates: 0  Warnings: 0)");
+        let together = Barrier::new(6);
+        std::thread::scope(|scope| {
+            for _ in 0..6 {
+                let mut client = client.another();
+                let together = &together;
+                scope.spawn(move || {
+                    together.wait();
+                    client.check("SELECT id, ROW_NUMBER() OVER (ORDER BY v) FROM t ORDER BY id", "1|1\n2|2");
+                });
+            }
+        });
+    }
 }
 
 /// Joins whose hash tables do not fit: the least limit that they run with.
