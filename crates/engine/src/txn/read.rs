@@ -80,6 +80,24 @@ impl KeyRange {
         };
     }
 
+    /// Makes ranges ascend and not overlap, holding what they held together; empty ones go.
+    pub fn unite(ranges: &mut Vec<Self>) {
+        ranges.retain(|range| range.upper.as_ref().is_none_or(|upper| range.lower < *upper));
+        ranges.sort_unstable_by(|a, b| a.lower.cmp(&b.lower));
+        ranges.dedup_by(|next, last| {
+            let Some(end) = &mut last.upper else { return true };
+            if next.lower > *end {
+                return false;
+            }
+            match next.upper.take() {
+                None => last.upper = None,
+                Some(upper) if upper > *end => *end = upper,
+                Some(_) => {}
+            }
+            true
+        });
+    }
+
     /// What is left of the range from the entries of `key` on.
     pub(super) fn rest_from(&self, key: &[u8], direction: Direction) -> Self {
         let of_key = Self::prefix(key);
@@ -396,5 +414,24 @@ mod tests {
         assert_eq!(range.bounds(), (Bound::Included(&[3][..]), Bound::Unbounded));
         let range = KeyRange::new(Bound::Excluded(&[0xff]), Bound::Unbounded);
         assert_eq!(range.bounds().1, Bound::Excluded(&[][..]));
+    }
+
+    #[test]
+    fn united_ranges_ascend_and_do_not_overlap() {
+        let range = |lower: &[u8], upper: Option<&[u8]>| KeyRange {
+            lower: lower.to_vec(),
+            upper: upper.map(<[u8]>::to_vec),
+        };
+        let mut ranges = vec![
+            range(b"m", Some(b"p")),
+            range(b"x", Some(b"b")),
+            range(b"a", Some(b"c")),
+            range(b"b", Some(b"bz")),
+            range(b"p", Some(b"q")),
+            range(b"y", None),
+            range(b"z", Some(b"zz")),
+        ];
+        KeyRange::unite(&mut ranges);
+        assert_eq!(ranges, [range(b"a", Some(b"c")), range(b"m", Some(b"q")), range(b"y", None)]);
     }
 }

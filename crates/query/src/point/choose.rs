@@ -6,11 +6,12 @@
 //! ([`Access::row_limit`]), so that a plan made for an empty table is not kept when the table has grown.
 
 use avocet_engine::TableHandle;
-use avocet_types::expr::{CompareOp, Expr, ExprKind, IsTest};
-use avocet_types::{Datum, IndexDef, IndexKind};
+use avocet_types::expr::{CompareOp, Expr};
+use avocet_types::{IndexDef, IndexKind};
 
 use super::Refusal;
-use super::domain::comparable;
+use super::alternatives::{Alternatives, Side, alternatives};
+use super::conditions::{Condition, Test, conditions};
 use super::keys::{Edge, EqTerm, KeyTerms, RangeTerm};
 use super::scope::Scope;
 
@@ -23,6 +24,8 @@ const LIKELY_ROWS: f64 = 10_000.0;
 /// What a range leaves of the rows, where nothing is known: with one bound, with two.
 const OPEN_RANGE: f64 = 1.0 / 3.0;
 const CLOSED_RANGE: f64 = 1.0 / 20.0;
+/// Lists on several columns are combined up to so many keys; beyond that the keys end before the last list.
+const MAX_KEYS: usize = 16_384;
 
 /// How the rows of one table are found.
 #[derive(Debug)]
@@ -50,6 +53,9 @@ impl Access {
         let name = &table.def.name;
         let Some(index) = self.index else { return format!("{name}, all rows") };
         let index = &table.indexes()[index].def.name;
+        if !self.terms.any_of.is_empty() {
+            return format!("{name} by {index} (any of {})", self.terms.any_of.len());
+        }
         match (self.terms.unique, self.terms.eq.len(), self.terms.range.is_some()) {
             (true, ..) => format!("{name} by {index}, one row"),
             (_, 0, false) => format!("{name} along {index}"),
@@ -93,30 +99,6 @@ pub struct Wish<'w> {
     pub must: bool,
 }
 
-/// A condition on one column that an index may serve.
-struct Condition<'e> {
-    at: usize,
-    column: usize,
-    test: Test<'e>,
-    /// The keys say all of it.
-    exact: bool,
-}
-
-enum Test<'e> {
-    Eq { value: &'e Expr, null_safe: bool },
-    In(&'e [Expr]),
-    IsNull,
-    Range { op: CompareOp, value: &'e Expr },
-    Between { low: &'e Expr, high: &'e Expr },
-    Prefix(Box<str>),
-}
-
-impl Test<'_> {
-    fn is_equality(&self) -> bool {
-        matches!(self, Self::Eq { .. } | Self::In(_) | Self::IsNull)
-    }
-}
-
 /// Estimated rows: `factor · rows^power`.
 #[derive(Clone, Copy, Debug)]
 struct Estimate {
@@ -129,6 +111,13 @@ impl Estimate {
 
     fn rows(self, table: f64) -> f64 {
         (self.factor * table.powf(self.power)).min(table).max(0.0)
+    }
+
+    /// That of several ways together: right for a table of the likely size, growing as the way that grows fastest.
+    fn sum<'w>(ways: impl Iterator<Item = &'w Self> + Clone) -> Self {
+        let power = ways.clone().map(|way| way.power).fold(0.0, f64::max);
+        let rows: f64 = ways.map(|way| way.factor * LIKELY_ROWS.powf(way.power)).sum();
+        Self { factor: rows / LIKELY_ROWS.powf(power), power }
     }
 
     /// Up to how many rows of the table the estimate is few.
@@ -150,19 +139,25 @@ pub fn choose(
     wish: &Wish<'_>,
 ) -> Result<Option<Choice>, Refusal> {
     let handle = scope.tables[table].stored().expect("rows are looked up in stored tables");
-    let conditions = conditions(scope, table, bound, conjuncts);
+    let conditions = conditions(scope, table, bound, conjuncts.iter().enumerate());
+    let alternatives = alternatives(scope, table, bound, conjuncts, &conditions);
     let rows = (handle.row_count() as f64).max(1.0);
     let mut best: Option<Draft<'_>> = None;
     for (n, index) in handle.indexes().iter().enumerate() {
         let draft = Draft::of(handle, n, &index.def, &conditions, conjuncts.len(), wish);
-        if best.as_ref().is_none_or(|best| draft.beats(best, rows.max(LIKELY_ROWS))) {
-            best = Some(draft);
+        let sides = alternatives
+            .iter()
+            .filter_map(|or| Draft::of_any(handle, n, &index.def, or, conjuncts.len(), wish));
+        for draft in std::iter::once(draft).chain(sides) {
+            if best.as_ref().is_none_or(|best| draft.beats(best, rows.max(LIKELY_ROWS))) {
+                best = Some(draft);
+            }
         }
     }
     // A plan that locks rows is for few of them, however small the table is now.
     let whole = whole_table(if wish.must { rows.max(LIKELY_ROWS) } else { rows });
     let best = best.filter(|best| {
-        let useful = !best.eq.is_empty() || best.has_range() || (best.gives_order && wish.limit.is_some());
+        let useful = best.has_terms() || (best.gives_order && wish.limit.is_some());
         useful && (wish.must || wish.may_measure || rows <= best.estimate.row_limit() as f64)
     });
     match best {
@@ -203,9 +198,61 @@ struct Draft<'c> {
     gives_order: bool,
     descending: bool,
     estimate: Estimate,
+    /// The sides of an OR, at this place among the conjuncts; nothing of the above is set then.
+    any_of: Option<(&'c Alternatives<'c>, Vec<Draft<'c>>)>,
 }
 
 impl<'c> Draft<'c> {
+    /// What an index makes of an OR each of whose sides it serves.
+    fn of_any(
+        handle: &TableHandle,
+        index: usize,
+        def: &'c IndexDef,
+        or: &'c Alternatives<'c>,
+        conjuncts: usize,
+        wish: &Wish<'_>,
+    ) -> Option<Self> {
+        let each = Wish { must: wish.must, ..Wish::default() };
+        let mut sides = Vec::with_capacity(or.sides.len());
+        for side in &or.sides {
+            let draft = Self::of(handle, index, def, &side.conditions, usize::MAX, &each);
+            if !draft.has_terms() {
+                return None;
+            }
+            sides.push(draft);
+        }
+        // Ranges along an index give its order, whatever they are.
+        let mut draft = Self::of(handle, index, def, &[], usize::MAX, wish);
+        draft.not_null = false;
+        draft.estimate = Estimate::sum(sides.iter().map(|side| &side.estimate));
+        draft.any_of = Some((or, sides));
+        if let Some(limit) = wish.limit.filter(|_| draft.gives_order && conjuncts == 1 && draft.serves_or()) {
+            draft.limit_to(limit, handle.row_count());
+        }
+        Some(draft)
+    }
+
+    /// Whether the keys guarantee the OR.
+    fn serves_or(&self) -> bool {
+        let serves_side = |(side, draft): (&Side<'_>, &Draft<'_>)| {
+            side.is_whole && side.own().iter().all(|condition| draft.serves(condition))
+        };
+        self.any_of.as_ref().is_some_and(|(or, sides)| or.sides.iter().zip(sides).all(serves_side))
+    }
+
+    /// The statement ends after so many rows.
+    fn limit_to(&mut self, limit: u64, table: u64) {
+        let limited = Estimate { factor: limit as f64, power: 0.0 };
+        let rows = table as f64;
+        if limited.rows(rows) < self.estimate.rows(rows) || self.estimate.row_limit() < u64::MAX {
+            self.estimate = limited;
+        }
+    }
+
+    fn has_terms(&self) -> bool {
+        !self.eq.is_empty() || self.has_range() || self.any_of.is_some()
+    }
+
     fn of(
         handle: &TableHandle,
         index: usize,
@@ -215,13 +262,20 @@ impl<'c> Draft<'c> {
         wish: &Wish<'_>,
     ) -> Self {
         let on = |column: usize| conditions.iter().filter(move |c| c.column == column);
-        let mut eq = Vec::new();
+        let mut eq: Vec<&Condition<'_>> = Vec::new();
+        let mut keys = 1usize;
         for part in &def.parts {
             // A single value before a list: the shorter work, and it keeps the order.
             let found = on(part.column)
                 .filter(|c| c.test.is_equality())
                 .min_by_key(|c| matches!(c.test, Test::In(_)));
             let Some(found) = found else { break };
+            if let Test::In(list) = found.test {
+                if keys > 1 && keys.saturating_mul(list.len()) > MAX_KEYS {
+                    break;
+                }
+                keys = keys.saturating_mul(list.len().max(1));
+            }
             eq.push(found);
             if part.prefix_len.is_some() {
                 break;
@@ -238,6 +292,7 @@ impl<'c> Draft<'c> {
             gives_order: false,
             descending: false,
             estimate: Estimate::ONE,
+            any_of: None,
             eq,
         };
         let after_prefix = draft.eq.len().checked_sub(1).is_some_and(|n| def.parts[n].prefix_len.is_some());
@@ -260,11 +315,7 @@ impl<'c> Draft<'c> {
             && conditions.len() == conjuncts
             && conditions.iter().all(|c| draft.serves(c))
         {
-            let limited = Estimate { factor: limit as f64, power: 0.0 };
-            let rows = handle.row_count() as f64;
-            if limited.rows(rows) < draft.estimate.rows(rows) || draft.estimate.row_limit() < u64::MAX {
-                draft.estimate = limited;
-            }
+            draft.limit_to(limit, handle.row_count());
         }
         draft
     }
@@ -374,25 +425,23 @@ impl<'c> Draft<'c> {
         if self.unique != other.unique {
             return self.unique;
         }
-        let has_work = |d: &Self| !d.eq.is_empty() || d.has_range() || d.gives_order;
+        let has_work = |d: &Self| d.has_terms() || d.gives_order;
         let rank = |d: &Self| (!has_work(d), d.estimate.rows(rows), !d.gives_order);
         rank(self) < rank(other) || (rank(self) == rank(other) && self.eq.len() > other.eq.len())
     }
 
     fn finish(self, scope: &Scope, handle: &TableHandle, rows: f64) -> Result<Choice, Refusal> {
         let mut served: Vec<usize> = Vec::new();
+        served.extend(self.any_of.iter().filter(|_| self.serves_or()).map(|(or, _)| or.at));
         for condition in self.eq.iter().chain(&self.lower).chain(&self.upper) {
             if self.serves(condition) {
                 served.push(condition.at);
             }
         }
         served.dedup();
-        let eq = self.eq.iter().map(|c| eq_term(scope, &c.test)).collect::<Result<_, _>>()?;
-        let range = if self.has_range() || self.not_null { Some(self.range_term(scope)?) } else { None };
-        let types = self.def.parts.iter().map(|p| handle.def.columns[p.column].ty).collect();
         let access = Access {
             index: Some(self.index),
-            terms: KeyTerms { eq, range, types, unique: self.unique },
+            terms: self.terms(scope, handle)?,
             descending: self.descending,
             row_limit: self.estimate.row_limit(),
             spans: self.spans(),
@@ -400,6 +449,17 @@ impl<'c> Draft<'c> {
         };
         let (first_value, gives_order) = (self.not_null, self.gives_order);
         Ok(Choice { access, served, first_value, gives_order, estimate: self.estimate.rows(rows) })
+    }
+
+    fn terms(&self, scope: &Scope, handle: &TableHandle) -> Result<KeyTerms, Refusal> {
+        let sides = self.any_of.iter().flat_map(|(_, sides)| sides);
+        Ok(KeyTerms {
+            eq: self.eq.iter().map(|c| eq_term(scope, &c.test)).collect::<Result<_, _>>()?,
+            range: if self.has_range() || self.not_null { Some(self.range_term(scope)?) } else { None },
+            types: self.def.parts.iter().map(|p| handle.def.columns[p.column].ty).collect(),
+            unique: self.unique,
+            any_of: sides.map(|side| side.terms(scope, handle)).collect::<Result<_, _>>()?,
+        })
     }
 
     fn range_term(&self, scope: &Scope) -> Result<RangeTerm, Refusal> {
@@ -430,104 +490,9 @@ fn eq_term(scope: &Scope, test: &Test<'_>) -> Result<EqTerm, Refusal> {
     })
 }
 
-/// The conditions on columns of `table` whose other side is known once the rows of `bound` tables are.
-fn conditions<'e>(scope: &Scope, table: usize, bound: u32, conjuncts: &'e [Expr]) -> Vec<Condition<'e>> {
-    let mut found = Vec::new();
-    for (at, conjunct) in conjuncts.iter().enumerate() {
-        let Some((column, exact, test)) = condition(scope, table, bound, conjunct) else { continue };
-        found.push(Condition { at, column, test, exact });
-    }
-    found
-}
-
-fn condition<'e>(
-    scope: &Scope,
-    table: usize,
-    bound: u32,
-    conjunct: &'e Expr,
-) -> Option<(usize, bool, Test<'e>)> {
-    let handle = scope.tables[table].stored()?;
-    let is_known = |column: usize, met: &Expr, value: &Expr| {
-        let ty = &handle.def.columns[column].ty;
-        comparable(ty, &met.ty, &value.ty) && scope.uses_only(value, bound) && !value.is_volatile()
-    };
-    match &conjunct.kind {
-        ExprKind::Compare { op, left, right } if *op != CompareOp::Ne => {
-            [(left, right, *op), (right, left, op.flipped())].into_iter().find_map(|(side, value, op)| {
-                let (column, exact) = column_of(scope, table, side)?;
-                if !is_known(column, side, value) {
-                    return None;
-                }
-                let test = match op {
-                    CompareOp::Eq => Test::Eq { value, null_safe: false },
-                    CompareOp::NullSafeEq => Test::Eq { value, null_safe: true },
-                    op => Test::Range { op, value },
-                };
-                Some((column, exact, test))
-            })
-        }
-        ExprKind::InList { expr, list, negated: false } => {
-            let (column, exact) = column_of(scope, table, expr)?;
-            list.iter().all(|v| is_known(column, expr, v)).then_some((column, exact, Test::In(list)))
-        }
-        ExprKind::Between { expr, low, high, negated: false } => {
-            let (column, exact) = column_of(scope, table, expr)?;
-            let known = is_known(column, expr, low) && is_known(column, expr, high);
-            known.then_some((column, exact, Test::Between { low, high }))
-        }
-        ExprKind::Is { expr, test: IsTest::Null, negated: false } => {
-            let (column, exact) = column_of(scope, table, expr)?;
-            exact.then_some((column, exact, Test::IsNull))
-        }
-        ExprKind::Like { expr, pattern, escape, negated: false } => {
-            let (column, exact) = column_of(scope, table, expr)?;
-            let Some(Datum::Str(text)) = pattern.as_literal() else { return None };
-            let prefix = literal_prefix(text, *escape);
-            let usable = exact && !prefix.is_empty() && is_known(column, expr, pattern);
-            usable.then(|| (column, false, Test::Prefix(prefix.into())))
-        }
-        _ => None,
-    }
-}
-
-/// The column of the table that the expression is, and whether it is that without conversion.
-fn column_of(scope: &Scope, table: usize, expr: &Expr) -> Option<(usize, bool)> {
-    let (id, exact) = match &expr.kind {
-        ExprKind::Column(id) => (*id, true),
-        ExprKind::Convert(inner) => match inner.kind {
-            ExprKind::Column(id) => (id, false),
-            _ => return None,
-        },
-        _ => return None,
-    };
-    let (of, column) = scope.place(id)?;
-    (of == table).then_some((column, exact))
-}
-
-/// What a LIKE pattern begins with before its first wildcard.
-fn literal_prefix(pattern: &str, escape: Option<char>) -> String {
-    let mut prefix = String::new();
-    let mut chars = pattern.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            c if Some(c) == escape => prefix.extend(chars.next()),
-            '%' | '_' => break,
-            c => prefix.push(c),
-        }
-    }
-    prefix
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn prefixes_end_at_wildcards() {
-        assert_eq!(literal_prefix("ab%c", Some('\\')), "ab");
-        assert_eq!(literal_prefix("a\\%b_", Some('\\')), "a%b");
-        assert_eq!(literal_prefix("%a", None), "");
-    }
 
     #[test]
     fn few_rows_of_a_large_table_are_few() {

@@ -50,6 +50,8 @@ pub struct KeyTerms {
     pub types: Box<[SqlType]>,
     /// All columns of a unique index equal single values: one row at most, unless one of them is NULL.
     pub unique: bool,
+    /// The sides of an OR: the rows of any of these, and the other terms are none.
+    pub any_of: Box<[KeyTerms]>,
 }
 
 /// Memory for keys, to be used again and again.
@@ -64,6 +66,8 @@ pub struct Keys {
     used: usize,
     /// How many integers the range holds, if it is one of integers.
     span: Option<u64>,
+    /// Those of one side of an OR.
+    side: Option<Box<Keys>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -123,6 +127,9 @@ impl KeyTerms {
         keys.many.clear();
         keys.used = 0;
         keys.span = None;
+        if !self.any_of.is_empty() {
+            return self.locate_any(index, row, params, ctx, keys);
+        }
         let mut has_null = false;
         for (part, term) in self.eq.iter().enumerate() {
             match term {
@@ -174,6 +181,28 @@ impl KeyTerms {
             None => Ok(whole_prefixes(keys)),
             Some(range) => self.locate_range(range, index, row, params, ctx, keys),
         }
+    }
+
+    /// The ranges of all sides of an OR, where they meet made one.
+    fn locate_any<'a, R: RowSource<'a>>(
+        &'a self,
+        index: &IndexHandle,
+        row: &R,
+        params: &'a [Datum<'a>],
+        ctx: &EvalContext,
+        keys: &mut Keys,
+    ) -> EvalResult<Found> {
+        let mut side = keys.side.take().unwrap_or_default();
+        keys.ranges.clear();
+        for terms in &self.any_of {
+            if terms.locate(index, row, params, ctx, &mut side)? != Found::Nothing {
+                keys.ranges.extend_from_slice(side.ranges());
+            }
+        }
+        keys.side = Some(side);
+        KeyRange::unite(&mut keys.ranges);
+        keys.used = keys.ranges.len();
+        Ok(if keys.used == 0 { Found::Nothing } else { Found::Ranges })
     }
 
     fn locate_range<'a, R: RowSource<'a>>(

@@ -24,9 +24,11 @@
 //! 5. Who runs a plan begins the statement before (`Txn::begin_statement`), and takes it back after an error.
 
 mod aggregate;
+mod alternatives;
 mod assign;
 mod bounds;
 mod choose;
+mod conditions;
 mod domain;
 mod ignore;
 mod insert;

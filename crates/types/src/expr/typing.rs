@@ -10,6 +10,7 @@ mod call;
 mod cast;
 pub mod collation;
 mod compare;
+mod gather;
 pub(crate) mod results;
 
 pub use cast::CastTarget;
@@ -21,6 +22,7 @@ use crate::expr::context::SqlMode;
 use crate::expr::error::EvalResult;
 use crate::expr::{Expr, ExprKind, Function, IsTest};
 use crate::sql_type::{Collation, SqlType};
+use gather::{Gather, gathered};
 
 /// The session settings that types depend on.
 #[derive(Clone, Debug)]
@@ -110,24 +112,25 @@ impl Typer {
     }
 
     pub fn and(&self, parts: Vec<Expr>) -> Expr {
-        self.junction(parts, ExprKind::And, |kind| match kind {
+        self.junction(parts, ExprKind::And, Gather::Unequal, |kind| match kind {
             ExprKind::And(parts) => Ok(parts),
             other => Err(other),
         })
     }
 
     pub fn or(&self, parts: Vec<Expr>) -> Expr {
-        self.junction(parts, ExprKind::Or, |kind| match kind {
+        self.junction(parts, ExprKind::Or, Gather::Equal, |kind| match kind {
             ExprKind::Or(parts) => Ok(parts),
             other => Err(other),
         })
     }
 
-    /// AND or OR of truth values, with nested ones of the same kind spliced in.
+    /// AND or OR of truth values, with nested ones of the same kind spliced in and comparisons with constants gathered.
     fn junction(
         &self,
         parts: Vec<Expr>,
         make: fn(Vec<Expr>) -> ExprKind,
+        gather: Gather,
         take: fn(ExprKind) -> Result<Vec<Expr>, ExprKind>,
     ) -> Expr {
         let mut flat = Vec::with_capacity(parts.len());
@@ -137,6 +140,7 @@ impl Typer {
                 Err(kind) => flat.push(self.condition(Expr::new(kind, part.ty, part.nullable))),
             }
         }
+        let mut flat = gathered(flat, gather);
         if flat.len() == 1 && flat[0].is_truth() {
             return flat.swap_remove(0);
         }
