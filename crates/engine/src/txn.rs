@@ -355,10 +355,11 @@ impl Txn {
         result
     }
 
-    /// The newest commit that this transaction's locks have met. A row that was locked and is not newer than a snapshot is
-    /// as the snapshot has it.
-    pub fn newest_met(&self) -> Timestamp {
-        self.newest_met
+    /// Whether the rows that a statement found at a snapshot and then locked may be others by now, so that it has to look
+    /// again: this transaction's locks have met a commit that the snapshot does not have. Not so at strict levels, where
+    /// there is no other snapshot to look at: what is newer there, in a row that the statement locks, was an error.
+    pub fn has_met_newer(&self, snapshot: Timestamp) -> bool {
+        !self.is_strict() && self.newest_met > snapshot
     }
 
     /// Changes the lock wait time-out of later statements.

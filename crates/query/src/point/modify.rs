@@ -252,7 +252,7 @@ impl Modify {
             run.bounds.forbid_declining();
             let all_there = self.changer.lock(rows, txn, run)?;
             // `newest` is kept till here: old versions tell what has changed.
-            if all_there && txn.newest_met() <= newest.ts() {
+            if txn.is_strict() || (all_there && !txn.has_met_newer(newest.ts())) {
                 break;
             }
             is_first = false;

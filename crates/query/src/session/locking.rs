@@ -197,7 +197,8 @@ impl Session {
             let lock = || self.lock_combinations(query, most, &rows, tables, held, found);
             as_read &= blocking_if(is_many, lock)?;
         }
-        Ok(as_read && self.txn().newest_met() <= readers.locked.ts())
+        let txn = self.txn();
+        Ok(txn.is_strict() || (as_read && !txn.has_met_newer(readers.locked.ts())))
     }
 
     /// How many combinations of rows are wanted.

@@ -101,7 +101,8 @@ impl Session {
             })?;
             // Kept till here: old versions tell what has changed.
             drop(reader);
-            if as_read && all_there && self.txn().newest_met() <= ts {
+            let is_done = as_read && all_there && !self.txn().has_met_newer(ts);
+            if is_done || self.txn().is_strict() {
                 // Rows that others changed meanwhile may not match any more.
                 if !is_first {
                     let mut wanted = changer.wanted(&rows);

@@ -1,8 +1,12 @@
 //! Changes that meet keys which other transactions have given, taken or left since the snapshot: every form of change, at
 //! every level, on plans and without them. Each ends at once, and as its level has it.
 
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
 use super::anomalies::{Actor, LEVELS, Level};
 use super::client::Client;
+use crate::session::api::Interruption;
 
 /// `t (id PRIMARY KEY, u UNIQUE, v)` holds (1, 1, 10), (2, 2, 20); the statement is about key 5, which is new, or about key 1.
 const FORMS: &[&str] = &[
@@ -117,6 +121,56 @@ fn upserts_wait_for_the_transaction_that_has_their_key() {
                 let answer = one.answer();
                 assert!(allowed(level, &answer), "{level:?}: {statement}, {ending}: {answer}");
                 one.run("ROLLBACK");
+            }
+        }
+    }
+}
+
+/// A transaction at a strict level has met a row that is newer than its snapshot, without an error, before it runs these:
+/// they find their rows at the snapshot, lock them, and must not look for newer ones for ever.
+#[test]
+fn statements_that_find_and_lock_end_after_newer_rows_were_met() {
+    let changes = [
+        "UPDATE t JOIN s ON s.id = t.id SET t.v = t.v + 1, s.w = s.w + 1",
+        "UPDATE t SET v = v + 1 WHERE id IN (SELECT id FROM s)",
+        "DELETE t FROM t JOIN s ON s.id = t.id",
+        "UPDATE t JOIN (SELECT id, ROW_NUMBER() OVER (ORDER BY w) AS n FROM s) x ON x.id = t.id SET t.v = x.n",
+        "SELECT v, COUNT(*) FROM t GROUP BY v FOR UPDATE",
+        "SELECT t.v FROM t LEFT JOIN s ON s.w = t.v ORDER BY s.id, t.id LIMIT 1 FOR UPDATE",
+        "INSERT INTO s SELECT id + 100, v FROM t",
+    ];
+    let meetings = ["INSERT IGNORE INTO t VALUES (7, 1)", "INSERT IGNORE INTO t VALUES (8, 0), (7, 1)"];
+    for level in [
+        "transaction_isolation = 'READ-COMMITTED'",
+        "transaction_isolation = 'REPEATABLE-READ'",
+        "transaction_isolation = 'REPEATABLE-READ', innodb_snapshot_isolation = ON",
+        "transaction_isolation = 'SERIALIZABLE'",
+    ] {
+        for meeting in meetings {
+            for change in changes {
+                let mut client = Client::new();
+                client.run(
+                    "CREATE TABLE t (id INT PRIMARY KEY, v INT); INSERT INTO t VALUES (1, 1), (2, 2);
+                     CREATE TABLE s (id INT PRIMARY KEY, w INT); INSERT INTO s VALUES (1, 1), (2, 2)",
+                );
+                let mut other = client.another();
+                client.run(&format!("SET max_execution_time = 5000, {level}; BEGIN; SELECT * FROM t"));
+                other.run("INSERT INTO t VALUES (7, 7)");
+                client.run(meeting);
+                let interrupt = client.session.info.interrupt.clone();
+                let (done, ended) = channel::<()>();
+                let answer = std::thread::scope(|scope| {
+                    scope.spawn(move || {
+                        if ended.recv_timeout(Duration::from_secs(10)) == Err(RecvTimeoutError::Timeout) {
+                            interrupt.raise(Interruption::Statement);
+                        }
+                    });
+                    let answer = client.run(change);
+                    drop(done);
+                    answer
+                });
+                assert!(!answer.contains("ERROR 1317"), "{level}: {meeting}, {change}: {answer}");
+                client.run("COMMIT");
             }
         }
     }
