@@ -8,9 +8,10 @@ mod commands;
 mod sign_in;
 
 use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use avocet_query::session::api::{
@@ -179,6 +180,8 @@ async fn ended(interrupt: &Interrupt) {
 enum Cut {
     HungUp,
     Killed,
+    /// A bug of ours, which is the end of this statement alone.
+    Panicked,
 }
 
 /// Runs a statement's future, unless its client hangs up or its connection is killed first. The future comes pinned:
@@ -188,10 +191,15 @@ async fn attended<T>(
     transport: &Mutex<Transport>,
     interrupt: &Interrupt,
 ) -> Result<T, Cut> {
+    // What a panic leaves of the session is rolled back with the transaction; see `Connection::conclude`.
+    let mut poll = |cx: &mut Context<'_>| {
+        let polled = catch_unwind(AssertUnwindSafe(|| statement.as_mut().poll(cx)));
+        polled.map_or(Poll::Ready(Err(Cut::Panicked)), |poll| poll.map(Ok))
+    };
     // Most statements are done at the first poll: they pay for no watching.
-    let first = poll_fn(|cx| Poll::Ready(statement.as_mut().poll(cx))).await;
+    let first = poll_fn(|cx| Poll::Ready(poll(cx))).await;
     if let Poll::Ready(output) = first {
-        return Ok(output);
+        return output;
     }
     let killed = async {
         while interrupt.raised().await != Interruption::Connection {
@@ -201,7 +209,7 @@ async fn attended<T>(
     };
     tokio::select! {
         biased;
-        output = statement => Ok(output),
+        output = poll_fn(poll) => output,
         () = killed => Err(Cut::Killed),
         () = poll_fn(|cx| transport.lock().poll_hangup(cx)) => {
             interrupt.raise(Interruption::Connection);

@@ -18,6 +18,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::runtime::{Builder, Runtime};
 
+/// The stack of a thread: statements are bound and planned there, as deep as the parser lets them be. Of what it does not use,
+/// nothing but addresses is taken.
+const STACK: usize = 16 << 20;
+
 /// One thread and how many connections it has.
 struct Worker {
     runtime: Runtime,
@@ -43,6 +47,7 @@ impl Workers {
             let runtime = Builder::new_multi_thread()
                 .worker_threads(1)
                 .thread_name(format!("avocet-conn-{number}"))
+                .thread_stack_size(STACK)
                 .enable_all()
                 .build()?;
             Ok(Worker { runtime, connections: Arc::default() })

@@ -27,6 +27,20 @@ fn text_results_and_statuses_arrive() {
 }
 
 #[test]
+fn a_panic_ends_its_statement_alone() {
+    let server = TestServer::start();
+    let mut conn = server.connect();
+    for when in ["NOW", "LATER", "ROWS"] {
+        conn.query_drop("BEGIN").expect("ok");
+        let text = conn.query::<i64, _>(format!("SELECT PANIC {when}")).expect_err("an error");
+        assert_eq!(number(&text), 1815, "{when}");
+        let binary = conn.exec::<i64, _, _>(format!("SELECT PANIC {when}"), ()).expect_err("an error");
+        assert_eq!(number(&binary), 1815, "{when}");
+        assert_eq!(conn.query_first::<i64, _>("SELECT 1").expect("a row"), Some(1), "{when}");
+    }
+}
+
+#[test]
 fn every_type_reads_the_same_in_both_protocols() {
     let server = TestServer::start();
     let mut conn = server.connect();

@@ -244,7 +244,7 @@ impl Expr {
     }
 
     /// A result that is 1, 0 or NULL.
-    pub(crate) fn truth(kind: ExprKind, nullable: bool) -> Self {
+    pub fn truth(kind: ExprKind, nullable: bool) -> Self {
         Self::new(kind, SqlType::BIGINT, nullable)
     }
 

@@ -9,6 +9,9 @@ use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::{self, ExprKind, OrderItem, SetOperator};
 use crate::plan::*;
 
+/// Each may stand on the one before it, and plans are as high as the chain is long.
+const MOST_CTES: usize = 1_000;
+
 impl Binder<'_> {
     pub(super) fn query(&mut self, query: &ast::Query) -> Result<QueryExpr, SqlError> {
         let scope = self.ctes.len();
@@ -35,6 +38,10 @@ impl Binder<'_> {
     /// The common table expressions of a WITH; they stay in scope.
     pub(super) fn with(&mut self, with: Option<&ast::With>) -> Result<Vec<Cte>, SqlError> {
         let Some(with) = with else { return Ok(Vec::new()) };
+        if with.ctes.len() > MOST_CTES {
+            let limit = format!("more than {MOST_CTES} common table expressions");
+            return Err(ErrorCode::STACK_OVERRUN_NEED_MORE.with(&[&limit]));
+        }
         let mut ctes = Vec::with_capacity(with.ctes.len());
         for cte in &with.ctes {
             if with.ctes.iter().filter(|c| c.name.name.eq_ignore_ascii_case(&cte.name.name)).count() > 1 {

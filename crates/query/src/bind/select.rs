@@ -26,6 +26,9 @@ enum OrderKey {
     Hidden(Expr),
 }
 
+/// MySQL's limit for the columns of a table, which a result, its groups and its order are too.
+const MOST_COLUMNS: usize = 4_096;
+
 impl Binder<'_> {
     /// A block with the ORDER BY that belongs to it: the body, its sort keys and its outputs.
     pub(super) fn select(
@@ -44,6 +47,9 @@ impl Binder<'_> {
         ast: &ast::Select,
         order_by: &[OrderItem],
     ) -> Result<(Select, Vec<SortKey>, Vec<ColumnId>), SqlError> {
+        if [ast.items.len(), ast.group_by.len(), order_by.len()].iter().any(|&count| count > MOST_COLUMNS) {
+            return Err(ErrorCode::TOO_MANY_FIELDS.with(&[]));
+        }
         let from = self.from(&ast.from)?;
         self.block().windows = ast.windows.clone();
         self.block().clause = Clause::Where;

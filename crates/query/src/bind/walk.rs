@@ -4,6 +4,32 @@ use avocet_types::expr::{Expr, ExprKind};
 
 use crate::plan::*;
 
+/// How many subqueries stand within each other.
+pub fn subquery_depth(query: &QueryExpr) -> usize {
+    let of_ctes = query.ctes.iter().map(|cte| match &cte.body {
+        CteBody::Plain(body) => subquery_depth(body),
+        CteBody::Recursive { seed, step, .. } => subquery_depth(seed).max(subquery_depth(step)),
+    });
+    let of_body = match &query.body {
+        QueryBody::Select(select) => {
+            let within = select.subqueries.iter().map(|subquery| 1 + subquery_depth(&subquery.query));
+            within.max().unwrap_or(0).max(depth_of_from(&select.from))
+        }
+        QueryBody::SetOperation(set) => subquery_depth(&set.left).max(subquery_depth(&set.right)),
+        QueryBody::Values(_) => 0,
+        QueryBody::Nested(inner) => subquery_depth(inner),
+    };
+    of_ctes.max().unwrap_or(0).max(of_body)
+}
+
+fn depth_of_from(from: &From) -> usize {
+    match from {
+        From::Dual | From::Table(_) | From::Cte(_) => 0,
+        From::Derived(derived) => subquery_depth(&derived.query),
+        From::Join(join) => depth_of_from(&join.left).max(depth_of_from(&join.right)),
+    }
+}
+
 /// Calls `visit` with each expression of the query, at its top.
 pub fn for_each_expr_mut(query: &mut QueryExpr, visit: &mut dyn FnMut(&mut Expr)) {
     for cte in &mut query.ctes {

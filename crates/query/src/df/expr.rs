@@ -42,9 +42,20 @@ pub(super) fn cast(lowered: Lowered, to: &DataType) -> df::Expr {
     df::cast(lowered.expr, to.clone())
 }
 
-fn conjunction(parts: Vec<df::Expr>, op: Operator) -> df::Expr {
-    let empty = lit(op == Operator::And);
-    parts.into_iter().reduce(|a, b| binary(a, op, b)).unwrap_or(empty)
+/// A chain of more conditions than this is one function to DataFusion, whose passes over trees would take long, and deep
+/// stacks, for what they can make nothing of.
+pub(super) const LONG_CHAIN: usize = 64;
+
+/// AND or OR of all, as a tree as flat as can be: whoever walks it recurses.
+pub(super) fn junction(mut parts: Vec<df::Expr>, op: Operator) -> df::Expr {
+    match parts.len() {
+        0 => lit(op == Operator::And),
+        1 => parts.swap_remove(0),
+        n => {
+            let right = parts.split_off(n / 2);
+            binary(junction(parts, op), op, junction(right, op))
+        }
+    }
 }
 
 /// The precision and scale of a decimal that fits 38 digits.
@@ -110,8 +121,11 @@ impl Lowerer {
     /// Something for WHERE, ON, HAVING, CASE WHEN: a BOOLEAN.
     pub(super) fn condition(&mut self, expr: &Expr) -> Result<df::Expr, SqlError> {
         Ok(match &expr.kind {
-            ExprKind::And(parts) => conjunction(self.conditions(parts)?, Operator::And),
-            ExprKind::Or(parts) => conjunction(self.conditions(parts)?, Operator::Or),
+            ExprKind::And(parts) | ExprKind::Or(parts) if parts.len() > LONG_CHAIN => {
+                self.evaluated(expr, true)?
+            }
+            ExprKind::And(parts) => junction(self.conditions(parts)?, Operator::And),
+            ExprKind::Or(parts) => junction(self.conditions(parts)?, Operator::Or),
             ExprKind::Xor(left, right) => {
                 binary(self.condition(left)?, Operator::NotEq, self.condition(right)?)
             }
@@ -443,6 +457,7 @@ impl Lowerer {
 
     /// Evaluates an expression by `types`, its columns being the arguments.
     fn evaluated(&mut self, expr: &Expr, truth: bool) -> Result<df::Expr, SqlError> {
+        self.stop.check()?;
         let columns = expr.columns();
         let mut args = Vec::with_capacity(columns.len());
         let mut types = Vec::with_capacity(columns.len());

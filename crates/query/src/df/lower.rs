@@ -19,9 +19,10 @@ use datafusion::logical_expr::{self as df, JoinType, LogicalPlan, LogicalPlanBui
 use crate::bind::unsupported;
 use crate::df::depth::DepthNode;
 use crate::df::error::plan_error;
-use crate::df::expr::{Lowered, binary, cast, type_bound};
+use crate::df::expr::{LONG_CHAIN, Lowered, cast, junction, type_bound};
 use crate::df::scan::SnapshotTable;
 use crate::df::source::ScanSource;
+use crate::df::stop::Stop;
 use crate::error::SqlError;
 use crate::parse::ast::SetOperator;
 use crate::plan::*;
@@ -55,6 +56,7 @@ pub(super) struct Lowerer {
     pub outer: HashSet<ColumnId>,
     ctes: HashMap<CteId, LoweredCte>,
     scans: usize,
+    pub stop: Arc<Stop>,
 }
 
 #[derive(Clone)]
@@ -81,6 +83,7 @@ impl Lowerer {
         source: Arc<dyn ScanSource>,
         params: Arc<[Value]>,
         context: Arc<EvalContext>,
+        stop: Arc<Stop>,
     ) -> Self {
         Self {
             query,
@@ -98,6 +101,7 @@ impl Lowerer {
             outer: HashSet::new(),
             ctes: HashMap::new(),
             scans: 0,
+            stop,
         }
     }
 
@@ -149,6 +153,7 @@ impl Lowerer {
     }
 
     pub(super) fn query_expr(&mut self, query: &QueryExpr) -> Result<LogicalPlan, SqlError> {
+        self.stop.check()?;
         for cte in &query.ctes {
             self.cte(cte)?;
         }
@@ -241,18 +246,38 @@ impl Lowerer {
 
     /// The rows for which all conditions hold, in one node: DataFusion decorrelates the conjuncts of a filter together.
     pub(super) fn filter(&mut self, plan: LogicalPlan, conditions: &[Expr]) -> Result<LogicalPlan, SqlError> {
-        let mut all = None;
-        for conjunct in conditions {
-            let condition = self.condition(conjunct)?;
-            all = Some(match all {
-                None => condition,
-                Some(all) => binary(all, Operator::And, condition),
-            });
+        let (native, packed) = self.split_long(conditions);
+        let mut all = native.into_iter().map(|part| self.condition(part)).collect::<Result<Vec<_>, _>>()?;
+        if !packed.is_empty() {
+            let nullable = packed.iter().any(|part| part.nullable);
+            all.push(self.condition(&Expr::truth(ExprKind::And(packed), nullable))?);
         }
-        match all {
-            None => Ok(plan),
-            Some(all) => df_result(LogicalPlanBuilder::from(plan).filter(all).and_then(|b| b.build())),
+        if all.is_empty() {
+            return Ok(plan);
         }
+        let all = junction(all, Operator::And);
+        df_result(LogicalPlanBuilder::from(plan).filter(all).and_then(|b| b.build()))
+    }
+
+    /// Of many conditions, those that DataFusion sees one by one, and those that it sees as one. What asks a subquery is
+    /// always of the first: it is decorrelated.
+    fn split_long<'e>(&self, conditions: &'e [Expr]) -> (Vec<&'e Expr>, Vec<Expr>) {
+        if conditions.len() <= 2 * LONG_CHAIN {
+            return (conditions.iter().collect(), Vec::new());
+        }
+        let is_plain = |part: &Expr| {
+            part.columns().into_iter().map(|c| ColumnId(c as u32)).all(|id| {
+                !self.subqueries.contains_key(&id) && !self.pending.contains_key(&id) && !self.is_outer(id)
+            })
+        };
+        let (mut native, mut packed) = (Vec::new(), Vec::new());
+        for part in conditions {
+            match native.len() < LONG_CHAIN || !is_plain(part) {
+                true => native.push(part),
+                false => packed.push(part.clone()),
+            }
+        }
+        (native, packed)
     }
 
     pub(super) fn projection(

@@ -24,6 +24,7 @@ mod runtime;
 mod scan;
 mod setup;
 pub mod source;
+mod stop;
 mod subquery;
 mod udaf;
 mod udf;

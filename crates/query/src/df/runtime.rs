@@ -22,6 +22,7 @@ use crate::df::lower::Lowerer;
 use crate::df::merge_joins::merge_joins;
 use crate::df::setup::{Joins, Setup};
 use crate::df::source::ScanSource;
+use crate::df::stop::Stop;
 use crate::error::{ErrorCode, SqlError};
 use crate::plan::BoundQuery;
 
@@ -65,6 +66,10 @@ pub struct RunOptions {
 /// The niceness of the pool's threads: the kernel then gives them about a tenth of what a transaction's thread gets.
 const NICENESS: i32 = 10;
 
+/// The stack of one of those threads. Of what it does not use, nothing but addresses is taken. DataFusion's plans are as deep
+/// as the parser lets statements be, and to run them takes some frames for each level.
+const STACK: usize = 64 << 20;
+
 impl Analytics {
     pub fn new(options: AnalyticsOptions) -> Result<Self, std::io::Error> {
         let threads = options.threads;
@@ -73,7 +78,7 @@ impl Analytics {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(threads)
             .thread_name("analytics")
-            .thread_stack_size(8 << 20)
+            .thread_stack_size(STACK)
             .on_thread_start(|| {
                 // Without the right to change it, it stays as it is.
                 let _ = rustix::process::nice(NICENESS);
@@ -97,8 +102,10 @@ impl Analytics {
         let (sender, receiver) = mpsc::channel(2);
         let deadline = options.deadline;
         let setup = self.setup.clone();
+        let stop = Arc::new(Stop::after(deadline));
+        let asked = stop.clone();
         let task = self.runtime().spawn(async move {
-            let run = run(&setup, query, source, options, &sender);
+            let run = run(&setup, query, source, options, &asked, &sender);
             let result = match deadline {
                 None => run.await,
                 Some(deadline) => tokio::time::timeout(deadline, run)
@@ -110,7 +117,7 @@ impl Analytics {
                 let _ = sender.send(Err(error)).await;
             }
         });
-        Ok(QueryRun { receiver, task })
+        Ok(QueryRun { receiver, task, stop })
     }
 
     /// DataFusion's physical plan, for EXPLAIN.
@@ -120,9 +127,10 @@ impl Analytics {
         source: Arc<dyn ScanSource>,
         options: RunOptions,
     ) -> Result<String, SqlError> {
-        let state = self.setup.state(&options, Joins::Hashed)?;
+        let stop = Arc::new(Stop::after(options.deadline));
+        let state = self.setup.state(&options, Joins::Hashed, &stop)?;
         let task = self.runtime().spawn(async move {
-            let plan = planned(&state, &query, &source, &options).await?;
+            let plan = planned(&state, &query, &source, &options, &stop).await?;
             Ok(displayable(plan.as_ref()).indent(false).to_string())
         });
         task.await.unwrap_or_else(|error| Err(ErrorCode::UNKNOWN_ERROR.because(error.to_string())))
@@ -138,17 +146,24 @@ impl Drop for Analytics {
     }
 }
 
+/// DataFusion looks at a subquery twice for each time that it looks at what is around it: of deeper ones it sees none.
+const MOST_NESTED: usize = 8;
+
 /// Plans a query: with joins for subqueries as far as they serve, or with none if DataFusion does not take it then.
 async fn planned(
     state: &SessionState,
     query: &Arc<BoundQuery>,
     source: &Arc<dyn ScanSource>,
     options: &RunOptions,
+    stop: &Arc<Stop>,
 ) -> Result<Arc<dyn ExecutionPlan>, SqlError> {
-    let first = plan_once(state, query, source, options, false).await;
+    if walk::subquery_depth(&query.body) > MOST_NESTED {
+        return plan_once(state, query, source, options, stop, true).await;
+    }
+    let first = plan_once(state, query, source, options, stop, false).await;
     match first {
         Err(error) if is_unplanned(&error) && has_subqueries(query) => {
-            plan_once(state, query, source, options, true).await.map_err(|_| error)
+            plan_once(state, query, source, options, stop, true).await.map_err(|_| error)
         }
         planned => planned,
     }
@@ -159,10 +174,12 @@ async fn plan_once(
     query: &Arc<BoundQuery>,
     source: &Arc<dyn ScanSource>,
     options: &RunOptions,
+    stop: &Arc<Stop>,
     apply_all: bool,
 ) -> Result<Arc<dyn ExecutionPlan>, SqlError> {
     let params = options.params.clone().into();
-    let mut lowerer = Lowerer::new(query.clone(), source.clone(), params, options.context.clone());
+    let mut lowerer =
+        Lowerer::new(query.clone(), source.clone(), params, options.context.clone(), stop.clone());
     lowerer.apply_all = apply_all;
     let logical = lowerer.root()?;
     state.create_physical_plan(&logical).await.map_err(|error| plan_error(&error))
@@ -185,10 +202,11 @@ async fn run(
     query: Arc<BoundQuery>,
     source: Arc<dyn ScanSource>,
     options: RunOptions,
+    stop: &Arc<Stop>,
     sender: &mpsc::Sender<Result<RecordBatch, SqlError>>,
 ) -> Result<(), SqlError> {
-    let state = setup.state(&options, Joins::Hashed)?;
-    let plan = planned(&state, &query, &source, &options).await?;
+    let state = setup.state(&options, Joins::Hashed, stop)?;
+    let plan = planned(&state, &query, &source, &options, stop).await?;
     let can_spill_more = setup.spills() && hashes_joins(&plan);
     let mut sent = 0;
     let result = send_rows(plan, &state, sender, &mut sent).await;
@@ -201,8 +219,8 @@ async fn run(
     while pool.reserved() > 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    let state = setup.state(&options, Joins::Merged)?;
-    let plan = planned(&state, &query, &source, &options).await?;
+    let state = setup.state(&options, Joins::Merged, stop)?;
+    let plan = planned(&state, &query, &source, &options, stop).await?;
     let plan = merge_joins(plan).map_err(|error| plan_error(&error))?;
     send_rows(plan, &state, sender, &mut sent).await
 }
@@ -235,6 +253,7 @@ fn hashes_joins(plan: &Arc<dyn ExecutionPlan>) -> bool {
 pub struct QueryRun {
     receiver: mpsc::Receiver<Result<RecordBatch, SqlError>>,
     task: tokio::task::JoinHandle<()>,
+    stop: Arc<Stop>,
 }
 
 impl QueryRun {
@@ -255,6 +274,7 @@ impl QueryRun {
 
 impl Drop for QueryRun {
     fn drop(&mut self) {
+        self.stop.abandon();
         self.task.abort();
     }
 }

@@ -9,12 +9,14 @@ use datafusion::execution::memory_pool::{MemoryPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::optimizer::{Optimizer, OptimizerRule};
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::SessionConfig;
 
 use crate::df::apply::Planner;
 use crate::df::error::plan_error;
 use crate::df::memory::{QueryPool, Sizing};
 use crate::df::runtime::{AnalyticsOptions, RunOptions};
+use crate::df::stop::{Stop, asking, asking_physical};
 use crate::df::yielding::JoinsYield;
 use crate::error::SqlError;
 
@@ -48,7 +50,12 @@ impl Setup {
     }
 
     /// What a query is planned and run with.
-    pub fn state(&self, options: &RunOptions, joins: Joins) -> Result<SessionState, SqlError> {
+    pub fn state(
+        &self,
+        options: &RunOptions,
+        joins: Joins,
+        stop: &Arc<Stop>,
+    ) -> Result<SessionState, SqlError> {
         let limit = options.memory_limit.unwrap_or(self.options.query_memory_limit);
         let pool = QueryPool::new(limit, self.spills(), self.options.memory.clone());
         let top = NonZeroUsize::new(3).expect("three is not zero");
@@ -74,12 +81,14 @@ impl Setup {
         options.execution.sort_in_place_threshold_bytes = sizing.sort_in_place;
         // The new implementations do not keep back what they need to sort the groups that they spill.
         options.execution.enable_migration_aggregate = false;
+        let mut physical = PhysicalOptimizer::new().rules;
+        physical.push(Arc::new(JoinsYield));
         Ok(SessionStateBuilder::new()
             .with_config(config)
             .with_runtime_env(Arc::new(runtime))
             .with_default_features()
-            .with_optimizer_rules(optimizer_rules())
-            .with_physical_optimizer_rule(Arc::new(JoinsYield))
+            .with_optimizer_rules(asking(optimizer_rules(), stop))
+            .with_physical_optimizer_rules(asking_physical(physical, stop))
             .with_query_planner(Arc::new(Planner))
             .build())
     }

@@ -32,6 +32,8 @@ pub struct Parser<'a> {
     hints: Vec<Span>,
     at: usize,
     depth: u32,
+    /// Queries around the cursor.
+    pub(super) queries: u32,
     /// How many `?` the current statement has had so far.
     pub(super) params: u32,
 }
@@ -39,7 +41,7 @@ pub struct Parser<'a> {
 impl<'a> Parser<'a> {
     pub fn new(source: &'a [u8], mode: SqlMode) -> Self {
         let (tokens, hints) = tokenize(source, mode);
-        Self { source, mode, tokens, hints, at: 0, depth: 0, params: 0 }
+        Self { source, mode, tokens, hints, at: 0, depth: 0, queries: 0, params: 0 }
     }
 
     /// The optimizer hints of a statement that was read.
@@ -361,6 +363,7 @@ impl<'a> Parser<'a> {
     /// Between statements: one that was refused half-way has not given its levels back.
     pub(super) fn restart_depth(&mut self) {
         self.depth = 0;
+        self.queries = 0;
     }
 
     /// A syntax error at the cursor.

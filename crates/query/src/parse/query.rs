@@ -11,6 +11,9 @@ use crate::parse::refuse::{refused, unserved};
 const NO_ALIAS: &[&str] =
     &["LEFT", "RIGHT", "INNER", "CROSS", "NATURAL", "JOIN", "STRAIGHT_JOIN", "ON", "USING", "SET"];
 
+/// Queries that may stand within one another, as in MySQL.
+const MOST_NESTED: u32 = 64;
+
 impl Parser<'_> {
     /// Whether a query in parentheses is here, as opposed to an expression in parentheses.
     pub(super) fn at_parenthesized_query(&self) -> bool {
@@ -59,7 +62,13 @@ impl Parser<'_> {
     }
 
     pub(super) fn query(&mut self) -> ParseResult<Query> {
-        self.nested(Self::query_here)
+        if self.queries == MOST_NESTED {
+            return Err(refused(ErrorCode::TOO_HIGH_LEVEL_OF_NESTING_FOR_SELECT.with(&[])));
+        }
+        self.queries += 1;
+        let query = self.nested(Self::query_here);
+        self.queries -= 1;
+        query
     }
 
     fn query_here(&mut self) -> ParseResult<Query> {

@@ -227,7 +227,7 @@ fn statements_are_split() {
 
 #[test]
 fn deep_nesting_is_refused() {
-    for (open, close) in [("(", ")"), ("-(", ")"), ("NOT ", ""), ("(SELECT ", ")"), ("f(", ")"), ("! ", "")] {
+    for (open, close) in [("(", ")"), ("-(", ")"), ("NOT ", ""), ("f(", ")"), ("! ", "")] {
         let sql = format!("SELECT {}1{}", open.repeat(50_000), close.repeat(50_000));
         let error = parse(sql.as_bytes(), SqlMode::DEFAULT).unwrap_err();
         assert!(matches!(error, ParseError::TooDeep { .. }), "{open}: {error}");

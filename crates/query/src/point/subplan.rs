@@ -18,7 +18,7 @@ use super::rows::EachRow;
 use super::scope::{JoinedRow, ReadAs, Scope};
 use super::select::{Nesting, Select, compile_block};
 use super::{NotPoint, PointScratch, Refusal, Run, Table};
-use crate::bind::walk::{for_each_scan_mut, substitute_outer};
+use crate::bind::walk::{for_each_scan_mut, subquery_depth, substitute_outer};
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::SetOperator;
 use crate::plan::{BoundQuery, ColumnId, Limit, QueryBody, QueryExpr, SetOperation};
@@ -94,6 +94,10 @@ pub struct Compiled {
     pub rows: f64,
 }
 
+/// So many subqueries may stand within one another: each is compiled for several ways to ask it, within each way to ask the
+/// one around it.
+const MOST_WITHIN: usize = 5;
+
 /// Compiles a subquery of `parent`, whose tables `scope` has; `outer` are the columns of `parent` that it uses.
 pub fn compile_subplan(
     query: &QueryExpr,
@@ -103,6 +107,9 @@ pub fn compile_subplan(
     known: &Known<'_>,
     scope: &Scope,
 ) -> Result<Compiled, Refusal> {
+    if subquery_depth(query) > MOST_WITHIN {
+        return Err(NotPoint::because("subqueries that are nested deeply").into());
+    }
     let mut outer = outer.to_vec();
     let mut body = query.clone();
     let needles = match answer {

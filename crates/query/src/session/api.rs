@@ -70,6 +70,9 @@ pub trait SqlSession: Send {
     /// global value again (COM_RESET_CONNECTION). Keeps account and default database.
     fn reset(&mut self) -> impl Future<Output = ()> + Send;
 
+    /// Cleans up at once after a statement whose future was dropped before it ended: its transaction is rolled back.
+    fn recover(&mut self);
+
     fn set_multi_statements(&mut self, allowed: bool);
 
     /// How long the connection waits for its client; asked for after each statement.

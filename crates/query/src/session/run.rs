@@ -134,6 +134,10 @@ impl SqlSession for Session {
         self.begin_variables();
     }
 
+    fn recover(&mut self) {
+        self.recover_dropped();
+    }
+
     fn set_multi_statements(&mut self, allowed: bool) {
         self.info.multi_statements = allowed;
     }

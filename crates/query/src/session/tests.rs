@@ -12,6 +12,7 @@ mod fuzz;
 mod grammar;
 mod hints;
 mod locking;
+mod long_statements;
 mod memory;
 mod named_locks;
 mod plans;

@@ -171,6 +171,11 @@ impl<F: SessionFactory> Connection<F> {
                 self.reply_error(&ErrorCode::QUERY_INTERRUPTED.with(&[]));
                 Next::Continue
             }
+            Err(Cut::Panicked) => {
+                self.session.recover();
+                self.reply_error(&ErrorCode::INTERNAL_ERROR.with(&[&"the statement panicked; see the log"]));
+                Next::Continue
+            }
         }
     }
 

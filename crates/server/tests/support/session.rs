@@ -172,6 +172,16 @@ impl TestSession {
                 self.info.interrupt.raised().await;
                 self.info.interrupt.check()
             }
+            ["SELECT", "PANIC", when] => {
+                if when == "LATER" {
+                    tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+                }
+                if when == "ROWS" {
+                    sink.columns(&[OutputColumn::expression("p", SqlType::BIGINT)], TimeZone::UTC)?;
+                    sink.row(&[Datum::Int(1)])?;
+                }
+                panic!("as the test wants it")
+            }
             ["SELECT", "MISMATCH"] => self.one(sink, "m", SqlType::Date, &Datum::Int(1), more),
             ["CALL", "OUT"] => {
                 if sink.takes_out_parameters() {
@@ -272,6 +282,10 @@ impl SqlSession for TestSession {
 
     async fn reset(&mut self) {
         self.log.resets.fetch_add(1, Ordering::SeqCst);
+        self.in_transaction = false;
+    }
+
+    fn recover(&mut self) {
         self.in_transaction = false;
     }
 

@@ -1,0 +1,206 @@
+//! Statements that are long, or deep: each ends with an answer or an error, in little time, and ends nothing else.
+
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+
+use super::Client;
+
+/// So many terms, in statements of some hundred kilobytes.
+const MANY: usize = 20_000;
+/// As for users: 10,000 terms are planned in 0.2 s. Tests run beside each other, and on slower machines.
+const SOON: Duration = Duration::from_secs(20);
+
+fn joined(separator: &str, count: usize, term: impl Fn(usize) -> String) -> String {
+    let mut text = String::new();
+    for n in 0..count {
+        write!(text, "{}{}", if n == 0 { "" } else { separator }, term(n)).expect("to a string");
+    }
+    text
+}
+
+fn nested(open: &str, inner: &str, close: &str, depth: usize) -> String {
+    format!("{}{inner}{}", open.repeat(depth), close.repeat(depth))
+}
+
+/// Statements of so many terms, and what is to be answered, if it is an answer and not a limit.
+fn long(count: usize) -> Vec<(&'static str, String, Option<&'static str>)> {
+    let terms = |separator: &str, term: fn(usize) -> String| joined(separator, count, term);
+    let on_t = |test: String| format!("SELECT COUNT(*) FROM t WHERE {test}");
+    vec![
+        ("OR of equalities", on_t(terms(" OR ", |n| format!("v = {n}"))), Some("100")),
+        ("AND of inequalities", on_t(terms(" AND ", |n| format!("v <> {}", n + 5))), Some("72")),
+        ("OR of many columns", on_t(terms(" OR ", |n| format!("(v = {n} AND s = 'x{n}')"))), Some("7")),
+        ("AND of many forms", on_t(terms(" AND ", |n| format!("v + {n} <> 3 - id"))), Some("98")),
+        ("OR of LIKE", on_t(terms(" OR ", |n| format!("s LIKE '%y{n}%'"))), Some("0")),
+        (
+            "rows in a list",
+            on_t(format!("(id, v) IN ({})", terms(", ", |n| format!("({n}, {})", n % 7)))),
+            Some("100"),
+        ),
+        (
+            "rows not in a list",
+            on_t(format!("(v, s) NOT IN ({})", terms(", ", |n| format!("({}, 'x{n}')", n % 7)))),
+            Some("0"),
+        ),
+        ("a list", on_t(format!("v IN ({})", terms(", ", |n| n.to_string()))), Some("100")),
+        ("BETWEEN", on_t(terms(" OR ", |n| format!("id BETWEEN {} AND {}", 2 * n, 2 * n + 1))), Some("100")),
+        (
+            "HAVING",
+            format!(
+                "SELECT COUNT(*) FROM (SELECT v FROM t GROUP BY v HAVING {}) AS x",
+                terms(" OR ", |n| format!("COUNT(*) = {n}"))
+            ),
+            Some("7"),
+        ),
+        (
+            "ON",
+            format!(
+                "SELECT COUNT(*) FROM t a JOIN t b ON a.id = b.id AND ({})",
+                terms(" OR ", |n| format!("a.v + b.v = {n}"))
+            ),
+            Some("100"),
+        ),
+        (
+            "catalog tables",
+            format!(
+                "SELECT COUNT(*) FROM information_schema.tables WHERE table_name = 't' AND ({})",
+                terms(" OR ", |n| format!("table_rows = {n}"))
+            ),
+            Some("1"),
+        ),
+        (
+            "CASE",
+            format!("SELECT SUM(CASE v {} END) FROM t", terms(" ", |n| format!("WHEN {n} THEN 1"))),
+            Some("100"),
+        ),
+        (
+            "rows of VALUES",
+            format!("SELECT COUNT(*) FROM (VALUES {}) AS x", terms(", ", |n| format!("ROW({n})"))),
+            Some("20000"),
+        ),
+        (
+            "UPDATE",
+            format!("UPDATE t SET v = v WHERE {}", terms(" OR ", |n| format!("id = {n} AND v >= 0"))),
+            Some("ok 0 (Rows matched: 100  Changed: 0  Warnings: 0)"),
+        ),
+        (
+            "DELETE",
+            format!("DELETE FROM t WHERE {}", terms(" OR ", |n| format!("v = {}", n + 100))),
+            Some("ok 0"),
+        ),
+        ("XOR", on_t(terms(" XOR ", |n| format!("v = {n}"))), None),
+        ("a sum", format!("SELECT {}", terms(" + ", |_| "1".into())), None),
+        ("UNION", terms(" UNION ALL ", |_| "SELECT 1".into()), None),
+        ("joins", format!("SELECT 1 FROM {}", terms(" JOIN ", |n| format!("t t{n}"))), None),
+        ("a select list", format!("SELECT {} FROM t", terms(", ", |n| format!("v + {n}"))), None),
+        ("ORDER BY", format!("SELECT v FROM t ORDER BY {}", terms(", ", |n| format!("v + {n}"))), None),
+        ("GROUP BY", format!("SELECT 1 FROM t GROUP BY {}", terms(", ", |n| format!("v + {n}"))), None),
+        (
+            "a chain of common table expressions",
+            format!(
+                "WITH c0 AS (SELECT 1 AS a), {} SELECT 1",
+                joined(", ", count, |n| format!("c{} AS (SELECT a FROM c{n})", n + 1))
+            ),
+            None,
+        ),
+    ]
+}
+
+/// Statements of such a depth.
+fn deep(depth: usize) -> Vec<String> {
+    let names = joined("", depth, |n| format!(") AS a{n}"));
+    vec![
+        format!("SELECT {}", nested("(", "1", ")", depth)),
+        format!("SELECT {}", nested("NOT ", "1", "", depth)),
+        format!("SELECT {}", nested("- ", "1", "", depth)),
+        format!("SELECT {}", nested("CONCAT(", "'a'", ")", depth)),
+        format!("SELECT {} FROM t", nested("CONCAT(", "s", ")", depth)),
+        format!("SELECT {} FROM t", nested("CASE WHEN v THEN ", "1", " END", depth)),
+        format!("SELECT {}", nested("(SELECT ", "1", ")", depth)),
+        format!("SELECT COUNT(*) FROM t WHERE {}", nested("v IN (SELECT v FROM t WHERE ", "1", ")", depth)),
+        format!("SELECT COUNT(*) FROM t WHERE {}", nested("(v = 1 OR v + 1 = 2 AND ", "1", ")", depth)),
+        format!("SELECT COUNT(*) FROM {}t{names}", "(SELECT * FROM ".repeat(depth)),
+        format!("SELECT COUNT(*) FROM {}", nested("(", "t", ")", depth)),
+        nested("(", "SELECT 1", ")", depth),
+        joined(" UNION ", depth, |n| format!("SELECT {n}")),
+        format!("SELECT {} FROM t", joined(" + ", depth, |_| "v".into())),
+        format!("UPDATE t SET v = {} WHERE id = 1", joined(" + ", depth, |_| "v".into())),
+        format!("INSERT INTO t VALUES (1, {}, '')", nested("ABS(", "1", ")", depth)),
+        format!("SELECT COUNT(*) FROM t WHERE v {}", "BETWEEN 1 AND 2 ".repeat(depth)),
+    ]
+}
+
+fn filled() -> Client {
+    let mut client = Client::new();
+    client.run(
+        "CREATE TABLE t (id INT PRIMARY KEY, v INT, s VARCHAR(20));
+         INSERT INTO t WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 99)
+             SELECT i, i % 7, CONCAT('x', i) FROM n",
+    );
+    client
+}
+
+#[test]
+fn long_statements_are_answered_soon() {
+    let mut client = filled();
+    for (what, sql, wanted) in long(MANY) {
+        let begin = Instant::now();
+        let answer = client.run(&sql);
+        let short = &answer[..answer.len().min(200)];
+        assert!(begin.elapsed() < SOON, "{what}: {:?}, {short}", begin.elapsed());
+        match wanted {
+            Some(wanted) => assert_eq!(short.trim_end(), wanted, "{what}"),
+            None => assert!(answer.starts_with("ERROR 1"), "{what}: {short}"),
+        }
+        client.check("SELECT COUNT(*) FROM t", "100");
+    }
+}
+
+#[test]
+fn long_statements_are_prepared_and_explained() {
+    let mut client = filled();
+    for (what, sql, wanted) in long(2_000) {
+        let explained = client.run(&format!("EXPLAIN {sql}"));
+        assert!(!explained.contains("panicked"), "{what}: {explained}");
+        client.run(&format!("PREPARE p FROM '{}'", sql.replace('\'', "''")));
+        let answer = client.run("EXECUTE p");
+        if wanted.is_some_and(|wanted| !wanted.starts_with("20000") && !wanted.starts_with("ok")) {
+            assert_eq!(Some(answer.trim_end()), wanted, "{what}");
+        }
+    }
+}
+
+#[test]
+fn deep_statements_end_with_an_answer_or_an_error() {
+    // As the server's threads have it, and DataFusion's.
+    let thread = std::thread::Builder::new().stack_size(16 << 20).spawn(|| {
+        let mut client = filled();
+        for depth in [20, 60, 140, 280, 400, 10_000] {
+            for sql in deep(depth) {
+                let begin = Instant::now();
+                let answer = client.run(&sql);
+                let shown = &sql[..sql.len().min(60)];
+                assert!(begin.elapsed() < SOON, "{shown} {depth}: {:?}", begin.elapsed());
+                assert!(!answer.contains("panicked"), "{shown} {depth}: {answer}");
+                assert!(depth < 10_000 || answer.starts_with("ERROR "), "{shown} {depth}: {answer}");
+            }
+        }
+    });
+    thread.expect("a thread").join().expect("it passes");
+}
+
+/// A deadline and KILL end what takes long to plan.
+#[test]
+fn planning_obeys_deadlines() {
+    let mut client = filled();
+    client.run("SET max_execution_time = 100");
+    let order = joined(", ", 1_500, |n| format!("v + {n}"));
+    let begin = Instant::now();
+    let answer = client.run(&format!("SELECT v, ROW_NUMBER() OVER () FROM t ORDER BY {order}"));
+    assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
+    assert!(
+        answer.starts_with("ERROR 3024") || begin.elapsed() < Duration::from_millis(200),
+        "{}",
+        &answer[..60]
+    );
+}
