@@ -2,8 +2,11 @@
 //!
 //! A full unique key comes first; otherwise what is estimated to visit the fewest rows, and among equals what gives the
 //! wanted order. Estimates grow with the table: equality on `k` columns leaves `rows^(1/(k+1))` where
-//! nothing better is known. A plan remembers up to how many rows of the table its estimate stays small
+//! nothing better is known. An OR that no single index serves may lead along several ([`union`]). A plan remembers up to how many rows of the table its estimate stays small
 //! ([`Access::row_limit`]), so that a plan made for an empty table is not kept when the table has grown.
+
+mod estimate;
+mod union;
 
 use avocet_engine::TableHandle;
 use avocet_types::expr::{CompareOp, Expr};
@@ -14,25 +17,20 @@ use super::alternatives::{Alternatives, Side, alternatives};
 use super::conditions::{Condition, Test, conditions};
 use super::keys::{Edge, EqTerm, KeyTerms, RangeTerm};
 use super::scope::Scope;
+use estimate::{CLOSED_RANGE, Estimate, LIKELY_ROWS, MANY_ROWS, OPEN_RANGE, SMALL_TABLE};
+use union::Union;
 
-/// More rows than this are for the analytical path.
-const MANY_ROWS: f64 = 20_000.0;
-/// Reading a table of so many rows one after the other is fine.
-const SMALL_TABLE: f64 = 1_000.0;
-/// Tables are taken to have at least so many rows when ways are compared: they will have.
-const LIKELY_ROWS: f64 = 10_000.0;
-/// What a range leaves of the rows, where nothing is known: with one bound, with two.
-const OPEN_RANGE: f64 = 1.0 / 3.0;
-const CLOSED_RANGE: f64 = 1.0 / 20.0;
 /// Lists on several columns are combined up to so many keys; beyond that the keys end before the last list.
 const MAX_KEYS: usize = 16_384;
 
 /// How the rows of one table are found.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Access {
-    /// Position among the table's indexes; `None` reads the whole table.
+    /// Position among the table's indexes; `None` reads the whole table, or what `union` says.
     pub index: Option<usize>,
     pub terms: KeyTerms,
+    /// The rows of any of these, each by an index of its own; nothing but the limits is set beside them.
+    pub union: Box<[Access]>,
     pub descending: bool,
     /// The table may have so many rows before another path is better.
     pub row_limit: u64,
@@ -51,23 +49,33 @@ impl Access {
 
     fn describe_way(&self, table: &TableHandle) -> String {
         let name = &table.def.name;
-        let Some(index) = self.index else { return format!("{name}, all rows") };
-        let index = &table.indexes()[index].def.name;
+        if !self.union.is_empty() {
+            let ways: Vec<_> = self.union.iter().map(|part| part.describe_index(table)).collect();
+            return format!("{name} {}", ways.join(" or "));
+        }
+        match self.index {
+            Some(_) => format!("{name} {}", self.describe_index(table)),
+            None => format!("{name}, all rows"),
+        }
+    }
+
+    fn describe_index(&self, table: &TableHandle) -> String {
+        let index = self.index.map_or("no index", |index| &table.indexes()[index].def.name);
         if !self.terms.any_of.is_empty() {
-            return format!("{name} by {index} (any of {})", self.terms.any_of.len());
+            return format!("by {index} (any of {})", self.terms.any_of.len());
         }
         match (self.terms.unique, self.terms.eq.len(), self.terms.range.is_some()) {
-            (true, ..) => format!("{name} by {index}, one row"),
-            (_, 0, false) => format!("{name} along {index}"),
-            (_, 0, true) => format!("{name} by {index} (range)"),
-            (_, n, false) => format!("{name} by {index} ({n} equal)"),
-            (_, n, true) => format!("{name} by {index} ({n} equal, range)"),
+            (true, ..) => format!("by {index}, one row"),
+            (_, 0, false) => format!("along {index}"),
+            (_, 0, true) => format!("by {index} (range)"),
+            (_, n, false) => format!("by {index} ({n} equal)"),
+            (_, n, true) => format!("by {index} ({n} equal, range)"),
         }
     }
 
     /// Whether it goes through rows along the primary key, or through all, and not to single ones.
     pub fn is_scan(&self, table: &TableHandle) -> bool {
-        let Some(index) = self.index else { return true };
+        let Some(index) = self.index else { return self.union.is_empty() };
         let index = &table.indexes()[index].def;
         index.kind == IndexKind::Primary && self.terms.eq.len() < index.parts.len()
     }
@@ -99,37 +107,6 @@ pub struct Wish<'w> {
     pub must: bool,
 }
 
-/// Estimated rows: `factor · rows^power`.
-#[derive(Clone, Copy, Debug)]
-struct Estimate {
-    factor: f64,
-    power: f64,
-}
-
-impl Estimate {
-    const ONE: Self = Self { factor: 1.0, power: 0.0 };
-
-    fn rows(self, table: f64) -> f64 {
-        (self.factor * table.powf(self.power)).min(table).max(0.0)
-    }
-
-    /// That of several ways together: right for a table of the likely size, growing as the way that grows fastest.
-    fn sum<'w>(ways: impl Iterator<Item = &'w Self> + Clone) -> Self {
-        let power = ways.clone().map(|way| way.power).fold(0.0, f64::max);
-        let rows: f64 = ways.map(|way| way.factor * LIKELY_ROWS.powf(way.power)).sum();
-        Self { factor: rows / LIKELY_ROWS.powf(power), power }
-    }
-
-    /// Up to how many rows of the table the estimate is few.
-    fn row_limit(self) -> u64 {
-        if self.power == 0.0 {
-            return if self.factor <= MANY_ROWS { u64::MAX } else { 0 };
-        }
-        let most = if self.power >= 1.0 && self.factor > 0.1 { SMALL_TABLE } else { MANY_ROWS };
-        (most / self.factor).powf(1.0 / self.power).max(SMALL_TABLE) as u64
-    }
-}
-
 /// Chooses how to read `table`, the rows of `bound` tables (a bit each) being known. `None` if nothing serves.
 pub fn choose(
     scope: &Scope,
@@ -154,12 +131,24 @@ pub fn choose(
             }
         }
     }
+    let union = alternatives.iter().filter_map(|or| Union::of(handle, or, rows.max(LIKELY_ROWS), wish));
+    let union = union.min_by(|a, b| a.rows(rows).total_cmp(&b.rows(rows)));
     // A plan that locks rows is for few of them, however small the table is now.
     let whole = whole_table(if wish.must { rows.max(LIKELY_ROWS) } else { rows });
     let best = best.filter(|best| {
         let useful = best.has_terms() || (best.gives_order && wish.limit.is_some());
         useful && (wish.must || wish.may_measure || rows <= best.estimate.row_limit() as f64)
     });
+    let union = union.filter(|union| {
+        let is_less =
+            best.as_ref().is_none_or(|best| union.rows(rows) < best.estimate.rows(rows.max(LIKELY_ROWS)));
+        is_less && (wish.must || wish.may_measure || rows <= union.estimate.row_limit() as f64)
+    });
+    if let Some(union) = union {
+        let mut choice = union.finish(scope, handle)?;
+        choice.access.is_measured = !wish.must && rows > union.estimate.row_limit() as f64;
+        return Ok(Some(choice));
+    }
     match best {
         Some(draft) => {
             let is_few = wish.must || rows <= draft.estimate.row_limit() as f64;
@@ -173,14 +162,7 @@ pub fn choose(
 }
 
 fn whole_table(rows: f64) -> Choice {
-    let access = Access {
-        index: None,
-        terms: KeyTerms::default(),
-        descending: false,
-        row_limit: SMALL_TABLE as u64,
-        spans: false,
-        is_measured: false,
-    };
+    let access = Access { row_limit: SMALL_TABLE as u64, ..Access::default() };
     Choice { access, served: Vec::new(), first_value: false, gives_order: false, estimate: rows }
 }
 
@@ -234,10 +216,7 @@ impl<'c> Draft<'c> {
 
     /// Whether the keys guarantee the OR.
     fn serves_or(&self) -> bool {
-        let serves_side = |(side, draft): (&Side<'_>, &Draft<'_>)| {
-            side.is_whole && side.own().iter().all(|condition| draft.serves(condition))
-        };
-        self.any_of.as_ref().is_some_and(|(or, sides)| or.sides.iter().zip(sides).all(serves_side))
+        self.any_of.as_ref().is_some_and(|(or, sides)| serve_or(or, sides))
     }
 
     /// The statement ends after so many rows.
@@ -445,7 +424,7 @@ impl<'c> Draft<'c> {
             descending: self.descending,
             row_limit: self.estimate.row_limit(),
             spans: self.spans(),
-            is_measured: false,
+            ..Access::default()
         };
         let (first_value, gives_order) = (self.not_null, self.gives_order);
         Ok(Choice { access, served, first_value, gives_order, estimate: self.estimate.rows(rows) })
@@ -480,6 +459,14 @@ impl<'c> Draft<'c> {
     }
 }
 
+/// Whether the keys of its sides guarantee an OR.
+fn serve_or(or: &Alternatives<'_>, sides: &[Draft<'_>]) -> bool {
+    let serves = |(side, draft): (&Side<'_>, &Draft<'_>)| {
+        side.is_whole && side.own().iter().all(|condition| draft.serves(condition))
+    };
+    or.sides.iter().zip(sides).all(serves)
+}
+
 fn eq_term(scope: &Scope, test: &Test<'_>) -> Result<EqTerm, Refusal> {
     Ok(match test {
         Test::Eq { value, null_safe } => {
@@ -488,17 +475,4 @@ fn eq_term(scope: &Scope, test: &Test<'_>) -> Result<EqTerm, Refusal> {
         Test::In(list) => EqTerm::List(list.iter().map(|v| scope.compile(v)).collect::<Result<_, _>>()?),
         _ => EqTerm::IsNull,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn few_rows_of_a_large_table_are_few() {
-        let order_lines = Estimate { factor: CLOSED_RANGE, power: 0.5 };
-        assert!(order_lines.row_limit() > 100_000_000);
-        let half = Estimate { factor: OPEN_RANGE, power: 1.0 };
-        assert!(half.row_limit() < 10_000);
-    }
 }

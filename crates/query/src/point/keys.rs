@@ -10,8 +10,10 @@
 //!    exact place in its column ([`Fit::Unknown`]) or the index has only a prefix of it: the plan then rechecks.
 //! 2. Ranges ascend by key bytes and do not overlap, so that visiting them in order gives the index's order.
 
+use std::collections::HashSet;
 use std::ops::Bound;
 
+use avocet_base::RowId;
 use avocet_engine::{IndexHandle, KeyRange};
 use avocet_types::expr::{EvalContext, EvalResult, RowProgram, RowSource};
 use avocet_types::{Datum, SqlType};
@@ -68,6 +70,10 @@ pub struct Keys {
     span: Option<u64>,
     /// Those of one side of an OR.
     side: Option<Box<Keys>>,
+    /// Of each index of a union.
+    pub parts: Vec<(Found, Keys)>,
+    /// The rows of a union that were wanted when another index led to them.
+    pub seen: HashSet<RowId, foldhash::fast::RandomState>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

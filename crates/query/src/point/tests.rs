@@ -327,6 +327,31 @@ fn rows_are_found_by_keys_ranges_and_lists() {
 }
 
 #[test]
+fn an_or_of_several_indexes_reads_along_each_of_them() {
+    let mut w = accounts();
+    let described = |w: &World, sql: &str| w.compile(sql).expect("a plan").describe();
+    let either = "SELECT id FROM t WHERE a = 1 OR b = 'uno' OR b LIKE 'tw%' OR id = 5";
+    assert_eq!(described(&w, either), "t by k (1 equal) or by u (any of 2) or by PRIMARY, one row");
+    let mut ids = w.query(either, &[]);
+    ids.sort();
+    assert_eq!(ids, ["1", "2", "3", "5"], "each once");
+    assert_eq!(
+        described(&w, "UPDATE t SET c = 7 WHERE a = 1 OR b = 'two'"),
+        "t by k (1 equal) or by u, one row"
+    );
+    let changed = w.change("UPDATE t SET c = c + 1, a = 1 WHERE a = 1 OR b = 'two'", &[]).expect("changed");
+    assert_eq!((changed.matched, changed.changed), (3, 3));
+    assert_eq!(w.query("SELECT id FROM t WHERE (a = 1 OR b = 'two') AND c > 3 ORDER BY id DESC", &[]), ["3"]);
+    // One index that serves another condition is better than two.
+    assert_eq!(
+        described(&w, "SELECT 1 FROM t WHERE id = 1 AND (a = 1 OR b = 'two')"),
+        "t by PRIMARY, one row"
+    );
+    // A side that no index serves asks for all rows.
+    assert_eq!(described(&w, "SELECT 1 FROM t WHERE a = 1 OR b = 'two' OR c = 1"), "t, all rows");
+}
+
+#[test]
 fn aggregates_are_over_all_rows() {
     let mut w = accounts();
     let all =

@@ -54,7 +54,10 @@ fn condition() -> impl Strategy<Value = String> {
 }
 
 fn filter() -> impl Strategy<Value = String> {
-    prop::collection::vec(condition(), 1..4).prop_map(|parts| parts.join(" AND "))
+    let all_of = || prop::collection::vec(condition(), 1..3).prop_map(|parts| parts.join(" AND "));
+    let any_of = prop::collection::vec(all_of(), 2..4).prop_map(|sides| format!("({})", sides.join(" OR ")));
+    prop::collection::vec(prop_oneof![4 => condition(), 1 => any_of], 1..4)
+        .prop_map(|parts| parts.join(" AND "))
 }
 
 fn order() -> impl Strategy<Value = String> {
