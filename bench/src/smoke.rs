@@ -14,9 +14,10 @@ pub struct Options {
     common: Vec<String>,
 }
 
-const WORKLOADS: [&str; 13] = [
+const WORKLOADS: [&str; 14] = [
     "tpcc --tiny --terminals 2 --seconds 2 --warm-up 0.5",
     "tpcc --tiny --terminals 2 --seconds 1 --warm-up 0.2 --only protocol --procedures calls",
+    "tpcc --tiny --terminals 2 --seconds 1 --warm-up 0.2 --style sets",
     "tatp --subscribers 500 --terminals 2 --seconds 1 --warm-up 0.2",
     "ycsb --records 500 --terminals 2 --seconds 0.5 --warm-up 0.1",
     "smallbank --customers 500 --hot 20 --terminals 2 --seconds 1 --warm-up 0.2",
