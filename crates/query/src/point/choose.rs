@@ -15,7 +15,7 @@ use avocet_types::{IndexDef, IndexKind};
 use super::Refusal;
 use super::alternatives::{Alternatives, Side, alternatives};
 use super::conditions::{Condition, Test, conditions};
-use super::keys::{Edge, EqTerm, KeyTerms, RangeTerm};
+use super::keys::{Edge, EqTerm, KeyTerms, PrefixTerm, RangeTerm};
 use super::scope::Scope;
 use estimate::{CLOSED_RANGE, Estimate, LIKELY_ROWS, MANY_ROWS, OPEN_RANGE, SMALL_TABLE};
 use union::Union;
@@ -308,7 +308,7 @@ impl<'c> Draft<'c> {
                 self.lower = Some(condition);
                 self.upper = Some(condition);
             }
-            Test::Prefix(_) if self.prefix.is_none() => self.prefix = Some(condition),
+            Test::Like { .. } if self.prefix.is_none() => self.prefix = Some(condition),
             _ => {}
         }
     }
@@ -376,8 +376,13 @@ impl<'c> Draft<'c> {
             .map(|c| if let Test::In(list) = c.test { list.len() as f64 } else { 1.0 })
             .product();
         let all = self.def.kind.is_unique() && self.eq.len() == self.def.parts.len();
+        // A pattern that is not known yet may begin with a wildcard.
+        let has_prefix = self
+            .prefix
+            .is_some_and(|c| matches!(&c.test, Test::Like { pattern, .. } if pattern.as_literal().is_some()));
         let range = match (self.lower.is_some(), self.upper.is_some(), self.prefix.is_some()) {
-            (_, _, true) | (true, true, _) => CLOSED_RANGE,
+            (true, true, _) => CLOSED_RANGE,
+            (_, _, true) if has_prefix => CLOSED_RANGE,
             (false, false, false) => 1.0,
             _ => OPEN_RANGE,
         };
@@ -451,10 +456,12 @@ impl<'c> Draft<'c> {
             };
             Ok(Some(Edge { program: scope.compile(value)?, inclusive }))
         };
-        let prefix = self.prefix.and_then(|c| match &c.test {
-            Test::Prefix(prefix) => Some(prefix.clone()),
+        let prefix = match self.prefix.map(|condition| &condition.test) {
+            Some(Test::Like { pattern, escape }) => {
+                Some(PrefixTerm { pattern: scope.compile(pattern)?, escape: *escape })
+            }
             _ => None,
-        });
+        };
         Ok(RangeTerm { lower: edge(self.lower, true)?, upper: edge(self.upper, false)?, prefix })
     }
 }

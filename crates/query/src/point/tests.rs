@@ -352,6 +352,21 @@ fn an_or_of_several_indexes_reads_along_each_of_them() {
 }
 
 #[test]
+fn a_pattern_is_known_when_the_statement_runs() {
+    let mut w = accounts();
+    let sql = "SELECT id FROM t WHERE b LIKE ? ORDER BY id";
+    assert_eq!(w.compile(sql).expect("a plan").describe(), "t by u (range)");
+    let mut like = |pattern: Datum<'static>| w.query(sql, &[pattern]);
+    assert_eq!(like(Datum::str("U%")), ["2"]);
+    assert_eq!(like(Datum::str("%o")), ["2", "3"]);
+    assert_eq!(like(Datum::str("t\\%%")), [""; 0]);
+    assert_eq!(like(Datum::str("")), [""; 0]);
+    assert_eq!(like(Datum::Null), [""; 0]);
+    let open = w.compile("SELECT id FROM t WHERE b LIKE '%o'").expect("a plan");
+    assert_eq!(open.describe(), "t, all rows");
+}
+
+#[test]
 fn aggregates_are_over_all_rows() {
     let mut w = accounts();
     let all =

@@ -46,7 +46,9 @@ fn condition() -> impl Strategy<Value = String> {
             2 => prop::collection::vec(literal(column), 1..4)
                 .prop_map(move |list| format!("{column} IN ({})", list.join(", "))),
             1 => Just(format!("{column} IS NULL")),
-            1 => Just("b LIKE 'a%'".to_owned()),
+            1 => "[aAbB%_]{0,2}".prop_map(|pattern| format!("b LIKE '{pattern}%'")),
+            1 => "[aAbB%_]{0,2}".prop_map(|pattern| format!("b LIKE CONCAT('{pattern}', IF(a > 0, '%', NULL))")),
+            1 => "[aAbB%_]{0,2}".prop_map(|pattern| format!("b LIKE CONCAT(ELT(1, '{pattern}'), '%')")),
             1 => (literal(column), literal(column))
                 .prop_map(move |(x, y)| format!("({column} = {x} OR {column} > {y})")),
         ]
