@@ -8,6 +8,8 @@
 mod estimate;
 mod union;
 
+use std::cmp::Reverse;
+
 use avocet_engine::TableHandle;
 use avocet_types::expr::{CompareOp, Expr};
 use avocet_types::{IndexDef, IndexKind};
@@ -17,7 +19,7 @@ use super::alternatives::{Alternatives, Side, alternatives};
 use super::conditions::{Condition, Test, conditions};
 use super::keys::{Edge, EqTerm, KeyTerms, PrefixTerm, RangeTerm};
 use super::scope::Scope;
-use estimate::{CLOSED_RANGE, Estimate, LIKELY_ROWS, MANY_ROWS, OPEN_RANGE, SMALL_TABLE};
+use estimate::{CLOSED_RANGE, Estimate, LIKELY_EQUALS, LIKELY_ROWS, MANY_ROWS, OPEN_RANGE, SMALL_TABLE};
 use union::Union;
 
 /// Lists on several columns are combined up to so many keys; beyond that the keys end before the last list.
@@ -82,6 +84,7 @@ impl Access {
 }
 
 /// An access and what it leaves to be done.
+#[derive(Default)]
 pub struct Choice {
     pub access: Access,
     /// Conditions that the keys guarantee, by position.
@@ -89,6 +92,8 @@ pub struct Choice {
     /// The keys begin with the first column of the wanted order, and hold no NULL there.
     pub first_value: bool,
     pub gives_order: bool,
+    /// Rows come in the order of so many of the first wanted columns.
+    pub order_prefix: usize,
     pub estimate: f64,
 }
 
@@ -136,7 +141,7 @@ pub fn choose(
     // A plan that locks rows is for few of them, however small the table is now.
     let whole = whole_table(if wish.must { rows.max(LIKELY_ROWS) } else { rows });
     let best = best.filter(|best| {
-        let useful = best.has_terms() || (best.gives_order && wish.limit.is_some());
+        let useful = best.has_terms() || (best.order_prefix > 0 && wish.limit.is_some());
         useful && (wish.must || wish.may_measure || rows <= best.estimate.row_limit() as f64)
     });
     let union = union.filter(|union| {
@@ -163,7 +168,7 @@ pub fn choose(
 
 fn whole_table(rows: f64) -> Choice {
     let access = Access { row_limit: SMALL_TABLE as u64, ..Access::default() };
-    Choice { access, served: Vec::new(), first_value: false, gives_order: false, estimate: rows }
+    Choice { access, estimate: rows, ..Choice::default() }
 }
 
 /// What one index makes of the conditions.
@@ -178,6 +183,8 @@ struct Draft<'c> {
     not_null: bool,
     unique: bool,
     gives_order: bool,
+    /// As in `Choice`. All of the wanted order if it gives that.
+    order_prefix: usize,
     descending: bool,
     estimate: Estimate,
     /// The sides of an OR, at this place among the conjuncts; nothing of the above is set then.
@@ -208,8 +215,8 @@ impl<'c> Draft<'c> {
         draft.not_null = false;
         draft.estimate = Estimate::sum(sides.iter().map(|side| &side.estimate));
         draft.any_of = Some((or, sides));
-        if let Some(limit) = wish.limit.filter(|_| draft.gives_order && conjuncts == 1 && draft.serves_or()) {
-            draft.limit_to(limit, handle.row_count());
+        if conjuncts == 1 && draft.serves_or() {
+            draft.end_after(wish, handle.row_count());
         }
         Some(draft)
     }
@@ -219,9 +226,15 @@ impl<'c> Draft<'c> {
         self.any_of.as_ref().is_some_and(|(or, sides)| serve_or(or, sides))
     }
 
-    /// The statement ends after so many rows.
-    fn limit_to(&mut self, limit: u64, table: u64) {
-        let limited = Estimate { factor: limit as f64, power: 0.0 };
+    /// The statement ends after the rows that it wants, if they come in its order, or nearly so.
+    fn end_after(&mut self, wish: &Wish<'_>, table: u64) {
+        let equals = match (self.gives_order, self.order_prefix) {
+            (true, _) => 1.0,
+            (false, 0) => return,
+            (false, _) => LIKELY_EQUALS,
+        };
+        let Some(limit) = wish.limit else { return };
+        let limited = Estimate { factor: limit as f64 * equals, power: 0.0 };
         let rows = table as f64;
         if limited.rows(rows) < self.estimate.rows(rows) || self.estimate.row_limit() < u64::MAX {
             self.estimate = limited;
@@ -269,6 +282,7 @@ impl<'c> Draft<'c> {
             not_null: false,
             unique: false,
             gives_order: false,
+            order_prefix: 0,
             descending: false,
             estimate: Estimate::ONE,
             any_of: None,
@@ -290,11 +304,9 @@ impl<'c> Draft<'c> {
         let is_first = wish.order.first().is_some_and(|(column, _)| Some(*column) == next);
         draft.not_null = wish.first_value && is_first && draft.gives_order && !draft.unique && !after_prefix;
         draft.estimate = draft.estimated(handle);
-        if let Some(limit) = wish.limit.filter(|_| draft.gives_order && (draft.not_null || !wish.first_value))
-            && conditions.len() == conjuncts
-            && conditions.iter().all(|c| draft.serves(c))
-        {
-            draft.limit_to(limit, handle.row_count());
+        let may_end = draft.not_null || !wish.first_value;
+        if may_end && conditions.len() == conjuncts && conditions.iter().all(|c| draft.serves(c)) {
+            draft.end_after(wish, handle.row_count());
         }
         draft
     }
@@ -341,6 +353,7 @@ impl<'c> Draft<'c> {
     fn match_order(&mut self, wish: &Wish<'_>) {
         if self.unique {
             self.gives_order = true;
+            self.order_prefix = wish.order.len();
             return;
         }
         let is_fixed = |n: usize| {
@@ -351,18 +364,21 @@ impl<'c> Draft<'c> {
             (0..self.eq.len()).filter(|&n| is_fixed(n)).map(|n| self.def.parts[n].column).collect();
         let mut parts = self.def.parts.iter().enumerate().filter(|(n, _)| !is_fixed(*n));
         let mut backwards = None;
-        for &(column, descending) in wish.order.iter().filter(|(column, _)| !fixed.contains(column)) {
-            let Some((_, part)) = parts.next() else { return };
-            let reversed = part.descending != descending;
-            if part.column != column
-                || part.prefix_len.is_some()
-                || backwards.is_some_and(|backwards| backwards != reversed)
-            {
-                return;
+        for &(column, descending) in wish.order {
+            if !fixed.contains(&column) {
+                let Some((_, part)) = parts.next() else { break };
+                let reversed = part.descending != descending;
+                if part.column != column
+                    || part.prefix_len.is_some()
+                    || backwards.is_some_and(|backwards| backwards != reversed)
+                {
+                    break;
+                }
+                backwards = Some(reversed);
             }
-            backwards = Some(reversed);
+            self.order_prefix += 1;
         }
-        self.gives_order = true;
+        self.gives_order = self.order_prefix == wish.order.len();
         self.descending = backwards.unwrap_or(false);
     }
 
@@ -409,8 +425,8 @@ impl<'c> Draft<'c> {
         if self.unique != other.unique {
             return self.unique;
         }
-        let has_work = |d: &Self| d.has_terms() || d.gives_order;
-        let rank = |d: &Self| (!has_work(d), d.estimate.rows(rows), !d.gives_order);
+        let has_work = |d: &Self| d.has_terms() || d.gives_order || d.order_prefix > 0;
+        let rank = |d: &Self| (!has_work(d), d.estimate.rows(rows), !d.gives_order, Reverse(d.order_prefix));
         rank(self) < rank(other) || (rank(self) == rank(other) && self.eq.len() > other.eq.len())
     }
 
@@ -432,7 +448,8 @@ impl<'c> Draft<'c> {
             ..Access::default()
         };
         let (first_value, gives_order) = (self.not_null, self.gives_order);
-        Ok(Choice { access, served, first_value, gives_order, estimate: self.estimate.rows(rows) })
+        let (order_prefix, estimate) = (self.order_prefix, self.estimate.rows(rows));
+        Ok(Choice { access, served, first_value, gives_order, order_prefix, estimate })
     }
 
     fn terms(&self, scope: &Scope, handle: &TableHandle) -> Result<KeyTerms, Refusal> {

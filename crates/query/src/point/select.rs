@@ -84,6 +84,8 @@ pub struct Output {
     pub distinct: bool,
     /// Empty if the rows come in order.
     pub order: Box<[SortTerm]>,
+    /// They come in the order of so many of the first terms.
+    pub presorted: usize,
     pub aggregation: Option<Aggregation>,
 }
 
@@ -190,6 +192,7 @@ fn compile_plain(
     let first_only = asked.first_value
         && served_all
         && first.is_some_and(|choice| choice.first_value && choice.gives_order);
+    let order_prefix = first.map_or(0, |choice| choice.order_prefix);
     let (cost, mut rows) = (ordered.cost, ordered.rows);
     let mut tables: Vec<_> = scope.stored().map(|(_, handle)| Table(handle.clone())).collect();
     for plan in &joins.subqueries {
@@ -198,7 +201,10 @@ fn compile_plain(
         scope.add_dates(&own.collect::<Vec<_>>());
     }
     let levels = joins.into_levels(&scope, ordered.steps)?;
-    let output = compile_output(query, block, &scope, in_order)?;
+    let mut output = compile_output(query, block, &scope, in_order)?;
+    if asked.order_known && output.aggregation.is_none() {
+        output.presorted = order_prefix.min(output.order.len());
+    }
     if output.aggregation.as_ref().is_some_and(|aggregation| aggregation.keys.is_empty()) {
         rows = 1.0;
     }
@@ -423,6 +429,7 @@ fn compile_output(
         visible,
         distinct: block.distinct && !is_one_row,
         order: order.into(),
+        presorted: 0,
         aggregation,
     })
 }

@@ -367,6 +367,29 @@ fn a_pattern_is_known_when_the_statement_runs() {
 }
 
 #[test]
+fn a_page_in_the_order_of_an_index_and_then_a_key_ends_behind_equal_rows() {
+    let mut w = World::new(&["CREATE TABLE p (id INT PRIMARY KEY, s INT, d INT, c INT, KEY (s, d))"]);
+    // Ids descend where the index ascends, so that equal rows are met in another order than the wanted one.
+    let rows: Vec<_> = (0..3_000).map(|n| format!("({}, {}, {}, 0)", 9_000 - n, n % 2, n / 6)).collect();
+    for rows in rows.chunks(500) {
+        w.change(&format!("INSERT INTO p VALUES {}", rows.join(", ")), &[]).expect("inserted");
+    }
+    let sql = "SELECT id FROM p WHERE s = 1 ORDER BY d DESC, id LIMIT 2 OFFSET 2";
+    let plan = w.compile(sql).expect("a plan");
+    assert_eq!(plan.describe(), "p by k (1 equal)");
+    assert!(!plan.is_measured(), "few rows are read");
+    assert_eq!(w.query(sql, &[]), ["6005", "6007"]);
+    assert_eq!(
+        w.query("SELECT id FROM p WHERE s = 1 ORDER BY d, id DESC LIMIT 4", &[]),
+        ["8999", "8997", "8995", "8993"]
+    );
+    assert_eq!(
+        w.query("SELECT DISTINCT s, d FROM p WHERE s = 0 ORDER BY d, s LIMIT 2 OFFSET 1", &[]),
+        ["0 1", "0 2"]
+    );
+}
+
+#[test]
 fn aggregates_are_over_all_rows() {
     let mut w = accounts();
     let all =

@@ -6,6 +6,8 @@ pub const MANY_ROWS: f64 = 20_000.0;
 pub const SMALL_TABLE: f64 = 1_000.0;
 /// Tables are taken to have at least so many rows when ways are compared: they will have.
 pub const LIKELY_ROWS: f64 = 10_000.0;
+/// Rows that are equal in the first columns of a wanted order.
+pub const LIKELY_EQUALS: f64 = 8.0;
 /// What a range leaves of the rows, where nothing is known: with one bound, with two.
 pub const OPEN_RANGE: f64 = 1.0 / 3.0;
 pub const CLOSED_RANGE: f64 = 1.0 / 20.0;

@@ -60,6 +60,6 @@ impl<'c> Union<'c> {
             Access { union: parts.collect(), row_limit: self.estimate.row_limit(), ..Access::default() };
         let served = if serve_or(self.or, &self.sides) { vec![self.or.at] } else { Vec::new() };
         let estimate = self.rows(handle.row_count() as f64);
-        Ok(Choice { access, served, first_value: false, gives_order: false, estimate })
+        Ok(Choice { access, served, estimate, ..Choice::default() })
     }
 }
