@@ -40,13 +40,19 @@ pub struct Access {
     pub spans: bool,
     /// It is for few rows, and how many there are is measured before they are read, as nothing was known of them.
     pub is_measured: bool,
+    /// Instead of that, rows are read in the wanted order until there are as many as the LIMIT, or until it took too many.
+    pub is_tried: bool,
 }
 
 impl Access {
     /// For EXPLAIN: `t by k (2 = columns, range)`.
     pub fn describe(&self, table: &TableHandle) -> String {
         let way = self.describe_way(table);
-        if self.is_measured { format!("{way}, if they are few") } else { way }
+        match (self.is_tried, self.is_measured) {
+            (true, _) => format!("{way}, if soon enough match"),
+            (_, true) => format!("{way}, if they are few"),
+            _ => way,
+        }
     }
 
     fn describe_way(&self, table: &TableHandle) -> String {
@@ -124,9 +130,12 @@ pub fn choose(
     let conditions = conditions(scope, table, bound, conjuncts.iter().enumerate());
     let alternatives = alternatives(scope, table, bound, conjuncts, &conditions);
     let rows = (handle.row_count() as f64).max(1.0);
-    let mut best: Option<Draft<'_>> = None;
+    let (mut best, mut in_order): (Option<Draft<'_>>, Option<Draft<'_>>) = (None, None);
     for (n, index) in handle.indexes().iter().enumerate() {
         let draft = Draft::of(handle, n, &index.def, &conditions, conjuncts.len(), wish);
+        if draft.gives_order && in_order.as_ref().is_none_or(|first| draft.beats(first, rows)) {
+            in_order = Some(Draft::of(handle, n, &index.def, &conditions, conjuncts.len(), wish));
+        }
         let sides = alternatives
             .iter()
             .filter_map(|or| Draft::of_any(handle, n, &index.def, or, conjuncts.len(), wish));
@@ -144,6 +153,17 @@ pub fn choose(
         let useful = best.has_terms() || (best.order_prefix > 0 && wish.limit.is_some());
         useful && (wish.must || wish.may_measure || rows <= best.estimate.row_limit() as f64)
     });
+    // Where nothing leads to few rows, those that a page of a list wants may come first in its order.
+    let is_page =
+        wish.may_measure && !wish.must && !wish.first_value && !wish.order.is_empty() && wish.limit.is_some();
+    let is_few = |estimate: &Estimate| rows <= estimate.row_limit() as f64;
+    let has_way =
+        best.as_ref().is_some_and(|best| is_few(&best.estimate) || !best.gives_order && best.has_terms());
+    if let Some(draft) = in_order.filter(|_| is_page && !has_way && union.is_none() && rows > SMALL_TABLE) {
+        let mut choice = draft.finish(scope, handle, rows)?;
+        (choice.access.is_measured, choice.access.is_tried) = (true, true);
+        return Ok(Some(choice));
+    }
     let union = union.filter(|union| {
         let is_less =
             best.as_ref().is_none_or(|best| union.rows(rows) < best.estimate.rows(rows.max(LIKELY_ROWS)));

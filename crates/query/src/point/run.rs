@@ -9,6 +9,7 @@ use avocet_engine::{LockHow, Shown, Txn};
 use avocet_types::Datum;
 use avocet_types::expr::{EvalContext, EvalResult, RowProgram, RowSource};
 
+use super::bounds::Bounds;
 use super::choose::Access;
 use super::scope::JoinedRow;
 use super::select::{Level, Select, Source};
@@ -56,12 +57,20 @@ impl Select {
         if self.is_too_much(run, scratch)? {
             return Ok(Outcome::Declined);
         }
-        if self.repeatable {
-            run.bounds.allow_declining();
-        }
+        self.allow_declining(run.bounds);
         match self.run_here(Some(columns), txn, run, scratch, sink) {
             Err(_) if run.bounds.has_declined() => Ok(Outcome::Declined),
             result => result.map(Outcome::Rows),
+        }
+    }
+
+    /// From now on another path may take the statement, if it can run twice.
+    pub(super) fn allow_declining(&self, bounds: &Bounds<'_>) {
+        if self.repeatable {
+            bounds.allow_declining();
+            if self.is_tried() {
+                bounds.only_try();
+            }
         }
     }
 
@@ -98,7 +107,8 @@ impl Select {
 
     /// Whether its tables have so many rows now that another path is better.
     pub(super) fn is_too_much(&self, run: Run<'_>, scratch: &mut PointScratch) -> EvalResult<bool> {
-        Ok(self.has_outgrown() && !self.is_narrow(run.params, run.ctx, scratch)?)
+        let is_tried = self.repeatable && self.is_tried();
+        Ok(self.has_outgrown() && !is_tried && !self.is_narrow(run.params, run.ctx, scratch)?)
     }
 
     fn has_outgrown(&self) -> bool {
@@ -117,6 +127,11 @@ impl Select {
     /// Whether it counts rows before it reads them, for nothing is known of how many there are.
     pub(super) fn is_measured(&self) -> bool {
         self.measured().is_some_and(|(_, access)| access.is_measured)
+    }
+
+    /// Whether it looks for the rows that it wants among the first in their order.
+    fn is_tried(&self) -> bool {
+        self.measured().is_some_and(|(_, access)| access.is_tried)
     }
 
     /// The only table, if its rows can be measured.

@@ -187,7 +187,9 @@ fn compile_plain(
     let ordered = joins.order(&scope, &asked.wish(), asked.lead())?;
     let leads = alone || ordered.is_wanted_order;
     let first = ordered.steps.first().and_then(|step| step.choice.as_ref()).filter(|_| leads);
-    let in_order = first.is_some_and(|choice| choice.gives_order) && asked.order_known;
+    // What is tried is kept until there is enough of it: nothing may be sent before.
+    let is_kept = first.is_some_and(|choice| choice.access.is_tried);
+    let in_order = first.is_some_and(|choice| choice.gives_order) && asked.order_known && !is_kept;
     let served_all = first.is_some_and(|choice| choice.served.len() == joins.conjuncts.len());
     let first_only = asked.first_value
         && served_all

@@ -124,7 +124,8 @@ impl<'t> Taker<'t> {
             }
             self.hold(size_of::<Vec<Value>>() + values.iter().map(bytes_of).sum::<usize>());
             self.kept.push(values.iter().cloned().map(Datum::into_owned).collect());
-            return Ok(ControlFlow::Continue(()));
+            let is_enough = output.presorted == output.order.len() && self.kept.len() as u64 >= self.wanted();
+            return Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
         }
         self.send(&values[..output.visible])
     }
@@ -132,14 +133,18 @@ impl<'t> Taker<'t> {
     /// Whether this row, and so all after it, come behind as many as are wanted: rows come in the order of the first terms.
     fn has_enough_before(&self, values: &[Datum<'_>]) -> bool {
         let presorted = &self.output.order[..self.output.presorted];
-        let wanted = self.skip.saturating_add(self.left);
-        if presorted.is_empty() || (self.kept.len() as u64) < wanted {
+        if presorted.is_empty() || (self.kept.len() as u64) < self.wanted() {
             return false;
         }
         let differs = |last: &Vec<Value>, term: &SortTerm| {
             sort_order(&last[term.program], &values[term.program], term.collation).is_ne()
         };
         self.kept.last().is_some_and(|last| presorted.iter().any(|term| differs(last, term)))
+    }
+
+    /// How many rows are wanted, those left out included.
+    fn wanted(&self) -> u64 {
+        self.skip.saturating_add(self.left)
     }
 
     fn send(&mut self, values: &[Datum<'_>]) -> Result<ControlFlow<()>, SqlError> {

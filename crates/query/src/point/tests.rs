@@ -390,6 +390,24 @@ fn a_page_in_the_order_of_an_index_and_then_a_key_ends_behind_equal_rows() {
 }
 
 #[test]
+fn a_page_of_rows_that_no_index_tells_is_looked_for_in_its_order() {
+    let mut w = World::new(&["CREATE TABLE p (id INT PRIMARY KEY, gone INT, rare INT)"]);
+    let rows: Vec<_> = (0..9_000).map(|n| format!("({n}, IF({n} % 10 = 0, 1, NULL), {n})")).collect();
+    for rows in rows.chunks(500) {
+        w.change(&format!("INSERT INTO p VALUES {}", rows.join(", ")), &[]).expect("inserted");
+    }
+    let page = "SELECT id FROM p WHERE gone IS NULL ORDER BY id DESC LIMIT 3 OFFSET 9";
+    let plan = w.compile(page).expect("a plan");
+    assert_eq!(plan.describe(), "p along PRIMARY, if soon enough match");
+    assert_eq!(w.query(page, &[]), ["8989", "8988", "8987"]);
+    // It ends with the last row wanted, and does not look for one behind it.
+    assert_eq!(w.query("SELECT id FROM p WHERE rare < 2 ORDER BY id LIMIT 2", &[]), ["0", "1"]);
+    let far = w.compile("SELECT id FROM p WHERE rare > 8990 ORDER BY id LIMIT 2").expect("a plan");
+    assert_eq!(w.try_execute(&far, &[]).expect("no error").0, Outcome::Declined);
+    assert_eq!(w.query("SELECT id FROM p WHERE rare > 2990 ORDER BY id LIMIT 1", &[]), ["2991"]);
+}
+
+#[test]
 fn aggregates_are_over_all_rows() {
     let mut w = accounts();
     let all =
