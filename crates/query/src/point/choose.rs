@@ -149,7 +149,7 @@ pub fn choose(
     let union = union.min_by(|a, b| a.rows(rows).total_cmp(&b.rows(rows)));
     // A plan that locks rows is for few of them, however small the table is now.
     let whole = whole_table(if wish.must { rows.max(LIKELY_ROWS) } else { rows });
-    let best = best.filter(|best| {
+    let mut best = best.filter(|best| {
         let useful = best.has_terms() || (best.order_prefix > 0 && wish.limit.is_some());
         useful && (wish.must || wish.may_measure || rows <= best.estimate.row_limit() as f64)
     });
@@ -157,9 +157,13 @@ pub fn choose(
     let is_page =
         wish.may_measure && !wish.must && !wish.first_value && !wish.order.is_empty() && wish.limit.is_some();
     let is_few = |estimate: &Estimate| rows <= estimate.row_limit() as f64;
-    let has_way =
-        best.as_ref().is_some_and(|best| is_few(&best.estimate) || !best.gives_order && best.has_terms());
-    if let Some(draft) = in_order.filter(|_| is_page && !has_way && union.is_none() && rows > SMALL_TABLE) {
+    let is_unsure = is_page && rows > SMALL_TABLE && best.as_ref().is_none_or(|best| !is_few(&best.estimate));
+    let tried = match best.as_ref().is_some_and(Draft::has_terms) {
+        _ if !is_unsure || union.is_some() => None,
+        true => best.take_if(|best| best.order_prefix > 0),
+        false => in_order,
+    };
+    if let Some(draft) = tried {
         let mut choice = draft.finish(scope, handle, rows)?;
         (choice.access.is_measured, choice.access.is_tried) = (true, true);
         return Ok(Some(choice));

@@ -405,6 +405,11 @@ fn a_page_of_rows_that_no_index_tells_is_looked_for_in_its_order() {
     let far = w.compile("SELECT id FROM p WHERE rare > 8990 ORDER BY id LIMIT 2").expect("a plan");
     assert_eq!(w.try_execute(&far, &[]).expect("no error").0, Outcome::Declined);
     assert_eq!(w.query("SELECT id FROM p WHERE rare > 2990 ORDER BY id LIMIT 1", &[]), ["2991"]);
+    // Ranges come before what is only in order.
+    let after =
+        "SELECT id FROM p WHERE (id > 8000 OR id = 7000 AND rare > 5) AND gone IS NULL ORDER BY id LIMIT 2";
+    assert_eq!(w.compile(after).expect("a plan").describe(), "p by PRIMARY (any of 2), if soon enough match");
+    assert_eq!(w.query(after, &[]), ["8001", "8002"]);
 }
 
 #[test]
