@@ -26,6 +26,7 @@ mod recovery;
 mod report;
 mod rival;
 mod serve;
+mod shapes;
 mod slt;
 mod smallbank;
 mod smoke;
@@ -103,6 +104,8 @@ enum Workload {
     Smoke(smoke::Options),
     /// sysbench's OLTP workloads
     Sysbench(sysbench::Options),
+    /// Statements as applications send them, each beside the rival's time
+    Shapes(shapes::Options),
     /// The SQL test files, against Avocet or a real MySQL
     Slt(slt::Options),
     /// Random schedules of concurrent transactions, step by step on Avocet and on MySQL
@@ -130,6 +133,7 @@ fn run(workload: Workload) -> Result<()> {
         Workload::Soak(options) => soak::command(&options),
         Workload::Smoke(options) => smoke::command(&options),
         Workload::Sysbench(options) => sysbench::command(&options),
+        Workload::Shapes(options) => shapes::command(&options),
         Workload::Slt(options) => slt::command(&options),
         Workload::Isolation(options) => isolation::command(&options),
         Workload::Random(options) => differential::command(&options),

@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 
 use crate::oltp::driver::Plan;
 use crate::rival::{Rival, Way};
+use crate::tpcc::call_sql::Style;
 use crate::tpcc::calls::Logging;
 use crate::tpcc::schema::Scale;
 
@@ -103,6 +104,9 @@ pub struct TpccParts {
     /// With `--only inproc`: the folder of a loaded database; loaded and kept if it is not there yet
     #[arg(long, value_name = "DIR")]
     pub on: Option<PathBuf>,
+    /// What terminals send over the protocol. `sets` leaves the run in process out: its figures are those of `rows`
+    #[arg(long, value_enum, default_value_t, conflicts_with = "procedures")]
+    pub style: Style,
     /// Over the protocol, Avocet's terminals call native procedures, logged so, instead of sending statements
     #[arg(long, value_enum)]
     pub procedures: Option<Logging>,
@@ -113,6 +117,7 @@ pub struct TpccParts {
 
 impl TpccParts {
     pub fn runs(&self, part: TpccPart) -> bool {
-        self.only.is_none_or(|only| only == part)
+        let has_part = self.style == Style::Rows || part == TpccPart::Protocol;
+        has_part && self.only.is_none_or(|only| only == part)
     }
 }

@@ -14,15 +14,17 @@ pub struct Options {
     common: Vec<String>,
 }
 
-const WORKLOADS: [&str; 13] = [
+const WORKLOADS: [&str; 15] = [
     "tpcc --tiny --terminals 2 --seconds 2 --warm-up 0.5",
     "tpcc --tiny --terminals 2 --seconds 1 --warm-up 0.2 --only protocol --procedures calls",
+    "tpcc --tiny --terminals 2 --seconds 1 --warm-up 0.2 --style sets",
     "tatp --subscribers 500 --terminals 2 --seconds 1 --warm-up 0.2",
     "ycsb --records 500 --terminals 2 --seconds 0.5 --warm-up 0.1",
     "smallbank --customers 500 --hot 20 --terminals 2 --seconds 1 --warm-up 0.2",
     "connections --connections 200 --subscribers 500 --terminals 4 --seconds 1 --warm-up 0.2",
     "point_update --rows 2000 --ballast 20000 --terminals 2 --seconds 0.5 --warm-up 0.1",
     "ablation --tiny --warehouses 1 --clients 1,2 --seconds 0.5 --warm-up 0.1",
+    "shapes --rows 2000 --runs 3",
     "ch --tiny --terminals 2 --seconds 2 --warm-up 0.5",
     "tpch --sf 0.01 --runs 1",
     "load --sf 0.01",

@@ -35,7 +35,8 @@ pub struct Options {
     #[arg(
         long,
         value_delimiter = ',',
-        default_value = "oltp_point_select,oltp_read_write,oltp_update_index,oltp_write_only"
+        default_value = "oltp_point_select,oltp_read_write,oltp_update_index,oltp_write_only,select_random_points,\
+                         select_random_ranges,oltp_insert,oltp_delete"
     )]
     tests: Vec<String>,
     /// Numbers of client threads

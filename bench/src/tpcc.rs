@@ -10,6 +10,7 @@ pub mod ops;
 pub mod procedures;
 pub mod random;
 pub mod schema;
+pub mod sets;
 pub mod sql;
 pub mod steps;
 pub mod transactions;
@@ -30,7 +31,7 @@ use crate::report::Report;
 use crate::rival::Server;
 use crate::rival::avocet::Avocet;
 use crate::serve::WithProcedures;
-use call_sql::Client;
+use call_sql::{Client, Style};
 use calls::Logging;
 use driver::{Books, Plan, Run, TpccTerminal};
 use schema::Scale;
@@ -64,6 +65,7 @@ pub fn measure(server: &Server, scale: Scale, plan: Plan) -> Result<Measured<Boo
 /// The terminals over the protocol.
 struct Protocol {
     scale: Scale,
+    style: Style,
     /// Those of Avocet call procedures.
     procedures: Option<Logging>,
 }
@@ -73,7 +75,10 @@ impl Workload for Protocol {
     type State = ();
 
     fn name(&self) -> &str {
-        "tpcc"
+        match self.style {
+            Style::Rows => "tpcc",
+            Style::Sets => "tpcc_sets",
+        }
     }
 
     fn kinds(&self) -> &'static [&'static str] {
@@ -82,7 +87,7 @@ impl Workload for Protocol {
 
     fn connect(&self, server: &Server, (): &(), plan: &Plan) -> Result<Vec<TpccTerminal<Client>>> {
         let procedures = self.procedures.filter(|_| server.name() == "avocet");
-        driver::terminals(plan, self.scale, || Client::connect(options(server), procedures))
+        driver::terminals(plan, self.scale, || Client::connect(options(server), self.style, procedures))
     }
 
     fn check(&self, server: &Server, (): &mut (), _: Books) -> Result<Vec<Finding>> {
@@ -98,6 +103,9 @@ impl Workload for Protocol {
 
 /// `bench/run tpcc`.
 pub fn command(oltp: &Oltp, parts: &TpccParts, common: &Common) -> Result<()> {
+    if parts.style == Style::Sets && parts.only == Some(TpccPart::Inproc) {
+        return Err(Error::Setup("--style sets is of what goes over the protocol".into()));
+    }
     let mut report = Report::new("tpcc", common.rival);
     let holds = match &parts.on {
         Some(folder) if parts.only == Some(TpccPart::Inproc) => {
@@ -124,8 +132,8 @@ fn contest(oltp: &Oltp, parts: &TpccParts, common: &Common, report: &mut Report)
     let mut holds = true;
     if parts.runs(TpccPart::Protocol) {
         let mut states: Vec<()> = contest.servers().map(|_| ()).collect();
-        holds &=
-            oltp::rounds(&Protocol { scale, procedures }, &contest, &mut states, &oltp.pace, common, report)?;
+        let protocol = Protocol { scale, style: parts.style, procedures };
+        holds &= oltp::rounds(&protocol, &contest, &mut states, &oltp.pace, common, report)?;
     }
     for (contender, server) in contest.each_mut() {
         if contender == Contender::Avocet && parts.runs(TpccPart::Inproc) {

@@ -1,11 +1,13 @@
 //! TPC-C over the protocol by calls of procedures: a prepared CALL for each transaction.
 
 use avocet_types::Datum;
+use clap::ValueEnum;
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder, Params, Row, Statement, Value};
 
 use super::calls::{self, Logging};
 use super::driver::Runner;
+use super::sets::Sets;
 use super::sql::SqlOps;
 use super::transactions::{Kind, Outcome, Transaction};
 use crate::error::{Error, Result};
@@ -61,16 +63,28 @@ impl Runner for Calls {
     }
 }
 
+/// How a terminal talks to a server.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Style {
+    /// A statement for each row, as TPC-C's description has it
+    #[default]
+    Rows,
+    /// A statement for a set of rows: lists and row constructors
+    Sets,
+}
+
 /// A client that sends statements, or calls.
 pub enum Client {
     Statements(Box<SqlOps>),
+    Sets(Box<Sets>),
     Calls(Calls),
 }
 
 impl Client {
-    /// Connects; calls procedures that are logged so, if any.
-    pub fn connect(options: OptsBuilder, procedures: Option<Logging>) -> Result<Client> {
+    /// Connects; calls procedures that are logged so, if any, and else sends statements of that style.
+    pub fn connect(options: OptsBuilder, style: Style, procedures: Option<Logging>) -> Result<Client> {
         Ok(match procedures {
+            None if style == Style::Sets => Client::Sets(Box::new(Sets::connect(options)?)),
             None => Client::Statements(Box::new(SqlOps::connect(options)?)),
             Some(logging) => Client::Calls(Calls::connect(options, logging)?),
         })
@@ -83,6 +97,7 @@ impl Runner for Client {
     fn run(&mut self, transaction: &Transaction) -> Result<Outcome> {
         match self {
             Client::Statements(ops) => Runner::run(&mut **ops, transaction),
+            Client::Sets(sets) => sets.run(transaction),
             Client::Calls(calls) => calls.run(transaction),
         }
     }
@@ -90,6 +105,7 @@ impl Runner for Client {
     fn roll_back(&mut self) -> Result<()> {
         match self {
             Client::Statements(ops) => Runner::roll_back(&mut **ops),
+            Client::Sets(sets) => sets.roll_back(),
             Client::Calls(calls) => calls.roll_back(),
         }
     }

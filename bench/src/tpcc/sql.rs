@@ -80,7 +80,7 @@ statements! {
 
 /// One terminal's connection with all its statements prepared.
 pub struct SqlOps {
-    conn: Conn,
+    pub(super) conn: Conn,
     statements: Statements,
 }
 
@@ -104,7 +104,7 @@ fn one(conn: &mut Conn, statement: &Statement, params: Params) -> Result<Row> {
 }
 
 /// Runs a statement that must change exactly one row.
-fn change_one(conn: &mut Conn, statement: &Statement, params: Params) -> Result<()> {
+pub(super) fn change_one(conn: &mut Conn, statement: &Statement, params: Params) -> Result<()> {
     conn.exec_drop(statement, params)?;
     match conn.affected_rows() {
         1 => Ok(()),
@@ -113,12 +113,12 @@ fn change_one(conn: &mut Conn, statement: &Statement, params: Params) -> Result<
 }
 
 /// Text (and decimal) columns that are only displayed.
-fn shown(row: &Row, columns: &[usize]) -> Result<Shown> {
+pub(super) fn shown(row: &Row, columns: &[usize]) -> Result<Shown> {
     Ok(Shown(columns.iter().map(|column| text(row, *column)).collect::<Result<_>>()?))
 }
 
 /// A decimal column that is never NULL.
-fn decimal(row: &Row, column: usize, digits: usize) -> Result<i64> {
+pub(super) fn decimal(row: &Row, column: usize, digits: usize) -> Result<i64> {
     value::units(row, column, digits)?.ok_or_else(|| Error::Check("an unexpected NULL".into()))
 }
 

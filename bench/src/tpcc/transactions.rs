@@ -305,7 +305,7 @@ fn order_line<O: TpccOps>(
 }
 
 /// Clause 2.4.2.2: sum × (1 − discount) × (1 + warehouse tax + district tax), in cents.
-fn total_amount(sum: Cents, discount: Rate, warehouse_tax: Rate, district_tax: Rate) -> Cents {
+pub(super) fn total_amount(sum: Cents, discount: Rate, warehouse_tax: Rate, district_tax: Rate) -> Cents {
     sum * (10_000 - discount) / 10_000 * (10_000 + warehouse_tax + district_tax) / 10_000
 }
 

@@ -16,6 +16,8 @@ use crate::turns::ROWS_IN_PLACE;
 
 /// A query that visits so many rows was estimated wrongly: the analytical path is better at them.
 pub const MOST_ROWS: u64 = 160_000;
+/// A query that tries for the first rows in order whether they match visits so many.
+pub const MOST_TRIED: u64 = 4_000;
 /// So many bytes need not be asked for.
 pub const FREE_BYTES: usize = 64 << 10;
 
@@ -46,6 +48,8 @@ pub struct Bounds<'b> {
     /// Rows until the next look, and those before the last one.
     rows_left: AtomicUsize,
     rows: AtomicU64,
+    /// How many rows are visited before another path is better.
+    most_rows: AtomicU64,
     /// Another path can still take the statement.
     may_decline: AtomicBool,
     has_declined: AtomicBool,
@@ -65,6 +69,7 @@ impl<'b> Bounds<'b> {
             reserved: AtomicUsize::new(FREE_BYTES),
             rows_left: AtomicUsize::new(ROWS_IN_PLACE),
             rows: AtomicU64::new(0),
+            most_rows: AtomicU64::new(MOST_ROWS),
             may_decline: AtomicBool::new(false),
             has_declined: AtomicBool::new(false),
         }
@@ -121,6 +126,11 @@ impl<'b> Bounds<'b> {
         self.may_decline.store(true, Relaxed);
     }
 
+    /// As `allow_declining`, sooner.
+    pub fn only_try(&self) {
+        self.most_rows.store(MOST_TRIED, Relaxed);
+    }
+
     /// Something was sent.
     #[inline]
     pub fn forbid_declining(&self) {
@@ -141,7 +151,8 @@ impl<'b> Bounds<'b> {
             return Err(ErrorCode::QUERY_TIMEOUT.with(&[]));
         }
         let fits = self.held.load(Relaxed) <= self.reserved.load(Relaxed) || self.reserve();
-        if self.may_decline.load(Relaxed) && (!fits || self.rows.load(Relaxed) > MOST_ROWS) {
+        if self.may_decline.load(Relaxed) && (!fits || self.rows.load(Relaxed) > self.most_rows.load(Relaxed))
+        {
             self.has_declined.store(true, Relaxed);
             return Err(
                 ErrorCode::OUT_OF_RESOURCES.because("another path is to take the statement".to_owned())

@@ -2,8 +2,13 @@
 //!
 //! A full unique key comes first; otherwise what is estimated to visit the fewest rows, and among equals what gives the
 //! wanted order. Estimates grow with the table: equality on `k` columns leaves `rows^(1/(k+1))` where
-//! nothing better is known. A plan remembers up to how many rows of the table its estimate stays small
+//! nothing better is known. An OR that no single index serves may lead along several ([`union`]). A plan remembers up to how many rows of the table its estimate stays small
 //! ([`Access::row_limit`]), so that a plan made for an empty table is not kept when the table has grown.
+
+mod estimate;
+mod union;
+
+use std::cmp::Reverse;
 
 use avocet_engine::TableHandle;
 use avocet_types::expr::{CompareOp, Expr};
@@ -12,27 +17,22 @@ use avocet_types::{IndexDef, IndexKind};
 use super::Refusal;
 use super::alternatives::{Alternatives, Side, alternatives};
 use super::conditions::{Condition, Test, conditions};
-use super::keys::{Edge, EqTerm, KeyTerms, RangeTerm};
+use super::keys::{Edge, EqTerm, KeyTerms, PrefixTerm, RangeTerm};
 use super::scope::Scope;
+use estimate::{CLOSED_RANGE, Estimate, LIKELY_EQUALS, LIKELY_ROWS, MANY_ROWS, OPEN_RANGE, SMALL_TABLE};
+use union::Union;
 
-/// More rows than this are for the analytical path.
-const MANY_ROWS: f64 = 20_000.0;
-/// Reading a table of so many rows one after the other is fine.
-const SMALL_TABLE: f64 = 1_000.0;
-/// Tables are taken to have at least so many rows when ways are compared: they will have.
-const LIKELY_ROWS: f64 = 10_000.0;
-/// What a range leaves of the rows, where nothing is known: with one bound, with two.
-const OPEN_RANGE: f64 = 1.0 / 3.0;
-const CLOSED_RANGE: f64 = 1.0 / 20.0;
 /// Lists on several columns are combined up to so many keys; beyond that the keys end before the last list.
 const MAX_KEYS: usize = 16_384;
 
 /// How the rows of one table are found.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Access {
-    /// Position among the table's indexes; `None` reads the whole table.
+    /// Position among the table's indexes; `None` reads the whole table, or what `union` says.
     pub index: Option<usize>,
     pub terms: KeyTerms,
+    /// The rows of any of these, each by an index of its own; nothing but the limits is set beside them.
+    pub union: Box<[Access]>,
     pub descending: bool,
     /// The table may have so many rows before another path is better.
     pub row_limit: u64,
@@ -40,40 +40,57 @@ pub struct Access {
     pub spans: bool,
     /// It is for few rows, and how many there are is measured before they are read, as nothing was known of them.
     pub is_measured: bool,
+    /// Instead of that, rows are read in the wanted order until there are as many as the LIMIT, or until it took too many.
+    pub is_tried: bool,
 }
 
 impl Access {
     /// For EXPLAIN: `t by k (2 = columns, range)`.
     pub fn describe(&self, table: &TableHandle) -> String {
         let way = self.describe_way(table);
-        if self.is_measured { format!("{way}, if they are few") } else { way }
+        match (self.is_tried, self.is_measured) {
+            (true, _) => format!("{way}, if soon enough match"),
+            (_, true) => format!("{way}, if they are few"),
+            _ => way,
+        }
     }
 
     fn describe_way(&self, table: &TableHandle) -> String {
         let name = &table.def.name;
-        let Some(index) = self.index else { return format!("{name}, all rows") };
-        let index = &table.indexes()[index].def.name;
+        if !self.union.is_empty() {
+            let ways: Vec<_> = self.union.iter().map(|part| part.describe_index(table)).collect();
+            return format!("{name} {}", ways.join(" or "));
+        }
+        match self.index {
+            Some(_) => format!("{name} {}", self.describe_index(table)),
+            None => format!("{name}, all rows"),
+        }
+    }
+
+    fn describe_index(&self, table: &TableHandle) -> String {
+        let index = self.index.map_or("no index", |index| &table.indexes()[index].def.name);
         if !self.terms.any_of.is_empty() {
-            return format!("{name} by {index} (any of {})", self.terms.any_of.len());
+            return format!("by {index} (any of {})", self.terms.any_of.len());
         }
         match (self.terms.unique, self.terms.eq.len(), self.terms.range.is_some()) {
-            (true, ..) => format!("{name} by {index}, one row"),
-            (_, 0, false) => format!("{name} along {index}"),
-            (_, 0, true) => format!("{name} by {index} (range)"),
-            (_, n, false) => format!("{name} by {index} ({n} equal)"),
-            (_, n, true) => format!("{name} by {index} ({n} equal, range)"),
+            (true, ..) => format!("by {index}, one row"),
+            (_, 0, false) => format!("along {index}"),
+            (_, 0, true) => format!("by {index} (range)"),
+            (_, n, false) => format!("by {index} ({n} equal)"),
+            (_, n, true) => format!("by {index} ({n} equal, range)"),
         }
     }
 
     /// Whether it goes through rows along the primary key, or through all, and not to single ones.
     pub fn is_scan(&self, table: &TableHandle) -> bool {
-        let Some(index) = self.index else { return true };
+        let Some(index) = self.index else { return self.union.is_empty() };
         let index = &table.indexes()[index].def;
         index.kind == IndexKind::Primary && self.terms.eq.len() < index.parts.len()
     }
 }
 
 /// An access and what it leaves to be done.
+#[derive(Default)]
 pub struct Choice {
     pub access: Access,
     /// Conditions that the keys guarantee, by position.
@@ -81,6 +98,8 @@ pub struct Choice {
     /// The keys begin with the first column of the wanted order, and hold no NULL there.
     pub first_value: bool,
     pub gives_order: bool,
+    /// Rows come in the order of so many of the first wanted columns.
+    pub order_prefix: usize,
     pub estimate: f64,
 }
 
@@ -99,37 +118,6 @@ pub struct Wish<'w> {
     pub must: bool,
 }
 
-/// Estimated rows: `factor · rows^power`.
-#[derive(Clone, Copy, Debug)]
-struct Estimate {
-    factor: f64,
-    power: f64,
-}
-
-impl Estimate {
-    const ONE: Self = Self { factor: 1.0, power: 0.0 };
-
-    fn rows(self, table: f64) -> f64 {
-        (self.factor * table.powf(self.power)).min(table).max(0.0)
-    }
-
-    /// That of several ways together: right for a table of the likely size, growing as the way that grows fastest.
-    fn sum<'w>(ways: impl Iterator<Item = &'w Self> + Clone) -> Self {
-        let power = ways.clone().map(|way| way.power).fold(0.0, f64::max);
-        let rows: f64 = ways.map(|way| way.factor * LIKELY_ROWS.powf(way.power)).sum();
-        Self { factor: rows / LIKELY_ROWS.powf(power), power }
-    }
-
-    /// Up to how many rows of the table the estimate is few.
-    fn row_limit(self) -> u64 {
-        if self.power == 0.0 {
-            return if self.factor <= MANY_ROWS { u64::MAX } else { 0 };
-        }
-        let most = if self.power >= 1.0 && self.factor > 0.1 { SMALL_TABLE } else { MANY_ROWS };
-        (most / self.factor).powf(1.0 / self.power).max(SMALL_TABLE) as u64
-    }
-}
-
 /// Chooses how to read `table`, the rows of `bound` tables (a bit each) being known. `None` if nothing serves.
 pub fn choose(
     scope: &Scope,
@@ -142,9 +130,12 @@ pub fn choose(
     let conditions = conditions(scope, table, bound, conjuncts.iter().enumerate());
     let alternatives = alternatives(scope, table, bound, conjuncts, &conditions);
     let rows = (handle.row_count() as f64).max(1.0);
-    let mut best: Option<Draft<'_>> = None;
+    let (mut best, mut in_order): (Option<Draft<'_>>, Option<Draft<'_>>) = (None, None);
     for (n, index) in handle.indexes().iter().enumerate() {
         let draft = Draft::of(handle, n, &index.def, &conditions, conjuncts.len(), wish);
+        if draft.gives_order && in_order.as_ref().is_none_or(|first| draft.beats(first, rows)) {
+            in_order = Some(Draft::of(handle, n, &index.def, &conditions, conjuncts.len(), wish));
+        }
         let sides = alternatives
             .iter()
             .filter_map(|or| Draft::of_any(handle, n, &index.def, or, conjuncts.len(), wish));
@@ -154,12 +145,39 @@ pub fn choose(
             }
         }
     }
+    let union = alternatives.iter().filter_map(|or| Union::of(handle, or, rows.max(LIKELY_ROWS), wish));
+    let union = union.min_by(|a, b| a.rows(rows).total_cmp(&b.rows(rows)));
     // A plan that locks rows is for few of them, however small the table is now.
     let whole = whole_table(if wish.must { rows.max(LIKELY_ROWS) } else { rows });
-    let best = best.filter(|best| {
-        let useful = best.has_terms() || (best.gives_order && wish.limit.is_some());
+    let mut best = best.filter(|best| {
+        let useful = best.has_terms() || (best.order_prefix > 0 && wish.limit.is_some());
         useful && (wish.must || wish.may_measure || rows <= best.estimate.row_limit() as f64)
     });
+    // Where nothing leads to few rows, those that a page of a list wants may come first in its order.
+    let is_page =
+        wish.may_measure && !wish.must && !wish.first_value && !wish.order.is_empty() && wish.limit.is_some();
+    let is_few = |estimate: &Estimate| rows <= estimate.row_limit() as f64;
+    let is_unsure = is_page && rows > SMALL_TABLE && best.as_ref().is_none_or(|best| !is_few(&best.estimate));
+    let tried = match best.as_ref().is_some_and(Draft::has_terms) {
+        _ if !is_unsure || union.is_some() => None,
+        true => best.take_if(|best| best.order_prefix > 0),
+        false => in_order,
+    };
+    if let Some(draft) = tried {
+        let mut choice = draft.finish(scope, handle, rows)?;
+        (choice.access.is_measured, choice.access.is_tried) = (true, true);
+        return Ok(Some(choice));
+    }
+    let union = union.filter(|union| {
+        let is_less =
+            best.as_ref().is_none_or(|best| union.rows(rows) < best.estimate.rows(rows.max(LIKELY_ROWS)));
+        is_less && (wish.must || wish.may_measure || rows <= union.estimate.row_limit() as f64)
+    });
+    if let Some(union) = union {
+        let mut choice = union.finish(scope, handle)?;
+        choice.access.is_measured = !wish.must && rows > union.estimate.row_limit() as f64;
+        return Ok(Some(choice));
+    }
     match best {
         Some(draft) => {
             let is_few = wish.must || rows <= draft.estimate.row_limit() as f64;
@@ -173,15 +191,8 @@ pub fn choose(
 }
 
 fn whole_table(rows: f64) -> Choice {
-    let access = Access {
-        index: None,
-        terms: KeyTerms::default(),
-        descending: false,
-        row_limit: SMALL_TABLE as u64,
-        spans: false,
-        is_measured: false,
-    };
-    Choice { access, served: Vec::new(), first_value: false, gives_order: false, estimate: rows }
+    let access = Access { row_limit: SMALL_TABLE as u64, ..Access::default() };
+    Choice { access, estimate: rows, ..Choice::default() }
 }
 
 /// What one index makes of the conditions.
@@ -196,6 +207,8 @@ struct Draft<'c> {
     not_null: bool,
     unique: bool,
     gives_order: bool,
+    /// As in `Choice`. All of the wanted order if it gives that.
+    order_prefix: usize,
     descending: bool,
     estimate: Estimate,
     /// The sides of an OR, at this place among the conjuncts; nothing of the above is set then.
@@ -226,23 +239,26 @@ impl<'c> Draft<'c> {
         draft.not_null = false;
         draft.estimate = Estimate::sum(sides.iter().map(|side| &side.estimate));
         draft.any_of = Some((or, sides));
-        if let Some(limit) = wish.limit.filter(|_| draft.gives_order && conjuncts == 1 && draft.serves_or()) {
-            draft.limit_to(limit, handle.row_count());
+        if conjuncts == 1 && draft.serves_or() {
+            draft.end_after(wish, handle.row_count());
         }
         Some(draft)
     }
 
     /// Whether the keys guarantee the OR.
     fn serves_or(&self) -> bool {
-        let serves_side = |(side, draft): (&Side<'_>, &Draft<'_>)| {
-            side.is_whole && side.own().iter().all(|condition| draft.serves(condition))
-        };
-        self.any_of.as_ref().is_some_and(|(or, sides)| or.sides.iter().zip(sides).all(serves_side))
+        self.any_of.as_ref().is_some_and(|(or, sides)| serve_or(or, sides))
     }
 
-    /// The statement ends after so many rows.
-    fn limit_to(&mut self, limit: u64, table: u64) {
-        let limited = Estimate { factor: limit as f64, power: 0.0 };
+    /// The statement ends after the rows that it wants, if they come in its order, or nearly so.
+    fn end_after(&mut self, wish: &Wish<'_>, table: u64) {
+        let equals = match (self.gives_order, self.order_prefix) {
+            (true, _) => 1.0,
+            (false, 0) => return,
+            (false, _) => LIKELY_EQUALS,
+        };
+        let Some(limit) = wish.limit else { return };
+        let limited = Estimate { factor: limit as f64 * equals, power: 0.0 };
         let rows = table as f64;
         if limited.rows(rows) < self.estimate.rows(rows) || self.estimate.row_limit() < u64::MAX {
             self.estimate = limited;
@@ -290,6 +306,7 @@ impl<'c> Draft<'c> {
             not_null: false,
             unique: false,
             gives_order: false,
+            order_prefix: 0,
             descending: false,
             estimate: Estimate::ONE,
             any_of: None,
@@ -311,11 +328,9 @@ impl<'c> Draft<'c> {
         let is_first = wish.order.first().is_some_and(|(column, _)| Some(*column) == next);
         draft.not_null = wish.first_value && is_first && draft.gives_order && !draft.unique && !after_prefix;
         draft.estimate = draft.estimated(handle);
-        if let Some(limit) = wish.limit.filter(|_| draft.gives_order && (draft.not_null || !wish.first_value))
-            && conditions.len() == conjuncts
-            && conditions.iter().all(|c| draft.serves(c))
-        {
-            draft.limit_to(limit, handle.row_count());
+        let may_end = draft.not_null || !wish.first_value;
+        if may_end && conditions.len() == conjuncts && conditions.iter().all(|c| draft.serves(c)) {
+            draft.end_after(wish, handle.row_count());
         }
         draft
     }
@@ -329,7 +344,7 @@ impl<'c> Draft<'c> {
                 self.lower = Some(condition);
                 self.upper = Some(condition);
             }
-            Test::Prefix(_) if self.prefix.is_none() => self.prefix = Some(condition),
+            Test::Like { .. } if self.prefix.is_none() => self.prefix = Some(condition),
             _ => {}
         }
     }
@@ -362,6 +377,7 @@ impl<'c> Draft<'c> {
     fn match_order(&mut self, wish: &Wish<'_>) {
         if self.unique {
             self.gives_order = true;
+            self.order_prefix = wish.order.len();
             return;
         }
         let is_fixed = |n: usize| {
@@ -372,18 +388,21 @@ impl<'c> Draft<'c> {
             (0..self.eq.len()).filter(|&n| is_fixed(n)).map(|n| self.def.parts[n].column).collect();
         let mut parts = self.def.parts.iter().enumerate().filter(|(n, _)| !is_fixed(*n));
         let mut backwards = None;
-        for &(column, descending) in wish.order.iter().filter(|(column, _)| !fixed.contains(column)) {
-            let Some((_, part)) = parts.next() else { return };
-            let reversed = part.descending != descending;
-            if part.column != column
-                || part.prefix_len.is_some()
-                || backwards.is_some_and(|backwards| backwards != reversed)
-            {
-                return;
+        for &(column, descending) in wish.order {
+            if !fixed.contains(&column) {
+                let Some((_, part)) = parts.next() else { break };
+                let reversed = part.descending != descending;
+                if part.column != column
+                    || part.prefix_len.is_some()
+                    || backwards.is_some_and(|backwards| backwards != reversed)
+                {
+                    break;
+                }
+                backwards = Some(reversed);
             }
-            backwards = Some(reversed);
+            self.order_prefix += 1;
         }
-        self.gives_order = true;
+        self.gives_order = self.order_prefix == wish.order.len();
         self.descending = backwards.unwrap_or(false);
     }
 
@@ -397,8 +416,13 @@ impl<'c> Draft<'c> {
             .map(|c| if let Test::In(list) = c.test { list.len() as f64 } else { 1.0 })
             .product();
         let all = self.def.kind.is_unique() && self.eq.len() == self.def.parts.len();
+        // A pattern that is not known yet may begin with a wildcard.
+        let has_prefix = self
+            .prefix
+            .is_some_and(|c| matches!(&c.test, Test::Like { pattern, .. } if pattern.as_literal().is_some()));
         let range = match (self.lower.is_some(), self.upper.is_some(), self.prefix.is_some()) {
-            (_, _, true) | (true, true, _) => CLOSED_RANGE,
+            (true, true, _) => CLOSED_RANGE,
+            (_, _, true) if has_prefix => CLOSED_RANGE,
             (false, false, false) => 1.0,
             _ => OPEN_RANGE,
         };
@@ -425,8 +449,8 @@ impl<'c> Draft<'c> {
         if self.unique != other.unique {
             return self.unique;
         }
-        let has_work = |d: &Self| d.has_terms() || d.gives_order;
-        let rank = |d: &Self| (!has_work(d), d.estimate.rows(rows), !d.gives_order);
+        let has_work = |d: &Self| d.has_terms() || d.gives_order || d.order_prefix > 0;
+        let rank = |d: &Self| (!has_work(d), d.estimate.rows(rows), !d.gives_order, Reverse(d.order_prefix));
         rank(self) < rank(other) || (rank(self) == rank(other) && self.eq.len() > other.eq.len())
     }
 
@@ -445,10 +469,11 @@ impl<'c> Draft<'c> {
             descending: self.descending,
             row_limit: self.estimate.row_limit(),
             spans: self.spans(),
-            is_measured: false,
+            ..Access::default()
         };
         let (first_value, gives_order) = (self.not_null, self.gives_order);
-        Ok(Choice { access, served, first_value, gives_order, estimate: self.estimate.rows(rows) })
+        let (order_prefix, estimate) = (self.order_prefix, self.estimate.rows(rows));
+        Ok(Choice { access, served, first_value, gives_order, order_prefix, estimate })
     }
 
     fn terms(&self, scope: &Scope, handle: &TableHandle) -> Result<KeyTerms, Refusal> {
@@ -472,12 +497,22 @@ impl<'c> Draft<'c> {
             };
             Ok(Some(Edge { program: scope.compile(value)?, inclusive }))
         };
-        let prefix = self.prefix.and_then(|c| match &c.test {
-            Test::Prefix(prefix) => Some(prefix.clone()),
+        let prefix = match self.prefix.map(|condition| &condition.test) {
+            Some(Test::Like { pattern, escape }) => {
+                Some(PrefixTerm { pattern: scope.compile(pattern)?, escape: *escape })
+            }
             _ => None,
-        });
+        };
         Ok(RangeTerm { lower: edge(self.lower, true)?, upper: edge(self.upper, false)?, prefix })
     }
+}
+
+/// Whether the keys of its sides guarantee an OR.
+fn serve_or(or: &Alternatives<'_>, sides: &[Draft<'_>]) -> bool {
+    let serves = |(side, draft): (&Side<'_>, &Draft<'_>)| {
+        side.is_whole && side.own().iter().all(|condition| draft.serves(condition))
+    };
+    or.sides.iter().zip(sides).all(serves)
 }
 
 fn eq_term(scope: &Scope, test: &Test<'_>) -> Result<EqTerm, Refusal> {
@@ -488,17 +523,4 @@ fn eq_term(scope: &Scope, test: &Test<'_>) -> Result<EqTerm, Refusal> {
         Test::In(list) => EqTerm::List(list.iter().map(|v| scope.compile(v)).collect::<Result<_, _>>()?),
         _ => EqTerm::IsNull,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn few_rows_of_a_large_table_are_few() {
-        let order_lines = Estimate { factor: CLOSED_RANGE, power: 0.5 };
-        assert!(order_lines.row_limit() > 100_000_000);
-        let half = Estimate { factor: OPEN_RANGE, power: 1.0 };
-        assert!(half.row_limit() < 10_000);
-    }
 }

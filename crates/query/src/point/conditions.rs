@@ -18,12 +18,25 @@ pub struct Condition<'e> {
 
 #[derive(Clone)]
 pub enum Test<'e> {
-    Eq { value: &'e Expr, null_safe: bool },
+    Eq {
+        value: &'e Expr,
+        null_safe: bool,
+    },
     In(&'e [Expr]),
     IsNull,
-    Range { op: CompareOp, value: &'e Expr },
-    Between { low: &'e Expr, high: &'e Expr },
-    Prefix(Box<str>),
+    Range {
+        op: CompareOp,
+        value: &'e Expr,
+    },
+    Between {
+        low: &'e Expr,
+        high: &'e Expr,
+    },
+    /// What the strings begin with is what this pattern does, before its first wildcard.
+    Like {
+        pattern: &'e Expr,
+        escape: Option<char>,
+    },
 }
 
 impl Test<'_> {
@@ -88,10 +101,12 @@ fn condition<'e>(
         }
         ExprKind::Like { expr, pattern, escape, negated: false } => {
             let (column, exact) = column_of(scope, table, expr)?;
-            let Some(Datum::Str(text)) = pattern.as_literal() else { return None };
-            let prefix = literal_prefix(text, *escape);
-            let usable = exact && !prefix.is_empty() && is_known(column, expr, pattern);
-            usable.then(|| (column, false, Test::Prefix(prefix.into())))
+            let is_open = match pattern.as_literal() {
+                Some(Datum::Str(text)) => literal_prefix(text, *escape).is_empty(),
+                literal => literal.is_some(),
+            };
+            let usable = exact && !is_open && is_known(column, expr, pattern);
+            usable.then_some((column, false, Test::Like { pattern, escape: *escape }))
         }
         _ => None,
     }
@@ -112,7 +127,7 @@ fn column_of(scope: &Scope, table: usize, expr: &Expr) -> Option<(usize, bool)> 
 }
 
 /// What a LIKE pattern begins with before its first wildcard.
-fn literal_prefix(pattern: &str, escape: Option<char>) -> String {
+pub fn literal_prefix(pattern: &str, escape: Option<char>) -> String {
     let mut prefix = String::new();
     let mut chars = pattern.chars();
     while let Some(c) = chars.next() {

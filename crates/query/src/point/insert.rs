@@ -397,9 +397,7 @@ impl Insert {
     ) -> Result<Outcome, SqlError> {
         let FromQuery { select, sources, width, beside } = query;
         rows.begin(width + beside, run.bounds);
-        if select.repeatable {
-            run.bounds.allow_declining();
-        }
+        select.allow_declining(run.bounds);
         let mut sink = rows.sink(run.bounds);
         let found = txn.read_for_change(|txn| select.run_here(None, txn, run, scratch, &mut sink));
         drop(sink);

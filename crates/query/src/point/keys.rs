@@ -10,12 +10,15 @@
 //!    exact place in its column ([`Fit::Unknown`]) or the index has only a prefix of it: the plan then rechecks.
 //! 2. Ranges ascend by key bytes and do not overlap, so that visiting them in order gives the index's order.
 
+use std::collections::HashSet;
 use std::ops::Bound;
 
+use avocet_base::RowId;
 use avocet_engine::{IndexHandle, KeyRange};
 use avocet_types::expr::{EvalContext, EvalResult, RowProgram, RowSource};
 use avocet_types::{Datum, SqlType};
 
+use super::conditions::literal_prefix;
 use super::domain::{Fit, fit};
 
 /// What one of the first index columns equals.
@@ -32,7 +35,14 @@ pub struct RangeTerm {
     pub lower: Option<Edge>,
     pub upper: Option<Edge>,
     /// What the strings begin with.
-    pub prefix: Option<Box<str>>,
+    pub prefix: Option<PrefixTerm>,
+}
+
+/// A pattern of LIKE.
+#[derive(Debug)]
+pub struct PrefixTerm {
+    pub pattern: RowProgram,
+    pub escape: Option<char>,
 }
 
 #[derive(Debug)]
@@ -68,6 +78,10 @@ pub struct Keys {
     span: Option<u64>,
     /// Those of one side of an OR.
     side: Option<Box<Keys>>,
+    /// Of each index of a union.
+    pub parts: Vec<(Found, Keys)>,
+    /// The rows of a union that were wanted when another index led to them.
+    pub seen: HashSet<RowId, foldhash::fast::RandomState>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -216,9 +230,15 @@ impl KeyTerms {
     ) -> EvalResult<Found> {
         let part = self.eq.len();
         if let Some(prefix) = &range.prefix {
+            let text = match prefix.pattern.eval(row, params, ctx)? {
+                Datum::Null => return Ok(Found::Nothing),
+                Datum::Str(pattern) => literal_prefix(&pattern, prefix.escape),
+                // Bytes: any string may match.
+                _ => return Ok(whole_prefixes(keys)),
+            };
             let (lower, _) = &mut keys.bounds;
             lower.clear();
-            if !index.keys.encode_string_prefix(part, prefix, lower) {
+            if !index.keys.encode_string_prefix(part, &text, lower) {
                 return Ok(whole_prefixes(keys));
             }
             let bytes = std::mem::take(lower);

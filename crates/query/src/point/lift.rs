@@ -126,7 +126,7 @@ impl Lifter<'_> {
             ExprKind::Exists(query) | ExprKind::InSubquery { query, .. } => self.query(query),
             // Of constants alone the planner makes a constant.
             ExprKind::Binary { op, left, right }
-                if op.is_comparison() && !(is_constant(left) && is_constant(right)) =>
+                if op.is_comparison() && (has_no_constant(left) || has_no_constant(right)) =>
             {
                 self.value(left);
                 self.value(right);
@@ -136,7 +136,7 @@ impl Lifter<'_> {
                 self.value(low);
                 self.value(high);
             }
-            ExprKind::InList { expr, list, .. } if !is_constant(expr) => {
+            ExprKind::InList { expr, list, .. } if has_no_constant(expr) => {
                 self.value(expr);
                 list.iter_mut().for_each(|item| self.value(item));
             }
@@ -153,6 +153,7 @@ impl Lifter<'_> {
             }
             ExprKind::Unary { op: UnaryOp::Minus, .. } => self.number(expr),
             ExprKind::Subquery(query) => self.query(query),
+            ExprKind::Row(parts) => parts.iter_mut().for_each(|part| self.value(part)),
             _ => self.literal(expr),
         }
     }
@@ -213,6 +214,15 @@ fn is_constant(expr: &Expr) -> bool {
     }
 }
 
+/// Whether neither an expression nor a part of it, if it is a row constructor, is constant: what it is compared with is not
+/// a comparison of constants in any place.
+fn has_no_constant(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Row(parts) => parts.iter().all(has_no_constant),
+        _ => !is_constant(expr),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -257,6 +267,10 @@ mod tests {
             (
                 "UPDATE t SET a = a + 1, b = CONCAT(b, 'x'), c = 1.5 WHERE a = 3 LIMIT 1",
                 "UPDATE t SET a = a + ?, b = CONCAT(b, 'x'), c = ? WHERE a = ? LIMIT 1",
+            ),
+            (
+                "SELECT a FROM t WHERE (a, b) IN ((1, 'x'), (2, 'y')) AND (a, b) > (1, 'z') AND (a, 1) = (2, 1) AND (1, 2) < (a, b)",
+                "SELECT a FROM t WHERE (a, b) IN ((?, ?), (?, ?)) AND (a, b) > (?, ?) AND (a, 1) = (2, 1) AND (?, ?) < (a, b)",
             ),
             (
                 "DELETE FROM t WHERE NOT a = 3 AND EXISTS (SELECT 1 FROM u WHERE a = 1)",

@@ -4,7 +4,7 @@
 //!  BoundQuery ─────────┐                       ┌─ choose   which index
 //!                      │                       ├─ joins    in which order of tables and subqueries (subplan)
 //!  ast::Update, Delete ┼─▶ compile_… ─▶ PointPlan ─ keys     key ranges from parameters and outer rows
-//!  ast::Insert ────────┘        │              ├─ run      rows visited, joined, filtered, handed to the taker
+//!  ast::Insert ────────┘        │              ├─ run      rows visited (visit), joined, filtered, handed to the taker
 //!                               ▼              ├─ write    rows of one table changed, new ones inserted (insert, upsert)
 //!                      NotPoint(reason)        └─ modify   rows changed that a query found
 //! ```
@@ -44,6 +44,7 @@ mod select;
 mod subplan;
 mod taker;
 mod upsert;
+mod visit;
 mod write;
 
 #[cfg(test)]

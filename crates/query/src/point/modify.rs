@@ -240,9 +240,7 @@ impl Modify {
     ) -> Result<(), SqlError> {
         let begin = txn.mark();
         let mut is_first = true;
-        if self.select.repeatable {
-            run.bounds.allow_declining();
-        }
+        self.select.allow_declining(run.bounds);
         loop {
             rows.begin(self.changer.width, run.bounds);
             let newest = txn.newest_reader();

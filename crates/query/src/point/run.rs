@@ -5,133 +5,21 @@
 
 use std::ops::ControlFlow;
 
-use avocet_base::RowId;
-use avocet_engine::{Direction, EngineError, KeyRange, LockHow, ReadMode, ReadScratch, Shown, Txn};
+use avocet_engine::{LockHow, Shown, Txn};
+use avocet_types::Datum;
 use avocet_types::expr::{EvalContext, EvalResult, RowProgram, RowSource};
-use avocet_types::{Datum, IndexKind, RowRef};
 
+use super::bounds::Bounds;
 use super::choose::Access;
-use super::keys::{Found, Keys};
 use super::scope::JoinedRow;
 use super::select::{Level, Select, Source};
 use super::subplan::SubPlan;
 use super::taker::Taker;
+use super::visit::{has_few, locate, visit};
 use super::{LevelScratch, Outcome, PointScratch, Run, Table};
 use crate::error::SqlError;
 use crate::session::api::{PlanColumns, ResultSink};
 use crate::turns::{ROWS_IN_PLACE, blocking_if};
-
-/// A range may hold so many values, whatever the table's size.
-const MANY_VALUES: u64 = 20_000;
-/// A range of which nothing is known may have so many entries: they are counted each time before they are read.
-const MANY_ENTRIES: usize = 4_000;
-
-/// Visits the rows of a table that were located. `most`: after so many `each` is known to have its last.
-#[expect(clippy::too_many_arguments, reason = "where the rows are, how they are locked, and what sees them")]
-pub fn visit(
-    table: &Table,
-    access: &Access,
-    found: Found,
-    lock: Option<&mut LockHow<'_>>,
-    most: u64,
-    txn: &mut Txn,
-    keys: &Keys,
-    read: &mut ReadScratch,
-    each: &mut dyn FnMut(RowId, RowRef<'_>) -> Shown,
-) -> Result<(), EngineError> {
-    let is_much = most > ROWS_IN_PLACE as u64 && is_much(table, access, found, keys, read);
-    blocking_if(is_much, || visit_here(table, access, found, lock, txn, keys, read, each))
-}
-
-/// Whether the other connections of the thread had better not wait for a visit.
-fn is_much(table: &Table, access: &Access, found: Found, keys: &Keys, read: &mut ReadScratch) -> bool {
-    let Some(index) = access.index else { return table.row_count() > ROWS_IN_PLACE as u64 };
-    let index = &table.indexes()[index];
-    let ranges = keys.ranges();
-    let is_short = |values: u64| values <= ROWS_IN_PLACE as u64 && index.def.kind != IndexKind::Secondary;
-    if found != Found::Ranges || keys.span().is_some_and(is_short) {
-        return false;
-    }
-    let each = ROWS_IN_PLACE / ranges.len().max(1);
-    ranges.iter().any(|range| index.has_more_than(each, range, read))
-}
-
-#[expect(clippy::too_many_arguments, reason = "as visit")]
-fn visit_here(
-    table: &Table,
-    access: &Access,
-    found: Found,
-    mut lock: Option<&mut LockHow<'_>>,
-    txn: &mut Txn,
-    keys: &Keys,
-    read: &mut ReadScratch,
-    each: &mut dyn FnMut(RowId, RowRef<'_>) -> Shown,
-) -> Result<(), EngineError> {
-    let Some(index) = access.index else {
-        return match lock {
-            None => txn.table_rows(table, ReadMode::Snapshot, &mut |id, row| each(id, row).flow()),
-            Some(how) => lock_all(table, how, txn, read, each),
-        };
-    };
-    let index = &table.indexes()[index];
-    match found {
-        Found::Nothing => Ok(()),
-        Found::One => match lock {
-            None => txn
-                .get_unique(table, index, keys.key(), read, &mut |id, row| {
-                    let _ = each(id, row);
-                })
-                .map(drop),
-            Some(how) => {
-                let range = keys.whole_key();
-                txn.lock_range(table, index, range, Direction::Ascending, how, read, each)
-            }
-        },
-        Found::Ranges => {
-            let mut ended = false;
-            let direction = if access.descending { Direction::Descending } else { Direction::Ascending };
-            let ranges = keys.ranges();
-            for n in 0..ranges.len() {
-                let range = &ranges[if access.descending { ranges.len() - 1 - n } else { n }];
-                let mut each = |id, row: RowRef<'_>| {
-                    let shown = each(id, row);
-                    ended = shown == Shown::Last;
-                    shown
-                };
-                match &mut lock {
-                    None => {
-                        let mut each = |id, row: RowRef<'_>| each(id, row).flow();
-                        txn.index_scan(table, index, range, direction, read, &mut each)?;
-                    }
-                    Some(how) => {
-                        txn.lock_range(table, index, range, direction, how, read, &mut each)?;
-                    }
-                }
-                if ended {
-                    break;
-                }
-            }
-            Ok(())
-        }
-    }
-}
-
-/// Locks the rows of a whole table in the order of the primary key, if it has one: as InnoDB meets them.
-fn lock_all(
-    table: &Table,
-    how: &mut LockHow<'_>,
-    txn: &mut Txn,
-    read: &mut ReadScratch,
-    each: &mut dyn FnMut(RowId, RowRef<'_>) -> Shown,
-) -> Result<(), EngineError> {
-    let mut indexes = table.indexes().iter();
-    match indexes.find(|index| index.def.kind == IndexKind::Primary) {
-        Some(primary) => {
-            txn.lock_range(table, primary, &KeyRange::all(), Direction::Ascending, how, read, each)
-        }
-        None => txn.lock_table(table, how, each),
-    }
-}
 
 /// Whether a row passes what the keys do not guarantee.
 pub fn passes<'a, R: RowSource<'a>>(
@@ -141,21 +29,6 @@ pub fn passes<'a, R: RowSource<'a>>(
     ctx: &EvalContext,
 ) -> EvalResult<bool> {
     residual.map_or(Ok(true), |test| test.matches(row, params, ctx))
-}
-
-/// Evaluates where the rows of a table are.
-pub fn locate<'a, R: RowSource<'a>>(
-    table: &Table,
-    access: &'a Access,
-    row: &R,
-    params: &'a [Datum<'a>],
-    ctx: &EvalContext,
-    keys: &mut Keys,
-) -> EvalResult<Found> {
-    match access.index {
-        None => Ok(Found::Ranges),
-        Some(index) => access.terms.locate(&table.indexes()[index], row, params, ctx, keys),
-    }
 }
 
 /// The value of a LIMIT or OFFSET.
@@ -184,12 +57,20 @@ impl Select {
         if self.is_too_much(run, scratch)? {
             return Ok(Outcome::Declined);
         }
-        if self.repeatable {
-            run.bounds.allow_declining();
-        }
+        self.allow_declining(run.bounds);
         match self.run_here(Some(columns), txn, run, scratch, sink) {
             Err(_) if run.bounds.has_declined() => Ok(Outcome::Declined),
             result => result.map(Outcome::Rows),
+        }
+    }
+
+    /// From now on another path may take the statement, if it can run twice.
+    pub(super) fn allow_declining(&self, bounds: &Bounds<'_>) {
+        if self.repeatable {
+            bounds.allow_declining();
+            if self.is_tried() {
+                bounds.only_try();
+            }
         }
     }
 
@@ -226,7 +107,8 @@ impl Select {
 
     /// Whether its tables have so many rows now that another path is better.
     pub(super) fn is_too_much(&self, run: Run<'_>, scratch: &mut PointScratch) -> EvalResult<bool> {
-        Ok(self.has_outgrown() && !self.is_narrow(run.params, run.ctx, scratch)?)
+        let is_tried = self.repeatable && self.is_tried();
+        Ok(self.has_outgrown() && !is_tried && !self.is_narrow(run.params, run.ctx, scratch)?)
     }
 
     fn has_outgrown(&self) -> bool {
@@ -245,6 +127,11 @@ impl Select {
     /// Whether it counts rows before it reads them, for nothing is known of how many there are.
     pub(super) fn is_measured(&self) -> bool {
         self.measured().is_some_and(|(_, access)| access.is_measured)
+    }
+
+    /// Whether it looks for the rows that it wants among the first in their order.
+    fn is_tried(&self) -> bool {
+        self.measured().is_some_and(|(_, access)| access.is_tried)
     }
 
     /// The only table, if its rows can be measured.
@@ -268,19 +155,7 @@ impl Select {
         scratch.reserve(1);
         let LevelScratch { keys, read, .. } = &mut scratch.levels[0];
         let found = locate(table, access, &JoinedRow::new(&self.slots), params, ctx, keys)?;
-        let ranges = keys.ranges();
-        Ok(match keys.span().filter(|_| access.spans) {
-            _ if found != Found::Ranges => true,
-            Some(span) => span.saturating_mul(ranges.len() as u64) <= MANY_VALUES,
-            None => match access.index {
-                Some(index) => {
-                    let index = &table.indexes()[index];
-                    let each = MANY_ENTRIES / ranges.len().max(1);
-                    !ranges.iter().any(|range| index.has_more_than(each, range, read))
-                }
-                None => false,
-            },
-        })
+        Ok(has_few(table, access, found, keys, read))
     }
 
     /// One table: the engine's row is all that the programs need.
@@ -301,7 +176,7 @@ impl Select {
         let mut lock = level.lock.map(LockHow::all);
         // A residual that passes few rows could take many, but then there would be no such plan for a plain read.
         let most = if level.lock.is_some() && level.residual.is_some() { u64::MAX } else { taker.most() };
-        visit(table, access, found, lock.as_mut(), most, txn, keys, read, &mut |id, row| {
+        visit(table, access, found, lock.as_mut(), most, txn, keys, read, bounds, &mut |id, row| {
             if !level.reads(id) {
                 return Shown::Unwanted;
             }
@@ -355,7 +230,7 @@ impl Select {
             rows.clear(bounds);
             let mut lock = level.lock.map(LockHow::all);
             let most = if depth == 0 { enough.saturating_add(past) } else { 0 };
-            visit(table, access, found, lock.as_mut(), most, txn, keys, read, &mut |id, here| {
+            visit(table, access, found, lock.as_mut(), most, txn, keys, read, bounds, &mut |id, here| {
                 if !level.reads(id) {
                     return Shown::Unwanted;
                 }

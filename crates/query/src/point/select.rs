@@ -84,6 +84,8 @@ pub struct Output {
     pub distinct: bool,
     /// Empty if the rows come in order.
     pub order: Box<[SortTerm]>,
+    /// They come in the order of so many of the first terms.
+    pub presorted: usize,
     pub aggregation: Option<Aggregation>,
 }
 
@@ -185,11 +187,14 @@ fn compile_plain(
     let ordered = joins.order(&scope, &asked.wish(), asked.lead())?;
     let leads = alone || ordered.is_wanted_order;
     let first = ordered.steps.first().and_then(|step| step.choice.as_ref()).filter(|_| leads);
-    let in_order = first.is_some_and(|choice| choice.gives_order) && asked.order_known;
+    // What is tried is kept until there is enough of it: nothing may be sent before.
+    let is_kept = first.is_some_and(|choice| choice.access.is_tried);
+    let in_order = first.is_some_and(|choice| choice.gives_order) && asked.order_known && !is_kept;
     let served_all = first.is_some_and(|choice| choice.served.len() == joins.conjuncts.len());
     let first_only = asked.first_value
         && served_all
         && first.is_some_and(|choice| choice.first_value && choice.gives_order);
+    let order_prefix = first.map_or(0, |choice| choice.order_prefix);
     let (cost, mut rows) = (ordered.cost, ordered.rows);
     let mut tables: Vec<_> = scope.stored().map(|(_, handle)| Table(handle.clone())).collect();
     for plan in &joins.subqueries {
@@ -198,7 +203,10 @@ fn compile_plain(
         scope.add_dates(&own.collect::<Vec<_>>());
     }
     let levels = joins.into_levels(&scope, ordered.steps)?;
-    let output = compile_output(query, block, &scope, in_order)?;
+    let mut output = compile_output(query, block, &scope, in_order)?;
+    if asked.order_known && output.aggregation.is_none() {
+        output.presorted = order_prefix.min(output.order.len());
+    }
     if output.aggregation.as_ref().is_some_and(|aggregation| aggregation.keys.is_empty()) {
         rows = 1.0;
     }
@@ -423,6 +431,7 @@ fn compile_output(
         visible,
         distinct: block.distinct && !is_one_row,
         order: order.into(),
+        presorted: 0,
         aggregation,
     })
 }

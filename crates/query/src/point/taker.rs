@@ -10,7 +10,7 @@ use avocet_types::{Datum, Value};
 use super::aggregate::{Groups, value_key};
 use super::bounds::{KEY_BYTES, bytes_of};
 use super::run::{count, passes};
-use super::select::{Aggregation, Output, Select};
+use super::select::{Aggregation, Output, Select, SortTerm};
 use super::{Run, recycle};
 use crate::error::SqlError;
 use crate::session::api::{PlanColumns, ResultSink};
@@ -119,11 +119,32 @@ impl<'t> Taker<'t> {
             self.hold(KEY_BYTES + self.key.len());
         }
         if !output.order.is_empty() {
+            if self.has_enough_before(values) {
+                return Ok(ControlFlow::Break(()));
+            }
             self.hold(size_of::<Vec<Value>>() + values.iter().map(bytes_of).sum::<usize>());
             self.kept.push(values.iter().cloned().map(Datum::into_owned).collect());
-            return Ok(ControlFlow::Continue(()));
+            let is_enough = output.presorted == output.order.len() && self.kept.len() as u64 >= self.wanted();
+            return Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
         }
         self.send(&values[..output.visible])
+    }
+
+    /// Whether this row, and so all after it, come behind as many as are wanted: rows come in the order of the first terms.
+    fn has_enough_before(&self, values: &[Datum<'_>]) -> bool {
+        let presorted = &self.output.order[..self.output.presorted];
+        if presorted.is_empty() || (self.kept.len() as u64) < self.wanted() {
+            return false;
+        }
+        let differs = |last: &Vec<Value>, term: &SortTerm| {
+            sort_order(&last[term.program], &values[term.program], term.collation).is_ne()
+        };
+        self.kept.last().is_some_and(|last| presorted.iter().any(|term| differs(last, term)))
+    }
+
+    /// How many rows are wanted, those left out included.
+    fn wanted(&self) -> u64 {
+        self.skip.saturating_add(self.left)
     }
 
     fn send(&mut self, values: &[Datum<'_>]) -> Result<ControlFlow<()>, SqlError> {

@@ -327,6 +327,92 @@ fn rows_are_found_by_keys_ranges_and_lists() {
 }
 
 #[test]
+fn an_or_of_several_indexes_reads_along_each_of_them() {
+    let mut w = accounts();
+    let described = |w: &World, sql: &str| w.compile(sql).expect("a plan").describe();
+    let either = "SELECT id FROM t WHERE a = 1 OR b = 'uno' OR b LIKE 'tw%' OR id = 5";
+    assert_eq!(described(&w, either), "t by k (1 equal) or by u (any of 2) or by PRIMARY, one row");
+    let mut ids = w.query(either, &[]);
+    ids.sort();
+    assert_eq!(ids, ["1", "2", "3", "5"], "each once");
+    assert_eq!(
+        described(&w, "UPDATE t SET c = 7 WHERE a = 1 OR b = 'two'"),
+        "t by k (1 equal) or by u, one row"
+    );
+    let changed = w.change("UPDATE t SET c = c + 1, a = 1 WHERE a = 1 OR b = 'two'", &[]).expect("changed");
+    assert_eq!((changed.matched, changed.changed), (3, 3));
+    assert_eq!(w.query("SELECT id FROM t WHERE (a = 1 OR b = 'two') AND c > 3 ORDER BY id DESC", &[]), ["3"]);
+    // One index that serves another condition is better than two.
+    assert_eq!(
+        described(&w, "SELECT 1 FROM t WHERE id = 1 AND (a = 1 OR b = 'two')"),
+        "t by PRIMARY, one row"
+    );
+    // A side that no index serves asks for all rows.
+    assert_eq!(described(&w, "SELECT 1 FROM t WHERE a = 1 OR b = 'two' OR c = 1"), "t, all rows");
+}
+
+#[test]
+fn a_pattern_is_known_when_the_statement_runs() {
+    let mut w = accounts();
+    let sql = "SELECT id FROM t WHERE b LIKE ? ORDER BY id";
+    assert_eq!(w.compile(sql).expect("a plan").describe(), "t by u (range)");
+    let mut like = |pattern: Datum<'static>| w.query(sql, &[pattern]);
+    assert_eq!(like(Datum::str("U%")), ["2"]);
+    assert_eq!(like(Datum::str("%o")), ["2", "3"]);
+    assert_eq!(like(Datum::str("t\\%%")), [""; 0]);
+    assert_eq!(like(Datum::str("")), [""; 0]);
+    assert_eq!(like(Datum::Null), [""; 0]);
+    let open = w.compile("SELECT id FROM t WHERE b LIKE '%o'").expect("a plan");
+    assert_eq!(open.describe(), "t, all rows");
+}
+
+#[test]
+fn a_page_in_the_order_of_an_index_and_then_a_key_ends_behind_equal_rows() {
+    let mut w = World::new(&["CREATE TABLE p (id INT PRIMARY KEY, s INT, d INT, c INT, KEY (s, d))"]);
+    // Ids descend where the index ascends, so that equal rows are met in another order than the wanted one.
+    let rows: Vec<_> = (0..3_000).map(|n| format!("({}, {}, {}, 0)", 9_000 - n, n % 2, n / 6)).collect();
+    for rows in rows.chunks(500) {
+        w.change(&format!("INSERT INTO p VALUES {}", rows.join(", ")), &[]).expect("inserted");
+    }
+    let sql = "SELECT id FROM p WHERE s = 1 ORDER BY d DESC, id LIMIT 2 OFFSET 2";
+    let plan = w.compile(sql).expect("a plan");
+    assert_eq!(plan.describe(), "p by k (1 equal)");
+    assert!(!plan.is_measured(), "few rows are read");
+    assert_eq!(w.query(sql, &[]), ["6005", "6007"]);
+    assert_eq!(
+        w.query("SELECT id FROM p WHERE s = 1 ORDER BY d, id DESC LIMIT 4", &[]),
+        ["8999", "8997", "8995", "8993"]
+    );
+    assert_eq!(
+        w.query("SELECT DISTINCT s, d FROM p WHERE s = 0 ORDER BY d, s LIMIT 2 OFFSET 1", &[]),
+        ["0 1", "0 2"]
+    );
+}
+
+#[test]
+fn a_page_of_rows_that_no_index_tells_is_looked_for_in_its_order() {
+    let mut w = World::new(&["CREATE TABLE p (id INT PRIMARY KEY, gone INT, rare INT)"]);
+    let rows: Vec<_> = (0..9_000).map(|n| format!("({n}, IF({n} % 10 = 0, 1, NULL), {n})")).collect();
+    for rows in rows.chunks(500) {
+        w.change(&format!("INSERT INTO p VALUES {}", rows.join(", ")), &[]).expect("inserted");
+    }
+    let page = "SELECT id FROM p WHERE gone IS NULL ORDER BY id DESC LIMIT 3 OFFSET 9";
+    let plan = w.compile(page).expect("a plan");
+    assert_eq!(plan.describe(), "p along PRIMARY, if soon enough match");
+    assert_eq!(w.query(page, &[]), ["8989", "8988", "8987"]);
+    // It ends with the last row wanted, and does not look for one behind it.
+    assert_eq!(w.query("SELECT id FROM p WHERE rare < 2 ORDER BY id LIMIT 2", &[]), ["0", "1"]);
+    let far = w.compile("SELECT id FROM p WHERE rare > 8990 ORDER BY id LIMIT 2").expect("a plan");
+    assert_eq!(w.try_execute(&far, &[]).expect("no error").0, Outcome::Declined);
+    assert_eq!(w.query("SELECT id FROM p WHERE rare > 2990 ORDER BY id LIMIT 1", &[]), ["2991"]);
+    // Ranges come before what is only in order.
+    let after =
+        "SELECT id FROM p WHERE (id > 8000 OR id = 7000 AND rare > 5) AND gone IS NULL ORDER BY id LIMIT 2";
+    assert_eq!(w.compile(after).expect("a plan").describe(), "p by PRIMARY (any of 2), if soon enough match");
+    assert_eq!(w.query(after, &[]), ["8001", "8002"]);
+}
+
+#[test]
 fn aggregates_are_over_all_rows() {
     let mut w = accounts();
     let all =

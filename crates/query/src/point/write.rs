@@ -13,9 +13,10 @@ use super::choose::{Access, Wish, choose};
 use super::ignore::{can_ignore, warn_of};
 use super::keys::{Found, Keys};
 use super::modify::compile_modify;
-use super::run::{count, locate, passes, visit};
+use super::run::{count, passes};
 use super::scope::{JoinedRow, Scope};
 use super::select::conjunction;
+use super::visit::{locate, visit};
 use super::{
     Changes, FoundRow, FoundRows, Kind, LevelScratch, NotPoint, PointPlan, PointScratch, Refusal, Run, Table,
     recycle_changes,
@@ -326,6 +327,7 @@ impl Target {
             txn,
             keys,
             read,
+            bounds,
             &mut |id, row| {
                 let is_wanted =
                     bounds.row().and_then(|()| Ok(passes(self.residual.as_ref(), &row, params, ctx)?));

@@ -46,7 +46,9 @@ fn condition() -> impl Strategy<Value = String> {
             2 => prop::collection::vec(literal(column), 1..4)
                 .prop_map(move |list| format!("{column} IN ({})", list.join(", "))),
             1 => Just(format!("{column} IS NULL")),
-            1 => Just("b LIKE 'a%'".to_owned()),
+            1 => "[aAbB%_]{0,2}".prop_map(|pattern| format!("b LIKE '{pattern}%'")),
+            1 => "[aAbB%_]{0,2}".prop_map(|pattern| format!("b LIKE CONCAT('{pattern}', IF(a > 0, '%', NULL))")),
+            1 => "[aAbB%_]{0,2}".prop_map(|pattern| format!("b LIKE CONCAT(ELT(1, '{pattern}'), '%')")),
             1 => (literal(column), literal(column))
                 .prop_map(move |(x, y)| format!("({column} = {x} OR {column} > {y})")),
         ]
@@ -54,7 +56,10 @@ fn condition() -> impl Strategy<Value = String> {
 }
 
 fn filter() -> impl Strategy<Value = String> {
-    prop::collection::vec(condition(), 1..4).prop_map(|parts| parts.join(" AND "))
+    let all_of = || prop::collection::vec(condition(), 1..3).prop_map(|parts| parts.join(" AND "));
+    let any_of = prop::collection::vec(all_of(), 2..4).prop_map(|sides| format!("({})", sides.join(" OR ")));
+    prop::collection::vec(prop_oneof![4 => condition(), 1 => any_of], 1..4)
+        .prop_map(|parts| parts.join(" AND "))
 }
 
 fn order() -> impl Strategy<Value = String> {
