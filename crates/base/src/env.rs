@@ -54,9 +54,16 @@ pub trait Disk: Send + Sync {
     fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
     fn exists(&self, path: &Path) -> io::Result<bool>;
-    /// Takes an exclusive advisory lock on `path` (created if missing) for as long as the guard lives;
-    /// `WouldBlock` if another process or handle holds it.
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>>;
+    /// Takes an exclusive advisory lock on a directory, and on the file `name` in it (created if missing), for as long as the
+    /// guard lives; `WouldBlock` if another process or handle holds either. The directory's own lock stays whatever
+    /// becomes of the file.
+    fn lock(&self, dir: &Path, name: &str) -> io::Result<Box<dyn DirectoryLock>>;
+}
+
+/// A directory that nobody else may use.
+pub trait DirectoryLock: Send + Sync {
+    /// Whether its path still leads to it: not so once it was moved, or another put in its place.
+    fn is_in_place(&self) -> io::Result<bool>;
 }
 
 /// An open file. Reads and writes are positioned and whole: short ones are errors.

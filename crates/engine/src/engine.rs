@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use arc_swap::ArcSwap;
+use avocet_base::env::DirectoryLock;
 use avocet_base::{Env, IndexId, Timestamp};
 use avocet_log::{Compression, Durability};
 use avocet_storage::relation::SegmentState;
@@ -136,7 +137,7 @@ pub struct Engine {
     stopped: OnceLock<String>,
     housekeeping: Arc<Housekeeping>,
     /// Held as long as the engine is open.
-    pub(crate) _directory_lock: Box<dyn Send + Sync>,
+    pub(crate) directory_lock: Box<dyn DirectoryLock>,
 }
 
 #[derive(Default)]
@@ -185,7 +186,7 @@ impl Engine {
             wait_hook: RwLock::new(Arc::new(|wait| wait())),
             stopped: OnceLock::new(),
             housekeeping: Arc::default(),
-            _directory_lock: parts.directory_lock,
+            directory_lock: parts.directory_lock,
             options: parts.options,
         }
     }
@@ -301,6 +302,20 @@ impl Engine {
     /// Ends all work after an error that nothing may follow.
     pub(crate) fn stop(&self, why: &EngineError) {
         let _ = self.stopped.set(why.to_string());
+    }
+
+    /// Whether the data directory is still the one that was locked. In one that was moved nobody would find again what is
+    /// written; where another was put in its place, another server may be.
+    pub(crate) fn check_directory(&self) -> Result<()> {
+        let name = self.options.data.display();
+        match self.directory_lock.is_in_place() {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                let why = format!("{name} was moved or replaced while it was in use");
+                Err(EngineError::NotADataDirectory(why))
+            }
+            Err(e) => Err(EngineError::io(name.to_string(), &e)),
+        }
     }
 
     /// After an error of the log: a record that it refused did not happen; after anything else nothing may go on.

@@ -51,6 +51,10 @@ fn maintain(engine: &Arc<Engine>) {
     if engine.check_running().is_err() {
         return;
     }
+    if let Err(e) = engine.check_directory() {
+        engine.stop(&e);
+        return;
+    }
     engine.free_version_vectors();
     let outcome = (|| {
         engine.watch_memory()?;

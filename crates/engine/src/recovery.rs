@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) use apply::{note_auto_increment, open_place};
 pub(crate) use build::build_index;
 
+use avocet_base::env::DirectoryLock;
 use avocet_base::{BlockId, Timestamp};
 use avocet_log::{LogOptions, LogReader, LogWriter};
 use avocet_storage::relation::SegmentState;
@@ -45,7 +46,7 @@ pub(crate) struct Parts {
     pub last: Timestamp,
     pub blocks: Blocks,
     pub checkpoints: CheckpointState,
-    pub directory_lock: Box<dyn Send + Sync>,
+    pub directory_lock: Box<dyn DirectoryLock>,
 }
 
 const MARKER: &str = "avocet";
@@ -101,7 +102,7 @@ pub(crate) fn store_url(options: &EngineOptions) -> String {
 }
 
 /// Makes sure that the directory is ours alone: one of Avocet's (or empty), and no other server in it.
-pub(crate) fn claim_directory(options: &EngineOptions) -> Result<Box<dyn Send + Sync>> {
+pub(crate) fn claim_directory(options: &EngineOptions) -> Result<Box<dyn DirectoryLock>> {
     let (disk, data) = (&options.env.disk, &options.data);
     let name = data.display().to_string();
     let io = |e: std::io::Error| EngineError::io(name.clone(), &e);
@@ -114,7 +115,7 @@ pub(crate) fn claim_directory(options: &EngineOptions) -> Result<Box<dyn Send + 
         let why = format!("{name} is neither empty nor a data directory of Avocet");
         return Err(EngineError::NotADataDirectory(why));
     }
-    let lock = disk.lock(&data.join(LOCK)).map_err(|e| match e.kind() {
+    let lock = disk.lock(data, LOCK).map_err(|e| match e.kind() {
         std::io::ErrorKind::WouldBlock => EngineError::InUse(name.clone()),
         _ => io(e),
     })?;

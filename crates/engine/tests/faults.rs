@@ -408,3 +408,52 @@ fn judge(disk: &SimDisk, want: &[i64], what: &str) {
         Ok(_) => {}
     }
 }
+
+fn in_directory(data: &Path) -> EngineOptions {
+    EngineOptions { log_segment_bytes: 1 << 20, ..EngineOptions::new(data) }
+}
+
+#[test]
+fn a_directory_has_one_server_whatever_becomes_of_its_lock_file() {
+    let base = tempfile::tempdir().expect("made");
+    let data = base.path().join("data");
+    let engine = Engine::open(in_directory(&data)).expect("opens");
+    let is_refused = |data: &Path| matches!(Engine::open(in_directory(data)), Err(EngineError::InUse(_)));
+    assert!(is_refused(&data));
+    std::fs::remove_file(data.join("lock")).expect("removed");
+    assert!(is_refused(&data), "its file is gone");
+    std::fs::write(data.join("lock"), "").expect("written");
+    assert!(is_refused(&data), "another file is in its place");
+    let other = base.path().join("other");
+    std::os::unix::fs::symlink(&data, &other).expect("linked");
+    assert!(is_refused(&other), "by another name");
+    let moved = base.path().join("moved");
+    std::fs::rename(&data, &moved).expect("moved");
+    assert!(is_refused(&moved), "moved");
+    drop(engine);
+    drop(Engine::open(in_directory(&moved)).expect("opens again"));
+}
+
+#[test]
+fn an_engine_whose_directory_is_taken_away_stops() {
+    for replaced in [false, true] {
+        let base = tempfile::tempdir().expect("made");
+        let data = base.path().join("data");
+        let engine = Engine::open(in_directory(&data)).expect("opens");
+        create(&engine);
+        commit_row(&engine, 1).expect("committed");
+        std::fs::rename(&data, base.path().join("moved")).expect("moved");
+        if replaced {
+            std::fs::create_dir(&data).expect("made");
+        }
+        let begin = std::time::Instant::now();
+        let error = loop {
+            match commit_row(&engine, begin.elapsed().as_micros() as i64 + 2) {
+                Err(error) => break error,
+                Ok(()) => assert!(begin.elapsed().as_secs() < 20, "it goes on"),
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        };
+        assert!(error.to_string().contains("was moved or replaced"), "{error}");
+    }
+}

@@ -1,6 +1,6 @@
 //! The connections that are open: their number is limited, SHOW PROCESSLIST lists them, KILL reaches them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -12,6 +12,10 @@ use tokio::sync::Notify;
 
 /// So much of a statement is kept for SHOW PROCESSLIST.
 const SHOWN_TEXT: usize = 1024;
+
+/// So many clients at a time may be on their way to signing in. When one more comes, the one that has taken longest goes: clients that
+/// say nothing keep nobody out.
+const MOST_SIGNING_IN: usize = 256;
 
 /// What a connection is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,13 +129,19 @@ pub struct Registry {
 
 struct Connected {
     by_id: HashMap<u32, Arc<Entry>>,
+    /// Those of them that have not signed in; older ones first.
+    signing_in: BTreeSet<u32>,
     next_id: u32,
 }
 
 impl Default for Registry {
     fn default() -> Self {
         Self {
-            connections: Mutex::new(Connected { by_id: HashMap::new(), next_id: 1 }),
+            connections: Mutex::new(Connected {
+                by_id: HashMap::new(),
+                signing_in: BTreeSet::new(),
+                next_id: 1,
+            }),
             started: Instant::now(),
             clock: Arc::default(),
             statements: AtomicU64::new(0),
@@ -142,14 +152,17 @@ impl Default for Registry {
 }
 
 impl Registry {
-    /// Admits a connection; error 1040 if there are `max` already, 1053 if the server stops.
-    pub fn enter(self: &Arc<Self>, peer: String, max: usize) -> Result<Registration, SqlError> {
+    /// Takes note of a client that is about to sign in; error 1053 if the server stops.
+    pub fn enter(self: &Arc<Self>, peer: String) -> Result<Registration, SqlError> {
         let mut connected = self.connections.lock();
         if self.is_stopping() {
             return Err(ErrorCode::SERVER_SHUTDOWN.with(&[]));
         }
-        if connected.by_id.len() >= max {
-            return Err(ErrorCode::CON_COUNT_ERROR.with(&[]));
+        if connected.signing_in.len() >= MOST_SIGNING_IN
+            && let Some(oldest) = connected.signing_in.pop_first()
+            && let Some(entry) = connected.by_id.get(&oldest)
+        {
+            entry.interrupt.raise(Interruption::Connection);
         }
         while connected.next_id == 0 || connected.by_id.contains_key(&connected.next_id) {
             connected.next_id = connected.next_id.wrapping_add(1);
@@ -166,7 +179,21 @@ impl Registry {
         let clock = self.clock.clone();
         let entry = Arc::new(Entry { id, interrupt: Arc::default(), peer, clock, state: Mutex::new(state) });
         connected.by_id.insert(id, entry.clone());
+        connected.signing_in.insert(id);
         Ok(Registration { registry: self.clone(), entry })
+    }
+
+    /// Admits a client that has proved who it is; error 1040 if `max` have signed in already.
+    pub fn admit(&self, id: u32, max: usize) -> Result<(), SqlError> {
+        let mut connected = self.connections.lock();
+        let others = connected.by_id.len() - connected.signing_in.len();
+        let waited = connected.signing_in.contains(&id);
+        // Who was sent away for taking too long counts among the others already.
+        if others - usize::from(!waited) >= max {
+            return Err(ErrorCode::CON_COUNT_ERROR.with(&[]));
+        }
+        connected.signing_in.remove(&id);
+        Ok(())
     }
 
     pub fn count(&self) -> usize {
@@ -290,7 +317,10 @@ impl std::ops::Deref for Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        self.registry.connections.lock().by_id.remove(&self.entry.id);
+        let mut connected = self.registry.connections.lock();
+        connected.by_id.remove(&self.entry.id);
+        connected.signing_in.remove(&self.entry.id);
+        drop(connected);
         self.registry.left.notify_waiters();
     }
 }
@@ -302,17 +332,34 @@ mod tests {
     #[test]
     fn a_place_is_free_again_when_its_connection_has_gone() {
         let registry = Arc::new(Registry::default());
-        let first = registry.enter("a:1".into(), 1).expect("room");
-        assert_eq!(registry.enter("b:1".into(), 1).expect_err("full").errno, 1040);
+        let first = registry.enter("a:1".into()).expect("room");
+        registry.admit(first.id, 1).expect("room");
+        let second = registry.enter("b:1".into()).expect("it may sign in");
+        assert_eq!(registry.admit(second.id, 1).expect_err("full").errno, 1040);
         drop(first);
-        let second = registry.enter("b:1".into(), 1).expect("room again");
+        registry.admit(second.id, 1).expect("room again");
         assert_eq!(second.id, 2);
+    }
+
+    #[test]
+    fn those_that_do_not_sign_in_keep_nobody_out() {
+        let registry = Arc::new(Registry::default());
+        let silent: Vec<_> =
+            (0..2 * MOST_SIGNING_IN).map(|_| registry.enter("a:1".into()).expect("room")).collect();
+        let sent_away = silent.iter().filter(|entry| entry.interrupt.get().is_some()).count();
+        assert_eq!(sent_away, MOST_SIGNING_IN);
+        assert!(
+            silent[0].interrupt.get().is_some() && silent[2 * MOST_SIGNING_IN - 1].interrupt.get().is_none()
+        );
+        drop(silent);
+        let one = registry.enter("b:1".into()).expect("room");
+        registry.admit(one.id, 1).expect("the only one");
     }
 
     #[test]
     fn kill_reaches_only_who_is_there() {
         let registry = Arc::new(Registry::default());
-        let one = registry.enter("a:1".into(), 9).expect("room");
+        let one = registry.enter("a:1".into()).expect("room");
         assert_eq!(registry.kill(77, Interruption::Statement).expect_err("nobody").errno, 1094);
         registry.kill(one.id, Interruption::Statement).expect("there");
         assert!(one.interrupt.check().is_err());
@@ -324,7 +371,7 @@ mod tests {
     async fn draining_ends_sleepers_at_once_and_others_after_the_grace() {
         let registry = Arc::new(Registry::default());
         for activity in [Activity::Sleep, Activity::Query] {
-            let connection = registry.enter("a:1".into(), 9).expect("room");
+            let connection = registry.enter("a:1".into()).expect("room");
             if activity == Activity::Sleep {
                 connection.sleep()
             } else {
@@ -334,6 +381,6 @@ mod tests {
         }
         registry.drain(Duration::from_millis(10)).await;
         assert_eq!(registry.count(), 0);
-        assert_eq!(registry.enter("b:1".into(), 9).expect_err("stopping").errno, 1053);
+        assert_eq!(registry.enter("b:1".into()).expect_err("stopping").errno, 1053);
     }
 }

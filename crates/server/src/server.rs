@@ -168,7 +168,7 @@ async fn accept<F: SessionFactory>(shared: Arc<Shared<F>>, workers: Arc<Workers>
 }
 
 fn admit<F: SessionFactory>(shared: &Arc<Shared<F>>, workers: &Workers, client: Incoming, peer: Peer) {
-    match shared.registry.enter(peer.to_string(), shared.factory.max_connections()) {
+    match shared.registry.enter(peer.to_string()) {
         Ok(registration) => {
             let shared = shared.clone();
             // The socket has left the event queue of the thread that accepts for that of its worker.

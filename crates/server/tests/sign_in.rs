@@ -97,17 +97,31 @@ fn a_client_that_says_nothing_is_cut_off() {
 }
 
 #[test]
-fn connections_over_the_limit_are_told_so() {
+fn connections_over_the_limit_are_told_so_and_an_administrator_gets_in() {
     let server = TestServer::start();
-    let first = server.connect();
+    let of =
+        |user: &str, password: &str| mysql::Conn::new(server.opts().user(Some(user)).pass(Some(password)));
+    let first = of("native", "secret").expect("room");
     // It counts from now on, as SET GLOBAL has it.
     server.max_connections.store(1, Ordering::SeqCst);
-    let (_, refusal) = Raw::connect(server.address);
-    let expected = Some((1040, "Too many connections".to_owned()));
-    assert_eq!(error_of(&refusal), expected);
-    drop(first);
+    assert_eq!(denied(of("native", "secret")).0, 1040);
+    let administrator = of("root", "").expect("one more");
+    assert_eq!(denied(of("root", "")).0, 1040);
+    drop((first, administrator));
     server.until("a free place", || server.registry.count() == 0);
-    server.connect();
+    of("native", "secret").expect("room again");
+}
+
+#[test]
+fn silent_connections_keep_nobody_out() {
+    let server = TestServer::start();
+    server.max_connections.store(2, Ordering::SeqCst);
+    let mut silent: Vec<_> = (0..600).map(|_| Raw::connect(server.address).0).collect();
+    let one = server.connect();
+    let other = server.connect();
+    assert_eq!(error_of(&silent[0].read().expect("an error").1).map(|(number, _)| number), Some(1040));
+    assert!(silent[0].is_closed());
+    drop((one, other));
 }
 
 #[test]

@@ -2,12 +2,12 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::{Clock, Disk, DiskFile};
+use super::{Clock, DirectoryLock, Disk, DiskFile};
 
 /// The file system of this machine.
 pub struct OsDisk;
@@ -54,10 +54,33 @@ impl Disk for OsDisk {
         fs::exists(path)
     }
 
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-        rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive)?;
-        Ok(Box::new(file))
+    fn lock(&self, dir: &Path, name: &str) -> io::Result<Box<dyn DirectoryLock>> {
+        let lock =
+            |file: &File| rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockExclusive);
+        let directory = File::open(dir)?;
+        lock(&directory)?;
+        let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).clone();
+        let file = options.open(dir.join(name))?;
+        lock(&file)?;
+        Ok(Box::new(OsLock { directory, path: dir.to_path_buf(), _file: file }))
+    }
+}
+
+struct OsLock {
+    directory: File,
+    path: PathBuf,
+    /// For servers that know of no other lock.
+    _file: File,
+}
+
+impl DirectoryLock for OsLock {
+    fn is_in_place(&self) -> io::Result<bool> {
+        let ours = self.directory.metadata()?;
+        match fs::metadata(&self.path) {
+            Ok(there) => Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino())),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(e),
+        }
     }
 }
 

@@ -55,7 +55,7 @@ use parking_lot::Mutex;
 
 use self::file::SimFile;
 use self::world::World;
-use super::{Clock, Disk, DiskFile, Env};
+use super::{Clock, DirectoryLock, Disk, DiskFile, Env};
 
 /// The unit of tearing, in bytes.
 pub const SECTOR: usize = 512;
@@ -230,15 +230,22 @@ impl Disk for SimDisk {
         self.world.lock().exists(path)
     }
 
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
-        self.world.lock().lock_path(path)?;
-        Ok(Box::new(LockGuard { world: self.world.clone(), path: path.to_path_buf() }))
+    fn lock(&self, dir: &Path, name: &str) -> io::Result<Box<dyn DirectoryLock>> {
+        let path = dir.join(name);
+        self.world.lock().lock_path(&path)?;
+        Ok(Box::new(LockGuard { world: self.world.clone(), path }))
     }
 }
 
 struct LockGuard {
     world: Arc<Mutex<World>>,
     path: std::path::PathBuf,
+}
+
+impl DirectoryLock for LockGuard {
+    fn is_in_place(&self) -> io::Result<bool> {
+        Ok(true)
+    }
 }
 
 impl Drop for LockGuard {

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use avocet_base::env::{Disk, DiskFile, SimDisk};
+use avocet_base::env::{DirectoryLock, Disk, DiskFile, SimDisk};
 use shuttle::thread::yield_now;
 
 use crate::{Rule, breaks};
@@ -54,8 +54,8 @@ impl Disk for SlowDisk {
         self.0.exists(path)
     }
 
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
-        self.0.lock(path)
+    fn lock(&self, dir: &Path, name: &str) -> io::Result<Box<dyn DirectoryLock>> {
+        self.0.lock(dir, name)
     }
 }
 

@@ -14,7 +14,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 
-use avocet_base::env::{Disk, DiskFile, SimDisk};
+use avocet_base::env::{DirectoryLock, Disk, DiskFile, SimDisk};
 use avocet_engine::WaitHook;
 use parking_lot::{Condvar, Mutex};
 
@@ -224,8 +224,8 @@ impl Disk for Pausing {
         self.0.exists(path)
     }
 
-    fn lock(&self, path: &Path) -> std::io::Result<Box<dyn Send + Sync>> {
-        self.0.lock(path)
+    fn lock(&self, dir: &Path, name: &str) -> std::io::Result<Box<dyn DirectoryLock>> {
+        self.0.lock(dir, name)
     }
 }
 

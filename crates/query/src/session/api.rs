@@ -110,8 +110,13 @@ impl Default for Timeouts {
 pub trait SessionFactory: Send + Sync + 'static {
     type Session: SqlSession + 'static;
 
-    /// How many connections there may be at a time; looked at whenever one comes.
+    /// How many connections may be signed in at a time; looked at whenever one signs in.
     fn max_connections(&self) -> usize;
+
+    /// Whether an account gets in although there are that many connections.
+    fn is_administrator(&self, _account: &AccountName) -> bool {
+        false
+    }
 
     /// Whether clients must come over TLS or a local socket; looked at whenever one signs in.
     fn requires_secure_transport(&self) -> bool {

@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use super::api::{
     AccountName, ConnectionRow, Connections, Interrupt, Interruption, SessionFactory, SessionInfo,
 };
+use super::guard::is_administrator;
 use super::named_locks::NamedLocks;
 use super::plan_cache::PlanCache;
 use super::state::Session;
@@ -149,6 +150,10 @@ impl Database {
 
 impl SessionFactory for Database {
     type Session = Session;
+
+    fn is_administrator(&self, account: &AccountName) -> bool {
+        is_administrator(account)
+    }
 
     fn max_connections(&self) -> usize {
         self.0.globals.settings().max_connections

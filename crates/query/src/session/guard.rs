@@ -1,5 +1,6 @@
 //! `read_only` and `super_read_only`: a server that takes no changes, but from administrators, or from nobody.
 
+use super::api::AccountName;
 use super::state::Session;
 use crate::error::{ErrorCode, SqlError};
 
@@ -15,8 +16,13 @@ impl Session {
     }
 
     fn is_administrator(&self) -> bool {
-        self.info.account.user == "root"
+        is_administrator(&self.info.account)
     }
+}
+
+/// Who may do what administrators may.
+pub(super) fn is_administrator(account: &AccountName) -> bool {
+    account.user == "root"
 }
 
 /// Whose changes the server takes.

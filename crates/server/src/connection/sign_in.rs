@@ -68,11 +68,21 @@ pub(super) async fn sign_in<F: SessionFactory>(
     let salt = random_salt();
     let introduction = introduce(&shared, &mut wire, &salt, peer, registration.id);
     let limit = shared.factory.connect_timeout().unwrap_or(shared.options.connect_timeout);
-    let outcome = match tokio::time::timeout(limit, introduction).await {
-        Ok(outcome) => outcome,
-        Err(_) => Err(Refusal::Error(ErrorCode::NET_READ_INTERRUPTED.with(&[]))),
+    // Others may need its place.
+    let sent_away = registration.interrupt.raised();
+    let outcome = tokio::select! {
+        biased;
+        outcome = tokio::time::timeout(limit, introduction) => match outcome {
+            Ok(outcome) => outcome,
+            Err(_) => Err(Refusal::Error(ErrorCode::NET_READ_INTERRUPTED.with(&[]))),
+        },
+        _ = sent_away => Err(Refusal::Error(ErrorCode::CON_COUNT_ERROR.with(&[]))),
     };
     let opened = outcome.and_then(|identity| {
+        // One administrator more than there may be connections always gets in.
+        let more = usize::from(shared.factory.is_administrator(&identity.account));
+        let max = shared.factory.max_connections().saturating_add(more);
+        shared.registry.admit(registration.id, max).map_err(Refusal::Error)?;
         let info = session_info(&shared, &registration, peer, &identity);
         let session = shared.factory.open(info.clone()).map_err(Refusal::Error)?;
         Ok((identity, info, session))

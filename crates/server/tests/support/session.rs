@@ -31,6 +31,10 @@ impl Default for TestSessions {
 impl SessionFactory for TestSessions {
     type Session = TestSession;
 
+    fn is_administrator(&self, account: &AccountName) -> bool {
+        account.user == "root"
+    }
+
     fn max_connections(&self) -> usize {
         self.max_connections.load(Ordering::SeqCst)
     }

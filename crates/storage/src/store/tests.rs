@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use arrow::array::{ArrayRef, Int64Array};
-use avocet_base::env::{Disk, DiskFile, OsDisk};
+use avocet_base::env::{DirectoryLock, Disk, DiskFile, OsDisk};
 use avocet_base::{BlockId, Env};
 
 use super::*;
@@ -128,8 +128,8 @@ impl Disk for FailingDisk {
     fn exists(&self, path: &Path) -> io::Result<bool> {
         OsDisk.exists(path)
     }
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
-        OsDisk.lock(path)
+    fn lock(&self, dir: &Path, name: &str) -> io::Result<Box<dyn DirectoryLock>> {
+        OsDisk.lock(dir, name)
     }
 }
 
