@@ -418,6 +418,11 @@ impl Txn {
         matches!(self.options.isolation, Isolation::Snapshot | Isolation::Serializable)
     }
 
+    /// Whether rows were changed since then.
+    pub fn has_changed_since(&self, mark: &StatementMark) -> bool {
+        self.redo.len() > mark.redo || self.loads.len() > mark.loads
+    }
+
     /// Whether the statement that began last could be taken back and begin anew on another snapshot: nothing that was
     /// read before depends on this one.
     pub fn can_restart(&self) -> bool {

@@ -326,6 +326,7 @@ impl Session {
         let mut number = 0;
         rows.for_each(&mut |mut row: Vec<(Value, SqlType)>| {
             number += 1;
+            self.info.interrupt.check()?;
             let beside = row.split_off(inserter.targets.len());
             inserter.beside = beside.into_iter().map(|(value, _)| value).collect();
             let given = row.into_iter().map(|(value, ty)| Given::Value(value, ty)).collect();

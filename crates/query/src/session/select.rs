@@ -33,6 +33,9 @@ pub(super) enum Purpose {
     Change,
 }
 
+/// Rows of tables of at most so many are sent by the connection's own thread, without a look at KILL.
+const ROWS_IN_ONE_GO: u64 = 20_000;
+
 impl Purpose {
     pub(super) fn select_limit(self) -> u64 {
         match self {
@@ -119,10 +122,12 @@ impl Session {
                 sink.columns(&columns_of(&bound), self.settings.time_zone)?;
                 return rows.run(source, &run, sink);
             };
-            if rows.lock.is_some() || rows.index_name(table, &run)?.is_some() {
+            let is_much = table.row_count() > ROWS_IN_PLACE as u64;
+            // Many rows stream from the analytics threads, a batch at a time.
+            let is_few = table.row_count() <= ROWS_IN_ONE_GO;
+            if rows.lock.is_some() || (is_few && rows.index_name(table, &run)?.is_some()) {
                 sink.columns(&columns_of(&bound), self.settings.time_zone)?;
                 let txn = self.txn.as_mut().expect("the statement began");
-                let is_much = table.stats().rows > ROWS_IN_PLACE as u64;
                 return blocking_if(is_much, || match (rows.lock, purpose) {
                     (Some(lock), _) => rows.run(Rows::Locked(txn, table, lock), &run, sink),
                     (None, Purpose::Change) => {

@@ -11,6 +11,7 @@ mod foreign_keys;
 mod fuzz;
 mod grammar;
 mod hints;
+mod killed;
 mod locking;
 mod long_statements;
 mod memory;

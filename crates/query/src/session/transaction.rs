@@ -209,6 +209,13 @@ impl Session {
         result: Result<T, SqlError>,
     ) -> Result<T, SqlError> {
         let alone = self.explicit.is_none() && self.settings.autocommit;
+        // What was killed and has come to its end nevertheless changes nothing.
+        let result = match &self.txn {
+            Some(txn) if self.info.interrupt.get().is_some() && txn.has_changed_since(&mark) => {
+                result.and_then(|_| Err(ErrorCode::QUERY_INTERRUPTED.with(&[])))
+            }
+            _ => result,
+        };
         match result {
             Ok(value) => {
                 if alone && let Err(error) = self.commit().await {

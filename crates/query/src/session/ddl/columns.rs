@@ -183,6 +183,7 @@ impl Session {
         let many = rows.len() > 10_000;
         rows.for_each(&mut |values| {
             number += 1;
+            self.info.interrupt.check()?;
             let mut row = Vec::with_capacity(table.def.columns.len());
             for column in &table.def.columns[..first] {
                 row.push(match column.auto_increment {
