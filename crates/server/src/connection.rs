@@ -109,10 +109,16 @@ impl<F: SessionFactory> Connection<F> {
             // A command that comes together with the KILL of its connection is too late.
             let command = command.filter(|_| interrupt.get() != Some(Interruption::Connection));
             let Some(command) = command else {
-                let stopping = self.shared.registry.is_stopping();
-                let reason =
-                    if stopping { ErrorCode::SERVER_SHUTDOWN } else { ErrorCode::CLIENT_INTERACTION_TIMEOUT };
-                return self.say_goodbye(reason.with(&[])).await;
+                // The client reads it as the reply to what it sends next.
+                self.wire.out.set_sequence(1);
+                if self.shared.registry.is_stopping() {
+                    return self.say_goodbye(ErrorCode::SERVER_SHUTDOWN.with(&[])).await;
+                }
+                if self.registration.has_timed_out() {
+                    return self.say_goodbye(ErrorCode::CLIENT_INTERACTION_TIMEOUT.with(&[])).await;
+                }
+                // Who was killed is told by the end of the connection, as by MySQL.
+                return Ok(());
             };
             match command {
                 Ok(packet) => {

@@ -48,6 +48,8 @@ pub struct Entry {
     pub id: u32,
     pub interrupt: Arc<Interrupt>,
     peer: String,
+    /// It was idle for too long, and ends for that.
+    timed_out: AtomicBool,
     clock: Arc<CoarseClock>,
     state: Mutex<State>,
 }
@@ -108,6 +110,10 @@ impl Entry {
             state: if asleep { "" } else { "executing" },
             info: (!asleep).then(|| String::from_utf8_lossy(&state.text).into_owned()),
         }
+    }
+
+    pub fn has_timed_out(&self) -> bool {
+        self.timed_out.load(Ordering::Relaxed)
     }
 
     /// Seconds.
@@ -177,7 +183,14 @@ impl Registry {
             text: Vec::new(),
         };
         let clock = self.clock.clone();
-        let entry = Arc::new(Entry { id, interrupt: Arc::default(), peer, clock, state: Mutex::new(state) });
+        let entry = Arc::new(Entry {
+            id,
+            interrupt: Arc::default(),
+            peer,
+            timed_out: AtomicBool::new(false),
+            clock,
+            state: Mutex::new(state),
+        });
         connected.by_id.insert(id, entry.clone());
         connected.signing_in.insert(id);
         Ok(Registration { registry: self.clone(), entry })
@@ -235,6 +248,7 @@ impl Registry {
         self.tick();
         self.each(|entry| {
             if entry.idle_for().is_some_and(|idle| idle > limit.as_secs()) {
+                entry.timed_out.store(true, Ordering::Relaxed);
                 entry.interrupt.raise(Interruption::Connection);
             }
         });

@@ -151,7 +151,17 @@ fn kill_ends_a_statement_or_a_connection() {
 fn idle_connections_end_after_the_wait_timeout() {
     let server = TestServer::with(|options| options.wait_timeout = std::time::Duration::from_secs(1));
     let mut raw = Raw::sign_in(server.address);
-    assert_eq!(error_number(&raw.read().expect("an error").1), Some(4031));
+    let (sequence, error) = raw.read().expect("an error");
+    assert_eq!((sequence, error_number(&error)), (1, Some(4031)), "as a reply to what comes next");
+    assert!(raw.is_closed());
+}
+
+#[test]
+fn an_idle_connection_that_is_killed_just_ends() {
+    let server = TestServer::start();
+    let mut raw = Raw::sign_in(server.address);
+    let id = server.registry.list()[0].id;
+    server.registry.kill(id, Interruption::Connection).expect("there");
     assert!(raw.is_closed());
 }
 
