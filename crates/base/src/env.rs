@@ -62,7 +62,10 @@ pub trait Disk: Send + Sync {
 
 /// A directory that nobody else may use.
 pub trait DirectoryLock: Send + Sync {
-    /// Whether its path still leads to it: not so once it was moved, or another put in its place.
+    /// Locks a file in it, too, which goes with the contents if they are moved elsewhere; `WouldBlock` if somebody else has it.
+    fn hold(&mut self, name: &str) -> io::Result<()>;
+    /// Whether the paths still lead to the directory and to the files that are held: not so once they were moved, or others
+    /// put in their place.
     fn is_in_place(&self) -> io::Result<bool>;
 }
 

@@ -18,6 +18,10 @@ pub(crate) fn start(engine: &Arc<Engine>) {
     let house = engine.housekeeping();
     threads.push(spawn("avocet-collect", house.clone(), Arc::downgrade(engine), COLLECT_EVERY, |engine| {
         engine.collect_stragglers();
+        // Here, as maintenance takes its time.
+        if let Err(e) = engine.check_directory() {
+            engine.stop(&e);
+        }
     }));
     threads.push(spawn("avocet-maintain", house.clone(), Arc::downgrade(engine), MAINTAIN_EVERY, maintain));
 }
@@ -49,10 +53,6 @@ fn spawn(
 
 fn maintain(engine: &Arc<Engine>) {
     if engine.check_running().is_err() {
-        return;
-    }
-    if let Err(e) = engine.check_directory() {
-        engine.stop(&e);
         return;
     }
     engine.free_version_vectors();

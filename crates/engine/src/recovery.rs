@@ -115,16 +115,18 @@ pub(crate) fn claim_directory(options: &EngineOptions) -> Result<Box<dyn Directo
         let why = format!("{name} is neither empty nor a data directory of Avocet");
         return Err(EngineError::NotADataDirectory(why));
     }
-    let lock = disk.lock(data, LOCK).map_err(|e| match e.kind() {
+    let in_use = |e: std::io::Error| match e.kind() {
         std::io::ErrorKind::WouldBlock => EngineError::InUse(name.clone()),
         _ => io(e),
-    })?;
+    };
+    let mut lock = disk.lock(data, LOCK).map_err(in_use)?;
     let marker = data.join(MARKER);
     if !disk.exists(&marker).map_err(io)? {
         let file = disk.create(&marker).map_err(io)?;
         file.write_at(b"Avocet data directory, format 1\n", 0).map_err(io)?;
         file.sync_data().map_err(io)?;
     }
+    lock.hold(MARKER).map_err(in_use)?;
     // The mark may be there and not be durable, if the process that made it was killed.
     disk.sync_dir(data).map_err(io)?;
     Ok(lock)

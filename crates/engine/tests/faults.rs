@@ -430,20 +430,38 @@ fn a_directory_has_one_server_whatever_becomes_of_its_lock_file() {
     let moved = base.path().join("moved");
     std::fs::rename(&data, &moved).expect("moved");
     assert!(is_refused(&moved), "moved");
+    // Its contents, but for the lock.
+    let contents = base.path().join("contents");
+    std::fs::create_dir(&contents).expect("made");
+    let move_all = |from: &Path, to: &Path| {
+        for entry in std::fs::read_dir(from).expect("listed") {
+            let entry = entry.expect("listed");
+            if entry.file_name() != "lock" {
+                std::fs::rename(entry.path(), to.join(entry.file_name())).expect("moved");
+            }
+        }
+    };
+    move_all(&moved, &contents);
+    assert!(is_refused(&contents), "its contents elsewhere");
+    move_all(&contents, &moved);
     drop(engine);
     drop(Engine::open(in_directory(&moved)).expect("opens again"));
 }
 
 #[test]
 fn an_engine_whose_directory_is_taken_away_stops() {
-    for replaced in [false, true] {
+    for replaced in [None, Some("data"), Some("contents")] {
         let base = tempfile::tempdir().expect("made");
         let data = base.path().join("data");
         let engine = Engine::open(in_directory(&data)).expect("opens");
         create(&engine);
         commit_row(&engine, 1).expect("committed");
-        std::fs::rename(&data, base.path().join("moved")).expect("moved");
-        if replaced {
+        match replaced {
+            Some("contents") => std::fs::rename(data.join("avocet"), base.path().join("avocet")),
+            _ => std::fs::rename(&data, base.path().join("moved")),
+        }
+        .expect("moved");
+        if replaced == Some("data") {
             std::fs::create_dir(&data).expect("made");
         }
         let begin = std::time::Instant::now();

@@ -48,6 +48,8 @@ pub struct Entry {
     pub id: u32,
     pub interrupt: Arc<Interrupt>,
     peer: String,
+    /// It has proved who it is, and counts.
+    admitted: AtomicBool,
     /// It was idle for too long, and ends for that.
     timed_out: AtomicBool,
     clock: Arc<CoarseClock>,
@@ -137,6 +139,7 @@ struct Connected {
     by_id: HashMap<u32, Arc<Entry>>,
     /// Those of them that have not signed in; older ones first.
     signing_in: BTreeSet<u32>,
+    admitted: usize,
     next_id: u32,
 }
 
@@ -146,6 +149,7 @@ impl Default for Registry {
             connections: Mutex::new(Connected {
                 by_id: HashMap::new(),
                 signing_in: BTreeSet::new(),
+                admitted: 0,
                 next_id: 1,
             }),
             started: Instant::now(),
@@ -187,6 +191,7 @@ impl Registry {
             id,
             interrupt: Arc::default(),
             peer,
+            admitted: AtomicBool::new(false),
             timed_out: AtomicBool::new(false),
             clock,
             state: Mutex::new(state),
@@ -196,16 +201,15 @@ impl Registry {
         Ok(Registration { registry: self.clone(), entry })
     }
 
-    /// Admits a client that has proved who it is; error 1040 if `max` have signed in already.
-    pub fn admit(&self, id: u32, max: usize) -> Result<(), SqlError> {
+    /// Admits a client that has proved who it is; error 1040 if `max` have been admitted and are there.
+    pub fn admit(&self, entry: &Entry, max: usize) -> Result<(), SqlError> {
         let mut connected = self.connections.lock();
-        let others = connected.by_id.len() - connected.signing_in.len();
-        let waited = connected.signing_in.contains(&id);
-        // Who was sent away for taking too long counts among the others already.
-        if others - usize::from(!waited) >= max {
+        if connected.admitted >= max {
             return Err(ErrorCode::CON_COUNT_ERROR.with(&[]));
         }
-        connected.signing_in.remove(&id);
+        connected.admitted += 1;
+        connected.signing_in.remove(&entry.id);
+        entry.admitted.store(true, Ordering::Relaxed);
         Ok(())
     }
 
@@ -334,6 +338,7 @@ impl Drop for Registration {
         let mut connected = self.registry.connections.lock();
         connected.by_id.remove(&self.entry.id);
         connected.signing_in.remove(&self.entry.id);
+        connected.admitted -= usize::from(self.entry.admitted.load(Ordering::Relaxed));
         drop(connected);
         self.registry.left.notify_waiters();
     }
@@ -347,11 +352,11 @@ mod tests {
     fn a_place_is_free_again_when_its_connection_has_gone() {
         let registry = Arc::new(Registry::default());
         let first = registry.enter("a:1".into()).expect("room");
-        registry.admit(first.id, 1).expect("room");
+        registry.admit(&first, 1).expect("room");
         let second = registry.enter("b:1".into()).expect("it may sign in");
-        assert_eq!(registry.admit(second.id, 1).expect_err("full").errno, 1040);
+        assert_eq!(registry.admit(&second, 1).expect_err("full").errno, 1040);
         drop(first);
-        registry.admit(second.id, 1).expect("room again");
+        registry.admit(&second, 1).expect("room again");
         assert_eq!(second.id, 2);
     }
 
@@ -365,9 +370,10 @@ mod tests {
         assert!(
             silent[0].interrupt.get().is_some() && silent[2 * MOST_SIGNING_IN - 1].interrupt.get().is_none()
         );
-        drop(silent);
+        // Those that were sent away and have not gone yet do not count.
         let one = registry.enter("b:1".into()).expect("room");
-        registry.admit(one.id, 1).expect("the only one");
+        registry.admit(&one, 1).expect("the only one");
+        drop(silent);
     }
 
     #[test]

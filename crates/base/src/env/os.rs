@@ -55,32 +55,46 @@ impl Disk for OsDisk {
     }
 
     fn lock(&self, dir: &Path, name: &str) -> io::Result<Box<dyn DirectoryLock>> {
-        let lock =
-            |file: &File| rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockExclusive);
         let directory = File::open(dir)?;
         lock(&directory)?;
         let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).clone();
         let file = options.open(dir.join(name))?;
         lock(&file)?;
-        Ok(Box::new(OsLock { directory, path: dir.to_path_buf(), _file: file }))
+        Ok(Box::new(OsLock { held: vec![(dir.to_path_buf(), directory)], _file: file }))
     }
 }
 
+fn lock(file: &File) -> io::Result<()> {
+    Ok(rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockExclusive)?)
+}
+
 struct OsLock {
-    directory: File,
-    path: PathBuf,
+    /// The directory, then files in it.
+    held: Vec<(PathBuf, File)>,
     /// For servers that know of no other lock.
     _file: File,
 }
 
 impl DirectoryLock for OsLock {
+    fn hold(&mut self, name: &str) -> io::Result<()> {
+        let path = self.held[0].0.join(name);
+        let file = OpenOptions::new().read(true).write(true).open(&path)?;
+        lock(&file)?;
+        self.held.push((path, file));
+        Ok(())
+    }
+
     fn is_in_place(&self) -> io::Result<bool> {
-        let ours = self.directory.metadata()?;
-        match fs::metadata(&self.path) {
-            Ok(there) => Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino())),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(e) => Err(e),
+        for (path, file) in &self.held {
+            let ours = file.metadata()?;
+            match fs::metadata(path) {
+                Ok(there) if (there.dev(), there.ino()) == (ours.dev(), ours.ino()) => {}
+                Ok(_) => return Ok(false),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
+                Err(e) => return Err(e),
+            }
         }
+        Ok(true)
     }
 }
 

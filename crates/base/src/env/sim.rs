@@ -243,6 +243,10 @@ struct LockGuard {
 }
 
 impl DirectoryLock for LockGuard {
+    fn hold(&mut self, _name: &str) -> io::Result<()> {
+        Ok(())
+    }
+
     fn is_in_place(&self) -> io::Result<bool> {
         Ok(true)
     }

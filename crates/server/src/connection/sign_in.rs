@@ -82,7 +82,7 @@ pub(super) async fn sign_in<F: SessionFactory>(
         // One administrator more than there may be connections always gets in.
         let more = usize::from(shared.factory.is_administrator(&identity.account));
         let max = shared.factory.max_connections().saturating_add(more);
-        shared.registry.admit(registration.id, max).map_err(Refusal::Error)?;
+        shared.registry.admit(&registration, max).map_err(Refusal::Error)?;
         let info = session_info(&shared, &registration, peer, &identity);
         let session = shared.factory.open(info.clone()).map_err(Refusal::Error)?;
         Ok((identity, info, session))
