@@ -10,6 +10,7 @@
 
 mod aggregate;
 mod apply;
+mod counted;
 mod depth;
 mod error;
 mod estimate;

@@ -13,6 +13,7 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::SessionConfig;
 
 use crate::df::apply::Planner;
+use crate::df::counted::CountRows;
 use crate::df::error::plan_error;
 use crate::df::memory::{QueryPool, Sizing};
 use crate::df::runtime::{AnalyticsOptions, RunOptions};
@@ -82,6 +83,7 @@ impl Setup {
         // The new implementations do not keep back what they need to sort the groups that they spill.
         options.execution.enable_migration_aggregate = false;
         let mut physical = PhysicalOptimizer::new().rules;
+        physical.push(Arc::new(CountRows));
         physical.push(Arc::new(JoinsYield));
         Ok(SessionStateBuilder::new()
             .with_config(config)

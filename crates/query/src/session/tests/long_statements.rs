@@ -204,3 +204,21 @@ fn planning_obeys_deadlines() {
         &answer[..60]
     );
 }
+
+/// Rows without columns that a join keeps take no memory, however many they are.
+#[test]
+fn rows_that_are_only_counted_are_a_number() {
+    let mut client = Client::new();
+    client.run("CREATE TABLE ten (n INT PRIMARY KEY); INSERT INTO ten VALUES (0),(1),(2),(3),(4),(5),(6),(7),(8),(9)");
+    let of = |count| format!("SELECT COUNT(*) FROM {}", joined(", ", count, |n| format!("ten t{n}")));
+    client.check(&of(5), "100000");
+    client.check(
+        "SELECT COUNT(*) FROM ten a LEFT JOIN (ten b CROSS JOIN ten c) ON a.n > 4 AND RAND() < 2",
+        "505",
+    );
+    assert!(client.run(&format!("EXPLAIN {}", of(12))).contains("CountedExec"));
+    client.run("SET max_execution_time = 300");
+    let begin = Instant::now();
+    assert!(client.run(&of(30)).starts_with("ERROR 3024"));
+    assert!(begin.elapsed() < Duration::from_secs(10));
+}
