@@ -58,7 +58,7 @@ fn long_statements_do_not_hold_up_others() {
         let again = !sql.starts_with("INSERT") && !sql.starts_with("DELETE");
         let taken_back = format!("BEGIN; {sql}; ROLLBACK");
         let mut rounds: Vec<_> =
-            (0..3).map(|_| beside_a_heart(&mut client, if again { sql } else { &*taken_back })).collect();
+            (0..3).map(|_| beside_a_heart(&mut client, if again { sql } else { &taken_back })).collect();
         rounds.push(beside_a_heart(&mut client, sql));
         let held_up =
             |(took, still): &(Duration, Duration)| *still > (*took / 5).max(Duration::from_millis(15));
