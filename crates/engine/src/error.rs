@@ -17,6 +17,9 @@ pub enum EngineError {
     ForeignKey(#[from] ForeignKeyError),
     #[error("lock wait timeout exceeded")]
     LockWaitTimeout,
+    /// The statement is to wait for a row without a thread, and to begin anew: see `Txn::defer_waits`.
+    #[error("a row is waited for")]
+    WaitDeferred,
     #[error("somebody else holds the row")]
     LockNotAvailable,
     #[error("deadlock found; the transaction must be rolled back")]
@@ -116,6 +119,7 @@ impl EngineError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::LockWaitTimeout
+            | Self::WaitDeferred
             | Self::LockNotAvailable
             | Self::Deadlock
             | Self::WriteConflict

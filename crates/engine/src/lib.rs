@@ -67,5 +67,5 @@ pub use stats::{ColumnStats, TableStats};
 pub use table::{IndexHandle, TableHandle};
 pub use txn::{
     Ahead, Freshness, Isolation, KeyList, KeyRange, LockHow, LockWait, ReadMode, ReadScratch, RowBuf,
-    RowChange, RowLock, Shown, SnapshotReader, StatementMark, TriedLock, Txn, TxnOptions,
+    RowChange, RowLock, RowWait, Shown, SnapshotReader, StatementMark, TriedLock, Txn, TxnOptions,
 };

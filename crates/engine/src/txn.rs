@@ -1,6 +1,7 @@
 //! Transactions: begin, statements, commit, rollback. Reads are in `txn/read.rs`, writes in `txn/write.rs`.
 
 mod ahead;
+mod deferral;
 mod foreign;
 mod hiding;
 mod lead;
@@ -29,6 +30,7 @@ use parking_lot::Mutex;
 pub(crate) use ahead::prefetch_page;
 pub use ahead::{Ahead, KeyList};
 pub use avocet_storage::hot::RowBuf;
+pub use deferral::RowWait;
 pub use locking::{LockHow, Shown, TriedLock};
 pub use modify::RowChange;
 pub use newest::{LockWait, RowLock};
@@ -46,6 +48,7 @@ use crate::scan::{ScanRequest, TableScan};
 use crate::serial::ReadSet;
 use crate::snapshots::SnapshotGuard;
 use crate::table::{IndexHandle, TableHandle};
+use deferral::Deferral;
 use foreign::ForeignKeys;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -132,6 +135,7 @@ pub struct Txn {
     finished: bool,
     scratch: Scratch,
     interrupted: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
+    deferral: Deferral,
     /// Of a call that may be logged as such, or that recovery runs again.
     logical: Option<Box<Logical>>,
 }
@@ -270,6 +274,7 @@ impl Txn {
             finished: false,
             scratch,
             interrupted: None,
+            deferral: Deferral::default(),
             logical: None,
             engine: engine.clone(),
         }
@@ -763,6 +768,7 @@ impl Txn {
 
     /// It is committed at a timestamp: gives back what it held, and hands its versions on.
     fn after_logged(&mut self, ts: Timestamp) {
+        self.end_deferral();
         self.finished = true;
         self.logical = None;
         self.release_rows();
@@ -784,6 +790,7 @@ impl Txn {
     }
 
     fn end_without_changes(&mut self) {
+        self.end_deferral();
         self.roll_back_to(StatementMark { undo: 0, shared: 0, loads: 0, redo: 0 });
         self.finished = true;
         self.state.abort();

@@ -22,6 +22,11 @@ pub(crate) fn blocking<T>(work: impl FnOnce() -> T) -> T {
     }
 }
 
+/// Whether other tasks can have the thread while something is awaited.
+pub(crate) fn can_await() -> bool {
+    Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread)
+}
+
 /// As [`blocking`] if there is much of it, in place otherwise.
 pub(crate) fn blocking_if<T>(is_much: bool, work: impl FnOnce() -> T) -> T {
     if is_much { blocking(work) } else { work() }

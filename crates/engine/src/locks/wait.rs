@@ -1,6 +1,7 @@
 //! One waiting transaction, and how long it waits.
 
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use avocet_storage::TxnState;
@@ -37,9 +38,15 @@ pub(crate) struct Waiter {
     pub weight: u64,
     /// Those in the queue of a row have ascending numbers, but for those who share the row already: they go first.
     pub number: u64,
-    began: Instant,
-    signal: Mutex<Signal>,
+    pub began: Instant,
+    sleep: Mutex<Sleep>,
     changed: Condvar,
+}
+
+struct Sleep {
+    signal: Signal,
+    /// Of a task that waits instead of a thread.
+    waker: Option<Waker>,
 }
 
 impl Waiter {
@@ -51,20 +58,23 @@ impl Waiter {
             weight: request.weight,
             number,
             began: Instant::now(),
-            signal: Mutex::new(Signal::Asleep),
+            sleep: Mutex::new(Sleep { signal: Signal::Asleep, waker: None }),
             changed: Condvar::new(),
         }
     }
 
     /// Whether it was asleep.
     fn set(&self, to: Signal) -> bool {
-        let mut signal = self.signal.lock();
-        let before = *signal;
+        let mut sleep = self.sleep.lock();
+        let before = sleep.signal;
         if before != Signal::Victim {
-            *signal = to;
+            sleep.signal = to;
         }
         if before == Signal::Asleep && to != Signal::Asleep {
             self.changed.notify_one();
+            if let Some(waker) = sleep.waker.take() {
+                waker.wake();
+            }
         }
         before == Signal::Asleep
     }
@@ -85,11 +95,11 @@ impl Waiter {
     }
 
     pub fn sleeps(&self) -> bool {
-        *self.signal.lock() == Signal::Asleep
+        self.sleep.lock().signal == Signal::Asleep
     }
 
     pub fn is_victim(&self) -> bool {
-        *self.signal.lock() == Signal::Victim
+        self.sleep.lock().signal == Signal::Victim
     }
 
     /// Blocks until there is a reason to ask again.
@@ -99,11 +109,24 @@ impl Waiter {
         outcome
     }
 
+    /// As `park`, for a task: it is woken when there is a reason to ask again.
+    pub fn poll(&self, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        let mut sleep = self.sleep.lock();
+        match sleep.signal {
+            Signal::Woken => Poll::Ready(Ok(())),
+            Signal::Victim => Poll::Ready(Err(EngineError::Deadlock)),
+            Signal::Asleep => {
+                sleep.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+
     fn sleep(&self, patience: &Patience<'_>) -> Result<()> {
         let deadline = self.began + patience.timeout;
-        let mut signal = self.signal.lock();
+        let mut sleep = self.sleep.lock();
         loop {
-            match *signal {
+            match sleep.signal {
                 Signal::Woken => return Ok(()),
                 Signal::Victim => return Err(EngineError::Deadlock),
                 Signal::Asleep => {}
@@ -112,8 +135,8 @@ impl Waiter {
             if now >= deadline {
                 return Err(EngineError::LockWaitTimeout);
             }
-            self.changed.wait_until(&mut signal, deadline.min(now + ASK_EVERY));
-            if *signal == Signal::Asleep && (patience.interrupted)() {
+            self.changed.wait_until(&mut sleep, deadline.min(now + ASK_EVERY));
+            if sleep.signal == Signal::Asleep && (patience.interrupted)() {
                 return Err(EngineError::Interrupted);
             }
         }

@@ -275,6 +275,7 @@ impl Txn {
                                 visited.note(entry_key, id);
                             }
                             may_move_on = false;
+                            self.deferral.note_shown();
                             shown = visit(id, row);
                         }
                         if shown == Shown::Unwanted {
@@ -342,6 +343,7 @@ impl Txn {
                         Found::Gone => again |= gone.insert(id),
                         Found::Hot | Found::Cold => {
                             visited.insert(id);
+                            self.deferral.note_shown();
                             match visit(id, buf.row(&table.layout)) {
                                 Shown::Wanted => {}
                                 Shown::Unwanted => self.let_go(mark),

@@ -124,9 +124,9 @@ impl Txn {
         wait: LockWait,
         old: &mut RowBuf,
     ) -> Result<Found> {
-        let mut place = None;
+        let mut place = self.place_in_queue(RowKey { table: table.id(), row: id }, action.mode());
         let outcome = self.in_turn(Wanted { t, table, id, wait }, action, old, &mut place);
-        self.leave_queue(place);
+        self.leave_or_stand(place, &outcome);
         if let Err(EngineError::SnapshotConflict(_)) = &outcome {
             let exclusive = action.mode() == LockMode::Exclusive;
             self.conflict = Some(Conflict { table: t, row: id, exclusive });
@@ -155,7 +155,7 @@ impl Txn {
                 Attempt::Again => std::thread::yield_now(),
                 Attempt::Wait => {
                     self.meet_others();
-                    self.park(place.as_ref().expect("it stands in the queue"))?;
+                    self.park(place.as_ref().expect("it stands in the queue"), 0)?;
                 }
             }
         }
@@ -365,10 +365,18 @@ impl Txn {
         (self.undo.len() + self.shared.len()) as u64 + loaded
     }
 
-    /// Waits for a turn in a queue.
-    pub(super) fn park(&self, place: &Arc<Waiter>) -> Result<()> {
+    /// Waits for a turn in a queue, unless the wait can be deferred: if the statement has made at most `retaken` versions.
+    pub(super) fn park(&mut self, place: &Arc<Waiter>, retaken: usize) -> Result<()> {
         self.waits.fetch_add(1, Ordering::Relaxed);
+        if self.may_defer(place, retaken) {
+            return Err(EngineError::WaitDeferred);
+        }
         self.engine.row_locks.break_deadlocks(place, !self.shared.is_empty());
+        self.block(place)
+    }
+
+    /// Blocks the thread until it is this transaction's turn.
+    pub(super) fn block(&self, place: &Arc<Waiter>) -> Result<()> {
         let interrupted = self.interrupted.as_deref();
         place.park(&Patience {
             timeout: self.options.lock_wait_timeout,

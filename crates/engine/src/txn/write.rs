@@ -15,6 +15,7 @@ use avocet_storage::version::{Change, StaleEntry, running_other};
 use avocet_storage::{TxnState, Undo};
 use avocet_types::{Datum, IndexKind, RowRef};
 
+use super::deferral::MOST_RETAKEN;
 use super::newest::{Action, Found, LockWait, Watch};
 use super::{KeyRange, Scratch, Txn};
 use crate::error::{EngineError, Result};
@@ -156,9 +157,9 @@ impl Txn {
         entry: &[u8],
         id: RowId,
     ) -> Result<()> {
-        let mut place = None;
+        let mut place = self.place_among_watchers();
         let outcome = self.claim_in_turn(table, index, entry, id, &mut place);
-        self.leave_queue(place);
+        self.leave_or_stand(place, &outcome);
         outcome
     }
 
@@ -201,7 +202,7 @@ impl Txn {
                 Claim::Wait => {
                     drop(latch);
                     self.meet_others();
-                    self.park(place.as_ref().expect("it stands among those who watch"))?;
+                    self.park(place.as_ref().expect("it stands among those who watch"), MOST_RETAKEN)?;
                 }
                 Claim::Again => {
                     drop(latch);

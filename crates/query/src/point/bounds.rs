@@ -53,6 +53,8 @@ pub struct Bounds<'b> {
     /// Another path can still take the statement.
     may_decline: AtomicBool,
     has_declined: AtomicBool,
+    /// The client has been told something.
+    has_sent: AtomicBool,
 }
 
 impl<'b> Bounds<'b> {
@@ -72,6 +74,7 @@ impl<'b> Bounds<'b> {
             most_rows: AtomicU64::new(MOST_ROWS),
             may_decline: AtomicBool::new(false),
             has_declined: AtomicBool::new(false),
+            has_sent: AtomicBool::new(false),
         }
     }
 
@@ -135,6 +138,17 @@ impl<'b> Bounds<'b> {
     #[inline]
     pub fn forbid_declining(&self) {
         self.may_decline.store(false, Relaxed);
+    }
+
+    /// The client is told something: the statement cannot begin anew.
+    #[inline]
+    pub fn note_sent(&self) {
+        self.has_sent.store(true, Relaxed);
+        self.forbid_declining();
+    }
+
+    pub fn has_sent(&self) -> bool {
+        self.has_sent.load(Relaxed)
     }
 
     /// Whether the error that ended the run stands for this.

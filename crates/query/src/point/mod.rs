@@ -376,6 +376,11 @@ impl PointPlan {
         self.verb() != Verb::Select
     }
 
+    /// Whether it locks rows, those that it changes included.
+    pub fn locks(&self) -> bool {
+        self.is_write() || matches!(&self.kind, Kind::Select(select) if select.locks)
+    }
+
     /// Whether errors of single rows are warnings.
     pub fn ignores(&self) -> bool {
         match &self.kind {

@@ -217,6 +217,9 @@ impl Select {
                 return self.descend_through(plan, depth, txn, row, own, rest, taker);
             }
         };
+        if level.lock.is_some() && bounds.has_sent() {
+            txn.end_deferral();
+        }
         let LevelScratch { keys, read, found: rows, .. } = own;
         let found = locate(table, access, &row, params, ctx, keys)?;
         // Where nearly each row leads to another, there need be no more than are taken, or some more, in several turns.

@@ -163,7 +163,7 @@ impl<'t> Taker<'t> {
     #[inline]
     fn announce(&mut self) -> Result<(), SqlError> {
         if let Some(columns) = self.columns.take() {
-            self.run.bounds.forbid_declining();
+            self.run.bounds.note_sent();
             self.sink.plan_columns(columns, self.run.ctx.time_zone)?;
         }
         Ok(())

@@ -13,7 +13,9 @@ impl From<EngineError> for SqlError {
             }
             EngineError::ForeignKey(error) => foreign_key_error(error),
             EngineError::LockNotAvailable => ErrorCode::LOCK_NOWAIT.with(&[]),
-            EngineError::LockWaitTimeout => ErrorCode::LOCK_WAIT_TIMEOUT.with(&[]),
+            EngineError::LockWaitTimeout | EngineError::WaitDeferred => {
+                ErrorCode::LOCK_WAIT_TIMEOUT.with(&[])
+            }
             EngineError::SnapshotConflict(table) => ErrorCode::CHECKREAD.with(&[table]),
             EngineError::SerializationFailure => ErrorCode::LOCK_DEADLOCK.with(&[]),
             // A bulk statement that lost a race is repeated as a deadlock's victim is.

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use avocet_engine::{SnapshotReader, Txn};
+use avocet_engine::{RowWait, SnapshotReader, StatementMark, Txn};
 use avocet_types::temporal::{datetime_from_number, parse_datetime, parse_time};
 use avocet_types::{Collation, Datum, SqlType, Value};
 
@@ -16,11 +16,12 @@ use super::run::{Done, Outcome};
 use super::state::Session;
 use super::status::Counter;
 use crate::bind::bind_query;
-use crate::error::SqlError;
+use crate::error::{ErrorCode, SqlError};
 use crate::parse::digest::{Digest, Slot, literal_type};
 use crate::parse::statement::StatementKind;
 use crate::plan::BoundQuery;
 use crate::point::{self, Bounds, Changes, NotPoint, PointPlan, PointScratch, ReadAs, Refusal, Run, Verb};
+use crate::turns::can_await;
 
 /// A statement that is to find its plan.
 #[derive(Clone, Copy)]
@@ -176,7 +177,7 @@ impl Session {
             let own = bind_query(own, source, &view, &[])?;
             let lifted = bind_query(lifted, source, &view, types)?;
             if !same_columns(&own, &lifted) {
-                return Err(Refusal::Error(crate::ErrorCode::UNKNOWN_ERROR.with(&[])));
+                return Err(Refusal::Error(ErrorCode::UNKNOWN_ERROR.with(&[])));
             }
         }
         let plan = self.compile_point(lifted, candidate.source, types)?;
@@ -250,7 +251,10 @@ impl Session {
             self.set_storing(!plan.ignores());
         }
         let mark = self.begin_statement()?;
-        let result = self.execute_plan(plan, params, ReadAt::Snapshot, sink);
+        let result = match plan.locks() {
+            true => self.execute_in_turn(plan, params, mark, sink).await,
+            false => self.execute_plan(plan, params, ReadAt::Snapshot, sink),
+        };
         if matches!(result, Ok(point::Outcome::Declined)) {
             self.set_storing(false);
             return Ok(None);
@@ -264,6 +268,49 @@ impl Session {
             point::Outcome::Changed(changes) => Some(Outcome::Done(self.done(plan, changes))),
             point::Outcome::Declined => None,
         })
+    }
+
+    /// Runs a plan that locks rows. While it waits for the first of them, the thread goes on with other connections.
+    async fn execute_in_turn(
+        &mut self,
+        plan: &PointPlan,
+        params: &[Datum<'_>],
+        mark: StatementMark,
+        sink: &mut dyn ResultSink,
+    ) -> Result<point::Outcome, SqlError> {
+        self.txn().defer_waits(mark);
+        let warnings = self.context.warning_count();
+        let result = loop {
+            let result = self.execute_plan(plan, params, ReadAt::Snapshot, sink);
+            if result.is_ok() {
+                break result;
+            }
+            let Some(wait) = self.txn().deferred_wait() else { break result };
+            if let Err(error) = self.await_row(wait).await {
+                break Err(error);
+            }
+            self.context.truncate_warnings(warnings);
+            self.context.take_insert_id();
+            self.txn().begin_anew();
+        };
+        self.txn().end_deferral();
+        result
+    }
+
+    /// Waits for a row; KILL and the time-out end it.
+    async fn await_row(&mut self, wait: RowWait) -> Result<(), SqlError> {
+        if !can_await() {
+            return Ok(self.txn().block_on_deferred(&wait)?);
+        }
+        let deadline = wait.deadline();
+        tokio::select! {
+            biased;
+            _ = self.info.interrupt.raised() => Err(ErrorCode::QUERY_INTERRUPTED.with(&[])),
+            turn = tokio::time::timeout_at(deadline.into(), wait) => match turn {
+                Ok(turn) => Ok(turn?),
+                Err(_) => Err(ErrorCode::LOCK_WAIT_TIMEOUT.with(&[])),
+            },
+        }
     }
 
     /// Runs a plan within a statement that has begun.

@@ -4,6 +4,7 @@ mod anomalies;
 mod bounds;
 mod calls;
 mod client;
+mod crowds;
 mod deadlocks;
 mod definitions;
 mod differential;

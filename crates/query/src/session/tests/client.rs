@@ -104,14 +104,14 @@ pub fn check(steps: &[(&str, &str)]) {
 }
 
 #[derive(Default)]
-struct Printer {
+pub struct Printer {
     types: Vec<SqlType>,
     zone: TimeZone,
     text: String,
 }
 
 impl Printer {
-    fn end(mut self, result: Result<(), crate::SqlError>) -> String {
+    pub fn end(mut self, result: Result<(), crate::SqlError>) -> String {
         if let Err(error) = result {
             self.text.push_str(&format!("ERROR {}: {}\n", error.errno, error.message));
         }

@@ -1,0 +1,157 @@
+//! Waits for rows that hold no thread.
+//!
+//! A statement that has to wait for a row, and has done nothing or next to nothing yet, can leave its place in the row's queue
+//! standing and return. Its session awaits the turn as a task does, and the statement begins anew; at the same row it goes on
+//! from its place. So thousands of connections may want one row without a thread for each. A statement that has done more blocks
+//! its thread, as it does where nobody asked for this.
+//!
+//! Invariants:
+//! 1. A transaction has one place at most: whoever asks for another row gives up the place that stands.
+//! 2. A place stands no longer than its statement: [`Txn::end_deferral`] gives it up, and so does the transaction's end.
+//! 3. A deadlock is looked for when the statement has been taken back, and before its turn is awaited.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use super::{StatementMark, Txn};
+use crate::error::{EngineError, Result};
+use crate::locks::{LockMode, RowKey, Waiter};
+
+/// An INSERT, or an UPDATE of a unique key, waits for the key after the row has been written: so many versions are taken back
+/// for it.
+pub(super) const MOST_RETAKEN: usize = 2;
+
+/// After a statement has waited for so many different rows, it blocks: what it gives up each time might be had by others for ever.
+const MOST_ROWS: usize = 8;
+
+/// A statement whose waits are deferred.
+#[derive(Default)]
+pub(super) struct Deferral {
+    begun: Option<Begun>,
+    standing: Option<Arc<Waiter>>,
+}
+
+impl Deferral {
+    /// The statement has been given a row that it locked: perhaps it has told somebody.
+    #[inline]
+    pub(super) fn note_shown(&mut self) {
+        self.begun = None;
+    }
+}
+
+struct Begun {
+    at: StatementMark,
+    had_read: bool,
+    rows: usize,
+    last: Option<RowKey>,
+}
+
+/// Ready when a statement whose wait was deferred is to begin anew, or with the reason why it must not.
+pub struct RowWait {
+    place: Arc<Waiter>,
+    deadline: Instant,
+}
+
+impl RowWait {
+    /// When it becomes error `LockWaitTimeout`. The future itself does not look at a clock.
+    pub fn deadline(&self) -> Instant {
+        self.deadline
+    }
+}
+
+impl Future for RowWait {
+    type Output = Result<()>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        self.place.poll(cx)
+    }
+}
+
+impl Txn {
+    /// From now on, until [`end_deferral`](Self::end_deferral), a wait for a row may end the statement that began at `mark` with an
+    /// error, after which [`deferred_wait`](Self::deferred_wait) has what to await. The caller must be able to run the statement
+    /// anew: it has sent nothing.
+    pub fn defer_waits(&mut self, mark: StatementMark) {
+        let had_read = !self.is_first_read;
+        self.deferral.begun = Some(Begun { at: mark, had_read, rows: 0, last: None });
+    }
+
+    /// If the statement has ended for a wait: takes it back, and returns the wait. Then [`begin_anew`](Self::begin_anew).
+    pub fn deferred_wait(&mut self) -> Option<RowWait> {
+        let place = self.deferral.standing.clone()?;
+        let mark = self.deferral.begun.as_ref().map(|begun| begun.at)?;
+        self.roll_back_to(mark);
+        self.engine.row_locks.break_deadlocks(&place, !self.shared.is_empty());
+        let deadline = place.began + self.options.lock_wait_timeout;
+        Some(RowWait { place, deadline })
+    }
+
+    /// Waits on this thread for what [`deferred_wait`](Self::deferred_wait) returned.
+    pub fn block_on_deferred(&mut self, wait: &RowWait) -> Result<()> {
+        self.block(&wait.place)
+    }
+
+    /// Begins the statement whose wait is over once more.
+    pub fn begin_anew(&mut self) {
+        if let Some(begun) = &self.deferral.begun {
+            self.has_read.store(begun.had_read, Ordering::Relaxed);
+            self.begin_statement();
+        }
+    }
+
+    /// Waits block again; a place that still stands is given up.
+    pub fn end_deferral(&mut self) {
+        self.deferral.begun = None;
+        self.give_up_place();
+    }
+
+    /// Whether a wait at `place` can be left to the session.
+    pub(super) fn may_defer(&mut self, place: &Waiter, retaken: usize) -> bool {
+        let Some(begun) = &mut self.deferral.begun else { return false };
+        if self.undo.len() > begun.at.undo + retaken
+            || self.shared.len() > begun.at.shared
+            || self.loads.len() > begun.at.loads
+        {
+            return false;
+        }
+        if begun.last.replace(place.key) != Some(place.key) {
+            begun.rows += 1;
+        }
+        begun.rows <= MOST_ROWS
+    }
+
+    /// The place that stands, if it is this one.
+    #[inline]
+    pub(super) fn place_in_queue(&mut self, key: RowKey, mode: LockMode) -> Option<Arc<Waiter>> {
+        self.deferral.standing.as_ref()?;
+        let place = self.deferral.standing.take_if(|place| place.key == key && place.mode == mode);
+        self.give_up_place();
+        place
+    }
+
+    /// The place that stands, if it is one among those who watch a row.
+    #[inline]
+    pub(super) fn place_among_watchers(&mut self) -> Option<Arc<Waiter>> {
+        self.deferral.standing.as_ref()?;
+        let place = self.deferral.standing.take_if(|place| place.mode == LockMode::Watch);
+        self.give_up_place();
+        place
+    }
+
+    #[inline]
+    pub(super) fn leave_or_stand<T>(&mut self, place: Option<Arc<Waiter>>, outcome: &Result<T>) {
+        match outcome {
+            Err(EngineError::WaitDeferred) => self.deferral.standing = place,
+            _ => self.leave_queue(place),
+        }
+    }
+
+    fn give_up_place(&mut self) {
+        let place = self.deferral.standing.take();
+        self.leave_queue(place);
+    }
+}
