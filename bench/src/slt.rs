@@ -68,7 +68,7 @@ pub struct Options {
 pub fn command(options: &Options) -> Result<()> {
     let launch: Box<dyn Launch> = match options.target {
         _ if options.record => Box::new(Mysql9::fetch()?),
-        Target::Avocet => Box::new(Avocet::find(&options.serve_option)?),
+        Target::Avocet => Box::new(Avocet::find(&watched(&options.serve_option))?),
         Target::Mysql => Box::new(Mysql9::fetch()?),
         Target::Mariadb => Box::new(MariaDb::fetch()?),
     };
@@ -160,4 +160,11 @@ fn find(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Options of a server that ends when a statement holds up other connections.
+fn watched(options: &[String]) -> Vec<String> {
+    let mut options = options.to_vec();
+    options.push("--fail-when-held=10".to_owned());
+    options
 }

@@ -10,7 +10,7 @@ use avocet_engine::{Compression, Durability, Engine, EngineOptions, FreezePolicy
 use avocet_query::session::Database;
 use avocet_server::{Server, ServerOptions, TlsFiles};
 use tokio::runtime::Builder;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use crate::Failure;
@@ -48,8 +48,11 @@ pub struct Args {
     #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "64M")]
     max_allowed_packet: usize,
     /// Seconds that running statements get to finish in when the server stops
-    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     shutdown_grace: u64,
+    /// Abort when a statement has kept other connections from running for so many seconds: for tests
+    #[arg(long, value_name = "SECONDS", hide = true)]
+    fail_when_held: Option<u64>,
     /// Begin a checkpoint when the log has grown by so many MiB since the last one
     #[arg(long, value_name = "MIB", default_value_t = 512)]
     checkpoint_log_mib: u64,
@@ -154,6 +157,7 @@ async fn serve(args: &Args, database: Database, engine: Arc<Engine>) -> Result<(
     options.sockets.clone_from(&args.socket);
     options.max_allowed_packet = args.max_allowed_packet.min(1 << 30);
     options.shutdown_grace = Duration::from_secs(args.shutdown_grace);
+    options.fatal_hold = args.fail_when_held.map(Duration::from_secs);
     options.tls = args
         .tls_cert
         .clone()
@@ -173,18 +177,46 @@ async fn serve(args: &Args, database: Database, engine: Arc<Engine>) -> Result<(
     if let Some(path) = args.socket.first() {
         database.set_option("socket", &path.display().to_string())?;
     }
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut signals =
+        Signals { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? };
+    let limit = Duration::from_secs(args.shutdown_grace) + CLOSING;
     server
         .run(async move {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-            tracing::info!("stopping");
+            signals.next().await;
+            tracing::info!("stopping; a second signal ends it at once");
+            tokio::spawn(end_at_last(signals, limit));
         })
         .await;
     Ok(())
+}
+
+/// What is left for interrupted statements to notice, and for the last checkpoint, when the grace is over.
+const CLOSING: Duration = Duration::from_millis(4_500);
+
+/// What asks the server to stop.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// Ends the process at a second signal, or when it has taken too long to stop: whatever still runs. The log has all that
+/// was committed, so this costs the next start a recovery and nothing else.
+async fn end_at_last(mut signals: Signals, limit: Duration) {
+    let why = tokio::select! {
+        () = signals.next() => "a second signal came",
+        () = tokio::time::sleep(limit) => "it took too long",
+    };
+    tracing::warn!(why, "stopped before the last checkpoint: the next start recovers from the log");
+    std::process::exit(1);
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use avocet_query::session::api::{
     Interrupt, Interruption, OkReply, Prepared, SessionFactory, SessionInfo, SqlSession, StatementId,
+    Timeouts,
 };
 use avocet_query::{ErrorCode, SqlError};
 use avocet_types::{Datum, SqlType};
@@ -30,7 +31,8 @@ use crate::protocol::{CapabilityFlags, reply};
 use crate::registry::{Activity, Registration};
 use crate::server::Shared;
 use crate::sink::Cursor;
-use crate::wire::{Transport, Wire, WireError};
+use crate::transport::{Line, Transport};
+use crate::wire::{Wire, WireError};
 
 /// How long a client may go on sending a packet that was refused.
 const LINGER: Duration = Duration::from_secs(5);
@@ -63,6 +65,8 @@ struct Connection<F: SessionFactory> {
     capabilities: CapabilityFlags,
     salt: Salt,
     host: ClientHost,
+    /// As the registry knows them.
+    timeouts: Timeouts,
     /// What the session was opened with, for the next one after COM_CHANGE_USER.
     info: SessionInfo,
     statements: HashMap<StatementId, Statement>,
@@ -126,7 +130,16 @@ impl<F: SessionFactory> Connection<F> {
                     if self.handle(packet).await? == Next::Close {
                         return Ok(());
                     }
-                    self.wire.flush().await?;
+                    let timeouts = self.session.timeouts();
+                    if timeouts != self.timeouts {
+                        self.timeouts = timeouts;
+                        self.registration.set_timeouts(timeouts);
+                    }
+                    tokio::select! {
+                        biased;
+                        flushed = self.wire.flush() => flushed?,
+                        () = &mut ended => return Ok(()),
+                    }
                 }
                 Err(WireError::Closed) => return Ok(()),
                 Err(WireError::OutOfOrder) => {
@@ -194,7 +207,7 @@ enum Cut {
 /// it is large, and moving it would cost more than many a statement.
 async fn attended<T>(
     mut statement: Pin<&mut impl Future<Output = T>>,
-    transport: &Mutex<Transport>,
+    line: &Mutex<Line>,
     interrupt: &Interrupt,
 ) -> Result<T, Cut> {
     // What a panic leaves of the session is rolled back with the transaction; see `Connection::conclude`.
@@ -217,7 +230,7 @@ async fn attended<T>(
         biased;
         output = poll_fn(poll) => output,
         () = killed => Err(Cut::Killed),
-        () = poll_fn(|cx| transport.lock().poll_hangup(cx)) => {
+        () = poll_fn(|cx| line.lock().transport.poll_hangup(cx)) => {
             interrupt.raise(Interruption::Connection);
             Err(Cut::HungUp)
         }

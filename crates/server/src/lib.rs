@@ -21,6 +21,7 @@ mod registry;
 mod server;
 mod sink;
 pub mod tls;
+mod transport;
 mod wire;
 mod workers;
 

@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 use crate::auth::accounts::ClientHost;
 use crate::server::StartError;
-use crate::wire::Transport;
+use crate::transport::Transport;
 
 /// Who may connect to a Unix socket: everybody, as far as accounts let them in; but only the server's own user while root
 /// needs no password.

@@ -1,14 +1,16 @@
 //! The connections that are open: their number is limited, SHOW PROCESSLIST lists them, KILL reaches them.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use avocet_query::session::api::{ConnectionRow, Connections, Interrupt, Interruption};
+use avocet_query::session::api::{ConnectionRow, Connections, Interrupt, Interruption, Timeouts};
 use avocet_query::{ErrorCode, SqlError};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+
+use crate::transport::{Line, Stall};
 
 /// So much of a statement is kept for SHOW PROCESSLIST.
 const SHOWN_TEXT: usize = 1024;
@@ -16,6 +18,9 @@ const SHOWN_TEXT: usize = 1024;
 /// So many clients at a time may be on their way to signing in. When one more comes, the one that has taken longest goes: clients that
 /// say nothing keep nobody out.
 const MOST_SIGNING_IN: usize = 256;
+
+/// So long a statement that was interrupted may take to notice when the server stops.
+const LAST_GRACE: Duration = Duration::from_secs(3);
 
 /// What a connection is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +57,8 @@ pub struct Entry {
     admitted: AtomicBool,
     /// It was idle for too long, and ends for that.
     timed_out: AtomicBool,
+    /// The running statement has held its thread for long, without letting other connections go on.
+    holds_thread: AtomicBool,
     clock: Arc<CoarseClock>,
     state: Mutex<State>,
 }
@@ -74,6 +81,9 @@ struct State {
     since_s: u64,
     /// The statement that runs, as it came; its buffer is reused.
     text: Vec<u8>,
+    timeouts: Timeouts,
+    /// The client's stream.
+    line: Weak<Mutex<Line>>,
 }
 
 impl Entry {
@@ -81,6 +91,27 @@ impl Entry {
         let mut state = self.state.lock();
         state.user = user.to_owned();
         state.database = database.map(str::to_owned);
+    }
+
+    /// From now on the client is watched on its stream: whether it is still there, and how long it takes.
+    pub fn watch(&self, line: &Arc<Mutex<Line>>) {
+        self.state.lock().line = Arc::downgrade(line);
+    }
+
+    pub fn set_timeouts(&self, timeouts: Timeouts) {
+        self.state.lock().timeouts = timeouts;
+    }
+
+    /// Notes that the running statement holds its thread, or does no more.
+    pub fn set_holds_thread(&self, holds: bool) {
+        self.holds_thread.store(holds, Ordering::Relaxed);
+    }
+
+    /// The statement that runs, as far as it is kept, and how many seconds it has run.
+    pub fn statement(&self) -> (String, u64) {
+        let state = self.state.lock();
+        let text = String::from_utf8_lossy(&state.text).into_owned();
+        (text, self.clock.now_s().saturating_sub(state.since_s))
     }
 
     /// Notes what the connection does from now on.
@@ -109,7 +140,11 @@ impl Entry {
             database: state.database.clone(),
             command: state.activity.name(),
             time_s: self.clock.now_s().saturating_sub(state.since_s),
-            state: if asleep { "" } else { "executing" },
+            state: match asleep {
+                true => "",
+                false if self.holds_thread.load(Ordering::Relaxed) => "holding its thread",
+                false => "executing",
+            },
             info: (!asleep).then(|| String::from_utf8_lossy(&state.text).into_owned()),
         }
     }
@@ -118,10 +153,28 @@ impl Entry {
         self.timed_out.load(Ordering::Relaxed)
     }
 
-    /// Seconds.
-    fn idle_for(&self) -> Option<u64> {
+    /// Ends it if its client is gone or takes too long. `now_s`: on the registry's clock.
+    fn end_if_overdue(&self, now_s: u64) {
         let state = self.state.lock();
-        (state.activity == Activity::Sleep).then(|| self.clock.now_s().saturating_sub(state.since_s))
+        let (timeouts, activity) = (state.timeouts, state.activity);
+        let since = now_s.saturating_sub(state.since_s);
+        let line = state.line.upgrade();
+        drop(state);
+        if activity == Activity::Sleep && since > timeouts.idle.as_secs() {
+            self.timed_out.store(true, Ordering::Relaxed);
+            return self.interrupt.raise(Interruption::Connection);
+        }
+        let Some(line) = line else { return };
+        let line = line.lock();
+        let is_overdue = line.stalled().is_some_and(|(stall, time)| match stall {
+            Stall::Reading => time > timeouts.read,
+            Stall::Writing => time > timeouts.write,
+        });
+        // Whoever awaits something sees for itself when its client hangs up; a statement that blocks does not.
+        let is_blocked = !matches!(activity, Activity::Sleep | Activity::Connect) && since > 0;
+        if is_overdue || (is_blocked && line.transport.has_hung_up()) {
+            self.interrupt.raise(Interruption::Connection);
+        }
     }
 }
 
@@ -131,6 +184,8 @@ pub struct Registry {
     started: Instant,
     clock: Arc<CoarseClock>,
     statements: AtomicU64,
+    /// How often a statement held its thread for long.
+    held_threads: AtomicU64,
     stopping: AtomicBool,
     left: Notify,
 }
@@ -155,6 +210,7 @@ impl Default for Registry {
             started: Instant::now(),
             clock: Arc::default(),
             statements: AtomicU64::new(0),
+            held_threads: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
             left: Notify::new(),
         }
@@ -185,6 +241,8 @@ impl Registry {
             activity: Activity::Connect,
             since_s: self.clock.now_s(),
             text: Vec::new(),
+            timeouts: Timeouts::default(),
+            line: Weak::new(),
         };
         let clock = self.clock.clone();
         let entry = Arc::new(Entry {
@@ -193,6 +251,7 @@ impl Registry {
             peer,
             admitted: AtomicBool::new(false),
             timed_out: AtomicBool::new(false),
+            holds_thread: AtomicBool::new(false),
             clock,
             state: Mutex::new(state),
         });
@@ -242,24 +301,34 @@ impl Registry {
         entries.iter().for_each(|entry| visit(entry));
     }
 
-    /// Sets the clock; to be called every second.
     fn tick(&self) {
         self.clock.0.store(self.started.elapsed().as_secs(), Ordering::Relaxed);
     }
 
-    /// Ends connections that have been idle for longer than `limit`.
-    pub fn end_idle(&self, limit: Duration) {
+    /// Ends connections whose clients are gone or take too long; to be called every second.
+    pub fn end_overdue(&self) {
         self.tick();
-        self.each(|entry| {
-            if entry.idle_for().is_some_and(|idle| idle > limit.as_secs()) {
-                entry.timed_out.store(true, Ordering::Relaxed);
-                entry.interrupt.raise(Interruption::Connection);
-            }
-        });
+        let now_s = self.clock.now_s();
+        self.each(|entry| entry.end_if_overdue(now_s));
     }
 
-    /// Lets nobody in any more, ends idle connections, gives running statements `grace` to finish, then
-    /// interrupts those too and waits until all are gone.
+    /// Notes that a statement holds its thread (an id of 0: nobody is known to). What it is.
+    pub fn note_held_thread(&self, connection: u32) -> Option<(String, u64)> {
+        self.held_threads.fetch_add(1, Ordering::Relaxed);
+        let entry = self.connections.lock().by_id.get(&connection).cloned()?;
+        entry.set_holds_thread(true);
+        Some(entry.statement())
+    }
+
+    /// The thread goes on.
+    pub fn note_released_thread(&self, connection: u32) {
+        if let Some(entry) = self.connections.lock().by_id.get(&connection) {
+            entry.set_holds_thread(false);
+        }
+    }
+
+    /// Lets nobody in any more, ends idle connections, gives running statements `grace` to finish, then interrupts those too and
+    /// waits until all are gone, for some seconds at most: nothing that is not committed counts.
     pub async fn drain(&self, grace: Duration) {
         self.stopping.store(true, Ordering::SeqCst);
         // A connection that goes to sleep after this looks at `stopping` itself.
@@ -269,9 +338,15 @@ impl Registry {
             }
             entry.interrupt.raise(Interruption::Connection);
         });
-        if tokio::time::timeout(grace, self.all_left()).await.is_err() {
-            self.each(|entry| entry.interrupt.raise(Interruption::Connection));
-            self.all_left().await;
+        if tokio::time::timeout(grace, self.all_left()).await.is_ok() {
+            return;
+        }
+        self.each(|entry| entry.interrupt.raise(Interruption::Connection));
+        if tokio::time::timeout(LAST_GRACE, self.all_left()).await.is_err() {
+            self.each(|entry| {
+                let (statement, seconds) = entry.statement();
+                tracing::warn!(connection = entry.id, seconds, statement, "does not end; left behind");
+            });
         }
     }
 
@@ -304,6 +379,10 @@ impl Connections for Registry {
             }
             None => Err(ErrorCode::NO_SUCH_THREAD.with(&[&connection_id])),
         }
+    }
+
+    fn held_threads(&self) -> u64 {
+        self.held_threads.load(Ordering::Relaxed)
     }
 
     fn set_database(&self, connection_id: u32, database: Option<&str>) {

@@ -38,10 +38,10 @@ pub struct ServerOptions {
     pub max_prepared_statements: usize,
     /// For the whole connection phase.
     pub connect_timeout: Duration,
-    /// Idle connections are ended after this.
-    pub wait_timeout: Duration,
     /// What running statements get to finish in when the server stops.
     pub shutdown_grace: Duration,
+    /// A statement that holds its thread for so long, so that other connections wait, ends the process: for tests.
+    pub fatal_hold: Option<Duration>,
 }
 
 impl ServerOptions {
@@ -55,8 +55,8 @@ impl ServerOptions {
             max_allowed_packet: 64 << 20,
             max_prepared_statements: 16_382,
             connect_timeout: Duration::from_secs(10),
-            wait_timeout: Duration::from_secs(28_800),
-            shutdown_grace: Duration::from_secs(10),
+            shutdown_grace: Duration::from_secs(5),
+            fatal_hold: None,
         }
     }
 }
@@ -124,10 +124,13 @@ impl<F: SessionFactory> Server<F> {
             listeners.push(Listener::unix(path, root_is_open)?);
         }
         let workers = Workers::start(options.workers).map_err(|source| StartError::Threads { source })?;
+        let workers = Arc::new(workers);
         let registry = Arc::new(Registry::default());
+        let watched = workers.watch(registry.clone(), options.fatal_hold);
+        watched.map_err(|source| StartError::Threads { source })?;
         let authenticator = Authenticator::new(accounts, rsa);
         let shared = Shared { options, factory, authenticator, tls: Some(tls), registry };
-        Ok(Self { shared: Arc::new(shared), listeners, workers: Arc::new(workers) })
+        Ok(Self { shared: Arc::new(shared), listeners, workers })
     }
 
     /// The TCP addresses that it listens on, with the ports that were chosen where 0 was asked for.
@@ -146,7 +149,7 @@ impl<F: SessionFactory> Server<F> {
         for listener in listeners {
             accepting.push(tokio::spawn(accept(shared.clone(), workers.clone(), listener)));
         }
-        let janitor = tokio::spawn(end_idle(shared.clone()));
+        let janitor = tokio::spawn(end_overdue(shared.clone()));
         shutdown.await;
         accepting.iter().for_each(tokio::task::JoinHandle::abort);
         janitor.abort();
@@ -172,7 +175,7 @@ fn admit<F: SessionFactory>(shared: &Arc<Shared<F>>, workers: &Workers, client: 
         Ok(registration) => {
             let shared = shared.clone();
             // The socket has left the event queue of the thread that accepts for that of its worker.
-            workers.spawn(async move {
+            workers.spawn(registration.id, async move {
                 if let Ok(transport) = client.register() {
                     connection::serve(shared, transport, peer, registration).await;
                 }
@@ -187,10 +190,10 @@ fn admit<F: SessionFactory>(shared: &Arc<Shared<F>>, workers: &Workers, client: 
     }
 }
 
-async fn end_idle<F: SessionFactory>(shared: Arc<Shared<F>>) {
+async fn end_overdue<F: SessionFactory>(shared: Arc<Shared<F>>) {
     let mut tick = tokio::time::interval(Duration::from_secs(1));
     loop {
         tick.tick().await;
-        shared.registry.end_idle(shared.options.wait_timeout);
+        shared.registry.end_overdue();
     }
 }

@@ -1,6 +1,6 @@
 //! Where a statement's results go: rows are encoded straight into the connection's write buffer.
 
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use arrow::record_batch::RecordBatch;
 use avocet_query::session::api::{OkReply, OutputColumn, PlanColumns, ResultSink, SinkError, Status};
@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use crate::protocol::rows::Column;
 use crate::protocol::{CapabilityFlags, PacketBuf, StatusFlags, binary, charset, column, reply, text};
-use crate::wire::Transport;
+use crate::transport::Line;
 
 /// So much is buffered before a session is asked to wait for the client.
 const FLUSH_AT: usize = 64 * 1024;
@@ -58,7 +58,7 @@ impl Cursor {
 /// The sink of one statement.
 pub struct WireSink<'a> {
     pub out: &'a mut PacketBuf,
-    pub transport: &'a Mutex<Transport>,
+    pub line: &'a Mutex<Line>,
     /// Types of the current result's columns.
     pub types: &'a mut Vec<SqlType>,
     /// Of the session, at the current result.
@@ -131,12 +131,7 @@ impl WireSink<'_> {
 
     /// Writes what the socket takes without waiting.
     fn write_some(&mut self) -> Result<(), SinkError> {
-        // Nobody waits here: `poll_flush` registers the task's own waker when the session does.
-        let mut cx = Context::from_waker(Waker::noop());
-        match self.transport.lock().poll_drain(&mut cx, self.out) {
-            Poll::Ready(Err(_)) => Err(SinkError::Disconnected),
-            _ => Ok(()),
-        }
+        self.line.lock().drain_some(self.out).map_err(|_| SinkError::Disconnected)
     }
 }
 
@@ -229,6 +224,6 @@ impl ResultSink for WireSink<'_> {
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SinkError>> {
-        self.transport.lock().poll_drain(cx, self.out).map_err(|_| SinkError::Disconnected)
+        self.line.lock().poll_drain(cx, self.out).map_err(|_| SinkError::Disconnected)
     }
 }

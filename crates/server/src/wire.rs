@@ -6,20 +6,17 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::mem::MaybeUninit;
 use std::ops::Range;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::sync::Arc;
+use std::task::{Poll, ready};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use socket2::SockRef;
-use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::io::ReadBuf;
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
 
 use crate::protocol::{MAX_PAYLOAD, PacketBuf};
+use crate::transport::{Line, Transport};
 
 const HEADER: usize = 4;
 /// Small, because most connections are idle most of the time; it grows with what clients send.
@@ -38,94 +35,6 @@ pub enum WireError {
     OutOfOrder,
     #[error("packet larger than max_allowed_packet")]
     TooLarge,
-}
-
-/// TCP, with or without TLS, or a Unix socket.
-pub enum Transport {
-    Plain(TcpStream),
-    Unix(UnixStream),
-    Tls(Box<TlsStream<TcpStream>>),
-    /// Being upgraded, or the upgrade failed.
-    Gone,
-}
-
-impl Transport {
-    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match self {
-            Self::Plain(tcp) => Pin::new(tcp).poll_read(cx, buf),
-            Self::Unix(unix) => Pin::new(unix).poll_read(cx, buf),
-            Self::Tls(tls) => Pin::new(tls.as_mut()).poll_read(cx, buf),
-            Self::Gone => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
-        }
-    }
-
-    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match self {
-            Self::Plain(tcp) => Pin::new(tcp).poll_write(cx, bytes),
-            Self::Unix(unix) => Pin::new(unix).poll_write(cx, bytes),
-            Self::Tls(tls) => Pin::new(tls.as_mut()).poll_write(cx, bytes),
-            Self::Gone => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
-        }
-    }
-
-    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self {
-            Self::Plain(_) | Self::Unix(_) | Self::Gone => Poll::Ready(Ok(())),
-            Self::Tls(tls) => Pin::new(tls.as_mut()).poll_flush(cx),
-        }
-    }
-
-    /// Ready once the client has closed its side; pending for ever if it sent more instead.
-    pub fn poll_hangup(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let tcp = match self {
-            Self::Plain(tcp) => tcp,
-            Self::Tls(tls) => tls.get_ref().0,
-            Self::Unix(unix) => return poll_unix_hangup(unix, cx),
-            Self::Gone => return Poll::Ready(()),
-        };
-        let mut byte = [0];
-        match ready!(tcp.poll_peek(cx, &mut ReadBuf::new(&mut byte))) {
-            Ok(0) | Err(_) => Poll::Ready(()),
-            Ok(_) => Poll::Pending,
-        }
-    }
-
-    /// Writes from the buffer's front until it is empty and, under TLS, all has gone out.
-    pub fn poll_drain(&mut self, cx: &mut Context<'_>, out: &mut PacketBuf) -> Poll<io::Result<()>> {
-        let mut written = 0;
-        let result = loop {
-            if written == out.len() {
-                break self.poll_flush(cx);
-            }
-            match self.poll_write(cx, &out.bytes()[written..]) {
-                Poll::Ready(Ok(0)) => break Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                Poll::Ready(Ok(count)) => written += count,
-                Poll::Ready(Err(e)) => break Poll::Ready(Err(e)),
-                Poll::Pending => break Poll::Pending,
-            }
-        };
-        if written > 0 {
-            out.consume(written);
-        }
-        result
-    }
-}
-
-/// As `poll_hangup`: a Unix socket is peeked at by hand.
-fn poll_unix_hangup(unix: &UnixStream, cx: &mut Context<'_>) -> Poll<()> {
-    loop {
-        if ready!(unix.poll_read_ready(cx)).is_err() {
-            return Poll::Ready(());
-        }
-        let peek = || SockRef::from(unix).peek(&mut [MaybeUninit::uninit()]);
-        match unix.try_io(Interest::READABLE, peek) {
-            Ok(0) => return Poll::Ready(()),
-            Ok(_) => return Poll::Pending,
-            // Readiness is taken back: the next look registers the waker.
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
-            Err(_) => return Poll::Ready(()),
-        }
-    }
 }
 
 /// What was read, and where the packets in it are.
@@ -153,7 +62,7 @@ impl Input {
     /// at the id after it.
     async fn packet(
         &mut self,
-        transport: &mut Transport,
+        line: &Mutex<Line>,
         sequence: &mut u8,
         max: usize,
     ) -> Result<Range<usize>, WireError> {
@@ -162,7 +71,7 @@ impl Input {
         }
         let mut joined = 0;
         loop {
-            self.need(transport, joined + HEADER, joined == 0).await?;
+            self.need(line, joined + HEADER, joined == 0).await?;
             let at = self.start + joined;
             let header = &self.buf[at..at + HEADER];
             let len = u32::from_le_bytes([header[0], header[1], header[2], 0]) as usize;
@@ -173,7 +82,7 @@ impl Input {
             if joined + len > max {
                 return Err(WireError::TooLarge);
             }
-            self.need(transport, joined + HEADER + len, false).await?;
+            self.need(line, joined + HEADER + len, false).await?;
             if joined == 0 {
                 // The payload starts behind its first header; later headers are cut out.
                 self.start += HEADER;
@@ -194,7 +103,7 @@ impl Input {
     /// Reads until `count` bytes are on hand. The buffer grows with what arrives, not with what is announced.
     async fn need(
         &mut self,
-        transport: &mut Transport,
+        line: &Mutex<Line>,
         count: usize,
         between_packets: bool,
     ) -> Result<(), WireError> {
@@ -211,15 +120,15 @@ impl Input {
             }
             let limit = if self.exact { self.buf.len().min(self.start + count) } else { self.buf.len() };
             let free = &mut self.buf[self.end..limit];
+            let is_between = between_packets && self.start == self.end;
             let count = poll_fn(|cx| {
                 let mut free = ReadBuf::new(&mut *free);
-                ready!(transport.poll_read(cx, &mut free))?;
+                ready!(line.lock().poll_read(cx, &mut free, is_between))?;
                 Poll::Ready(io::Result::Ok(free.filled().len()))
             })
             .await?;
             if count == 0 {
-                let clean = between_packets && self.start == self.end;
-                return Err(if clean { WireError::Closed } else { io::ErrorKind::UnexpectedEof.into() });
+                return Err(if is_between { WireError::Closed } else { io::ErrorKind::UnexpectedEof.into() });
             }
             self.end += count;
         }
@@ -235,7 +144,7 @@ impl From<io::ErrorKind> for WireError {
 
 /// A connection's stream, its read buffer and its write buffer.
 pub struct Wire {
-    pub transport: Mutex<Transport>,
+    pub line: Arc<Mutex<Line>>,
     pub input: Input,
     pub out: PacketBuf,
     /// Largest payload to accept.
@@ -244,12 +153,17 @@ pub struct Wire {
 
 impl Wire {
     pub fn new(transport: Transport, max_packet: usize) -> Self {
-        Self { transport: Mutex::new(transport), input: Input::new(), out: PacketBuf::new(), max_packet }
+        Self {
+            line: Arc::new(Mutex::new(Line::new(transport))),
+            input: Input::new(),
+            out: PacketBuf::new(),
+            max_packet,
+        }
     }
 
     /// Whether nobody else can read what is said: under TLS, or on a Unix socket.
     pub fn is_private(&self) -> bool {
-        matches!(*self.transport.lock(), Transport::Tls(_) | Transport::Unix(_))
+        matches!(self.line.lock().transport, Transport::Tls(_) | Transport::Unix(_))
     }
 
     /// Writes what is buffered and reads the packet that answers it.
@@ -275,7 +189,7 @@ impl Wire {
 
     async fn read(&mut self, sequence: u8) -> Result<Range<usize>, WireError> {
         let mut next = sequence;
-        let packet = self.input.packet(self.transport.get_mut(), &mut next, self.max_packet).await;
+        let packet = self.input.packet(&self.line, &mut next, self.max_packet).await;
         self.out.set_sequence(next);
         packet
     }
@@ -285,21 +199,20 @@ impl Wire {
         if self.out.is_empty() {
             return Ok(());
         }
-        let transport = self.transport.get_mut();
-        let out = &mut self.out;
-        poll_fn(|cx| transport.poll_drain(cx, out)).await?;
+        let (line, out) = (&self.line, &mut self.out);
+        poll_fn(|cx| line.lock().poll_drain(cx, out)).await?;
         Ok(())
     }
 
     /// Reads and drops what the client still sends, until it closes or the time is over. Closing at once would
     /// reset the connection, and the client would never see the last error.
     pub async fn linger(&mut self, limit: Duration) {
-        let transport = self.transport.get_mut();
+        let line = &self.line;
         let mut dropped = vec![0; INPUT_SIZE];
         let drain = poll_fn(|cx| {
             loop {
                 let mut buf = ReadBuf::new(&mut dropped);
-                match ready!(transport.poll_read(cx, &mut buf)) {
+                match ready!(line.lock().poll_read(cx, &mut buf, true)) {
                     Ok(()) if !buf.filled().is_empty() => {}
                     _ => return Poll::Ready(()),
                 }
@@ -314,14 +227,15 @@ impl Wire {
         if self.input.start != self.input.end {
             return Err(WireError::OutOfOrder);
         }
-        let transport = self.transport.get_mut();
-        match std::mem::replace(transport, Transport::Gone) {
+        let transport = std::mem::replace(&mut self.line.lock().transport, Transport::Gone);
+        match transport {
             Transport::Plain(tcp) => {
-                *transport = Transport::Tls(Box::new(acceptor.accept(tcp).await?));
+                let tls = acceptor.accept(tcp).await?;
+                self.line.lock().transport = Transport::Tls(Box::new(tls));
                 Ok(())
             }
             other => {
-                *transport = other;
+                self.line.lock().transport = other;
                 Err(WireError::OutOfOrder)
             }
         }

@@ -3,6 +3,7 @@
 mod support;
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use avocet_query::session::api::{Connections, Interruption};
 use mysql::prelude::Queryable;
@@ -149,11 +150,73 @@ fn kill_ends_a_statement_or_a_connection() {
 
 #[test]
 fn idle_connections_end_after_the_wait_timeout() {
-    let server = TestServer::with(|options| options.wait_timeout = std::time::Duration::from_secs(1));
+    let server = TestServer::start();
+    server.timeouts.lock().expect("no panic").idle = Duration::from_secs(1);
     let mut raw = Raw::sign_in(server.address);
     let (sequence, error) = raw.read().expect("an error");
     assert_eq!((sequence, error_number(&error)), (1, Some(4031)), "as a reply to what comes next");
     assert!(raw.is_closed());
+}
+
+#[test]
+fn a_client_that_does_not_take_its_rows_is_ended_after_the_write_timeout() {
+    let server = TestServer::start();
+    server.timeouts.lock().expect("no panic").write = Duration::from_secs(1);
+    let mut full = Raw::sign_in(server.address);
+    full.send(0, b"\x03SELECT NUMBERS 10000000");
+    server.until("its session", || server.log.open.load(Ordering::SeqCst) == 1);
+    server.until("its end", || server.log.open.load(Ordering::SeqCst) == 0);
+    // One that is slow, but takes some, goes on.
+    let mut slow = Raw::sign_in(server.address);
+    slow.send(0, b"\x03SELECT NUMBERS 300000");
+    for read in 0.. {
+        let (_, packet) = slow.read().expect("it is not ended");
+        if packet[0] == 0xFE && packet.len() < 9 && read > 4 {
+            break;
+        }
+        if read % 20_000 == 0 {
+            std::thread::sleep(Duration::from_millis(250));
+        }
+    }
+}
+
+#[test]
+fn a_client_that_stops_in_a_packet_is_ended_after_the_read_timeout() {
+    use std::io::Write;
+    let server = TestServer::start();
+    server.timeouts.lock().expect("no panic").read = Duration::from_secs(1);
+    let mut half = Raw::sign_in(server.address);
+    half.stream.write_all(&[9, 0, 0, 0, 3, b'S', b'E']).expect("sent");
+    assert!(half.is_closed());
+    // Between packets, the time is another.
+    let mut idle = Raw::sign_in(server.address);
+    std::thread::sleep(Duration::from_millis(2500));
+    assert_eq!(idle.command(&[0x0E])[0], 0, "COM_PING");
+}
+
+#[test]
+fn a_client_that_vanishes_is_noticed_while_its_statement_blocks_the_thread() {
+    let server = TestServer::with(|options| options.workers = 1);
+    let mut blocked = Raw::sign_in(server.address);
+    blocked.send(0, b"\x03SELECT BLOCKED");
+    server.until("the statement", || server.registry.list().iter().any(|row| row.info.is_some()));
+    drop(blocked);
+    server.until("its end", || server.log.open.load(Ordering::SeqCst) == 0);
+}
+
+#[test]
+fn others_sign_in_and_kill_beside_a_statement_that_holds_the_only_thread() {
+    let server = TestServer::with(|options| options.workers = 1);
+    let mut blocked = Raw::sign_in(server.address);
+    let id = server.registry.list()[0].id;
+    blocked.send(0, b"\x03SELECT BLOCKED");
+    let is_held = || server.registry.list().iter().any(|row| row.state == "holding its thread");
+    server.until("it is noticed", is_held);
+    let mut other = Raw::sign_in(server.address);
+    assert_eq!(other.command(&[0x0E])[0], 0, "COM_PING");
+    let kill = [&[0x0C], &id.to_le_bytes()[..]].concat();
+    assert_eq!(other.command(&kill)[0], 0, "COM_PROCESS_KILL");
+    assert_eq!(error_number(&blocked.read().expect("an error").1), Some(1317));
 }
 
 #[test]

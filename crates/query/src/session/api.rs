@@ -432,6 +432,11 @@ pub trait Connections: Send + Sync {
     /// Error 1094 if there is no such connection. Whether `by` may do it is the caller's business.
     fn kill(&self, connection_id: u32, what: Interruption) -> Result<(), SqlError>;
 
+    /// How often a statement held its thread for long, so that other connections had to wait (`Avocet_held_threads`).
+    fn held_threads(&self) -> u64 {
+        0
+    }
+
     /// Changes of what SHOW PROCESSLIST tells about the default database.
     fn set_database(&self, connection_id: u32, database: Option<&str>);
 }

@@ -7,6 +7,7 @@ use avocet_engine::MemoryBudget;
 use datafusion::common::{DataFusionError, resources_datafusion_err};
 use datafusion::execution::memory_pool::{MemoryPool, MemoryReservation};
 
+use super::api::Connections;
 use super::database::Shared;
 
 /// Counts by powers of two, and upper bounds of the median and of the 99th percentile.
@@ -18,10 +19,11 @@ const HISTOGRAMS: [[&str; 3]; 3] = [
 
 impl Shared {
     /// SHOW STATUS: names and values, sorted by name.
-    pub(super) fn status(&self) -> Vec<(&'static str, String)> {
+    pub(super) fn status(&self, connections: &dyn Connections) -> Vec<(&'static str, String)> {
         let memory = self.engine.memory().in_use();
         let mut list = self.counters.list();
         list.extend([
+            ("Avocet_held_threads", connections.held_threads().to_string()),
             ("Avocet_memory_limit", memory.limit.to_string()),
             ("Avocet_memory_hot_pages", memory.hot_pages.to_string()),
             ("Avocet_memory_indexes", memory.indexes.to_string()),

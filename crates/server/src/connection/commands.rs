@@ -86,7 +86,7 @@ impl<F: SessionFactory> Connection<F> {
         };
         let mut sink = WireSink {
             out: &mut self.wire.out,
-            transport: &self.wire.transport,
+            line: &self.wire.line,
             types: &mut self.types,
             zone: TimeZone::UTC,
             rows: Rows::Text,
@@ -96,7 +96,7 @@ impl<F: SessionFactory> Connection<F> {
         };
         let outcome = {
             let statement = pin!(self.session.execute(&sql, &mut sink));
-            attended(statement, &self.wire.transport, &self.registration.interrupt).await
+            attended(statement, &self.wire.line, &self.registration.interrupt).await
         };
         Ok(self.conclude(outcome))
     }
@@ -140,7 +140,7 @@ impl<F: SessionFactory> Connection<F> {
         let mut cursor = Cursor::default();
         let mut sink = WireSink {
             out: &mut self.wire.out,
-            transport: &self.wire.transport,
+            line: &self.wire.line,
             types: &mut self.types,
             zone: TimeZone::UTC,
             rows: if keeps_rows { Rows::Cursor(&mut cursor) } else { Rows::Binary },
@@ -150,7 +150,7 @@ impl<F: SessionFactory> Connection<F> {
         };
         let outcome = {
             let running = pin!(self.session.execute_prepared(id, &values, &mut sink));
-            attended(running, &self.wire.transport, &self.registration.interrupt).await
+            attended(running, &self.wire.line, &self.registration.interrupt).await
         };
         self.values = recycle(values);
         statement.long_data.clear();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use avocet_query::session::api::{AccountName, SessionFactory, SessionInfo};
+use avocet_query::session::api::{AccountName, SessionFactory, SessionInfo, SqlSession};
 use avocet_query::{ErrorCode, SqlError};
 
 use super::Connection;
@@ -13,7 +13,8 @@ use crate::protocol::handshake::{self, ClientHello, Login, SERVER_CAPABILITIES, 
 use crate::protocol::{CapabilityFlags, Malformed, Reader, reply};
 use crate::registry::Registration;
 use crate::server::Shared;
-use crate::wire::{Transport, Wire, WireError};
+use crate::transport::Transport;
+use crate::wire::{Wire, WireError};
 
 /// Nothing that a client says before it is known needs to be larger.
 const MAX_SIGN_IN_PACKET: usize = 256 * 1024;
@@ -91,10 +92,14 @@ pub(super) async fn sign_in<F: SessionFactory>(
         Ok((identity, info, session)) => {
             wire.max_packet = shared.options.max_allowed_packet;
             registration.signed_in(&identity.user, identity.database.as_deref());
+            registration.watch(&wire.line);
+            let timeouts = session.timeouts();
+            registration.set_timeouts(timeouts);
             let mut connection = Connection {
                 capabilities: identity.hello.capabilities & SERVER_CAPABILITIES,
                 host: peer.host(),
                 info,
+                timeouts,
                 statements: Default::default(),
                 types: Vec::new(),
                 values: Vec::new(),

@@ -20,6 +20,8 @@ const KEEP_CAPACITY: usize = 256 * 1024;
 #[derive(Debug, Default)]
 pub struct PacketBuf {
     buf: Vec<u8>,
+    /// So many bytes at the front have been written.
+    written: usize,
     /// Where the open packet's header is.
     start: usize,
     /// The next packet's sequence id.
@@ -28,7 +30,7 @@ pub struct PacketBuf {
 
 impl PacketBuf {
     pub fn new() -> Self {
-        Self { buf: Vec::with_capacity(2 * 1024), start: 0, sequence: 0 }
+        Self { buf: Vec::with_capacity(2 * 1024), written: 0, start: 0, sequence: 0 }
     }
 
     /// The id that the next packet gets.
@@ -41,26 +43,30 @@ impl PacketBuf {
     }
 
     pub fn bytes(&self) -> &[u8] {
-        &self.buf
+        &self.buf[self.written..]
     }
 
     pub fn len(&self) -> usize {
-        self.buf.len()
+        self.buf.len() - self.written
     }
 
     pub fn is_empty(&self) -> bool {
-        self.buf.is_empty()
+        self.len() == 0
     }
 
-    /// Drops `count` bytes from the front that have been written.
+    /// Drops `count` bytes from the front that have been written, between packets.
     pub fn consume(&mut self, count: usize) {
-        if count == self.buf.len() {
+        self.written += count;
+        if self.written == self.buf.len() {
             self.buf.clear();
+            self.written = 0;
             if self.buf.capacity() > KEEP_CAPACITY {
                 self.buf.shrink_to(KEEP_CAPACITY);
             }
-        } else {
-            self.buf.drain(..count);
+        } else if self.written > self.buf.len() / 2 {
+            // What is moved is less than what was written since it was moved last.
+            self.buf.drain(..self.written);
+            self.written = 0;
         }
     }
 

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
+use avocet_query::session::api::Timeouts;
 use avocet_server::auth::{MemoryAccounts, Plugin};
 use avocet_server::{Registry, Server, ServerOptions};
 use tokio::runtime::Runtime;
@@ -25,6 +26,7 @@ pub struct TestServer {
     pub registry: Arc<Registry>,
     pub log: Arc<Log>,
     pub max_connections: Arc<AtomicUsize>,
+    pub timeouts: Arc<std::sync::Mutex<Timeouts>>,
     stop: Option<oneshot::Sender<()>>,
     done: Option<std::thread::JoinHandle<()>>,
     _data: tempfile::TempDir,
@@ -47,6 +49,7 @@ impl TestServer {
         accounts.set("sha2", "%", Plugin::CachingSha2, b"secret");
         let sessions = TestSessions::default();
         let (log, max_connections) = (sessions.log.clone(), sessions.max_connections.clone());
+        let timeouts = sessions.timeouts.clone();
         let runtime = Runtime::new().expect("a runtime");
         let server = runtime.block_on(Server::bind(options, sessions, accounts.clone())).expect("a server");
         let (address, registry) = (server.addresses()[0], server.registry());
@@ -62,6 +65,7 @@ impl TestServer {
             registry,
             log,
             max_connections,
+            timeouts,
             stop: Some(stop),
             done: Some(done),
             _data: data,

@@ -20,11 +20,16 @@ pub struct Log {
 pub struct TestSessions {
     pub log: Arc<Log>,
     pub max_connections: Arc<AtomicUsize>,
+    pub timeouts: Arc<std::sync::Mutex<Timeouts>>,
 }
 
 impl Default for TestSessions {
     fn default() -> Self {
-        Self { log: Arc::default(), max_connections: Arc::new(AtomicUsize::new(1000)) }
+        Self {
+            log: Arc::default(),
+            max_connections: Arc::new(AtomicUsize::new(1000)),
+            timeouts: Arc::default(),
+        }
     }
 }
 
@@ -42,7 +47,14 @@ impl SessionFactory for TestSessions {
     fn open(&self, info: SessionInfo) -> Result<TestSession, SqlError> {
         check_database(info.database.as_deref())?;
         self.log.open.fetch_add(1, Ordering::SeqCst);
-        Ok(TestSession { info, log: self.log.clone(), statements: Vec::new(), in_transaction: false })
+        let timeouts = *self.timeouts.lock().expect("no panic");
+        Ok(TestSession {
+            info,
+            log: self.log.clone(),
+            statements: Vec::new(),
+            in_transaction: false,
+            timeouts,
+        })
     }
 }
 
@@ -58,6 +70,7 @@ pub struct TestSession {
     log: Arc<Log>,
     statements: Vec<String>,
     in_transaction: bool,
+    timeouts: Timeouts,
 }
 
 impl Drop for TestSession {
@@ -176,6 +189,13 @@ impl TestSession {
                 self.info.interrupt.raised().await;
                 self.info.interrupt.check()
             }
+            ["SELECT", "BLOCKED"] => {
+                // As a row lock that is waited for, on this thread.
+                while self.info.interrupt.get().is_none() {
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                }
+                self.info.interrupt.check()
+            }
             ["SELECT", "PANIC", when] => {
                 if when == "LATER" {
                     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
@@ -291,6 +311,10 @@ impl SqlSession for TestSession {
 
     fn recover(&mut self) {
         self.in_transaction = false;
+    }
+
+    fn timeouts(&self) -> Timeouts {
+        self.timeouts
     }
 
     fn set_multi_statements(&mut self, allowed: bool) {

@@ -21,7 +21,7 @@ impl Session {
                     "session_status",
                     &[("Variable_name", varchar(64)), ("Value", varchar(1024))],
                 );
-                for (name, value) in self.shared.status() {
+                for (name, value) in self.shared.status(&*self.info.connections) {
                     rows.push(vec![text(name), text(value)]);
                 }
                 Ok(rows)
