@@ -24,6 +24,7 @@ use crate::error::{EngineError, Result};
 use crate::redo;
 use crate::table::{IndexHandle, TableHandle};
 pub use alter::{AlterRest, Alteration, NewForeignKeys};
+pub use exclusive::DdlWait;
 pub use unfinished::Unfinished;
 
 /// Database and name of a table, and those that it gets.
@@ -69,8 +70,8 @@ impl Engine {
 
     /// Drops a database and all its tables; returns how many these were. With `checks`, tables of other databases must not
     /// refer to them.
-    pub fn drop_database(&self, name: &str, checks: bool, timeout: Duration) -> Result<usize> {
-        let group = self.lock_group(timeout, |catalog| {
+    pub fn drop_database(&self, name: &str, checks: bool, wait: impl Into<DdlWait>) -> Result<usize> {
+        let group = self.lock_group(wait, |catalog| {
             let tables = catalog.tables_in(name);
             Ok(tables
                 .flat_map(|t| foreign::linked_with(catalog, &t.def).into_iter().chain([t.clone()]))
@@ -102,9 +103,9 @@ impl Engine {
         def: TableDef,
         auto_increment: Option<u64>,
         checks: bool,
-        timeout: Duration,
+        wait: impl Into<DdlWait>,
     ) -> Result<Arc<TableHandle>> {
-        let group = self.lock_group(timeout, |catalog| Ok(foreign::linked_with(catalog, &def)))?;
+        let group = self.lock_group(wait, |catalog| Ok(foreign::linked_with(catalog, &def)))?;
         let _latch = self.ddl.lock();
         let catalog = self.catalog();
         if catalog.database(&def.database).is_none() {
@@ -141,13 +142,18 @@ impl Engine {
         table.ok_or_else(|| EngineError::NoSuchTable(database.into(), name.into()))
     }
 
-    pub fn drop_table(&self, database: &str, name: &str, timeout: Duration) -> Result<()> {
-        self.drop_tables(&[(database.to_owned(), name.to_owned())], true, timeout)
+    pub fn drop_table(&self, database: &str, name: &str, wait: impl Into<DdlWait>) -> Result<()> {
+        self.drop_tables(&[(database.to_owned(), name.to_owned())], true, wait)
     }
 
     /// Drops tables, each of which is there. With `checks`, no other tables must refer to them.
-    pub fn drop_tables(&self, names: &[(String, String)], checks: bool, timeout: Duration) -> Result<()> {
-        let group = self.lock_group(timeout, |catalog| {
+    pub fn drop_tables(
+        &self,
+        names: &[(String, String)],
+        checks: bool,
+        wait: impl Into<DdlWait>,
+    ) -> Result<()> {
+        let group = self.lock_group(wait, |catalog| {
             let mut all = Vec::new();
             for (database, name) in names {
                 let table = self.find_in(catalog, database, name)?;
@@ -176,8 +182,14 @@ impl Engine {
     }
 
     /// With `checks`, no other table must refer to it.
-    pub fn truncate_table(&self, database: &str, name: &str, checks: bool, timeout: Duration) -> Result<()> {
-        let group = self.lock_linked(database, name, timeout)?;
+    pub fn truncate_table(
+        &self,
+        database: &str,
+        name: &str,
+        checks: bool,
+        wait: impl Into<DdlWait>,
+    ) -> Result<()> {
+        let group = self.lock_linked(database, name, wait)?;
         let _latch = self.ddl.lock();
         let table = group.table(database, name)?;
         if checks {
@@ -195,9 +207,9 @@ impl Engine {
         database: &str,
         name: &str,
         mut index: IndexDef,
-        timeout: Duration,
+        wait: impl Into<DdlWait>,
     ) -> Result<()> {
-        let alteration = self.alter(database, name, &[], None, timeout)?;
+        let alteration = self.alter(database, name, &[], None, wait)?;
         let mut def = (*alteration.table().def).clone();
         if def.indexes.iter().any(|other| other.name.eq_ignore_ascii_case(&index.name)) {
             return Err(EngineError::IndexExists(index.name));
@@ -208,8 +220,14 @@ impl Engine {
         alteration.change_in_place(self, &def, foreign, AlterRest::default())
     }
 
-    pub fn drop_index(&self, database: &str, name: &str, index: &str, timeout: Duration) -> Result<()> {
-        let alteration = self.alter(database, name, &[], None, timeout)?;
+    pub fn drop_index(
+        &self,
+        database: &str,
+        name: &str,
+        index: &str,
+        wait: impl Into<DdlWait>,
+    ) -> Result<()> {
+        let alteration = self.alter(database, name, &[], None, wait)?;
         let mut def = (*alteration.table().def).clone();
         let found = def.indexes.iter().position(|other| other.name.eq_ignore_ascii_case(index));
         def.indexes.remove(found.ok_or_else(|| EngineError::NoSuchIndex(index.into()))?);
@@ -224,15 +242,15 @@ impl Engine {
         from: (&str, &str),
         to: (&str, &str),
         checks: bool,
-        timeout: Duration,
+        wait: impl Into<DdlWait>,
     ) -> Result<()> {
         let own = |(database, name): (&str, &str)| (database.to_owned(), name.to_owned());
-        self.rename_tables(&[(own(from), own(to))], checks, timeout)
+        self.rename_tables(&[(own(from), own(to))], checks, wait)
     }
 
     /// Gives tables other names, one after the other, in one change: nobody sees some of them renamed, others not.
-    pub fn rename_tables(&self, pairs: &[Renaming], checks: bool, timeout: Duration) -> Result<()> {
-        let _group = self.lock_group(timeout, |catalog| {
+    pub fn rename_tables(&self, pairs: &[Renaming], checks: bool, wait: impl Into<DdlWait>) -> Result<()> {
+        let _group = self.lock_group(wait, |catalog| {
             let mut all = Vec::new();
             for (from, to) in pairs {
                 // What is not there may be a name that an earlier pair gives.

@@ -52,7 +52,7 @@ pub use bulk::BulkInsert;
 pub use catalog::{Catalog, DatabaseDef, UserDef};
 pub use check::{CheckReport, check};
 pub use commit::CommitTicket;
-pub use ddl::{AlterRest, Alteration, NewForeignKeys, Renaming, Unfinished};
+pub use ddl::{AlterRest, Alteration, DdlWait, NewForeignKeys, Renaming, Unfinished};
 pub use engine::{BrokenRule, Engine, EngineOptions, FreezePolicy};
 pub use error::{EngineError, ErrorKind, Result};
 pub use foreign::{ForeignKeyError, are_compatible};

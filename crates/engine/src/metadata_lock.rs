@@ -2,7 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use crate::error::{EngineError, Result};
+
+/// How often a waiter asks whether it was interrupted.
+const ASK_EVERY: Duration = Duration::from_millis(50);
 
 #[derive(Default)]
 struct State {
@@ -30,22 +35,36 @@ impl MetadataLock {
         Self::default()
     }
 
-    /// False if `timeout` passed first.
-    pub fn lock_shared(&self, timeout: Duration) -> bool {
+    pub fn lock_shared(&self, timeout: Duration, interrupted: &dyn Fn() -> bool) -> Result<()> {
         let mut state = self.state.lock();
         // Nearly always: not even the time is looked at.
-        if !state.is_taken() {
-            state.shared += 1;
-            return true;
-        }
-        let deadline = Instant::now() + timeout;
-        while state.is_taken() {
-            if self.changed.wait_until(&mut state, deadline).timed_out() {
-                return false;
-            }
+        if state.is_taken() {
+            self.wait(&mut state, timeout, interrupted, State::is_taken)?;
         }
         state.shared += 1;
-        true
+        Ok(())
+    }
+
+    /// Waits until `stands` does not hold any more.
+    fn wait(
+        &self,
+        state: &mut MutexGuard<'_, State>,
+        timeout: Duration,
+        interrupted: &dyn Fn() -> bool,
+        stands: impl Fn(&State) -> bool,
+    ) -> Result<()> {
+        let deadline = Instant::now() + timeout;
+        while stands(state) {
+            let now = Instant::now();
+            if now >= deadline {
+                return Err(EngineError::LockWaitTimeout);
+            }
+            if interrupted() {
+                return Err(EngineError::Interrupted);
+            }
+            self.changed.wait_until(state, deadline.min(now + ASK_EVERY));
+        }
+        Ok(())
     }
 
     pub fn unlock_shared(&self) {
@@ -56,21 +75,18 @@ impl MetadataLock {
         }
     }
 
-    /// False if `timeout` passed first.
-    pub fn lock_exclusive(&self, timeout: Duration) -> bool {
+    pub fn lock_exclusive(&self, timeout: Duration, interrupted: &dyn Fn() -> bool) -> Result<()> {
         let mut state = self.state.lock();
-        let deadline = Instant::now() + timeout;
         state.waiting += 1;
-        while state.exclusive || state.shared > 0 {
-            if self.changed.wait_until(&mut state, deadline).timed_out() {
-                state.waiting -= 1;
-                self.changed.notify_all();
-                return false;
-            }
-        }
+        let outcome =
+            self.wait(&mut state, timeout, interrupted, |state| state.exclusive || state.shared > 0);
         state.waiting -= 1;
-        state.exclusive = true;
-        true
+        match outcome {
+            Ok(()) => state.exclusive = true,
+            // Those who stood behind it.
+            Err(_) => _ = self.changed.notify_all(),
+        }
+        outcome
     }
 
     pub fn unlock_exclusive(&self) {

@@ -281,7 +281,11 @@ impl TableHandle {
         self.auto_increment.fetch_max(used.saturating_add(1), Ordering::Relaxed);
     }
 
-    pub(crate) fn lock_shared(&self, timeout: Duration) -> bool {
-        self.metadata_lock.lock_shared(timeout)
+    pub(crate) fn lock_shared(
+        &self,
+        timeout: Duration,
+        interrupted: &dyn Fn() -> bool,
+    ) -> crate::error::Result<()> {
+        self.metadata_lock.lock_shared(timeout, interrupted)
     }
 }

@@ -639,11 +639,15 @@ impl Txn {
             return Ok(at as u16);
         }
         let held = self.tables.iter().any(|t| Arc::ptr_eq(&t.metadata_lock, &table.metadata_lock));
-        if !held && !table.lock_shared(Duration::ZERO) {
+        if !held && table.lock_shared(Duration::ZERO, &|| false).is_err() {
             self.meet_others();
-            if !self.wait_hooked(|timeout| table.lock_shared(timeout)) {
-                return Err(EngineError::LockWaitTimeout);
-            }
+            let interrupted = self.interrupted.as_deref();
+            let interrupted = || interrupted.is_some_and(|asked| asked());
+            let mut outcome = Ok(());
+            (self.engine.wait_hook())(&mut || {
+                outcome = table.lock_shared(self.options.lock_wait_timeout, &interrupted);
+            });
+            outcome?;
         }
         self.tables.push(table.clone());
         self.row_changes.push(0);
@@ -731,12 +735,6 @@ impl Txn {
             true => Ok(()),
             false => Err(definition_changed(table)),
         }
-    }
-
-    fn wait_hooked(&self, wait: impl Fn(Duration) -> bool) -> bool {
-        let mut done = false;
-        (self.engine.wait_hook())(&mut || done = wait(self.options.lock_wait_timeout));
-        done
     }
 
     fn durability(&self) -> Durability {

@@ -130,6 +130,9 @@ impl<F: SessionFactory> Connection<F> {
                     if self.handle(packet).await? == Next::Close {
                         return Ok(());
                     }
+                    if self.registration.is_cut_off() {
+                        return Ok(());
+                    }
                     let timeouts = self.session.timeouts();
                     if timeouts != self.timeouts {
                         self.timeouts = timeouts;

@@ -57,6 +57,8 @@ pub struct Entry {
     admitted: AtomicBool,
     /// It was idle for too long, and ends for that.
     timed_out: AtomicBool,
+    /// It is to end without another word: KILL, or its client is taken to be gone.
+    cut_off: AtomicBool,
     /// The running statement has held its thread for long, without letting other connections go on.
     holds_thread: AtomicBool,
     clock: Arc<CoarseClock>,
@@ -153,6 +155,10 @@ impl Entry {
         self.timed_out.load(Ordering::Relaxed)
     }
 
+    pub fn is_cut_off(&self) -> bool {
+        self.cut_off.load(Ordering::Relaxed)
+    }
+
     /// Ends it if its client is gone or takes too long. `now_s`: on the registry's clock.
     fn end_if_overdue(&self, now_s: u64) {
         let state = self.state.lock();
@@ -173,6 +179,7 @@ impl Entry {
         // Whoever awaits something sees for itself when its client hangs up; a statement that blocks does not.
         let is_blocked = !matches!(activity, Activity::Sleep | Activity::Connect) && since > 0;
         if is_overdue || (is_blocked && line.transport.has_hung_up()) {
+            self.cut_off.store(true, Ordering::Relaxed);
             self.interrupt.raise(Interruption::Connection);
         }
     }
@@ -251,6 +258,7 @@ impl Registry {
             peer,
             admitted: AtomicBool::new(false),
             timed_out: AtomicBool::new(false),
+            cut_off: AtomicBool::new(false),
             holds_thread: AtomicBool::new(false),
             clock,
             state: Mutex::new(state),
@@ -374,6 +382,9 @@ impl Connections for Registry {
     fn kill(&self, connection_id: u32, what: Interruption) -> Result<(), SqlError> {
         match self.connections.lock().by_id.get(&connection_id) {
             Some(entry) => {
+                if what == Interruption::Connection {
+                    entry.cut_off.store(true, Ordering::Relaxed);
+                }
                 entry.interrupt.raise(what);
                 Ok(())
             }

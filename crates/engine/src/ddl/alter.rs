@@ -2,12 +2,11 @@
 //! replaced by a copy. Either is one record of the log, however much the statement changes: all of it or nothing.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use avocet_base::IndexId;
 use avocet_types::{ForeignKeyDef, TableDef};
 
-use super::exclusive::Group;
+use super::exclusive::{DdlWait, Group};
 use super::unfinished::Unfinished;
 use super::{check_unique, foreign};
 use crate::catalog::{Catalog, Change};
@@ -59,9 +58,9 @@ impl Engine {
         name: &str,
         parents: &[(String, String)],
         rename: Option<&(String, String)>,
-        timeout: Duration,
+        wait: impl Into<DdlWait>,
     ) -> Result<Alteration> {
-        let group = self.lock_group(timeout, |catalog| {
+        let group = self.lock_group(wait, |catalog| {
             let table = self.find_in(catalog, database, name)?;
             let mut all = foreign::linked_with(catalog, &table.def);
             all.extend(parents.iter().filter_map(|(database, name)| catalog.table(database, name).cloned()));

@@ -11,16 +11,29 @@ use crate::engine::Engine;
 use crate::error::{EngineError, Result};
 use crate::table::TableHandle;
 
+/// How long a change of definitions waits for transactions that use its tables.
+#[derive(Clone)]
+pub struct DdlWait {
+    pub timeout: Duration,
+    /// Asked from time to time; true ends the wait with `Interrupted`.
+    pub interrupted: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
+}
+
+impl From<Duration> for DdlWait {
+    fn from(timeout: Duration) -> Self {
+        Self { timeout, interrupted: None }
+    }
+}
+
 /// An exclusive metadata lock.
 pub(super) struct Exclusive {
     pub table: Arc<TableHandle>,
 }
 
 impl Exclusive {
-    pub fn lock(table: &Arc<TableHandle>, timeout: Duration) -> Result<Self> {
-        if !table.metadata_lock.lock_exclusive(timeout) {
-            return Err(EngineError::LockWaitTimeout);
-        }
+    fn lock(table: &Arc<TableHandle>, timeout: Duration, wait: &DdlWait) -> Result<Self> {
+        let interrupted = || wait.interrupted.as_ref().is_some_and(|asked| asked());
+        table.metadata_lock.lock_exclusive(timeout, &interrupted)?;
         Ok(Self { table: table.clone() })
     }
 }
@@ -48,22 +61,24 @@ impl Engine {
     /// Locks the tables that `wanted` names, which are then as it saw them.
     pub(super) fn lock_group(
         &self,
-        timeout: Duration,
+        wait: impl Into<DdlWait>,
         wanted: impl Fn(&Catalog) -> Result<Vec<Arc<TableHandle>>>,
     ) -> Result<Group> {
-        let deadline = Instant::now() + timeout;
+        let wait = &wait.into();
+        let deadline = Instant::now() + wait.timeout;
         let mut awaited: Option<Arc<TableHandle>> = None;
         loop {
             let tables = one_each(wanted(&self.catalog())?);
             let mut locks = Vec::with_capacity(tables.len());
             if let Some(first) = awaited.take().filter(|first| tables.iter().any(|t| Arc::ptr_eq(t, first))) {
-                locks.push(Exclusive::lock(&first, deadline.saturating_duration_since(Instant::now()))?);
+                let timeout = deadline.saturating_duration_since(Instant::now());
+                locks.push(Exclusive::lock(&first, timeout, wait)?);
             }
             for table in &tables {
                 if locks.iter().any(|lock: &Exclusive| Arc::ptr_eq(&lock.table, table)) {
                     continue;
                 }
-                match Exclusive::lock(table, Duration::ZERO) {
+                match Exclusive::lock(table, Duration::ZERO, wait) {
                     Ok(lock) => locks.push(lock),
                     Err(_) if Instant::now() >= deadline => return Err(EngineError::LockWaitTimeout),
                     Err(_) => {

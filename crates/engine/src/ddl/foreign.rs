@@ -1,11 +1,10 @@
 //! Foreign keys in DDL: which tables a change concerns, and whether it is allowed.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use avocet_types::{ForeignKeyDef, TableDef};
 
-use super::exclusive::Group;
+use super::exclusive::{DdlWait, Group};
 use crate::catalog::{Catalog, Change};
 use crate::engine::Engine;
 use crate::error::Result;
@@ -180,8 +179,8 @@ impl Engine {
         }
     }
 
-    pub(super) fn lock_linked(&self, database: &str, name: &str, timeout: Duration) -> Result<Group> {
-        self.lock_group(timeout, |catalog| {
+    pub(super) fn lock_linked(&self, database: &str, name: &str, wait: impl Into<DdlWait>) -> Result<Group> {
+        self.lock_group(wait, |catalog| {
             let table = self.find_in(catalog, database, name)?;
             let mut all = linked_with(catalog, &table.def);
             all.push(table);

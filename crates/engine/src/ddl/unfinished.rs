@@ -6,11 +6,10 @@
 //! drops it, and what a crash leaves is dropped by [`Engine::drop_unfinished`].
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use avocet_types::TableDef;
 
-use super::{NO_TIMEOUT, foreign};
+use super::{DdlWait, NO_TIMEOUT, foreign};
 use crate::catalog::Change;
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
@@ -47,7 +46,7 @@ impl Engine {
     /// Drops the tables that a crash left unfinished.
     pub fn drop_unfinished(&self) -> Result<()> {
         for table in self.catalog().tables().filter(|table| table.is_unfinished()) {
-            self.drop_table(&table.def.database, &table.def.name, Duration::ZERO)?;
+            self.drop_table(&table.def.database, &table.def.name, std::time::Duration::ZERO)?;
         }
         Ok(())
     }
@@ -85,10 +84,10 @@ impl Unfinished {
         rows: u64,
         auto_increment: Option<u64>,
         checks: bool,
-        timeout: Duration,
+        wait: impl Into<DdlWait>,
     ) -> Result<()> {
         let engine = self.engine.clone();
-        let _group = engine.lock_group(timeout, |catalog| Ok(foreign::linked_with(catalog, def)))?;
+        let _group = engine.lock_group(wait, |catalog| Ok(foreign::linked_with(catalog, def)))?;
         let _latch = engine.ddl.lock();
         let catalog = engine.catalog();
         engine.check_name_is_free(&catalog, def, &def.database, &def.name, checks)?;

@@ -6,10 +6,8 @@ mod foreign_keys;
 mod how;
 mod indexes;
 
-use std::time::Duration;
-
 use avocet_base::TableId;
-use avocet_engine::{Durability, EngineError, Isolation, TxnOptions};
+use avocet_engine::{DdlWait, Durability, EngineError, Isolation, TxnOptions};
 use avocet_types::schema::{IndexKind, TableDef};
 
 use super::collect::Collected;
@@ -43,8 +41,8 @@ impl Session {
             S::DropView { names, if_exists } => self.drop_views(names, *if_exists),
             S::TruncateTable(name) => {
                 let (database, name) = self.full_name(name)?;
-                let (checks, timeout) = (self.settings.foreign_key_checks, self.ddl_timeout());
-                blocking(|| self.shared.engine.truncate_table(&database, &name, checks, timeout))?;
+                let (checks, wait) = (self.settings.foreign_key_checks, self.ddl_wait());
+                blocking(|| self.shared.engine.truncate_table(&database, &name, checks, wait))?;
                 Ok(Outcome::ok())
             }
             S::CreateIndex { table, index, how } => {
@@ -62,8 +60,9 @@ impl Session {
         }
     }
 
-    fn ddl_timeout(&self) -> Duration {
-        self.settings.metadata_lock_timeout
+    /// How DDL waits for others that use its tables.
+    fn ddl_wait(&self) -> DdlWait {
+        DdlWait { timeout: self.settings.metadata_lock_timeout, interrupted: Some(self.stop.clone()) }
     }
 
     /// Of the transaction that fills a table for DDL.
@@ -115,8 +114,8 @@ impl Session {
             let user = &self.info.account;
             return Err(ErrorCode::DBACCESS_DENIED_ERROR.with(&[&user.user, &user.host, &name.name]));
         }
-        let (checks, timeout) = (self.settings.foreign_key_checks, self.ddl_timeout());
-        let dropped = blocking(|| self.shared.engine.drop_database(&name.name, checks, timeout));
+        let (checks, wait) = (self.settings.foreign_key_checks, self.ddl_wait());
+        let dropped = blocking(|| self.shared.engine.drop_database(&name.name, checks, wait));
         let tables = match dropped {
             Ok(tables) => tables,
             Err(EngineError::NoSuchDatabase(_)) => {
@@ -160,10 +159,10 @@ impl Session {
         let def = self.table_def(create, database, name, columns, text)?;
         self.check_primary_key(&def)?;
         let auto_increment = create.options.auto_increment;
-        let (checks, timeout) = (self.settings.foreign_key_checks, self.ddl_timeout());
+        let (checks, wait) = (self.settings.foreign_key_checks, self.ddl_wait());
         let engine = self.shared.engine.clone();
         if create.query.is_none() {
-            blocking(|| engine.create_table_with(def, auto_increment, checks, timeout))?;
+            blocking(|| engine.create_table_with(def, auto_increment, checks, wait))?;
             return Ok(Outcome::ok());
         }
         // The query's transaction holds its tables, which foreign keys may refer to.
@@ -177,7 +176,7 @@ impl Session {
                 self.fill(txn, filled.table(), selected, &rows)
             })?;
             self.info.interrupt.check()?;
-            filled.publish(&def, inserted, auto_increment, checks, timeout)?;
+            filled.publish(&def, inserted, auto_increment, checks, wait)?;
             Ok::<_, SqlError>(inserted)
         })?;
         let info = format!("Records: {inserted}  Duplicates: 0  Warnings: 0");
@@ -234,8 +233,8 @@ impl Session {
         // Foreign keys are not copied; their indexes are ordinary ones here.
         def.foreign_keys.clear();
         def.indexes.iter_mut().for_each(|index| index.generated = false);
-        let (checks, timeout) = (self.settings.foreign_key_checks, self.ddl_timeout());
-        blocking(|| self.shared.engine.create_table_with(def, None, checks, timeout))?;
+        let (checks, wait) = (self.settings.foreign_key_checks, self.ddl_wait());
+        blocking(|| self.shared.engine.create_table_with(def, None, checks, wait))?;
         Ok(Outcome::ok())
     }
 
@@ -256,8 +255,8 @@ impl Session {
         }
         // All or none.
         if if_exists || missing.is_empty() {
-            let (checks, timeout) = (self.settings.foreign_key_checks, self.ddl_timeout());
-            blocking(|| self.shared.engine.drop_tables(&found, checks, timeout))?;
+            let (checks, wait) = (self.settings.foreign_key_checks, self.ddl_wait());
+            blocking(|| self.shared.engine.drop_tables(&found, checks, wait))?;
         }
         self.missing(missing, if_exists)
     }

@@ -173,13 +173,17 @@ pub(super) struct SessionHost {
 }
 
 impl Host for SessionHost {
-    fn sleep(&self, time: Duration) -> bool {
-        blocking(|| self.interrupt.wait_for(time)).is_none()
+    fn sleep(&self, time: Duration) -> EvalResult<bool> {
+        if self.interrupt.get().is_some() {
+            return Err(EvalError::Interrupted);
+        }
+        Ok(blocking(|| self.interrupt.wait_for(time)).is_none())
     }
 
-    fn get_lock(&self, name: &str, timeout: Option<Duration>) -> EvalResult<Option<bool>> {
+    fn get_lock(&self, name: &str, timeout: Option<Duration>) -> EvalResult<bool> {
         let interrupted = || self.interrupt.get().is_some();
-        self.locks.get(self.connection, name.to_lowercase(), timeout, &interrupted)
+        let got = self.locks.get(self.connection, name.to_lowercase(), timeout, &interrupted)?;
+        got.ok_or(EvalError::Interrupted)
     }
 
     fn release_lock(&self, name: &str) -> Option<bool> {

@@ -93,11 +93,14 @@ impl From<&EvalError> for Warning {
 
 /// What functions ask of the session that they run in, beyond values. Calls may block.
 pub trait Host: std::fmt::Debug + Send + Sync {
-    /// Waits; whether for the whole time, and not interrupted.
-    fn sleep(&self, time: Duration) -> bool;
+    /// Waits; whether for the whole time, or an interruption came.
+    ///
+    /// # Errors
+    /// If it had come before: the statement is to end.
+    fn sleep(&self, time: Duration) -> EvalResult<bool>;
 
-    /// Waits for a lock by name, for ever if no time is given; whether the session has it now, `None` if it was interrupted.
-    fn get_lock(&self, name: &str, timeout: Option<Duration>) -> EvalResult<Option<bool>>;
+    /// Waits for a lock by name, for ever if no time is given; whether the session has it now.
+    fn get_lock(&self, name: &str, timeout: Option<Duration>) -> EvalResult<bool>;
 
     /// Gives a lock back: whether the session had it; `None` if nobody has.
     fn release_lock(&self, name: &str) -> Option<bool>;

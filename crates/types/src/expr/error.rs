@@ -96,6 +96,9 @@ pub enum EvalError {
          lock acquisition."
     )]
     UserLockDeadlock,
+    /// 1317: in a function that waits.
+    #[error("Query execution was interrupted")]
+    Interrupted,
     /// 1235
     #[error("This version of Avocet doesn't yet support '{0}'")]
     NotSupported(String),
@@ -145,6 +148,7 @@ impl EvalError {
             Self::UserLockLongName(..) => 4163,
             Self::UserLockName(_) => 3057,
             Self::UserLockDeadlock => 3058,
+            Self::Interrupted => 1317,
             Self::NotSupported(_) => 1235,
         }
     }

@@ -42,8 +42,8 @@ impl Session {
         let rename = self.new_name(&draft, (&database, &table))?;
         let engine = self.shared.engine.clone();
         let parents = self.parents_named(&database, actions);
-        let timeout = self.ddl_timeout();
-        let alteration = blocking(|| engine.alter(&database, &table, &parents, rename.as_ref(), timeout))?;
+        let wait = self.ddl_wait();
+        let alteration = blocking(|| engine.alter(&database, &table, &parents, rename.as_ref(), wait))?;
         // Again, as nobody can change it now.
         let draft = self.draft(alteration.table(), actions, text)?;
         let rest = AlterRest { auto_increment: draft.auto_increment, rename };
@@ -73,8 +73,8 @@ impl Session {
             check_name(&to.1, ErrorCode::WRONG_TABLE_NAME)?;
             names.push((from, to));
         }
-        let (checks, timeout) = (self.settings.foreign_key_checks, self.ddl_timeout());
-        blocking(|| self.shared.engine.rename_tables(&names, checks, timeout))?;
+        let (checks, wait) = (self.settings.foreign_key_checks, self.ddl_wait());
+        blocking(|| self.shared.engine.rename_tables(&names, checks, wait))?;
         Ok(Outcome::ok())
     }
 

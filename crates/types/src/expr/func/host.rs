@@ -28,7 +28,10 @@ pub(crate) fn sleep<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> 
     // Longer than anybody waits, and short enough for every clock.
     let longest = Duration::from_secs(u32::MAX.into());
     let time = Duration::try_from_secs_f64(seconds).unwrap_or(longest).min(longest);
-    let whole = time.is_zero() || ctx.host.as_ref().is_none_or(|host| host.sleep(time));
+    let whole = match &ctx.host {
+        Some(host) if !time.is_zero() => host.sleep(time)?,
+        _ => true,
+    };
     Ok(Datum::Int(i64::from(!whole)))
 }
 
@@ -39,7 +42,7 @@ pub(crate) fn get_lock<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) 
         Datum::UInt(seconds) => Some(Duration::from_secs(seconds)),
         _ => Some(Duration::ZERO),
     };
-    with_lock(args, ctx, |host, name| Ok(host.get_lock(name, timeout)?.map(i64::from)))
+    with_lock(args, ctx, |host, name| Ok(Some(host.get_lock(name, timeout)?.into())))
 }
 
 /// 1 if it was the session's, 0 if it is another's, NULL if nobody has it.
