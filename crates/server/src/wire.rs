@@ -50,7 +50,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    pub fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Plain(tcp) => Pin::new(tcp).poll_read(cx, buf),
             Self::Unix(unix) => Pin::new(unix).poll_read(cx, buf),
@@ -147,6 +147,18 @@ impl Input {
 
     pub fn slice(&self, packet: Range<usize>) -> &[u8] {
         &self.buf[packet]
+    }
+
+    /// Whether the client has sent more than the packets that were taken.
+    pub fn has_more(&self) -> bool {
+        self.start != self.end
+    }
+
+    /// Takes over what somebody else read of the stream, behind all that was read here before.
+    pub fn push(&mut self, read: &[u8]) {
+        self.buf.truncate(self.end);
+        self.buf.extend_from_slice(read);
+        self.end = self.buf.len();
     }
 
     /// The next packet's payload, joined from its parts. `sequence` is the id that it must have, and is left
