@@ -32,6 +32,8 @@
 //! result count 1 @c2
 //! ```
 //!
+//! The file of a LOAD DATA LOCAL is its name, behind `data:`.
+//!
 //! A record ends at an empty line. The letters of a query are the types of its columns (see `render`); columns are separated by
 //! tabs; NULL is `NULL`, the empty text `(empty)`. `statement` and `query` without more are filled in by recording.
 

@@ -1,11 +1,12 @@
 //! Runs a SQL test file against a server over the MySQL protocol, or records what a real MySQL answers.
 
 use std::collections::HashMap;
+use std::io::Write;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use mysql::prelude::Queryable;
-use mysql::{Conn, Row};
+use mysql::{Conn, LocalInfileHandler, Row};
 
 use super::file::{Expected, Item, Record, TestFile};
 use super::render;
@@ -61,7 +62,8 @@ impl<'s> Session<'s> {
     fn connection(&mut self, record: &Record) -> Result<&mut Conn> {
         let name = record.connection.clone().unwrap_or_default();
         if !self.connections.contains_key(&name) {
-            let conn = Conn::new(self.server.options().db_name(Some(DATABASE)))?;
+            let options = self.server.options().db_name(Some(DATABASE));
+            let conn = Conn::new(options.local_infile_handler(Some(local_files())))?;
             self.connections.insert(name.clone(), conn);
         }
         Ok(self.connections.get_mut(&name).expect("it was just inserted"))
@@ -130,6 +132,14 @@ impl<'s> Session<'s> {
         }
         Ok(done)
     }
+}
+
+/// What LOAD DATA LOCAL reads: the text behind `data:` in the name itself, so that a record holds its file.
+fn local_files() -> LocalInfileHandler {
+    LocalInfileHandler::new(|name, file| match name.strip_prefix(b"data:") {
+        Some(data) => file.write_all(data),
+        None => Err(std::io::ErrorKind::NotFound.into()),
+    })
 }
 
 /// A server's error is something that a record can expect.

@@ -70,6 +70,9 @@ pub struct Args {
     /// operating system and synced within a second (os: a power cut may lose it); sessions can SET durability
     #[arg(long, value_name = "sync|group:MS|os", default_value = "sync")]
     durability: Durability,
+    /// The folder whose files LOAD DATA INFILE may read (variable secure_file_priv); without it, none
+    #[arg(long, value_name = "DIR")]
+    secure_file_priv: Option<PathBuf>,
     /// Keep blocks and checkpoints in this object store instead of the data directory
     #[arg(long, value_name = "URL")]
     store: Option<String>,
@@ -168,6 +171,11 @@ async fn serve(args: &Args, database: Database, engine: Arc<Engine>) -> Result<(
     database.set_option("max_allowed_packet", &options.max_allowed_packet.to_string())?;
     if let Some(limit) = args.query_memory_limit {
         database.set_option("query_memory_limit", &limit.to_string())?;
+    }
+    if let Some(folder) = &args.secure_file_priv {
+        let real = folder.canonicalize().ok().filter(|real| real.is_dir());
+        let real = real.ok_or_else(|| format!("--secure-file-priv: {} is not a folder", folder.display()))?;
+        database.set_option("secure_file_priv", &format!("{}/", real.display()))?;
     }
     let server = Server::bind(options, database.clone(), Arc::new(CatalogAccounts(engine))).await?;
     for address in server.addresses() {

@@ -4,7 +4,7 @@
 //!  text ─run.rs─┬─ select.rs ──┬─ rows.rs       few rows, one at a time, by access.rs
 //!               │              ├─ analytics.rs  the rest, on DataFusion
 //!               │              └─ locking.rs    the same, with row locks
-//!               ├─ insert.rs (bulk.rs), modify.rs   store.rs converts what is stored
+//!               ├─ insert.rs (bulk.rs), load/, modify.rs   store.rs converts what is stored
 //!               ├─ ddl.rs      definitions
 //!               ├─ call.rs     native procedures
 //!               ├─ set.rs      variables (variables.rs, settings.rs)
@@ -29,6 +29,7 @@ mod guard;
 mod hints;
 mod info_schema;
 mod insert;
+mod load;
 mod locking;
 mod memory;
 mod modify;

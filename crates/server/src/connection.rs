@@ -25,6 +25,7 @@ use parking_lot::Mutex;
 
 use crate::auth::accounts::ClientHost;
 use crate::listen::Peer;
+use crate::local_file::LocalFile;
 use crate::protocol::handshake::Salt;
 use crate::protocol::params::ParamType;
 use crate::protocol::{CapabilityFlags, reply};
@@ -74,6 +75,7 @@ struct Connection<F: SessionFactory> {
     types: Vec<SqlType>,
     /// As that, for parameters.
     values: Vec<Datum<'static>>,
+    local_file: LocalFile,
 }
 
 /// Serves a client until it leaves.

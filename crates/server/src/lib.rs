@@ -16,6 +16,7 @@ pub mod auth;
 mod connection;
 pub mod files;
 mod listen;
+mod local_file;
 pub mod protocol;
 mod registry;
 mod server;

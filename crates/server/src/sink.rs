@@ -1,13 +1,17 @@
 //! Where a statement's results go: rows are encoded straight into the connection's write buffer.
 
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use arrow::record_batch::RecordBatch;
-use avocet_query::session::api::{OkReply, OutputColumn, PlanColumns, ResultSink, SinkError, Status};
+use avocet_query::session::api::{
+    LocalFiles, OkReply, OutputColumn, PlanColumns, ResultSink, SinkError, Status,
+};
 use avocet_types::temporal::TimeZone;
 use avocet_types::{Datum, SqlType};
 use parking_lot::Mutex;
 
+use crate::local_file::LocalFile;
 use crate::protocol::rows::Column;
 use crate::protocol::{CapabilityFlags, PacketBuf, StatusFlags, binary, charset, column, reply, text};
 use crate::transport::Line;
@@ -66,6 +70,9 @@ pub struct WireSink<'a> {
     pub rows: Rows<'a>,
     pub capabilities: CapabilityFlags,
     pub max_packet: usize,
+    pub local_file: &'a mut LocalFile,
+    /// The client has sent further commands before this one's reply.
+    pub is_pipelined: bool,
     /// The session's state as it was before the statement, and after each of its results.
     pub status: Status,
 }
@@ -219,11 +226,32 @@ impl ResultSink for WireSink<'_> {
         Ok(())
     }
 
+    fn local_files(&mut self) -> Option<&mut dyn LocalFiles> {
+        let gives_files = self.capabilities.contains(CapabilityFlags::CLIENT_LOCAL_FILES);
+        gives_files.then_some(self as &mut dyn LocalFiles)
+    }
+
     fn wants_flush(&self) -> bool {
         self.out.len() >= FLUSH_AT
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SinkError>> {
         self.line.lock().poll_drain(cx, self.out).map_err(|_| SinkError::Disconnected)
+    }
+}
+
+impl LocalFiles for WireSink<'_> {
+    fn request(&mut self, name: &str, patience: Duration) -> Result<(), SinkError> {
+        // What follows in the stream is a command, not the file.
+        if self.is_pipelined {
+            return Err(SinkError::OutOfOrder);
+        }
+        let name = charset::encode(name, self.status.client);
+        self.local_file.request(self.out, &name, patience);
+        Ok(())
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>, to: &mut Vec<u8>) -> Poll<Result<bool, SinkError>> {
+        self.local_file.poll_read(cx, self.line, self.out, to)
     }
 }

@@ -58,6 +58,18 @@ impl Input {
         &self.buf[packet]
     }
 
+    /// Whether the client has sent more than the packets that were taken.
+    pub fn has_more(&self) -> bool {
+        self.start != self.end
+    }
+
+    /// Takes over what somebody else read of the stream, behind all that was read here before.
+    pub fn push(&mut self, read: &[u8]) {
+        self.buf.truncate(self.end);
+        self.buf.extend_from_slice(read);
+        self.end = self.buf.len();
+    }
+
     /// The next packet's payload, joined from its parts. `sequence` is the id that it must have, and is left
     /// at the id after it.
     async fn packet(

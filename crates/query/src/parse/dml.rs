@@ -91,7 +91,7 @@ impl Parser<'_> {
     }
 
     /// `[[db.]table.]column = value`
-    fn assignment(&mut self) -> ParseResult<Assignment> {
+    pub(super) fn assignment(&mut self) -> ParseResult<Assignment> {
         let (table, column) = self.column_name()?;
         if !self.eat_op(Op::Eq) {
             self.expect_op(Op::Assign)?;
@@ -100,7 +100,7 @@ impl Parser<'_> {
     }
 
     /// `[[db.]table.]column`
-    fn column_name(&mut self) -> ParseResult<(Option<ObjectName>, Ident)> {
+    pub(super) fn column_name(&mut self) -> ParseResult<(Option<ObjectName>, Ident)> {
         let mut names = vec![self.ident()?];
         while names.len() < 3 && self.eat_op(Op::Dot) {
             names.push(self.any_ident()?);
@@ -198,8 +198,11 @@ impl Parser<'_> {
     }
 }
 
-/// The column of an INSERT; error 1054 if its name says that it is another table's.
-fn is_own_column(table: &ObjectName, (of, column): (Option<ObjectName>, Ident)) -> ParseResult<Ident> {
+/// The column of a statement that inserts; error 1054 if its name says that it is another table's.
+pub(super) fn is_own_column(
+    table: &ObjectName,
+    (of, column): (Option<ObjectName>, Ident),
+) -> ParseResult<Ident> {
     let Some(of) = of else { return Ok(column) };
     let same_database = match (&of.database, &table.database) {
         (Some(of), Some(own)) => of.name == own.name,

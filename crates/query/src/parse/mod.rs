@@ -19,6 +19,7 @@ mod expr;
 pub mod hints;
 mod keywords;
 mod lexer;
+mod load;
 mod maintain;
 mod parser;
 mod primary;
@@ -158,6 +159,7 @@ impl Parser<'_> {
                 }
                 StatementKind::UnlockTables
             }
+            "LOAD" if self.eat("DATA") => StatementKind::LoadData(Box::new(self.load_data()?)),
             "LOAD" | "XA" | "HELP" | "HANDLER" | "INSTALL" | "UNINSTALL" | "CHANGE" | "START" | "STOP"
             | "RESET" | "PURGE" | "BINLOG" | "CACHE" | "CHECKSUM" | "REPAIR" | "SIGNAL" | "RESIGNAL"
             | "GET" | "IMPORT" | "CLONE" | "SHUTDOWN" | "RESTART" => self.unsupported(word)?,

@@ -26,6 +26,7 @@ pub enum StatementKind {
     Comment,
     Query(Box<Query>),
     Insert(Box<Insert>),
+    LoadData(Box<LoadData>),
     Update(Box<Update>),
     Delete(Box<Delete>),
     CreateTable(Box<CreateTable>),
@@ -150,7 +151,7 @@ pub enum StatementKind {
     Analyze(Vec<ObjectName>),
     Check(Vec<ObjectName>),
     Optimize(Vec<ObjectName>),
-    /// `HELP`, `XA`, `LOAD DATA`, routines, triggers, …: known, but not served. Holds the leading words.
+    /// `HELP`, `XA`, `LOAD XML`, routines, triggers, …: known, but not served. Holds the leading words.
     Unsupported(String),
     /// It has a clause that is known, but not served.
     Refused(Box<SqlError>),
@@ -173,6 +174,62 @@ pub struct Insert {
 pub enum InsertSource {
     Values(Vec<Vec<Expr>>),
     Query(Box<Query>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoadData {
+    /// The client has the file, not the server.
+    pub local: bool,
+    pub file: String,
+    pub on_duplicate: OnDuplicateKey,
+    pub table: ObjectName,
+    pub charset: Option<String>,
+    pub format: DelimitedFormat,
+    pub skip_lines: u64,
+    /// Where a line's fields go, in order; absent means all columns in table order.
+    pub targets: Option<Vec<LoadTarget>>,
+    pub assignments: Vec<Assignment>,
+}
+
+/// What becomes of a row whose key is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnDuplicateKey {
+    Fail,
+    Ignore,
+    Replace,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum LoadTarget {
+    Column(Ident),
+    /// The name of a user variable, in lower case.
+    Variable(String),
+}
+
+/// How a file separates lines and fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DelimitedFormat {
+    pub field_terminator: Vec<u8>,
+    /// Of one byte, or empty.
+    pub enclosed: Vec<u8>,
+    pub optionally_enclosed: bool,
+    /// Of one byte, or empty; `None` for the default.
+    pub escape: Option<Vec<u8>>,
+    pub line_start: Vec<u8>,
+    pub line_terminator: Vec<u8>,
+}
+
+impl Default for DelimitedFormat {
+    fn default() -> Self {
+        Self {
+            field_terminator: b"\t".to_vec(),
+            enclosed: Vec::new(),
+            optionally_enclosed: false,
+            escape: None,
+            line_start: Vec::new(),
+            line_terminator: b"\n".to_vec(),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

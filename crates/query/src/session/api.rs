@@ -303,6 +303,11 @@ pub trait ResultSink: Send {
 
     fn ok(&mut self, ok: &OkReply<'_>) -> Result<(), SinkError>;
 
+    /// The client's files, if it gives any.
+    fn local_files(&mut self) -> Option<&mut dyn LocalFiles> {
+        None
+    }
+
     /// Enough is buffered that the session should await [`flush`] before it makes more.
     fn wants_flush(&self) -> bool {
         false
@@ -312,6 +317,15 @@ pub trait ResultSink: Send {
     fn poll_flush(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), SinkError>> {
         Poll::Ready(Ok(()))
     }
+}
+
+/// The client's files, for LOAD DATA LOCAL: it is asked for one, and sends what it holds.
+pub trait LocalFiles: Send {
+    /// Asks for a file. `patience`: for how long the client may pause while it sends.
+    fn request(&mut self, name: &str, patience: Duration) -> Result<(), SinkError>;
+
+    /// Appends some of the file that was asked for; false at its end.
+    fn poll_read(&mut self, cx: &mut Context<'_>, to: &mut Vec<u8>) -> Poll<Result<bool, SinkError>>;
 }
 
 /// Waits until the sink has room again.
@@ -324,6 +338,10 @@ pub async fn flush(sink: &mut dyn ResultSink) -> Result<(), SinkError> {
 pub enum SinkError {
     #[error("the client is gone")]
     Disconnected,
+    #[error("the client has not sent anything for too long")]
+    TimedOut,
+    #[error("the client sent something else than a file")]
+    OutOfOrder,
     #[error("a row is larger than max_allowed_packet")]
     RowTooLarge,
     #[error("a row does not fit the columns that were announced")]
@@ -334,6 +352,8 @@ impl From<SinkError> for SqlError {
     fn from(error: SinkError) -> Self {
         match error {
             SinkError::Disconnected => ErrorCode::NET_ERROR_ON_WRITE.with(&[]),
+            SinkError::TimedOut => ErrorCode::NET_READ_INTERRUPTED.with(&[]),
+            SinkError::OutOfOrder => ErrorCode::NET_PACKETS_OUT_OF_ORDER.with(&[]),
             SinkError::RowTooLarge => ErrorCode::NET_PACKET_TOO_LARGE.with(&[]),
             SinkError::Mismatch => ErrorCode::UNKNOWN_ERROR.with(&[]),
         }

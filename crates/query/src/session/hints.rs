@@ -116,7 +116,7 @@ impl Session {
 
     /// The conditions of a statement that begins: none, but what its hints are warned of.
     pub(super) fn begin_conditions(&mut self) {
-        self.conditions.clear();
+        self.clear_conditions();
         if let Some(hinted) = &self.hinted {
             self.conditions.extend_from_slice(&hinted.conditions);
         }

@@ -31,7 +31,7 @@ use crate::turns::{ROWS_IN_PLACE, blocking_if, take_turns};
 
 /// What to do with a row whose key is there already.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum OnDuplicate {
+pub(super) enum OnDuplicate {
     Fail,
     Ignore,
     Replace,
@@ -39,14 +39,14 @@ enum OnDuplicate {
 }
 
 /// One INSERT that is being run.
-struct Inserter<'i> {
-    table: Arc<TableHandle>,
+pub(super) struct Inserter<'i> {
+    pub table: Arc<TableHandle>,
     /// By source position: the column that it goes to.
     targets: Vec<usize>,
     /// By column: the source position.
     sources: Vec<Option<usize>>,
-    auto: Option<usize>,
-    storing: Storing,
+    pub auto: Option<usize>,
+    pub storing: Storing,
     on_duplicate: OnDuplicate,
     ignore: bool,
     updates: Option<Updates>,
@@ -54,7 +54,7 @@ struct Inserter<'i> {
     beside: Vec<Value>,
     params: &'i [Datum<'i>],
     /// The first generated number of a row that was inserted.
-    first_generated: u64,
+    pub first_generated: u64,
     /// `insert_id`: the next number, whatever the table's counter says.
     forced: Option<u64>,
     /// Numbers that are reserved and not given out yet.
@@ -64,10 +64,10 @@ struct Inserter<'i> {
     /// How many rows VALUES has.
     expected_rows: u64,
     /// The number that was generated for the row that is being inserted.
-    generated: Option<u64>,
-    affected: u64,
+    pub generated: Option<u64>,
+    pub affected: u64,
     rows: u64,
-    duplicates: u64,
+    pub duplicates: u64,
 }
 
 impl Inserter<'_> {
@@ -112,7 +112,7 @@ impl Inserter<'_> {
 }
 
 /// A value as the statement gives it.
-enum Given {
+pub(super) enum Given {
     Value(Value, SqlType),
     Default,
 }
@@ -173,7 +173,7 @@ impl Session {
                 true
             }
         };
-        let warnings = self.conditions.len() as u64 + self.context.warning_count();
+        let warnings = self.condition_count() + self.context.warning_count();
         let info = if many {
             format!("Records: {}  Duplicates: {}  Warnings: {warnings}", inserter.rows, inserter.duplicates)
         } else {
@@ -204,17 +204,28 @@ impl Session {
             (_, _, true) => OnDuplicate::Ignore,
             _ => OnDuplicate::Fail,
         };
-        Ok(Inserter {
-            updates: None,
-            beside: Vec::new(),
+        let params = text.params;
+        Ok(Inserter { targets, sources, params, ..self.inserter_of_rows(table, on_duplicate, insert.ignore) })
+    }
+
+    /// For rows that come with a value for each column.
+    pub(super) fn inserter_of_rows<'i>(
+        &self,
+        table: Arc<TableHandle>,
+        on_duplicate: OnDuplicate,
+        ignore: bool,
+    ) -> Inserter<'i> {
+        Inserter {
             auto: table.def.auto_increment_column(),
-            storing: self.storing(insert.ignore),
-            targets,
-            sources,
+            storing: self.storing(ignore),
+            targets: Vec::new(),
+            sources: Vec::new(),
             table,
             on_duplicate,
-            ignore: insert.ignore,
-            params: text.params,
+            ignore,
+            updates: None,
+            beside: Vec::new(),
+            params: &[],
             first_generated: 0,
             forced: self.settings.insert_id,
             numbers: 0..0,
@@ -224,7 +235,7 @@ impl Session {
             affected: 0,
             rows: 0,
             duplicates: 0,
-        })
+        }
     }
 
     /// Binds the query whose rows are inserted, and what becomes of those whose keys are there.
@@ -376,7 +387,7 @@ impl Session {
     }
 
     /// The value of an expression with subqueries, which must not read the table itself (error 1093).
-    async fn given_by_query(
+    pub(super) async fn given_by_query(
         &mut self,
         expr: &Expr,
         inserter: &Inserter<'_>,
@@ -464,7 +475,12 @@ impl Session {
         Ok(row)
     }
 
-    fn generate(&mut self, inserter: &mut Inserter<'_>, column: usize, row: u64) -> Result<Value, SqlError> {
+    pub(super) fn generate(
+        &mut self,
+        inserter: &mut Inserter<'_>,
+        column: usize,
+        row: u64,
+    ) -> Result<Value, SqlError> {
         let table = inserter.table.clone();
         let next = inserter.next_number();
         inserter.generated = Some(next);
@@ -472,7 +488,7 @@ impl Session {
         self.store(Datum::UInt(next), &SqlType::BIGINT_UNSIGNED, def, &inserter.storing, row)
     }
 
-    fn note_auto_value(&self, inserter: &mut Inserter<'_>, value: &Value) {
+    pub(super) fn note_auto_value(&self, inserter: &mut Inserter<'_>, value: &Value) {
         if let Some(used) = explicit_auto_value(value) {
             inserter.table.note_auto_increment(used);
             // Later numbers are greater than explicit ones: what was reserved below is not used.

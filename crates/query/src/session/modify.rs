@@ -115,7 +115,7 @@ impl Session {
             }
             Ok::<_, SqlError>(())
         })?;
-        let warnings = self.conditions.len() as u64 + self.context.warning_count();
+        let warnings = self.condition_count() + self.context.warning_count();
         Ok(Done {
             affected_rows: if self.info.found_rows { matched } else { changed },
             info: format!("Rows matched: {matched}  Changed: {changed}  Warnings: {warnings}"),

@@ -366,7 +366,7 @@ impl Session {
 
     fn done(&self, plan: &PointPlan, changes: Changes) -> Done {
         let Changes { matched, changed, duplicates, unchanged, last_insert_id } = changes;
-        let warnings = self.conditions.len() as u64 + self.context.warning_count();
+        let warnings = self.condition_count() + self.context.warning_count();
         let (counter, affected_rows, info) = match plan.verb() {
             Verb::Update => {
                 let affected = if self.info.found_rows { matched } else { changed };

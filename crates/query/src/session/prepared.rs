@@ -93,7 +93,10 @@ impl Session {
         }
         match &statement.kind {
             StatementKind::Empty | StatementKind::Comment => return Err(ErrorCode::EMPTY_QUERY.with(&[])),
-            StatementKind::Prepare { .. } | StatementKind::Execute { .. } | StatementKind::Deallocate(_) => {
+            StatementKind::Prepare { .. }
+            | StatementKind::Execute { .. }
+            | StatementKind::Deallocate(_)
+            | StatementKind::LoadData(_) => {
                 return Err(ErrorCode::UNSUPPORTED_PS.with(&[]));
             }
             StatementKind::Refused(error) => return Err((**error).clone()),

@@ -10,7 +10,7 @@ use arrow::record_batch::RecordBatch;
 use avocet_types::Datum;
 use avocet_types::temporal::TimeZone;
 
-use super::api::{OkReply, OutputColumn, ResultSink, SinkError, Status};
+use super::api::{LocalFiles, OkReply, OutputColumn, ResultSink, SinkError, Status};
 use super::plan_cache::CachedPlan;
 use super::run::Text;
 use super::state::Session;
@@ -145,6 +145,12 @@ impl ResultSink for Held<'_> {
     fn ok(&mut self, ok: &OkReply<'_>) -> Result<(), SinkError> {
         self.pass()?;
         self.sink.ok(ok)
+    }
+
+    /// A file comes once: who asks for one does not begin anew.
+    fn local_files(&mut self) -> Option<&mut dyn LocalFiles> {
+        self.is_passing = true;
+        self.sink.local_files()
     }
 
     fn wants_flush(&self) -> bool {

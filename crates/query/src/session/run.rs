@@ -75,7 +75,7 @@ impl SqlSession for Session {
     async fn prepare(&mut self, sql: &str) -> Result<Prepared, SqlError> {
         self.recover_dropped();
         if !asks_for_conditions(sql, self.settings.sql_mode) {
-            self.conditions.clear();
+            self.clear_conditions();
         }
         self.prepare_statement(sql).map_err(|error| self.failed(error))
     }
@@ -104,7 +104,7 @@ impl SqlSession for Session {
 
     fn use_database(&mut self, name: &str) -> Result<(), SqlError> {
         self.recover_dropped();
-        self.conditions.clear();
+        self.clear_conditions();
         self.change_database(name).map_err(|error| self.failed(error))
     }
 
@@ -126,7 +126,7 @@ impl SqlSession for Session {
         self.prepared.clear();
         self.named.clear();
         self.user_variables.clear();
-        self.conditions.clear();
+        self.clear_conditions();
         self.last_insert_id = 0;
         self.row_count = 0;
         self.found_rows = 0;
@@ -429,7 +429,7 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<Outcome, SqlError> {
         use StatementKind as S;
-        if matches!(kind, S::Insert(_) | S::Update(_) | S::Delete(_)) {
+        if matches!(kind, S::Insert(_) | S::LoadData(_) | S::Update(_) | S::Delete(_)) {
             self.check_not_read_only()?;
         }
         match kind {
@@ -437,6 +437,7 @@ impl Session {
             S::Comment => Ok(Outcome::ok()),
             S::Query(query) => self.query(query, text, sink).await,
             S::Insert(insert) => self.insert(insert, text).await,
+            S::LoadData(load) => Box::pin(self.load_data(load, text, sink)).await,
             S::Update(update) => self.update(update, text).await,
             S::Delete(delete) => self.delete(delete, text).await,
             S::Begin { read_only, consistent_snapshot } => {

@@ -66,6 +66,8 @@ pub(super) struct Settings {
     /// Of what clients send, and of what they get; `None` for UTF-8.
     pub client_charset: Option<Charset>,
     pub results_charset: Option<Charset>,
+    /// Of files that LOAD DATA says nothing of.
+    pub database_charset: Charset,
     /// Whether clients are told of changes of the default database, and of which variables.
     pub track_schema: bool,
     pub tracked: Box<[String]>,
@@ -119,6 +121,7 @@ impl Settings {
             timeouts: Timeouts::default(),
             client_charset: None,
             results_charset: None,
+            database_charset: Charset::Utf8mb4,
             track_schema: true,
             tracked: Box::default(),
         }
@@ -146,6 +149,8 @@ pub(super) struct ServerSettings {
     pub require_secure_transport: bool,
     /// How long a client may take to sign in.
     pub connect_timeout: Duration,
+    /// Whether clients may be asked for files.
+    pub local_infile: bool,
 }
 
 impl ServerSettings {

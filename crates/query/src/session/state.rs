@@ -64,6 +64,8 @@ pub struct Session {
     pub(super) database: Option<String>,
     /// The conditions of the last statement that was not itself about them.
     pub(super) conditions: Vec<Condition>,
+    /// How many more there were than `max_error_count` lets be kept.
+    pub(super) conditions_dropped: u64,
     pub(super) last_insert_id: u64,
     pub(super) row_count: i64,
     pub(super) found_rows: u64,
@@ -116,6 +118,7 @@ impl Session {
             settings,
             user_variables: HashMap::new(),
             conditions: Vec::new(),
+            conditions_dropped: 0,
             last_insert_id: 0,
             row_count: 0,
             found_rows: 0,
@@ -188,6 +191,7 @@ impl Session {
         let text = |s: &str| Value::Str(s.to_owned().into());
         self.variables.own.put_by_name("character_set_database", text(collation.info().charset.name()));
         self.variables.own.put_by_name("collation_database", text(collation.name()));
+        self.refresh();
         self.database = Some(name.to_owned());
         self.info.connections.set_database(self.info.connection_id, Some(name));
         Ok(())
@@ -261,7 +265,19 @@ impl Session {
         }
         if self.conditions.len() < self.settings.max_error_count {
             self.conditions.push(Condition { level, errno, message });
+        } else {
+            self.conditions_dropped += 1;
         }
+    }
+
+    pub(super) fn clear_conditions(&mut self) {
+        self.conditions.clear();
+        self.conditions_dropped = 0;
+    }
+
+    /// How many conditions there were, kept or not.
+    pub(super) fn condition_count(&self) -> u64 {
+        self.conditions.len() as u64 + self.conditions_dropped
     }
 
     pub(super) fn note(&mut self, error: &SqlError) {
@@ -288,7 +304,7 @@ impl Session {
             no_backslash_escapes: self.settings.sql_mode.has(SqlMode::NO_BACKSLASH_ESCAPES),
             client: self.settings.client_charset,
             results: self.settings.results_charset,
-            warnings: self.conditions.len().min(u16::MAX.into()) as u16,
+            warnings: self.condition_count().min(u16::MAX.into()) as u16,
         }
     }
 }

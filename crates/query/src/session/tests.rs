@@ -13,6 +13,7 @@ mod fuzz;
 mod grammar;
 mod hints;
 mod killed;
+mod loading;
 mod locking;
 mod long_statements;
 mod memory;

@@ -53,15 +53,12 @@ impl CatalogView for View<'_> {
     fn system_variable(&self, scope: VariableScope, name: &str) -> Result<Expr, SqlError> {
         let connection = self.session.settings.connection_collation;
         let position = variables::find(&name.to_lowercase())?;
-        let count = |errors_only: bool| {
-            let conditions = self.session.conditions.iter();
-            conditions.filter(|c| !errors_only || c.level == Level::Error).count() as i64
-        };
+        let errors = || self.session.conditions.iter().filter(|c| c.level == Level::Error).count();
         let variable = &variables::VARIABLES[position];
         let value = match variable.name {
             "last_insert_id" | "identity" => Datum::UInt(self.session.last_insert_id),
-            "warning_count" => Datum::Int(count(false)),
-            "error_count" => Datum::Int(count(true)),
+            "warning_count" => Datum::Int(self.session.condition_count() as i64),
+            "error_count" => Datum::Int(errors() as i64),
             "timestamp" => Datum::Double(self.session.now_us() as f64 / 1e6),
             _ => self.session.variables.read(scope, position)?,
         };

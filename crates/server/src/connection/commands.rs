@@ -1,5 +1,6 @@
 //! What each command does.
 
+use std::future::poll_fn;
 use std::ops::Range;
 use std::pin::pin;
 
@@ -92,12 +93,18 @@ impl<F: SessionFactory> Connection<F> {
             rows: Rows::Text,
             capabilities: self.capabilities,
             max_packet: self.shared.options.max_allowed_packet,
+            local_file: &mut self.local_file,
+            is_pipelined: self.wire.input.has_more(),
             status,
         };
         let outcome = {
             let statement = pin!(self.session.execute(&sql, &mut sink));
             attended(statement, &self.wire.line, &self.registration.interrupt).await
         };
+        drop(sql);
+        if self.local_file.was_asked_for() {
+            self.end_local_file().await?;
+        }
         Ok(self.conclude(outcome))
     }
 
@@ -146,6 +153,8 @@ impl<F: SessionFactory> Connection<F> {
             rows: if keeps_rows { Rows::Cursor(&mut cursor) } else { Rows::Binary },
             capabilities: self.capabilities,
             max_packet: self.shared.options.max_allowed_packet,
+            local_file: &mut self.local_file,
+            is_pipelined: self.wire.input.has_more(),
             status,
         };
         let outcome = {
@@ -156,6 +165,26 @@ impl<F: SessionFactory> Connection<F> {
         statement.long_data.clear();
         statement.cursor = keeps_rows.then_some(cursor);
         Ok(self.conclude(outcome))
+    }
+
+    /// Reads what a client still sends of its file, after which it awaits the reply.
+    async fn end_local_file(&mut self) -> Result<(), WireError> {
+        let Self { local_file, wire, registration, .. } = self;
+        let mut dropped = Vec::new();
+        while local_file.is_open() && registration.interrupt.get() != Some(Interruption::Connection) {
+            dropped.clear();
+            let read = poll_fn(|cx| local_file.poll_read(cx, &wire.line, &mut wire.out, &mut dropped));
+            tokio::select! {
+                biased;
+                _ = registration.interrupt.raised(), if registration.interrupt.get().is_none() => {}
+                read = read => {
+                    read.map_err(|_| WireError::Closed)?;
+                }
+            }
+        }
+        let behind = self.local_file.close();
+        self.wire.input.push(&behind);
+        Ok(())
     }
 
     /// Turns a statement's end into the rest of its reply.

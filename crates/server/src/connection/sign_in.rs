@@ -103,6 +103,7 @@ pub(super) async fn sign_in<F: SessionFactory>(
                 statements: Default::default(),
                 types: Vec::new(),
                 values: Vec::new(),
+                local_file: Default::default(),
                 shared,
                 registration,
                 wire,

@@ -10,6 +10,9 @@ use avocet_query::{ErrorCode, SqlError};
 use avocet_types::temporal::TimeZone;
 use avocet_types::{Collation, Datum, Decimal, IntWidth, SqlType};
 
+/// How long a client may pause while it sends a file.
+pub const PATIENCE: std::time::Duration = std::time::Duration::from_millis(300);
+
 /// What became of the sessions.
 #[derive(Default)]
 pub struct Log {
@@ -217,6 +220,32 @@ impl TestSession {
                     sink.end(Status { more_results: true, out_parameters: true, ..self.status() })?;
                 }
                 sink.ok(&OkReply { status: self.status(), ..OkReply::default() })?;
+                Ok(())
+            }
+            // Counts the bytes of a client's file, after it has asked for it or even if it fails at once.
+            ["LOAD", name] => {
+                let mut bytes = Vec::new();
+                let mut count = 0;
+                let files =
+                    sink.local_files().ok_or_else(|| ErrorCode::CLIENT_LOCAL_FILES_DISABLED.with(&[]))?;
+                files.request(name, PATIENCE)?;
+                if name == "fails" {
+                    return Err(ErrorCode::UNKNOWN_ERROR.with(&[]));
+                }
+                loop {
+                    bytes.clear();
+                    let more = tokio::select! {
+                        biased;
+                        _ = self.info.interrupt.raised() => return self.info.interrupt.check(),
+                        more = std::future::poll_fn(|cx| files.poll_read(cx, &mut bytes)) => more?,
+                    };
+                    count += bytes.len() as u64;
+                    if !more {
+                        break;
+                    }
+                }
+                let status = Status { more_results: more, ..self.status() };
+                sink.ok(&OkReply { affected_rows: count, status, ..OkReply::default() })?;
                 Ok(())
             }
             ["SET", ..] => {

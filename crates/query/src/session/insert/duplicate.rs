@@ -22,7 +22,7 @@ enum Replaced {
 
 impl Session {
     /// Inserts a row, or does what is to be done if its key is there.
-    pub(super) fn insert_row(
+    pub(in crate::session) fn insert_row(
         &mut self,
         inserter: &mut Inserter<'_>,
         row: Vec<Value>,

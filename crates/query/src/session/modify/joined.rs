@@ -28,7 +28,7 @@ impl Session {
     pub(super) async fn update_joined(&mut self, update: &Update, text: &Text<'_>) -> Result<Done, SqlError> {
         let Changes { matched, changed, .. } =
             self.modify_joined(update.into(), Verb::Update, update.ignore, text).await?;
-        let warnings = self.conditions.len() as u64 + self.context.warning_count();
+        let warnings = self.condition_count() + self.context.warning_count();
         Ok(Done {
             affected_rows: if self.info.found_rows { matched } else { changed },
             info: format!("Rows matched: {matched}  Changed: {changed}  Warnings: {warnings}"),

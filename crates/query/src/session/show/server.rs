@@ -28,7 +28,7 @@ impl Session {
             }
             ShowKind::Warnings { limit } => self.show_conditions(false, limit.as_ref(), statement),
             ShowKind::Errors { limit } => self.show_conditions(true, limit.as_ref(), statement),
-            ShowKind::CountWarnings => Ok(count("@@session.warning_count", self.conditions.len())),
+            ShowKind::CountWarnings => Ok(count("@@session.warning_count", self.condition_count() as usize)),
             ShowKind::CountErrors => {
                 let errors = self.conditions.iter().filter(|c| c.level == Level::Error).count();
                 Ok(count("@@session.error_count", errors))

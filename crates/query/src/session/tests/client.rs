@@ -1,6 +1,7 @@
 //! A client that prints what it gets.
 
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use arrow::record_batch::RecordBatch;
@@ -12,7 +13,9 @@ use avocet_types::temporal::TimeZone;
 use avocet_types::{Datum, SqlType, Value};
 use tokio::runtime::Runtime;
 
-use crate::session::api::{OkReply, OutputColumn, ResultSink, SinkError, SqlSession, StatementId, Status};
+use crate::session::api::{
+    LocalFiles, OkReply, OutputColumn, ResultSink, SinkError, SqlSession, StatementId, Status,
+};
 use crate::session::{Database, Session};
 
 pub struct Client {
@@ -108,6 +111,31 @@ pub struct Printer {
     types: Vec<SqlType>,
     zone: TimeZone,
     text: String,
+    /// What is left of the file that was asked for.
+    file: Vec<u8>,
+}
+
+/// The client's files are in their names: `data:…`, or `rows:N` for lines of a number from 0 and a text.
+impl LocalFiles for Printer {
+    fn request(&mut self, name: &str, _patience: Duration) -> Result<(), SinkError> {
+        self.file = match name.split_once(':') {
+            Some(("data", text)) => text.as_bytes().to_vec(),
+            Some(("rows", count)) => {
+                let count: u32 = count.parse().expect("a number");
+                (0..count).flat_map(|row| format!("{row}\tthe text of row {row}\n").into_bytes()).collect()
+            }
+            _ => panic!("no file {name}"),
+        };
+        self.file.reverse();
+        Ok(())
+    }
+
+    fn poll_read(&mut self, _cx: &mut Context<'_>, to: &mut Vec<u8>) -> Poll<Result<bool, SinkError>> {
+        let kept = self.file.len().saturating_sub(if self.file.len() > 100_000 { 50_000 } else { 7 });
+        let more = !self.file.is_empty();
+        to.extend(self.file.drain(kept..).rev());
+        Poll::Ready(Ok(more))
+    }
 }
 
 impl Printer {
@@ -141,6 +169,10 @@ impl ResultSink for Printer {
         let names: Vec<_> = columns.iter().map(|column| &*column.name).collect();
         self.text.push_str(&format!("out {}\n", names.join(", ")));
         self.columns(columns, zone)
+    }
+
+    fn local_files(&mut self) -> Option<&mut dyn LocalFiles> {
+        Some(self)
     }
 
     fn row(&mut self, row: &[Datum<'_>]) -> Result<(), SinkError> {

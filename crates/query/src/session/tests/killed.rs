@@ -18,11 +18,13 @@ fn filled() -> Client {
     client
 }
 
-const CHANGES: [&str; 14] = [
+const CHANGES: [&str; 16] = [
     "INSERT INTO vacant SELECT * FROM big",
     "REPLACE INTO vacant SELECT * FROM big",
     "INSERT IGNORE INTO vacant SELECT * FROM big",
     "INSERT INTO vacant SELECT * FROM big ON DUPLICATE KEY UPDATE a = 1",
+    "LOAD DATA LOCAL INFILE 'rows:100000' INTO TABLE vacant (id, s)",
+    "LOAD DATA LOCAL INFILE 'rows:100000' REPLACE INTO TABLE big (id, s)",
     "CREATE TABLE made SELECT * FROM big",
     "UPDATE big SET a = a + 1",
     "UPDATE big SET a = a + 1 ORDER BY s, id",

@@ -9,8 +9,8 @@ use super::Kind::{
 };
 use super::Scope::{Both, Global, Session};
 use super::values::{
-    client_charset, collation, completion, fixed_time, int, level, limit, on, results_charset, seconds, text,
-    tracked, zone,
+    charset, client_charset, collation, completion, fixed_time, int, level, limit, on, results_charset,
+    seconds, text, tracked, zone,
 };
 use super::{Effect, Kind, Scope, Variable};
 use crate::session::sql_mode;
@@ -53,14 +53,14 @@ pub(in crate::session) static VARIABLES: &[Variable] = &[
     line("bulk_insert_buffer_size", Both, ANY, "8388608", Inert),
     line("character_set_client", Both, Charset, "utf8mb4", Reads(|s, v| s.client_charset = client_charset(v))),
     line("character_set_connection", Both, Charset, "utf8mb4", Sets("collation_connection")),
-    line("character_set_database", Both, Charset, "utf8mb4", Inert),
+    line("character_set_database", Both, Charset, "utf8mb4", Reads(|s, v| s.database_charset = charset(v))),
     line("character_set_filesystem", Both, Charset, "binary", Inert),
     line("character_set_results", Both, NullableCharset, "utf8mb4", Reads(|s, v| s.results_charset = results_charset(v))),
     line("character_set_server", Both, Charset, "utf8mb4", Sets("collation_server")),
     fixed("character_set_system", Global, Charset, "utf8mb3"),
     fixed("character_sets_dir", Global, Text, ""),
     line("collation_connection", Both, Collation, "utf8mb4_0900_ai_ci", Reads(|s, v| s.connection_collation = collation(v))),
-    line("collation_database", Both, Collation, "utf8mb4_0900_ai_ci", Inert),
+    line("collation_database", Both, Collation, "utf8mb4_0900_ai_ci", Sets("character_set_database")),
     line("collation_server", Both, Collation, "utf8mb4_0900_ai_ci", Reads(|s, v| s.server_collation = collation(v))),
     line("completion_type", Both, Enum(&["NO_CHAIN", "CHAIN", "RELEASE"]), "NO_CHAIN", Reads(|s, v| s.completion_type = completion(v))),
     line("connect_timeout", Global, Int { min: 2, max: 31536000 }, "10", Server(|s, v| s.connect_timeout = seconds(v))),
@@ -117,7 +117,7 @@ pub(in crate::session) static VARIABLES: &[Variable] = &[
     line("lc_messages", Both, Text, "en_US", OnlyDefault),
     line("lc_time_names", Both, Text, "en_US", OnlyDefault),
     fixed("license", Global, Text, "Apache-2.0"),
-    line("local_infile", Global, Bool, "OFF", OnlyDefault),
+    line("local_infile", Global, Bool, "ON", Server(|s, v| s.local_infile = on(v))),
     line("lock_wait_timeout", Both, Int { min: 1, max: 31536000 }, "31536000", Reads(|s, v| s.metadata_lock_timeout = seconds(v))),
     fixed("log_bin", Global, Bool, "OFF"),
     fixed("log_error", Global, Text, "stderr"),
