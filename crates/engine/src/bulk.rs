@@ -1,6 +1,6 @@
 //! Bulk inserts: rows that go straight to column blocks.
 //!
-//! Batches are collected to segments of 65,536 rows, encoded, and written to the block store before the
+//! Batches are collected to segments of 65,536 rows, or of fewer if these are large, encoded, and written to the block store before the
 //! transaction commits; the log then carries references. Index entries are added in sorted runs, and unique
 //! keys are checked against everything that is there.
 
@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array};
 use arrow::compute::{concat, take};
 use arrow::datatypes::{DataType, Schema};
 use avocet_base::{RowId, SegmentNo};
@@ -29,24 +29,29 @@ pub struct BulkInsert {
     table: Arc<TableHandle>,
     pending: Vec<RecordBatch>,
     pending_rows: usize,
+    pending_bytes: usize,
     loaded: u64,
 }
 
 impl BulkInsert {
     pub(crate) fn new(table: Arc<TableHandle>) -> Self {
-        Self { table, pending: Vec::new(), pending_rows: 0, loaded: 0 }
+        Self { table, pending: Vec::new(), pending_rows: 0, pending_bytes: 0, loaded: 0 }
     }
 
     /// Adds rows. On an error the transaction's statement must be rolled back.
     pub fn push(&mut self, txn: &mut Txn, batch: &RecordBatch) -> Result<()> {
         self.check(batch)?;
+        let most = txn.engine().memory().segment_bytes();
+        let row_bytes = bytes_of(batch).div_ceil(batch.num_rows().max(1));
         let mut from = 0;
         while from < batch.num_rows() {
-            let take = (MAX_ROWS - self.pending_rows).min(batch.num_rows() - from);
+            let fit = most.saturating_sub(self.pending_bytes).div_ceil(row_bytes.max(1)).max(1);
+            let take = (MAX_ROWS - self.pending_rows).min(fit).min(batch.num_rows() - from);
             self.pending.push(batch.slice(from, take));
             self.pending_rows += take;
+            self.pending_bytes += take * row_bytes;
             from += take;
-            if self.pending_rows == MAX_ROWS {
+            if self.pending_rows == MAX_ROWS || self.pending_bytes >= most {
                 self.flush(txn)?;
             }
         }
@@ -77,8 +82,11 @@ impl BulkInsert {
     }
 
     fn flush(&mut self, txn: &mut Txn) -> Result<()> {
+        txn.check_room_for_load()?;
         let pending = std::mem::take(&mut self.pending);
         let rows = std::mem::take(&mut self.pending_rows);
+        let memory = txn.engine().memory().clone();
+        let _copies = memory.hold_copies(std::mem::take(&mut self.pending_bytes));
         let columns = (0..self.table.def.columns.len())
             .map(|c| {
                 let parts: Vec<_> = pending.iter().map(|b| b.column(c).as_ref()).collect();
@@ -91,6 +99,23 @@ impl BulkInsert {
         self.loaded += rows as u64;
         Ok(())
     }
+}
+
+/// Bytes of a batch's values, wherever its buffers are from.
+fn bytes_of(batch: &RecordBatch) -> usize {
+    let strings = |array: &ArrayRef| match array.data_type() {
+        DataType::Utf8View => array.as_string_view().total_bytes_len(),
+        DataType::BinaryView => array.as_binary_view().total_bytes_len(),
+        _ => 0,
+    };
+    batch
+        .columns()
+        .iter()
+        .map(|array| {
+            let fixed = array.data_type().primitive_width().unwrap_or(size_of::<u128>());
+            array.len() * fixed + strings(array)
+        })
+        .sum()
 }
 
 /// The block types of a table's columns.

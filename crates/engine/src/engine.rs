@@ -132,6 +132,8 @@ pub struct Engine {
     pub(crate) redo_from: AtomicU64,
     pub(crate) pace: PaceCounters,
     pub(crate) freezer: Mutex<Freezer>,
+    /// Held by whoever freezes or compacts a segment. Taken before `ddl`.
+    pub(crate) freezing: Mutex<()>,
     key_latches: Box<[Mutex<()>]>,
     wait_hook: RwLock<WaitHook>,
     stopped: OnceLock<String>,
@@ -144,6 +146,9 @@ pub struct Engine {
 pub(crate) struct Housekeeping {
     pub ending: Mutex<bool>,
     pub wake: Condvar,
+    /// Wakes the thread that looks after memory.
+    pub relief: Condvar,
+    pub relief_wanted: AtomicBool,
     pub threads: Mutex<Vec<JoinHandle<()>>>,
     pub shut: AtomicBool,
 }
@@ -182,6 +187,7 @@ impl Engine {
             checkpoints: Mutex::new(parts.checkpoints),
             pace: PaceCounters::default(),
             freezer: Mutex::default(),
+            freezing: Mutex::new(()),
             key_latches: (0..KEY_LATCHES).map(|_| Mutex::new(())).collect(),
             wait_hook: RwLock::new(Arc::new(|wait| wait())),
             stopped: OnceLock::new(),

@@ -62,9 +62,18 @@ pub enum EngineError {
     ReadOnly,
     #[error("column '{0}' cannot be null")]
     NullInColumn(String),
-    /// Rows, indexes and old versions take what memory there is for them.
-    #[error("rows and indexes take {used} of {limit} bytes of memory: no rows can be added")]
-    OutOfMemory { used: usize, limit: usize },
+    /// Tables and transactions take what memory there is for them, and nothing of it can be frozen.
+    #[error(
+        "tables and transactions take {used} of {limit} bytes of memory, most of it {most_of_it}: no rows can be added; \
+         {remedy}, or raise --memory-limit"
+    )]
+    OutOfMemory { used: usize, limit: usize, most_of_it: &'static str, remedy: &'static str },
+    /// Running transactions have for redo and undo what there is for them: `own` bytes the one that was refused.
+    #[error(
+        "the transaction needs {own} bytes of memory until it commits, and all running ones {all} of the {limit} that there \
+         are for them: commit in smaller parts, load by LOAD DATA or INSERT ... SELECT, or raise --memory-limit"
+    )]
+    TransactionTooLarge { own: usize, all: usize, limit: usize },
     /// The data directory is in use.
     #[error("{0} is in use by another server")]
     InUse(String),

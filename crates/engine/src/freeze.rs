@@ -7,8 +7,13 @@
 //!  3. swap:   latch all pages; unchanged? mark them frozen, log the segment record, publish the block
 //! ```
 //!
-//! If a page changed between look and swap the block is thrown away: the segment was not cool.
+//! If a page changed between look and swap the block is thrown away: the segment was not cool. One segment is frozen or
+//! compacted at a time (`Engine::freezing`); DDL is shut out for the swap alone.
+//!
+//! When memory is scarce, segments are frozen before they are cool: those that have stood still for longest first, then
+//! those that rows go to. A segment that cannot be frozen is reported, and left alone for a while; the others go on.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -29,6 +34,10 @@ use crate::table::TableHandle;
 
 /// How long a segment must stand still before it is frozen.
 const COOL_AFTER: Duration = Duration::from_secs(10);
+/// A segment that could not be frozen, and not for want of standing still, is tried again after this time.
+const RETRY_AFTER: Duration = Duration::from_secs(60);
+/// Smaller segments are not frozen early: what stays of them in memory would be nearly as much.
+const LEAST_WORTH_FREEZING: usize = 8 << 10;
 /// A block is compacted when more than this share of its rows is deleted.
 const COMPACT_AT: f64 = 0.25;
 
@@ -36,6 +45,7 @@ const COMPACT_AT: f64 = 0.25;
 #[derive(Default)]
 pub(crate) struct Freezer {
     watched: HashMap<(TableId, SegmentNo), (u64, Instant)>,
+    failed: HashMap<(TableId, SegmentNo), Instant>,
     /// Why maintenance failed last, until it succeeds again.
     last_error: Option<String>,
 }
@@ -55,47 +65,102 @@ impl Engine {
     }
 
     /// Freezes segments that have stood still for a while and compacts blocks with many deletes.
-    pub(crate) fn freeze_cool_segments(&self, pacer: &mut Pacer<'_>) -> Result<()> {
+    pub(crate) fn freeze_cool_segments(&self, pacer: &mut Pacer<'_>) {
         for table in self.catalog().tables() {
             let inserting = table.relation.insert_segment();
             for (number, state) in table.relation.used_segments() {
-                match &*state {
+                if *self.housekeeping().ending.lock() {
+                    return;
+                }
+                let outcome = match &*state {
                     SegmentState::Hot(hot)
                         if inserting != Some(number) && self.is_cool(table.id(), number, hot) =>
                     {
-                        self.freeze(table, number, hot, pacer)?;
+                        self.freeze(table, number, hot, pacer).map(drop)
                     }
-                    SegmentState::Cold(cold) if wants_compaction(cold) => {
-                        self.compact(table, number, cold, pacer)?;
+                    SegmentState::Cold(cold)
+                        if wants_compaction(cold) && self.may_try(table.id(), number) =>
+                    {
+                        self.compact(table, number, cold, pacer)
                     }
-                    _ => {}
-                }
+                    _ => Ok(()),
+                };
+                self.note_outcome(table.id(), number, outcome);
                 pacer.pause();
             }
         }
-        Ok(())
     }
 
-    /// Freezes segments, the oldest first and cool or not, until about so many bytes of hot pages are free.
-    pub(crate) fn freeze_early(&self, bytes: usize) -> Result<()> {
+    /// Freezes segments, cool or not, until about so many bytes of hot pages are free. Returns how many were freed.
+    pub(crate) fn freeze_early(&self, bytes: usize) -> usize {
         let mut freed = 0;
+        for candidate in self.candidates() {
+            if freed >= bytes || self.check_running().is_err() {
+                break;
+            }
+            let Candidate { table, number, state, bytes: size, inserting, .. } = candidate;
+            let SegmentState::Hot(hot) = &*state else { continue };
+            if inserting {
+                table.relation.close_if_insert_segment(number);
+            }
+            let outcome = self.freeze(&table, number, hot, &mut Pacer::none());
+            if let Ok(true) = outcome {
+                freed += size;
+                self.memory.note_frozen(size);
+            }
+            self.note_outcome(table.id(), number, outcome.map(drop));
+        }
+        freed
+    }
+
+    /// The hot segments, in the order in which they are frozen early.
+    fn candidates(&self) -> Vec<Candidate> {
+        let mut all = Vec::new();
         for table in self.catalog().tables() {
             let inserting = table.relation.insert_segment();
             for (number, state) in table.relation.used_segments() {
                 let SegmentState::Hot(hot) = &*state else { continue };
-                if freed >= bytes {
-                    return Ok(());
-                }
-                let size: usize = hot.pages().map(|(_, page)| page.body.read().bytes()).sum();
-                if inserting != Some(number) && self.freeze(table, number, hot, &mut Pacer::none())? {
-                    freed += size;
+                let (bytes, inserting) = (hot.bytes(), inserting == Some(number));
+                if bytes >= LEAST_WORTH_FREEZING && self.may_try(table.id(), number) {
+                    let still_since = self.still_since(table.id(), number, hot);
+                    all.push(Candidate {
+                        table: table.clone(),
+                        number,
+                        state,
+                        bytes,
+                        inserting,
+                        still_since,
+                    });
                 }
             }
         }
-        Ok(())
+        // What is as cool goes by size: few large blocks free as much as many small ones.
+        all.sort_by_key(|c| (c.inserting, c.still_since, Reverse(c.bytes)));
+        all
     }
 
-    fn is_cool(&self, table: TableId, number: SegmentNo, hot: &HotSegment) -> bool {
+    /// Whether nothing but its not standing still has kept a segment from being frozen lately.
+    fn may_try(&self, table: TableId, number: SegmentNo) -> bool {
+        let mut freezer = self.freezer.lock();
+        let failed = freezer.failed.get(&(table, number)).copied();
+        if failed.is_some_and(|at| at.elapsed() < RETRY_AFTER) {
+            return false;
+        }
+        if failed.is_some() {
+            freezer.failed.remove(&(table, number));
+        }
+        true
+    }
+
+    fn note_outcome(&self, table: TableId, number: SegmentNo, outcome: Result<()>) {
+        if let Err(e) = outcome {
+            self.freezer.lock().failed.insert((table, number), Instant::now());
+            self.note_maintenance_error(&e);
+        }
+    }
+
+    /// Since when a segment has not changed, as far as anybody has looked.
+    fn still_since(&self, table: TableId, number: SegmentNo, hot: &HotSegment) -> Instant {
         let changes: u64 = hot.pages().map(|(_, page)| page.body.read().changes).sum();
         let now = Instant::now();
         let mut freezer = self.freezer.lock();
@@ -103,11 +168,11 @@ impl Engine {
         if *seen != changes {
             (*seen, *since) = (changes, now);
         }
-        let cool = now - *since >= COOL_AFTER;
-        if cool {
-            freezer.watched.remove(&(table, number));
-        }
-        cool
+        *since
+    }
+
+    fn is_cool(&self, table: TableId, number: SegmentNo, hot: &HotSegment) -> bool {
+        self.still_since(table, number, hot).elapsed() >= COOL_AFTER && self.may_try(table, number)
     }
 
     /// Freezes everything that nobody uses just now, the insert segments too. Returns how many segments stayed hot.
@@ -140,44 +205,49 @@ impl Engine {
         hot: &HotSegment,
         pacer: &mut Pacer<'_>,
     ) -> Result<bool> {
-        // One at a time: two freezers of one segment would both log it.
-        let _one = self.ddl.lock();
-        if !self.is_current(table)
-            || !matches!(&*table.relation.segment(number).state(), SegmentState::Hot(h) if std::ptr::eq(h, hot))
-        {
+        let _one = self.freezing.lock();
+        let is_there = || {
+            let state = table.relation.segment(number).state();
+            self.is_current(table) && matches!(&*state, SegmentState::Hot(h) if std::ptr::eq(h, hot))
+        };
+        if !is_there() {
             return Ok(true);
         }
+        let _copies = self.memory.hold_copies(hot.bytes());
         let Some(look) = Look::at(table, hot) else { return Ok(false) };
-        let block = match look.ordinals.is_empty() {
+        let Look { columns, ordinals, changes } = look;
+        let block = match ordinals.is_empty() {
             true => None,
             false => {
-                let ordinals = Ordinals::from_sorted(&look.ordinals)?;
-                let block = encode_block(&bulk::cold_types(table)?, &look.columns, ordinals)?;
+                let ordinals = Ordinals::from_sorted(&ordinals)?;
+                let block = encode_block(&bulk::cold_types(table)?, &columns, ordinals)?;
+                drop(columns);
                 Some(self.blocks.write_in_steps(block, &mut |step| pacer.charge(step))?)
             }
         };
-        let discard = |e: Option<EngineError>| {
+        let discard = |outcome: Result<bool>| {
             if let Some(block) = &block {
                 self.blocks.discard(block.id());
             }
-            e.map_or(Ok(false), Err)
+            outcome
         };
+        let _ddl = self.ddl.lock();
+        if !is_there() {
+            return discard(Ok(true));
+        }
         let pages = table.relation.close_pages(hot);
         let mut guards: Vec<_> = pages.iter().map(|page| page.body.write()).collect();
-        let stood_still = guards.len() == look.changes.len()
-            && guards
-                .iter()
-                .zip(&look.changes)
-                .all(|(g, &changes)| g.changes == changes && !g.has_versions());
+        let stood_still = guards.len() == changes.len()
+            && guards.iter().zip(&changes).all(|(g, &changes)| g.changes == changes && !g.has_versions());
         if !stood_still {
-            return discard(None);
+            return discard(Ok(false));
         }
         let change =
             SegmentChange { table: table.id(), segment: number, block: block.as_ref().map(|b| b.id()) };
         if let Err(e) = self.pipeline.log_commit(redo::KIND_SEGMENT, &change.encode(), None, Durability::Sync)
         {
             self.stop_unless_refused(&e);
-            return discard(Some(e));
+            return discard(Err(e));
         }
         guards.iter_mut().for_each(|page| page.frozen = true);
         let state = match block {
@@ -185,6 +255,7 @@ impl Engine {
             Some(block) => SegmentState::Cold(ColdSegment::new(block, None, Deletes::fresh())),
         };
         table.relation.segment(number).replace(state);
+        self.freezer.lock().watched.remove(&(table.id(), number));
         Ok(true)
     }
 
@@ -200,12 +271,15 @@ impl Engine {
         cold: &ColdSegment,
         pacer: &mut Pacer<'_>,
     ) -> Result<()> {
-        let _one = self.ddl.lock();
+        let _one = self.freezing.lock();
         let segment = table.relation.segment(number);
-        let unchanged = matches!(&*segment.state(), SegmentState::Cold(c) if std::ptr::eq(c, cold));
+        let is_there = || {
+            let state = segment.state();
+            self.is_current(table) && matches!(&*state, SegmentState::Cold(c) if std::ptr::eq(c, cold))
+        };
         let oldest = self.snapshots.oldest();
         let for_all = cold.created.as_ref().is_none_or(|c| c.committed_at().is_some_and(|ts| ts <= oldest));
-        if !self.is_current(table) || !unchanged || !for_all {
+        if !is_there() || !for_all {
             return Ok(());
         }
         let gone = cold.deletes.body.read().settled_for_good();
@@ -221,6 +295,7 @@ impl Engine {
         let block = if rows.is_empty() {
             None
         } else {
+            let _copies = self.memory.hold_copies(cold.block.meta().data_len as usize);
             let rows = UInt32Array::from(rows);
             let columns = (0..table.def.columns.len())
                 .map(|c| bulk::take_rows(&cold.block.column(c)?.decode()?, &rows))
@@ -228,15 +303,23 @@ impl Engine {
             let block = encode_block(&bulk::cold_types(table)?, &columns, Ordinals::from_sorted(&ordinals)?)?;
             Some(self.blocks.write_in_steps(block, &mut |step| pacer.charge(step))?)
         };
+        let discard = || {
+            if let Some(block) = &block {
+                self.blocks.discard(block.id());
+            }
+        };
+        let _ddl = self.ddl.lock();
+        if !is_there() {
+            discard();
+            return Ok(());
+        }
         let mut deletes = cold.deletes.body.write();
         let change =
             SegmentChange { table: table.id(), segment: number, block: block.as_ref().map(|b| b.id()) };
         if let Err(e) = self.pipeline.log_commit(redo::KIND_SEGMENT, &change.encode(), None, Durability::Sync)
         {
             self.stop_unless_refused(&e);
-            if let Some(block) = &block {
-                self.blocks.discard(block.id());
-            }
+            discard();
             return Err(e);
         }
         deletes.closed = true;
@@ -260,6 +343,17 @@ fn wants_compaction(cold: &ColdSegment) -> bool {
     let deletes = cold.deletes.body.read();
     let settled = deletes.all_settled().len() as f64;
     !deletes.closed && settled > COMPACT_AT * cold.block.meta().rows() as f64
+}
+
+/// A hot segment that may be frozen early.
+struct Candidate {
+    table: Arc<TableHandle>,
+    number: SegmentNo,
+    state: Arc<SegmentState>,
+    bytes: usize,
+    /// Rows go to it.
+    inserting: bool,
+    still_since: Instant,
 }
 
 /// A hot segment's rows, and how often each of its pages had changed when they were read.
@@ -295,3 +389,6 @@ impl Look {
         Some(Self { columns: builders.iter_mut().map(ColumnBuilder::finish).collect(), ordinals, changes })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -66,6 +66,10 @@ impl Hints {
         }
     }
 
+    pub fn bytes(&self) -> u64 {
+        self.tables.iter().filter_map(OnceLock::get).map(|table| size_of_val(&**table) as u64).sum()
+    }
+
     /// Sees to it that there is room for most of so many keys.
     fn grow_for(&self, entries: u64) {
         let bits = entries.max(1).next_power_of_two().ilog2().clamp(SMALLEST, LARGEST);

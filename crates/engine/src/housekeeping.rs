@@ -1,8 +1,12 @@
-//! Background threads: one collects old versions, one freezes, compacts and checkpoints.
+//! Background threads: one collects old versions, one freezes, compacts and checkpoints, one looks after memory.
+//!
+//! Memory has a thread of its own, since writers may have to wait for it: no checkpoint comes before it. What fails is
+//! reported, and ends neither the other work of a round nor that on other tables.
 //!
 //! While transactions commit, they collect: on the processor that has the versions in its cache, and a little each. The
 //! collecting thread sees to what stays behind.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -22,6 +26,11 @@ pub(crate) fn start(engine: &Arc<Engine>) {
         if let Err(e) = engine.check_directory() {
             engine.stop(&e);
         }
+    }));
+    let engine_of_relief = Arc::downgrade(engine);
+    threads.push(start_thread("avocet-memory", {
+        let house = house.clone();
+        move || relieve(&house, &engine_of_relief)
     }));
     threads.push(spawn("avocet-maintain", house.clone(), Arc::downgrade(engine), MAINTAIN_EVERY, maintain));
 }
@@ -48,7 +57,40 @@ fn spawn(
             work(&engine);
         }
     };
+    start_thread(name, run)
+}
+
+fn start_thread(name: &str, run: impl FnOnce() + Send + 'static) -> std::thread::JoinHandle<()> {
     std::thread::Builder::new().name(name.into()).spawn(run).expect("the system can start a thread")
+}
+
+/// Frees memory, each second and when writers ask for it.
+fn relieve(house: &Housekeeping, engine: &Weak<Engine>) {
+    loop {
+        let mut ending = house.ending.lock();
+        if !*ending && !house.relief_wanted.swap(false, Relaxed) {
+            house.relief.wait_for(&mut ending, MAINTAIN_EVERY);
+        }
+        if *ending {
+            return;
+        }
+        drop(ending);
+        house.relief_wanted.store(false, Relaxed);
+        let Some(engine) = engine.upgrade() else { return };
+        if engine.check_running().is_ok() {
+            engine.watch_memory();
+        }
+    }
+}
+
+impl Housekeeping {
+    /// Has memory looked after at once.
+    pub fn ask_for_relief(&self) {
+        if !self.relief_wanted.swap(true, Relaxed) {
+            let _ending = self.ending.lock();
+            self.relief.notify_one();
+        }
+    }
 }
 
 fn maintain(engine: &Arc<Engine>) {
@@ -56,17 +98,12 @@ fn maintain(engine: &Arc<Engine>) {
         return;
     }
     engine.free_version_vectors();
-    let outcome = (|| {
-        engine.watch_memory()?;
-        if engine.options.freeze != FreezePolicy::Never {
-            engine.freeze_cool_segments(&mut Pacer::background(engine))?;
-        }
-        if engine.log_since_checkpoint() >= engine.options.checkpoint_log_bytes {
-            engine.checkpoint_at(Pacer::background(engine))?;
-        }
-        Ok(())
-    })();
-    if let Err(e) = outcome {
+    if engine.options.freeze != FreezePolicy::Never {
+        engine.freeze_cool_segments(&mut Pacer::background(engine));
+    }
+    if engine.log_since_checkpoint() >= engine.options.checkpoint_log_bytes
+        && let Err(e) = engine.checkpoint_at(Pacer::background(engine))
+    {
         engine.note_maintenance_error(&e);
     }
 }
@@ -75,6 +112,7 @@ fn maintain(engine: &Arc<Engine>) {
 pub(crate) fn end(engine: &Engine) {
     *engine.housekeeping().ending.lock() = true;
     engine.housekeeping().wake.notify_all();
+    engine.housekeeping().relief.notify_all();
     let this = std::thread::current().id();
     for thread in engine.housekeeping().threads.lock().drain(..) {
         // The last reference may be dropped by one of the threads itself.

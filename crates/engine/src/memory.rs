@@ -2,18 +2,30 @@
 //!
 //! ```text
 //!  0                                                                              limit
-//!  ├──── tables: hot pages, indexes, old versions ────┬──── queries ────┬── cache ──┤
-//!        grow with the data                             reserve, or fail   takes what is left
+//!  ├── tables: hot pages, indexes, old versions, transactions ──┬── queries ──┬── cache ──┤
+//!        grow with the data and with what is being changed        reserve       takes what is left
 //! ```
 //!
 //! - The **cache** of column blocks has what the others leave, at least a sixteenth and at most half of the limit.
 //! - **Queries** reserve before they allocate. A reservation that does not fit makes the cache shrink; if that is not
 //!   enough it is refused, and the query spills or fails, alone.
-//! - **Tables** are counted once in a while, not reserved: a row write must be cheap. Over `FREEZE_AT` of the limit
-//!   segments are frozen before they are cool. Over `REFUSE_AT` writes that add rows fail, so that the server lives.
+//! - **Running transactions** are counted by what they have for redo and undo, in steps. Together they have `TRANSACTIONS_AT`
+//!   of the limit; whoever wants more is refused by name, while there is memory to roll it back with.
+//! - **Tables** are counted again when they have grown by a little, not reserved: a row write must be cheap. What is over the
+//!   target is frozen early, insert segments too. While there is work to do, writers are slowed down, the more the nearer
+//!   `REFUSE_AT` is; there they wait for it to be done (`memory/relief.rs`). Only when a round of it has freed nothing are
+//!   rows refused, by the name of what takes the memory.
+//! - **Work**: the copies of rows that freezing and loading make. Segments and blocks are bounded by bytes
+//!   ([`MemoryBudget::segment_bytes`]), so that these fit beside the rest.
+//!
+//! Hot pages have a target of their own: what indexes and the others leave of `FREEZE_AT`, but `HOT_AT_LEAST` as long as
+//! there is room. So large indexes do not push out every hot segment.
+
+mod relief;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
 
 use avocet_storage::relation::Relation;
 use avocet_storage::store::BlockCache;
@@ -21,15 +33,37 @@ use avocet_storage::store::BlockCache;
 use crate::catalog::Catalog;
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
+pub(crate) use relief::Relief;
 
 /// The share of the limit from which on tables are frozen early.
 const FREEZE_AT: f64 = 0.6;
-/// The share from which on rows are refused.
+/// The share that hot pages may have however large indexes are, as long as all is not over `HOT_UNTIL`.
+const HOT_AT_LEAST: f64 = 0.125;
+const HOT_UNTIL: f64 = 0.8;
+/// The share from which on writers are slowed down while there is something to freeze.
+const SLOW_AT: f64 = 0.7;
+/// The share from which on they wait, and are refused in the end.
 const REFUSE_AT: f64 = 0.85;
+/// The share that running transactions have for redo and undo.
+const TRANSACTIONS_AT: f64 = 0.3;
+/// The longest pause for a step ([`GROWTH_STEP`]) of a writer that is slowed down.
+const LONGEST_PAUSE: Duration = Duration::from_millis(10);
+/// Bytes that a writer adds before it tells the budget.
+pub(crate) const GROWTH_STEP: usize = 64 << 10;
+/// Tables are counted when they have grown by this share of the limit.
+const COUNT_EVERY: usize = 64;
+/// A segment that takes more than this share of the limit is closed: freezing it takes three times that for a while.
+const SEGMENT_SHARE: usize = 32;
+const LEAST_SEGMENT_BYTES: usize = 256 << 10;
+const MOST_SEGMENT_BYTES: usize = 64 << 20;
+/// What a segment may grow to by updates of its rows, in that.
+const UPDATED_SEGMENT: usize = 4;
+/// Copies of rows that are there at once while they are encoded: the arrays, a column's encoded sections, the block.
+const COPIES: usize = 3;
 /// The share of the machine's memory that is used unless told otherwise.
 const SHARE_OF_MACHINE: f64 = 0.6;
 /// What an old version of a row takes, about, with its part of what is kept of its transaction.
-const VERSION_BYTES: usize = 200;
+pub(crate) const VERSION_BYTES: usize = 200;
 
 /// Who uses how much, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +72,45 @@ pub struct MemoryUse {
     pub hot_pages: usize,
     pub indexes: usize,
     pub versions: usize,
+    /// Redo and undo of running transactions.
+    pub transactions: usize,
+    /// Copies that are being encoded.
+    pub work: usize,
     pub queries: usize,
     pub cache: usize,
+}
+
+impl MemoryUse {
+    /// What cannot be given up for others at once.
+    fn of_tables(&self) -> usize {
+        self.hot_pages + self.indexes + self.versions + self.transactions
+    }
+
+    /// The greatest part of that, and what makes it less.
+    fn greatest(&self) -> (&'static str, &'static str) {
+        let parts = [
+            (
+                self.hot_pages,
+                (
+                    "rows",
+                    "end transactions that have been open for long, whose snapshots keep rows in memory",
+                ),
+            ),
+            (self.indexes, ("indexes", "drop indexes or rows")),
+            (self.versions, ("old versions of rows", "end transactions that have been open for long")),
+            (self.transactions, ("running transactions", "commit in smaller parts")),
+        ];
+        parts.into_iter().max_by_key(|(bytes, _)| *bytes).expect("there are parts").1
+    }
+}
+
+/// How a writer stands to the budget.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Room {
+    Ample,
+    /// So long a pause for each step that a writer adds.
+    Scarce(Duration),
+    None,
 }
 
 /// The budget of one engine.
@@ -49,8 +120,28 @@ pub struct MemoryBudget {
     hot_pages: AtomicUsize,
     indexes: AtomicUsize,
     versions: AtomicUsize,
+    transactions: AtomicUsize,
+    work: AtomicUsize,
     queries: AtomicUsize,
-    refuses_rows: AtomicBool,
+    /// Bytes that writers have added since tables were counted.
+    grown: AtomicUsize,
+    /// There is something to freeze.
+    over_target: AtomicBool,
+    is_full: AtomicBool,
+    pub(crate) relief: Relief,
+}
+
+/// Memory that is used for a while.
+pub(crate) struct Held<'b> {
+    budget: &'b MemoryBudget,
+    bytes: usize,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.budget.work.fetch_sub(self.bytes, Relaxed);
+        self.budget.fit_cache();
+    }
 }
 
 impl MemoryBudget {
@@ -61,8 +152,13 @@ impl MemoryBudget {
             hot_pages: AtomicUsize::new(0),
             indexes: AtomicUsize::new(0),
             versions: AtomicUsize::new(0),
+            transactions: AtomicUsize::new(0),
+            work: AtomicUsize::new(0),
             queries: AtomicUsize::new(0),
-            refuses_rows: AtomicBool::new(false),
+            grown: AtomicUsize::new(0),
+            over_target: AtomicBool::new(false),
+            is_full: AtomicBool::new(false),
+            relief: Relief::default(),
         };
         budget.fit_cache();
         budget
@@ -79,13 +175,30 @@ impl MemoryBudget {
             hot_pages: self.hot_pages.load(Relaxed),
             indexes: self.indexes.load(Relaxed),
             versions: self.versions.load(Relaxed),
+            transactions: self.transactions.load(Relaxed),
+            work: self.work.load(Relaxed),
             queries: self.queries.load(Relaxed),
             cache: self.cache.stats().size_bytes,
         }
     }
 
+    /// What tables take, by the last count and what has come since.
     fn tables(&self) -> usize {
-        self.hot_pages.load(Relaxed) + self.indexes.load(Relaxed) + self.versions.load(Relaxed)
+        self.in_use().of_tables() + self.grown.load(Relaxed)
+    }
+
+    fn share(&self, share: f64) -> usize {
+        (self.limit as f64 * share) as usize
+    }
+
+    /// Rows of so many bytes are frozen, or loaded, at once: hot segments and blocks take no more when they have as many.
+    pub fn segment_bytes(&self) -> usize {
+        (self.limit / SEGMENT_SHARE).clamp(LEAST_SEGMENT_BYTES, MOST_SEGMENT_BYTES)
+    }
+
+    /// What a segment may grow to by updates in place.
+    pub(crate) fn updated_segment_bytes(&self) -> usize {
+        UPDATED_SEGMENT * self.segment_bytes()
     }
 
     /// The least that the cache is left with.
@@ -94,14 +207,15 @@ impl MemoryBudget {
     }
 
     fn fit_cache(&self) {
-        let others = self.tables() + self.queries.load(Relaxed);
+        let others = self.tables() + self.work.load(Relaxed) + self.queries.load(Relaxed);
         let left = self.limit.saturating_sub(others);
         self.cache.set_capacity(left.clamp(self.cache_floor(), self.limit / 2));
     }
 
     /// Sets memory aside for a query; false if there is not enough.
     pub fn reserve(&self, bytes: usize) -> bool {
-        let most = self.limit.saturating_sub(self.tables() + self.cache_floor());
+        let others = self.tables() + self.work.load(Relaxed) + self.cache_floor();
+        let most = self.limit.saturating_sub(others);
         let taken = self
             .queries
             .fetch_update(Relaxed, Relaxed, |queries| queries.checked_add(bytes).filter(|sum| *sum <= most));
@@ -130,32 +244,93 @@ impl MemoryBudget {
         }
     }
 
-    /// Counts what tables take. Returns how much of it is over what may stay hot.
+    /// Rows of so many bytes are about to be encoded.
+    pub(crate) fn hold_copies(&self, bytes: usize) -> Held<'_> {
+        let bytes = bytes * COPIES;
+        self.work.fetch_add(bytes, Relaxed);
+        self.fit_cache();
+        Held { budget: self, bytes }
+    }
+
+    /// A running transaction has `now` bytes for redo and undo, and had `before`. Unless it is `forced`, it is refused if there
+    /// are more than transactions may have.
+    pub(crate) fn charge_transaction(&self, before: usize, now: usize, forced: bool) -> Result<()> {
+        let limit = self.share(TRANSACTIONS_AT);
+        let charge = |all: usize| {
+            let sum = (all + now).saturating_sub(before);
+            (forced || now <= before || sum <= limit).then_some(sum)
+        };
+        match self.transactions.fetch_update(Relaxed, Relaxed, charge) {
+            Ok(_) => Ok(()),
+            Err(all) => Err(EngineError::TransactionTooLarge { own: now, all: all + now - before, limit }),
+        }
+    }
+
+    /// A writer has added so many bytes of rows. True if tables should be counted.
+    pub(crate) fn grow(&self, bytes: usize) -> bool {
+        self.grown.fetch_add(bytes, Relaxed) + bytes >= self.limit / COUNT_EVERY
+    }
+
+    /// Counts what tables take. Returns how much hot pages are over their target.
     pub(crate) fn count(&self, catalog: &Catalog, version_backlog: usize) -> usize {
+        self.grown.store(0, Relaxed);
         let tables = || catalog.tables();
         let hot: usize = tables().map(|table| Relation::hot_bytes(&table.relation)).sum();
         let indexes: u64 = tables().flat_map(|table| &table.indexes).map(|index| index.bytes()).sum();
         self.hot_pages.store(hot, Relaxed);
         self.indexes.store(indexes as usize, Relaxed);
         self.versions.store(version_backlog * VERSION_BYTES, Relaxed);
-        let in_tables = self.tables();
-        self.refuses_rows.store(in_tables as f64 > REFUSE_AT * self.limit as f64, Relaxed);
+        self.assess();
         self.fit_cache();
-        in_tables.saturating_sub((FREEZE_AT * self.limit as f64) as usize)
+        self.over_target()
     }
 
-    /// Whether tables took more at the last count than where freezing early begins.
+    /// A segment of so many bytes is frozen.
+    pub(crate) fn note_frozen(&self, bytes: usize) {
+        let less = |hot: usize| Some(hot.saturating_sub(bytes));
+        let _ = self.hot_pages.fetch_update(Relaxed, Relaxed, less);
+        self.assess();
+    }
+
+    fn assess(&self) {
+        self.over_target.store(self.over_target() > 0, Relaxed);
+        self.is_full.store(self.tables() > self.share(REFUSE_AT), Relaxed);
+    }
+
+    fn over_target(&self) -> usize {
+        let hot = self.hot_pages.load(Relaxed);
+        let others = self.tables() - hot;
+        let rest = |of: f64| self.share(of).saturating_sub(others);
+        let target = rest(FREEZE_AT).max(rest(HOT_UNTIL).min(self.share(HOT_AT_LEAST)));
+        hot.saturating_sub(target)
+    }
+
+    /// Whether hot pages took more at the last count than they should.
     pub(crate) fn is_short(&self) -> bool {
-        self.tables() as f64 > FREEZE_AT * self.limit as f64
+        self.over_target.load(Relaxed)
     }
 
-    /// Fails if rows must not be added now.
+    /// Whether rows must not be added now, by the last count.
     #[inline]
-    pub(crate) fn check_room(&self) -> Result<()> {
-        match self.refuses_rows.load(Relaxed) {
-            false => Ok(()),
-            true => Err(EngineError::OutOfMemory { used: self.tables(), limit: self.limit }),
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_full.load(Relaxed)
+    }
+
+    pub(crate) fn room(&self) -> Room {
+        let (used, slow, full) = (self.tables(), self.share(SLOW_AT), self.share(REFUSE_AT));
+        if used > full {
+            self.is_full.store(true, Relaxed);
+            return Room::None;
         }
+        if used <= slow || !self.is_short() {
+            return Room::Ample;
+        }
+        Room::Scarce(LONGEST_PAUSE.mul_f64((used - slow) as f64 / (full - slow).max(1) as f64))
+    }
+
+    pub(crate) fn out_of_memory(&self) -> EngineError {
+        let (most_of_it, remedy) = self.in_use().greatest();
+        EngineError::OutOfMemory { used: self.tables(), limit: self.limit, most_of_it, remedy }
     }
 }
 
@@ -163,16 +338,6 @@ impl Engine {
     /// What the engine's memory is used for.
     pub fn memory(&self) -> &Arc<MemoryBudget> {
         &self.memory
-    }
-
-    /// Counts what tables take and, if it is much, freezes what can be frozen.
-    pub fn watch_memory(&self) -> Result<()> {
-        let over = self.memory.count(&self.catalog(), self.version_backlog());
-        if over > 0 {
-            self.freeze_early(over)?;
-            self.memory.count(&self.catalog(), self.version_backlog());
-        }
-        Ok(())
     }
 }
 
@@ -211,6 +376,57 @@ mod tests {
         budget.release(1800);
         budget.hot_pages.store(1000, Relaxed);
         assert!(!budget.reserve(501) && budget.reserve(500));
+    }
+
+    fn budget(limit: usize) -> MemoryBudget {
+        MemoryBudget::new(limit, Arc::new(BlockCache::new(0)))
+    }
+
+    #[test]
+    fn indexes_do_not_push_out_all_hot_pages() {
+        let budget = budget(1000);
+        let over = |hot, indexes| {
+            budget.hot_pages.store(hot, Relaxed);
+            budget.indexes.store(indexes, Relaxed);
+            budget.over_target()
+        };
+        assert_eq!((over(600, 0), over(601, 0), over(500, 200)), (0, 1, 100));
+        assert_eq!((over(125, 500), over(125, 600), over(126, 600)), (0, 0, 1));
+        assert_eq!((over(100, 700), over(101, 700), over(100, 750), over(100, 900)), (0, 1, 50, 100));
+    }
+
+    #[test]
+    fn writers_are_slowed_down_while_something_can_be_frozen() {
+        let budget = budget(1000);
+        let room = |hot, indexes| {
+            budget.hot_pages.store(hot, Relaxed);
+            budget.indexes.store(indexes, Relaxed);
+            budget.assess();
+            budget.room()
+        };
+        assert_eq!((room(700, 0), room(0, 800)), (Room::Ample, Room::Ample));
+        assert_eq!(room(775, 0), Room::Scarce(LONGEST_PAUSE / 2));
+        assert_eq!((room(851, 0), room(1, 850)), (Room::None, Room::None));
+        assert!(budget.is_full());
+        budget.indexes.store(0, Relaxed);
+        budget.hot_pages.store(800, Relaxed);
+        assert!(!budget.grow(10) && budget.grow(41));
+        assert_eq!(budget.room(), Room::None, "what has come since the count is counted");
+        budget.note_frozen(200);
+        assert!(!budget.is_full());
+    }
+
+    #[test]
+    fn transactions_have_a_share_of_their_own() {
+        let budget = budget(1000);
+        budget.charge_transaction(0, 200, false).expect("there is room");
+        budget.charge_transaction(0, 100, false).expect("there is room");
+        let refused = budget.charge_transaction(100, 101, false).expect_err("there is no more");
+        assert!(matches!(refused, EngineError::TransactionTooLarge { own: 101, all: 301, limit: 300 }));
+        budget.charge_transaction(200, 0, false).expect("given back");
+        budget.charge_transaction(100, 300, false).expect("there is room");
+        budget.charge_transaction(0, 50, true).expect("forced");
+        assert_eq!(budget.in_use().transactions, 350);
     }
 
     #[test]

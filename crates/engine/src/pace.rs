@@ -33,8 +33,6 @@ const BURST: Duration = Duration::from_millis(20);
 const LEAST_PAUSE: Duration = Duration::from_millis(1);
 /// The longest that a pause lasts before urgency is looked at again.
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
-/// How often memory is looked after while other work is paced.
-const WATCH_MEMORY_EVERY: Duration = Duration::from_secs(1);
 
 /// What background work did.
 #[derive(Default)]
@@ -101,8 +99,6 @@ struct Paced<'e> {
     meter: Meter,
     /// The thread's processor time when it was last charged for.
     cpu: Duration,
-    memory_watched: Duration,
-    memory_short: bool,
 }
 
 impl<'e> Pacer<'e> {
@@ -113,14 +109,7 @@ impl<'e> Pacer<'e> {
     /// For the calling thread, which must stay the one that works.
     pub fn background(engine: &'e Arc<Engine>) -> Self {
         let rate = engine.options.background_bytes_per_second;
-        let paced = (rate > 0).then(|| Paced {
-            engine,
-            rate,
-            meter: Meter::default(),
-            cpu: cpu_time(),
-            memory_watched: engine.options.env.clock.monotonic(),
-            memory_short: false,
-        });
+        let paced = (rate > 0).then(|| Paced { engine, rate, meter: Meter::default(), cpu: cpu_time() });
         Self { counters: Some(&engine.pace), paced }
     }
 
@@ -156,7 +145,6 @@ impl Paced<'_> {
     }
 
     fn pause(&mut self) {
-        self.watch_memory();
         let began = self.now();
         if self.meter.owed(began) < LEAST_PAUSE {
             return;
@@ -184,23 +172,10 @@ impl Paced<'_> {
         let ending = *self.engine.housekeeping().ending.lock();
         // Nobody but this thread holds the engine, which ends when the work does.
         let deserted = Arc::strong_count(self.engine) == 1;
-        if ending || deserted || self.memory_short {
+        if ending || deserted || self.engine.memory.is_short() {
             return 1.0;
         }
         log_urgency(self.engine.log_since_checkpoint(), self.engine.options.checkpoint_log_bytes)
-    }
-
-    /// What the maintaining thread does every second is not put off by a pause.
-    fn watch_memory(&mut self) {
-        let now = self.now();
-        if now.saturating_sub(self.memory_watched) < WATCH_MEMORY_EVERY {
-            return;
-        }
-        self.memory_watched = now;
-        if let Err(e) = self.engine.watch_memory() {
-            self.engine.note_maintenance_error(&e);
-        }
-        self.memory_short = self.engine.memory.is_short();
     }
 }
 

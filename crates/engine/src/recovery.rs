@@ -64,6 +64,9 @@ pub(crate) fn open(options: EngineOptions) -> Result<Arc<Engine>> {
     blocks.note_id(BlockId(manifest.next_block.0.saturating_sub(1)));
     let sizes = load::load(&catalog, &manifest, &blocks, &*store)?;
 
+    /// Records that wait for the disk take at most this share of memory, twice; not less than this.
+    const PENDING_SHARE: usize = 64;
+    const LEAST_PENDING: usize = 256 << 10;
     let log_dir = options.data.join("log");
     let mut reader = LogReader::open(options.env.clone(), &log_dir, manifest.redo_from)?;
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
@@ -81,6 +84,8 @@ pub(crate) fn open(options: EngineOptions) -> Result<Arc<Engine>> {
         .on_written(move |lsn, tag| written.advance(Timestamp(tag), lsn));
     log_options.segment_size = options.log_segment_bytes;
     log_options.compression = options.log_compression;
+    log_options.max_pending =
+        log_options.max_pending.min(options.memory_limit / PENDING_SHARE).max(LEAST_PENDING);
     let log = Arc::new(LogWriter::open(options.env.clone(), log_options, end)?);
     let env = options.env.clone();
     let checkpoints = CheckpointState::of(manifest, sizes);

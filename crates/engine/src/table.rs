@@ -119,7 +119,7 @@ impl IndexHandle {
     }
 
     pub fn bytes(&self) -> u64 {
-        self.tree.bytes()
+        self.tree.bytes() + self.hints.bytes()
     }
 }
 

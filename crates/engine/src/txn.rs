@@ -2,6 +2,7 @@
 
 mod ahead;
 mod deferral;
+mod footprint;
 mod foreign;
 mod hiding;
 mod lead;
@@ -49,6 +50,7 @@ use crate::serial::ReadSet;
 use crate::snapshots::SnapshotGuard;
 use crate::table::{IndexHandle, TableHandle};
 use deferral::Deferral;
+use footprint::{Carried, Footprint};
 use foreign::ForeignKeys;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -132,6 +134,7 @@ pub struct Txn {
     redo: Vec<u8>,
     row_changes: Vec<i64>,
     foreign: ForeignKeys,
+    footprint: Footprint,
     finished: bool,
     scratch: Scratch,
     interrupted: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
@@ -188,6 +191,7 @@ struct Buffers {
     redo: Vec<u8>,
     row_changes: Vec<i64>,
     scratch: Scratch,
+    carried: Carried,
 }
 
 /// Buffers that are kept, and the redo bytes that one of them may have room for.
@@ -242,7 +246,7 @@ impl Txn {
     pub(crate) fn begin(engine: &Arc<Engine>, options: TxnOptions) -> Self {
         let id = TxnId(engine.next_txn.fetch_add(1, Ordering::Relaxed));
         let Lists { tables, undo } = engine.garbage.spare_lists();
-        let Buffers { redo, row_changes, scratch } = engine.buffers.take();
+        let Buffers { redo, row_changes, scratch, carried } = engine.buffers.take();
         // Who writes nothing sees a state between two commits: that is serializable as it is.
         let validates = options.isolation == Isolation::Serializable && !options.read_only;
         Self {
@@ -271,6 +275,7 @@ impl Txn {
             redo,
             row_changes,
             foreign: ForeignKeys::default(),
+            footprint: Footprint::new(carried),
             finished: false,
             scratch,
             interrupted: None,
@@ -511,6 +516,7 @@ impl Txn {
             self.engine.blocks.discard(load.block);
         }
         self.redo.truncate(mark.redo);
+        self.shrink_footprint();
         self.foreign.roll_back_to(&mark);
         self.unshare_rows(mark.shared);
     }
@@ -769,6 +775,7 @@ impl Txn {
         self.end_deferral();
         self.finished = true;
         self.logical = None;
+        self.end_footprint();
         self.release_rows();
         for (table, change) in self.tables.iter().zip(&self.row_changes) {
             if *change != 0 {
@@ -791,6 +798,7 @@ impl Txn {
         self.end_deferral();
         self.roll_back_to(StatementMark { undo: 0, shared: 0, loads: 0, redo: 0 });
         self.finished = true;
+        self.end_footprint();
         self.state.abort();
         self.release_rows();
         self.release_metadata_locks();
@@ -854,10 +862,12 @@ impl Drop for Txn {
         if !self.finished {
             self.end_without_changes();
         }
+        let carried = self.carry_on();
         self.engine.buffers.give(Buffers {
             redo: std::mem::take(&mut self.redo),
             row_changes: std::mem::take(&mut self.row_changes),
             scratch: std::mem::take(&mut self.scratch),
+            carried,
         });
     }
 }

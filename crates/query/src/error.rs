@@ -169,6 +169,7 @@ codes! {
     1172 b"42000" TOO_MANY_ROWS "Result consisted of more than one row"
     1176 b"42000" KEY_DOES_NOT_EXIST "Key '{}' doesn't exist in table '{}'"
     1193 b"HY000" UNKNOWN_SYSTEM_VARIABLE "Unknown system variable '{}'"
+    1197 b"HY000" TRANS_CACHE_FULL "Multi-statement transaction required more than 'max_binlog_cache_size' bytes of storage; increase this mysqld variable and try again"
     1203 b"42000" TOO_MANY_USER_CONNECTIONS "User {} already has more than 'max_user_connections' active connections"
     1204 b"HY000" SET_CONSTANTS_ONLY "You may only use constant expressions with SET"
     1205 b"HY000" LOCK_WAIT_TIMEOUT "Lock wait timeout exceeded; try restarting transaction"

@@ -51,6 +51,19 @@ pub struct Relation {
 struct InsertCursor {
     segment: SegmentNo,
     next: u64,
+    /// Of the rows that the segment was opened for or that came since.
+    bytes: usize,
+}
+
+impl InsertCursor {
+    /// The next row opens a segment.
+    fn closed(segment: SegmentNo) -> Self {
+        Self { segment, next: RowId::PER_SEGMENT, bytes: 0 }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.next == RowId::PER_SEGMENT
+    }
 }
 
 pub struct Segment {
@@ -101,6 +114,12 @@ impl HotSegment {
         prefetch(&self.pages[number]);
     }
 
+    /// What the segment takes of memory.
+    pub fn bytes(&self) -> usize {
+        let pages: usize = self.pages().map(|(_, page)| page.body.read().bytes()).sum();
+        size_of_val(&*self.pages) + pages
+    }
+
     /// The pages that exist, with their numbers.
     pub fn pages(&self) -> impl Iterator<Item = (usize, &HotPage)> {
         self.pages.iter().enumerate().filter_map(|(n, p)| Some((n, p.get()?)))
@@ -133,7 +152,7 @@ impl Relation {
             chunks: [const { OnceLock::new() }; CHUNKS],
             next_segment: AtomicU64::new(0),
             // The first insert opens a segment.
-            cursor: Mutex::new(InsertCursor { segment: SegmentNo(0), next: RowId::PER_SEGMENT }),
+            cursor: Mutex::new(InsertCursor::closed(SegmentNo(0))),
         }
     }
 
@@ -143,6 +162,12 @@ impl Relation {
 
     pub fn pages_per_segment(&self) -> usize {
         RowId::PER_SEGMENT as usize >> self.page_shift
+    }
+
+    /// What a page has of so many bytes of a segment.
+    #[inline]
+    pub fn share_of_page(&self, bytes: usize) -> usize {
+        bytes >> (RowId::PER_SEGMENT.ilog2() - self.page_shift)
     }
 
     /// Page number and slot of an ordinal.
@@ -190,15 +215,16 @@ impl Relation {
         self.next_segment.fetch_max(number.0 + 1, Ordering::AcqRel);
     }
 
-    /// The row id for a new hot row.
-    pub fn next_row_id(&self) -> RowId {
+    /// The row id for a new hot row of so many bytes. A segment of which the rows have `most` bytes takes no more: what is
+    /// frozen at once has to fit into memory a few times over, and the strings of a column into one heap.
+    pub fn next_row_id(&self, bytes: usize, most: usize) -> RowId {
         let mut cursor = self.cursor.lock();
-        if cursor.next == RowId::PER_SEGMENT {
-            cursor.segment = self.reserve_segment();
-            cursor.next = 0;
+        if cursor.is_closed() || cursor.bytes >= most {
+            *cursor = InsertCursor { segment: self.reserve_segment(), next: 0, bytes: 0 };
         }
         let id = RowId::new(cursor.segment, cursor.next as u16);
         cursor.next += 1;
+        cursor.bytes += bytes;
         if cursor.next == 1 {
             self.open_hot(id.segment());
         }
@@ -208,23 +234,29 @@ impl Relation {
     /// The segment that inserts go to now; it is never frozen.
     pub fn insert_segment(&self) -> Option<SegmentNo> {
         let cursor = self.cursor.lock();
-        (cursor.next < RowId::PER_SEGMENT).then_some(cursor.segment)
+        (!cursor.is_closed()).then_some(cursor.segment)
     }
 
     /// Ends the insert segment, so that it can be frozen too: the next insert opens another.
     pub fn close_insert_segment(&self) {
-        self.cursor.lock().next = RowId::PER_SEGMENT;
+        let mut cursor = self.cursor.lock();
+        *cursor = InsertCursor::closed(cursor.segment);
     }
 
-    /// Where the next hot row would go: for checkpoints. `None` if it opens a segment.
-    pub fn cursor(&self) -> Option<RowId> {
-        let cursor = self.cursor.lock();
-        (cursor.next < RowId::PER_SEGMENT).then(|| RowId::new(cursor.segment, cursor.next as u16))
+    /// Ends the insert segment if it is this one.
+    pub fn close_if_insert_segment(&self, number: SegmentNo) {
+        let mut cursor = self.cursor.lock();
+        if cursor.segment == number {
+            *cursor = InsertCursor::closed(number);
+        }
     }
 
     /// Recovery: goes on filling a hot segment after its last row.
     pub fn resume_cursor(&self, next: RowId) {
-        *self.cursor.lock() = InsertCursor { segment: next.segment(), next: u64::from(next.ordinal()) };
+        let (segment, next) = (next.segment(), u64::from(next.ordinal()));
+        let state = self.segment(segment).state_owned();
+        let bytes = if let SegmentState::Hot(hot) = &*state { hot.bytes() } else { 0 };
+        *self.cursor.lock() = InsertCursor { segment, next, bytes };
     }
 
     /// Makes an empty segment hot; leaves any other as it is.
@@ -260,10 +292,10 @@ impl Relation {
         })
     }
 
-    /// Bytes of hot pages.
+    /// Bytes of hot segments.
     pub fn hot_bytes(&self) -> usize {
         let of_state = |state: &SegmentState| match state {
-            SegmentState::Hot(hot) => hot.pages().map(|(_, page)| page.body.read().bytes()).sum(),
+            SegmentState::Hot(hot) => hot.bytes(),
             _ => 0,
         };
         self.used_segments().map(|(_, state)| of_state(&state)).sum()
@@ -279,18 +311,24 @@ mod tests {
     #[test]
     fn row_ids_are_given_out_once_and_segments_found_again() {
         let relation = Relation::new(Arc::new(RowLayout::new(&[SqlType::INT])));
-        let first = relation.next_row_id();
+        let first = relation.next_row_id(100, usize::MAX);
         assert_eq!(first, RowId(0));
         let bulk = relation.reserve_segment();
         assert_eq!(bulk, SegmentNo(1));
         let mut last = first;
         for _ in 0..RowId::PER_SEGMENT {
-            last = relation.next_row_id();
+            last = relation.next_row_id(100, usize::MAX);
         }
         assert_eq!(last, RowId::new(SegmentNo(2), 0));
         assert!(matches!(*relation.segment(SegmentNo(2)).state(), SegmentState::Hot(_)));
         assert!(matches!(*relation.segment(SegmentNo(1)).state(), SegmentState::Empty));
         assert_eq!(relation.used_segments().count(), 2);
+        relation.close_if_insert_segment(SegmentNo(1));
+        assert_eq!(relation.next_row_id(100, 300), RowId::new(SegmentNo(2), 1));
+        assert_eq!(relation.next_row_id(1000, 300), RowId::new(SegmentNo(2), 2));
+        assert_eq!(relation.next_row_id(100, 300), RowId::new(SegmentNo(3), 0), "the one before is full");
+        relation.close_if_insert_segment(SegmentNo(3));
+        assert_eq!(relation.next_row_id(100, 300), RowId::new(SegmentNo(4), 0));
         for ordinal in [0u16, 1, 1023, 1024, 65_535] {
             let (page, slot) = relation.place(ordinal);
             assert_eq!(relation.ordinal(page, slot), ordinal);

@@ -258,6 +258,7 @@ impl Txn {
         lead: Lead<'_>,
         ask: &mut dyn FnMut(RowRef<'_>, &mut RowChange<'_>),
     ) -> Result<Option<RowId>> {
+        self.check_footprint()?;
         let mark = self.mark();
         let mut old = std::mem::take(&mut self.scratch.old);
         let mut after = std::mem::take(&mut self.scratch.delta);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use avocet_base::{RowId, TableId, Timestamp};
-use avocet_storage::hot::RowBuf;
+use avocet_storage::hot::{PageBody, RowBuf};
 use avocet_storage::relation::SegmentState;
 use avocet_storage::version::running_other;
 use avocet_storage::{TxnState, Undo};
@@ -212,7 +212,8 @@ impl Txn {
                 };
                 let deed = deed.inspect_err(|_| self.decline(table.id(), id, is_own))?;
                 let replaced = self.place_since(changed_at, &deed, || (table, head, row));
-                let moves = matches!(deed, Deed::Update { .. }) && self.engine.options.updates_move_rows;
+                let moves =
+                    matches!(deed, Deed::Update { after, .. } if self.is_to_move(table, &body, after.len()));
                 if moves || deed.wants_old() {
                     old.image.clear();
                     row.to_image(&mut old.image);
@@ -296,6 +297,13 @@ impl Txn {
                 Ok(Attempt::Done(Found::Cold))
             }
         }
+    }
+
+    /// Whether an update by so many bytes makes a row move: a page, and so a segment, that has grown much by updates takes no
+    /// more.
+    fn is_to_move(&self, table: &TableHandle, body: &PageBody, bytes: usize) -> bool {
+        let most = table.relation.share_of_page(self.engine.memory.updated_segment_bytes());
+        body.heap_bytes() + bytes > most || self.engine.options.updates_move_rows
     }
 
     /// Strictly, a row that was changed or deleted since the snapshot can not be locked or changed.

@@ -1,4 +1,4 @@
-//! What a transaction takes from outside: the time, generated values, places for rows, memory. A call that is logged by its
+//! What a transaction takes from outside: the time, generated values, places for rows. A call that is logged by its
 //! arguments remembers what it took, and is given it again at recovery (`procedure/logical.rs`).
 
 use avocet_base::{RowId, Timestamp};
@@ -47,17 +47,6 @@ impl Txn {
         }
     }
 
-    /// Fails if there is no memory for more rows. Recovery takes what there was room for.
-    pub(crate) fn check_room(&mut self) -> Result<()> {
-        let room = self.engine.memory.check_room();
-        match &mut self.logical {
-            Some(logical) if room.is_err() && logical.is_replay() => return Ok(()),
-            Some(logical) if room.is_err() => logical.meet_others(),
-            _ => {}
-        }
-        room
-    }
-
     /// The transaction depends on others that run now.
     #[inline]
     pub(super) fn meet_others(&mut self) {
@@ -66,12 +55,12 @@ impl Txn {
         }
     }
 
-    /// Where the next new row of a table goes.
+    /// Where the next new row of a table, of so many bytes, goes.
     #[inline]
-    pub(super) fn next_row_id(&mut self, table: &TableHandle) -> Result<RowId> {
+    pub(super) fn next_row_id(&mut self, table: &TableHandle, bytes: usize) -> Result<RowId> {
         match &mut self.logical {
             Some(logical) if logical.is_replay() => logical.row_again(table),
-            _ => Ok(table.relation.next_row_id()),
+            _ => Ok(table.relation.next_row_id(bytes, self.engine.memory.segment_bytes())),
         }
     }
 

@@ -105,7 +105,7 @@ impl Txn {
     /// Puts a new row into the insert segment.
     fn place_new(&mut self, table: &TableHandle, image: &[u8]) -> Result<(RowId, Arc<Undo>)> {
         loop {
-            let id = self.next_row_id(table)?;
+            let id = self.next_row_id(table, image.len())?;
             let state = table.relation.segment(id.segment()).state();
             // A segment that was frozen since it gave out the id takes no more rows; the id stays unused.
             let SegmentState::Hot(hot) = &*state else { continue };
@@ -242,6 +242,7 @@ impl Txn {
 
     /// Deletes the newest version of a row. False if it is gone already.
     pub fn delete(&mut self, table: &Arc<TableHandle>, id: RowId) -> Result<bool> {
+        self.check_footprint()?;
         let t = self.writable_table(table)?;
         let id = self.foreign.place_of(table, id);
         let mark = self.mark();
@@ -275,7 +276,6 @@ impl Txn {
         id: RowId,
         changes: &[(usize, Datum<'_>)],
     ) -> Result<Option<RowId>> {
-        self.check_room()?;
         let t = self.writable_table(table)?;
         let id = self.foreign.place_of(table, id);
         let mark = self.mark();
@@ -323,6 +323,7 @@ impl Txn {
         found: &Found,
         old: &mut RowBuf,
     ) -> Result<Option<RowId>> {
+        self.check_room()?;
         match found {
             Found::Nowhere | Found::Gone | Found::Busy => Ok(None),
             Found::Hot => {

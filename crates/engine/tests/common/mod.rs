@@ -16,12 +16,14 @@ pub fn options(disk: &SimDisk) -> EngineOptions {
     }
 }
 
+#[allow(dead_code, reason = "not every test binary has this table")]
 pub fn create(engine: &Engine) {
     engine.create_database("d", Collation::DEFAULT).expect("created");
     engine.create_table(definition()).expect("created");
 }
 
 /// `d.t (id BIGINT PRIMARY KEY, note VARCHAR(200))`
+#[allow(dead_code, reason = "not every test binary has this table")]
 pub fn definition() -> TableDef {
     let note = SqlType::VarChar { len: 200, collation: Collation::UTF8MB4_BIN };
     let columns = vec![ColumnDef::new("id", SqlType::BIGINT), ColumnDef::new("note", note)];

@@ -160,7 +160,13 @@ impl PageBody {
     }
 
     pub fn bytes(&self) -> usize {
-        self.slots.capacity() + self.heap.capacity() + self.live.capacity() * 8
+        let versions = self.versions.as_ref().map_or(0, |versions| size_of_val(&**versions));
+        self.slots.capacity() + self.heap.capacity() + self.live.capacity() * 8 + versions
+    }
+
+    /// Bytes of variable-length values, those included that are garbage.
+    pub fn heap_bytes(&self) -> usize {
+        self.heap.len()
     }
 
     pub fn slot_count(&self, layout: &RowLayout) -> usize {

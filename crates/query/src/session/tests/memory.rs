@@ -179,25 +179,45 @@ fn a_folder_that_takes_no_files_fails_the_query_alone() {
     client.check("SELECT COUNT(*) FROM big", "100000");
 }
 
+/// What can be frozen makes room; what a snapshot keeps in memory cannot.
 #[test]
-fn rows_beyond_the_limit_are_refused_and_deletes_make_room() {
+fn rows_beyond_the_limit_are_refused_by_name() {
     let mut client = Client::with(|options| options.memory_limit = 4 << 20);
     client.check("CREATE TABLE t (id INT PRIMARY KEY, s VARCHAR(4000))", "ok 0");
-    let mut refused = None;
-    for id in 0..5000 {
-        let answer = client.run(&format!("INSERT INTO t VALUES ({id}, REPEAT('x', 3000))"));
-        if answer.starts_with("ERROR") {
-            refused = Some((id, answer));
-            break;
-        }
-        client.database.engine().watch_memory().expect("counted");
+    let insert =
+        |client: &mut Client, id| client.run(&format!("INSERT INTO t VALUES ({id}, REPEAT('x', 3000))"));
+    for id in 0..3000 {
+        assert_eq!(insert(&mut client, id), "ok 1", "9 MB in all");
     }
+    let mut old = client.another();
+    old.check("START TRANSACTION WITH CONSISTENT SNAPSHOT", "ok 0");
+    let refused = (3000..8000)
+        .find_map(|id| Some((id, insert(&mut client, id))).filter(|(_, answer)| answer != "ok 1"));
     let (rows, answer) = refused.expect("there is an end");
-    assert!(answer.starts_with("ERROR 1041: Out of memory"), "{answer}");
+    assert!(answer.starts_with("ERROR 1041: Out of memory: tables"), "{answer}");
+    assert!(answer.contains("most of it rows") && answer.contains("--memory-limit"), "{answer}");
+    old.check("SELECT COUNT(*) FROM t", "3000");
     client.check("SELECT COUNT(*) FROM t", &rows.to_string());
-    client.check("DELETE FROM t WHERE id >= 0", &format!("ok {rows}"));
-    client.database.engine().collect_all_garbage();
-    client.database.engine().freeze_all().expect("frozen");
-    client.database.engine().watch_memory().expect("counted");
-    client.check("INSERT INTO t VALUES (1, 'a')", "ok 1");
+    client.check("DELETE FROM t WHERE id = 2", "ok 1");
+    old.check("COMMIT", "ok 0");
+    assert_eq!(insert(&mut client, 9000), "ok 1");
+    client.check("SELECT COUNT(*) FROM t", &rows.to_string());
+}
+
+#[test]
+fn a_transaction_beyond_its_share_is_refused_by_name() {
+    let mut client = Client::with(|options| options.memory_limit = 16 << 20);
+    client.check("CREATE TABLE t (id INT PRIMARY KEY, s VARCHAR(4000))", "ok 0");
+    client.check("BEGIN", "ok 0");
+    let insert =
+        |client: &mut Client, id| client.run(&format!("INSERT INTO t VALUES ({id}, REPEAT('x', 3000))"));
+    let refused =
+        (0..8000).find_map(|id| Some((id, insert(&mut client, id))).filter(|(_, answer)| answer != "ok 1"));
+    let (rows, answer) = refused.expect("there is an end");
+    assert!(answer.starts_with("ERROR 1197: the transaction needs"), "{answer}");
+    assert!(answer.contains("commit in smaller parts"), "{answer}");
+    client.check("SELECT COUNT(*) FROM t", &rows.to_string());
+    client.check("ROLLBACK; SELECT COUNT(*) FROM t", "ok 0\n0");
+    assert_eq!(insert(&mut client, 1), "ok 1");
+    assert_eq!(client.database.engine().memory().in_use().transactions, 0);
 }

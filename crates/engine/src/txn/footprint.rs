@@ -1,0 +1,147 @@
+//! What a transaction tells the memory budget, in steps: the rows that it adds, and what it keeps for redo and undo.
+//!
+//! Small transactions hand what they have not told on to the next one that takes their buffers, so that most of them tell
+//! nothing at all.
+
+use super::Txn;
+use crate::error::Result;
+use crate::garbage::UndoEntry;
+use crate::memory::{GROWTH_STEP, VERSION_BYTES};
+use crate::procedure::logical::Logical;
+
+/// Redo is there twice when it is largest: as its vector grows, and as the log copies it.
+const REDO_COPIES: usize = 2;
+const UNDO_BYTES: usize = VERSION_BYTES + 2 * size_of::<UndoEntry>();
+
+/// What a transaction hands on to the next one.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Carried {
+    /// Bytes of rows that the budget has not been told of.
+    untold: usize,
+    /// It has added a step: the next one looks whether there is room for more.
+    is_step: bool,
+}
+
+pub(super) struct Footprint {
+    /// Bytes of rows that were added and not told.
+    untold: usize,
+    /// Redo up to here was told, or is part of `untold`.
+    seen: usize,
+    /// What the budget holds for redo and undo.
+    charged: usize,
+    /// With so much redo, or so many versions, the next step is told.
+    redo_at: usize,
+    undo_at: usize,
+}
+
+impl Footprint {
+    pub fn new(Carried { untold, is_step }: Carried) -> Self {
+        let redo_at = if is_step { 0 } else { GROWTH_STEP.saturating_sub(untold) };
+        Self { untold, seen: 0, charged: 0, redo_at, undo_at: GROWTH_STEP / UNDO_BYTES }
+    }
+}
+
+impl Txn {
+    /// Fails if there is no memory for more rows, after having waited for some. Recovery takes what there was room for.
+    #[inline]
+    pub(crate) fn check_room(&mut self) -> Result<()> {
+        match self.is_step() || self.engine.memory.is_full() {
+            false => Ok(()),
+            true => self.wait_for_room(),
+        }
+    }
+
+    /// Fails if redo and undo take more than there is for them: for changes that add no rows.
+    #[inline]
+    pub(crate) fn check_footprint(&mut self) -> Result<()> {
+        if self.is_step() { self.tell_footprint() } else { Ok(()) }
+    }
+
+    #[inline]
+    fn is_step(&self) -> bool {
+        self.redo.len() >= self.footprint.redo_at || self.undo.len() >= self.footprint.undo_at
+    }
+
+    #[cold]
+    fn tell_footprint(&mut self) -> Result<()> {
+        self.recharge(self.is_replayed())?;
+        let Self { redo, undo, footprint, .. } = self;
+        footprint.untold += redo.len().saturating_sub(footprint.seen);
+        footprint.seen = redo.len();
+        footprint.redo_at = redo.len() + GROWTH_STEP;
+        footprint.undo_at = undo.len() + GROWTH_STEP / UNDO_BYTES;
+        if self.engine.memory.grow(std::mem::take(&mut self.footprint.untold)) {
+            self.engine.ask_for_relief();
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn wait_for_room(&mut self) -> Result<()> {
+        self.tell_footprint()?;
+        self.await_room()
+    }
+
+    /// As [`Self::check_room`], before a whole block: index entries come with it.
+    pub(crate) fn check_room_for_load(&mut self) -> Result<()> {
+        self.engine.ask_for_relief();
+        self.tell_footprint()?;
+        self.await_room()
+    }
+
+    fn recharge(&mut self, forced: bool) -> Result<()> {
+        let now = self.redo.len() * REDO_COPIES + self.undo.len() * UNDO_BYTES;
+        self.engine.memory.charge_transaction(self.footprint.charged, now, forced)?;
+        self.footprint.charged = now;
+        Ok(())
+    }
+
+    fn is_replayed(&self) -> bool {
+        self.logical().is_some_and(Logical::is_replay)
+    }
+
+    fn await_room(&mut self) -> Result<()> {
+        if self.is_replayed() {
+            return Ok(());
+        }
+        let interrupted = self.interrupted.clone();
+        let room = self.engine.wait_for_room(&|| interrupted.as_ref().is_some_and(|asked| asked()));
+        if room.is_err() {
+            self.meet_others();
+        }
+        room
+    }
+
+    /// Something was taken back.
+    pub(super) fn shrink_footprint(&mut self) {
+        let Self { redo, undo, footprint, .. } = self;
+        footprint.seen = footprint.seen.min(redo.len());
+        footprint.redo_at = footprint.redo_at.min(redo.len() + GROWTH_STEP);
+        footprint.undo_at = footprint.undo_at.min(undo.len() + GROWTH_STEP / UNDO_BYTES);
+        if footprint.charged > 0 {
+            self.recharge(true).expect("what is forced is not refused");
+        }
+    }
+
+    /// The transaction has ended: what it added and has not told.
+    pub(super) fn carry_on(&mut self) -> Carried {
+        let untold = std::mem::take(&mut self.footprint.untold);
+        match untold < GROWTH_STEP {
+            true => Carried { untold, is_step: false },
+            false => {
+                self.engine.memory.grow(untold);
+                Carried { untold: 0, is_step: true }
+            }
+        }
+    }
+
+    pub(super) fn end_footprint(&mut self) {
+        let Self { engine, redo, footprint, .. } = self;
+        footprint.untold += redo.len().saturating_sub(footprint.seen);
+        footprint.seen = redo.len();
+        if footprint.charged > 0 {
+            let charged = std::mem::take(&mut footprint.charged);
+            engine.memory.charge_transaction(charged, 0, true).expect("what is forced is not refused");
+        }
+    }
+}
