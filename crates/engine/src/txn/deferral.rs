@@ -33,6 +33,8 @@ const MOST_ROWS: usize = 8;
 pub(super) struct Deferral {
     begun: Option<Begun>,
     standing: Option<Arc<Waiter>>,
+    /// This run of the statement has ended for a wait. (A place may stand since the run before, of which this one has no use.)
+    has_waited: bool,
 }
 
 impl Deferral {
@@ -82,6 +84,9 @@ impl Txn {
 
     /// If the statement has ended for a wait: takes it back, and returns the wait. Then [`begin_anew`](Self::begin_anew).
     pub fn deferred_wait(&mut self) -> Option<RowWait> {
+        if !std::mem::take(&mut self.deferral.has_waited) {
+            return None;
+        }
         let place = self.deferral.standing.clone()?;
         let mark = self.deferral.begun.as_ref().map(|begun| begun.at)?;
         self.roll_back_to(mark);
@@ -106,6 +111,7 @@ impl Txn {
     /// Waits block again; a place that still stands is given up.
     pub fn end_deferral(&mut self) {
         self.deferral.begun = None;
+        self.deferral.has_waited = false;
         self.give_up_place();
     }
 
@@ -145,7 +151,10 @@ impl Txn {
     #[inline]
     pub(super) fn leave_or_stand<T>(&mut self, place: Option<Arc<Waiter>>, outcome: &Result<T>) {
         match outcome {
-            Err(EngineError::WaitDeferred) => self.deferral.standing = place,
+            Err(EngineError::WaitDeferred) => {
+                self.deferral.standing = place;
+                self.deferral.has_waited = true;
+            }
             _ => self.leave_queue(place),
         }
     }

@@ -71,6 +71,7 @@ impl Binder<'_> {
             && let Some(cte) =
                 self.ctes.iter().rev().find(|c| c.name.eq_ignore_ascii_case(&name.name.name)).cloned()
         {
+            self.grow_by(cte.levels, cte.queries)?;
             return self.cte_ref(&cte.columns, cte.id, shown);
         }
         let table = self.find_table(name)?;

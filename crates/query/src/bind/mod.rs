@@ -129,6 +129,7 @@ pub(crate) struct Binder<'a> {
     boundaries: Vec<Boundary>,
     ctes: Vec<ScopeCte>,
     next_cte: u32,
+    extent: query::Extent,
     params: Vec<SqlType>,
     session_dependent: bool,
 }
@@ -145,6 +146,7 @@ impl<'a> Binder<'a> {
             boundaries: Vec::new(),
             ctes: Vec::new(),
             next_cte: 0,
+            extent: query::Extent::default(),
             params: params.to_vec(),
             session_dependent: false,
         }

@@ -9,15 +9,65 @@ use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::{self, ExprKind, OrderItem, SetOperator};
 use crate::plan::*;
 
-/// Each may stand on the one before it, and plans are as high as the chain is long.
 const MOST_CTES: usize = 1_000;
+
+/// Queries within each other, those that names of a WITH stand for among them: MySQL's bound.
+const MOST_LEVELS: usize = 64;
+
+/// A plan has a common table expression as often as it is read, and those that it reads so many times more.
+const MOST_COPIES: usize = 4_096;
+
+/// How high and how large the plan of what is being bound is to be.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Extent {
+    /// Queries around what is being bound.
+    level: usize,
+    /// The deepest level so far.
+    deepest: usize,
+    /// Queries so far, as often as the plan has them.
+    queries: usize,
+}
 
 impl Binder<'_> {
     pub(super) fn query(&mut self, query: &ast::Query) -> Result<QueryExpr, SqlError> {
         let scope = self.ctes.len();
+        self.extent.level += 1;
+        self.grow_by(0, 1)?;
         let bound = self.query_with(query);
+        self.extent.level -= 1;
         self.ctes.truncate(scope);
         bound
+    }
+
+    /// What is being bound reads something of so many levels and queries.
+    pub(super) fn grow_by(&mut self, levels: usize, queries: usize) -> Result<(), SqlError> {
+        let extent = &mut self.extent;
+        extent.deepest = extent.deepest.max(extent.level + levels);
+        extent.queries += queries;
+        if extent.deepest > MOST_LEVELS {
+            return Err(ErrorCode::TOO_HIGH_LEVEL_OF_NESTING_FOR_SELECT.with(&[]));
+        }
+        if extent.queries > MOST_COPIES {
+            let limit = format!(
+                "more than {MOST_COPIES} readings of common table expressions and queries within each other"
+            );
+            return Err(ErrorCode::STACK_OVERRUN_NEED_MORE.with(&[&limit]));
+        }
+        Ok(())
+    }
+
+    /// Binds what a name is to stand for; also its levels and queries.
+    fn measured<T>(
+        &mut self,
+        bind: impl FnOnce(&mut Self) -> Result<T, SqlError>,
+    ) -> Result<(T, usize, usize), SqlError> {
+        let before = self.extent;
+        self.extent.deepest = before.level;
+        let bound = bind(self)?;
+        let (levels, queries) = (self.extent.deepest - before.level, self.extent.queries - before.queries);
+        // What nobody reads costs nothing.
+        self.extent = before;
+        Ok((bound, levels, queries))
     }
 
     fn query_with(&mut self, query: &ast::Query) -> Result<QueryExpr, SqlError> {
@@ -233,10 +283,10 @@ impl Binder<'_> {
         {
             return self.recursive_cte(cte, id, name, *all, left, right);
         }
-        let body = self.query(&cte.query)?;
+        let (body, levels, queries) = self.measured(|binder| binder.query(&cte.query))?;
         self.name_outputs(&body.outputs, &cte.columns)?;
         let columns = self.copy_columns(&body.outputs, false);
-        self.ctes.push(ScopeCte { id, name: name.clone(), columns: columns.clone() });
+        self.ctes.push(ScopeCte { id, name: name.clone(), columns: columns.clone(), levels, queries });
         Ok(Cte { id, name, body: CteBody::Plain(body), columns })
     }
 
@@ -264,12 +314,14 @@ impl Binder<'_> {
             return Err(unsupported("WITH or ORDER BY in a recursive common table expression"));
         }
         let limit = cte.query.limit.as_ref().map(|limit| self.limit(limit)).transpose()?;
-        let seed = self.body(left, &[])?;
+        let (seed, seed_levels, seed_queries) = self.measured(|binder| binder.body(left, &[]))?;
         self.name_outputs(&seed.outputs, &cte.columns)?;
         let columns = self.copy_columns(&seed.outputs, true);
-        self.ctes.push(ScopeCte { id, name: name.clone(), columns: columns.clone() });
-        let step = self.body(right, &[]);
-        let step = step?;
+        let at = self.ctes.len();
+        self.ctes.push(ScopeCte { id, name: name.clone(), columns: columns.clone(), levels: 1, queries: 1 });
+        let (step, levels, queries) = self.measured(|binder| binder.body(right, &[]))?;
+        (self.ctes[at].levels, self.ctes[at].queries) =
+            (1 + levels.max(seed_levels), 1 + queries + seed_queries);
         if step.outputs.len() != columns.len() {
             return Err(ErrorCode::WRONG_NUMBER_OF_COLUMNS_IN_SELECT.with(&[]));
         }

@@ -168,4 +168,7 @@ pub struct ScopeCte {
     pub id: CteId,
     pub name: Arc<str>,
     pub columns: Vec<ColumnId>,
+    /// How high and how large it is, with what it reads.
+    pub levels: usize,
+    pub queries: usize,
 }

@@ -169,3 +169,24 @@ fn a_deadlock_of_waits_without_threads_is_found() {
         first.run("ROLLBACK");
     }
 }
+
+#[test]
+fn a_statement_that_fails_when_it_begins_anew_fails() {
+    let mut holder = client();
+    for (held, sql, answer) in [
+        ("DELETE FROM t WHERE id = 2", "INSERT INTO c VALUES (1, 2)", "ERROR 1452"),
+        ("DELETE FROM t WHERE id = 2", "UPDATE t SET v = 1 WHERE id = 2", "ok 0"),
+        ("UPDATE t SET id = 3 WHERE id = 2", "INSERT INTO c VALUES (1, 2)", "ERROR 1452"),
+        ("INSERT INTO t VALUES (9, 90, 0)", "INSERT INTO t VALUES (9, 91, 0)", "ERROR 1062"),
+        ("INSERT INTO t VALUES (9, 90, 0)", "UPDATE t SET k = 90 WHERE id = 2", "ERROR 1062"),
+    ] {
+        holder.run("BEGIN");
+        holder.run(held);
+        let task = begin(&holder, sql);
+        until_waiting(&holder, sql, 1);
+        holder.run("COMMIT");
+        let (said, _) = holder.runtime.block_on(task).expect("no panic");
+        assert!(said.starts_with(answer), "{held} / {sql}: {said}");
+        holder.run("DELETE FROM c; DELETE FROM t WHERE id > 1; INSERT INTO t VALUES (2, 20, 0)");
+    }
+}

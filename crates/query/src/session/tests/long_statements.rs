@@ -222,3 +222,47 @@ fn rows_that_are_only_counted_are_a_number() {
     assert!(client.run(&of(30)).starts_with("ERROR 3024"));
     assert!(begin.elapsed() < Duration::from_secs(10));
 }
+
+#[test]
+fn readings_of_common_table_expressions_are_bounded() {
+    let mut client = Client::new();
+    client.run("CREATE TABLE t (id INT PRIMARY KEY, v INT); INSERT INTO t VALUES (1, 1), (2, 2)");
+    let chain = |levels: usize| {
+        let ctes = joined(", ", levels, |n| match n {
+            0 => "c0 AS (SELECT id AS a FROM t)".into(),
+            n => format!("c{n} AS (SELECT a + 1 AS a FROM c{})", n - 1),
+        });
+        format!("WITH {ctes} SELECT a FROM c{}", levels - 1)
+    };
+    client.check(&chain(63), "63\n64");
+    let high = "ERROR 1473: Too high level of nesting for select";
+    for sql in [
+        chain(64),
+        chain(1_000),
+        format!("EXPLAIN {}", chain(1_000)),
+        format!("INSERT INTO t SELECT a, a FROM ({}) d", chain(64)),
+    ] {
+        client.check(&sql, high);
+    }
+    // Each WITH is short, but stands on the one within it.
+    let within = |depth: usize| {
+        (0..depth).fold("SELECT id AS a FROM t".to_owned(), |inner, n| {
+            format!("WITH x{n} AS ({inner}), y{n} AS (SELECT a FROM x{n}), z{n} AS (SELECT a FROM y{n}) SELECT a FROM z{n}")
+    })
+    };
+    client.check(&within(10), "1\n2");
+    client.check(&within(40), high);
+    // Twice as many readings with each.
+    let doubled = |levels: usize| {
+        let ctes = joined(", ", levels, |n| match n {
+            0 => "c0 AS (SELECT id AS a FROM t)".into(),
+            n => format!("c{n} AS (SELECT l.a FROM c{m} l JOIN c{m} r ON l.a = r.a)", m = n - 1),
+        });
+        format!("WITH {ctes} SELECT COUNT(*) FROM c{}", levels - 1)
+    };
+    client.check(&doubled(6), "2");
+    assert!(client.run(&doubled(40)).starts_with("ERROR 1436"), "{}", client.run(&doubled(40)));
+    // What nobody reads is not in the plan.
+    client.check(&doubled(12).replace("FROM c11", "FROM c0"), "2");
+    client.check("WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 3), s AS (SELECT n FROM r) SELECT * FROM s JOIN r USING (n) ORDER BY n", "1\n2\n3");
+}

@@ -74,6 +74,8 @@ fn kill_ends_waits_and_sleep() {
         let waiting = beside(other, sql);
         std::thread::sleep(std::time::Duration::from_millis(50));
         interrupt.raise(Interruption::Statement);
-        assert_eq!(waiting.join().expect("it ends").1, interrupted, "{sql}");
+        // The first of two rows may be on its way already.
+        let answer = waiting.join().expect("it ends").1;
+        assert!(answer.ends_with(interrupted), "{sql}: {answer}");
     }
 }
