@@ -1,6 +1,6 @@
 //! Bulk inserts: rows that go straight to column blocks.
 //!
-//! Batches are collected to segments of 65,536 rows, encoded, and written to the block store before the
+//! Batches are collected to segments of 65,536 rows, or of so many as take 64 MiB, encoded, and written to the block store before the
 //! transaction commits; the log then carries references. Index entries are added in sorted runs, and unique
 //! keys are checked against everything that is there.
 
@@ -24,17 +24,24 @@ use crate::rows;
 use crate::table::TableHandle;
 use crate::txn::{Load, Txn};
 
+/// What a block is made of takes no more than this, and a batch.
+const BLOCK_BYTES: usize = 64 << 20;
+
+/// How many index entries are added between two questions whether to stop.
+const ENTRIES_BETWEEN_CHECKS: usize = 1024;
+
 /// Collects batches of all columns, in table order, with the Arrow types of the table's SQL types.
 pub struct BulkInsert {
     table: Arc<TableHandle>,
     pending: Vec<RecordBatch>,
     pending_rows: usize,
+    pending_bytes: usize,
     loaded: u64,
 }
 
 impl BulkInsert {
     pub(crate) fn new(table: Arc<TableHandle>) -> Self {
-        Self { table, pending: Vec::new(), pending_rows: 0, loaded: 0 }
+        Self { table, pending: Vec::new(), pending_rows: 0, pending_bytes: 0, loaded: 0 }
     }
 
     /// Adds rows. On an error the transaction's statement must be rolled back.
@@ -46,7 +53,9 @@ impl BulkInsert {
             self.pending.push(batch.slice(from, take));
             self.pending_rows += take;
             from += take;
-            if self.pending_rows == MAX_ROWS {
+            // A slice counts as all of its batch.
+            self.pending_bytes += batch.get_array_memory_size();
+            if self.pending_rows == MAX_ROWS || self.pending_bytes >= BLOCK_BYTES {
                 self.flush(txn)?;
             }
         }
@@ -77,6 +86,8 @@ impl BulkInsert {
     }
 
     fn flush(&mut self, txn: &mut Txn) -> Result<()> {
+        txn.check_interrupted()?;
+        self.pending_bytes = 0;
         let pending = std::mem::take(&mut self.pending);
         let rows = std::mem::take(&mut self.pending_rows);
         let columns = (0..self.table.def.columns.len())
@@ -162,7 +173,10 @@ impl Txn {
             handle.tree.bulk_insert_sorted(entries.sorted());
             return Ok(());
         }
-        for entry in entries.sorted() {
+        for (at, entry) in entries.sorted().enumerate() {
+            if at % ENTRIES_BETWEEN_CHECKS == 0 {
+                self.check_interrupted()?;
+            }
             let (_, id) = crate::table::split_entry(entry);
             self.claim(table, index, entry, id).map_err(|e| {
                 let mut buf = RowBuf::default();

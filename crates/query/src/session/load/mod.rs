@@ -1,12 +1,13 @@
 //! LOAD DATA.
 //!
 //! ```text
-//!  file (of the server, or sent by the client) ─source.rs─▶ bytes ─reader.rs─▶ fields ─rows.rs─▶ rows ─▶ table
+//!  file (of the server, or sent by the client) ─source.rs─▶ bytes ─reader.rs─▶ fields ─rows.rs─▶ rows ─▶ table, if many by blocks.rs
 //! ```
 //!
 //! Files are read bit by bit and are never held whole: what is held is a part of the file and the rows of one block, and
 //! both are counted. Like every statement, it is taken back whole if it fails, is killed or loses its client.
 
+mod blocks;
 mod reader;
 mod rows;
 mod source;
@@ -143,7 +144,7 @@ impl Session {
                 Some(Step::Row) => {
                     loading.read(self, row, buffer.row())?;
                     loading.assign(self)?;
-                    loading.store(self, row)?;
+                    loading.store(self, row, buffer.row().len())?;
                     buffer.consume_row();
                     if row.last {
                         return Ok(Progress::Done);
@@ -171,7 +172,7 @@ impl Session {
                     loading.read(self, row, buffer.row())?;
                     loading.ask(self, text).await?;
                     loading.assign(self)?;
-                    loading.store(self, row)?;
+                    loading.store(self, row, buffer.row().len())?;
                     buffer.consume_row();
                     if row.last {
                         return Ok(Progress::Done);
