@@ -182,6 +182,7 @@ codes! {
     1229 b"HY000" GLOBAL_VARIABLE "Variable '{}' is a GLOBAL variable and should be set with SET GLOBAL"
     1231 b"42000" WRONG_VALUE_FOR_VAR "Variable '{}' can't be set to the value of '{}'"
     1232 b"42000" WRONG_TYPE_FOR_VAR "Incorrect argument type to variable '{}'"
+    1234 b"42000" CANT_USE_OPTION_HERE "Incorrect usage/placement of '{}'"
     1235 b"42000" NOT_SUPPORTED_YET "This version of MySQL doesn't yet support '{}'"
     1238 b"HY000" INCORRECT_GLOBAL_LOCAL_VAR "Variable '{}' is a {} variable"
     1239 b"42000" WRONG_FK_DEF "Incorrect foreign key definition for '{}': {}"

@@ -25,6 +25,7 @@ mod collect;
 mod database;
 mod ddl;
 pub(crate) mod errors;
+mod found_rows;
 mod guard;
 mod hints;
 mod info_schema;

@@ -36,12 +36,14 @@ pub struct Parser<'a> {
     pub(super) queries: u32,
     /// How many `?` the current statement has had so far.
     pub(super) params: u32,
+    /// The first and the last place of SQL_CALC_FOUND_ROWS in the current statement.
+    pub(super) calc_found_rows: Option<(usize, usize)>,
 }
 
 impl<'a> Parser<'a> {
     pub fn new(source: &'a [u8], mode: SqlMode) -> Self {
         let (tokens, hints) = tokenize(source, mode);
-        Self { source, mode, tokens, hints, at: 0, depth: 0, queries: 0, params: 0 }
+        Self { source, mode, tokens, hints, at: 0, depth: 0, queries: 0, params: 0, calc_found_rows: None }
     }
 
     /// The optimizer hints of a statement that was read.

@@ -201,7 +201,12 @@ impl Parser<'_> {
                 "ALL" => all = true,
                 "DISTINCT" | "DISTINCTROW" => select.distinct = true,
                 "STRAIGHT_JOIN" => select.straight_join = true,
-                "SQL_CALC_FOUND_ROWS" => select.calc_found_rows = true,
+                "SQL_CALC_FOUND_ROWS" if !select.calc_found_rows => {
+                    select.calc_found_rows = true;
+                    let here = self.position();
+                    let (first, last) = self.calc_found_rows.unwrap_or((here, here));
+                    self.calc_found_rows = Some((first.min(here), last.max(here)));
+                }
                 _ => {}
             }
         }
