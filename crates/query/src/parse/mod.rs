@@ -74,13 +74,14 @@ impl Parser<'_> {
     fn statement(&mut self) -> ParseResult<Statement> {
         self.params = 0;
         self.calc_found_rows = None;
+        self.into = None;
         let start = self.span();
         if self.eat_op(Op::Semicolon) {
             return Ok(Statement { kind: StatementKind::Empty, span: start, params: 0, hints: None });
         }
         let kind = self.statement_kind().and_then(|kind| {
             self.found_rows_are_counted_at_the_top(&kind)?;
-            Ok(kind)
+            self.with_into(kind)
         });
         let kind = match kind {
             Err(ParseError::Refused(error)) => {
@@ -107,6 +108,17 @@ impl Parser<'_> {
             true => Ok(()),
             false => Err(refuse::refused(ErrorCode::CANT_USE_OPTION_HERE.with(&[&"SQL_CALC_FOUND_ROWS"]))),
         }
+    }
+
+    /// A query with the INTO that was met in it.
+    fn with_into(&mut self, kind: StatementKind) -> ParseResult<StatementKind> {
+        Ok(match (self.into.take(), kind) {
+            (None, kind) => kind,
+            (Some(into), StatementKind::Query(query)) => {
+                StatementKind::SelectInto { query, into: Box::new(into) }
+            }
+            (Some(_), _) => return Err(refuse::unserved("SELECT ... INTO here")),
+        })
     }
 
     fn statement_kind(&mut self) -> ParseResult<StatementKind> {

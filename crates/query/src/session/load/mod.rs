@@ -186,11 +186,7 @@ impl Session {
     /// How the file is written, by the statement's clauses and the session's settings.
     fn dialect(&mut self, load: &LoadData, loading: &Loading<'_>) -> Result<Dialect, SqlError> {
         let format = &load.format;
-        let escape = match &format.escape {
-            Some(escape) => escape.first().copied(),
-            None if self.settings.sql_mode.has(SqlMode::NO_BACKSLASH_ESCAPES) => None,
-            None => Some(b'\\'),
-        };
+        let escape = default_escape(format, self.settings.sql_mode);
         let sizes = match format.field_terminator.is_empty() && format.enclosed.is_empty() {
             true => Some(fixed_sizes(load, loading)?),
             false => None,
@@ -208,6 +204,15 @@ impl Session {
             charset: loading.charset(),
             sizes,
         })
+    }
+}
+
+/// The escape that is said, or the one that strings have.
+pub(super) fn default_escape(format: &DelimitedFormat, mode: SqlMode) -> Option<u8> {
+    match &format.escape {
+        Some(escape) => escape.first().copied(),
+        None if mode.has(SqlMode::NO_BACKSLASH_ESCAPES) => None,
+        None => Some(b'\\'),
     }
 }
 
@@ -235,7 +240,7 @@ fn fixed_sizes(load: &LoadData, loading: &Loading<'_>) -> Result<Box<[usize]>, S
 }
 
 /// How many bytes a column's values take as texts of fixed size; `None` for BLOB and TEXT.
-fn display_size(ty: &SqlType) -> Option<usize> {
+pub(super) fn display_size(ty: &SqlType) -> Option<usize> {
     use avocet_types::IntWidth as W;
     let fraction = |fsp: u8| if fsp > 0 { 1 + usize::from(fsp) } else { 0 };
     Some(match *ty {

@@ -372,6 +372,7 @@ impl<'l> Loading<'l> {
                 session.note_auto_value(&mut self.inserter, &number);
             }
             blocks.push(session, &mut self.inserter, &values, bytes)?;
+            self.row = values;
         }
         // Of a row that was passed over, the number is not used.
         if let Some(number) = explicit.filter(|_| self.inserter.affected > before) {
