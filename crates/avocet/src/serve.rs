@@ -70,7 +70,7 @@ pub struct Args {
     /// operating system and synced within a second (os: a power cut may lose it); sessions can SET durability
     #[arg(long, value_name = "sync|group:MS|os", default_value = "sync")]
     durability: Durability,
-    /// The folder whose files LOAD DATA INFILE may read (variable secure_file_priv); without it, none
+    /// The folder where LOAD DATA INFILE may read files, and SELECT … INTO OUTFILE make them (variable secure_file_priv); without it, none
     #[arg(long, value_name = "DIR")]
     secure_file_priv: Option<PathBuf>,
     /// Keep blocks and checkpoints in this object store instead of the data directory

@@ -32,6 +32,9 @@ pub struct Args {
     /// Leave the line of column names out
     #[arg(short = 'N', long)]
     skip_column_names: bool,
+    /// Send files of this machine that LOAD DATA LOCAL names
+    #[arg(long, conflicts_with = "data")]
+    local_infile: bool,
     /// The default database
     database: Option<String>,
 }
@@ -39,7 +42,7 @@ pub struct Args {
 pub fn run(args: Args) -> Result<(), Failure> {
     let mut backend: Box<dyn Backend> = match &args.target.data {
         Some(data) => Box::new(embedded::Embedded::open(data, args.database.as_deref())?),
-        None => Box::new(Remote { conn: args.target.connect(args.database.as_deref())? }),
+        None => Box::new(Remote::new(args.target.connect(args.database.as_deref())?, args.local_infile)),
     };
     let interactive = args.execute.is_none() && io::stdin().is_terminal();
     let style = if interactive {

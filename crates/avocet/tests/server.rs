@@ -3,7 +3,7 @@
 
 mod support;
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use mysql::prelude::Queryable;
-use mysql::{Conn, OptsBuilder};
+use mysql::{Conn, LocalInfileHandler, OptsBuilder};
 use support::{ACCESS_KEY, BUCKET, S3};
 
 /// A server process, killed when dropped.
@@ -125,6 +125,32 @@ fn a_client_that_vanishes_in_mid_transaction_is_rolled_back() {
     watcher.query_drop("UPDATE d.t SET v = v + 10 WHERE id = 1").expect("the lock is gone");
     let rows: Vec<(i32, i32)> = watcher.query("SELECT id, v FROM d.t ORDER BY id").expect("rows");
     assert_eq!(rows, [(1, 11)]);
+}
+
+#[test]
+fn a_client_that_vanishes_in_mid_file_leaves_nothing() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let server = serve(dir.path(), &[], None);
+    let mut watcher = server.connect();
+    watcher.query_drop("CREATE DATABASE d").expect("made");
+    watcher.query_drop("CREATE TABLE d.t (id INT PRIMARY KEY, v VARCHAR(30))").expect("made");
+    for rows in [10, 200_000] {
+        let mut vanishing = server.connect();
+        // The library sends no end of a file that it fails to read, and closes the connection.
+        vanishing.set_local_infile_handler(Some(LocalInfileHandler::new(move |_, file| {
+            (0..rows).try_for_each(|row| writeln!(file, "{row}\tthe text of row {row}"))?;
+            file.flush()?;
+            Err(std::io::ErrorKind::Other.into())
+        })));
+        let load = "LOAD DATA LOCAL INFILE 'rows' REPLACE INTO TABLE d.t";
+        vanishing.query_drop(load).expect_err("its file failed");
+        drop(vanishing);
+        // A key of the file is free once the server has noticed, at the latest when the wait for the lock ends.
+        watcher.query_drop("INSERT INTO d.t VALUES (7, 'mine')").expect("the lock is gone");
+        let count: Option<i64> = watcher.query_first("SELECT COUNT(*) FROM d.t").expect("a row");
+        assert_eq!(count, Some(1), "of {rows} rows");
+        watcher.query_drop("DELETE FROM d.t").expect("deleted");
+    }
 }
 
 /// Connections stay on their threads: whatever shares the large statement's must not wait for its end.

@@ -24,6 +24,9 @@ use crate::rows;
 use crate::table::TableHandle;
 use crate::txn::{Load, Txn};
 
+/// How many index entries are added between two questions whether to stop.
+const ENTRIES_BETWEEN_CHECKS: usize = 1024;
+
 /// Collects batches of all columns, in table order, with the Arrow types of the table's SQL types.
 pub struct BulkInsert {
     table: Arc<TableHandle>,
@@ -82,6 +85,7 @@ impl BulkInsert {
     }
 
     fn flush(&mut self, txn: &mut Txn) -> Result<()> {
+        txn.check_interrupted()?;
         txn.check_room_for_load()?;
         let pending = std::mem::take(&mut self.pending);
         let rows = std::mem::take(&mut self.pending_rows);
@@ -187,7 +191,10 @@ impl Txn {
             handle.tree.bulk_insert_sorted(entries.sorted());
             return Ok(());
         }
-        for entry in entries.sorted() {
+        for (at, entry) in entries.sorted().enumerate() {
+            if at % ENTRIES_BETWEEN_CHECKS == 0 {
+                self.check_interrupted()?;
+            }
             let (_, id) = crate::table::split_entry(entry);
             self.claim(table, index, entry, id).map_err(|e| {
                 let mut buf = RowBuf::default();

@@ -306,6 +306,14 @@ impl Txn {
         self.interrupted = Some(asked);
     }
 
+    /// Fails if somebody wants the transaction's statement to end.
+    pub(crate) fn check_interrupted(&self) -> Result<()> {
+        match self.interrupted.as_ref().is_some_and(|asked| asked()) {
+            true => Err(EngineError::Interrupted),
+            false => Ok(()),
+        }
+    }
+
     pub(crate) fn state(&self) -> &Arc<TxnState> {
         &self.state
     }

@@ -78,8 +78,8 @@ macro_rules! codes {
 }
 
 codes! {
+    1 b"HY000" CANT_CREATE_FILE "Can't create/write to file '{}' (OS errno {} - {})"
     13 b"HY000" CANT_GET_STAT "Can't get stat of '{}' (OS errno {} - {})"
-    29 b"HY000" FILE_NOT_FOUND "File '{}' not found (OS errno {} - {})"
     1007 b"HY000" DB_CREATE_EXISTS "Can't create database '{}'; database exists"
     1008 b"HY000" DB_DROP_EXISTS "Can't drop database '{}'; database doesn't exist"
     1020 b"HY000" CHECKREAD "Record has changed since last read in table '{}'"
@@ -127,6 +127,7 @@ codes! {
     1083 b"42000" WRONG_FIELD_TERMINATORS "Field separator argument is not what is expected; check the manual"
     1084 b"42000" BLOBS_AND_NO_TERMINATED "You can't use fixed rowlength with BLOBs; please use 'fields terminated by'"
     1085 b"HY000" TEXTFILE_NOT_READABLE "The file '{}' must be in the database directory or be readable by all"
+    1086 b"HY000" FILE_EXISTS_ERROR "File '{}' already exists"
     1089 b"HY000" WRONG_SUB_KEY "Incorrect prefix key; the used key part isn't a string, the used length is longer than the key part, or the storage engine doesn't support unique prefix keys"
     1090 b"42000" CANT_REMOVE_ALL_FIELDS "You can't delete all columns with ALTER TABLE; use DROP TABLE instead"
     1091 b"42000" CANT_DROP_FIELD_OR_KEY "Can't DROP '{}'; check that column/key exists"
@@ -183,6 +184,7 @@ codes! {
     1229 b"HY000" GLOBAL_VARIABLE "Variable '{}' is a GLOBAL variable and should be set with SET GLOBAL"
     1231 b"42000" WRONG_VALUE_FOR_VAR "Variable '{}' can't be set to the value of '{}'"
     1232 b"42000" WRONG_TYPE_FOR_VAR "Incorrect argument type to variable '{}'"
+    1234 b"42000" CANT_USE_OPTION_HERE "Incorrect usage/placement of '{}'"
     1235 b"42000" NOT_SUPPORTED_YET "This version of MySQL doesn't yet support '{}'"
     1238 b"HY000" INCORRECT_GLOBAL_LOCAL_VAR "Variable '{}' is a {} variable"
     1239 b"42000" WRONG_FK_DEF "Incorrect foreign key definition for '{}': {}"
@@ -211,6 +213,8 @@ codes! {
     1305 b"42000" SP_DOES_NOT_EXIST "{} {} does not exist"
     1317 b"70100" QUERY_INTERRUPTED "Query execution was interrupted"
     1318 b"42000" SP_WRONG_NO_OF_ARGS "Incorrect number of arguments for {} {}; expected {}, got {}"
+    1327 b"42000" SP_UNDECLARED_VAR "Undeclared variable: {}"
+    1329 b"02000" SP_FETCH_NO_DATA "No data - zero rows fetched, selected, or processed"
     1353 b"HY000" VIEW_WRONG_LIST "In definition of view, derived table or common table expression, SELECT list and column names list have different column counts"
     1364 b"HY000" NO_DEFAULT_FOR_FIELD "Field '{}' doesn't have a default value"
     1365 b"22012" DIVISION_BY_ZERO "Division by 0"
@@ -283,6 +287,8 @@ codes! {
     3780 b"HY000" FK_INCOMPATIBLE_COLUMNS "Referencing column '{}' and referenced column '{}' in foreign key constraint '{}' are incompatible."
     3940 b"HY000" CONSTRAINT_NOT_FOUND "Constraint '{}' does not exist."
     3948 b"42000" CLIENT_LOCAL_FILES_DISABLED "Loading local data is disabled; this must be enabled on both the client and server sides"
+    3953 b"42000" MULTIPLE_INTO_CLAUSES "Multiple INTO clauses in one query block."
+    3954 b"HY000" MISPLACED_INTO "Misplaced INTO clause, INTO is not allowed inside subqueries, and must be placed at end of UNION clauses."
     4028 b"HY000" TABLE_MUST_HAVE_A_VISIBLE_COLUMN "A table must have at least one visible column."
     4031 b"HY000" CLIENT_INTERACTION_TIMEOUT "The client was disconnected by the server because of inactivity. See wait_timeout and interactive_timeout for configuring this behavior."
     4163 b"42000" USER_LOCK_OVERLONG_NAME "User-level lock name '{}' should not exceed {} characters."

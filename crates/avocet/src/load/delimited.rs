@@ -1,8 +1,9 @@
 //! CSV, TSV and TBL files as batches of texts.
 //!
-//! Fields are separated by one byte and may be quoted with `"` (doubled within); a quoted field may span
-//! lines; a quote within a field that does not begin with one is text. NULL is `\N`, and in CSV and TSV also a field that
-//! is empty and not quoted. TBL lines end with a separator.
+//! The `csv-core` crate tells fields apart: they are separated by one byte and may be quoted with `"` (doubled within); a
+//! quoted field may span lines; a quote within a field that does not begin with one is text. NULL is `\N`, and in CSV and TSV
+//! also a field that is empty and not quoted. TBL lines end with a separator. The crate takes whatever quotes it meets: that
+//! each quoted field is closed, and at its end, is looked after here.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -10,10 +11,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, StringViewBuilder};
+use csv_core::{ReadFieldResult, Reader, ReaderBuilder};
 
 use crate::Failure;
 
 const BATCH_ROWS: usize = 8192;
+const QUOTE: u8 = b'"';
 
 /// How a kind of file separates its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,28 +48,56 @@ impl Format {
 pub struct Delimited {
     input: BufReader<File>,
     format: Format,
-    /// The line that is being read; its buffer is reused.
-    line: Vec<u8>,
-    line_no: u64,
+    reader: Reader,
+    record: Record,
+    lines: Lines,
     columns: usize,
     pub bytes_read: u64,
+}
+
+/// The fields of one record, in memory that is used again.
+#[derive(Default)]
+struct Record {
+    text: Vec<u8>,
+    /// How much of `text` is filled.
+    len: usize,
+    /// Where each field ends in `text`, and whether it was quoted.
+    ends: Vec<(usize, bool)>,
+}
+
+/// What a field looks like in the file, of files that have quotes.
+#[derive(Default)]
+struct Raw {
+    first: Option<u8>,
+    /// Of a quoted field: how many quotes it has, and its last two bytes with what ends it.
+    quotes: usize,
+    tail: [u8; 2],
+}
+
+/// Where in the file its reader is.
+#[derive(Default)]
+struct Lines {
+    ends: u64,
+    /// The last byte that was read did not end a line.
+    is_within: bool,
 }
 
 impl Delimited {
     pub fn open(path: &Path, format: Format) -> io::Result<Self> {
         let input = BufReader::with_capacity(1 << 20, File::open(path)?);
-        Ok(Self { input, format, line: Vec::new(), line_no: 0, columns: 0, bytes_read: 0 })
+        let reader = ReaderBuilder::new().delimiter(format.separator).quoting(format.quoted).build();
+        let record = Record { text: vec![0; 64 * 1024], ..Record::default() };
+        Ok(Self { input, format, reader, record, lines: Lines::default(), columns: 0, bytes_read: 0 })
     }
 
     /// Reads the first line as column names.
     pub fn header(&mut self) -> Result<Vec<String>, Failure> {
-        let mut names = Vec::new();
-        if self.read_record()? {
-            fields(&self.line, self.format, |field| {
-                names.push(field.map(String::from_utf8_lossy).unwrap_or_default().trim().to_owned());
-            });
+        if !self.read_record()? {
+            return Ok(Vec::new());
         }
-        Ok(names)
+        let name =
+            |field: Option<&[u8]>| field.map(String::from_utf8_lossy).unwrap_or_default().trim().to_owned();
+        Ok(self.record.fields(self.format).map(name).collect())
     }
 
     /// The next rows, as texts; `None` at the end. Every line must have as many fields as the first.
@@ -75,7 +106,7 @@ impl Delimited {
         let mut rows = 0;
         while rows < BATCH_ROWS && self.read_record()? {
             if self.columns == 0 {
-                fields(&self.line, self.format, |_| self.columns += 1);
+                self.columns = self.record.ends.len();
             }
             if builders.is_empty() {
                 builders.resize_with(self.columns, || StringViewBuilder::with_capacity(BATCH_ROWS));
@@ -88,142 +119,126 @@ impl Delimited {
     }
 
     fn append(&self, builders: &mut [StringViewBuilder]) -> Result<(), Failure> {
-        let mut count = 0;
-        let mut all_text = true;
-        fields(&self.line, self.format, |field| {
-            if let Some(builder) = builders.get_mut(count) {
-                match field.map(std::str::from_utf8) {
-                    None => builder.append_null(),
-                    Some(Ok(text)) => builder.append_value(text),
-                    Some(Err(_)) => all_text = false,
-                }
-            }
-            count += 1;
-        });
-        if !all_text {
-            return Err(self.wrong("not UTF-8"));
-        }
-        if count != builders.len() {
-            let expected = builders.len();
+        let (count, expected) = (self.record.ends.len(), builders.len());
+        if count != expected {
             return Err(self.wrong(&format!("{count} fields, but the first line has {expected}")));
+        }
+        for (builder, field) in builders.iter_mut().zip(self.record.fields(self.format)) {
+            match field.map(std::str::from_utf8) {
+                None => builder.append_null(),
+                Some(Ok(text)) => builder.append_value(text),
+                Some(Err(_)) => return Err(self.wrong("not UTF-8")),
+            }
         }
         Ok(())
     }
 
-    /// Reads a line, and more while a quote is open; blank lines are passed over. False at the end.
+    /// Reads the next record; blank lines are passed over. False at the end.
     fn read_record(&mut self) -> Result<bool, Failure> {
+        let Record { text, len, ends } = &mut self.record;
+        *len = 0;
+        ends.clear();
+        let mut raw = Raw::default();
         loop {
-            self.line.clear();
-            let mut place = Place::Start;
-            loop {
-                let from = self.line.len();
-                let count = self.input.read_until(b'\n', &mut self.line)?;
-                self.bytes_read += count as u64;
-                self.line_no += u64::from(count > 0);
-                if self.format.quoted {
-                    place = place.after(&self.line[from..], self.format.separator);
+            let input = self.input.fill_buf()?;
+            let is_file_end = input.is_empty();
+            let (result, read, written) = self.reader.read_field(input, &mut text[*len..]);
+            let bytes = &input[..read];
+            self.lines.count(bytes);
+            if self.format.quoted {
+                raw.count(bytes, ends.is_empty());
+            }
+            self.input.consume(read);
+            self.bytes_read += read as u64;
+            let start = ends.last().map_or(0, |(end, _)| *end);
+            *len += written;
+            match result {
+                ReadFieldResult::InputEmpty => {}
+                ReadFieldResult::OutputFull => text.resize(2 * text.len(), 0),
+                ReadFieldResult::Field { record_end } => {
+                    let is_quoted = raw.first == Some(QUOTE);
+                    if is_quoted && let Some(wrong) = raw.wrong(&text[start..*len], is_file_end) {
+                        return Err(self.wrong(wrong));
+                    }
+                    ends.push((*len, is_quoted));
+                    raw = Raw::default();
+                    if record_end {
+                        break;
+                    }
                 }
-                match place {
-                    Place::Quoted if count > 0 => {}
-                    Place::Quoted => return Err(self.wrong("a quote is not closed")),
-                    Place::Wrong => return Err(self.wrong("text behind a closing quote")),
-                    _ => break,
-                }
-            }
-            if self.line.is_empty() {
-                return Ok(false);
-            }
-            while matches!(self.line.last(), Some(b'\n' | b'\r')) {
-                self.line.pop();
-            }
-            if !self.line.is_empty() {
-                return Ok(true);
+                ReadFieldResult::End => return Ok(false),
             }
         }
+        // A separator at the end of a line begins no field.
+        if self.format.trailing
+            && let [.., (before, _), (last, _)] = ends[..]
+            && before == last
+        {
+            ends.pop();
+        }
+        Ok(true)
     }
 
     fn wrong(&self, why: &str) -> Failure {
-        format!("line {}: {why}", self.line_no).into()
+        format!("line {}: {why}", self.lines.current()).into()
     }
 }
 
-/// Where in a record its reader is. Only a quote that a field begins with is one.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    /// At the beginning of a field.
-    Start,
-    Plain,
-    Quoted,
-    /// Behind a quote that closes the field, unless another one follows.
-    Closed,
-    /// Something else follows.
-    Wrong,
-}
-
-impl Place {
-    fn after(self, bytes: &[u8], separator: u8) -> Self {
-        // Most lines have no quotes at all.
-        if self == Self::Start && !bytes.contains(&b'"') {
-            return Self::Plain;
-        }
-        bytes.iter().fold(self, |place, &byte| match (place, byte) {
-            (Self::Wrong, _) => Self::Wrong,
-            (Self::Start, b'"') | (Self::Closed, b'"') => Self::Quoted,
-            (Self::Quoted, b'"') => Self::Closed,
-            (Self::Quoted, _) => Self::Quoted,
-            (_, byte) if byte == separator => Self::Start,
-            (Self::Closed, b'\r' | b'\n') => Self::Closed,
-            (Self::Closed, _) => Self::Wrong,
-            (Self::Start | Self::Plain, _) => Self::Plain,
+impl Record {
+    /// The fields' texts; `None` for NULL.
+    fn fields(&self, format: Format) -> impl Iterator<Item = Option<&[u8]>> {
+        let mut start = 0;
+        self.ends.iter().map(move |&(end, is_quoted)| {
+            let field = &self.text[start..end];
+            start = end;
+            let is_null = !is_quoted && (field == b"\\N" || (format.empty_is_null && field.is_empty()));
+            (!is_null).then_some(field)
         })
     }
 }
 
-/// Calls `each` with every field of a line; `None` for NULL.
-fn fields(line: &[u8], format: Format, mut each: impl FnMut(Option<&[u8]>)) {
-    let mut rest = line;
-    loop {
-        if format.quoted && rest.first() == Some(&b'"') {
-            let (text, after) = unquote(&rest[1..]);
-            each(Some(&text));
-            match after.iter().position(|&b| b == format.separator) {
-                Some(at) => rest = &after[at + 1..],
-                None => return,
-            }
-            continue;
+impl Lines {
+    fn count(&mut self, bytes: &[u8]) {
+        if let Some(last) = bytes.last() {
+            self.ends += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
+            self.is_within = *last != b'\n';
         }
-        let end = rest.iter().position(|&b| b == format.separator);
-        let field = &rest[..end.unwrap_or(rest.len())];
-        if end.is_none() && format.trailing && field.is_empty() {
-            return;
-        }
-        let null = field == b"\\N" || (format.empty_is_null && field.is_empty());
-        each((!null).then_some(field));
-        match end {
-            Some(end) => rest = &rest[end + 1..],
-            None => return,
-        }
+    }
+
+    /// The number of the line that was read last, from 1.
+    fn current(&self) -> u64 {
+        self.ends + u64::from(self.is_within)
     }
 }
 
-/// The text up to the closing quote, and what follows it.
-fn unquote(inside: &[u8]) -> (Vec<u8>, &[u8]) {
-    let mut text = Vec::with_capacity(inside.len());
-    let mut at = 0;
-    while at < inside.len() {
-        match inside[at] {
-            b'"' if inside.get(at + 1) == Some(&b'"') => {
-                text.push(b'"');
-                at += 2;
-            }
-            b'"' => return (text, &inside[at + 1..]),
-            byte => {
-                text.push(byte);
-                at += 1;
+impl Raw {
+    /// `begins_record`: line ends before the field are those of the record before, and of blank lines.
+    fn count(&mut self, bytes: &[u8], begins_record: bool) {
+        let is_blank = |byte: &u8| begins_record && matches!(byte, b'\r' | b'\n');
+        let blank = if self.first.is_none() { bytes.iter().take_while(|b| is_blank(b)).count() } else { 0 };
+        let bytes = &bytes[blank..];
+        self.first = self.first.or(bytes.first().copied());
+        if self.first == Some(QUOTE) {
+            self.quotes += bytes.iter().filter(|byte| **byte == QUOTE).count();
+            if let [.., before, last] = bytes {
+                self.tail = [*before, *last];
+            } else if let [last] = bytes {
+                self.tail = [self.tail[1], *last];
             }
         }
     }
-    (text, &[])
+
+    /// What is wrong with a quoted field, if its closing quote is not its last byte, or there is none.
+    fn wrong(&self, text: &[u8], is_file_end: bool) -> Option<&'static str> {
+        let doubled = text.iter().filter(|byte| **byte == QUOTE).count();
+        // But at the file's end, a separator or a line's end follows.
+        let last = self.tail[usize::from(is_file_end)];
+        if self.quotes == 2 + 2 * doubled && last == QUOTE {
+            return None;
+        }
+        let is_open = is_file_end && self.quotes % 2 == 1;
+        Some(if is_open { "a quote is not closed" } else { "text behind a closing quote" })
+    }
 }
 
 #[cfg(test)]
@@ -271,6 +286,11 @@ mod tests {
         let error = |contents| read("a.csv", contents).expect_err("refused").to_string();
         assert_eq!(error("1,\"a\nb\n"), "line 2: a quote is not closed");
         assert_eq!(error("1,2\n\"a\"b,2\n"), "line 2: text behind a closing quote");
+        assert_eq!(error("1,\"a\"\"\n\n"), "line 2: a quote is not closed");
+        assert_eq!(error("1,\"a\"b\"\n"), "line 1: text behind a closing quote");
+        assert_eq!(error("1,\"a\" "), "line 1: text behind a closing quote");
+        let rows = read("a.csv", "\"\",\"\"\"\"\r\n\r\n\"a\",\"b\"").expect("well-formed");
+        assert_eq!(rows, [row(&[Some(""), Some("\"")]), row(&[Some("a"), Some("b")])]);
     }
 
     #[test]

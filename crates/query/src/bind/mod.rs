@@ -62,7 +62,7 @@ pub fn bind_query(
     let mut binder = Binder::new(source, catalog, params);
     let body = binder.query(query)?;
     let mut bound = binder.finish(body);
-    bound.calc_found_rows = matches!(&query.body, ast::QueryBody::Select(select) if select.calc_found_rows);
+    bound.calc_found_rows = query.first_select().is_some_and(|select| select.calc_found_rows);
     Ok(bound)
 }
 

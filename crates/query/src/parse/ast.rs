@@ -355,6 +355,37 @@ impl Query {
     }
 }
 
+impl Query {
+    /// The block that begins the query, whose options may be about all of it.
+    pub fn first_select(&self) -> Option<&Select> {
+        self.body.first_select()
+    }
+
+    pub fn first_select_mut(&mut self) -> Option<&mut Select> {
+        self.body.first_select_mut()
+    }
+}
+
+impl QueryBody {
+    fn first_select(&self) -> Option<&Select> {
+        match self {
+            Self::Select(select) => Some(select),
+            Self::SetOperation { left, .. } => left.first_select(),
+            Self::Parenthesized(query) => query.first_select(),
+            Self::Values(_) | Self::Table(_) => None,
+        }
+    }
+
+    fn first_select_mut(&mut self) -> Option<&mut Select> {
+        match self {
+            Self::Select(select) => Some(select),
+            Self::SetOperation { left, .. } => left.first_select_mut(),
+            Self::Parenthesized(query) => query.first_select_mut(),
+            Self::Values(_) | Self::Table(_) => None,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct With {
     pub recursive: bool,

@@ -38,6 +38,7 @@ pub use keywords::is_reserved;
 pub(crate) use parser::grow_stack;
 pub use statement::{Statement, StatementKind};
 
+use crate::error::ErrorCode;
 use crate::parse::ast::Expr;
 use crate::parse::lexer::Op;
 use crate::parse::parser::Parser;
@@ -72,11 +73,17 @@ impl Parser<'_> {
     /// One statement and the semicolon after it.
     fn statement(&mut self) -> ParseResult<Statement> {
         self.params = 0;
+        self.calc_found_rows = None;
+        self.into = None;
         let start = self.span();
         if self.eat_op(Op::Semicolon) {
             return Ok(Statement { kind: StatementKind::Empty, span: start, params: 0, hints: None });
         }
-        let kind = match self.statement_kind() {
+        let kind = self.statement_kind().and_then(|kind| {
+            self.found_rows_are_counted_at_the_top(&kind)?;
+            self.with_into(kind)
+        });
+        let kind = match kind {
             Err(ParseError::Refused(error)) => {
                 self.skip_statement();
                 StatementKind::Refused(error)
@@ -90,6 +97,28 @@ impl Parser<'_> {
         }
         let hints = hints::read(self.source, self.mode, &self.hint_comments(span));
         Ok(Statement { kind, span, params: self.params, hints })
+    }
+
+    /// Refuses SQL_CALC_FOUND_ROWS elsewhere than in the block that begins a query.
+    fn found_rows_are_counted_at_the_top(&self, kind: &StatementKind) -> ParseResult<()> {
+        let StatementKind::Query(query) = kind else { return Ok(()) };
+        let Some((first, last)) = self.calc_found_rows else { return Ok(()) };
+        let at_the_top = query.first_select().is_some_and(|select| select.calc_found_rows);
+        match at_the_top && first == last {
+            true => Ok(()),
+            false => Err(refuse::refused(ErrorCode::CANT_USE_OPTION_HERE.with(&[&"SQL_CALC_FOUND_ROWS"]))),
+        }
+    }
+
+    /// A query with the INTO that was met in it.
+    fn with_into(&mut self, kind: StatementKind) -> ParseResult<StatementKind> {
+        Ok(match (self.into.take(), kind) {
+            (None, kind) => kind,
+            (Some(into), StatementKind::Query(query)) => {
+                StatementKind::SelectInto { query, into: Box::new(into) }
+            }
+            (Some(_), _) => return Err(refuse::unserved("SELECT ... INTO here")),
+        })
     }
 
     fn statement_kind(&mut self) -> ParseResult<StatementKind> {

@@ -10,6 +10,7 @@ use crate::parse::error::{ParseError, ParseResult};
 use crate::parse::hints::HintComment;
 use crate::parse::keywords::is_reserved;
 use crate::parse::lexer::{Op, Token, TokenKind, tokenize};
+use crate::parse::statement::SelectInto;
 
 /// How deep expressions and queries may nest, chains of operators included.
 const MAX_DEPTH: u32 = 300;
@@ -36,12 +37,27 @@ pub struct Parser<'a> {
     pub(super) queries: u32,
     /// How many `?` the current statement has had so far.
     pub(super) params: u32,
+    /// The first and the last place of SQL_CALC_FOUND_ROWS in the current statement.
+    pub(super) calc_found_rows: Option<(usize, usize)>,
+    /// The current statement's INTO.
+    pub(super) into: Option<SelectInto>,
 }
 
 impl<'a> Parser<'a> {
     pub fn new(source: &'a [u8], mode: SqlMode) -> Self {
         let (tokens, hints) = tokenize(source, mode);
-        Self { source, mode, tokens, hints, at: 0, depth: 0, queries: 0, params: 0 }
+        Self {
+            source,
+            mode,
+            tokens,
+            hints,
+            at: 0,
+            depth: 0,
+            queries: 0,
+            params: 0,
+            calc_found_rows: None,
+            into: None,
+        }
     }
 
     /// The optimizer hints of a statement that was read.

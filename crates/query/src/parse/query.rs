@@ -2,10 +2,11 @@
 
 use crate::error::ErrorCode;
 use crate::parse::ast::*;
-use crate::parse::error::ParseResult;
+use crate::parse::error::{ParseError, ParseResult};
 use crate::parse::lexer::{Op, TokenKind};
 use crate::parse::parser::Parser;
-use crate::parse::refuse::{refused, unserved};
+use crate::parse::refuse::refused;
+use crate::parse::statement::SelectInto;
 
 /// Words that are no reserved ones but end a table reference rather than being its alias.
 const NO_ALIAS: &[&str] =
@@ -81,12 +82,12 @@ impl Parser<'_> {
         let body = self.set_operation(0)?;
         let order_by = self.optional_order_by()?;
         let limit = self.optional_limit()?;
-        self.no_into()?;
+        self.optional_into()?;
         let mut locks = Vec::new();
         while let Some(lock) = self.optional_lock()? {
             locks.push(lock);
         }
-        self.no_into()?;
+        self.optional_into()?;
         Ok(Query { with, body, order_by, limit, locks, span: self.span_from(start) })
     }
 
@@ -119,6 +120,10 @@ impl Parser<'_> {
             };
             if power < min {
                 break;
+            }
+            // Only the last block may have it, and it goes for all.
+            if self.queries == 1 && self.into.is_some() {
+                return Err(misplaced_into());
             }
             self.advance();
             self.deeper(1)?;
@@ -155,7 +160,7 @@ impl Parser<'_> {
         let mut select = Select::default();
         self.select_options(&mut select)?;
         select.items = self.comma_separated(Self::select_item)?;
-        self.no_into()?;
+        self.optional_into()?;
         if self.eat("FROM") && !self.eat("DUAL") {
             select.from = self.table_refs()?;
         }
@@ -176,9 +181,33 @@ impl Parser<'_> {
         Ok(select)
     }
 
-    /// `SELECT … INTO` variables or a file, in each of its places.
-    fn no_into(&self) -> ParseResult<()> {
-        if self.is_word("INTO") { Err(unserved("SELECT ... INTO")) } else { Ok(()) }
+    /// `INTO` variables or a file, in each of its places; once, and not in subqueries.
+    fn optional_into(&mut self) -> ParseResult<()> {
+        if !self.is_word("INTO") {
+            return Ok(());
+        }
+        if self.queries > 1 {
+            return Err(misplaced_into());
+        }
+        if self.into.is_some() {
+            return Err(refused(ErrorCode::MULTIPLE_INTO_CLAUSES.with(&[])));
+        }
+        self.advance();
+        self.into = Some(if self.eat("OUTFILE") {
+            let file = self.string()?;
+            let has_charset = self.eat("CHARSET") || self.eat_all(&["CHARACTER", "SET"]);
+            let charset = if has_charset { Some(self.name()?) } else { None };
+            SelectInto::Outfile { file, charset, format: self.delimited_format()? }
+        } else if self.eat("DUMPFILE") {
+            SelectInto::Dumpfile(self.string()?)
+        } else {
+            SelectInto::Variables(self.comma_separated(|p| match p.is_op(Op::At) {
+                true => p.user_variable_name(),
+                // Of stored programs, which there are not.
+                false => Err(refused(ErrorCode::SP_UNDECLARED_VAR.with(&[&p.ident()?.name]))),
+            })?)
+        });
+        Ok(())
     }
 
     /// Those that are not kept ask for a way to run the query, not for other rows.
@@ -201,7 +230,12 @@ impl Parser<'_> {
                 "ALL" => all = true,
                 "DISTINCT" | "DISTINCTROW" => select.distinct = true,
                 "STRAIGHT_JOIN" => select.straight_join = true,
-                "SQL_CALC_FOUND_ROWS" => select.calc_found_rows = true,
+                "SQL_CALC_FOUND_ROWS" if !select.calc_found_rows => {
+                    select.calc_found_rows = true;
+                    let here = self.position();
+                    let (first, last) = self.calc_found_rows.unwrap_or((here, here));
+                    self.calc_found_rows = Some((first.min(here), last.max(here)));
+                }
                 _ => {}
             }
         }
@@ -471,4 +505,8 @@ impl Parser<'_> {
     fn index_name(&mut self) -> ParseResult<Ident> {
         if self.is_word("PRIMARY") { self.any_ident() } else { self.ident() }
     }
+}
+
+fn misplaced_into() -> ParseError {
+    refused(ErrorCode::MISPLACED_INTO.with(&[]))
 }

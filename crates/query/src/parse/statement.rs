@@ -25,6 +25,11 @@ pub enum StatementKind {
     /// Nothing but comments: MySQL answers OK.
     Comment,
     Query(Box<Query>),
+    /// `SELECT … INTO`
+    SelectInto {
+        query: Box<Query>,
+        into: Box<SelectInto>,
+    },
     Insert(Box<Insert>),
     LoadData(Box<LoadData>),
     Update(Box<Update>),
@@ -189,6 +194,19 @@ pub struct LoadData {
     /// Where a line's fields go, in order; absent means all columns in table order.
     pub targets: Option<Vec<LoadTarget>>,
     pub assignments: Vec<Assignment>,
+}
+
+/// Where the rows of a SELECT go instead of to the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SelectInto {
+    /// The names of user variables, in lower case.
+    Variables(Vec<String>),
+    Outfile {
+        file: String,
+        charset: Option<String>,
+        format: DelimitedFormat,
+    },
+    Dumpfile(String),
 }
 
 /// What becomes of a row whose key is there already.

@@ -154,6 +154,9 @@ pub enum Nesting {
 }
 
 pub fn compile_block(query: &BoundQuery, known: &Known<'_>, nesting: Nesting) -> Result<Block, Refusal> {
+    if query.calc_found_rows {
+        return Err(NotPoint::because("SQL_CALC_FOUND_ROWS").into());
+    }
     if let QueryBody::SetOperation(_) | QueryBody::Nested(_) = &query.body.body {
         return compile_block(&selected_from(query), known, nesting);
     }
@@ -239,9 +242,6 @@ fn plain_block(query: &BoundQuery) -> Result<&plan::Select, NotPoint> {
     let QueryBody::Select(block) = &query.body.body else { return refuse("rows of VALUES") };
     if !block.windows.is_empty() {
         return refuse("window functions");
-    }
-    if query.calc_found_rows {
-        return refuse("SQL_CALC_FOUND_ROWS");
     }
     if block.aggregation.as_ref().is_some_and(|a| a.rollup) {
         return refuse("WITH ROLLUP");

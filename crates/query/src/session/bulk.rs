@@ -11,7 +11,7 @@ use avocet_types::arrow_map::ColumnBuilder;
 use crate::error::{ErrorCode, SqlError};
 
 /// Rows per batch.
-const BATCH: usize = 8192;
+pub(super) const BATCH: usize = 8192;
 
 pub(super) struct Bulk {
     table: Arc<TableHandle>,
@@ -23,14 +23,7 @@ pub(super) struct Bulk {
 
 impl Bulk {
     pub fn new(table: &Arc<TableHandle>) -> Self {
-        let fields = table.def.columns.iter().map(|c| Field::new(&c.name, c.ty.arrow_type(), c.nullable));
-        Self {
-            schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())),
-            columns: builders(table),
-            table: table.clone(),
-            rows: 0,
-            load: None,
-        }
+        Self { schema: schema(table), columns: builders(table), table: table.clone(), rows: 0, load: None }
     }
 
     /// Adds a row of values of the columns' types.
@@ -69,6 +62,12 @@ impl Bulk {
     }
 }
 
-fn builders(table: &TableHandle) -> Vec<ColumnBuilder> {
+/// The schema of a table's batches.
+pub(super) fn schema(table: &TableHandle) -> SchemaRef {
+    let fields = table.def.columns.iter().map(|c| Field::new(&c.name, c.ty.arrow_type(), c.nullable));
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+pub(super) fn builders(table: &TableHandle) -> Vec<ColumnBuilder> {
     table.def.columns.iter().map(|column| ColumnBuilder::new(&column.ty, BATCH)).collect()
 }

@@ -66,7 +66,7 @@ pub(super) struct Inserter<'i> {
     /// The number that was generated for the row that is being inserted.
     pub generated: Option<u64>,
     pub affected: u64,
-    rows: u64,
+    pub rows: u64,
     pub duplicates: u64,
 }
 

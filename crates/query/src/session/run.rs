@@ -436,6 +436,7 @@ impl Session {
             S::Empty => Err(ErrorCode::EMPTY_QUERY.with(&[])),
             S::Comment => Ok(Outcome::ok()),
             S::Query(query) => self.query(query, text, sink).await,
+            S::SelectInto { query, into } => Box::pin(self.select_into(query, into, text)).await,
             S::Insert(insert) => self.insert(insert, text).await,
             S::LoadData(load) => Box::pin(self.load_data(load, text, sink)).await,
             S::Update(update) => self.update(update, text).await,

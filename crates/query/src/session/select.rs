@@ -5,6 +5,7 @@ use std::sync::Arc;
 use avocet_engine::{Catalog, EngineError, TableHandle, Txn};
 
 use super::api::ResultSink;
+use super::found_rows::Limited;
 use super::info_schema;
 use super::output::columns_of;
 use super::point::ReadAt;
@@ -60,14 +61,27 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<Outcome, SqlError> {
         self.shared.counters.add(Counter::Select);
+        if let Some((whole, window)) = self.counted_query(query, text)? {
+            return self.query_all(&whole, u64::MAX, text, &mut Limited::new(sink, window)).await;
+        }
+        self.query_all(query, self.settings.select_limit, text, sink).await
+    }
+
+    async fn query_all(
+        &mut self,
+        query: &ast::Query,
+        select_limit: u64,
+        text: &Text<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<Outcome, SqlError> {
         let bound = bind_query(query, text.source, &self.view(), &text.types)?;
         if tables_of(&bound).iter().all(|table| info_schema::is_schema(&table.0))
             && let Some(rows) = RowQuery::compile(&bound)?
         {
-            return self.query_without_tables(&bound, &rows, text, sink);
+            return self.query_without_tables(&bound, &rows, select_limit, text, sink);
         }
         let mark = self.begin_statement()?;
-        let result = self.query_in_transaction(query, text, sink).await;
+        let result = self.query_in_transaction(query, select_limit, text, sink).await;
         self.end_statement(mark, result).await.map(Outcome::Rows)
     }
 
@@ -76,6 +90,7 @@ impl Session {
         &mut self,
         bound: &BoundQuery,
         rows: &RowQuery,
+        select_limit: u64,
         text: &Text<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<Outcome, SqlError> {
@@ -83,8 +98,7 @@ impl Session {
             None => Rows::One,
             Some(table) => Rows::Values(self.info_schema_rows(&table.name)?),
         };
-        let run =
-            Run { params: text.params, context: &self.context, select_limit: self.settings.select_limit };
+        let run = Run { params: text.params, context: &self.context, select_limit };
         sink.columns(&columns_of(bound), self.settings.time_zone)?;
         Ok(Outcome::Rows(rows.run(source, &run, sink)?))
     }
@@ -92,11 +106,12 @@ impl Session {
     async fn query_in_transaction(
         &mut self,
         query: &ast::Query,
+        select_limit: u64,
         text: &Text<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<u64, SqlError> {
         let (bound, tables) = self.bind_and_hold(query, text)?;
-        let purpose = Purpose::Answer { select_limit: self.settings.select_limit };
+        let purpose = Purpose::Answer { select_limit };
         self.run_bound(bound, tables, text, sink, purpose).await
     }
 

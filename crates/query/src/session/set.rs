@@ -1,7 +1,8 @@
 //! SET in all its forms, DO, KILL.
 
+use avocet_types::collation::Charset;
 use avocet_types::expr::RowProgram;
-use avocet_types::{Datum, SqlType, Value};
+use avocet_types::{Collation, Datum, SqlType, Value};
 
 use super::api::Interruption;
 use super::collect::Collected;
@@ -42,7 +43,7 @@ impl Session {
                 Ok(())
             }
             SetItem::Names { charset, collation } => self.set_names(charset.as_deref(), collation.as_deref()),
-            SetItem::CharacterSet(charset) => self.set_names(charset.as_deref(), None),
+            SetItem::CharacterSet(charset) => self.set_character_set(charset.as_deref()),
             SetItem::Transaction { scope, isolation, read_only } => {
                 self.set_transaction(*scope, *isolation, *read_only)
             }
@@ -153,23 +154,35 @@ impl Session {
 
     fn set_names(&mut self, charset: Option<&str>, collation: Option<&str>) -> Result<(), SqlError> {
         let collation = match charset {
-            None => avocet_types::Collation::DEFAULT,
-            Some(charset) => {
-                collation_of(Some(charset), collation)?.unwrap_or(avocet_types::Collation::DEFAULT)
-            }
+            None => Collation::DEFAULT,
+            Some(charset) => collation_of(Some(charset), collation)?.unwrap_or(Collation::DEFAULT),
         };
+        self.put_charsets(collation.info().charset, collation);
+        Ok(())
+    }
+
+    /// SET CHARACTER SET: unlike SET NAMES, it leaves the literals of statements to the database's collation.
+    fn set_character_set(&mut self, charset: Option<&str>) -> Result<(), SqlError> {
+        let of_client = collation_of(charset, None)?.unwrap_or(Collation::DEFAULT);
+        let Datum::Str(name) = self.variables.own.by_name("collation_database") else { return Ok(()) };
+        let connection = Collation::by_name(name).unwrap_or(Collation::DEFAULT);
+        self.put_charsets(of_client.info().charset, connection);
+        Ok(())
+    }
+
+    /// What the client sends and gets is in `client`; literals compare as `connection` says.
+    fn put_charsets(&mut self, client: Charset, connection: Collation) {
         let text = |s: &str| Value::Str(s.to_owned().into());
-        let info = collation.info();
+        let info = connection.info();
         let own = &mut self.variables.own;
-        for name in ["character_set_client", "character_set_connection", "character_set_results"] {
-            own.put_by_name(name, text(info.charset.name()));
-        }
+        own.put_by_name("character_set_client", text(client.name()));
+        own.put_by_name("character_set_results", text(client.name()));
+        own.put_by_name("character_set_connection", text(info.charset.name()));
         own.put_by_name("collation_connection", text(info.name));
         self.refresh();
         ["character_set_client", "character_set_connection", "character_set_results"]
             .into_iter()
             .for_each(|name| self.note_changed(known(name)));
-        Ok(())
     }
 
     /// SET TRANSACTION: for all later sessions, for all later transactions of this one, or for the next one alone.

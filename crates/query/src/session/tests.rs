@@ -12,6 +12,7 @@ mod foreign_keys;
 mod fuzz;
 mod grammar;
 mod hints;
+mod into;
 mod killed;
 mod loading;
 mod locking;

@@ -1,12 +1,13 @@
 //! LOAD DATA.
 //!
 //! ```text
-//!  file (of the server, or sent by the client) ─source.rs─▶ bytes ─reader.rs─▶ fields ─rows.rs─▶ rows ─▶ table
+//!  file (of the server, or sent by the client) ─source.rs─▶ bytes ─reader.rs─▶ fields ─rows.rs─▶ rows ─▶ table, if many by blocks.rs
 //! ```
 //!
 //! Files are read bit by bit and are never held whole: what is held is a part of the file and the rows of one block, and
 //! both are counted. Like every statement, it is taken back whole if it fails, is killed or loses its client.
 
+mod blocks;
 mod reader;
 mod rows;
 mod source;
@@ -143,7 +144,7 @@ impl Session {
                 Some(Step::Row) => {
                     loading.read(self, row, buffer.row())?;
                     loading.assign(self)?;
-                    loading.store(self, row)?;
+                    loading.store(self, row, buffer.row().len())?;
                     buffer.consume_row();
                     if row.last {
                         return Ok(Progress::Done);
@@ -171,7 +172,7 @@ impl Session {
                     loading.read(self, row, buffer.row())?;
                     loading.ask(self, text).await?;
                     loading.assign(self)?;
-                    loading.store(self, row)?;
+                    loading.store(self, row, buffer.row().len())?;
                     buffer.consume_row();
                     if row.last {
                         return Ok(Progress::Done);
@@ -185,11 +186,7 @@ impl Session {
     /// How the file is written, by the statement's clauses and the session's settings.
     fn dialect(&mut self, load: &LoadData, loading: &Loading<'_>) -> Result<Dialect, SqlError> {
         let format = &load.format;
-        let escape = match &format.escape {
-            Some(escape) => escape.first().copied(),
-            None if self.settings.sql_mode.has(SqlMode::NO_BACKSLASH_ESCAPES) => None,
-            None => Some(b'\\'),
-        };
+        let escape = default_escape(format, self.settings.sql_mode);
         let sizes = match format.field_terminator.is_empty() && format.enclosed.is_empty() {
             true => Some(fixed_sizes(load, loading)?),
             false => None,
@@ -207,6 +204,15 @@ impl Session {
             charset: loading.charset(),
             sizes,
         })
+    }
+}
+
+/// The escape that is said, or the one that strings have.
+pub(super) fn default_escape(format: &DelimitedFormat, mode: SqlMode) -> Option<u8> {
+    match &format.escape {
+        Some(escape) => escape.first().copied(),
+        None if mode.has(SqlMode::NO_BACKSLASH_ESCAPES) => None,
+        None => Some(b'\\'),
     }
 }
 
@@ -234,7 +240,7 @@ fn fixed_sizes(load: &LoadData, loading: &Loading<'_>) -> Result<Box<[usize]>, S
 }
 
 /// How many bytes a column's values take as texts of fixed size; `None` for BLOB and TEXT.
-fn display_size(ty: &SqlType) -> Option<usize> {
+pub(super) fn display_size(ty: &SqlType) -> Option<usize> {
     use avocet_types::IntWidth as W;
     let fraction = |fsp: u8| if fsp > 0 { 1 + usize::from(fsp) } else { 0 };
     Some(match *ty {

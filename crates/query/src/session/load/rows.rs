@@ -9,6 +9,7 @@ use avocet_types::expr::{Expr as BoundExpr, RowProgram, RowSource, Typer};
 use avocet_types::schema::{ColumnDef, DefaultValue};
 use avocet_types::{Collation, Datum, SqlType, TableDef, Value};
 
+use super::blocks::Blocks;
 use super::reader::Row;
 use super::{charset_of, column_of};
 use crate::bind::{CatalogView, Clause, TableBinder, TableStatistics};
@@ -21,6 +22,11 @@ use crate::session::insert::{Given, Inserter, OnDuplicate};
 use crate::session::run::{Done, Text};
 use crate::session::state::{Level, Session};
 use crate::session::store::generates;
+use crate::turns::blocking;
+
+/// The first rows are stored as they come: most files are small, and their warnings are then in MySQL's order.
+const ROWS_BEFORE_BLOCKS: u64 = 10_000;
+const BYTES_BEFORE_BLOCKS: u64 = 4 << 20;
 
 /// A LOAD DATA that is being run.
 pub(super) struct Loading<'l> {
@@ -45,6 +51,10 @@ pub(super) struct Loading<'l> {
     fixed: bool,
     /// How many rows were read.
     read: u64,
+    /// From how many bytes.
+    bytes: u64,
+    /// Where rows go once there are many.
+    blocks: Option<Blocks>,
 }
 
 #[derive(Clone, Copy)]
@@ -133,6 +143,8 @@ impl<'l> Loading<'l> {
             lenient,
             fixed: load.format.field_terminator.is_empty() && load.format.enclosed.is_empty(),
             read: 0,
+            bytes: 0,
+            blocks: None,
         };
         for assignment in &load.assignments {
             let column = column_of(&loading.inserter.table, &assignment.column.name)?;
@@ -329,7 +341,7 @@ impl<'l> Loading<'l> {
     }
 
     /// Inserts the row.
-    pub fn store(&mut self, session: &mut Session, row: &Row) -> Result<(), SqlError> {
+    pub fn store(&mut self, session: &mut Session, row: &Row, bytes: usize) -> Result<(), SqlError> {
         let mut values = std::mem::take(&mut self.row);
         if let Some(&missing) = self.mandatory.iter().find(|column| values[**column].is_null()) {
             let name = &self.inserter.table.def.columns[missing].name;
@@ -343,8 +355,25 @@ impl<'l> Loading<'l> {
                 false => explicit = Some(values[auto].clone()),
             }
         }
+        self.bytes += bytes as u64;
         let before = self.inserter.affected;
-        session.insert_row(&mut self.inserter, values)?;
+        if self.blocks.is_none() && self.read <= ROWS_BEFORE_BLOCKS && self.bytes <= BYTES_BEFORE_BLOCKS {
+            session.insert_row(&mut self.inserter, values)?;
+        } else {
+            let memory = || session.shared.engine.memory().clone();
+            let blocks = match &mut self.blocks {
+                Some(blocks) => blocks,
+                none => none.insert(Blocks::new(&self.inserter.table, memory())),
+            };
+            if self.inserter.first_generated == 0 {
+                self.inserter.first_generated = self.inserter.generated.unwrap_or(0);
+            }
+            if let Some(number) = explicit.take() {
+                session.note_auto_value(&mut self.inserter, &number);
+            }
+            blocks.push(session, &mut self.inserter, &values, bytes)?;
+            self.row = values;
+        }
         // Of a row that was passed over, the number is not used.
         if let Some(number) = explicit.filter(|_| self.inserter.affected > before) {
             session.note_auto_value(&mut self.inserter, &number);
@@ -363,7 +392,10 @@ impl<'l> Loading<'l> {
     }
 
     /// What the statement came to.
-    pub fn finish(self, session: &mut Session) -> Result<Done, SqlError> {
+    pub fn finish(mut self, session: &mut Session) -> Result<Done, SqlError> {
+        if let Some(mut blocks) = self.blocks.take() {
+            blocking(|| blocks.finish(session, &mut self.inserter))?;
+        }
         if self.read > 0 {
             self.keep_variables(session);
         }

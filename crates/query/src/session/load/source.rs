@@ -3,18 +3,16 @@
 use std::fs::File;
 use std::future::poll_fn;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use avocet_engine::MemoryBudget;
-use avocet_types::Datum;
 
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::statement::LoadData;
 use crate::session::api::{Interrupt, LocalFiles, ResultSink};
+use crate::session::server_files::os_error;
 use crate::session::state::Session;
-use crate::session::variables::known;
 use crate::turns::blocking;
 
 /// So much is read at a time, at least.
@@ -48,44 +46,6 @@ impl Session {
             _ => Err(ErrorCode::CLIENT_LOCAL_FILES_DISABLED.with(&[])),
         }
     }
-
-    /// Opens a regular file below the folder that `secure_file_priv` names.
-    fn open_server_file(&self, name: &str) -> Result<File, SqlError> {
-        let path = self.permitted_file(name)?;
-        let stat = |error: io::Error| {
-            let number = error.raw_os_error().unwrap_or(0);
-            ErrorCode::CANT_GET_STAT.with(&[&name, &number, &os_text(&error)])
-        };
-        let file = File::open(path).map_err(stat)?;
-        // Anything else than a regular file might never end, or never begin.
-        if !file.metadata().map_err(stat)?.is_file() {
-            return Err(ErrorCode::TEXTFILE_NOT_READABLE.with(&[&name]));
-        }
-        Ok(file)
-    }
-
-    /// The path of a file that a statement names, links followed: error 1290 if it is not below `secure_file_priv`.
-    fn permitted_file(&self, name: &str) -> Result<PathBuf, SqlError> {
-        let refused = || ErrorCode::OPTION_PREVENTS_STATEMENT.with(&[&"--secure-file-priv"]);
-        let Datum::Str(folder) = self.shared.globals.get(known("secure_file_priv")) else {
-            return Err(refused());
-        };
-        let folder = Path::new(&*folder).canonicalize().map_err(|_| refused())?;
-        let path = Path::new(name);
-        // A file that is not there is told of only where one might be.
-        let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let has_dots = real.components().any(|part| matches!(part, std::path::Component::ParentDir));
-        match real.is_absolute() && !has_dots && real.starts_with(&folder) {
-            true => Ok(real),
-            false => Err(refused()),
-        }
-    }
-}
-
-/// The system's text for an error, without the number that Rust adds.
-fn os_text(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
 impl Source<'_> {
@@ -103,8 +63,8 @@ impl Source<'_> {
             Self::Server(file) => {
                 let read = blocking(|| file.take(CHUNK as u64).read_to_end(to));
                 let failed = |error: io::Error| {
-                    let number = error.raw_os_error().unwrap_or(0);
-                    ErrorCode::GET_ERRNO.with(&[&number, &os_text(&error)])
+                    let (number, text) = os_error(&error);
+                    ErrorCode::GET_ERRNO.with(&[&number, &text])
                 };
                 Ok(read.map_err(failed)? > 0)
             }

@@ -122,3 +122,106 @@ fn a_load_is_a_part_of_its_transaction() {
         );
     }
 }
+
+#[test]
+fn large_loads_go_to_blocks_and_the_log_carries_references() {
+    let mut client = Client::new();
+    client.run("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(40), KEY (v))");
+    let logged = client.database.engine().log_stats().bytes;
+    assert_eq!(run(&mut client, "LOAD DATA LOCAL INFILE 'rows:300000' INTO TABLE t"), "ok 300000\n");
+    let logged = client.database.engine().log_stats().bytes - logged;
+    assert!(logged < 1 << 20, "{logged} bytes of log for a file of nine million");
+    assert_eq!(client.database.engine().memory().in_use().queries, 0, "all memory is given back");
+    let sums = "SELECT COUNT(*), SUM(id), MIN(v), MAX(v) FROM t; SELECT id FROM t WHERE v = 'the text of row 299999'";
+    let whole = "300000|44999850000|the text of row 0|the text of row 99999\n299999\n";
+    assert_eq!(client.run(sums), whole);
+    assert_eq!(client.run("SELECT v FROM t WHERE id = 150000"), "the text of row 150000\n");
+    // What was loaded is as visible, and as taken back, as any other row.
+    client.run("CREATE TABLE r LIKE t; BEGIN");
+    assert_eq!(run(&mut client, "LOAD DATA LOCAL INFILE 'rows:100000' INTO TABLE r"), "ok 100000\n");
+    assert_eq!(client.another().run("SELECT COUNT(*) FROM r"), "0\n");
+    assert_eq!(client.run("SELECT COUNT(*) FROM r; ROLLBACK; SELECT COUNT(*) FROM r"), "100000\nok 0\n0\n");
+}
+
+#[test]
+fn blocks_with_keys_that_are_there_go_row_by_row() {
+    let mut client = Client::new();
+    client.run("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(40), w INT DEFAULT 0, UNIQUE (v))");
+    client.run("LOAD DATA LOCAL INFILE 'rows:400000' INTO TABLE t (id, v) SET w = 1");
+    client.run("DELETE FROM t WHERE id >= 100000 AND id < 390000 OR id = 5");
+    let load = "LOAD DATA LOCAL INFILE 'rows:400000' IGNORE INTO TABLE t (id, v) SET w = 2";
+    assert_eq!(
+        client.run(load),
+        "ok 290001 (Records: 400000  Deleted: 0  Skipped: 109999  Warnings: 109999)\n"
+    );
+    let state = "SELECT w, COUNT(*), SUM(id) FROM t GROUP BY w ORDER BY w";
+    assert_eq!(
+        client.run(state),
+        "1|109999|8949945000\n2|290001|71049855005\n"
+            .replace("8949945000", &sum(false))
+            .replace("71049855005", &sum(true))
+    );
+    let load = "LOAD DATA LOCAL INFILE 'rows:120000' REPLACE INTO TABLE t (id, v) SET w = 3";
+    assert_eq!(client.run(load), "ok 240000 (Records: 120000  Deleted: 120000  Skipped: 0  Warnings: 0)\n");
+    assert_eq!(client.run("SELECT COUNT(*), SUM(w = 3), COUNT(DISTINCT v) FROM t"), "400000|120000|400000\n");
+    // A key twice in one file, and one that another transaction inserts meanwhile.
+    client.run("CREATE TABLE one (k INT PRIMARY KEY)");
+    let load = "LOAD DATA LOCAL INFILE 'rows:100000' INTO TABLE one (@n, @text) SET k = @n DIV 2";
+    assert_eq!(client.run(load), "ok 50000 (Records: 100000  Deleted: 0  Skipped: 50000  Warnings: 50000)\n");
+}
+
+/// Of the ids that were loaded again, or were not.
+fn sum(again: bool) -> String {
+    let is_again = |id: &u64| (100_000..390_000).contains(id) || *id == 5;
+    (0..400_000_u64).filter(|id| is_again(id) == again).sum::<u64>().to_string()
+}
+
+#[test]
+fn a_large_load_that_fails_leaves_nothing() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let file = folder.path().join("rows");
+    let mut client = Client::new();
+    client.database.set_option("secure_file_priv", &folder.path().display().to_string()).expect("known");
+    client.run("CREATE TABLE p (id INT PRIMARY KEY); INSERT INTO p VALUES (1), (2)");
+    client.run("CREATE TABLE t (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES p (id))");
+    let mut load = |rows: &mut dyn Iterator<Item = (u32, u32)>| {
+        let lines: String = rows.map(|(id, parent)| format!("{id}\t{parent}\n")).collect();
+        std::fs::write(&file, lines).expect("written");
+        let answer = run(&mut client, &format!("LOAD DATA INFILE '{}' INTO TABLE t", file.display()));
+        answer + &client.run("SELECT COUNT(*) FROM t")
+    };
+    let end = "\n0\n";
+    let twice = load(&mut (0..200_000).map(|n| (if n == 150_000 { 7 } else { n }, 1)));
+    assert_eq!(twice, format!("ERROR 1062: Duplicate entry '7' for key 't.PRIMARY'{end}"));
+    let orphan = load(&mut (0..200_000).map(|n| (n, if n == 199_999 { 3 } else { 2 })));
+    assert!(orphan.starts_with("ERROR 1452: ") && orphan.ends_with(end), "{orphan}");
+    let short = load(&mut (0..200_000).map(|n| (n, 1)).filter(|(n, _)| *n != 5));
+    assert_eq!(short, "ok 199999\n199999\n");
+}
+
+#[test]
+fn generated_numbers_go_on_behind_blocks() {
+    let mut client = Client::new();
+    client.run("CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(40))");
+    assert_eq!(run(&mut client, "LOAD DATA LOCAL INFILE 'rows:100000' INTO TABLE t (@n, v)"), "ok 100000\n");
+    assert_eq!(
+        client.run("SELECT MIN(id), COUNT(DISTINCT id) FROM t; SELECT LAST_INSERT_ID()"),
+        "1|100000\n1\n"
+    );
+    assert_eq!(
+        run(&mut client, "LOAD DATA LOCAL INFILE 'rows:100000' INTO TABLE t (@n, v) SET id = @n + 1000000"),
+        "ok 100000\n"
+    );
+    client.run("INSERT INTO t (v) VALUES ('next')");
+    assert_eq!(client.run("SELECT id FROM t WHERE v = 'next'"), "1100000\n");
+}
+
+#[test]
+fn wide_rows_fill_smaller_blocks() {
+    let mut client = Client::with(|options| options.memory_limit = 256 << 20);
+    client.run("CREATE TABLE t (id INT PRIMARY KEY, v LONGTEXT)");
+    let load = "LOAD DATA LOCAL INFILE 'rows:6000' INTO TABLE t (id, @v) SET v = REPEAT(@v, 1000)";
+    assert_eq!(run(&mut client, load), "ok 6000\n");
+    assert_eq!(client.run("SELECT COUNT(*), SUM(LENGTH(v)) DIV 1000 FROM t"), "6000|118890\n");
+    assert_eq!(client.database.engine().memory().in_use().queries, 0);
+}
