@@ -52,6 +52,10 @@ impl Sizing {
     const BYTES_PER_PARTITION: usize = 64 << 20;
     /// Of the limit, for each row of a batch.
     const BYTES_PER_ROW: usize = 8 << 10;
+    /// A batch has at most this share of the limit: a dozen or so are on their way at a time.
+    const BATCH_SHARE: usize = 64;
+    /// How much larger rows are than where they are stored, compressed.
+    const EXPANSION: usize = 3;
     const MOST_SORT_RESERVATION: usize = 10 << 20;
     const MOST_SORT_IN_PLACE: usize = 1 << 20;
 
@@ -70,6 +74,13 @@ impl Sizing {
             sort_reservation: (limit / 16).min(Self::MOST_SORT_RESERVATION),
             sort_in_place: (limit / 64).min(Self::MOST_SORT_IN_PLACE),
         }
+    }
+
+    /// For tables whose rows take so many bytes where they are stored: batches of large ones have fewer.
+    pub fn for_rows_of(self, bytes: usize, limit: usize) -> Self {
+        let rows = limit / Self::BATCH_SHARE / (bytes * Self::EXPANSION).max(1);
+        let rows = rows.clamp(Self::FEWEST_ROWS, Self::MOST_ROWS);
+        Self { batch_rows: self.batch_rows.min(1 << rows.ilog2()), ..self }
     }
 }
 
@@ -352,6 +363,8 @@ mod tests {
             Sizing { partitions: 1, batch_rows: 4096, sort_reservation: 2_400_000, sort_in_place: 600_000 };
         assert_eq!(Sizing::new(38_400_000, 16), small);
         assert_eq!(Sizing::new(200 << 20, 16).partitions, 3);
+        let rows = |bytes| Sizing::new(4 << 30, 16).for_rows_of(bytes, 4 << 30).batch_rows;
+        assert_eq!([0, 100, 2_700, 10_000, 1 << 20].map(rows), [8192, 8192, 8192, 2048, 64]);
         let least = Sizing { partitions: 1, batch_rows: 64, sort_reservation: 0, sort_in_place: 0 };
         assert_eq!(Sizing::new(0, 16), least);
     }

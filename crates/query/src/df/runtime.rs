@@ -61,6 +61,8 @@ pub struct RunOptions {
     pub deadline: Option<Duration>,
     /// Instead of the usual limit for one query, in bytes.
     pub memory_limit: Option<usize>,
+    /// What a row of the table with the largest ones takes where it is stored, about.
+    pub row_bytes: usize,
 }
 
 /// The niceness of the pool's threads: the kernel then gives them about a tenth of what a transaction's thread gets.

@@ -68,6 +68,7 @@ impl Setup {
             Joins::Hashed => Sizing::new(limit, self.options.threads),
             Joins::Merged => Sizing::of_merges(limit),
         };
+        let sizing = sizing.for_rows_of(options.row_bytes, limit);
         let mut config =
             SessionConfig::new().with_target_partitions(sizing.partitions).with_batch_size(sizing.batch_rows);
         let options = config.options_mut();

@@ -106,8 +106,9 @@ impl Session {
         Ok(Arc::new(EngineSource { reader: plain, newest: locked, tables, virtual_rows }))
     }
 
-    fn run_options(&self, text: &Text<'_>) -> RunOptions {
+    fn run_options(&self, text: &Text<'_>, tables: &[Arc<TableHandle>]) -> RunOptions {
         RunOptions {
+            row_bytes: tables.iter().map(|table| table.row_bytes()).max().unwrap_or(0),
             params: text.params.iter().map(|value| value.clone().into_owned()).collect(),
             context: self.context.clone(),
             deadline: self.settings.max_execution_time,
@@ -123,8 +124,9 @@ impl Session {
         tables: Vec<Arc<TableHandle>>,
         text: &Text<'_>,
     ) -> Result<RunningQuery, SqlError> {
+        let options = self.run_options(text, &tables);
         let source = self.source(&bound, readers, tables)?;
-        let run = self.analytics()?.execute(bound, source, self.run_options(text))?;
+        let run = self.analytics()?.execute(bound, source, options)?;
         Ok(RunningQuery { run, interrupt: self.info.interrupt.clone() })
     }
 
@@ -197,8 +199,8 @@ impl Session {
                 return Ok(how);
             }
             let reader = self.txn().reader();
+            let options = self.run_options(text, &tables);
             let source = self.source(&bound, reader.into(), tables)?;
-            let options = self.run_options(text);
             self.analytics()?.explain(Arc::new(bound), source, options).await
         }
         .await;
