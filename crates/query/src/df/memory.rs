@@ -18,6 +18,8 @@ use std::sync::Arc;
 use datafusion::common::{DataFusionError, resources_datafusion_err};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 
+use crate::df::admission::Shortage;
+
 /// Of a limit, what operators that can spill have together, in tenths.
 const SPILLABLE_TENTHS: usize = 7;
 /// Of that, what one reservation may have, in tenths.
@@ -93,6 +95,8 @@ pub(super) struct QueryPool {
     /// What one reservation of theirs may have.
     reservation_limit: usize,
     all: Arc<dyn MemoryPool>,
+    /// Told what that refused.
+    shortage: Arc<Shortage>,
     state: parking_lot::Mutex<State>,
 }
 
@@ -138,13 +142,13 @@ impl Shares {
 
 impl QueryPool {
     /// `spills` says whether there is anything to spill to.
-    pub fn new(limit: usize, spills: bool, all: Arc<dyn MemoryPool>) -> Self {
+    pub fn new(limit: usize, spills: bool, all: Arc<dyn MemoryPool>, shortage: Arc<Shortage>) -> Self {
         let (spillable_limit, reservation_limit) = match spills {
             true => (limit / 10 * SPILLABLE_TENTHS, limit / 100 * SPILLABLE_TENTHS * RESERVATION_TENTHS),
             false => (limit, limit),
         };
         let state = parking_lot::Mutex::default();
-        Self { limit, spillable_limit, reservation_limit, all, state }
+        Self { limit, spillable_limit, reservation_limit, all, shortage, state }
     }
 
     /// Whether the operator may have so much more.
@@ -266,6 +270,7 @@ impl MemoryPool for QueryPool {
         {
             let mut state = self.state.lock();
             if !self.admits(&state, reservation, additional) {
+                self.shortage.clear();
                 return Err(resources_datafusion_err!(
                     "{} has {} bytes and asked for {additional} more; the query has {} of {}",
                     consumer.name(),
@@ -276,9 +281,11 @@ impl MemoryPool for QueryPool {
             }
             state.take(consumer, additional);
         }
-        self.all
-            .try_grow(reservation, additional)
-            .inspect_err(|_| self.state.lock().give_back(consumer, additional))
+        self.all.try_grow(reservation, additional).inspect_err(|_| {
+            let mut state = self.state.lock();
+            self.shortage.note(state.reserved, self.all.reserved());
+            state.give_back(consumer, additional);
+        })
     }
 
     fn reserved(&self) -> usize {
@@ -293,7 +300,7 @@ mod tests {
     use super::*;
 
     fn pool(limit: usize, spills: bool) -> Arc<dyn MemoryPool> {
-        Arc::new(QueryPool::new(limit, spills, Arc::new(UnboundedMemoryPool::default())))
+        Arc::new(QueryPool::new(limit, spills, Arc::new(UnboundedMemoryPool::default()), Arc::default()))
     }
 
     fn spiller(pool: &Arc<dyn MemoryPool>, name: &str) -> MemoryReservation {

@@ -275,3 +275,27 @@ fn an_insert_of_a_query_does_not_read_what_it_inserts() {
     client.check("ROLLBACK", "ok 0");
     client.check("SELECT COUNT(*) FROM t", "320");
 }
+
+/// Each of them fits into the server's memory, some together do not: they run one after the other.
+#[test]
+fn queries_that_do_not_fit_together_take_turns() {
+    let mut client = Client::with(|options| options.memory_limit = 56 << 20);
+    filled_with_texts(&mut client);
+    client.database.engine().freeze_all().expect("frozen");
+    client.database.engine().watch_memory();
+    let sql = "SELECT COUNT(*), SUM(x.id) FROM big x JOIN big y ON x.s = y.s AND x.id = y.id WHERE x.id < 60000 AND y.id < 60000";
+    let wanted = client.run(sql);
+    assert!(!wanted.starts_with("ERROR"), "{wanted}");
+    let together = Barrier::new(6);
+    std::thread::scope(|scope| {
+        for _ in 0..6 {
+            let mut client = client.another();
+            let (together, wanted) = (&together, &wanted);
+            scope.spawn(move || {
+                together.wait();
+                (0..4).for_each(|_| assert_eq!(client.run(sql), *wanted));
+            });
+        }
+    });
+    assert_eq!(client.database.engine().memory().in_use().queries, 0, "all is given back");
+}
