@@ -43,7 +43,7 @@ impl Collected {
     pub fn add(&mut self, batch: &RecordBatch, types: &[SqlType]) {
         self.types = types.to_vec();
         self.rows += batch.num_rows();
-        self.bytes += batch.columns().iter().map(|array| string_bytes(array)).sum::<usize>();
+        self.bytes += batch.columns().iter().map(string_bytes).sum::<usize>();
         self.parts.push(Part::Batch(batch.clone()));
     }
 
