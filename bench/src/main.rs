@@ -17,6 +17,7 @@ mod error;
 mod finding;
 mod insert;
 mod isolation;
+mod memory;
 mod oltp;
 mod options;
 mod point_update;
@@ -98,6 +99,8 @@ enum Workload {
     Demo(demo::Options),
     /// SIGKILL at random moments under load, again and again
     Crash(crash::Options),
+    /// Much data in little memory: what the process takes beside its limit
+    Memory(memory::Options),
     /// Transactions, queries, DDL and kills for an hour: what must stay flat
     Soak(soak::Options),
     /// Small inputs of every workload, so that none of them rots
@@ -130,6 +133,7 @@ fn run(workload: Workload) -> Result<()> {
         Workload::FillLog(options) => recovery::filler_command(&options),
         Workload::Demo(options) => demo::command(&options),
         Workload::Crash(options) => crash::command(&options),
+        Workload::Memory(options) => memory::command(&options),
         Workload::Soak(options) => soak::command(&options),
         Workload::Smoke(options) => smoke::command(&options),
         Workload::Sysbench(options) => sysbench::command(&options),

@@ -19,6 +19,13 @@ use clap::{Parser, Subcommand};
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
+/// A thread of the allocator's gives freed pages back after two seconds, those of idle threads, too: what it keeps counts against
+/// `--memory-limit`.
+// SAFETY: the allocator reads a C string of this name when the process starts, and nobody else has the name.
+#[allow(unsafe_code)]
+#[unsafe(export_name = "_rjem_malloc_conf")]
+static ALLOCATOR_OPTIONS: &[u8; 60] = b"background_thread:true,dirty_decay_ms:2000,muzzy_decay_ms:0\0";
+
 /// A MySQL-compatible database for transactions and analytics on one copy of the data.
 #[derive(Parser)]
 #[command(version, about, propagate_version = true)]

@@ -128,6 +128,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
 fn open(args: &Args) -> Result<Arc<Engine>, Failure> {
     refuse_foreign(&args.data)?;
     let mut options = EngineOptions::new(&args.data);
+    options.owns_process = true;
     if let Some(limit) = args.memory_limit {
         options.memory_limit = limit;
     }

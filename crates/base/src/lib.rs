@@ -7,6 +7,7 @@ pub mod checksum;
 pub mod codec;
 pub mod env;
 pub mod id;
+pub mod process;
 pub mod thread;
 
 pub use env::Env;

@@ -87,8 +87,9 @@ impl Pipeline {
         admit: impl FnOnce(Timestamp) -> Result<bool>,
         accepted: impl FnOnce(Timestamp),
     ) -> Result<Option<CommitTicket>> {
-        // The checksum of the payload is computed before the latch.
-        let record = avocet_log::Record::new(kind, payload);
+        // The checksum of the payload is computed before the latch; a large record is copied before it, too, and waits there
+        // for its segment.
+        let record = self.log.prepare(avocet_log::Record::new(kind, payload))?;
         let mut last = self.last.lock();
         let ts = Timestamp(last.0 + 1);
         if !admit(ts)? {
@@ -99,7 +100,7 @@ impl Pipeline {
             accepted(ts);
             state.into_iter().for_each(|state| state.commit(ts));
         };
-        let end = self.log.append_with(&record, ts.0, durability, commit)?;
+        let end = self.log.append_with(record, ts.0, durability, commit)?;
         *last = ts;
         Ok(Some(self.ticket(Some(end), ts, durability)))
     }

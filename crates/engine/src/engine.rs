@@ -62,6 +62,8 @@ pub struct EngineOptions {
     pub store_url: Option<String>,
     /// Bytes of memory for all that grows with the data and the load; see [`crate::memory`].
     pub memory_limit: usize,
+    /// The process is the engine's own: what it has in memory beside what is counted comes out of the limit, too.
+    pub owns_process: bool,
     pub log_segment_bytes: u64,
     pub log_compression: Compression,
     /// A checkpoint begins when the log has grown by so many bytes since the last one.
@@ -94,6 +96,7 @@ impl EngineOptions {
             env: Env::os(),
             store_url: None,
             memory_limit: crate::memory::default_limit(),
+            owns_process: false,
             log_segment_bytes: 64 << 20,
             log_compression: Compression::default(),
             checkpoint_log_bytes: 512 << 20,
@@ -180,7 +183,11 @@ impl Engine {
             row_locks: RowLocks::default(),
             serial: Serial::default(),
             turns: Arc::default(),
-            memory: Arc::new(MemoryBudget::new(parts.options.memory_limit, parts.blocks.cache.clone())),
+            memory: Arc::new(MemoryBudget::new(
+                parts.options.memory_limit,
+                parts.blocks.cache.clone(),
+                parts.options.owns_process,
+            )),
             blocks: parts.blocks,
             next_txn: AtomicU64::new(1),
             redo_from: AtomicU64::new(parts.checkpoints.current.redo_from.0),

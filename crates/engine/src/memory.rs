@@ -18,9 +18,12 @@
 //! - **Work**: the copies of rows that freezing and loading make. Segments and blocks are bounded by bytes
 //!   ([`MemoryBudget::segment_bytes`]), so that these fit beside the rest.
 //!
+//! - The **rest** of the process, if it is the engine's own (`memory/process.rs`): what it has in memory that is none of these.
+//!
 //! Hot pages have a target of their own: what indexes and the others leave of `FREEZE_AT`, but `HOT_AT_LEAST` as long as
 //! there is room. So large indexes do not push out every hot segment.
 
+mod process;
 mod relief;
 
 use std::sync::Arc;
@@ -33,6 +36,7 @@ use avocet_storage::store::BlockCache;
 use crate::catalog::Catalog;
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
+use process::Process;
 pub(crate) use relief::Relief;
 
 /// The share of the limit from which on tables are frozen early.
@@ -56,6 +60,10 @@ const COUNT_EVERY: usize = 64;
 const SEGMENT_SHARE: usize = 32;
 const LEAST_SEGMENT_BYTES: usize = 256 << 10;
 const MOST_SEGMENT_BYTES: usize = 64 << 20;
+/// The rest of the process is believed up to these parts of the limit: what it always has by tables, what it has for now by
+/// queries and the cache.
+const LEAST_SHARE_OF_REST: usize = 3;
+const SHARE_OF_REST: usize = 3;
 /// What a segment may grow to by updates of its rows, in that.
 const UPDATED_SEGMENT: usize = 4;
 /// Copies of rows that are there at once while they are encoded: the arrays, a column's encoded sections, the block.
@@ -78,6 +86,8 @@ pub struct MemoryUse {
     pub work: usize,
     pub queries: usize,
     pub cache: usize,
+    /// What the process has beside all these; zero if it is not the engine's own.
+    pub rest: usize,
 }
 
 impl MemoryUse {
@@ -129,6 +139,7 @@ pub struct MemoryBudget {
     over_target: AtomicBool,
     is_full: AtomicBool,
     pub(crate) relief: Relief,
+    process: Option<Process>,
 }
 
 /// Memory that is used for a while.
@@ -145,7 +156,7 @@ impl Drop for Held<'_> {
 }
 
 impl MemoryBudget {
-    pub(crate) fn new(limit: usize, cache: Arc<BlockCache>) -> Self {
+    pub(crate) fn new(limit: usize, cache: Arc<BlockCache>, owns_process: bool) -> Self {
         let budget = Self {
             limit,
             cache,
@@ -159,6 +170,7 @@ impl MemoryBudget {
             over_target: AtomicBool::new(false),
             is_full: AtomicBool::new(false),
             relief: Relief::default(),
+            process: owns_process.then(Process::default),
         };
         budget.fit_cache();
         budget
@@ -179,12 +191,20 @@ impl MemoryBudget {
             work: self.work.load(Relaxed),
             queries: self.queries.load(Relaxed),
             cache: self.cache.stats().size_bytes,
+            rest: self.process.as_ref().map_or(0, Process::rest),
         }
     }
 
-    /// What tables take, by the last count and what has come since.
+    /// What tables take, by the last count and what has come since; and what the process always has beside them.
     fn tables(&self) -> usize {
-        self.in_use().of_tables() + self.grown.load(Relaxed)
+        let always = self.process.as_ref().map_or(0, Process::least).min(self.limit / LEAST_SHARE_OF_REST);
+        self.in_use().of_tables() + self.grown.load(Relaxed) + always
+    }
+
+    /// What queries and the cache cannot have.
+    fn taken(&self) -> usize {
+        let process = self.process.as_ref().map_or(0, |process| process.rest() - process.least());
+        self.tables() + self.work.load(Relaxed) + process.min(self.limit / SHARE_OF_REST)
     }
 
     fn share(&self, share: f64) -> usize {
@@ -207,14 +227,14 @@ impl MemoryBudget {
     }
 
     fn fit_cache(&self) {
-        let others = self.tables() + self.work.load(Relaxed) + self.queries.load(Relaxed);
+        let others = self.taken() + self.queries.load(Relaxed);
         let left = self.limit.saturating_sub(others);
         self.cache.set_capacity(left.clamp(self.cache_floor(), self.limit / 2));
     }
 
     /// Sets memory aside for a query; false if there is not enough.
     pub fn reserve(&self, bytes: usize) -> bool {
-        let others = self.tables() + self.work.load(Relaxed) + self.cache_floor();
+        let others = self.taken() + self.cache_floor();
         let most = self.limit.saturating_sub(others);
         let taken = self
             .queries
@@ -280,6 +300,10 @@ impl MemoryBudget {
         self.hot_pages.store(hot, Relaxed);
         self.indexes.store(indexes as usize, Relaxed);
         self.versions.store(version_backlog * VERSION_BYTES, Relaxed);
+        if let Some(process) = &self.process {
+            let now = self.in_use();
+            process.look(now.of_tables() + now.work + now.queries + now.cache);
+        }
         self.assess();
         self.fit_cache();
         self.over_target()
@@ -366,7 +390,7 @@ mod tests {
     #[test]
     fn queries_take_from_the_cache_and_are_refused_in_the_end() {
         let cache = Arc::new(BlockCache::new(0));
-        let budget = MemoryBudget::new(1600, cache);
+        let budget = MemoryBudget::new(1600, cache, false);
         assert!(budget.reserve(1000));
         assert!(!budget.reserve(600), "a sixteenth is the cache's");
         assert!(budget.reserve(500));
@@ -379,7 +403,7 @@ mod tests {
     }
 
     fn budget(limit: usize) -> MemoryBudget {
-        MemoryBudget::new(limit, Arc::new(BlockCache::new(0)))
+        MemoryBudget::new(limit, Arc::new(BlockCache::new(0)), false)
     }
 
     #[test]

@@ -69,6 +69,34 @@ impl TableHandle {
     }
 }
 
+/// So many segments are looked at for the size of rows.
+const SEGMENTS_FOR_SIZE: usize = 4;
+
+impl TableHandle {
+    /// What a row takes, about, by some of the table's segments: of column blocks compressed, of hot pages as it is.
+    pub fn row_bytes(&self) -> usize {
+        let step = (self.relation.segments() as usize / SEGMENTS_FOR_SIZE).max(1);
+        let (mut bytes, mut rows) = (0, 0);
+        for (_, state) in self.relation.used_segments().step_by(step).take(SEGMENTS_FOR_SIZE) {
+            match &*state {
+                SegmentState::Cold(cold) => {
+                    bytes += cold.block.meta().data_len as usize;
+                    rows += cold.block.meta().rows();
+                }
+                SegmentState::Hot(hot) => {
+                    for (_, page) in hot.pages() {
+                        let page = page.body.read();
+                        bytes += page.live_count() * self.layout.fixed_size + page.heap_bytes();
+                        rows += page.live_count();
+                    }
+                }
+                SegmentState::Empty => {}
+            }
+        }
+        bytes / rows.max(1)
+    }
+}
+
 fn merge_bounds(all: &mut Option<Bounds>, one: Option<&Bounds>) {
     let Some(one) = one else { return };
     match all {

@@ -350,6 +350,17 @@ impl Txn {
         SnapshotReader { snapshot: self.engine.snapshots.take(), own: self.state.clone(), reads: None }
     }
 
+    /// A reader for a statement that changes rows while it reads: it sees none of what the transaction does. `None` if that has
+    /// changed or locked rows before, which such a reader would have to tell from those.
+    pub fn reader_of_before(&mut self) -> Option<SnapshotReader> {
+        if !self.undo.is_empty() || !self.loads.is_empty() {
+            return None;
+        }
+        let mut reader = self.read_for_change(|txn| txn.reader());
+        reader.own = Arc::new(TxnState::new(self.id()));
+        Some(reader)
+    }
+
     /// Reads what a statement needs in order to change rows: at REPEATABLE READ as it is now, as if it locked it, and
     /// without fixing the transaction's snapshot; at other levels as any read.
     pub fn read_for_change<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {

@@ -89,6 +89,11 @@ impl<'a> Record<'a> {
     }
 }
 
+/// Gives a frame that is not sealed its tag.
+pub(crate) fn set_tag(frame: &mut [u8], tag: u64) {
+    frame[24..HEAD].copy_from_slice(&tag.to_le_bytes());
+}
+
 /// Bytes of a frame with a payload of `payload_len`.
 pub(crate) fn frame_len(payload_len: usize) -> usize {
     (HEAD + payload_len).next_multiple_of(ALIGN)

@@ -41,4 +41,4 @@ pub use packed::Compression;
 pub use reader::{LogReader, LogRecord, Tail};
 pub use stats::{Histogram, LogStats};
 pub use wait::Durable;
-pub use writer::{Durability, LAZY_SYNC, LogOptions, LogWriter, OnDurable};
+pub use writer::{Durability, LAZY_SYNC, LogOptions, LogWriter, OnDurable, Prepared};

@@ -103,6 +103,11 @@ impl Spares {
         Ok(spares)
     }
 
+    /// Whether there is one with room for a frame of `len` bytes.
+    pub fn fits(&self, len: u64) -> bool {
+        self.ready.iter().any(|spare| spare.room >= len)
+    }
+
     /// A spare with room for a frame of `len` bytes.
     pub fn take(&mut self, len: u64) -> Option<Spare> {
         let i = self.ready.iter().position(|spare| spare.room >= len)?;

@@ -97,9 +97,8 @@ impl LogThread {
                 Work::Write { sync } => self.write_group(&mut group, sync)?,
                 Work::Sync => self.sync()?,
             }
-            group.bytes.clear();
             let keep = 2 * self.shared.options.max_pending;
-            group.bytes.shrink_to(keep);
+            group.clear(keep);
             self.packer.shrink(keep);
         }
         self.write_closed()
@@ -109,7 +108,7 @@ impl LogThread {
     fn take_work(&self, group: &mut Group) -> Option<Work> {
         let mut intake = self.shared.intake.lock();
         loop {
-            let has_group = !intake.open.bytes.is_empty();
+            let has_group = !intake.open.is_empty();
             let now = self.now_if_needed(&intake, has_group);
             if has_group && (intake.closing || intake.due <= now) {
                 break;
@@ -165,15 +164,16 @@ impl LogThread {
     fn write_group(&mut self, group: &mut Group, sync: bool) -> Result<()> {
         assert_eq!(group.start, self.end.lsn, "groups follow each other without a gap");
         self.closed = false;
+        let (frames, rolls) = group.frames();
         let mut from = 0;
-        for roll in group.rolls.drain(..) {
+        for roll in rolls {
             // A segment begins where everything before is durable.
-            self.write_part(&mut group.bytes[from..roll.at], true)?;
+            self.write_part(&mut frames[from..roll.at], true)?;
             self.sync()?;
             self.begin_segment(roll.spare)?;
             from = roll.at;
         }
-        self.write_part(&mut group.bytes[from..], sync)
+        self.write_part(&mut frames[from..], sync)
     }
 
     /// Writes frames that lie within one segment, makes them durable if asked to, then tells everyone.

@@ -14,7 +14,7 @@ use std::time::Duration;
 use avocet_base::{Env, Lsn};
 
 use crate::error::{Error, Result};
-use crate::frame::{MAX_PAYLOAD, Record};
+use crate::frame::{MAX_PAYLOAD, Record, set_tag};
 use crate::packed::Compression;
 use crate::pool::{Segments, Spare, Spares, run_maker};
 use crate::repair::{self, Resumed};
@@ -91,6 +91,8 @@ pub struct LogOptions {
     pub compression: Compression,
     /// Groups of fewer bytes are written as they are.
     pub compress_from: usize,
+    /// Records of so many bytes are framed before they are appended: see [`LogWriter::prepare`].
+    pub frame_ahead_from: usize,
     pub on_durable: OnDurable,
     /// The same for groups that are written and not synced, since no record in them asked for more.
     pub on_written: OnDurable,
@@ -107,6 +109,7 @@ impl LogOptions {
             prefill: true,
             compression: Compression::default(),
             compress_from: 2 << 10,
+            frame_ahead_from: 256 << 10,
             on_durable: Box::new(|_, _| ()),
             on_written: Box::new(|_, _| ()),
         }
@@ -167,9 +170,61 @@ pub(crate) struct Intake {
 #[derive(Default)]
 pub(crate) struct Group {
     pub start: Lsn,
-    pub bytes: Vec<u8>,
-    /// Where in `bytes` a new segment begins, ascending.
+    bytes: Vec<u8>,
+    /// Where in `bytes` the frames begin.
+    from: usize,
+    /// Where in the frames a new segment begins, ascending.
     pub rolls: Vec<Roll>,
+}
+
+impl Group {
+    pub fn frames(&mut self) -> (&mut [u8], std::vec::Drain<'_, Roll>) {
+        (&mut self.bytes[self.from..], self.rolls.drain(..))
+    }
+
+    pub fn len(&self) -> usize {
+        self.bytes.len() - self.from
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Forgets what is written; keeps so much memory at most.
+    pub fn clear(&mut self, keep: usize) {
+        self.bytes.clear();
+        self.bytes.shrink_to(keep);
+        self.from = 0;
+    }
+
+    fn add(&mut self, prepared: Prepared<'_>, tag: u64) {
+        match prepared.framed {
+            Some(mut framed) if self.len() <= GAP => {
+                // What came before is the less to copy.
+                let from = GAP - self.len();
+                framed[from..GAP].copy_from_slice(&self.bytes[self.from..]);
+                set_tag(&mut framed[GAP..], tag);
+                (self.bytes, self.from) = (framed, from);
+            }
+            _ => prepared.record.put(tag, &mut self.bytes),
+        }
+    }
+}
+
+/// Room before such a frame for the frames that came before it.
+const GAP: usize = 64 << 10;
+
+/// A record that is ready to be appended: see [`LogWriter::prepare`].
+pub struct Prepared<'a> {
+    record: Record<'a>,
+    /// The frame of a large one, after a gap.
+    framed: Option<Vec<u8>>,
+}
+
+impl<'a> From<Record<'a>> for Prepared<'a> {
+    fn from(record: Record<'a>) -> Self {
+        Self { record, framed: None }
+    }
 }
 
 pub(crate) struct Roll {
@@ -274,25 +329,43 @@ impl LogWriter {
     /// # Errors
     /// With `NoSpace` or `Io` not inside [`Error::Stopped`], the record was refused and the writer goes on.
     pub fn append_for(&self, record: &Record<'_>, tag: u64, durability: Durability) -> Result<Lsn> {
-        self.append_with(record, tag, durability, || {})
+        self.append_with(self.prepare(*record)?, tag, durability, || {})
+    }
+
+    /// Frames a large record, and waits until it will find room in a segment: for those who will append it where others
+    /// wait for them.
+    ///
+    /// # Errors
+    /// As appending has them.
+    pub fn prepare<'a>(&self, record: Record<'a>) -> Result<Prepared<'a>> {
+        let len = record.frame_len();
+        if len < self.shared.options.frame_ahead_from || record.payload_len() > MAX_PAYLOAD {
+            return Ok(record.into());
+        }
+        let mut framed = Vec::with_capacity(GAP + len);
+        framed.resize(GAP, 0);
+        record.put(0, &mut framed);
+        self.wait_for_room(&mut self.shared.intake.lock(), len)?;
+        Ok(Prepared { record, framed: Some(framed) })
     }
 
     /// Like [`append_for`](Self::append_for); calls `accepted` when the record can no longer be refused and nobody
     /// can have seen it yet. It must be brief: all appends wait for it.
     pub fn append_with(
         &self,
-        record: &Record<'_>,
+        prepared: Prepared<'_>,
         tag: u64,
         durability: Durability,
         accepted: impl FnOnce(),
     ) -> Result<Lsn> {
+        let record = &prepared.record;
         if record.payload_len() > MAX_PAYLOAD {
             return Err(Error::TooLarge { len: record.payload_len(), limit: MAX_PAYLOAD });
         }
         let len = record.frame_len();
         let mut intake = self.shared.intake.lock();
         self.check_alive(&intake)?;
-        if len as u64 > intake.left || intake.open.bytes.len() + len > self.shared.options.max_pending {
+        if len as u64 > intake.left || !self.is_group_open(&intake, len) {
             self.make_room(&mut intake, len)?;
         }
         accepted();
@@ -300,10 +373,10 @@ impl LogWriter {
             Durability::Sync | Durability::Os => Duration::ZERO,
             Durability::Group(gather) => self.shared.env.clock.monotonic().saturating_add(gather),
         };
-        let wakes = intake.open.bytes.is_empty() || due < intake.due;
+        let wakes = intake.open.is_empty() || due < intake.due;
         intake.due = intake.due.min(due);
         intake.sync |= durability != Durability::Os;
-        record.put(tag, &mut intake.open.bytes);
+        intake.open.add(prepared, tag);
         intake.left -= len as u64;
         intake.next.0 += len as u64;
         let end = intake.next;
@@ -322,26 +395,24 @@ impl LogWriter {
         }
     }
 
-    /// Waits until `len` bytes fit the open group and a segment, taking a spare if the segment is full.
-    fn make_room(&self, intake: &mut MutexGuard<'_, Intake>, len: usize) -> Result<()> {
+    /// Whether the open group takes `len` bytes more. Any takes a record that is larger than a group is to be, if it is not full
+    /// itself: that waits for nobody.
+    fn is_group_open(&self, intake: &Intake, len: usize) -> bool {
+        let most = self.shared.options.max_pending;
+        intake.open.is_empty() || intake.open.len() + len.min(most / 2) <= most
+    }
+
+    /// Waits until `len` bytes fit the open group, and what is left of the segment or a spare.
+    fn wait_for_room(&self, intake: &mut MutexGuard<'_, Intake>, len: usize) -> Result<()> {
         let mut asked = false;
         loop {
             self.check_alive(intake)?;
-            let pending = intake.open.bytes.len();
-            if pending > 0 && pending + len > self.shared.options.max_pending {
+            if !self.is_group_open(intake, len) {
                 self.hurry(intake);
                 self.shared.space.wait(intake);
                 continue;
             }
-            if len as u64 <= intake.left {
-                return Ok(());
-            }
-            if let Some(spare) = intake.spares.take(len as u64) {
-                intake.left = spare.room;
-                intake.segments += 1;
-                let at = intake.open.bytes.len();
-                intake.open.rolls.push(Roll { at, spare });
-                self.shared.make.notify_one();
+            if len as u64 <= intake.left || intake.spares.fits(len as u64) {
                 return Ok(());
             }
             if let Some(reason) = intake.spares.ask(len as u64, !asked) {
@@ -351,6 +422,20 @@ impl LogWriter {
             self.shared.make.notify_one();
             self.shared.space.wait(intake);
         }
+    }
+
+    /// The same, and takes the spare if the segment is full.
+    fn make_room(&self, intake: &mut MutexGuard<'_, Intake>, len: usize) -> Result<()> {
+        self.wait_for_room(intake, len)?;
+        if len as u64 > intake.left {
+            let spare = intake.spares.take(len as u64).expect("one that fits was waited for");
+            intake.left = spare.room;
+            intake.segments += 1;
+            let at = intake.open.len();
+            intake.open.rolls.push(Roll { at, spare });
+            self.shared.make.notify_one();
+        }
+        Ok(())
     }
 
     /// End of all accepted records.
@@ -451,6 +536,31 @@ impl Drop for LogWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_framed_ahead_is_as_what_is_copied() {
+        for before in [0, 1, 3, GAP / 1000 - 1, GAP / 1000 + 1] {
+            let payload = vec![7; 10_000];
+            let record = Record::new(3, &payload);
+            let (mut copied, mut ahead) = (Group::default(), Group::default());
+            for _ in 0..before {
+                let small = vec![1; 900];
+                copied.add(Record::new(1, &small).into(), 5);
+                ahead.add(Record::new(1, &small).into(), 5);
+            }
+            copied.add(record.into(), 77);
+            let mut framed = vec![0; GAP];
+            record.put(0, &mut framed);
+            ahead.add(Prepared { record, framed: Some(framed) }, 77);
+            for group in [&mut copied, &mut ahead] {
+                group.add(Record::new(2, b"after").into(), 78);
+            }
+            assert_eq!(copied.len(), ahead.len());
+            assert!(copied.frames().0 == ahead.frames().0, "{before} before");
+            ahead.clear(1000);
+            assert!(ahead.is_empty() && ahead.frames().0.is_empty());
+        }
+    }
 
     #[test]
     fn durabilities_are_read_and_shown() {

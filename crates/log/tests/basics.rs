@@ -53,6 +53,38 @@ fn what_is_written_is_read_across_segments_and_reopens() {
     assert_eq!((report.records, report.end, report.findings.len()), (200, at, 0));
 }
 
+/// Large records of some threads beside small ones of others, each as it was appended, and in each thread's order.
+#[test]
+fn large_records_are_framed_ahead_beside_small_ones() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = LogOptions { frame_ahead_from: 5_000, max_pending: 20_000, ..small(dir.path()) };
+    let writer = LogWriter::open(Env::os(), options, Lsn(0)).unwrap();
+    let payload = |thread: u64, n: u64| {
+        let size = if thread < 2 { 3_000 * (n as usize % 12) } else { n as usize % 700 };
+        vec![(thread * 50 + n) as u8; size]
+    };
+    std::thread::scope(|scope| {
+        for thread in 0..5u64 {
+            let writer = &writer;
+            scope.spawn(move || {
+                for n in 0..100 {
+                    writer.append(thread as u8, n, &payload(thread, n)).unwrap();
+                }
+            });
+        }
+    });
+    writer.close().unwrap();
+    let (records, _) = read(dir.path(), Lsn(0)).unwrap();
+    assert_eq!(records.len(), 500);
+    for thread in 0..5 {
+        let of_thread: Vec<_> = records.iter().filter(|r| u64::from(r.0) == thread).collect();
+        assert_eq!(of_thread.len(), 100);
+        for (n, record) in of_thread.into_iter().enumerate() {
+            assert_eq!((record.1, &record.2), (n as u64, &payload(thread, n as u64)));
+        }
+    }
+}
+
 #[test]
 fn a_record_larger_than_a_segment_gets_one_of_its_own() {
     let dir = tempfile::tempdir().unwrap();

@@ -18,7 +18,7 @@ pub struct OwnedRecord {
     pub payload: Vec<u8>,
 }
 
-/// Segments of 16 KiB and little pending, so that rolling and waiting are common. Nothing is compressed, so that LSNs tell
+/// Segments of 16 KiB and little pending, so that rolling and waiting are common; so are frames made ahead. Nothing is compressed, so that LSNs tell
 /// where in the file a record is.
 pub fn options() -> LogOptions {
     LogOptions {
@@ -26,6 +26,7 @@ pub fn options() -> LogOptions {
         max_pending: 8 << 10,
         max_spares: 1,
         compression: Compression::None,
+        frame_ahead_from: 700,
         ..LogOptions::new(DIR)
     }
 }

@@ -18,6 +18,8 @@ use std::sync::Arc;
 use datafusion::common::{DataFusionError, resources_datafusion_err};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 
+use crate::df::admission::Shortage;
+
 /// Of a limit, what operators that can spill have together, in tenths.
 const SPILLABLE_TENTHS: usize = 7;
 /// Of that, what one reservation may have, in tenths.
@@ -52,6 +54,10 @@ impl Sizing {
     const BYTES_PER_PARTITION: usize = 64 << 20;
     /// Of the limit, for each row of a batch.
     const BYTES_PER_ROW: usize = 8 << 10;
+    /// A batch has at most this share of the limit: a dozen or so are on their way at a time.
+    const BATCH_SHARE: usize = 64;
+    /// How much larger rows are than where they are stored, compressed.
+    const EXPANSION: usize = 3;
     const MOST_SORT_RESERVATION: usize = 10 << 20;
     const MOST_SORT_IN_PLACE: usize = 1 << 20;
 
@@ -71,6 +77,13 @@ impl Sizing {
             sort_in_place: (limit / 64).min(Self::MOST_SORT_IN_PLACE),
         }
     }
+
+    /// For tables whose rows take so many bytes where they are stored: batches of large ones have fewer.
+    pub fn for_rows_of(self, bytes: usize, limit: usize) -> Self {
+        let rows = limit / Self::BATCH_SHARE / (bytes * Self::EXPANSION).max(1);
+        let rows = rows.clamp(Self::FEWEST_ROWS, Self::MOST_ROWS);
+        Self { batch_rows: self.batch_rows.min(1 << rows.ilog2()), ..self }
+    }
 }
 
 /// One query's memory, which also counts for all.
@@ -82,6 +95,8 @@ pub(super) struct QueryPool {
     /// What one reservation of theirs may have.
     reservation_limit: usize,
     all: Arc<dyn MemoryPool>,
+    /// Told what that refused.
+    shortage: Arc<Shortage>,
     state: parking_lot::Mutex<State>,
 }
 
@@ -127,13 +142,13 @@ impl Shares {
 
 impl QueryPool {
     /// `spills` says whether there is anything to spill to.
-    pub fn new(limit: usize, spills: bool, all: Arc<dyn MemoryPool>) -> Self {
+    pub fn new(limit: usize, spills: bool, all: Arc<dyn MemoryPool>, shortage: Arc<Shortage>) -> Self {
         let (spillable_limit, reservation_limit) = match spills {
             true => (limit / 10 * SPILLABLE_TENTHS, limit / 100 * SPILLABLE_TENTHS * RESERVATION_TENTHS),
             false => (limit, limit),
         };
         let state = parking_lot::Mutex::default();
-        Self { limit, spillable_limit, reservation_limit, all, state }
+        Self { limit, spillable_limit, reservation_limit, all, shortage, state }
     }
 
     /// Whether the operator may have so much more.
@@ -255,6 +270,7 @@ impl MemoryPool for QueryPool {
         {
             let mut state = self.state.lock();
             if !self.admits(&state, reservation, additional) {
+                self.shortage.clear();
                 return Err(resources_datafusion_err!(
                     "{} has {} bytes and asked for {additional} more; the query has {} of {}",
                     consumer.name(),
@@ -265,9 +281,11 @@ impl MemoryPool for QueryPool {
             }
             state.take(consumer, additional);
         }
-        self.all
-            .try_grow(reservation, additional)
-            .inspect_err(|_| self.state.lock().give_back(consumer, additional))
+        self.all.try_grow(reservation, additional).inspect_err(|_| {
+            let mut state = self.state.lock();
+            self.shortage.note(state.reserved, self.all.reserved());
+            state.give_back(consumer, additional);
+        })
     }
 
     fn reserved(&self) -> usize {
@@ -282,7 +300,7 @@ mod tests {
     use super::*;
 
     fn pool(limit: usize, spills: bool) -> Arc<dyn MemoryPool> {
-        Arc::new(QueryPool::new(limit, spills, Arc::new(UnboundedMemoryPool::default())))
+        Arc::new(QueryPool::new(limit, spills, Arc::new(UnboundedMemoryPool::default()), Arc::default()))
     }
 
     fn spiller(pool: &Arc<dyn MemoryPool>, name: &str) -> MemoryReservation {
@@ -352,6 +370,8 @@ mod tests {
             Sizing { partitions: 1, batch_rows: 4096, sort_reservation: 2_400_000, sort_in_place: 600_000 };
         assert_eq!(Sizing::new(38_400_000, 16), small);
         assert_eq!(Sizing::new(200 << 20, 16).partitions, 3);
+        let rows = |bytes| Sizing::new(4 << 30, 16).for_rows_of(bytes, 4 << 30).batch_rows;
+        assert_eq!([0, 100, 2_700, 10_000, 1 << 20].map(rows), [8192, 8192, 8192, 2048, 64]);
         let least = Sizing { partitions: 1, batch_rows: 64, sort_reservation: 0, sort_in_place: 0 };
         assert_eq!(Sizing::new(0, 16), least);
     }

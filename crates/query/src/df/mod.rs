@@ -5,9 +5,10 @@
 //!     joins.rs       inner joins: estimate.rs, then join_order.rs   │
 //!     expr.rs        MySQL's semantics, natively or by EvalUdf     ├─ scan.rs   morsels of a snapshot
 //!     aggregate.rs   sums that can not overflow, collations        ├─ apply.rs  subqueries, row by row
-//!     subquery.rs    joins where they are right, else Apply        └─ runtime.rs threads, deadline; memory.rs
+//!     subquery.rs    joins where they are right, else Apply        └─ runtime.rs threads, deadline; memory.rs, admission.rs
 //! ```
 
+mod admission;
 mod aggregate;
 mod apply;
 mod counted;

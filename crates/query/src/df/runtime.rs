@@ -17,6 +17,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
 use crate::bind::walk;
+use crate::df::admission::{PATIENCE, Shortage};
 use crate::df::error::{plan_error, run_error};
 use crate::df::lower::Lowerer;
 use crate::df::merge_joins::merge_joins;
@@ -61,6 +62,8 @@ pub struct RunOptions {
     pub deadline: Option<Duration>,
     /// Instead of the usual limit for one query, in bytes.
     pub memory_limit: Option<usize>,
+    /// What a row of the table with the largest ones takes where it is stored, about.
+    pub row_bytes: usize,
 }
 
 /// The niceness of the pool's threads: the kernel then gives them about a tenth of what a transaction's thread gets.
@@ -128,7 +131,7 @@ impl Analytics {
         options: RunOptions,
     ) -> Result<String, SqlError> {
         let stop = Arc::new(Stop::after(options.deadline));
-        let state = self.setup.state(&options, Joins::Hashed, &stop)?;
+        let state = self.setup.state(&options, Joins::Hashed, &stop, &Arc::default())?;
         let task = self.runtime().spawn(async move {
             let plan = planned(&state, &query, &source, &options, &stop).await?;
             Ok(displayable(plan.as_ref()).indent(false).to_string())
@@ -205,24 +208,91 @@ async fn run(
     stop: &Arc<Stop>,
     sender: &mpsc::Sender<Result<RecordBatch, SqlError>>,
 ) -> Result<(), SqlError> {
-    let state = setup.state(&options, Joins::Hashed, stop)?;
-    let plan = planned(&state, &query, &source, &options, stop).await?;
-    let can_spill_more = setup.spills() && hashes_joins(&plan);
-    let mut sent = 0;
-    let result = send_rows(plan, &state, sender, &mut sent).await;
-    let exhausted = |error: &SqlError| error.is(ErrorCode::OUT_OF_RESOURCES);
-    if !(result.as_ref().is_err_and(exhausted) && can_spill_more && sent == 0) {
-        return result;
+    let mut attempts =
+        Attempts { setup, query, source, options, stop, sender, sent: 0, shortage: Arc::default() };
+    let (result, hashes_joins) = attempts.in_turn(Joins::Hashed).await;
+    if setup.spills() && hashes_joins && attempts.may_begin_anew(&result) {
+        return attempts.in_turn(Joins::Merged).await.0;
     }
-    // Its tasks give back what they have on their own threads.
+    result
+}
+
+/// The attempts to run one query.
+struct Attempts<'r> {
+    setup: &'r Setup,
+    query: Arc<BoundQuery>,
+    source: Arc<dyn ScanSource>,
+    options: RunOptions,
+    stop: &'r Arc<Stop>,
+    sender: &'r mpsc::Sender<Result<RecordBatch, SqlError>>,
+    /// Batches.
+    sent: u64,
+    shortage: Arc<Shortage>,
+}
+
+/// How it ended, and whether joins need memory for one of their sides.
+type Attempt = (Result<(), SqlError>, bool);
+
+impl Attempts<'_> {
+    /// Whether it failed for want of memory, and there are no rows of it yet.
+    fn may_begin_anew(&self, result: &Result<(), SqlError>) -> bool {
+        self.sent == 0 && result.as_ref().is_err_and(|error| error.is(ErrorCode::OUT_OF_RESOURCES))
+    }
+
+    /// Runs it; if others have the memory that it lacks, again when they have given it back, one such query at a time.
+    async fn in_turn(&mut self, joins: Joins) -> Attempt {
+        self.setup.admission.pass().await;
+        let mut last = self.once(joins).await;
+        if !self.lacks_memory(&last) {
+            return last;
+        }
+        let Some(mut turn) = self.setup.admission.turn(PATIENCE).await else { return last };
+        while self.lacks_memory(&last) && !turn.was_alone() && turn.wait(&self.shortage).await {
+            last = self.once(joins).await;
+        }
+        last
+    }
+
+    /// Whether it failed since the server's memory had not what it wanted.
+    fn lacks_memory(&self, (result, _): &Attempt) -> bool {
+        self.shortage.is_there() && self.may_begin_anew(result)
+    }
+
+    async fn once(&mut self, joins: Joins) -> Attempt {
+        self.shortage.clear();
+        let state = match self.setup.state(&self.options, joins, self.stop, &self.shortage) {
+            Ok(state) => state,
+            Err(error) => return (Err(error), false),
+        };
+        let planned = planned(&state, &self.query, &self.source, &self.options, self.stop).await;
+        let planned = planned.and_then(|plan| match joins {
+            Joins::Hashed => Ok(plan),
+            Joins::Merged => merge_joins(plan).map_err(|error| plan_error(&error)),
+        });
+        let plan = match planned {
+            Ok(plan) => plan,
+            Err(error) => return (Err(error), false),
+        };
+        let hashes = hashes_joins(&plan);
+        let result = send_rows(plan, &state, self.sender, &mut self.sent).await;
+        if self.may_begin_anew(&result) && !is_given_back(&state).await {
+            return (result, false);
+        }
+        (result, hashes)
+    }
+}
+
+/// How long an attempt's tasks may take to give back what they have, on their own threads.
+const GIVING_BACK: Duration = Duration::from_secs(30);
+
+async fn is_given_back(state: &SessionState) -> bool {
     let pool = state.runtime_env().memory_pool.clone();
-    while pool.reserved() > 0 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    let state = setup.state(&options, Joins::Merged, stop)?;
-    let plan = planned(&state, &query, &source, &options, stop).await?;
-    let plan = merge_joins(plan).map_err(|error| plan_error(&error))?;
-    send_rows(plan, &state, sender, &mut sent).await
+    let given_back = async {
+        while pool.reserved() > 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(GIVING_BACK, given_back).await.is_ok()
 }
 
 /// Runs a plan and sends what comes of it; counts its batches.

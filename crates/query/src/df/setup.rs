@@ -12,6 +12,7 @@ use datafusion::optimizer::{Optimizer, OptimizerRule};
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::SessionConfig;
 
+use crate::df::admission::{Admission, Shortage};
 use crate::df::apply::Planner;
 use crate::df::counted::CountRows;
 use crate::df::error::plan_error;
@@ -37,12 +38,14 @@ pub(super) enum Joins {
 pub(super) struct Setup {
     options: AnalyticsOptions,
     disk: Arc<DiskManager>,
+    pub admission: Admission,
 }
 
 impl Setup {
     pub fn new(options: AnalyticsOptions) -> Result<Self, std::io::Error> {
         let disk = Arc::new(spill_files(options.spill.as_deref())?);
-        Ok(Self { options, disk })
+        let admission = Admission::new(options.memory.clone());
+        Ok(Self { options, disk, admission })
     }
 
     /// Whether there is anything to spill to.
@@ -56,9 +59,10 @@ impl Setup {
         options: &RunOptions,
         joins: Joins,
         stop: &Arc<Stop>,
+        shortage: &Arc<Shortage>,
     ) -> Result<SessionState, SqlError> {
         let limit = options.memory_limit.unwrap_or(self.options.query_memory_limit);
-        let pool = QueryPool::new(limit, self.spills(), self.options.memory.clone());
+        let pool = QueryPool::new(limit, self.spills(), self.options.memory.clone(), shortage.clone());
         let top = NonZeroUsize::new(3).expect("three is not zero");
         let pool: Arc<dyn MemoryPool> = Arc::new(TrackConsumersPool::new(pool, top));
         let runtime =
@@ -68,6 +72,7 @@ impl Setup {
             Joins::Hashed => Sizing::new(limit, self.options.threads),
             Joins::Merged => Sizing::of_merges(limit),
         };
+        let sizing = sizing.for_rows_of(options.row_bytes, limit);
         let mut config =
             SessionConfig::new().with_target_partitions(sizing.partitions).with_batch_size(sizing.batch_rows);
         let options = config.options_mut();

@@ -10,7 +10,7 @@ use avocet_types::arrow_map::ColumnBuilder;
 use avocet_types::schema::TableDef;
 use avocet_types::{Datum, Value};
 
-use super::api::{ResultSink, flush};
+use super::api::{Interrupt, ResultSink, flush};
 use super::info_schema;
 use super::locking::Readers;
 use super::memory::EngineMemory;
@@ -19,7 +19,7 @@ use super::run::Text;
 use super::select::tables_of;
 use super::state::Session;
 use crate::bind::unsupported;
-use crate::df::{Analytics, AnalyticsOptions, RunOptions, ScanSource};
+use crate::df::{Analytics, AnalyticsOptions, QueryRun, RunOptions, ScanSource};
 use crate::engine_source::EngineSource;
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast;
@@ -49,6 +49,22 @@ impl VirtualRows {
         let options = RecordBatchOptions::new().with_row_count(Some(self.rows.len()));
         RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
             .map_err(|error| ErrorCode::UNKNOWN_ERROR.because(error.to_string()))
+    }
+}
+
+/// A query whose rows come batch by batch.
+pub(super) struct RunningQuery {
+    run: QueryRun,
+    interrupt: Arc<Interrupt>,
+}
+
+impl RunningQuery {
+    /// The next rows; ends with 1317 when the session is interrupted.
+    pub async fn next(&mut self) -> Result<Option<RecordBatch>, SqlError> {
+        tokio::select! {
+            batch = self.run.next() => batch,
+            _ = self.interrupt.raised() => Err(ErrorCode::QUERY_INTERRUPTED.with(&[])),
+        }
     }
 }
 
@@ -90,13 +106,28 @@ impl Session {
         Ok(Arc::new(EngineSource { reader: plain, newest: locked, tables, virtual_rows }))
     }
 
-    fn run_options(&self, text: &Text<'_>) -> RunOptions {
+    fn run_options(&self, text: &Text<'_>, tables: &[Arc<TableHandle>]) -> RunOptions {
         RunOptions {
+            row_bytes: tables.iter().map(|table| table.row_bytes()).max().unwrap_or(0),
             params: text.params.iter().map(|value| value.clone().into_owned()).collect(),
             context: self.context.clone(),
             deadline: self.settings.max_execution_time,
             memory_limit: self.settings.query_memory_limit,
         }
+    }
+
+    /// Starts a query at some snapshots.
+    pub(super) fn start_analytics(
+        &mut self,
+        readers: Readers,
+        bound: Arc<BoundQuery>,
+        tables: Vec<Arc<TableHandle>>,
+        text: &Text<'_>,
+    ) -> Result<RunningQuery, SqlError> {
+        let options = self.run_options(text, &tables);
+        let source = self.source(&bound, readers, tables)?;
+        let run = self.analytics()?.execute(bound, source, options)?;
+        Ok(RunningQuery { run, interrupt: self.info.interrupt.clone() })
     }
 
     /// Runs a query at some snapshots; returns the number of rows.
@@ -110,18 +141,12 @@ impl Session {
         select_limit: u64,
     ) -> Result<u64, SqlError> {
         let mut left = if bound.body.limit.is_none() { select_limit } else { u64::MAX };
-        let source = self.source(&bound, readers, tables)?;
         let bound = Arc::new(bound);
-        let mut run = self.analytics()?.execute(bound.clone(), source, self.run_options(text))?;
+        let mut run = self.start_analytics(readers, bound.clone(), tables, text)?;
         sink.columns(&columns_of(&bound), self.settings.time_zone)?;
-        let interrupt = self.info.interrupt.clone();
         let mut rows = 0;
         while left > 0 {
-            let batch = tokio::select! {
-                batch = run.next() => batch?,
-                _ = interrupt.raised() => return Err(ErrorCode::QUERY_INTERRUPTED.with(&[])),
-            };
-            let Some(batch) = batch else { break };
+            let Some(batch) = run.next().await? else { break };
             let batch = batch.slice(0, batch.num_rows().min(usize::try_from(left).unwrap_or(usize::MAX)));
             left -= batch.num_rows() as u64;
             rows += batch.num_rows() as u64;
@@ -174,8 +199,8 @@ impl Session {
                 return Ok(how);
             }
             let reader = self.txn().reader();
+            let options = self.run_options(text, &tables);
             let source = self.source(&bound, reader.into(), tables)?;
-            let options = self.run_options(text);
             self.analytics()?.explain(Arc::new(bound), source, options).await
         }
         .await;

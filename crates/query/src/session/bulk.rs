@@ -5,34 +5,51 @@ use std::sync::Arc;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use avocet_engine::{BulkInsert, TableHandle, Txn};
-use avocet_types::Value;
 use avocet_types::arrow_map::ColumnBuilder;
+use avocet_types::{Datum, Value};
 
 use crate::error::{ErrorCode, SqlError};
 
 /// Rows per batch.
 pub(super) const BATCH: usize = 8192;
+/// What a batch has at most of a block's bytes.
+const BATCH_SHARE: usize = 4;
 
 pub(super) struct Bulk {
     table: Arc<TableHandle>,
     schema: SchemaRef,
     columns: Vec<ColumnBuilder>,
     rows: usize,
+    /// Of strings, which are nearly all of what is large.
+    bytes: usize,
     load: Option<BulkInsert>,
 }
 
 impl Bulk {
     pub fn new(table: &Arc<TableHandle>) -> Self {
-        Self { schema: schema(table), columns: builders(table), table: table.clone(), rows: 0, load: None }
+        Self {
+            schema: schema(table),
+            columns: builders(table),
+            table: table.clone(),
+            rows: 0,
+            bytes: 0,
+            load: None,
+        }
     }
 
     /// Adds a row of values of the columns' types.
     pub fn push(&mut self, txn: &mut Txn, row: &[Value]) -> Result<(), SqlError> {
         for (column, value) in self.columns.iter_mut().zip(row) {
             column.append(value);
+            self.bytes += match value {
+                Datum::Str(text) => text.len(),
+                Datum::Bytes(bytes) => bytes.len(),
+                _ => 0,
+            };
         }
         self.rows += 1;
-        if self.rows == BATCH { self.flush(txn) } else { Ok(()) }
+        let is_full = self.rows == BATCH || self.bytes >= txn.engine().memory().segment_bytes() / BATCH_SHARE;
+        if is_full { self.flush(txn) } else { Ok(()) }
     }
 
     /// Adds rows whose arrays have the columns' types.
@@ -41,7 +58,7 @@ impl Bulk {
             return Ok(());
         }
         let mut full = std::mem::replace(&mut self.columns, builders(&self.table));
-        self.rows = 0;
+        (self.rows, self.bytes) = (0, 0);
         let columns = full.iter_mut().map(ColumnBuilder::finish).collect();
         let batch = RecordBatch::try_new(self.schema.clone(), columns)
             .map_err(|error| ErrorCode::UNKNOWN_ERROR.because(error.to_string()))?;

@@ -4,6 +4,7 @@
 //! straight to column blocks.
 
 mod duplicate;
+mod from_query;
 
 use std::sync::Arc;
 
@@ -166,10 +167,7 @@ impl Session {
             }
             InsertSource::Query(query) => {
                 let (bound, tables) = self.bind_source(insert, query, &mut inserter, text)?;
-                let mut rows = Collected::default();
-                self.run_bound(bound, tables, text, &mut rows, Purpose::Change).await?;
-                let is_much = rows.len() > ROWS_IN_PLACE;
-                blocking_if(is_much, || self.insert_collected(&mut inserter, rows))?;
+                self.insert_query(&mut inserter, bound, tables, text).await?;
                 true
             }
         };
@@ -324,32 +322,6 @@ impl Session {
                 None => self.insert_row(inserter, values)?,
             }
         }
-        if let Some(batches) = batches {
-            inserter.rows = batches.finish(self.txn())?;
-            inserter.affected = inserter.rows;
-        }
-        Ok(())
-    }
-
-    fn insert_collected(&mut self, inserter: &mut Inserter<'_>, rows: Collected) -> Result<(), SqlError> {
-        let bulk = rows.len() > BULK_ROWS && inserter.on_duplicate == OnDuplicate::Fail;
-        let mut batches = bulk.then(|| Bulk::new(&inserter.table));
-        let mut number = 0;
-        rows.for_each(&mut |mut row: Vec<(Value, SqlType)>| {
-            number += 1;
-            self.info.interrupt.check()?;
-            let beside = row.split_off(inserter.targets.len());
-            inserter.beside = beside.into_iter().map(|(value, _)| value).collect();
-            let given = row.into_iter().map(|(value, ty)| Given::Value(value, ty)).collect();
-            let values = self.complete(inserter, given, number)?;
-            match &mut batches {
-                Some(batches) => {
-                    inserter.note_inserted();
-                    batches.push(self.txn(), &values)
-                }
-                None => self.insert_row(inserter, values),
-            }
-        })?;
         if let Some(batches) = batches {
             inserter.rows = batches.finish(self.txn())?;
             inserter.affected = inserter.rows;

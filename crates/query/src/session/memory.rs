@@ -30,6 +30,7 @@ impl Shared {
             ("Avocet_memory_versions", memory.versions.to_string()),
             ("Avocet_memory_transactions", memory.transactions.to_string()),
             ("Avocet_memory_work", memory.work.to_string()),
+            ("Avocet_memory_rest", memory.rest.to_string()),
             ("Avocet_memory_queries", memory.queries.to_string()),
             ("Avocet_memory_cache", memory.cache.to_string()),
             ("Avocet_versions", self.engine.version_backlog().to_string()),

@@ -124,9 +124,28 @@ impl Session {
         sink: &mut dyn ResultSink,
         purpose: Purpose,
     ) -> Result<u64, SqlError> {
+        if let Some(sent) = self.run_in_place(&bound, &tables, text, sink, purpose).await? {
+            return Ok(sent);
+        }
+        let reader = match purpose {
+            Purpose::Change => self.txn().read_for_change(|txn| txn.reader()),
+            _ => self.txn().reader(),
+        };
+        self.analyze_at(reader.into(), bound, tables, text, sink, purpose.select_limit()).await
+    }
+
+    /// Runs a query by the session's own thread, if that serves, or if it locks rows. `None` if it is to be analyzed.
+    pub(super) async fn run_in_place(
+        &mut self,
+        bound: &BoundQuery,
+        tables: &[Arc<TableHandle>],
+        text: &Text<'_>,
+        sink: &mut dyn ResultSink,
+        purpose: Purpose,
+    ) -> Result<Option<u64>, SqlError> {
         let select_limit = purpose.select_limit();
         let run = Run { params: text.params, context: &self.context, select_limit };
-        if let Some(rows) = RowQuery::compile(&bound)?
+        if let Some(rows) = RowQuery::compile(bound)?
             && tables.len() <= 1
         {
             let Some(table) = tables.first() else {
@@ -134,44 +153,42 @@ impl Session {
                     None => Rows::One,
                     Some(table) => Rows::Values(self.info_schema_rows(&table.name)?),
                 };
-                sink.columns(&columns_of(&bound), self.settings.time_zone)?;
-                return rows.run(source, &run, sink);
+                sink.columns(&columns_of(bound), self.settings.time_zone)?;
+                return rows.run(source, &run, sink).map(Some);
             };
             let is_much = table.row_count() > ROWS_IN_PLACE as u64;
             // Many rows stream from the analytics threads, a batch at a time.
             let is_few = table.row_count() <= ROWS_IN_ONE_GO;
             if rows.lock.is_some() || (is_few && rows.index_name(table, &run)?.is_some()) {
-                sink.columns(&columns_of(&bound), self.settings.time_zone)?;
+                sink.columns(&columns_of(bound), self.settings.time_zone)?;
                 let txn = self.txn.as_mut().expect("the statement began");
-                return blocking_if(is_much, || match (rows.lock, purpose) {
+                let sent = blocking_if(is_much, || match (rows.lock, purpose) {
                     (Some(lock), _) => rows.run(Rows::Locked(txn, table, lock), &run, sink),
                     (None, Purpose::Change) => {
                         txn.read_for_change(|txn| rows.run(Rows::Table(txn, table), &run, sink))
                     }
                     (None, _) => rows.run(Rows::Table(txn, table), &run, sink),
                 });
+                return sent.map(Some);
             }
         }
         if bound.locks {
-            if let Some(sent) = self.visit_once(&bound, text, ReadAt::Snapshot, sink)? {
-                return Ok(sent);
+            if let Some(sent) = self.visit_once(bound, text, ReadAt::Snapshot, sink)? {
+                return Ok(Some(sent));
             }
-            return self.run_locking_query(bound, tables, text, sink, purpose).await;
+            let (bound, tables) = (bound.clone(), tables.to_vec());
+            return self.run_locking_query(bound, tables, text, sink, purpose).await.map(Some);
         }
         // No plan is kept of what such queries say.
         let is_new = bound.session_dependent || matches!(purpose, Purpose::Value);
         if is_new
             && select_limit == u64::MAX
-            && let Some(sent) = self.visit_once(&bound, text, purpose.read_at(), sink)?
+            && let Some(sent) = self.visit_once(bound, text, purpose.read_at(), sink)?
         {
-            return Ok(sent);
+            return Ok(Some(sent));
         }
         self.shared.counters.add(Counter::SlowAnalytics);
-        let reader = match purpose {
-            Purpose::Change => self.txn().read_for_change(|txn| txn.reader()),
-            _ => self.txn().reader(),
-        };
-        self.analyze_at(reader.into(), bound, tables, text, sink, select_limit).await
+        Ok(None)
     }
 
     pub(super) fn run_of<'r>(&'r self, text: &'r Text<'_>) -> Run<'r> {

@@ -184,8 +184,9 @@ fn a_folder_that_takes_no_files_fails_the_query_alone() {
 fn rows_beyond_the_limit_are_refused_by_name() {
     let mut client = Client::with(|options| options.memory_limit = 4 << 20);
     client.check("CREATE TABLE t (id INT PRIMARY KEY, s VARCHAR(4000))", "ok 0");
-    let insert =
-        |client: &mut Client, id| client.run(&format!("INSERT INTO t VALUES ({id}, REPEAT('x', 3000))"));
+    let insert = |client: &mut Client, id| {
+        client.run(&format!("INSERT INTO t VALUES ({id}, REPEAT('x', 3000))")).trim_end().to_owned()
+    };
     for id in 0..3000 {
         assert_eq!(insert(&mut client, id), "ok 1", "9 MB in all");
     }
@@ -209,8 +210,9 @@ fn a_transaction_beyond_its_share_is_refused_by_name() {
     let mut client = Client::with(|options| options.memory_limit = 16 << 20);
     client.check("CREATE TABLE t (id INT PRIMARY KEY, s VARCHAR(4000))", "ok 0");
     client.check("BEGIN", "ok 0");
-    let insert =
-        |client: &mut Client, id| client.run(&format!("INSERT INTO t VALUES ({id}, REPEAT('x', 3000))"));
+    let insert = |client: &mut Client, id| {
+        client.run(&format!("INSERT INTO t VALUES ({id}, REPEAT('x', 3000))")).trim_end().to_owned()
+    };
     let refused =
         (0..8000).find_map(|id| Some((id, insert(&mut client, id))).filter(|(_, answer)| answer != "ok 1"));
     let (rows, answer) = refused.expect("there is an end");
@@ -220,4 +222,80 @@ fn a_transaction_beyond_its_share_is_refused_by_name() {
     client.check("ROLLBACK; SELECT COUNT(*) FROM t", "ok 0\n0");
     assert_eq!(insert(&mut client, 1), "ok 1");
     assert_eq!(client.database.engine().memory().in_use().transactions, 0);
+}
+
+/// Rows of 10 KB, five times the limit, in one statement; then the same from the table itself.
+#[test]
+fn an_insert_of_a_query_streams_to_column_blocks() {
+    let mut client = Client::with(|options| {
+        options.memory_limit = 32 << 20;
+        options.background = true;
+    });
+    client.check(
+        "CREATE TABLE d (n INT PRIMARY KEY); INSERT INTO d VALUES (0),(1),(2),(3),(4),(5),(6),(7),(8),(9);
+         CREATE TABLE w (id INT AUTO_INCREMENT PRIMARY KEY, s VARCHAR(12000));
+         CREATE TABLE copy (id INT PRIMARY KEY, s VARCHAR(12000))",
+        "ok 0\nok 10 (Records: 10  Duplicates: 0  Warnings: 0)\nok 0\nok 0",
+    );
+    let many =
+        "INSERT INTO w (s) SELECT CONCAT(RAND(a.n + 10 * b.n), REPEAT(MD5(a.n + 10 * b.n + 100 * c.n), 300))
+         FROM d a, d b, d c, d e WHERE e.n < 8";
+    client.check(many, "ok 8000 id 1 (Records: 8000  Duplicates: 0  Warnings: 0)");
+    let copies = "INSERT INTO copy SELECT * FROM w";
+    client.check(copies, "ok 8000 (Records: 8000  Duplicates: 0  Warnings: 0)");
+    let answer = client.run("INSERT INTO w (s) SELECT s FROM w");
+    assert!(answer.contains("(Records: 8000  Duplicates: 0  Warnings: 0)"), "{answer}");
+    client.check("SELECT COUNT(*), COUNT(DISTINCT id), SUM(LENGTH(s)) > 150000000 FROM w", "16000|16000|1");
+    let sums = client.run("SELECT COUNT(*), SUM(id * CRC32(s)) FROM w WHERE id <= 8000");
+    assert_eq!(client.run("SELECT COUNT(*), SUM(id * CRC32(s)) FROM copy"), sums);
+    let error = client.run("INSERT INTO copy SELECT id + 4000, s FROM w WHERE id <= 8000");
+    assert!(error.starts_with("ERROR 1062"), "{error}");
+    client.check("SELECT COUNT(*) FROM copy", "8000");
+    let memory = client.database.engine().memory().in_use();
+    assert_eq!((memory.queries, memory.transactions, memory.work), (0, 0, 0));
+}
+
+/// What a transaction has changed before is read, what the statement changes is not.
+#[test]
+fn an_insert_of_a_query_does_not_read_what_it_inserts() {
+    let mut client = Client::new();
+    client.check("CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, n INT)", "ok 0");
+    client.run("INSERT INTO t (n) VALUES (1),(2),(3),(4),(5)");
+    let double = "INSERT INTO t (n) SELECT n FROM t";
+    let mut rows = 5;
+    for step in 0..12 {
+        if step == 6 {
+            client.run("BEGIN; UPDATE t SET n = n + 1 WHERE id = 1");
+        }
+        let answer = client.run(double);
+        assert!(answer.contains(&format!("(Records: {rows}  Duplicates: 0")), "{answer}");
+        rows *= 2;
+    }
+    client.check("SELECT COUNT(*), COUNT(DISTINCT id) FROM t", &format!("{rows}|{rows}"));
+    client.check("ROLLBACK", "ok 0");
+    client.check("SELECT COUNT(*) FROM t", "320");
+}
+
+/// Each of them fits into the server's memory, some together do not: they run one after the other.
+#[test]
+fn queries_that_do_not_fit_together_take_turns() {
+    let mut client = Client::with(|options| options.memory_limit = 56 << 20);
+    filled_with_texts(&mut client);
+    client.database.engine().freeze_all().expect("frozen");
+    client.database.engine().watch_memory();
+    let sql = "SELECT COUNT(*), SUM(x.id) FROM big x JOIN big y ON x.s = y.s AND x.id = y.id WHERE x.id < 60000 AND y.id < 60000";
+    let wanted = client.run(sql);
+    assert!(!wanted.starts_with("ERROR"), "{wanted}");
+    let together = Barrier::new(6);
+    std::thread::scope(|scope| {
+        for _ in 0..6 {
+            let mut client = client.another();
+            let (together, wanted) = (&together, &wanted);
+            scope.spawn(move || {
+                together.wait();
+                (0..4).for_each(|_| assert_eq!(client.run(sql), *wanted));
+            });
+        }
+    });
+    assert_eq!(client.database.engine().memory().in_use().queries, 0, "all is given back");
 }
