@@ -41,12 +41,8 @@ impl Bulk {
     pub fn push(&mut self, txn: &mut Txn, row: &[Value]) -> Result<(), SqlError> {
         for (column, value) in self.columns.iter_mut().zip(row) {
             column.append(value);
-            self.bytes += match value {
-                Datum::Str(text) => text.len(),
-                Datum::Bytes(bytes) => bytes.len(),
-                _ => 0,
-            };
         }
+        self.bytes += string_bytes(row);
         self.rows += 1;
         let is_full = self.rows == BATCH || self.bytes >= txn.engine().memory().segment_bytes() / BATCH_SHARE;
         if is_full { self.flush(txn) } else { Ok(()) }
@@ -77,6 +73,16 @@ impl Bulk {
             None => Ok(0),
         }
     }
+}
+
+/// What a row has in strings: of rows that are large, nearly everything.
+pub(super) fn string_bytes(row: &[Value]) -> usize {
+    let of = |value: &Value| match value {
+        Datum::Str(text) => text.len(),
+        Datum::Bytes(bytes) => bytes.len(),
+        _ => 0,
+    };
+    row.iter().map(of).sum()
 }
 
 /// The schema of a table's batches.

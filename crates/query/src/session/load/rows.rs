@@ -18,6 +18,7 @@ use crate::parse::ast::{self, VariableScope};
 use crate::parse::statement::{LoadData, LoadTarget, OnDuplicateKey};
 use crate::point::{implicit_default, now};
 use crate::session::access::compile;
+use crate::session::bulk::string_bytes;
 use crate::session::insert::{Given, Inserter, OnDuplicate};
 use crate::session::run::{Done, Text};
 use crate::session::state::{Level, Session};
@@ -355,6 +356,8 @@ impl<'l> Loading<'l> {
                 false => explicit = Some(values[auto].clone()),
             }
         }
+        // An expression may make much of few bytes.
+        let bytes = bytes.max(string_bytes(&values));
         self.bytes += bytes as u64;
         let before = self.inserter.affected;
         if self.blocks.is_none() && self.read <= ROWS_BEFORE_BLOCKS && self.bytes <= BYTES_BEFORE_BLOCKS {
