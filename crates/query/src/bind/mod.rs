@@ -165,6 +165,7 @@ impl<'a> Binder<'a> {
             params: self.params,
             locks,
             calc_found_rows: false,
+            likely_counts: Box::default(),
             session_dependent: self.session_dependent,
         }
     }

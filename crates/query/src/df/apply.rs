@@ -35,6 +35,7 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, Phy
 use crate::bind::walk;
 use crate::df::depth::DepthNode;
 use crate::df::lower::{Lowerer, df_result, name_of};
+use crate::df::shared::SharedNode;
 use crate::error::SqlError;
 use crate::plan::{ColumnId, QueryExpr};
 use answer::AnswerKind;
@@ -191,6 +192,12 @@ impl ExtensionPlanner for NodePlanner {
     ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         let missing = || DataFusionError::Internal("one input and a session state are needed".into());
         if let Some(node) = node.as_any().downcast_ref::<DepthNode>() {
+            return physical_inputs
+                .first()
+                .map(|input| Some(node.physical(input.clone())))
+                .ok_or_else(missing);
+        }
+        if let Some(node) = node.as_any().downcast_ref::<SharedNode>() {
             return physical_inputs
                 .first()
                 .map(|input| Some(node.physical(input.clone())))

@@ -16,11 +16,12 @@ use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::logical_plan::RecursiveQuery;
 use datafusion::logical_expr::{self as df, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, Union, lit};
 
-use crate::bind::unsupported;
+use crate::bind::{unsupported, walk};
 use crate::df::depth::DepthNode;
 use crate::df::error::plan_error;
 use crate::df::expr::{LONG_CHAIN, Lowered, cast, junction, type_bound};
 use crate::df::scan::SnapshotTable;
+use crate::df::shared::SharedNode;
 use crate::df::source::ScanSource;
 use crate::df::stop::Stop;
 use crate::error::SqlError;
@@ -55,6 +56,10 @@ pub(super) struct Lowerer {
     /// Columns that the subquery at hand has from outside.
     pub outer: HashSet<ColumnId>,
     ctes: HashMap<CteId, LoweredCte>,
+    /// Those that are evaluated once, though they are read more often.
+    shared: Arc<HashSet<CteId>>,
+    /// The step of a recursion is at hand: what it defines has other rows each time.
+    in_step: bool,
     scans: usize,
     pub stop: Arc<Stop>,
 }
@@ -85,6 +90,7 @@ impl Lowerer {
         context: Arc<EvalContext>,
         stop: Arc<Stop>,
     ) -> Self {
+        let shared = Arc::new(walk::shared_ctes(&query.body));
         Self {
             query,
             source,
@@ -100,6 +106,8 @@ impl Lowerer {
             pending: BTreeMap::new(),
             outer: HashSet::new(),
             ctes: HashMap::new(),
+            shared,
+            in_step: false,
             scans: 0,
             stop,
         }
@@ -375,6 +383,7 @@ impl Lowerer {
             CteBody::Plain(body) => {
                 let plan = self.query_expr(body)?;
                 let plan = self.rename(plan, &body.outputs, &cte.columns)?;
+                let plan = self.shared(cte.id, plan);
                 self.ctes.insert(cte.id, LoweredCte { plan, columns: cte.columns.clone(), rows: self.rows });
             }
             CteBody::Recursive { seed, step, distinct, limit } => {
@@ -395,17 +404,27 @@ impl Lowerer {
                     df_result(LogicalPlanBuilder::from(scan).project(unqualified).and_then(|b| b.build()))?;
                 self.ctes
                     .insert(cte.id, LoweredCte { plan: scan, columns: cte.columns.clone(), rows: self.rows });
+                let in_step = std::mem::replace(&mut self.in_step, true);
                 let step_plan = self.query_expr(step)?;
+                self.in_step = in_step;
                 let step_plan = self.as_columns(step_plan, &step.outputs, &cte.columns)?;
                 let step_plan = DepthNode::plan(step_plan, self.context.cte_max_recursion_depth);
                 let query =
                     RecursiveQuery::try_new(name, Arc::new(seed_plan), Arc::new(step_plan), *distinct);
                 let plan = LogicalPlan::RecursiveQuery(df_result(query)?);
                 let plan = self.limited(plan, limit.as_ref())?;
+                let plan = self.shared(cte.id, plan);
                 self.ctes.insert(cte.id, LoweredCte { plan, columns: cte.columns.clone(), rows: self.rows });
             }
         }
         Ok(())
+    }
+
+    /// What all references to a common table expression read: its plan, each for itself, or what came of it once.
+    fn shared(&self, id: CteId, plan: LogicalPlan) -> LogicalPlan {
+        // One that refers to outer rows has other rows for each.
+        let is_fixed = !self.in_step && self.outer.is_empty();
+        if is_fixed && self.shared.contains(&id) { SharedNode::plan(plan) } else { plan }
     }
 
     /// The plan with its columns `from` under the ids `to`, whatever their physical types are.

@@ -5,6 +5,7 @@
 //!     joins.rs       inner joins: estimate.rs, then join_order.rs   │
 //!     expr.rs        MySQL's semantics, natively or by EvalUdf     ├─ scan.rs   morsels of a snapshot
 //!     aggregate.rs   sums that can not overflow, collations        ├─ apply.rs  subqueries, row by row
+//!     shared.rs      what is read several times and run once       │
 //!     subquery.rs    joins where they are right, else Apply        └─ runtime.rs threads, deadline; memory.rs, admission.rs
 //! ```
 
@@ -25,6 +26,7 @@ mod merge_joins;
 mod runtime;
 mod scan;
 mod setup;
+mod shared;
 pub mod source;
 mod stop;
 mod subquery;

@@ -46,6 +46,8 @@ pub enum SlotKind {
 pub struct Digest {
     pub text: Vec<u8>,
     pub slots: Vec<Slot>,
+    /// Which slots are a LIMIT or an OFFSET.
+    pub limits: Vec<u16>,
     /// Whether there are optimizer hints, which only the parser reads.
     pub hinted: bool,
 }
@@ -56,6 +58,7 @@ impl Digest {
     pub fn read(&mut self, source: &[u8], mode: SqlMode) -> bool {
         self.text.clear();
         self.slots.clear();
+        self.limits.clear();
         self.hinted = false;
         if source.len() > MAX_TEXT {
             return false;
@@ -67,6 +70,7 @@ impl Digest {
         }
         let mut copied = span.start as usize;
         let mut end = span.end as usize;
+        let mut is_limit = false;
         loop {
             let (raw, span) = scanner.token();
             let kind = match raw {
@@ -87,6 +91,14 @@ impl Digest {
                 // Text of another character set is another expression.
                 Raw::String if !matches!(source[span.start as usize], b'n' | b'N') => SlotKind::String,
                 _ => {
+                    let word = span.bytes(source);
+                    is_limit = match raw {
+                        Raw::Word => {
+                            word.eq_ignore_ascii_case(b"LIMIT")
+                                || is_limit && word.eq_ignore_ascii_case(b"OFFSET")
+                        }
+                        _ => is_limit && raw == Raw::Op(Op::Comma),
+                    };
                     end = span.end as usize;
                     continue;
                 }
@@ -96,6 +108,9 @@ impl Digest {
             }
             self.text.extend_from_slice(&source[copied..span.start as usize]);
             self.text.push(b'?');
+            if is_limit {
+                self.limits.push(self.slots.len() as u16);
+            }
             self.slots.push(Slot { span, kind });
             copied = span.end as usize;
             end = copied;
@@ -103,6 +118,18 @@ impl Digest {
         self.text.extend_from_slice(&source[copied..end]);
         self.hinted = !scanner.hints.is_empty();
         true
+    }
+}
+
+impl Digest {
+    /// Which parameters, instead of which slots, are a LIMIT or an OFFSET.
+    pub fn number_limits_by_params(&mut self) {
+        let is_param = |slot: &Slot| slot.kind == SlotKind::Param;
+        let Self { slots, limits, .. } = self;
+        limits.retain(|at| is_param(&slots[usize::from(*at)]));
+        for at in limits {
+            *at = slots[..usize::from(*at)].iter().filter(|slot| is_param(slot)).count() as u16;
+        }
     }
 }
 
@@ -181,6 +208,21 @@ mod tests {
         let same = digest("SELECT a, ? FROM t WHERE b=? AND c=-? AND d>? -- tail").expect("one");
         assert_eq!(same.0, text);
         assert_eq!(same.1, ["None"; 4]);
+    }
+
+    #[test]
+    fn limits_are_told_apart() {
+        let limits = |source: &str| {
+            let mut digest = Digest::default();
+            digest.read(source.as_bytes(), SqlMode::DEFAULT).then_some(digest.limits)
+        };
+        assert_eq!(limits("SELECT 1, 2 FROM t WHERE a = ? LIMIT ?").expect("one"), [3]);
+        assert_eq!(
+            limits("SELECT a FROM (SELECT 1 FROM t limit 5) x WHERE b = 7 LIMIT 2, ?").expect("one"),
+            [1, 3, 4]
+        );
+        assert_eq!(limits("SELECT `limit`, 3 FROM t LIMIT ? OFFSET 9").expect("one"), [1, 2]);
+        assert_eq!(limits("SELECT a FROM t WHERE offset = 1").expect("one"), [0; 0]);
     }
 
     #[test]

@@ -194,6 +194,7 @@ impl Search<'_> {
             locks: false,
             session_dependent: self.bound.session_dependent,
             calc_found_rows: false,
+            likely_counts: Box::default(),
         };
         LockQuery { query, tables, limit }
     }

@@ -56,6 +56,8 @@ pub struct BoundQuery {
     pub session_dependent: bool,
     /// SQL_CALC_FOUND_ROWS was given.
     pub calc_found_rows: bool,
+    /// What parameters that are a LIMIT or an OFFSET are likely to be, by their numbers.
+    pub likely_counts: Box<[(u16, u64)]>,
 }
 
 impl BoundQuery {

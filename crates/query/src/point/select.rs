@@ -20,8 +20,19 @@ use crate::bind::walk::for_each_expr_mut;
 use crate::plan::{self, BoundQuery, ColumnId, ColumnInfo, QueryBody, QueryExpr, SubqueryKind};
 use crate::session::api::OutputColumn;
 
-/// A LIMIT that is a parameter is taken to be so large.
+/// A LIMIT that is a parameter of which nothing is known is taken to be so large.
 const LIKELY_LIMIT: u64 = 100;
+
+fn likely_count(query: &BoundQuery, expr: &Expr) -> Option<u64> {
+    let mut params = Vec::new();
+    expr.any(&mut |part| {
+        params.extend(if let ExprKind::Param(at) = part.kind { Some(at) } else { None });
+        false
+    });
+    let [param] = params[..] else { return None };
+    let known = query.likely_counts.iter().find(|(at, _)| usize::from(*at) == param)?;
+    Some(known.1)
+}
 
 /// A compiled query.
 #[derive(Debug)]
@@ -334,7 +345,7 @@ impl Asked {
         let count = |expr: &Expr| match expr.as_literal() {
             Some(Datum::UInt(n)) => *n,
             Some(Datum::Int(n)) => (*n).max(0) as u64,
-            _ => LIKELY_LIMIT,
+            _ => likely_count(query, expr).unwrap_or(LIKELY_LIMIT),
         };
         let limit = query.body.limit.as_ref().filter(|_| !block.distinct);
         let limit = limit.map(|l| count(&l.count).saturating_add(l.offset.as_ref().map_or(0, count)));

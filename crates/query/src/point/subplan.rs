@@ -158,6 +158,7 @@ pub fn compile_subplan(
         locks,
         session_dependent: false,
         calc_found_rows: false,
+        likely_counts: Box::default(),
     };
     for part in parts {
         if let QueryBody::SetOperation(set) = &part.body

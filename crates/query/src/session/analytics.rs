@@ -169,7 +169,7 @@ impl Session {
             return Err(unsupported("EXPLAIN of this statement"));
         }
         let source = std::str::from_utf8(text.source).unwrap_or_default();
-        let point = match self.compile_point(statement, source, &text.types) {
+        let point = match self.compile_point(statement, source, &text.types, &[]) {
             Ok(plan) if self.takes_point_path() => {
                 let point = format!("Point plan: {}", plan.describe());
                 return match statement {

@@ -29,6 +29,8 @@ pub(super) struct Candidate<'c> {
     /// The text that plans are kept under.
     pub digest: &'c [u8],
     pub slots: &'c [Slot],
+    /// Which of the values are a LIMIT or an OFFSET.
+    pub limits: &'c [u16],
     pub source: &'c str,
     /// What the slots hold, or what the parameters are if there are no slots.
     pub values: &'c [Datum<'c>],
@@ -63,6 +65,26 @@ impl Candidate<'_> {
         };
         self.values.iter().map(of).collect()
     }
+
+    /// The LIMITs and OFFSETs among the values, by number.
+    fn likely_counts(&self) -> Vec<(u16, u64)> {
+        let of = |at: &u16| Some((*at, count_of(self.values.get(usize::from(*at))?)?));
+        self.limits.iter().filter_map(of).collect()
+    }
+}
+
+/// A value as a count of rows.
+fn count_of(value: &Datum<'_>) -> Option<u64> {
+    match value {
+        Datum::UInt(count) => Some(*count),
+        Datum::Int(count) => u64::try_from(*count).ok(),
+        _ => None,
+    }
+}
+
+/// Counts of the same magnitude, up to sixteen times each other, share a plan.
+fn magnitude(count: u64) -> u8 {
+    (count.checked_ilog2().unwrap_or(0) / 4) as u8
 }
 
 impl Session {
@@ -119,6 +141,10 @@ impl Session {
         for value in candidate.values {
             put_type(value, candidate.params, key);
         }
+        // A way that is best for ten rows is not for a million.
+        for at in candidate.limits {
+            key.push(candidate.values.get(usize::from(*at)).and_then(count_of).map_or(u8::MAX, magnitude));
+        }
     }
 
     /// Compiles a statement's plan and keeps it; `None` if there is something wrong with the statement, which the general
@@ -146,7 +172,7 @@ impl Session {
             Err(Refusal::Error(_)) => {
                 // Perhaps only because a literal is none any more.
                 free.fill(false);
-                match self.compile_point(own, source, &[]) {
+                match self.compile_point(own, source, &[], &[]) {
                     Ok(plan) => Ok(plan),
                     Err(Refusal::NotPoint(reason)) => Err(reason),
                     Err(Refusal::Error(_)) => return None,
@@ -180,7 +206,7 @@ impl Session {
                 return Err(Refusal::Error(ErrorCode::UNKNOWN_ERROR.with(&[])));
             }
         }
-        let plan = self.compile_point(lifted, candidate.source, types)?;
+        let plan = self.compile_point(lifted, candidate.source, types, &candidate.likely_counts())?;
         // A NULL has any type.
         let fits = |(own, is): (&SqlType, &SqlType)| *is == SqlType::Null || own == is;
         match plan.params().iter().zip(types).all(fits) {
@@ -194,11 +220,13 @@ impl Session {
         statement: &StatementKind,
         source: &str,
         types: &[SqlType],
+        likely_counts: &[(u16, u64)],
     ) -> Result<PointPlan, Refusal> {
         let (view, catalog, source) = (self.view(), self.catalog(), source.as_bytes());
         match statement {
             StatementKind::Query(query) => {
-                let bound = bind_query(query, source, &view, types)?;
+                let mut bound = bind_query(query, source, &view, types)?;
+                bound.likely_counts = likely_counts.into();
                 if bound.session_dependent {
                     return Err(NotPoint::because("it uses variables of the session").into());
                 }

@@ -59,6 +59,7 @@ impl PreparedStatement {
         // Literals beside parameters: parameters are numbered by themselves, so the plan is for this text alone.
         if digest.slots.iter().any(|slot| slot.kind != SlotKind::Param) {
             digest.text = source.into();
+            digest.number_limits_by_params();
             digest.slots.clear();
         }
         Self {
@@ -77,6 +78,7 @@ impl PreparedStatement {
         Some(Candidate {
             digest: &digest.text,
             slots: &digest.slots,
+            limits: &digest.limits,
             source: &self.source,
             values,
             params: true,

@@ -223,6 +223,7 @@ impl Session {
             candidate = (values.len() == slots.len()).then_some(Candidate {
                 digest: text,
                 slots,
+                limits: &digest.limits,
                 source: sql,
                 values,
                 params: false,

@@ -5,6 +5,7 @@ mod bounds;
 mod calls;
 mod client;
 mod crowds;
+mod ctes;
 mod deadlocks;
 mod definitions;
 mod differential;

@@ -106,6 +106,34 @@ fn literals_that_mean_more_than_a_value_are_not_shared() {
 }
 
 #[test]
+fn a_limit_that_is_a_parameter_is_planned_as_what_it_is() {
+    let mut client = Client::new();
+    client.run(
+        "CREATE TABLE d (n INT PRIMARY KEY); INSERT INTO d VALUES (0),(1),(2),(3),(4),(5),(6),(7),(8),(9)",
+    );
+    client.run("CREATE TABLE p (id INT PRIMARY KEY, s INT, v INT, KEY (s), KEY (v))");
+    client.run("INSERT INTO p SELECT a.n + 10 * b.n + 100 * c.n + 1000 * e.n, a.n, 0 - a.n - 10 * b.n - 100 * c.n - 1000 * e.n FROM d a, d b, d c, d e");
+    let sql = "SELECT s FROM p ORDER BY s LIMIT ";
+    let id = client.prepare("SELECT s FROM p ORDER BY s LIMIT ?");
+    let all = client.prepare("SELECT s FROM p WHERE v < ? ORDER BY s LIMIT ? OFFSET ?");
+    let mut ways = Vec::new();
+    for limit in [3, 5, 900, 3, 700, 1_000_000] {
+        let params = [Datum::Int(limit)];
+        let wanted = client.run(&format!("{sql}{limit}"));
+        assert_eq!(client.execute(id, &params), wanted, "{limit} rows");
+        assert_eq!(client.execute(all, &[Datum::Int(10), Datum::Int(limit), Datum::Int(0)]), wanted);
+        let statement = client.session.prepared[&id].clone();
+        let candidate = statement.candidate(&params).expect("a query");
+        let (hash, plan) = client.session.take_plan(&candidate).expect("it was made");
+        let way = plan.plan.as_ref().map(|plan| (plan.describe(), plan.is_measured()));
+        ways.push(way.map_err(ToString::to_string));
+        client.session.give_plan(hash, plan);
+    }
+    assert_eq!(ways[0], ways[3]);
+    assert_ne!(ways[0], ways[5], "all rows are not looked up one by one");
+}
+
+#[test]
 fn dates_are_judged_for_each_literal() {
     let mut client = shop();
     client.check("SELECT id FROM t WHERE day = '2024-01-01'", "1");
