@@ -93,7 +93,6 @@ impl Setup {
         Ok(SessionStateBuilder::new()
             .with_config(config)
             .with_runtime_env(Arc::new(runtime))
-            .with_default_features()
             .with_optimizer_rules(asking(optimizer_rules(), stop))
             .with_physical_optimizer_rules(asking_physical(physical, stop))
             .with_query_planner(Arc::new(Planner))

@@ -32,6 +32,8 @@ use crate::turns::{ROWS_IN_PLACE, blocking_if};
 
 /// Statements of more rows than this go to column blocks.
 pub const BULK_ROWS: usize = 10_000;
+/// So do rows that have this share of a block's bytes.
+pub const LARGE_SHARE: usize = 4;
 
 #[derive(Debug)]
 pub struct Insert {
@@ -406,7 +408,8 @@ impl Insert {
             other => other?,
         };
         run.bounds.forbid_declining();
-        if select.repeatable && self.goes_to_blocks(rows.count()) {
+        let block = txn.engine().memory().segment_bytes();
+        if select.repeatable && self.goes_to_blocks(rows.count(), rows.bytes(), block) {
             return Ok(Outcome::Declined);
         }
         scratch.reserve(1);
@@ -427,9 +430,10 @@ impl Insert {
         Ok(Outcome::Changed(outcome))
     }
 
-    /// Whether so many rows had better go straight to column blocks.
-    fn goes_to_blocks(&self, rows: usize) -> bool {
-        rows > BULK_ROWS && matches!(self.on_duplicate, OnDuplicate::Fail)
+    /// Whether so many rows, of so many bytes, had better go straight to column blocks.
+    fn goes_to_blocks(&self, rows: usize, bytes: usize, block: usize) -> bool {
+        let is_much = rows > BULK_ROWS || bytes >= block / LARGE_SHARE;
+        is_much && matches!(self.on_duplicate, OnDuplicate::Fail)
     }
 
     /// Inserts a row; `given` has the query's values. So many numbers are reserved if one is needed.

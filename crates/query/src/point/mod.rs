@@ -67,7 +67,7 @@ use crate::session::api::{OutputColumn, PlanColumns, ResultSink};
 pub use assign::Assignments;
 pub use bounds::Bounds;
 pub use ignore::{can_ignore, warn_of};
-pub use insert::{BULK_ROWS, compile_insert, implicit_default, note_updated, now};
+pub use insert::{BULK_ROWS, LARGE_SHARE, compile_insert, implicit_default, note_updated, now};
 pub use lift::lift;
 pub use modify::Changer;
 pub use rows::Rows;

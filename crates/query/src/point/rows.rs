@@ -44,6 +44,11 @@ impl Rows {
         self.count
     }
 
+    /// What the rows' values take.
+    pub fn bytes(&self) -> usize {
+        self.held
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &[Value]> {
         (0..self.count).map(|at| &self.values[at * self.width..(at + 1) * self.width])
     }

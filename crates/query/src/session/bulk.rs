@@ -76,8 +76,8 @@ impl Bulk {
 }
 
 /// What a row has in strings: of rows that are large, nearly everything.
-pub(super) fn string_bytes(row: &[Value]) -> usize {
-    let of = |value: &Value| match value {
+pub(super) fn string_bytes(row: &[Datum<'_>]) -> usize {
+    let of = |value: &Datum<'_>| match value {
         Datum::Str(text) => text.len(),
         Datum::Bytes(bytes) => bytes.len(),
         _ => 0,

@@ -8,6 +8,7 @@ use avocet_types::temporal::TimeZone;
 use avocet_types::{Datum, SqlType, Value};
 
 use super::api::{OkReply, OutputColumn, ResultSink, SinkError, Status};
+use super::bulk::string_bytes;
 use crate::error::SqlError;
 
 #[derive(Default)]
@@ -15,7 +16,7 @@ pub(super) struct Collected {
     types: Vec<SqlType>,
     parts: Vec<Part>,
     rows: usize,
-    /// Of strings in batches.
+    /// Of strings.
     bytes: usize,
 }
 
@@ -29,7 +30,7 @@ impl Collected {
         self.rows
     }
 
-    /// Bytes of strings in batches, which are nearly all of what is large.
+    /// Bytes of strings, which are nearly all of what is large.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -42,8 +43,12 @@ impl Collected {
     /// Adds rows of these types.
     pub fn add(&mut self, batch: &RecordBatch, types: &[SqlType]) {
         self.types = types.to_vec();
+        self.push(batch);
+    }
+
+    fn push(&mut self, batch: &RecordBatch) {
         self.rows += batch.num_rows();
-        self.bytes += batch.columns().iter().map(string_bytes).sum::<usize>();
+        self.bytes += batch.columns().iter().map(array_bytes).sum::<usize>();
         self.parts.push(Part::Batch(batch.clone()));
     }
 
@@ -63,7 +68,7 @@ impl Collected {
 }
 
 /// Bytes of an array's strings, wherever its buffers are from.
-fn string_bytes(array: &arrow::array::ArrayRef) -> usize {
+fn array_bytes(array: &arrow::array::ArrayRef) -> usize {
     match array.data_type() {
         DataType::Utf8View => array.as_string_view().total_bytes_len(),
         DataType::BinaryView => array.as_binary_view().total_bytes_len(),
@@ -94,13 +99,13 @@ impl ResultSink for Collected {
 
     fn row(&mut self, row: &[Datum<'_>]) -> Result<(), SinkError> {
         self.rows += 1;
+        self.bytes += string_bytes(row);
         self.parts.push(Part::Row(row.iter().map(|value| value.clone().into_owned()).collect()));
         Ok(())
     }
 
     fn batch(&mut self, batch: &RecordBatch) -> Result<(), SinkError> {
-        self.rows += batch.num_rows();
-        self.parts.push(Part::Batch(batch.clone()));
+        self.push(batch);
         Ok(())
     }
 

@@ -11,16 +11,13 @@ use avocet_types::{SqlType, Value};
 use super::{Given, Inserter, OnDuplicate};
 use crate::error::SqlError;
 use crate::plan::BoundQuery;
-use crate::point::BULK_ROWS;
+use crate::point::{BULK_ROWS, LARGE_SHARE};
 use crate::session::bulk::Bulk;
 use crate::session::collect::{Collected, for_each_row};
 use crate::session::run::Text;
 use crate::session::select::Purpose;
 use crate::session::state::Session;
 use crate::turns::{ROWS_IN_PLACE, blocking_if};
-
-/// Rows that have this share of a block's bytes are loaded as one.
-const LARGE_SHARE: usize = 4;
 
 /// Where the rows of a query go. The first ones wait until it is known whether there are many.
 struct Taken {

@@ -248,6 +248,23 @@ fn an_insert_of_a_query_streams_to_column_blocks() {
     client.check("SELECT COUNT(*), COUNT(DISTINCT id), SUM(LENGTH(s)) > 150000000 FROM w", "16000|16000|1");
     let sums = client.run("SELECT COUNT(*), SUM(id * CRC32(s)) FROM w WHERE id <= 8000");
     assert_eq!(client.run("SELECT COUNT(*), SUM(id * CRC32(s)) FROM copy"), sums);
+    // Every way of finding the rows.
+    for query in [
+        "SELECT id, s FROM w WHERE id BETWEEN 1 AND 4000",
+        "SELECT id, s FROM w WHERE id BETWEEN 1 AND 4000 ORDER BY id DESC",
+        "SELECT id, s FROM w WHERE id < 4001 FOR SHARE",
+        "SELECT id, s FROM w WHERE id < 2001 UNION ALL SELECT id, s FROM w WHERE id BETWEEN 2001 AND 4000",
+        "SELECT x.id, x.s FROM w x JOIN w y ON x.id = y.id WHERE y.id BETWEEN 1 AND 4000",
+        "SELECT id, s FROM (SELECT * FROM w WHERE id < 4001 LIMIT 4000) u",
+        "WITH c AS (SELECT * FROM w WHERE id < 4001) SELECT id, s FROM c",
+        "SELECT id, s FROM w WHERE id % 2 = 1 AND id < 8001",
+    ] {
+        client.check("CREATE TABLE part LIKE copy", "ok 0");
+        let taken = client.run(&format!("INSERT INTO part {query}"));
+        assert!(taken.contains("(Records: 4000  Duplicates: 0"), "{query}: {taken}");
+        client.check("SELECT COUNT(*), SUM(LENGTH(s)) > 38000000 FROM part", "4000|1");
+        client.check("DROP TABLE part", "ok 0");
+    }
     let error = client.run("INSERT INTO copy SELECT id + 4000, s FROM w WHERE id <= 8000");
     assert!(error.starts_with("ERROR 1062"), "{error}");
     client.check("SELECT COUNT(*) FROM copy", "8000");
