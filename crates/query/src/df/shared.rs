@@ -55,7 +55,7 @@ impl SharedNode {
     }
 
     pub fn physical(&self, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
-        SharedExec::new(input, self.once.clone())
+        Arc::new(SharedExec::new(input, self.once.clone()))
     }
 }
 
@@ -119,7 +119,7 @@ struct SharedExec {
 }
 
 impl SharedExec {
-    fn new(input: Arc<dyn ExecutionPlan>, once: Arc<Once>) -> Arc<dyn ExecutionPlan> {
+    fn new(input: Arc<dyn ExecutionPlan>, once: Arc<Once>) -> Self {
         let partitions = input.output_partitioning().partition_count();
         // Of an order in the input, nothing is left.
         let properties = PlanProperties::new(
@@ -128,7 +128,7 @@ impl SharedExec {
             EmissionType::Final,
             Boundedness::Bounded,
         );
-        Arc::new(Self { input, once, properties: Arc::new(properties) })
+        Self { input, once, properties: Arc::new(properties) }
     }
 }
 
@@ -163,7 +163,7 @@ impl ExecutionPlan for SharedExec {
         mut children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let input = children.pop().unwrap_or_else(|| self.input.clone());
-        Ok(Self::new(input, self.once.clone()))
+        Ok(Arc::new(Self::new(input, self.once.clone())))
     }
 
     /// What is shared is not made anew for each step of a recursion.
@@ -209,7 +209,7 @@ impl Rows {
         let memory = MemoryConsumer::new("rows of a common table expression")
             .with_can_spill(true)
             .register(context.memory_pool());
-        let mut rows = Self { batches: Vec::new(), files: Vec::new(), spill, memory: memory };
+        let mut rows = Self { batches: Vec::new(), files: Vec::new(), spill, memory };
         let mut stream = CoalescePartitionsExec::new(input).execute(0, context)?;
         while let Some(batch) = stream.next().await {
             rows.add(batch?, runtime.disk_manager.tmp_files_enabled())?;

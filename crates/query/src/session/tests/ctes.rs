@@ -102,7 +102,7 @@ fn what_depends_on_outer_rows_is_evaluated_for_each() {
 #[test]
 fn shared_rows_that_do_not_fit_are_spilled() {
     let (mut client, folder) = (client(), tempfile::tempdir().expect("made"));
-    client.database.spill_to(&folder.path().join("spill"));
+    client.database.spill_to(folder.path().join("spill"));
     client.run("CREATE TABLE big (id INT PRIMARY KEY, s VARCHAR(200))");
     client.run(
         "INSERT INTO big SELECT t.id * 100 + a.n + 10 * b.n, CONCAT(t.s, REPEAT('x', 100)) FROM t, d a, d b",
