@@ -103,12 +103,7 @@ fn live(engine: &Arc<Engine>) -> Result<()> {
     }
     engine.create_index("d", "t", IndexDef::secondary("note", &[1]), TIMEOUT)?;
     engine.rename_table(("d", "child"), ("d", "kid"), true, TIMEOUT)?;
-    engine.put_user(UserDef {
-        name: "someone".into(),
-        host: "%".into(),
-        plugin: "caching_sha2_password".into(),
-        auth: b"secret".to_vec(),
-    })?;
+    engine.put_user(UserDef { auth: b"secret".to_vec(), ..UserDef::new("someone", "%") })?;
     engine.drop_table("d", "kid", TIMEOUT)?;
     engine.truncate_table("d", "t", true, TIMEOUT)
 }

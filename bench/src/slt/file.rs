@@ -5,6 +5,7 @@
 //! ```text
 //! # a comment
 //! control session            the file needs its session: no restarts between its statements
+//! control user c2 ann pw     connection c2 signs in as ann (the password may be missing), without a default database
 //! skipif mariadb             the next record is not for this server (onlyif likewise)
 //!
 //! statement ok [@connection]
@@ -95,6 +96,16 @@ pub struct TestFile {
     pub items: Vec<Item>,
     /// `control session`: statements depend on the session's state.
     pub needs_session: bool,
+    /// `control user`: who connections sign in as.
+    pub logins: Vec<Login>,
+}
+
+/// Who a connection signs in as, if not as the server's administrator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Login {
+    pub connection: String,
+    pub user: String,
+    pub password: Option<String>,
 }
 
 impl TestFile {
@@ -124,8 +135,16 @@ pub fn parse(text: &str) -> Result<TestFile, String> {
                 record.only_if = std::mem::take(&mut only_if);
                 file.items.push(Item::Record(record));
             }
-            Some("control") if words.next() == Some("session") => {
-                file.needs_session = true;
+            Some("control") => {
+                match (words.next(), words.next(), words.next()) {
+                    (Some("session"), None, None) => file.needs_session = true,
+                    (Some("user"), Some(connection), Some(user)) => file.logins.push(Login {
+                        connection: connection.to_owned(),
+                        user: user.to_owned(),
+                        password: words.next().map(str::to_owned),
+                    }),
+                    _ => return Err(format!("line {}: unknown control", at + 1)),
+                }
                 file.items.push(Item::Text(line.to_owned()));
             }
             Some(word) if !word.starts_with('#') => {
@@ -263,12 +282,15 @@ fn put(text: &mut String, what: std::fmt::Arguments<'_>) {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "# about\ncontrol session\n\nstatement ok\nCREATE TABLE t\n(a INT)\n\nskipif mariadb\nstatement error 1062 @c2\nINSERT x\n\nstatement count 3\nDELETE\n\nquery IT rowsort\nSELECT 1, 'a b'\n----\n1\ta b\n\nstatement waits @c\nUPDATE\n\nresult count 1 @c\n\nresult I @c\n----\n1\n";
+    const TEXT: &str = "# about\ncontrol session\ncontrol user c2 ann secret\ncontrol user c3 bob\n\nstatement ok\nCREATE TABLE t\n(a INT)\n\nskipif mariadb\nstatement error 1062 @c2\nINSERT x\n\nstatement count 3\nDELETE\n\nquery IT rowsort\nSELECT 1, 'a b'\n----\n1\ta b\n\nstatement waits @c\nUPDATE\n\nresult count 1 @c\n\nresult I @c\n----\n1\n";
 
     #[test]
     fn written_files_parse_to_the_same() {
         let file = parse(TEXT).unwrap();
         assert!(file.needs_session);
+        let logins: Vec<_> =
+            file.logins.iter().map(|l| (&*l.connection, &*l.user, l.password.as_deref())).collect();
+        assert_eq!(logins, [("c2", "ann", Some("secret")), ("c3", "bob", None)]);
         assert_eq!(write(&file), TEXT);
         let records: Vec<&Record> = file.records().collect();
         assert_eq!(records.len(), 7);
@@ -277,7 +299,7 @@ mod tests {
         assert!(!records[1].runs_on("mariadb") && records[1].runs_on("mysql"));
         assert_eq!(records[1].connection.as_deref(), Some("c2"));
         assert_eq!(records[2].expected, Expected::Count(3));
-        assert!(records[3].rowsort && records[3].line == 15);
+        assert!(records[3].rowsort && records[3].line == 17);
         assert!(records[4].background && records[4].expected == Expected::Waits && !records[4].is_result);
         assert!(records[5].is_result && records[5].expected == Expected::Count(1));
     }
@@ -286,6 +308,7 @@ mod tests {
     fn mistakes_name_their_line() {
         assert!(parse("statement maybe\nSELECT 1\n").unwrap_err().contains("line 1"));
         assert!(parse("\nfoo\n").unwrap_err().contains("line 2"));
+        assert!(parse("control user c\n").unwrap_err().contains("line 1"));
         assert!(parse("query I\n\n").unwrap_err().contains("no SQL"));
         assert!(parse("result ok @c\nSELECT 1\n").unwrap_err().contains("SQL in a result"));
     }

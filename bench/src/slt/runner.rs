@@ -8,7 +8,7 @@ use std::time::Duration;
 use mysql::prelude::Queryable;
 use mysql::{Conn, LocalInfileHandler, Row};
 
-use super::file::{Expected, Item, Record, TestFile};
+use super::file::{Expected, Item, Login, Record, TestFile};
 use super::render;
 use crate::error::{Error, Result};
 use crate::rival::Server;
@@ -39,9 +39,11 @@ struct Session<'s> {
     running: HashMap<String, Receiver<(Conn, Result<Expected>)>>,
     mode: Mode,
     may_restart: bool,
+    logins: Vec<Login>,
 }
 
 const DATABASE: &str = "slt";
+const ACCESS_DENIED: u16 = 1045;
 /// What has not ended by then waits for something.
 const WAITS_AFTER: Duration = Duration::from_millis(400);
 /// A lock wait ends by its time-out at the latest.
@@ -56,14 +58,27 @@ impl<'s> Session<'s> {
         conn.query_drop(format!("CREATE DATABASE {DATABASE}"))?;
         let named = file.records().any(|record| record.connection.is_some());
         let may_restart = mode.restart && !file.needs_session && !named;
-        Ok(Session { server, connections: HashMap::new(), running: HashMap::new(), mode, may_restart })
+        let logins = file.logins.clone();
+        Ok(Session {
+            server,
+            connections: HashMap::new(),
+            running: HashMap::new(),
+            mode,
+            may_restart,
+            logins,
+        })
     }
 
     fn connection(&mut self, record: &Record) -> Result<&mut Conn> {
         let name = record.connection.clone().unwrap_or_default();
         if !self.connections.contains_key(&name) {
-            let options = self.server.options().db_name(Some(DATABASE));
-            let conn = Conn::new(options.local_infile_handler(Some(local_files())))?;
+            let options = self.server.options().local_infile_handler(Some(local_files()));
+            let conn = Conn::new(match self.logins.iter().find(|login| login.connection == name) {
+                Some(login) => {
+                    options.user(Some(&login.user)).pass(login.password.as_ref()).db_name(None::<&str>)
+                }
+                None => options.db_name(Some(DATABASE)),
+            })?;
             self.connections.insert(name.clone(), conn);
         }
         Ok(self.connections.get_mut(&name).expect("it was just inserted"))
@@ -116,7 +131,11 @@ impl<'s> Session<'s> {
             return self.start(record);
         }
         let binary = self.mode.binary && record.is_query;
-        let conn = self.connection(record)?;
+        let conn = match self.connection(record) {
+            Ok(conn) => conn,
+            // Signing in is a part of what the record tells of.
+            Err(e) => return as_expected(Err(e)),
+        };
         let done = match as_expected(execute(conn, record, binary)) {
             Ok(done) => done,
             Err(e) => {
@@ -146,6 +165,10 @@ fn local_files() -> LocalInfileHandler {
 fn as_expected(outcome: Result<Expected>) -> Result<Expected> {
     match outcome {
         Err(Error::Mysql(mysql::Error::MySqlError(e))) => Ok(Expected::Error(e.code)),
+        // So that nobody learns which users there are, MySQL asks unknown ones for any of its methods.
+        Err(Error::Mysql(mysql::Error::DriverError(mysql::DriverError::UnknownAuthPlugin(_)))) => {
+            Ok(Expected::Error(ACCESS_DENIED))
+        }
         other => other,
     }
 }

@@ -12,7 +12,12 @@ pub struct CatalogAccounts(pub Arc<Engine>);
 
 impl Accounts for CatalogAccounts {
     fn of_user(&self, user: &str) -> Vec<Account> {
-        self.0.catalog().users().filter(|account| account.name == user).filter_map(account).collect()
+        self.0
+            .catalog()
+            .users()
+            .filter(|account| account.name == user)
+            .filter_map(|user| account(user))
+            .collect()
     }
 }
 
@@ -22,7 +27,7 @@ fn account(user: &UserDef) -> Option<Account> {
         name: AccountName { user: user.name.clone(), host: user.host.clone() },
         plugin: Plugin::from_name(user.plugin.as_bytes())?,
         auth_string: user.auth.clone(),
-        locked: false,
+        locked: user.locked,
     })
 }
 

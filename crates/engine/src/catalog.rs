@@ -3,6 +3,7 @@
 //! Every change is a [`Change`], which is also what the redo log and (as a list that builds the whole
 //! catalog) the checkpoint hold: one way to apply, one codec.
 
+mod accounts;
 mod change;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +15,7 @@ use hashbrown::HashMap;
 
 use crate::foreign::{Link, Links};
 use crate::table::{IndexHandle, TableHandle};
+pub use accounts::{GrantScope, Grants, Privileges, UserDef};
 pub(crate) use change::Change;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,24 +24,13 @@ pub struct DatabaseDef {
     pub collation: Collation,
 }
 
-/// An account: MySQL's `'name'@'host'`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UserDef {
-    pub name: String,
-    pub host: String,
-    /// `caching_sha2_password` or `mysql_native_password`.
-    pub plugin: String,
-    /// What the plugin keeps of the password; empty for no password.
-    pub auth: Vec<u8>,
-}
-
 #[derive(Clone, Default)]
 pub struct Catalog {
     version: u64,
     databases: BTreeMap<String, DatabaseDef>,
     tables: BTreeMap<String, BTreeMap<String, Arc<TableHandle>>>,
     by_id: HashMap<TableId, Arc<TableHandle>>,
-    users: BTreeMap<(String, String), UserDef>,
+    users: BTreeMap<(String, String), Arc<UserDef>>,
     next_id: u32,
     /// When the change that is being applied was logged; `MIN` in recovery, before anybody reads.
     now: Timestamp,
@@ -80,11 +71,11 @@ impl Catalog {
         self.by_id.get(&id)
     }
 
-    pub fn users(&self) -> impl Iterator<Item = &UserDef> {
+    pub fn users(&self) -> impl Iterator<Item = &Arc<UserDef>> {
         self.users.values()
     }
 
-    pub fn user(&self, name: &str, host: &str) -> Option<&UserDef> {
+    pub fn user(&self, name: &str, host: &str) -> Option<&Arc<UserDef>> {
         self.users.get(&(name.to_owned(), host.to_owned()))
     }
 
@@ -249,7 +240,7 @@ impl Catalog {
                 }
             }
             Change::PutUser(user) => {
-                self.users.insert((user.name.clone(), user.host.clone()), user.clone());
+                self.users.insert((user.name.clone(), user.host.clone()), Arc::new(user.clone()));
             }
             Change::DropUser { name, host } => {
                 self.users.remove(&(name.clone(), host.clone()));
@@ -365,7 +356,7 @@ impl Catalog {
     pub(crate) fn as_changes(&self) -> Vec<Change> {
         let databases = self.databases.values().cloned().map(Change::CreateDatabase);
         let tables = self.tables().map(|t| Change::CreateTable(Box::new((*t.def).clone())));
-        let users = self.users.values().cloned().map(Change::PutUser);
+        let users = self.users.values().map(|user| Change::PutUser((**user).clone()));
         let unenforced = self.unenforced.iter().cloned();
         let unenforced = unenforced.map(|(table, name)| Change::Unenforce { table, name });
         databases.chain(tables).chain(users).chain(unenforced).collect()

@@ -30,6 +30,26 @@ pub use unfinished::Unfinished;
 /// Database and name of a table, and those that it gets.
 pub type Renaming = ((String, String), (String, String));
 
+/// A change of one account.
+#[derive(Debug)]
+pub enum AccountChange {
+    /// There is this account, and none other of its name and host.
+    Put(UserDef),
+    Drop {
+        name: String,
+        host: String,
+    },
+}
+
+impl From<AccountChange> for Change {
+    fn from(change: AccountChange) -> Self {
+        match change {
+            AccountChange::Put(user) => Self::PutUser(user),
+            AccountChange::Drop { name, host } => Self::DropUser { name, host },
+        }
+    }
+}
+
 /// A year: whoever is in the way ends before.
 const NO_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
 
@@ -283,14 +303,17 @@ impl Engine {
         self.apply_plain(&Change::PutUser(user))
     }
 
-    /// False if there is no such account.
-    pub fn drop_user(&self, name: &str, host: &str) -> Result<bool> {
+    /// Changes accounts: all that `decide` says, or nothing. It is shown a catalog that nobody changes meanwhile.
+    pub fn change_accounts<E: From<EngineError>>(
+        &self,
+        decide: impl FnOnce(&Catalog) -> std::result::Result<Vec<AccountChange>, E>,
+    ) -> std::result::Result<(), E> {
         let _latch = self.ddl.lock();
-        if self.catalog().user(name, host).is_none() {
-            return Ok(false);
+        let changes: Vec<Change> = decide(&self.catalog())?.into_iter().map(Change::from).collect();
+        if changes.is_empty() {
+            return Ok(());
         }
-        self.apply_plain(&Change::DropUser { name: name.into(), host: host.into() })?;
-        Ok(true)
+        Ok(self.apply_plain(&Change::Several(changes))?)
     }
 
     fn retire_blocks(&self, table: &TableHandle) {

@@ -9,6 +9,7 @@
 //!               ├─ call.rs     native procedures
 //!               ├─ set.rs      variables (variables.rs, settings.rs)
 //!               ├─ show.rs     what there is (info_schema.rs)
+//!               ├─ privileges.rs  what the account may do, GRANT and REVOKE
 //!               └─ accounts.rs, prepared.rs
 //! ```
 //!
@@ -40,6 +41,7 @@ mod output;
 mod plan_cache;
 mod point;
 mod prepared;
+mod privileges;
 mod restart;
 mod rows;
 mod run;

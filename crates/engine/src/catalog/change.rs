@@ -125,11 +125,8 @@ impl Change {
                 to.put_u32(index.0);
             }
             Self::PutUser(user) => {
-                to.put_u8(8);
-                to.put_str(&user.name);
-                to.put_str(&user.host);
-                to.put_str(&user.plugin);
-                to.put_bytes(&user.auth);
+                to.put_u8(20);
+                user.encode(to);
             }
             Self::DropUser { name, host } => {
                 to.put_u8(9);
@@ -231,12 +228,9 @@ impl Change {
             5 => Self::TruncateTable { old: TableId(reader.u32(WHAT)?), new: TableId(reader.u32(WHAT)?) },
             6 => Self::CreateIndex { table: TableId(reader.u32(WHAT)?), index: IndexDef::decode(reader)? },
             7 => Self::DropIndex { table: TableId(reader.u32(WHAT)?), index: IndexId(reader.u32(WHAT)?) },
-            8 => Self::PutUser(UserDef {
-                name: string(reader)?,
-                host: string(reader)?,
-                plugin: string(reader)?,
-                auth: reader.bytes(WHAT)?.to_vec(),
-            }),
+            // As 0.1 wrote it.
+            8 => Self::PutUser(UserDef::decode_0_1(reader)?),
+            20 => Self::PutUser(UserDef::decode(reader)?),
             9 => Self::DropUser { name: string(reader)?, host: string(reader)? },
             10 => Self::RenameTable {
                 table: TableId(reader.u32(WHAT)?),
@@ -284,6 +278,7 @@ impl Change {
 pub(super) mod tests {
     use avocet_types::ReferentialAction;
 
+    use super::super::{GrantScope, Privileges};
     use super::*;
 
     pub fn key(parent: &str) -> ForeignKeyDef {
@@ -301,6 +296,10 @@ pub(super) mod tests {
     #[test]
     fn changes_round_trip() {
         let (old, new) = (TableId(3), TableId(4));
+        let mut user = UserDef { locked: true, auth: b"x".to_vec(), ..UserDef::new("ann", "10.%") };
+        user.grant(GrantScope::Global, Privileges::CREATE_USER | Privileges::DROP_ROLE);
+        user.grant(GrantScope::Database("d%".into()), Privileges::OF_DATABASES);
+        user.grant(GrantScope::Table { database: "d".into(), table: "t".into() }, Privileges::SELECT);
         let renamed = vec![("a".to_owned(), "b".to_owned())];
         for change in [
             Change::AddForeignKey { table: old, key: key("p") },
@@ -310,6 +309,7 @@ pub(super) mod tests {
             Change::ReplaceTable { old, new, rows: None, foreign_keys: vec![], renamed: vec![] },
             Change::ReplaceTable { old, new, rows: Some(300), foreign_keys: vec![], renamed: vec![] },
             Change::PublishTable { table: new, database: "d".into(), name: "t".into(), rows: 7 },
+            Change::PutUser(user),
             Change::Several(vec![
                 Change::DropTable(old),
                 Change::AutoIncrement { table: new, next: 1000 },

@@ -262,12 +262,7 @@ impl Run {
                 AT_ONCE,
             ),
             Step::DropIndex(name) => engine.drop_index(DATABASE, name, "by_note", AT_ONCE),
-            Step::User(n) => engine.put_user(UserDef {
-                name: format!("user{n}"),
-                host: "%".into(),
-                plugin: "caching_sha2_password".into(),
-                auth: Vec::new(),
-            }),
+            Step::User(n) => engine.put_user(UserDef::new(&format!("user{n}"), "%")),
             Step::Alter(name) => self.alter(name),
             _ => unreachable!("not a definition"),
         }

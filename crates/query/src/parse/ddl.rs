@@ -113,7 +113,8 @@ impl Parser<'_> {
         }
         if self.eat("USER") {
             let if_not_exists = self.if_not_exists();
-            return Ok(StatementKind::CreateUser { users: self.user_specs()?, if_not_exists });
+            let (users, options) = self.user_specs()?;
+            return Ok(StatementKind::CreateUser { users, if_not_exists, options });
         }
         if self.is_words(&["SPATIAL", "REFERENCE"]) {
             return self.unsupported("CREATE");

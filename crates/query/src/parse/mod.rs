@@ -9,6 +9,7 @@
 //! an unaliased column's name, versioned comments, what is reserved, and what error 1064 quotes
 //! (docs/decisions has the comparison with sqlparser).
 
+mod accounts;
 mod admin;
 pub mod ast;
 mod ddl;

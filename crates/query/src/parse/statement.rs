@@ -123,10 +123,12 @@ pub enum StatementKind {
     CreateUser {
         users: Vec<UserSpec>,
         if_not_exists: bool,
+        options: AccountOptions,
     },
     AlterUser {
         users: Vec<UserSpec>,
         if_exists: bool,
+        options: AccountOptions,
     },
     DropUser {
         users: Vec<UserName>,
@@ -137,14 +139,21 @@ pub enum StatementKind {
         password: String,
     },
     Grant {
-        privileges: Vec<String>,
-        on: Option<GrantTarget>,
+        privileges: Vec<PrivilegeSpec>,
+        on: GrantTarget,
         to: Vec<UserName>,
+        grant_option: bool,
     },
     Revoke {
-        privileges: Vec<String>,
-        on: Option<GrantTarget>,
+        privileges: Vec<PrivilegeSpec>,
+        on: GrantTarget,
         from: Vec<UserName>,
+        if_exists: bool,
+    },
+    /// `REVOKE ALL PRIVILEGES, GRANT OPTION FROM …`
+    RevokeAll {
+        from: Vec<UserName>,
+        if_exists: bool,
     },
     /// What is flushed, in upper case: `PRIVILEGES`, `TABLES`, `BINARY LOGS`, …
     Flush(Vec<&'static str>),
@@ -654,9 +663,29 @@ pub struct UserSpec {
     pub auth_string: Option<Vec<u8>>,
 }
 
+/// What CREATE USER and ALTER USER say of all their accounts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AccountOptions {
+    /// ACCOUNT LOCK, ACCOUNT UNLOCK
+    pub locked: Option<bool>,
+}
+
+/// A privilege in GRANT or REVOKE.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PrivilegeSpec {
+    /// ALL [PRIVILEGES]
+    All,
+    /// USAGE, or a privilege's name in upper case.
+    Named(String),
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum GrantTarget {
+    /// `*.*`
     All,
+    /// `*`
+    CurrentDatabase,
+    /// A pattern, as in LIKE.
     Database(String),
     Table(ObjectName),
 }

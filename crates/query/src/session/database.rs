@@ -7,16 +7,17 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use avocet_engine::{Engine, EngineOptions, UserDef};
+use avocet_engine::{Engine, EngineOptions, GrantScope, Privileges, UserDef};
 use avocet_types::{Collation, Value};
 use parking_lot::Mutex;
 
 use super::api::{
     AccountName, ConnectionRow, Connections, Interrupt, Interruption, SessionFactory, SessionInfo,
 };
-use super::guard::is_administrator;
+use super::guard::ADMINISTRATORS;
 use super::named_locks::NamedLocks;
 use super::plan_cache::PlanCache;
+use super::privileges::Access;
 use super::state::Session;
 use super::status::Counters;
 use super::variables::{Globals, VARIABLES, Values, find};
@@ -74,12 +75,9 @@ impl Database {
         engine.set_wait_hook(Arc::new(|wait| blocking(wait)));
         engine.drop_unfinished()?;
         if engine.catalog().users().next().is_none() {
-            engine.put_user(UserDef {
-                name: "root".into(),
-                host: "localhost".into(),
-                plugin: "caching_sha2_password".into(),
-                auth: Vec::new(),
-            })?;
+            let mut root = UserDef::new("root", "localhost");
+            root.grant(GrantScope::Global, Privileges::ALL);
+            engine.put_user(root)?;
         }
         let mut values = Values::defaults();
         let data = engine.options().data.display().to_string();
@@ -122,11 +120,11 @@ impl Database {
         Ok(())
     }
 
-    /// A session of `root`@`localhost` inside this process.
+    /// A session of `root`@`localhost` inside this process, which may do everything, whatever became of that account.
     pub fn session(&self, database: Option<&str>) -> Result<Session, SqlError> {
         let id = self.0.next_embedded.fetch_add(1, Ordering::Relaxed);
-        SessionFactory::open(
-            self,
+        Session::new(
+            self.0.clone(),
             SessionInfo {
                 connection_id: id,
                 account: AccountName { user: "root".into(), host: "localhost".into() },
@@ -139,6 +137,7 @@ impl Database {
                 interrupt: Arc::default(),
                 connections: Arc::new(NoConnections),
             },
+            Access::embedded(),
         )
     }
 
@@ -152,7 +151,7 @@ impl SessionFactory for Database {
     type Session = Session;
 
     fn is_administrator(&self, account: &AccountName) -> bool {
-        is_administrator(account)
+        Access::of_account(&self.0.engine.catalog(), account).global().intersects(ADMINISTRATORS)
     }
 
     fn max_connections(&self) -> usize {
@@ -168,7 +167,8 @@ impl SessionFactory for Database {
     }
 
     fn open(&self, info: SessionInfo) -> Result<Session, SqlError> {
-        Session::new(self.0.clone(), info)
+        let access = Access::of_account(&self.0.engine.catalog(), &info.account);
+        Session::new(self.0.clone(), info, access)
     }
 }
 

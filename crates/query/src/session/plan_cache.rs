@@ -25,6 +25,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use avocet_engine::{Catalog, Engine};
 use parking_lot::Mutex;
 
+use super::privileges::Need;
 use crate::parse::digest::Slot;
 use crate::point::{NotPoint, PointPlan};
 
@@ -44,6 +45,8 @@ pub(super) struct CachedPlan {
     /// Slots whose text has to be this one.
     pub pinned: Box<[(usize, Box<[u8]>)]>,
     pub plan: Result<PointPlan, NotPoint>,
+    /// What an account needs to run it.
+    pub needs: Box<[Need]>,
     used: AtomicBool,
 }
 
@@ -63,12 +66,14 @@ impl CachedPlan {
         wanted: &Wanted<'_>,
         pinned: Box<[(usize, Box<[u8]>)]>,
         plan: Result<PointPlan, NotPoint>,
+        needs: Box<[Need]>,
     ) -> Self {
         Self {
             key: wanted.key.into(),
             catalog_version: AtomicU64::new(wanted.catalog_version),
             pinned,
             plan,
+            needs,
             used: AtomicBool::new(false),
         }
     }
@@ -229,7 +234,7 @@ mod tests {
     use super::*;
 
     fn refused(wanted: &Wanted<'_>) -> Arc<CachedPlan> {
-        Arc::new(CachedPlan::new(wanted, [].into(), Err(NotPoint::because("of the test"))))
+        Arc::new(CachedPlan::new(wanted, [].into(), Err(NotPoint::because("of the test")), [].into()))
     }
 
     #[test]

@@ -181,7 +181,7 @@ impl Session {
         };
         let pinned = slots.iter().enumerate().filter(|(at, _)| !free[*at]);
         let pinned = pinned.map(|(at, slot)| (at, slot.span.bytes(source.as_bytes()).into())).collect();
-        let plan = Arc::new(CachedPlan::new(&wanted, pinned, plan));
+        let plan = Arc::new(CachedPlan::new(&wanted, pinned, plan, self.needs_of(own)));
         self.shared.counters.add(Counter::PlansCompiled);
         self.shared.plans.put(hash, plan.clone(), &catalog);
         Some((hash, plan))
@@ -270,7 +270,9 @@ impl Session {
         params: &[Datum<'_>],
         sink: &mut dyn ResultSink,
     ) -> Result<Option<Outcome>, SqlError> {
+        let needs = &plan.needs;
         let Ok(plan) = &plan.plan else { return Ok(None) };
+        self.check_needs(needs)?;
         if plan.dates().iter().any(|(at, read_as)| !is_read_as(&params[*at], *read_as)) {
             return Ok(None);
         }

@@ -126,6 +126,7 @@ impl Session {
         &mut self,
         statement: &PreparedStatement,
     ) -> Result<(Vec<SqlType>, Arc<[OutputColumn]>), SqlError> {
+        self.check_privileges(&statement.kind)?;
         let source = statement.source.as_bytes();
         let unknown = vec![SqlType::Null; statement.params];
         match &statement.kind {

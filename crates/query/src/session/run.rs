@@ -114,6 +114,7 @@ impl SqlSession for Session {
 
     fn table_columns(&mut self, table: &str) -> Result<Vec<OutputColumn>, SqlError> {
         let database = self.current_database()?.to_owned();
+        self.check_may_see(&database, table)?;
         let def = self.view().table(&database, table);
         let def = def.ok_or_else(|| ErrorCode::NO_SUCH_TABLE.with(&[&database, &table]))?;
         Ok((0..def.columns.len()).map(|at| table_column(&def, at, table)).collect())
@@ -430,6 +431,7 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<Outcome, SqlError> {
         use StatementKind as S;
+        self.check_privileges(kind)?;
         if matches!(kind, S::Insert(_) | S::LoadData(_) | S::Update(_) | S::Delete(_)) {
             self.check_not_read_only()?;
         }
@@ -458,7 +460,7 @@ impl Session {
             S::Explain { statement, analyze, format } => {
                 self.explain(statement, *analyze, format.as_deref(), text, sink).await
             }
-            S::Do(exprs) => self.evaluate_only(exprs, text),
+            S::Do(exprs) => self.evaluate_only(exprs, text).await,
             S::Call { name, arguments } => Box::pin(self.call(name, arguments, text, sink)).await,
             S::Kill { connection, query_only } => self.kill(connection, *query_only, text),
             S::Prepare { name, source } => self.prepare_named(name, source),
@@ -481,7 +483,8 @@ impl Session {
             | S::DropUser { .. }
             | S::SetPassword { .. }
             | S::Grant { .. }
-            | S::Revoke { .. } => self.account_statement(kind),
+            | S::Revoke { .. }
+            | S::RevokeAll { .. } => self.account_statement(kind),
             _ => self.ddl(kind, text).await,
         }
     }
@@ -510,6 +513,7 @@ fn commits_implicitly(kind: &StatementKind) -> bool {
             | S::SetPassword { .. }
             | S::Grant { .. }
             | S::Revoke { .. }
+            | S::RevokeAll { .. }
             | S::LockTables(_)
             | S::Analyze(_)
             | S::Check(_)

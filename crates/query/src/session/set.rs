@@ -221,13 +221,13 @@ impl Session {
     }
 
     /// DO: evaluates and forgets.
-    pub(super) fn evaluate_only(
+    pub(super) async fn evaluate_only(
         &mut self,
         exprs: &[ast::Expr],
         text: &Text<'_>,
     ) -> Result<Outcome, SqlError> {
         for expr in exprs {
-            self.constant(expr, text)?;
+            self.value_of(expr, text).await?;
         }
         Ok(Outcome::ok())
     }
@@ -262,6 +262,7 @@ impl Session {
             self.info.interrupt.raise(what);
             return Err(ErrorCode::QUERY_INTERRUPTED.with(&[]));
         }
+        self.check_may_kill(id)?;
         self.info.connections.kill(id, what)?;
         Ok(Outcome::ok())
     }

@@ -70,7 +70,8 @@ impl Session {
     fn show_databases(&self) -> Rowset {
         let mut rows = Rowset::new("SCHEMATA", &[("Database", varchar(64))]);
         let catalog = self.catalog();
-        let mut names: Vec<&str> = catalog.databases().map(|database| database.name.as_str()).collect();
+        let databases = catalog.databases().filter(|database| self.seen().sees_database(&database.name));
+        let mut names: Vec<&str> = databases.map(|database| database.name.as_str()).collect();
         names.push(info_schema::NAME);
         names.sort_unstable();
         names.into_iter().for_each(|name| rows.push(vec![text(name)]));
@@ -110,7 +111,7 @@ impl Session {
         } else {
             self.catalog()
                 .tables_in(&database)
-                .filter(|table| !table.is_unfinished())
+                .filter(|table| !table.is_unfinished() && self.seen().sees_table(&database, &table.def.name))
                 .for_each(|table| push(&table.def.name, "BASE TABLE"));
         }
         Ok(rows)
@@ -141,7 +142,10 @@ impl Session {
                 ("Comment", varchar(2048)),
             ],
         );
-        for table in self.catalog().tables_in(&database).filter(|table| !table.is_unfinished()) {
+        for table in self.catalog().tables_in(&database) {
+            if table.is_unfinished() || !self.seen().sees_table(&database, &table.def.name) {
+                continue;
+            }
             let mut row = vec![text(&table.def.name)];
             row.extend(status_of(table));
             rows.push(row);

@@ -15,6 +15,7 @@ use super::named_locks::{EndOfLocks, SessionHost};
 use super::plan_cache::RecentPlans;
 use super::point::PointMemory;
 use super::prepared::PreparedStatement;
+use super::privileges::{Access, Need};
 use super::settings::Settings;
 use super::variables::SessionVariables;
 use crate::error::{ErrorCode, SqlError};
@@ -96,10 +97,12 @@ pub struct Session {
     pub(super) hinted: Option<Box<Hinted>>,
     /// Variables that changed since the last reply, of those that the client wants to be told of.
     pub(super) changed_variables: Vec<usize>,
+    /// What the account may do, as of the last statement.
+    pub(super) access: Access,
 }
 
 impl Session {
-    pub(super) fn new(shared: Arc<Shared>, info: SessionInfo) -> Result<Self, SqlError> {
+    pub(super) fn new(shared: Arc<Shared>, info: SessionInfo, access: Access) -> Result<Self, SqlError> {
         let variables = SessionVariables::new(shared.globals.clone());
         let settings = Settings::new(&variables.own);
         let seed = u64::from(info.connection_id).wrapping_mul(0x9E37_79B9_7F4A_7C15)
@@ -139,6 +142,7 @@ impl Session {
             host: EndOfLocks(host),
             hinted: None,
             changed_variables: Vec::new(),
+            access,
             info,
         };
         session.begin_variables();
@@ -182,6 +186,7 @@ impl Session {
     }
 
     pub(super) fn change_database(&mut self, name: &str) -> Result<(), SqlError> {
+        self.check_needs(&[Need::Use { database: name.to_owned() }])?;
         let catalog = self.catalog();
         let collation = match catalog.database(name) {
             Some(database) => database.collation,

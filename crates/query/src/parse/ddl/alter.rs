@@ -43,7 +43,8 @@ impl Parser<'_> {
         }
         if self.eat("USER") {
             let if_exists = self.if_exists();
-            return Ok(StatementKind::AlterUser { users: self.user_specs()?, if_exists });
+            let (users, options) = self.user_specs()?;
+            return Ok(StatementKind::AlterUser { users, if_exists, options });
         }
         let words = [
             "VIEW",

@@ -168,7 +168,7 @@ fn processlist() -> Rowset {
 }
 
 fn fill_processlist(session: &Session, rows: &mut Rowset) {
-    for connection in session.info.connections.list() {
+    for connection in session.seen_connections() {
         rows.push(vec![
             Datum::UInt(connection.id.into()),
             text(connection.user),
@@ -203,7 +203,7 @@ fn referential_constraints() -> Rowset {
 
 fn fill_referential_constraints(session: &Session, rows: &mut Rowset) {
     let catalog = session.catalog();
-    for handle in catalog.tables().filter(|table| !table.is_unfinished()) {
+    for handle in session.seen_tables(&catalog) {
         let table = &handle.def;
         for key in sorted(&table.foreign_keys) {
             rows.push(vec![
@@ -248,6 +248,9 @@ fn routines() -> Rowset {
 /// Native procedures; there are no others.
 fn fill_routines(session: &Session, rows: &mut Rowset) {
     for procedure in session.shared.engine.procedures().list() {
+        if !session.seen().on_database(procedure.database()).intersects(avocet_engine::Privileges::EXECUTE) {
+            continue;
+        }
         let (database, name) = (procedure.database(), procedure.name());
         let row = [name, "def", database, name, "PROCEDURE", "", "root@localhost"];
         rows.push(row.map(text).to_vec());
@@ -282,7 +285,9 @@ fn fill_schemata(session: &Session, rows: &mut Rowset) {
         rows.push(row);
     };
     push(NAME, avocet_types::Collation(33));
-    session.catalog().databases().for_each(|database| push(&database.name, database.collation));
+    let catalog = session.catalog();
+    let databases = catalog.databases().filter(|database| session.seen().sees_database(&database.name));
+    databases.for_each(|database| push(&database.name, database.collation));
 }
 
 fn statistics() -> Rowset {
@@ -312,7 +317,8 @@ fn statistics() -> Rowset {
 }
 
 fn fill_statistics(session: &Session, rows: &mut Rowset) {
-    for handle in session.catalog().tables().filter(|table| !table.is_unfinished()) {
+    let catalog = session.catalog();
+    for handle in session.seen_tables(&catalog) {
         let table = &handle.def;
         for index in &table.indexes {
             for (at, part) in index.parts.iter().enumerate() {
@@ -358,7 +364,8 @@ fn table_constraints() -> Rowset {
 }
 
 fn fill_table_constraints(session: &Session, rows: &mut Rowset) {
-    for handle in session.catalog().tables().filter(|table| !table.is_unfinished()) {
+    let catalog = session.catalog();
+    for handle in session.seen_tables(&catalog) {
         let table = &handle.def;
         let kind = |kind| if kind == IndexKind::Primary { "PRIMARY KEY" } else { "UNIQUE" };
         let unique = table.indexes.iter().filter(|index| index.kind.is_unique());
@@ -380,7 +387,8 @@ fn fill_table_constraints(session: &Session, rows: &mut Rowset) {
 }
 
 fn fill_key_column_usage(session: &Session, rows: &mut Rowset) {
-    for handle in session.catalog().tables().filter(|table| !table.is_unfinished()) {
+    let catalog = session.catalog();
+    for handle in session.seen_tables(&catalog) {
         let table = &handle.def;
         let mut push =
             |constraint: &str, column: usize, at: usize, parent: Option<(&ForeignKeyDef, usize)>| {
@@ -449,7 +457,8 @@ fn fill_tables(session: &Session, rows: &mut Rowset) {
         row.resize(rows.columns.len(), Datum::Null);
         rows.push(row);
     }
-    for handle in session.catalog().tables().filter(|table| !table.is_unfinished()) {
+    let catalog = session.catalog();
+    for handle in session.seen_tables(&catalog) {
         let table = &handle.def;
         let mut row = vec![text("def"), text(&table.database), text(&table.name), text("BASE TABLE")];
         row.extend(status_of(handle));
@@ -511,8 +520,7 @@ fn views() -> Rowset {
 fn fill_columns(session: &Session, rows: &mut Rowset) {
     let catalog = session.catalog();
     let own = super::all().iter().map(|table| &*table.def);
-    for table in catalog.tables().filter(|table| !table.is_unfinished()).map(|handle| &*handle.def).chain(own)
-    {
+    for table in session.seen_tables(&catalog).map(|handle| &*handle.def).chain(own) {
         for at in 0..table.columns.len() {
             rows.push(column_row(table, at));
         }

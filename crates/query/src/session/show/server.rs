@@ -1,5 +1,6 @@
 //! SHOW of what is the server's or the session's: variables, conditions, connections, lists of features.
 
+use avocet_engine::Privileges;
 use avocet_types::collation::{Charset, collations};
 use avocet_types::{Datum, Value};
 
@@ -34,40 +35,8 @@ impl Session {
                 Ok(count("@@session.error_count", errors))
             }
             ShowKind::Processlist { full } => Ok(self.show_processlist(*full)),
-            ShowKind::Grants(user) => {
-                let own = crate::parse::statement::UserName::CurrentUser;
-                let (name, host) = self.account_name(user.as_ref().unwrap_or(&own));
-                if self.catalog().user(&name, &host).is_none() {
-                    return Err(SqlError {
-                        errno: 1141,
-                        sqlstate: *b"42000",
-                        message: format!("There is no such grant defined for user '{name}' on host '{host}'"),
-                    });
-                }
-                let mut rows = Rowset::new("", &[(&format!("Grants for {name}@{host}"), varchar(1024))]);
-                rows.push(vec![text(format!(
-                    "GRANT ALL PRIVILEGES ON *.* TO `{name}`@`{host}` WITH GRANT OPTION"
-                ))]);
-                Ok(rows)
-            }
-            ShowKind::CreateUser(user) => {
-                let own = crate::parse::statement::UserName::CurrentUser;
-                let (name, host) = self.account_name(user.as_ref().unwrap_or(&own));
-                let catalog = self.catalog();
-                let Some(user) = catalog.user(&name, &host) else {
-                    return Err(ErrorCode::CANNOT_USER
-                        .with(&[&"SHOW CREATE USER", &format_args!("'{name}'@'{host}'")]));
-                };
-                let mut rows = Rowset::new("", &[(&format!("CREATE USER for {name}@{host}"), varchar(1024))]);
-                let auth = String::from_utf8_lossy(&user.auth).replace('\\', "\\\\").replace('\'', "''");
-                rows.push(vec![text(format!(
-                    "CREATE USER `{name}`@`{host}` IDENTIFIED WITH '{}' AS '{auth}' REQUIRE NONE PASSWORD EXPIRE DEFAULT \
-                     ACCOUNT UNLOCK PASSWORD HISTORY DEFAULT PASSWORD REUSE INTERVAL DEFAULT PASSWORD REQUIRE CURRENT \
-                     DEFAULT",
-                    user.plugin
-                ))]);
-                Ok(rows)
-            }
+            ShowKind::Grants(user) => self.show_grants(user.as_ref()),
+            ShowKind::CreateUser(user) => self.show_create_user(user.as_ref()),
             ShowKind::Engines => Ok(engines()),
             ShowKind::Charset => Ok(charsets()),
             ShowKind::Collation => Ok(collation_list()),
@@ -86,6 +55,9 @@ impl Session {
     fn procedures(&self, words: &str) -> Result<Rowset, SqlError> {
         let mut rows = nothing(words)?;
         for procedure in self.shared.engine.procedures().list() {
+            if !self.seen().on_database(procedure.database()).intersects(Privileges::EXECUTE) {
+                continue;
+            }
             let known = [procedure.database(), procedure.name(), "PROCEDURE", "RUST", "root@localhost"];
             let mut row = known.map(text).to_vec();
             row.resize(rows.columns.len(), Datum::Null);
@@ -151,7 +123,7 @@ impl Session {
                 ("Info", LONG_TEXT),
             ],
         );
-        for connection in self.info.connections.list() {
+        for connection in self.seen_connections() {
             let most = if full { usize::MAX } else { 100 };
             let info = connection.info.map(|info| info.chars().take(most).collect::<String>());
             rows.push(vec![
