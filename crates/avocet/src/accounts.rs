@@ -1,34 +1,40 @@
 //! The catalog's accounts, as the protocol server asks for them.
 
-use std::sync::Arc;
-
-use avocet_engine::{Engine, UserDef};
-use avocet_query::session::Passwords;
+use avocet_engine::{TlsRule, UserDef};
 use avocet_query::session::api::AccountName;
-use avocet_server::auth::{Account, Accounts, Plugin};
+use avocet_query::session::{Database, Passwords};
+use avocet_server::auth::{Account, Accounts, LoginRule, Plugin};
 
 /// The accounts of a data directory.
-pub struct CatalogAccounts(pub Arc<Engine>);
+pub struct CatalogAccounts {
+    pub database: Database,
+}
 
 impl Accounts for CatalogAccounts {
     fn of_user(&self, user: &str) -> Vec<Account> {
-        self.0
-            .catalog()
-            .users()
-            .filter(|account| account.name == user)
-            .filter_map(|user| account(user))
-            .collect()
+        let catalog = self.database.engine().catalog();
+        catalog.users().filter(|account| account.name == user).filter_map(|user| self.account(user)).collect()
     }
 }
 
-/// An account whose plugin this server does not have can not sign in.
-fn account(user: &UserDef) -> Option<Account> {
-    Some(Account {
-        name: AccountName { user: user.name.clone(), host: user.host.clone() },
-        plugin: Plugin::from_name(user.plugin.as_bytes())?,
-        auth_string: user.auth.clone(),
-        locked: user.locked,
-    })
+impl CatalogAccounts {
+    /// An account whose plugin this server does not have can not sign in.
+    fn account(&self, user: &UserDef) -> Option<Account> {
+        Some(Account {
+            name: AccountName { user: user.name.clone(), host: user.host.clone() },
+            plugin: Plugin::from_name(user.plugin.as_bytes())?,
+            auth_string: user.auth.clone(),
+            retained: user.retained.clone(),
+            locked: user.locked,
+            expired: self.database.has_expired_password(user),
+            login: LoginRule {
+                requires_tls: user.login.tls == TlsRule::Encrypted,
+                failed_attempts: user.login.failed_attempts,
+                lock_days: user.login.lock_days,
+                set_at: user.login.set_at,
+            },
+        })
+    }
 }
 
 /// What CREATE USER and ALTER USER store of a password.
@@ -37,5 +43,9 @@ pub struct PluginPasswords;
 impl Passwords for PluginPasswords {
     fn auth_string(&self, plugin: &str, password: &[u8]) -> Option<Vec<u8>> {
         Some(Plugin::from_name(plugin.as_bytes())?.auth_string(password))
+    }
+
+    fn is_password(&self, plugin: &str, stored: &[u8], password: &[u8]) -> bool {
+        Plugin::from_name(plugin.as_bytes()).is_some_and(|plugin| plugin.is_password(stored, password))
     }
 }

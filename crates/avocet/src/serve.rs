@@ -116,7 +116,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let engine = open(&args)?;
     let database = Database::new(engine.clone(), Some(Box::new(PluginPasswords)))?;
     database.spill_to(args.data.join("spill"));
-    let served = runtime.block_on(serve(&args, database.clone(), engine));
+    let served = runtime.block_on(serve(&args, database.clone()));
     // Whatever became of the server, what is committed is checkpointed.
     let closed = database.shutdown();
     served?;
@@ -155,7 +155,7 @@ fn refuse_foreign(data: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn serve(args: &Args, database: Database, engine: Arc<Engine>) -> Result<(), Failure> {
+async fn serve(args: &Args, database: Database) -> Result<(), Failure> {
     let mut options = ServerOptions::new(args.data.clone(), args.listen[0]);
     options.listen.clone_from(&args.listen);
     options.sockets.clone_from(&args.socket);
@@ -178,7 +178,8 @@ async fn serve(args: &Args, database: Database, engine: Arc<Engine>) -> Result<(
         let real = real.ok_or_else(|| format!("--secure-file-priv: {} is not a folder", folder.display()))?;
         database.set_option("secure_file_priv", &format!("{}/", real.display()))?;
     }
-    let server = Server::bind(options, database.clone(), Arc::new(CatalogAccounts(engine))).await?;
+    let accounts = Arc::new(CatalogAccounts { database: database.clone() });
+    let server = Server::bind(options, database.clone(), accounts).await?;
     for address in server.addresses() {
         database.set_option("port", &address.port().to_string())?;
         tracing::info!(%address, data = %args.data.display(), "ready");

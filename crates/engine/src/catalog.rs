@@ -15,7 +15,7 @@ use hashbrown::HashMap;
 
 use crate::foreign::{Link, Links};
 use crate::table::{IndexHandle, TableHandle};
-pub use accounts::{GrantScope, Grants, Privileges, UserDef};
+pub use accounts::{AccountId, GrantScope, Grants, LoginRules, PasswordRules, Privileges, TlsRule, UserDef};
 pub(crate) use change::Change;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

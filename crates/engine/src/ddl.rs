@@ -34,17 +34,23 @@ pub type Renaming = ((String, String), (String, String));
 #[derive(Debug)]
 pub enum AccountChange {
     /// There is this account, and none other of its name and host.
-    Put(UserDef),
+    Put(Box<UserDef>),
     Drop {
         name: String,
         host: String,
     },
 }
 
+impl AccountChange {
+    pub fn put(user: UserDef) -> Self {
+        Self::Put(Box::new(user))
+    }
+}
+
 impl From<AccountChange> for Change {
     fn from(change: AccountChange) -> Self {
         match change {
-            AccountChange::Put(user) => Self::PutUser(user),
+            AccountChange::Put(user) => Self::PutUser(*user),
             AccountChange::Drop { name, host } => Self::DropUser { name, host },
         }
     }

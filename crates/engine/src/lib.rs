@@ -49,7 +49,10 @@ pub use avocet_storage::cold::{ColdValue, ColumnPredicate, CompareOp};
 pub use avocet_storage::index::Direction;
 pub use avocet_types as types;
 pub use bulk::BulkInsert;
-pub use catalog::{Catalog, DatabaseDef, GrantScope, Grants, Privileges, UserDef};
+pub use catalog::{
+    AccountId, Catalog, DatabaseDef, GrantScope, Grants, LoginRules, PasswordRules, Privileges, TlsRule,
+    UserDef,
+};
 pub use check::{CheckReport, check};
 pub use commit::CommitTicket;
 pub use ddl::{AccountChange, AlterRest, Alteration, DdlWait, NewForeignKeys, Renaming, Unfinished};

@@ -8,8 +8,9 @@ pub mod exchange;
 pub mod native;
 pub mod rsa_key;
 pub mod sha2;
+mod throttle;
 
-pub use accounts::{Account, Accounts, MemoryAccounts, Plugin};
+pub use accounts::{Account, Accounts, LoginRule, MemoryAccounts, Plugin};
 
 use crate::protocol::handshake::Salt;
 

@@ -178,6 +178,11 @@ impl Wire {
         matches!(self.line.lock().transport, Transport::Tls(_) | Transport::Unix(_))
     }
 
+    /// Whether it is under TLS.
+    pub fn is_encrypted(&self) -> bool {
+        matches!(self.line.lock().transport, Transport::Tls(_))
+    }
+
     /// Writes what is buffered and reads the packet that answers it.
     pub async fn exchange(&mut self) -> Result<&[u8], WireError> {
         self.flush().await?;

@@ -57,6 +57,91 @@ fn a_changed_password_takes_effect_at_once() {
 }
 
 #[test]
+fn the_password_before_is_good_while_it_is_retained() {
+    use avocet_server::auth::{Account, Plugin};
+    let server = TestServer::start();
+    for plugin in [Plugin::CachingSha2, Plugin::Native] {
+        let retained = Some(plugin.auth_string(b"before"));
+        let account = Account::new("two", "%", plugin, plugin.auth_string(b"now"));
+        server.accounts.put(Account { retained, ..account.clone() });
+        let with = |password| Conn::new(server.opts().user(Some("two")).pass(Some(password)));
+        // Twice, for caching_sha2_password answers from its cache then.
+        for password in ["before", "before", "now", "now", "before"] {
+            assert!(with(password).is_ok(), "{plugin:?} {password}");
+        }
+        server.accounts.put(account);
+        assert!(with("before").is_err());
+        assert!(with("now").is_ok());
+    }
+}
+
+#[test]
+fn accounts_that_require_tls_get_in_over_tls_alone() {
+    use avocet_server::auth::{Account, LoginRule, Plugin};
+    let server = TestServer::start();
+    let login = LoginRule { requires_tls: true, ..LoginRule::default() };
+    let plugin = Plugin::CachingSha2;
+    server.accounts.put(Account { login, ..Account::new("safe", "%", plugin, plugin.auth_string(b"x")) });
+    let opts = || server.opts().user(Some("safe")).pass(Some("x"));
+    assert_eq!(denied(Conn::new(opts())).0, 1045);
+}
+
+#[test]
+fn expired_passwords_let_those_in_who_can_change_them() {
+    use avocet_server::auth::{Account, Plugin};
+    const CAN_HANDLE_EXPIRED_PASSWORDS: u32 = 1 << 22;
+    let server = TestServer::start();
+    let account = Account::new("old", "%", Plugin::Native, Vec::new());
+    server.accounts.put(Account { expired: true, ..account });
+    assert_eq!(denied(Conn::new(server.opts().user(Some("old")))).0, 1862);
+    for (flag, expected) in [(0, 0xFF), (CAN_HANDLE_EXPIRED_PASSWORDS, 0)] {
+        let (mut raw, _) = Raw::connect(server.address);
+        raw.send(1, &login(flag, b"old", b"", b"mysql_native_password"));
+        assert_eq!(raw.read().expect("an answer").1[0], expected);
+    }
+}
+
+#[test]
+fn accounts_lock_after_wrong_passwords() {
+    use avocet_server::auth::{Account, LoginRule, Plugin};
+    let server = TestServer::start();
+    let rule = |set_at| {
+        let login = LoginRule { failed_attempts: 2, lock_days: Some(3), set_at, ..LoginRule::default() };
+        let auth = Plugin::Native.auth_string(b"x");
+        Account { login, ..Account::new("guarded", "%", Plugin::Native, auth) }
+    };
+    let with = |password| Conn::new(server.opts().user(Some("guarded")).pass(Some(password)));
+    server.accounts.put(rule(1));
+    assert_eq!(denied(with("wrong")).0, 1045);
+    assert!(with("x").is_ok(), "only failures in a row count");
+    assert_eq!(denied(with("wrong")).0, 1045);
+    let expected = "Access denied for user 'guarded'@'localhost'. Account is blocked for 3 day(s) (3 day(s) \
+                    remaining) due to 2 consecutive failed logins.";
+    assert_eq!(denied(with("wrong")), (3955, expected.to_owned()));
+    assert_eq!(denied(with("x")), (3955, expected.to_owned()));
+    server.accounts.put(rule(2));
+    assert!(with("x").is_ok(), "ALTER USER … ACCOUNT UNLOCK");
+}
+
+#[test]
+fn who_guesses_waits() {
+    let server = TestServer::start();
+    let guess = || denied(Conn::new(server.opts().user(Some("native")).pass(Some("guess"))));
+    let start = std::time::Instant::now();
+    for _ in 0..4 {
+        assert_eq!(guess().0, 1045);
+    }
+    assert!(start.elapsed() < std::time::Duration::from_millis(400), "the first are answered at once");
+    assert_eq!(guess().0, 1045);
+    assert_eq!(guess().0, 1045);
+    assert!(start.elapsed() >= std::time::Duration::from_millis(1000), "{:?}", start.elapsed());
+    // Others are not kept waiting.
+    let start = std::time::Instant::now();
+    server.connect();
+    assert!(start.elapsed() < std::time::Duration::from_millis(400));
+}
+
+#[test]
 fn the_greeting_is_that_of_mysql_8_4() {
     let server = TestServer::start();
     let (_, first) = Raw::connect(server.address);

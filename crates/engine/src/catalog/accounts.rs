@@ -3,167 +3,15 @@
 //! The catalog keeps grants as they were made: a set of privileges for each scope. What a statement needs, and how the
 //! scopes add up, is the business of sessions.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::ops::{BitOr, BitOrAssign};
+mod privileges;
+mod rules;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use avocet_base::codec::{Malformed, Put, Reader};
 
-/// A set of MySQL's privileges. The bits are in logs and checkpoints: they are never reused.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Privileges(u64);
-
-macro_rules! privileges {
-    ($($bit:literal $name:ident $text:literal)*) => {
-        impl Privileges {
-            $(pub const $name: Self = Self(1 << $bit);)*
-
-            /// Each privilege with MySQL's name of it, in the order in which MySQL lists them.
-            pub const NAMES: &[(Self, &str)] = &[$((Self::$name, $text)),*];
-        }
-    };
-}
-
-privileges! {
-    0 SELECT "SELECT"
-    1 INSERT "INSERT"
-    2 UPDATE "UPDATE"
-    3 DELETE "DELETE"
-    4 CREATE "CREATE"
-    5 DROP "DROP"
-    6 RELOAD "RELOAD"
-    7 SHUTDOWN "SHUTDOWN"
-    8 PROCESS "PROCESS"
-    9 FILE "FILE"
-    10 GRANT "GRANT OPTION"
-    11 REFERENCES "REFERENCES"
-    12 INDEX "INDEX"
-    13 ALTER "ALTER"
-    14 SHOW_DATABASES "SHOW DATABASES"
-    15 SUPER "SUPER"
-    16 CREATE_TEMPORARY_TABLES "CREATE TEMPORARY TABLES"
-    17 LOCK_TABLES "LOCK TABLES"
-    18 EXECUTE "EXECUTE"
-    19 REPLICATION_SLAVE "REPLICATION SLAVE"
-    20 REPLICATION_CLIENT "REPLICATION CLIENT"
-    21 CREATE_VIEW "CREATE VIEW"
-    22 SHOW_VIEW "SHOW VIEW"
-    23 CREATE_ROUTINE "CREATE ROUTINE"
-    24 ALTER_ROUTINE "ALTER ROUTINE"
-    25 CREATE_USER "CREATE USER"
-    26 EVENT "EVENT"
-    27 TRIGGER "TRIGGER"
-    28 CREATE_TABLESPACE "CREATE TABLESPACE"
-    29 CREATE_ROLE "CREATE ROLE"
-    30 DROP_ROLE "DROP ROLE"
-    32 CONNECTION_ADMIN "CONNECTION_ADMIN"
-    33 SYSTEM_USER "SYSTEM_USER"
-    34 SYSTEM_VARIABLES_ADMIN "SYSTEM_VARIABLES_ADMIN"
-}
-
-impl Privileges {
-    pub const NONE: Self = Self(0);
-    /// All that there are, GRANT OPTION among them.
-    pub const ALL: Self = Self(Self::STATIC.0 | Self::DYNAMIC.0);
-
-    /// Those that MySQL has a column for in `mysql.user`.
-    pub const STATIC: Self = Self((1 << 31) - 1);
-
-    /// Those that MySQL keeps by name; SHOW GRANTS lists them in a line of their own.
-    pub const DYNAMIC: Self =
-        Self(Self::CONNECTION_ADMIN.0 | Self::SYSTEM_USER.0 | Self::SYSTEM_VARIABLES_ADMIN.0);
-
-    /// What may be granted on a table.
-    pub const OF_TABLES: Self = Self(
-        Self::SELECT.0
-            | Self::INSERT.0
-            | Self::UPDATE.0
-            | Self::DELETE.0
-            | Self::CREATE.0
-            | Self::DROP.0
-            | Self::GRANT.0
-            | Self::REFERENCES.0
-            | Self::INDEX.0
-            | Self::ALTER.0
-            | Self::CREATE_VIEW.0
-            | Self::SHOW_VIEW.0
-            | Self::TRIGGER.0,
-    );
-
-    /// What may be granted on a database.
-    pub const OF_DATABASES: Self = Self(
-        Self::OF_TABLES.0
-            | Self::CREATE_TEMPORARY_TABLES.0
-            | Self::LOCK_TABLES.0
-            | Self::EXECUTE.0
-            | Self::CREATE_ROUTINE.0
-            | Self::ALTER_ROUTINE.0
-            | Self::EVENT.0,
-    );
-
-    pub const fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
-    /// Whether all of `other` are among these.
-    pub const fn contains(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
-    }
-
-    /// Whether any of `other` is among these.
-    pub const fn intersects(self, other: Self) -> bool {
-        self.0 & other.0 != 0
-    }
-
-    #[must_use]
-    pub const fn without(self, other: Self) -> Self {
-        Self(self.0 & !other.0)
-    }
-
-    #[must_use]
-    pub const fn or(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    #[must_use]
-    pub const fn and(self, other: Self) -> Self {
-        Self(self.0 & other.0)
-    }
-
-    /// Those of a set that have a name, in MySQL's order.
-    pub fn names(self) -> impl Iterator<Item = &'static str> {
-        Self::NAMES.iter().filter(move |(one, _)| self.contains(*one)).map(|(_, name)| *name)
-    }
-
-    /// The privilege of a name in upper case.
-    pub fn by_name(name: &str) -> Option<Self> {
-        Self::NAMES.iter().find(|(_, known)| *known == name).map(|(one, _)| *one)
-    }
-}
-
-impl BitOr for Privileges {
-    type Output = Self;
-
-    fn bitor(self, other: Self) -> Self {
-        self.or(other)
-    }
-}
-
-impl BitOrAssign for Privileges {
-    fn bitor_assign(&mut self, other: Self) {
-        self.0 |= other.0;
-    }
-}
-
-impl fmt::Display for Privileges {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, name) in self.names().enumerate() {
-            let comma = if at == 0 { "" } else { ", " };
-            write!(f, "{comma}{name}")?;
-        }
-        Ok(())
-    }
-}
+pub use privileges::Privileges;
+pub use rules::{LoginRules, PasswordRules, TlsRule};
 
 /// What privileges are granted on, in the order in which SHOW GRANTS lists it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -175,11 +23,25 @@ pub enum GrantScope {
         database: String,
         table: String,
     },
+    /// Column names in lower case: they are the same in any.
+    Column {
+        database: String,
+        table: String,
+        column: String,
+    },
+    /// Procedure names in lower case, too.
+    Procedure {
+        database: String,
+        procedure: String,
+    },
 }
 
 pub type Grants = BTreeMap<GrantScope, Privileges>;
 
-/// An account: MySQL's `'name'@'host'`.
+/// Name and host of an account.
+pub type AccountId = (String, String);
+
+/// An account: MySQL's `'name'@'host'`. A role is one, too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserDef {
     pub name: String,
@@ -188,10 +50,20 @@ pub struct UserDef {
     pub plugin: String,
     /// What the plugin keeps of the password; empty for no password.
     pub auth: Vec<u8>,
+    /// Of the password before, while it may be used as well (`RETAIN CURRENT PASSWORD`).
+    pub retained: Option<Vec<u8>>,
     /// May not sign in.
     pub locked: bool,
+    pub password: PasswordRules,
+    pub login: LoginRules,
     /// No set in it is empty.
     pub grants: Grants,
+    /// What is not held on a database although it is granted for all (partial revokes); no set in it is empty.
+    pub restrictions: BTreeMap<String, Privileges>,
+    /// The roles that it was granted, and whether it may grant them on.
+    pub roles: BTreeMap<AccountId, bool>,
+    /// Those that are active after signing in.
+    pub default_roles: BTreeSet<AccountId>,
 }
 
 const WHAT: &str = "account";
@@ -204,9 +76,24 @@ impl UserDef {
             host: host.into(),
             plugin: "caching_sha2_password".into(),
             auth: Vec::new(),
+            retained: None,
             locked: false,
+            password: PasswordRules::default(),
+            login: LoginRules::OPEN,
             grants: Grants::new(),
+            restrictions: BTreeMap::new(),
+            roles: BTreeMap::new(),
+            default_roles: BTreeSet::new(),
         }
+    }
+
+    pub fn id(&self) -> AccountId {
+        (self.name.clone(), self.host.clone())
+    }
+
+    /// What is granted for the whole server.
+    pub fn global(&self) -> Privileges {
+        self.grants.get(&GrantScope::Global).copied().unwrap_or_default()
     }
 
     /// Adds privileges to those of a scope.
@@ -224,6 +111,30 @@ impl UserDef {
             self.grants.remove(scope);
         }
         true
+    }
+
+    /// Takes back, on one database, some of what is granted for all.
+    pub fn restrict(&mut self, database: &str, privileges: Privileges) {
+        if !privileges.is_empty() {
+            *self.restrictions.entry(database.into()).or_default() |= privileges;
+        }
+    }
+
+    /// Ends restrictions; those of them that there were.
+    pub fn lift(&mut self, database: &str, privileges: Privileges) -> Privileges {
+        let Some(held) = self.restrictions.get_mut(database) else { return Privileges::NONE };
+        let lifted = held.and(privileges);
+        *held = held.without(privileges);
+        if held.is_empty() {
+            self.restrictions.remove(database);
+        }
+        lifted
+    }
+
+    /// Forgets a role.
+    pub fn lose_role(&mut self, role: &AccountId) -> bool {
+        self.default_roles.remove(role);
+        self.roles.remove(role).is_some()
     }
 
     /// What 0.1 let accounts do, which knew of no privileges: `root` everything, others everything but to rule over the
@@ -265,24 +176,70 @@ impl UserDef {
                     to.put_str(database);
                     to.put_str(table);
                 }
+                GrantScope::Column { database, table, column } => {
+                    to.put_u8(3);
+                    to.put_str(database);
+                    to.put_str(table);
+                    to.put_str(column);
+                }
+                GrantScope::Procedure { database, procedure } => {
+                    to.put_u8(4);
+                    to.put_str(database);
+                    to.put_str(procedure);
+                }
             }
-            to.put_varint(privileges.0);
+            to.put_varint(privileges.bits());
+        }
+        to.put_u8(u8::from(self.retained.is_some()));
+        self.retained.iter().for_each(|auth| to.put_bytes(auth));
+        self.password.encode(to);
+        self.login.encode(to);
+        to.put_varint(self.restrictions.len() as u64);
+        for (database, privileges) in &self.restrictions {
+            to.put_str(database);
+            to.put_varint(privileges.bits());
+        }
+        to.put_varint(self.roles.len() as u64);
+        for ((name, host), admin) in &self.roles {
+            to.put_str(name);
+            to.put_str(host);
+            to.put_u8(u8::from(*admin));
+        }
+        to.put_varint(self.default_roles.len() as u64);
+        for (name, host) in &self.default_roles {
+            to.put_str(name);
+            to.put_str(host);
         }
     }
 
     pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let string = |reader: &mut Reader<'_>| reader.str(WHAT).map(str::to_owned);
         let mut user = Self::decode_names(reader)?;
         user.locked = reader.u8(WHAT)? != 0;
-        for _ in 0..reader.varint(WHAT)? {
-            let scope = match reader.u8(WHAT)? {
-                0 => GrantScope::Global,
-                1 => GrantScope::Database(string(reader)?),
-                2 => GrantScope::Table { database: string(reader)?, table: string(reader)? },
-                _ => return Err(reader.malformed(WHAT)),
-            };
-            user.grants.insert(scope, Privileges(reader.varint(WHAT)?));
+        user.grants = Self::decode_grants_of(reader, Privileges::from_bits)?;
+        if reader.u8(WHAT)? != 0 {
+            user.retained = Some(reader.bytes(WHAT)?.to_vec());
         }
+        user.password = PasswordRules::decode(reader)?;
+        user.login = LoginRules::decode(reader)?;
+        for _ in 0..reader.varint(WHAT)? {
+            let database = reader.str(WHAT)?.to_owned();
+            user.restrictions.insert(database, Privileges::from_bits(reader.varint(WHAT)?));
+        }
+        for _ in 0..reader.varint(WHAT)? {
+            let role = decode_id(reader)?;
+            user.roles.insert(role, reader.u8(WHAT)? != 0);
+        }
+        for _ in 0..reader.varint(WHAT)? {
+            user.default_roles.insert(decode_id(reader)?);
+        }
+        Ok(user)
+    }
+
+    /// The form that had grants, and nothing else yet.
+    pub(super) fn decode_with_grants(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let mut user = Self::decode_names(reader)?;
+        user.locked = reader.u8(WHAT)? != 0;
+        user.grants = Self::decode_grants_of(reader, Privileges::of_first_catalogs)?;
         Ok(user)
     }
 
@@ -292,36 +249,44 @@ impl UserDef {
         Ok(Self { grants: Self::grants_of_0_1(&user.name), ..user })
     }
 
+    fn decode_grants_of(reader: &mut Reader<'_>, set: fn(u64) -> Privileges) -> Result<Grants, Malformed> {
+        let string = |reader: &mut Reader<'_>| reader.str(WHAT).map(str::to_owned);
+        let mut grants = Grants::new();
+        for _ in 0..reader.varint(WHAT)? {
+            let scope = match reader.u8(WHAT)? {
+                0 => GrantScope::Global,
+                1 => GrantScope::Database(string(reader)?),
+                2 => GrantScope::Table { database: string(reader)?, table: string(reader)? },
+                3 => GrantScope::Column {
+                    database: string(reader)?,
+                    table: string(reader)?,
+                    column: string(reader)?,
+                },
+                4 => GrantScope::Procedure { database: string(reader)?, procedure: string(reader)? },
+                _ => return Err(reader.malformed(WHAT)),
+            };
+            grants.insert(scope, set(reader.varint(WHAT)?));
+        }
+        Ok(grants)
+    }
+
     fn decode_names(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let (name, host) = decode_id(reader)?;
         Ok(Self {
-            name: reader.str(WHAT)?.to_owned(),
-            host: reader.str(WHAT)?.to_owned(),
             plugin: reader.str(WHAT)?.to_owned(),
             auth: reader.bytes(WHAT)?.to_vec(),
-            locked: false,
-            grants: Grants::new(),
+            ..Self::new(&name, &host)
         })
     }
+}
+
+fn decode_id(reader: &mut Reader<'_>) -> Result<AccountId, Malformed> {
+    Ok((reader.str(WHAT)?.to_owned(), reader.str(WHAT)?.to_owned()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sets_of_privileges() {
-        let some = Privileges::SELECT | Privileges::CREATE_TEMPORARY_TABLES | Privileges::GRANT;
-        assert_eq!(some.to_string(), "SELECT, GRANT OPTION, CREATE TEMPORARY TABLES");
-        assert!(some.contains(Privileges::SELECT | Privileges::GRANT) && some.contains(Privileges::NONE));
-        assert!(!some.contains(Privileges::SELECT | Privileges::DROP));
-        assert!(some.intersects(Privileges::SELECT | Privileges::DROP) && !some.intersects(Privileges::DROP));
-        assert_eq!(some.without(Privileges::GRANT).names().count(), 2);
-        for (one, name) in Privileges::NAMES {
-            assert_eq!(Privileges::by_name(name), Some(*one));
-            assert!(Privileges::ALL.contains(*one));
-        }
-        assert_eq!(Privileges::ALL.names().count(), Privileges::NAMES.len());
-    }
 
     #[test]
     fn granted_and_revoked() {
@@ -333,6 +298,16 @@ mod tests {
         assert_eq!(user.grants[&scope], Privileges::INSERT | Privileges::DROP);
         assert!(user.revoke(&scope, Privileges::ALL));
         assert!(user.grants.is_empty() && !user.revoke(&scope, Privileges::SELECT));
+    }
+
+    #[test]
+    fn restrictions_are_lifted_one_by_one() {
+        let mut user = UserDef::new("u", "%");
+        user.restrict("d", Privileges::SELECT | Privileges::INSERT);
+        assert_eq!(user.lift("d", Privileges::SELECT | Privileges::DROP), Privileges::SELECT);
+        assert_eq!(user.lift("e", Privileges::SELECT), Privileges::NONE);
+        assert_eq!(user.lift("d", Privileges::ALL), Privileges::INSERT);
+        assert!(user.restrictions.is_empty());
     }
 
     /// What 0.1 wrote: names, plugin, password.

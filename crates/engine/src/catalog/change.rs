@@ -125,7 +125,7 @@ impl Change {
                 to.put_u32(index.0);
             }
             Self::PutUser(user) => {
-                to.put_u8(20);
+                to.put_u8(21);
                 user.encode(to);
             }
             Self::DropUser { name, host } => {
@@ -230,7 +230,8 @@ impl Change {
             7 => Self::DropIndex { table: TableId(reader.u32(WHAT)?), index: IndexId(reader.u32(WHAT)?) },
             // As 0.1 wrote it.
             8 => Self::PutUser(UserDef::decode_0_1(reader)?),
-            20 => Self::PutUser(UserDef::decode(reader)?),
+            20 => Self::PutUser(UserDef::decode_with_grants(reader)?),
+            21 => Self::PutUser(UserDef::decode(reader)?),
             9 => Self::DropUser { name: string(reader)?, host: string(reader)? },
             10 => Self::RenameTable {
                 table: TableId(reader.u32(WHAT)?),
@@ -278,7 +279,7 @@ impl Change {
 pub(super) mod tests {
     use avocet_types::ReferentialAction;
 
-    use super::super::{GrantScope, Privileges};
+    use super::super::{GrantScope, LoginRules, PasswordRules, Privileges, TlsRule};
     use super::*;
 
     pub fn key(parent: &str) -> ForeignKeyDef {
@@ -300,6 +301,26 @@ pub(super) mod tests {
         user.grant(GrantScope::Global, Privileges::CREATE_USER | Privileges::DROP_ROLE);
         user.grant(GrantScope::Database("d%".into()), Privileges::OF_DATABASES);
         user.grant(GrantScope::Table { database: "d".into(), table: "t".into() }, Privileges::SELECT);
+        let (database, table) = ("d".to_owned(), "t".to_owned());
+        user.grant(GrantScope::Column { database, table, column: "c".into() }, Privileges::UPDATE);
+        user.grant(
+            GrantScope::Procedure { database: "d".into(), procedure: "p".into() },
+            Privileges::OF_ROUTINES,
+        );
+        user.retained = Some(b"y".to_vec());
+        user.password = PasswordRules {
+            expired: true,
+            changed_at: -5,
+            lifetime_days: Some(0),
+            history: Some(7),
+            reuse_days: None,
+            require_current: Some(true),
+            past: vec![(9, b"z".to_vec())],
+        };
+        user.login = LoginRules { tls: TlsRule::Encrypted, failed_attempts: 3, lock_days: None, set_at: -9 };
+        user.restrict("d", Privileges::DROP);
+        user.roles.insert(("r".into(), "%".into()), true);
+        user.default_roles.insert(("r".into(), "%".into()));
         let renamed = vec![("a".to_owned(), "b".to_owned())];
         for change in [
             Change::AddForeignKey { table: old, key: key("p") },

@@ -1,9 +1,12 @@
-//! Accounts and what is granted to them: CREATE USER, ALTER USER, GRANT, REVOKE.
+//! Accounts and what is granted to them: CREATE USER, ALTER USER, GRANT, REVOKE, roles.
 
+use std::ops::RangeInclusive;
+
+use crate::error::ErrorCode;
 use crate::parse::error::ParseResult;
 use crate::parse::lexer::{Op, TokenKind};
 use crate::parse::parser::Parser;
-use crate::parse::refuse::unserved;
+use crate::parse::refuse::{refused, unserved};
 use crate::parse::statement::*;
 
 impl Parser<'_> {
@@ -20,11 +23,83 @@ impl Parser<'_> {
         Ok(UserName::Named { name, host })
     }
 
-    /// After CREATE USER or ALTER USER.
-    pub(super) fn user_specs(&mut self) -> ParseResult<(Vec<UserSpec>, AccountOptions)> {
+    pub(super) fn user_names(&mut self) -> ParseResult<Vec<UserName>> {
+        self.comma_separated(Self::user_name)
+    }
+
+    /// After CREATE USER.
+    pub(super) fn create_user(&mut self) -> ParseResult<StatementKind> {
+        let if_not_exists = self.if_not_exists();
         let users = self.comma_separated(Self::user_spec)?;
+        let default_roles = if self.eat_all(&["DEFAULT", "ROLE"]) { self.user_names()? } else { Vec::new() };
+        let options = Box::new(self.account_options()?);
+        Ok(StatementKind::CreateUser { users, if_not_exists, default_roles, options })
+    }
+
+    /// After ALTER USER.
+    pub(super) fn alter_user(&mut self) -> ParseResult<StatementKind> {
+        let if_exists = self.if_exists();
+        let users = self.comma_separated(Self::user_spec)?;
+        if let [UserSpec { user, .. }] = users.as_slice()
+            && self.eat_all(&["DEFAULT", "ROLE"])
+        {
+            let (roles, user) = (self.role_set(&["NONE", "ALL"])?, user.clone());
+            return Ok(StatementKind::SetDefaultRole { roles, users: vec![user], if_exists });
+        }
+        let options = Box::new(self.account_options()?);
+        Ok(StatementKind::AlterUser { users, if_exists, options })
+    }
+
+    /// After CREATE ROLE.
+    pub(super) fn create_role(&mut self) -> ParseResult<StatementKind> {
+        let if_not_exists = self.if_not_exists();
+        Ok(StatementKind::CreateRole { roles: self.user_names()?, if_not_exists })
+    }
+
+    /// After DROP ROLE.
+    pub(super) fn drop_role(&mut self) -> ParseResult<StatementKind> {
+        let if_exists = self.if_exists();
+        Ok(StatementKind::DropRole { roles: self.user_names()?, if_exists })
+    }
+
+    /// After SET, where ROLE or DEFAULT ROLE is.
+    pub(super) fn set_role(&mut self) -> ParseResult<Option<StatementKind>> {
+        if self.eat_all(&["DEFAULT", "ROLE"]) {
+            let roles = self.role_set(&["NONE", "ALL"])?;
+            self.expect("TO")?;
+            let users = self.user_names()?;
+            return Ok(Some(StatementKind::SetDefaultRole { roles, users, if_exists: false }));
+        }
+        // `SET role = …` is of a variable.
+        if !self.is_word("ROLE") || matches!(self.peek_ahead(1), TokenKind::Op(Op::Eq | Op::Assign)) {
+            return Ok(None);
+        }
+        self.advance();
+        Ok(Some(StatementKind::SetRole(self.role_set(&["NONE", "ALL", "DEFAULT"])?)))
+    }
+
+    /// NONE, ALL, DEFAULT, ALL EXCEPT …, or a list.
+    fn role_set(&mut self, words: &[&'static str]) -> ParseResult<RoleSet> {
+        Ok(match self.eat_any(words) {
+            Some("NONE") => RoleSet::None,
+            Some("DEFAULT") => RoleSet::Default,
+            Some(_) if words.contains(&"DEFAULT") && self.eat("EXCEPT") => {
+                RoleSet::AllExcept(self.user_names()?)
+            }
+            Some(_) => RoleSet::All,
+            None => RoleSet::List(self.user_names()?),
+        })
+    }
+
+    /// What follows the accounts of CREATE USER and ALTER USER.
+    fn account_options(&mut self) -> ParseResult<AccountOptions> {
         let mut options = AccountOptions::default();
-        self.no_requirement()?;
+        if self.eat("REQUIRE") {
+            match self.eat_any(&["NONE", "SSL"]) {
+                Some(word) => options.tls = Some(word == "SSL"),
+                None => return Err(unserved("REQUIRE X509, ISSUER, SUBJECT and CIPHER")),
+            }
+        }
         if self.is_any_word(&["WITH", "COMMENT", "ATTRIBUTE"]) {
             return Err(unserved("limits, comments and attributes of accounts"));
         }
@@ -35,39 +110,82 @@ impl Parser<'_> {
                     None => return Err(self.error()),
                 }
             } else if self.eat("PASSWORD") {
-                self.default_of_passwords()?;
+                self.password_rule(&mut options)?;
+            } else if self.eat("FAILED_LOGIN_ATTEMPTS") {
+                options.failed_attempts =
+                    Some(within("FAILED_LOGIN_ATTEMPTS", self.unsigned()?, 0..=32_767)?);
+            } else if self.eat("PASSWORD_LOCK_TIME") {
+                options.lock_days = Some(match self.eat("UNBOUNDED") {
+                    true => None,
+                    false => Some(within("PASSWORD_LOCK_TIME", self.unsigned()?, 0..=32_767)?),
+                });
+            } else if self.is_any_word(&["COMMENT", "ATTRIBUTE"]) {
+                return Err(unserved("limits, comments and attributes of accounts"));
             } else {
-                return Ok((users, options));
+                return Ok(options);
             }
         }
     }
 
-    /// `REQUIRE NONE`
-    fn no_requirement(&mut self) -> ParseResult<()> {
-        if self.eat("REQUIRE") && !self.eat("NONE") {
-            return Err(unserved("REQUIRE of accounts"));
+    /// After PASSWORD.
+    fn password_rule(&mut self, options: &mut AccountOptions) -> ParseResult<()> {
+        if self.eat("EXPIRE") {
+            options.expire = Some(if self.eat("DEFAULT") {
+                PasswordExpiry::Default
+            } else if self.eat("NEVER") {
+                PasswordExpiry::Days(0)
+            } else if self.eat("INTERVAL") {
+                PasswordExpiry::Days(self.days()?)
+            } else {
+                PasswordExpiry::Now
+            });
+        } else if self.eat("HISTORY") {
+            options.history = Some(match self.eat("DEFAULT") {
+                true => None,
+                false => Some(within("PASSWORD HISTORY", self.unsigned()?, 0..=65_535)?),
+            });
+        } else if self.eat_all(&["REUSE", "INTERVAL"]) {
+            options.reuse_days = Some(match self.eat("DEFAULT") {
+                true => None,
+                false => {
+                    let days = self.unsigned()?;
+                    self.expect("DAY")?;
+                    Some(within("DAY", days, 0..=65_535)?)
+                }
+            });
+        } else {
+            self.expect_all(&["REQUIRE", "CURRENT"])?;
+            options.require_current = Some(match self.eat_any(&["DEFAULT", "OPTIONAL"]) {
+                Some("DEFAULT") => None,
+                Some(_) => Some(false),
+                None => Some(true),
+            });
         }
         Ok(())
     }
 
-    /// After PASSWORD: the defaults, which SHOW CREATE USER writes, ask for nothing.
-    fn default_of_passwords(&mut self) -> ParseResult<()> {
-        const DEFAULTS: &[&[&str]] = &[
-            &["EXPIRE", "DEFAULT"],
-            &["EXPIRE", "NEVER"],
-            &["HISTORY", "DEFAULT"],
-            &["REUSE", "INTERVAL", "DEFAULT"],
-            &["REQUIRE", "CURRENT", "DEFAULT"],
-        ];
-        match DEFAULTS.iter().any(|words| self.eat_all(words)) {
-            true => Ok(()),
-            false => Err(unserved("rules for the passwords of accounts")),
-        }
+    /// `n DAY`
+    fn days(&mut self) -> ParseResult<u32> {
+        let days = self.unsigned()?;
+        self.expect("DAY")?;
+        within("DAY", days, 1..=65_535)
     }
 
     fn user_spec(&mut self) -> ParseResult<UserSpec> {
-        let user = self.user_name()?;
-        let mut spec = UserSpec { user, plugin: None, password: None, auth_string: None };
+        let mut spec =
+            UserSpec::new(match self.is_word("USER") && *self.peek_ahead(1) == TokenKind::Op(Op::LParen) {
+                true => {
+                    self.advance();
+                    self.advance();
+                    self.expect_op(Op::RParen)?;
+                    UserName::CurrentUser
+                }
+                false => self.user_name()?,
+            });
+        if self.eat_all(&["DISCARD", "OLD", "PASSWORD"]) {
+            spec.discards = true;
+            return Ok(spec);
+        }
         if !self.eat("IDENTIFIED") {
             return Ok(spec);
         }
@@ -82,6 +200,7 @@ impl Parser<'_> {
                     }
                     _ => self.string_bytes()?,
                 });
+                spec.retains = self.retain()?;
                 return Ok(spec);
             }
             if !self.is_word("BY") {
@@ -89,16 +208,46 @@ impl Parser<'_> {
             }
         }
         self.expect("BY")?;
+        if self.is_words(&["RANDOM", "PASSWORD"]) {
+            return Err(unserved("random passwords"));
+        }
         spec.password = Some(self.string()?);
+        if self.is_any_word(&["AND"]) {
+            return Err(unserved("several factors of accounts"));
+        }
+        spec.current = self.replaced()?;
+        spec.retains = self.retain()?;
         Ok(spec)
+    }
+
+    /// `REPLACE 'current password'`
+    pub(super) fn replaced(&mut self) -> ParseResult<Option<String>> {
+        if self.eat("REPLACE") { self.string().map(Some) } else { Ok(None) }
+    }
+
+    /// RETAIN CURRENT PASSWORD
+    pub(super) fn retain(&mut self) -> ParseResult<bool> {
+        let retains = self.eat("RETAIN");
+        if retains {
+            self.expect_all(&["CURRENT", "PASSWORD"])?;
+        }
+        Ok(retains)
     }
 
     /// After GRANT.
     pub(super) fn grant(&mut self) -> ParseResult<StatementKind> {
-        let privileges = self.privileges("TO")?;
+        if let Some(roles) = self.roles("TO") {
+            let to = self.user_names()?;
+            let admin_option = self.eat("WITH");
+            if admin_option {
+                self.expect_all(&["ADMIN", "OPTION"])?;
+            }
+            return Ok(StatementKind::GrantRoles { roles, to, admin_option });
+        }
+        let privileges = self.privileges()?;
         let on = self.grant_target()?;
         self.expect("TO")?;
-        let to = self.comma_separated(Self::user_name)?;
+        let to = self.user_names()?;
         let grant_option = self.eat("WITH");
         if grant_option {
             self.expect_all(&["GRANT", "OPTION"])?;
@@ -112,31 +261,52 @@ impl Parser<'_> {
     /// After REVOKE.
     pub(super) fn revoke(&mut self) -> ParseResult<StatementKind> {
         let if_exists = self.if_exists();
+        if let Some(roles) = self.roles("FROM") {
+            let from = self.user_names()?;
+            let how = self.revoke_how(if_exists)?;
+            return Ok(StatementKind::RevokeRoles { roles, from, how });
+        }
         let everything = self.position();
         if self.eat("ALL") {
             self.eat("PRIVILEGES");
             if self.eat_op(Op::Comma) && self.eat_all(&["GRANT", "OPTION", "FROM"]) {
-                let from = self.comma_separated(Self::user_name)?;
-                return Ok(StatementKind::RevokeAll { from, if_exists });
+                let from = self.user_names()?;
+                return Ok(StatementKind::RevokeAll { from, how: self.revoke_how(if_exists)? });
             }
             self.rewind(everything);
         }
-        let privileges = self.privileges("FROM")?;
+        let privileges = self.privileges()?;
         let on = self.grant_target()?;
         self.expect("FROM")?;
-        let from = self.comma_separated(Self::user_name)?;
-        if self.is_words(&["IGNORE", "UNKNOWN"]) {
-            return Err(unserved("IGNORE UNKNOWN USER"));
-        }
-        Ok(StatementKind::Revoke { privileges, on, from, if_exists })
+        let from = self.user_names()?;
+        let how = self.revoke_how(if_exists)?;
+        Ok(StatementKind::Revoke { privileges, on, from, how })
     }
 
-    /// A list of privileges, and ON; without it, the names are those of roles.
-    fn privileges(&mut self, link: &str) -> ParseResult<Vec<PrivilegeSpec>> {
-        let privileges = self.comma_separated(Self::privilege)?;
-        if self.is_word(link) {
-            return Err(unserved("roles"));
+    /// At the end of a REVOKE.
+    fn revoke_how(&mut self, if_exists: bool) -> ParseResult<RevokeHow> {
+        let ignore_unknown = self.eat("IGNORE");
+        if ignore_unknown {
+            self.expect_all(&["UNKNOWN", "USER"])?;
         }
+        Ok(RevokeHow { if_exists, ignore_unknown })
+    }
+
+    /// Names, if these are all there is before `link`: those of roles. Nothing is read otherwise.
+    fn roles(&mut self, link: &str) -> Option<Vec<UserName>> {
+        let at = self.position();
+        match self.user_names() {
+            Ok(roles) if self.eat(link) => Some(roles),
+            _ => {
+                self.rewind(at);
+                None
+            }
+        }
+    }
+
+    /// A list of privileges, and ON.
+    fn privileges(&mut self) -> ParseResult<Vec<PrivilegeSpec>> {
+        let privileges = self.comma_separated(Self::privilege)?;
         self.expect("ON")?;
         Ok(privileges)
     }
@@ -149,27 +319,32 @@ impl Parser<'_> {
         if self.is_word("PROXY") {
             return Err(unserved("PROXY"));
         }
-        if matches!(self.peek(), TokenKind::String(_) | TokenKind::QuotedIdent(_)) {
-            self.user_name()?;
-            return Err(unserved("roles"));
-        }
         let mut words = Vec::new();
         while !self.is_any_word(&["ON", "TO", "FROM"]) && self.word_upper().is_some() {
             words.extend(self.word_upper());
             self.advance();
         }
-        if self.is_op(Op::LParen) {
-            return Err(unserved("privileges on columns"));
+        let name = words.join(" ");
+        if name.is_empty() {
+            return Err(self.error());
         }
-        if words.is_empty() { Err(self.error()) } else { Ok(PrivilegeSpec::Named(words.join(" "))) }
+        if !self.is_op(Op::LParen) {
+            return Ok(PrivilegeSpec::Named(name));
+        }
+        if !matches!(name.as_str(), "SELECT" | "INSERT" | "UPDATE" | "REFERENCES") {
+            return Err(self.error());
+        }
+        Ok(PrivilegeSpec::OnColumns { name, columns: self.parenthesized_idents()? })
     }
 
-    /// `*.*`, `*`, `db.*`, `[TABLE] [db.]table`
+    /// `*.*`, `*`, `db.*`, `[TABLE] [db.]table`, `PROCEDURE [db.]procedure`
     fn grant_target(&mut self) -> ParseResult<GrantTarget> {
-        if self.is_any_word(&["PROCEDURE", "FUNCTION", "LIBRARY"])
-            && !matches!(self.peek_ahead(1), TokenKind::Op(_))
-        {
-            return Err(unserved("privileges on routines"));
+        let is_kind = !matches!(self.peek_ahead(1), TokenKind::Op(_));
+        if is_kind && self.eat("PROCEDURE") {
+            return self.object_name().map(GrantTarget::Procedure);
+        }
+        if is_kind && self.is_any_word(&["FUNCTION", "LIBRARY"]) {
+            return Err(unserved("stored functions and libraries"));
         }
         self.eat("TABLE");
         if self.eat_op(Op::Star) {
@@ -187,4 +362,10 @@ impl Parser<'_> {
         }
         self.object_name().map(GrantTarget::Table)
     }
+}
+
+/// A number, if it is one of those that may be.
+fn within<T: TryFrom<u64>>(what: &str, value: u64, range: RangeInclusive<u64>) -> ParseResult<T> {
+    let wrong = || refused(ErrorCode::WRONG_VALUE.with(&[&what, &value]));
+    if range.contains(&value) { T::try_from(value).map_err(|_| wrong()) } else { Err(wrong()) }
 }

@@ -16,20 +16,25 @@ impl Parser<'_> {
         if let Some(item) = self.set_transaction()? {
             return Ok(StatementKind::Set(vec![item]));
         }
-        if self.is_words(&["DEFAULT", "ROLE"])
-            || self.is_word("ROLE")
-            || self.is_words(&["RESOURCE", "GROUP"])
-        {
+        if let Some(role) = self.set_role()? {
+            return Ok(role);
+        }
+        if self.is_words(&["RESOURCE", "GROUP"]) {
             return self.unsupported("SET");
         }
         Ok(StatementKind::Set(self.comma_separated(Self::set_item)?))
     }
 
-    /// `SET PASSWORD [FOR user] = 'password'`
+    /// `SET PASSWORD [FOR user] = 'password' [REPLACE 'current'] [RETAIN CURRENT PASSWORD]`
     fn set_password(&mut self) -> ParseResult<StatementKind> {
         let user = if self.eat("FOR") { Some(self.user_name()?) } else { None };
+        if self.eat("TO") {
+            return Err(unserved("random passwords"));
+        }
         self.expect_op(Op::Eq)?;
-        Ok(StatementKind::SetPassword { user, password: self.string()? })
+        let password = self.string()?;
+        let (current, retains) = (self.replaced()?, self.retain()?);
+        Ok(StatementKind::SetPassword { user, password, current, retains })
     }
 
     fn set_transaction(&mut self) -> ParseResult<Option<SetItem>> {
@@ -241,7 +246,12 @@ impl Parser<'_> {
             "GRANTS" => {
                 self.advance();
                 let user = if self.eat("FOR") { Some(self.user_name()?) } else { None };
-                Ok(ShowKind::Grants(user))
+                let using = if user.is_some() && self.eat("USING") {
+                    self.comma_separated(Self::user_name)?
+                } else {
+                    Vec::new()
+                };
+                Ok(ShowKind::Grants { user, using })
             }
             _ => Ok(ShowKind::Other(self.rest_of_show())),
         }

@@ -91,7 +91,7 @@ fn is_type(word: &str) -> bool {
 }
 
 impl Parser<'_> {
-    fn if_not_exists(&mut self) -> bool {
+    pub(super) fn if_not_exists(&mut self) -> bool {
         self.eat_all(&["IF", "NOT", "EXISTS"])
     }
 
@@ -112,9 +112,10 @@ impl Parser<'_> {
             return Ok(StatementKind::CreateDatabase { name, if_not_exists, charset, collation });
         }
         if self.eat("USER") {
-            let if_not_exists = self.if_not_exists();
-            let (users, options) = self.user_specs()?;
-            return Ok(StatementKind::CreateUser { users, if_not_exists, options });
+            return self.create_user();
+        }
+        if self.eat("ROLE") {
+            return self.create_role();
         }
         if self.is_words(&["SPATIAL", "REFERENCE"]) {
             return self.unsupported("CREATE");
@@ -138,7 +139,6 @@ impl Parser<'_> {
             "FUNCTION",
             "TRIGGER",
             "EVENT",
-            "ROLE",
             "SERVER",
             "TABLESPACE",
             "LOGFILE",
@@ -631,6 +631,9 @@ impl Parser<'_> {
             let if_exists = self.if_exists();
             return Ok(StatementKind::DropUser { users: self.comma_separated(Self::user_name)?, if_exists });
         }
+        if self.eat("ROLE") {
+            return self.drop_role();
+        }
         if self.is_word("PREPARE") {
             self.advance();
             return Ok(StatementKind::Deallocate(self.ident()?));
@@ -640,7 +643,6 @@ impl Parser<'_> {
             "FUNCTION",
             "TRIGGER",
             "EVENT",
-            "ROLE",
             "SERVER",
             "SPATIAL",
             "TABLESPACE",

@@ -123,12 +123,13 @@ pub enum StatementKind {
     CreateUser {
         users: Vec<UserSpec>,
         if_not_exists: bool,
-        options: AccountOptions,
+        default_roles: Vec<UserName>,
+        options: Box<AccountOptions>,
     },
     AlterUser {
         users: Vec<UserSpec>,
         if_exists: bool,
-        options: AccountOptions,
+        options: Box<AccountOptions>,
     },
     DropUser {
         users: Vec<UserName>,
@@ -137,6 +138,36 @@ pub enum StatementKind {
     SetPassword {
         user: Option<UserName>,
         password: String,
+        /// `REPLACE '…'`
+        current: Option<String>,
+        /// RETAIN CURRENT PASSWORD
+        retains: bool,
+    },
+    CreateRole {
+        roles: Vec<UserName>,
+        if_not_exists: bool,
+    },
+    DropRole {
+        roles: Vec<UserName>,
+        if_exists: bool,
+    },
+    RenameUser(Vec<(UserName, UserName)>),
+    SetRole(RoleSet),
+    /// SET DEFAULT ROLE, and ALTER USER … DEFAULT ROLE.
+    SetDefaultRole {
+        roles: RoleSet,
+        users: Vec<UserName>,
+        if_exists: bool,
+    },
+    GrantRoles {
+        roles: Vec<UserName>,
+        to: Vec<UserName>,
+        admin_option: bool,
+    },
+    RevokeRoles {
+        roles: Vec<UserName>,
+        from: Vec<UserName>,
+        how: RevokeHow,
     },
     Grant {
         privileges: Vec<PrivilegeSpec>,
@@ -148,12 +179,12 @@ pub enum StatementKind {
         privileges: Vec<PrivilegeSpec>,
         on: GrantTarget,
         from: Vec<UserName>,
-        if_exists: bool,
+        how: RevokeHow,
     },
     /// `REVOKE ALL PRIVILEGES, GRANT OPTION FROM …`
     RevokeAll {
         from: Vec<UserName>,
-        if_exists: bool,
+        how: RevokeHow,
     },
     /// What is flushed, in upper case: `PRIVILEGES`, `TABLES`, `BINARY LOGS`, …
     Flush(Vec<&'static str>),
@@ -603,7 +634,11 @@ pub enum ShowKind {
     Processlist {
         full: bool,
     },
-    Grants(Option<UserName>),
+    Grants {
+        user: Option<UserName>,
+        /// With these roles active.
+        using: Vec<UserName>,
+    },
     Engines,
     Charset,
     Collation,
@@ -627,7 +662,7 @@ impl ShowKind {
                 | Self::CountWarnings
                 | Self::CountErrors
                 | Self::Processlist { .. }
-                | Self::Grants(_)
+                | Self::Grants { .. }
                 | Self::Engines
                 | Self::Plugins
                 | Self::Privileges
@@ -661,13 +696,75 @@ pub struct UserSpec {
     pub password: Option<String>,
     /// `IDENTIFIED WITH plugin AS '…'`: the stored form.
     pub auth_string: Option<Vec<u8>>,
+    /// `REPLACE '…'`
+    pub current: Option<String>,
+    /// RETAIN CURRENT PASSWORD
+    pub retains: bool,
+    /// DISCARD OLD PASSWORD
+    pub discards: bool,
 }
 
-/// What CREATE USER and ALTER USER say of all their accounts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+impl UserSpec {
+    /// One that says nothing but a name.
+    pub fn new(user: UserName) -> Self {
+        Self {
+            user,
+            plugin: None,
+            password: None,
+            auth_string: None,
+            current: None,
+            retains: false,
+            discards: false,
+        }
+    }
+
+    /// Whether it gives another password, or another plugin.
+    pub fn identifies(&self) -> bool {
+        self.password.is_some() || self.plugin.is_some() || self.auth_string.is_some()
+    }
+}
+
+/// What CREATE USER and ALTER USER say of all their accounts. In rules, the inner `None` is DEFAULT.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccountOptions {
     /// ACCOUNT LOCK, ACCOUNT UNLOCK
     pub locked: Option<bool>,
+    /// REQUIRE SSL, REQUIRE NONE
+    pub tls: Option<bool>,
+    pub expire: Option<PasswordExpiry>,
+    pub history: Option<Option<u32>>,
+    pub reuse_days: Option<Option<u32>>,
+    pub require_current: Option<Option<bool>>,
+    pub failed_attempts: Option<u16>,
+    /// The inner `None` is UNBOUNDED.
+    pub lock_days: Option<Option<u16>>,
+}
+
+/// `PASSWORD EXPIRE …`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PasswordExpiry {
+    Now,
+    Default,
+    /// 0 is NEVER.
+    Days(u32),
+}
+
+/// Roles in SET ROLE and SET DEFAULT ROLE.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RoleSet {
+    None,
+    All,
+    Default,
+    AllExcept(Vec<UserName>),
+    List(Vec<UserName>),
+}
+
+/// What REVOKE does where there is nothing to revoke.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RevokeHow {
+    pub if_exists: bool,
+    /// IGNORE UNKNOWN USER
+    pub ignore_unknown: bool,
 }
 
 /// A privilege in GRANT or REVOKE.
@@ -677,6 +774,10 @@ pub enum PrivilegeSpec {
     All,
     /// USAGE, or a privilege's name in upper case.
     Named(String),
+    OnColumns {
+        name: String,
+        columns: Vec<Ident>,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -688,4 +789,5 @@ pub enum GrantTarget {
     /// A pattern, as in LIKE.
     Database(String),
     Table(ObjectName),
+    Procedure(ObjectName),
 }

@@ -1,116 +1,103 @@
-//! Accounts: CREATE, ALTER and DROP USER, SET PASSWORD.
+//! Accounts: CREATE, ALTER, RENAME and DROP USER, SET PASSWORD.
 //!
 //! A statement changes all of the accounts that it names, in one change of the catalog, or none of them.
 
-use std::collections::HashMap;
+mod passwords;
 
-use avocet_engine::{AccountChange, Catalog, UserDef};
+use std::collections::BTreeMap;
+
+use avocet_engine::{AccountChange, AccountId, Catalog, LoginRules, TlsRule, UserDef};
 
 use super::privileges::Granted;
 use super::run::Outcome;
 use super::state::{Level, Session};
-use crate::bind::unsupported;
 use crate::error::{ErrorCode, SqlError};
-use crate::parse::statement::{AccountOptions, StatementKind, UserName, UserSpec};
-use crate::turns::blocking;
-
-const DEFAULT_PLUGIN: &str = "caching_sha2_password";
-
-/// What is stored of passwords that a statement gives, by account: plugin and the plugin's form.
-type Credentials = HashMap<(String, String), (String, Vec<u8>)>;
+use crate::parse::statement::{AccountOptions, PasswordExpiry, StatementKind, UserName, UserSpec};
 
 impl Session {
     pub(super) fn account_statement(&mut self, kind: &StatementKind) -> Result<Outcome, SqlError> {
         use StatementKind as S;
         match kind {
-            S::CreateUser { users, if_not_exists, options } => {
-                self.create_users(users, *if_not_exists, *options)?;
+            S::CreateUser { users, if_not_exists, default_roles, options } => {
+                self.create_users(users, *if_not_exists, default_roles, options)?;
             }
-            S::AlterUser { users, if_exists, options } => self.alter_users(users, *if_exists, *options)?,
-            S::DropUser { users, if_exists } => self.drop_users(users, *if_exists)?,
-            S::SetPassword { user, password } => self.set_password(user.as_ref(), password)?,
+            S::AlterUser { users, if_exists, options } => self.alter_users(users, *if_exists, options)?,
+            S::DropUser { users, if_exists } => self.drop_users("DROP USER", users, *if_exists)?,
+            S::DropRole { roles, if_exists } => self.drop_users("DROP ROLE", roles, *if_exists)?,
+            S::RenameUser(pairs) => self.rename_users(pairs)?,
+            S::SetPassword { user, password, current, retains } => {
+                let spec = UserSpec {
+                    password: Some(password.clone()),
+                    current: current.clone(),
+                    retains: *retains,
+                    ..UserSpec::new(user.clone().unwrap_or(UserName::CurrentUser))
+                };
+                self.set_password(spec)?;
+            }
+            S::CreateRole { roles, if_not_exists } => self.create_roles(roles, *if_not_exists)?,
+            S::SetRole(roles) => self.set_role(roles)?,
+            S::SetDefaultRole { roles, users, if_exists } => {
+                self.set_default_role(roles, users, *if_exists)?;
+            }
+            S::GrantRoles { roles, to, admin_option } => self.grant_roles(roles, to, *admin_option)?,
+            S::RevokeRoles { roles, from, how } => self.revoke_roles(roles, from, *how)?,
             S::Grant { privileges, on, to, grant_option } => {
                 self.grant(&Granted { privileges, on, users: to }, *grant_option)?;
             }
-            S::Revoke { privileges, on, from, if_exists } => {
-                self.revoke(&Granted { privileges, on, users: from }, *if_exists)?;
+            S::Revoke { privileges, on, from, how } => {
+                self.revoke(&Granted { privileges, on, users: from }, *how)?;
             }
-            S::RevokeAll { from, if_exists } => self.revoke_all(from, *if_exists)?,
+            S::RevokeAll { from, how } => self.revoke_all(from, *how)?,
             _ => unreachable!("statements about accounts come here"),
         }
         Ok(Outcome::ok())
     }
 
     /// Name and host of an account.
-    pub(super) fn account_name(&self, user: &UserName) -> (String, String) {
+    pub(super) fn account_name(&self, user: &UserName) -> AccountId {
         match user {
             UserName::Named { name, host } => (name.clone(), host.clone()),
             UserName::CurrentUser => (self.info.account.user.clone(), self.info.account.host.clone()),
         }
     }
 
-    /// What a specification says of plugin and password; what it leaves open is as before.
-    fn credentials(&self, spec: &UserSpec, before: Option<&UserDef>) -> Result<(String, Vec<u8>), SqlError> {
-        let kept = before.map_or(DEFAULT_PLUGIN, |user| user.plugin.as_str());
-        let plugin = spec.plugin.as_deref().unwrap_or(kept).to_owned();
-        let unknown = || SqlError {
-            errno: 1524,
-            sqlstate: *b"HY000",
-            message: format!("Plugin '{plugin}' is not loaded"),
-        };
-        // Asking for an empty password's form tells whether the plugin is known.
-        let empty = self.shared.passwords.auth_string(&plugin, b"").ok_or_else(unknown)?;
-        let auth = match (&spec.password, &spec.auth_string) {
-            (Some(password), _) => {
-                let hash = || self.shared.passwords.auth_string(&plugin, password.as_bytes());
-                blocking(hash).ok_or_else(|| unsupported("passwords without a server"))?
-            }
-            (None, Some(stored)) => stored.clone(),
-            (None, None) => match before {
-                Some(user) if spec.plugin.is_none() => user.auth.clone(),
-                _ => empty,
-            },
-        };
-        Ok((plugin, auth))
-    }
-
-    /// What the specifications give: made before accounts are changed, for it takes long.
-    fn all_credentials(&self, users: &[UserSpec]) -> Result<Credentials, SqlError> {
-        let catalog = self.catalog();
-        let mut all = Credentials::new();
-        for spec in users {
-            let (name, host) = self.account_name(&spec.user);
-            let made = self.credentials(spec, catalog.user(&name, &host).map(|user| &**user))?;
-            all.insert((name, host), made);
-        }
-        Ok(all)
+    /// Now, whatever `timestamp` is set to.
+    fn clock_us(&self) -> i64 {
+        self.shared.engine.options().env.clock.wall_us()
     }
 
     fn create_users(
         &mut self,
         users: &[UserSpec],
         if_not_exists: bool,
-        options: AccountOptions,
+        default_roles: &[UserName],
+        options: &AccountOptions,
     ) -> Result<(), SqlError> {
-        let credentials = self.all_credentials(users)?;
+        let given = self.new_passwords(users, options)?;
+        let (roles, now) = (self.account_ids(default_roles), self.clock_us());
         let mut existing = Vec::new();
         self.change_accounts(|catalog| {
-            existing = named(catalog, credentials.keys(), true);
+            existing = named(catalog, given.keys(), true);
             if !existing.is_empty() && !if_not_exists {
                 return Err(ErrorCode::CANNOT_USER.with(&[&"CREATE USER", &existing.join(",")]));
             }
-            let new = credentials.into_iter().filter(|((name, host), _)| catalog.user(name, host).is_none());
+            if let Some(missing) = named(catalog, &roles, false).first() {
+                return Err(ErrorCode::USER_DOES_NOT_EXIST.with(&[missing]));
+            }
+            let new = given.into_iter().filter(|((name, host), _)| catalog.user(name, host).is_none());
             Ok(new
-                .map(|((name, host), (plugin, auth))| {
-                    let locked = options.locked.unwrap_or(false);
-                    AccountChange::Put(UserDef { plugin, auth, locked, ..UserDef::new(&name, &host) })
+                .map(|((name, host), password)| {
+                    let mut user = UserDef::new(&name, &host);
+                    apply(options, &mut user, now);
+                    password.put(&mut user);
+                    user.password.expired |= options.expire == Some(PasswordExpiry::Now);
+                    user.roles.extend(roles.iter().map(|role| (role.clone(), false)));
+                    user.default_roles.extend(roles.iter().cloned());
+                    AccountChange::put(user)
                 })
                 .collect())
         })?;
-        for name in existing {
-            let message = format!("Authorization ID {name} already exists.");
-            self.note(&SqlError { errno: 3163, sqlstate: *b"HY000", message });
-        }
+        self.note_existing(&existing);
         Ok(())
     }
 
@@ -118,81 +105,112 @@ impl Session {
         &mut self,
         users: &[UserSpec],
         if_exists: bool,
-        options: AccountOptions,
+        options: &AccountOptions,
     ) -> Result<(), SqlError> {
-        let credentials = self.all_credentials(users)?;
-        let keeps =
-            |spec: &UserSpec| spec.password.is_none() && spec.plugin.is_none() && spec.auth_string.is_none();
-        let kept: Vec<_> =
-            users.iter().filter(|spec| keeps(spec)).map(|spec| self.account_name(&spec.user)).collect();
-        let own = (self.info.account.user.clone(), self.info.account.host.clone());
+        let mut given = self.new_passwords(users, options)?;
+        let (own, now) = (self.account_name(&UserName::CurrentUser), self.clock_us());
         let may_change = self.may_change_system_users();
         let mut missing = Vec::new();
         self.change_accounts(|catalog| {
-            missing = named(catalog, credentials.keys(), false);
+            missing = named(catalog, given.keys(), false);
             if !missing.is_empty() && !if_exists {
                 return Err(ErrorCode::CANNOT_USER.with(&[&"ALTER USER", &missing.join(",")]));
             }
             let mut changes = Vec::new();
-            for (account, (plugin, auth)) in credentials {
-                let Some(before) = catalog.user(&account.0, &account.1) else { continue };
+            for spec in users {
+                let account = spec_id(spec, &own);
+                let (Some(before), Some(password)) =
+                    (catalog.user(&account.0, &account.1), given.remove(&account))
+                else {
+                    continue;
+                };
                 if account != own {
                     may_change.check(before)?;
                 }
                 let mut user = UserDef::clone(before);
-                user.locked = options.locked.unwrap_or(user.locked);
-                if !kept.contains(&account) {
-                    (user.plugin, user.auth) = (plugin, auth);
+                apply(options, &mut user, now);
+                if spec.identifies() {
+                    password.put(&mut user);
                 }
-                changes.push(AccountChange::Put(user));
+                if spec.discards {
+                    user.retained = None;
+                }
+                user.password.expired |= options.expire == Some(PasswordExpiry::Now);
+                changes.push(AccountChange::put(user));
             }
             Ok(changes)
         })?;
-        self.note_failed("ALTER USER", &missing);
+        self.note_missing(&missing);
         Ok(())
     }
 
-    fn drop_users(&mut self, users: &[UserName], if_exists: bool) -> Result<(), SqlError> {
-        let accounts: Vec<_> = users.iter().map(|user| self.account_name(user)).collect();
+    fn set_password(&mut self, spec: UserSpec) -> Result<(), SqlError> {
+        let (name, host) = self.account_name(&spec.user);
+        if self.catalog().user(&name, &host).is_none() {
+            return Err(ErrorCode::PASSWORD_NO_MATCH.with(&[]));
+        }
+        self.alter_users(&[spec], false, &AccountOptions::default())
+    }
+
+    /// Accounts and roles are dropped alike: whoever was granted one loses it.
+    fn drop_users(&mut self, operation: &str, users: &[UserName], if_exists: bool) -> Result<(), SqlError> {
+        let accounts = self.account_ids(users);
+        self.check_not_mandatory(&accounts)?;
         let may_change = self.may_change_system_users();
         let mut missing = Vec::new();
         self.change_accounts(|catalog| {
             missing = named(catalog, &accounts, false);
             if !missing.is_empty() && !if_exists {
-                return Err(ErrorCode::CANNOT_USER.with(&[&"DROP USER", &missing.join(",")]));
+                return Err(ErrorCode::CANNOT_USER.with(&[&operation, &missing.join(",")]));
             }
-            let mut changes = Vec::new();
-            for (name, host) in accounts {
-                if let Some(user) = catalog.user(&name, &host) {
+            let mut changed = Changed::new(catalog);
+            for (name, host) in &accounts {
+                if let Some(user) = catalog.user(name, host) {
                     may_change.check(user)?;
-                    changes.push(AccountChange::Drop { name, host });
+                    changed.remove(&user.id());
                 }
             }
-            Ok(changes)
+            Ok(changed.into_changes())
         })?;
-        self.note_failed("DROP USER", &missing);
+        self.note_missing(&missing);
         Ok(())
     }
 
-    fn set_password(&mut self, user: Option<&UserName>, password: &str) -> Result<(), SqlError> {
-        let user = user.unwrap_or(&UserName::CurrentUser);
-        let (name, host) = self.account_name(user);
-        if self.catalog().user(&name, &host).is_none() {
-            return Err(ErrorCode::PASSWORD_NO_MATCH.with(&[]));
+    fn rename_users(&mut self, pairs: &[(UserName, UserName)]) -> Result<(), SqlError> {
+        let pairs: Vec<_> =
+            pairs.iter().map(|(from, to)| (self.account_name(from), self.account_name(to))).collect();
+        for (from, _) in &pairs {
+            self.check_not_mandatory(std::slice::from_ref(from))?;
         }
-        let spec = UserSpec {
-            user: user.clone(),
-            plugin: None,
-            password: Some(password.to_owned()),
-            auth_string: None,
-        };
-        self.alter_users(&[spec], false, AccountOptions::default())
+        let may_change = self.may_change_system_users();
+        self.change_accounts(|catalog| {
+            let mut changed = Changed::new(catalog);
+            let mut failed = Vec::new();
+            for (from, to) in &pairs {
+                if !changed.having(from).is_empty() || !changed.having(to).is_empty() {
+                    return Err(ErrorCode::RENAME_ROLE.with(&[]));
+                }
+                match changed.get(from) {
+                    Some(user) if changed.get(to).is_none() => {
+                        may_change.check(&user)?;
+                        changed.rename(&user, to);
+                    }
+                    _ => failed.push(format!("'{}'@'{}'", from.0, from.1)),
+                }
+            }
+            match failed.is_empty() {
+                true => Ok(changed.into_changes()),
+                false => Err(ErrorCode::CANNOT_USER.with(&[&"RENAME USER", &failed.join(",")])),
+            }
+        })
     }
 
-    fn note_failed(&mut self, operation: &str, accounts: &[String]) {
-        if !accounts.is_empty() {
-            self.note(&ErrorCode::CANNOT_USER.with(&[&operation, &accounts.join(",")]));
-        }
+    pub(super) fn note_missing(&mut self, accounts: &[String]) {
+        accounts.iter().for_each(|name| self.note(&ErrorCode::USER_DOES_NOT_EXIST.with(&[name])));
+    }
+
+    pub(super) fn note_existing(&mut self, accounts: &[String]) {
+        accounts.iter().for_each(|name| self.note(&ErrorCode::USER_ALREADY_EXISTS.with(&[name])));
     }
 
     pub(super) fn warn_of(&mut self, error: &SqlError) {
@@ -200,12 +218,105 @@ impl Session {
     }
 }
 
+fn spec_id(spec: &UserSpec, own: &AccountId) -> AccountId {
+    match &spec.user {
+        UserName::Named { name, host } => (name.clone(), host.clone()),
+        UserName::CurrentUser => own.clone(),
+    }
+}
+
+/// What a statement says of all its accounts, but for PASSWORD EXPIRE, which comes after a new password.
+fn apply(options: &AccountOptions, user: &mut UserDef, now_us: i64) {
+    user.locked = options.locked.unwrap_or(user.locked);
+    let rules = &mut user.password;
+    match options.expire {
+        Some(PasswordExpiry::Days(days)) => rules.lifetime_days = Some(days),
+        Some(PasswordExpiry::Default) => rules.lifetime_days = None,
+        Some(PasswordExpiry::Now) | None => {}
+    }
+    if matches!(options.expire, Some(PasswordExpiry::Days(_) | PasswordExpiry::Default)) {
+        rules.expired = false;
+    }
+    rules.history = options.history.unwrap_or(rules.history);
+    rules.reuse_days = options.reuse_days.unwrap_or(rules.reuse_days);
+    rules.require_current = options.require_current.unwrap_or(rules.require_current);
+    let login = &mut user.login;
+    *login = LoginRules {
+        tls: match options.tls {
+            None => login.tls,
+            Some(true) => TlsRule::Encrypted,
+            Some(false) => TlsRule::None,
+        },
+        failed_attempts: options.failed_attempts.unwrap_or(login.failed_attempts),
+        lock_days: options.lock_days.unwrap_or(login.lock_days),
+        set_at: match options {
+            AccountOptions { failed_attempts: None, lock_days: None, locked: None | Some(true), .. } => {
+                login.set_at
+            }
+            _ => now_us,
+        },
+    };
+}
+
 /// Those of some accounts that there are, or that there are not.
-fn named<'a>(
+pub(super) fn named<'a>(
     catalog: &Catalog,
-    accounts: impl IntoIterator<Item = &'a (String, String)>,
+    accounts: impl IntoIterator<Item = &'a AccountId>,
     existing: bool,
 ) -> Vec<String> {
-    let is_wanted = |(name, host): &&(String, String)| catalog.user(name, host).is_some() == existing;
+    let is_wanted = |(name, host): &&AccountId| catalog.user(name, host).is_some() == existing;
     accounts.into_iter().filter(is_wanted).map(|(name, host)| format!("'{name}'@'{host}'")).collect()
+}
+
+/// Accounts as they become, over those of a catalog.
+struct Changed<'c> {
+    catalog: &'c Catalog,
+    accounts: BTreeMap<AccountId, Option<UserDef>>,
+}
+
+impl<'c> Changed<'c> {
+    fn new(catalog: &'c Catalog) -> Self {
+        Self { catalog, accounts: BTreeMap::new() }
+    }
+
+    fn get(&self, id: &AccountId) -> Option<UserDef> {
+        match self.accounts.get(id) {
+            Some(changed) => changed.clone(),
+            None => self.catalog.user(&id.0, &id.1).map(|user| UserDef::clone(user)),
+        }
+    }
+
+    /// Those that were granted an account as a role.
+    fn having(&self, role: &AccountId) -> Vec<UserDef> {
+        let ids = self.catalog.users().map(|user| user.id()).chain(self.accounts.keys().cloned());
+        let ids: std::collections::BTreeSet<_> = ids.collect();
+        let has = |user: &UserDef| user.roles.contains_key(role) || user.default_roles.contains(role);
+        ids.iter().filter_map(|id| self.get(id)).filter(has).collect()
+    }
+
+    fn put(&mut self, user: UserDef) {
+        self.accounts.insert(user.id(), Some(user));
+    }
+
+    fn remove(&mut self, id: &AccountId) {
+        for mut user in self.having(id) {
+            user.lose_role(id);
+            self.put(user);
+        }
+        self.accounts.insert(id.clone(), None);
+    }
+
+    /// Of an account that nobody has as a role.
+    fn rename(&mut self, user: &UserDef, to: &AccountId) {
+        self.accounts.insert(user.id(), None);
+        self.put(UserDef { name: to.0.clone(), host: to.1.clone(), ..user.clone() });
+    }
+
+    fn into_changes(self) -> Vec<AccountChange> {
+        let change = |((name, host), user)| match user {
+            Some(user) => AccountChange::put(user),
+            None => AccountChange::Drop { name, host },
+        };
+        self.accounts.into_iter().map(change).collect()
+    }
 }

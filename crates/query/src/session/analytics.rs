@@ -97,10 +97,10 @@ impl Session {
     ) -> Result<Arc<dyn ScanSource>, SqlError> {
         let mut virtual_rows = Vec::new();
         for (database, name) in tables_of(bound) {
-            if info_schema::is_schema(&database)
-                && let Some(table) = info_schema::table(&name)
+            if info_schema::is_virtual(&database)
+                && let Some(table) = info_schema::table(&database, &name)
             {
-                virtual_rows.push(VirtualRows { rows: self.info_schema_rows(&name)?, table });
+                virtual_rows.push(VirtualRows { rows: self.virtual_rows(&database, &name)?, table });
             }
         }
         Ok(Arc::new(EngineSource { reader: plain, newest: locked, tables, virtual_rows }))

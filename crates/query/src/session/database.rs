@@ -29,6 +29,9 @@ use crate::turns::blocking;
 pub trait Passwords: Send + Sync {
     /// What `plugin` stores for a password; `None` if there is no such plugin.
     fn auth_string(&self, plugin: &str, password: &[u8]) -> Option<Vec<u8>>;
+
+    /// Whether what `plugin` stored is of a password.
+    fn is_password(&self, plugin: &str, stored: &[u8], password: &[u8]) -> bool;
 }
 
 /// For use without a protocol server: no password can be set.
@@ -38,6 +41,10 @@ impl Passwords for NoPasswords {
     fn auth_string(&self, plugin: &str, password: &[u8]) -> Option<Vec<u8>> {
         let known = matches!(plugin, "caching_sha2_password" | "mysql_native_password");
         (known && password.is_empty()).then(Vec::new)
+    }
+
+    fn is_password(&self, _: &str, stored: &[u8], password: &[u8]) -> bool {
+        stored.is_empty() && password.is_empty()
     }
 }
 
@@ -141,6 +148,12 @@ impl Database {
         )
     }
 
+    /// Whether an account has to change its password before it does anything else.
+    pub fn has_expired_password(&self, account: &UserDef) -> bool {
+        let now = self.0.engine.options().env.clock.wall_us() / 1_000_000;
+        account.password.has_expired(now, self.0.globals.settings().password_days)
+    }
+
     /// Ends background work, writes a checkpoint and closes the log. Sessions must have ended.
     pub fn shutdown(&self) -> Result<(), SqlError> {
         Ok(self.0.engine.shutdown()?)
@@ -151,7 +164,7 @@ impl SessionFactory for Database {
     type Session = Session;
 
     fn is_administrator(&self, account: &AccountName) -> bool {
-        Access::of_account(&self.0.engine.catalog(), account).global().intersects(ADMINISTRATORS)
+        Access::of_account(&self.0.engine.catalog(), account, &[], &[]).global().intersects(ADMINISTRATORS)
     }
 
     fn max_connections(&self) -> usize {
@@ -167,13 +180,16 @@ impl SessionFactory for Database {
     }
 
     fn open(&self, info: SessionInfo) -> Result<Session, SqlError> {
-        let access = Access::of_account(&self.0.engine.catalog(), &info.account);
+        let catalog = self.0.engine.catalog();
+        let account = catalog.user(&info.account.user, &info.account.host);
+        let expired = account.is_some_and(|account| self.has_expired_password(account));
+        let access = Access::of_account(&catalog, &info.account, &[], &[]).with_expired_password(expired);
         Session::new(self.0.clone(), info, access)
     }
 }
 
 /// Embedded sessions know of no others.
-struct NoConnections;
+pub(super) struct NoConnections;
 
 impl Connections for NoConnections {
     fn list(&self) -> Vec<ConnectionRow> {

@@ -81,7 +81,7 @@ impl Session {
             Some(database) => database.name.clone(),
             None => self.current_database()?.to_owned(),
         };
-        if info_schema::is_schema(&database) {
+        if info_schema::is_virtual(&database) {
             let user = &self.info.account;
             return Err(ErrorCode::DBACCESS_DENIED_ERROR.with(&[&user.user, &user.host, &database]));
         }
@@ -98,8 +98,9 @@ impl Session {
         check_name(&name.name, ErrorCode::WRONG_DB_NAME)?;
         let server = self.settings.server_collation;
         let collation = collation_of(charset, collation)?.unwrap_or(server);
-        let created = match info_schema::is_schema(&name.name) {
-            true => Err(EngineError::DatabaseExists(name.name.clone())),
+        let created = match info_schema::is_virtual(&name.name) {
+            true if info_schema::is_schema(&name.name) => Err(EngineError::DatabaseExists(name.name.clone())),
+            true => return Err(ErrorCode::NO_SYSTEM_SCHEMA_ACCESS.with(&[&name.name])),
             false => blocking(|| self.shared.engine.create_database(&name.name, collation)),
         };
         match created {
@@ -110,6 +111,9 @@ impl Session {
     }
 
     fn drop_database(&mut self, name: &Ident, if_exists: bool) -> Result<Outcome, SqlError> {
+        if info_schema::is_virtual(&name.name) && !info_schema::is_schema(&name.name) {
+            return Err(ErrorCode::NO_SYSTEM_SCHEMA_ACCESS.with(&[&name.name]));
+        }
         if info_schema::is_schema(&name.name) {
             let user = &self.info.account;
             return Err(ErrorCode::DBACCESS_DENIED_ERROR.with(&[&user.user, &user.host, &name.name]));

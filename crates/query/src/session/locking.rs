@@ -57,7 +57,7 @@ impl RowLocks {
     pub fn of(bound: &mut BoundQuery) -> Result<Self, SqlError> {
         let mut scans = 0;
         for_each_scan_mut(&mut bound.body, &mut |scan| {
-            if info_schema::is_schema(&scan.table.database) {
+            if info_schema::is_virtual(&scan.table.database) {
                 scan.lock = None;
             }
             scans += usize::from(scan.lock.is_some());
@@ -258,7 +258,7 @@ impl Session {
 fn reads_without_lock(bound: &mut BoundQuery) -> bool {
     let mut reads = false;
     for_each_scan_mut(&mut bound.body, &mut |scan| {
-        reads |= scan.lock.is_none() && !info_schema::is_schema(&scan.table.database);
+        reads |= scan.lock.is_none() && !info_schema::is_virtual(&scan.table.database);
     });
     reads
 }

@@ -272,7 +272,7 @@ impl Session {
     ) -> Result<Option<Outcome>, SqlError> {
         let needs = &plan.needs;
         let Ok(plan) = &plan.plan else { return Ok(None) };
-        self.check_needs(needs)?;
+        self.check_needs_of_plan(needs)?;
         if plan.dates().iter().any(|(at, read_as)| !is_read_as(&params[*at], *read_as)) {
             return Ok(None);
         }

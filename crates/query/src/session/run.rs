@@ -117,7 +117,8 @@ impl SqlSession for Session {
         self.check_may_see(&database, table)?;
         let def = self.view().table(&database, table);
         let def = def.ok_or_else(|| ErrorCode::NO_SUCH_TABLE.with(&[&database, &table]))?;
-        Ok((0..def.columns.len()).map(|at| table_column(&def, at, table)).collect())
+        let sees = |at: &usize| self.seen().sees_column(&database, table, &def.columns[*at].name);
+        Ok((0..def.columns.len()).filter(sees).map(|at| table_column(&def, at, table)).collect())
     }
 
     async fn reset(&mut self) {
@@ -133,6 +134,7 @@ impl SqlSession for Session {
         self.found_rows = 0;
         self.next = Characteristics::default();
         self.begin_variables();
+        self.begin_roles();
     }
 
     fn recover(&mut self) {
@@ -482,6 +484,13 @@ impl Session {
             | S::AlterUser { .. }
             | S::DropUser { .. }
             | S::SetPassword { .. }
+            | S::CreateRole { .. }
+            | S::DropRole { .. }
+            | S::RenameUser(_)
+            | S::SetDefaultRole { .. }
+            | S::GrantRoles { .. }
+            | S::RevokeRoles { .. }
+            | S::SetRole(_)
             | S::Grant { .. }
             | S::Revoke { .. }
             | S::RevokeAll { .. } => self.account_statement(kind),
@@ -511,6 +520,12 @@ fn commits_implicitly(kind: &StatementKind) -> bool {
             | S::AlterUser { .. }
             | S::DropUser { .. }
             | S::SetPassword { .. }
+            | S::CreateRole { .. }
+            | S::DropRole { .. }
+            | S::RenameUser(_)
+            | S::SetDefaultRole { .. }
+            | S::GrantRoles { .. }
+            | S::RevokeRoles { .. }
             | S::Grant { .. }
             | S::Revoke { .. }
             | S::RevokeAll { .. }

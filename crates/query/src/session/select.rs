@@ -75,7 +75,7 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<Outcome, SqlError> {
         let bound = bind_query(query, text.source, &self.view(), &text.types)?;
-        if tables_of(&bound).iter().all(|table| info_schema::is_schema(&table.0))
+        if tables_of(&bound).iter().all(|table| info_schema::is_virtual(&table.0))
             && let Some(rows) = RowQuery::compile(&bound)?
         {
             return self.query_without_tables(&bound, &rows, select_limit, text, sink);
@@ -96,7 +96,7 @@ impl Session {
     ) -> Result<Outcome, SqlError> {
         let source = match &rows.table {
             None => Rows::One,
-            Some(table) => Rows::Values(self.info_schema_rows(&table.name)?),
+            Some(table) => Rows::Values(self.virtual_rows(&table.database, &table.name)?),
         };
         let run = Run { params: text.params, context: &self.context, select_limit };
         sink.columns(&columns_of(bound), self.settings.time_zone)?;
@@ -151,7 +151,7 @@ impl Session {
             let Some(table) = tables.first() else {
                 let source = match &rows.table {
                     None => Rows::One,
-                    Some(table) => Rows::Values(self.info_schema_rows(&table.name)?),
+                    Some(table) => Rows::Values(self.virtual_rows(&table.database, &table.name)?),
                 };
                 sink.columns(&columns_of(bound), self.settings.time_zone)?;
                 return rows.run(source, &run, sink).map(Some);
@@ -237,7 +237,7 @@ impl Session {
     ) -> Result<Option<Vec<Arc<TableHandle>>>, SqlError> {
         let tables: Option<Vec<_>> = tables_of(bound)
             .iter()
-            .filter(|(database, _)| !info_schema::is_schema(database))
+            .filter(|(database, _)| !info_schema::is_virtual(database))
             .map(|(database, name)| catalog.table(database, name).cloned())
             .collect();
         Ok(match tables {
@@ -262,7 +262,7 @@ impl Session {
 
     /// The server's own tables can not be changed.
     pub(super) fn refuse_own_tables(&self, database: &str) -> Result<(), SqlError> {
-        if !info_schema::is_schema(database) {
+        if !info_schema::is_virtual(database) {
             return Ok(());
         }
         let user = &self.info.account;

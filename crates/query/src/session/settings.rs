@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use avocet_engine::Durability;
+use avocet_engine::{AccountId, Durability};
 use avocet_types::Collation;
 use avocet_types::collation::Charset;
 use avocet_types::expr::{SqlMode, Typer};
@@ -151,6 +151,20 @@ pub(super) struct ServerSettings {
     pub connect_timeout: Duration,
     /// Whether clients may be asked for files.
     pub local_infile: bool,
+    /// The roles that every account has.
+    pub mandatory_roles: Vec<AccountId>,
+    /// Whether all of an account's roles are active when it has signed in.
+    pub activates_all_roles: bool,
+    /// Whether what is granted for the server can be taken back for a database.
+    pub partial_revokes: bool,
+    /// Of accounts that say nothing else: days until a password has to be changed,
+    pub password_days: u32,
+    /// so many that may not be used again,
+    pub password_history: u32,
+    /// those of so many days that may not,
+    pub password_reuse_days: u32,
+    /// and whether the present one has to be said when it is changed.
+    pub password_require_current: bool,
 }
 
 impl ServerSettings {

@@ -11,6 +11,7 @@ use avocet_types::schema::{ColumnDef, IndexKind, TableDef};
 use super::api::ResultSink;
 use super::info_schema::{self, status_of};
 use super::output::{COUNT, LONG_TEXT, Rowset, optional, text, varchar};
+use super::privileges::Access;
 use super::run::{Outcome, Text};
 use super::state::Session;
 use crate::bind::{CatalogView, unsupported};
@@ -48,7 +49,7 @@ impl Session {
             ShowKind::Databases => Ok(self.show_databases()),
             ShowKind::Tables { database, full } => self.show_tables(database.as_ref(), *full),
             ShowKind::TableStatus { database } => self.show_table_status(database.as_ref()),
-            ShowKind::Columns { table, full } => Ok(columns(&*self.shown_table(table)?, *full)),
+            ShowKind::Columns { table, full } => Ok(columns(&*self.shown_table(table)?, *full, self.seen())),
             ShowKind::Indexes { table } => Ok(self.show_indexes(&*self.shown_table(table)?)),
             ShowKind::CreateTable(table) => self.show_create_table(table),
             ShowKind::CreateDatabase { name, if_not_exists } => {
@@ -72,7 +73,8 @@ impl Session {
         let catalog = self.catalog();
         let databases = catalog.databases().filter(|database| self.seen().sees_database(&database.name));
         let mut names: Vec<&str> = databases.map(|database| database.name.as_str()).collect();
-        names.push(info_schema::NAME);
+        let own = info_schema::SCHEMAS.iter().filter(|name| self.seen().sees_database(name));
+        names.extend(own);
         names.sort_unstable();
         names.into_iter().for_each(|name| rows.push(vec![text(name)]));
         rows
@@ -107,7 +109,10 @@ impl Session {
             rows.push(row);
         };
         if info_schema::is_schema(&database) {
-            info_schema::names().for_each(|name| push(name, "SYSTEM VIEW"));
+            info_schema::names(&database).for_each(|name| push(name, "SYSTEM VIEW"));
+        } else if info_schema::is_virtual(&database) {
+            let sees = |name: &&str| self.seen().sees_table(&database, name);
+            info_schema::names(&database).filter(sees).for_each(|name| push(name, "BASE TABLE"));
         } else {
             self.catalog()
                 .tables_in(&database)
@@ -218,7 +223,7 @@ impl Session {
         _statement: &Text<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<Outcome, SqlError> {
-        let mut rows = columns(&*self.shown_table(table)?, false);
+        let mut rows = columns(&*self.shown_table(table)?, false, self.seen());
         if let Some(pattern) = column {
             rows.retain_like(0, pattern);
         }
@@ -319,7 +324,7 @@ pub(super) fn extra_of(column: &ColumnDef) -> String {
     words.join(" ")
 }
 
-fn columns(table: &TableDef, full: bool) -> Rowset {
+fn columns(table: &TableDef, full: bool, access: &Access) -> Rowset {
     let mut rows = Rowset::new("COLUMNS", &[("Field", varchar(64)), ("Type", LONG_TEXT)]);
     let mut more = |name: &str, ty| rows.columns.push((name.to_owned(), ty));
     if full {
@@ -334,7 +339,9 @@ fn columns(table: &TableDef, full: bool) -> Rowset {
         more("Privileges", varchar(154));
         more("Comment", LONG_TEXT);
     }
-    for (at, column) in table.columns.iter().enumerate() {
+    let sees =
+        |(_, column): &(usize, &ColumnDef)| access.sees_column(&table.database, &table.name, &column.name);
+    for (at, column) in table.columns.iter().enumerate().filter(sees) {
         let mut row = vec![text(&column.name), text(column.ty.to_string())];
         if full {
             row.push(optional(column.ty.collation().map(avocet_types::Collation::name)));
@@ -344,7 +351,7 @@ fn columns(table: &TableDef, full: bool) -> Rowset {
         row.push(optional(column.default.as_ref().map(|default| default_text(default, &column.ty, false))));
         row.push(text(extra_of(column)));
         if full {
-            row.push(text("select,insert,update,references"));
+            row.push(text(access.column_privileges(&table.database, &table.name, &column.name)));
             row.push(text(&column.comment));
         }
         rows.push(row);

@@ -146,6 +146,7 @@ impl Session {
             info,
         };
         session.begin_variables();
+        session.begin_roles();
         if let Some(name) = session.info.database.clone() {
             session.change_database(&name)?;
         }
@@ -190,7 +191,7 @@ impl Session {
         let catalog = self.catalog();
         let collation = match catalog.database(name) {
             Some(database) => database.collation,
-            None if super::info_schema::is_schema(name) => Collation(33),
+            None if super::info_schema::is_virtual(name) => Collation(33),
             None => return Err(ErrorCode::BAD_DB_ERROR.with(&[&name])),
         };
         let text = |s: &str| Value::Str(s.to_owned().into());
@@ -238,6 +239,9 @@ impl Session {
                 version: "8.4.0-avocet".into(),
                 ..EvalSession::default()
             };
+        }
+        if !(known.current_role.is_empty() && self.access.roles().is_empty()) {
+            known.current_role = self.access.roles_text();
         }
         known.connection_id = settings.pseudo_thread_id;
         if known.database != self.database {

@@ -21,6 +21,7 @@ mod long_statements;
 mod memory;
 mod named_locks;
 mod plans;
+mod privileges;
 mod queries;
 mod sessions;
 mod storing;

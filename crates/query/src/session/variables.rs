@@ -44,6 +44,8 @@ pub enum Kind {
     },
     Double,
     Text,
+    /// A list of roles.
+    Roles,
     /// Text or NULL.
     NullableText,
     /// One of these words, or its position.
@@ -324,6 +326,10 @@ impl Variable {
             Kind::UInt { .. } => text.parse().map(Datum::UInt).map_err(|_| self.wrong_type()),
             Kind::Double => text.parse().map(Datum::Double).map_err(|_| self.wrong_type()),
             Kind::Text => Ok(owned(text)),
+            Kind::Roles => {
+                super::privileges::parse_roles(text).ok_or_else(|| self.wrong_value(text))?;
+                Ok(owned(text))
+            }
             Kind::NullableText => Ok(if text.is_empty() { Datum::Null } else { owned(text) }),
             Kind::Enum(words) => {
                 let word = words.iter().find(|w| w.eq_ignore_ascii_case(text));

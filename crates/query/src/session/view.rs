@@ -31,12 +31,12 @@ impl CatalogView for View<'_> {
     }
 
     fn has_database(&self, name: &str) -> bool {
-        self.catalog.database(name).is_some() || info_schema::is_schema(name)
+        self.catalog.database(name).is_some() || info_schema::is_virtual(name)
     }
 
     fn table(&self, database: &str, name: &str) -> Option<Arc<TableDef>> {
-        if info_schema::is_schema(database) {
-            return info_schema::table(name);
+        if info_schema::is_virtual(database) {
+            return info_schema::table(database, name);
         }
         self.catalog.table(database, name).map(|table| table.def.clone())
     }

@@ -1,7 +1,7 @@
 //! Accounts: user name, host pattern, plugin and stored password.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use avocet_query::session::api::AccountName;
 use parking_lot::{Mutex, RwLock};
@@ -33,6 +33,34 @@ impl Plugin {
             Self::Native => native::auth_string(password).into_bytes(),
         }
     }
+
+    /// Whether what is stored is of a password.
+    pub fn is_password(self, stored: &[u8], password: &[u8]) -> bool {
+        match self {
+            Self::CachingSha2 => sha2::verify_full(stored, password),
+            // Nothing random is in it.
+            Self::Native => stored == native::auth_string(password).as_bytes(),
+        }
+    }
+}
+
+/// What a sign-in has to be besides right.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LoginRule {
+    /// Only over TLS.
+    pub requires_tls: bool,
+    /// After so many wrong passwords in a row no more sign-ins are heard; 0 for any number.
+    pub failed_attempts: u16,
+    /// For so many days; `None` for ever.
+    pub lock_days: Option<u16>,
+    /// When the rule was made, in microseconds since 1970.
+    pub set_at: i64,
+}
+
+impl LoginRule {
+    pub fn counts_failures(&self) -> bool {
+        self.failed_attempts > 0 && self.lock_days != Some(0)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +69,32 @@ pub struct Account {
     pub plugin: Plugin,
     /// The stored password in the plugin's form; empty for no password.
     pub auth_string: Vec<u8>,
+    /// Of the password before, while it is good as well.
+    pub retained: Option<Vec<u8>>,
     pub locked: bool,
+    /// The password has to be changed by whoever signs in with it.
+    pub expired: bool,
+    pub login: LoginRule,
+}
+
+impl Account {
+    /// One without further rules.
+    pub fn new(user: &str, host: &str, plugin: Plugin, auth_string: Vec<u8>) -> Self {
+        Self {
+            name: AccountName { user: user.to_owned(), host: host.to_owned() },
+            plugin,
+            auth_string,
+            retained: None,
+            locked: false,
+            expired: false,
+            login: LoginRule::default(),
+        }
+    }
+
+    /// What is stored of the passwords that are good.
+    pub fn stored(&self) -> impl Iterator<Item = &[u8]> {
+        std::iter::once(self.auth_string.as_slice()).chain(self.retained.as_deref())
+    }
 }
 
 /// The accounts that there are.
@@ -64,9 +117,47 @@ pub fn find(accounts: &dyn Accounts, user: &str, host: &ClientHost) -> Option<Ac
         .max_by_key(|account| specificity(&account.name.host))
 }
 
-/// Characters before the first wildcard; a host without one beats all that have one.
-fn specificity(pattern: &str) -> usize {
-    pattern.find(['%', '_']).unwrap_or(usize::MAX)
+/// A host beats a network, a longer prefix a shorter one, a network a pattern, and more characters before the first
+/// wildcard fewer.
+fn specificity(pattern: &str) -> (u8, usize) {
+    match (Network::parse(pattern), pattern.find(['%', '_'])) {
+        (Some(network), _) => (1, network.prefix as usize),
+        (None, Some(at)) => (0, at),
+        (None, None) if pattern.is_empty() => (0, 0),
+        (None, None) => (2, 0),
+    }
+}
+
+/// `address/mask` or `address/prefix length`.
+struct Network {
+    address: IpAddr,
+    prefix: u32,
+}
+
+impl Network {
+    fn parse(text: &str) -> Option<Self> {
+        let (address, mask) = text.split_once('/')?;
+        let address: IpAddr = address.parse().ok()?;
+        let bits = if address.is_ipv4() { 32 } else { 128 };
+        let prefix = match mask.parse::<Ipv4Addr>() {
+            Ok(mask) if address.is_ipv4() => {
+                let mask = u32::from(mask);
+                // Only whole prefixes are masks.
+                Some(mask.leading_ones()).filter(|ones| mask.count_ones() == *ones)?
+            }
+            _ => mask.parse().ok().filter(|prefix| *prefix <= bits)?,
+        };
+        Some(Self { address, prefix })
+    }
+
+    fn has(&self, address: IpAddr) -> bool {
+        let same = |a: u128, b: u128, bits: u32| (a ^ b).checked_shr(bits - self.prefix).unwrap_or(0) == 0;
+        match (self.address, address) {
+            (IpAddr::V4(a), IpAddr::V4(b)) => same(u32::from(a).into(), u32::from(b).into(), 32),
+            (IpAddr::V6(a), IpAddr::V6(b)) => same(a.into(), b.into(), 128),
+            _ => false,
+        }
+    }
 }
 
 /// Where a client comes from, as accounts name it.
@@ -75,22 +166,26 @@ pub struct ClientHost {
     /// `localhost` for this machine, else the address.
     pub name: String,
     address: String,
+    ip: Option<IpAddr>,
 }
 
 impl ClientHost {
     pub fn new(address: IpAddr) -> Self {
         let address = address.to_canonical();
         let name = if address.is_loopback() { "localhost".to_owned() } else { address.to_string() };
-        Self { name, address: address.to_string() }
+        Self { name, address: address.to_string(), ip: Some(address) }
     }
 
     /// This machine, without an address.
     pub fn of_socket() -> Self {
         let name = "localhost".to_owned();
-        Self { address: name.clone(), name }
+        Self { address: name.clone(), name, ip: None }
     }
 
     fn matches(&self, pattern: &str) -> bool {
+        if let (Some(network), Some(ip)) = (Network::parse(pattern), self.ip) {
+            return network.has(ip);
+        }
         let pattern = if pattern.is_empty() { "%" } else { pattern };
         like(&self.name, pattern) || like(&self.address, pattern)
     }
@@ -139,13 +234,13 @@ struct Proved {
 impl PasswordCache {
     pub fn get(&self, account: &Account) -> Option<[u8; 32]> {
         let entries = self.entries.lock();
-        let proved = entries.get(&account.name).filter(|proved| proved.auth_string == account.auth_string);
-        proved.map(|proved| proved.hash)
+        let is_good = |proved: &&Proved| account.stored().any(|stored| stored == proved.auth_string);
+        entries.get(&account.name).filter(is_good).map(|proved| proved.hash)
     }
 
-    pub fn put(&self, account: &Account, password: &[u8]) {
-        let auth_string = account.auth_string.clone();
-        let proved = Proved { auth_string, hash: sha2::cache_entry(password) };
+    /// Remembers a password that was proved against what is stored.
+    pub fn put(&self, account: &Account, stored: &[u8], password: &[u8]) {
+        let proved = Proved { auth_string: stored.to_vec(), hash: sha2::cache_entry(password) };
         self.entries.lock().insert(account.name.clone(), proved);
     }
 }
@@ -166,11 +261,14 @@ impl MemoryAccounts {
 
     /// Creates an account, or gives it another password.
     pub fn set(&self, user: &str, host: &str, plugin: Plugin, password: &[u8]) {
-        let name = AccountName { user: user.to_owned(), host: host.to_owned() };
-        let auth_string = plugin.auth_string(password);
+        self.put(Account::new(user, host, plugin, plugin.auth_string(password)));
+    }
+
+    /// Puts an account in the place of the one of its name.
+    pub fn put(&self, account: Account) {
         let mut accounts = self.accounts.write();
-        accounts.retain(|account| account.name != name);
-        accounts.push(Account { name, plugin, auth_string, locked: false });
+        accounts.retain(|other| other.name != account.name);
+        accounts.push(account);
     }
 }
 
@@ -202,6 +300,34 @@ mod tests {
     }
 
     #[test]
+    fn networks_match_their_addresses() {
+        for (pattern, address, matches) in [
+            ("198.51.100.0/255.255.255.0", "198.51.100.7", true),
+            ("198.51.100.0/255.255.255.0", "198.51.101.7", false),
+            ("198.51.100.0/24", "198.51.100.7", true),
+            ("198.51.100.7/32", "198.51.100.7", true),
+            ("198.51.100.7/32", "198.51.100.6", false),
+            ("0.0.0.0/0", "198.51.100.7", true),
+            ("2001:db8::/32", "2001:db8:1::5", true),
+            ("2001:db8::/32", "2001:db9:1::5", false),
+            ("2001:db8::/32", "198.51.100.7", false),
+            ("198.51.100.0/255.0.255.0", "198.51.100.7", false),
+            ("198.51.100.0/33", "198.51.100.7", false),
+        ] {
+            assert_eq!(host(address).matches(pattern), matches, "{pattern} {address}");
+        }
+        let accounts = MemoryAccounts::default();
+        for pattern in ["%", "198.51.%", "198.51.0.0/16", "198.51.100.0/24", "198.51.100.7"] {
+            accounts.set("u", pattern, Plugin::Native, b"");
+        }
+        let found = |address| find(&accounts, "u", &host(address)).map(|a| a.name.host);
+        assert_eq!(found("198.51.100.7").as_deref(), Some("198.51.100.7"));
+        assert_eq!(found("198.51.100.8").as_deref(), Some("198.51.100.0/24"));
+        assert_eq!(found("198.51.1.8").as_deref(), Some("198.51.0.0/16"));
+        assert_eq!(found("198.1.1.8").as_deref(), Some("%"));
+    }
+
+    #[test]
     fn patterns_match_as_like_does() {
         assert!(like("10.0.0.17", "10.0.%.17"));
         assert!(like("abc", "a_c") && like("abc", "%") && like("", "%"));
@@ -215,7 +341,7 @@ mod tests {
         accounts.set("ann", "%", Plugin::CachingSha2, b"old");
         let cache = PasswordCache::default();
         let before = accounts.of_user("ann").remove(0);
-        cache.put(&before, b"old");
+        cache.put(&before, &before.auth_string, b"old");
         assert!(cache.get(&before).is_some());
         accounts.set("ann", "%", Plugin::CachingSha2, b"new");
         assert!(cache.get(&accounts.of_user("ann").remove(0)).is_none());

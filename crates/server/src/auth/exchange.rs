@@ -17,12 +17,14 @@
 //! A user that does not exist goes through the same exchange as one that does, and fails at its end.
 
 use std::sync::Arc;
+use std::time::{Instant, SystemTime};
 
 use avocet_query::session::api::AccountName;
 use avocet_query::{ErrorCode, SqlError};
 
 use super::accounts::{self, ClientHost, PasswordCache};
 use super::rsa_key::RsaKey;
+use super::throttle::{Guesser, Throttle};
 use super::{Account, Accounts, Plugin, native, sha2};
 use crate::protocol::CapabilityFlags;
 use crate::protocol::handshake::{self, Salt};
@@ -53,12 +55,13 @@ pub struct Claim {
 pub struct Authenticator {
     accounts: Arc<dyn Accounts>,
     cache: PasswordCache,
+    throttle: Throttle,
     rsa: RsaKey,
 }
 
 impl Authenticator {
     pub fn new(accounts: Arc<dyn Accounts>, rsa: RsaKey) -> Self {
-        Self { accounts, cache: PasswordCache::default(), rsa }
+        Self { accounts, cache: PasswordCache::default(), throttle: Throttle::default(), rsa }
     }
 
     /// Leads the exchange up to its outcome. The caller sends the OK or the error.
@@ -69,27 +72,74 @@ impl Authenticator {
         host: &ClientHost,
         claim: Claim,
     ) -> Result<AccountName, AuthError> {
+        let guesser = (claim.user.clone(), host.name.clone());
+        let heard = self.throttle.wait(&guesser, Instant::now());
+        if let Some(wait) = heard.filter(|wait| !wait.is_zero()) {
+            tokio::time::sleep(wait).await;
+        }
         let known = accounts::find(&*self.accounts, &claim.user, host);
         let exists = known.is_some();
         let account = known.unwrap_or_else(|| decoy(&claim.user));
         let response = self.response_for(wire, salt, &account, &claim).await?;
         let with_password = !matches!(response[..], [] | [0]);
+        let denied = || {
+            let using = if with_password { "YES" } else { "NO" };
+            ErrorCode::ACCESS_DENIED_ERROR.with(&[&claim.user, &host.name, &using])
+        };
         let proved = match account.plugin {
-            Plugin::Native => std::str::from_utf8(&account.auth_string)
-                .is_ok_and(|stored| native::verify(stored, salt, &response)),
+            _ if heard.is_none() => false,
+            Plugin::Native => account.stored().any(|stored| {
+                std::str::from_utf8(stored).is_ok_and(|stored| native::verify(stored, salt, &response))
+            }),
             Plugin::CachingSha2 if !with_password => account.auth_string.is_empty(),
             Plugin::CachingSha2 if account.auth_string.is_empty() => false,
             Plugin::CachingSha2 => self.prove_sha2(wire, salt, &account, &response).await?,
         };
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+        let now = now.cast_signed();
+        if !proved && exists && self.throttle.lock_of(&account, now).is_none() {
+            self.throttle.wrong_password(&account, now);
+        }
+        // Nobody learns whether the password was right while the account is locked by wrong ones.
+        if let Some(locked) = self.throttle.lock_of(&account, now) {
+            self.refuse(guesser, host, "the account is locked by failed sign-ins");
+            let days = |days: Option<u16>| days.map_or("unlimited".to_owned(), |days| days.to_string());
+            return Err(ErrorCode::USER_ACCESS_DENIED_FOR_USER_ACCOUNT_BLOCKED_BY_PASSWORD_LOCK
+                .with(&[
+                    &claim.user,
+                    &host.name,
+                    &days(locked.days),
+                    &days(locked.remaining),
+                    &locked.failures,
+                ])
+                .into());
+        }
         if !proved || !exists {
-            let using = if with_password { "YES" } else { "NO" };
-            let denied = ErrorCode::ACCESS_DENIED_ERROR.with(&[&claim.user, &host.name, &using]);
-            return Err(denied.into());
+            self.refuse(
+                guesser,
+                host,
+                if heard.is_none() { "too many sign-ins at once" } else { "not proved" },
+            );
+            return Err(denied().into());
+        }
+        self.throttle.succeeded(&guesser);
+        self.throttle.right_password(&account);
+        if account.login.requires_tls && !wire.is_encrypted() {
+            return Err(denied().into());
         }
         if account.locked {
             return Err(ErrorCode::ACCOUNT_HAS_BEEN_LOCKED.with(&[&claim.user, &host.name]).into());
         }
+        let handles = CapabilityFlags::CLIENT_CAN_HANDLE_EXPIRED_PASSWORDS;
+        if account.expired && !claim.capabilities.contains(handles) {
+            return Err(ErrorCode::MUST_CHANGE_PASSWORD_LOGIN.with(&[]).into());
+        }
         Ok(account.name)
+    }
+
+    fn refuse(&self, guesser: Guesser, host: &ClientHost, why: &str) {
+        tracing::warn!(user = guesser.0, host = host.name, "sign-in refused: {why}");
+        self.throttle.failed(guesser, Instant::now());
     }
 
     /// The client's response for the account's plugin, asked for again if it was made for another.
@@ -128,15 +178,16 @@ impl Authenticator {
         }
         handshake::auth_more_data(&mut wire.out, &[PERFORM_FULL_AUTHENTICATION]);
         let Some(password) = self.receive_password(wire, salt).await? else { return Ok(false) };
-        let stored = account.auth_string.clone();
-        let (proved, password) =
-            tokio::task::spawn_blocking(move || (sha2::verify_full(&stored, &password), password))
-                .await
-                .map_err(|_| ErrorCode::SERVER_SHUTDOWN.with(&[]))?;
-        if proved {
-            self.cache.put(account, &password);
+        let stored: Vec<_> = account.stored().map(<[u8]>::to_vec).collect();
+        let (proved, password) = tokio::task::spawn_blocking(move || {
+            (stored.into_iter().find(|stored| sha2::verify_full(stored, &password)), password)
+        })
+        .await
+        .map_err(|_| ErrorCode::SERVER_SHUTDOWN.with(&[]))?;
+        if let Some(stored) = &proved {
+            self.cache.put(account, stored, &password);
         }
-        Ok(proved)
+        Ok(proved.is_some())
     }
 
     /// The password itself: in the clear where nobody else reads it, else encrypted with our public key.
@@ -156,9 +207,8 @@ impl Authenticator {
 
 /// Stands in for a user that there is not; no password fits it.
 fn decoy(user: &str) -> Account {
-    let name = AccountName { user: user.to_owned(), host: "%".to_owned() };
     let mut auth_string = b"$A$005$".to_vec();
     auth_string.extend_from_slice(&[b'x'; 20]);
     auth_string.extend_from_slice(&[b'.'; 43]);
-    Account { name, plugin: Plugin::CachingSha2, auth_string, locked: false }
+    Account::new(user, "%", Plugin::CachingSha2, auth_string)
 }

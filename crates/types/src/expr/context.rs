@@ -68,6 +68,8 @@ pub struct SessionInfo {
     pub user: String,
     /// `user@host` of the account that it was matched to.
     pub current_user: String,
+    /// The active roles; empty for none.
+    pub current_role: String,
     pub database: Option<String>,
     pub version: String,
     pub last_insert_id: u64,

@@ -267,6 +267,7 @@ functions! {
     Version ["VERSION"] 0..=0, [], Ret::System(60), Never, Statement, func::session::version;
     Database ["DATABASE", "SCHEMA"] 0..=0, [], Ret::System(64), Own, Statement, func::session::database;
     User ["USER", "SESSION_USER", "SYSTEM_USER"] 0..=0, [], Ret::System(288), Never, Statement, func::session::user;
+    CurrentRole ["CURRENT_ROLE"] 0..=0, [], Ret::System(288), Never, Statement, func::session::current_role;
     CurrentUser ["CURRENT_USER"] 0..=0, [], Ret::System(288), Never, Statement, func::session::current_user;
     ConnectionId ["CONNECTION_ID"] 0..=0, [], Ret::UInt, Never, Statement, func::session::connection_id;
     LastInsertId ["LAST_INSERT_ID"] 0..=1, [Int], Ret::UInt, Never, Statement, func::session::last_insert_id;

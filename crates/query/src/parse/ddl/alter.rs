@@ -11,8 +11,13 @@ use crate::parse::statement::*;
 impl Parser<'_> {
     /// After RENAME.
     pub(in crate::parse) fn rename(&mut self) -> ParseResult<StatementKind> {
-        if self.is_word("USER") {
-            return self.unsupported("RENAME");
+        if self.eat("USER") {
+            let pairs = self.comma_separated(|p| {
+                let from = p.user_name()?;
+                p.expect("TO")?;
+                Ok((from, p.user_name()?))
+            })?;
+            return Ok(StatementKind::RenameUser(pairs));
         }
         if !self.eat("TABLES") {
             self.expect("TABLE")?;
@@ -42,9 +47,7 @@ impl Parser<'_> {
             return Ok(StatementKind::AlterDatabase { name, charset, collation });
         }
         if self.eat("USER") {
-            let if_exists = self.if_exists();
-            let (users, options) = self.user_specs()?;
-            return Ok(StatementKind::AlterUser { users, if_exists, options });
+            return self.alter_user();
         }
         let words = [
             "VIEW",

@@ -58,7 +58,7 @@ impl Session {
         let parent_database =
             references.table.database.as_ref().map_or(&def.database, |name| &name.name).clone();
         let parent_table = references.table.name.name.clone();
-        if info_schema::is_schema(&parent_database) {
+        if info_schema::is_virtual(&parent_database) {
             let user = &self.info.account;
             let table = format!("{parent_database}.{parent_table}");
             return Err(ErrorCode::TABLEACCESS_DENIED_ERROR.with(&[

@@ -9,9 +9,8 @@ use crate::session::output::{COUNT, LONG_TEXT, Rowset, optional, text, varchar};
 use crate::session::show::{charset_rows, collation_rows, default_text, extra_of, key_of};
 use crate::session::state::Session;
 
-type Entry = (fn() -> Rowset, fn(&Session, &mut Rowset));
+pub(super) type Entry = (fn() -> Rowset, fn(&Session, &mut Rowset));
 
-/// In alphabetical order, as SHOW TABLES lists them.
 pub(super) const TABLES: &[Entry] = &[
     (character_sets, |_, rows| rows.rows = charset_list()),
     (check_constraints, none),
@@ -248,7 +247,8 @@ fn routines() -> Rowset {
 /// Native procedures; there are no others.
 fn fill_routines(session: &Session, rows: &mut Rowset) {
     for procedure in session.shared.engine.procedures().list() {
-        if !session.seen().on_database(procedure.database()).intersects(avocet_engine::Privileges::EXECUTE) {
+        let held = session.seen().on_procedure(procedure.database(), procedure.name());
+        if !held.intersects(avocet_engine::Privileges::EXECUTE) {
             continue;
         }
         let (database, name) = (procedure.database(), procedure.name());
@@ -284,7 +284,9 @@ fn fill_schemata(session: &Session, rows: &mut Rowset) {
         ];
         rows.push(row);
     };
-    push(NAME, avocet_types::Collation(33));
+    for schema in super::SCHEMAS.iter().filter(|schema| session.seen().sees_database(schema)) {
+        push(schema, avocet_types::Collation(33));
+    }
     let catalog = session.catalog();
     let databases = catalog.databases().filter(|database| session.seen().sees_database(&database.name));
     databases.for_each(|database| push(&database.name, database.collation));
@@ -452,8 +454,12 @@ fn tables() -> Rowset {
 }
 
 fn fill_tables(session: &Session, rows: &mut Rowset) {
-    for name in super::names() {
-        let mut row = vec![text("def"), text(NAME), text(name), text("SYSTEM VIEW"), Datum::Null];
+    for table in super::all().iter().map(|table| &*table.def) {
+        if !session.seen().sees_table(&table.database, &table.name) {
+            continue;
+        }
+        let kind = if table.database == NAME { "SYSTEM VIEW" } else { "BASE TABLE" };
+        let mut row = vec![text("def"), text(&table.database), text(&table.name), text(kind), Datum::Null];
         row.resize(rows.columns.len(), Datum::Null);
         rows.push(row);
     }
@@ -522,7 +528,9 @@ fn fill_columns(session: &Session, rows: &mut Rowset) {
     let own = super::all().iter().map(|table| &*table.def);
     for table in session.seen_tables(&catalog).map(|handle| &*handle.def).chain(own) {
         for at in 0..table.columns.len() {
-            rows.push(column_row(table, at));
+            if session.seen().sees_column(&table.database, &table.name, &table.columns[at].name) {
+                rows.push(column_row(table, at));
+            }
         }
     }
 }

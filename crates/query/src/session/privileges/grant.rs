@@ -1,11 +1,14 @@
-//! GRANT and REVOKE.
+//! GRANT and REVOKE of privileges.
 
-use avocet_engine::{AccountChange, Catalog, GrantScope, Privileges, UserDef};
+use std::collections::BTreeMap;
+
+use avocet_engine::{AccountChange, AccountId, Catalog, GrantScope, Privileges, UserDef};
 
 use super::needs_one_of;
 use crate::bind::unsupported;
 use crate::error::{ErrorCode, SqlError};
-use crate::parse::statement::{GrantTarget, PrivilegeSpec, UserName};
+use crate::parse::ast::ObjectName;
+use crate::parse::statement::{GrantTarget, PrivilegeSpec, RevokeHow, UserName};
 use crate::session::info_schema;
 use crate::session::state::Session;
 
@@ -16,23 +19,45 @@ pub(in crate::session) struct Granted<'g> {
     pub users: &'g [UserName],
 }
 
+/// The privileges of a GRANT or REVOKE: on the whole of its scope, and on columns by their names in lower case.
+#[derive(Debug, Default)]
+struct Specified {
+    whole: Privileges,
+    columns: BTreeMap<String, Privileges>,
+}
+
+impl Specified {
+    /// The scopes that it is about, with what is granted on them.
+    fn scopes(&self, scope: &GrantScope) -> Vec<(GrantScope, Privileges)> {
+        let mut scopes = Vec::new();
+        if !self.whole.is_empty() || self.columns.is_empty() {
+            scopes.push((scope.clone(), self.whole));
+        }
+        if let GrantScope::Table { database, table } = scope {
+            for (column, privileges) in &self.columns {
+                let (database, table, column) = (database.clone(), table.clone(), column.clone());
+                scopes.push((GrantScope::Column { database, table, column }, *privileges));
+            }
+        }
+        scopes
+    }
+}
+
 impl Session {
     pub(in crate::session) fn grant(&mut self, what: &Granted<'_>, option: bool) -> Result<(), SqlError> {
         let scope = self.scope_of(what.on)?;
-        let mut privileges = privileges_on(&scope, what.privileges)?;
-        self.check_may_grant(&scope, privileges)?;
-        if let GrantScope::Table { database, table } = &scope {
-            // CREATE may be granted for a table to come.
-            let is_there = self.catalog().table(database, table).is_some();
-            if !is_there && !privileges.contains(Privileges::CREATE) {
-                return Err(ErrorCode::NO_SUCH_TABLE.with(&[database, table]));
-            }
-        }
+        let mut specified = privileges_on(&scope, what.privileges)?;
+        self.check_may_grant(&scope, &specified)?;
+        self.check_is_there(&scope, &specified)?;
         if option {
-            privileges |= Privileges::GRANT;
+            specified.whole |= Privileges::GRANT;
         }
-        let accounts = self.account_names(what.users);
+        let accounts = self.account_ids(what.users);
         let may_change = self.may_change_system_users();
+        let inherited = match scope {
+            GrantScope::Global => self.access().restrictions(),
+            _ => BTreeMap::new(),
+        };
         self.change_accounts(|catalog| {
             let mut changes = Vec::new();
             for (name, host) in &accounts {
@@ -41,81 +66,102 @@ impl Session {
                 };
                 may_change.check(before)?;
                 let mut user = UserDef::clone(before);
-                user.grant(scope.clone(), privileges);
-                changes.push(AccountChange::Put(user));
+                for (scope, mut privileges) in specified.scopes(&scope) {
+                    match &scope {
+                        // Nobody gives what they are restricted in; who had it without restrictions keeps it so.
+                        GrantScope::Global => {
+                            for database in before.restrictions.keys() {
+                                let kept = inherited.get(database).copied().unwrap_or_default();
+                                user.lift(database, privileges.without(kept));
+                            }
+                            let new = privileges.without(before.global());
+                            inherited
+                                .iter()
+                                .for_each(|(database, all)| user.restrict(database, all.and(new)));
+                        }
+                        GrantScope::Database(database) => {
+                            privileges = privileges.without(user.lift(database, privileges));
+                        }
+                        _ => {}
+                    }
+                    user.grant(scope, privileges);
+                }
+                changes.push(AccountChange::put(user));
             }
             Ok(changes)
         })
     }
 
-    pub(in crate::session) fn revoke(&mut self, what: &Granted<'_>, if_exists: bool) -> Result<(), SqlError> {
+    pub(in crate::session) fn revoke(&mut self, what: &Granted<'_>, how: RevokeHow) -> Result<(), SqlError> {
         let scope = self.scope_of(what.on)?;
-        let privileges = privileges_on(&scope, what.privileges)?;
-        self.check_may_grant(&scope, privileges)?;
+        let specified = privileges_on(&scope, what.privileges)?;
+        self.check_may_grant(&scope, &specified)?;
         if scope == GrantScope::Global && what.privileges.contains(&PrivilegeSpec::All) {
             // MySQL takes whatever is granted on databases and tables with it, and GRANT OPTION.
-            return self.revoke_all(what.users, if_exists);
+            return self.revoke_all(what.users, how);
         }
-        let accounts = self.account_names(what.users);
+        let accounts = self.account_ids(what.users);
         let may_change = self.may_change_system_users();
-        let mut missing = Vec::new();
+        let restricts = self.shared.globals.settings().partial_revokes;
+        let mut warnings = Vec::new();
         self.change_accounts(|catalog| {
             let mut changes = Vec::new();
             for (name, host) in &accounts {
-                let before = catalog.user(name, host);
-                let mut user = before.map(|before| UserDef::clone(before));
-                let held = user
-                    .as_mut()
-                    .is_some_and(|user| user.revoke(&scope, privileges) || scope == GrantScope::Global);
-                if let (Some(before), Some(user), true) = (before, user, held) {
-                    may_change.check(before)?;
-                    changes.push(AccountChange::Put(user));
+                let Some(before) = catalog.user(name, host) else {
+                    if !how.ignore_unknown {
+                        return Err(no_such_grant(&scope, name, host));
+                    }
+                    warnings.push(ErrorCode::USER_DOES_NOT_EXIST.with(&[name]));
+                    continue;
+                };
+                let mut user = UserDef::clone(before);
+                if !take(&mut user, &scope, &specified, restricts) {
+                    let error = no_such_grant(&scope, name, host);
+                    if !how.if_exists {
+                        return Err(error);
+                    }
+                    warnings.push(error);
                     continue;
                 }
-                let error = match &scope {
-                    GrantScope::Table { table, .. } => {
-                        ErrorCode::NONEXISTING_TABLE_GRANT.with(&[name, host, table])
-                    }
-                    _ => ErrorCode::NONEXISTING_GRANT.with(&[name, host]),
-                };
-                if !if_exists {
-                    return Err(error);
-                }
-                missing.push(error);
+                may_change.check(before)?;
+                changes.push(AccountChange::put(user));
             }
             Ok(changes)
         })?;
-        missing.iter().for_each(|error| self.warn_of(error));
+        warnings.iter().for_each(|error| self.warn_of(error));
         Ok(())
     }
 
-    /// `REVOKE ALL PRIVILEGES, GRANT OPTION`
+    /// `REVOKE ALL PRIVILEGES, GRANT OPTION`: roles stay.
     pub(in crate::session) fn revoke_all(
         &mut self,
         from: &[UserName],
-        if_exists: bool,
+        how: RevokeHow,
     ) -> Result<(), SqlError> {
-        let accounts = self.account_names(from);
+        let accounts = self.account_ids(from);
         let may_change = self.may_change_system_users();
-        let mut missing = Vec::new();
+        let mut warnings = Vec::new();
         self.change_accounts(|catalog| {
             let mut changes = Vec::new();
             for (name, host) in &accounts {
                 match catalog.user(name, host) {
                     Some(before) => {
                         may_change.check(before)?;
-                        let grants = avocet_engine::Grants::new();
-                        changes.push(AccountChange::Put(UserDef { grants, ..UserDef::clone(before) }));
+                        let mut user = UserDef::clone(before);
+                        user.grants.clear();
+                        user.restrictions.clear();
+                        changes.push(AccountChange::put(user));
                     }
-                    None => missing.push(ErrorCode::NONEXISTING_GRANT.with(&[name, host])),
+                    None if how.ignore_unknown => {
+                        warnings.push(ErrorCode::USER_DOES_NOT_EXIST.with(&[name]));
+                    }
+                    None if how.if_exists => warnings.push(ErrorCode::NONEXISTING_GRANT.with(&[name, host])),
+                    None => return Err(ErrorCode::REVOKE_GRANTS.with(&[])),
                 }
             }
-            match missing.first() {
-                Some(_) if !if_exists => Err(ErrorCode::REVOKE_GRANTS.with(&[])),
-                _ => Ok(changes),
-            }
+            Ok(changes)
         })?;
-        missing.iter().for_each(|error| self.warn_of(error));
+        warnings.iter().for_each(|error| self.warn_of(error));
         Ok(())
     }
 
@@ -127,33 +173,43 @@ impl Session {
         crate::turns::blocking(|| self.shared.engine.change_accounts(decide))
     }
 
-    fn account_names(&self, users: &[UserName]) -> Vec<(String, String)> {
+    pub(in crate::session) fn account_ids(&self, users: &[UserName]) -> Vec<AccountId> {
         users.iter().map(|user| self.account_name(user)).collect()
     }
 
     fn scope_of(&self, on: &GrantTarget) -> Result<GrantScope, SqlError> {
+        let database_of = |name: &ObjectName| match &name.database {
+            Some(database) => Ok(database.name.clone()),
+            None => self.current_database().map(str::to_owned),
+        };
         Ok(match on {
             GrantTarget::All => GrantScope::Global,
             GrantTarget::CurrentDatabase => GrantScope::Database(self.current_database()?.to_owned()),
             GrantTarget::Database(pattern) => GrantScope::Database(pattern.clone()),
-            GrantTarget::Table(name) => GrantScope::Table {
-                database: match &name.database {
-                    Some(database) => database.name.clone(),
-                    None => self.current_database()?.to_owned(),
-                },
-                table: name.name.name.clone(),
+            GrantTarget::Table(name) => {
+                GrantScope::Table { database: database_of(name)?, table: name.name.name.clone() }
+            }
+            GrantTarget::Procedure(name) => GrantScope::Procedure {
+                database: database_of(name)?,
+                procedure: name.name.name.to_lowercase(),
             },
         })
     }
 
     /// Who grants or revokes holds the same, and GRANT OPTION beside it.
-    fn check_may_grant(&mut self, scope: &GrantScope, privileges: Privileges) -> Result<(), SqlError> {
+    fn check_may_grant(&mut self, scope: &GrantScope, specified: &Specified) -> Result<(), SqlError> {
         let access = self.access();
-        let all = privileges | Privileges::GRANT;
+        if access.is_embedded() {
+            return Ok(());
+        }
+        let all = specified.whole | Privileges::GRANT;
         match scope {
             GrantScope::Global if access.global().contains(all) => Ok(()),
             GrantScope::Global => Err(self.account_denied()),
-            GrantScope::Database(database) | GrantScope::Table { database, .. }
+            GrantScope::Database(database)
+            | GrantScope::Table { database, .. }
+            | GrantScope::Column { database, .. }
+            | GrantScope::Procedure { database, .. }
                 if info_schema::is_schema(database) =>
             {
                 Err(self.database_denied(database))
@@ -163,10 +219,45 @@ impl Session {
                 true => Ok(()),
                 false => Err(self.database_denied(pattern)),
             },
-            GrantScope::Table { database, table } => {
+            GrantScope::Table { database, table } | GrantScope::Column { database, table, .. } => {
                 let missing = all.without(access.on_table(database, table));
-                if missing.is_empty() { Ok(()) } else { Err(self.table_denied(&missing, table)) }
+                let missing_on = |(column, privileges): (&String, &Privileges)| {
+                    let missing = privileges.without(access.on_column(database, table, column));
+                    (!missing.is_empty()).then(|| (column.clone(), missing))
+                };
+                let column = specified.columns.iter().find_map(missing_on);
+                match column {
+                    _ if !missing.is_empty() => Err(self.table_denied(&missing, table)),
+                    Some((column, missing)) => Err(self.column_denied(missing, table, &column)),
+                    None => Ok(()),
+                }
             }
+            GrantScope::Procedure { database, procedure } => {
+                match access.on_procedure(database, procedure).contains(all) {
+                    true => Ok(()),
+                    false => Err(self.routine_denied("grant", database, procedure)),
+                }
+            }
+        }
+    }
+
+    /// Fails if there is no such table, column or procedure.
+    fn check_is_there(&self, scope: &GrantScope, specified: &Specified) -> Result<(), SqlError> {
+        match scope {
+            GrantScope::Table { database, table } => match self.catalog().table(database, table) {
+                Some(found) => {
+                    let missing = specified.columns.keys().find(|column| found.def.column(column).is_none());
+                    missing.map_or(Ok(()), |column| Err(ErrorCode::BAD_FIELD_ERROR.with(&[column, table])))
+                }
+                // CREATE may be granted for a table to come.
+                None if specified.whole.contains(Privileges::CREATE) => Ok(()),
+                None => Err(ErrorCode::NO_SUCH_TABLE.with(&[database, table])),
+            },
+            GrantScope::Procedure { database, procedure } => {
+                self.shared.engine.procedure(database, procedure)?;
+                Ok(())
+            }
+            GrantScope::Global | GrantScope::Database(_) | GrantScope::Column { .. } => Ok(()),
         }
     }
 
@@ -176,14 +267,58 @@ impl Session {
     }
 }
 
+/// Takes privileges from an account; false if there was nothing of the kind to be taken.
+fn take(user: &mut UserDef, scope: &GrantScope, specified: &Specified, restricts: bool) -> bool {
+    let mut held = *scope == GrantScope::Global;
+    for (scope, privileges) in specified.scopes(scope) {
+        let is_granted = user.revoke(&scope, privileges);
+        held |= is_granted;
+        match &scope {
+            // What is not held at all needs no restriction.
+            GrantScope::Global => {
+                for database in user.restrictions.keys().cloned().collect::<Vec<_>>() {
+                    user.lift(&database, privileges);
+                }
+            }
+            GrantScope::Database(database) if restricts => {
+                let global = user.global().and(privileges);
+                held |= global == privileges && !global.is_empty();
+                if held {
+                    user.restrict(database, global);
+                }
+            }
+            // What is taken from a table is taken from its columns.
+            GrantScope::Table { database, table } => {
+                let is_of = |scope: &&GrantScope| matches!(scope, GrantScope::Column { database: d, table: t, .. } if d == database && t == table);
+                for column in user.grants.keys().filter(is_of).cloned().collect::<Vec<_>>() {
+                    held |= user.revoke(&column, privileges);
+                }
+            }
+            GrantScope::Database(_) | GrantScope::Column { .. } | GrantScope::Procedure { .. } => {}
+        }
+    }
+    held
+}
+
+fn no_such_grant(scope: &GrantScope, name: &str, host: &str) -> SqlError {
+    match scope {
+        GrantScope::Table { table, .. } | GrantScope::Column { table, .. } => {
+            ErrorCode::NONEXISTING_TABLE_GRANT.with(&[&name, &host, table])
+        }
+        GrantScope::Procedure { procedure, .. } => {
+            ErrorCode::NONEXISTING_PROC_GRANT.with(&[&name, &host, procedure])
+        }
+        GrantScope::Global | GrantScope::Database(_) => ErrorCode::NONEXISTING_GRANT.with(&[&name, &host]),
+    }
+}
+
 /// Whether accounts that hold SYSTEM_USER may be changed: else CREATE USER alone would be as good as everything.
 #[derive(Clone, Copy)]
 pub(in crate::session) struct MayChange(bool);
 
 impl MayChange {
     pub fn check(self, account: &UserDef) -> Result<(), SqlError> {
-        let global = account.grants.get(&GrantScope::Global).copied().unwrap_or_default();
-        match self.0 || !global.intersects(Privileges::SYSTEM_USER) {
+        match self.0 || !account.global().intersects(Privileges::SYSTEM_USER) {
             true => Ok(()),
             false => Err(needs_one_of(Privileges::SYSTEM_USER)),
         }
@@ -191,26 +326,38 @@ impl MayChange {
 }
 
 /// The privileges that a statement names, if they may be granted on this.
-fn privileges_on(scope: &GrantScope, specs: &[PrivilegeSpec]) -> Result<Privileges, SqlError> {
+fn privileges_on(scope: &GrantScope, specs: &[PrivilegeSpec]) -> Result<Specified, SqlError> {
     let possible = match scope {
         GrantScope::Global => Privileges::ALL,
         GrantScope::Database(_) => Privileges::OF_DATABASES,
-        GrantScope::Table { .. } => Privileges::OF_TABLES,
+        GrantScope::Table { .. } | GrantScope::Column { .. } => Privileges::OF_TABLES,
+        GrantScope::Procedure { .. } => Privileges::OF_ROUTINES,
     };
-    let mut privileges = Privileges::NONE;
+    let by_name = |name: &str| {
+        Privileges::by_name(name).ok_or_else(|| unsupported(format_args!("the privilege {name}")))
+    };
+    let mut specified = Specified::default();
     for spec in specs {
-        privileges |= match spec {
+        specified.whole |= match spec {
             PrivilegeSpec::All => possible.without(Privileges::GRANT),
             PrivilegeSpec::Named(name) if name == "USAGE" => Privileges::NONE,
-            PrivilegeSpec::Named(name) => {
-                Privileges::by_name(name).ok_or_else(|| unsupported(format_args!("the privilege {name}")))?
+            PrivilegeSpec::Named(name) => by_name(name)?,
+            PrivilegeSpec::OnColumns { name, columns } => {
+                if !matches!(scope, GrantScope::Table { .. }) {
+                    return Err(ErrorCode::ILLEGAL_GRANT_FOR_TABLE.with(&[]));
+                }
+                let privilege = by_name(name)?;
+                for column in columns {
+                    *specified.columns.entry(column.name.to_lowercase()).or_default() |= privilege;
+                }
+                Privileges::NONE
             }
         };
     }
-    if possible.contains(privileges) {
-        return Ok(privileges);
+    if possible.contains(specified.whole) {
+        return Ok(specified);
     }
-    let dynamic = privileges.and(Privileges::DYNAMIC);
+    let dynamic = specified.whole.and(Privileges::DYNAMIC);
     Err(match scope {
         _ if !dynamic.is_empty() => ErrorCode::ILLEGAL_PRIVILEGE_LEVEL.with(&[&dynamic]),
         GrantScope::Database(_) => ErrorCode::WRONG_USAGE.with(&[&"DB GRANT", &"GLOBAL PRIVILEGES"]),

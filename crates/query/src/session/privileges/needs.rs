@@ -2,10 +2,12 @@
 
 use avocet_engine::Privileges;
 
-use super::tables::{ReadColumn, Reader};
+use super::reader::Reader;
+use super::reads::{Reads, Rows};
 use crate::parse::ast::{Ident, ObjectName, TableRef, VariableScope, With};
 use crate::parse::statement::*;
 use crate::session::api::AccountName;
+use crate::session::info_schema;
 
 /// One thing that an account must be allowed for a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,26 +32,33 @@ pub(in crate::session) enum Need {
         table: String,
         all: Privileges,
     },
-    /// Any of these on a table; `said` is what is denied otherwise.
+    /// Each of these on a table or on some of its columns; which columns, other needs tell.
+    Columns {
+        database: String,
+        table: String,
+        all: Privileges,
+    },
+    /// Any of these on a table, or on some of its columns; `said` is what is denied otherwise.
     AnyOnTable {
         database: String,
         table: String,
         any: Privileges,
         said: &'static str,
     },
-    /// To read or change a column of a table that something may be done with.
+    /// Anything at all on a table as a whole, to see its definition.
+    Definition {
+        database: String,
+        table: String,
+    },
+    /// To change a column of a table that something may be done with; without a name, all of them.
     Column {
         database: String,
         table: String,
-        column: String,
+        column: Option<String>,
         privilege: Privileges,
     },
-    /// To read a column that is named without a table: if none of the `inner` tables has it, of each of the others that has.
-    FreeColumn {
-        column: String,
-        inner: Vec<(String, String)>,
-        others: Vec<(String, String)>,
-    },
+    /// To read these columns.
+    Reads(Reads),
     Routine {
         database: String,
         routine: String,
@@ -60,12 +69,21 @@ pub(in crate::session) enum Need {
 pub(super) struct Needs {
     current: Option<String>,
     list: Vec<Need>,
+    pub(super) reads: Reads,
 }
+
+/// The block of the table that a statement changes.
+const STATEMENT: usize = 0;
 
 /// The needs of a statement. Who has no default database is told so by the statement itself.
 pub(super) fn of(kind: &StatementKind, current: Option<&str>, account: &AccountName) -> Vec<Need> {
-    let mut needs = Needs { current: current.map(str::to_owned), list: Vec::new() };
+    let current = current.map(str::to_owned);
+    let mut needs = Needs { current, list: Vec::new(), reads: Reads::default() };
+    needs.reads.block(None);
     needs.statement(kind, account);
+    if !needs.reads.is_empty() {
+        needs.list.push(Need::Reads(needs.reads));
+    }
     needs.list
 }
 
@@ -73,13 +91,15 @@ impl Needs {
     fn statement(&mut self, kind: &StatementKind, account: &AccountName) {
         use StatementKind as S;
         match kind {
-            S::Query(query) => Reader::new(self).query(query),
+            S::Query(query) => {
+                Reader::new(self, STATEMENT).query(query);
+            }
             S::SelectInto { query, into } => {
                 match &**into {
                     SelectInto::Variables(_) => {}
                     SelectInto::Outfile { .. } | SelectInto::Dumpfile(_) => self.list.push(Need::File),
                 }
-                Reader::new(self).query(query);
+                Reader::new(self, STATEMENT).query(query);
             }
             S::Insert(insert) => self.insert(insert),
             S::LoadData(load) => self.load(load),
@@ -88,7 +108,7 @@ impl Needs {
             S::CreateTable(create) => self.create_table(create),
             S::CreateTableLike { name, like, if_not_exists: _, temporary } => {
                 self.creation(name, *temporary, Privileges::NONE);
-                self.read(like);
+                self.table(like, Privileges::SELECT);
             }
             S::DropTable { names, if_exists: _, temporary } => {
                 // Temporary tables are the session's own.
@@ -120,30 +140,50 @@ impl Needs {
                     self.table(name, Privileges::SELECT);
                 }
             }
-            S::Kill { connection, .. } => Reader::new(self).expr(connection),
-            S::CreateUser { .. } | S::DropUser { .. } | S::RevokeAll { .. } => {
+            S::Kill { connection, .. } => Reader::new(self, STATEMENT).expr(connection),
+            S::CreateUser { .. } | S::DropUser { .. } | S::RenameUser(_) | S::RevokeAll { .. } => {
                 self.server(Privileges::CREATE_USER);
             }
+            S::CreateRole { .. } => self.server(Privileges::CREATE_ROLE | Privileges::CREATE_USER),
+            S::DropRole { .. } => self.server(Privileges::DROP_ROLE | Privileges::CREATE_USER),
             S::AlterUser { users, if_exists: _, options } => {
-                let only_password = options.locked.is_none();
+                let only_password = **options == AccountOptions::default();
                 let own = |spec: &UserSpec| only_password && is_own(&spec.user, account);
                 if !users.iter().all(own) {
                     self.server(Privileges::CREATE_USER);
+                } else if users.iter().any(|spec| spec.retains || spec.discards) {
+                    self.server(Privileges::APPLICATION_PASSWORD_ADMIN | Privileges::CREATE_USER);
                 }
             }
-            S::SetPassword { user, password: _ } => {
+            S::SetPassword { user, retains, .. } => {
                 // As if the grant tables were changed.
                 if user.as_ref().is_some_and(|user| !is_own(user, account)) {
                     self.list.push(Need::Database { database: "mysql".into(), all: Privileges::UPDATE });
+                } else if *retains {
+                    self.server(Privileges::APPLICATION_PASSWORD_ADMIN | Privileges::CREATE_USER);
                 }
             }
-            S::Flush(_) => self.server(Privileges::RELOAD),
-            S::Do(exprs) => Reader::new(self).exprs(exprs),
+            S::SetDefaultRole { users, .. } => {
+                if !users.iter().all(|user| is_own(user, account)) {
+                    self.server(Privileges::CREATE_USER);
+                }
+            }
+            S::Flush(what) => {
+                let one = match what.as_slice() {
+                    ["PRIVILEGES"] => Privileges::FLUSH_PRIVILEGES,
+                    ["STATUS"] => Privileges::FLUSH_STATUS,
+                    ["TABLES" | "TABLE", ..] => Privileges::FLUSH_TABLES,
+                    ["USER_RESOURCES"] => Privileges::FLUSH_USER_RESOURCES,
+                    _ => Privileges::NONE,
+                };
+                self.server(Privileges::RELOAD | one);
+            }
+            S::Do(exprs) => Reader::new(self, STATEMENT).exprs(exprs),
             S::Call { name, arguments } => {
                 if let Some(database) = self.database_of(name) {
                     self.list.push(Need::Routine { database, routine: name.name.name.clone() });
                 }
-                Reader::new(self).exprs(arguments);
+                Reader::new(self, STATEMENT).exprs(arguments);
             }
             S::Analyze(names) | S::Optimize(names) => {
                 names.iter().for_each(|name| self.table(name, Privileges::SELECT | Privileges::INSERT));
@@ -151,8 +191,12 @@ impl Needs {
             S::Check(names) => {
                 names.iter().for_each(|name| self.any_on_table(name, Privileges::OF_TABLES, "SELECT"));
             }
-            // These look at what they grant, and on what.
-            S::Grant { .. } | S::Revoke { .. } => {}
+            // These look at what they grant, and on what, or at what the account was granted.
+            S::Grant { .. }
+            | S::Revoke { .. }
+            | S::GrantRoles { .. }
+            | S::RevokeRoles { .. }
+            | S::SetRole(_) => {}
             // What is prepared is checked when it runs.
             S::Prepare { .. } | S::Execute { .. } | S::Deallocate(_) => {}
             S::Empty
@@ -201,9 +245,27 @@ impl Needs {
         }
     }
 
+    fn columns(&mut self, name: &ObjectName, all: Privileges) {
+        if let Some(database) = self.database_of(name) {
+            self.list.push(Need::Columns { database, table: name.name.name.clone(), all });
+        }
+    }
+
     /// A table that a query reads.
     pub(super) fn read(&mut self, name: &ObjectName) {
-        self.table(name, Privileges::SELECT);
+        self.columns(name, Privileges::SELECT);
+    }
+
+    /// A table that columns in a block can be of.
+    pub(super) fn source(&mut self, block: usize, name: &ObjectName, called: &str) {
+        if let Some(database) = self.database_of(name) {
+            let rows = match info_schema::is_schema(&database) {
+                // Everybody may read it.
+                true => Rows::Derived(None),
+                false => Rows::Stored { database, table: name.name.name.clone() },
+            };
+            self.reads.source(block, called, rows);
+        }
     }
 
     /// A table whose rows a query locks as if to change them.
@@ -220,17 +282,37 @@ impl Needs {
         if !insert.on_duplicate.is_empty() {
             all |= Privileges::UPDATE;
         }
-        self.table(&insert.table, all);
-        let mut reader = Reader::new(self);
-        match &insert.source {
-            InsertSource::Values(rows) => reader.exprs(rows.iter().flatten()),
-            InsertSource::Query(query) => reader.query(query),
+        self.columns(&insert.table, all);
+        self.inserted(&insert.table, insert.columns.as_deref());
+        for assignment in &insert.on_duplicate {
+            self.column(&insert.table, Some(&assignment.column), Privileges::UPDATE);
         }
-        // Columns of a query's tables may be meant, which need the same privilege.
-        reader.columns.clear();
-        reader.exprs(insert.on_duplicate.iter().map(|assignment| &assignment.value));
-        let columns = std::mem::take(&mut reader.columns);
-        self.columns(&insert.table, &columns);
+        let mut reader = Reader::new(self, STATEMENT);
+        let first = match &insert.source {
+            // They see no columns but those that they give.
+            InsertSource::Values(rows) => {
+                reader.exprs(rows.iter().flatten());
+                None
+            }
+            InsertSource::Query(query) => Some(reader.query(query)),
+        };
+        if !insert.on_duplicate.is_empty() {
+            let block = self.reads.block(None);
+            self.source(block, &insert.table, &insert.table.name.name);
+            first.into_iter().for_each(|first| self.reads.share(first, block));
+            let values = insert.on_duplicate.iter().map(|assignment| &assignment.value);
+            Reader::new(self, block).exprs(values);
+        }
+    }
+
+    /// Columns that get values: these, or all.
+    fn inserted(&mut self, table: &ObjectName, columns: Option<&[Ident]>) {
+        match columns {
+            Some(columns) => {
+                columns.iter().for_each(|column| self.column(table, Some(column), Privileges::INSERT));
+            }
+            None => self.column(table, None, Privileges::INSERT),
+        }
     }
 
     fn load(&mut self, load: &LoadData) {
@@ -241,92 +323,83 @@ impl Needs {
             OnDuplicateKey::Replace => Privileges::DELETE,
             OnDuplicateKey::Fail | OnDuplicateKey::Ignore => Privileges::NONE,
         };
-        self.table(&load.table, Privileges::INSERT | replaces);
-        let mut reader = Reader::new(self);
-        reader.exprs(load.assignments.iter().map(|assignment| &assignment.value));
-        let columns = std::mem::take(&mut reader.columns);
-        self.columns(&load.table, &columns);
-    }
-
-    /// To read columns of the only table around.
-    fn columns(&mut self, name: &ObjectName, columns: &[ReadColumn<'_>]) {
-        for read in columns {
-            match read.table.is_none() && !read.inner.is_empty() {
-                true => self.free_column(read, &[(name, &name.name.name)]),
-                false => self.column(name, read.column, Privileges::SELECT),
+        self.columns(&load.table, Privileges::INSERT | replaces);
+        match &load.targets {
+            None => self.inserted(&load.table, None),
+            Some(targets) => {
+                for target in targets {
+                    if let LoadTarget::Column(column) = target {
+                        self.column(&load.table, Some(column), Privileges::INSERT);
+                    }
+                }
             }
         }
+        for assignment in &load.assignments {
+            self.column(&load.table, Some(&assignment.column), Privileges::INSERT);
+        }
+        self.source(STATEMENT, &load.table, &load.table.name.name);
+        Reader::new(self, STATEMENT).exprs(load.assignments.iter().map(|assignment| &assignment.value));
     }
 
-    fn free_column(&mut self, read: &ReadColumn<'_>, others: &[(&ObjectName, &str)]) {
-        let full = |name: &ObjectName| Some((self.database_of(name)?, name.name.name.clone()));
-        let inner = read.inner.iter().filter_map(|name| full(name)).collect();
-        let others = others.iter().filter_map(|(name, _)| full(name)).collect();
-        self.list.push(Need::FreeColumn { column: read.column.name.clone(), inner, others });
-    }
-
-    fn column(&mut self, name: &ObjectName, column: &Ident, privilege: Privileges) {
+    fn column(&mut self, name: &ObjectName, column: Option<&Ident>, privilege: Privileges) {
         if let Some(database) = self.database_of(name) {
-            let (table, column) = (name.name.name.clone(), column.name.clone());
+            let (table, column) = (name.name.name.clone(), column.map(|column| column.name.clone()));
             self.list.push(Need::Column { database, table, column, privilege });
         }
     }
 
     fn update(&mut self, update: &Update) {
-        if let [TableRef::Table { name, .. }] = update.tables.as_slice() {
-            self.table(name, Privileges::UPDATE);
-            let mut reader = Reader::new(self);
+        if let [TableRef::Table { name, alias, .. }] = update.tables.as_slice() {
+            self.columns(name, Privileges::UPDATE);
+            for assignment in &update.assignments {
+                self.column(name, Some(&assignment.column), Privileges::UPDATE);
+            }
+            self.source(STATEMENT, name, &alias.as_ref().unwrap_or(&name.name).name);
+            let mut reader = Reader::new(self, STATEMENT);
             update.with.iter().for_each(|with| reader.with(with));
             reader.exprs(update.assignments.iter().map(|assignment| &assignment.value));
             reader.exprs(&update.filter);
             reader.exprs(update.order_by.iter().map(|item| &item.expr));
             reader.limit(update.limit.as_ref());
-            let columns = std::mem::take(&mut reader.columns);
-            return self.columns(name, &columns);
+            return;
         }
         // Of several tables something is needed of each; what, the columns tell.
         let mut tables = Vec::new();
         update.tables.iter().for_each(|table| stored(table, update.with.as_ref(), &mut tables));
-        for (name, _) in &tables {
+        for (name, called) in &tables {
             self.any_on_table(name, Privileges::SELECT | Privileges::UPDATE, "UPDATE");
+            self.source(STATEMENT, name, called);
         }
-        let mut reader = Reader::new(self);
-        update.with.iter().for_each(|with| reader.with(with));
-        update.tables.iter().for_each(|table| reader.table_ref_of_columns(table));
-        reader.exprs(update.assignments.iter().map(|assignment| &assignment.value));
-        reader.exprs(&update.filter);
-        let columns = std::mem::take(&mut reader.columns);
         let is_called = |table: Option<&Ident>, called: &str| {
             table.is_none_or(|table| table.name.eq_ignore_ascii_case(called))
         };
         for (name, called) in &tables {
             for assignment in &update.assignments {
                 if is_called(assignment.table.as_ref().map(|of| &of.name), called) {
-                    self.column(name, &assignment.column, Privileges::UPDATE);
+                    self.column(name, Some(&assignment.column), Privileges::UPDATE);
                 }
             }
         }
-        for read in &columns {
-            if read.table.is_none() {
-                self.free_column(read, &tables);
-                continue;
-            }
-            for (name, _) in tables.iter().filter(|(_, called)| is_called(read.table, called)) {
-                self.column(name, read.column, Privileges::SELECT);
-            }
-        }
+        let mut reader = Reader::new(self, STATEMENT);
+        update.with.iter().for_each(|with| reader.with(with));
+        update.tables.iter().for_each(|table| reader.derived_tables(table));
+        update.tables.iter().for_each(|table| reader.conditions(table));
+        reader.exprs(update.assignments.iter().map(|assignment| &assignment.value));
+        reader.exprs(&update.filter);
     }
 
     fn delete(&mut self, delete: &Delete) {
-        if let ([], [TableRef::Table { name, .. }]) = (delete.targets.as_slice(), delete.from.as_slice()) {
+        if let ([], [TableRef::Table { name, alias, .. }]) =
+            (delete.targets.as_slice(), delete.from.as_slice())
+        {
             self.table(name, Privileges::DELETE);
-            let mut reader = Reader::new(self);
+            self.source(STATEMENT, name, &alias.as_ref().unwrap_or(&name.name).name);
+            let mut reader = Reader::new(self, STATEMENT);
             delete.with.iter().for_each(|with| reader.with(with));
             reader.exprs(&delete.filter);
             reader.exprs(delete.order_by.iter().map(|item| &item.expr));
             reader.limit(delete.limit.as_ref());
-            let columns = std::mem::take(&mut reader.columns);
-            return self.columns(name, &columns);
+            return;
         }
         for target in &delete.targets {
             let mut meant = Vec::new();
@@ -336,9 +409,10 @@ impl Needs {
             }
             meant.into_iter().for_each(|name| self.table(name, Privileges::DELETE));
         }
-        let mut reader = Reader::new(self);
+        let mut reader = Reader::new(self, STATEMENT);
         delete.with.iter().for_each(|with| reader.with(with));
         delete.from.iter().for_each(|table| reader.table_ref(table, None));
+        delete.from.iter().for_each(|table| reader.conditions(table));
         reader.exprs(&delete.filter);
     }
 
@@ -357,7 +431,7 @@ impl Needs {
         let of_keys = create.foreign_keys.iter().map(|key| &key.references);
         of_columns.chain(of_keys).for_each(|reference| self.reference(&create.name, reference));
         if let Some(query) = &create.query {
-            Reader::new(self).query(query);
+            Reader::new(self, STATEMENT).query(query);
         }
     }
 
@@ -368,6 +442,9 @@ impl Needs {
             parent.database.clone_from(&child.database);
         }
         self.any_on_table(&parent, Privileges::REFERENCES, "REFERENCES");
+        for column in &reference.columns {
+            self.column(&parent, Some(column), Privileges::REFERENCES);
+        }
     }
 
     fn alter_table(&mut self, name: &ObjectName, actions: &[AlterAction]) {
@@ -410,11 +487,11 @@ impl Needs {
     fn set(&mut self, item: &SetItem) {
         let scope = match item {
             SetItem::Variable { scope, value, .. } => {
-                Reader::new(self).exprs(value);
+                Reader::new(self, STATEMENT).exprs(value);
                 *scope
             }
             SetItem::UserVariable { value, .. } => {
-                Reader::new(self).expr(value);
+                Reader::new(self, STATEMENT).expr(value);
                 VariableScope::Session
             }
             SetItem::Transaction { scope, .. } => *scope,
@@ -430,7 +507,7 @@ impl Needs {
 
     fn show(&mut self, show: &Show) {
         match &show.filter {
-            ShowFilter::Where(expr) => Reader::new(self).expr(expr),
+            ShowFilter::Where(expr) => Reader::new(self, STATEMENT).expr(expr),
             ShowFilter::None | ShowFilter::Like(_) => {}
         }
         match &show.kind {
@@ -440,10 +517,14 @@ impl Needs {
             ShowKind::Columns { table, full: _ } | ShowKind::Indexes { table } => {
                 self.any_on_table(table, Privileges::OF_TABLES, "SELECT");
             }
-            ShowKind::CreateTable(table) => self.any_on_table(table, Privileges::OF_TABLES, "SHOW"),
+            ShowKind::CreateTable(name) => {
+                if let Some(database) = self.database_of(name) {
+                    self.list.push(Need::Definition { database, table: name.name.name.clone() });
+                }
+            }
             ShowKind::CreateDatabase { name, .. } => self.use_database(Some(name)),
             // The account's own are shown to everybody.
-            ShowKind::Grants(_) | ShowKind::CreateUser(_) => {}
+            ShowKind::Grants { .. } | ShowKind::CreateUser(_) => {}
             // They list what the account may see.
             ShowKind::Databases | ShowKind::Processlist { .. } => {}
             ShowKind::Other(words) => match words.as_str() {

@@ -35,7 +35,7 @@ impl Session {
                 Ok(count("@@session.error_count", errors))
             }
             ShowKind::Processlist { full } => Ok(self.show_processlist(*full)),
-            ShowKind::Grants(user) => self.show_grants(user.as_ref()),
+            ShowKind::Grants { user, using } => self.show_grants(user.as_ref(), using),
             ShowKind::CreateUser(user) => self.show_create_user(user.as_ref()),
             ShowKind::Engines => Ok(engines()),
             ShowKind::Charset => Ok(charsets()),
@@ -55,7 +55,8 @@ impl Session {
     fn procedures(&self, words: &str) -> Result<Rowset, SqlError> {
         let mut rows = nothing(words)?;
         for procedure in self.shared.engine.procedures().list() {
-            if !self.seen().on_database(procedure.database()).intersects(Privileges::EXECUTE) {
+            let held = self.seen().on_procedure(procedure.database(), procedure.name());
+            if !held.intersects(Privileges::EXECUTE) {
                 continue;
             }
             let known = [procedure.database(), procedure.name(), "PROCEDURE", "RUST", "root@localhost"];

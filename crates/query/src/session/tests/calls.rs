@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use super::Client;
 
 /// `test.put(id, note)` inserts into `t`, `test.sum(OUT total, INOUT factor)` reads it, `test.two()` has two result sets.
-fn procedures() -> Procedures {
+pub fn procedures() -> Procedures {
     let table = |call: &mut avocet_engine::Call<'_>| {
         let catalog = call.txn.engine().catalog();
         let table = catalog.table("test", "t").cloned();

@@ -14,8 +14,10 @@ use avocet_types::{Datum, SqlType, Value};
 use tokio::runtime::Runtime;
 
 use crate::session::api::{
-    LocalFiles, OkReply, OutputColumn, ResultSink, SinkError, SqlSession, StatementId, Status,
+    AccountName, LocalFiles, OkReply, OutputColumn, ResultSink, SessionFactory, SessionInfo, SinkError,
+    SqlSession, StatementId, Status,
 };
+use crate::session::database::NoConnections;
 use crate::session::{Database, Session};
 
 pub struct Client {
@@ -53,6 +55,24 @@ impl Client {
     /// Another session of the same database.
     pub fn another(&self) -> Self {
         let session = self.database.session(Some("test")).expect("a session");
+        Self { runtime: self.runtime.clone(), database: self.database.clone(), session }
+    }
+
+    /// A session of an account, as of a connection that has just signed in.
+    pub fn of(&self, account: &str) -> Self {
+        let info = SessionInfo {
+            connection_id: 1,
+            account: AccountName { user: account.into(), host: "%".into() },
+            client_host: "localhost".into(),
+            database: None,
+            found_rows: false,
+            multi_statements: true,
+            interactive: false,
+            collation: avocet_types::Collation::DEFAULT.0,
+            interrupt: Arc::default(),
+            connections: Arc::new(NoConnections),
+        };
+        let session = self.database.open(info).expect("a session");
         Self { runtime: self.runtime.clone(), database: self.database.clone(), session }
     }
 

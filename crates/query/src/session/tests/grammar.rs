@@ -13,7 +13,8 @@ const FIXTURE: &str = "DROP DATABASE IF EXISTS g; DROP DATABASE IF EXISTS n; CRE
     CREATE TABLE t (id INT PRIMARY KEY, a INT, b VARCHAR(20), KEY ka (a)); \
     INSERT INTO t VALUES (1, 10, 'x'), (2, 20, 'y'), (3, 20, NULL); \
     CREATE TABLE u (id INT PRIMARY KEY, t_id INT, c VARCHAR(20)); \
-    INSERT INTO u VALUES (1, 1, 'one'), (2, 2, 'two'), (3, 2, 'three')";
+    INSERT INTO u VALUES (1, 1, 'one'), (2, 2, 'two'), (3, 2, 'three'); \
+    DROP USER IF EXISTS n, s; CREATE USER s";
 
 #[derive(Debug)]
 enum Verdict {

@@ -68,7 +68,7 @@ fn accounts_are_kept() {
         ("DROP USER ann", "ok 0"),
         (
             "DROP USER IF EXISTS ann; SHOW WARNINGS",
-            "ok 0\nNote|1396|Operation DROP USER failed for 'ann'@'%'",
+            "ok 0\nNote|3162|Authorization ID 'ann'@'%' does not exist.",
         ),
     ]);
 }

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use super::Effect::{Acts, Inert, OnlyDefault, Reads, Server, Sets};
 use super::Kind::{
-    Bool, Charset, Collation, Double, Durability, Enum, Int, NullableCharset, NullableText, SqlMode, Text,
-    TimeZone, UInt,
+    Bool, Charset, Collation, Double, Durability, Enum, Int, NullableCharset, NullableText, Roles, SqlMode,
+    Text, TimeZone, UInt,
 };
 use super::Scope::{Both, Global, Session};
 use super::values::{
     charset, client_charset, collation, completion, fixed_time, int, level, limit, on, results_charset,
-    seconds, text, tracked, zone,
+    roles, seconds, text, tracked, zone,
 };
 use super::{Effect, Kind, Scope, Variable};
 use crate::session::sql_mode;
@@ -36,7 +36,7 @@ const LEVELS: Kind = Enum(&["READ-UNCOMMITTED", "READ-COMMITTED", "REPEATABLE-RE
 /// Every system variable, with what it does: there is no line without it.
 #[rustfmt::skip]
 pub(in crate::session) static VARIABLES: &[Variable] = &[
-    line("activate_all_roles_on_login", Global, Bool, "OFF", OnlyDefault),
+    line("activate_all_roles_on_login", Global, Bool, "OFF", Server(|s, v| s.activates_all_roles = on(v))),
     fixed("admin_address", Global, Text, ""),
     fixed("auto_generate_certs", Global, Bool, "ON"),
     line("auto_increment_increment", Both, Int { min: 1, max: 65535 }, "1", Reads(|s, v| s.auto_increment_increment = int(v).max(1))),
@@ -67,13 +67,14 @@ pub(in crate::session) static VARIABLES: &[Variable] = &[
     line("cte_max_recursion_depth", Both, ANY, "1000", Reads(|s, v| s.cte_max_recursion_depth = int(v))),
     fixed("datadir", Global, Text, ""),
     line("default_collation_for_utf8mb4", Both, Collation, "utf8mb4_0900_ai_ci", OnlyDefault),
-    line("default_password_lifetime", Global, Int { min: 0, max: 65535 }, "0", OnlyDefault),
+    line("default_password_lifetime", Global, Int { min: 0, max: 65535 }, "0", Server(|s, v| s.password_days = int(v) as u32)),
     line("default_storage_engine", Both, Enum(&["InnoDB", "Avocet"]), "InnoDB", Inert),
     line("default_table_encryption", Both, Bool, "OFF", OnlyDefault),
     line("default_tmp_storage_engine", Both, Enum(&["InnoDB", "Avocet"]), "InnoDB", Inert),
     line("default_week_format", Both, Int { min: 0, max: 7 }, "0", Reads(|s, v| s.default_week_format = int(v) as u8)),
     line("delay_key_write", Global, Enum(&["ON", "OFF", "ALL"]), "ON", Inert),
     fixed("disabled_storage_engines", Global, Text, ""),
+    fixed("disconnect_on_expired_password", Global, Bool, "ON"),
     line("div_precision_increment", Both, Int { min: 0, max: 30 }, "4", Reads(|s, v| s.div_precision_increment = int(v) as u8)),
     line("durability", Both, Durability, "sync", Reads(|s, v| s.durability = text(v).parse().unwrap_or_default())),
     line("end_markers_in_json", Both, Bool, "OFF", Inert),
@@ -127,6 +128,7 @@ pub(in crate::session) static VARIABLES: &[Variable] = &[
     line("low_priority_updates", Both, Bool, "OFF", Inert),
     fixed("lower_case_file_system", Global, Bool, "OFF"),
     fixed("lower_case_table_names", Global, Int { min: 0, max: 2 }, "0"),
+    line("mandatory_roles", Global, Roles, "", Server(|s, v| s.mandatory_roles = roles(v))),
     line("max_allowed_packet", Both, Int { min: 1024, max: 1073741824 }, "67108864", Reads(|s, v| s.max_allowed_packet = int(v))),
     line("max_connections", Global, Int { min: 1, max: 100000 }, "10000", Server(|s, v| s.max_connections = int(v) as usize)),
     fixed("max_digest_length", Global, Int { min: 0, max: 1048576 }, "1024"),
@@ -153,6 +155,10 @@ pub(in crate::session) static VARIABLES: &[Variable] = &[
     line("optimizer_switch", Both, Text, "", Inert),
     line("optimizer_trace", Both, Text, "enabled=off,one_line=off", OnlyDefault),
     line("parser_max_mem_size", Both, ANY, "18446744073709551615", Inert),
+    line("partial_revokes", Global, Bool, "OFF", Server(|s, v| s.partial_revokes = on(v))),
+    line("password_history", Global, Int { min: 0, max: 4294967295 }, "0", Server(|s, v| s.password_history = int(v) as u32)),
+    line("password_require_current", Global, Bool, "OFF", Server(|s, v| s.password_require_current = on(v))),
+    line("password_reuse_interval", Global, Int { min: 0, max: 4294967295 }, "0", Server(|s, v| s.password_reuse_days = int(v) as u32)),
     fixed("performance_schema", Global, Bool, "OFF"),
     fixed("pid_file", Global, Text, ""),
     fixed("port", Global, Int { min: 0, max: 65535 }, "3307"),

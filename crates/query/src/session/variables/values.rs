@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use avocet_engine::Durability;
+use avocet_engine::{AccountId, Durability};
 use avocet_types::collation::Charset;
 use avocet_types::temporal::TimeZone;
 use avocet_types::{Collation, Datum, Value};
 
 use crate::parse::statement::IsolationLevel;
+use crate::session::privileges::parse_roles;
 
 pub(super) fn int(value: &Value) -> u64 {
     match value {
@@ -26,6 +27,10 @@ pub(super) fn text(value: &Value) -> &str {
         Datum::Str(text) => text,
         _ => "",
     }
+}
+
+pub(super) fn roles(value: &Value) -> Vec<AccountId> {
+    parse_roles(text(value)).unwrap_or_default()
 }
 
 /// `None` for 0.

@@ -23,6 +23,10 @@ of_session! {
     database = |ctx| ctx.session.database.clone().map_or(Datum::Null, string);
     user = |ctx| string(ctx.session.user.clone());
     current_user = |ctx| string(ctx.session.current_user.clone());
+    current_role = |ctx| string(match ctx.session.current_role.as_str() {
+        "" => "NONE".to_owned(),
+        roles => roles.to_owned(),
+    });
     connection_id = |ctx| Datum::UInt(ctx.session.connection_id);
     last_insert_id = |ctx| Datum::UInt(ctx.session.last_insert_id);
     row_count = |ctx| Datum::Int(ctx.session.row_count);
