@@ -61,6 +61,7 @@ fn all() -> Vec<Shape> {
         include_str!("../queries/shapes/reads.sql"),
         include_str!("../queries/shapes/pages.sql"),
         include_str!("../queries/shapes/reports.sql"),
+        include_str!("../queries/shapes/frameworks.sql"),
     ];
     let mut shapes: Vec<_> = reads.iter().flat_map(|text| script::parse(text, true)).collect();
     shapes.extend(script::parse(include_str!("../queries/shapes/writes.sql"), false));

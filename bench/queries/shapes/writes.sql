@@ -60,3 +60,20 @@ BEGIN;
 UPDATE counters SET n = n - 1 WHERE id = :counter1;
 UPDATE counters SET n = n + 1 WHERE id = :counter2;
 COMMIT
+-- insert_of_a_query
+INSERT IGNORE INTO carts (user_id, product_id, quantity) SELECT user_id, product_id, 1 FROM orders WHERE user_id = :user
+-- upsert_of_several
+INSERT INTO carts (user_id, product_id, quantity) VALUES (:user, :product1, 1), (:user, :product2, 2), (:user, :product3, 3) ON DUPLICATE KEY UPDATE quantity = VALUES(quantity)
+-- upsert_with_a_row_alias
+INSERT INTO counters (id, n) VALUES (:counter, 1) AS new ON DUPLICATE KEY UPDATE n = counters.n + new.n
+-- sequence
+UPDATE counters SET n = LAST_INSERT_ID(n + 1) WHERE id = :counter;
+SELECT LAST_INSERT_ID() > 0
+-- update_with_case
+UPDATE docs SET version = CASE id WHEN :doc1 THEN 1 WHEN :doc2 THEN 2 ELSE version END WHERE id IN (:doc1, :doc2)
+-- update_in_order_with_limit
+UPDATE jobs SET state = 1 WHERE state = 0 ORDER BY run_at LIMIT 1
+-- update_in_a_subquery
+UPDATE docs SET version = version + 1 WHERE owner IN (SELECT id FROM users WHERE id = :owner)
+-- delete_with_limit
+DELETE FROM events WHERE user_id = :user ORDER BY at LIMIT 1

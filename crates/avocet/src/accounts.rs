@@ -1,9 +1,9 @@
 //! The catalog's accounts, as the protocol server asks for them.
 
-use avocet_engine::{TlsRule, UserDef};
+use avocet_engine::UserDef;
 use avocet_query::session::api::AccountName;
 use avocet_query::session::{Database, Passwords};
-use avocet_server::auth::{Account, Accounts, LoginRule, Plugin};
+use avocet_server::auth::{Account, Accounts, LoginRule, Plugin, TlsRule};
 
 /// The accounts of a data directory.
 pub struct CatalogAccounts {
@@ -28,12 +28,22 @@ impl CatalogAccounts {
             locked: user.locked,
             expired: self.database.has_expired_password(user),
             login: LoginRule {
-                requires_tls: user.login.tls == TlsRule::Encrypted,
+                tls: tls_rule(&user.login.tls),
                 failed_attempts: user.login.failed_attempts,
                 lock_days: user.login.lock_days,
                 set_at: user.login.set_at,
             },
         })
+    }
+}
+
+fn tls_rule(rule: &avocet_engine::TlsRule) -> TlsRule {
+    use avocet_engine::TlsRule as Rule;
+    match rule.clone() {
+        Rule::None => TlsRule::None,
+        Rule::Encrypted => TlsRule::Encrypted,
+        Rule::Certificate => TlsRule::Certificate,
+        Rule::Certified { subject, issuer, cipher } => TlsRule::Certified { subject, issuer, cipher },
     }
 }
 

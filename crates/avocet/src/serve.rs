@@ -35,6 +35,9 @@ pub struct Args {
     /// Private key of --tls-cert (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
+    /// Certificates (PEM) of the authorities that sign clients' certificates, for accounts that REQUIRE X509
+    #[arg(long, value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
     /// Memory for rows, indexes, queries and cached blocks together, such as 512M or 2G; 60 % of the machine's if not given
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     memory_limit: Option<usize>,
@@ -162,6 +165,7 @@ async fn serve(args: &Args, database: Database) -> Result<(), Failure> {
     options.max_allowed_packet = args.max_allowed_packet.min(1 << 30);
     options.shutdown_grace = Duration::from_secs(args.shutdown_grace);
     options.fatal_hold = args.fail_when_held.map(Duration::from_secs);
+    options.tls_ca.clone_from(&args.tls_ca);
     options.tls = args
         .tls_cert
         .clone()

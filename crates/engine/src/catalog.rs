@@ -240,7 +240,7 @@ impl Catalog {
                 }
             }
             Change::PutUser(user) => {
-                self.users.insert((user.name.clone(), user.host.clone()), Arc::new(user.clone()));
+                self.users.insert((user.name.clone(), user.host.clone()), Arc::new(UserDef::clone(user)));
             }
             Change::DropUser { name, host } => {
                 self.users.remove(&(name.clone(), host.clone()));
@@ -356,7 +356,7 @@ impl Catalog {
     pub(crate) fn as_changes(&self) -> Vec<Change> {
         let databases = self.databases.values().cloned().map(Change::CreateDatabase);
         let tables = self.tables().map(|t| Change::CreateTable(Box::new((*t.def).clone())));
-        let users = self.users.values().map(|user| Change::PutUser((**user).clone()));
+        let users = self.users.values().map(|user| Change::PutUser(Box::new((**user).clone())));
         let unenforced = self.unenforced.iter().cloned();
         let unenforced = unenforced.map(|(table, name)| Change::Unenforce { table, name });
         databases.chain(tables).chain(users).chain(unenforced).collect()

@@ -50,7 +50,7 @@ impl AccountChange {
 impl From<AccountChange> for Change {
     fn from(change: AccountChange) -> Self {
         match change {
-            AccountChange::Put(user) => Self::PutUser(*user),
+            AccountChange::Put(user) => Self::PutUser(user),
             AccountChange::Drop { name, host } => Self::DropUser { name, host },
         }
     }
@@ -306,7 +306,7 @@ impl Engine {
     /// Creates an account or changes it.
     pub fn put_user(&self, user: UserDef) -> Result<()> {
         let _latch = self.ddl.lock();
-        self.apply_plain(&Change::PutUser(user))
+        self.apply_plain(&Change::PutUser(Box::new(user)))
     }
 
     /// Changes accounts: all that `decide` says, or nothing. It is shown a catalog that nobody changes meanwhile.

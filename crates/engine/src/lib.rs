@@ -64,7 +64,7 @@ pub use memory::{MemoryBudget, MemoryUse};
 pub use pace::BackgroundStats;
 pub use procedure::{Call, Parameter, ParameterMode, Procedure, Procedures, Reply, ResultSet};
 pub use sample::TableSample;
-pub use scan::{BATCH_ROWS, ScanRequest, TableScan};
+pub use scan::{BATCH_ROWS, Morsel, ScanRequest, TableScan};
 pub use snapshots::SnapshotGuard;
 pub use stats::{ColumnStats, TableStats};
 pub use table::{IndexHandle, TableHandle};

@@ -9,6 +9,8 @@
 //! - The **cache** of column blocks has what the others leave, at least a sixteenth and at most half of the limit.
 //! - **Queries** reserve before they allocate. A reservation that does not fit makes the cache shrink; if that is not
 //!   enough it is refused, and the query spills or fails, alone.
+//! - **Clients**: what connections buffer of the packets that they receive and send. They reserve as queries do, out of the
+//!   same part.
 //! - **Running transactions** are counted by what they have for redo and undo, in steps. Together they have `TRANSACTIONS_AT`
 //!   of the limit; whoever wants more is refused by name, while there is memory to roll it back with.
 //! - **Tables** are counted again when they have grown by a little, not reserved: a row write must be cheap. What is over the
@@ -85,6 +87,8 @@ pub struct MemoryUse {
     /// Copies that are being encoded.
     pub work: usize,
     pub queries: usize,
+    /// What connections buffer.
+    pub clients: usize,
     pub cache: usize,
     /// What the process has beside all these; zero if it is not the engine's own.
     pub rest: usize,
@@ -132,7 +136,9 @@ pub struct MemoryBudget {
     versions: AtomicUsize,
     transactions: AtomicUsize,
     work: AtomicUsize,
+    /// Of queries and of clients.
     queries: AtomicUsize,
+    clients: AtomicUsize,
     /// Bytes that writers have added since tables were counted.
     grown: AtomicUsize,
     /// There is something to freeze.
@@ -166,6 +172,7 @@ impl MemoryBudget {
             transactions: AtomicUsize::new(0),
             work: AtomicUsize::new(0),
             queries: AtomicUsize::new(0),
+            clients: AtomicUsize::new(0),
             grown: AtomicUsize::new(0),
             over_target: AtomicBool::new(false),
             is_full: AtomicBool::new(false),
@@ -182,6 +189,7 @@ impl MemoryBudget {
 
     /// Tables as last counted; the others as they are.
     pub fn in_use(&self) -> MemoryUse {
+        let clients = self.clients.load(Relaxed);
         MemoryUse {
             limit: self.limit,
             hot_pages: self.hot_pages.load(Relaxed),
@@ -189,7 +197,9 @@ impl MemoryBudget {
             versions: self.versions.load(Relaxed),
             transactions: self.transactions.load(Relaxed),
             work: self.work.load(Relaxed),
-            queries: self.queries.load(Relaxed),
+            // Two counters, read one after the other.
+            queries: self.queries.load(Relaxed).saturating_sub(clients),
+            clients,
             cache: self.cache.stats().size_bytes,
             rest: self.process.as_ref().map_or(0, Process::rest),
         }
@@ -256,6 +266,27 @@ impl MemoryBudget {
         self.follow(before, before.saturating_sub(bytes));
     }
 
+    /// As [`Self::reserve`], for what a connection buffers.
+    pub fn reserve_for_client(&self, bytes: usize) -> bool {
+        let fits = self.reserve(bytes);
+        if fits {
+            self.clients.fetch_add(bytes, Relaxed);
+        }
+        fits
+    }
+
+    /// As [`Self::take`], for what a connection buffers.
+    pub fn take_for_client(&self, bytes: usize) {
+        self.clients.fetch_add(bytes, Relaxed);
+        self.take(bytes);
+    }
+
+    /// Gives back what was reserved or taken for a client.
+    pub fn release_of_client(&self, bytes: usize) {
+        self.clients.fetch_sub(bytes, Relaxed);
+        self.release(bytes);
+    }
+
     /// Fits the cache to what queries leave, in steps of a sixteenth of the limit.
     fn follow(&self, before: usize, now: usize) {
         let step = (self.limit / 16).max(1);
@@ -302,7 +333,7 @@ impl MemoryBudget {
         self.versions.store(version_backlog * VERSION_BYTES, Relaxed);
         if let Some(process) = &self.process {
             let now = self.in_use();
-            process.look(now.of_tables() + now.work + now.queries + now.cache);
+            process.look(now.of_tables() + now.work + now.queries + now.clients + now.cache);
         }
         self.assess();
         self.fit_cache();

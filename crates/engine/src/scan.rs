@@ -13,7 +13,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use avocet_base::{RowId, SegmentNo};
-use avocet_storage::cold::{Bitmap, ColdValue, ColumnPredicate, Selection};
+use avocet_storage::cold::{Bitmap, ColdValue, ColumnPredicate, EncodedColumn, Selection};
 use avocet_storage::hot::{PageBody, RowBuf, SlotRead};
 use avocet_storage::relation::{ColdSegment, HotSegment, SegmentState};
 use avocet_storage::{Snapshot, TxnState};
@@ -86,13 +86,29 @@ impl TableScan {
         morsel: usize,
         sink: &mut dyn FnMut(RecordBatch) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>> {
+        let mut morsel = self.open(morsel)?;
+        while let Some(batch) = morsel.next(self, BATCH_ROWS)? {
+            if sink(batch).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Begins to read a morsel. Rows of hot pages are gathered at once; those of a column block are found now, and decoded
+    /// when they are asked for.
+    pub fn open(&self, morsel: usize) -> Result<Morsel> {
         let number = SegmentNo(morsel as u64);
         let state = self.table.relation.segment(number).state_owned();
-        match &*state {
-            SegmentState::Empty => Ok(ControlFlow::Continue(())),
-            SegmentState::Hot(hot) => self.read_hot(number, hot, sink),
-            SegmentState::Cold(cold) => self.read_cold(number, cold, sink),
-        }
+        let rows = match &*state {
+            SegmentState::Empty => Rows::Gathered(Vec::new().into_iter()),
+            SegmentState::Hot(hot) => Rows::Gathered(self.gather(number, hot)?.into_iter()),
+            SegmentState::Cold(cold) => match self.find(cold)? {
+                None => Rows::Gathered(Vec::new().into_iter()),
+                Some(found) => Rows::Encoded(state, found),
+            },
+        };
+        Ok(Morsel { number, rows })
     }
 
     fn view(&self) -> Snapshot<'_> {
@@ -108,17 +124,13 @@ impl TableScan {
             .map_err(|e| EngineError::corrupt(format!("table {}", self.table.def.name), e))
     }
 
-    fn read_cold(
-        &self,
-        number: SegmentNo,
-        cold: &ColdSegment,
-        sink: &mut dyn FnMut(RecordBatch) -> ControlFlow<()>,
-    ) -> Result<ControlFlow<()>> {
+    /// The rows of a block that the scan sees and wants; `None` if there are none, by what is known of the block.
+    fn find(&self, cold: &ColdSegment) -> Result<Option<Found>> {
         let view = self.view();
         let meta = cold.block.meta();
         let may_match = self.request.predicates.iter().all(|(column, p)| meta.may_match(*column, p));
         if !cold.is_visible(&view) || !may_match {
-            return Ok(ControlFlow::Continue(()));
+            return Ok(None);
         }
         let rows = meta.rows();
         let deleted = cold.deletes.body.read().deleted_for(&view);
@@ -140,54 +152,93 @@ impl TableScan {
         }
         let encoded =
             self.request.columns.iter().map(|&c| cold.block.column(c)).collect::<Result<Vec<_>, _>>()?;
-        let id_of = |row: usize| RowId::new(number, meta.ordinals.ordinal_of(row)).0;
-        match selected.filter(|bitmap| bitmap.count() < rows) {
-            None => {
-                for start in (0..rows).step_by(BATCH_ROWS) {
-                    let len = BATCH_ROWS.min(rows - start);
-                    let columns =
-                        encoded.iter().map(|c| c.decode_range(start, len)).collect::<Result<Vec<_>, _>>()?;
-                    let ids = self.request.with_row_id.then(|| (start..start + len).map(id_of).collect());
-                    if sink(self.batch(columns, ids, len)?).is_break() {
-                        return Ok(ControlFlow::Break(()));
-                    }
-                }
-            }
-            Some(bitmap) => {
-                for chosen in bitmap.to_rows().chunks(BATCH_ROWS) {
-                    let selection = || Selection::Rows(chosen);
-                    let columns = encoded
-                        .iter()
-                        .map(|c| c.decode_selected(selection()))
-                        .collect::<Result<Vec<_>, _>>()?;
-                    let ids =
-                        self.request.with_row_id.then(|| chosen.iter().map(|&r| id_of(r as usize)).collect());
-                    if sink(self.batch(columns, ids, chosen.len())?).is_break() {
-                        return Ok(ControlFlow::Break(()));
-                    }
-                }
-            }
-        }
-        Ok(ControlFlow::Continue(()))
+        let chosen = selected.filter(|bitmap| bitmap.count() < rows).map(|bitmap| bitmap.to_rows());
+        let rows = chosen.as_ref().map_or(rows, Vec::len);
+        Ok(Some(Found { encoded, chosen, rows, next: 0 }))
     }
 
-    fn read_hot(
+    /// Decodes the next rows of a block, so many at most.
+    fn decode(
         &self,
         number: SegmentNo,
-        hot: &HotSegment,
-        sink: &mut dyn FnMut(RecordBatch) -> ControlFlow<()>,
-    ) -> Result<ControlFlow<()>> {
+        cold: &ColdSegment,
+        found: &mut Found,
+        most_rows: usize,
+    ) -> Result<Option<RecordBatch>> {
+        let start = found.next;
+        let len = most_rows.min(found.rows - start);
+        if len == 0 {
+            return Ok(None);
+        }
+        found.next += len;
+        let ordinals = &cold.block.meta().ordinals;
+        let id_of = |row: usize| RowId::new(number, ordinals.ordinal_of(row)).0;
+        let (columns, ids) = match &found.chosen {
+            None => {
+                let columns = found.encoded.iter().map(|c| c.decode_range(start, len));
+                let ids = self.request.with_row_id.then(|| (start..start + len).map(id_of).collect());
+                (columns.collect::<Result<Vec<_>, _>>()?, ids)
+            }
+            Some(chosen) => {
+                let chosen = &chosen[start..start + len];
+                let columns = found.encoded.iter().map(|c| c.decode_selected(Selection::Rows(chosen)));
+                let ids =
+                    self.request.with_row_id.then(|| chosen.iter().map(|&r| id_of(r as usize)).collect());
+                (columns.collect::<Result<Vec<_>, _>>()?, ids)
+            }
+        };
+        self.batch(columns, ids, len).map(Some)
+    }
+
+    fn gather(&self, number: SegmentNo, hot: &HotSegment) -> Result<Vec<RecordBatch>> {
+        let mut batches = Vec::new();
         let mut gather = Gather::new(self);
         for (n, page) in hot.pages() {
             gather.page(self, number, n, &page.body.read());
             if gather.rows >= BATCH_ROWS - self.table.relation.slots_per_page() {
                 let full = std::mem::replace(&mut gather, Gather::new(self));
-                if sink(full.finish(self)?).is_break() {
-                    return Ok(ControlFlow::Break(()));
-                }
+                batches.push(full.finish(self)?);
             }
         }
-        if gather.rows > 0 { Ok(sink(gather.finish(self)?)) } else { Ok(ControlFlow::Continue(())) }
+        if gather.rows > 0 {
+            batches.push(gather.finish(self)?);
+        }
+        Ok(batches)
+    }
+}
+
+/// A morsel that is being read.
+pub struct Morsel {
+    number: SegmentNo,
+    rows: Rows,
+}
+
+enum Rows {
+    Gathered(std::vec::IntoIter<RecordBatch>),
+    /// Of the segment's column block. Columns stay in memory as they are encoded, whatever becomes of the segment.
+    Encoded(Arc<SegmentState>, Found),
+}
+
+/// Rows of a column block that a scan wants.
+struct Found {
+    encoded: Vec<Arc<EncodedColumn>>,
+    /// `None` for all.
+    chosen: Option<Vec<u32>>,
+    /// How many there are, and how many of them were decoded.
+    rows: usize,
+    next: usize,
+}
+
+impl Morsel {
+    /// The next rows, about so many at most; `scan` is the one that opened it.
+    pub fn next(&mut self, scan: &TableScan, most_rows: usize) -> Result<Option<RecordBatch>> {
+        match &mut self.rows {
+            Rows::Gathered(batches) => Ok(batches.next()),
+            Rows::Encoded(state, found) => match &**state {
+                SegmentState::Cold(cold) => scan.decode(self.number, cold, found, most_rows),
+                SegmentState::Empty | SegmentState::Hot(_) => Ok(None),
+            },
+        }
     }
 }
 

@@ -173,3 +173,39 @@ fn a_checkpoint_keeps_the_blocks_that_the_log_behind_it_names() {
     let left = by_scan(&recovered.begin(TxnOptions::default()), &table(&recovered));
     assert_eq!(left, (2 * first.len() as i64..ROWS).collect::<Vec<_>>());
 }
+
+/// A scan whose reader is slow: between its batches rows change, and their block is rewritten.
+#[test]
+fn a_morsel_that_is_read_bit_by_bit_has_what_its_snapshot_has() {
+    let disk = SimDisk::new();
+    let engine = Engine::open(options(&disk)).expect("open");
+    create(&engine);
+    let t = table(&engine);
+    let mut txn = engine.begin(TxnOptions::default());
+    for id in 0..ROWS {
+        insert(&mut txn, &t, id).expect("inserted");
+    }
+    txn.commit().expect("logged").wait().expect("durable");
+    engine.freeze_all().expect("frozen");
+    let before = engine.begin(TxnOptions::default());
+    let scan =
+        before.scan(&t, ScanRequest { columns: vec![0, 1], with_row_id: true, ..ScanRequest::default() });
+    let (mut ids, mut batches) = (Vec::<i64>::new(), 0);
+    for morsel in 0..scan.morsels() {
+        let mut morsel = scan.open(morsel).expect("readable");
+        while let Some(batch) = morsel.next(&scan, 7).expect("readable") {
+            assert!(batch.num_rows() <= 7);
+            ids.extend(batch.column(0).as_primitive::<Int64Type>().values());
+            let texts = batch.column(1).as_string_view();
+            assert!(texts.iter().flatten().all(|text| !text.starts_with("round")), "as they were before");
+            batches += 1;
+            change_some(&engine, &t, 4 * batches + 1, 0).expect("changed");
+            if batches % 5 == 0 {
+                engine.freeze_all().expect("frozen");
+            }
+        }
+    }
+    ids.sort_unstable();
+    assert_eq!(ids, (0..ROWS).collect::<Vec<_>>());
+    assert!(batches >= ROWS as u64 / 7);
+}

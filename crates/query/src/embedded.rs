@@ -100,14 +100,14 @@ impl ResultSink for Collector {
         Ok(())
     }
 
-    fn batch(&mut self, batch: &RecordBatch) -> Result<(), SinkError> {
-        for row in 0..batch.num_rows() {
+    fn batch(&mut self, batch: &RecordBatch, from: usize) -> Result<usize, SinkError> {
+        for row in from..batch.num_rows() {
             let columns = batch.columns().iter().zip(&self.current.columns);
             let values =
                 columns.map(|(array, column)| datum_at(array.as_ref(), row, &column.ty).into_owned());
             self.current.rows.push(values.collect());
         }
-        Ok(())
+        Ok(batch.num_rows())
     }
 
     fn end(&mut self, status: Status) -> Result<(), SinkError> {

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, BooleanArray};
@@ -12,15 +11,15 @@ use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatch;
 use avocet_base::RowId;
 use avocet_engine::{
-    ColdValue, CompareOp as ColdOp, ScanRequest as EngineRequest, SnapshotReader, TableHandle, TableSample,
-    TableScan,
+    ColdValue, CompareOp as ColdOp, Morsel, ScanRequest as EngineRequest, SnapshotReader, TableHandle,
+    TableSample, TableScan,
 };
 use avocet_types::expr::CompareOp;
 use avocet_types::schema::TableDef;
 use avocet_types::{Datum, SqlType};
 
 use crate::bind::TableStatistics;
-use crate::df::{ColumnPredicate, ColumnSample, MorselScan, ScanRequest, ScanSource};
+use crate::df::{ColumnPredicate, ColumnSample, MorselReader, MorselScan, ScanRequest, ScanSource};
 use crate::error::{ErrorCode, SqlError};
 use crate::session::{VirtualRows, statistics_of};
 
@@ -159,24 +158,27 @@ impl MorselScan for EngineScan {
         self.scan.morsels()
     }
 
-    fn read(
-        &self,
-        morsel: usize,
-        visit: &mut dyn FnMut(RecordBatch) -> ControlFlow<()>,
-    ) -> Result<(), SqlError> {
-        if self.row_id.is_none() && self.only.is_none() {
-            let _ = self.scan.read(morsel, visit)?;
-            return Ok(());
-        }
-        let mut failure = None;
-        let _ = self.scan.read(morsel, &mut |batch| match self.arrange(batch) {
-            Ok(batch) => visit(batch),
-            Err(error) => {
-                failure = Some(ErrorCode::UNKNOWN_ERROR.because(error.to_string()));
-                ControlFlow::Break(())
+    fn open(self: Arc<Self>, morsel: usize) -> Result<Box<dyn MorselReader>, SqlError> {
+        let morsel = self.scan.open(morsel)?;
+        Ok(Box::new(EngineMorsel { scan: self, morsel }))
+    }
+}
+
+struct EngineMorsel {
+    scan: Arc<EngineScan>,
+    morsel: Morsel,
+}
+
+impl MorselReader for EngineMorsel {
+    fn next(&mut self, most_rows: usize) -> Result<Option<RecordBatch>, SqlError> {
+        let batch = self.morsel.next(&self.scan.scan, most_rows)?;
+        match batch {
+            Some(batch) if self.scan.row_id.is_some() || self.scan.only.is_some() => {
+                let arranged = self.scan.arrange(batch);
+                arranged.map(Some).map_err(|error| ErrorCode::UNKNOWN_ERROR.because(error.to_string()))
             }
-        })?;
-        failure.map_or(Ok(()), Err)
+            batch => Ok(batch),
+        }
     }
 }
 
@@ -190,12 +192,7 @@ impl MorselScan for VirtualScan {
         1
     }
 
-    fn read(
-        &self,
-        _morsel: usize,
-        visit: &mut dyn FnMut(RecordBatch) -> ControlFlow<()>,
-    ) -> Result<(), SqlError> {
-        let _ = visit(self.batch.clone());
-        Ok(())
+    fn open(self: Arc<Self>, _morsel: usize) -> Result<Box<dyn MorselReader>, SqlError> {
+        Ok(Box::new(Some(self.batch.clone())))
     }
 }

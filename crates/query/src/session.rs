@@ -13,6 +13,8 @@
 //!               └─ accounts.rs, prepared.rs
 //! ```
 //!
+//! Rows leave through one bounded channel, whoever makes them (`channel.rs`).
+//!
 //! A [`Database`] opens sessions; [`api`] is the joint to whatever drives them. A statement runs inline on the caller's
 //! task; only DataFusion has threads of its own.
 
@@ -22,6 +24,7 @@ mod analytics;
 pub mod api;
 mod bulk;
 mod call;
+pub mod channel;
 mod collect;
 mod database;
 mod ddl;
@@ -50,6 +53,7 @@ mod server_files;
 mod set;
 mod settings;
 mod show;
+pub mod spool;
 mod sql_mode;
 mod state;
 mod status;

@@ -1,7 +1,6 @@
 //! Tables in memory, for the tests of binding and of analytics.
 
 use std::collections::{BTreeSet, HashMap};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow::array::RecordBatchOptions;
@@ -13,7 +12,7 @@ use avocet_types::schema::{ColumnDef, IndexDef, IndexKind, IndexPart, TableDef};
 use avocet_types::{Collation, Datum, IntWidth, SqlType, Value};
 
 use crate::bind::{CatalogView, ColumnStatistics, TableStatistics};
-use crate::df::{ColumnPredicate, MorselScan, ScanRequest, ScanSource};
+use crate::df::{ColumnPredicate, MorselReader, MorselScan, ScanRequest, ScanSource};
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::VariableScope;
 use crate::parse::statement::{CreateTable, IndexPartSpec, IndexSpecKind, StatementKind, TypeSpec};
@@ -243,13 +242,8 @@ impl MorselScan for MemoryScan {
         self.0.len()
     }
 
-    fn read(
-        &self,
-        morsel: usize,
-        visit: &mut dyn FnMut(RecordBatch) -> ControlFlow<()>,
-    ) -> Result<(), SqlError> {
-        let _ = visit(self.0[morsel].clone());
-        Ok(())
+    fn open(self: Arc<Self>, morsel: usize) -> Result<Box<dyn MorselReader>, SqlError> {
+        Ok(Box::new(Some(self.0[morsel].clone())))
     }
 }
 

@@ -10,7 +10,7 @@ pub mod rsa_key;
 pub mod sha2;
 mod throttle;
 
-pub use accounts::{Account, Accounts, LoginRule, MemoryAccounts, Plugin};
+pub use accounts::{Account, Accounts, LoginRule, MemoryAccounts, Plugin, TlsRule};
 
 use crate::protocol::handshake::Salt;
 

@@ -1,7 +1,7 @@
 //! One client from greeting to goodbye: the task that reads commands and runs them on a session.
 //!
 //! A statement runs inline: its packet is parsed where it was read, its rows are encoded into the write
-//! buffer, and one write sends the reply. While a statement waits (for a lock, the log, a query's workers) the task
+//! buffer, and one write sends the reply; a reply that is larger than the buffer is sent piece by piece. While a statement waits (for a lock, the log, a query's workers) the task
 //! also watches for KILL and for a client that hangs up; either drops the statement's future.
 
 mod commands;
@@ -23,7 +23,9 @@ use avocet_types::{Datum, SqlType};
 use foldhash::HashMap;
 use parking_lot::Mutex;
 
+use crate::account::Account;
 use crate::auth::accounts::ClientHost;
+use crate::cursor::Cursor;
 use crate::listen::Peer;
 use crate::local_file::LocalFile;
 use crate::protocol::handshake::Salt;
@@ -31,7 +33,6 @@ use crate::protocol::params::ParamType;
 use crate::protocol::{CapabilityFlags, reply};
 use crate::registry::{Activity, Registration};
 use crate::server::Shared;
-use crate::sink::Cursor;
 use crate::transport::{Line, Transport};
 use crate::wire::{Wire, WireError};
 
@@ -51,10 +52,24 @@ struct Statement {
     text: String,
     /// The types that the client bound last.
     types: Vec<ParamType>,
-    long_data: Vec<Option<Vec<u8>>>,
+    long_data: LongData,
     /// What was wrong with a COM_STMT_SEND_LONG_DATA, which has no reply of its own.
     long_data_error: Option<SqlError>,
     cursor: Option<Cursor>,
+}
+
+/// Pieces of parameters that came ahead of their statement's execution.
+#[derive(Default)]
+struct LongData {
+    params: Vec<Option<Vec<u8>>>,
+    account: Account,
+}
+
+impl LongData {
+    fn clear(&mut self) {
+        self.params.clear();
+        self.account.shrink(0);
+    }
 }
 
 /// A signed-in connection.
@@ -145,13 +160,22 @@ impl<F: SessionFactory> Connection<F> {
                         flushed = self.wire.flush() => flushed?,
                         () = &mut ended => return Ok(()),
                     }
+                    self.wire.rest();
                 }
                 Err(WireError::Closed) => return Ok(()),
                 Err(WireError::OutOfOrder) => {
                     return self.say_goodbye(ErrorCode::NET_PACKETS_OUT_OF_ORDER.with(&[])).await;
                 }
                 Err(WireError::TooLarge) => {
+                    self.wire.forget_input();
                     self.say_goodbye(ErrorCode::NET_PACKET_TOO_LARGE.with(&[])).await?;
+                    self.wire.linger(LINGER).await;
+                    return Ok(());
+                }
+                Err(WireError::OutOfMemory) => {
+                    self.wire.forget_input();
+                    let message = "The server has no memory for so large a packet at the moment";
+                    self.say_goodbye(ErrorCode::OUT_OF_RESOURCES.because(message)).await?;
                     self.wire.linger(LINGER).await;
                     return Ok(());
                 }

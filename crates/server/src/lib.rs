@@ -12,8 +12,10 @@
 //! client. Wire bytes appear in this crate only; what statements mean is `query`'s business.
 #![deny(unsafe_code)]
 
+mod account;
 pub mod auth;
 mod connection;
+mod cursor;
 pub mod files;
 mod listen;
 mod local_file;

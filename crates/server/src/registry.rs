@@ -135,6 +135,11 @@ impl Entry {
     fn row(&self) -> ConnectionRow {
         let state = self.state.lock();
         let asleep = matches!(state.activity, Activity::Sleep | Activity::Connect);
+        let line = state.line.upgrade();
+        let is_sending = || {
+            let stalled = line.as_ref().and_then(|line| line.lock().stalled());
+            matches!(stalled, Some((Stall::Writing, _)))
+        };
         ConnectionRow {
             id: self.id,
             user: state.user.clone(),
@@ -145,6 +150,7 @@ impl Entry {
             state: match asleep {
                 true => "",
                 false if self.holds_thread.load(Ordering::Relaxed) => "holding its thread",
+                false if is_sending() => "Sending to client",
                 false => "executing",
             },
             info: (!asleep).then(|| String::from_utf8_lossy(&state.text).into_owned()),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use avocet_query::session::api::SessionFactory;
+use avocet_query::session::api::{ClientMemory, SessionFactory};
 use tokio_rustls::TlsAcceptor;
 
 use crate::auth::Accounts;
@@ -30,6 +30,8 @@ pub struct ServerOptions {
     pub sockets: Vec<PathBuf>,
     /// The certificate to show; one of our own if there is none.
     pub tls: Option<TlsFiles>,
+    /// The authorities (PEM) that sign the certificates of clients.
+    pub tls_ca: Option<PathBuf>,
     /// Threads that connections live on.
     pub workers: usize,
     /// Largest packet to take or send, in bytes.
@@ -51,6 +53,7 @@ impl ServerOptions {
             listen: vec![listen],
             sockets: Vec::new(),
             tls: None,
+            tls_ca: None,
             workers: std::thread::available_parallelism().map_or(1, usize::from),
             max_allowed_packet: 64 << 20,
             max_prepared_statements: 16_382,
@@ -91,6 +94,8 @@ pub enum StartError {
 pub(crate) struct Shared<F> {
     pub options: ServerOptions,
     pub factory: F,
+    /// What buffers of connections are counted against.
+    pub memory: Option<Arc<dyn ClientMemory>>,
     pub authenticator: Authenticator,
     pub tls: Option<TlsAcceptor>,
     pub registry: Arc<Registry>,
@@ -115,7 +120,7 @@ impl<F: SessionFactory> Server<F> {
             return Err(StartError::OpenRoot { address });
         }
         let rsa = RsaKey::load_or_create(&options.data)?;
-        let tls = tls::acceptor(&options.data, options.tls.as_ref())?;
+        let tls = tls::acceptor(&options.data, options.tls.as_ref(), options.tls_ca.as_deref())?;
         let mut listeners = Vec::with_capacity(options.listen.len() + options.sockets.len());
         for &address in &options.listen {
             listeners.push(Listener::tcp(address).await?);
@@ -129,7 +134,8 @@ impl<F: SessionFactory> Server<F> {
         let watched = workers.watch(registry.clone(), options.fatal_hold);
         watched.map_err(|source| StartError::Threads { source })?;
         let authenticator = Authenticator::new(accounts, rsa);
-        let shared = Shared { options, factory, authenticator, tls: Some(tls), registry };
+        let memory = factory.client_memory();
+        let shared = Shared { options, factory, memory, authenticator, tls: Some(tls), registry };
         Ok(Self { shared: Arc::new(shared), listeners, workers })
     }
 

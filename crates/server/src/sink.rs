@@ -1,4 +1,4 @@
-//! Where a statement's results go: rows are encoded straight into the connection's write buffer.
+//! Where a statement's results go: rows are encoded straight into the connection's write buffer, which is bounded and counted.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -11,15 +11,15 @@ use avocet_types::temporal::TimeZone;
 use avocet_types::{Datum, SqlType};
 use parking_lot::Mutex;
 
+use crate::account::Account;
+use crate::cursor::Cursor;
 use crate::local_file::LocalFile;
 use crate::protocol::rows::Column;
 use crate::protocol::{CapabilityFlags, PacketBuf, StatusFlags, binary, charset, column, reply, text};
 use crate::transport::Line;
 
-/// So much is buffered before a session is asked to wait for the client.
-const FLUSH_AT: usize = 64 * 1024;
-/// Within a batch, so much is buffered before the sink writes what the socket takes at once.
-const WRITE_AT: usize = 1024 * 1024;
+/// The sink is full when it holds so much. It exceeds that by one row at most.
+pub const FLUSH_AT: usize = 64 * 1024;
 
 /// How rows are encoded, and where they go.
 pub enum Rows<'a> {
@@ -29,39 +29,11 @@ pub enum Rows<'a> {
     Cursor(&'a mut Cursor),
 }
 
-/// Rows that a client fetches bit by bit: payloads of binary rows, back to back.
-#[derive(Default)]
-pub struct Cursor {
-    packets: PacketBuf,
-    /// Where the next row to send starts.
-    next: usize,
-}
-
-impl Cursor {
-    /// Moves up to `count` rows to `out`; true if none are left.
-    pub fn fetch(&mut self, out: &mut PacketBuf, count: u32) -> bool {
-        for _ in 0..count {
-            if self.next == self.packets.len() {
-                break;
-            }
-            let bytes = &self.packets.bytes()[self.next..];
-            let len = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) as usize;
-            out.packet(&bytes[4..4 + len]);
-            self.next += 4 + len;
-        }
-        self.next == self.packets.len()
-    }
-
-    fn push(&mut self, row: &PacketBuf) {
-        self.packets.put_u32(row.payload_len() as u32);
-        let bytes = row.bytes();
-        self.packets.put(&bytes[bytes.len() - row.payload_len()..]);
-    }
-}
-
 /// The sink of one statement.
 pub struct WireSink<'a> {
     pub out: &'a mut PacketBuf,
+    /// Of `out`.
+    pub account: &'a mut Account,
     pub line: &'a Mutex<Line>,
     /// Types of the current result's columns.
     pub types: &'a mut Vec<SqlType>,
@@ -113,13 +85,18 @@ impl WireSink<'_> {
             self.out.abandon();
             return Err(if fits { SinkError::RowTooLarge } else { SinkError::Mismatch });
         }
+        if !self.account.grow(self.out.capacity()) {
+            self.out.abandon_large();
+            return Err(SinkError::OutOfMemory);
+        }
         if let Rows::Cursor(cursor) = &mut self.rows {
-            cursor.push(self.out);
+            let pushed = cursor.push(self.out.payload());
             self.out.abandon();
+            pushed
         } else {
             self.out.end();
+            Ok(())
         }
-        Ok(())
     }
 
     fn begin_result(&mut self, columns: &[OutputColumn], zone: TimeZone) {
@@ -134,11 +111,6 @@ impl WireSink<'_> {
             reply::end_of_columns(self.out, self.capabilities, status);
         }
         Ok(())
-    }
-
-    /// Writes what the socket takes without waiting.
-    fn write_some(&mut self) -> Result<(), SinkError> {
-        self.line.lock().drain_some(self.out).map_err(|_| SinkError::Disconnected)
     }
 }
 
@@ -196,23 +168,26 @@ impl ResultSink for WireSink<'_> {
         }
     }
 
-    fn batch(&mut self, batch: &RecordBatch) -> Result<(), SinkError> {
+    fn batch(&mut self, batch: &RecordBatch, from: usize) -> Result<usize, SinkError> {
         if batch.num_columns() != self.types.len() {
             return Err(SinkError::Mismatch);
         }
         let arrays = batch.columns().iter().zip(self.types.iter());
         let columns: Option<Vec<_>> = arrays.map(|(array, ty)| Column::new(array.as_ref(), ty)).collect();
         let columns = columns.ok_or(SinkError::Mismatch)?;
-        for row in 0..batch.num_rows() {
+        for row in from..batch.num_rows() {
             self.encode(|i| columns[i].datum(row))?;
-            if self.out.len() > WRITE_AT {
-                self.write_some()?;
+            if self.wants_flush() {
+                return Ok(row + 1);
             }
         }
-        Ok(())
+        Ok(batch.num_rows())
     }
 
     fn end(&mut self, status: Status) -> Result<(), SinkError> {
+        if let Rows::Cursor(cursor) = &mut self.rows {
+            cursor.finish()?;
+        }
         self.status = Status { more_results: false, ..status };
         let mut flags = reply::status_flags(&status);
         flags.set(StatusFlags::SERVER_STATUS_CURSOR_EXISTS, matches!(self.rows, Rows::Cursor(_)));
@@ -236,7 +211,9 @@ impl ResultSink for WireSink<'_> {
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SinkError>> {
-        self.line.lock().poll_drain(cx, self.out).map_err(|_| SinkError::Disconnected)
+        let flushed = self.line.lock().poll_drain(cx, self.out);
+        self.account.shrink(self.out.capacity());
+        flushed.map_err(|_| SinkError::Disconnected)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use socket2::SockRef;
@@ -151,15 +151,6 @@ impl Line {
             self.note(Stall::Writing, out.len() < before, polled.is_pending());
         }
         polled
-    }
-
-    /// Writes what the socket takes at once.
-    pub fn drain_some(&mut self, out: &mut PacketBuf) -> io::Result<()> {
-        // Nobody waits here: `poll_drain` registers the task's own waker.
-        match self.drain(&mut Context::from_waker(Waker::noop()), out) {
-            Poll::Ready(result) => result,
-            Poll::Pending => Ok(()),
-        }
     }
 
     fn drain(&mut self, cx: &mut Context<'_>, out: &mut PacketBuf) -> Poll<io::Result<()>> {

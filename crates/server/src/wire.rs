@@ -11,18 +11,19 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 use std::time::Duration;
 
+use avocet_query::session::api::ClientMemory;
 use parking_lot::Mutex;
 use tokio::io::ReadBuf;
 use tokio_rustls::TlsAcceptor;
 
+use crate::account::{Account, KEPT};
 use crate::protocol::{MAX_PAYLOAD, PacketBuf};
+use crate::tls::TlsPeer;
 use crate::transport::{Line, Transport};
 
 const HEADER: usize = 4;
 /// Small, because most connections are idle most of the time; it grows with what clients send.
 const INPUT_SIZE: usize = 4 * 1024;
-/// A read buffer that grew past this for a large packet is given back afterwards.
-const KEEP_INPUT: usize = 256 * 1024;
 
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
@@ -35,6 +36,8 @@ pub enum WireError {
     OutOfOrder,
     #[error("packet larger than max_allowed_packet")]
     TooLarge,
+    #[error("no memory for a packet")]
+    OutOfMemory,
 }
 
 /// What was read, and where the packets in it are.
@@ -47,11 +50,22 @@ pub struct Input {
     /// Read not a byte past the packet asked for: behind a client's request for TLS follows, without a pause,
     /// its TLS handshake, which is not ours to read.
     exact: bool,
+    /// Of `buf`.
+    account: Account,
 }
 
 impl Input {
     fn new() -> Self {
-        Self { buf: vec![0; INPUT_SIZE], start: 0, end: 0, exact: false }
+        Self { buf: vec![0; INPUT_SIZE], start: 0, end: 0, exact: false, account: Account::default() }
+    }
+
+    /// Gives back what a large packet took, if nothing is left to be taken.
+    fn rest(&mut self) {
+        if self.start == self.end && self.buf.len() > KEPT {
+            self.buf = vec![0; INPUT_SIZE];
+            (self.start, self.end) = (0, 0);
+            self.account.shrink(self.buf.capacity());
+        }
     }
 
     pub fn slice(&self, packet: Range<usize>) -> &[u8] {
@@ -78,9 +92,7 @@ impl Input {
         sequence: &mut u8,
         max: usize,
     ) -> Result<Range<usize>, WireError> {
-        if self.start == self.end && self.buf.len() > KEEP_INPUT {
-            *self = Self::new();
-        }
+        self.rest();
         let mut joined = 0;
         loop {
             self.need(line, joined + HEADER, joined == 0).await?;
@@ -112,6 +124,18 @@ impl Input {
         }
     }
 
+    /// Doubles the buffer; where a large packet ends is known, and it need not be larger. What it grows by is counted first.
+    fn grow(&mut self, end: usize) -> Result<(), WireError> {
+        let doubled = self.buf.len() * 2;
+        let len = if doubled > KEPT { doubled.min(end.max(self.buf.len() + INPUT_SIZE)) } else { doubled };
+        if !self.account.grow(len) {
+            return Err(WireError::OutOfMemory);
+        }
+        self.buf.reserve_exact(len - self.buf.len());
+        self.buf.resize(len, 0);
+        Ok(())
+    }
+
     /// Reads until `count` bytes are on hand. The buffer grows with what arrives, not with what is announced.
     async fn need(
         &mut self,
@@ -128,7 +152,7 @@ impl Input {
                 (self.start, self.end) = (0, self.end - self.start);
             }
             if self.end == self.buf.len() {
-                self.buf.resize(self.buf.len() * 2, 0);
+                self.grow(self.start + count)?;
             }
             let limit = if self.exact { self.buf.len().min(self.start + count) } else { self.buf.len() };
             let free = &mut self.buf[self.end..limit];
@@ -159,6 +183,8 @@ pub struct Wire {
     pub line: Arc<Mutex<Line>>,
     pub input: Input,
     pub out: PacketBuf,
+    /// Of `out`.
+    pub account: Account,
     /// Largest payload to accept.
     pub max_packet: usize,
 }
@@ -169,8 +195,29 @@ impl Wire {
             line: Arc::new(Mutex::new(Line::new(transport))),
             input: Input::new(),
             out: PacketBuf::new(),
+            account: Account::default(),
             max_packet,
         }
+    }
+
+    /// From now on, what the buffers take is counted.
+    pub fn count(&mut self, memory: Option<&Arc<dyn ClientMemory>>) {
+        self.input.account = Account::new(memory.cloned());
+        self.account = Account::new(memory.cloned());
+    }
+
+    /// Between two commands, buffers that grew are given back.
+    pub fn rest(&mut self) {
+        self.out.rest(KEPT);
+        self.account.shrink(self.out.capacity());
+        self.input.rest();
+    }
+
+    /// Drops what a client has sent of a packet that is refused.
+    pub fn forget_input(&mut self) {
+        let input = &mut self.input;
+        (input.start, input.end) = (0, 0);
+        input.rest();
     }
 
     /// Whether nobody else can read what is said: under TLS, or on a Unix socket.
@@ -178,9 +225,12 @@ impl Wire {
         matches!(self.line.lock().transport, Transport::Tls(_) | Transport::Unix(_))
     }
 
-    /// Whether it is under TLS.
-    pub fn is_encrypted(&self) -> bool {
-        matches!(self.line.lock().transport, Transport::Tls(_))
+    /// What TLS tells of the client; `None` without it.
+    pub fn tls_peer(&self) -> Option<TlsPeer> {
+        match &self.line.lock().transport {
+            Transport::Tls(tls) => Some(TlsPeer::of(tls.get_ref().1)),
+            Transport::Plain(_) | Transport::Unix(_) | Transport::Gone => None,
+        }
     }
 
     /// Writes what is buffered and reads the packet that answers it.

@@ -77,9 +77,9 @@ fn the_password_before_is_good_while_it_is_retained() {
 
 #[test]
 fn accounts_that_require_tls_get_in_over_tls_alone() {
-    use avocet_server::auth::{Account, LoginRule, Plugin};
+    use avocet_server::auth::{Account, LoginRule, Plugin, TlsRule};
     let server = TestServer::start();
-    let login = LoginRule { requires_tls: true, ..LoginRule::default() };
+    let login = LoginRule { tls: TlsRule::Encrypted, ..LoginRule::default() };
     let plugin = Plugin::CachingSha2;
     server.accounts.put(Account { login, ..Account::new("safe", "%", plugin, plugin.auth_string(b"x")) });
     let opts = || server.opts().user(Some("safe")).pass(Some("x"));

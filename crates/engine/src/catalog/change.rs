@@ -29,7 +29,7 @@ pub(crate) enum Change {
         table: TableId,
         index: IndexId,
     },
-    PutUser(UserDef),
+    PutUser(Box<UserDef>),
     DropUser {
         name: String,
         host: String,
@@ -229,9 +229,9 @@ impl Change {
             6 => Self::CreateIndex { table: TableId(reader.u32(WHAT)?), index: IndexDef::decode(reader)? },
             7 => Self::DropIndex { table: TableId(reader.u32(WHAT)?), index: IndexId(reader.u32(WHAT)?) },
             // As 0.1 wrote it.
-            8 => Self::PutUser(UserDef::decode_0_1(reader)?),
-            20 => Self::PutUser(UserDef::decode_with_grants(reader)?),
-            21 => Self::PutUser(UserDef::decode(reader)?),
+            8 => Self::PutUser(Box::new(UserDef::decode_0_1(reader)?)),
+            20 => Self::PutUser(Box::new(UserDef::decode_with_grants(reader)?)),
+            21 => Self::PutUser(Box::new(UserDef::decode(reader)?)),
             9 => Self::DropUser { name: string(reader)?, host: string(reader)? },
             10 => Self::RenameTable {
                 table: TableId(reader.u32(WHAT)?),
@@ -317,7 +317,8 @@ pub(super) mod tests {
             require_current: Some(true),
             past: vec![(9, b"z".to_vec())],
         };
-        user.login = LoginRules { tls: TlsRule::Encrypted, failed_attempts: 3, lock_days: None, set_at: -9 };
+        let tls = TlsRule::Certified { subject: "/CN=a".into(), issuer: String::new(), cipher: "c".into() };
+        user.login = LoginRules { tls, failed_attempts: 3, lock_days: None, set_at: -9 };
         user.restrict("d", Privileges::DROP);
         user.roles.insert(("r".into(), "%".into()), true);
         user.default_roles.insert(("r".into(), "%".into()));
@@ -330,7 +331,7 @@ pub(super) mod tests {
             Change::ReplaceTable { old, new, rows: None, foreign_keys: vec![], renamed: vec![] },
             Change::ReplaceTable { old, new, rows: Some(300), foreign_keys: vec![], renamed: vec![] },
             Change::PublishTable { table: new, database: "d".into(), name: "t".into(), rows: 7 },
-            Change::PutUser(user),
+            Change::PutUser(Box::new(user)),
             Change::Several(vec![
                 Change::DropTable(old),
                 Change::AutoIncrement { table: new, next: 1000 },

@@ -29,6 +29,7 @@ mod setup;
 mod shared;
 pub mod source;
 mod stop;
+mod streamed;
 mod subquery;
 mod udaf;
 mod udf;
@@ -38,4 +39,4 @@ mod yielding;
 mod tests;
 
 pub use runtime::{Analytics, AnalyticsOptions, QueryRun, RunOptions};
-pub use source::{ColumnPredicate, ColumnSample, MorselScan, ScanRequest, ScanSource};
+pub use source::{ColumnPredicate, ColumnSample, MorselReader, MorselScan, ScanRequest, ScanSource};

@@ -24,6 +24,7 @@ use crate::df::merge_joins::merge_joins;
 use crate::df::setup::{Joins, Setup};
 use crate::df::source::ScanSource;
 use crate::df::stop::Stop;
+use crate::df::streamed::Streamed;
 use crate::error::{ErrorCode, SqlError};
 use crate::plan::BoundQuery;
 
@@ -64,6 +65,9 @@ pub struct RunOptions {
     pub memory_limit: Option<usize>,
     /// What a row of the table with the largest ones takes where it is stored, about.
     pub row_bytes: usize,
+    /// Rows go to a client as they are read, and nothing on the way gathers them: they come in small batches, since several
+    /// wait when the client is slow.
+    pub streams: bool,
 }
 
 /// The niceness of the pool's threads: the kernel then gives them about a tenth of what a transaction's thread gets.
@@ -274,7 +278,12 @@ impl Attempts<'_> {
             Err(error) => return (Err(error), false),
         };
         let hashes = hashes_joins(&plan);
+        let streamed = match Streamed::reserve(&state) {
+            Ok(streamed) => streamed,
+            Err(error) => return (Err(run_error(&error)), false),
+        };
         let result = send_rows(plan, &state, self.sender, &mut self.sent).await;
+        drop(streamed);
         if self.may_begin_anew(&result) && !is_given_back(&state).await {
             return (result, false);
         }

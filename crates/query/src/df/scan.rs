@@ -5,7 +5,6 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -32,9 +31,13 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Par
 
 use crate::bind::TableStatistics;
 use crate::df::lower::name_of;
-use crate::df::source::{ColumnPredicate, MorselScan, ScanRequest, ScanSource};
+use crate::df::source::{ColumnPredicate, MorselReader, MorselScan, ScanRequest, ScanSource};
+use crate::df::streamed::{Streamed, VECTOR};
 use crate::df::udf::external;
 use crate::plan::TableScan;
+
+/// What a value takes in a batch beside the bytes of a string, about.
+const CELL_BYTES: usize = 16;
 
 /// One reference to a table in a query.
 #[derive(Debug)]
@@ -241,15 +244,20 @@ impl DisplayAs for ScanExec {
     }
 }
 
-/// What one partition has read and not passed on yet.
+/// What one partition reads.
 struct Reader {
     scan: Arc<dyn MorselScan>,
     schema: SchemaRef,
     next_morsel: Arc<AtomicUsize>,
+    morsel: Option<Box<dyn MorselReader>>,
+    /// The last batch of the morsel, cut, as far as it was not passed on yet.
     ready: std::vec::IntoIter<RecordBatch>,
     left: usize,
+    batch_rows: usize,
     /// Larger batches are cut to so many rows.
     most_rows: usize,
+    /// Instead, if batches are to be small: so many rows as the last ones took fit.
+    streamed: Option<Arc<Streamed>>,
 }
 
 impl Reader {
@@ -263,43 +271,50 @@ impl Reader {
                 self.left -= batch.num_rows();
                 return Ok(Some(batch));
             }
-            let morsel = self.next_morsel.fetch_add(1, Ordering::Relaxed);
-            if morsel >= self.scan.morsels() {
-                return Ok(None);
+            let Some(morsel) = &mut self.morsel else {
+                let next = self.next_morsel.fetch_add(1, Ordering::Relaxed);
+                if next >= self.scan.morsels() {
+                    return Ok(None);
+                }
+                self.morsel = Some(self.scan.clone().open(next).map_err(external)?);
+                continue;
+            };
+            match morsel.next(self.most_rows.min(self.left)).map_err(external)? {
+                Some(batch) => {
+                    self.ready = self.prepared(&batch)?.into_iter();
+                    if let Some(streamed) = &self.streamed {
+                        let rows = streamed.rows_of(batch_bytes(&batch) / batch.num_rows().max(1));
+                        self.most_rows = rows.min(self.batch_rows);
+                    }
+                }
+                None => self.morsel = None,
             }
-            self.read(morsel)?;
         }
     }
 
-    fn read(&mut self, morsel: usize) -> Result<()> {
-        let (mut batches, mut rows, mut failure) = (Vec::new(), 0, None);
-        let read = self.scan.read(morsel, &mut |batch| {
-            rows += batch.num_rows();
-            failure = self.add(batch, &mut batches).err();
-            if failure.is_some() || rows >= self.left {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
-        });
-        read.map_err(external)?;
-        if let Some(error) = failure {
-            return Err(error);
-        }
-        self.ready = batches.into_iter();
-        Ok(())
-    }
-
-    fn add(&self, batch: RecordBatch, to: &mut Vec<RecordBatch>) -> Result<()> {
+    /// A batch of the operator's schema, cut if it is too large.
+    fn prepared(&self, batch: &RecordBatch) -> Result<Vec<RecordBatch>> {
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         let batch =
             RecordBatch::try_new_with_options(self.schema.clone(), batch.columns().to_vec(), &options)?;
-        if batch.num_rows() > self.most_rows {
-            return cut(&batch, self.most_rows, to);
+        if batch.num_rows() <= self.most_rows {
+            return Ok(vec![batch]);
         }
-        to.push(batch);
-        Ok(())
+        let mut pieces = Vec::new();
+        cut(&batch, self.most_rows, &mut pieces)?;
+        Ok(pieces)
     }
+}
+
+/// What the rows of a batch take, wherever its buffers are from.
+fn batch_bytes(batch: &RecordBatch) -> usize {
+    let of = |column: &ArrayRef| match column.data_type() {
+        DataType::Utf8View => column.as_string_view().total_bytes_len(),
+        DataType::BinaryView => column.as_binary_view().total_bytes_len(),
+        _ => 0,
+    };
+    let strings: usize = batch.columns().iter().map(of).sum();
+    strings + batch.num_rows() * batch.num_columns() * CELL_BYTES
 }
 
 /// Cuts a batch to copies of its parts: none keeps the memory of another.
@@ -359,13 +374,18 @@ impl ExecutionPlan for ScanExec {
     }
 
     fn execute(&self, _partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let config = context.session_config();
+        let (batch_rows, streamed) = (config.batch_size(), config.get_extension());
         let reader = Reader {
             scan: self.scan.clone(),
             schema: self.schema.clone(),
             next_morsel: self.next_morsel.clone(),
+            morsel: None,
             ready: Vec::new().into_iter(),
             left: self.limit.unwrap_or(usize::MAX),
-            most_rows: context.session_config().batch_size(),
+            batch_rows,
+            most_rows: streamed.as_ref().map_or(batch_rows, |_| batch_rows.min(VECTOR)),
+            streamed,
         };
         let stream = futures::stream::try_unfold(reader, |mut reader| async move {
             Ok(reader.next()?.map(|batch| (batch, reader)))

@@ -19,6 +19,7 @@ use crate::df::error::plan_error;
 use crate::df::memory::{QueryPool, Sizing};
 use crate::df::runtime::{AnalyticsOptions, RunOptions};
 use crate::df::stop::{Stop, asking, asking_physical};
+use crate::df::streamed::Streamed;
 use crate::df::yielding::JoinsYield;
 use crate::error::SqlError;
 
@@ -72,9 +73,16 @@ impl Setup {
             Joins::Hashed => Sizing::new(limit, self.options.threads),
             Joins::Merged => Sizing::of_merges(limit),
         };
-        let sizing = sizing.for_rows_of(options.row_bytes, limit);
+        let mut sizing = sizing.for_rows_of(options.row_bytes, limit);
+        let streamed = options.streams.then(|| Streamed::new(limit, sizing.partitions));
+        if let Some(streamed) = &streamed {
+            sizing.batch_rows = streamed.rows_of(options.row_bytes).min(sizing.batch_rows);
+        }
         let mut config =
             SessionConfig::new().with_target_partitions(sizing.partitions).with_batch_size(sizing.batch_rows);
+        if let Some(streamed) = streamed {
+            config = config.with_extension(Arc::new(streamed));
+        }
         let options = config.options_mut();
         // Scans have as many partitions as there are threads anyway; and what is spread behind a sort, for a
         // projection's sake, would come back in any order.

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::fmt::Debug;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
@@ -64,10 +63,19 @@ pub trait ColumnSample {
 pub trait MorselScan: Send + Sync + 'static {
     fn morsels(&self) -> usize;
 
-    /// Calls `visit` with the morsel's batches, whose columns have `SqlType::arrow_type()`.
-    fn read(
-        &self,
-        morsel: usize,
-        visit: &mut dyn FnMut(RecordBatch) -> ControlFlow<()>,
-    ) -> Result<(), SqlError>;
+    /// Begins to read a morsel.
+    fn open(self: Arc<Self>, morsel: usize) -> Result<Box<dyn MorselReader>, SqlError>;
+}
+
+/// A morsel that one thread reads.
+pub trait MorselReader: Send {
+    /// The next rows, about so many at most; their columns have `SqlType::arrow_type()`.
+    fn next(&mut self, most_rows: usize) -> Result<Option<RecordBatch>, SqlError>;
+}
+
+/// A morsel of one batch.
+impl MorselReader for Option<RecordBatch> {
+    fn next(&mut self, _most_rows: usize) -> Result<Option<RecordBatch>, SqlError> {
+        Ok(self.take())
+    }
 }

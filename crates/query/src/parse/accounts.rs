@@ -95,10 +95,7 @@ impl Parser<'_> {
     fn account_options(&mut self) -> ParseResult<AccountOptions> {
         let mut options = AccountOptions::default();
         if self.eat("REQUIRE") {
-            match self.eat_any(&["NONE", "SSL"]) {
-                Some(word) => options.tls = Some(word == "SSL"),
-                None => return Err(unserved("REQUIRE X509, ISSUER, SUBJECT and CIPHER")),
-            }
+            options.tls = Some(self.tls_requirement()?);
         }
         if self.is_any_word(&["WITH", "COMMENT", "ATTRIBUTE"]) {
             return Err(unserved("limits, comments and attributes of accounts"));
@@ -125,6 +122,38 @@ impl Parser<'_> {
                 return Ok(options);
             }
         }
+    }
+
+    /// After REQUIRE.
+    fn tls_requirement(&mut self) -> ParseResult<TlsRequirement> {
+        match self.eat_any(&["NONE", "SSL", "X509"]) {
+            Some("NONE") => return Ok(TlsRequirement::None),
+            Some("SSL") => return Ok(TlsRequirement::Ssl),
+            Some(_) => return Ok(TlsRequirement::X509),
+            None => {}
+        }
+        let (mut subject, mut issuer, mut cipher) = (None, None, None);
+        loop {
+            let word = self.eat_any(&["SUBJECT", "ISSUER", "CIPHER"]);
+            let option = match word {
+                Some("SUBJECT") => &mut subject,
+                Some("ISSUER") => &mut issuer,
+                Some(_) => &mut cipher,
+                None if subject.is_none() && issuer.is_none() && cipher.is_none() => {
+                    return Err(self.error());
+                }
+                None => break,
+            };
+            if option.replace(self.string()?).is_some() {
+                return Err(refused(ErrorCode::DUP_ARGUMENT.with(&[&word.unwrap_or_default()])));
+            }
+            self.eat("AND");
+        }
+        Ok(TlsRequirement::Specified {
+            subject: subject.unwrap_or_default(),
+            issuer: issuer.unwrap_or_default(),
+            cipher: cipher.unwrap_or_default(),
+        })
     }
 
     /// After PASSWORD.

@@ -729,8 +729,7 @@ impl UserSpec {
 pub struct AccountOptions {
     /// ACCOUNT LOCK, ACCOUNT UNLOCK
     pub locked: Option<bool>,
-    /// REQUIRE SSL, REQUIRE NONE
-    pub tls: Option<bool>,
+    pub tls: Option<TlsRequirement>,
     pub expire: Option<PasswordExpiry>,
     pub history: Option<Option<u32>>,
     pub reuse_days: Option<Option<u32>>,
@@ -738,6 +737,20 @@ pub struct AccountOptions {
     pub failed_attempts: Option<u16>,
     /// The inner `None` is UNBOUNDED.
     pub lock_days: Option<Option<u16>>,
+}
+
+/// `REQUIRE …`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TlsRequirement {
+    None,
+    Ssl,
+    X509,
+    /// What is not said is empty.
+    Specified {
+        subject: String,
+        issuer: String,
+        cipher: String,
+    },
 }
 
 /// `PASSWORD EXPIRE …`

@@ -12,6 +12,7 @@ use avocet_types::Datum;
 
 use crate::error::{ErrorCode, SqlError};
 use crate::session::api::Interrupt;
+use crate::session::channel::Cancellation;
 use crate::turns::ROWS_IN_PLACE;
 
 /// A query that visits so many rows was estimated wrongly: the analytical path is better at them.
@@ -92,6 +93,17 @@ impl<'b> Bounds<'b> {
         let left = self.rows_left.load(Relaxed) - 1;
         self.rows_left.store(left, Relaxed);
         if left == 0 { self.look() } else { Ok(()) }
+    }
+
+    /// Whether the last row counted was one at which it looked at everything else.
+    #[inline]
+    pub fn has_looked(&self) -> bool {
+        self.rows_left.load(Relaxed) == ROWS_IN_PLACE
+    }
+
+    /// What ends the run's waits for its client.
+    pub fn cancellation(&self) -> Cancellation<'b> {
+        Cancellation { interrupt: self.interrupt, deadline: self.deadline }
     }
 
     /// Looks for who wants it to end.

@@ -72,7 +72,7 @@ impl<F: FnMut(&[Datum<'_>]) + Send> ResultSink for EachRow<F> {
         Ok(())
     }
 
-    fn batch(&mut self, _: &RecordBatch) -> Result<(), SinkError> {
+    fn batch(&mut self, _: &RecordBatch, _: usize) -> Result<usize, SinkError> {
         unreachable!("plans give rows one by one")
     }
 

@@ -181,7 +181,7 @@ impl Select {
                 return Shown::Unwanted;
             }
             let is_wanted =
-                bounds.row().and_then(|()| Ok(passes(level.residual.as_ref(), &row, params, ctx)?));
+                taker.visit().and_then(|()| Ok(passes(level.residual.as_ref(), &row, params, ctx)?));
             let outcome = match is_wanted {
                 Ok(false) => return Shown::Unwanted,
                 Ok(true) => taker.take(&row),
@@ -239,7 +239,7 @@ impl Select {
                 }
                 let joined = row.with(level.position, id, here);
                 let is_joined =
-                    bounds.row().and_then(|()| Ok(passes(level.on.as_ref(), &joined, params, ctx)?));
+                    taker.visit().and_then(|()| Ok(passes(level.on.as_ref(), &joined, params, ctx)?));
                 let is_wanted = is_joined.and_then(|is_joined| {
                     found_none &= !is_joined;
                     Ok(is_joined && passes(level.residual.as_ref(), &joined, params, ctx)?)
@@ -305,7 +305,7 @@ impl Select {
         taker: &mut Taker<'_>,
     ) -> Result<ControlFlow<()>, SqlError> {
         let level = &self.levels[depth];
-        let run @ Run { params, ctx, bounds } = taker.run;
+        let run @ Run { params, ctx, .. } = taker.run;
         let scratch = own.subquery.get_or_insert_default();
         let rows = plan.run(&row, txn, run, scratch)?;
         let mut found_none = true;
@@ -313,7 +313,7 @@ impl Select {
         let is_much = depth == 0 && rows > ROWS_IN_PLACE / 8;
         let flow = blocking_if(is_much, || {
             for n in 0..rows {
-                bounds.row()?;
+                taker.visit()?;
                 let joined = row.with_values(level.position, plan.row(scratch, n));
                 if !passes(level.on.as_ref(), &joined, params, ctx)? {
                     continue;

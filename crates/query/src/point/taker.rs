@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
+use std::time::Instant;
 
 use avocet_types::compare::sort_order;
 use avocet_types::expr::{EvalResult, RowSource};
@@ -14,6 +15,7 @@ use super::select::{Aggregation, Output, Select, SortTerm};
 use super::{Run, recycle};
 use crate::error::SqlError;
 use crate::session::api::{PlanColumns, ResultSink};
+use crate::session::channel::{LONGEST_DELAY, write_some};
 
 /// What takes the rows that were found.
 pub struct Taker<'t> {
@@ -27,6 +29,7 @@ pub struct Taker<'t> {
     left: u64,
     first_only: bool,
     sent: u64,
+    delay: Delay,
     values: Vec<Datum<'static>>,
     key: Vec<u8>,
     seen: HashSet<Box<[u8]>, foldhash::fast::RandomState>,
@@ -34,6 +37,15 @@ pub struct Taker<'t> {
     /// Of `seen`, `kept` and `groups`, in bytes.
     held: usize,
     groups: Groups,
+}
+
+/// How long rows have waited in the sink.
+#[derive(Clone, Copy, Default)]
+struct Delay {
+    /// So many rows wait no more.
+    passed_on: u64,
+    /// When others were first found to wait.
+    since: Option<Instant>,
 }
 
 impl<'t> Taker<'t> {
@@ -55,6 +67,7 @@ impl<'t> Taker<'t> {
             left: count(select.limit.as_ref(), params, ctx)?.unwrap_or(u64::MAX),
             first_only: select.first_only,
             sent: 0,
+            delay: Delay::default(),
             values: memory,
             key: Vec::new(),
             seen: HashSet::default(),
@@ -77,6 +90,27 @@ impl<'t> Taker<'t> {
             true => u64::MAX,
             false => self.skip.saturating_add(self.left),
         }
+    }
+
+    /// Counts a row that is visited, whether it is taken or not.
+    #[inline]
+    pub fn visit(&mut self) -> Result<(), SqlError> {
+        self.run.bounds.row()?;
+        if self.run.bounds.has_looked() { self.send_early() } else { Ok(()) }
+    }
+
+    /// Rows that were sent do not wait for long for others to fill the sink.
+    #[cold]
+    fn send_early(&mut self) -> Result<(), SqlError> {
+        if self.sent == self.delay.passed_on {
+            return Ok(());
+        }
+        let since = *self.delay.since.get_or_insert_with(Instant::now);
+        if since.elapsed() < LONGEST_DELAY {
+            return Ok(());
+        }
+        self.delay = Delay { passed_on: self.sent, since: None };
+        write_some(self.sink)
     }
 
     pub fn take<'a, R: RowSource<'a>>(&mut self, row: &R) -> Result<ControlFlow<()>, SqlError>
@@ -155,6 +189,10 @@ impl<'t> Taker<'t> {
         self.announce()?;
         self.sink.row(values)?;
         self.sent += 1;
+        if self.sink.wants_flush() {
+            self.delay = Delay { passed_on: self.sent, since: None };
+            self.run.bounds.cancellation().flush_in_place(self.sink)?;
+        }
         self.left -= 1;
         Ok(if self.left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }

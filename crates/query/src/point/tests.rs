@@ -90,7 +90,7 @@ impl ResultSink for Rows {
         Ok(())
     }
 
-    fn batch(&mut self, _: &RecordBatch) -> Result<(), SinkError> {
+    fn batch(&mut self, _: &RecordBatch, _: usize) -> Result<usize, SinkError> {
         unreachable!("plans send rows")
     }
 

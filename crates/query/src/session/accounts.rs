@@ -12,7 +12,9 @@ use super::privileges::Granted;
 use super::run::Outcome;
 use super::state::{Level, Session};
 use crate::error::{ErrorCode, SqlError};
-use crate::parse::statement::{AccountOptions, PasswordExpiry, StatementKind, UserName, UserSpec};
+use crate::parse::statement::{
+    AccountOptions, PasswordExpiry, StatementKind, TlsRequirement, UserName, UserSpec,
+};
 
 impl Session {
     pub(super) fn account_statement(&mut self, kind: &StatementKind) -> Result<Outcome, SqlError> {
@@ -242,10 +244,16 @@ fn apply(options: &AccountOptions, user: &mut UserDef, now_us: i64) {
     rules.require_current = options.require_current.unwrap_or(rules.require_current);
     let login = &mut user.login;
     *login = LoginRules {
-        tls: match options.tls {
-            None => login.tls,
-            Some(true) => TlsRule::Encrypted,
-            Some(false) => TlsRule::None,
+        tls: match &options.tls {
+            None => login.tls.clone(),
+            Some(TlsRequirement::None) => TlsRule::None,
+            Some(TlsRequirement::Ssl) => TlsRule::Encrypted,
+            Some(TlsRequirement::X509) => TlsRule::Certificate,
+            Some(TlsRequirement::Specified { subject, issuer, cipher }) => TlsRule::Certified {
+                subject: subject.clone(),
+                issuer: issuer.clone(),
+                cipher: cipher.clone(),
+            },
         },
         failed_attempts: options.failed_attempts.unwrap_or(login.failed_attempts),
         lock_days: options.lock_days.unwrap_or(login.lock_days),

@@ -1,5 +1,6 @@
 //! Queries that read much: the way to DataFusion.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use arrow::array::RecordBatchOptions;
@@ -10,7 +11,9 @@ use avocet_types::arrow_map::ColumnBuilder;
 use avocet_types::schema::TableDef;
 use avocet_types::{Datum, Value};
 
-use super::api::{Interrupt, ResultSink, flush};
+use super::api::{Interrupt, ResultSink};
+use super::channel::{Cancellation, LONGEST_DELAY, write_some};
+use super::collect::CELL_BYTES;
 use super::info_schema;
 use super::locking::Readers;
 use super::memory::EngineMemory;
@@ -24,9 +27,9 @@ use crate::engine_source::EngineSource;
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast;
 use crate::parse::statement::StatementKind;
-use crate::plan::BoundQuery;
+use crate::plan::{BoundQuery, From, QueryBody};
 use crate::point::Refusal;
-use crate::turns::{ROWS_IN_PLACE, blocking_if};
+use crate::turns::can_await;
 
 /// A table that the server makes up, with its rows as of the statement's begin.
 pub struct VirtualRows {
@@ -64,6 +67,30 @@ impl RunningQuery {
         tokio::select! {
             batch = self.run.next() => batch,
             _ = self.interrupt.raised() => Err(ErrorCode::QUERY_INTERRUPTED.with(&[])),
+        }
+    }
+
+    /// As [`Self::next`], for code that cannot await. The query's own threads make the rows.
+    pub fn next_in_place(&mut self) -> Result<Option<RecordBatch>, SqlError> {
+        futures::executor::block_on(tokio::task::unconstrained(self.next()))
+    }
+
+    /// The next rows. Those that are in the sink do not wait for them for long.
+    async fn next_for(
+        &mut self,
+        sink: &mut dyn ResultSink,
+        holds_rows: bool,
+    ) -> Result<Option<RecordBatch>, SqlError> {
+        if !holds_rows || !can_await() {
+            return self.next().await;
+        }
+        let mut next = pin!(self.next());
+        match tokio::time::timeout(LONGEST_DELAY, &mut next).await {
+            Ok(next) => next,
+            Err(_) => {
+                write_some(sink)?;
+                next.await
+            }
         }
     }
 }
@@ -108,6 +135,7 @@ impl Session {
 
     fn run_options(&self, text: &Text<'_>, tables: &[Arc<TableHandle>]) -> RunOptions {
         RunOptions {
+            streams: false,
             row_bytes: tables.iter().map(|table| table.row_bytes()).max().unwrap_or(0),
             params: text.params.iter().map(|value| value.clone().into_owned()).collect(),
             context: self.context.clone(),
@@ -125,6 +153,16 @@ impl Session {
         text: &Text<'_>,
     ) -> Result<RunningQuery, SqlError> {
         let options = self.run_options(text, &tables);
+        self.start_with(options, readers, bound, tables)
+    }
+
+    fn start_with(
+        &mut self,
+        options: RunOptions,
+        readers: Readers,
+        bound: Arc<BoundQuery>,
+        tables: Vec<Arc<TableHandle>>,
+    ) -> Result<RunningQuery, SqlError> {
         let source = self.source(&bound, readers, tables)?;
         let run = self.analytics()?.execute(bound, source, options)?;
         Ok(RunningQuery { run, interrupt: self.info.interrupt.clone() })
@@ -142,18 +180,23 @@ impl Session {
     ) -> Result<u64, SqlError> {
         let mut left = if bound.body.limit.is_none() { select_limit } else { u64::MAX };
         let bound = Arc::new(bound);
-        let mut run = self.start_analytics(readers, bound.clone(), tables, text)?;
+        let mut options = self.run_options(text, &tables);
+        if is_streamed(&bound) {
+            options.streams = true;
+            // As columns of a batch, which are encoded where they are stored.
+            options.row_bytes = options.row_bytes.max(bound.body.outputs.len() * CELL_BYTES);
+        }
+        let mut run = self.start_with(options, readers, bound.clone(), tables)?;
         sink.columns(&columns_of(&bound), self.settings.time_zone)?;
+        let interrupt = self.info.interrupt.clone();
+        let cancellation = Cancellation::after(&interrupt, self.settings.max_execution_time);
         let mut rows = 0;
         while left > 0 {
-            let Some(batch) = run.next().await? else { break };
+            let Some(batch) = run.next_for(sink, rows > 0).await? else { break };
             let batch = batch.slice(0, batch.num_rows().min(usize::try_from(left).unwrap_or(usize::MAX)));
             left -= batch.num_rows() as u64;
             rows += batch.num_rows() as u64;
-            blocking_if(batch.num_rows() > ROWS_IN_PLACE, || sink.batch(&batch))?;
-            if sink.wants_flush() {
-                flush(sink).await?;
-            }
+            cancellation.send_batch(&batch, sink).await?;
         }
         Ok(rows)
     }
@@ -223,8 +266,19 @@ impl Session {
             true => vec![Datum::Null; bound.params.len()],
             false => text.params.iter().map(|value| value.clone().into_owned()).collect(),
         };
-        let run = Run { params: &params, context: &self.context, select_limit: u64::MAX };
+        let run = Run { params: &params, ..self.run_of(text) };
         let index = rows.index_name(table, &run)?;
         Ok(index.map(|index| format!("Index range scan on {} using {index}", table.def.name)))
     }
+}
+
+/// Whether the rows of one table go to the client as they are read.
+fn is_streamed(bound: &BoundQuery) -> bool {
+    let QueryBody::Select(select) = &bound.body.body else { return false };
+    matches!(select.from, From::Table(_))
+        && select.aggregation.is_none()
+        && select.windows.is_empty()
+        && select.subqueries.is_empty()
+        && !select.distinct
+        && bound.body.order_by.is_empty()
 }

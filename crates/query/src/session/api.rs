@@ -5,21 +5,23 @@
 //! wire buffer, the shell's prints. A statement makes these calls, in this order:
 //!
 //! ```text
-//!   statement ─┬─▶ columns ─▶ (row | batch)* ─▶ end      a result set
-//!              └─▶ ok                                    no result set
+//!   statement ─┬─▶ columns ─▶ (row | batch | flush)* ─▶ end      a result set
+//!              └─▶ ok                                            no result set
 //! ```
 //!
 //! and one such group for each statement of a multi-statement text, all but the last with
 //! `Status::more_results` set. An `Err` from `execute` ends the text: the driver reports it and drops the rest.
 //!
 //! Invariants:
-//! 1. Nothing here blocks on the client. When [`ResultSink::wants_flush`] says so, the session awaits [`flush`]
-//!    before it produces more (rows that are already on hand may still be passed).
+//! 1. A sink is bounded. When [`ResultSink::wants_flush`] says so, the session flushes it before it passes another row: see
+//!    [`channel`](super::channel), which is the only place that waits for a client.
 //! 2. A sink takes values as they are stored: decimals at their column's scale, TIMESTAMPs in UTC. It is the sink that
 //!    shows TIMESTAMPs in the session's time zone, so that no plan need convert whole columns.
 //! 3. Dropping a session, or the future of a statement, rolls back what is open and frees it.
 
 use std::future::Future;
+use std::io;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
@@ -128,8 +130,30 @@ pub trait SessionFactory: Send + Sync + 'static {
         None
     }
 
+    /// What buffers of connections are counted against; `None` if nobody counts.
+    fn client_memory(&self) -> Option<Arc<dyn ClientMemory>> {
+        None
+    }
+
+    /// Where rows go that a client fetches later, if they are many; `None` for memory.
+    fn spill_folder(&self) -> Option<PathBuf> {
+        None
+    }
+
     /// Fails with 1049 if `info.database` names no database, 1044 if the account may not use it.
     fn open(&self, info: SessionInfo) -> Result<Self::Session, SqlError>;
+}
+
+/// The memory that connections may have for their buffers.
+pub trait ClientMemory: Send + Sync {
+    /// Sets bytes aside; false if there is no room for them.
+    fn reserve(&self, bytes: usize) -> bool;
+
+    /// Counts bytes for which there has to be room.
+    fn take(&self, bytes: usize);
+
+    /// Gives back what was reserved or taken.
+    fn release(&self, bytes: usize);
 }
 
 /// What a session is told of the connection it serves.
@@ -296,8 +320,9 @@ pub trait ResultSink: Send {
     /// A row with one datum per column.
     fn row(&mut self, row: &[Datum<'_>]) -> Result<(), SinkError>;
 
-    /// Rows whose arrays have `SqlType::arrow_type()` of the columns.
-    fn batch(&mut self, batch: &RecordBatch) -> Result<(), SinkError>;
+    /// Rows whose arrays have `SqlType::arrow_type()` of the columns, from the row `from` on. Returns the first row that it
+    /// has not taken: not the batch's length only if it is full, which [`Self::wants_flush`] then says.
+    fn batch(&mut self, batch: &RecordBatch, from: usize) -> Result<usize, SinkError>;
 
     fn end(&mut self, status: Status) -> Result<(), SinkError>;
 
@@ -308,7 +333,7 @@ pub trait ResultSink: Send {
         None
     }
 
-    /// Enough is buffered that the session should await [`flush`] before it makes more.
+    /// So much is buffered that the sink is to be flushed before it takes more.
     fn wants_flush(&self) -> bool {
         false
     }
@@ -328,11 +353,6 @@ pub trait LocalFiles: Send {
     fn poll_read(&mut self, cx: &mut Context<'_>, to: &mut Vec<u8>) -> Poll<Result<bool, SinkError>>;
 }
 
-/// Waits until the sink has room again.
-pub async fn flush(sink: &mut dyn ResultSink) -> Result<(), SinkError> {
-    std::future::poll_fn(|cx| sink.poll_flush(cx)).await
-}
-
 /// Why a sink took no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SinkError {
@@ -346,6 +366,10 @@ pub enum SinkError {
     RowTooLarge,
     #[error("a row does not fit the columns that were announced")]
     Mismatch,
+    #[error("the server has no memory for a row")]
+    OutOfMemory,
+    #[error("rows that wait in the spill folder cannot be written or read: {0}")]
+    CannotSpill(io::ErrorKind),
 }
 
 impl From<SinkError> for SqlError {
@@ -356,6 +380,9 @@ impl From<SinkError> for SqlError {
             SinkError::OutOfOrder => ErrorCode::NET_PACKETS_OUT_OF_ORDER.with(&[]),
             SinkError::RowTooLarge => ErrorCode::NET_PACKET_TOO_LARGE.with(&[]),
             SinkError::Mismatch => ErrorCode::UNKNOWN_ERROR.with(&[]),
+            SinkError::OutOfMemory | SinkError::CannotSpill(_) => {
+                ErrorCode::OUT_OF_RESOURCES.because(error.to_string())
+            }
         }
     }
 }

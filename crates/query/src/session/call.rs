@@ -6,7 +6,8 @@
 use avocet_engine::{Parameter, ParameterMode, Procedure, Reply, ResultSet};
 use avocet_types::{Datum, SqlType, Value};
 
-use super::api::{OutputColumn, ResultSink, Status, flush};
+use super::api::{OutputColumn, ResultSink, Status};
+use super::channel::Cancellation;
 use super::run::{Done, Outcome, Text};
 use super::state::Session;
 use crate::error::{ErrorCode, SqlError};
@@ -144,6 +145,8 @@ impl Session {
         results: &[ResultSet],
         sink: &mut dyn ResultSink,
     ) -> Result<(), SqlError> {
+        let interrupt = self.info.interrupt.clone();
+        let cancellation = Cancellation::after(&interrupt, None);
         let more_after_all = std::mem::replace(&mut self.more_results, true);
         for result in results {
             let columns: Vec<_> =
@@ -152,7 +155,7 @@ impl Session {
             for row in result.rows() {
                 sink.row(row)?;
                 if sink.wants_flush() {
-                    flush(sink).await?;
+                    cancellation.flush(sink).await?;
                 }
             }
             sink.end(self.status_now())?;

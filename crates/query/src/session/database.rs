@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use avocet_engine::{Engine, EngineOptions, GrantScope, Privileges, UserDef};
+use avocet_engine::{Engine, EngineOptions, GrantScope, MemoryBudget, Privileges, UserDef};
 use avocet_types::{Collation, Value};
 use parking_lot::Mutex;
 
 use super::api::{
-    AccountName, ConnectionRow, Connections, Interrupt, Interruption, SessionFactory, SessionInfo,
+    AccountName, ClientMemory, ConnectionRow, Connections, Interrupt, Interruption, SessionFactory,
+    SessionInfo,
 };
 use super::guard::ADMINISTRATORS;
 use super::named_locks::NamedLocks;
@@ -179,12 +180,37 @@ impl SessionFactory for Database {
         Some(self.0.globals.settings().connect_timeout)
     }
 
+    fn client_memory(&self) -> Option<Arc<dyn ClientMemory>> {
+        Some(Arc::new(BudgetOfClients(self.0.engine.memory().clone())))
+    }
+
+    fn spill_folder(&self) -> Option<PathBuf> {
+        self.0.spill.get().cloned()
+    }
+
     fn open(&self, info: SessionInfo) -> Result<Session, SqlError> {
         let catalog = self.0.engine.catalog();
         let account = catalog.user(&info.account.user, &info.account.host);
         let expired = account.is_some_and(|account| self.has_expired_password(account));
         let access = Access::of_account(&catalog, &info.account, &[], &[]).with_expired_password(expired);
         Session::new(self.0.clone(), info, access)
+    }
+}
+
+/// The part of the engine's budget that is counted as clients'.
+struct BudgetOfClients(Arc<MemoryBudget>);
+
+impl ClientMemory for BudgetOfClients {
+    fn reserve(&self, bytes: usize) -> bool {
+        self.0.reserve_for_client(bytes)
+    }
+
+    fn take(&self, bytes: usize) {
+        self.0.take_for_client(bytes);
+    }
+
+    fn release(&self, bytes: usize) {
+        self.0.release_of_client(bytes);
     }
 }
 

@@ -10,15 +10,13 @@ use avocet_base::TableId;
 use avocet_engine::{DdlWait, Durability, EngineError, Isolation, TxnOptions};
 use avocet_types::schema::{IndexKind, TableDef};
 
-use super::collect::Collected;
 use super::info_schema;
 use super::run::{Done, Outcome, Text};
-use super::select::Purpose;
 use super::settings::collation_of;
 use super::state::{Level, Session};
 use crate::bind::unsupported;
 use crate::error::{ErrorCode, SqlError};
-use crate::parse::ast::{Ident, ObjectName};
+use crate::parse::ast::{Ident, ObjectName, Query};
 use crate::parse::statement::{AlterAction, CreateTable, StatementKind, TableOptions};
 use crate::turns::blocking;
 
@@ -148,40 +146,56 @@ impl Session {
         if self.exists_already(&database, &name, create.if_not_exists)? {
             return Ok(Outcome::ok());
         }
-        let mut rows = Collected::default();
-        let mut columns = Vec::new();
         if let Some(query) = &create.query {
-            let mark = self.begin_statement()?;
-            let result = async {
-                let (bound, tables) = self.bind_and_hold(query, text)?;
-                columns = columns::of_query(&bound);
-                self.run_bound(bound, tables, text, &mut rows, Purpose::Value).await
-            }
-            .await;
-            self.end_statement(mark, result).await?;
+            return self.create_table_of(create, query, database, name, text).await;
         }
-        let def = self.table_def(create, database, name, columns, text)?;
+        let def = self.table_def(create, database, name, Vec::new(), text)?;
         self.check_primary_key(&def)?;
         let auto_increment = create.options.auto_increment;
         let (checks, wait) = (self.settings.foreign_key_checks, self.ddl_wait());
         let engine = self.shared.engine.clone();
-        if create.query.is_none() {
-            blocking(|| engine.create_table_with(def, auto_increment, checks, wait))?;
-            return Ok(Outcome::ok());
+        blocking(|| engine.create_table_with(def, auto_increment, checks, wait))?;
+        Ok(Outcome::ok())
+    }
+
+    /// CREATE TABLE … SELECT: the new table is filled as the query's rows come, and published when they are all there.
+    async fn create_table_of(
+        &mut self,
+        create: &CreateTable,
+        query: &Query,
+        database: String,
+        name: String,
+        text: &Text<'_>,
+    ) -> Result<Outcome, SqlError> {
+        let auto_increment = create.options.auto_increment;
+        let (checks, wait) = (self.settings.foreign_key_checks, self.ddl_wait());
+        let engine = self.shared.engine.clone();
+        let mark = self.begin_statement()?;
+        let result = async {
+            let (bound, tables) = self.bind_and_hold(query, text)?;
+            let columns = columns::of_query(&bound);
+            let selected = columns.len();
+            let def = self.table_def(create, database, name, columns, text)?;
+            self.check_primary_key(&def)?;
+            let mut rows = self.begin_filling(bound, tables, text).await?;
+            let first = def.columns.len() - selected.min(def.columns.len());
+            blocking(|| {
+                let filled = engine.create_unfinished(def.clone())?;
+                let next = auto_increment.unwrap_or(1);
+                filled.table().note_auto_increment(next.saturating_sub(1));
+                let inserted = filled.fill(self.ddl_options(), self.stop.clone(), |txn| {
+                    self.fill(txn, filled.table(), first, &mut rows)
+                })?;
+                Ok::<_, SqlError>((def, filled, inserted))
+            })
         }
-        // The query's transaction holds its tables, which foreign keys may refer to.
+        .await;
+        let (def, filled, inserted) = self.end_statement(mark, result).await?;
+        // The query's transaction held its tables, which foreign keys may refer to.
         self.commit().await?;
-        let selected = def.columns.len() - rows.width().min(def.columns.len());
-        let inserted = blocking(|| {
-            let filled = engine.create_unfinished(def.clone())?;
-            let next = auto_increment.unwrap_or(1);
-            filled.table().note_auto_increment(next.saturating_sub(1));
-            let inserted = filled.fill(self.ddl_options(), self.stop.clone(), |txn| {
-                self.fill(txn, filled.table(), selected, &rows)
-            })?;
+        blocking(|| {
             self.info.interrupt.check()?;
-            filled.publish(&def, inserted, auto_increment, checks, wait)?;
-            Ok::<_, SqlError>(inserted)
+            Ok::<_, SqlError>(filled.publish(&def, inserted, auto_increment, checks, wait)?)
         })?;
         let info = format!("Records: {inserted}  Duplicates: 0  Warnings: 0");
         Ok(Outcome::Done(Done { affected_rows: inserted, info, ..Done::default() }))

@@ -110,11 +110,16 @@ impl ResultSink for Limited<'_> {
         }
     }
 
-    fn batch(&mut self, batch: &RecordBatch) -> Result<(), SinkError> {
-        match self.next(batch.num_rows() as u64) {
-            (_, 0) => Ok(()),
-            (from, count) => self.sink.batch(&batch.slice(from as usize, count as usize)),
+    fn batch(&mut self, batch: &RecordBatch, from: usize) -> Result<usize, SinkError> {
+        let (skipped, wanted) = self.next((batch.num_rows() - from) as u64);
+        if wanted == 0 {
+            return Ok(batch.num_rows());
         }
+        let begin = from + skipped as usize;
+        let end = begin + wanted as usize;
+        let taken = self.sink.batch(&batch.slice(0, end), begin)?;
+        self.window.count += (end - taken) as u64;
+        Ok(if taken == end { batch.num_rows() } else { taken })
     }
 
     fn end(&mut self, status: Status) -> Result<(), SinkError> {

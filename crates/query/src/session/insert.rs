@@ -15,7 +15,6 @@ use avocet_types::{Datum, Decimal, SqlType, Value};
 
 use super::access::compile;
 use super::bulk::Bulk;
-use super::collect::Collected;
 use super::errors::store_error;
 use super::run::{Done, Outcome, Text};
 use super::select::Purpose;
@@ -369,7 +368,7 @@ impl Session {
         if reads_directly(&bound.body, &inserter.table.def) {
             return Err(ErrorCode::UPDATE_TABLE_USED.with(&[&inserter.table.def.name]));
         }
-        let mut rows = Collected::default();
+        let mut rows = self.collected();
         self.run_bound(bound, tables, text, &mut rows, Purpose::Change).await?;
         let mut given = Given::Value(Datum::Null, SqlType::Null);
         rows.for_each(&mut |row| {

@@ -140,8 +140,9 @@ impl ResultSink for OneRow {
         Ok(())
     }
 
-    fn batch(&mut self, batch: &RecordBatch) -> Result<(), SinkError> {
-        each_row(batch, &self.types.clone(), &mut |row| self.row(row))
+    fn batch(&mut self, batch: &RecordBatch, from: usize) -> Result<usize, SinkError> {
+        each_row(batch, from, &self.types.clone(), &mut |row| self.row(row))?;
+        Ok(batch.num_rows())
     }
 
     fn end(&mut self, _status: Status) -> Result<(), SinkError> {
@@ -155,11 +156,12 @@ impl ResultSink for OneRow {
 
 fn each_row(
     batch: &RecordBatch,
+    from: usize,
     types: &[SqlType],
     visit: &mut dyn FnMut(&[Datum<'_>]) -> Result<(), SinkError>,
 ) -> Result<(), SinkError> {
     let mut row = Vec::with_capacity(types.len());
-    for at in 0..batch.num_rows() {
+    for at in from..batch.num_rows() {
         row.clear();
         row.extend(batch.columns().iter().zip(types).map(|(array, ty)| datum_at(array.as_ref(), at, ty)));
         visit(&row)?;
@@ -276,8 +278,9 @@ impl ResultSink for FileSink {
         if self.gathered.len() > WRITE_AT { self.write() } else { Ok(()) }
     }
 
-    fn batch(&mut self, batch: &RecordBatch) -> Result<(), SinkError> {
-        each_row(batch, &self.types.clone(), &mut |row| self.row(row))
+    fn batch(&mut self, batch: &RecordBatch, from: usize) -> Result<usize, SinkError> {
+        each_row(batch, from, &self.types.clone(), &mut |row| self.row(row))?;
+        Ok(batch.num_rows())
     }
 
     fn end(&mut self, _status: Status) -> Result<(), SinkError> {

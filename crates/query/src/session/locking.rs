@@ -191,7 +191,7 @@ impl Session {
                 let count = Expr::literal(Datum::UInt(most), SqlType::BIGINT_UNSIGNED);
                 bound.body.limit = Some(Limit { count, offset: None });
             }
-            let mut rows = Collected::default();
+            let mut rows = self.collected();
             self.run_at(readers.clone(), bound, tables.to_vec(), text, &mut rows, u64::MAX).await?;
             let is_many = rows.len() > ROWS_IN_PLACE;
             let lock = || self.lock_combinations(query, most, &rows, tables, held, found);

@@ -32,6 +32,7 @@ impl Shared {
             ("Avocet_memory_work", memory.work.to_string()),
             ("Avocet_memory_rest", memory.rest.to_string()),
             ("Avocet_memory_queries", memory.queries.to_string()),
+            ("Avocet_memory_clients", memory.clients.to_string()),
             ("Avocet_memory_cache", memory.cache.to_string()),
             ("Avocet_versions", self.engine.version_backlog().to_string()),
             ("Innodb_row_lock_current_waits", self.engine.sleeping_waiters().to_string()),

@@ -8,6 +8,7 @@ use avocet_types::schema::{ColumnDef, IndexKind, TableDef};
 use avocet_types::{Collation, Datum, LobSize, SqlType, Value};
 
 use super::api::{ColumnFlags, OutputColumn, ResultSink};
+use super::channel::Cancellation;
 use super::run::{Outcome, Text};
 use super::state::Session;
 use crate::bind::TableBinder;
@@ -111,8 +112,12 @@ impl Session {
             .map(|(name, ty)| OutputColumn { table: rows.name.into(), ..OutputColumn::expression(name, *ty) })
             .collect();
         sink.columns(&columns, self.settings.time_zone)?;
+        let cancellation = Cancellation::after(&self.info.interrupt, None);
         for row in &rows.rows {
             sink.row(row)?;
+            if sink.wants_flush() {
+                cancellation.flush_in_place(sink)?;
+            }
         }
         Ok(Outcome::Rows(rows.rows.len() as u64))
     }

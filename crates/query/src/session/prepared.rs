@@ -250,8 +250,12 @@ impl ResultSink for ColumnsOnly {
         Ok(())
     }
 
-    fn batch(&mut self, _batch: &arrow::record_batch::RecordBatch) -> Result<(), super::api::SinkError> {
-        Ok(())
+    fn batch(
+        &mut self,
+        batch: &arrow::record_batch::RecordBatch,
+        _from: usize,
+    ) -> Result<usize, super::api::SinkError> {
+        Ok(batch.num_rows())
     }
 
     fn end(&mut self, _status: super::api::Status) -> Result<(), super::api::SinkError> {

@@ -132,9 +132,9 @@ impl ResultSink for Held<'_> {
         self.sink.row(row)
     }
 
-    fn batch(&mut self, batch: &RecordBatch) -> Result<(), SinkError> {
+    fn batch(&mut self, batch: &RecordBatch, from: usize) -> Result<usize, SinkError> {
         self.pass()?;
-        self.sink.batch(batch)
+        self.sink.batch(batch, from)
     }
 
     fn end(&mut self, status: Status) -> Result<(), SinkError> {

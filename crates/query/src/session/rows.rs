@@ -13,6 +13,7 @@ use avocet_types::{Datum, SqlType, Value};
 
 use super::access::{Condition, Locking, lock_matching, order, visit_snapshot};
 use super::api::ResultSink;
+use super::channel::Cancellation;
 use crate::error::{ErrorCode, SqlError};
 use crate::plan::{BoundQuery, From, Limit, QueryBody, TableScan};
 
@@ -45,6 +46,7 @@ pub(super) struct Run<'r> {
     pub context: &'r EvalContext,
     /// `@@sql_select_limit`.
     pub select_limit: u64,
+    pub cancellation: Cancellation<'r>,
 }
 
 impl RowQuery {
@@ -237,6 +239,9 @@ impl Output<'_> {
         }
         self.left -= 1;
         self.sent += 1;
+        if self.sink.wants_flush() {
+            self.run.cancellation.flush_in_place(self.sink)?;
+        }
         Ok(if self.left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 

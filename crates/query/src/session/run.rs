@@ -6,6 +6,7 @@ use avocet_types::{Collation, Datum, SqlType};
 use super::api::{
     OkReply, OutputColumn, Prepared, ResultSink, SessionChange, SqlSession, StatementId, Status, Timeouts,
 };
+use super::channel::Cancellation;
 use super::output::table_column;
 use super::point::Candidate;
 use super::prepared::PreparedStatement;
@@ -312,6 +313,11 @@ impl Session {
         let last = statements.len() - 1;
         for (at, statement) in statements.iter().enumerate() {
             self.more_results = at < last;
+            if sink.wants_flush() {
+                // What the statements before have answered, however little each.
+                let interrupt = self.info.interrupt.clone();
+                Cancellation::after(&interrupt, None).flush(sink).await?;
+            }
             if statement.params > 0 {
                 self.more_results = false;
                 return Err(self.failed(ErrorCode::PARSE_ERROR.with(&[&"?", &1])));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use avocet_engine::{Catalog, EngineError, TableHandle, Txn};
 
 use super::api::ResultSink;
+use super::channel::Cancellation;
 use super::found_rows::Limited;
 use super::info_schema;
 use super::output::columns_of;
@@ -98,7 +99,7 @@ impl Session {
             None => Rows::One,
             Some(table) => Rows::Values(self.virtual_rows(&table.database, &table.name)?),
         };
-        let run = Run { params: text.params, context: &self.context, select_limit };
+        let run = Run { select_limit, ..self.run_of(text) };
         sink.columns(&columns_of(bound), self.settings.time_zone)?;
         Ok(Outcome::Rows(rows.run(source, &run, sink)?))
     }
@@ -144,7 +145,8 @@ impl Session {
         purpose: Purpose,
     ) -> Result<Option<u64>, SqlError> {
         let select_limit = purpose.select_limit();
-        let run = Run { params: text.params, context: &self.context, select_limit };
+        let cancellation = Cancellation::after(&self.info.interrupt, self.settings.max_execution_time);
+        let run = Run { params: text.params, context: &self.context, select_limit, cancellation };
         if let Some(rows) = RowQuery::compile(bound)?
             && tables.len() <= 1
         {
@@ -192,7 +194,8 @@ impl Session {
     }
 
     pub(super) fn run_of<'r>(&'r self, text: &'r Text<'_>) -> Run<'r> {
-        Run { params: text.params, context: &self.context, select_limit: u64::MAX }
+        let cancellation = Cancellation::after(&self.info.interrupt, self.settings.max_execution_time);
+        Run { params: text.params, context: &self.context, select_limit: u64::MAX, cancellation }
     }
 
     /// Runs a query row by row, and locks what it meets if it is to; `None` if it has no point plan.

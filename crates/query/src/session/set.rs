@@ -5,7 +5,6 @@ use avocet_types::expr::RowProgram;
 use avocet_types::{Collation, Datum, SqlType, Value};
 
 use super::api::Interruption;
-use super::collect::Collected;
 use super::run::{Outcome, Text};
 use super::select::Purpose;
 use super::settings::collation_of;
@@ -67,7 +66,7 @@ impl Session {
             let value = program.eval_const(text.params, &self.context)?.into_owned();
             return Ok((value, *program.ty()));
         }
-        let mut rows = Collected::default();
+        let mut rows = self.collected();
         let mark = self.begin_statement()?;
         let result = async {
             let (bound, tables) = self.bind_and_hold(&query, text)?;

@@ -7,6 +7,7 @@ use avocet_query::session::api::AccountName;
 use parking_lot::{Mutex, RwLock};
 
 use super::{native, sha2};
+use crate::tls::TlsPeer;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Plugin {
@@ -44,11 +45,46 @@ impl Plugin {
     }
 }
 
+/// What a connection has to be for an account.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum TlsRule {
+    #[default]
+    None,
+    Encrypted,
+    /// With a certificate of the client.
+    Certificate,
+    /// With a certificate, and these, as far as they are not empty.
+    Certified {
+        subject: String,
+        issuer: String,
+        cipher: String,
+    },
+}
+
+impl TlsRule {
+    /// Whether a connection keeps it; `None` for one without TLS.
+    pub fn allows(&self, peer: Option<&TlsPeer>) -> bool {
+        match self {
+            Self::None => true,
+            Self::Encrypted => peer.is_some(),
+            Self::Certificate => peer.is_some_and(|peer| peer.subject.is_some()),
+            Self::Certified { subject, issuer, cipher } => peer.is_some_and(|peer| {
+                let is = |wanted: &String, found: &Option<String>| {
+                    wanted.is_empty() || found.as_ref() == Some(wanted)
+                };
+                peer.subject.is_some()
+                    && is(subject, &peer.subject)
+                    && is(issuer, &peer.issuer)
+                    && (cipher.is_empty() || peer.cipher == *cipher)
+            }),
+        }
+    }
+}
+
 /// What a sign-in has to be besides right.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoginRule {
-    /// Only over TLS.
-    pub requires_tls: bool,
+    pub tls: TlsRule,
     /// After so many wrong passwords in a row no more sign-ins are heard; 0 for any number.
     pub failed_attempts: u16,
     /// For so many days; `None` for ever.

@@ -124,7 +124,7 @@ impl Authenticator {
         }
         self.throttle.succeeded(&guesser);
         self.throttle.right_password(&account);
-        if account.login.requires_tls && !wire.is_encrypted() {
+        if !account.login.tls.allows(wire.tls_peer().as_ref()) {
             return Err(denied().into());
         }
         if account.locked {

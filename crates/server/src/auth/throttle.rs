@@ -103,7 +103,7 @@ impl Throttle {
 
     /// Whether an account is locked because of failures (seconds since 1970).
     pub fn lock_of(&self, account: &Account, now: i64) -> Option<Locked> {
-        let rule = account.login;
+        let rule = &account.login;
         if !rule.counts_failures() {
             return None;
         }
@@ -128,7 +128,7 @@ impl Throttle {
 
     /// Counts a wrong password of an account.
     pub fn wrong_password(&self, account: &Account, now: i64) {
-        let rule = account.login;
+        let rule = &account.login;
         if !rule.counts_failures() {
             return;
         }

@@ -11,12 +11,14 @@ use avocet_query::{ErrorCode, SqlError};
 use avocet_types::Datum;
 use avocet_types::temporal::TimeZone;
 
-use super::{Connection, Cut, Next, Statement, attended, sign_in};
+use super::{Connection, Cut, LongData, Next, Statement, attended, sign_in};
+use crate::account::Account;
 use crate::auth::exchange::AuthError;
+use crate::cursor::Cursor;
 use crate::protocol::command::{self, Command};
 use crate::protocol::{Malformed, Reader, StatusFlags, charset, column, handshake, params, reply};
 use crate::registry::Activity;
-use crate::sink::{Cursor, Rows, WireSink};
+use crate::sink::{FLUSH_AT, Rows, WireSink};
 use crate::wire::WireError;
 
 impl<F: SessionFactory> Connection<F> {
@@ -31,7 +33,7 @@ impl<F: SessionFactory> Connection<F> {
             Command::Query(_) => return self.query(packet).await,
             Command::Execute { statement, .. } => return self.execute(packet, StatementId(statement)).await,
             Command::Prepare(_) => self.prepare(packet).await,
-            Command::Fetch { statement, rows } => self.fetch(StatementId(statement), rows),
+            Command::Fetch { statement, rows } => return self.fetch(StatementId(statement), rows).await,
             Command::CloseStatement(id) => {
                 self.statements.remove(&StatementId(id));
                 self.session.close_prepared(StatementId(id));
@@ -87,6 +89,7 @@ impl<F: SessionFactory> Connection<F> {
         };
         let mut sink = WireSink {
             out: &mut self.wire.out,
+            account: &mut self.wire.account,
             line: &self.wire.line,
             types: &mut self.types,
             zone: TimeZone::UTC,
@@ -128,7 +131,7 @@ impl<F: SessionFactory> Connection<F> {
             self.capabilities,
             count,
             &mut statement.types,
-            &statement.long_data,
+            &statement.long_data.params,
             status.client,
             &mut values,
         );
@@ -144,13 +147,16 @@ impl<F: SessionFactory> Connection<F> {
             }
         };
         let keeps_rows = flags.cursor && !statement.prepared.columns.is_empty();
-        let mut cursor = Cursor::default();
+        let shared = &self.shared;
+        let kept = || Cursor::new(shared.factory.spill_folder(), Account::new(shared.memory.clone()));
+        let mut cursor = keeps_rows.then(kept);
         let mut sink = WireSink {
             out: &mut self.wire.out,
+            account: &mut self.wire.account,
             line: &self.wire.line,
             types: &mut self.types,
             zone: TimeZone::UTC,
-            rows: if keeps_rows { Rows::Cursor(&mut cursor) } else { Rows::Binary },
+            rows: cursor.as_mut().map_or(Rows::Binary, Rows::Cursor),
             capabilities: self.capabilities,
             max_packet: self.shared.options.max_allowed_packet,
             local_file: &mut self.local_file,
@@ -163,7 +169,7 @@ impl<F: SessionFactory> Connection<F> {
         };
         self.values = recycle(values);
         statement.long_data.clear();
-        statement.cursor = keeps_rows.then_some(cursor);
+        statement.cursor = cursor.filter(|_| matches!(outcome, Ok(Ok(()))));
         Ok(self.conclude(outcome))
     }
 
@@ -227,7 +233,10 @@ impl<F: SessionFactory> Connection<F> {
                     prepared,
                     text: sql,
                     types: Vec::new(),
-                    long_data: Vec::new(),
+                    long_data: LongData {
+                        account: Account::new(self.shared.memory.clone()),
+                        ..LongData::default()
+                    },
                     long_data_error: None,
                     cursor: None,
                 };
@@ -259,15 +268,37 @@ impl<F: SessionFactory> Connection<F> {
         }
     }
 
-    fn fetch(&mut self, id: StatementId, rows: u32) {
+    /// Sends rows of a cursor, as fast as the client takes them.
+    async fn fetch(&mut self, id: StatementId, rows: u32) -> Result<Next, WireError> {
         self.begin(Activity::Fetch, b"");
         let Some(statement) = self.statements.get_mut(&id) else {
-            return self.reply_unknown_statement(id, "mysqld_stmt_fetch");
+            self.reply_unknown_statement(id, "mysqld_stmt_fetch");
+            return Ok(Next::Continue);
         };
         let Some(cursor) = &mut statement.cursor else {
-            return self.reply_error(&ErrorCode::STMT_HAS_NO_OPEN_CURSOR.with(&[&id.0]));
+            self.reply_error(&ErrorCode::STMT_HAS_NO_OPEN_CURSOR.with(&[&id.0]));
+            return Ok(Next::Continue);
         };
-        let exhausted = cursor.fetch(&mut self.wire.out, rows);
+        let mut left = rows;
+        let exhausted = loop {
+            match cursor.fetch(&mut self.wire.out, &mut left, FLUSH_AT) {
+                Ok(false) if left > 0 => {}
+                Ok(exhausted) => break exhausted,
+                Err(error) => {
+                    self.reply_error(&error.into());
+                    return Ok(Next::Continue);
+                }
+            }
+            tokio::select! {
+                biased;
+                _ = self.registration.interrupt.raised() => {
+                    self.reply_error(&ErrorCode::QUERY_INTERRUPTED.with(&[]));
+                    return Ok(Next::Continue);
+                }
+                flushed = self.wire.flush() => flushed?,
+            }
+            tokio::task::yield_now().await;
+        };
         let mut flags = reply::status_flags(&self.session.status());
         flags |= if exhausted {
             statement.cursor = None;
@@ -276,6 +307,7 @@ impl<F: SessionFactory> Connection<F> {
             StatusFlags::SERVER_STATUS_CURSOR_EXISTS
         };
         reply::end_of_rows(&mut self.wire.out, self.capabilities, 0, flags);
+        Ok(Next::Continue)
     }
 
     fn reset_statement(&mut self, id: StatementId) {
@@ -310,15 +342,21 @@ impl<F: SessionFactory> Connection<F> {
             statement.long_data_error = Some(error);
             return;
         }
-        statement.long_data.resize(count, None);
-        let held: usize = statement.long_data.iter().flatten().map(Vec::len).sum();
+        let LongData { params, account } = &mut statement.long_data;
+        params.resize(count, None);
+        let held: usize = params.iter().flatten().map(Vec::len).sum();
         if held + data.len() > self.shared.options.max_allowed_packet {
             let message = "Parameter of prepared statement which is set through mysql_send_long_data() is longer \
                            than 'max_allowed_packet' bytes";
             statement.long_data_error = Some(ErrorCode::UNKNOWN_ERROR.because(message));
             return;
         }
-        statement.long_data[parameter].get_or_insert_default().extend_from_slice(data);
+        if !account.grow(held + data.len()) {
+            let message = "The server has no memory for a parameter at the moment";
+            statement.long_data_error = Some(ErrorCode::OUT_OF_RESOURCES.because(message));
+            return;
+        }
+        params[parameter].get_or_insert_default().extend_from_slice(data);
     }
 
     fn field_list(&mut self, result: Result<Vec<OutputColumn>, SqlError>) {

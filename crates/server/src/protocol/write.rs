@@ -14,7 +14,8 @@
 use super::MAX_PAYLOAD;
 
 const HEADER: usize = 4;
-/// A buffer that grew past this for a large reply is given back afterwards.
+const INITIAL: usize = 2 * 1024;
+/// A buffer that grew past this for a large row is given back once that is written.
 const KEEP_CAPACITY: usize = 256 * 1024;
 
 #[derive(Debug, Default)]
@@ -30,7 +31,7 @@ pub struct PacketBuf {
 
 impl PacketBuf {
     pub fn new() -> Self {
-        Self { buf: Vec::with_capacity(2 * 1024), written: 0, start: 0, sequence: 0 }
+        Self { buf: Vec::with_capacity(INITIAL), written: 0, start: 0, sequence: 0 }
     }
 
     /// The id that the next packet gets.
@@ -48,6 +49,23 @@ impl PacketBuf {
 
     pub fn len(&self) -> usize {
         self.buf.len() - self.written
+    }
+
+    pub fn capacity(&self) -> usize {
+        self.buf.capacity()
+    }
+
+    /// Gives memory back that grew past `kept`, if the buffer is empty.
+    pub fn rest(&mut self, kept: usize) {
+        if self.buf.capacity() > kept && self.is_empty() {
+            self.buf = Vec::with_capacity(INITIAL);
+            (self.written, self.start) = (0, 0);
+        }
+    }
+
+    /// The open packet's payload so far.
+    pub fn payload(&self) -> &[u8] {
+        &self.buf[self.start + HEADER..]
     }
 
     pub fn is_empty(&self) -> bool {
@@ -83,6 +101,12 @@ impl PacketBuf {
     /// Forgets the open packet.
     pub fn abandon(&mut self) {
         self.buf.truncate(self.start);
+    }
+
+    /// As [`Self::abandon`], and gives back the memory that it took.
+    pub fn abandon_large(&mut self) {
+        self.abandon();
+        self.buf.shrink_to_fit();
     }
 
     pub fn end(&mut self) {

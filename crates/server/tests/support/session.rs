@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use arrow::array::{Int64Array, StringViewArray};
 use arrow::record_batch::RecordBatch;
 use avocet_query::session::api::*;
+use avocet_query::session::channel::Cancellation;
 use avocet_query::{ErrorCode, SqlError};
 use avocet_types::temporal::TimeZone;
 use avocet_types::{Collation, Datum, Decimal, IntWidth, SqlType};
@@ -142,10 +143,7 @@ impl TestSession {
                 ("t", Arc::new(StringViewArray::from_iter_values(texts)) as _),
             ])
             .expect("two arrays of one length");
-            sink.batch(&batch)?;
-            if sink.wants_flush() {
-                flush(sink).await?;
-            }
+            Cancellation::after(&self.info.interrupt, None).send_batch(&batch, sink).await?;
         }
         sink.end(self.status())?;
         Ok(())

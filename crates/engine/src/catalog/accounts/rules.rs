@@ -90,16 +90,20 @@ impl PasswordRules {
 }
 
 /// What a connection must be for an account to sign in over it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum TlsRule {
     #[default]
     None,
     /// Encrypted.
     Encrypted,
+    /// With a certificate of the client, which the server's authority signed.
+    Certificate,
+    /// With these as well, as far as they are not empty. Names as OpenSSL writes them in one line.
+    Certified { subject: String, issuer: String, cipher: String },
 }
 
 /// How accounts sign in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoginRules {
     pub tls: TlsRule,
     /// `FAILED_LOGIN_ATTEMPTS`: after so many in a row no more are let in; 0 for any number.
@@ -115,11 +119,16 @@ impl LoginRules {
     /// Of an account that says nothing of it.
     pub const OPEN: Self = Self { tls: TlsRule::None, failed_attempts: 0, lock_days: Some(0), set_at: 0 };
 
-    pub(super) fn encode(self, to: &mut Vec<u8>) {
-        to.put_u8(match self.tls {
-            TlsRule::None => 0,
-            TlsRule::Encrypted => 1,
-        });
+    pub(super) fn encode(&self, to: &mut Vec<u8>) {
+        match &self.tls {
+            TlsRule::None => to.put_u8(0),
+            TlsRule::Encrypted => to.put_u8(1),
+            TlsRule::Certificate => to.put_u8(2),
+            TlsRule::Certified { subject, issuer, cipher } => {
+                to.put_u8(3);
+                [subject, issuer, cipher].into_iter().for_each(|text| to.put_str(text));
+            }
+        }
         to.put_varint(self.failed_attempts.into());
         to.put_varint(self.lock_days.map_or(0, |days| u64::from(days) + 1));
         to.put_i64(self.set_at);
@@ -129,6 +138,12 @@ impl LoginRules {
         let tls = match reader.u8(WHAT)? {
             0 => TlsRule::None,
             1 => TlsRule::Encrypted,
+            2 => TlsRule::Certificate,
+            3 => TlsRule::Certified {
+                subject: reader.str(WHAT)?.to_owned(),
+                issuer: reader.str(WHAT)?.to_owned(),
+                cipher: reader.str(WHAT)?.to_owned(),
+            },
             _ => return Err(reader.malformed(WHAT)),
         };
         let mut small = || {

@@ -7,15 +7,17 @@ use avocet_engine::{TableHandle, Txn};
 use avocet_types::convert::store;
 use avocet_types::expr::{Expr as BoundExpr, ExprKind as BoundKind, Function, RowProgram};
 use avocet_types::schema::{ColumnDef, DefaultValue, TableDef};
-use avocet_types::{Collation, Datum, IntWidth, LobSize, SqlType};
+use avocet_types::{Collation, Datum, IntWidth, LobSize, SqlType, Value};
 
 use super::{check_name, indexes};
 use crate::bind::{Clause, TableBinder, unsupported};
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::statement::{ColumnSpec, CreateTable, TypeSpec};
 use crate::plan::BoundQuery;
-use crate::session::collect::Collected;
+use crate::session::analytics::RunningQuery;
+use crate::session::collect::{Collected, for_each_row};
 use crate::session::run::Text;
+use crate::session::select::Purpose;
 use crate::session::settings::collation_of;
 use crate::session::state::Session;
 
@@ -168,20 +170,41 @@ impl Session {
         Ok(Some(DefaultValue::Const(stored.value.into_owned())))
     }
 
-    /// Stores a query's rows in a table that was made for them, whose last columns they are.
+    /// Runs a query whose rows are to fill a new table, until it is known whether there are many.
+    pub(super) async fn begin_filling(
+        &mut self,
+        bound: BoundQuery,
+        tables: Vec<Arc<TableHandle>>,
+        text: &Text<'_>,
+    ) -> Result<Filling, SqlError> {
+        let types: Vec<SqlType> = bound.output().map(|column| column.ty).collect();
+        let mut first = self.collected();
+        if self.run_in_place(&bound, &tables, text, &mut first, Purpose::Value).await?.is_some() {
+            return Ok(Filling { first, types, rest: None });
+        }
+        let reader = self.txn().reader();
+        let mut rest = self.start_analytics(reader.into(), Arc::new(bound), tables, text)?;
+        while !self.is_much(&first) {
+            let Some(batch) = rest.next().await? else { return Ok(Filling { first, types, rest: None }) };
+            first.add(&batch, &types)?;
+        }
+        Ok(Filling { first, types, rest: Some(rest) })
+    }
+
+    /// Stores a query's rows in a table that was made for them, whose last columns they are. Blocks while the query runs.
     pub(super) fn fill(
         &mut self,
         txn: &mut Txn,
         table: &Arc<TableHandle>,
         first: usize,
-        rows: &Collected,
+        rows: &mut Filling,
     ) -> Result<u64, SqlError> {
         self.set_storing(true);
         let storing = self.storing(false);
         let mut number = 0;
         let mut bulk = crate::session::bulk::Bulk::new(table);
-        let many = rows.len() > 10_000;
-        rows.for_each(&mut |values| {
+        let many = self.is_much(&rows.first);
+        let mut each = |values: Vec<(Value, SqlType)>| {
             number += 1;
             self.info.interrupt.check()?;
             let mut row = Vec::with_capacity(table.def.columns.len());
@@ -200,10 +223,23 @@ impl Session {
                 txn.insert(table, &row)?;
                 Ok(())
             }
-        })?;
+        };
+        rows.first.take().for_each(&mut each)?;
+        if let Some(rest) = &mut rows.rest {
+            while let Some(batch) = rest.next_in_place()? {
+                for_each_row(&batch, &rows.types, &mut each)?;
+            }
+        }
         bulk.finish(txn)?;
         Ok(number)
     }
+}
+
+/// The rows that fill a new table: those that came first, and the query that goes on giving them.
+pub(super) struct Filling {
+    first: Collected,
+    types: Vec<SqlType>,
+    rest: Option<RunningQuery>,
 }
 
 fn push_column(def: &mut TableDef, column: ColumnDef) -> Result<(), SqlError> {

@@ -167,12 +167,14 @@ fn fill_user(session: &Session, rows: &mut Rowset) {
         let global = user.global();
         let mut row = vec![text(&user.host), text(&user.name)];
         row.extend(OF_USER.iter().map(|(one, _)| flag(global.contains(*one))));
-        let tls = match user.login.tls {
-            TlsRule::None => "",
-            TlsRule::Encrypted => "ANY",
-        };
-        row.push(text(tls));
-        row.extend(["", "", ""].map(text));
+        row.extend(match &user.login.tls {
+            TlsRule::None => ["", "", "", ""].map(text),
+            TlsRule::Encrypted => ["ANY", "", "", ""].map(text),
+            TlsRule::Certificate => ["X509", "", "", ""].map(text),
+            TlsRule::Certified { subject, issuer, cipher } => {
+                ["SPECIFIED", cipher, issuer, subject].map(text)
+            }
+        });
         row.extend([0; 4].map(Datum::UInt));
         row.push(text(&user.plugin));
         row.push(text(String::from_utf8_lossy(&user.auth)));

@@ -37,7 +37,7 @@ impl Session {
         text: &Text<'_>,
     ) -> Result<(), SqlError> {
         let types = bound.output().map(|column| column.ty).collect();
-        let mut taken = Taken { first: Collected::default(), types, bulk: None, rows: 0 };
+        let mut taken = Taken { first: self.collected(), types, bulk: None, rows: 0 };
         let in_place = self.run_in_place(&bound, &tables, text, &mut taken.first, Purpose::Change).await?;
         if in_place.is_none() {
             // REPLACE and ON DUPLICATE KEY UPDATE change what refers to the table, too.
@@ -73,7 +73,7 @@ impl Session {
     ) -> Result<(), SqlError> {
         let may_be_bulk = inserter.on_duplicate == OnDuplicate::Fail;
         if taken.bulk.is_none() && may_be_bulk {
-            taken.first.add(batch, &taken.types);
+            taken.first.add(batch, &taken.types)?;
             return match self.is_much(&taken.first) {
                 true => self.take_first(inserter, taken),
                 false => Ok(()),
@@ -84,14 +84,14 @@ impl Session {
     }
 
     /// Whether column blocks are worth it: for many rows, or large ones.
-    fn is_much(&self, rows: &Collected) -> bool {
+    pub(in crate::session) fn is_much(&self, rows: &Collected) -> bool {
         let block = self.shared.engine.memory().segment_bytes();
         rows.len() > BULK_ROWS || rows.bytes() >= block / LARGE_SHARE
     }
 
     /// Inserts the rows that waited: one by one, or with all that come after them to column blocks.
     fn take_first(&mut self, inserter: &mut Inserter<'_>, taken: &mut Taken) -> Result<(), SqlError> {
-        let first = std::mem::take(&mut taken.first);
+        let first = taken.first.take();
         if self.is_much(&first) && inserter.on_duplicate == OnDuplicate::Fail {
             taken.bulk = Some(Bulk::new(&inserter.table));
         }

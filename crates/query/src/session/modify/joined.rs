@@ -13,7 +13,6 @@ use crate::bind::{Modification, ModifySpec, bind_modification};
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::statement::{Delete, Update};
 use crate::point::{Changer, Changes, Refusal, Rows, Verb};
-use crate::session::collect::Collected;
 use crate::session::locking::RowLocks;
 
 /// How often a statement is bound anew because a table changed between binding and use.
@@ -85,7 +84,7 @@ impl Session {
         loop {
             let reader = self.txn().newest_reader();
             let ts = reader.ts();
-            let mut found = Collected::default();
+            let mut found = self.collected();
             let as_read = self.lock_round(&mut locks, &reader.clone().into(), tables, text).await?;
             let query = locks.applied_to(query.clone());
             self.analyze_at(reader.clone().into(), query, tables.to_vec(), text, &mut found, u64::MAX)

@@ -119,8 +119,7 @@ impl Session {
 fn definition_of(user: &UserDef) -> String {
     let mut line = format!("CREATE USER {} IDENTIFIED WITH '{}'", quoted(&user.id()), user.plugin);
     if !user.auth.is_empty() {
-        let auth = String::from_utf8_lossy(&user.auth).replace('\\', "\\\\").replace('\'', "''");
-        let _ = write!(line, " AS '{auth}'");
+        let _ = write!(line, " AS {}", string(&String::from_utf8_lossy(&user.auth)));
     }
     if !user.default_roles.is_empty() {
         let _ = write!(line, " DEFAULT ROLE {}", list(&user.default_roles));
@@ -130,9 +129,16 @@ fn definition_of(user: &UserDef) -> String {
         Some(value) => format!("{value}{unit}"),
     };
     let rules = &user.password;
-    let tls = match user.login.tls {
-        TlsRule::None => "NONE",
-        TlsRule::Encrypted => "SSL",
+    let tls = match &user.login.tls {
+        TlsRule::None => "NONE".to_owned(),
+        TlsRule::Encrypted => "SSL".to_owned(),
+        TlsRule::Certificate => "X509".to_owned(),
+        TlsRule::Certified { subject, issuer, cipher } => {
+            let options = [("SUBJECT", subject), ("ISSUER", issuer), ("CIPHER", cipher)];
+            let given = options.iter().filter(|(_, text)| !text.is_empty());
+            let texts: Vec<_> = given.map(|(option, text)| format!("{option} {}", string(text))).collect();
+            texts.join(" ")
+        }
     };
     let expire = match rules.lifetime_days {
         _ if rules.expired => String::new(),
@@ -287,6 +293,11 @@ impl std::fmt::Display for OfTable<'_> {
 fn list<'r>(roles: impl IntoIterator<Item = &'r AccountId>) -> String {
     let names: Vec<_> = roles.into_iter().map(quoted).collect();
     names.join(",")
+}
+
+/// As a literal.
+fn string(text: &str) -> String {
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
 
 fn quote(name: &str) -> String {

@@ -200,8 +200,8 @@ impl ResultSink for Printer {
         Ok(())
     }
 
-    fn batch(&mut self, batch: &RecordBatch) -> Result<(), SinkError> {
-        for row in 0..batch.num_rows() {
+    fn batch(&mut self, batch: &RecordBatch, from: usize) -> Result<usize, SinkError> {
+        for row in from..batch.num_rows() {
             let types = self.types.clone();
             let values: Vec<_> = batch
                 .columns()
@@ -211,7 +211,7 @@ impl ResultSink for Printer {
                 .collect();
             self.line(&values);
         }
-        Ok(())
+        Ok(batch.num_rows())
     }
 
     fn end(&mut self, _status: Status) -> Result<(), SinkError> {

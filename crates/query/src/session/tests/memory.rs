@@ -231,6 +231,8 @@ fn an_insert_of_a_query_streams_to_column_blocks() {
         options.memory_limit = 32 << 20;
         options.background = true;
     });
+    let folder = tempfile::tempdir().expect("made");
+    client.database.spill_to(folder.path());
     client.check(
         "CREATE TABLE d (n INT PRIMARY KEY); INSERT INTO d VALUES (0),(1),(2),(3),(4),(5),(6),(7),(8),(9);
          CREATE TABLE w (id INT AUTO_INCREMENT PRIMARY KEY, s VARCHAR(12000));
@@ -265,6 +267,11 @@ fn an_insert_of_a_query_streams_to_column_blocks() {
         client.check("SELECT COUNT(*), SUM(LENGTH(s)) > 38000000 FROM part", "4000|1");
         client.check("DROP TABLE part", "ok 0");
     }
+    // What the statement's own transaction has changed is read, too.
+    client.check("CREATE TABLE part LIKE copy; BEGIN; DELETE FROM w WHERE id = 1", "ok 0\nok 0\nok 1");
+    let taken = client.run("INSERT INTO part SELECT id, s FROM w WHERE id % 2 = 1 AND id < 8001");
+    assert!(taken.contains("(Records: 3999  Duplicates: 0"), "{taken}");
+    client.check("ROLLBACK; DROP TABLE part", "ok 0\nok 0");
     let error = client.run("INSERT INTO copy SELECT id + 4000, s FROM w WHERE id <= 8000");
     assert!(error.starts_with("ERROR 1062"), "{error}");
     client.check("SELECT COUNT(*) FROM copy", "8000");
