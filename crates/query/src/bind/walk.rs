@@ -201,6 +201,17 @@ pub fn for_each_select<'q>(query: &'q QueryExpr, visit: &mut dyn FnMut(&'q Selec
 pub fn shared_ctes(query: &QueryExpr) -> HashSet<CteId> {
     let mut reads = HashMap::new();
     for_each_select(query, &mut |select| count_reads(&select.from, &mut reads));
+    // A recursion reads itself.
+    for_each_query(query, &mut |query| {
+        for cte in &query.ctes {
+            let CteBody::Recursive { step, .. } = &cte.body else { continue };
+            let mut within = HashMap::new();
+            for_each_select(step, &mut |select| count_reads(&select.from, &mut within));
+            if let (Some(all), Some(own)) = (reads.get_mut(&cte.id), within.get(&cte.id)) {
+                *all -= own;
+            }
+        }
+    });
     if reads.values().all(|&reads| reads < 2) {
         return HashSet::new();
     }

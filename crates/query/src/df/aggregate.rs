@@ -14,9 +14,12 @@ use datafusion::logical_expr::{
 };
 
 use crate::bind::unsupported;
+use crate::df::distinct::{GROUPING_SET, grouped, is_distinct};
 use crate::df::error::plan_error;
 use crate::df::expr::{Lowered, binary, cast, equality_key_of, equals_bytewise, sort_key_of};
+use crate::df::lookahead::mirrored;
 use crate::df::lower::{Lowerer, df_result, name_of};
+use crate::df::setup::Method;
 use crate::df::udaf::{Concat, ExtremeString, FirstMet, Fold, GroupConcat, OverFrame};
 use crate::df::udf::{EvalUdf, RowKeyUdf};
 use crate::error::SqlError;
@@ -24,14 +27,14 @@ use crate::plan::*;
 
 /// Aggregate calls of one node, each computed once under a name of its own.
 #[derive(Default)]
-struct Calls {
-    calls: Vec<df::Expr>,
-    prefix: &'static str,
+pub(super) struct Calls {
+    pub calls: Vec<df::Expr>,
+    pub prefix: &'static str,
 }
 
 impl Calls {
     /// The column that shows a call's result.
-    fn add(&mut self, call: df::Expr) -> df::Expr {
+    pub fn add(&mut self, call: df::Expr) -> df::Expr {
         let index = self.calls.iter().position(|c| *c == call).unwrap_or_else(|| {
             self.calls.push(call);
             self.calls.len() - 1
@@ -39,13 +42,13 @@ impl Calls {
         df::Expr::Column(datafusion::common::Column::from_name(format!("{}{index}", self.prefix)))
     }
 
-    fn named(self) -> Vec<df::Expr> {
+    pub fn named(self) -> Vec<df::Expr> {
         let prefix = self.prefix;
         self.calls.into_iter().enumerate().map(|(i, call)| call.alias(format!("{prefix}{i}"))).collect()
     }
 }
 
-fn call(function: Arc<AggregateUDF>, args: Vec<df::Expr>, distinct: bool) -> df::Expr {
+pub(super) fn call(function: Arc<AggregateUDF>, args: Vec<df::Expr>, distinct: bool) -> df::Expr {
     df::Expr::AggregateFunction(DfAggregate::new_udf(function, args, distinct, None, Vec::new(), None))
 }
 
@@ -86,12 +89,24 @@ impl Lowerer {
             self.define(aggregate.id, result.ty.clone(), f64::INFINITY);
             shown.push(result.expr.alias(name_of(aggregate.id)));
         }
-        let builder = LogicalPlanBuilder::from(plan);
         if calls.calls.is_empty() && groups.is_empty() {
             calls.add(call(agg::count::count_udaf(), vec![lit(1i64)], false));
         }
-        let builder = df_result(builder.aggregate(groups, calls.named()))?;
-        df_result(builder.project(shown).and_then(|b| b.build()))
+        let plan = self.aggregated(plan, groups, calls)?;
+        df_result(LogicalPlanBuilder::from(plan).project(shown).and_then(|b| b.build()))
+    }
+
+    /// The groups' keys and the calls' results, under their names.
+    fn aggregated(
+        &self,
+        plan: LogicalPlan,
+        groups: Vec<df::Expr>,
+        calls: Calls,
+    ) -> Result<LogicalPlan, SqlError> {
+        if self.method == Method::Spilling && calls.calls.iter().any(is_distinct) {
+            return self.aggregated_apart(plan, groups, calls, false);
+        }
+        df_result(LogicalPlanBuilder::from(plan).aggregate(groups, calls.named()).and_then(|b| b.build()))
     }
 
     /// One aggregate's value, in terms of the calls.
@@ -282,14 +297,21 @@ impl Lowerer {
             let key = self.prepare(key);
             call_args.push(self.sort_key(&key)?);
         }
+        // With DISTINCT, what is run apart comes here once.
+        let apart = aggregate.distinct && self.method == Method::Spilling;
+        let follows = match &aggregate.args[..] {
+            [text] => aggregate.order_by.iter().all(|(key, _)| key == text),
+            _ => false,
+        };
         let how = Concat {
             separator: aggregate.separator.clone(),
             distinct: aggregate.distinct,
             descending: aggregate.order_by.iter().map(|(_, descending)| *descending).collect(),
+            order_follows_text: follows || apart,
             most: usize::try_from(self.context.group_concat_max_len).unwrap_or(usize::MAX),
         };
         let function = GroupConcat::create(how, self.context.clone());
-        Ok(Lowered { expr: calls.add(call(function, call_args, false)), ty: DataType::Utf8View })
+        Ok(Lowered { expr: calls.add(call(function, call_args, apart)), ty: DataType::Utf8View })
     }
 
     /// GROUP BY … WITH ROLLUP: DataFusion's grouping sets, of which each row tells its own by a number with a bit for each
@@ -299,7 +321,7 @@ impl Lowerer {
         let mut passed: Vec<_> = plan.schema().columns().into_iter().map(df::Expr::Column).collect();
         let mut groups = Vec::with_capacity(aggregation.keys.len());
         let mut shown = Vec::new();
-        let set = || df::cast(df::ident("__grouping_id"), DataType::UInt64);
+        let set = || df::ident(GROUPING_SET);
         let bit = |at: usize| 1u64 << (aggregation.keys.len() - 1 - at);
         for (at, key) in aggregation.keys.iter().enumerate() {
             let expr = self.prepare(&key.expr);
@@ -333,10 +355,12 @@ impl Lowerer {
             self.define(aggregate.id, result.ty.clone(), f64::INFINITY);
             shown.push(result.expr.alias(name_of(aggregate.id)));
         }
-        let builder = df_result(LogicalPlanBuilder::from(plan).project(passed))?;
-        let groups = df::Expr::GroupingSet(df::GroupingSet::Rollup(groups));
-        let builder = df_result(builder.aggregate(vec![groups], calls.named()))?;
-        df_result(builder.project(shown).and_then(|b| b.build()))
+        let plan = df_result(LogicalPlanBuilder::from(plan).project(passed).and_then(|b| b.build()))?;
+        let plan = match self.method == Method::Spilling && calls.calls.iter().any(is_distinct) {
+            true => self.aggregated_apart(plan, groups, calls, true)?,
+            false => grouped(plan, groups, calls.named(), true)?,
+        };
+        df_result(LogicalPlanBuilder::from(plan).project(shown).and_then(|b| b.build()))
     }
 
     /// Rows that differ in some column, as the columns' collations see it.
@@ -374,7 +398,11 @@ impl Lowerer {
         let mut passed: Vec<_> = plan.schema().columns().into_iter().map(df::Expr::Column).collect();
         let mut calls = Calls { prefix: "v", ..Calls::default() };
         for window in windows {
-            let result = self.window(window, &mut calls)?;
+            let mirrored = match self.method {
+                Method::InMemory => None,
+                Method::Spilling => mirrored(window),
+            };
+            let result = self.window(mirrored.as_ref().unwrap_or(window), &mut calls)?;
             self.define(window.id, result.ty.clone(), f64::INFINITY);
             passed.push(result.expr.alias(name_of(window.id)));
         }
@@ -386,12 +414,29 @@ impl Lowerer {
             .map(|(i, call)| df::ident(call.schema_name().to_string()).alias(format!("v{i}")))
             .collect();
         let below: Vec<_> = plan.schema().columns().into_iter().map(df::Expr::Column).chain(named).collect();
-        let plan = df_result(LogicalPlanBuilder::window_plan(plan, calls.calls))?;
+        let plan = self.with_windows(plan, calls.calls)?;
         let builder = df_result(LogicalPlanBuilder::from(plan).project(below))?;
         df_result(builder.project(passed).and_then(|b| b.build()))
     }
 
-    fn window(&mut self, window: &WindowFunction, calls: &mut Calls) -> Result<Lowered, SqlError> {
+    /// All in one go; if memory is scarce one by one, since some of them need more of it than others.
+    fn with_windows(&self, mut plan: LogicalPlan, mut calls: Vec<df::Expr>) -> Result<LogicalPlan, SqlError> {
+        if self.method == Method::InMemory {
+            return df_result(LogicalPlanBuilder::window_plan(plan, calls));
+        }
+        // What is sorted by more is sorted by less, too.
+        let keys = |call: &df::Expr| match call {
+            df::Expr::WindowFunction(call) => call.params.partition_by.len() + call.params.order_by.len(),
+            _ => 0,
+        };
+        calls.sort_by_key(|call| std::cmp::Reverse(keys(call)));
+        for call in calls {
+            plan = df_result(LogicalPlanBuilder::window_plan(plan, vec![call]))?;
+        }
+        Ok(plan)
+    }
+
+    pub(super) fn window(&mut self, window: &WindowFunction, calls: &mut Calls) -> Result<Lowered, SqlError> {
         let args: Vec<_> = window.args.iter().map(|arg| self.prepare(arg)).collect();
         let out = self.query.columns[window.id].ty;
         let WindowKind::Aggregate(function) = window.kind else {
@@ -455,6 +500,25 @@ impl Lowerer {
         out: SqlType,
         calls: &mut Calls,
     ) -> Result<Lowered, SqlError> {
+        let otherwise = match self.method {
+            Method::InMemory => None,
+            Method::Spilling => self.without_lookahead(window, args, calls)?,
+        };
+        let result = match otherwise {
+            Some(result) => result,
+            None => self.ranked(window, args, calls)?,
+        };
+        let ty = out.arrow_type();
+        Ok(Lowered { expr: df::cast(result, ty.clone()), ty })
+    }
+
+    /// The result of a function that is no aggregate, in DataFusion's type.
+    pub(super) fn ranked(
+        &mut self,
+        window: &WindowFunction,
+        args: &[Expr],
+        calls: &mut Calls,
+    ) -> Result<df::Expr, SqlError> {
         let function = match window.kind {
             WindowKind::RowNumber => win::row_number::row_number_udwf(),
             WindowKind::Rank => win::rank::rank_udwf(),
@@ -476,9 +540,7 @@ impl Lowerer {
             });
         }
         let call = self.over(window, WindowFunctionDefinition::WindowUDF(function), lowered)?;
-        let result = calls.add(call);
-        let ty = out.arrow_type();
-        Ok(Lowered { expr: df::cast(result, ty.clone()), ty })
+        Ok(calls.add(call))
     }
 }
 

@@ -129,3 +129,11 @@ impl ExecutionPlan for DepthExec {
         self.input.execute(partition, context)
     }
 }
+
+/// A recursive query begins, perhaps anew: no steps of it were run.
+pub(super) fn begin(plan: &Arc<dyn ExecutionPlan>) {
+    if let Some(step) = plan.downcast_ref::<DepthExec>() {
+        step.runs.store(0, Ordering::Relaxed);
+    }
+    plan.children().into_iter().for_each(begin);
+}

@@ -21,6 +21,7 @@ use crate::df::depth::DepthNode;
 use crate::df::error::plan_error;
 use crate::df::expr::{LONG_CHAIN, Lowered, cast, junction, type_bound};
 use crate::df::scan::SnapshotTable;
+use crate::df::setup::Method;
 use crate::df::shared::SharedNode;
 use crate::df::source::ScanSource;
 use crate::df::stop::Stop;
@@ -39,6 +40,8 @@ pub(super) struct Lowerer {
     pub context: Arc<EvalContext>,
     /// Answer every subquery row by row, since DataFusion could not plan the query otherwise.
     pub apply_all: bool,
+    /// What the plan is for.
+    pub method: Method,
     /// The qualified names of scanned columns; all others go by their id alone.
     names: HashMap<ColumnId, Column>,
     /// Where it differs from the SQL type's Arrow type.
@@ -97,6 +100,7 @@ impl Lowerer {
             params,
             context,
             apply_all: false,
+            method: Method::InMemory,
             names: HashMap::new(),
             physical: HashMap::new(),
             bounds: HashMap::new(),
@@ -201,9 +205,12 @@ impl Lowerer {
     fn limited(&mut self, plan: LogicalPlan, limit: Option<&Limit>) -> Result<LogicalPlan, SqlError> {
         let mut builder = LogicalPlanBuilder::from(plan);
         if let Some(limit) = limit {
-            let skip = limit.offset.as_ref().map(|o| self.limit_value(o)).transpose()?.unwrap_or(0);
+            // DataFusion counts in i64; more is as good as no limit, which is how clients write it.
+            let most = i64::MAX as usize;
+            let skip = limit.offset.as_ref().map(|o| self.limit_value(o)).transpose()?.unwrap_or(0).min(most);
             let fetch = self.limit_value(&limit.count)?;
-            builder = df_result(builder.limit(skip, Some(fetch)))?;
+            let counted = Some(fetch).filter(|fetch| *fetch < most - skip);
+            builder = df_result(builder.limit(skip, counted))?;
             self.rows = self.rows.min(fetch as f64);
         }
         df_result(builder.build())

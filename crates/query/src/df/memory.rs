@@ -19,11 +19,14 @@ use datafusion::common::{DataFusionError, resources_datafusion_err};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 
 use crate::df::admission::Shortage;
+use crate::df::setup::Method;
 
 /// Of a limit, what operators that can spill have together, in tenths.
 const SPILLABLE_TENTHS: usize = 7;
 /// Of that, what one reservation may have, in tenths.
 const RESERVATION_TENTHS: usize = 8;
+/// The same for a query that did not fit: merging what a sort has in memory takes as much again if its rows are small.
+const SMALL_RESERVATION_TENTHS: usize = 5;
 /// Operators that must not spill: `RepartitionExec` may wait for ever when it does (DataFusion issue 24883). What it
 /// holds is bounded by its channels; it is counted, so that the operators that can spill do so earlier.
 const NEVER_SPILLS: &str = "RepartitionExec";
@@ -141,11 +144,18 @@ impl Shares {
 }
 
 impl QueryPool {
-    /// `spills` says whether there is anything to spill to.
-    pub fn new(limit: usize, spills: bool, all: Arc<dyn MemoryPool>, shortage: Arc<Shortage>) -> Self {
+    /// With a method if there is anything to spill to.
+    pub fn new(
+        limit: usize,
+        spills: Option<Method>,
+        all: Arc<dyn MemoryPool>,
+        shortage: Arc<Shortage>,
+    ) -> Self {
+        let spillable = limit / 10 * SPILLABLE_TENTHS;
         let (spillable_limit, reservation_limit) = match spills {
-            true => (limit / 10 * SPILLABLE_TENTHS, limit / 100 * SPILLABLE_TENTHS * RESERVATION_TENTHS),
-            false => (limit, limit),
+            Some(Method::InMemory) => (spillable, spillable / 10 * RESERVATION_TENTHS),
+            Some(Method::Spilling) => (spillable, spillable / 10 * SMALL_RESERVATION_TENTHS),
+            None => (limit, limit),
         };
         let state = parking_lot::Mutex::default();
         Self { limit, spillable_limit, reservation_limit, all, shortage, state }
@@ -272,7 +282,7 @@ impl MemoryPool for QueryPool {
             if !self.admits(&state, reservation, additional) {
                 self.shortage.clear();
                 return Err(resources_datafusion_err!(
-                    "{} has {} bytes and asked for {additional} more; the query has {} of {}",
+                    "{} has {} bytes and asked for {additional} more; the query has {} of {} (query_memory_limit)",
                     consumer.name(),
                     reservation.size(),
                     state.reserved,
@@ -300,6 +310,7 @@ mod tests {
     use super::*;
 
     fn pool(limit: usize, spills: bool) -> Arc<dyn MemoryPool> {
+        let spills = spills.then_some(Method::InMemory);
         Arc::new(QueryPool::new(limit, spills, Arc::new(UnboundedMemoryPool::default()), Arc::default()))
     }
 

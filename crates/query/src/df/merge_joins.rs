@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use datafusion::arrow::compute::SortOptions;
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{LexOrdering, PhysicalExprRef, PhysicalSortExpr};
 use datafusion::physical_plan::joins::{HashJoinExec, SortMergeJoinExec};
@@ -16,22 +15,12 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
-/// Replaces what can be replaced: not NOT IN with NULLs, and not joins whose order somebody relies on.
-pub(super) fn merge_joins(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-    let plan = plan.transform_up(|plan| {
-        let merged = plan.downcast_ref::<HashJoinExec>().and_then(|join| merged(join).transpose());
-        Ok(match merged.transpose()? {
-            Some(merged) => Transformed::yes(merged),
-            None => Transformed::no(plan),
-        })
-    })?;
-    Ok(plan.data)
-}
+use crate::df::compact::CompactExec;
 
-fn merged(join: &HashJoinExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+/// The same join by merging; not for NOT IN with NULLs, nor for inputs of several partitions.
+pub(super) fn merged(join: &HashJoinExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let is_single = |plan: &Arc<dyn ExecutionPlan>| plan.output_partitioning().partition_count() == 1;
-    let ordered = join.properties().output_ordering().is_some();
-    if join.null_aware || ordered || !is_single(join.left()) || !is_single(join.right()) {
+    if join.null_aware || !is_single(join.left()) || !is_single(join.right()) {
         return Ok(None);
     }
     let (left, right): (Vec<_>, Vec<_>) = join.on().iter().cloned().unzip();
@@ -45,7 +34,7 @@ fn merged(join: &HashJoinExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         vec![options; join.on().len()],
         join.null_equality(),
     )?;
-    let mut plan: Arc<dyn ExecutionPlan> = Arc::new(merge);
+    let mut plan = CompactExec::of(Arc::new(merge));
     if let Some(projection) = &join.projection {
         let schema = plan.schema();
         let column = |at: &usize| {
@@ -53,6 +42,10 @@ fn merged(join: &HashJoinExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
             ProjectionExpr { expr: Arc::new(Column::new(name, *at)), alias: name.clone() }
         };
         plan = Arc::new(ProjectionExec::try_new(projection.iter().map(column), plan)?);
+    }
+    // Somebody may rely on the order, which the hash join keeps of its right side.
+    if let Some(ordering) = join.properties().output_ordering() {
+        plan = Arc::new(SortExec::new(ordering.clone(), plan));
     }
     if let Some(fetch) = join.fetch() {
         plan = Arc::new(GlobalLimitExec::new(plan, 0, Some(fetch)));
@@ -67,7 +60,7 @@ fn sorted(
 ) -> Arc<dyn ExecutionPlan> {
     let keys = keys.into_iter().map(|expr| PhysicalSortExpr { expr, options });
     match LexOrdering::new(keys) {
-        Some(ordering) => Arc::new(SortExec::new(ordering, input.clone())),
+        Some(ordering) => CompactExec::of(Arc::new(SortExec::new(ordering, input.clone()))),
         None => input.clone(),
     }
 }

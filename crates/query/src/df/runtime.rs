@@ -10,7 +10,6 @@ use avocet_types::Value;
 use avocet_types::expr::EvalContext;
 use datafusion::execution::SessionState;
 use datafusion::execution::memory_pool::MemoryPool;
-use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::{ExecutionPlan, displayable, execute_stream};
 use futures::StreamExt;
 use tokio::runtime::Runtime;
@@ -20,8 +19,7 @@ use crate::bind::walk;
 use crate::df::admission::{PATIENCE, Shortage};
 use crate::df::error::{plan_error, run_error};
 use crate::df::lower::Lowerer;
-use crate::df::merge_joins::merge_joins;
-use crate::df::setup::{Joins, Setup};
+use crate::df::setup::{Method, Setup};
 use crate::df::source::ScanSource;
 use crate::df::stop::Stop;
 use crate::df::streamed::Streamed;
@@ -135,9 +133,9 @@ impl Analytics {
         options: RunOptions,
     ) -> Result<String, SqlError> {
         let stop = Arc::new(Stop::after(options.deadline));
-        let state = self.setup.state(&options, Joins::Hashed, &stop, &Arc::default())?;
+        let state = self.setup.state(&options, Method::InMemory, &stop, &Arc::default())?;
         let task = self.runtime().spawn(async move {
-            let plan = planned(&state, &query, &source, &options, &stop).await?;
+            let plan = planned(&state, Method::InMemory, &query, &source, &options, &stop).await?;
             Ok(displayable(plan.as_ref()).indent(false).to_string())
         });
         task.await.unwrap_or_else(|error| Err(ErrorCode::UNKNOWN_ERROR.because(error.to_string())))
@@ -159,18 +157,19 @@ const MOST_NESTED: usize = 8;
 /// Plans a query: with joins for subqueries as far as they serve, or with none if DataFusion does not take it then.
 async fn planned(
     state: &SessionState,
+    method: Method,
     query: &Arc<BoundQuery>,
     source: &Arc<dyn ScanSource>,
     options: &RunOptions,
     stop: &Arc<Stop>,
 ) -> Result<Arc<dyn ExecutionPlan>, SqlError> {
     if walk::subquery_depth(&query.body) > MOST_NESTED {
-        return plan_once(state, query, source, options, stop, true).await;
+        return plan_once(state, method, query, source, options, stop, true).await;
     }
-    let first = plan_once(state, query, source, options, stop, false).await;
+    let first = plan_once(state, method, query, source, options, stop, false).await;
     match first {
         Err(error) if is_unplanned(&error) && has_subqueries(query) => {
-            plan_once(state, query, source, options, stop, true).await.map_err(|_| error)
+            plan_once(state, method, query, source, options, stop, true).await.map_err(|_| error)
         }
         planned => planned,
     }
@@ -178,6 +177,7 @@ async fn planned(
 
 async fn plan_once(
     state: &SessionState,
+    method: Method,
     query: &Arc<BoundQuery>,
     source: &Arc<dyn ScanSource>,
     options: &RunOptions,
@@ -188,6 +188,7 @@ async fn plan_once(
     let mut lowerer =
         Lowerer::new(query.clone(), source.clone(), params, options.context.clone(), stop.clone());
     lowerer.apply_all = apply_all;
+    lowerer.method = method;
     let logical = lowerer.root()?;
     state.create_physical_plan(&logical).await.map_err(|error| plan_error(&error))
 }
@@ -203,7 +204,7 @@ fn has_subqueries(query: &BoundQuery) -> bool {
     found
 }
 
-/// Runs a query; with joins that spill if those that do not had too little memory, unless there are rows of it already.
+/// Runs a query; if that took too much memory, again with operators that spill, unless there are rows of it already.
 async fn run(
     setup: &Setup,
     query: Arc<BoundQuery>,
@@ -212,11 +213,12 @@ async fn run(
     stop: &Arc<Stop>,
     sender: &mpsc::Sender<Result<RecordBatch, SqlError>>,
 ) -> Result<(), SqlError> {
-    let mut attempts =
-        Attempts { setup, query, source, options, stop, sender, sent: 0, shortage: Arc::default() };
-    let (result, hashes_joins) = attempts.in_turn(Joins::Hashed).await;
-    if setup.spills() && hashes_joins && attempts.may_begin_anew(&result) {
-        return attempts.in_turn(Joins::Merged).await.0;
+    let warnings = options.context.warning_count();
+    let shortage = Arc::default();
+    let mut attempts = Attempts { setup, query, source, options, stop, sender, warnings, sent: 0, shortage };
+    let (result, given_back) = attempts.in_turn(Method::InMemory).await;
+    if setup.spills() && given_back && attempts.may_begin_anew(&result) {
+        return attempts.in_turn(Method::Spilling).await.0;
     }
     result
 }
@@ -229,12 +231,14 @@ struct Attempts<'r> {
     options: RunOptions,
     stop: &'r Arc<Stop>,
     sender: &'r mpsc::Sender<Result<RecordBatch, SqlError>>,
+    /// How many there were before.
+    warnings: u64,
     /// Batches.
     sent: u64,
     shortage: Arc<Shortage>,
 }
 
-/// How it ended, and whether joins need memory for one of their sides.
+/// How it ended, and whether its memory was given back, if it failed for want of some.
 type Attempt = (Result<(), SqlError>, bool);
 
 impl Attempts<'_> {
@@ -244,15 +248,15 @@ impl Attempts<'_> {
     }
 
     /// Runs it; if others have the memory that it lacks, again when they have given it back, one such query at a time.
-    async fn in_turn(&mut self, joins: Joins) -> Attempt {
+    async fn in_turn(&mut self, method: Method) -> Attempt {
         self.setup.admission.pass().await;
-        let mut last = self.once(joins).await;
+        let mut last = self.once(method).await;
         if !self.lacks_memory(&last) {
             return last;
         }
         let Some(mut turn) = self.setup.admission.turn(PATIENCE).await else { return last };
         while self.lacks_memory(&last) && !turn.was_alone() && turn.wait(&self.shortage).await {
-            last = self.once(joins).await;
+            last = self.once(method).await;
         }
         last
     }
@@ -262,32 +266,26 @@ impl Attempts<'_> {
         self.shortage.is_there() && self.may_begin_anew(result)
     }
 
-    async fn once(&mut self, joins: Joins) -> Attempt {
+    async fn once(&mut self, method: Method) -> Attempt {
         self.shortage.clear();
-        let state = match self.setup.state(&self.options, joins, self.stop, &self.shortage) {
+        self.options.context.truncate_warnings(self.warnings);
+        let state = match self.setup.state(&self.options, method, self.stop, &self.shortage) {
             Ok(state) => state,
             Err(error) => return (Err(error), false),
         };
-        let planned = planned(&state, &self.query, &self.source, &self.options, self.stop).await;
-        let planned = planned.and_then(|plan| match joins {
-            Joins::Hashed => Ok(plan),
-            Joins::Merged => merge_joins(plan).map_err(|error| plan_error(&error)),
-        });
+        let planned = planned(&state, method, &self.query, &self.source, &self.options, self.stop).await;
         let plan = match planned {
             Ok(plan) => plan,
             Err(error) => return (Err(error), false),
         };
-        let hashes = hashes_joins(&plan);
         let streamed = match Streamed::reserve(&state) {
             Ok(streamed) => streamed,
-            Err(error) => return (Err(run_error(&error)), false),
+            Err(error) => return (Err(run_error(&error)), true),
         };
         let result = send_rows(plan, &state, self.sender, &mut self.sent).await;
         drop(streamed);
-        if self.may_begin_anew(&result) && !is_given_back(&state).await {
-            return (result, false);
-        }
-        (result, hashes)
+        let given_back = !self.may_begin_anew(&result) || is_given_back(&state).await;
+        (result, given_back)
     }
 }
 
@@ -322,10 +320,6 @@ async fn send_rows(
         }
     }
     Ok(())
-}
-
-fn hashes_joins(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    plan.is::<HashJoinExec>() || plan.children().into_iter().any(hashes_joins)
 }
 
 /// A query that is running. Dropping it ends the query.

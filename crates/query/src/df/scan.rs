@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -28,6 +29,7 @@ use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
+use parking_lot::Mutex;
 
 use crate::bind::TableStatistics;
 use crate::df::lower::name_of;
@@ -198,7 +200,31 @@ pub struct ScanExec {
     statistics: Arc<Statistics>,
     detail: String,
     properties: Arc<PlanProperties>,
-    next_morsel: Arc<AtomicUsize>,
+    runs: Mutex<Runs>,
+}
+
+/// An operator may be run again, in full: nested loops that spill do so. Each run reads all morsels.
+#[derive(Default)]
+struct Runs {
+    /// For each partition, how often it was run.
+    begun: Vec<usize>,
+    /// For each run, the next morsel.
+    next_morsel: Vec<Arc<AtomicUsize>>,
+}
+
+impl Runs {
+    /// The next morsel of the run that a partition begins.
+    fn begin(&mut self, partition: usize) -> Arc<AtomicUsize> {
+        if self.begun.len() <= partition {
+            self.begun.resize(partition + 1, 0);
+        }
+        let run = self.begun[partition];
+        self.begun[partition] += 1;
+        if self.next_morsel.len() <= run {
+            self.next_morsel.resize_with(run + 1, Arc::default);
+        }
+        self.next_morsel[run].clone()
+    }
 }
 
 impl ScanExec {
@@ -223,7 +249,7 @@ impl ScanExec {
             statistics: Arc::new(statistics),
             detail,
             properties: Arc::new(properties),
-            next_morsel: Arc::default(),
+            runs: Mutex::default(),
         }
     }
 }
@@ -320,21 +346,25 @@ fn batch_bytes(batch: &RecordBatch) -> usize {
 /// Cuts a batch to copies of its parts: none keeps the memory of another.
 fn cut(batch: &RecordBatch, rows: usize, pieces: &mut Vec<RecordBatch>) -> Result<()> {
     for start in (0..batch.num_rows()).step_by(rows) {
-        let end = batch.num_rows().min(start + rows);
-        let places = UInt32Array::from_iter_values(start as u32..end as u32);
-        let copied = |column: &ArrayRef| -> Result<ArrayRef> {
-            let part = take(column, &places, None)?;
-            Ok(match part.data_type() {
-                DataType::Utf8View => Arc::new(part.as_string_view().gc()),
-                DataType::BinaryView => Arc::new(part.as_binary_view().gc()),
-                _ => part,
-            })
-        };
-        let columns = batch.columns().iter().map(copied).collect::<Result<_>>()?;
-        let options = RecordBatchOptions::new().with_row_count(Some(end - start));
-        pieces.push(RecordBatch::try_new_with_options(batch.schema(), columns, &options)?);
+        pieces.push(copied(batch, start..batch.num_rows().min(start + rows))?);
     }
     Ok(())
+}
+
+/// A copy of some rows, which keeps no memory of others.
+pub(super) fn copied(batch: &RecordBatch, rows: Range<usize>) -> Result<RecordBatch> {
+    let places = UInt32Array::from_iter_values(rows.start as u32..rows.end as u32);
+    let copied = |column: &ArrayRef| -> Result<ArrayRef> {
+        let part = take(column, &places, None)?;
+        Ok(match part.data_type() {
+            DataType::Utf8View => Arc::new(part.as_string_view().gc()),
+            DataType::BinaryView => Arc::new(part.as_binary_view().gc()),
+            _ => part,
+        })
+    };
+    let columns = batch.columns().iter().map(copied).collect::<Result<_>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+    Ok(RecordBatch::try_new_with_options(batch.schema(), columns, &options)?)
 }
 
 impl ExecutionPlan for ScanExec {
@@ -369,17 +399,17 @@ impl ExecutionPlan for ScanExec {
             statistics: self.statistics.clone(),
             detail: self.detail.clone(),
             properties: self.properties.clone(),
-            next_morsel: Arc::default(),
+            runs: Mutex::default(),
         }))
     }
 
-    fn execute(&self, _partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let config = context.session_config();
         let (batch_rows, streamed) = (config.batch_size(), config.get_extension());
         let reader = Reader {
             scan: self.scan.clone(),
             schema: self.schema.clone(),
-            next_morsel: self.next_morsel.clone(),
+            next_morsel: self.runs.lock().begin(partition),
             morsel: None,
             ready: Vec::new().into_iter(),
             left: self.limit.unwrap_or(usize::MAX),

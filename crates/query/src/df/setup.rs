@@ -17,9 +17,12 @@ use crate::df::apply::Planner;
 use crate::df::counted::CountRows;
 use crate::df::error::plan_error;
 use crate::df::memory::{QueryPool, Sizing};
+use crate::df::recursion::BatchRecursions;
 use crate::df::runtime::{AnalyticsOptions, RunOptions};
+use crate::df::spilling::{BeginAnew, OperatorsThatSpill};
 use crate::df::stop::{Stop, asking, asking_physical};
 use crate::df::streamed::Streamed;
+use crate::df::windows::CountWindows;
 use crate::df::yielding::JoinsYield;
 use crate::error::SqlError;
 
@@ -27,13 +30,13 @@ use crate::error::SqlError;
 /// nothing to the merges of other threads.
 const MERGED_AT_ONCE: usize = 16;
 
-/// How joins by equal keys are run.
+/// Which operators a query is run with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Joins {
-    /// One side is a hash table, which has to fit into memory.
-    Hashed,
-    /// Both sides are sorted and merged: slower, but both the sorts and the rows of one key spill.
-    Merged,
+pub(super) enum Method {
+    /// The fastest: some of them, such as hash joins, have to fit into memory.
+    InMemory,
+    /// Those that spill, on one thread: sorts and merges for what the others keep in hash tables.
+    Spilling,
 }
 
 pub(super) struct Setup {
@@ -58,20 +61,21 @@ impl Setup {
     pub fn state(
         &self,
         options: &RunOptions,
-        joins: Joins,
+        method: Method,
         stop: &Arc<Stop>,
         shortage: &Arc<Shortage>,
     ) -> Result<SessionState, SqlError> {
         let limit = options.memory_limit.unwrap_or(self.options.query_memory_limit);
-        let pool = QueryPool::new(limit, self.spills(), self.options.memory.clone(), shortage.clone());
+        let spills = self.spills().then_some(method);
+        let pool = QueryPool::new(limit, spills, self.options.memory.clone(), shortage.clone());
         let top = NonZeroUsize::new(3).expect("three is not zero");
         let pool: Arc<dyn MemoryPool> = Arc::new(TrackConsumersPool::new(pool, top));
         let runtime =
             RuntimeEnvBuilder::new().with_memory_pool(pool).build().map_err(|error| plan_error(&error))?;
         let runtime = RuntimeEnv { disk_manager: self.disk.clone(), ..runtime };
-        let sizing = match joins {
-            Joins::Hashed => Sizing::new(limit, self.options.threads),
-            Joins::Merged => Sizing::of_merges(limit),
+        let sizing = match method {
+            Method::InMemory => Sizing::new(limit, self.options.threads),
+            Method::Spilling => Sizing::of_merges(limit),
         };
         let mut sizing = sizing.for_rows_of(options.row_bytes, limit);
         let streamed = options.streams.then(|| Streamed::new(limit, sizing.partitions));
@@ -88,7 +92,7 @@ impl Setup {
         // projection's sake, would come back in any order.
         options.optimizer.enable_round_robin_repartition = false;
         options.optimizer.prefer_hash_join = true;
-        options.optimizer.enable_join_dynamic_filter_pushdown = joins == Joins::Hashed;
+        options.optimizer.enable_join_dynamic_filter_pushdown = method == Method::InMemory;
         options.optimizer.skip_failed_rules = false;
         options.execution.collect_statistics = true;
         options.execution.sort_spill_reservation_bytes = sizing.sort_reservation;
@@ -97,6 +101,12 @@ impl Setup {
         options.execution.enable_migration_aggregate = false;
         let mut physical = PhysicalOptimizer::new().rules;
         physical.push(Arc::new(CountRows));
+        physical.push(Arc::new(BatchRecursions));
+        physical.push(Arc::new(CountWindows));
+        physical.push(match method {
+            Method::InMemory => Arc::new(BeginAnew) as _,
+            Method::Spilling => Arc::new(OperatorsThatSpill) as _,
+        });
         physical.push(Arc::new(JoinsYield));
         Ok(SessionStateBuilder::new()
             .with_config(config)

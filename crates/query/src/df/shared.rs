@@ -192,6 +192,9 @@ impl ExecutionPlan for SharedExec {
     }
 }
 
+/// What a column of a batch takes besides its values, about, in bytes.
+const COLUMN_OVERHEAD: usize = 256;
+
 /// What the query gave.
 struct Rows {
     batches: Vec<RecordBatch>,
@@ -214,6 +217,10 @@ impl Rows {
         while let Some(batch) = stream.next().await {
             rows.add(batch?, runtime.disk_manager.tmp_files_enabled())?;
         }
+        // Who reads them needs the memory more.
+        if !rows.files.is_empty() {
+            rows.spill()?;
+        }
         Ok(rows)
     }
 
@@ -221,19 +228,23 @@ impl Rows {
         if batch.num_rows() == 0 {
             return Ok(());
         }
-        let refused = self.memory.try_grow(get_record_batch_memory_size(&batch)).err();
+        let overhead = (1 + batch.num_columns()) * COLUMN_OVERHEAD;
+        let refused = self.memory.try_grow(get_record_batch_memory_size(&batch) + overhead).err();
         self.batches.push(batch);
         match refused {
             None => Ok(()),
             Some(refused) if !may_spill => Err(refused),
-            Some(_) => {
-                let batches = std::mem::take(&mut self.batches);
-                self.memory.free();
-                let file = self.spill.spill_record_batch_and_finish(&batches, "common table expression")?;
-                self.files.extend(file);
-                Ok(())
-            }
+            Some(_) => self.spill(),
         }
+    }
+
+    fn spill(&mut self) -> Result<()> {
+        let batches = std::mem::take(&mut self.batches);
+        if !batches.is_empty() {
+            self.files.extend(self.spill.spill_record_batch_and_finish(&batches, "shared rows")?);
+        }
+        self.memory.free();
+        Ok(())
     }
 
     /// The rows that one of so many readers gets.

@@ -10,15 +10,19 @@ use arrow::datatypes::{DataType, Field};
 use avocet_types::SqlType;
 use avocet_types::expr::{CompareOp, Expr, ExprKind};
 use datafusion::common::Spans;
+use datafusion::common::tree_node::TreeNode;
+use datafusion::functions_aggregate as agg;
 use datafusion::logical_expr::expr::{Exists, InSubquery};
 use datafusion::logical_expr::logical_plan::Subquery as DfSubquery;
 use datafusion::logical_expr::{self as df, LogicalPlan, LogicalPlanBuilder, Operator, lit};
 
 use crate::bind::unsupported;
+use crate::df::aggregate::call;
 use crate::df::apply::answer::AnswerKind;
 use crate::df::apply::{Applied, ApplyNode};
 use crate::df::expr::{Lowered, binary, cast, equality_key_of, meeting_type, sort_key_of};
 use crate::df::lower::{Lowerer, MOST_ROWS, df_result, name_of};
+use crate::df::setup::Method;
 use crate::error::SqlError;
 use crate::plan::*;
 
@@ -374,15 +378,21 @@ impl Lowerer {
         subplan: DfSubquery,
         negated: bool,
     ) -> Result<Lowered, SqlError> {
-        if needles.len() == 1 {
+        let nullable = needles.iter().any(|n| n.nullable) || self.is_nullable(outputs);
+        // The subquery is then run several times.
+        let nulls_apart = negated
+            && nullable
+            && needles.len() == 1
+            && self.method == Method::Spilling
+            && !is_volatile(&subplan.subquery)?;
+        if needles.len() == 1 && !nulls_apart {
             let needle = self.prepare(&needles[0]);
             let (needle, subplan) = self.matched(&needle, outputs[0], subplan)?;
             let membership = InSubquery::new(Box::new(needle), subplan, negated);
             return Ok(Lowered { expr: df::Expr::InSubquery(membership), ty: DataType::Boolean });
         }
         // A row: EXISTS of the query filtered to equal rows; NULLs would need a third answer.
-        let nullable = needles.iter().any(|n| n.nullable) || self.is_nullable(outputs);
-        if negated && nullable {
+        if negated && nullable && !nulls_apart {
             return Err(unsupported("NOT IN with rows that may hold NULL"));
         }
         let outer_before = self.outer.clone();
@@ -401,14 +411,30 @@ impl Lowerer {
         }
         let condition =
             conditions.into_iter().reduce(|a, b| binary(a, Operator::And, b)).unwrap_or(lit(true));
-        let plan = Arc::unwrap_or_clone(subplan.subquery);
-        let plan = df_result(LogicalPlanBuilder::from(plan).filter(condition).and_then(|b| b.build()))?;
-        let subquery = DfSubquery {
-            outer_ref_columns: plan.all_out_ref_exprs(),
-            subquery: Arc::new(plan),
-            spans: Spans::new(),
+        let all = Arc::unwrap_or_clone(subplan.subquery);
+        let plan = LogicalPlanBuilder::from(all.clone()).filter(condition).and_then(|b| b.build());
+        let mut expr = df::Expr::Exists(Exists { subquery: as_subquery(df_result(plan)?), negated });
+        if nulls_apart {
+            expr = binary(expr, Operator::And, self.no_nulls(&needles[0], outputs[0], all)?);
+        }
+        Ok(Lowered { expr, ty: DataType::Boolean })
+    }
+
+    /// What NOT IN wants besides that there is no equal row, if NULLs may be among the rows or the needles. DataFusion's join
+    /// that knows of NULLs keeps one side in memory.
+    fn no_nulls(&mut self, needle: &Expr, output: ColumnId, rows: LogicalPlan) -> Result<df::Expr, SqlError> {
+        let is_none = |rows: LogicalPlanBuilder| {
+            let count = call(agg::count::count_udaf(), vec![lit(1i64)], false).alias("n");
+            let plan = rows.aggregate(Vec::<df::Expr>::new(), vec![count]).and_then(|b| b.build());
+            let count = df::Expr::ScalarSubquery(as_subquery(df_result(plan)?));
+            Ok::<_, SqlError>(binary(count, Operator::Eq, lit(0i64)))
         };
-        Ok(Lowered { expr: df::Expr::Exists(Exists { subquery, negated }), ty: DataType::Boolean })
+        let null = df::Expr::IsNull(Box::new(self.plain_column(output)));
+        let nulls = df_result(LogicalPlanBuilder::from(rows.clone()).filter(null))?;
+        let needle = self.prepare(needle);
+        let needle = df::Expr::IsNotNull(Box::new(self.value(&needle)?.expr));
+        let alone = is_none(LogicalPlanBuilder::from(rows))?;
+        Ok(binary(is_none(nulls)?, Operator::And, binary(needle, Operator::Or, alone)))
     }
 
     /// A needle and the subquery's column, both cast (or turned into sort keys) so that they compare natively.
@@ -439,6 +465,16 @@ impl Lowerer {
         let plan = df_result(plan.and_then(|b| b.build()))?;
         Ok((needle, DfSubquery { subquery: Arc::new(plan), ..subplan }))
     }
+}
+
+/// Whether a plan may give other rows each time.
+fn is_volatile(plan: &LogicalPlan) -> Result<bool, SqlError> {
+    df_result(plan.exists(|part| Ok(part.expressions().iter().any(df::Expr::is_volatile))))
+}
+
+fn as_subquery(plan: LogicalPlan) -> DfSubquery {
+    let outer_ref_columns = plan.all_out_ref_exprs();
+    DfSubquery { outer_ref_columns, subquery: Arc::new(plan), spans: Spans::new() }
 }
 
 fn is_ordered(kind: AnswerKind) -> bool {

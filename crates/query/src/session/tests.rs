@@ -24,6 +24,7 @@ mod plans;
 mod privileges;
 mod queries;
 mod sessions;
+mod spilling;
 mod storing;
 mod transactions;
 mod turns;

@@ -42,18 +42,6 @@ pub enum Answer {
     Rows(Vec<RecordBatch>),
 }
 
-impl Answer {
-    /// About how much memory it takes.
-    pub fn bytes(&self) -> usize {
-        match self {
-            Self::Value(value) => value.size(),
-            Self::Exists(_) => 8,
-            Self::Set(set) => set.bytes,
-            Self::Rows(batches) => batches.iter().map(RecordBatch::get_array_memory_size).sum(),
-        }
-    }
-}
-
 /// One piece for each column; `None` for NULL.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key(Vec<Option<Box<[u8]>>>);
@@ -69,7 +57,7 @@ impl Key {
     }
 
     pub fn bytes(&self) -> usize {
-        self.0.iter().flatten().map(|piece| piece.len() + 16).sum::<usize>() + 24
+        self.0.iter().flatten().map(|piece| piece.len() + 16).sum::<usize>() + 48
     }
 }
 
@@ -118,8 +106,9 @@ pub struct KeySet {
 
 impl KeySet {
     pub fn add(&mut self, key: Key) {
+        let bytes = key.bytes();
         if !key.is_complete() {
-            self.partial.insert(key);
+            self.bytes += if self.partial.insert(key) { bytes } else { 0 };
             return;
         }
         if let Some(Some(piece)) = key.0.first() {
@@ -130,10 +119,14 @@ impl KeySet {
                 self.greatest = Some(piece.clone());
             }
         }
-        let bytes = key.bytes();
         if self.complete.insert(key) {
             self.bytes += bytes;
         }
+    }
+
+    /// About how much memory it takes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     fn is_empty(&self) -> bool {

@@ -13,12 +13,13 @@ use avocet_types::Value;
 use avocet_types::arrow_map::datum_at;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, Partitioning, PlanProperties, collect,
+    DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, Partitioning, PlanProperties, execute_stream,
 };
 use futures::StreamExt;
 
@@ -124,6 +125,7 @@ impl ExecutionPlan for ApplyExec {
             exprs: self.exprs.clone(),
             schema: self.schema.clone(),
             state: self.state.clone(),
+            memory: MemoryConsumer::new("answers of a subquery").register(context.memory_pool()),
             context,
             memo: HashMap::new(),
             memo_bytes: 0,
@@ -144,6 +146,12 @@ impl ExecutionPlan for ApplyExec {
     }
 }
 
+/// An answer, and its part of the query's memory.
+struct Counted {
+    answer: Answer,
+    memory: MemoryReservation,
+}
+
 struct Worker {
     applied: Arc<Applied>,
     exprs: Vec<Arc<dyn PhysicalExpr>>,
@@ -152,8 +160,9 @@ struct Worker {
     context: Arc<TaskContext>,
     memo_keys: KeyMaker,
     needle_keys: KeyMaker,
-    memo: HashMap<Key, Arc<Answer>>,
+    memo: HashMap<Key, Arc<Counted>>,
     memo_bytes: usize,
+    memory: MemoryReservation,
     ready: VecDeque<RecordBatch>,
 }
 
@@ -188,7 +197,7 @@ impl Worker {
     }
 
     /// The answer for a row, remembered from one with the same outer values or made now.
-    async fn answer(&mut self, key: Key, outer: &[ArrayRef], row: usize) -> Result<Arc<Answer>> {
+    async fn answer(&mut self, key: Key, outer: &[ArrayRef], row: usize) -> Result<Arc<Counted>> {
         if let Some(answer) = self.memo.get(&key) {
             return Ok(answer.clone());
         }
@@ -197,48 +206,81 @@ impl Worker {
             outer.iter().zip(types).map(|(array, ty)| datum_at(array, row, ty).into_owned()).collect();
         let logical = self.applied.plan(&values).map_err(external)?;
         let plan = self.state.create_physical_plan(&logical).await?;
-        let batches = collect(plan, self.context.clone()).await?;
-        let answer = Arc::new(self.digest(batches)?);
-        let bytes = key.bytes() + answer.bytes();
+        let answer = Arc::new(self.ask(plan).await?);
+        let bytes = key.bytes() + answer.memory.size();
         if self.memo_bytes + bytes > MEMO_BYTES {
-            self.memo.clear();
-            self.memo_bytes = 0;
+            self.forget();
         }
         self.memo_bytes += bytes;
         self.memo.insert(key, answer.clone());
         Ok(answer)
     }
 
-    fn digest(&self, batches: Vec<RecordBatch>) -> Result<Answer> {
-        let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
-        Ok(match self.applied.kind {
-            AnswerKind::Exists { .. } => Answer::Exists(rows > 0),
-            AnswerKind::Rows { .. } => Answer::Rows(batches),
-            AnswerKind::Scalar if rows > 1 => {
-                return Err(external(ErrorCode::SUBQUERY_NO_1_ROW.with(&[])));
-            }
-            AnswerKind::Scalar => {
-                let ty = self.schema.field(self.schema.fields().len() - 1).data_type();
-                Answer::Value(match batches.iter().find(|b| b.num_rows() == 1) {
-                    Some(batch) => ScalarValue::try_from_array(batch.column(0), 0)?,
-                    None => ScalarValue::try_from(ty)?,
-                })
-            }
-            AnswerKind::In { .. } | AnswerKind::Quantified { .. } => {
-                let mut set = KeySet::default();
-                for batch in &batches {
+    fn forget(&mut self) {
+        self.memo.clear();
+        self.memo_bytes = 0;
+    }
+
+    /// Runs a subquery; what is kept of its rows is counted.
+    async fn ask(&mut self, plan: Arc<dyn ExecutionPlan>) -> Result<Counted> {
+        let memory = self.memory.new_empty();
+        let mut batches = execute_stream(plan, self.context.clone())?;
+        let mut answer = self.no_rows()?;
+        let mut rows = 0;
+        while let Some(batch) = batches.next().await {
+            let batch = batch?;
+            rows += batch.num_rows();
+            let bytes = match &mut answer {
+                Answer::Exists(_) if rows > 0 => {
+                    answer = Answer::Exists(true);
+                    break;
+                }
+                Answer::Value(_) if rows > 1 => {
+                    return Err(external(ErrorCode::SUBQUERY_NO_1_ROW.with(&[])));
+                }
+                Answer::Value(value) if batch.num_rows() == 1 => {
+                    *value = ScalarValue::try_from_array(batch.column(0), 0)?;
+                    value.size()
+                }
+                Answer::Exists(_) | Answer::Value(_) => 0,
+                Answer::Set(set) => {
+                    let before = set.bytes();
                     let keys = self.needle_keys.keys(batch.columns(), batch.num_rows())?;
                     keys.into_iter().for_each(|key| set.add(key));
+                    set.bytes() - before
                 }
-                Answer::Set(set)
+                Answer::Rows(all) => {
+                    let bytes = batch.get_array_memory_size();
+                    all.push(batch);
+                    bytes
+                }
+            };
+            // Answers of earlier rows can be asked for again.
+            if memory.try_grow(bytes).is_err() {
+                self.forget();
+                memory.try_grow(bytes)?;
             }
+        }
+        Ok(Counted { answer, memory })
+    }
+
+    /// What a subquery without rows answers.
+    fn no_rows(&self) -> Result<Answer> {
+        Ok(match self.applied.kind {
+            AnswerKind::Exists { .. } => Answer::Exists(false),
+            AnswerKind::Rows { .. } => Answer::Rows(Vec::new()),
+            AnswerKind::Scalar => {
+                let ty = self.schema.field(self.schema.fields().len() - 1).data_type();
+                Answer::Value(ScalarValue::try_from(ty)?)
+            }
+            AnswerKind::In { .. } | AnswerKind::Quantified { .. } => Answer::Set(KeySet::default()),
         })
     }
 
     /// The answers as a column.
-    fn column(&self, answers: &[Arc<Answer>], needles: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+    fn column(&self, answers: &[Arc<Counted>], needles: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
         if self.applied.kind == AnswerKind::Scalar {
-            let values = answers.iter().map(|answer| match answer.as_ref() {
+            let values = answers.iter().map(|answer| match &answer.answer {
                 Answer::Value(value) => value.clone(),
                 _ => ScalarValue::Null,
             });
@@ -249,8 +291,11 @@ impl Worker {
             };
         }
         let needles = self.needle_keys.keys(needles, rows)?;
-        let truth: BooleanArray =
-            answers.iter().enumerate().map(|(row, answer)| self.truth(answer, needles.get(row))).collect();
+        let truth: BooleanArray = answers
+            .iter()
+            .enumerate()
+            .map(|(row, answer)| self.truth(&answer.answer, needles.get(row)))
+            .collect();
         Ok(cast(&truth, &DataType::Int64)?)
     }
 
@@ -268,7 +313,7 @@ impl Worker {
     }
 
     /// Each row beside the rows that it was answered with.
-    fn beside(&mut self, batch: &RecordBatch, answers: &[Arc<Answer>], outer: bool) -> Result<()> {
+    fn beside(&mut self, batch: &RecordBatch, answers: &[Arc<Counted>], outer: bool) -> Result<()> {
         let width = self.schema.fields().len() - batch.num_columns();
         let own =
             self.schema.project(&(batch.num_columns()..self.schema.fields().len()).collect::<Vec<_>>())?;
@@ -278,7 +323,7 @@ impl Worker {
         let mut right = Vec::new();
         let batch_size = self.context.session_config().batch_size();
         for (row, answer) in answers.iter().enumerate() {
-            let Answer::Rows(batches) = answer.as_ref() else { continue };
+            let Answer::Rows(batches) = &answer.answer else { continue };
             let before = left.len();
             for part in batches.iter().filter(|b| b.num_rows() > 0) {
                 left.extend(std::iter::repeat_n(row as u64, part.num_rows()));

@@ -177,11 +177,30 @@ impl Many {
         let places = emit_to.take_needed(&mut self.places);
         let pieces: Vec<&dyn Array> = self.pieces.iter().map(AsRef::as_ref).collect();
         let values = interleave(&pieces, &places)?;
-        // An aggregate that spills its groups counts on having their memory back.
-        if self.places.is_empty() {
-            self.pieces.truncate(1);
-        }
+        self.let_go()?;
         Ok((values, places.iter().map(|place| *place != NOT_MET).collect()))
+    }
+
+    /// An aggregate that emits groups, or spills them, counts on having their memory back: once half of the values are of groups that
+    /// are gone, the others are copied.
+    fn let_go(&mut self) -> Result<()> {
+        let kept = self.places.iter().filter(|place| **place != NOT_MET).count();
+        let rows: usize = self.pieces[1..].iter().map(|piece| piece.len()).sum();
+        if 2 * kept > rows {
+            return Ok(());
+        }
+        let pieces: Vec<&dyn Array> = self.pieces.iter().map(AsRef::as_ref).collect();
+        let (met, places): (Vec<_>, Vec<_>) =
+            self.places.iter().copied().enumerate().filter(|(_, place)| *place != NOT_MET).unzip();
+        let values = compact(interleave(&pieces, &places)?);
+        self.pieces.truncate(1);
+        if kept > 0 {
+            self.pieces.push(values);
+        }
+        for (row, group) in met.into_iter().enumerate() {
+            self.places[group] = (1, row);
+        }
+        Ok(())
     }
 }
 
@@ -255,6 +274,27 @@ mod tests {
         assert_eq!(many.size(), empty);
         many.update_batch(&[names], &[0], None, 1).unwrap();
         assert_eq!(many.evaluate(EmitTo::All).unwrap().as_string_view().value(0).len(), 10_000);
+    }
+
+    /// Groups that are read in order go one after the other, and some always stay.
+    #[test]
+    fn groups_that_are_gone_leave_no_values() {
+        let mut many = Many { pieces: vec![new_null_array(&DataType::Utf8View, 1)], places: Vec::new() };
+        let mut largest = 0;
+        for batch in 0..100 {
+            let names = (0..10).map(|row| format!("{:0100}", batch * 10 + row));
+            let names: ArrayRef = Arc::new(StringViewArray::from_iter_values(names));
+            let stay = usize::from(batch > 0);
+            let groups: Vec<usize> = (stay..stay + 10).collect();
+            many.update_batch(&[names], &groups, None, stay + 10).unwrap();
+            let gone = many.evaluate(EmitTo::First(stay + 9)).unwrap();
+            let first = if batch == 0 { 0 } else { batch * 10 - 1 };
+            assert_eq!(gone.as_string_view().value(0), format!("{first:0100}"));
+            largest = largest.max(many.size());
+        }
+        assert!(largest < 20_000, "{largest}");
+        let last = many.evaluate(EmitTo::All).unwrap();
+        assert_eq!(last.as_string_view().value(0), format!("{:0100}", 999));
     }
 
     #[test]

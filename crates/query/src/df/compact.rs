@@ -1,0 +1,134 @@
+//! Rows that keep no memory but their own.
+//!
+//! What sorts and joins give shares the texts of what they read: a few rows may keep many batches, and each batch of rows counts all of
+//! them again. Under a small limit that is what fails a query, so texts are copied where rows leave such an operator.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatchOptions};
+use arrow::datatypes::DataType;
+use arrow::record_batch::RecordBatch;
+use datafusion::common::Result;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use futures::StreamExt;
+
+/// Of texts that are shared, how many bytes there are and how many of them are the array's own.
+fn shared_bytes(array: &ArrayRef) -> Option<(usize, usize)> {
+    let (buffers, own) = match array.data_type() {
+        DataType::Utf8View => {
+            let array = array.as_string_view();
+            (array.data_buffers(), array.total_buffer_bytes_used())
+        }
+        DataType::BinaryView => {
+            let array = array.as_binary_view();
+            (array.data_buffers(), array.total_buffer_bytes_used())
+        }
+        _ => return None,
+    };
+    Some((buffers.iter().map(|buffer| buffer.capacity()).sum(), own))
+}
+
+/// What rows take, without what they share with others.
+pub(super) fn own_bytes(batch: &RecordBatch) -> usize {
+    let bytes = |array: &ArrayRef| {
+        let all = array.get_array_memory_size();
+        shared_bytes(array).map_or(all, |(shared, own)| all.saturating_sub(shared) + own)
+    };
+    batch.columns().iter().map(bytes).sum()
+}
+
+/// The same rows; those that keep twice as much as they need are copied.
+fn compact(batch: &RecordBatch) -> Result<RecordBatch> {
+    let column = |array: &ArrayRef| -> ArrayRef {
+        match shared_bytes(array) {
+            Some((shared, own)) if shared > 2 * own => match array.data_type() {
+                DataType::Utf8View => Arc::new(array.as_string_view().gc()),
+                _ => Arc::new(array.as_binary_view().gc()),
+            },
+            _ => array.clone(),
+        }
+    };
+    let columns = batch.columns().iter().map(column).collect();
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(batch.schema(), columns, &options)?)
+}
+
+/// Its input's rows.
+#[derive(Debug)]
+pub(super) struct CompactExec {
+    input: Arc<dyn ExecutionPlan>,
+}
+
+impl CompactExec {
+    pub fn of(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        Arc::new(Self { input })
+    }
+}
+
+impl DisplayAs for CompactExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CompactExec")
+    }
+}
+
+impl ExecutionPlan for CompactExec {
+    fn name(&self) -> &str {
+        "CompactExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Self::of(children.pop().unwrap_or_else(|| self.input.clone())))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let rows = self.input.execute(partition, context)?.map(|batch| compact(&batch?));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::StringViewArray;
+
+    use super::*;
+
+    #[test]
+    fn rows_keep_their_own_texts() {
+        let texts = StringViewArray::from_iter_values((0..1000).map(|n| format!("the text of row {n:04}")));
+        let batch = RecordBatch::try_from_iter([("s", Arc::new(texts) as ArrayRef)]).expect("one column");
+        let shared = |batch: &RecordBatch| shared_bytes(batch.column(0)).expect("texts").0;
+        let few = batch.slice(100, 10);
+        assert_eq!(shared(&few), shared(&batch));
+        assert!(own_bytes(&few) < own_bytes(&batch) / 2);
+        let few = compact(&few).expect("compacted");
+        assert!(shared(&few) < shared(&batch) / 2);
+        assert_eq!(few.column(0).as_string_view().value(9), "the text of row 0109");
+    }
+}
