@@ -149,7 +149,7 @@ impl Catalog {
         self.version += 1;
         match change {
             Change::Several(changes) => changes.iter().for_each(|change| self.apply(change)),
-            Change::CreateDatabase(def) => {
+            Change::PutDatabase(def) => {
                 self.tables.entry(def.name.clone()).or_default();
                 self.databases.insert(def.name.clone(), def.clone());
             }
@@ -354,7 +354,7 @@ impl Catalog {
 
     /// The changes that build this catalog from nothing.
     pub(crate) fn as_changes(&self) -> Vec<Change> {
-        let databases = self.databases.values().cloned().map(Change::CreateDatabase);
+        let databases = self.databases.values().cloned().map(Change::PutDatabase);
         let tables = self.tables().map(|t| Change::CreateTable(Box::new((*t.def).clone())));
         let users = self.users.values().map(|user| Change::PutUser(Box::new((**user).clone())));
         let unenforced = self.unenforced.iter().cloned();
@@ -407,7 +407,7 @@ mod tests {
         let mut catalog = Catalog::default();
         let database = DatabaseDef { name: "d".into(), collation: Collation::DEFAULT };
         let changes =
-            [Change::CreateDatabase(database), table(1, "child", vec![key("p")]), table(2, "p", vec![])];
+            [Change::PutDatabase(database), table(1, "child", vec![key("p")]), table(2, "p", vec![])];
         changes.iter().for_each(|change| catalog.apply(change));
         catalog.relink();
         assert_eq!(parents(&catalog, 1), [2]);

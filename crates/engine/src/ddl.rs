@@ -91,7 +91,16 @@ impl Engine {
         if self.catalog().database(name).is_some() {
             return Err(EngineError::DatabaseExists(name.into()));
         }
-        self.apply_plain(&Change::CreateDatabase(DatabaseDef { name: name.into(), collation }))
+        self.apply_plain(&Change::PutDatabase(DatabaseDef { name: name.into(), collation }))
+    }
+
+    /// Gives a database another collation, for tables to come.
+    pub fn alter_database(&self, name: &str, collation: Collation) -> Result<()> {
+        let _latch = self.ddl.lock();
+        if self.catalog().database(name).is_none() {
+            return Err(EngineError::NoSuchDatabase(name.into()));
+        }
+        self.apply_plain(&Change::PutDatabase(DatabaseDef { name: name.into(), collation }))
     }
 
     /// Drops a database and all its tables; returns how many these were. With `checks`, tables of other databases must not

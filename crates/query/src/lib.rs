@@ -6,6 +6,7 @@
 #[cfg(test)]
 extern crate self as avocet_query;
 
+mod accumulate;
 pub mod bind;
 pub mod df;
 pub mod embedded;

@@ -11,7 +11,7 @@ const WHAT: &str = "catalog change";
 /// One change of the catalog, as logged.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
-    CreateDatabase(DatabaseDef),
+    PutDatabase(DatabaseDef),
     /// With all its tables.
     DropDatabase(String),
     CreateTable(Box<TableDef>),
@@ -92,7 +92,7 @@ impl Change {
 
     pub fn encode(&self, to: &mut Vec<u8>) {
         match self {
-            Self::CreateDatabase(def) => {
+            Self::PutDatabase(def) => {
                 to.put_u8(1);
                 to.put_str(&def.name);
                 to.put_u16(def.collation.0);
@@ -218,7 +218,7 @@ impl Change {
     fn decode_one(tag: u8, reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         let string = |reader: &mut Reader<'_>| reader.str(WHAT).map(str::to_owned);
         Ok(match tag {
-            1 => Self::CreateDatabase(DatabaseDef {
+            1 => Self::PutDatabase(DatabaseDef {
                 name: string(reader)?,
                 collation: Collation(reader.u16(WHAT)?),
             }),

@@ -99,7 +99,7 @@ impl KeyRange {
     }
 
     /// What is left of the range from the entries of `key` on.
-    pub(super) fn rest_from(&self, key: &[u8], direction: Direction) -> Self {
+    pub fn rest_from(&self, key: &[u8], direction: Direction) -> Self {
         let of_key = Self::prefix(key);
         match direction {
             Direction::Ascending => Self { lower: of_key.lower, upper: self.upper.clone() },

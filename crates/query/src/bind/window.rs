@@ -158,6 +158,7 @@ impl Binder<'_> {
     }
 
     fn frame(&mut self, frame: &ast::Frame) -> Result<Frame, SqlError> {
+        check_edges(frame)?;
         Ok(Frame {
             unit: frame.unit,
             start: self.frame_bound(&frame.start)?,
@@ -182,4 +183,18 @@ impl Binder<'_> {
             Some(unit) => Distance::Interval(self.typer.interval_amount(by, unit), unit),
         })
     }
+}
+
+/// A frame can not end before it begins.
+fn check_edges(frame: &ast::Frame) -> Result<(), SqlError> {
+    use ast::FrameBound as B;
+    let illegal = match (&frame.start, &frame.end) {
+        (B::UnboundedFollowing, _) => ErrorCode::WINDOW_FRAME_START_ILLEGAL,
+        (_, B::UnboundedPreceding) => ErrorCode::WINDOW_FRAME_END_ILLEGAL,
+        (B::CurrentRow, B::Preceding(..)) | (B::Following(..), B::Preceding(..) | B::CurrentRow) => {
+            ErrorCode::WINDOW_FRAME_ILLEGAL
+        }
+        _ => return Ok(()),
+    };
+    Err(illegal.with(&[&"<unnamed window>"]))
 }

@@ -13,6 +13,7 @@ use datafusion::logical_expr::{
     self as df, AggregateUDF, LogicalPlan, LogicalPlanBuilder, Operator, WindowFunctionDefinition, lit,
 };
 
+use crate::accumulate::texts::Concat;
 use crate::bind::unsupported;
 use crate::df::distinct::{GROUPING_SET, grouped, is_distinct};
 use crate::df::error::plan_error;
@@ -20,7 +21,7 @@ use crate::df::expr::{Lowered, binary, cast, equality_key_of, equals_bytewise, s
 use crate::df::lookahead::mirrored;
 use crate::df::lower::{Lowerer, df_result, name_of};
 use crate::df::setup::Method;
-use crate::df::udaf::{Concat, ExtremeString, FirstMet, Fold, GroupConcat, OverFrame};
+use crate::df::udaf::{ExtremeString, FirstMet, Fold, GroupConcat, OverFrame};
 use crate::df::udf::{EvalUdf, RowKeyUdf};
 use crate::error::SqlError;
 use crate::plan::*;
@@ -306,11 +307,12 @@ impl Lowerer {
         let how = Concat {
             separator: aggregate.separator.clone(),
             distinct: aggregate.distinct,
-            descending: aggregate.order_by.iter().map(|(_, descending)| *descending).collect(),
+            ordered: !aggregate.order_by.is_empty(),
             order_follows_text: follows || apart,
             most: usize::try_from(self.context.group_concat_max_len).unwrap_or(usize::MAX),
         };
-        let function = GroupConcat::create(how, self.context.clone());
+        let descending = aggregate.order_by.iter().map(|(_, descending)| *descending).collect();
+        let function = GroupConcat::create(how, descending, self.context.clone());
         Ok(Lowered { expr: calls.add(call(function, call_args, apart)), ty: DataType::Utf8View })
     }
 

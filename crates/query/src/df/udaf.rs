@@ -7,5 +7,5 @@ mod over_frame;
 
 pub use extreme::ExtremeString;
 pub use first_met::FirstMet;
-pub use group_concat::{Concat, GroupConcat};
+pub use group_concat::GroupConcat;
 pub use over_frame::{Fold, OverFrame};

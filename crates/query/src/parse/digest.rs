@@ -64,11 +64,16 @@ impl Digest {
             return false;
         }
         let mut scanner = Scanner::new(source, mode);
-        let (first, span) = scanner.token();
-        if first != Raw::Word || !begins_plan(span.bytes(source)) {
+        let (mut first, mut span) = scanner.token();
+        let begin = span.start as usize;
+        let is_in_parentheses = first == Raw::Op(Op::LParen);
+        while first == Raw::Op(Op::LParen) {
+            (first, span) = scanner.token();
+        }
+        if first != Raw::Word || !begins_plan(span.bytes(source), is_in_parentheses) {
             return false;
         }
-        let mut copied = span.start as usize;
+        let mut copied = begin;
         let mut end = span.end as usize;
         let mut is_limit = false;
         loop {
@@ -138,10 +143,9 @@ fn overflows(number: &[u8]) -> bool {
 }
 
 /// Whether a statement that begins with this word may have a plan.
-fn begins_plan(word: &[u8]) -> bool {
-    [&b"SELECT"[..], b"UPDATE", b"INSERT", b"DELETE", b"REPLACE", b"WITH", b"("]
-        .iter()
-        .any(|known| word.eq_ignore_ascii_case(known))
+fn begins_plan(word: &[u8], is_in_parentheses: bool) -> bool {
+    let is = |known: &[&[u8]]| known.iter().any(|known| word.eq_ignore_ascii_case(known));
+    is(&[b"SELECT", b"WITH"]) || !is_in_parentheses && is(&[b"UPDATE", b"INSERT", b"DELETE", b"REPLACE"])
 }
 
 impl Slot {
@@ -244,7 +248,9 @@ mod tests {
 
     #[test]
     fn what_has_no_plan_is_told_apart() {
-        for text in ["", "SET a = 1", "SELECT 1; SELECT 2", "SELECT 'open", "BEGIN"] {
+        let (text, _) = digest("((SELECT a FROM t WHERE b = 1) UNION SELECT 2)").expect("one");
+        assert_eq!(text, "((SELECT a FROM t WHERE b = ?) UNION SELECT ?)");
+        for text in ["", "(", "(DELETE FROM t)", "SET a = 1", "SELECT 1; SELECT 2", "SELECT 'open", "BEGIN"] {
             assert_eq!(digest(text), None, "{text}");
         }
         assert!(digest("select 1 ; ").is_some());

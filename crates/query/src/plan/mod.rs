@@ -383,6 +383,20 @@ pub enum Comparison {
     Ge,
 }
 
+impl Comparison {
+    /// What holds where this does not, of values that are not NULL.
+    pub fn opposite(self) -> Self {
+        match self {
+            Self::Eq => Self::Ne,
+            Self::Ne => Self::Eq,
+            Self::Lt => Self::Ge,
+            Self::Le => Self::Gt,
+            Self::Gt => Self::Le,
+            Self::Ge => Self::Lt,
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct SetOperation {
     pub op: SetOperator,

@@ -6,6 +6,7 @@
 //! ([`Access::row_limit`]), so that a plan made for an empty table is not kept when the table has grown.
 
 mod estimate;
+mod loose;
 mod union;
 
 use std::cmp::Reverse;
@@ -19,6 +20,8 @@ use super::alternatives::{Alternatives, Side, alternatives};
 use super::conditions::{Condition, Test, conditions};
 use super::keys::{Edge, EqTerm, KeyTerms, PrefixTerm, RangeTerm};
 use super::scope::Scope;
+pub use loose::{Grouped, Loose, choose_loose};
+
 use estimate::{CLOSED_RANGE, Estimate, LIKELY_EQUALS, LIKELY_ROWS, MANY_ROWS, OPEN_RANGE, SMALL_TABLE};
 use union::Union;
 
@@ -34,6 +37,8 @@ pub struct Access {
     /// The rows of any of these, each by an index of its own; nothing but the limits is set beside them.
     pub union: Box<[Access]>,
     pub descending: bool,
+    /// Of each group only the ends are read.
+    pub loose: Option<Loose>,
     /// The table may have so many rows before another path is better.
     pub row_limit: u64,
     /// The range ends a unique key and has two bounds: if they are integers, they tell how many rows it holds at most.
@@ -72,6 +77,9 @@ impl Access {
         if !self.terms.any_of.is_empty() {
             return format!("by {index} (any of {})", self.terms.any_of.len());
         }
+        if let Some(loose) = self.loose {
+            return format!("by {index} (ends of groups of {})", loose.parts);
+        }
         match (self.terms.unique, self.terms.eq.len(), self.terms.range.is_some()) {
             (true, ..) => format!("by {index}, one row"),
             (_, 0, false) => format!("along {index}"),
@@ -79,6 +87,11 @@ impl Access {
             (_, n, false) => format!("by {index} ({n} equal)"),
             (_, n, true) => format!("by {index} ({n} equal, range)"),
         }
+    }
+
+    /// Whether the groups whose ends it reads are those that the statement names.
+    pub fn has_few_groups(&self) -> bool {
+        self.loose.is_some_and(|loose| loose.parts == self.terms.eq.len())
     }
 
     /// Whether it goes through rows along the primary key, or through all, and not to single ones.
@@ -103,6 +116,16 @@ pub struct Choice {
     pub estimate: f64,
 }
 
+impl Choice {
+    /// Good for tables of any size, if it `is` so.
+    fn of_any_size(mut self, is: bool) -> Self {
+        if is {
+            self.access.row_limit = u64::MAX;
+        }
+        self
+    }
+}
+
 /// What the statement would like of the first table.
 #[derive(Default)]
 pub struct Wish<'w> {
@@ -116,6 +139,8 @@ pub struct Wish<'w> {
     pub may_measure: bool,
     /// Rows are locked on the way: what is examined counts, also where the tables are small.
     pub must: bool,
+    /// Any index will do: the plan is left when it takes too long.
+    pub tries: bool,
 }
 
 /// Chooses how to read `table`, the rows of `bound` tables (a bit each) being known. `None` if nothing serves.
@@ -149,14 +174,14 @@ pub fn choose(
     let union = union.min_by(|a, b| a.rows(rows).total_cmp(&b.rows(rows)));
     // A plan that locks rows is for few of them, however small the table is now.
     let whole = whole_table(if wish.must { rows.max(LIKELY_ROWS) } else { rows });
+    let is_few = |estimate: &Estimate| rows <= estimate.row_limit() as f64;
     let mut best = best.filter(|best| {
         let useful = best.has_terms() || (best.order_prefix > 0 && wish.limit.is_some());
-        useful && (wish.must || wish.may_measure || rows <= best.estimate.row_limit() as f64)
+        useful && (wish.must || wish.tries || wish.may_measure || is_few(&best.estimate))
     });
     // Where nothing leads to few rows, those that a page of a list wants may come first in its order.
     let is_page =
         wish.may_measure && !wish.must && !wish.first_value && !wish.order.is_empty() && wish.limit.is_some();
-    let is_few = |estimate: &Estimate| rows <= estimate.row_limit() as f64;
     let is_unsure = is_page && rows > SMALL_TABLE && best.as_ref().is_none_or(|best| !is_few(&best.estimate));
     let tried = match best.as_ref().is_some_and(Draft::has_terms) {
         _ if !is_unsure || union.is_some() => None,
@@ -171,19 +196,19 @@ pub fn choose(
     let union = union.filter(|union| {
         let is_less =
             best.as_ref().is_none_or(|best| union.rows(rows) < best.estimate.rows(rows.max(LIKELY_ROWS)));
-        is_less && (wish.must || wish.may_measure || rows <= union.estimate.row_limit() as f64)
+        is_less && (wish.must || wish.tries || wish.may_measure || is_few(&union.estimate))
     });
     if let Some(union) = union {
         let mut choice = union.finish(scope, handle)?;
-        choice.access.is_measured = !wish.must && rows > union.estimate.row_limit() as f64;
-        return Ok(Some(choice));
+        choice.access.is_measured = !wish.must && !wish.tries && !is_few(&union.estimate);
+        return Ok(Some(choice.of_any_size(wish.tries)));
     }
     match best {
         Some(draft) => {
-            let is_few = wish.must || rows <= draft.estimate.row_limit() as f64;
+            let is_few = wish.must || wish.tries || is_few(&draft.estimate);
             let mut choice = draft.finish(scope, handle, rows.max(LIKELY_ROWS))?;
             choice.access.is_measured = !is_few;
-            Ok(Some(choice))
+            Ok(Some(choice.of_any_size(wish.tries)))
         }
         None if wish.must || rows <= SMALL_TABLE => Ok(Some(whole)),
         None => Ok(None),
@@ -225,7 +250,7 @@ impl<'c> Draft<'c> {
         conjuncts: usize,
         wish: &Wish<'_>,
     ) -> Option<Self> {
-        let each = Wish { must: wish.must, ..Wish::default() };
+        let each = Wish { must: wish.must, tries: wish.tries, ..Wish::default() };
         let mut sides = Vec::with_capacity(or.sides.len());
         for side in &or.sides {
             let draft = Self::of(handle, index, def, &side.conditions, usize::MAX, &each);
@@ -260,7 +285,8 @@ impl<'c> Draft<'c> {
         let Some(limit) = wish.limit else { return };
         let limited = Estimate { factor: limit as f64 * equals, power: 0.0 };
         let rows = table as f64;
-        if limited.rows(rows) < self.estimate.rows(rows) || self.estimate.row_limit() < u64::MAX {
+        let is_few = limited.row_limit() == u64::MAX && self.estimate.row_limit() < u64::MAX;
+        if is_few || limited.rows(rows) < self.estimate.rows(rows) {
             self.estimate = limited;
         }
     }

@@ -5,8 +5,9 @@
 //! `IN (SELECT …)` that is all of a conjunct of WHERE and depends on no other table is a join with the distinct rows of the
 //! subquery, so that it may come first and lead to the others.
 
-use avocet_types::SqlType;
-use avocet_types::expr::{CompareOp, Expr, ExprKind};
+use avocet_types::compare::double;
+use avocet_types::expr::{CompareOp, Expr, ExprKind, RowProgram};
+use avocet_types::{Datum, SqlType};
 
 use super::choose::{Choice, Wish, choose};
 use super::known::Known;
@@ -26,6 +27,8 @@ const MANY_ROWS: f64 = 20_000.0;
 pub struct Joins {
     /// What holds for every row: WHERE, and ON of inner joins.
     pub conjuncts: Vec<Expr>,
+    /// What has to hold before any row is looked for.
+    gate: Vec<Expr>,
     /// By table: ON, if it stands to the right of a left join.
     on: Vec<Option<Vec<Expr>>>,
     pub subqueries: Vec<Rows>,
@@ -105,6 +108,8 @@ impl Joins {
         if let Some(filter) = &block.filter {
             joins.conjuncts.extend(filter.clone().fold().into_conjuncts());
         }
+        let is_of_rows = |test: &Expr| test.is_volatile() || !test.columns().is_empty();
+        (joins.conjuncts, joins.gate) = joins.conjuncts.into_iter().partition(is_of_rows);
         for subquery in &block.subqueries {
             pending.push(joins.place(subquery, query, block, scope)?);
         }
@@ -177,9 +182,7 @@ impl Joins {
         let answer = match &subquery.kind {
             SubqueryKind::Scalar => Answer::Scalar,
             SubqueryKind::Exists { negated } => Answer::Exists { negated: *negated },
-            SubqueryKind::Quantified { .. } => {
-                return Err(NotPoint::because("a comparison with ANY or ALL of a subquery's rows"));
-            }
+            SubqueryKind::Quantified { op, all, left } => Answer::Quantified { left, op: *op, all: *all },
             SubqueryKind::In { needles, negated } => {
                 let uses = self.conjuncts.iter().chain(self.on.iter().flatten().flatten());
                 let uses = uses.chain(expressions_after_where(block)).filter(|expr| is_this(expr)).count();
@@ -229,6 +232,21 @@ impl Joins {
         scope.stored().count() == 1 && self.subqueries.iter().all(|rows| rows.is_value && !rows.tests)
     }
 
+    /// Whether there can be no row, whatever the tables hold.
+    pub fn is_empty(&self) -> bool {
+        let is_false = |test: &Expr| match test.as_literal() {
+            Some(Datum::Null) => true,
+            Some(value) => double(value) == 0.0,
+            None => false,
+        };
+        self.gate.iter().any(is_false)
+    }
+
+    /// What has to hold before any row is looked for.
+    pub fn compile_gate(&self, scope: &Scope) -> Result<Option<RowProgram>, Refusal> {
+        conjunction(self.gate.clone()).map(|gate| scope.compile(&gate)).transpose()
+    }
+
     fn rows_at(&self, position: usize) -> Option<&Rows> {
         self.subqueries.iter().find(|rows| rows.position == position)
     }
@@ -247,7 +265,7 @@ impl Joins {
     pub fn order(&self, scope: &Scope, wish: &Wish<'_>, lead: Option<Lead<'_>>) -> Result<Ordered, Refusal> {
         let count = scope.tables.len();
         let is_value = |position: usize| self.rows_at(position).is_some_and(|rows| rows.is_value);
-        let mut best = lead.map_or(Ok(None), |lead| self.order_along(&lead, scope))?;
+        let mut best = lead.map_or(Ok(None), |lead| self.order_along(&lead, scope, wish))?;
         // Every table may be the first; the rest follows by what is found with the fewest rows.
         let mut firsts: Vec<_> = (0..count).filter(|position| !is_value(*position)).map(Some).collect();
         if firsts.is_empty() {
@@ -261,7 +279,7 @@ impl Joins {
             }
         }
         match best {
-            Some(best) if count <= 1 || best.cost <= MANY_ROWS * count as f64 => Ok(best),
+            Some(best) if count <= 1 || wish.tries || best.cost <= MANY_ROWS * count as f64 => Ok(best),
             Some(_) => Err(NotPoint::because("the join would visit many rows").into()),
             None => Err(NotPoint::because("no index leads to few rows").into()),
         }
@@ -303,7 +321,12 @@ impl Joins {
 
     /// The order that goes along an index of the leading table, if every row of that leads to others by unique keys alone: then
     /// a LIMIT is soon reached. (Behind a left join there may be any number of rows.)
-    fn order_along(&self, lead: &Lead<'_>, scope: &Scope) -> Result<Option<Ordered>, Refusal> {
+    fn order_along(
+        &self,
+        lead: &Lead<'_>,
+        scope: &Scope,
+        wish: &Wish<'_>,
+    ) -> Result<Option<Ordered>, Refusal> {
         let count = scope.tables.len();
         let leads = self.on[lead.position].is_none() && self.rows_at(lead.position).is_none();
         if !leads || !self.subqueries.iter().all(|rows| rows.is_value && !rows.tests) {
@@ -313,7 +336,8 @@ impl Joins {
         let is_own = |at: &usize| scope.uses_only(&self.conjuncts[*at], bound);
         let own: Vec<usize> = (0..self.conjuncts.len()).filter(is_own).collect();
         let conditions: Vec<Expr> = own.iter().map(|at| self.conjuncts[*at].clone()).collect();
-        let wish = Wish { order: lead.order, limit: Some(lead.limit), ..Wish::default() };
+        let tries = wish.tries;
+        let wish = Wish { order: lead.order, limit: Some(lead.limit), tries, ..Wish::default() };
         let Some(mut first) = choose(scope, lead.position, 0, &conditions, &wish)? else { return Ok(None) };
         if !first.gives_order {
             return Ok(None);
@@ -325,7 +349,7 @@ impl Joins {
         while ordered.steps.len() < count {
             let is_ready = |at: &usize| bound & (1 << *at) == 0 && self.is_ready(scope, *at, bound);
             let mut left = (0..count).filter(is_ready);
-            let next = self.next_table(scope, &Wish::default(), bound, None, &mut left)?;
+            let next = self.next_table(scope, &Wish { tries, ..Wish::default() }, bound, None, &mut left)?;
             let is_value = |at: &usize| is_ready(at) && self.rows_at(*at).is_some();
             let next = next.or_else(|| Some(((0..count).find(is_value)?, None)));
             let Some((position, choice)) = next else { return Ok(None) };
@@ -412,8 +436,15 @@ impl Joins {
 }
 
 impl Ordered {
-    fn new(count: usize) -> Self {
+    pub fn new(count: usize) -> Self {
         Self { steps: Vec::with_capacity(count), cost: 0.0, rows: 1.0, is_wanted_order: false }
+    }
+
+    /// The only table's rows.
+    pub fn of_one(choice: Choice) -> Self {
+        let mut ordered = Self::new(1);
+        ordered.add(0, Some(choice), None);
+        ordered
     }
 
     /// `rows` is the subquery, if it is one; else there is a choice.
@@ -441,6 +472,7 @@ fn expressions_after_where(block: &plan::Select) -> impl Iterator<Item = &Expr> 
     });
     let others = block.subqueries.iter().flat_map(|subquery| match &subquery.kind {
         SubqueryKind::In { needles, .. } => &needles[..],
+        SubqueryKind::Quantified { left, .. } => std::slice::from_ref(left),
         _ => &[],
     });
     block.having.iter().chain(block.projection.iter().map(|item| &item.expr)).chain(grouping).chain(others)

@@ -11,16 +11,23 @@ pub struct Known<'k> {
     pub catalog: &'k Catalog,
     ctes: &'k [Cte],
     around: Option<&'k Known<'k>>,
+    /// Estimates are no reason against a way along an index: the plan is tried, and left when it takes too long.
+    pub tries: bool,
 }
 
 impl<'k> Known<'k> {
     pub fn new(catalog: &'k Catalog) -> Self {
-        Self { catalog, ctes: &[], around: None }
+        Self { catalog, ctes: &[], around: None, tries: false }
+    }
+
+    /// The same, for a plan that is tried.
+    pub fn trying(self) -> Self {
+        Self { tries: true, ..self }
     }
 
     /// The same, for a block with some more common table expressions.
     pub fn with(&'k self, ctes: &'k [Cte]) -> Self {
-        Self { catalog: self.catalog, ctes, around: Some(self) }
+        Self { ctes, around: Some(self), ..*self }
     }
 
     /// The query of a common table expression. Each reference runs it, so it must give the same rows each time.

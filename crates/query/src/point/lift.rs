@@ -65,7 +65,7 @@ impl Lifter<'_> {
                 // Without a name of its own a column is called by its text.
                 for item in &mut select.items {
                     if let SelectItem::Expr { expr, alias: Some(_) } = item
-                        && let ExprKind::Subquery(query) = &mut expr.kind
+                        && let ExprKind::Subquery(query) | ExprKind::Exists(query) = &mut expr.kind
                     {
                         self.query(query);
                     }
@@ -123,7 +123,9 @@ impl Lifter<'_> {
                 parts.iter_mut().for_each(|part| self.condition(part))
             }
             ExprKind::Unary { op: UnaryOp::Not, expr } => self.condition(expr),
-            ExprKind::Exists(query) | ExprKind::InSubquery { query, .. } => self.query(query),
+            ExprKind::Exists(query)
+            | ExprKind::InSubquery { query, .. }
+            | ExprKind::Quantified { query, .. } => self.query(query),
             // Of constants alone the planner makes a constant.
             ExprKind::Binary { op, left, right }
                 if op.is_comparison() && (has_no_constant(left) || has_no_constant(right)) =>
@@ -275,6 +277,10 @@ mod tests {
             (
                 "DELETE FROM t WHERE NOT a = 3 AND EXISTS (SELECT 1 FROM u WHERE a = 1)",
                 "DELETE FROM t WHERE NOT a = ? AND EXISTS (SELECT 1 FROM u WHERE a = ?)",
+            ),
+            (
+                "SELECT EXISTS(SELECT 1 FROM u WHERE a = 1) AS e FROM u WHERE a > ALL (SELECT 1 FROM u WHERE b = 2)",
+                "SELECT EXISTS(SELECT 1 FROM u WHERE a = ?) AS e FROM u WHERE a > ALL (SELECT 1 FROM u WHERE b = ?)",
             ),
             (
                 "SELECT (SELECT 1 FROM u WHERE a = 1), (SELECT 2 FROM u WHERE a = 2) AS x FROM (SELECT a FROM u WHERE a < 3) d

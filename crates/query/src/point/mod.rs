@@ -36,6 +36,7 @@ mod joins;
 mod keys;
 mod known;
 mod lift;
+mod loose;
 mod modify;
 mod rows;
 mod run;
@@ -45,6 +46,7 @@ mod subplan;
 mod taker;
 mod upsert;
 mod visit;
+mod windows;
 mod write;
 
 #[cfg(test)]
@@ -54,6 +56,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use avocet_base::RowId;
 use avocet_engine::{Catalog, EngineError, ReadScratch, TableHandle, Txn};
 use avocet_types::convert::{ConvertContext, StoreError};
 use avocet_types::expr::{EvalContext, EvalError, Warning};
@@ -237,7 +240,7 @@ struct FoundRows {
 
 /// A row's id, and where its image is.
 struct FoundRow {
-    id: avocet_base::RowId,
+    id: RowId,
     begin: usize,
     end: usize,
 }
@@ -249,7 +252,7 @@ impl FoundRows {
         self.rows.clear();
     }
 
-    fn push(&mut self, id: avocet_base::RowId, row: &avocet_types::RowRef<'_>, bounds: &Bounds<'_>) {
+    fn push(&mut self, id: RowId, row: &avocet_types::RowRef<'_>, bounds: &Bounds<'_>) {
         let before = self.bytes();
         let begin = self.images.len();
         row.to_image(&mut self.images);
@@ -258,7 +261,7 @@ impl FoundRows {
     }
 
     /// Without a copy of the row.
-    fn push_id(&mut self, id: avocet_base::RowId, bounds: &Bounds<'_>) {
+    fn push_id(&mut self, id: RowId, bounds: &Bounds<'_>) {
         self.rows.push(FoundRow { id, begin: 0, end: 0 });
         bounds.hold(size_of::<FoundRow>());
     }
@@ -278,11 +281,7 @@ impl FoundRows {
         self.rows.len()
     }
 
-    fn get<'a>(
-        &'a self,
-        n: usize,
-        layout: &'a avocet_types::RowLayout,
-    ) -> (avocet_base::RowId, avocet_types::RowRef<'a>) {
+    fn get<'a>(&'a self, n: usize, layout: &'a avocet_types::RowLayout) -> (RowId, avocet_types::RowRef<'a>) {
         let FoundRow { id, begin, end } = self.rows[n];
         let (fixed, heap) = self.images[begin..end].split_at(layout.fixed_size);
         (id, avocet_types::RowRef::new(layout, fixed, heap))

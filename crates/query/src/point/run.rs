@@ -7,10 +7,13 @@ use std::ops::ControlFlow;
 
 use avocet_engine::{LockHow, Shown, Txn};
 use avocet_types::Datum;
+use avocet_types::expr::program::NoRow;
 use avocet_types::expr::{EvalContext, EvalResult, RowProgram, RowSource};
 
 use super::bounds::Bounds;
 use super::choose::Access;
+use super::keys::Found;
+use super::loose::visit_groups;
 use super::scope::JoinedRow;
 use super::select::{Level, Select, Source};
 use super::subplan::SubPlan;
@@ -54,11 +57,13 @@ impl Select {
         scratch: &mut PointScratch,
         sink: &mut dyn ResultSink,
     ) -> Result<Outcome, SqlError> {
-        if self.is_too_much(run, scratch)? {
+        if self.is_too_much(run, scratch)? || (self.repeatable && !self.record.is_worth_it()) {
             return Ok(Outcome::Declined);
         }
         self.allow_declining(run.bounds);
-        match self.run_here(Some(columns), txn, run, scratch, sink) {
+        let result = self.run_here(Some(columns), txn, run, scratch, sink);
+        self.record.note(run.bounds.has_declined());
+        match result {
             Err(_) if run.bounds.has_declined() => Ok(Outcome::Declined),
             result => result.map(Outcome::Rows),
         }
@@ -68,7 +73,7 @@ impl Select {
     pub(super) fn allow_declining(&self, bounds: &Bounds<'_>) {
         if self.repeatable {
             bounds.allow_declining();
-            if self.is_tried() {
+            if self.is_tried || self.tries_in_order() {
                 bounds.only_try();
             }
         }
@@ -88,7 +93,8 @@ impl Select {
             levels.resize_with(self.levels.len(), LevelScratch::default);
         }
         let mut taker = Taker::new(self, columns, run, std::mem::take(values), sink)?;
-        if taker.wants_rows() {
+        let Run { params, ctx, .. } = run;
+        if taker.wants_rows() && passes(self.gate.as_ref(), &NoRow, params, ctx)? {
             match &*self.levels {
                 [] => {
                     let _ = taker.take(&JoinedRow::new(&self.slots))?;
@@ -107,7 +113,7 @@ impl Select {
 
     /// Whether its tables have so many rows now that another path is better.
     pub(super) fn is_too_much(&self, run: Run<'_>, scratch: &mut PointScratch) -> EvalResult<bool> {
-        let is_tried = self.repeatable && self.is_tried();
+        let is_tried = self.repeatable && (self.is_tried || self.tries_in_order());
         Ok(self.has_outgrown() && !is_tried && !self.is_narrow(run.params, run.ctx, scratch)?)
     }
 
@@ -126,11 +132,11 @@ impl Select {
 
     /// Whether it counts rows before it reads them, for nothing is known of how many there are.
     pub(super) fn is_measured(&self) -> bool {
-        self.measured().is_some_and(|(_, access)| access.is_measured)
+        self.is_tried || self.measured().is_some_and(|(_, access)| access.is_measured)
     }
 
     /// Whether it looks for the rows that it wants among the first in their order.
-    fn is_tried(&self) -> bool {
+    fn tries_in_order(&self) -> bool {
         self.measured().is_some_and(|(_, access)| access.is_tried)
     }
 
@@ -172,6 +178,14 @@ impl Select {
         let Run { params, ctx, bounds } = taker.run;
         let nothing = JoinedRow::new(&self.slots);
         let found = locate(table, access, &nothing, params, ctx, keys)?;
+        if let (Some(loose), Some(index)) = (access.loose, access.index) {
+            for range in if found == Found::Ranges { keys.ranges() } else { &[] } {
+                if visit_groups(loose, table, &table.indexes()[index], range, txn, read, taker)?.is_break() {
+                    break;
+                }
+            }
+            return Ok(());
+        }
         let mut failure = None;
         let mut lock = level.lock.map(LockHow::all);
         // A residual that passes few rows could take many, but then there would be no such plan for a plain read.

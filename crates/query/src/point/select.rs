@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 
 use avocet_base::RowId;
 
@@ -10,11 +12,12 @@ use avocet_types::expr::{Expr, ExprKind, RowProgram};
 use avocet_types::{Collation, Datum, SqlType};
 
 use super::aggregate::AggregatePlan;
-use super::choose::{Access, Wish};
-use super::joins::{Joins, Lead, Membership};
+use super::choose::{Access, Choice, Grouped, Wish, choose_loose};
+use super::joins::{Joins, Lead, Membership, Ordered};
 use super::known::Known;
 use super::scope::{ReadAs, Scope};
 use super::subplan::SubPlan;
+use super::windows::Windows;
 use super::{Kind, NotPoint, PointPlan, Refusal, Table};
 use crate::bind::walk::for_each_expr_mut;
 use crate::plan::{self, BoundQuery, ColumnId, ColumnInfo, QueryBody, QueryExpr, SubqueryKind};
@@ -48,11 +51,50 @@ pub struct Select {
     pub gives_ids: bool,
     /// The first row found is all that matters.
     pub first_only: bool,
+    /// What has to hold before any row is looked for.
+    pub gate: Option<RowProgram>,
+    /// Nothing is known of how many rows it visits, and it is left if they become many.
+    pub is_tried: bool,
+    pub record: Record,
     /// Nearly each row of the first table leads to a row.
     pub leads: bool,
     pub output: Output,
     pub limit: Option<RowProgram>,
     pub offset: Option<RowProgram>,
+}
+
+/// How a plan did that may be left for another path: one that was wrong about its rows is not taken each time.
+#[derive(Debug, Default)]
+pub struct Record {
+    /// Runs that were left, since the last one that was not.
+    left: AtomicU32,
+    /// Those that were not begun, since the last one that was.
+    skipped: AtomicU32,
+}
+
+impl Record {
+    /// Whether the next run is worth it: after each that was left, half as often, at least one of 64.
+    pub fn is_worth_it(&self) -> bool {
+        let left = self.left.load(Relaxed);
+        if left == 0 {
+            return true;
+        }
+        let skips = (1 << left.min(6)) - 1;
+        if self.skipped.load(Relaxed) < skips {
+            self.skipped.fetch_add(1, Relaxed);
+            return false;
+        }
+        self.skipped.store(0, Relaxed);
+        true
+    }
+
+    pub fn note(&self, was_left: bool) {
+        if was_left {
+            self.left.fetch_add(1, Relaxed);
+        } else if self.left.load(Relaxed) > 0 {
+            self.left.store(0, Relaxed);
+        }
+    }
 }
 
 /// A table of a query, or a subquery whose rows stand for one.
@@ -98,6 +140,8 @@ pub struct Output {
     /// They come in the order of so many of the first terms.
     pub presorted: usize,
     pub aggregation: Option<Aggregation>,
+    /// What stands after it is then over what the windows pass on.
+    pub windows: Option<Windows>,
 }
 
 #[derive(Debug)]
@@ -107,12 +151,14 @@ pub struct SortTerm {
     pub collation: Collation,
 }
 
-/// The output's programs are then over the keys followed by the aggregates.
+/// What stands after it is over the keys followed by the aggregates.
 #[derive(Debug)]
 pub struct Aggregation {
     pub keys: Box<[RowProgram]>,
     pub aggregates: Box<[AggregatePlan]>,
     pub having: Option<RowProgram>,
+    /// There is a group for each number of first keys, too.
+    pub rollup: bool,
 }
 
 impl Select {
@@ -129,7 +175,11 @@ impl Select {
             if level.outer { format!("left join {source}") } else { source }
         };
         let levels: Vec<_> = self.levels.iter().map(level).collect();
-        if levels.is_empty() { "no tables".to_owned() } else { levels.join(", then ") }
+        match (levels.is_empty(), self.is_tried) {
+            (true, _) => "no tables".to_owned(),
+            (false, true) => format!("{}, if it is soon done", levels.join(", then ")),
+            (false, false) => levels.join(", then "),
+        }
     }
 }
 
@@ -150,7 +200,17 @@ pub fn compile_query(
     columns: Arc<[OutputColumn]>,
     catalog: &Catalog,
 ) -> Result<PointPlan, Refusal> {
-    let Block { select, tables, dates, .. } = compile_block(query, &Known::new(catalog), Nesting::Statement)?;
+    let known = Known::new(catalog);
+    let Block { select, tables, dates, .. } = match compile_block(query, &known, Nesting::Statement) {
+        Err(Refusal::NotPoint(reason)) if is_repeatable(query) => {
+            let Ok(mut block) = compile_block(query, &known.trying(), Nesting::Statement) else {
+                return Err(reason.into());
+            };
+            block.select.is_tried = true;
+            block
+        }
+        block => block?,
+    };
     let kind = Kind::Select(select);
     Ok(PointPlan { kind, tables, params: query.params.clone(), columns: columns.into(), dates })
 }
@@ -197,8 +257,17 @@ fn compile_plain(
         return Err(NotPoint::because("a LIMIT of rows of several tables that are locked").into());
     }
     let alone = joins.is_single_table(&scope);
-    let asked = Asked::of(query, block, &scope, alone, nesting);
-    let ordered = joins.order(&scope, &asked.wish(), asked.lead())?;
+    let asked = Asked { tries: known.tries, ..Asked::of(query, block, &scope, alone, nesting) };
+    let ordered = match joins.is_empty() {
+        true => Ordered::new(0),
+        false => match loose(query, block, &scope, &joins, alone)? {
+            Some(choice) if known.tries || choice.access.has_few_groups() => Ordered::of_one(choice),
+            Some(_) if asked.may_measure => {
+                return Err(NotPoint::because("groups of which nothing is known").into());
+            }
+            _ => joins.order(&scope, &asked.wish(), asked.lead())?,
+        },
+    };
     let leads = alone || ordered.is_wanted_order;
     let first = ordered.steps.first().and_then(|step| step.choice.as_ref()).filter(|_| leads);
     // What is tried is kept until there is enough of it: nothing may be sent before.
@@ -216,7 +285,11 @@ fn compile_plain(
         let own = plan.dates.iter().copied().filter(|(param, _)| *param < query.params.len());
         scope.add_dates(&own.collect::<Vec<_>>());
     }
-    let levels = joins.into_levels(&scope, ordered.steps)?;
+    let gate = joins.compile_gate(&scope)?;
+    let levels = match joins.is_empty() {
+        true => Box::default(),
+        false => joins.into_levels(&scope, ordered.steps)?,
+    };
     let mut output = compile_output(query, block, &scope, in_order)?;
     if asked.order_known && output.aggregation.is_none() {
         output.presorted = order_prefix.min(output.order.len());
@@ -231,6 +304,9 @@ fn compile_plain(
         repeatable: nesting != Nesting::Subquery && is_repeatable(query),
         gives_ids: scope.gives_ids(),
         first_only,
+        gate,
+        is_tried: false,
+        record: Record::default(),
         leads,
         output,
         limit: limit.map(|l| scope.compile(&l.count)).transpose()?,
@@ -238,6 +314,45 @@ fn compile_plain(
         levels,
     };
     Ok(Block { select, tables, dates: scope.dates(), cost, rows })
+}
+
+/// The loose scan that gives the block's groups.
+fn loose(
+    query: &BoundQuery,
+    block: &plan::Select,
+    scope: &Scope,
+    joins: &Joins,
+    alone: bool,
+) -> Result<Option<Choice>, Refusal> {
+    let plain = block.windows.is_empty() && block.subqueries.is_empty() && !query.locks && !scope.gives_ids();
+    if !alone || scope.tables.len() != 1 || !plain {
+        return Ok(None);
+    }
+    let column = |expr: &Expr| match expr.kind {
+        ExprKind::Column(id) => Some(scope.place(id)?.1),
+        _ => None,
+    };
+    let grouped = match &block.aggregation {
+        Some(aggregation) if !aggregation.keys.is_empty() && !aggregation.rollup => {
+            let extreme = |aggregate: &plan::Aggregate| {
+                let is_max = match aggregate.function {
+                    plan::AggregateFunction::Min => false,
+                    plan::AggregateFunction::Max => true,
+                    _ => return None,
+                };
+                Some((column(aggregate.args.first()?)?, is_max))
+            };
+            let keys: Option<_> = aggregation.keys.iter().map(|key| column(&key.expr)).collect();
+            keys.zip(aggregation.aggregates.iter().map(extreme).collect())
+        }
+        None if block.distinct => {
+            let keys: Option<_> = block.projection.iter().map(|item| column(&item.expr)).collect();
+            keys.zip(Some(Vec::new()))
+        }
+        _ => None,
+    };
+    let Some((keys, extremes)) = grouped else { return Ok(None) };
+    choose_loose(scope, &joins.conjuncts, &Grouped { keys, extremes })
 }
 
 /// Whether running the query twice does no harm.
@@ -249,14 +364,9 @@ fn is_repeatable(query: &BoundQuery) -> bool {
 
 /// The query's only block, if it is one that the point path can take.
 fn plain_block(query: &BoundQuery) -> Result<&plan::Select, NotPoint> {
-    let refuse = |reason| Err(NotPoint::because(reason));
-    let QueryBody::Select(block) = &query.body.body else { return refuse("rows of VALUES") };
-    if !block.windows.is_empty() {
-        return refuse("window functions");
-    }
-    if block.aggregation.as_ref().is_some_and(|a| a.rollup) {
-        return refuse("WITH ROLLUP");
-    }
+    let QueryBody::Select(block) = &query.body.body else {
+        return Err(NotPoint::because("rows of VALUES"));
+    };
     Ok(block)
 }
 
@@ -296,6 +406,7 @@ struct Asked {
     alone: bool,
     may_measure: bool,
     must: bool,
+    tries: bool,
 }
 
 impl Asked {
@@ -310,6 +421,7 @@ impl Asked {
             alone,
             may_measure: is_only && nesting != Nesting::Subquery,
             must: query.locks,
+            tries: false,
         };
         let column_of = |expr: &Expr| match expr.kind {
             ExprKind::Column(id) => {
@@ -318,6 +430,9 @@ impl Asked {
             }
             _ => None,
         };
+        if !block.windows.is_empty() {
+            return asked;
+        }
         if let Some(aggregation) = &block.aggregation {
             if !aggregation.keys.is_empty() {
                 return asked;
@@ -354,12 +469,12 @@ impl Asked {
     }
 
     fn wish(&self) -> Wish<'_> {
-        let Self { may_measure, must, .. } = *self;
+        let Self { may_measure, must, tries, .. } = *self;
         if !self.alone || !self.order_known {
-            return Wish { may_measure, must, ..Wish::default() };
+            return Wish { may_measure, must, tries, ..Wish::default() };
         }
         let (order, limit, first_value) = (&*self.order, self.limit, self.first_value);
-        Wish { order, limit, first_value, may_measure, must }
+        Wish { order, limit, first_value, may_measure, must, tries }
     }
 
     /// What is wanted of a join whose rows are not locked.
@@ -385,7 +500,7 @@ fn compile_output(
     in_order: bool,
 ) -> Result<Output, Refusal> {
     let grouping = block.aggregation.as_ref();
-    let compile = |expr: &Expr| match grouping {
+    let of_rows = |expr: &Expr| match grouping {
         None => scope.compile(expr),
         Some(plan::Aggregation { keys, aggregates, .. }) => {
             let place = |id: usize| {
@@ -398,6 +513,16 @@ fn compile_output(
             let expr = expr.clone().map_columns(&mut |id| place(id).expect("looked up just now"));
             Ok(RowProgram::compile(&expr)?)
         }
+    };
+    let projected = block.projection.iter().map(|item| &item.expr);
+    let windows = match &block.windows[..] {
+        [] => None,
+        functions => Some(Windows::compile(functions, projected, &query.columns, &of_rows)?),
+    };
+    let (windows, after_windows) = windows.unzip();
+    let compile = |expr: &Expr| match &after_windows {
+        Some(after_windows) => after_windows(expr),
+        None => of_rows(expr),
     };
     let position = |id: ColumnId| {
         let at = block.projection.iter().position(|p| p.id == id);
@@ -429,11 +554,15 @@ fn compile_output(
                 }
                 scope.compile(&key.expr)
             };
-            let plan = |a: &plan::Aggregate| AggregatePlan::compile(scope, a, query.columns[a.id].ty);
+            let keys: Vec<&Expr> = aggregation.keys.iter().map(|key| &key.expr).collect();
+            let plan = |a: &plan::Aggregate| {
+                AggregatePlan::compile(a, query.columns[a.id].ty, &keys, &|expr| scope.compile(expr))
+            };
             Ok::<_, Refusal>(Aggregation {
                 keys: aggregation.keys.iter().map(key).collect::<Result<_, _>>()?,
                 aggregates: aggregation.aggregates.iter().map(plan).collect::<Result<_, _>>()?,
-                having: block.having.as_ref().map(&compile).transpose()?,
+                having: block.having.as_ref().map(of_rows).transpose()?,
+                rollup: aggregation.rollup,
             })
         })
         .transpose()?;
@@ -444,5 +573,6 @@ fn compile_output(
         order: order.into(),
         presorted: 0,
         aggregation,
+        windows,
     })
 }

@@ -3,11 +3,12 @@
 //! What a subquery uses of the enclosing block it gets as parameters after the statement's. One that uses nothing runs once
 //! for each run of the enclosing block.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use avocet_engine::Txn;
+use avocet_types::compare::sort_order;
 use avocet_types::expr::program::reborrow;
-use avocet_types::expr::{Expr, RowProgram};
+use avocet_types::expr::{Expr, RowProgram, Typer};
 use avocet_types::{Collation, Datum, SqlType, Value};
 
 use super::aggregate::value_key;
@@ -21,7 +22,10 @@ use super::{NotPoint, PointScratch, Refusal, Run, Table};
 use crate::bind::walk::{for_each_scan_mut, subquery_depth, substitute_outer};
 use crate::error::{ErrorCode, SqlError};
 use crate::parse::ast::SetOperator;
-use crate::plan::{BoundQuery, ColumnId, Limit, QueryBody, QueryExpr, SetOperation};
+use crate::plan::{
+    BoundQuery, ColumnId, ColumnInfo, Comparison, Derived, From, Limit, Projected, QueryBody, QueryExpr,
+    SetOperation,
+};
 
 /// What is wanted of a subquery.
 #[derive(Clone, Copy)]
@@ -43,6 +47,12 @@ pub enum Answer<'q> {
         needles: &'q [Expr],
         negated: bool,
     },
+    /// `left op ANY|ALL`, three-valued.
+    Quantified {
+        left: &'q Expr,
+        op: Comparison,
+        all: bool,
+    },
 }
 
 impl Answer<'_> {
@@ -50,13 +60,24 @@ impl Answer<'_> {
     pub fn is_value(self) -> bool {
         !matches!(self, Self::Rows | Self::DistinctRows)
     }
+
+    /// What of the enclosing block it compares with the rows.
+    fn needles(&self) -> &[Expr] {
+        match self {
+            Self::Found { needles } | Self::In { needles, .. } => needles,
+            Self::Quantified { left, .. } => std::slice::from_ref(left),
+            _ => &[],
+        }
+    }
 }
 
 /// A subquery, compiled.
 #[derive(Debug)]
 pub struct SubPlan {
-    /// One, or those of a UNION.
+    /// One, or those of set operations.
     pub selects: Box<[Select]>,
+    /// How each goes together with the rows of all before; of the first, nothing.
+    steps: Box<[SetStep]>,
     /// How many parameters the enclosing block has.
     params: usize,
     /// What it uses of the enclosing block's row.
@@ -68,9 +89,11 @@ pub struct SubPlan {
 
 #[derive(Debug)]
 enum Kind {
-    /// Those of the first so many selects differ.
     Rows {
+        /// Those of the first so many selects differ: rows that are there already are left out as they come.
         distinct: usize,
+        /// All differ in the end.
+        unique: bool,
         collations: Box<[Collation]>,
     },
     Scalar,
@@ -82,6 +105,23 @@ enum Kind {
         collation: Collation,
         negated: bool,
     },
+    Quantified {
+        needle: RowProgram,
+        collation: Collation,
+        op: Comparison,
+        all: bool,
+    },
+}
+
+/// A set operation of all rows so far with those of one more select.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct SetStep {
+    op: SetOperator,
+    all: bool,
+}
+
+impl SetStep {
+    const UNION_ALL: Self = Self { op: SetOperator::Union, all: true };
 }
 
 pub struct Compiled {
@@ -112,10 +152,7 @@ pub fn compile_subplan(
     }
     let mut outer = outer.to_vec();
     let mut body = query.clone();
-    let needles = match answer {
-        Answer::Found { needles } | Answer::In { needles, .. } => needles,
-        _ => &[],
-    };
+    let needles = answer.needles();
     if matches!(answer, Answer::Found { .. }) {
         look_for(needles, &mut body, parent)?;
         outer.extend(needles.iter().flat_map(Expr::columns).map(|id| ColumnId(id as u32)));
@@ -144,7 +181,12 @@ pub fn compile_subplan(
         .iter()
         .map(|id| parent.columns[*id].ty.collation().unwrap_or(Collation::BINARY))
         .collect();
-    let (parts, unique) = parts_of(body, parent);
+    let mut parts = Vec::new();
+    split(body, answer, parent, &mut parts);
+    let steps: Box<[SetStep]> = parts.iter().map(|(step, _)| *step).collect();
+    let unions = steps.iter().all(|step| step.op == SetOperator::Union);
+    // Up to the last union of which no row is there twice; other operations look at the rows as they are.
+    let unique = steps.iter().rposition(|step| unions && !step.all).map_or(0, |last| last + 1);
     if locks && parts.len() > 1 {
         return Err(NotPoint::because("a set operation whose rows are locked").into());
     }
@@ -152,7 +194,7 @@ pub fn compile_subplan(
     let (mut tables, mut dates) = (Vec::new(), Vec::new());
     let (mut cost, mut rows) = (0.0, 0.0);
     let mut bound = BoundQuery {
-        body: parts[0].clone(),
+        body: parts[0].1.clone(),
         columns: parent.columns.clone(),
         params,
         locks,
@@ -160,16 +202,7 @@ pub fn compile_subplan(
         calc_found_rows: false,
         likely_counts: Box::default(),
     };
-    for part in parts {
-        if let QueryBody::SetOperation(set) = &part.body
-            && is_plain(&part)
-        {
-            let reason = match set.op {
-                SetOperator::Union => "a UNION of values that are kept in different ways",
-                SetOperator::Except | SetOperator::Intersect => "EXCEPT or INTERSECT",
-            };
-            return Err(NotPoint::because(reason).into());
-        }
+    for (_, part) in parts {
         bound.body = part;
         let block = compile_block(&bound, known, Nesting::Subquery)?;
         selects.push(block.select);
@@ -188,8 +221,10 @@ pub fn compile_subplan(
         needs |= tables.ok_or_else(|| NotPoint::because("a subquery of what is grouped"))?;
     }
     let kind = match answer {
-        Answer::Rows => Kind::Rows { distinct: unique, collations },
-        Answer::DistinctRows => Kind::Rows { distinct: selects.len(), collations },
+        Answer::Rows => Kind::Rows { distinct: unique, unique: false, collations },
+        Answer::DistinctRows => {
+            Kind::Rows { distinct: if unions { selects.len() } else { 0 }, unique: !unions, collations }
+        }
         Answer::Scalar => Kind::Scalar,
         Answer::Exists { negated } => Kind::Exists { negated },
         Answer::Found { .. } => Kind::Exists { negated: false },
@@ -197,10 +232,13 @@ pub fn compile_subplan(
             Kind::In { needle: scope.compile(needle)?, collation: collations[0], negated }
         }
         Answer::In { .. } => return Err(NotPoint::because("rows IN a subquery").into()),
+        Answer::Quantified { left, op, all } => {
+            Kind::Quantified { needle: scope.compile(left)?, collation: collations[0], op, all }
+        }
     };
     let outer = uses.iter().map(|expr| scope.compile(expr)).collect::<Result<_, _>>()?;
     Ok(Compiled {
-        plan: SubPlan { selects: selects.into(), params: first, outer, width, kind },
+        plan: SubPlan { selects: selects.into(), steps, params: first, outer, width, kind },
         needs,
         tables,
         dates: dates.into(),
@@ -229,35 +267,45 @@ fn look_for(needles: &[Expr], query: &mut QueryExpr, parent: &BoundQuery) -> Res
     Ok(())
 }
 
-/// The parts of a UNION one after the other, and of how many of the first ones the rows differ; all else is one part.
-fn parts_of(query: QueryExpr, parent: &BoundQuery) -> (Vec<QueryExpr>, usize) {
+/// The selects of set operations, one after the other, each with its operation; all else is one part.
+fn split(query: QueryExpr, answer: Answer<'_>, parent: &BoundQuery, parts: &mut Vec<(SetStep, QueryExpr)>) {
     let is_plain = is_plain(&query);
     match query.body {
+        // What is more than rows that come one after the other is done with rows that were gathered.
         QueryBody::SetOperation(set)
-            if is_plain && set.op == SetOperator::Union && is_of_columns(&set, &query.outputs, parent) =>
+            if is_plain
+                && query.outputs == set.columns
+                && (set.op == SetOperator::Union || !answer.is_value()) =>
         {
-            let SetOperation { all, left, right, .. } = *set;
-            let (mut parts, mut unique) = parts_of(left, parent);
-            parts.push(right);
-            if !all {
-                unique = parts.len();
-            }
-            (parts, unique)
+            let SetOperation { op, all, left, right, columns } = *set;
+            split(of_columns(left, &columns, parent), answer, parent, parts);
+            parts.push((SetStep { op, all }, of_columns(right, &columns, parent)));
         }
-        body => (vec![QueryExpr { body, ..query }], 0),
+        body => parts.push((SetStep::UNION_ALL, QueryExpr { body, ..query })),
     }
+}
+
+/// A side of a set operation, with values as the operation's columns have them.
+fn of_columns(side: QueryExpr, columns: &[ColumnId], parent: &BoundQuery) -> QueryExpr {
+    let info = |id: &ColumnId| &parent.columns[*id];
+    let mut pairs = side.outputs.iter().zip(columns);
+    if pairs.all(|(from, to)| info(from).ty.arrow_type() == info(to).ty.arrow_type()) {
+        return side;
+    }
+    let converted = |(from, to): (&ColumnId, &ColumnId)| {
+        let ColumnInfo { ty, nullable, .. } = *info(from);
+        let expr = Typer::default().convert(Expr::column(from.index(), ty, nullable), info(to).ty);
+        Projected { id: *to, expr }
+    };
+    let projection = side.outputs.iter().zip(columns).map(converted).collect();
+    let from = From::Derived(Derived { query: side, alias: "".into(), outer: Vec::new() });
+    let body = QueryBody::Select(Box::new(crate::plan::Select::plain(from, projection)));
+    QueryExpr { ctes: Vec::new(), body, order_by: Vec::new(), limit: None, outputs: columns.to_vec() }
 }
 
 /// Whether there is nothing around its body.
 fn is_plain(query: &QueryExpr) -> bool {
     query.order_by.is_empty() && query.limit.is_none() && query.ctes.is_empty()
-}
-
-/// Whether its sides give values as its columns have them, and these are what is wanted.
-fn is_of_columns(set: &SetOperation, outputs: &[ColumnId], parent: &BoundQuery) -> bool {
-    let ty = |id: &ColumnId| parent.columns[*id].ty.arrow_type();
-    let is_same = |side: &[ColumnId]| side.iter().zip(&set.columns).all(|(a, b)| ty(a) == ty(b));
-    outputs == set.columns && is_same(&set.left.outputs) && is_same(&set.right.outputs)
 }
 
 fn at_most(rows: u64) -> Limit {
@@ -283,6 +331,9 @@ struct Gathered {
     /// Keys of the rows, if they are looked up or must differ.
     keys: HashSet<Box<[u8]>, foldhash::fast::RandomState>,
     has_null: bool,
+    /// Of the values that are compared with ANY or ALL.
+    least: Option<Value>,
+    greatest: Option<Value>,
     key: Vec<u8>,
     /// Of `values` and `keys`, in bytes.
     held: usize,
@@ -324,6 +375,13 @@ impl SubPlan {
             gathered.values.push(value);
             return Ok(1);
         }
+        if let Kind::Quantified { needle, collation, op, all } = &self.kind {
+            let needle = needle.eval(row, run.params, run.ctx)?;
+            let holds = gathered.compare(&needle, *collation, *op, *all);
+            gathered.values.clear();
+            gathered.values.push(holds.map_or(Datum::Null, |holds| Datum::Int(i64::from(holds))));
+            return Ok(1);
+        }
         Ok(gathered.rows)
     }
 
@@ -334,6 +392,11 @@ impl SubPlan {
             _ => 1,
         };
         &scratch.gathered.values[at * width..(at + 1) * width]
+    }
+
+    /// Of rows that are compared.
+    fn collations(&self) -> &[Collation] {
+        if let Kind::Rows { collations, .. } = &self.kind { collations } else { &[] }
     }
 
     fn gather(
@@ -353,11 +416,26 @@ impl SubPlan {
         gathered.clear();
         let distinct = if let Kind::Rows { distinct, .. } = self.kind { distinct } else { 0 };
         for (at, select) in self.selects.iter().enumerate() {
+            let step = self.steps[at];
+            if step.op != SetOperator::Union {
+                let mut others = RowCounts::default();
+                let mut sink = EachRow(|row: &[Datum<'_>]| others.take(row, self.collations(), bounds));
+                select.run_here(None, txn, Run { params: &own, ..run }, inner, &mut sink)?;
+                gathered.keep(self.width, self.collations(), step, others, bounds);
+                continue;
+            }
             let mut sink = EachRow(|row: &[Datum<'_>]| gathered.take(row, &self.kind, at < distinct, bounds));
             select.run_here(None, txn, Run { params: &own, ..run }, inner, &mut sink)?;
+            if !step.all && distinct == 0 {
+                gathered.keep(self.width, self.collations(), step, RowCounts::default(), bounds);
+            }
         }
         match &self.kind {
-            Kind::Rows { .. } | Kind::In { .. } => {}
+            Kind::Rows { unique: true, .. } => {
+                let step = SetStep { op: SetOperator::Union, all: false };
+                gathered.keep(self.width, self.collations(), step, RowCounts::default(), bounds);
+            }
+            Kind::Rows { .. } | Kind::In { .. } | Kind::Quantified { .. } => {}
             Kind::Scalar => match gathered.rows {
                 0 => gathered.values.push(Datum::Null),
                 1 => {}
@@ -380,6 +458,7 @@ impl Gathered {
     fn clear(&mut self) {
         self.values.clear();
         self.keys.clear();
+        (self.least, self.greatest) = (None, None);
         (self.rows, self.has_null, self.held) = (0, false, 0);
     }
 
@@ -396,6 +475,11 @@ impl Gathered {
             }
             Kind::Exists { .. } => {
                 self.rows += 1;
+                return;
+            }
+            Kind::Quantified { collation, .. } => {
+                self.rows += 1;
+                self.take_compared(&row[0], *collation, bounds);
                 return;
             }
             Kind::Rows { collations, .. }
@@ -425,6 +509,96 @@ impl Gathered {
         self.keys.insert(self.key.as_slice().into())
     }
 
+    /// Takes a value that is compared with ANY or ALL.
+    fn take_compared(&mut self, value: &Datum<'_>, collation: Collation, bounds: &Bounds<'_>) {
+        if value.is_null() {
+            self.has_null = true;
+            return;
+        }
+        self.insert_key([(value, &collation)].into_iter(), bounds);
+        if self.least.as_ref().is_none_or(|least| sort_order(value, least, collation).is_lt()) {
+            self.least = Some(value.clone().into_owned());
+        }
+        if self.greatest.as_ref().is_none_or(|greatest| sort_order(value, greatest, collation).is_gt()) {
+            self.greatest = Some(value.clone().into_owned());
+        }
+    }
+
+    /// `needle op ANY|ALL`; `None` is NULL.
+    fn compare(
+        &mut self,
+        needle: &Datum<'_>,
+        collation: Collation,
+        op: Comparison,
+        all: bool,
+    ) -> Option<bool> {
+        if self.keys.is_empty() && !self.has_null {
+            return Some(all);
+        }
+        if needle.is_null() {
+            return None;
+        }
+        // ALL fails where the opposite holds for one row.
+        let wanted = if all { op.opposite() } else { op };
+        match self.has_one(needle, collation, wanted) {
+            true => Some(!all),
+            false if self.has_null => None,
+            false => Some(all),
+        }
+    }
+
+    /// Whether the comparison holds for one value.
+    fn has_one(&mut self, needle: &Datum<'_>, collation: Collation, op: Comparison) -> bool {
+        let (Some(least), Some(greatest)) = (&self.least, &self.greatest) else { return false };
+        let (of_least, of_greatest) =
+            (sort_order(needle, least, collation), sort_order(needle, greatest, collation));
+        match op {
+            Comparison::Eq => {
+                self.key.clear();
+                value_key(needle, collation, &mut self.key);
+                self.keys.contains(&self.key[..])
+            }
+            Comparison::Ne => of_least.is_ne() || of_greatest.is_ne(),
+            Comparison::Lt => of_greatest.is_lt(),
+            Comparison::Le => of_greatest.is_le(),
+            Comparison::Gt => of_least.is_gt(),
+            Comparison::Ge => of_least.is_ge(),
+        }
+    }
+
+    /// Keeps the rows that a set operation leaves, given how often it found others; of equal ones each only once, unless with ALL.
+    fn keep(
+        &mut self,
+        width: usize,
+        collations: &[Collation],
+        step: SetStep,
+        mut others: RowCounts,
+        bounds: &Bounds<'_>,
+    ) {
+        self.keys.clear();
+        let mut kept = 0;
+        for at in 0..self.rows {
+            let row = &self.values[at * width..(at + 1) * width];
+            others.key_of(row, collations);
+            // With ALL, each row of the other side stands for one here.
+            let is_there = if step.all { others.take_away() } else { others.has() };
+            let stays = match step.op {
+                SetOperator::Union => true,
+                SetOperator::Except => !is_there,
+                SetOperator::Intersect => is_there,
+            };
+            if stays && (step.all || self.keys.insert(others.key.as_slice().into())) {
+                for column in 0..width {
+                    self.values.swap(kept * width + column, at * width + column);
+                }
+                kept += 1;
+            }
+        }
+        self.values.truncate(kept * width);
+        self.rows = kept;
+        bounds.let_go(others.held);
+    }
+
     fn hold(&mut self, bytes: usize, bounds: &Bounds<'_>) {
         self.held += bytes;
         bounds.hold(bytes);
@@ -444,6 +618,49 @@ impl Gathered {
             true => Some(true),
             false if self.has_null => None,
             false => Some(false),
+        }
+    }
+}
+
+/// How often each row is there.
+#[derive(Default)]
+struct RowCounts {
+    counts: HashMap<Box<[u8]>, usize, foldhash::fast::RandomState>,
+    key: Vec<u8>,
+    held: usize,
+}
+
+impl RowCounts {
+    fn key_of(&mut self, row: &[Datum<'_>], collations: &[Collation]) {
+        self.key.clear();
+        row.iter().zip(collations).for_each(|(value, collation)| value_key(value, *collation, &mut self.key));
+    }
+
+    fn take(&mut self, row: &[Datum<'_>], collations: &[Collation], bounds: &Bounds<'_>) {
+        self.key_of(row, collations);
+        if let Some(count) = self.counts.get_mut(&self.key[..]) {
+            *count += 1;
+            return;
+        }
+        let bytes = KEY_BYTES + self.key.len();
+        self.held += bytes;
+        bounds.hold(bytes);
+        self.counts.insert(self.key.as_slice().into(), 1);
+    }
+
+    /// Whether the row is there whose key is at hand.
+    fn has(&self) -> bool {
+        self.counts.contains_key(&self.key[..])
+    }
+
+    /// The same, and it is there once less then.
+    fn take_away(&mut self) -> bool {
+        match self.counts.get_mut(&self.key[..]) {
+            Some(count) if *count > 0 => {
+                *count -= 1;
+                true
+            }
+            _ => false,
         }
     }
 }

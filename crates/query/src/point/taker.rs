@@ -12,6 +12,7 @@ use super::aggregate::{Groups, value_key};
 use super::bounds::{KEY_BYTES, bytes_of};
 use super::run::{count, passes};
 use super::select::{Aggregation, Output, Select, SortTerm};
+use super::windows::Windows;
 use super::{Run, recycle};
 use crate::error::SqlError;
 use crate::session::api::{PlanColumns, ResultSink};
@@ -34,9 +35,11 @@ pub struct Taker<'t> {
     key: Vec<u8>,
     seen: HashSet<Box<[u8]>, foldhash::fast::RandomState>,
     kept: Vec<Vec<Value>>,
-    /// Of `seen`, `kept` and `groups`, in bytes.
+    /// Of `seen`, `kept`, `groups` and `windowed`, in bytes.
     held: usize,
     groups: Groups,
+    /// What is carried of the rows that window functions are over.
+    windowed: Vec<Vec<Value>>,
 }
 
 /// How long rows have waited in the sink.
@@ -73,7 +76,8 @@ impl<'t> Taker<'t> {
             seen: HashSet::default(),
             kept: Vec::new(),
             held: 0,
-            groups: Groups::new(select.output.aggregation.as_ref()),
+            groups: Groups::new(select.output.aggregation.as_ref(), ctx),
+            windowed: Vec::new(),
         })
     }
 
@@ -85,7 +89,8 @@ impl<'t> Taker<'t> {
     /// How many rows it takes at most, as far as that is known before.
     pub fn most(&self) -> u64 {
         let output = self.output;
-        match output.distinct || !output.order.is_empty() || output.aggregation.is_some() {
+        let is_whole = output.aggregation.is_some() || output.windows.is_some();
+        match output.distinct || !output.order.is_empty() || is_whole {
             true if self.first_only => 1,
             true => u64::MAX,
             false => self.skip.saturating_add(self.left),
@@ -123,6 +128,10 @@ impl<'t> Taker<'t> {
             self.hold(held);
             return Ok(if self.first_only { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
         }
+        if let Some(windows) = &output.windows {
+            self.take_for(windows, row)?;
+            return Ok(ControlFlow::Continue(()));
+        }
         let is_direct = !output.distinct && output.order.is_empty();
         if is_direct && self.skip > 0 {
             self.skip -= 1;
@@ -135,6 +144,21 @@ impl<'t> Taker<'t> {
         let flow = self.put(&values);
         self.values = recycle(values);
         flow
+    }
+
+    /// Takes a row for window functions.
+    fn take_for<'a, R: RowSource<'a>>(&mut self, windows: &'a Windows, row: &R) -> Result<(), SqlError>
+    where
+        Self: 'a,
+    {
+        let Run { params, ctx, .. } = self.run;
+        let mut values = Vec::with_capacity(windows.width());
+        for program in &windows.carried {
+            values.push(program.eval(row, params, ctx)?.into_owned());
+        }
+        self.hold(size_of::<Vec<Value>>() + values.iter().map(bytes_of).sum::<usize>());
+        self.windowed.push(values);
+        Ok(())
     }
 
     /// Takes a projected row.
@@ -220,6 +244,9 @@ impl<'t> Taker<'t> {
         if let Some(aggregation) = &self.output.aggregation {
             self.finish_groups(aggregation)?;
         }
+        if let Some(windows) = &self.output.windows {
+            self.finish_windows(windows)?;
+        }
         let order = &self.output.order;
         if !order.is_empty() {
             let mut kept = std::mem::take(&mut self.kept);
@@ -247,20 +274,42 @@ impl<'t> Taker<'t> {
         if self.left == 0 {
             return Ok(());
         }
-        for group in std::mem::take(&mut self.groups).finish(aggregation) {
+        for group in std::mem::take(&mut self.groups).finish(aggregation, self.run.ctx) {
             let group = group?;
             let row = &group[..];
             if !passes(aggregation.having.as_ref(), &row, self.run.params, self.run.ctx)? {
                 continue;
             }
-            let mut values = Vec::with_capacity(output.programs.len());
-            for program in &output.programs {
-                values.push(program.eval(&row, self.run.params, self.run.ctx)?);
-            }
-            if self.put(&values)?.is_break() {
+            if let Some(windows) = &output.windows {
+                self.take_for(windows, &row)?;
+            } else if self.project(&row)?.is_break() {
                 break;
             }
         }
         Ok(())
+    }
+
+    fn finish_windows(&mut self, windows: &Windows) -> Result<(), SqlError> {
+        if self.left == 0 {
+            return Ok(());
+        }
+        let mut rows = std::mem::take(&mut self.windowed);
+        self.held += windows.evaluate(&mut rows, self.run)?;
+        for row in &rows {
+            if self.project(&&row[..])?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what the output's programs make of a row of groups or windows.
+    fn project(&mut self, row: &&[Value]) -> Result<ControlFlow<()>, SqlError> {
+        let output = self.output;
+        let mut values = Vec::with_capacity(output.programs.len());
+        for program in &output.programs {
+            values.push(program.eval(row, self.run.params, self.run.ctx)?);
+        }
+        self.put(&values)
     }
 }

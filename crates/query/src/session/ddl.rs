@@ -52,7 +52,9 @@ impl Session {
                 self.alter_table(table, &actions, text).await
             }
             S::AlterTable { name, actions } => self.alter_table(name, actions, text).await,
-            S::AlterDatabase { .. } => Err(unsupported("ALTER DATABASE")),
+            S::AlterDatabase { name, charset, collation } => {
+                self.alter_database(name.as_ref(), charset.as_deref(), collation.as_deref())
+            }
             S::RenameTable(pairs) => self.rename_tables(pairs),
             _ => Err(unsupported("this statement")),
         }
@@ -104,6 +106,37 @@ impl Session {
         match created {
             Err(error @ EngineError::DatabaseExists(_)) if if_not_exists => self.note(&error.into()),
             other => other?,
+        }
+        Ok(Outcome::Done(Done { affected_rows: 1, ..Done::default() }))
+    }
+
+    fn alter_database(
+        &mut self,
+        name: Option<&Ident>,
+        charset: Option<&str>,
+        collation: Option<&str>,
+    ) -> Result<Outcome, SqlError> {
+        let name = match name {
+            Some(name) => name.name.clone(),
+            None => self.current_database()?.to_owned(),
+        };
+        if info_schema::is_schema(&name) {
+            return Err(self.database_denied(&name));
+        }
+        if info_schema::is_virtual(&name) {
+            return Err(ErrorCode::NO_SYSTEM_SCHEMA_ACCESS.with(&[&name]));
+        }
+        if let Some(collation) = collation_of(charset, collation)? {
+            let altered = blocking(|| self.shared.engine.alter_database(&name, collation));
+            altered.map_err(|error| match error {
+                EngineError::NoSuchDatabase(name) => ErrorCode::NO_SUCH_DB.with(&[&name]),
+                other => other.into(),
+            })?;
+            if self.database.as_deref() == Some(&name) {
+                self.change_database(&name)?;
+            }
+        } else if self.catalog().database(&name).is_none() {
+            return Err(ErrorCode::NO_SUCH_DB.with(&[&name]));
         }
         Ok(Outcome::Done(Done { affected_rows: 1, ..Done::default() }))
     }

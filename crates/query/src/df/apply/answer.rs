@@ -153,7 +153,7 @@ impl KeySet {
         }
         let Some(Some(needle)) = needle.0.first() else { return None };
         // ALL fails where the opposite holds for one row.
-        let wanted = if all { opposite(op) } else { op };
+        let wanted = if all { op.opposite() } else { op };
         if self.some_row(needle, wanted) {
             return Some(!all);
         }
@@ -172,17 +172,6 @@ impl KeySet {
             Comparison::Gt => needle > least,
             Comparison::Ge => needle >= least,
         }
-    }
-}
-
-fn opposite(op: Comparison) -> Comparison {
-    match op {
-        Comparison::Eq => Comparison::Ne,
-        Comparison::Ne => Comparison::Eq,
-        Comparison::Lt => Comparison::Ge,
-        Comparison::Le => Comparison::Gt,
-        Comparison::Gt => Comparison::Le,
-        Comparison::Ge => Comparison::Lt,
     }
 }
 

@@ -13,6 +13,8 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, Signature, TypeSignature, Volatility,
 };
 
+use crate::accumulate::moments::Moments;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fold {
     Sum,
@@ -95,16 +97,14 @@ struct Running {
     fold: Fold,
     count: u64,
     sum: f64,
-    mean: f64,
-    /// The sum of the squares of the differences from the mean (Welford 1962).
-    squares: f64,
+    moments: Moments,
     bits: u64,
 }
 
 impl Running {
     fn new(fold: Fold) -> Self {
         let bits = if fold == Fold::BitAnd { u64::MAX } else { 0 };
-        Self { fold, count: 0, sum: 0.0, mean: 0.0, squares: 0.0, bits }
+        Self { fold, count: 0, sum: 0.0, moments: Moments::default(), bits }
     }
 
     fn meet(&mut self, raw: Raw) {
@@ -116,23 +116,20 @@ impl Running {
             Fold::BitXor => self.bits ^= raw,
             Fold::Sum => self.sum += f64::from_bits(raw),
             Fold::VarPop | Fold::VarSamp | Fold::StddevPop | Fold::StddevSamp => {
-                let difference = f64::from_bits(raw) - self.mean;
-                self.mean += difference / self.count as f64;
-                self.squares += difference * (f64::from_bits(raw) - self.mean);
+                self.moments.add(f64::from_bits(raw));
             }
         }
     }
 
     fn result(&self) -> ScalarValue {
-        let count = self.count as f64;
-        let variance = |free: f64| (count > free).then(|| self.squares / (count - free));
+        let (population, sample) = (self.moments.population_variance(), self.moments.sample_variance());
         ScalarValue::Float64(match self.fold {
             Fold::BitAnd | Fold::BitOr | Fold::BitXor => return ScalarValue::UInt64(Some(self.bits)),
             Fold::Sum => (self.count > 0).then_some(self.sum),
-            Fold::VarPop => variance(0.0),
-            Fold::VarSamp => variance(1.0),
-            Fold::StddevPop => variance(0.0).map(f64::sqrt),
-            Fold::StddevSamp => variance(1.0).map(f64::sqrt),
+            Fold::VarPop => population,
+            Fold::VarSamp => sample,
+            Fold::StddevPop => population.map(f64::sqrt),
+            Fold::StddevSamp => sample.map(f64::sqrt),
         })
     }
 }

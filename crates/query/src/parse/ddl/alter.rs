@@ -40,9 +40,11 @@ impl Parser<'_> {
             return Ok(StatementKind::AlterTable { name, actions });
         }
         if self.eat("DATABASE") || self.eat("SCHEMA") {
-            let option =
-                self.is_any_word(&["DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "ENCRYPTION", "READ"]);
+            let option = self.is_any_word(&["DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "READ"]);
             let name = if option { None } else { Some(self.ident()?) };
+            if self.at_statement_end() {
+                return Err(self.error());
+            }
             let (charset, collation) = self.database_options()?;
             return Ok(StatementKind::AlterDatabase { name, charset, collation });
         }

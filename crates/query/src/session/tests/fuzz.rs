@@ -134,6 +134,7 @@ fn no_statement_brings_a_session_down() {
             client.run("ROLLBACK; CREATE DATABASE IF NOT EXISTS test; USE test");
         }
     }
+    client.run("SET sql_select_limit = DEFAULT");
     assert_eq!(client.run("SELECT 1 + 1"), "2\n");
 }
 
