@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use avocet_query::Database;
 use avocet_server::auth::MemoryAccounts;
 use avocet_server::{Server, ServerOptions};
+use avocet_session::Database;
 use clap::Args;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};

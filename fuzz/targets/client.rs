@@ -6,12 +6,11 @@ use std::sync::Arc;
 use arrow::record_batch::RecordBatch;
 use avocet_base::Env;
 use avocet_base::env::sim::SimDisk;
+use avocet_channel::{OkReply, OutputColumn, ResultSink, SinkError, Status};
 use avocet_engine::{Engine, EngineOptions};
-use avocet_query::Database;
-use avocet_query::session::Session;
-use avocet_query::session::api::{
-    OkReply, OutputColumn, ResultSink, SinkError, SqlSession, StatementId, Status,
-};
+use avocet_session::Database;
+use avocet_session::Session;
+use avocet_session::api::{SqlSession, StatementId};
 use avocet_types::Datum;
 use avocet_types::temporal::TimeZone;
 

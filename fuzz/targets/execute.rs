@@ -3,9 +3,9 @@
 
 use std::cell::RefCell;
 
-use avocet_query::session::api::StatementId;
 use avocet_server::protocol::read::Reader;
 use avocet_server::protocol::{CapabilityFlags, params};
+use avocet_session::api::StatementId;
 
 #[path = "client.rs"]
 mod client;

@@ -12,8 +12,23 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("avocet-log", &["avocet-base"]),
     ("avocet-storage", &["avocet-base", "avocet-types"]),
     ("avocet-engine", &["avocet-base", "avocet-types", "avocet-log", "avocet-storage"]),
-    ("avocet-query", &["avocet-base", "avocet-types", "avocet-engine"]),
-    ("avocet-server", &["avocet-base", "avocet-types", "avocet-engine", "avocet-query"]),
+    ("avocet-sql", &["avocet-base", "avocet-types"]),
+    ("avocet-channel", &["avocet-types"]),
+    ("avocet-point", &["avocet-base", "avocet-types", "avocet-engine", "avocet-sql", "avocet-channel"]),
+    ("avocet-fusion", &["avocet-base", "avocet-types", "avocet-engine", "avocet-sql"]),
+    (
+        "avocet-session",
+        &[
+            "avocet-base",
+            "avocet-types",
+            "avocet-engine",
+            "avocet-sql",
+            "avocet-channel",
+            "avocet-point",
+            "avocet-fusion",
+        ],
+    ),
+    ("avocet-server", &["avocet-base", "avocet-types", "avocet-engine", "avocet-channel", "avocet-session"]),
     (
         "avocet",
         &[
@@ -22,16 +37,27 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "avocet-log",
             "avocet-storage",
             "avocet-engine",
-            "avocet-query",
+            "avocet-channel",
+            "avocet-session",
             "avocet-server",
         ],
     ),
-    ("avocet-bench", &["avocet-base", "avocet-types", "avocet-engine", "avocet-query", "avocet-server"]),
+    (
+        "avocet-bench",
+        &[
+            "avocet-base",
+            "avocet-types",
+            "avocet-engine",
+            "avocet-channel",
+            "avocet-session",
+            "avocet-server",
+        ],
+    ),
     ("xtask", &[]),
 ];
 
 /// Crates that may name DataFusion.
-const DATAFUSION_IN: &[&str] = &["avocet-query"];
+const DATAFUSION_IN: &[&str] = &["avocet-fusion"];
 
 pub fn run() -> Result<(), Vec<String>> {
     let mut findings = crate_graph();

@@ -1,9 +1,9 @@
 //! The catalog's accounts, as the protocol server asks for them.
 
 use avocet_engine::UserDef;
-use avocet_query::session::api::AccountName;
-use avocet_query::session::{Database, Passwords};
 use avocet_server::auth::{Account, Accounts, LoginRule, Plugin, TlsRule};
+use avocet_session::api::AccountName;
+use avocet_session::{Database, Passwords};
 
 /// The accounts of a data directory.
 pub struct CatalogAccounts {

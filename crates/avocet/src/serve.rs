@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use avocet_engine::{Compression, Durability, Engine, EngineOptions, FreezePolicy};
-use avocet_query::session::Database;
 use avocet_server::{Server, ServerOptions, TlsFiles};
+use avocet_session::Database;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;

@@ -20,6 +20,7 @@ mod commit;
 mod ddl;
 mod engine;
 mod error;
+mod error_code;
 mod foreign;
 mod freeze;
 mod garbage;

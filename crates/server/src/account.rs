@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use avocet_query::session::api::ClientMemory;
+use avocet_session::api::ClientMemory;
 
 /// A buffer of so many bytes is kept between statements, and not counted.
 pub const KEPT: usize = 16 * 1024;

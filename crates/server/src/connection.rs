@@ -14,11 +14,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use avocet_query::session::api::{
-    Interrupt, Interruption, OkReply, Prepared, SessionFactory, SessionInfo, SqlSession, StatementId,
-    Timeouts,
-};
-use avocet_query::{ErrorCode, SqlError};
+use avocet_channel::{Interrupt, Interruption, OkReply};
+use avocet_session::api::{Prepared, SessionFactory, SessionInfo, SqlSession, StatementId, Timeouts};
+use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::{Datum, SqlType};
 use foldhash::HashMap;
 use parking_lot::Mutex;

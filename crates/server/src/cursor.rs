@@ -6,8 +6,8 @@
 
 use std::path::PathBuf;
 
-use avocet_query::session::api::SinkError;
-use avocet_query::session::spool::{Spool, SpoolReader};
+use avocet_channel::SinkError;
+use avocet_session::spool::{Spool, SpoolReader};
 
 use crate::account::Account;
 use crate::protocol::PacketBuf;

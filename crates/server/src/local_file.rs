@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use avocet_query::session::api::SinkError;
+use avocet_channel::SinkError;
 use parking_lot::Mutex;
 use tokio::io::ReadBuf;
 use tokio::time::{Instant, Sleep};

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use avocet_query::session::api::{ConnectionRow, Connections, Interrupt, Interruption, Timeouts};
-use avocet_query::{ErrorCode, SqlError};
+use avocet_channel::{Interrupt, Interruption};
+use avocet_session::api::{ConnectionRow, Connections, Timeouts};
+use avocet_types::error::{ErrorCode, SqlError};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use avocet_query::session::api::{ClientMemory, SessionFactory};
+use avocet_session::api::{ClientMemory, SessionFactory};
 use tokio_rustls::TlsAcceptor;
 
 use crate::auth::Accounts;

@@ -4,9 +4,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use arrow::record_batch::RecordBatch;
-use avocet_query::session::api::{
-    LocalFiles, OkReply, OutputColumn, PlanColumns, ResultSink, SinkError, Status,
-};
+use avocet_channel::{LocalFiles, OkReply, OutputColumn, PlanColumns, ResultSink, SinkError, Status};
 use avocet_types::temporal::TimeZone;
 use avocet_types::{Datum, SqlType};
 use parking_lot::Mutex;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 use std::time::Duration;
 
-use avocet_query::session::api::ClientMemory;
+use avocet_session::api::ClientMemory;
 use parking_lot::Mutex;
 use tokio::io::ReadBuf;
 use tokio_rustls::TlsAcceptor;

@@ -275,11 +275,11 @@ mod tests {
             }
         };
         let is_named = || {
-            use avocet_query::session::api::Connections;
+            use avocet_session::api::Connections;
             registry.list().iter().any(|row| row.id == id && row.state == "holding its thread")
         };
         until("it is named", &is_named);
-        assert_eq!(avocet_query::session::api::Connections::held_threads(&*registry), 1);
+        assert_eq!(avocet_session::api::Connections::held_threads(&*registry), 1);
         let (tell, told) = std::sync::mpsc::channel();
         workers.spawn(7, async move { tell.send(()).expect("the test listens") });
         told.recv_timeout(Duration::from_secs(10)).expect("it runs on another thread");

@@ -5,7 +5,8 @@ mod support;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use avocet_query::session::api::{Connections, Interruption};
+use avocet_channel::Interruption;
+use avocet_session::api::Connections;
 use mysql::prelude::Queryable;
 use proptest::prelude::*;
 use support::TestServer;

@@ -4,7 +4,8 @@ mod support;
 
 use std::io::Write;
 
-use avocet_query::session::api::{Connections, Interruption};
+use avocet_channel::Interruption;
+use avocet_session::api::Connections;
 use mysql::LocalInfileHandler;
 use mysql::prelude::Queryable;
 use support::TestServer;

@@ -8,7 +8,8 @@ mod support;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use avocet_query::session::api::{Connections, Interruption};
+use avocet_channel::Interruption;
+use avocet_session::api::Connections;
 use database::DatabaseServer;
 use mysql::prelude::Queryable;
 use support::raw::{Raw, error_of};

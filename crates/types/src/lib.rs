@@ -5,12 +5,14 @@
 //! the point path, the vectorised path and DataFusion can not disagree.
 #![deny(unsafe_code)]
 
+pub mod accumulate;
 pub mod arrow_map;
 pub mod collation;
 pub mod compare;
 pub mod convert;
 pub mod datum;
 pub mod decimal;
+pub mod error;
 pub mod expr;
 pub mod key;
 pub mod number;

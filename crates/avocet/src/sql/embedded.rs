@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use avocet_query::session::Database;
-use avocet_query::session::api::OutputColumn;
-use avocet_query::{Answer, Connection, SqlError};
+use avocet_channel::OutputColumn;
+use avocet_session::Database;
+use avocet_session::{Answer, Connection};
+use avocet_types::error::SqlError;
 use avocet_types::text::write_text;
 use avocet_types::{SqlType, Value};
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 
-use avocet_query::session::api::AccountName;
+use avocet_session::api::AccountName;
 use parking_lot::{Mutex, RwLock};
 
 use super::{native, sha2};

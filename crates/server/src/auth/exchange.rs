@@ -19,8 +19,8 @@
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use avocet_query::session::api::AccountName;
-use avocet_query::{ErrorCode, SqlError};
+use avocet_session::api::AccountName;
+use avocet_types::error::{ErrorCode, SqlError};
 
 use super::accounts::{self, ClientHost, PasswordCache};
 use super::rsa_key::RsaKey;

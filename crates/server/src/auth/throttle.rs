@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use avocet_query::session::api::AccountName;
+use avocet_session::api::AccountName;
 use parking_lot::Mutex;
 
 use super::accounts::Account;

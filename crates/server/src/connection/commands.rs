@@ -4,11 +4,10 @@ use std::future::poll_fn;
 use std::ops::Range;
 use std::pin::pin;
 
-use avocet_query::session::api::{
-    Connections, Interruption, OutputColumn, Prepared, SessionFactory, SqlSession, StatementId,
-};
-use avocet_query::{ErrorCode, SqlError};
+use avocet_channel::{Interruption, OutputColumn};
+use avocet_session::api::{Connections, Prepared, SessionFactory, SqlSession, StatementId};
 use avocet_types::Datum;
+use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::temporal::TimeZone;
 
 use super::{Connection, Cut, LongData, Next, Statement, attended, sign_in};

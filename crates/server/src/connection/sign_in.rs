@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use avocet_query::session::api::{AccountName, SessionFactory, SessionInfo, SqlSession};
-use avocet_query::{ErrorCode, SqlError};
+use avocet_session::api::{AccountName, SessionFactory, SessionInfo, SqlSession};
+use avocet_types::error::{ErrorCode, SqlError};
 
 use super::Connection;
 use crate::auth::exchange::{AuthError, Claim};

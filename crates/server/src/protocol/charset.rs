@@ -4,9 +4,9 @@
 
 use std::borrow::Cow;
 
-use avocet_query::SqlError;
 use avocet_types::Datum;
 use avocet_types::collation::Charset;
+use avocet_types::error::SqlError;
 
 use super::sql_text;
 

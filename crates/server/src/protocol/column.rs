@@ -1,6 +1,6 @@
 //! Column definitions: what a client is told of a result's columns.
 
-use avocet_query::session::api::OutputColumn;
+use avocet_channel::OutputColumn;
 use avocet_types::collation::Charset;
 use avocet_types::{Collation, IntWidth, LobSize, SqlType};
 use mysql_common::constants::{ColumnFlags, ColumnType};

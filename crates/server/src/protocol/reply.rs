@@ -1,8 +1,8 @@
 //! OK, EOF and error packets.
 
-use avocet_query::SqlError;
-use avocet_query::session::api::{OkReply, SessionChange, Status};
+use avocet_channel::{OkReply, SessionChange, Status};
 use avocet_types::collation::Charset;
+use avocet_types::error::SqlError;
 
 use super::{CapabilityFlags, PacketBuf, StatusFlags, charset};
 
@@ -124,7 +124,7 @@ pub fn error_in(out: &mut PacketBuf, with_state: bool, error: &SqlError, results
 #[cfg(test)]
 mod tests {
     use super::*;
-    use avocet_query::ErrorCode;
+    use avocet_types::error::ErrorCode;
 
     #[test]
     fn an_error_carries_number_state_and_text() {

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use avocet_query::{ErrorCode, SqlError};
+use avocet_types::error::{ErrorCode, SqlError};
 
 /// The text of a statement as UTF-8.
 pub fn decode(raw: &[u8]) -> Result<Cow<'_, str>, SqlError> {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use avocet_engine::{Engine, EngineOptions};
-use avocet_query::Database;
 use avocet_server::auth::MemoryAccounts;
 use avocet_server::{Registry, Server, ServerOptions};
+use avocet_session::Database;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 

@@ -11,9 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use avocet_query::session::api::Timeouts;
 use avocet_server::auth::{MemoryAccounts, Plugin};
 use avocet_server::{Registry, Server, ServerOptions};
+use avocet_session::api::Timeouts;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 

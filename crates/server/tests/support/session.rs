@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow::array::{Int64Array, StringViewArray};
 use arrow::record_batch::RecordBatch;
-use avocet_query::session::api::*;
-use avocet_query::session::channel::Cancellation;
-use avocet_query::{ErrorCode, SqlError};
+use avocet_channel::Cancellation;
+use avocet_channel::*;
+use avocet_session::api::*;
+use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::temporal::TimeZone;
 use avocet_types::{Collation, Datum, Decimal, IntWidth, SqlType};
 

@@ -1,0 +1,140 @@
+//! What queries are planned and run with: DataFusion's settings, its rules, memory, and files for what does not fit.
+
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Arc;
+
+use avocet_types::error::SqlError;
+use datafusion::execution::disk_manager::{DiskManager, DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::memory_pool::{MemoryPool, TrackConsumersPool};
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::execution::{SessionState, SessionStateBuilder};
+use datafusion::optimizer::{Optimizer, OptimizerRule};
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+use datafusion::prelude::SessionConfig;
+
+use crate::admission::{Admission, Shortage};
+use crate::apply::Planner;
+use crate::counted::CountRows;
+use crate::error::plan_error;
+use crate::memory::{QueryPool, Sizing};
+use crate::recursion::BatchRecursions;
+use crate::runtime::{AnalyticsOptions, RunOptions};
+use crate::spilling::{BeginAnew, OperatorsThatSpill};
+use crate::stop::{Stop, asking, asking_physical};
+use crate::streamed::Streamed;
+use crate::windows::CountWindows;
+use crate::yielding::JoinsYield;
+
+/// Spilled runs that are merged at once, at most: without a bound a merge takes what memory there is, and leaves
+/// nothing to the merges of other threads.
+const MERGED_AT_ONCE: usize = 16;
+
+/// Which operators a query is run with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Method {
+    /// The fastest: some of them, such as hash joins, have to fit into memory.
+    InMemory,
+    /// Those that spill, on one thread: sorts and merges for what the others keep in hash tables.
+    Spilling,
+}
+
+pub(super) struct Setup {
+    options: AnalyticsOptions,
+    disk: Arc<DiskManager>,
+    pub admission: Admission,
+}
+
+impl Setup {
+    pub fn new(options: AnalyticsOptions) -> Result<Self, std::io::Error> {
+        let disk = Arc::new(spill_files(options.spill.as_deref())?);
+        let admission = Admission::new(options.memory.clone());
+        Ok(Self { options, disk, admission })
+    }
+
+    /// Whether there is anything to spill to.
+    pub fn spills(&self) -> bool {
+        self.options.spill.is_some()
+    }
+
+    /// What a query is planned and run with.
+    pub fn state(
+        &self,
+        options: &RunOptions,
+        method: Method,
+        stop: &Arc<Stop>,
+        shortage: &Arc<Shortage>,
+    ) -> Result<SessionState, SqlError> {
+        let limit = options.memory_limit.unwrap_or(self.options.query_memory_limit);
+        let spills = self.spills().then_some(method);
+        let pool = QueryPool::new(limit, spills, self.options.memory.clone(), shortage.clone());
+        let top = NonZeroUsize::new(3).expect("three is not zero");
+        let pool: Arc<dyn MemoryPool> = Arc::new(TrackConsumersPool::new(pool, top));
+        let runtime =
+            RuntimeEnvBuilder::new().with_memory_pool(pool).build().map_err(|error| plan_error(&error))?;
+        let runtime = RuntimeEnv { disk_manager: self.disk.clone(), ..runtime };
+        let sizing = match method {
+            Method::InMemory => Sizing::new(limit, self.options.threads),
+            Method::Spilling => Sizing::of_merges(limit),
+        };
+        let mut sizing = sizing.for_rows_of(options.row_bytes, limit);
+        let streamed = options.streams.then(|| Streamed::new(limit, sizing.partitions));
+        if let Some(streamed) = &streamed {
+            sizing.batch_rows = streamed.rows_of(options.row_bytes).min(sizing.batch_rows);
+        }
+        let mut config =
+            SessionConfig::new().with_target_partitions(sizing.partitions).with_batch_size(sizing.batch_rows);
+        if let Some(streamed) = streamed {
+            config = config.with_extension(Arc::new(streamed));
+        }
+        let options = config.options_mut();
+        // Scans have as many partitions as there are threads anyway; and what is spread behind a sort, for a
+        // projection's sake, would come back in any order.
+        options.optimizer.enable_round_robin_repartition = false;
+        options.optimizer.prefer_hash_join = true;
+        options.optimizer.enable_join_dynamic_filter_pushdown = method == Method::InMemory;
+        options.optimizer.skip_failed_rules = false;
+        options.execution.collect_statistics = true;
+        options.execution.sort_spill_reservation_bytes = sizing.sort_reservation;
+        options.execution.sort_in_place_threshold_bytes = sizing.sort_in_place;
+        // The new implementations do not keep back what they need to sort the groups that they spill.
+        options.execution.enable_migration_aggregate = false;
+        let mut physical = PhysicalOptimizer::new().rules;
+        physical.push(Arc::new(CountRows));
+        physical.push(Arc::new(BatchRecursions));
+        physical.push(Arc::new(CountWindows));
+        physical.push(match method {
+            Method::InMemory => Arc::new(BeginAnew) as _,
+            Method::Spilling => Arc::new(OperatorsThatSpill) as _,
+        });
+        physical.push(Arc::new(JoinsYield));
+        Ok(SessionStateBuilder::new()
+            .with_config(config)
+            .with_runtime_env(Arc::new(runtime))
+            .with_optimizer_rules(asking(optimizer_rules(), stop))
+            .with_physical_optimizer_rules(asking_physical(physical, stop))
+            .with_query_planner(Arc::new(Planner))
+            .build())
+    }
+}
+
+/// Files for what does not fit into memory, in an empty folder: what an earlier process left there is removed.
+fn spill_files(folder: Option<&Path>) -> Result<DiskManager, std::io::Error> {
+    let mode = match folder {
+        None => DiskManagerMode::Disabled,
+        Some(folder) => {
+            if folder.exists() {
+                std::fs::remove_dir_all(folder)?;
+            }
+            std::fs::create_dir_all(folder)?;
+            DiskManagerMode::Directories(vec![folder.to_path_buf()])
+        }
+    };
+    let builder = DiskManagerBuilder::default().with_mode(mode).with_max_spill_merge_fan_in(MERGED_AT_ONCE);
+    builder.build().map_err(std::io::Error::other)
+}
+
+/// DataFusion's rules but the one that puts inner joins back into the order of its own liking: ours comes from statistics.
+fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+    Optimizer::new().rules.into_iter().filter(|rule| rule.name() != "eliminate_cross_join").collect()
+}

@@ -1,0 +1,80 @@
+//! What analytics reads: scans of a snapshot, in morsels.
+
+use std::collections::HashSet;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use arrow::record_batch::RecordBatch;
+use avocet_base::RowId;
+use avocet_sql::bind::TableStatistics;
+use avocet_types::Value;
+use avocet_types::error::SqlError;
+use avocet_types::expr::CompareOp;
+use avocet_types::schema::TableDef;
+
+/// Opens scans; one for each statement, at the statement's snapshot.
+pub trait ScanSource: Debug + Send + Sync + 'static {
+    fn open(&self, table: &Arc<TableDef>, request: ScanRequest) -> Result<Arc<dyn MorselScan>, SqlError>;
+
+    /// What is known of the table's contents. Bounds must hold for every row that a scan gives.
+    fn statistics(&self, table: &TableDef) -> Option<Arc<TableStatistics>>;
+
+    /// Some of the table's rows, to estimate from.
+    fn sample(&self, _table: &TableDef) -> Option<Arc<dyn ColumnSample>> {
+        None
+    }
+
+    /// Whether scans give exactly the rows for which the predicate holds, and not only drop some others.
+    fn filters_exactly(&self, table: &TableDef, predicate: &ColumnPredicate) -> bool;
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct ScanRequest {
+    /// Positions in the table, in the order in which batches have them. May be empty: then batches only count. The position
+    /// after the last column's is that of the row id, `UInt64`.
+    pub columns: Vec<usize>,
+    /// All hold, or the row is not wanted.
+    pub predicates: Vec<ColumnPredicate>,
+    /// The rows are being locked: they are read in their newest versions.
+    pub locked: bool,
+    /// If given, no other rows are wanted.
+    pub only: Option<Arc<HashSet<RowId>>>,
+}
+
+/// `column op value`; the value is of the column's type and not NULL.
+#[derive(Clone, Debug)]
+pub struct ColumnPredicate {
+    pub column: usize,
+    pub op: CompareOp,
+    pub value: Value,
+}
+
+/// A few rows of a table, by columns.
+pub trait ColumnSample {
+    fn rows(&self) -> usize;
+
+    /// A column, by its position in the table. `None` if it cannot be read now.
+    fn column(&self, position: usize) -> Option<ArrayRef>;
+}
+
+/// A scan that several threads read, each a morsel at a time.
+pub trait MorselScan: Send + Sync + 'static {
+    fn morsels(&self) -> usize;
+
+    /// Begins to read a morsel.
+    fn open(self: Arc<Self>, morsel: usize) -> Result<Box<dyn MorselReader>, SqlError>;
+}
+
+/// A morsel that one thread reads.
+pub trait MorselReader: Send {
+    /// The next rows, about so many at most; their columns have `SqlType::arrow_type()`.
+    fn next(&mut self, most_rows: usize) -> Result<Option<RecordBatch>, SqlError>;
+}
+
+/// A morsel of one batch.
+impl MorselReader for Option<RecordBatch> {
+    fn next(&mut self, _most_rows: usize) -> Result<Option<RecordBatch>, SqlError> {
+        Ok(self.take())
+    }
+}

@@ -1,0 +1,271 @@
+//! DataFusion functions that do what its own do not: anything that `types` defines, evaluated by its batch programs, and the
+//! sort keys of collations.
+
+use std::any::Any;
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, StringViewArray};
+use arrow::datatypes::DataType;
+use arrow::row::{RowConverter, SortField};
+use avocet_types::error::SqlError;
+use avocet_types::expr::{BatchProgram, EvalContext, Expr};
+use avocet_types::{Collation, SqlType};
+use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+};
+
+/// An expression of ours as a function of its columns.
+#[derive(Debug)]
+pub struct EvalUdf {
+    /// Column `i` is argument `i`.
+    expr: Expr,
+    args: Vec<SqlType>,
+    /// Gives a BOOLEAN instead of 1 and 0.
+    truth: bool,
+    program: BatchProgram,
+    context: Arc<EvalContext>,
+    signature: Signature,
+}
+
+impl PartialEq for EvalUdf {
+    fn eq(&self, other: &Self) -> bool {
+        self.expr == other.expr && self.args == other.args && self.truth == other.truth
+    }
+}
+
+impl Eq for EvalUdf {}
+
+impl Hash for EvalUdf {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.expr.hash(state);
+        self.args.hash(state);
+        self.truth.hash(state);
+    }
+}
+
+impl EvalUdf {
+    pub fn create(
+        expr: Expr,
+        args: Vec<SqlType>,
+        truth: bool,
+        context: Arc<EvalContext>,
+    ) -> Result<ScalarUDF, SqlError> {
+        let program = BatchProgram::compile(&expr)?;
+        let volatility = if expr.is_volatile() { Volatility::Volatile } else { Volatility::Stable };
+        let signature = match args.len() {
+            0 => TypeSignature::Nullary,
+            n => TypeSignature::Any(n),
+        };
+        let signature = Signature::new(signature, volatility);
+        Ok(ScalarUDF::new_from_impl(Self { expr, args, truth, program, context, signature }))
+    }
+
+    fn evaluate(&self, arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+        let result = self.program.eval(arrays, rows, &self.context).map_err(external)?;
+        if !self.truth {
+            return Ok(result);
+        }
+        let zero = ScalarValue::new_zero(result.data_type())?.to_scalar()?;
+        Ok(Arc::new(arrow::compute::kernels::cmp::neq(&result, &zero)?))
+    }
+}
+
+/// An error of ours on its way through DataFusion.
+pub fn external(error: impl Into<SqlError>) -> DataFusionError {
+    DataFusionError::External(Box::new(error.into()))
+}
+
+impl ScalarUDFImpl for EvalUdf {
+    fn name(&self) -> &str {
+        "eval"
+    }
+
+    fn schema_name(&self, args: &[datafusion::logical_expr::Expr]) -> Result<String> {
+        let names: Vec<String> = args.iter().map(ToString::to_string).collect();
+        let sql = self.expr.sql(|index| names.get(index).cloned().unwrap_or_default());
+        // Names stand for expressions, but conversions are not seen in their text.
+        let hash = foldhash::fast::FixedState::default().hash_one(self);
+        Ok(format!("{sql}#{hash:x}"))
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _args: &[DataType]) -> Result<DataType> {
+        Ok(if self.truth { DataType::Boolean } else { self.expr.ty.arrow_type() })
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let constant =
+            args.args.iter().all(|a| matches!(a, ColumnarValue::Scalar(_))) && !self.expr.is_volatile();
+        let rows = if constant { 1 } else { args.number_rows };
+        let arrays = args.args.iter().map(|a| a.to_array(rows)).collect::<Result<Vec<_>>>()?;
+        let result = self.evaluate(&arrays, rows)?;
+        Ok(match constant {
+            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?),
+            false => ColumnarValue::Array(result),
+        })
+    }
+}
+
+/// Bytes that compare, group and join as the strings do under a collation.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct SortKeyUdf {
+    collation: Collation,
+    signature: Signature,
+}
+
+impl SortKeyUdf {
+    pub fn create(collation: Collation) -> ScalarUDF {
+        let signature = Signature::new(TypeSignature::Any(1), Volatility::Immutable);
+        ScalarUDF::new_from_impl(Self { collation, signature })
+    }
+}
+
+impl ScalarUDFImpl for SortKeyUdf {
+    fn name(&self) -> &str {
+        "sort_key"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _args: &[DataType]) -> Result<DataType> {
+        Ok(DataType::BinaryView)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let array = args.args[0].to_array(args.number_rows)?;
+        let strings = array
+            .as_string_view_opt()
+            .ok_or_else(|| DataFusionError::Internal(format!("sort_key of {:?}", array.data_type())))?;
+        let mut out = BinaryViewBuilder::with_capacity(strings.len());
+        let mut key = Vec::new();
+        for value in strings {
+            match value {
+                None => out.append_null(),
+                Some(text) => {
+                    key.clear();
+                    self.collation.sort_key(text, &mut key);
+                    out.append_value(&key);
+                }
+            }
+        }
+        Ok(ColumnarValue::Array(Arc::new(out.finish())))
+    }
+}
+
+/// The string without trailing spaces: what counts for equality under the PAD SPACE collations that compare bytes.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct TrimmedUdf {
+    signature: Signature,
+}
+
+impl TrimmedUdf {
+    pub fn create() -> ScalarUDF {
+        ScalarUDF::new_from_impl(Self {
+            signature: Signature::new(TypeSignature::Any(1), Volatility::Immutable),
+        })
+    }
+}
+
+impl ScalarUDFImpl for TrimmedUdf {
+    fn name(&self) -> &str {
+        "trimmed"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _args: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Utf8View)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let array = args.args[0].to_array(args.number_rows)?;
+        let strings = array
+            .as_string_view_opt()
+            .ok_or_else(|| DataFusionError::Internal(format!("trimmed of {:?}", array.data_type())))?;
+        // Hardly any value ends with a space: then the array is its own key.
+        if !strings.iter().flatten().any(|text| text.ends_with(' ')) {
+            return Ok(ColumnarValue::Array(array));
+        }
+        let trimmed: StringViewArray =
+            strings.iter().map(|text| text.map(|t| t.trim_end_matches(' '))).collect();
+        Ok(ColumnarValue::Array(Arc::new(trimmed)))
+    }
+}
+
+/// Several values as one: bytes that are equal exactly if all of them are; NULL if one of them is.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct RowKeyUdf {
+    signature: Signature,
+}
+
+impl RowKeyUdf {
+    pub fn create(args: usize) -> ScalarUDF {
+        let signature = Signature::new(TypeSignature::Any(args), Volatility::Immutable);
+        ScalarUDF::new_from_impl(Self { signature })
+    }
+}
+
+impl ScalarUDFImpl for RowKeyUdf {
+    fn name(&self) -> &str {
+        "row_key"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _args: &[DataType]) -> Result<DataType> {
+        Ok(DataType::BinaryView)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let columns = args.args.iter().map(|a| a.to_array(args.number_rows)).collect::<Result<Vec<_>>>()?;
+        let fields = columns.iter().map(|column| SortField::new(column.data_type().clone()));
+        let rows = RowConverter::new(fields.collect())?.convert_columns(&columns)?;
+        let mut out = BinaryViewBuilder::with_capacity(args.number_rows);
+        for row in 0..args.number_rows {
+            match columns.iter().any(|column| column.is_null(row)) {
+                true => out.append_null(),
+                false => out.append_value(rows.row(row).as_ref()),
+            }
+        }
+        Ok(ColumnarValue::Array(Arc::new(out.finish())))
+    }
+}
+
+/// Whether the error, or one that it wraps, is one of ours.
+pub fn sql_error_of(error: &DataFusionError) -> Option<SqlError> {
+    match error {
+        DataFusionError::External(inner) => {
+            let inner: &(dyn std::error::Error + 'static) = inner.as_ref();
+            inner.downcast_ref::<SqlError>().cloned()
+        }
+        DataFusionError::ArrowError(inner, _) => match inner.as_ref() {
+            arrow::error::ArrowError::ExternalError(inner) => {
+                let inner: &(dyn std::error::Error + 'static) = inner.as_ref();
+                inner
+                    .downcast_ref::<SqlError>()
+                    .cloned()
+                    .or_else(|| inner.downcast_ref::<DataFusionError>().and_then(sql_error_of))
+            }
+            _ => None,
+        },
+        DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => sql_error_of(inner),
+        DataFusionError::Shared(inner) => sql_error_of(inner),
+        _ => None,
+    }
+}
+
+const _: fn() = || {
+    fn shared<T: Any + Send + Sync>() {}
+    shared::<EvalUdf>();
+};

@@ -1,0 +1,160 @@
+//! New values for a row's columns: SET of UPDATE, and ON DUPLICATE KEY UPDATE.
+
+use avocet_engine::TableHandle;
+use avocet_types::convert::{StoreError, store_column};
+use avocet_types::error::{ErrorCode, SqlError, store_error};
+use avocet_types::expr::{EvalContext, Expr, RowProgram, RowSource, Warning};
+use avocet_types::{ColumnDef, Datum, DefaultValue, RowRef, TableDef, Value};
+
+use super::{Refusal, Run, convert_context, implicit_default, note_stored, note_updated, now};
+
+/// The assignments to the columns of one table, in order.
+#[derive(Debug)]
+pub struct Assignments {
+    list: Box<[Assignment]>,
+    /// Columns that become the statement's time when a row changes.
+    touched: Box<[usize]>,
+    /// A value uses a column that was assigned before it, or a column is assigned twice.
+    sequential: bool,
+    /// Out of strict mode, a NULL for a column that has none becomes the type's default, with a warning.
+    takes_nulls: bool,
+}
+
+#[derive(Debug)]
+struct Assignment {
+    column: usize,
+    /// `None` for DEFAULT.
+    value: Option<RowProgram>,
+}
+
+/// A row in which some columns have new values already, followed by what else assignments use.
+struct Assigned<'a, 'c> {
+    row: RowRef<'a>,
+    width: usize,
+    inputs: &'a [Datum<'a>],
+    changes: &'c [(usize, Datum<'a>)],
+}
+
+impl<'a> RowSource<'a> for Assigned<'a, '_> {
+    fn datum(&self, column: usize) -> Datum<'a> {
+        if column >= self.width {
+            return self.inputs[column - self.width].clone();
+        }
+        let assigned = self.changes.iter().rev().find(|(of, _)| *of == column);
+        assigned.map_or_else(|| self.row.get(column), |(_, value)| value.clone())
+    }
+}
+
+impl Assignments {
+    /// `list` has columns, each with its new value over the table's columns followed by inputs, or `None` for DEFAULT.
+    pub fn compile(
+        list: &[(usize, Option<Expr>)],
+        def: &TableDef,
+        takes_nulls: bool,
+        compile: &dyn Fn(&Expr) -> Result<RowProgram, Refusal>,
+    ) -> Result<Self, Refusal> {
+        let mut sequential = false;
+        let mut assignments: Vec<Assignment> = Vec::with_capacity(list.len());
+        for (column, value) in list {
+            let is_assigned = |column: usize| assignments.iter().any(|before| before.column == column);
+            let uses = value.iter().flat_map(Expr::columns).any(is_assigned);
+            sequential |= uses || is_assigned(*column);
+            let value = value.as_ref().map(compile).transpose()?;
+            assignments.push(Assignment { column: *column, value });
+        }
+        let explicit = |column: usize| list.iter().any(|(assigned, _)| *assigned == column);
+        let touched =
+            (0..def.columns.len()).filter(|&c| def.columns[c].on_update_now && !explicit(c)).collect();
+        Ok(Self { list: assignments.into(), touched, sequential, takes_nulls })
+    }
+
+    /// Appends the columns that get another value to `changes`, which is empty. `number` is the row's in the statement,
+    /// from 1.
+    pub fn evaluate<'a>(
+        &'a self,
+        table: &TableHandle,
+        row: RowRef<'a>,
+        inputs: &'a [Datum<'a>],
+        Run { params, ctx, .. }: Run<'a>,
+        number: u64,
+        changes: &mut Vec<(usize, Datum<'a>)>,
+    ) -> Result<(), SqlError> {
+        let columns = &table.def.columns;
+        let convert = convert_context(ctx);
+        let is_plain = !self.sequential && inputs.is_empty();
+        for Assignment { column: at, value: program } in &self.list {
+            let column: &ColumnDef = &columns[*at];
+            let value = match program {
+                None => default_of(column, ctx)?,
+                Some(program) => {
+                    let value = if is_plain {
+                        program.eval(&row, params, ctx)?
+                    } else {
+                        program.eval(&Assigned { row, width: columns.len(), inputs, changes }, params, ctx)?
+                    };
+                    match store_column(value, program.ty(), column, &convert) {
+                        Ok(stored) => {
+                            if let Some(problem) = &stored.warning {
+                                note_stored(ctx, problem, &column.name, number);
+                            }
+                            stored.value
+                        }
+                        Err(StoreError::Null) if self.takes_nulls && !convert.strict => {
+                            null_of(column, ctx, number)?
+                        }
+                        Err(problem) => return Err(store_error(&problem, &column.name, number)),
+                    }
+                }
+            };
+            note_updated(table, column, &value);
+            if self.sequential {
+                changes.retain(|(of, _)| of != at);
+            }
+            // In sequence, later values look here first: so unchanged ones are left out only at the end.
+            if self.sequential || !value.is_same(&row.get(*at)) {
+                changes.push((*at, value));
+            }
+        }
+        if self.sequential {
+            changes.retain(|(column, value)| !value.is_same(&row.get(*column)));
+        }
+        if !changes.is_empty() {
+            for &column in &self.touched {
+                let ty = &columns[column].ty;
+                changes.push((column, now(ty, ctx.statement_time_micros, ctx.time_zone)));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a column gets that the statement gives no value.
+pub fn default_of(column: &ColumnDef, ctx: &EvalContext) -> Result<Value, SqlError> {
+    match &column.default {
+        Some(DefaultValue::Const(value)) => Ok(value.clone()),
+        Some(DefaultValue::Now) => Ok(now(&column.ty, ctx.statement_time_micros, ctx.time_zone)),
+        None if column.nullable => Ok(Datum::Null),
+        None => missing_default(column, ctx, true),
+    }
+}
+
+/// What a column gets that has no default: an error, or its type's default, of which `warns` tells.
+pub fn missing_default(column: &ColumnDef, ctx: &EvalContext, warns: bool) -> Result<Value, SqlError> {
+    let missing = ErrorCode::NO_DEFAULT_FOR_FIELD.with(&[&column.name]);
+    let value = implicit_default(&column.ty).filter(|_| !ctx.is_strict());
+    let Some(value) = value else { return Err(missing) };
+    if warns {
+        ctx.push_warning(Warning { errno: missing.errno, message: missing.message, note: false });
+    }
+    Ok(value)
+}
+
+/// What a column that is NOT NULL gets for a NULL out of strict mode.
+#[cold]
+pub fn null_of(column: &ColumnDef, ctx: &EvalContext, number: u64) -> Result<Value, SqlError> {
+    let problem = StoreError::Null;
+    let value = implicit_default(&column.ty).ok_or_else(|| store_error(&problem, &column.name, number))?;
+    let message = problem.message(&column.name, number);
+    ctx.push_warning(Warning { errno: 1048, message, note: false });
+    Ok(value)
+}

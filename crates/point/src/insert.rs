@@ -1,0 +1,665 @@
+//! INSERT and REPLACE, of VALUES or of a query's rows.
+
+use std::sync::Arc;
+
+use avocet_channel::PlanColumns;
+use avocet_channel::blocking::{ROWS_IN_PLACE, blocking_if};
+use avocet_engine::{Catalog, EngineError, ReadScratch, TableHandle, Txn};
+use avocet_sql::bind::{CatalogView, Clause, TableBinder, UpsertNames, bind_query, reads_directly};
+use avocet_sql::parse::ast::{self, ExprKind as Syntax};
+use avocet_sql::parse::statement::{self, InsertSource};
+use avocet_sql::plan::BoundQuery;
+use avocet_types::convert::{StoreError, store_column};
+use avocet_types::error::{ErrorCode, SqlError, store_error};
+use avocet_types::expr::program::{NoRow, reborrow};
+use avocet_types::expr::{EvalContext, RowProgram, SqlMode};
+use avocet_types::temporal::{TimeZone, date_of, time_of};
+use avocet_types::{ColumnDef, Datum, Decimal, SqlType, TableDef, Value};
+
+use super::assign::{default_of, missing_default};
+use super::ignore::warn_of;
+use super::known::Known;
+use super::rows::Rows;
+use super::scope::Scope;
+use super::select::{Nesting, Select, compile_block};
+use super::upsert::{NewRow, OnDuplicate, Rounds, Upserted, conflicting};
+use super::write::{default_value, find_table};
+use super::{
+    Changes, Kind, NotPoint, Outcome, PointPlan, PointScratch, Refusal, Run, Table, convert_context,
+    note_stored, recycle,
+};
+
+/// Statements of more rows than this go to column blocks.
+pub const BULK_ROWS: usize = 10_000;
+/// So do rows that have this share of a block's bytes.
+pub const LARGE_SHARE: usize = 4;
+
+#[derive(Debug)]
+pub struct Insert {
+    table: Table,
+    given: Given,
+    /// The columns that are given values, in the statement's order.
+    named: Box<[usize]>,
+    /// Out of strict mode, a NULL for a column that has none becomes the type's default, with a warning.
+    takes_nulls: bool,
+    auto_increment: Option<usize>,
+    on_duplicate: OnDuplicate,
+    /// Rows that can not be inserted are left out, with a warning.
+    pub ignore: bool,
+    /// The client is told of the numbers of records and duplicates.
+    pub is_listed: bool,
+}
+
+/// The rows that a statement gives, as a source for each column.
+#[derive(Debug)]
+enum Given {
+    Values(Box<[Box<[Source]>]>),
+    Query(Box<FromQuery>),
+}
+
+#[derive(Debug)]
+struct FromQuery {
+    select: Select,
+    sources: Box<[Source]>,
+    /// How many columns are inserted, and how many more there are for ON DUPLICATE KEY UPDATE.
+    width: usize,
+    beside: usize,
+}
+
+/// Where a column's value comes from.
+#[derive(Debug)]
+enum Source {
+    Value(RowProgram),
+    /// A column of the query, of this type.
+    Query(usize, SqlType),
+    /// Over the columns of the row: those named before this one have their values, the others their defaults.
+    Dependent(RowProgram),
+    Default,
+    /// The column is not named.
+    Omitted,
+}
+
+/// A value that uses columns of its own row.
+fn dependent<'a>(
+    program: &RowProgram,
+    params: &[Datum<'_>],
+    ctx: &EvalContext,
+    row: &[Datum<'a>],
+) -> Result<Datum<'a>, SqlError> {
+    let row: Vec<Value> = row.iter().map(|value| value.clone().into_owned()).collect();
+    let params: Vec<Value> = params.iter().map(|value| value.clone().into_owned()).collect();
+    Ok(program.eval(&&row[..], &params, ctx)?.into_owned())
+}
+
+/// As `compile_update`.
+pub fn compile_insert(
+    insert: &statement::Insert,
+    source: &[u8],
+    view: &dyn CatalogView,
+    catalog: &Catalog,
+    params: &[SqlType],
+) -> Result<PointPlan, Refusal> {
+    let (def, handle) = find_table(&insert.table, view, catalog)?;
+    if insert.replace && handle.is_parent() {
+        return Err(NotPoint::because("REPLACE of rows that others refer to").into());
+    }
+    let columns = target_columns(insert.columns.as_deref(), &def)?;
+    let mut names = UpsertNames::new(insert, &def, &columns)?;
+    let values = match &insert.source {
+        InsertSource::Values(values) if !values.iter().flatten().any(ast::Expr::has_subquery) => values,
+        InsertSource::Values(values) => {
+            let is_default = |value: &ast::Expr| matches!(value.kind, Syntax::Default(_));
+            let [row] = &values[..] else {
+                return Err(NotPoint::because("subqueries in VALUES of several rows").into());
+            };
+            if row.len() != columns.len() || row.iter().any(is_default) {
+                return Err(NotPoint::because("subqueries in VALUES beside DEFAULT").into());
+            }
+            let bound = bind_query(&ast::Query::select_of(row.iter().cloned()), source, view, params)?;
+            if reads_directly(&bound.body, &def) {
+                return Err(ErrorCode::UPDATE_TABLE_USED.with(&[&def.name]).into());
+            }
+            return compile_from_query(insert, &names, &columns, &bound, handle, source, view, catalog);
+        }
+        InsertSource::Query(query) => {
+            let query = names.add_to_query(query, source, view, params)?;
+            let bound = bind_query(&query, source, view, params)?;
+            return compile_from_query(insert, &names, &columns, &bound, handle, source, view, catalog);
+        }
+    };
+    let mut binder = TableBinder::new(source, view, params, &def, None);
+    let scope = Scope::single(handle.clone());
+    let mut rows = Vec::with_capacity(values.len());
+    for (n, row) in values.iter().enumerate() {
+        rows.push(compile_row(row, n + 1, &columns, insert.columns.is_some(), &def, &mut binder, &scope)?);
+    }
+    let params = binder.params().to_vec();
+    let auto_increment = def.auto_increment_column();
+    let table = Table(handle.clone());
+    let on_duplicate = OnDuplicate::compile(insert, &names, source, view, &def, &[], &params)?;
+    let takes_nulls = rows.len() > 1 || insert.ignore;
+    let (given, named) = (Given::Values(rows.into()), columns.into());
+    let (ignore, is_listed) = (insert.ignore, values.len() > 1);
+    let kind = Kind::Insert(Insert {
+        table,
+        given,
+        named,
+        takes_nulls,
+        auto_increment,
+        on_duplicate,
+        ignore,
+        is_listed,
+    });
+    let dates = scope.dates();
+    Ok(PointPlan { kind, tables: vec![Table(handle)], params, columns: PlanColumns::default(), dates })
+}
+
+/// INSERT … SELECT.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the parts of the statement, bound, and what they are bound with"
+)]
+fn compile_from_query(
+    insert: &statement::Insert,
+    names: &UpsertNames<'_>,
+    columns: &[usize],
+    bound: &BoundQuery,
+    handle: Arc<TableHandle>,
+    source: &[u8],
+    view: &dyn CatalogView,
+    catalog: &Catalog,
+) -> Result<PointPlan, Refusal> {
+    if bound.locks {
+        return Err(NotPoint::because("INSERT … SELECT that locks rows").into());
+    }
+    if bound.session_dependent {
+        return Err(NotPoint::because("it uses variables of the session").into());
+    }
+    let (width, beside) = (columns.len(), names.columns_of_query());
+    if bound.body.outputs.len() != width + beside {
+        return Err(ErrorCode::WRONG_VALUE_COUNT_ON_ROW.with(&[&1]).into());
+    }
+    let block = compile_block(bound, &Known::new(catalog), Nesting::Change)?;
+    let types: Vec<SqlType> = bound.output().map(|column| column.ty).collect();
+    let mut sources: Vec<Source> = handle.def.columns.iter().map(|_| Source::Omitted).collect();
+    for (at, column) in columns.iter().enumerate() {
+        sources[*column] = Source::Query(at, types[at]);
+    }
+    let table = Table(handle.clone());
+    let on_duplicate =
+        OnDuplicate::compile(insert, names, source, view, &table.def, &types[width..], &bound.params)?;
+    let mut tables = block.tables;
+    tables.push(Table(handle));
+    let is_listed = matches!(insert.source, InsertSource::Query(_));
+    let query = FromQuery { select: block.select, sources: sources.into(), width, beside };
+    let auto_increment = table.def.auto_increment_column();
+    let (given, named) = (Given::Query(Box::new(query)), columns.into());
+    let takes_nulls = insert.ignore || matches!(insert.source, InsertSource::Query(_));
+    let ignore = insert.ignore;
+    let kind = Kind::Insert(Insert {
+        table,
+        given,
+        named,
+        takes_nulls,
+        auto_increment,
+        on_duplicate,
+        ignore,
+        is_listed,
+    });
+    let (params, columns) = (bound.params.clone(), PlanColumns::default());
+    Ok(PointPlan { kind, tables, params, columns, dates: block.dates })
+}
+
+/// The positions of the columns that are named.
+fn target_columns(named: Option<&[ast::Ident]>, def: &TableDef) -> Result<Vec<usize>, SqlError> {
+    let Some(named) = named else { return Ok((0..def.columns.len()).collect()) };
+    let mut columns = Vec::with_capacity(named.len());
+    for ident in named {
+        let column = def.column(&ident.name);
+        let column = column.ok_or_else(|| ErrorCode::BAD_FIELD_ERROR.with(&[&ident.name, &"field list"]))?;
+        if columns.contains(&column) {
+            return Err(ErrorCode::FIELD_SPECIFIED_TWICE.with(&[&ident.name]));
+        }
+        columns.push(column);
+    }
+    Ok(columns)
+}
+
+fn compile_row(
+    row: &[ast::Expr],
+    number: usize,
+    columns: &[usize],
+    named: bool,
+    def: &TableDef,
+    binder: &mut TableBinder<'_>,
+    scope: &Scope,
+) -> Result<Box<[Source]>, Refusal> {
+    // `()` gives every column its default.
+    let all_default = row.is_empty() && (!named || columns.is_empty());
+    if row.len() != columns.len() && !all_default {
+        return Err(ErrorCode::WRONG_VALUE_COUNT_ON_ROW.with(&[&number]).into());
+    }
+    let mut sources: Vec<Source> = def.columns.iter().map(|_| Source::Omitted).collect();
+    for (&column, value) in columns.iter().zip(row) {
+        sources[column] = match &value.kind {
+            Syntax::Default(None) => Source::Default,
+            Syntax::Default(of) => Source::Value(scope.compile(&default_value(of.as_ref(), def, column)?)?),
+            _ => {
+                let value = binder.expr(value, Clause::Select)?;
+                let value = binder.settle_param(value, def.columns[column].ty);
+                let program = scope.compile(&value)?;
+                if value.columns().is_empty() { Source::Value(program) } else { Source::Dependent(program) }
+            }
+        };
+    }
+    Ok(sources.into())
+}
+
+/// The statement's time as a value of a type. Digits beyond the type's are dropped, not rounded: it is never in the
+/// future.
+pub fn now(ty: &SqlType, utc: i64, zone: TimeZone) -> Value {
+    let local = zone.to_local(utc);
+    let cut = |micros: i64| {
+        let step = 10i64.pow(6 - u32::from(ty.fsp().unwrap_or(0).min(6)));
+        micros - micros.rem_euclid(step)
+    };
+    match ty {
+        SqlType::Timestamp { .. } => Datum::DateTime(cut(utc)),
+        SqlType::Date => Datum::Date(date_of(local)),
+        SqlType::Time { .. } => Datum::Time(cut(time_of(local))),
+        _ => Datum::DateTime(cut(local)),
+    }
+}
+
+/// A column got another value: if it counts, later numbers are greater.
+pub fn note_updated(table: &TableHandle, column: &ColumnDef, value: &Datum<'_>) {
+    if !column.auto_increment {
+        return;
+    }
+    match value {
+        Datum::Int(used) => table.note_auto_increment((*used).max(0) as u64),
+        Datum::UInt(used) => table.note_auto_increment(*used),
+        _ => {}
+    }
+}
+
+/// MySQL Reference Manual, 13.6 "Data Type Default Values": what a NOT NULL column gets out of strict mode. `None` for
+/// dates: there are no zero dates.
+pub fn implicit_default(ty: &SqlType) -> Option<Value> {
+    Some(match *ty {
+        SqlType::Null => Datum::Null,
+        SqlType::Bool | SqlType::Int { unsigned: false, .. } => Datum::Int(0),
+        SqlType::Int { unsigned: true, .. } | SqlType::Year => Datum::UInt(0),
+        SqlType::Decimal { scale, .. } => Datum::Decimal(Decimal::new(0, scale)),
+        SqlType::Float => Datum::Float(0.0),
+        SqlType::Double => Datum::Double(0.0),
+        SqlType::Char { .. } | SqlType::VarChar { .. } | SqlType::Text { .. } => Datum::Str("".into()),
+        SqlType::Binary { len } => Datum::Bytes(vec![0; len as usize].into()),
+        SqlType::VarBinary { .. } | SqlType::Blob { .. } => Datum::Bytes((&[][..]).into()),
+        SqlType::Time { .. } => Datum::Time(0),
+        SqlType::Date | SqlType::DateTime { .. } | SqlType::Timestamp { .. } => return None,
+    })
+}
+
+/// The AUTO_INCREMENT values of one statement.
+#[derive(Default)]
+struct Generated {
+    next: u64,
+    left: u64,
+    /// How often numbers were reserved.
+    reservations: u32,
+    /// The row's that is being inserted.
+    own: Option<u64>,
+    /// The first one of a row that was inserted.
+    first: u64,
+}
+
+impl Generated {
+    /// The row was not inserted: the next one takes its number.
+    fn give_back(&mut self) {
+        if let Some(own) = self.own.take() {
+            self.next = own;
+            self.left += 1;
+        }
+    }
+
+    fn note_inserted(&mut self) {
+        if self.first == 0 {
+            self.first = self.own.unwrap_or(0);
+        }
+    }
+}
+
+/// What became of a row.
+enum Put {
+    Inserted,
+    /// Another row was there, and is perhaps changed.
+    Not,
+}
+
+impl Insert {
+    pub(super) fn query(&self) -> Option<&Select> {
+        match &self.given {
+            Given::Values(_) => None,
+            Given::Query(query) => Some(&query.select),
+        }
+    }
+
+    pub(super) fn run(
+        &self,
+        txn: &mut Txn,
+        run: Run<'_>,
+        scratch: &mut PointScratch,
+    ) -> Result<Outcome, SqlError> {
+        match &self.given {
+            Given::Values(rows) => {
+                let is_much = rows.len() > ROWS_IN_PLACE;
+                blocking_if(is_much, || self.insert_values(rows, txn, run, scratch))
+            }
+            Given::Query(query) => {
+                if query.select.is_too_much(run, scratch)? {
+                    return Ok(Outcome::Declined);
+                }
+                let mut rows = std::mem::take(&mut scratch.rows);
+                let result = self.insert_from(query, &mut rows, txn, run, scratch);
+                scratch.rows = rows;
+                result
+            }
+        }
+    }
+
+    fn insert_values(
+        &self,
+        rows: &[Box<[Source]>],
+        txn: &mut Txn,
+        run: Run<'_>,
+        scratch: &mut PointScratch,
+    ) -> Result<Outcome, SqlError> {
+        scratch.reserve(1);
+        let mut generated = Generated::default();
+        let matched = rows.len() as u64;
+        let mut outcome = Changes { matched, ..Changes::default() };
+        for (n, sources) in rows.iter().enumerate() {
+            let left = (rows.len() - n) as u64;
+            let given = NewRow { values: &[], beside: &[], number: n as u64 + 1 };
+            self.insert_row(sources, given, left, &mut generated, txn, run, scratch, &mut outcome)?;
+        }
+        outcome.last_insert_id = generated.first;
+        Ok(Outcome::Changed(outcome))
+    }
+
+    fn insert_from(
+        &self,
+        query: &FromQuery,
+        rows: &mut Rows,
+        txn: &mut Txn,
+        run: Run<'_>,
+        scratch: &mut PointScratch,
+    ) -> Result<Outcome, SqlError> {
+        let FromQuery { select, sources, width, beside } = query;
+        rows.begin(width + beside, run.bounds);
+        select.allow_declining(run.bounds);
+        let mut sink = rows.sink(run.bounds);
+        let found = txn.read_for_change(|txn| select.run_here(None, txn, run, scratch, &mut sink));
+        drop(sink);
+        match found {
+            Err(_) if run.bounds.has_declined() => return Ok(Outcome::Declined),
+            other => other?,
+        };
+        run.bounds.forbid_declining();
+        let block = txn.engine().memory().segment_bytes();
+        if select.repeatable && self.goes_to_blocks(rows.count(), rows.bytes(), block) {
+            return Ok(Outcome::Declined);
+        }
+        scratch.reserve(1);
+        let mut generated = Generated::default();
+        let matched = rows.count() as u64;
+        let mut outcome = Changes { matched, ..Changes::default() };
+        blocking_if(rows.count() > ROWS_IN_PLACE, || {
+            for (n, row) in rows.iter().enumerate() {
+                let (values, beside) = row.split_at(*width);
+                let given = NewRow { values, beside, number: n as u64 + 1 };
+                // As InnoDB does, numbers are reserved in ever larger groups; what is not used is lost.
+                let reserved = 1 << generated.reservations.min(16);
+                self.insert_row(sources, given, reserved, &mut generated, txn, run, scratch, &mut outcome)?;
+            }
+            Ok::<_, SqlError>(())
+        })?;
+        outcome.last_insert_id = generated.first;
+        Ok(Outcome::Changed(outcome))
+    }
+
+    /// Whether so many rows, of so many bytes, had better go straight to column blocks.
+    fn goes_to_blocks(&self, rows: usize, bytes: usize, block: usize) -> bool {
+        let is_much = rows > BULK_ROWS || bytes >= block / LARGE_SHARE;
+        is_much && matches!(self.on_duplicate, OnDuplicate::Fail)
+    }
+
+    /// Inserts a row; `given` has the query's values. So many numbers are reserved if one is needed.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a row, where its values come from, and what becomes of it"
+    )]
+    fn insert_row(
+        &self,
+        sources: &[Source],
+        given: NewRow<'_>,
+        reserved: u64,
+        generated: &mut Generated,
+        txn: &mut Txn,
+        run: Run<'_>,
+        scratch: &mut PointScratch,
+        outcome: &mut Changes,
+    ) -> Result<(), SqlError> {
+        run.bounds.row()?;
+        let NewRow { values, beside, number } = given;
+        let mut row = recycle(std::mem::take(&mut scratch.values));
+        self.fill(sources, values, run, number, &mut row)?;
+        generated.own = None;
+        if let Some(column) = self.auto_increment {
+            self.number(&mut row[column], column, reserved, run.ctx, generated)?;
+        }
+        for (value, column) in row.iter().zip(&self.table.def.columns) {
+            if value.is_null() && !column.nullable {
+                return Err(store_error(&StoreError::Null, &column.name, number));
+            }
+        }
+        let new = NewRow { values: &row, beside, number };
+        match self.put(new, txn, run, &mut scratch.levels[0].read, outcome)? {
+            Put::Inserted => generated.note_inserted(),
+            Put::Not => generated.give_back(),
+        }
+        scratch.values = recycle(row);
+        Ok(())
+    }
+
+    /// Inserts a row, or does what is to be done if its key is there.
+    fn put(
+        &self,
+        new: NewRow<'_>,
+        txn: &mut Txn,
+        run: Run<'_>,
+        read: &mut ReadScratch,
+        outcome: &mut Changes,
+    ) -> Result<Put, SqlError> {
+        let mut rounds = Rounds::default();
+        loop {
+            let duplicate = match txn.insert(&self.table, new.values) {
+                Ok(_) => {
+                    outcome.changed += 1;
+                    return Ok(Put::Inserted);
+                }
+                Err(duplicate @ EngineError::DuplicateKey { .. }) => duplicate,
+                Err(EngineError::ForeignKey(error)) if self.ignore && error.is_of_row() => {
+                    outcome.matched -= 1;
+                    warn_of(run.ctx, error.into());
+                    return Ok(Put::Not);
+                }
+                Err(error) => return Err(error.into()),
+            };
+            match self.on_duplicate {
+                OnDuplicate::Fail => return Err(duplicate.into()),
+                OnDuplicate::Ignore => {
+                    outcome.duplicates += 1;
+                    warn_of(run.ctx, duplicate);
+                    return Ok(Put::Not);
+                }
+                OnDuplicate::Replace | OnDuplicate::Update(_) => {}
+            }
+            let conflict = conflicting(&self.table, new.values, None, txn, read)?;
+            rounds.next(duplicate, || run.bounds.check())?;
+            let Some(id) = conflict else { continue };
+            match &self.on_duplicate {
+                OnDuplicate::Update(updates) => {
+                    match updates.run(&self.table, id, new, self.ignore, txn, run)? {
+                        Upserted::Changed => outcome.changed += 2,
+                        Upserted::Unchanged => outcome.unchanged += 1,
+                        Upserted::Left => {}
+                        Upserted::Gone => continue,
+                    }
+                    outcome.duplicates += 1;
+                    return Ok(Put::Not);
+                }
+                _ if txn.delete(&self.table, id)? => {
+                    outcome.changed += 1;
+                    outcome.duplicates += 1;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The values of a row, of their columns' types. Values are stored in the order in which their columns are named; what is
+    /// not given, and has no default, is missed after that.
+    fn fill<'a>(
+        &'a self,
+        sources: &'a [Source],
+        given: &'a [Datum<'a>],
+        Run { params, ctx, .. }: Run<'a>,
+        number: u64,
+        row: &mut Vec<Datum<'a>>,
+    ) -> Result<(), SqlError> {
+        let convert = convert_context(ctx);
+        let columns = &self.table.def.columns;
+        row.resize(columns.len(), Datum::Null);
+        if sources.iter().any(|source| matches!(source, Source::Dependent(_))) {
+            for (at, column) in columns.iter().enumerate() {
+                row[at] = self.before_given(at, column, ctx)?;
+            }
+        }
+        for &at in &self.named {
+            let column = &columns[at];
+            let (value, ty) = match &sources[at] {
+                Source::Value(program) => (program.eval(&NoRow, params, ctx)?, program.ty()),
+                Source::Query(at, ty) => (reborrow(&given[*at]), ty),
+                Source::Dependent(program) => (dependent(program, params, ctx, row)?, program.ty()),
+                Source::Default => {
+                    row[at] = self.default_of(at, column, ctx)?;
+                    continue;
+                }
+                Source::Omitted => continue,
+            };
+            // NULL asks for the next number.
+            if self.auto_increment == Some(at) && value.is_null() {
+                row[at] = Datum::Null;
+                continue;
+            }
+            // Of several rows, one without a value gets what the type has for none.
+            if value.is_null()
+                && !column.nullable
+                && self.takes_nulls
+                && !ctx.is_strict()
+                && let Some(value) = implicit_default(&column.ty)
+            {
+                note_stored(ctx, &StoreError::Null, &column.name, number);
+                row[at] = value;
+                continue;
+            }
+            let stored = store_column(value, ty, column, &convert)
+                .map_err(|problem| store_error(&problem, &column.name, number))?;
+            if let Some(problem) = &stored.warning {
+                note_stored(ctx, problem, &column.name, number);
+            }
+            row[at] = stored.value;
+        }
+        for (at, source) in sources.iter().enumerate() {
+            if matches!(source, Source::Omitted) {
+                row[at] = match self.misses(at, &columns[at]) {
+                    true => missing_default(&columns[at], ctx, number == 1)?,
+                    false => self.default_of(at, &columns[at], ctx)?,
+                };
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a column has no value if it is given none.
+    fn misses(&self, at: usize, column: &ColumnDef) -> bool {
+        column.default.is_none() && !column.nullable && self.auto_increment != Some(at)
+    }
+
+    /// What values that use the column see as long as it is not given.
+    fn before_given(&self, at: usize, column: &ColumnDef, ctx: &EvalContext) -> Result<Value, SqlError> {
+        let value = if self.misses(at, column) { Datum::Null } else { self.default_of(at, column, ctx)? };
+        let is_none = value.is_null() && !column.nullable;
+        Ok(if is_none { implicit_default(&column.ty).unwrap_or(Datum::Null) } else { value })
+    }
+
+    fn default_of(&self, at: usize, column: &ColumnDef, ctx: &EvalContext) -> Result<Value, SqlError> {
+        match self.auto_increment == Some(at) {
+            true => Ok(Datum::Null),
+            false => default_of(column, ctx),
+        }
+    }
+
+    fn note_explicit(&self, value: u64, generated: &mut Generated) {
+        self.table.note_auto_increment(value);
+        // Later numbers are greater than explicit ones: what was reserved below is not used.
+        if value >= generated.next {
+            generated.left = 0;
+        }
+    }
+
+    /// Gives a row its AUTO_INCREMENT value, or notes the one that it has. If there is none left, one is reserved for each of
+    /// `rows`.
+    fn number(
+        &self,
+        value: &mut Datum<'_>,
+        column: usize,
+        rows: u64,
+        ctx: &EvalContext,
+        generated: &mut Generated,
+    ) -> Result<(), SqlError> {
+        let zero_asks = !ctx.sql_mode.has(SqlMode::NO_AUTO_VALUE_ON_ZERO);
+        match *value {
+            Datum::Null => {}
+            Datum::Int(0) | Datum::UInt(0) if zero_asks => {}
+            Datum::Int(v) => {
+                self.note_explicit(v.max(0) as u64, generated);
+                return Ok(());
+            }
+            Datum::UInt(v) => {
+                self.note_explicit(v, generated);
+                return Ok(());
+            }
+            _ => return Ok(()),
+        }
+        if generated.left == 0 {
+            generated.next = self.table.reserve_auto_increment(rows);
+            generated.left = rows;
+            generated.reservations += 1;
+        }
+        let next = generated.next;
+        let ty = &self.table.def.columns[column].ty;
+        let most = ty.int_range().map_or(i128::from(i64::MAX), |(_, most)| most);
+        if i128::from(next) > most {
+            let message = "Failed to read auto-increment value from storage engine";
+            return Err(SqlError { errno: 1467, sqlstate: *b"HY000", message: message.into() });
+        }
+        generated.next += 1;
+        generated.left -= 1;
+        generated.own = Some(next);
+        *value = if ty.is_unsigned() { Datum::UInt(next) } else { Datum::Int(next as i64) };
+        Ok(())
+    }
+}

@@ -1,0 +1,63 @@
+//! Running loose scans: see `choose/loose.rs`.
+
+use std::ops::ControlFlow;
+
+use avocet_engine::{Direction, IndexHandle, KeyRange, ReadScratch, Txn};
+use avocet_types::error::SqlError;
+use avocet_types::key::successor;
+use avocet_types::{Datum, RowRef};
+
+use super::choose::Loose;
+use super::taker::Taker;
+use super::{RowId, Table};
+
+/// Reads the ends of the groups within a range; breaks when no more rows are wanted.
+pub fn visit_groups(
+    loose: Loose,
+    table: &Table,
+    index: &IndexHandle,
+    range: &KeyRange,
+    txn: &mut Txn,
+    read: &mut ReadScratch,
+    taker: &mut Taker<'_>,
+) -> Result<ControlFlow<()>, SqlError> {
+    let mut rest = range.clone();
+    let mut key = Vec::new();
+    let mut values: Vec<Datum<'static>> = Vec::new();
+    loop {
+        let mut outcome = Ok(ControlFlow::Continue(()));
+        let mut found = false;
+        txn.index_scan(table, index, &rest, Direction::Ascending, read, &mut |_: RowId, row: RowRef<'_>| {
+            found = true;
+            values.clear();
+            let parts = &index.def.parts[..loose.parts];
+            values.extend(parts.iter().map(|part| row.get(part.column).into_owned()));
+            outcome = taker.visit().and_then(|()| match loose.first || !loose.last {
+                true => taker.take(&row),
+                false => Ok(ControlFlow::Continue(())),
+            });
+            ControlFlow::Break(())
+        })?;
+        if outcome?.is_break() || !found {
+            return Ok(if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
+        }
+        key.clear();
+        let is_key = index.keys.encode_prefix(&values, &mut key);
+        debug_assert!(is_key, "the values are of a row");
+        if loose.last {
+            let group = KeyRange::prefix(&key);
+            let mut outcome = Ok(ControlFlow::Continue(()));
+            txn.index_scan(table, index, &group, Direction::Descending, read, &mut |_, row| {
+                outcome = taker.visit().and_then(|()| taker.take(&row));
+                ControlFlow::Break(())
+            })?;
+            if outcome?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        if !is_key || !successor(&mut key) {
+            return Ok(ControlFlow::Continue(()));
+        }
+        rest = rest.rest_from(&key, Direction::Ascending);
+    }
+}

@@ -1,0 +1,266 @@
+//! UPDATE and DELETE whose rows a query finds: of several tables, with subqueries, or in the order of an expression.
+//!
+//! ```text
+//!  query at the newest snapshot ─▶ row ids of the targets, inputs of the assignments
+//!            ▲                                   │
+//!            └── a row has changed since ──── lock the rows ──▶ change them, in the order in which they were found
+//! ```
+//!
+//! The rows locked so far are at a newer snapshot as they will stay; so the rows that change in the end are just those for
+//! which the condition holds in their newest versions.
+
+use std::collections::{HashMap, HashSet};
+
+use avocet_base::{RowId, TableId};
+use avocet_channel::PlanColumns;
+use avocet_channel::blocking::{ROWS_IN_PLACE, blocking_if};
+use avocet_engine::{Catalog, RowBuf, RowLock, Txn};
+use avocet_sql::bind::{CatalogView, Modification, ModifySpec, bind_modification};
+use avocet_types::error::SqlError;
+use avocet_types::expr::RowProgram;
+use avocet_types::{Datum, SqlType, Value};
+
+use super::assign::Assignments;
+use super::ignore::{can_ignore, warn_of};
+use super::known::Known;
+use super::rows::Rows;
+use super::scope::with_dates_of;
+use super::select::{Nesting, Select, compile_block};
+use super::{Changes, Kind, NotPoint, Outcome, PointPlan, PointScratch, Refusal, Run, Table, Verb};
+
+/// A compiled UPDATE or DELETE, with the query that finds its rows.
+#[derive(Debug)]
+pub struct Modify {
+    pub select: Select,
+    pub changer: Changer,
+}
+
+/// What becomes of the rows that were found.
+#[derive(Debug)]
+pub struct Changer {
+    targets: Box<[Target]>,
+    verb: Verb,
+    /// Errors of single rows are warnings.
+    pub ignore: bool,
+    /// The columns of the query: row ids, then inputs.
+    width: usize,
+}
+
+/// A table whose rows change.
+#[derive(Debug)]
+struct Target {
+    table: Table,
+    /// None in a DELETE.
+    assignments: Assignments,
+}
+
+/// As `compile_update`.
+pub fn compile_modify(
+    spec: ModifySpec<'_>,
+    ignore: bool,
+    source: &[u8],
+    view: &dyn CatalogView,
+    catalog: &Catalog,
+    params: &[SqlType],
+) -> Result<PointPlan, Refusal> {
+    let bound = bind_modification(spec, source, view, params)?;
+    if bound.query.locks {
+        return Err(NotPoint::because("a subquery that locks rows, in a change of others").into());
+    }
+    if bound.query.session_dependent {
+        return Err(NotPoint::because("it uses variables of the session").into());
+    }
+    let verb = if spec.is_delete() { Verb::Delete } else { Verb::Update };
+    let changer = Changer::compile(&bound, verb, ignore, catalog)?;
+    let block = compile_block(&bound.query, &Known::new(catalog), Nesting::Change)?;
+    let values = bound.assignments.iter().filter_map(|assignment| assignment.value.as_ref());
+    let dates = with_dates_of(values, &block.dates);
+    let kind = Kind::Modify(Modify { select: block.select, changer });
+    let (params, columns) = (bound.query.params, PlanColumns::default());
+    Ok(PointPlan { kind, tables: block.tables, params, columns, dates })
+}
+
+impl Changer {
+    pub fn compile(
+        bound: &Modification,
+        verb: Verb,
+        ignore: bool,
+        catalog: &Catalog,
+    ) -> Result<Self, Refusal> {
+        let mut targets = Vec::with_capacity(bound.targets.len());
+        for (at, def) in bound.targets.iter().enumerate() {
+            let table = catalog.table_by_id(def.id).ok_or_else(|| NotPoint::because("not a stored table"))?;
+            let own = bound.assignments.iter().filter(|assignment| assignment.target == at);
+            let list: Vec<_> = own.map(|a| (a.column, a.value.clone())).collect();
+            let assignments =
+                Assignments::compile(&list, def, true, &|value| Ok(RowProgram::compile(value)?))?;
+            targets.push(Target { table: Table(table.clone()), assignments });
+        }
+        Ok(Self { targets: targets.into(), verb, ignore, width: bound.query.body.outputs.len() })
+    }
+
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    pub fn verb(&self) -> Verb {
+        self.verb
+    }
+
+    /// The targets' rows that a combination consists of; an outer join may have found none.
+    fn ids<'c>(&'c self, row: &'c [Value]) -> impl Iterator<Item = (&'c Target, RowId)> {
+        self.targets.iter().zip(row).filter_map(|(target, value)| Some((target, row_id(value)?)))
+    }
+
+    /// Locks all rows; false if one of them is gone.
+    pub fn lock(&self, rows: &Rows, txn: &mut Txn, run: Run<'_>) -> Result<bool, SqlError> {
+        let mut buf = RowBuf::default();
+        let mut all_there = true;
+        blocking_if(rows.count() > ROWS_IN_PLACE, || {
+            for row in rows.iter() {
+                run.bounds.row()?;
+                for (target, id) in self.ids(row) {
+                    all_there &= txn.lock_row(&target.table, id, RowLock::FOR_UPDATE, &mut buf)?;
+                }
+            }
+            Ok(all_there)
+        })
+    }
+
+    /// The rows, by table.
+    pub fn wanted(&self, rows: &Rows) -> HashSet<(TableId, RowId)> {
+        rows.iter().flat_map(|row| self.ids(row).map(|(target, id)| (target.table.id(), id))).collect()
+    }
+
+    /// Changes the rows, which are locked.
+    pub fn apply(&self, rows: &Rows, txn: &mut Txn, run: Run<'_>) -> Result<Changes, SqlError> {
+        blocking_if(rows.count() > ROWS_IN_PLACE, || match self.verb {
+            Verb::Delete => self.delete(rows, txn, run),
+            _ => self.update(rows, txn, run),
+        })
+    }
+
+    fn delete(&self, rows: &Rows, txn: &mut Txn, run: Run<'_>) -> Result<Changes, SqlError> {
+        let mut outcome = Changes { matched: rows.count() as u64, ..Changes::default() };
+        for row in rows.iter() {
+            run.bounds.row()?;
+            for (target, id) in self.ids(row) {
+                match txn.delete(&target.table, id) {
+                    Ok(is_gone) => outcome.changed += u64::from(is_gone),
+                    Err(error) if self.ignore && can_ignore(&error) => warn_of(run.ctx, error),
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(outcome)
+    }
+
+    fn update(&self, rows: &Rows, txn: &mut Txn, run: Run<'_>) -> Result<Changes, SqlError> {
+        let mut outcome = Changes::default();
+        let mut buf = RowBuf::default();
+        // By target: rows that had their turn. And where rows went that moved when they changed.
+        let mut done: Vec<HashSet<RowId>> = self.targets.iter().map(|_| HashSet::new()).collect();
+        let mut moved: HashMap<(TableId, RowId), RowId> = HashMap::new();
+        for row in rows.iter() {
+            run.bounds.row()?;
+            let (ids, inputs) = row.split_at(self.targets.len());
+            for (at, Target { table, assignments }) in self.targets.iter().enumerate() {
+                let Some(found) = row_id(&ids[at]) else { continue };
+                if !done[at].insert(found) {
+                    continue;
+                }
+                let mut id = found;
+                while let Some(to) = moved.get(&(table.id(), id)) {
+                    id = *to;
+                }
+                if !txn.lock_row(table, id, RowLock::FOR_UPDATE, &mut buf)? {
+                    continue;
+                }
+                outcome.matched += 1;
+                let mut changes: Vec<(usize, Datum<'_>)> = Vec::new();
+                let old = buf.row(&table.layout);
+                assignments.evaluate(table, old, inputs, run, outcome.matched, &mut changes)?;
+                if changes.is_empty() {
+                    continue;
+                }
+                match txn.update(table, id, &changes) {
+                    Ok(to) => {
+                        outcome.changed += 1;
+                        if let Some(to) = to.filter(|to| *to != id) {
+                            moved.insert((table.id(), id), to);
+                        }
+                    }
+                    Err(error) if self.ignore && can_ignore(&error) => warn_of(run.ctx, error),
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(outcome)
+    }
+}
+
+fn row_id(value: &Value) -> Option<RowId> {
+    match value {
+        Datum::UInt(id) => Some(RowId(*id)),
+        _ => None,
+    }
+}
+
+impl Modify {
+    pub fn describe(&self) -> String {
+        self.select.describe()
+    }
+
+    pub(super) fn run(
+        &self,
+        txn: &mut Txn,
+        run: Run<'_>,
+        scratch: &mut PointScratch,
+    ) -> Result<Outcome, SqlError> {
+        if self.select.is_too_much(run, scratch)? {
+            return Ok(Outcome::Declined);
+        }
+        let mut rows = std::mem::take(&mut scratch.rows);
+        let result = self.find(&mut rows, txn, run, scratch);
+        let result = result.and_then(|()| self.changer.apply(&rows, txn, run));
+        scratch.rows = rows;
+        match result {
+            Err(_) if run.bounds.has_declined() => Ok(Outcome::Declined),
+            result => result.map(Outcome::Changed),
+        }
+    }
+
+    /// Finds the rows, and locks them.
+    fn find(
+        &self,
+        rows: &mut Rows,
+        txn: &mut Txn,
+        run: Run<'_>,
+        scratch: &mut PointScratch,
+    ) -> Result<(), SqlError> {
+        let begin = txn.mark();
+        let mut is_first = true;
+        self.select.allow_declining(run.bounds);
+        loop {
+            rows.begin(self.changer.width, run.bounds);
+            let newest = txn.newest_reader();
+            txn.read_at(&newest, |txn| {
+                self.select.run_here(None, txn, run, scratch, &mut rows.sink(run.bounds))
+            })?;
+            run.bounds.forbid_declining();
+            let all_there = self.changer.lock(rows, txn, run)?;
+            // `newest` is kept till here: old versions tell what has changed.
+            if txn.is_strict() || (all_there && !txn.has_met_newer(newest.ts())) {
+                break;
+            }
+            is_first = false;
+            run.bounds.check()?;
+        }
+        if !is_first {
+            // Rows that others changed meanwhile may not match any more.
+            let wanted = self.changer.wanted(rows);
+            txn.let_go_of(begin, &|table, row| wanted.contains(&(table, row)));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,382 @@
+//! Running queries: rows are visited, joined, filtered, and handed to what takes them (`taker.rs`).
+//!
+//! The rows of the last table are looked at where the engine shows them. Those of the tables before are copied first, so
+//! that no index is being visited while others are, and rows can be locked on the way.
+
+use std::ops::ControlFlow;
+
+use avocet_channel::blocking::{ROWS_IN_PLACE, blocking_if};
+use avocet_channel::{PlanColumns, ResultSink};
+use avocet_engine::{LockHow, Shown, Txn};
+use avocet_types::Datum;
+use avocet_types::error::SqlError;
+use avocet_types::expr::program::NoRow;
+use avocet_types::expr::{EvalContext, EvalResult, RowProgram, RowSource};
+
+use super::bounds::Bounds;
+use super::choose::Access;
+use super::keys::Found;
+use super::loose::visit_groups;
+use super::scope::JoinedRow;
+use super::select::{Level, Select, Source};
+use super::subplan::SubPlan;
+use super::taker::Taker;
+use super::visit::{has_few, locate, visit};
+use super::{LevelScratch, Outcome, PointScratch, Run, Table};
+
+/// Whether a row passes what the keys do not guarantee.
+pub fn passes<'a, R: RowSource<'a>>(
+    residual: Option<&'a RowProgram>,
+    row: &R,
+    params: &'a [Datum<'a>],
+    ctx: &EvalContext,
+) -> EvalResult<bool> {
+    residual.map_or(Ok(true), |test| test.matches(row, params, ctx))
+}
+
+/// The value of a LIMIT or OFFSET.
+pub fn count(
+    program: Option<&RowProgram>,
+    params: &[Datum<'_>],
+    ctx: &EvalContext,
+) -> EvalResult<Option<u64>> {
+    let Some(program) = program else { return Ok(None) };
+    Ok(Some(match program.eval_const(params, ctx)? {
+        Datum::UInt(n) => n,
+        Datum::Int(n) => n.max(0) as u64,
+        _ => 0,
+    }))
+}
+
+impl Select {
+    pub(super) fn run(
+        &self,
+        columns: &PlanColumns,
+        txn: &mut Txn,
+        run: Run<'_>,
+        scratch: &mut PointScratch,
+        sink: &mut dyn ResultSink,
+    ) -> Result<Outcome, SqlError> {
+        if self.is_too_much(run, scratch)? || (self.repeatable && !self.record.is_worth_it()) {
+            return Ok(Outcome::Declined);
+        }
+        self.allow_declining(run.bounds);
+        let result = self.run_here(Some(columns), txn, run, scratch, sink);
+        self.record.note(run.bounds.has_declined());
+        match result {
+            Err(_) if run.bounds.has_declined() => Ok(Outcome::Declined),
+            result => result.map(Outcome::Rows),
+        }
+    }
+
+    /// From now on another path may take the statement, if it can run twice.
+    pub(super) fn allow_declining(&self, bounds: &Bounds<'_>) {
+        if self.repeatable {
+            bounds.allow_declining();
+            if self.is_tried || self.tries_in_order() {
+                bounds.only_try();
+            }
+        }
+    }
+
+    /// As `run`, however many rows there were when it was compiled. A subquery's sink is not told of columns.
+    pub(super) fn run_here<'r>(
+        &'r self,
+        columns: Option<&'r PlanColumns>,
+        txn: &mut Txn,
+        run: Run<'r>,
+        scratch: &mut PointScratch,
+        sink: &'r mut dyn ResultSink,
+    ) -> Result<u64, SqlError> {
+        let PointScratch { levels, values, .. } = scratch;
+        if levels.len() < self.levels.len() {
+            levels.resize_with(self.levels.len(), LevelScratch::default);
+        }
+        let mut taker = Taker::new(self, columns, run, std::mem::take(values), sink)?;
+        let Run { params, ctx, .. } = run;
+        if taker.wants_rows() && passes(self.gate.as_ref(), &NoRow, params, ctx)? {
+            match &*self.levels {
+                [] => {
+                    let _ = taker.take(&JoinedRow::new(&self.slots))?;
+                }
+                [only @ Level { source: Source::Table { table, access }, .. }] if !self.gives_ids => {
+                    self.run_single(only, table, access, txn, &mut levels[0], &mut taker)?;
+                }
+                _ => {
+                    levels.iter_mut().filter_map(|l| l.subquery.as_mut()).for_each(|s| s.forget());
+                    let _ = self.descend(0, txn, JoinedRow::new(&self.slots), levels, &mut taker)?;
+                }
+            }
+        }
+        taker.finish(values)
+    }
+
+    /// Whether its tables have so many rows now that another path is better.
+    pub(super) fn is_too_much(&self, run: Run<'_>, scratch: &mut PointScratch) -> EvalResult<bool> {
+        let is_tried = self.repeatable && (self.is_tried || self.tries_in_order());
+        Ok(self.has_outgrown() && !is_tried && !self.is_narrow(run.params, run.ctx, scratch)?)
+    }
+
+    fn has_outgrown(&self) -> bool {
+        let stays = self.locks && self.levels.len() == 1;
+        self.levels.iter().any(|level| match &level.source {
+            Source::Table { table, access } => !stays && table.row_count() > access.row_limit,
+            Source::Subquery(plan) => plan.selects.iter().any(Select::has_outgrown),
+        })
+    }
+
+    /// Whether the plan is for fewer rows than there are now, whatever its parameters are.
+    pub(super) fn is_outgrown(&self) -> bool {
+        self.measured().is_none() && self.has_outgrown()
+    }
+
+    /// Whether it counts rows before it reads them, for nothing is known of how many there are.
+    pub(super) fn is_measured(&self) -> bool {
+        self.is_tried || self.measured().is_some_and(|(_, access)| access.is_measured)
+    }
+
+    /// Whether it looks for the rows that it wants among the first in their order.
+    fn tries_in_order(&self) -> bool {
+        self.measured().is_some_and(|(_, access)| access.is_tried)
+    }
+
+    /// The only table, if its rows can be measured.
+    fn measured(&self) -> Option<(&Table, &Access)> {
+        match &*self.levels {
+            [Level { source: Source::Table { table, access }, .. }] if access.spans || access.is_measured => {
+                Some((table, access))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether what is to be read is few values of a unique key, or few entries of an index.
+    fn is_narrow(
+        &self,
+        params: &[Datum<'_>],
+        ctx: &EvalContext,
+        scratch: &mut PointScratch,
+    ) -> EvalResult<bool> {
+        let Some((table, access)) = self.measured() else { return Ok(false) };
+        scratch.reserve(1);
+        let LevelScratch { keys, read, .. } = &mut scratch.levels[0];
+        let found = locate(table, access, &JoinedRow::new(&self.slots), params, ctx, keys)?;
+        Ok(has_few(table, access, found, keys, read))
+    }
+
+    /// One table: the engine's row is all that the programs need.
+    fn run_single(
+        &self,
+        level: &Level,
+        table: &Table,
+        access: &Access,
+        txn: &mut Txn,
+        scratch: &mut LevelScratch,
+        taker: &mut Taker<'_>,
+    ) -> Result<(), SqlError> {
+        let LevelScratch { keys, read, .. } = scratch;
+        let Run { params, ctx, bounds } = taker.run;
+        let nothing = JoinedRow::new(&self.slots);
+        let found = locate(table, access, &nothing, params, ctx, keys)?;
+        if let (Some(loose), Some(index)) = (access.loose, access.index) {
+            for range in if found == Found::Ranges { keys.ranges() } else { &[] } {
+                if visit_groups(loose, table, &table.indexes()[index], range, txn, read, taker)?.is_break() {
+                    break;
+                }
+            }
+            return Ok(());
+        }
+        let mut failure = None;
+        let mut lock = level.lock.map(LockHow::all);
+        // A residual that passes few rows could take many, but then there would be no such plan for a plain read.
+        let most = if level.lock.is_some() && level.residual.is_some() { u64::MAX } else { taker.most() };
+        visit(table, access, found, lock.as_mut(), most, txn, keys, read, bounds, &mut |id, row| {
+            if !level.reads(id) {
+                return Shown::Unwanted;
+            }
+            let is_wanted =
+                taker.visit().and_then(|()| Ok(passes(level.residual.as_ref(), &row, params, ctx)?));
+            let outcome = match is_wanted {
+                Ok(false) => return Shown::Unwanted,
+                Ok(true) => taker.take(&row),
+                Err(error) => Err(error),
+            };
+            match outcome {
+                Ok(flow) => flow.into(),
+                Err(error) => {
+                    failure = Some(error);
+                    Shown::Last
+                }
+            }
+        })?;
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// Visits the rows of the tables from `depth` on, for one row of each table before.
+    fn descend(
+        &self,
+        depth: usize,
+        txn: &mut Txn,
+        row: JoinedRow<'_>,
+        scratch: &mut [LevelScratch],
+        taker: &mut Taker<'_>,
+    ) -> Result<ControlFlow<()>, SqlError> {
+        let level = &self.levels[depth];
+        let (own, rest) = scratch.split_first_mut().expect("reserved for every level");
+        let Run { params, ctx, bounds } = taker.run;
+        let last = depth + 1 == self.levels.len();
+        let (table, access) = match &level.source {
+            Source::Table { table, access } => (table, access),
+            Source::Subquery(plan) => {
+                return self.descend_through(plan, depth, txn, row, own, rest, taker);
+            }
+        };
+        if level.lock.is_some() && bounds.has_sent() {
+            txn.end_deferral();
+        }
+        let LevelScratch { keys, read, found: rows, .. } = own;
+        let found = locate(table, access, &row, params, ctx, keys)?;
+        // Where nearly each row leads to another, there need be no more than are taken, or some more, in several turns.
+        let mut enough = if self.leads && depth == 0 { taker.most() } else { u64::MAX };
+        let mut past = 0;
+        loop {
+            let mut failure = None;
+            let mut flow = ControlFlow::Continue(());
+            let mut found_none = true;
+            let mut wanted = 0;
+            rows.clear(bounds);
+            let mut lock = level.lock.map(LockHow::all);
+            let most = if depth == 0 { enough.saturating_add(past) } else { 0 };
+            visit(table, access, found, lock.as_mut(), most, txn, keys, read, bounds, &mut |id, here| {
+                if !level.reads(id) {
+                    return Shown::Unwanted;
+                }
+                let joined = row.with(level.position, id, here);
+                let is_joined =
+                    taker.visit().and_then(|()| Ok(passes(level.on.as_ref(), &joined, params, ctx)?));
+                let is_wanted = is_joined.and_then(|is_joined| {
+                    found_none &= !is_joined;
+                    Ok(is_joined && passes(level.residual.as_ref(), &joined, params, ctx)?)
+                });
+                let outcome = match is_wanted {
+                    Ok(false) => return Shown::Unwanted,
+                    Ok(true) if last => taker.take(&joined),
+                    Ok(true) => {
+                        wanted += 1;
+                        if wanted > past {
+                            rows.push(id, &here, bounds);
+                        }
+                        let is_enough = rows.len() as u64 >= enough;
+                        Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+                    }
+                    Err(error) => Err(error),
+                };
+                flow = outcome.unwrap_or_else(|error| {
+                    failure = Some(error);
+                    ControlFlow::Break(())
+                });
+                flow.into()
+            })?;
+            if let Some(error) = failure {
+                return Err(error);
+            }
+            if level.outer && found_none {
+                return self.without(depth, txn, row, rest, taker);
+            }
+            // Each leads to some more.
+            let is_much = depth == 0 && rows.len() > ROWS_IN_PLACE / 8;
+            let has_more = !last && flow.is_break();
+            let flow = blocking_if(is_much, || {
+                for n in 0..rows.len() {
+                    let (id, here) = rows.get(n, &table.layout);
+                    flow = self.descend(depth + 1, txn, row.with(level.position, id, here), rest, taker)?;
+                    if flow.is_break() {
+                        break;
+                    }
+                }
+                Ok::<_, SqlError>(flow)
+            })?;
+            if flow.is_break() || !has_more {
+                return Ok(flow);
+            }
+            past += rows.len() as u64;
+            enough = enough.saturating_mul(8);
+        }
+    }
+}
+
+impl Select {
+    /// As `descend`, through the rows of a subquery.
+    #[expect(clippy::too_many_arguments, reason = "as descend, with the level's parts")]
+    fn descend_through(
+        &self,
+        plan: &SubPlan,
+        depth: usize,
+        txn: &mut Txn,
+        row: JoinedRow<'_>,
+        own: &mut LevelScratch,
+        rest: &mut [LevelScratch],
+        taker: &mut Taker<'_>,
+    ) -> Result<ControlFlow<()>, SqlError> {
+        let level = &self.levels[depth];
+        let run @ Run { params, ctx, .. } = taker.run;
+        let scratch = own.subquery.get_or_insert_default();
+        let rows = plan.run(&row, txn, run, scratch)?;
+        let mut found_none = true;
+        // Each leads to some more.
+        let is_much = depth == 0 && rows > ROWS_IN_PLACE / 8;
+        let flow = blocking_if(is_much, || {
+            for n in 0..rows {
+                taker.visit()?;
+                let joined = row.with_values(level.position, plan.row(scratch, n));
+                if !passes(level.on.as_ref(), &joined, params, ctx)? {
+                    continue;
+                }
+                found_none = false;
+                if passes(level.residual.as_ref(), &joined, params, ctx)?
+                    && self.go_on(depth, txn, joined, rest, taker)?.is_break()
+                {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            Ok::<_, SqlError>(ControlFlow::Continue(()))
+        })?;
+        if flow.is_break() {
+            return Ok(flow);
+        }
+        match level.outer && found_none {
+            true => self.without(depth, txn, row, rest, taker),
+            false => Ok(ControlFlow::Continue(())),
+        }
+    }
+
+    /// Goes on from an outer join that found no row at this depth.
+    fn without(
+        &self,
+        depth: usize,
+        txn: &mut Txn,
+        row: JoinedRow<'_>,
+        rest: &mut [LevelScratch],
+        taker: &mut Taker<'_>,
+    ) -> Result<ControlFlow<()>, SqlError> {
+        match passes(self.levels[depth].residual.as_ref(), &row, taker.run.params, taker.run.ctx)? {
+            true => self.go_on(depth, txn, row, rest, taker),
+            false => Ok(ControlFlow::Continue(())),
+        }
+    }
+
+    /// Goes on with a row of the tables up to `depth`.
+    fn go_on(
+        &self,
+        depth: usize,
+        txn: &mut Txn,
+        row: JoinedRow<'_>,
+        rest: &mut [LevelScratch],
+        taker: &mut Taker<'_>,
+    ) -> Result<ControlFlow<()>, SqlError> {
+        match depth + 1 == self.levels.len() {
+            true => taker.take(&row),
+            false => self.descend(depth + 1, txn, row, rest, taker),
+        }
+    }
+}

@@ -1,0 +1,666 @@
+//! Subqueries and derived tables of a point plan: blocks of their own, whose rows stand for a table's.
+//!
+//! What a subquery uses of the enclosing block it gets as parameters after the statement's. One that uses nothing runs once
+//! for each run of the enclosing block.
+
+use std::collections::{HashMap, HashSet};
+
+use avocet_engine::Txn;
+use avocet_sql::bind::walk::{for_each_scan_mut, subquery_depth, substitute_outer};
+use avocet_sql::parse::ast::SetOperator;
+use avocet_sql::plan::{
+    BoundQuery, ColumnId, ColumnInfo, Comparison, Derived, From, Limit, Projected, QueryBody, QueryExpr,
+    SetOperation,
+};
+use avocet_types::compare::sort_order;
+use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::expr::program::reborrow;
+use avocet_types::expr::{Expr, RowProgram, Typer};
+use avocet_types::{Collation, Datum, SqlType, Value};
+
+use super::aggregate::value_key;
+use super::bounds::{Bounds, KEY_BYTES, bytes_of};
+use super::joins::equals;
+use super::known::Known;
+use super::rows::EachRow;
+use super::scope::{JoinedRow, ReadAs, Scope};
+use super::select::{Nesting, Select, compile_block};
+use super::{NotPoint, PointScratch, Refusal, Run, Table};
+
+/// What is wanted of a subquery.
+#[derive(Clone, Copy)]
+pub enum Answer<'q> {
+    /// All its rows.
+    Rows,
+    DistinctRows,
+    /// The one value; NULL for no row, error 1242 for several.
+    Scalar,
+    Exists {
+        negated: bool,
+    },
+    /// Whether one of its rows equals these, NULL being as good as not.
+    Found {
+        needles: &'q [Expr],
+    },
+    /// The same, three-valued.
+    In {
+        needles: &'q [Expr],
+        negated: bool,
+    },
+    /// `left op ANY|ALL`, three-valued.
+    Quantified {
+        left: &'q Expr,
+        op: Comparison,
+        all: bool,
+    },
+}
+
+impl Answer<'_> {
+    /// Whether it is one value.
+    pub fn is_value(self) -> bool {
+        !matches!(self, Self::Rows | Self::DistinctRows)
+    }
+
+    /// What of the enclosing block it compares with the rows.
+    fn needles(&self) -> &[Expr] {
+        match self {
+            Self::Found { needles } | Self::In { needles, .. } => needles,
+            Self::Quantified { left, .. } => std::slice::from_ref(left),
+            _ => &[],
+        }
+    }
+}
+
+/// A subquery, compiled.
+#[derive(Debug)]
+pub struct SubPlan {
+    /// One, or those of set operations.
+    pub selects: Box<[Select]>,
+    /// How each goes together with the rows of all before; of the first, nothing.
+    steps: Box<[SetStep]>,
+    /// How many parameters the enclosing block has.
+    params: usize,
+    /// What it uses of the enclosing block's row.
+    outer: Box<[RowProgram]>,
+    /// How many columns its rows have.
+    width: usize,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Rows {
+        /// Those of the first so many selects differ: rows that are there already are left out as they come.
+        distinct: usize,
+        /// All differ in the end.
+        unique: bool,
+        collations: Box<[Collation]>,
+    },
+    Scalar,
+    Exists {
+        negated: bool,
+    },
+    In {
+        needle: RowProgram,
+        collation: Collation,
+        negated: bool,
+    },
+    Quantified {
+        needle: RowProgram,
+        collation: Collation,
+        op: Comparison,
+        all: bool,
+    },
+}
+
+/// A set operation of all rows so far with those of one more select.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct SetStep {
+    op: SetOperator,
+    all: bool,
+}
+
+impl SetStep {
+    const UNION_ALL: Self = Self { op: SetOperator::Union, all: true };
+}
+
+pub struct Compiled {
+    pub plan: SubPlan,
+    /// The enclosing block's tables that must be known, a bit each.
+    pub needs: u32,
+    pub tables: Vec<Table>,
+    pub dates: Box<[(usize, ReadAs)]>,
+    pub cost: f64,
+    pub rows: f64,
+}
+
+/// So many subqueries may stand within one another: each is compiled for several ways to ask it, within each way to ask the
+/// one around it.
+const MOST_WITHIN: usize = 5;
+
+/// Compiles a subquery of `parent`, whose tables `scope` has; `outer` are the columns of `parent` that it uses.
+pub fn compile_subplan(
+    query: &QueryExpr,
+    outer: &[ColumnId],
+    answer: Answer<'_>,
+    parent: &BoundQuery,
+    known: &Known<'_>,
+    scope: &Scope,
+) -> Result<Compiled, Refusal> {
+    if subquery_depth(query) > MOST_WITHIN {
+        return Err(NotPoint::because("subqueries that are nested deeply").into());
+    }
+    let mut outer = outer.to_vec();
+    let mut body = query.clone();
+    let needles = answer.needles();
+    if matches!(answer, Answer::Found { .. }) {
+        look_for(needles, &mut body, parent)?;
+        outer.extend(needles.iter().flat_map(Expr::columns).map(|id| ColumnId(id as u32)));
+        outer.sort_unstable();
+        outer.dedup();
+    }
+    let first = parent.params.len();
+    let types = outer.iter().map(|id| parent.columns[*id].ty);
+    let params: Vec<SqlType> = parent.params.iter().copied().chain(types).collect();
+    substitute_outer(&mut body, &|id| {
+        let at = outer.iter().position(|of| *of == id)?;
+        Some(Expr::param(first + at, params[first + at]))
+    });
+    if body.limit.is_none() {
+        body.limit = match answer {
+            Answer::Exists { .. } | Answer::Found { .. } => Some(at_most(1)),
+            Answer::Scalar => Some(at_most(2)),
+            _ => None,
+        };
+    }
+    let mut locks = false;
+    for_each_scan_mut(&mut body, &mut |scan| locks |= scan.lock.is_some());
+    let width = body.outputs.len();
+    let collations: Box<[Collation]> = body
+        .outputs
+        .iter()
+        .map(|id| parent.columns[*id].ty.collation().unwrap_or(Collation::BINARY))
+        .collect();
+    let mut parts = Vec::new();
+    split(body, answer, parent, &mut parts);
+    let steps: Box<[SetStep]> = parts.iter().map(|(step, _)| *step).collect();
+    let unions = steps.iter().all(|step| step.op == SetOperator::Union);
+    // Up to the last union of which no row is there twice; other operations look at the rows as they are.
+    let unique = steps.iter().rposition(|step| unions && !step.all).map_or(0, |last| last + 1);
+    if locks && parts.len() > 1 {
+        return Err(NotPoint::because("a set operation whose rows are locked").into());
+    }
+    let mut selects = Vec::with_capacity(parts.len());
+    let (mut tables, mut dates) = (Vec::new(), Vec::new());
+    let (mut cost, mut rows) = (0.0, 0.0);
+    let mut bound = BoundQuery {
+        body: parts[0].1.clone(),
+        columns: parent.columns.clone(),
+        params,
+        locks,
+        session_dependent: false,
+        calc_found_rows: false,
+        likely_counts: Box::default(),
+    };
+    for (_, part) in parts {
+        bound.body = part;
+        let block = compile_block(&bound, known, Nesting::Subquery)?;
+        selects.push(block.select);
+        tables.extend(block.tables);
+        dates.extend(block.dates);
+        cost += block.cost;
+        rows += block.rows;
+    }
+    let uses: Vec<Expr> = outer
+        .iter()
+        .map(|id| Expr::column(id.index(), parent.columns[*id].ty, parent.columns[*id].nullable))
+        .collect();
+    let mut needs = 0;
+    for expr in uses.iter().chain(needles) {
+        let tables = scope.tables_of(expr);
+        needs |= tables.ok_or_else(|| NotPoint::because("a subquery of what is grouped"))?;
+    }
+    let kind = match answer {
+        Answer::Rows => Kind::Rows { distinct: unique, unique: false, collations },
+        Answer::DistinctRows => {
+            Kind::Rows { distinct: if unions { selects.len() } else { 0 }, unique: !unions, collations }
+        }
+        Answer::Scalar => Kind::Scalar,
+        Answer::Exists { negated } => Kind::Exists { negated },
+        Answer::Found { .. } => Kind::Exists { negated: false },
+        Answer::In { needles: [needle], negated } => {
+            Kind::In { needle: scope.compile(needle)?, collation: collations[0], negated }
+        }
+        Answer::In { .. } => return Err(NotPoint::because("rows IN a subquery").into()),
+        Answer::Quantified { left, op, all } => {
+            Kind::Quantified { needle: scope.compile(left)?, collation: collations[0], op, all }
+        }
+    };
+    let outer = uses.iter().map(|expr| scope.compile(expr)).collect::<Result<_, _>>()?;
+    Ok(Compiled {
+        plan: SubPlan { selects: selects.into(), steps, params: first, outer, width, kind },
+        needs,
+        tables,
+        dates: dates.into(),
+        cost,
+        rows,
+    })
+}
+
+/// Makes a subquery give only the rows that equal the needles.
+fn look_for(needles: &[Expr], query: &mut QueryExpr, parent: &BoundQuery) -> Result<(), NotPoint> {
+    let refusal = || NotPoint::because("IN a subquery that groups, or that has a LIMIT");
+    let QueryBody::Select(block) = &mut query.body else { return Err(refusal()) };
+    if block.aggregation.is_some() || !block.windows.is_empty() || query.limit.is_some() {
+        return Err(refusal());
+    }
+    let mut tests: Vec<Expr> = block.filter.take().into_iter().flat_map(Expr::into_conjuncts).collect();
+    for (needle, output) in needles.iter().zip(&query.outputs) {
+        let projected = block.projection.iter().find(|item| item.id == *output);
+        let projected = projected.map_or_else(
+            || Expr::column(output.index(), parent.columns[*output].ty, true),
+            |item| item.expr.clone(),
+        );
+        tests.push(equals(projected, needle.clone()));
+    }
+    block.filter = super::select::conjunction(tests);
+    Ok(())
+}
+
+/// The selects of set operations, one after the other, each with its operation; all else is one part.
+fn split(query: QueryExpr, answer: Answer<'_>, parent: &BoundQuery, parts: &mut Vec<(SetStep, QueryExpr)>) {
+    let is_plain = is_plain(&query);
+    match query.body {
+        // What is more than rows that come one after the other is done with rows that were gathered.
+        QueryBody::SetOperation(set)
+            if is_plain
+                && query.outputs == set.columns
+                && (set.op == SetOperator::Union || !answer.is_value()) =>
+        {
+            let SetOperation { op, all, left, right, columns } = *set;
+            split(of_columns(left, &columns, parent), answer, parent, parts);
+            parts.push((SetStep { op, all }, of_columns(right, &columns, parent)));
+        }
+        body => parts.push((SetStep::UNION_ALL, QueryExpr { body, ..query })),
+    }
+}
+
+/// A side of a set operation, with values as the operation's columns have them.
+fn of_columns(side: QueryExpr, columns: &[ColumnId], parent: &BoundQuery) -> QueryExpr {
+    let info = |id: &ColumnId| &parent.columns[*id];
+    let mut pairs = side.outputs.iter().zip(columns);
+    if pairs.all(|(from, to)| info(from).ty.arrow_type() == info(to).ty.arrow_type()) {
+        return side;
+    }
+    let converted = |(from, to): (&ColumnId, &ColumnId)| {
+        let ColumnInfo { ty, nullable, .. } = *info(from);
+        let expr = Typer::default().convert(Expr::column(from.index(), ty, nullable), info(to).ty);
+        Projected { id: *to, expr }
+    };
+    let projection = side.outputs.iter().zip(columns).map(converted).collect();
+    let from = From::Derived(Derived { query: side, alias: "".into(), outer: Vec::new() });
+    let body = QueryBody::Select(Box::new(avocet_sql::plan::Select::plain(from, projection)));
+    QueryExpr { ctes: Vec::new(), body, order_by: Vec::new(), limit: None, outputs: columns.to_vec() }
+}
+
+/// Whether there is nothing around its body.
+fn is_plain(query: &QueryExpr) -> bool {
+    query.order_by.is_empty() && query.limit.is_none() && query.ctes.is_empty()
+}
+
+fn at_most(rows: u64) -> Limit {
+    Limit { count: Expr::literal(Datum::UInt(rows), SqlType::BIGINT_UNSIGNED), offset: None }
+}
+
+/// Memory of a subquery, and its rows.
+#[derive(Default)]
+pub struct SubScratch {
+    inner: PointScratch,
+    gathered: Gathered,
+    /// What it gives is there, and the same for all rows of the enclosing block.
+    is_known: bool,
+}
+
+/// What a subquery gave.
+#[derive(Default)]
+struct Gathered {
+    /// The values of all rows, one after the other.
+    values: Vec<Value>,
+    /// The rows' own count: they may have no columns.
+    rows: usize,
+    /// Keys of the rows, if they are looked up or must differ.
+    keys: HashSet<Box<[u8]>, foldhash::fast::RandomState>,
+    has_null: bool,
+    /// Of the values that are compared with ANY or ALL.
+    least: Option<Value>,
+    greatest: Option<Value>,
+    key: Vec<u8>,
+    /// Of `values` and `keys`, in bytes.
+    held: usize,
+}
+
+impl SubScratch {
+    /// The enclosing block begins anew.
+    pub fn forget(&mut self) {
+        self.is_known = false;
+    }
+
+    /// Nothing is held any more.
+    pub fn forget_all(&mut self) {
+        self.gathered.clear();
+        self.is_known = false;
+        self.inner.forget();
+    }
+}
+
+impl SubPlan {
+    /// Runs the subquery for a row of the enclosing block; returns how many rows it gives, which `row` shows.
+    pub fn run(
+        &self,
+        row: &JoinedRow<'_>,
+        txn: &mut Txn,
+        run: Run<'_>,
+        scratch: &mut SubScratch,
+    ) -> Result<usize, SqlError> {
+        if !scratch.is_known {
+            self.gather(row, txn, run, scratch)?;
+            scratch.is_known = self.outer.is_empty();
+        }
+        let gathered = &mut scratch.gathered;
+        if let Kind::In { needle, collation, negated } = &self.kind {
+            let needle = needle.eval(row, run.params, run.ctx)?;
+            let found = gathered.contains(&needle, *collation);
+            let value = found.map_or(Datum::Null, |found| Datum::Int(i64::from(found != *negated)));
+            gathered.values.clear();
+            gathered.values.push(value);
+            return Ok(1);
+        }
+        if let Kind::Quantified { needle, collation, op, all } = &self.kind {
+            let needle = needle.eval(row, run.params, run.ctx)?;
+            let holds = gathered.compare(&needle, *collation, *op, *all);
+            gathered.values.clear();
+            gathered.values.push(holds.map_or(Datum::Null, |holds| Datum::Int(i64::from(holds))));
+            return Ok(1);
+        }
+        Ok(gathered.rows)
+    }
+
+    /// A row that the subquery gave.
+    pub fn row<'s>(&self, scratch: &'s SubScratch, at: usize) -> &'s [Value] {
+        let width = match self.kind {
+            Kind::Rows { .. } => self.width,
+            _ => 1,
+        };
+        &scratch.gathered.values[at * width..(at + 1) * width]
+    }
+
+    /// Of rows that are compared.
+    fn collations(&self) -> &[Collation] {
+        if let Kind::Rows { collations, .. } = &self.kind { collations } else { &[] }
+    }
+
+    fn gather(
+        &self,
+        row: &JoinedRow<'_>,
+        txn: &mut Txn,
+        run @ Run { params, ctx, bounds }: Run<'_>,
+        scratch: &mut SubScratch,
+    ) -> Result<(), SqlError> {
+        let mut own: Vec<Datum<'_>> = Vec::with_capacity(params.len() + self.outer.len());
+        own.extend(params[..self.params].iter().map(reborrow));
+        for program in &self.outer {
+            own.push(program.eval(row, params, ctx)?);
+        }
+        let SubScratch { inner, gathered, .. } = scratch;
+        bounds.let_go(gathered.held);
+        gathered.clear();
+        let distinct = if let Kind::Rows { distinct, .. } = self.kind { distinct } else { 0 };
+        for (at, select) in self.selects.iter().enumerate() {
+            let step = self.steps[at];
+            if step.op != SetOperator::Union {
+                let mut others = RowCounts::default();
+                let mut sink = EachRow(|row: &[Datum<'_>]| others.take(row, self.collations(), bounds));
+                select.run_here(None, txn, Run { params: &own, ..run }, inner, &mut sink)?;
+                gathered.keep(self.width, self.collations(), step, others, bounds);
+                continue;
+            }
+            let mut sink = EachRow(|row: &[Datum<'_>]| gathered.take(row, &self.kind, at < distinct, bounds));
+            select.run_here(None, txn, Run { params: &own, ..run }, inner, &mut sink)?;
+            if !step.all && distinct == 0 {
+                gathered.keep(self.width, self.collations(), step, RowCounts::default(), bounds);
+            }
+        }
+        match &self.kind {
+            Kind::Rows { unique: true, .. } => {
+                let step = SetStep { op: SetOperator::Union, all: false };
+                gathered.keep(self.width, self.collations(), step, RowCounts::default(), bounds);
+            }
+            Kind::Rows { .. } | Kind::In { .. } | Kind::Quantified { .. } => {}
+            Kind::Scalar => match gathered.rows {
+                0 => gathered.values.push(Datum::Null),
+                1 => {}
+                _ => return Err(ErrorCode::SUBQUERY_NO_1_ROW.with(&[])),
+            },
+            Kind::Exists { negated } => {
+                let exists = (gathered.rows > 0) != *negated;
+                gathered.values.clear();
+                gathered.values.push(Datum::Int(i64::from(exists)));
+            }
+        }
+        if !matches!(self.kind, Kind::Rows { .. }) {
+            gathered.rows = 1;
+        }
+        Ok(())
+    }
+}
+
+impl Gathered {
+    fn clear(&mut self) {
+        self.values.clear();
+        self.keys.clear();
+        (self.least, self.greatest) = (None, None);
+        (self.rows, self.has_null, self.held) = (0, false, 0);
+    }
+
+    /// Takes a row; if it is to be `unique`, one that is there already is left out.
+    fn take(&mut self, row: &[Datum<'_>], kind: &Kind, unique: bool, bounds: &Bounds<'_>) {
+        match kind {
+            Kind::In { .. } if row[0].is_null() => {
+                self.has_null = true;
+                return;
+            }
+            Kind::In { collation, .. } => {
+                self.insert_key(row.iter().zip([collation]), bounds);
+                return;
+            }
+            Kind::Exists { .. } => {
+                self.rows += 1;
+                return;
+            }
+            Kind::Quantified { collation, .. } => {
+                self.rows += 1;
+                self.take_compared(&row[0], *collation, bounds);
+                return;
+            }
+            Kind::Rows { collations, .. }
+                if unique && !self.insert_key(row.iter().zip(collations), bounds) =>
+            {
+                return;
+            }
+            Kind::Rows { .. } | Kind::Scalar => {}
+        }
+        self.rows += 1;
+        self.hold(row.iter().map(bytes_of).sum(), bounds);
+        self.values.extend(row.iter().map(|value| value.clone().into_owned()));
+    }
+
+    /// Keeps the key of these values if it is new.
+    fn insert_key<'v>(
+        &mut self,
+        values: impl Iterator<Item = (&'v Datum<'v>, &'v Collation)>,
+        bounds: &Bounds<'_>,
+    ) -> bool {
+        self.key.clear();
+        values.for_each(|(value, collation)| value_key(value, *collation, &mut self.key));
+        if self.keys.contains(&self.key[..]) {
+            return false;
+        }
+        self.hold(KEY_BYTES + self.key.len(), bounds);
+        self.keys.insert(self.key.as_slice().into())
+    }
+
+    /// Takes a value that is compared with ANY or ALL.
+    fn take_compared(&mut self, value: &Datum<'_>, collation: Collation, bounds: &Bounds<'_>) {
+        if value.is_null() {
+            self.has_null = true;
+            return;
+        }
+        self.insert_key([(value, &collation)].into_iter(), bounds);
+        if self.least.as_ref().is_none_or(|least| sort_order(value, least, collation).is_lt()) {
+            self.least = Some(value.clone().into_owned());
+        }
+        if self.greatest.as_ref().is_none_or(|greatest| sort_order(value, greatest, collation).is_gt()) {
+            self.greatest = Some(value.clone().into_owned());
+        }
+    }
+
+    /// `needle op ANY|ALL`; `None` is NULL.
+    fn compare(
+        &mut self,
+        needle: &Datum<'_>,
+        collation: Collation,
+        op: Comparison,
+        all: bool,
+    ) -> Option<bool> {
+        if self.keys.is_empty() && !self.has_null {
+            return Some(all);
+        }
+        if needle.is_null() {
+            return None;
+        }
+        // ALL fails where the opposite holds for one row.
+        let wanted = if all { op.opposite() } else { op };
+        match self.has_one(needle, collation, wanted) {
+            true => Some(!all),
+            false if self.has_null => None,
+            false => Some(all),
+        }
+    }
+
+    /// Whether the comparison holds for one value.
+    fn has_one(&mut self, needle: &Datum<'_>, collation: Collation, op: Comparison) -> bool {
+        let (Some(least), Some(greatest)) = (&self.least, &self.greatest) else { return false };
+        let (of_least, of_greatest) =
+            (sort_order(needle, least, collation), sort_order(needle, greatest, collation));
+        match op {
+            Comparison::Eq => {
+                self.key.clear();
+                value_key(needle, collation, &mut self.key);
+                self.keys.contains(&self.key[..])
+            }
+            Comparison::Ne => of_least.is_ne() || of_greatest.is_ne(),
+            Comparison::Lt => of_greatest.is_lt(),
+            Comparison::Le => of_greatest.is_le(),
+            Comparison::Gt => of_least.is_gt(),
+            Comparison::Ge => of_least.is_ge(),
+        }
+    }
+
+    /// Keeps the rows that a set operation leaves, given how often it found others; of equal ones each only once, unless with ALL.
+    fn keep(
+        &mut self,
+        width: usize,
+        collations: &[Collation],
+        step: SetStep,
+        mut others: RowCounts,
+        bounds: &Bounds<'_>,
+    ) {
+        self.keys.clear();
+        let mut kept = 0;
+        for at in 0..self.rows {
+            let row = &self.values[at * width..(at + 1) * width];
+            others.key_of(row, collations);
+            // With ALL, each row of the other side stands for one here.
+            let is_there = if step.all { others.take_away() } else { others.has() };
+            let stays = match step.op {
+                SetOperator::Union => true,
+                SetOperator::Except => !is_there,
+                SetOperator::Intersect => is_there,
+            };
+            if stays && (step.all || self.keys.insert(others.key.as_slice().into())) {
+                for column in 0..width {
+                    self.values.swap(kept * width + column, at * width + column);
+                }
+                kept += 1;
+            }
+        }
+        self.values.truncate(kept * width);
+        self.rows = kept;
+        bounds.let_go(others.held);
+    }
+
+    fn hold(&mut self, bytes: usize, bounds: &Bounds<'_>) {
+        self.held += bytes;
+        bounds.hold(bytes);
+    }
+
+    /// Three-valued membership.
+    fn contains(&mut self, needle: &Datum<'_>, collation: Collation) -> Option<bool> {
+        if self.keys.is_empty() && !self.has_null {
+            return Some(false);
+        }
+        if needle.is_null() {
+            return None;
+        }
+        self.key.clear();
+        value_key(needle, collation, &mut self.key);
+        match self.keys.contains(&self.key[..]) {
+            true => Some(true),
+            false if self.has_null => None,
+            false => Some(false),
+        }
+    }
+}
+
+/// How often each row is there.
+#[derive(Default)]
+struct RowCounts {
+    counts: HashMap<Box<[u8]>, usize, foldhash::fast::RandomState>,
+    key: Vec<u8>,
+    held: usize,
+}
+
+impl RowCounts {
+    fn key_of(&mut self, row: &[Datum<'_>], collations: &[Collation]) {
+        self.key.clear();
+        row.iter().zip(collations).for_each(|(value, collation)| value_key(value, *collation, &mut self.key));
+    }
+
+    fn take(&mut self, row: &[Datum<'_>], collations: &[Collation], bounds: &Bounds<'_>) {
+        self.key_of(row, collations);
+        if let Some(count) = self.counts.get_mut(&self.key[..]) {
+            *count += 1;
+            return;
+        }
+        let bytes = KEY_BYTES + self.key.len();
+        self.held += bytes;
+        bounds.hold(bytes);
+        self.counts.insert(self.key.as_slice().into(), 1);
+    }
+
+    /// Whether the row is there whose key is at hand.
+    fn has(&self) -> bool {
+        self.counts.contains_key(&self.key[..])
+    }
+
+    /// The same, and it is there once less then.
+    fn take_away(&mut self) -> bool {
+        match self.counts.get_mut(&self.key[..]) {
+            Some(count) if *count > 0 => {
+                *count -= 1;
+                true
+            }
+            _ => false,
+        }
+    }
+}

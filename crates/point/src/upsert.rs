@@ -1,0 +1,180 @@
+//! What an INSERT does with a row whose key is there already: REPLACE, and ON DUPLICATE KEY UPDATE.
+
+use std::sync::Arc;
+
+use avocet_base::RowId;
+use avocet_engine::{EngineError, ReadScratch, RowBuf, RowLock, TableHandle, Txn};
+use avocet_sql::bind::{CatalogView, UpsertNames};
+use avocet_sql::parse::statement::{Insert, InsertSource};
+use avocet_types::error::SqlError;
+use avocet_types::expr::program::reborrow;
+use avocet_types::expr::{Expr, RowProgram};
+use avocet_types::{Datum, SqlType, TableDef};
+
+use super::assign::Assignments;
+use super::ignore::{can_ignore, warn_of};
+use super::{Refusal, Run};
+
+#[derive(Debug)]
+pub enum OnDuplicate {
+    Fail,
+    /// The new row is left out.
+    Ignore,
+    Replace,
+    Update(Updates),
+}
+
+/// The assignments of ON DUPLICATE KEY UPDATE, over the old row's columns followed by the new row's and those that only the
+/// query has.
+#[derive(Debug)]
+pub struct Updates(Assignments);
+
+/// A row to be inserted, with its number in the statement, from 1.
+#[derive(Clone, Copy)]
+pub struct NewRow<'r> {
+    pub values: &'r [Datum<'r>],
+    /// What the query has for assignments alone.
+    pub beside: &'r [Datum<'r>],
+    pub number: u64,
+}
+
+/// What became of a row.
+pub enum Upserted {
+    /// As its values say, but the time columns of an update.
+    Changed,
+    Unchanged,
+    /// It stays, with a warning.
+    Left,
+    /// It was gone: the new row is to be inserted once more.
+    Gone,
+}
+
+impl OnDuplicate {
+    /// `beside` are the types of what the query has for assignments alone.
+    pub fn compile(
+        insert: &Insert,
+        names: &UpsertNames<'_>,
+        source: &[u8],
+        view: &dyn CatalogView,
+        def: &TableDef,
+        beside: &[SqlType],
+        params: &[SqlType],
+    ) -> Result<Self, Refusal> {
+        if insert.replace {
+            return Ok(Self::Replace);
+        }
+        if insert.on_duplicate.is_empty() {
+            return Ok(if insert.ignore { Self::Ignore } else { Self::Fail });
+        }
+        Updates::compile(insert, names, source, view, def, beside, params).map(Self::Update)
+    }
+}
+
+impl Updates {
+    /// `names` tell what the assignments mean, `beside` are the types of what the query has for them alone.
+    pub fn compile(
+        insert: &Insert,
+        names: &UpsertNames<'_>,
+        source: &[u8],
+        view: &dyn CatalogView,
+        def: &TableDef,
+        beside: &[SqlType],
+        params: &[SqlType],
+    ) -> Result<Self, Refusal> {
+        let assigned = names.bind(beside, source, view, params)?;
+        let assigned: Vec<_> = assigned.into_iter().map(|(column, value)| (column, Some(value))).collect();
+        // One row alone, or a query's, is not given another value for a NULL.
+        let is_list = matches!(&insert.source, InsertSource::Values(rows) if rows.len() > 1);
+        let compile = |value: &Expr| Ok(RowProgram::compile(value)?);
+        Ok(Self(Assignments::compile(&assigned, def, insert.ignore || is_list, &compile)?))
+    }
+
+    /// Updates the row that is there. `ignore`: what is wrong with one row is a warning.
+    pub fn run(
+        &self,
+        table: &Arc<TableHandle>,
+        id: RowId,
+        new: NewRow<'_>,
+        ignore: bool,
+        txn: &mut Txn,
+        run: Run<'_>,
+    ) -> Result<Upserted, SqlError> {
+        let mut buf = RowBuf::default();
+        if !txn.lock_row(table, id, RowLock::FOR_UPDATE, &mut buf)? {
+            return Ok(Upserted::Gone);
+        }
+        let both: Vec<Datum<'_>>;
+        let inputs = if new.beside.is_empty() {
+            new.values
+        } else {
+            both = new.values.iter().chain(new.beside).map(reborrow).collect();
+            &both
+        };
+        let old = buf.row(&table.layout);
+        let mut changes: Vec<(usize, Datum<'_>)> = Vec::new();
+        self.0.evaluate(table, old, inputs, run, new.number, &mut changes)?;
+        if changes.is_empty() {
+            return Ok(Upserted::Unchanged);
+        }
+        match txn.update(table, id, &changes) {
+            Ok(_) => Ok(Upserted::Changed),
+            Err(error) if ignore && can_ignore(&error) => {
+                warn_of(run.ctx, error);
+                Ok(Upserted::Left)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// A row, other than `but`, that has one of the new row's unique keys, locked; the indexes in order.
+pub fn conflicting(
+    table: &Arc<TableHandle>,
+    row: &[Datum<'_>],
+    but: Option<RowId>,
+    txn: &mut Txn,
+    read: &mut ReadScratch,
+) -> Result<Option<RowId>, SqlError> {
+    let mut key = Vec::new();
+    for index in table.indexes().iter().filter(|index| index.def.kind.is_unique()) {
+        key.clear();
+        let parts = index.def.parts.iter().enumerate();
+        let mut parts = parts.map(|(n, part)| (n, &row[part.column]));
+        let whole = parts.all(|(n, value)| {
+            !value.is_null() && index.keys.encode_parts(n, std::slice::from_ref(value), &mut key)
+        });
+        if !whole {
+            continue;
+        }
+        if let Some(found) = txn.lock_key(table, index, &key, but, read)? {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+/// Rounds of an INSERT that finds a row with its key, and then finds it gone: each time another transaction has got
+/// further. They are bounded, so that two that never agree about a row do not go on for ever.
+#[derive(Default)]
+pub struct Rounds(usize);
+
+const MOST_ROUNDS: usize = 10_000;
+
+impl Rounds {
+    /// Before each attempt to deal with a duplicate; `check` looks for KILL. Fails with `duplicate` after too many.
+    pub fn next(
+        &mut self,
+        duplicate: EngineError,
+        check: impl FnOnce() -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
+        self.0 += 1;
+        match self.0 {
+            1 => Ok(()),
+            2..=MOST_ROUNDS => {
+                std::thread::yield_now();
+                check()
+            }
+            _ => Err(duplicate.into()),
+        }
+    }
+}

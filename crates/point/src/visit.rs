@@ -1,0 +1,219 @@
+//! Where the rows of a table are, and visiting them: along an index, along several, or all.
+
+use std::collections::HashSet;
+
+use avocet_base::RowId;
+use avocet_channel::blocking::{ROWS_IN_PLACE, blocking_if};
+use avocet_engine::{Direction, EngineError, KeyRange, LockHow, ReadMode, ReadScratch, Shown, Txn};
+use avocet_types::expr::{EvalContext, EvalResult, RowSource};
+use avocet_types::{Datum, IndexKind, RowRef};
+
+use super::Table;
+use super::bounds::Bounds;
+use super::choose::Access;
+use super::keys::{Found, Keys};
+
+/// A range may hold so many values, whatever the table's size.
+const MANY_VALUES: u64 = 20_000;
+/// A range of which nothing is known may have so many entries: they are counted each time before they are read.
+const MANY_ENTRIES: usize = 4_000;
+/// Memory for so many rows of a union is kept for the next statement.
+const MOST_KEPT: usize = 4_000;
+
+/// Evaluates where the rows of a table are.
+pub fn locate<'a, R: RowSource<'a>>(
+    table: &Table,
+    access: &'a Access,
+    row: &R,
+    params: &'a [Datum<'a>],
+    ctx: &EvalContext,
+    keys: &mut Keys,
+) -> EvalResult<Found> {
+    if !access.union.is_empty() {
+        keys.parts.resize_with(access.union.len(), || (Found::Nothing, Keys::default()));
+        let mut any = Found::Nothing;
+        for (part, (found, keys)) in access.union.iter().zip(&mut keys.parts) {
+            *found = locate(table, part, row, params, ctx, keys)?;
+            if *found != Found::Nothing {
+                any = Found::Ranges;
+            }
+        }
+        return Ok(any);
+    }
+    match access.index {
+        None => Ok(Found::Ranges),
+        Some(index) => access.terms.locate(&table.indexes()[index], row, params, ctx, keys),
+    }
+}
+
+/// Whether what was located is few values of a unique key, or few entries of an index.
+pub fn has_few(table: &Table, access: &Access, found: Found, keys: &Keys, read: &mut ReadScratch) -> bool {
+    if !access.union.is_empty() {
+        let mut parts = access.union.iter().zip(&keys.parts);
+        return parts.all(|(part, (found, keys))| has_few(table, part, *found, keys, read));
+    }
+    let ranges = keys.ranges();
+    match keys.span().filter(|_| access.spans) {
+        _ if found != Found::Ranges => true,
+        Some(span) => span.saturating_mul(ranges.len() as u64) <= MANY_VALUES,
+        None => access.index.is_some_and(|index| {
+            let index = &table.indexes()[index];
+            let each = MANY_ENTRIES / ranges.len().max(1);
+            !ranges.iter().any(|range| index.has_more_than(each, range, read))
+        }),
+    }
+}
+
+/// Visits the rows of a table that were located. `most`: after so many `each` is known to have its last.
+#[expect(clippy::too_many_arguments, reason = "where the rows are, how they are locked, and what sees them")]
+pub fn visit(
+    table: &Table,
+    access: &Access,
+    found: Found,
+    lock: Option<&mut LockHow<'_>>,
+    most: u64,
+    txn: &mut Txn,
+    keys: &mut Keys,
+    read: &mut ReadScratch,
+    bounds: &Bounds<'_>,
+    each: &mut dyn FnMut(RowId, RowRef<'_>) -> Shown,
+) -> Result<(), EngineError> {
+    if !access.union.is_empty() {
+        return visit_union(table, access, lock, most, txn, keys, read, bounds, each);
+    }
+    let is_much = most > ROWS_IN_PLACE as u64 && is_much(table, access, found, keys, read);
+    blocking_if(is_much, || visit_here(table, access, found, lock, txn, keys, read, each))
+}
+
+/// As `visit`, along several indexes: each row that is wanted is so once. One that was not is shown again, since it may
+/// have changed before it is locked.
+#[expect(clippy::too_many_arguments, reason = "as visit")]
+fn visit_union(
+    table: &Table,
+    access: &Access,
+    mut lock: Option<&mut LockHow<'_>>,
+    most: u64,
+    txn: &mut Txn,
+    keys: &mut Keys,
+    read: &mut ReadScratch,
+    bounds: &Bounds<'_>,
+    each: &mut dyn FnMut(RowId, RowRef<'_>) -> Shown,
+) -> Result<(), EngineError> {
+    let Keys { parts, seen, .. } = keys;
+    seen.clear();
+    let mut outcome = Ok(());
+    let mut ended = false;
+    for (part, (found, keys)) in access.union.iter().zip(parts) {
+        let mut each = |id, row: RowRef<'_>| {
+            if seen.contains(&id) {
+                return Shown::Unwanted;
+            }
+            let shown = each(id, row);
+            if shown != Shown::Unwanted && seen.insert(id) {
+                bounds.hold(size_of::<RowId>());
+            }
+            ended = shown == Shown::Last;
+            shown
+        };
+        let lock = lock.as_deref_mut();
+        outcome = visit(table, part, *found, lock, most, txn, keys, read, bounds, &mut each);
+        if ended || outcome.is_err() {
+            break;
+        }
+    }
+    bounds.let_go(seen.len() * size_of::<RowId>());
+    if seen.len() > MOST_KEPT {
+        *seen = HashSet::default();
+    }
+    outcome
+}
+
+/// Whether the other connections of the thread had better not wait for a visit.
+fn is_much(table: &Table, access: &Access, found: Found, keys: &Keys, read: &mut ReadScratch) -> bool {
+    let Some(index) = access.index else { return table.row_count() > ROWS_IN_PLACE as u64 };
+    let index = &table.indexes()[index];
+    let ranges = keys.ranges();
+    let is_short = |values: u64| values <= ROWS_IN_PLACE as u64 && index.def.kind != IndexKind::Secondary;
+    if found != Found::Ranges || keys.span().is_some_and(is_short) {
+        return false;
+    }
+    let each = ROWS_IN_PLACE / ranges.len().max(1);
+    ranges.iter().any(|range| index.has_more_than(each, range, read))
+}
+
+#[expect(clippy::too_many_arguments, reason = "as visit")]
+fn visit_here(
+    table: &Table,
+    access: &Access,
+    found: Found,
+    mut lock: Option<&mut LockHow<'_>>,
+    txn: &mut Txn,
+    keys: &Keys,
+    read: &mut ReadScratch,
+    each: &mut dyn FnMut(RowId, RowRef<'_>) -> Shown,
+) -> Result<(), EngineError> {
+    let Some(index) = access.index else {
+        return match lock {
+            None => txn.table_rows(table, ReadMode::Snapshot, &mut |id, row| each(id, row).flow()),
+            Some(how) => lock_all(table, how, txn, read, each),
+        };
+    };
+    let index = &table.indexes()[index];
+    match found {
+        Found::Nothing => Ok(()),
+        Found::One => match lock {
+            None => txn
+                .get_unique(table, index, keys.key(), read, &mut |id, row| {
+                    let _ = each(id, row);
+                })
+                .map(drop),
+            Some(how) => {
+                let range = keys.whole_key();
+                txn.lock_range(table, index, range, Direction::Ascending, how, read, each)
+            }
+        },
+        Found::Ranges => {
+            let mut ended = false;
+            let direction = if access.descending { Direction::Descending } else { Direction::Ascending };
+            let ranges = keys.ranges();
+            for n in 0..ranges.len() {
+                let range = &ranges[if access.descending { ranges.len() - 1 - n } else { n }];
+                let mut each = |id, row: RowRef<'_>| {
+                    let shown = each(id, row);
+                    ended = shown == Shown::Last;
+                    shown
+                };
+                match &mut lock {
+                    None => {
+                        let mut each = |id, row: RowRef<'_>| each(id, row).flow();
+                        txn.index_scan(table, index, range, direction, read, &mut each)?;
+                    }
+                    Some(how) => {
+                        txn.lock_range(table, index, range, direction, how, read, &mut each)?;
+                    }
+                }
+                if ended {
+                    break;
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Locks the rows of a whole table in the order of the primary key, if it has one: as InnoDB meets them.
+fn lock_all(
+    table: &Table,
+    how: &mut LockHow<'_>,
+    txn: &mut Txn,
+    read: &mut ReadScratch,
+    each: &mut dyn FnMut(RowId, RowRef<'_>) -> Shown,
+) -> Result<(), EngineError> {
+    let mut indexes = table.indexes().iter();
+    match indexes.find(|index| index.def.kind == IndexKind::Primary) {
+        Some(primary) => {
+            txn.lock_range(table, primary, &KeyRange::all(), Direction::Ascending, how, read, each)
+        }
+        None => txn.lock_table(table, how, each),
+    }
+}

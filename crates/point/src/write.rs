@@ -1,0 +1,474 @@
+//! UPDATE and DELETE of one table.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use avocet_channel::PlanColumns;
+use avocet_channel::blocking::{ROWS_IN_PLACE, blocking_if};
+use avocet_engine::{Catalog, LockHow, RowChange, RowLock, Shown, TableHandle, Txn};
+use avocet_sql::bind::{CatalogView, Clause, ModifySpec, TableBinder};
+use avocet_sql::parse::ast::{self, ExprKind as Syntax, OrderItem};
+use avocet_sql::parse::statement;
+use avocet_types::compare::sort_order;
+use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::expr::{EvalContext, Expr, ExprKind, RowProgram};
+use avocet_types::{Collation, Datum, RowRef, SqlType, TableDef, Value};
+
+use super::assign::Assignments;
+use super::choose::{Access, Wish, choose};
+use super::ignore::{can_ignore, warn_of};
+use super::keys::{Found, Keys};
+use super::modify::compile_modify;
+use super::run::{count, passes};
+use super::scope::{JoinedRow, Scope};
+use super::select::conjunction;
+use super::visit::{locate, visit};
+use super::{
+    Changes, FoundRow, FoundRows, Kind, LevelScratch, NotPoint, PointPlan, PointScratch, Refusal, Run, Table,
+    recycle_changes,
+};
+
+/// The rows that a statement changes.
+#[derive(Debug)]
+pub struct Target {
+    table: Table,
+    access: Access,
+    residual: Option<RowProgram>,
+    limit: Option<RowProgram>,
+    /// Where no index gives the order: all rows are locked, as by InnoDB, and sorted then.
+    sort: Box<[(RowProgram, bool)]>,
+}
+
+#[derive(Debug)]
+pub struct Update {
+    target: Target,
+    assignments: Assignments,
+    /// Errors of single rows are warnings.
+    pub ignore: bool,
+}
+
+#[derive(Debug)]
+pub struct Delete {
+    target: Target,
+    pub ignore: bool,
+}
+
+/// A stored table by its name.
+pub fn find_table(
+    name: &ast::ObjectName,
+    view: &dyn CatalogView,
+    catalog: &Catalog,
+) -> Result<(Arc<TableDef>, Arc<TableHandle>), Refusal> {
+    let database = match &name.database {
+        Some(database) => database.name.as_str(),
+        None => view.current_database().ok_or_else(|| ErrorCode::NO_DB_ERROR.with(&[]))?,
+    };
+    let Some(def) = view.table(database, &name.name.name) else {
+        return Err(match view.has_database(database) {
+            true => ErrorCode::NO_SUCH_TABLE.with(&[&database, &name.name.name]),
+            false => ErrorCode::BAD_DB_ERROR.with(&[&database]),
+        }
+        .into());
+    };
+    let handle = catalog.table_by_id(def.id).ok_or_else(|| NotPoint::because("not a stored table"))?;
+    Ok((def, handle.clone()))
+}
+
+/// The only table of a statement that has no subqueries, with its alias.
+fn plain_table(spec: ModifySpec<'_>) -> Option<(&ast::ObjectName, Option<&str>)> {
+    spec.only_table().filter(|_| !spec.has_subquery())
+}
+
+/// `source` is the text that the statement was parsed from; `params` are the types of parameters as far as they are known.
+pub fn compile_update(
+    update: &statement::Update,
+    source: &[u8],
+    view: &dyn CatalogView,
+    catalog: &Catalog,
+    params: &[SqlType],
+) -> Result<PointPlan, Refusal> {
+    let spec = ModifySpec::from(update);
+    let Some((name, alias)) = plain_table(spec) else {
+        return compile_modify(spec, update.ignore, source, view, catalog, params);
+    };
+    let (def, handle) = find_table(name, view, catalog)?;
+    let mut binder = TableBinder::new(source, view, params, &def, alias);
+    let scope = Scope::single(handle.clone());
+    let mut assigned = Vec::with_capacity(update.assignments.len());
+    for assignment in &update.assignments {
+        let column = assigned_column(assignment, &def, alias)?;
+        assigned.push((column, assigned_value(&mut binder, &assignment.value, &def, column)?));
+    }
+    let assignments = Assignments::compile(&assigned, &def, true, &|value| scope.compile(value))?;
+    let target = Target::compile(
+        &mut binder,
+        &scope,
+        update.filter.as_ref(),
+        &update.order_by,
+        update.limit.as_ref(),
+    )?;
+    let params = binder.params().to_vec();
+    let kind = Kind::Update(Update { target, assignments, ignore: update.ignore });
+    let dates = scope.dates();
+    Ok(PointPlan { kind, tables: vec![Table(handle)], params, columns: PlanColumns::default(), dates })
+}
+
+/// As [`compile_update`].
+pub fn compile_delete(
+    delete: &statement::Delete,
+    source: &[u8],
+    view: &dyn CatalogView,
+    catalog: &Catalog,
+    params: &[SqlType],
+) -> Result<PointPlan, Refusal> {
+    let spec = ModifySpec::from(delete);
+    let Some((name, alias)) = plain_table(spec) else {
+        return compile_modify(spec, delete.ignore, source, view, catalog, params);
+    };
+    let (def, handle) = find_table(name, view, catalog)?;
+    let mut binder = TableBinder::new(source, view, params, &def, alias);
+    let scope = Scope::single(handle.clone());
+    let target = Target::compile(
+        &mut binder,
+        &scope,
+        delete.filter.as_ref(),
+        &delete.order_by,
+        delete.limit.as_ref(),
+    )?;
+    let params = binder.params().to_vec();
+    let kind = Kind::Delete(Delete { target, ignore: delete.ignore });
+    let dates = scope.dates();
+    Ok(PointPlan { kind, tables: vec![Table(handle)], params, columns: PlanColumns::default(), dates })
+}
+
+fn assigned_column(
+    assignment: &statement::Assignment,
+    def: &TableDef,
+    alias: Option<&str>,
+) -> Result<usize, SqlError> {
+    let name = &assignment.column.name;
+    let is_other = assignment.table.as_ref().is_some_and(|t| {
+        let other_database = t.database.as_ref().is_some_and(|d| d.name != def.database);
+        other_database || !t.name.name.eq_ignore_ascii_case(alias.unwrap_or(&def.name))
+    });
+    let column = def.column(name).filter(|_| !is_other);
+    column.ok_or_else(|| match &assignment.table {
+        Some(table) => {
+            ErrorCode::BAD_FIELD_ERROR.with(&[&format_args!("{}.{name}", table.name.name), &"field list"])
+        }
+        None => ErrorCode::BAD_FIELD_ERROR.with(&[name, &"field list"]),
+    })
+}
+
+fn assigned_value(
+    binder: &mut TableBinder<'_>,
+    value: &ast::Expr,
+    def: &TableDef,
+    column: usize,
+) -> Result<Option<Expr>, Refusal> {
+    let target = &def.columns[column];
+    match &value.kind {
+        Syntax::Default(None) => Ok(None),
+        Syntax::Default(of) => default_value(of.as_ref(), def, column).map(Some),
+        _ => {
+            let value = binder.expr(value, Clause::Select)?;
+            Ok(Some(binder.settle_param(value, target.ty)))
+        }
+    }
+}
+
+/// `DEFAULT` for a column, or `DEFAULT(other)`.
+pub fn default_value(of: Option<&ast::Ident>, def: &TableDef, column: usize) -> Result<Expr, Refusal> {
+    let of = match of {
+        None => column,
+        Some(name) => def
+            .column(&name.name)
+            .ok_or_else(|| ErrorCode::BAD_FIELD_ERROR.with(&[&name.name, &"field list"]))?,
+    };
+    let from = &def.columns[of];
+    match &from.default {
+        Some(avocet_types::DefaultValue::Const(value)) => Ok(Expr::literal(value.clone(), from.ty)),
+        None if from.nullable => Ok(Expr::literal(Datum::Null, from.ty)),
+        None => Err(ErrorCode::NO_DEFAULT_FOR_FIELD.with(&[&from.name]).into()),
+        Some(avocet_types::DefaultValue::Now) => Err(NotPoint::because("DEFAULT of a time").into()),
+    }
+}
+
+impl Update {
+    pub fn describe(&self) -> String {
+        self.target.access.describe(&self.target.table)
+    }
+}
+
+impl Delete {
+    pub fn describe(&self) -> String {
+        self.target.access.describe(&self.target.table)
+    }
+}
+
+impl Target {
+    fn compile(
+        binder: &mut TableBinder<'_>,
+        scope: &Scope,
+        filter: Option<&ast::Expr>,
+        order_by: &[OrderItem],
+        limit: Option<&ast::Limit>,
+    ) -> Result<Self, Refusal> {
+        let filter = filter.map(|f| binder.condition(f)).transpose()?;
+        let conjuncts = filter.map_or_else(Vec::new, |filter| filter.fold().into_conjuncts());
+        let mut keys = Vec::with_capacity(order_by.len());
+        for item in order_by {
+            keys.push((binder.expr(&item.expr, Clause::Order)?, item.descending));
+        }
+        let column_of = |(key, descending): &(Expr, bool)| match key.kind {
+            ExprKind::Column(column) => Some((column, *descending)),
+            _ => None,
+        };
+        let order: Vec<_> = keys.iter().map(column_of).collect::<Option<_>>().unwrap_or_default();
+        let limit = match limit {
+            Some(ast::Limit { offset: Some(_), .. }) => {
+                return Err(ErrorCode::PARSE_ERROR.with(&[&"", &1]).into());
+            }
+            Some(ast::Limit { count, offset: None }) => {
+                let count = binder.expr(count, Clause::Order)?;
+                Some(binder.settle_param(count, SqlType::BIGINT_UNSIGNED))
+            }
+            None => None,
+        };
+        let wish = Wish { order: &order, limit: limit.as_ref().map(|_| 1), must: true, ..Wish::default() };
+        let choice = choose(scope, 0, 0, &conjuncts, &wish)?;
+        let choice = choice.ok_or_else(|| NotPoint::because("no index leads to few rows"))?;
+        // Without a LIMIT the order only matters to duplicates of keys on the way.
+        let is_sorted = !order.is_empty() && choice.gives_order;
+        let keys = keys.iter().filter(|_| !is_sorted);
+        let sort = keys.map(|(key, descending)| Ok::<_, Refusal>((scope.compile(key)?, *descending)));
+        let sort = sort.collect::<Result<_, _>>()?;
+        let open = (0..conjuncts.len()).filter(|at| !choice.served.contains(at));
+        let residual = conjunction(open.map(|at| conjuncts[at].clone()).collect());
+        Ok(Self {
+            table: Table(scope.tables[0].stored().expect("the statement's table").clone()),
+            access: choice.access,
+            residual: residual.map(|test| scope.compile(&test)).transpose()?,
+            limit: limit.map(|limit| scope.compile(&limit)).transpose()?,
+            sort,
+        })
+    }
+
+    /// Where the rows are, and how many of them may be changed.
+    fn locate(
+        &self,
+        params: &[Datum<'_>],
+        ctx: &EvalContext,
+        keys: &mut Keys,
+    ) -> Result<(Found, u64), SqlError> {
+        match count(self.limit.as_ref(), params, ctx)?.unwrap_or(u64::MAX) {
+            0 => Ok((Found::Nothing, 0)),
+            limit => {
+                let found = locate(&self.table, &self.access, &JoinedRow::new(&[]), params, ctx, keys)?;
+                Ok((found, limit))
+            }
+        }
+    }
+
+    /// Changes the one row that there may be where it stands. `change` is shown it if it passes.
+    fn modify_one(
+        &self,
+        txn: &mut Txn,
+        params: &[Datum<'_>],
+        ctx: &EvalContext,
+        scratch: &mut LevelScratch,
+        change: &mut dyn FnMut(RowRef<'_>, &mut RowChange<'_>) -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
+        let LevelScratch { keys, read, .. } = scratch;
+        let index = self.access.index.expect("one row is found by a unique index");
+        let index = &self.table.indexes()[index];
+        let mut outcome = Ok(());
+        txn.modify_unique(&self.table, index, keys.key(), read, &mut |row, to| {
+            outcome = match passes(self.residual.as_ref(), &row, params, ctx) {
+                Ok(true) => change(row, to),
+                Ok(false) => {
+                    to.leave();
+                    Ok(())
+                }
+                Err(error) => Err(error.into()),
+            };
+        })?;
+        outcome
+    }
+
+    /// Locks the rows. An UPDATE has them copied, and does not wait for a row that others hold if it does not match.
+    fn find(
+        &self,
+        (found, mut left): (Found, u64),
+        is_update: bool,
+        txn: &mut Txn,
+        Run { params, ctx, bounds }: Run<'_>,
+        scratch: &mut LevelScratch,
+    ) -> Result<(), SqlError> {
+        let LevelScratch { keys, read, found: rows, .. } = scratch;
+        rows.clear(bounds);
+        let limit = left;
+        if !self.sort.is_empty() {
+            left = u64::MAX;
+        }
+        let mut failure = None;
+        // What cannot be told is told once the row is locked.
+        let mut is_wanted =
+            |row: RowRef<'_>| passes(self.residual.as_ref(), &row, params, ctx).unwrap_or(true);
+        let first_look: Option<&mut dyn FnMut(RowRef<'_>) -> bool> =
+            if is_update && self.access.is_scan(&self.table) { Some(&mut is_wanted) } else { None };
+        let most = if self.residual.is_some() { u64::MAX } else { left };
+        visit(
+            &self.table,
+            &self.access,
+            found,
+            Some(&mut LockHow { lock: RowLock::FOR_UPDATE, first_look }),
+            most,
+            txn,
+            keys,
+            read,
+            bounds,
+            &mut |id, row| {
+                let is_wanted =
+                    bounds.row().and_then(|()| Ok(passes(self.residual.as_ref(), &row, params, ctx)?));
+                match is_wanted {
+                    Ok(false) => return Shown::Unwanted,
+                    Ok(true) => {
+                        match is_update || !self.sort.is_empty() {
+                            true => rows.push(id, &row, bounds),
+                            false => rows.push_id(id, bounds),
+                        }
+                        left -= 1;
+                    }
+                    Err(error) => {
+                        failure = Some(error);
+                        left = 0;
+                    }
+                }
+                if left == 0 { Shown::Last } else { Shown::Wanted }
+            },
+        )?;
+        failure.map_or(Ok(()), Err)?;
+        if !self.sort.is_empty() {
+            self.put_in_order(rows, usize::try_from(limit).unwrap_or(usize::MAX), params, ctx)?;
+        }
+        Ok(())
+    }
+
+    /// Sorts the rows, and leaves out all but the first ones.
+    fn put_in_order(
+        &self,
+        rows: &mut FoundRows,
+        limit: usize,
+        params: &[Datum<'_>],
+        ctx: &EvalContext,
+    ) -> Result<(), SqlError> {
+        let mut keyed: Vec<(Vec<Value>, usize)> = Vec::with_capacity(rows.len());
+        for n in 0..rows.len() {
+            let (_, row) = rows.get(n, &self.table.layout);
+            let keys = self.sort.iter().map(|(key, _)| key.eval(&row, params, ctx).map(Datum::into_owned));
+            keyed.push((keys.collect::<Result<_, _>>()?, n));
+        }
+        keyed.sort_by(|(a, _), (b, _)| {
+            let orders = self.sort.iter().zip(a.iter().zip(b)).map(|((key, descending), (a, b))| {
+                let order = sort_order(a, b, key.ty().collation().unwrap_or(Collation::BINARY));
+                if *descending { order.reverse() } else { order }
+            });
+            orders.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+        });
+        rows.arrange(keyed.into_iter().take(limit).map(|(_, n)| n));
+        Ok(())
+    }
+}
+
+impl Update {
+    pub(super) fn run(
+        &self,
+        txn: &mut Txn,
+        run @ Run { params, ctx, bounds }: Run<'_>,
+        scratch: &mut PointScratch,
+    ) -> Result<Changes, SqlError> {
+        scratch.reserve(1);
+        let PointScratch { levels, changes: memory, .. } = scratch;
+        let level = &mut levels[0];
+        let mut outcome = Changes::default();
+        let found = self.target.locate(params, ctx, &mut level.keys)?;
+        if found.0 == Found::One && !self.ignore {
+            self.target.modify_one(txn, params, ctx, level, &mut |row, to| {
+                let mut changes = recycle_changes(std::mem::take(memory));
+                outcome.matched = 1;
+                self.assignments.evaluate(&self.target.table, row, &[], run, 1, &mut changes)?;
+                if !changes.is_empty() {
+                    changes.iter().for_each(|(column, value)| to.set(*column, value));
+                    outcome.changed = 1;
+                }
+                *memory = recycle_changes(changes);
+                Ok(())
+            })?;
+            return Ok(outcome);
+        }
+        self.target.find(found, true, txn, run, level)?;
+        let rows: &FoundRows = &level.found;
+        blocking_if(rows.len() > ROWS_IN_PLACE, || {
+            for n in 0..rows.len() {
+                bounds.row()?;
+                let (id, row) = rows.get(n, &self.target.table.layout);
+                let mut changes = recycle_changes(std::mem::take(memory));
+                outcome.matched += 1;
+                self.assignments.evaluate(
+                    &self.target.table,
+                    row,
+                    &[],
+                    run,
+                    outcome.matched,
+                    &mut changes,
+                )?;
+                if !changes.is_empty() {
+                    match txn.update(&self.target.table, id, &changes) {
+                        Ok(moved) => outcome.changed += u64::from(moved.is_some()),
+                        Err(error) if self.ignore && can_ignore(&error) => warn_of(ctx, error),
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+                *memory = recycle_changes(changes);
+            }
+            Ok(outcome)
+        })
+    }
+}
+
+impl Delete {
+    pub(super) fn run(
+        &self,
+        txn: &mut Txn,
+        run @ Run { params, ctx, bounds }: Run<'_>,
+        scratch: &mut PointScratch,
+    ) -> Result<Changes, SqlError> {
+        scratch.reserve(1);
+        let level = &mut scratch.levels[0];
+        let mut outcome = Changes::default();
+        let found = self.target.locate(params, ctx, &mut level.keys)?;
+        if found.0 == Found::One && !self.ignore {
+            self.target.modify_one(txn, params, ctx, level, &mut |_, to| {
+                to.delete();
+                (outcome.matched, outcome.changed) = (1, 1);
+                Ok(())
+            })?;
+            return Ok(outcome);
+        }
+        self.target.find(found, false, txn, run, level)?;
+        let rows = &level.found;
+        outcome.matched = rows.len() as u64;
+        blocking_if(rows.len() > ROWS_IN_PLACE, || {
+            for FoundRow { id, .. } in &rows.rows {
+                bounds.row()?;
+                match txn.delete(&self.target.table, *id) {
+                    Ok(is_gone) => outcome.changed += u64::from(is_gone),
+                    Err(error) if self.ignore && can_ignore(&error) => warn_of(ctx, error),
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            Ok(outcome)
+        })
+    }
+}

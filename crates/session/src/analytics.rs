@@ -1,0 +1,257 @@
+//! Queries that read much: the way to DataFusion.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use arrow::record_batch::RecordBatch;
+use avocet_channel::blocking::can_await;
+use avocet_channel::{Cancellation, Interrupt, LONGEST_DELAY, ResultSink, write_some};
+use avocet_engine::TableHandle;
+use avocet_fusion::{
+    Analytics, AnalyticsOptions, EngineMemory, EngineSource, QueryRun, RunOptions, ScanSource, VirtualRows,
+};
+use avocet_point::Refusal;
+use avocet_sql::bind::unsupported;
+use avocet_sql::parse::ast;
+use avocet_sql::parse::statement::StatementKind;
+use avocet_sql::plan::{BoundQuery, From, QueryBody};
+
+use avocet_types::error::{ErrorCode, SqlError};
+
+use avocet_types::{Datum, Value};
+
+use super::collect::CELL_BYTES;
+use super::info_schema;
+use super::locking::Readers;
+use super::output::columns_of;
+use super::run::Text;
+use super::select::tables_of;
+use super::state::Session;
+
+/// A query whose rows come batch by batch.
+pub(super) struct RunningQuery {
+    run: QueryRun,
+    interrupt: Arc<Interrupt>,
+}
+
+impl RunningQuery {
+    /// The next rows; ends with 1317 when the session is interrupted.
+    pub async fn next(&mut self) -> Result<Option<RecordBatch>, SqlError> {
+        tokio::select! {
+            batch = self.run.next() => batch,
+            _ = self.interrupt.raised() => Err(ErrorCode::QUERY_INTERRUPTED.with(&[])),
+        }
+    }
+
+    /// As [`Self::next`], for code that cannot await. The query's own threads make the rows.
+    pub fn next_in_place(&mut self) -> Result<Option<RecordBatch>, SqlError> {
+        futures::executor::block_on(tokio::task::unconstrained(self.next()))
+    }
+
+    /// The next rows. Those that are in the sink do not wait for them for long.
+    async fn next_for(
+        &mut self,
+        sink: &mut dyn ResultSink,
+        holds_rows: bool,
+    ) -> Result<Option<RecordBatch>, SqlError> {
+        if !holds_rows || !can_await() {
+            return self.next().await;
+        }
+        let mut next = pin!(self.next());
+        match tokio::time::timeout(LONGEST_DELAY, &mut next).await {
+            Ok(next) => next,
+            Err(_) => {
+                write_some(sink)?;
+                next.await
+            }
+        }
+    }
+}
+
+impl Session {
+    fn analytics(&self) -> Result<&Analytics, SqlError> {
+        if let Some(analytics) = self.shared.analytics.get() {
+            return Ok(analytics);
+        }
+        // Of several first queries one starts it: a second one would clear the spill folder under the first.
+        let _starting = self.shared.analytics_start.lock();
+        if let Some(analytics) = self.shared.analytics.get() {
+            return Ok(analytics);
+        }
+        let engine = &self.shared.engine;
+        let memory = Arc::new(EngineMemory(engine.memory().clone()));
+        let mut options = AnalyticsOptions::new(memory, engine.memory().limit() / 2);
+        options.spill = self.shared.spill.get().cloned();
+        let made = Analytics::new(options).map_err(|error| {
+            ErrorCode::OUT_OF_RESOURCES.because(format!("analytics can not start: {error}"))
+        })?;
+        Ok(self.shared.analytics.get_or_init(|| made))
+    }
+
+    /// What a query scans, at its snapshots.
+    fn source(
+        &mut self,
+        bound: &BoundQuery,
+        Readers { plain, locked }: Readers,
+        tables: Vec<Arc<TableHandle>>,
+    ) -> Result<Arc<dyn ScanSource>, SqlError> {
+        let mut virtual_rows = Vec::new();
+        for (database, name) in tables_of(bound) {
+            if info_schema::is_virtual(&database)
+                && let Some(table) = info_schema::table(&database, &name)
+            {
+                virtual_rows.push(VirtualRows { rows: self.virtual_rows(&database, &name)?, table });
+            }
+        }
+        Ok(Arc::new(EngineSource { reader: plain, newest: locked, tables, virtual_rows }))
+    }
+
+    fn run_options(&self, text: &Text<'_>, tables: &[Arc<TableHandle>]) -> RunOptions {
+        RunOptions {
+            streams: false,
+            row_bytes: tables.iter().map(|table| table.row_bytes()).max().unwrap_or(0),
+            params: text.params.iter().map(|value| value.clone().into_owned()).collect(),
+            context: self.context.clone(),
+            deadline: self.settings.max_execution_time,
+            memory_limit: self.settings.query_memory_limit,
+        }
+    }
+
+    /// Starts a query at some snapshots.
+    pub(super) fn start_analytics(
+        &mut self,
+        readers: Readers,
+        bound: Arc<BoundQuery>,
+        tables: Vec<Arc<TableHandle>>,
+        text: &Text<'_>,
+    ) -> Result<RunningQuery, SqlError> {
+        let options = self.run_options(text, &tables);
+        self.start_with(options, readers, bound, tables)
+    }
+
+    fn start_with(
+        &mut self,
+        options: RunOptions,
+        readers: Readers,
+        bound: Arc<BoundQuery>,
+        tables: Vec<Arc<TableHandle>>,
+    ) -> Result<RunningQuery, SqlError> {
+        let source = self.source(&bound, readers, tables)?;
+        let run = self.analytics()?.execute(bound, source, options)?;
+        Ok(RunningQuery { run, interrupt: self.info.interrupt.clone() })
+    }
+
+    /// Runs a query at some snapshots; returns the number of rows.
+    pub(super) async fn analyze_at(
+        &mut self,
+        readers: Readers,
+        bound: BoundQuery,
+        tables: Vec<Arc<TableHandle>>,
+        text: &Text<'_>,
+        sink: &mut dyn ResultSink,
+        select_limit: u64,
+    ) -> Result<u64, SqlError> {
+        let mut left = if bound.body.limit.is_none() { select_limit } else { u64::MAX };
+        let bound = Arc::new(bound);
+        let mut options = self.run_options(text, &tables);
+        if is_streamed(&bound) {
+            options.streams = true;
+            // As columns of a batch, which are encoded where they are stored.
+            options.row_bytes = options.row_bytes.max(bound.body.outputs.len() * CELL_BYTES);
+        }
+        let mut run = self.start_with(options, readers, bound.clone(), tables)?;
+        sink.columns(&columns_of(&bound), self.settings.time_zone)?;
+        let interrupt = self.info.interrupt.clone();
+        let cancellation = Cancellation::after(&interrupt, self.settings.max_execution_time);
+        let mut rows = 0;
+        while left > 0 {
+            let Some(batch) = run.next_for(sink, rows > 0).await? else { break };
+            let batch = batch.slice(0, batch.num_rows().min(usize::try_from(left).unwrap_or(usize::MAX)));
+            left -= batch.num_rows() as u64;
+            rows += batch.num_rows() as u64;
+            cancellation.send_batch(&batch, sink).await?;
+        }
+        Ok(rows)
+    }
+
+    /// How a statement would be run, for EXPLAIN.
+    pub(super) async fn explain_statement(
+        &mut self,
+        statement: &StatementKind,
+        text: &Text<'_>,
+    ) -> Result<String, SqlError> {
+        use StatementKind as S;
+        if !matches!(statement, S::Query(_) | S::Insert(_) | S::Update(_) | S::Delete(_)) {
+            return Err(unsupported("EXPLAIN of this statement"));
+        }
+        let source = std::str::from_utf8(text.source).unwrap_or_default();
+        let point = match self.compile_point(statement, source, &text.types, &[]) {
+            Ok(plan) if self.takes_point_path() => {
+                let point = format!("Point plan: {}", plan.describe());
+                return match statement {
+                    S::Query(query) if plan.is_measured() => {
+                        let otherwise = self.explain_query(query, text).await?;
+                        Ok(format!("{point}\nOtherwise:\n{otherwise}"))
+                    }
+                    _ => Ok(point),
+                };
+            }
+            Ok(_) => "Not a point plan: settings of the session ask for more".to_owned(),
+            Err(Refusal::NotPoint(reason)) => format!("Not a point plan: {reason}"),
+            Err(Refusal::Error(error)) => return Err(error),
+        };
+        match statement {
+            S::Query(query) => Ok(format!("{point}\n{}", self.explain_query(query, text).await?)),
+            _ => Ok(point),
+        }
+    }
+
+    /// How a query would be run that has no point plan.
+    async fn explain_query(&mut self, query: &ast::Query, text: &Text<'_>) -> Result<String, SqlError> {
+        let mark = self.begin_statement()?;
+        let result = async {
+            let (bound, tables) = self.bind_and_hold(query, text)?;
+            if let Some(how) = self.explain_rows(&bound, &tables, text)? {
+                return Ok(how);
+            }
+            let reader = self.txn().reader();
+            let options = self.run_options(text, &tables);
+            let source = self.source(&bound, reader.into(), tables)?;
+            self.analytics()?.explain(Arc::new(bound), source, options).await
+        }
+        .await;
+        self.end_statement(mark, result).await
+    }
+
+    /// How a query is run that does not need DataFusion.
+    fn explain_rows(
+        &self,
+        bound: &BoundQuery,
+        tables: &[Arc<TableHandle>],
+        text: &Text<'_>,
+    ) -> Result<Option<String>, SqlError> {
+        use super::rows::{RowQuery, Run};
+        let Some(rows) = RowQuery::compile(bound)? else { return Ok(None) };
+        let [table] = tables else {
+            return Ok(tables.is_empty().then(|| "Rows fetched before execution".to_owned()));
+        };
+        let params: Vec<Value> = match text.params.is_empty() {
+            true => vec![Datum::Null; bound.params.len()],
+            false => text.params.iter().map(|value| value.clone().into_owned()).collect(),
+        };
+        let run = Run { params: &params, ..self.run_of(text) };
+        let index = rows.index_name(table, &run)?;
+        Ok(index.map(|index| format!("Index range scan on {} using {index}", table.def.name)))
+    }
+}
+
+/// Whether the rows of one table go to the client as they are read.
+fn is_streamed(bound: &BoundQuery) -> bool {
+    let QueryBody::Select(select) = &bound.body.body else { return false };
+    matches!(select.from, From::Table(_))
+        && select.aggregation.is_none()
+        && select.windows.is_empty()
+        && select.subqueries.is_empty()
+        && !select.distinct
+        && bound.body.order_by.is_empty()
+}

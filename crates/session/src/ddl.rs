@@ -1,0 +1,370 @@
+//! Changes of databases, tables and indexes. Each is a durable transaction of its own, after what is open was committed.
+
+pub(crate) mod alter;
+mod columns;
+mod foreign_keys;
+mod how;
+mod indexes;
+
+use avocet_base::TableId;
+use avocet_channel::blocking::blocking;
+use avocet_engine::{DdlWait, Durability, EngineError, Isolation, TxnOptions};
+use avocet_sql::bind::unsupported;
+use avocet_sql::parse::ast::{Ident, ObjectName, Query};
+use avocet_sql::parse::statement::{AlterAction, CreateTable, StatementKind, TableOptions};
+use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::schema::{IndexKind, TableDef};
+
+use super::info_schema;
+use super::run::{Done, Outcome, Text};
+use super::settings::collation_of;
+use super::state::{Level, Session};
+
+/// MySQL's limit for names of databases, tables, columns and indexes, in characters.
+const MAX_NAME_LEN: usize = 64;
+
+impl Session {
+    pub(super) async fn ddl(&mut self, kind: &StatementKind, text: &Text<'_>) -> Result<Outcome, SqlError> {
+        use StatementKind as S;
+        match kind {
+            S::CreateDatabase { name, if_not_exists, charset, collation } => {
+                self.create_database(name, *if_not_exists, charset.as_deref(), collation.as_deref())
+            }
+            S::DropDatabase { name, if_exists } => self.drop_database(name, *if_exists),
+            S::CreateTable(create) => self.create_table(create, text).await,
+            S::CreateTableLike { name, like, if_not_exists, temporary } => {
+                self.create_table_like(name, like, *if_not_exists, *temporary)
+            }
+            S::DropTable { names, if_exists, temporary } => self.drop_tables(names, *if_exists, *temporary),
+            S::DropView { names, if_exists } => self.drop_views(names, *if_exists),
+            S::TruncateTable(name) => {
+                let (database, name) = self.full_name(name)?;
+                let (checks, wait) = (self.settings.foreign_key_checks, self.ddl_wait());
+                blocking(|| self.shared.engine.truncate_table(&database, &name, checks, wait))?;
+                Ok(Outcome::ok())
+            }
+            S::CreateIndex { table, index, how } => {
+                let actions = [AlterAction::AddIndex(index.clone()), AlterAction::How(*how)];
+                self.alter_table(table, &actions, text).await
+            }
+            S::DropIndex { table, name: index, how } => {
+                let actions = [AlterAction::DropIndex(index.clone()), AlterAction::How(*how)];
+                self.alter_table(table, &actions, text).await
+            }
+            S::AlterTable { name, actions } => self.alter_table(name, actions, text).await,
+            S::AlterDatabase { name, charset, collation } => {
+                self.alter_database(name.as_ref(), charset.as_deref(), collation.as_deref())
+            }
+            S::RenameTable(pairs) => self.rename_tables(pairs),
+            _ => Err(unsupported("this statement")),
+        }
+    }
+
+    /// How DDL waits for others that use its tables.
+    fn ddl_wait(&self) -> DdlWait {
+        DdlWait { timeout: self.settings.metadata_lock_timeout, interrupted: Some(self.stop.clone()) }
+    }
+
+    /// Of the transaction that fills a table for DDL.
+    fn ddl_options(&self) -> TxnOptions {
+        TxnOptions {
+            isolation: Isolation::ReadCommitted,
+            lock_wait_timeout: self.settings.lock_wait_timeout,
+            durability: Some(Durability::Sync),
+            ..TxnOptions::default()
+        }
+    }
+
+    /// Database and name of a table; the server's own may not be changed.
+    fn full_name(&self, name: &ObjectName) -> Result<(String, String), SqlError> {
+        let database = match &name.database {
+            Some(database) => database.name.clone(),
+            None => self.current_database()?.to_owned(),
+        };
+        if info_schema::is_virtual(&database) {
+            let user = &self.info.account;
+            return Err(ErrorCode::DBACCESS_DENIED_ERROR.with(&[&user.user, &user.host, &database]));
+        }
+        Ok((database, name.name.name.clone()))
+    }
+
+    fn create_database(
+        &mut self,
+        name: &Ident,
+        if_not_exists: bool,
+        charset: Option<&str>,
+        collation: Option<&str>,
+    ) -> Result<Outcome, SqlError> {
+        check_name(&name.name, ErrorCode::WRONG_DB_NAME)?;
+        let server = self.settings.server_collation;
+        let collation = collation_of(charset, collation)?.unwrap_or(server);
+        let created = match info_schema::is_virtual(&name.name) {
+            true if info_schema::is_schema(&name.name) => Err(EngineError::DatabaseExists(name.name.clone())),
+            true => return Err(ErrorCode::NO_SYSTEM_SCHEMA_ACCESS.with(&[&name.name])),
+            false => blocking(|| self.shared.engine.create_database(&name.name, collation)),
+        };
+        match created {
+            Err(error @ EngineError::DatabaseExists(_)) if if_not_exists => self.note(&error.into()),
+            other => other?,
+        }
+        Ok(Outcome::Done(Done { affected_rows: 1, ..Done::default() }))
+    }
+
+    fn alter_database(
+        &mut self,
+        name: Option<&Ident>,
+        charset: Option<&str>,
+        collation: Option<&str>,
+    ) -> Result<Outcome, SqlError> {
+        let name = match name {
+            Some(name) => name.name.clone(),
+            None => self.current_database()?.to_owned(),
+        };
+        if info_schema::is_schema(&name) {
+            return Err(self.database_denied(&name));
+        }
+        if info_schema::is_virtual(&name) {
+            return Err(ErrorCode::NO_SYSTEM_SCHEMA_ACCESS.with(&[&name]));
+        }
+        if let Some(collation) = collation_of(charset, collation)? {
+            let altered = blocking(|| self.shared.engine.alter_database(&name, collation));
+            altered.map_err(|error| match error {
+                EngineError::NoSuchDatabase(name) => ErrorCode::NO_SUCH_DB.with(&[&name]),
+                other => other.into(),
+            })?;
+            if self.database.as_deref() == Some(&name) {
+                self.change_database(&name)?;
+            }
+        } else if self.catalog().database(&name).is_none() {
+            return Err(ErrorCode::NO_SUCH_DB.with(&[&name]));
+        }
+        Ok(Outcome::Done(Done { affected_rows: 1, ..Done::default() }))
+    }
+
+    fn drop_database(&mut self, name: &Ident, if_exists: bool) -> Result<Outcome, SqlError> {
+        if info_schema::is_virtual(&name.name) && !info_schema::is_schema(&name.name) {
+            return Err(ErrorCode::NO_SYSTEM_SCHEMA_ACCESS.with(&[&name.name]));
+        }
+        if info_schema::is_schema(&name.name) {
+            let user = &self.info.account;
+            return Err(ErrorCode::DBACCESS_DENIED_ERROR.with(&[&user.user, &user.host, &name.name]));
+        }
+        let (checks, wait) = (self.settings.foreign_key_checks, self.ddl_wait());
+        let dropped = blocking(|| self.shared.engine.drop_database(&name.name, checks, wait));
+        let tables = match dropped {
+            Ok(tables) => tables,
+            Err(EngineError::NoSuchDatabase(_)) => {
+                let missing = ErrorCode::DB_DROP_EXISTS.with(&[&name.name]);
+                if !if_exists {
+                    return Err(missing);
+                }
+                self.note(&missing);
+                0
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if self.database.as_deref() == Some(&name.name) {
+            self.database = None;
+            self.info.connections.set_database(self.info.connection_id, None);
+        }
+        Ok(Outcome::Done(Done { affected_rows: tables as u64, ..Done::default() }))
+    }
+
+    async fn create_table(&mut self, create: &CreateTable, text: &Text<'_>) -> Result<Outcome, SqlError> {
+        if create.columns.is_empty() && create.query.is_none() {
+            return Err(ErrorCode::TABLE_MUST_HAVE_A_VISIBLE_COLUMN.with(&[]));
+        }
+        refuse_unserved(create)?;
+        let (database, name) = self.full_name(&create.name)?;
+        if self.exists_already(&database, &name, create.if_not_exists)? {
+            return Ok(Outcome::ok());
+        }
+        if let Some(query) = &create.query {
+            return self.create_table_of(create, query, database, name, text).await;
+        }
+        let def = self.table_def(create, database, name, Vec::new(), text)?;
+        self.check_primary_key(&def)?;
+        let auto_increment = create.options.auto_increment;
+        let (checks, wait) = (self.settings.foreign_key_checks, self.ddl_wait());
+        let engine = self.shared.engine.clone();
+        blocking(|| engine.create_table_with(def, auto_increment, checks, wait))?;
+        Ok(Outcome::ok())
+    }
+
+    /// CREATE TABLE … SELECT: the new table is filled as the query's rows come, and published when they are all there.
+    async fn create_table_of(
+        &mut self,
+        create: &CreateTable,
+        query: &Query,
+        database: String,
+        name: String,
+        text: &Text<'_>,
+    ) -> Result<Outcome, SqlError> {
+        let auto_increment = create.options.auto_increment;
+        let (checks, wait) = (self.settings.foreign_key_checks, self.ddl_wait());
+        let engine = self.shared.engine.clone();
+        let mark = self.begin_statement()?;
+        let result = async {
+            let (bound, tables) = self.bind_and_hold(query, text)?;
+            let columns = columns::of_query(&bound);
+            let selected = columns.len();
+            let def = self.table_def(create, database, name, columns, text)?;
+            self.check_primary_key(&def)?;
+            let mut rows = self.begin_filling(bound, tables, text).await?;
+            let first = def.columns.len() - selected.min(def.columns.len());
+            blocking(|| {
+                let filled = engine.create_unfinished(def.clone())?;
+                let next = auto_increment.unwrap_or(1);
+                filled.table().note_auto_increment(next.saturating_sub(1));
+                let inserted = filled.fill(self.ddl_options(), self.stop.clone(), |txn| {
+                    self.fill(txn, filled.table(), first, &mut rows)
+                })?;
+                Ok::<_, SqlError>((def, filled, inserted))
+            })
+        }
+        .await;
+        let (def, filled, inserted) = self.end_statement(mark, result).await?;
+        // The query's transaction held its tables, which foreign keys may refer to.
+        self.commit().await?;
+        blocking(|| {
+            self.info.interrupt.check()?;
+            Ok::<_, SqlError>(filled.publish(&def, inserted, auto_increment, checks, wait)?)
+        })?;
+        let info = format!("Records: {inserted}  Duplicates: 0  Warnings: 0");
+        Ok(Outcome::Done(Done { affected_rows: inserted, info, ..Done::default() }))
+    }
+
+    /// Error 3750 for a table without a primary key, where sessions ask for that.
+    fn check_primary_key(&self, def: &TableDef) -> Result<(), SqlError> {
+        let has_key = def.indexes.iter().any(|index| index.kind == IndexKind::Primary);
+        match has_key || !self.settings.require_primary_key {
+            true => Ok(()),
+            false => Err(ErrorCode::TABLE_WITHOUT_PK.with(&[])),
+        }
+    }
+
+    /// True if the table is there and that is fine; an error if it is not fine.
+    fn exists_already(&mut self, database: &str, name: &str, if_not_exists: bool) -> Result<bool, SqlError> {
+        let catalog = self.catalog();
+        if catalog.database(database).is_none() {
+            return Err(ErrorCode::BAD_DB_ERROR.with(&[&database]));
+        }
+        if catalog.table(database, name).is_none() {
+            return Ok(false);
+        }
+        let exists = ErrorCode::TABLE_EXISTS_ERROR.with(&[&name]);
+        if !if_not_exists {
+            return Err(exists);
+        }
+        self.note(&exists);
+        Ok(true)
+    }
+
+    fn create_table_like(
+        &mut self,
+        name: &ObjectName,
+        like: &ObjectName,
+        if_not_exists: bool,
+        temporary: bool,
+    ) -> Result<Outcome, SqlError> {
+        if temporary {
+            return Err(unsupported("TEMPORARY tables"));
+        }
+        let (like_database, like_name) = self.full_name(like)?;
+        let (database, name) = self.full_name(name)?;
+        check_name(&name, ErrorCode::WRONG_TABLE_NAME)?;
+        if self.exists_already(&database, &name, if_not_exists)? {
+            return Ok(Outcome::ok());
+        }
+        let catalog = self.catalog();
+        let Some(model) = catalog.table(&like_database, &like_name) else {
+            return Err(ErrorCode::NO_SUCH_TABLE.with(&[&like_database, &like_name]));
+        };
+        let mut def = TableDef { id: TableId(0), database, name, ..(*model.def).clone() };
+        // Foreign keys are not copied; their indexes are ordinary ones here.
+        def.foreign_keys.clear();
+        def.indexes.iter_mut().for_each(|index| index.generated = false);
+        let (checks, wait) = (self.settings.foreign_key_checks, self.ddl_wait());
+        blocking(|| self.shared.engine.create_table_with(def, None, checks, wait))?;
+        Ok(Outcome::ok())
+    }
+
+    fn drop_tables(
+        &mut self,
+        names: &[ObjectName],
+        if_exists: bool,
+        temporary: bool,
+    ) -> Result<Outcome, SqlError> {
+        let catalog = self.catalog();
+        let (mut missing, mut found) = (Vec::new(), Vec::new());
+        for name in names {
+            let (database, table) = self.full_name(name)?;
+            match catalog.table(&database, &table).is_some() && !temporary {
+                true => found.push((database, table)),
+                false => missing.push(format!("{database}.{table}")),
+            }
+        }
+        // All or none.
+        if if_exists || missing.is_empty() {
+            let (checks, wait) = (self.settings.foreign_key_checks, self.ddl_wait());
+            blocking(|| self.shared.engine.drop_tables(&found, checks, wait))?;
+        }
+        self.missing(missing, if_exists)
+    }
+
+    fn drop_views(&mut self, names: &[ObjectName], if_exists: bool) -> Result<Outcome, SqlError> {
+        let names = names
+            .iter()
+            .map(|name| self.full_name(name).map(|(database, name)| format!("{database}.{name}")));
+        let missing = names.collect::<Result<Vec<_>, _>>()?;
+        self.missing(missing, if_exists)
+    }
+
+    /// Tables that were to be dropped but are not there: error 1051, or notes.
+    fn missing(&mut self, missing: Vec<String>, if_exists: bool) -> Result<Outcome, SqlError> {
+        if !if_exists && !missing.is_empty() {
+            return Err(ErrorCode::BAD_TABLE_ERROR.with(&[&missing.join(",")]));
+        }
+        for name in missing {
+            let error = ErrorCode::BAD_TABLE_ERROR.with(&[&name]);
+            self.warn(Level::Note, error.errno, error.message);
+        }
+        Ok(Outcome::ok())
+    }
+}
+
+/// What of CREATE TABLE is parsed but not served.
+fn refuse_unserved(create: &CreateTable) -> Result<(), SqlError> {
+    check_name(&create.name.name.name, ErrorCode::WRONG_TABLE_NAME)?;
+    if create.temporary {
+        return Err(unsupported("TEMPORARY tables"));
+    }
+    if create.partitioned {
+        return Err(unsupported("PARTITION BY"));
+    }
+    if !create.checks.is_empty() {
+        return Err(unsupported("CHECK"));
+    }
+    check_options(&create.options)
+}
+
+fn check_options(options: &TableOptions) -> Result<(), SqlError> {
+    const ENGINES: &[&str] = &["innodb", "avocet", "myisam"];
+    match &options.engine {
+        Some(engine) if !ENGINES.iter().any(|known| known.eq_ignore_ascii_case(engine)) => {
+            Err(ErrorCode::UNKNOWN_STORAGE_ENGINE.with(&[engine]))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Names must not be empty, too long, or end with a space.
+fn check_name(name: &str, wrong: ErrorCode) -> Result<(), SqlError> {
+    if name.is_empty() || name.ends_with(' ') || name.contains('\0') {
+        return Err(wrong.with(&[&name]));
+    }
+    if name.chars().count() > MAX_NAME_LEN {
+        return Err(ErrorCode::TOO_LONG_IDENT.with(&[&name]));
+    }
+    Ok(())
+}

@@ -1,0 +1,214 @@
+//! The definition of a table on its way to the new one: what single actions make of it.
+
+use avocet_sql::parse::ast::ObjectName;
+use avocet_sql::parse::statement::{AlterAction, ColumnPosition, TableOptions};
+use avocet_types::SqlType;
+use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::schema::{ColumnDef, IndexDef, TableDef};
+
+use super::super::{check_name, check_options, indexes};
+use crate::settings::collation_of;
+
+/// A definition on its way to the new one.
+pub(super) struct Draft {
+    pub def: TableDef,
+    /// By column: where it was in the old table; `None` for a new one.
+    pub sources: Vec<Option<usize>>,
+    /// Some values change their type.
+    pub converts: bool,
+    /// Anything changed that needs a copy.
+    pub copies: bool,
+    pub rename: Option<ObjectName>,
+    pub auto_increment: Option<u64>,
+    /// The names of its foreign keys that are new.
+    pub added_keys: Vec<String>,
+    /// Columns by their old and new names.
+    pub renamed: Vec<(String, String)>,
+}
+
+/// The order in which actions count: what is dropped first may be added again, and foreign keys use what is added.
+pub(super) fn turn(action: &AlterAction) -> u8 {
+    match action {
+        AlterAction::DropForeignKey(_) | AlterAction::DropConstraint(_) => 0,
+        AlterAction::DropColumn(_) | AlterAction::DropIndex(_) | AlterAction::DropPrimaryKey => 1,
+        AlterAction::AddIndex(_) => 3,
+        AlterAction::AddForeignKey(_) => 4,
+        _ => 2,
+    }
+}
+
+impl Draft {
+    pub fn new(def: &TableDef) -> Self {
+        Self {
+            def: def.clone(),
+            sources: (0..def.columns.len()).map(Some).collect(),
+            converts: false,
+            copies: false,
+            rename: None,
+            auto_increment: None,
+            added_keys: Vec::new(),
+            renamed: Vec::new(),
+        }
+    }
+
+    pub fn column(&self, name: &str, missing: SqlError) -> Result<usize, SqlError> {
+        self.def.column(name).ok_or(missing)
+    }
+
+    pub fn known(&self, name: &str) -> Result<usize, SqlError> {
+        self.column(name, ErrorCode::BAD_FIELD_ERROR.with(&[&name, &self.def.name]))
+    }
+
+    pub fn position(&self, position: &ColumnPosition, last: usize) -> Result<usize, SqlError> {
+        Ok(match position {
+            ColumnPosition::Last => last,
+            ColumnPosition::First => 0,
+            ColumnPosition::After(name) => self.known(&name.name)? + 1,
+        })
+    }
+
+    pub fn insert(&mut self, at: usize, column: ColumnDef, source: Option<usize>) {
+        self.def.columns.insert(at, column);
+        self.sources.insert(at, source);
+        for part in self.def.indexes.iter_mut().flat_map(|index| &mut index.parts) {
+            part.column += usize::from(part.column >= at);
+        }
+        for column in self.def.foreign_keys.iter_mut().flat_map(|key| &mut key.columns) {
+            *column += usize::from(*column >= at);
+        }
+    }
+
+    /// A column leaves its indexes, and an index without columns goes too.
+    pub fn remove(&mut self, at: usize) {
+        self.def.columns.remove(at);
+        self.sources.remove(at);
+        for index in &mut self.def.indexes {
+            index.parts.retain(|part| part.column != at);
+            for part in &mut index.parts {
+                part.column -= usize::from(part.column > at);
+            }
+        }
+        self.def.indexes.retain(|index| !index.parts.is_empty());
+        // None of them is on the column.
+        for column in self.def.foreign_keys.iter_mut().flat_map(|key| &mut key.columns) {
+            *column -= usize::from(*column > at);
+        }
+    }
+
+    /// Foreign keys of the table to itself follow; those of others when the table is replaced.
+    pub fn rename_column(&mut self, at: usize, to: &str) {
+        let from = std::mem::replace(&mut self.def.columns[at].name, to.to_owned());
+        if from == to {
+            return;
+        }
+        let (database, table) = (&self.def.database, &self.def.name);
+        let own = self.def.foreign_keys.iter_mut().filter(|key| key.references(database, table));
+        for column in own.flat_map(|key| &mut key.parent_columns).filter(|c| c.eq_ignore_ascii_case(&from)) {
+            to.clone_into(column);
+        }
+        self.renamed.push((from, to.to_owned()));
+    }
+
+    pub fn drop_foreign_key(&mut self, name: &str, missing: ErrorCode) -> Result<(), SqlError> {
+        let at = self.def.foreign_keys.iter().position(|key| key.name.eq_ignore_ascii_case(name));
+        self.def.foreign_keys.remove(at.ok_or_else(|| missing.with(&[&name]))?);
+        Ok(())
+    }
+
+    /// Moves a column; indexes keep their columns.
+    pub fn shift(&mut self, at: usize, position: &ColumnPosition) -> Result<(), SqlError> {
+        let name = self.def.columns[at].name.clone();
+        if let ColumnPosition::After(after) = position
+            && after.name.eq_ignore_ascii_case(&name)
+        {
+            return Err(ErrorCode::BAD_FIELD_ERROR.with(&[&after.name, &self.def.name]));
+        }
+        let names: Vec<Vec<String>> = self
+            .def
+            .indexes
+            .iter()
+            .map(|index| index.parts.iter().map(|p| self.def.columns[p.column].name.clone()).collect())
+            .collect();
+        let key_names: Vec<Vec<String>> = self
+            .def
+            .foreign_keys
+            .iter()
+            .map(|key| key.columns.iter().map(|&c| self.def.columns[c].name.clone()).collect())
+            .collect();
+        let column = self.def.columns.remove(at);
+        let source = self.sources.remove(at);
+        let to = self.position(position, self.def.columns.len())?;
+        self.def.columns.insert(to, column);
+        self.sources.insert(to, source);
+        for (index, names) in self.def.indexes.iter_mut().zip(names) {
+            for (part, name) in index.parts.iter_mut().zip(names) {
+                part.column = self.def.columns.iter().position(|c| c.name == name).unwrap_or(part.column);
+            }
+        }
+        for (key, names) in self.def.foreign_keys.iter_mut().zip(key_names) {
+            for (own, name) in key.columns.iter_mut().zip(names) {
+                *own = self.def.columns.iter().position(|c| c.name == name).unwrap_or(*own);
+            }
+        }
+        Ok(())
+    }
+
+    /// Of indexes, only unique ones are constraints.
+    pub fn drop_unique(&mut self, name: &str, missing: ErrorCode) -> Result<(), SqlError> {
+        let is_meant = |index: &IndexDef| index.kind.is_unique() && index.name.eq_ignore_ascii_case(name);
+        let at = self.def.indexes.iter().position(is_meant);
+        self.def.indexes.remove(at.ok_or_else(|| missing.with(&[&name]))?);
+        Ok(())
+    }
+
+    pub fn drop_index(&mut self, name: &str) -> Result<(), SqlError> {
+        let at = self.def.indexes.iter().position(|index| index.name.eq_ignore_ascii_case(name));
+        let at = at.ok_or_else(|| ErrorCode::CANT_DROP_FIELD_OR_KEY.with(&[&name]))?;
+        self.def.indexes.remove(at);
+        Ok(())
+    }
+
+    pub fn rename_index(&mut self, from: &str, to: &str) -> Result<(), SqlError> {
+        let missing = || ErrorCode::KEY_DOES_NOT_EXIST.with(&[&from, &self.def.name]);
+        let at = self.def.indexes.iter().position(|index| index.name.eq_ignore_ascii_case(from));
+        let at = at.ok_or_else(missing)?;
+        let taken = |(other, index): (usize, &IndexDef)| other != at && index.name.eq_ignore_ascii_case(to);
+        if self.def.indexes.iter().enumerate().any(taken) {
+            return Err(ErrorCode::DUP_KEYNAME.with(&[&to]));
+        }
+        check_name(to, indexes::WRONG_INDEX_NAME)?;
+        self.def.indexes[at].name = to.into();
+        Ok(())
+    }
+
+    /// CONVERT TO: all columns of characters, and the table's default.
+    pub fn convert_charset(&mut self, charset: &str, collation: Option<&str>) -> Result<(), SqlError> {
+        let Some(to) = collation_of(Some(charset), collation)? else { return Ok(()) };
+        self.copies = true;
+        self.converts = true;
+        self.def.default_collation = to;
+        for column in &mut self.def.columns {
+            column.ty = match column.ty {
+                SqlType::Char { len, .. } => SqlType::Char { len, collation: to },
+                SqlType::VarChar { len, .. } => SqlType::VarChar { len, collation: to },
+                SqlType::Text { size, .. } => SqlType::Text { size, collation: to },
+                ty => ty,
+            };
+        }
+        Ok(())
+    }
+
+    pub fn options(&mut self, options: &TableOptions) -> Result<(), SqlError> {
+        check_options(options)?;
+        self.auto_increment = options.auto_increment.or(self.auto_increment);
+        if let Some(to) = collation_of(options.charset.as_deref(), options.collation.as_deref())? {
+            self.copies = true;
+            self.def.default_collation = to;
+        }
+        if let Some(comment) = &options.comment {
+            self.copies = true;
+            self.def.comment.clone_from(comment);
+        }
+        Ok(())
+    }
+}

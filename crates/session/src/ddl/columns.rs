@@ -1,0 +1,420 @@
+//! Columns of CREATE TABLE: types, attributes, defaults.
+
+use std::sync::Arc;
+
+use avocet_base::TableId;
+use avocet_engine::{TableHandle, Txn};
+use avocet_sql::bind::{Clause, TableBinder, unsupported};
+use avocet_sql::parse::statement::{ColumnSpec, CreateTable, TypeSpec};
+use avocet_sql::plan::BoundQuery;
+use avocet_types::convert::store;
+use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::expr::{Expr as BoundExpr, ExprKind as BoundKind, Function, RowProgram};
+use avocet_types::schema::{ColumnDef, DefaultValue, TableDef};
+use avocet_types::{Collation, Datum, IntWidth, LobSize, SqlType, Value};
+
+use super::{check_name, indexes};
+use crate::analytics::RunningQuery;
+use crate::collect::{Collected, for_each_row};
+use crate::run::Text;
+use crate::select::Purpose;
+use crate::settings::collation_of;
+use crate::state::Session;
+
+/// MySQL's limits.
+const MAX_COLUMNS: usize = 4096;
+const MAX_ROW_BYTES: u64 = 65_535;
+const MAX_FSP: u64 = 6;
+
+/// The columns that CREATE TABLE … AS SELECT makes of a query's outputs.
+pub(super) fn of_query(bound: &BoundQuery) -> Vec<ColumnDef> {
+    let column = |info: &avocet_sql::plan::ColumnInfo| {
+        let stored = info.origin.as_ref().map(|origin| &origin.table.columns[origin.column]);
+        ColumnDef {
+            name: info.name.to_string(),
+            ty: match info.ty {
+                SqlType::Null => SqlType::Binary { len: 0 },
+                ty => ty,
+            },
+            nullable: info.nullable,
+            default: stored.and_then(|column| column.default.clone()),
+            on_update_now: false,
+            auto_increment: false,
+            comment: stored.map(|column| column.comment.clone()).unwrap_or_default(),
+        }
+    };
+    bound.output().map(column).collect()
+}
+
+impl Session {
+    /// The definition that a CREATE TABLE asks for. Columns of its query follow its own, unless they are of one name.
+    pub(super) fn table_def(
+        &mut self,
+        create: &CreateTable,
+        database: String,
+        name: String,
+        of_query: Vec<ColumnDef>,
+        text: &Text<'_>,
+    ) -> Result<TableDef, SqlError> {
+        let inherited = self.catalog().database(&database).map_or(Collation::DEFAULT, |d| d.collation);
+        let options = &create.options;
+        let collation =
+            collation_of(options.charset.as_deref(), options.collation.as_deref())?.unwrap_or(inherited);
+        let mut def = TableDef {
+            id: TableId(0),
+            database,
+            name,
+            columns: Vec::with_capacity(create.columns.len() + of_query.len()),
+            indexes: Vec::new(),
+            default_collation: collation,
+            comment: options.comment.clone().unwrap_or_default(),
+            foreign_keys: Vec::new(),
+        };
+        let redefined = |name: &str| of_query.iter().any(|c| c.name.eq_ignore_ascii_case(name));
+        let own = create.columns.iter().filter(|spec| !redefined(&spec.name.name));
+        for spec in own {
+            let column = self.column_def(spec, collation, text)?;
+            push_column(&mut def, column)?;
+        }
+        for column in of_query {
+            let spec = create.columns.iter().find(|spec| spec.name.name.eq_ignore_ascii_case(&column.name));
+            let column = match spec {
+                Some(spec) => self.column_def(spec, collation, text)?,
+                None => column,
+            };
+            push_column(&mut def, column)?;
+        }
+        if def.columns.is_empty() {
+            return Err(ErrorCode::TABLE_MUST_HAVE_COLUMNS.with(&[]));
+        }
+        indexes::define(&mut def, create)?;
+        self.define_foreign_keys(&mut def, create)?;
+        check(&def)?;
+        Ok(def)
+    }
+
+    pub(super) fn column_def(
+        &mut self,
+        spec: &ColumnSpec,
+        collation: Collation,
+        text: &Text<'_>,
+    ) -> Result<ColumnDef, SqlError> {
+        let name = &spec.name.name;
+        check_name(name, ErrorCode::WRONG_COLUMN_NAME)?;
+        if spec.generated.is_some() {
+            return Err(unsupported("GENERATED columns"));
+        }
+        if spec.check.is_some() {
+            return Err(unsupported("CHECK"));
+        }
+        let ty = type_of(&spec.ty, name, collation)?;
+        let nullable = spec.nullable.unwrap_or(true) && !spec.primary_key && !spec.auto_increment;
+        if spec.primary_key && spec.nullable == Some(true) {
+            return Err(ErrorCode::PRIMARY_CANT_HAVE_NULL.with(&[]));
+        }
+        if spec.auto_increment {
+            let countable = matches!(ty, SqlType::Bool | SqlType::Int { .. });
+            if !countable {
+                return Err(ErrorCode::WRONG_FIELD_SPEC.with(&[name]));
+            }
+            if spec.default.is_some() {
+                return Err(ErrorCode::INVALID_DEFAULT.with(&[name]));
+            }
+        }
+        if spec.on_update_now && !matches!(ty, SqlType::DateTime { .. } | SqlType::Timestamp { .. }) {
+            return Err(ErrorCode::INVALID_ON_UPDATE.with(&[name]));
+        }
+        let mut column = ColumnDef {
+            name: name.clone(),
+            ty,
+            nullable,
+            default: None,
+            on_update_now: spec.on_update_now,
+            auto_increment: spec.auto_increment,
+            comment: spec.comment.clone().unwrap_or_default(),
+        };
+        if let Some(default) = &spec.default {
+            column.default = self.column_default(&column, default, text)?;
+        }
+        Ok(column)
+    }
+
+    /// A column's DEFAULT: a constant of the column's type, or the current time. DEFAULT NULL is no default.
+    pub(super) fn column_default(
+        &mut self,
+        column: &ColumnDef,
+        default: &avocet_sql::parse::ast::Expr,
+        text: &Text<'_>,
+    ) -> Result<Option<DefaultValue>, SqlError> {
+        let invalid = || ErrorCode::INVALID_DEFAULT.with(&[&column.name]);
+        let view = self.view();
+        let none = Arc::new(no_columns());
+        let bound = TableBinder::new(text.source, &view, &[], &none, None).expr(default, Clause::Select)?;
+        if bound.is_null_literal() {
+            return if column.nullable { Ok(None) } else { Err(invalid()) };
+        }
+        if matches!(column.ty, SqlType::Text { .. } | SqlType::Blob { .. }) {
+            return Err(ErrorCode::BLOB_CANT_HAVE_DEFAULT.with(&[&column.name]));
+        }
+        if let Some(fsp) = now_precision(&bound) {
+            let fits = matches!(column.ty, SqlType::DateTime { fsp: own } | SqlType::Timestamp { fsp: own } if own == fsp);
+            return if fits { Ok(Some(DefaultValue::Now)) } else { Err(invalid()) };
+        }
+        if !bound.is_immutable_constant() {
+            return Err(unsupported("an expression as DEFAULT"));
+        }
+        let value = RowProgram::compile(&bound)?.eval_const(&[], &self.context)?.into_owned();
+        let mut context = self.convert_context(false);
+        context.strict = true;
+        let stored = store(value, &bound.ty, &column.ty, &context).map_err(|_| invalid())?;
+        Ok(Some(DefaultValue::Const(stored.value.into_owned())))
+    }
+
+    /// Runs a query whose rows are to fill a new table, until it is known whether there are many.
+    pub(super) async fn begin_filling(
+        &mut self,
+        bound: BoundQuery,
+        tables: Vec<Arc<TableHandle>>,
+        text: &Text<'_>,
+    ) -> Result<Filling, SqlError> {
+        let types: Vec<SqlType> = bound.output().map(|column| column.ty).collect();
+        let mut first = self.collected();
+        if self.run_in_place(&bound, &tables, text, &mut first, Purpose::Value).await?.is_some() {
+            return Ok(Filling { first, types, rest: None });
+        }
+        let reader = self.txn().reader();
+        let mut rest = self.start_analytics(reader.into(), Arc::new(bound), tables, text)?;
+        while !self.is_much(&first) {
+            let Some(batch) = rest.next().await? else { return Ok(Filling { first, types, rest: None }) };
+            first.add(&batch, &types)?;
+        }
+        Ok(Filling { first, types, rest: Some(rest) })
+    }
+
+    /// Stores a query's rows in a table that was made for them, whose last columns they are. Blocks while the query runs.
+    pub(super) fn fill(
+        &mut self,
+        txn: &mut Txn,
+        table: &Arc<TableHandle>,
+        first: usize,
+        rows: &mut Filling,
+    ) -> Result<u64, SqlError> {
+        self.set_storing(true);
+        let storing = self.storing(false);
+        let mut number = 0;
+        let mut bulk = crate::bulk::Bulk::new(table);
+        let many = self.is_much(&rows.first);
+        let mut each = |values: Vec<(Value, SqlType)>| {
+            number += 1;
+            self.info.interrupt.check()?;
+            let mut row = Vec::with_capacity(table.def.columns.len());
+            for column in &table.def.columns[..first] {
+                row.push(match column.auto_increment {
+                    true => Datum::Int(table.reserve_auto_increment(1) as i64),
+                    false => self.default_value(column, &storing, true)?,
+                });
+            }
+            for ((value, ty), column) in values.into_iter().zip(&table.def.columns[first..]) {
+                row.push(self.store(value, &ty, column, &storing, number)?);
+            }
+            if many {
+                bulk.push(txn, &row)
+            } else {
+                txn.insert(table, &row)?;
+                Ok(())
+            }
+        };
+        rows.first.take().for_each(&mut each)?;
+        if let Some(rest) = &mut rows.rest {
+            while let Some(batch) = rest.next_in_place()? {
+                for_each_row(&batch, &rows.types, &mut each)?;
+            }
+        }
+        bulk.finish(txn)?;
+        Ok(number)
+    }
+}
+
+/// The rows that fill a new table: those that came first, and the query that goes on giving them.
+pub(super) struct Filling {
+    first: Collected,
+    types: Vec<SqlType>,
+    rest: Option<RunningQuery>,
+}
+
+fn push_column(def: &mut TableDef, column: ColumnDef) -> Result<(), SqlError> {
+    if def.column(&column.name).is_some() {
+        return Err(ErrorCode::DUP_FIELDNAME.with(&[&column.name]));
+    }
+    if def.columns.len() == MAX_COLUMNS {
+        return Err(SqlError { errno: 1117, sqlstate: *b"HY000", message: "Too many columns".into() });
+    }
+    def.columns.push(column);
+    Ok(())
+}
+
+fn no_columns() -> TableDef {
+    TableDef {
+        id: TableId(0),
+        database: String::new(),
+        name: String::new(),
+        columns: Vec::new(),
+        indexes: Vec::new(),
+        default_collation: Collation::DEFAULT,
+        comment: String::new(),
+        foreign_keys: Vec::new(),
+    }
+}
+
+/// The precision of a CURRENT_TIMESTAMP.
+fn now_precision(expr: &BoundExpr) -> Option<u8> {
+    match &expr.kind {
+        BoundKind::Call(Function::Now, _) => expr.ty.fsp(),
+        _ => None,
+    }
+}
+
+/// The type that a specification means.
+pub(super) fn type_of(spec: &TypeSpec, column: &str, inherited: Collation) -> Result<SqlType, SqlError> {
+    let unsigned = spec.unsigned;
+    let width = |width| Ok(SqlType::Int { width, unsigned });
+    match spec.name.as_str() {
+        "BOOL" | "BOOLEAN" => Ok(SqlType::Bool),
+        "TINYINT" | "INT1" if spec.args.first() == Some(&1) && !unsigned => Ok(SqlType::Bool),
+        "TINYINT" | "INT1" => width(IntWidth::W8),
+        "SMALLINT" | "INT2" => width(IntWidth::W16),
+        "MEDIUMINT" | "INT3" | "MIDDLEINT" => width(IntWidth::W24),
+        "INT" | "INTEGER" | "INT4" => width(IntWidth::W32),
+        "BIGINT" | "INT8" => width(IntWidth::W64),
+        "SERIAL" => Ok(SqlType::BIGINT_UNSIGNED),
+        "DECIMAL" | "DEC" | "NUMERIC" | "FIXED" => decimal(spec, column),
+        "FLOAT" | "FLOAT4" => {
+            Ok(if spec.args.first().is_some_and(|p| *p > 24) { SqlType::Double } else { SqlType::Float })
+        }
+        "DOUBLE" => Ok(SqlType::Double),
+        "DATE" => Ok(SqlType::Date),
+        "DATETIME" => Ok(SqlType::DateTime { fsp: precision(spec, column)? }),
+        "TIMESTAMP" => Ok(SqlType::Timestamp { fsp: precision(spec, column)? }),
+        "TIME" => Ok(SqlType::Time { fsp: precision(spec, column)? }),
+        "YEAR" if spec.args.iter().any(|width| *width != 4) => {
+            Err(ErrorCode::INVALID_YEAR_COLUMN_LENGTH.with(&[]))
+        }
+        "YEAR" => Ok(SqlType::Year),
+        _ => string_type(spec, column, inherited),
+    }
+}
+
+fn string_type(spec: &TypeSpec, column: &str, inherited: Collation) -> Result<SqlType, SqlError> {
+    let collation = || -> Result<Collation, SqlError> {
+        let named = collation_of(spec.charset.as_deref(), spec.collation.as_deref())?.unwrap_or(inherited);
+        Ok(if spec.binary { binary_of(named) } else { named })
+    };
+    let binary_charset = spec.charset.as_deref().is_some_and(|c| c.eq_ignore_ascii_case("binary"));
+    let length = |default: Option<u64>, max: u64| -> Result<u32, SqlError> {
+        let len = spec
+            .args
+            .first()
+            .copied()
+            .or(default)
+            .ok_or_else(|| ErrorCode::PARSE_ERROR.with(&[&spec.name, &1]))?;
+        if len > max {
+            return Err(ErrorCode::TOO_BIG_FIELDLENGTH.with(&[&column, &max]));
+        }
+        Ok(len as u32)
+    };
+    let text = |size| -> Result<SqlType, SqlError> {
+        Ok(if binary_charset {
+            SqlType::Blob { size }
+        } else {
+            SqlType::Text { size, collation: collation()? }
+        })
+    };
+    match spec.name.as_str() {
+        "CHAR" | "CHARACTER" | "NCHAR" if binary_charset => {
+            Ok(SqlType::Binary { len: length(Some(1), 255)? })
+        }
+        "CHAR" | "CHARACTER" | "NCHAR" => {
+            Ok(SqlType::Char { len: length(Some(1), 255)?, collation: collation()? })
+        }
+        "VARCHAR" | "VARCHARACTER" | "NVARCHAR" if binary_charset => {
+            Ok(SqlType::VarBinary { len: length(None, MAX_ROW_BYTES)? })
+        }
+        "VARCHAR" | "VARCHARACTER" | "NVARCHAR" => {
+            let collation = collation()?;
+            let max = MAX_ROW_BYTES / u64::from(collation.info().charset.max_len());
+            Ok(SqlType::VarChar { len: length(None, max)?, collation })
+        }
+        "BINARY" => Ok(SqlType::Binary { len: length(Some(1), 255)? }),
+        "VARBINARY" => Ok(SqlType::VarBinary { len: length(None, MAX_ROW_BYTES)? }),
+        "TINYTEXT" => text(LobSize::Tiny),
+        "TEXT" => text(size_for(spec.args.first(), 4)),
+        "MEDIUMTEXT" => text(LobSize::Medium),
+        "LONGTEXT" => text(LobSize::Long),
+        "TINYBLOB" => Ok(SqlType::Blob { size: LobSize::Tiny }),
+        "BLOB" => Ok(SqlType::Blob { size: size_for(spec.args.first(), 1) }),
+        "MEDIUMBLOB" => Ok(SqlType::Blob { size: LobSize::Medium }),
+        "LONGBLOB" => Ok(SqlType::Blob { size: LobSize::Long }),
+        other => Err(unsupported(format_args!("type {other}"))),
+    }
+}
+
+/// `TEXT(n)` is the smallest that holds n characters.
+fn size_for(len: Option<&u64>, bytes_per_char: u64) -> LobSize {
+    let Some(bytes) = len.map(|len| len.saturating_mul(bytes_per_char)) else { return LobSize::Normal };
+    let sizes = [LobSize::Tiny, LobSize::Normal, LobSize::Medium];
+    sizes.into_iter().find(|size| bytes <= size.max_bytes()).unwrap_or(LobSize::Long)
+}
+
+/// The `_bin` collation of the same character set.
+fn binary_of(collation: Collation) -> Collation {
+    let name = format!("{}_bin", collation.info().charset.name());
+    Collation::by_name(&name).unwrap_or(collation)
+}
+
+fn precision(spec: &TypeSpec, column: &str) -> Result<u8, SqlError> {
+    match spec.args.first() {
+        None => Ok(0),
+        Some(fsp) if *fsp <= MAX_FSP => Ok(*fsp as u8),
+        Some(fsp) => Err(ErrorCode::TOO_BIG_PRECISION.with(&[fsp, &column, &MAX_FSP])),
+    }
+}
+
+fn decimal(spec: &TypeSpec, column: &str) -> Result<SqlType, SqlError> {
+    let precision = match spec.args.first() {
+        None | Some(0) => 10,
+        Some(p) if *p <= 65 => *p,
+        Some(p) => return Err(ErrorCode::TOO_BIG_PRECISION.with(&[p, &column, &65])),
+    };
+    let scale = spec.args.get(1).copied().unwrap_or(0);
+    if scale > 30 {
+        return Err(ErrorCode::TOO_BIG_SCALE.with(&[&scale, &column, &30]));
+    }
+    if scale > precision {
+        return Err(ErrorCode::M_BIGGER_THAN_D.with(&[&column]));
+    }
+    Ok(SqlType::Decimal { precision: precision as u8, scale: scale as u8, unsigned: spec.unsigned })
+}
+
+/// MySQL's limit for a row without its BLOBs and TEXTs.
+/// What must hold of a table's columns together.
+pub(super) fn check(def: &TableDef) -> Result<(), SqlError> {
+    if let Some(column) = def.columns.iter().find(|c| c.nullable && c.auto_increment) {
+        return Err(ErrorCode::WRONG_FIELD_SPEC.with(&[&column.name]));
+    }
+    check_row_size(def)
+}
+
+fn check_row_size(def: &TableDef) -> Result<(), SqlError> {
+    let bytes = |column: &ColumnDef| match column.ty {
+        SqlType::Char { len, collation } | SqlType::VarChar { len, collation } => {
+            u64::from(len) * u64::from(collation.info().charset.max_len()) + 2
+        }
+        SqlType::Binary { len } | SqlType::VarBinary { len } => u64::from(len) + 2,
+        _ => 8,
+    };
+    let total: u64 = def.columns.iter().map(bytes).sum();
+    if total > MAX_ROW_BYTES + 2 && def.columns.len() > 1 {
+        return Err(ErrorCode::TOO_BIG_ROWSIZE.with(&[&MAX_ROW_BYTES]));
+    }
+    Ok(())
+}

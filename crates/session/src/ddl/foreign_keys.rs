@@ -1,0 +1,150 @@
+//! Foreign keys: of CREATE TABLE and ALTER TABLE. Whether parents fit is the engine's to say, which holds them still.
+
+use avocet_engine::Catalog;
+use avocet_sql::parse::ast::Ident;
+use avocet_sql::parse::statement::{CreateTable, ForeignKeySpec};
+use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::schema::{ForeignKeyDef, IndexDef, IndexKind, IndexPart, TableDef};
+
+use super::{check_name, indexes};
+use crate::info_schema;
+use crate::state::Session;
+
+/// Between a table's name and a number, in names that are made up.
+const GENERATED: &str = "_ibfk_";
+
+/// What a key may lack in the statement.
+struct Missing {
+    /// The number of the next name.
+    number: u32,
+}
+
+impl Session {
+    /// Gives a new table its foreign keys, and the indexes that they need.
+    pub(super) fn define_foreign_keys(
+        &self,
+        def: &mut TableDef,
+        create: &CreateTable,
+    ) -> Result<(), SqlError> {
+        let mut missing = Missing { number: 1 };
+        for spec in &create.foreign_keys {
+            self.add_foreign_key_to(def, spec, &mut missing)?;
+        }
+        indexes::drop_superfluous(def);
+        Ok(())
+    }
+
+    /// Adds a foreign key to the definition of a table that is there; its name.
+    pub(super) fn draft_foreign_key(
+        &self,
+        def: &mut TableDef,
+        spec: &ForeignKeySpec,
+    ) -> Result<String, SqlError> {
+        let prefix = format!("{}{GENERATED}", def.name);
+        let numbers =
+            def.foreign_keys.iter().filter_map(|key| key.name.strip_prefix(&prefix)?.parse::<u32>().ok());
+        let mut missing = Missing { number: numbers.max().unwrap_or(0) + 1 };
+        self.add_foreign_key_to(def, spec, &mut missing)
+    }
+
+    fn add_foreign_key_to(
+        &self,
+        def: &mut TableDef,
+        spec: &ForeignKeySpec,
+        missing: &mut Missing,
+    ) -> Result<String, SqlError> {
+        let columns = columns_of(def, &spec.columns)?;
+        let references = &spec.references;
+        let parent_database =
+            references.table.database.as_ref().map_or(&def.database, |name| &name.name).clone();
+        let parent_table = references.table.name.name.clone();
+        if info_schema::is_virtual(&parent_database) {
+            let user = &self.info.account;
+            let table = format!("{parent_database}.{parent_table}");
+            return Err(ErrorCode::TABLEACCESS_DENIED_ERROR.with(&[
+                &"REFERENCES",
+                &user.user,
+                &user.host,
+                &table,
+            ]));
+        }
+        let catalog = self.catalog();
+        let is_self = parent_database == def.database && parent_table == def.name;
+        let parent = if is_self { Some(&*def) } else { table_of(&catalog, &parent_database, &parent_table) };
+        let parent_columns = parent_columns(spec, parent, columns.len()).ok_or_else(|| mismatch(spec))?;
+        let name = match &spec.name {
+            Some(name) => {
+                check_name(&name.name, ErrorCode::WRONG_COLUMN_NAME)?;
+                name.name.clone()
+            }
+            None => {
+                let name = format!("{}{GENERATED}{}", def.name, missing.number);
+                missing.number += 1;
+                name
+            }
+        };
+        let serves = |index: &IndexDef| {
+            index.begins_with(&columns) && (!index.generated || index.parts.len() > columns.len())
+        };
+        if !def.indexes.iter().any(serves) {
+            // One that was made for another key gives way.
+            def.indexes.retain(|index| !index.begins_with(&columns));
+            let name = spec.name.as_ref().or(spec.index.as_ref()).map(|name| name.name.as_str());
+            let part = |&column: &usize| IndexPart { column, descending: false, prefix_len: None };
+            let parts = columns.iter().map(part).collect();
+            let at = indexes::push(def, IndexKind::Secondary, name, parts)?;
+            def.indexes[at].generated = true;
+        }
+        def.foreign_keys.push(ForeignKeyDef {
+            name: name.clone(),
+            columns,
+            parent_database,
+            parent_table,
+            parent_columns,
+            on_delete: references.on_delete,
+            on_update: references.on_update,
+        });
+        Ok(name)
+    }
+}
+
+fn table_of<'c>(catalog: &'c Catalog, database: &str, name: &str) -> Option<&'c TableDef> {
+    catalog.table(database, name).map(|table| &*table.def)
+}
+
+fn columns_of(def: &TableDef, names: &[Ident]) -> Result<Vec<usize>, SqlError> {
+    let mut columns = Vec::with_capacity(names.len());
+    for name in names {
+        let column = def.column(&name.name);
+        let column = column.ok_or_else(|| ErrorCode::KEY_COLUMN_DOES_NOT_EXIST.with(&[&name.name]))?;
+        if columns.contains(&column) {
+            return Err(ErrorCode::DUP_FIELDNAME.with(&[&name.name]));
+        }
+        columns.push(column);
+    }
+    Ok(columns)
+}
+
+/// The parent's columns as they are written there, if it is there; those of its primary key if none are named. `None` if that
+/// leaves none, or another number of them.
+fn parent_columns(spec: &ForeignKeySpec, parent: Option<&TableDef>, count: usize) -> Option<Vec<String>> {
+    let named = &spec.references.columns;
+    if !named.is_empty() && named.len() != count {
+        return None;
+    }
+    let Some(parent) = parent else {
+        let names = named.iter().map(|name| name.name.clone()).collect();
+        return Some(names).filter(|_| !named.is_empty());
+    };
+    let own = |at: usize| parent.columns[at].name.clone();
+    if named.is_empty() {
+        let parts = &parent.primary_key()?.parts;
+        return (parts.len() == count).then(|| parts.iter().map(|part| own(part.column)).collect());
+    }
+    Some(named.iter().map(|name| parent.column(&name.name).map_or_else(|| name.name.clone(), own)).collect())
+}
+
+fn mismatch(spec: &ForeignKeySpec) -> SqlError {
+    let name = spec.name.as_ref().map_or("foreign key without name", |name| name.name.as_str());
+    ErrorCode::WRONG_FK_DEF.with(&[&name, &"Key reference and table reference don't match"])
+}

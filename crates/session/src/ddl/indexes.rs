@@ -1,0 +1,189 @@
+//! Indexes: of CREATE TABLE, CREATE INDEX and ALTER TABLE.
+
+use avocet_base::IndexId;
+use avocet_sql::bind::unsupported;
+use avocet_sql::parse::statement::{ColumnSpec, CreateTable, IndexPartSpec, IndexSpec, IndexSpecKind};
+use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::schema::{IndexDef, IndexKind, IndexPart, TableDef};
+use avocet_types::{LobSize, SqlType};
+
+use super::check_name;
+
+const MAX_KEYS: usize = 64;
+const MAX_PARTS: usize = 16;
+/// InnoDB's limit, in bytes.
+const MAX_KEY_BYTES: u64 = 3072;
+
+/// Gives a new table the indexes of its columns' attributes and of its own list.
+pub(super) fn define(def: &mut TableDef, create: &CreateTable) -> Result<(), SqlError> {
+    for spec in &create.columns {
+        of_attributes(def, spec)?;
+    }
+    for spec in &create.indexes {
+        add(def, spec)?;
+    }
+    check_auto(def)
+}
+
+/// Takes out indexes that were made for foreign keys which others serve as well; their names.
+pub(super) fn drop_superfluous(def: &mut TableDef) -> Vec<String> {
+    let mut dropped = Vec::new();
+    let mut at = 0;
+    while at < def.indexes.len() {
+        let columns: Vec<usize> = def.indexes[at].parts.iter().map(|part| part.column).collect();
+        let serves = |(other, index): (usize, &IndexDef)| other != at && index.begins_with(&columns);
+        if def.indexes[at].generated && def.indexes.iter().enumerate().any(serves) {
+            dropped.push(def.indexes.remove(at).name);
+        } else {
+            at += 1;
+        }
+    }
+    dropped
+}
+
+/// The indexes that PRIMARY KEY and UNIQUE beside a column make.
+pub(super) fn of_attributes(def: &mut TableDef, spec: &ColumnSpec) -> Result<(), SqlError> {
+    let Some(column) = def.column(&spec.name.name) else { return Ok(()) };
+    let part = IndexPart { column, descending: false, prefix_len: None };
+    if spec.primary_key {
+        push(def, IndexKind::Primary, None, vec![part])?;
+    }
+    if spec.unique {
+        push(def, IndexKind::Unique, None, vec![part])?;
+    }
+    Ok(())
+}
+
+/// One AUTO_INCREMENT column, and an index begins with it.
+pub(super) fn check_auto(def: &TableDef) -> Result<(), SqlError> {
+    let autos: Vec<usize> = (0..def.columns.len()).filter(|c| def.columns[*c].auto_increment).collect();
+    let is_key = |column: usize| def.indexes.iter().any(|index| index.parts[0].column == column);
+    if autos.len() > 1 || !autos.iter().all(|column| is_key(*column)) {
+        return Err(ErrorCode::WRONG_AUTO_KEY.with(&[]));
+    }
+    Ok(())
+}
+
+/// Adds an index to a definition; its position in the list.
+pub(super) fn add(def: &mut TableDef, spec: &IndexSpec) -> Result<usize, SqlError> {
+    let kind = match spec.kind {
+        IndexSpecKind::Primary => IndexKind::Primary,
+        IndexSpecKind::Unique => IndexKind::Unique,
+        IndexSpecKind::Secondary => IndexKind::Secondary,
+        IndexSpecKind::Fulltext => return Err(unsupported("FULLTEXT INDEX")),
+        IndexSpecKind::Spatial => return Err(unsupported("SPATIAL INDEX")),
+    };
+    let parts = spec.parts.iter().map(|part| index_part(def, part)).collect::<Result<Vec<_>, _>>()?;
+    for (at, part) in parts.iter().enumerate() {
+        if parts[..at].iter().any(|other| other.column == part.column) {
+            return Err(ErrorCode::DUP_FIELDNAME.with(&[&def.columns[part.column].name]));
+        }
+    }
+    push(def, kind, spec.name.as_ref().map(|name| name.name.as_str()), parts)
+}
+
+fn index_part(def: &TableDef, part: &IndexPartSpec) -> Result<IndexPart, SqlError> {
+    let IndexPartSpec::Column { name, prefix_len, descending } = part else {
+        return Err(unsupported("a functional index"));
+    };
+    let column = def.column(&name.name);
+    let column = column.ok_or_else(|| ErrorCode::KEY_COLUMN_DOES_NOT_EXIST.with(&[&name.name]))?;
+    let ty = &def.columns[column].ty;
+    let lob = matches!(ty, SqlType::Text { .. } | SqlType::Blob { .. });
+    let len = declared_len(ty);
+    let prefix_len = match prefix_len {
+        None if lob => return Err(ErrorCode::BLOB_KEY_WITHOUT_LENGTH.with(&[&def.columns[column].name])),
+        None => None,
+        Some(0) => {
+            let message = format!("Key part '{}' length cannot be 0", name.name);
+            return Err(SqlError { errno: 1391, sqlstate: *b"HY000", message });
+        }
+        Some(_) if len.is_none() => return Err(ErrorCode::WRONG_SUB_KEY.with(&[])),
+        Some(prefix) if len.is_some_and(|len| u64::from(*prefix) > len) => {
+            return Err(ErrorCode::WRONG_SUB_KEY.with(&[]));
+        }
+        Some(prefix) if len == Some(u64::from(*prefix)) && !lob => None,
+        Some(prefix) => Some(*prefix),
+    };
+    Ok(IndexPart { column, descending: *descending, prefix_len })
+}
+
+/// How long a string of the type may be, in characters or bytes.
+fn declared_len(ty: &SqlType) -> Option<u64> {
+    match ty {
+        SqlType::Char { len, .. }
+        | SqlType::VarChar { len, .. }
+        | SqlType::Binary { len }
+        | SqlType::VarBinary { len } => Some(u64::from(*len)),
+        SqlType::Text { size, .. } | SqlType::Blob { size } => Some(match size {
+            LobSize::Tiny => 255,
+            _ => u64::from(u32::MAX),
+        }),
+        _ => None,
+    }
+}
+
+pub(super) fn push(
+    def: &mut TableDef,
+    kind: IndexKind,
+    name: Option<&str>,
+    parts: Vec<IndexPart>,
+) -> Result<usize, SqlError> {
+    if def.indexes.len() == MAX_KEYS {
+        return Err(ErrorCode::TOO_MANY_KEYS.with(&[&MAX_KEYS]));
+    }
+    if parts.len() > MAX_PARTS {
+        return Err(ErrorCode::TOO_MANY_KEY_PARTS.with(&[&MAX_PARTS]));
+    }
+    if kind == IndexKind::Primary && def.indexes.iter().any(|index| index.kind == kind) {
+        return Err(ErrorCode::MULTIPLE_PRI_KEY.with(&[]));
+    }
+    let name = match (kind, name) {
+        (IndexKind::Primary, _) => "PRIMARY".to_owned(),
+        (_, Some(name)) => {
+            check_name(name, WRONG_INDEX_NAME)?;
+            if name.eq_ignore_ascii_case("PRIMARY") {
+                return Err(WRONG_INDEX_NAME.with(&[&name]));
+            }
+            name.to_owned()
+        }
+        (_, None) => free_name(def, &def.columns[parts[0].column].name),
+    };
+    if def.indexes.iter().any(|index| index.name.eq_ignore_ascii_case(&name)) {
+        return Err(ErrorCode::DUP_KEYNAME.with(&[&name]));
+    }
+    let bytes: u64 = parts.iter().map(|part| key_bytes(&def.columns[part.column].ty, part.prefix_len)).sum();
+    if bytes > MAX_KEY_BYTES {
+        return Err(ErrorCode::TOO_LONG_KEY.with(&[&MAX_KEY_BYTES]));
+    }
+    if kind == IndexKind::Primary {
+        for part in &parts {
+            def.columns[part.column].nullable = false;
+        }
+    }
+    let at = if kind == IndexKind::Primary { 0 } else { def.indexes.len() };
+    def.indexes.insert(at, IndexDef { id: IndexId(0), name, kind, parts, generated: false });
+    Ok(at)
+}
+
+/// 1280
+pub(super) const WRONG_INDEX_NAME: ErrorCode =
+    ErrorCode { errno: 1280, sqlstate: *b"42000", text: "Incorrect index name '{}'" };
+
+/// The first column's name, with a number if it is taken: `a`, `a_2`, `a_3`, …
+fn free_name(def: &TableDef, column: &str) -> String {
+    let taken = |name: &str| def.indexes.iter().any(|index| index.name.eq_ignore_ascii_case(name));
+    let numbered = (2..).map(|n| format!("{column}_{n}"));
+    let mut names = std::iter::once(column.to_owned()).chain(numbered);
+    names.find(|name| !taken(name)).expect("numbers do not end")
+}
+
+/// Bytes of a key part as InnoDB counts them.
+fn key_bytes(ty: &SqlType, prefix_len: Option<u32>) -> u64 {
+    let per_char = ty.collation().map_or(1, |collation| u64::from(collation.info().charset.max_len()));
+    match (prefix_len, declared_len(ty)) {
+        (Some(len), _) => u64::from(len) * per_char,
+        (None, Some(len)) => len * per_char,
+        (None, None) => 8,
+    }
+}

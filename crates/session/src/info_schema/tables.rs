@@ -1,0 +1,605 @@
+//! The tables of `information_schema` that clients ask for.
+
+use avocet_engine::TableHandle;
+use avocet_types::schema::{ForeignKeyDef, IndexKind, TableDef};
+use avocet_types::{Datum, IntWidth, SqlType, Value};
+
+use super::NAME;
+use crate::output::{COUNT, LONG_TEXT, Rowset, optional, text, varchar};
+use crate::show::{charset_rows, collation_rows, default_text, extra_of, key_of};
+use crate::state::Session;
+
+pub(super) type Entry = (fn() -> Rowset, fn(&Session, &mut Rowset));
+
+pub(super) const TABLES: &[Entry] = &[
+    (character_sets, |_, rows| rows.rows = charset_list()),
+    (check_constraints, none),
+    (collations, |_, rows| rows.rows = collation_rows()),
+    (columns, fill_columns),
+    (engines, fill_engines),
+    (events, none),
+    (key_column_usage, fill_key_column_usage),
+    (partitions, none),
+    (processlist, fill_processlist),
+    (referential_constraints, fill_referential_constraints),
+    (routines, fill_routines),
+    (schemata, fill_schemata),
+    (statistics, fill_statistics),
+    (table_constraints, fill_table_constraints),
+    (tables, fill_tables),
+    (triggers, none),
+    (views, none),
+];
+
+const NAME_TYPE: SqlType = varchar(64);
+
+fn none(_: &Session, _: &mut Rowset) {}
+
+/// Tables that hold nothing have text columns throughout.
+fn texts(name: &'static str, columns: &[&str]) -> Rowset {
+    let columns: Vec<_> = columns.iter().map(|column| (*column, varchar(1024))).collect();
+    Rowset::new(name, &columns)
+}
+
+fn character_sets() -> Rowset {
+    Rowset::new(
+        "CHARACTER_SETS",
+        &[
+            ("CHARACTER_SET_NAME", NAME_TYPE),
+            ("DEFAULT_COLLATE_NAME", NAME_TYPE),
+            ("DESCRIPTION", varchar(2048)),
+            ("MAXLEN", COUNT),
+        ],
+    )
+}
+
+fn charset_list() -> Vec<Vec<Value>> {
+    let mut rows = charset_rows();
+    rows.iter_mut().for_each(|row| row.swap(1, 2));
+    rows
+}
+
+fn check_constraints() -> Rowset {
+    texts(
+        "CHECK_CONSTRAINTS",
+        &["CONSTRAINT_CATALOG", "CONSTRAINT_SCHEMA", "CONSTRAINT_NAME", "CHECK_CLAUSE"],
+    )
+}
+
+fn collations() -> Rowset {
+    Rowset::new(
+        "COLLATIONS",
+        &[
+            ("COLLATION_NAME", NAME_TYPE),
+            ("CHARACTER_SET_NAME", NAME_TYPE),
+            ("ID", COUNT),
+            ("IS_DEFAULT", varchar(3)),
+            ("IS_COMPILED", varchar(3)),
+            ("SORTLEN", COUNT),
+            ("PAD_ATTRIBUTE", varchar(9)),
+        ],
+    )
+}
+
+fn columns() -> Rowset {
+    Rowset::new(
+        "COLUMNS",
+        &[
+            ("TABLE_CATALOG", NAME_TYPE),
+            ("TABLE_SCHEMA", NAME_TYPE),
+            ("TABLE_NAME", NAME_TYPE),
+            ("COLUMN_NAME", NAME_TYPE),
+            ("ORDINAL_POSITION", COUNT),
+            ("COLUMN_DEFAULT", LONG_TEXT),
+            ("IS_NULLABLE", varchar(3)),
+            ("DATA_TYPE", LONG_TEXT),
+            ("CHARACTER_MAXIMUM_LENGTH", SqlType::BIGINT),
+            ("CHARACTER_OCTET_LENGTH", SqlType::BIGINT),
+            ("NUMERIC_PRECISION", COUNT),
+            ("NUMERIC_SCALE", COUNT),
+            ("DATETIME_PRECISION", COUNT),
+            ("CHARACTER_SET_NAME", NAME_TYPE),
+            ("COLLATION_NAME", NAME_TYPE),
+            ("COLUMN_TYPE", LONG_TEXT),
+            ("COLUMN_KEY", varchar(3)),
+            ("EXTRA", varchar(256)),
+            ("PRIVILEGES", varchar(154)),
+            ("COLUMN_COMMENT", LONG_TEXT),
+            ("GENERATION_EXPRESSION", LONG_TEXT),
+            ("SRS_ID", COUNT),
+        ],
+    )
+}
+
+fn engines() -> Rowset {
+    texts("ENGINES", &["ENGINE", "SUPPORT", "COMMENT", "TRANSACTIONS", "XA", "SAVEPOINTS"])
+}
+
+fn fill_engines(_: &Session, rows: &mut Rowset) {
+    rows.push(["InnoDB", "DEFAULT", "Avocet", "YES", "NO", "NO"].into_iter().map(text).collect());
+}
+
+fn events() -> Rowset {
+    texts("EVENTS", &["EVENT_CATALOG", "EVENT_SCHEMA", "EVENT_NAME", "DEFINER", "EVENT_TYPE", "STATUS"])
+}
+
+fn key_column_usage() -> Rowset {
+    Rowset::new(
+        "KEY_COLUMN_USAGE",
+        &[
+            ("CONSTRAINT_CATALOG", NAME_TYPE),
+            ("CONSTRAINT_SCHEMA", NAME_TYPE),
+            ("CONSTRAINT_NAME", NAME_TYPE),
+            ("TABLE_CATALOG", NAME_TYPE),
+            ("TABLE_SCHEMA", NAME_TYPE),
+            ("TABLE_NAME", NAME_TYPE),
+            ("COLUMN_NAME", NAME_TYPE),
+            ("ORDINAL_POSITION", COUNT),
+            ("POSITION_IN_UNIQUE_CONSTRAINT", COUNT),
+            ("REFERENCED_TABLE_SCHEMA", NAME_TYPE),
+            ("REFERENCED_TABLE_NAME", NAME_TYPE),
+            ("REFERENCED_COLUMN_NAME", NAME_TYPE),
+        ],
+    )
+}
+
+fn partitions() -> Rowset {
+    texts(
+        "PARTITIONS",
+        &["TABLE_CATALOG", "TABLE_SCHEMA", "TABLE_NAME", "PARTITION_NAME", "SUBPARTITION_NAME"],
+    )
+}
+
+fn processlist() -> Rowset {
+    Rowset::new(
+        "PROCESSLIST",
+        &[
+            ("ID", COUNT),
+            ("USER", varchar(32)),
+            ("HOST", varchar(261)),
+            ("DB", NAME_TYPE),
+            ("COMMAND", varchar(16)),
+            ("TIME", COUNT),
+            ("STATE", NAME_TYPE),
+            ("INFO", LONG_TEXT),
+        ],
+    )
+}
+
+fn fill_processlist(session: &Session, rows: &mut Rowset) {
+    for connection in session.seen_connections() {
+        rows.push(vec![
+            Datum::UInt(connection.id.into()),
+            text(connection.user),
+            text(connection.host),
+            optional(connection.database),
+            text(connection.command),
+            Datum::UInt(connection.time_s),
+            text(connection.state),
+            optional(connection.info),
+        ]);
+    }
+}
+
+fn referential_constraints() -> Rowset {
+    Rowset::new(
+        "REFERENTIAL_CONSTRAINTS",
+        &[
+            ("CONSTRAINT_CATALOG", NAME_TYPE),
+            ("CONSTRAINT_SCHEMA", NAME_TYPE),
+            ("CONSTRAINT_NAME", NAME_TYPE),
+            ("UNIQUE_CONSTRAINT_CATALOG", NAME_TYPE),
+            ("UNIQUE_CONSTRAINT_SCHEMA", NAME_TYPE),
+            ("UNIQUE_CONSTRAINT_NAME", NAME_TYPE),
+            ("MATCH_OPTION", NAME_TYPE),
+            ("UPDATE_RULE", NAME_TYPE),
+            ("DELETE_RULE", NAME_TYPE),
+            ("TABLE_NAME", NAME_TYPE),
+            ("REFERENCED_TABLE_NAME", NAME_TYPE),
+        ],
+    )
+}
+
+fn fill_referential_constraints(session: &Session, rows: &mut Rowset) {
+    let catalog = session.catalog();
+    for handle in session.seen_tables(&catalog) {
+        let table = &handle.def;
+        for key in sorted(&table.foreign_keys) {
+            rows.push(vec![
+                text("def"),
+                text(&table.database),
+                text(&key.name),
+                text("def"),
+                text(&key.parent_database),
+                optional(catalog.index_of_parent(table.id, &key.name)),
+                text("NONE"),
+                text(key.on_update.sql()),
+                text(key.on_delete.sql()),
+                text(&table.name),
+                text(&key.parent_table),
+            ]);
+        }
+    }
+}
+
+/// Foreign keys by their names.
+fn sorted(keys: &[ForeignKeyDef]) -> Vec<&ForeignKeyDef> {
+    let mut keys: Vec<_> = keys.iter().collect();
+    keys.sort_by(|a, b| a.name.cmp(&b.name));
+    keys
+}
+
+fn routines() -> Rowset {
+    texts(
+        "ROUTINES",
+        &[
+            "SPECIFIC_NAME",
+            "ROUTINE_CATALOG",
+            "ROUTINE_SCHEMA",
+            "ROUTINE_NAME",
+            "ROUTINE_TYPE",
+            "DATA_TYPE",
+            "DEFINER",
+        ],
+    )
+}
+
+/// Native procedures; there are no others.
+fn fill_routines(session: &Session, rows: &mut Rowset) {
+    for procedure in session.shared.engine.procedures().list() {
+        let held = session.seen().on_procedure(procedure.database(), procedure.name());
+        if !held.intersects(avocet_engine::Privileges::EXECUTE) {
+            continue;
+        }
+        let (database, name) = (procedure.database(), procedure.name());
+        let row = [name, "def", database, name, "PROCEDURE", "", "root@localhost"];
+        rows.push(row.map(text).to_vec());
+    }
+}
+
+fn schemata() -> Rowset {
+    Rowset::new(
+        "SCHEMATA",
+        &[
+            ("CATALOG_NAME", NAME_TYPE),
+            ("SCHEMA_NAME", NAME_TYPE),
+            ("DEFAULT_CHARACTER_SET_NAME", NAME_TYPE),
+            ("DEFAULT_COLLATION_NAME", NAME_TYPE),
+            ("SQL_PATH", varchar(1)),
+            ("DEFAULT_ENCRYPTION", varchar(3)),
+        ],
+    )
+}
+
+fn fill_schemata(session: &Session, rows: &mut Rowset) {
+    let mut push = |name: &str, collation: avocet_types::Collation| {
+        let info = collation.info();
+        let row = vec![
+            text("def"),
+            text(name),
+            text(info.charset.name()),
+            text(info.name),
+            Datum::Null,
+            text("NO"),
+        ];
+        rows.push(row);
+    };
+    for schema in super::SCHEMAS.iter().filter(|schema| session.seen().sees_database(schema)) {
+        push(schema, avocet_types::Collation(33));
+    }
+    let catalog = session.catalog();
+    let databases = catalog.databases().filter(|database| session.seen().sees_database(&database.name));
+    databases.for_each(|database| push(&database.name, database.collation));
+}
+
+fn statistics() -> Rowset {
+    Rowset::new(
+        "STATISTICS",
+        &[
+            ("TABLE_CATALOG", NAME_TYPE),
+            ("TABLE_SCHEMA", NAME_TYPE),
+            ("TABLE_NAME", NAME_TYPE),
+            ("NON_UNIQUE", SqlType::BIGINT),
+            ("INDEX_SCHEMA", NAME_TYPE),
+            ("INDEX_NAME", NAME_TYPE),
+            ("SEQ_IN_INDEX", COUNT),
+            ("COLUMN_NAME", NAME_TYPE),
+            ("COLLATION", varchar(1)),
+            ("CARDINALITY", SqlType::BIGINT),
+            ("SUB_PART", SqlType::BIGINT),
+            ("PACKED", varchar(1)),
+            ("NULLABLE", varchar(3)),
+            ("INDEX_TYPE", varchar(11)),
+            ("COMMENT", varchar(8)),
+            ("INDEX_COMMENT", varchar(2048)),
+            ("IS_VISIBLE", varchar(3)),
+            ("EXPRESSION", LONG_TEXT),
+        ],
+    )
+}
+
+fn fill_statistics(session: &Session, rows: &mut Rowset) {
+    let catalog = session.catalog();
+    for handle in session.seen_tables(&catalog) {
+        let table = &handle.def;
+        for index in &table.indexes {
+            for (at, part) in index.parts.iter().enumerate() {
+                let column = &table.columns[part.column];
+                rows.push(vec![
+                    text("def"),
+                    text(&table.database),
+                    text(&table.name),
+                    Datum::Int((!index.kind.is_unique()).into()),
+                    text(&table.database),
+                    text(&index.name),
+                    Datum::UInt(at as u64 + 1),
+                    text(&column.name),
+                    text(if part.descending { "D" } else { "A" }),
+                    Datum::Int(handle.row_count() as i64),
+                    part.prefix_len.map_or(Datum::Null, |len| Datum::Int(len.into())),
+                    Datum::Null,
+                    text(if column.nullable { "YES" } else { "" }),
+                    text("BTREE"),
+                    text(""),
+                    text(""),
+                    text("YES"),
+                    Datum::Null,
+                ]);
+            }
+        }
+    }
+}
+
+fn table_constraints() -> Rowset {
+    Rowset::new(
+        "TABLE_CONSTRAINTS",
+        &[
+            ("CONSTRAINT_CATALOG", NAME_TYPE),
+            ("CONSTRAINT_SCHEMA", NAME_TYPE),
+            ("CONSTRAINT_NAME", NAME_TYPE),
+            ("TABLE_SCHEMA", NAME_TYPE),
+            ("TABLE_NAME", NAME_TYPE),
+            ("CONSTRAINT_TYPE", varchar(11)),
+            ("ENFORCED", varchar(3)),
+        ],
+    )
+}
+
+fn fill_table_constraints(session: &Session, rows: &mut Rowset) {
+    let catalog = session.catalog();
+    for handle in session.seen_tables(&catalog) {
+        let table = &handle.def;
+        let kind = |kind| if kind == IndexKind::Primary { "PRIMARY KEY" } else { "UNIQUE" };
+        let unique = table.indexes.iter().filter(|index| index.kind.is_unique());
+        let unique = unique.map(|index| (&index.name, kind(index.kind)));
+        let foreign = sorted(&table.foreign_keys).into_iter().map(|key| (&key.name, "FOREIGN KEY"));
+        for (name, kind) in unique.chain(foreign) {
+            let schema = &table.database;
+            rows.push(vec![
+                text("def"),
+                text(schema),
+                text(name),
+                text(schema),
+                text(&table.name),
+                text(kind),
+                text("YES"),
+            ]);
+        }
+    }
+}
+
+fn fill_key_column_usage(session: &Session, rows: &mut Rowset) {
+    let catalog = session.catalog();
+    for handle in session.seen_tables(&catalog) {
+        let table = &handle.def;
+        let mut push =
+            |constraint: &str, column: usize, at: usize, parent: Option<(&ForeignKeyDef, usize)>| {
+                let of_parent =
+                    |name: fn(&ForeignKeyDef, usize) -> &str| optional(parent.map(|(key, n)| name(key, n)));
+                rows.push(vec![
+                    text("def"),
+                    text(&table.database),
+                    text(constraint),
+                    text("def"),
+                    text(&table.database),
+                    text(&table.name),
+                    text(&table.columns[column].name),
+                    Datum::UInt(at as u64 + 1),
+                    parent.map_or(Datum::Null, |(_, n)| Datum::UInt(n as u64 + 1)),
+                    of_parent(|key, _| &key.parent_database),
+                    of_parent(|key, _| &key.parent_table),
+                    of_parent(|key, n| &key.parent_columns[n]),
+                ]);
+            };
+        for index in table.indexes.iter().filter(|index| index.kind.is_unique()) {
+            for (at, part) in index.parts.iter().enumerate() {
+                push(&index.name, part.column, at, None);
+            }
+        }
+        for key in sorted(&table.foreign_keys) {
+            for (at, column) in key.columns.iter().enumerate() {
+                push(&key.name, *column, at, Some((key, at)));
+            }
+        }
+    }
+}
+
+fn tables() -> Rowset {
+    Rowset::new(
+        "TABLES",
+        &[
+            ("TABLE_CATALOG", NAME_TYPE),
+            ("TABLE_SCHEMA", NAME_TYPE),
+            ("TABLE_NAME", NAME_TYPE),
+            ("TABLE_TYPE", varchar(11)),
+            ("ENGINE", NAME_TYPE),
+            ("VERSION", COUNT),
+            ("ROW_FORMAT", varchar(10)),
+            ("TABLE_ROWS", COUNT),
+            ("AVG_ROW_LENGTH", COUNT),
+            ("DATA_LENGTH", COUNT),
+            ("MAX_DATA_LENGTH", COUNT),
+            ("INDEX_LENGTH", COUNT),
+            ("DATA_FREE", COUNT),
+            ("AUTO_INCREMENT", COUNT),
+            ("CREATE_TIME", SqlType::DateTime { fsp: 0 }),
+            ("UPDATE_TIME", SqlType::DateTime { fsp: 0 }),
+            ("CHECK_TIME", SqlType::DateTime { fsp: 0 }),
+            ("TABLE_COLLATION", NAME_TYPE),
+            ("CHECKSUM", COUNT),
+            ("CREATE_OPTIONS", varchar(256)),
+            ("TABLE_COMMENT", varchar(2048)),
+        ],
+    )
+}
+
+fn fill_tables(session: &Session, rows: &mut Rowset) {
+    for table in super::all().iter().map(|table| &*table.def) {
+        if !session.seen().sees_table(&table.database, &table.name) {
+            continue;
+        }
+        let kind = if table.database == NAME { "SYSTEM VIEW" } else { "BASE TABLE" };
+        let mut row = vec![text("def"), text(&table.database), text(&table.name), text(kind), Datum::Null];
+        row.resize(rows.columns.len(), Datum::Null);
+        rows.push(row);
+    }
+    let catalog = session.catalog();
+    for handle in session.seen_tables(&catalog) {
+        let table = &handle.def;
+        let mut row = vec![text("def"), text(&table.database), text(&table.name), text("BASE TABLE")];
+        row.extend(status_of(handle));
+        rows.push(row);
+    }
+}
+
+fn auto_increment_of(table: &TableHandle) -> Value {
+    match table.def.auto_increment_column() {
+        Some(_) => Datum::UInt(table.next_auto_increment()),
+        None => Datum::Null,
+    }
+}
+
+/// From ENGINE to TABLE_COMMENT: what SHOW TABLE STATUS tells of a table, too.
+pub fn status_of(handle: &TableHandle) -> [Value; 17] {
+    let table = &handle.def;
+    let index_bytes: u64 = handle.indexes().iter().map(|index| index.bytes()).sum();
+    [
+        text("InnoDB"),
+        Datum::UInt(10),
+        text("Dynamic"),
+        Datum::UInt(handle.row_count()),
+        Datum::UInt(0),
+        Datum::UInt(0),
+        Datum::UInt(0),
+        Datum::UInt(index_bytes),
+        Datum::UInt(0),
+        auto_increment_of(handle),
+        Datum::Null,
+        Datum::Null,
+        Datum::Null,
+        text(table.default_collation.name()),
+        Datum::Null,
+        text(""),
+        text(&table.comment),
+    ]
+}
+
+fn triggers() -> Rowset {
+    texts(
+        "TRIGGERS",
+        &[
+            "TRIGGER_CATALOG",
+            "TRIGGER_SCHEMA",
+            "TRIGGER_NAME",
+            "EVENT_MANIPULATION",
+            "EVENT_OBJECT_SCHEMA",
+            "EVENT_OBJECT_TABLE",
+            "ACTION_STATEMENT",
+        ],
+    )
+}
+
+fn views() -> Rowset {
+    texts("VIEWS", &["TABLE_CATALOG", "TABLE_SCHEMA", "TABLE_NAME", "VIEW_DEFINITION", "IS_UPDATABLE"])
+}
+
+fn fill_columns(session: &Session, rows: &mut Rowset) {
+    let catalog = session.catalog();
+    let own = super::all().iter().map(|table| &*table.def);
+    for table in session.seen_tables(&catalog).map(|handle| &*handle.def).chain(own) {
+        for at in 0..table.columns.len() {
+            if session.seen().sees_column(&table.database, &table.name, &table.columns[at].name) {
+                rows.push(column_row(table, at));
+            }
+        }
+    }
+}
+
+fn column_row(table: &TableDef, at: usize) -> Vec<Value> {
+    let column = &table.columns[at];
+    let ty = &column.ty;
+    let full = ty.to_string();
+    let data_type = full.split(['(', ' ']).next().unwrap_or_default().to_owned();
+    let (chars, bytes) = lengths(ty);
+    let (precision, scale) = numeric(ty);
+    let number = |value: Option<u64>| value.map_or(Datum::Null, Datum::UInt);
+    let length = |value: Option<u64>| value.map_or(Datum::Null, |v| Datum::Int(v as i64));
+    vec![
+        text("def"),
+        text(&table.database),
+        text(&table.name),
+        text(&column.name),
+        Datum::UInt(at as u64 + 1),
+        optional(column.default.as_ref().map(|default| default_text(default, ty, false))),
+        text(if column.nullable { "YES" } else { "NO" }),
+        text(data_type),
+        length(chars),
+        length(bytes),
+        number(precision),
+        number(scale),
+        number(ty.fsp().map(u64::from)),
+        optional(ty.collation().map(|collation| collation.info().charset.name())),
+        optional(ty.collation().map(avocet_types::Collation::name)),
+        text(full),
+        text(key_of(table, at)),
+        text(extra_of(column)),
+        text("select,insert,update,references"),
+        text(&column.comment),
+        text(""),
+        Datum::Null,
+    ]
+}
+
+/// Most characters and bytes of a string type.
+fn lengths(ty: &SqlType) -> (Option<u64>, Option<u64>) {
+    match ty {
+        SqlType::Char { len, collation } | SqlType::VarChar { len, collation } => {
+            let per_char = collation.info().charset.max_len();
+            (Some((*len).into()), Some(u64::from(*len) * u64::from(per_char)))
+        }
+        _ => (ty.max_bytes(), ty.max_bytes()),
+    }
+}
+
+fn numeric(ty: &SqlType) -> (Option<u64>, Option<u64>) {
+    match ty {
+        SqlType::Bool => (Some(3), Some(0)),
+        SqlType::Int { width, unsigned } => (Some(digits(*width, *unsigned)), Some(0)),
+        SqlType::Decimal { precision, scale, .. } => (Some((*precision).into()), Some((*scale).into())),
+        SqlType::Float => (Some(12), None),
+        SqlType::Double => (Some(22), None),
+        _ => (None, None),
+    }
+}
+
+/// Decimal digits of the widest value.
+fn digits(width: IntWidth, unsigned: bool) -> u64 {
+    match (width, unsigned) {
+        (IntWidth::W8, _) => 3,
+        (IntWidth::W16, _) => 5,
+        (IntWidth::W24, _) => 7,
+        (IntWidth::W32, _) => 10,
+        (IntWidth::W64, false) => 19,
+        (IntWidth::W64, true) => 20,
+    }
+}

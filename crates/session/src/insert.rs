@@ -1,0 +1,500 @@
+//! INSERT and REPLACE.
+//!
+//! Few rows go one by one through the engine's row inserts; a statement of many is gathered to Arrow batches and goes
+//! straight to column blocks.
+
+mod duplicate;
+mod from_query;
+
+use std::sync::Arc;
+
+use avocet_channel::blocking::{ROWS_IN_PLACE, blocking_if, yield_now_and_then};
+use avocet_engine::TableHandle;
+use avocet_point::{BULK_ROWS, Refusal, Updates};
+use avocet_sql::bind::{Clause, TableBinder, UpsertNames, reads_directly, unsupported};
+use avocet_sql::parse::ast::{Expr, ExprKind, Ident, Query, UnaryOp};
+use avocet_sql::parse::statement::{Insert, InsertSource};
+use avocet_sql::plan::BoundQuery;
+use avocet_types::convert::StoreError;
+use avocet_types::decimal::ParseStatus;
+use avocet_types::error::{ErrorCode, SqlError, store_error};
+use avocet_types::{Datum, Decimal, SqlType, Value};
+
+use super::access::compile;
+use super::bulk::Bulk;
+use super::run::{Done, Outcome, Text};
+use super::select::Purpose;
+use super::state::Session;
+use super::status::Counter;
+use super::store::{Storing, explicit_auto_value, generates, next_auto_value};
+
+/// What to do with a row whose key is there already.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum OnDuplicate {
+    Fail,
+    Ignore,
+    Replace,
+    Update,
+}
+
+/// One INSERT that is being run.
+pub(super) struct Inserter<'i> {
+    pub table: Arc<TableHandle>,
+    /// By source position: the column that it goes to.
+    targets: Vec<usize>,
+    /// By column: the source position.
+    sources: Vec<Option<usize>>,
+    pub auto: Option<usize>,
+    pub storing: Storing,
+    on_duplicate: OnDuplicate,
+    ignore: bool,
+    updates: Option<Updates>,
+    /// Of the row that is being inserted: what the query has for `updates` alone.
+    beside: Vec<Value>,
+    params: &'i [Datum<'i>],
+    /// The first generated number of a row that was inserted.
+    pub first_generated: u64,
+    /// `insert_id`: the next number, whatever the table's counter says.
+    forced: Option<u64>,
+    /// Numbers that are reserved and not given out yet.
+    numbers: std::ops::Range<u64>,
+    /// How often numbers were reserved.
+    reservations: u32,
+    /// How many rows VALUES has.
+    expected_rows: u64,
+    /// The number that was generated for the row that is being inserted.
+    pub generated: Option<u64>,
+    pub affected: u64,
+    pub rows: u64,
+    pub duplicates: u64,
+}
+
+impl Inserter<'_> {
+    /// The next AUTO_INCREMENT value. As InnoDB does, numbers are reserved for all rows of VALUES at once, and for those of
+    /// a query in ever larger groups; what is not used is lost.
+    fn next_number(&mut self) -> u64 {
+        if let Some(number) = self.forced {
+            self.forced = Some(number + self.storing.increment);
+            self.table.note_auto_increment(number);
+            return number;
+        }
+        if self.storing.increment != 1 {
+            return next_auto_value(&self.table, &self.storing);
+        }
+        if self.numbers.is_empty() {
+            let count = match self.reservations {
+                0 if self.expected_rows > 0 => self.expected_rows,
+                before => 1 << before.min(16),
+            };
+            self.reservations += 1;
+            let first = self.table.reserve_auto_increment(count);
+            self.numbers = first..first + count;
+        }
+        self.numbers.next().expect("some were reserved just now")
+    }
+
+    /// A row was not inserted: the next one takes its number.
+    fn give_number_back(&mut self) {
+        if let Some(number) = self.generated.take()
+            && self.numbers.start == number + 1
+        {
+            self.numbers.start = number;
+        }
+    }
+
+    fn note_inserted(&mut self) {
+        self.affected += 1;
+        if self.first_generated == 0 {
+            self.first_generated = self.generated.unwrap_or(0);
+        }
+    }
+}
+
+/// A value as the statement gives it.
+pub(super) enum Given {
+    Value(Value, SqlType),
+    Default,
+}
+
+/// The number of a row of VALUES, from 1, if it has as many values as there are columns to take them.
+fn row_number(at: usize, row: &[Expr], inserter: &Inserter<'_>) -> Result<u64, SqlError> {
+    let number = at as u64 + 1;
+    match row.len() == inserter.targets.len() || row.is_empty() {
+        true => Ok(number),
+        false => Err(ErrorCode::WRONG_VALUE_COUNT_ON_ROW.with(&[&number])),
+    }
+}
+
+impl Session {
+    /// What PREPARE finds wrong with an INSERT.
+    pub(super) fn check_insert(&self, insert: &Insert) -> Result<(), SqlError> {
+        let database = match &insert.table.database {
+            Some(database) => database.name.as_str(),
+            None => self.current_database()?,
+        };
+        let catalog = self.catalog();
+        match catalog.table(database, &insert.table.name.name) {
+            Some(table) => targets(table, insert).map(drop),
+            None => Err(ErrorCode::NO_SUCH_TABLE.with(&[&database, &insert.table.name.name])),
+        }
+    }
+
+    pub(super) async fn insert(&mut self, insert: &Insert, text: &Text<'_>) -> Result<Outcome, SqlError> {
+        self.shared.counters.add(Counter::Insert);
+        self.set_storing(!insert.ignore);
+        let mark = self.begin_statement()?;
+        let result = self.insert_in_transaction(insert, text).await;
+        let result = self.end_statement(mark, result).await;
+        if self.settings.insert_id.is_some() {
+            // It was for this statement.
+            self.variables.own.put_by_name("insert_id", Datum::UInt(0));
+            self.refresh();
+        }
+        result.map(Outcome::Done)
+    }
+
+    async fn insert_in_transaction(&mut self, insert: &Insert, text: &Text<'_>) -> Result<Done, SqlError> {
+        let table = self.insert_target(&insert.table)?;
+        let mut inserter = self.inserter(table, insert, text)?;
+        let many = match &insert.source {
+            InsertSource::Values(rows) => {
+                let names = UpsertNames::new(insert, &inserter.table.def, &inserter.targets)?;
+                inserter.updates = self.duplicate_updates(insert, &names, &[], &inserter, text)?;
+                self.insert_values(&mut inserter, rows, text).await?;
+                rows.len() > 1
+            }
+            InsertSource::Query(query) => {
+                let (bound, tables) = self.bind_source(insert, query, &mut inserter, text)?;
+                self.insert_query(&mut inserter, bound, tables, text).await?;
+                true
+            }
+        };
+        let warnings = self.condition_count() + self.context.warning_count();
+        let info = if many {
+            format!("Records: {}  Duplicates: {}  Warnings: {warnings}", inserter.rows, inserter.duplicates)
+        } else {
+            String::new()
+        };
+        Ok(Done {
+            affected_rows: inserter.affected,
+            last_insert_id: inserter.first_generated,
+            info,
+            database_changed: false,
+        })
+    }
+
+    fn inserter<'i>(
+        &self,
+        table: Arc<TableHandle>,
+        insert: &Insert,
+        text: &Text<'i>,
+    ) -> Result<Inserter<'i>, SqlError> {
+        let targets = targets(&table, insert)?;
+        let mut sources = vec![None; table.def.columns.len()];
+        for (source, target) in targets.iter().enumerate() {
+            sources[*target] = Some(source);
+        }
+        let on_duplicate = match (insert.replace, insert.on_duplicate.is_empty(), insert.ignore) {
+            (true, ..) => OnDuplicate::Replace,
+            (_, false, _) => OnDuplicate::Update,
+            (_, _, true) => OnDuplicate::Ignore,
+            _ => OnDuplicate::Fail,
+        };
+        let params = text.params;
+        Ok(Inserter { targets, sources, params, ..self.inserter_of_rows(table, on_duplicate, insert.ignore) })
+    }
+
+    /// For rows that come with a value for each column.
+    pub(super) fn inserter_of_rows<'i>(
+        &self,
+        table: Arc<TableHandle>,
+        on_duplicate: OnDuplicate,
+        ignore: bool,
+    ) -> Inserter<'i> {
+        Inserter {
+            auto: table.def.auto_increment_column(),
+            storing: self.storing(ignore),
+            targets: Vec::new(),
+            sources: Vec::new(),
+            table,
+            on_duplicate,
+            ignore,
+            updates: None,
+            beside: Vec::new(),
+            params: &[],
+            first_generated: 0,
+            forced: self.settings.insert_id,
+            numbers: 0..0,
+            reservations: 0,
+            expected_rows: 0,
+            generated: None,
+            affected: 0,
+            rows: 0,
+            duplicates: 0,
+        }
+    }
+
+    /// Binds the query whose rows are inserted, and what becomes of those whose keys are there.
+    fn bind_source(
+        &mut self,
+        insert: &Insert,
+        query: &Query,
+        inserter: &mut Inserter<'_>,
+        text: &Text<'_>,
+    ) -> Result<(BoundQuery, Vec<Arc<TableHandle>>), SqlError> {
+        let table = inserter.table.clone();
+        let mut names = UpsertNames::new(insert, &table.def, &inserter.targets)?;
+        let query = names.add_to_query(query, text.source, &self.view(), &text.types)?;
+        let (bound, tables) = self.bind_and_hold(&query, text)?;
+        let width = inserter.targets.len();
+        if bound.body.outputs.len() != width + names.columns_of_query() {
+            return Err(ErrorCode::WRONG_VALUE_COUNT_ON_ROW.with(&[&1]));
+        }
+        let beside: Vec<SqlType> = bound.output().skip(width).map(|column| column.ty).collect();
+        inserter.updates = self.duplicate_updates(insert, &names, &beside, inserter, text)?;
+        Ok((bound, tables))
+    }
+
+    /// The assignments of ON DUPLICATE KEY UPDATE.
+    fn duplicate_updates(
+        &self,
+        insert: &Insert,
+        names: &UpsertNames<'_>,
+        beside: &[SqlType],
+        inserter: &Inserter<'_>,
+        text: &Text<'_>,
+    ) -> Result<Option<Updates>, SqlError> {
+        let (view, def) = (self.view(), &inserter.table.def);
+        let updates = Updates::compile(insert, names, text.source, &view, def, beside, &text.types);
+        updates.map(Some).map_err(Refusal::into_error)
+    }
+
+    async fn insert_values(
+        &mut self,
+        inserter: &mut Inserter<'_>,
+        rows: &[Vec<Expr>],
+        text: &Text<'_>,
+    ) -> Result<(), SqlError> {
+        inserter.expected_rows = rows.len() as u64;
+        if !rows.iter().flatten().any(Expr::has_subquery) {
+            let is_much = rows.len() > ROWS_IN_PLACE;
+            return blocking_if(is_much, || self.insert_given(inserter, rows, text));
+        }
+        for (at, row) in rows.iter().enumerate() {
+            self.info.interrupt.check()?;
+            yield_now_and_then(at).await;
+            let number = row_number(at, row, inserter)?;
+            let mut given = Vec::with_capacity(row.len());
+            for expr in row {
+                given.push(match expr.has_subquery() {
+                    true => self.given_by_query(expr, inserter, text).await?,
+                    false => self.given(expr, inserter, text)?,
+                });
+            }
+            let values = self.complete(inserter, given, number)?;
+            self.insert_row(inserter, values)?;
+        }
+        Ok(())
+    }
+
+    /// Inserts rows in which there are no subqueries.
+    fn insert_given(
+        &mut self,
+        inserter: &mut Inserter<'_>,
+        rows: &[Vec<Expr>],
+        text: &Text<'_>,
+    ) -> Result<(), SqlError> {
+        let bulk = rows.len() > BULK_ROWS && inserter.on_duplicate == OnDuplicate::Fail;
+        let mut batches = bulk.then(|| Bulk::new(&inserter.table));
+        for (at, row) in rows.iter().enumerate() {
+            self.info.interrupt.check()?;
+            let number = row_number(at, row, inserter)?;
+            let given =
+                row.iter().map(|expr| self.given(expr, inserter, text)).collect::<Result<_, SqlError>>()?;
+            let values = self.complete(inserter, given, number)?;
+            match &mut batches {
+                Some(batches) => {
+                    batches.push(self.txn(), &values)?;
+                    inserter.note_inserted();
+                }
+                None => self.insert_row(inserter, values)?,
+            }
+        }
+        if let Some(batches) = batches {
+            inserter.rows = batches.finish(self.txn())?;
+            inserter.affected = inserter.rows;
+        }
+        Ok(())
+    }
+
+    /// The value of an expression in VALUES. Literals take no binding.
+    fn given(&mut self, expr: &Expr, inserter: &Inserter<'_>, text: &Text<'_>) -> Result<Given, SqlError> {
+        if let Some((value, ty)) = self.literal(expr) {
+            return Ok(Given::Value(value, ty));
+        }
+        match &expr.kind {
+            ExprKind::Default(None) => return Ok(Given::Default),
+            ExprKind::Default(Some(name)) => {
+                let column = column_of(&inserter.table, name)?;
+                let def = inserter.table.def.columns[column].clone();
+                return Ok(Given::Value(self.default_value(&def, &inserter.storing, true)?, def.ty));
+            }
+            ExprKind::Param(index) => {
+                let index = *index as usize;
+                return Ok(Given::Value(text.params[index].clone().into_owned(), text.types[index]));
+            }
+            _ => {}
+        }
+        let view = self.view();
+        let mut binder = TableBinder::new(text.source, &view, &text.types, &inserter.table.def, None);
+        let bound = binder.expr(expr, Clause::Select)?;
+        if !bound.columns().is_empty() {
+            return Err(unsupported("columns in VALUES"));
+        }
+        let program = compile(&bound, &inserter.table.def)?;
+        let value = program.eval_const(text.params, &self.context)?.into_owned();
+        Ok(Given::Value(value, bound.ty))
+    }
+
+    /// The value of an expression with subqueries, which must not read the table itself (error 1093).
+    pub(super) async fn given_by_query(
+        &mut self,
+        expr: &Expr,
+        inserter: &Inserter<'_>,
+        text: &Text<'_>,
+    ) -> Result<Given, SqlError> {
+        let (bound, tables) = self.bind_and_hold(&Query::select_of([expr.clone()]), text)?;
+        if reads_directly(&bound.body, &inserter.table.def) {
+            return Err(ErrorCode::UPDATE_TABLE_USED.with(&[&inserter.table.def.name]));
+        }
+        let mut rows = self.collected();
+        self.run_bound(bound, tables, text, &mut rows, Purpose::Change).await?;
+        let mut given = Given::Value(Datum::Null, SqlType::Null);
+        rows.for_each(&mut |row| {
+            given = row.into_iter().next().map_or(Given::Default, |(value, ty)| Given::Value(value, ty));
+            Ok(())
+        })?;
+        Ok(given)
+    }
+
+    fn literal(&self, expr: &Expr) -> Option<(Value, SqlType)> {
+        Some(match &expr.kind {
+            ExprKind::Null => (Datum::Null, SqlType::Null),
+            ExprKind::Bool(v) => (Datum::Int((*v).into()), SqlType::BIGINT),
+            ExprKind::Integer(v) => match i64::try_from(*v) {
+                Ok(v) => (Datum::Int(v), SqlType::BIGINT),
+                Err(_) => (Datum::UInt(*v), SqlType::BIGINT_UNSIGNED),
+            },
+            ExprKind::Decimal(text) => decimal(text)?,
+            ExprKind::Float(v) if v.is_finite() => (Datum::Double(*v), SqlType::Double),
+            ExprKind::String { value, charset: None } => {
+                let len = value.len() as u32;
+                let ty = SqlType::VarChar { len, collation: self.settings.connection_collation };
+                (Datum::Str(value.clone().into()), ty)
+            }
+            ExprKind::Unary { op: UnaryOp::Minus, expr } => match &expr.kind {
+                ExprKind::Integer(v) => (Datum::Int(0_i64.checked_sub_unsigned(*v)?), SqlType::BIGINT),
+                ExprKind::Decimal(text) => decimal(&format!("-{text}"))?,
+                _ => return None,
+            },
+            _ => return None,
+        })
+    }
+
+    /// The whole row: values converted, defaults and generated values filled in.
+    fn complete(
+        &mut self,
+        inserter: &mut Inserter<'_>,
+        mut given: Vec<Given>,
+        number: u64,
+    ) -> Result<Vec<Value>, SqlError> {
+        let table = inserter.table.clone();
+        let mut row = Vec::with_capacity(table.def.columns.len());
+        inserter.generated = None;
+        let empty = given.is_empty();
+        for (at, column) in table.def.columns.iter().enumerate() {
+            let source = inserter.sources[at].filter(|_| !empty);
+            let value = match source {
+                Some(source) => std::mem::replace(&mut given[source], Given::Default),
+                None => Given::Default,
+            };
+            let value = match value {
+                Given::Value(value, _)
+                    if inserter.auto == Some(at) && generates(&value, &inserter.storing) =>
+                {
+                    self.generate(inserter, at, number)?
+                }
+                Given::Default if inserter.auto == Some(at) => self.generate(inserter, at, number)?,
+                // Out of strict mode, too, one row alone is not given another value.
+                Given::Value(Datum::Null, _)
+                    if !column.nullable && inserter.expected_rows == 1 && !inserter.ignore =>
+                {
+                    return Err(store_error(&StoreError::Null, &column.name, number));
+                }
+                Given::Value(value, ty) => {
+                    let stored = self.store(value, &ty, column, &inserter.storing, number)?;
+                    if inserter.auto == Some(at) {
+                        self.note_auto_value(inserter, &stored);
+                    }
+                    stored
+                }
+                Given::Default => self.default_value(column, &inserter.storing, number == 1)?,
+            };
+            row.push(value);
+        }
+        Ok(row)
+    }
+
+    pub(super) fn generate(
+        &mut self,
+        inserter: &mut Inserter<'_>,
+        column: usize,
+        row: u64,
+    ) -> Result<Value, SqlError> {
+        let table = inserter.table.clone();
+        let next = inserter.next_number();
+        inserter.generated = Some(next);
+        let def = &table.def.columns[column];
+        self.store(Datum::UInt(next), &SqlType::BIGINT_UNSIGNED, def, &inserter.storing, row)
+    }
+
+    pub(super) fn note_auto_value(&self, inserter: &mut Inserter<'_>, value: &Value) {
+        if let Some(used) = explicit_auto_value(value) {
+            inserter.table.note_auto_increment(used);
+            // Later numbers are greater than explicit ones: what was reserved below is not used.
+            if used >= inserter.numbers.start {
+                inserter.numbers = 0..0;
+            }
+        }
+    }
+}
+
+/// The columns that an INSERT names, or all.
+fn targets(table: &TableHandle, insert: &Insert) -> Result<Vec<usize>, SqlError> {
+    let Some(names) = &insert.columns else { return Ok((0..table.def.columns.len()).collect()) };
+    let mut targets = Vec::with_capacity(names.len());
+    for name in names {
+        let column = column_of(table, name)?;
+        if targets.contains(&column) {
+            return Err(ErrorCode::FIELD_SPECIFIED_TWICE.with(&[&name.name]));
+        }
+        targets.push(column);
+    }
+    Ok(targets)
+}
+
+fn column_of(table: &TableHandle, name: &Ident) -> Result<usize, SqlError> {
+    let column = table.def.column(&name.name);
+    column.ok_or_else(|| ErrorCode::BAD_FIELD_ERROR.with(&[&name.name, &"field list"]))
+}
+
+fn decimal(text: &str) -> Option<(Value, SqlType)> {
+    let parsed = Decimal::parse_prefix(text.as_bytes());
+    if parsed.status != ParseStatus::Exact {
+        return None;
+    }
+    let value = parsed.value;
+    let (precision, scale) = (value.digits().clamp(1, 65) as u8, value.scale());
+    let precision = precision.max(scale).max(1);
+    Some((Datum::Decimal(value), SqlType::Decimal { precision, scale, unsigned: false }))
+}

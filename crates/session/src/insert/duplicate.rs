@@ -1,0 +1,138 @@
+//! What an INSERT does with a row whose key is there already: IGNORE, REPLACE, ON DUPLICATE KEY UPDATE.
+
+use std::sync::Arc;
+
+use avocet_base::RowId;
+use avocet_engine::{EngineError, ReadScratch, RowBuf, RowLock, TableHandle};
+use avocet_point::{NewRow, Rounds, Upserted, conflicting};
+use avocet_types::Value;
+use avocet_types::error::SqlError;
+
+use super::{Inserter, OnDuplicate};
+use crate::state::Session;
+
+/// What came of changing a row in place of REPLACE's delete and insert.
+enum Replaced {
+    Done,
+    /// Another row has one of the new row's keys.
+    Blocked,
+    /// The row has to go.
+    Refused,
+}
+
+impl Session {
+    /// Inserts a row, or does what is to be done if its key is there.
+    pub(crate) fn insert_row(
+        &mut self,
+        inserter: &mut Inserter<'_>,
+        row: Vec<Value>,
+    ) -> Result<(), SqlError> {
+        inserter.rows += 1;
+        let mut read = ReadScratch::default();
+        let mut rounds = Rounds::default();
+        loop {
+            match self.txn().insert(&inserter.table, &row) {
+                Ok(_) => {
+                    inserter.note_inserted();
+                    return Ok(());
+                }
+                Err(error @ EngineError::DuplicateKey { .. }) => match inserter.on_duplicate {
+                    OnDuplicate::Fail => return Err(error.into()),
+                    OnDuplicate::Ignore => {
+                        inserter.duplicates += 1;
+                        inserter.give_number_back();
+                        self.ignore_row(error);
+                        return Ok(());
+                    }
+                    OnDuplicate::Replace => {
+                        rounds.next(error, || self.info.interrupt.check())?;
+                        let Some(id) = conflicting(&inserter.table, &row, None, self.txn(), &mut read)?
+                        else {
+                            continue;
+                        };
+                        let goes = match self.replace_in_place(&inserter.table, id, &row)? {
+                            Replaced::Done => {
+                                inserter.duplicates += 1;
+                                inserter.affected += 2;
+                                return Ok(());
+                            }
+                            Replaced::Blocked => {
+                                conflicting(&inserter.table, &row, Some(id), self.txn(), &mut read)?
+                            }
+                            Replaced::Refused => Some(id),
+                        };
+                        if let Some(goes) = goes
+                            && self.txn().delete(&inserter.table, goes)?
+                        {
+                            inserter.duplicates += 1;
+                            inserter.affected += 1;
+                        }
+                    }
+                    OnDuplicate::Update => {
+                        rounds.next(error, || self.info.interrupt.check())?;
+                        if let Some(id) = conflicting(&inserter.table, &row, None, self.txn(), &mut read)?
+                            && self.update_duplicate(inserter, id, &row)?
+                        {
+                            inserter.give_number_back();
+                            return Ok(());
+                        }
+                    }
+                },
+                Err(EngineError::ForeignKey(error)) if inserter.ignore && error.is_of_row() => {
+                    inserter.rows -= 1;
+                    self.ignore_row(error.into());
+                    return Ok(());
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// REPLACE of a row that others may refer to: if it keeps what they refer to, it is changed, so that they need not notice.
+    fn replace_in_place(
+        &mut self,
+        table: &Arc<TableHandle>,
+        id: RowId,
+        new: &[Value],
+    ) -> Result<Replaced, SqlError> {
+        let mut buf = RowBuf::default();
+        if !table.is_parent() || !self.txn().lock_row(table, id, RowLock::FOR_UPDATE, &mut buf)? {
+            return Ok(Replaced::Refused);
+        }
+        let old = buf.row(&table.layout);
+        let catalog = self.catalog();
+        let mut referenced = catalog.foreign_keys_to(table.id()).flat_map(|(_, key)| &key.parent_columns);
+        let keeps = |column: usize| new[column].is_same(&old.get(column));
+        if !referenced.all(|name| table.def.column(name).is_some_and(keeps)) {
+            return Ok(Replaced::Refused);
+        }
+        let changes: Vec<_> = new.iter().cloned().enumerate().filter(|(column, _)| !keeps(*column)).collect();
+        match self.txn().update(table, id, &changes) {
+            Ok(_) => Ok(Replaced::Done),
+            Err(EngineError::DuplicateKey { .. }) => Ok(Replaced::Blocked),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// ON DUPLICATE KEY UPDATE of a row; false if it is gone.
+    fn update_duplicate(
+        &mut self,
+        inserter: &mut Inserter<'_>,
+        id: RowId,
+        new: &[Value],
+    ) -> Result<bool, SqlError> {
+        let Inserter { table, updates: Some(updates), beside, params, rows, ignore, .. } = inserter else {
+            return Ok(false);
+        };
+        let new = NewRow { values: new, beside, number: *rows };
+        let upserted = self.with_run(params, |txn, run, _| updates.run(table, id, new, *ignore, txn, run))?;
+        inserter.affected += match upserted {
+            Upserted::Gone => return Ok(false),
+            Upserted::Changed => 2,
+            Upserted::Unchanged => u64::from(self.info.found_rows),
+            Upserted::Left => 0,
+        };
+        inserter.duplicates += 1;
+        Ok(true)
+    }
+}

@@ -1,0 +1,132 @@
+//! INSERT … SELECT: the query's rows are inserted as they come, so that neither memory nor redo grows with their number.
+//!
+//! The query must not see what its own statement inserts. It reads as if the transaction did nothing; if that has changed
+//! rows before, which the query is to see, its rows are gathered first, unless it reads other tables than are changed.
+
+use std::sync::Arc;
+
+use avocet_channel::blocking::{ROWS_IN_PLACE, blocking_if};
+use avocet_engine::TableHandle;
+use avocet_point::{BULK_ROWS, LARGE_SHARE};
+use avocet_sql::plan::BoundQuery;
+use avocet_types::error::SqlError;
+use avocet_types::{SqlType, Value};
+
+use super::{Given, Inserter, OnDuplicate};
+use crate::bulk::Bulk;
+use crate::collect::{Collected, for_each_row};
+use crate::run::Text;
+use crate::select::Purpose;
+use crate::state::Session;
+
+/// Where the rows of a query go. The first ones wait until it is known whether there are many.
+struct Taken {
+    first: Collected,
+    /// Of the query's columns.
+    types: Vec<SqlType>,
+    bulk: Option<Bulk>,
+    rows: u64,
+}
+
+impl Session {
+    pub(super) async fn insert_query(
+        &mut self,
+        inserter: &mut Inserter<'_>,
+        bound: BoundQuery,
+        tables: Vec<Arc<TableHandle>>,
+        text: &Text<'_>,
+    ) -> Result<(), SqlError> {
+        let types = bound.output().map(|column| column.ty).collect();
+        let mut taken = Taken { first: self.collected(), types, bulk: None, rows: 0 };
+        let in_place = self.run_in_place(&bound, &tables, text, &mut taken.first, Purpose::Change).await?;
+        if in_place.is_none() {
+            // REPLACE and ON DUPLICATE KEY UPDATE change what refers to the table, too.
+            let is_apart = inserter.on_duplicate == OnDuplicate::Fail
+                && tables.iter().all(|table| table.id() != inserter.table.id());
+            let reader = match self.txn().reader_of_before() {
+                None if is_apart => Some(self.txn().read_for_change(|txn| txn.reader())),
+                reader => reader,
+            };
+            match reader {
+                Some(reader) => {
+                    let mut run = self.start_analytics(reader.into(), Arc::new(bound), tables, text)?;
+                    while let Some(batch) = run.next().await? {
+                        let is_much = batch.num_rows() > ROWS_IN_PLACE;
+                        blocking_if(is_much, || self.take_batch(inserter, &mut taken, &batch))?;
+                    }
+                }
+                None => {
+                    let reader = self.txn().read_for_change(|txn| txn.reader()).into();
+                    self.analyze_at(reader, bound, tables, text, &mut taken.first, u64::MAX).await?;
+                }
+            }
+        }
+        let is_much = taken.first.len() > ROWS_IN_PLACE;
+        blocking_if(is_much, || self.finish_taking(inserter, taken))
+    }
+
+    fn take_batch(
+        &mut self,
+        inserter: &mut Inserter<'_>,
+        taken: &mut Taken,
+        batch: &arrow::record_batch::RecordBatch,
+    ) -> Result<(), SqlError> {
+        let may_be_bulk = inserter.on_duplicate == OnDuplicate::Fail;
+        if taken.bulk.is_none() && may_be_bulk {
+            taken.first.add(batch, &taken.types)?;
+            return match self.is_much(&taken.first) {
+                true => self.take_first(inserter, taken),
+                false => Ok(()),
+            };
+        }
+        let Taken { types, bulk, rows, .. } = taken;
+        for_each_row(batch, types, &mut |row| self.take_row(inserter, bulk.as_mut(), rows, row))
+    }
+
+    /// Whether column blocks are worth it: for many rows, or large ones.
+    pub(crate) fn is_much(&self, rows: &Collected) -> bool {
+        let block = self.shared.engine.memory().segment_bytes();
+        rows.len() > BULK_ROWS || rows.bytes() >= block / LARGE_SHARE
+    }
+
+    /// Inserts the rows that waited: one by one, or with all that come after them to column blocks.
+    fn take_first(&mut self, inserter: &mut Inserter<'_>, taken: &mut Taken) -> Result<(), SqlError> {
+        let first = taken.first.take();
+        if self.is_much(&first) && inserter.on_duplicate == OnDuplicate::Fail {
+            taken.bulk = Some(Bulk::new(&inserter.table));
+        }
+        let Taken { bulk, rows, .. } = taken;
+        first.for_each(&mut |row| self.take_row(inserter, bulk.as_mut(), rows, row))
+    }
+
+    fn finish_taking(&mut self, inserter: &mut Inserter<'_>, mut taken: Taken) -> Result<(), SqlError> {
+        self.take_first(inserter, &mut taken)?;
+        if let Some(bulk) = taken.bulk {
+            inserter.rows = bulk.finish(self.txn())?;
+            inserter.affected = inserter.rows;
+        }
+        Ok(())
+    }
+
+    fn take_row(
+        &mut self,
+        inserter: &mut Inserter<'_>,
+        bulk: Option<&mut Bulk>,
+        number: &mut u64,
+        mut row: Vec<(Value, SqlType)>,
+    ) -> Result<(), SqlError> {
+        *number += 1;
+        self.info.interrupt.check()?;
+        let beside = row.split_off(inserter.targets.len());
+        inserter.beside = beside.into_iter().map(|(value, _)| value).collect();
+        let given = row.into_iter().map(|(value, ty)| Given::Value(value, ty)).collect();
+        let values = self.complete(inserter, given, *number)?;
+        match bulk {
+            Some(bulk) => {
+                inserter.note_inserted();
+                bulk.push(self.txn(), &values)
+            }
+            None => self.insert_row(inserter, values),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Sessions: what a connection's statements run in.
+//!
+//! ```text
+//!  text ─run.rs─┬─ select.rs ──┬─ rows.rs       few rows, one at a time, by access.rs
+//!               │              ├─ analytics.rs  the rest, on DataFusion
+//!               │              └─ locking.rs    the same, with row locks
+//!               ├─ insert.rs (bulk.rs), load/, modify.rs   store.rs converts what is stored
+//!               ├─ ddl.rs      definitions
+//!               ├─ call.rs     native procedures
+//!               ├─ set.rs      variables (variables.rs, settings.rs)
+//!               ├─ show.rs     what there is (info_schema.rs)
+//!               ├─ privileges.rs  what the account may do, GRANT and REVOKE
+//!               └─ accounts.rs, prepared.rs
+//! ```
+//!
+//! Rows leave through one bounded channel, whoever makes them (`channel.rs`).
+//!
+//! A [`Database`] opens sessions; [`api`] is the joint to whatever drives them. A statement runs inline on the caller's
+//! task; only DataFusion has threads of its own.
+
+#![deny(unsafe_code)]
+
+// The targets of `fuzz/`, some of which are part of the tests, name the crate.
+#[cfg(test)]
+extern crate self as avocet_session;
+
+mod access;
+mod accounts;
+mod analytics;
+pub mod api;
+mod bulk;
+mod call;
+mod collect;
+mod database;
+mod ddl;
+pub mod embedded;
+mod found_rows;
+mod guard;
+mod hints;
+mod info_schema;
+mod insert;
+mod into;
+mod load;
+mod locking;
+mod modify;
+mod named_locks;
+mod output;
+mod plan_cache;
+mod point;
+mod prepared;
+mod privileges;
+mod restart;
+mod rows;
+mod run;
+mod select;
+mod server_files;
+mod set;
+mod settings;
+mod show;
+pub mod spool;
+mod sql_mode;
+mod state;
+mod status;
+mod store;
+mod transaction;
+mod variables;
+mod view;
+
+#[cfg(test)]
+mod tests;
+
+pub use database::{Database, Passwords};
+pub use embedded::{Answer, Connection};
+pub use state::Session;

@@ -1,0 +1,208 @@
+//! Locks by name: GET_LOCK and its kin (MySQL Reference Manual, 14.14 "Locking Functions"). They are the connections', not
+//! of transactions; a connection may have several, and each several times.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use avocet_channel::Interrupt;
+use avocet_channel::blocking::blocking;
+use avocet_types::expr::{EvalError, EvalResult, Host};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+/// How often a waiter asks whether it was interrupted.
+const ASK_EVERY: Duration = Duration::from_millis(20);
+
+/// The locks of a server. Waiters of one lock get it in the order in which they came.
+#[derive(Debug, Default)]
+pub(super) struct NamedLocks {
+    state: Mutex<State>,
+    released: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Names are there while somebody has or wants the lock.
+    locks: HashMap<String, NamedLock>,
+    /// What each connection waits for: at most one lock.
+    wanted: HashMap<u32, String>,
+}
+
+#[derive(Debug, Default)]
+struct NamedLock {
+    owner: Option<u32>,
+    /// How often the owner has it.
+    times: u64,
+    waiters: VecDeque<u32>,
+}
+
+impl State {
+    /// Whether `connection` has, directly or not, what keeps the owner of a lock waiting.
+    fn is_deadlock(&self, connection: u32, name: &str) -> bool {
+        let owner = |name: &str| self.locks.get(name).and_then(|lock| lock.owner);
+        let mut at = owner(name);
+        while let Some(blocker) = at {
+            if blocker == connection {
+                return true;
+            }
+            at = self.wanted.get(&blocker).and_then(|wanted| owner(wanted));
+        }
+        false
+    }
+
+    fn give_up(&mut self, connection: u32, name: &str) {
+        self.wanted.remove(&connection);
+        if let Some(lock) = self.locks.get_mut(name) {
+            lock.waiters.retain(|waiter| *waiter != connection);
+            if lock.owner.is_none() && lock.waiters.is_empty() {
+                self.locks.remove(name);
+            }
+        }
+    }
+
+    /// Gives back a lock as often as it is held.
+    fn free(&mut self, name: &str) {
+        let Some(lock) = self.locks.get_mut(name) else { return };
+        (lock.owner, lock.times) = (None, 0);
+        if lock.waiters.is_empty() {
+            self.locks.remove(name);
+        }
+    }
+}
+
+impl NamedLocks {
+    /// Waits for a lock; whether the connection has it now. `None`: interrupted.
+    fn get(
+        &self,
+        connection: u32,
+        name: String,
+        timeout: Option<Duration>,
+        interrupted: &dyn Fn() -> bool,
+    ) -> EvalResult<Option<bool>> {
+        let mut state = self.state.lock();
+        let lock = state.locks.entry(name.clone()).or_default();
+        if lock.owner == Some(connection) {
+            lock.times += 1;
+            return Ok(Some(true));
+        }
+        if lock.owner.is_none() && lock.waiters.is_empty() {
+            (lock.owner, lock.times) = (Some(connection), 1);
+            return Ok(Some(true));
+        }
+        if state.is_deadlock(connection, &name) {
+            return Err(EvalError::UserLockDeadlock);
+        }
+        state.locks.get_mut(&name).expect("somebody has it").waiters.push_back(connection);
+        state.wanted.insert(connection, name.clone());
+        let got = blocking(|| self.wait(&mut state, connection, &name, timeout, interrupted));
+        state.give_up(connection, &name);
+        Ok(got)
+    }
+
+    fn wait(
+        &self,
+        state: &mut MutexGuard<'_, State>,
+        connection: u32,
+        name: &str,
+        timeout: Option<Duration>,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Option<bool> {
+        let begin = Instant::now();
+        loop {
+            let lock = state.locks.get_mut(name).expect("it has a waiter");
+            if lock.owner.is_none() && lock.waiters.front() == Some(&connection) {
+                (lock.owner, lock.times) = (Some(connection), 1);
+                return Some(true);
+            }
+            let left = timeout.map(|timeout| timeout.saturating_sub(begin.elapsed()));
+            if left == Some(Duration::ZERO) {
+                return Some(false);
+            }
+            if interrupted() {
+                return None;
+            }
+            self.released.wait_for(state, left.unwrap_or(ASK_EVERY).min(ASK_EVERY));
+        }
+    }
+
+    /// Gives a lock back once: whether the connection had it; `None` if nobody has.
+    fn release(&self, connection: u32, name: &str) -> Option<bool> {
+        let mut state = self.state.lock();
+        let lock = state.locks.get_mut(name).filter(|lock| lock.owner.is_some())?;
+        if lock.owner != Some(connection) {
+            return Some(false);
+        }
+        lock.times -= 1;
+        if lock.times == 0 {
+            state.free(name);
+            self.released.notify_all();
+        }
+        Some(true)
+    }
+
+    /// Gives back all that a connection has; returns how often it had them.
+    pub fn release_all(&self, connection: u32) -> u64 {
+        let mut state = self.state.lock();
+        let owned = state.locks.iter().filter(|(_, lock)| lock.owner == Some(connection));
+        let owned: Vec<(String, u64)> = owned.map(|(name, lock)| (name.clone(), lock.times)).collect();
+        owned.iter().for_each(|(name, _)| state.free(name));
+        if !owned.is_empty() {
+            self.released.notify_all();
+        }
+        owned.iter().map(|(_, times)| times).sum()
+    }
+
+    /// How many connections wait for a lock.
+    #[cfg(test)]
+    pub fn waiters(&self) -> usize {
+        self.state.lock().wanted.len()
+    }
+
+    fn owner(&self, name: &str) -> Option<u32> {
+        self.state.lock().locks.get(name)?.owner
+    }
+}
+
+/// What a session's functions ask of it. Its locks are given back when it is dropped.
+#[derive(Debug)]
+pub(super) struct SessionHost {
+    pub connection: u32,
+    pub locks: Arc<NamedLocks>,
+    pub interrupt: Arc<Interrupt>,
+}
+
+impl Host for SessionHost {
+    fn sleep(&self, time: Duration) -> EvalResult<bool> {
+        if self.interrupt.get().is_some() {
+            return Err(EvalError::Interrupted);
+        }
+        Ok(blocking(|| self.interrupt.wait_for(time)).is_none())
+    }
+
+    fn get_lock(&self, name: &str, timeout: Option<Duration>) -> EvalResult<bool> {
+        let interrupted = || self.interrupt.get().is_some();
+        let got = self.locks.get(self.connection, name.to_lowercase(), timeout, &interrupted)?;
+        got.ok_or(EvalError::Interrupted)
+    }
+
+    fn release_lock(&self, name: &str) -> Option<bool> {
+        self.locks.release(self.connection, &name.to_lowercase())
+    }
+
+    fn release_all_locks(&self) -> u64 {
+        self.locks.release_all(self.connection)
+    }
+
+    fn lock_owner(&self, name: &str) -> Option<u64> {
+        self.locks.owner(&name.to_lowercase()).map(u64::from)
+    }
+}
+
+/// Gives back a connection's locks at its end.
+pub(super) struct EndOfLocks(pub Arc<SessionHost>);
+
+impl Drop for EndOfLocks {
+    fn drop(&mut self) {
+        self.0.release_all_locks();
+    }
+}

@@ -1,0 +1,179 @@
+//! Result sets that the session makes itself, and how columns are described to clients.
+
+use std::sync::Arc;
+
+use avocet_channel::{Cancellation, ColumnFlags, OutputColumn, ResultSink};
+use avocet_sql::bind::TableBinder;
+use avocet_sql::parse::statement::ShowFilter;
+use avocet_sql::plan::{BoundQuery, ColumnInfo};
+use avocet_types::collation::LikePattern;
+use avocet_types::error::SqlError;
+use avocet_types::expr::RowProgram;
+use avocet_types::schema::{ColumnDef, IndexKind, TableDef};
+use avocet_types::{Collation, Datum, LobSize, SqlType, Value};
+
+use super::run::{Outcome, Text};
+use super::state::Session;
+
+/// Collation of texts that the server makes, as MySQL describes its catalogs.
+const SYSTEM: Collation = Collation(33);
+
+/// A small table of values, for SHOW and the like.
+pub(super) struct Rowset {
+    /// The name that column metadata gives the table.
+    pub name: &'static str,
+    pub columns: Vec<(String, SqlType)>,
+    pub rows: Vec<Vec<Value>>,
+}
+
+pub(super) fn text(value: impl Into<String>) -> Value {
+    Datum::Str(value.into().into())
+}
+
+pub(super) fn optional(value: Option<impl Into<String>>) -> Value {
+    value.map_or(Datum::Null, text)
+}
+
+pub(super) const fn varchar(len: u32) -> SqlType {
+    SqlType::VarChar { len, collation: SYSTEM }
+}
+
+pub(super) const LONG_TEXT: SqlType = SqlType::Text { size: LobSize::Long, collation: SYSTEM };
+pub(super) const COUNT: SqlType = SqlType::BIGINT_UNSIGNED;
+
+impl Rowset {
+    pub fn new(name: &'static str, columns: &[(&str, SqlType)]) -> Self {
+        let columns = columns.iter().map(|(name, ty)| ((*name).to_owned(), *ty)).collect();
+        Self { name, columns, rows: Vec::new() }
+    }
+
+    pub fn push(&mut self, row: Vec<Value>) {
+        debug_assert_eq!(row.len(), self.columns.len());
+        self.rows.push(row);
+    }
+
+    /// As a table, so that expressions can be bound over it.
+    pub fn table_def(&self) -> TableDef {
+        let column = |(name, ty): &(String, SqlType)| ColumnDef::new(name, *ty).nullable();
+        let columns = self.columns.iter().map(column).collect();
+        let def = TableDef::new("information_schema", self.name, columns, Vec::new());
+        TableDef { default_collation: SYSTEM, ..def }
+    }
+
+    /// Keeps the rows whose column matches a LIKE pattern, case-insensitively.
+    pub fn retain_like(&mut self, column: usize, pattern: &str) {
+        let pattern = LikePattern::new(pattern, Some('\\'), Collation::UTF8MB4_GENERAL_CI);
+        self.rows.retain(|row| match &row[column] {
+            Datum::Str(value) => pattern.matches(value),
+            _ => false,
+        });
+    }
+}
+
+impl Session {
+    /// Applies the LIKE (on `column`) or WHERE of a SHOW.
+    pub(super) fn filter(
+        &self,
+        rows: &mut Rowset,
+        column: usize,
+        filter: &ShowFilter,
+        text: &Text<'_>,
+    ) -> Result<(), SqlError> {
+        match filter {
+            ShowFilter::None => {}
+            ShowFilter::Like(pattern) => rows.retain_like(column, pattern),
+            ShowFilter::Where(condition) => {
+                let table = Arc::new(rows.table_def());
+                let view = self.view();
+                let mut binder = TableBinder::new(text.source, &view, &text.types, &table, None);
+                let program = RowProgram::compile(&binder.condition(condition)?)?;
+                let mut failure = None;
+                rows.rows.retain(|row| {
+                    let kept = program.matches(&row.as_slice(), text.params, &self.context);
+                    kept.unwrap_or_else(|error| {
+                        failure.get_or_insert(error);
+                        false
+                    })
+                });
+                if let Some(error) = failure {
+                    return Err(error.into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a result set of the session's own.
+    pub(super) fn send(&self, rows: &Rowset, sink: &mut dyn ResultSink) -> Result<Outcome, SqlError> {
+        let columns: Vec<_> = rows
+            .columns
+            .iter()
+            .map(|(name, ty)| OutputColumn { table: rows.name.into(), ..OutputColumn::expression(name, *ty) })
+            .collect();
+        sink.columns(&columns, self.settings.time_zone)?;
+        let cancellation = Cancellation::after(&self.info.interrupt, None);
+        for row in &rows.rows {
+            sink.row(row)?;
+            if sink.wants_flush() {
+                cancellation.flush_in_place(sink)?;
+            }
+        }
+        Ok(Outcome::Rows(rows.rows.len() as u64))
+    }
+}
+
+/// The columns of a query's result.
+pub(super) fn columns_of(bound: &BoundQuery) -> Vec<OutputColumn> {
+    bound.output().map(output_column).collect()
+}
+
+fn output_column(info: &ColumnInfo) -> OutputColumn {
+    match &info.origin {
+        Some(origin) => {
+            let mut column = table_column(&origin.table, origin.column, &origin.alias);
+            column.name = info.name.clone();
+            column.flags.not_null &= !info.nullable;
+            column
+        }
+        None => {
+            let mut column = OutputColumn::expression(&info.name, info.ty);
+            column.flags.not_null = !info.nullable;
+            column
+        }
+    }
+}
+
+/// A stored column, as clients are told of it.
+pub(super) fn table_column(table: &TableDef, position: usize, alias: &str) -> OutputColumn {
+    let def = &table.columns[position];
+    OutputColumn {
+        name: def.name.as_str().into(),
+        org_name: def.name.as_str().into(),
+        table: alias.into(),
+        org_table: table.name.as_str().into(),
+        schema: table.database.as_str().into(),
+        ty: def.ty,
+        flags: flags_of(table, position),
+    }
+}
+
+fn flags_of(table: &TableDef, position: usize) -> ColumnFlags {
+    let def = &table.columns[position];
+    let mut flags = ColumnFlags {
+        not_null: !def.nullable,
+        auto_increment: def.auto_increment,
+        no_default: !def.nullable && def.default.is_none() && !def.auto_increment,
+        on_update_now: def.on_update_now,
+        ..ColumnFlags::default()
+    };
+    for index in &table.indexes {
+        let Some(at) = index.parts.iter().position(|part| part.column == position) else { continue };
+        match index.kind {
+            IndexKind::Primary => flags.primary_key = true,
+            IndexKind::Unique if index.parts.len() == 1 => flags.unique_key = true,
+            _ if at == 0 => flags.multiple_key = true,
+            _ => {}
+        }
+    }
+    flags
+}

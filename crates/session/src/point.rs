@@ -1,0 +1,459 @@
+//! Statements on the point path: looking for their plans, compiling them, running them.
+//!
+//! A plan depends on the catalog, the default database, the settings that binding looks at, the digest and the types of
+//! what stands in its slots; all of that is in its key ([`plan_cache`](super::plan_cache)).
+
+use std::sync::Arc;
+
+use avocet_channel::ResultSink;
+use avocet_channel::blocking::can_await;
+use avocet_engine::{RowWait, SnapshotReader, StatementMark, Txn};
+use avocet_point::{
+    self as point, Bounds, Changes, NotPoint, PointPlan, PointScratch, ReadAs, Refusal, Run, Verb,
+};
+use avocet_sql::bind::bind_query;
+use avocet_sql::parse::digest::{Digest, Slot, literal_type};
+use avocet_sql::parse::statement::StatementKind;
+use avocet_sql::plan::BoundQuery;
+use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::temporal::{datetime_from_number, parse_datetime, parse_time};
+use avocet_types::{Collation, Datum, SqlType, Value};
+
+use super::output::columns_of;
+use super::plan_cache::{CachedPlan, Wanted};
+use super::run::{Done, Outcome};
+use super::state::Session;
+use super::status::Counter;
+
+/// A statement that is to find its plan.
+#[derive(Clone, Copy)]
+pub(super) struct Candidate<'c> {
+    /// The text that plans are kept under.
+    pub digest: &'c [u8],
+    pub slots: &'c [Slot],
+    /// Which of the values are a LIMIT or an OFFSET.
+    pub limits: &'c [u16],
+    pub source: &'c str,
+    /// What the slots hold, or what the parameters are if there are no slots.
+    pub values: &'c [Datum<'c>],
+    /// Whether the values are a client's parameters, whose types are wider than those of literals.
+    pub params: bool,
+}
+
+/// Where a plan reads what it does not lock.
+#[derive(Clone, Copy)]
+pub(super) enum ReadAt<'r> {
+    /// At the transaction's snapshot; a plan that changes rows knows better.
+    Snapshot,
+    /// At one that `Txn::newest_reader` gave.
+    Newest(&'r SnapshotReader),
+    /// As a statement does that changes rows.
+    Change,
+}
+
+/// What a session keeps from statement to statement, so as not to allocate.
+#[derive(Default)]
+pub(super) struct PointMemory {
+    pub digest: Digest,
+    pub values: Vec<Value>,
+    key: Vec<u8>,
+}
+
+impl Candidate<'_> {
+    fn types(&self, connection: Collation) -> Vec<SqlType> {
+        let of = |value: &Datum<'_>| match self.params {
+            true => value.natural_type(connection),
+            false => literal_type(value, connection),
+        };
+        self.values.iter().map(of).collect()
+    }
+
+    /// The LIMITs and OFFSETs among the values, by number.
+    fn likely_counts(&self) -> Vec<(u16, u64)> {
+        let of = |at: &u16| Some((*at, count_of(self.values.get(usize::from(*at))?)?));
+        self.limits.iter().filter_map(of).collect()
+    }
+}
+
+/// A value as a count of rows.
+fn count_of(value: &Datum<'_>) -> Option<u64> {
+    match value {
+        Datum::UInt(count) => Some(*count),
+        Datum::Int(count) => u64::try_from(*count).ok(),
+        _ => None,
+    }
+}
+
+/// Counts of the same magnitude, up to sixteen times each other, share a plan.
+fn magnitude(count: u64) -> u8 {
+    (count.checked_ilog2().unwrap_or(0) / 4) as u8
+}
+
+impl Session {
+    /// Whether the session's settings leave anything to the point path. What they ask for otherwise, the general path does.
+    pub(super) fn takes_point_path(&self) -> bool {
+        let settings = &self.settings;
+        settings.point_path
+            && settings.select_limit == u64::MAX
+            && settings.auto_increment_increment == 1
+            && settings.auto_increment_offset == 1
+            && settings.insert_id.is_none()
+            && !settings.safe_updates
+    }
+
+    /// The plan of a statement, if one is kept. It is to be given back with `give_plan`.
+    pub(super) fn take_plan(&mut self, candidate: &Candidate<'_>) -> Option<(u64, Arc<CachedPlan>)> {
+        let catalog_version = self.shared.engine.catalog_version();
+        let mut key = std::mem::take(&mut self.point_memory.key);
+        self.plan_key(candidate, &mut key);
+        let hash = self.shared.plans.hash(&key);
+        let Candidate { slots, source, .. } = *candidate;
+        let engine = &*self.shared.engine;
+        let wanted = Wanted { key: &key, hash, catalog_version, engine, slots, source: source.as_bytes() };
+        let plan = self.recent_plans.take(&wanted).or_else(|| self.shared.plans.get(&wanted));
+        self.point_memory.key = key;
+        plan.map(|plan| (hash, plan))
+    }
+
+    pub(super) fn give_plan(&mut self, hash: u64, plan: Arc<CachedPlan>) {
+        // Made for so few rows that there are too many now: the next use compiles it anew.
+        if plan.plan.as_ref().is_ok_and(PointPlan::is_outgrown) {
+            return self.shared.plans.remove(hash, &plan);
+        }
+        self.recent_plans.give(hash, plan);
+    }
+
+    fn plan_key(&self, candidate: &Candidate<'_>, key: &mut Vec<u8>) {
+        let settings = &self.settings;
+        key.clear();
+        key.extend_from_slice(&settings.sql_mode.0.to_le_bytes());
+        key.extend_from_slice(&settings.connection_collation.0.to_le_bytes());
+        key.extend_from_slice(&settings.time_zone.offset().to_le_bytes());
+        key.push(settings.div_precision_increment);
+        match &self.database {
+            Some(name) => {
+                key.extend_from_slice(&(name.len() as u16).to_le_bytes());
+                key.extend_from_slice(name.as_bytes());
+            }
+            None => key.extend_from_slice(&u16::MAX.to_le_bytes()),
+        }
+        // Without slots the digest is a text of which the literals are a part.
+        key.push(u8::from(candidate.slots.is_empty()));
+        key.extend_from_slice(candidate.digest);
+        for value in candidate.values {
+            put_type(value, candidate.params, key);
+        }
+        // A way that is best for ten rows is not for a million.
+        for at in candidate.limits {
+            key.push(candidate.values.get(usize::from(*at)).and_then(count_of).map_or(u8::MAX, magnitude));
+        }
+    }
+
+    /// Compiles a statement's plan and keeps it; `None` if there is something wrong with the statement, which the general
+    /// path will say. `own` is the statement as it was parsed, `lifted` with parameters in place of literals.
+    pub(super) fn compile_plan(
+        &mut self,
+        candidate: &Candidate<'_>,
+        own: &StatementKind,
+    ) -> Option<(u64, Arc<CachedPlan>)> {
+        let catalog = self.catalog();
+        let mut key = Vec::new();
+        self.plan_key(candidate, &mut key);
+        let hash = self.shared.plans.hash(&key);
+        let Candidate { slots, source, .. } = *candidate;
+        let catalog_version = catalog.version();
+        let engine = &*self.shared.engine;
+        let wanted = Wanted { key: &key, hash, catalog_version, engine, slots, source: source.as_bytes() };
+        let types = candidate.types(self.settings.connection_collation);
+        let mut lifted = own.clone();
+        let mut free = avocet_sql::lift(&mut lifted, slots);
+        let plan = match self.compile_lifted(own, &lifted, candidate, &types) {
+            Ok(plan) => Ok(plan),
+            Err(Refusal::NotPoint(reason)) => Err(reason),
+            Err(Refusal::Error(_)) if candidate.params => return None,
+            Err(Refusal::Error(_)) => {
+                // Perhaps only because a literal is none any more.
+                free.fill(false);
+                match self.compile_point(own, source, &[], &[]) {
+                    Ok(plan) => Ok(plan),
+                    Err(Refusal::NotPoint(reason)) => Err(reason),
+                    Err(Refusal::Error(_)) => return None,
+                }
+            }
+        };
+        let pinned = slots.iter().enumerate().filter(|(at, _)| !free[*at]);
+        let pinned = pinned.map(|(at, slot)| (at, slot.span.bytes(source.as_bytes()).into())).collect();
+        let plan = Arc::new(CachedPlan::new(&wanted, pinned, plan, self.needs_of(own)));
+        self.shared.counters.add(Counter::PlansCompiled);
+        self.shared.plans.put(hash, plan.clone(), &catalog);
+        Some((hash, plan))
+    }
+
+    /// Compiles with parameters in place of literals, if that means the same.
+    fn compile_lifted(
+        &self,
+        own: &StatementKind,
+        lifted: &StatementKind,
+        candidate: &Candidate<'_>,
+        types: &[SqlType],
+    ) -> Result<PointPlan, Refusal> {
+        if !candidate.params
+            && let (StatementKind::Query(own), StatementKind::Query(lifted)) = (own, lifted)
+        {
+            let view = self.view();
+            let source = candidate.source.as_bytes();
+            let own = bind_query(own, source, &view, &[])?;
+            let lifted = bind_query(lifted, source, &view, types)?;
+            if !same_columns(&own, &lifted) {
+                return Err(Refusal::Error(ErrorCode::UNKNOWN_ERROR.with(&[])));
+            }
+        }
+        let plan = self.compile_point(lifted, candidate.source, types, &candidate.likely_counts())?;
+        // A NULL has any type.
+        let fits = |(own, is): (&SqlType, &SqlType)| *is == SqlType::Null || own == is;
+        match plan.params().iter().zip(types).all(fits) {
+            true => Ok(plan),
+            false => Err(NotPoint::because("parameters of other types").into()),
+        }
+    }
+
+    pub(super) fn compile_point(
+        &self,
+        statement: &StatementKind,
+        source: &str,
+        types: &[SqlType],
+        likely_counts: &[(u16, u64)],
+    ) -> Result<PointPlan, Refusal> {
+        let (view, catalog, source) = (self.view(), self.catalog(), source.as_bytes());
+        match statement {
+            StatementKind::Query(query) => {
+                let mut bound = bind_query(query, source, &view, types)?;
+                bound.likely_counts = likely_counts.into();
+                if bound.session_dependent {
+                    return Err(NotPoint::because("it uses variables of the session").into());
+                }
+                let columns = columns_of(&bound).into();
+                point::compile_query(&bound, columns, &catalog)
+            }
+            StatementKind::Insert(insert) => point::compile_insert(insert, source, &view, &catalog, types),
+            StatementKind::Update(update) => point::compile_update(update, source, &view, &catalog, types),
+            StatementKind::Delete(delete) => point::compile_delete(delete, source, &view, &catalog, types),
+            _ => Err(NotPoint::because("a statement of another kind").into()),
+        }
+    }
+
+    /// Runs a statement on its plan; false if another path is to take it, and nothing happened yet.
+    pub(super) async fn run_plan_once(
+        &mut self,
+        plan: &CachedPlan,
+        params: &[Datum<'_>],
+        sink: &mut dyn ResultSink,
+    ) -> Result<bool, SqlError> {
+        self.begin_conditions();
+        self.begin_context();
+        self.in_flight = true;
+        let result = self.try_plan(plan, params, sink).await;
+        self.in_flight = false;
+        if matches!(result, Ok(None)) {
+            return Ok(false);
+        }
+        self.shared.counters.add(Counter::Questions);
+        self.collect_warnings();
+        match result {
+            Ok(outcome) => outcome.map_or(Ok(()), |outcome| self.finish(outcome, sink)).map(|()| true),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    /// As `run_plan_once`, within a statement that has begun; `None` for false.
+    pub(super) async fn try_plan(
+        &mut self,
+        plan: &CachedPlan,
+        params: &[Datum<'_>],
+        sink: &mut dyn ResultSink,
+    ) -> Result<Option<Outcome>, SqlError> {
+        let needs = &plan.needs;
+        let Ok(plan) = &plan.plan else { return Ok(None) };
+        self.check_needs_of_plan(needs)?;
+        if plan.dates().iter().any(|(at, read_as)| !is_read_as(&params[*at], *read_as)) {
+            return Ok(None);
+        }
+        if plan.is_write() {
+            self.check_not_read_only()?;
+            self.set_storing(!plan.ignores());
+        }
+        let mark = self.begin_statement()?;
+        let result = match plan.locks() {
+            true => self.execute_in_turn(plan, params, mark, sink).await,
+            false => self.execute_plan(plan, params, ReadAt::Snapshot, sink),
+        };
+        if matches!(result, Ok(point::Outcome::Declined)) {
+            self.set_storing(false);
+            return Ok(None);
+        }
+        let result = self.end_statement(mark, result).await?;
+        Ok(match result {
+            point::Outcome::Rows(rows) => {
+                self.shared.counters.add(Counter::Select);
+                Some(Outcome::Rows(rows))
+            }
+            point::Outcome::Changed(changes) => Some(Outcome::Done(self.done(plan, changes))),
+            point::Outcome::Declined => None,
+        })
+    }
+
+    /// Runs a plan that locks rows. While it waits for the first of them, the thread goes on with other connections.
+    async fn execute_in_turn(
+        &mut self,
+        plan: &PointPlan,
+        params: &[Datum<'_>],
+        mark: StatementMark,
+        sink: &mut dyn ResultSink,
+    ) -> Result<point::Outcome, SqlError> {
+        self.txn().defer_waits(mark);
+        let warnings = self.context.warning_count();
+        let result = loop {
+            let result = self.execute_plan(plan, params, ReadAt::Snapshot, sink);
+            if result.is_ok() {
+                break result;
+            }
+            let Some(wait) = self.txn().deferred_wait() else { break result };
+            if let Err(error) = self.await_row(wait).await {
+                break Err(error);
+            }
+            self.context.truncate_warnings(warnings);
+            self.context.take_insert_id();
+            self.txn().begin_anew();
+        };
+        self.txn().end_deferral();
+        result
+    }
+
+    /// Waits for a row; KILL and the time-out end it.
+    async fn await_row(&mut self, wait: RowWait) -> Result<(), SqlError> {
+        if !can_await() {
+            return Ok(self.txn().block_on_deferred(&wait)?);
+        }
+        let deadline = wait.deadline();
+        tokio::select! {
+            biased;
+            _ = self.info.interrupt.raised() => Err(ErrorCode::QUERY_INTERRUPTED.with(&[])),
+            turn = tokio::time::timeout_at(deadline.into(), wait) => match turn {
+                Ok(turn) => Ok(turn?),
+                Err(_) => Err(ErrorCode::LOCK_WAIT_TIMEOUT.with(&[])),
+            },
+        }
+    }
+
+    /// Runs a plan within a statement that has begun.
+    pub(super) fn execute_plan(
+        &mut self,
+        plan: &PointPlan,
+        params: &[Datum<'_>],
+        at: ReadAt<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<point::Outcome, SqlError> {
+        let time = self.settings.max_execution_time;
+        let warnings = self.context.warning_count();
+        let work = |txn: &mut Txn, run: Run<'_>, scratch: &mut PointScratch| {
+            let mut execute = |txn: &mut Txn| plan.execute(txn, run, scratch, sink);
+            match at {
+                ReadAt::Snapshot => execute(txn),
+                ReadAt::Newest(reader) => txn.read_at(reader, execute),
+                ReadAt::Change => txn.read_for_change(execute),
+            }
+        };
+        let result = match plan.is_write() {
+            true => self.with_run(params, work),
+            false => self.with_bounds(params, |bounds| bounds.of_query(time), work),
+        };
+        if matches!(result, Ok(point::Outcome::Declined)) {
+            // The other path will say the same.
+            self.context.truncate_warnings(warnings);
+        }
+        result
+    }
+
+    /// Runs something that changes rows one by one, within a statement that has begun.
+    pub(super) fn with_run<T>(
+        &mut self,
+        params: &[Datum<'_>],
+        work: impl FnOnce(&mut Txn, Run<'_>, &mut PointScratch) -> T,
+    ) -> T {
+        self.with_bounds(params, |bounds| bounds, work)
+    }
+
+    fn with_bounds<T>(
+        &mut self,
+        params: &[Datum<'_>],
+        of: impl for<'b> FnOnce(Bounds<'b>) -> Bounds<'b>,
+        work: impl FnOnce(&mut Txn, Run<'_>, &mut PointScratch) -> T,
+    ) -> T {
+        let Self { txn, context, point_scratch, info, settings, shared, .. } = self;
+        let txn = txn.as_mut().expect("the statement began");
+        let memory = shared.engine.memory();
+        let bounds = of(Bounds::new(&info.interrupt, memory, settings.query_memory_limit));
+        work(txn, Run { params, ctx: context, bounds: &bounds }, point_scratch)
+    }
+
+    fn done(&self, plan: &PointPlan, changes: Changes) -> Done {
+        let Changes { matched, changed, duplicates, unchanged, last_insert_id } = changes;
+        let warnings = self.condition_count() + self.context.warning_count();
+        let (counter, affected_rows, info) = match plan.verb() {
+            Verb::Update => {
+                let affected = if self.info.found_rows { matched } else { changed };
+                let info = format!("Rows matched: {matched}  Changed: {changed}  Warnings: {warnings}");
+                (Counter::Update, affected, info)
+            }
+            Verb::Delete => (Counter::Delete, changed, String::new()),
+            Verb::Insert | Verb::Select => {
+                let affected = if self.info.found_rows { changed + unchanged } else { changed };
+                let info = match plan.is_listed() {
+                    false => String::new(),
+                    true => format!("Records: {matched}  Duplicates: {duplicates}  Warnings: {warnings}"),
+                };
+                (Counter::Insert, affected, info)
+            }
+        };
+        self.shared.counters.add(counter);
+        Done { affected_rows, last_insert_id, info, database_changed: false }
+    }
+}
+
+/// Whether a client is told the same of two queries' results.
+fn same_columns(a: &BoundQuery, b: &BoundQuery) -> bool {
+    let (a, b) = (columns_of(a), columns_of(b));
+    a.len() == b.len()
+        && a.iter().zip(&b).all(|(a, b)| a.name == b.name && a.ty == b.ty && a.flags == b.flags)
+}
+
+/// Whether a value can be read so. If not, it is an error, or is compared in another way: the general path knows.
+fn is_read_as(value: &Datum<'_>, read_as: ReadAs) -> bool {
+    match (value, read_as) {
+        (Datum::Str(text), ReadAs::Date) => parse_datetime(text.as_bytes(), Default::default()).is_some(),
+        (Datum::Str(text), ReadAs::Time) => {
+            parse_time(text.as_bytes(), Default::default()).is_some_and(|time| !time.truncated)
+        }
+        (Datum::Int(number), ReadAs::Date) => datetime_from_number(*number).is_some(),
+        (Datum::UInt(_) | Datum::Decimal(_) | Datum::Double(_), ReadAs::Date) => false,
+        _ => true,
+    }
+}
+
+/// Appends what stands for the type of a value in a key.
+fn put_type(value: &Datum<'_>, param: bool, key: &mut Vec<u8>) {
+    match value {
+        Datum::Null => key.push(0),
+        Datum::Int(_) => key.push(1),
+        Datum::UInt(_) => key.push(2),
+        Datum::Float(_) => key.push(3),
+        Datum::Double(_) => key.push(4),
+        Datum::Decimal(v) if param => key.extend_from_slice(&[5, v.scale()]),
+        Datum::Decimal(v) => key.extend_from_slice(&[6, v.digits() as u8, v.scale()]),
+        Datum::Str(_) => key.push(7),
+        Datum::Bytes(_) => key.push(8),
+        Datum::Date(_) => key.push(9),
+        Datum::DateTime(_) => key.push(10),
+        Datum::Time(_) => key.push(11),
+    }
+}

@@ -1,0 +1,269 @@
+//! Prepared statements, by protocol and by PREPARE … FROM.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use avocet_channel::{OutputColumn, ResultSink};
+use avocet_sql::bind::bind_query;
+use avocet_sql::parse::ast::Ident;
+use avocet_sql::parse::digest::{Digest, SlotKind};
+use avocet_sql::parse::hints::Hints;
+use avocet_sql::parse::parse;
+use avocet_sql::parse::statement::{PrepareSource, Statement, StatementKind};
+use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::expr::SqlMode;
+use avocet_types::{Datum, SqlType, Value};
+
+use super::api::{Prepared, StatementId};
+use super::database::Shared;
+use super::output::columns_of;
+use super::point::Candidate;
+use super::run::{Outcome, Text};
+use super::state::Session;
+
+/// What is kept of a statement between its executions.
+pub(super) struct PreparedStatement {
+    pub source: Box<str>,
+    pub kind: StatementKind,
+    pub hints: Option<Box<Hints>>,
+    pub params: usize,
+    _counted: CountedStatement,
+    /// What its plans are kept under; `None` for a kind of statement that has none.
+    digest: Option<Digest>,
+}
+
+/// One of the statements that `max_prepared_stmt_count` counts.
+struct CountedStatement(Arc<Shared>);
+
+impl CountedStatement {
+    fn new(shared: &Arc<Shared>) -> Result<Self, SqlError> {
+        let most = shared.globals.settings().max_prepared_statements;
+        let before = shared.prepared.fetch_add(1, Ordering::Relaxed);
+        let counted = Self(shared.clone());
+        match before < most {
+            true => Ok(counted),
+            false => Err(ErrorCode::MAX_PREPARED_STMT_COUNT_REACHED.with(&[&most])),
+        }
+    }
+}
+
+impl Drop for CountedStatement {
+    fn drop(&mut self) {
+        self.0.prepared.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl PreparedStatement {
+    fn new(source: &str, statement: Statement, counted: CountedStatement, mode: SqlMode) -> Self {
+        let mut digest = Digest::default();
+        let has_plan = digest.read(source.as_bytes(), mode);
+        // Literals beside parameters: parameters are numbered by themselves, so the plan is for this text alone.
+        if digest.slots.iter().any(|slot| slot.kind != SlotKind::Param) {
+            digest.text = source.into();
+            digest.number_limits_by_params();
+            digest.slots.clear();
+        }
+        Self {
+            source: source.into(),
+            kind: statement.kind,
+            hints: statement.hints,
+            params: statement.params as usize,
+            _counted: counted,
+            digest: has_plan.then_some(digest),
+        }
+    }
+
+    /// How its plan is looked for.
+    pub fn candidate<'c>(&'c self, values: &'c [Datum<'c>]) -> Option<Candidate<'c>> {
+        let digest = self.digest.as_ref()?;
+        Some(Candidate {
+            digest: &digest.text,
+            slots: &digest.slots,
+            limits: &digest.limits,
+            source: &self.source,
+            values,
+            params: true,
+        })
+    }
+}
+
+impl Session {
+    fn parse_one(&self, sql: &str) -> Result<PreparedStatement, SqlError> {
+        let mut statements = parse(sql.as_bytes(), self.settings.sql_mode)?;
+        let statement = statements.swap_remove(0);
+        if !statements.is_empty() {
+            return Err(ErrorCode::PARSE_ERROR.with(&[&sql.chars().take(80).collect::<String>(), &1]));
+        }
+        match &statement.kind {
+            StatementKind::Empty | StatementKind::Comment => return Err(ErrorCode::EMPTY_QUERY.with(&[])),
+            StatementKind::Prepare { .. }
+            | StatementKind::Execute { .. }
+            | StatementKind::Deallocate(_)
+            | StatementKind::LoadData(_) => {
+                return Err(ErrorCode::UNSUPPORTED_PS.with(&[]));
+            }
+            StatementKind::Refused(error) => return Err((**error).clone()),
+            _ => {}
+        }
+        let counted = CountedStatement::new(&self.shared)?;
+        Ok(PreparedStatement::new(sql, statement, counted, self.settings.sql_mode))
+    }
+
+    pub(super) fn prepare_statement(&mut self, sql: &str) -> Result<Prepared, SqlError> {
+        self.begin_context();
+        let statement = self.parse_one(sql)?;
+        if statement.params > usize::from(u16::MAX) {
+            return Err(ErrorCode::PS_MANY_PARAM.with(&[]));
+        }
+        let (params, columns) = self.shape_of(&statement)?;
+        let id = StatementId(self.next_statement);
+        self.next_statement = self.next_statement.wrapping_add(1).max(1);
+        self.prepared.insert(id, Arc::new(statement));
+        Ok(Prepared { id, params, columns, warnings: self.conditions.len() as u16 })
+    }
+
+    /// The types of parameters and the columns of the result, as far as they are known before there are values.
+    fn shape_of(
+        &mut self,
+        statement: &PreparedStatement,
+    ) -> Result<(Vec<SqlType>, Arc<[OutputColumn]>), SqlError> {
+        self.check_privileges(&statement.kind)?;
+        let source = statement.source.as_bytes();
+        let unknown = vec![SqlType::Null; statement.params];
+        match &statement.kind {
+            StatementKind::Query(query) => {
+                let bound = bind_query(query, source, &self.view(), &unknown)?;
+                let columns = columns_of(&bound).into();
+                let mut params = bound.params;
+                params.resize(statement.params, SqlType::Null);
+                Ok((params, columns))
+            }
+            StatementKind::Show(_) | StatementKind::Describe { .. } => {
+                let text = Text { source, params: &[], types: Vec::new(), using: &[] };
+                let mut shape = ColumnsOnly::default();
+                match &statement.kind {
+                    StatementKind::Describe { table, column } => {
+                        self.describe(table, column.as_deref(), &text, &mut shape)?;
+                    }
+                    StatementKind::Show(show) => {
+                        self.show(show, &text, &mut shape)?;
+                    }
+                    _ => unreachable!("one of the two above"),
+                }
+                Ok((unknown, shape.0.into()))
+            }
+            StatementKind::Insert(insert) => {
+                self.check_insert(insert)?;
+                Ok((unknown, Arc::default()))
+            }
+            _ => Ok((unknown, Arc::default())),
+        }
+    }
+
+    pub(super) fn prepare_named(
+        &mut self,
+        name: &Ident,
+        source: &PrepareSource,
+    ) -> Result<Outcome, SqlError> {
+        let sql = match source {
+            PrepareSource::Text(sql) => sql.clone(),
+            PrepareSource::UserVariable(variable) => {
+                match self.user_variables.get(&variable.to_lowercase()) {
+                    Some((Datum::Str(sql), _)) => sql.to_string(),
+                    _ => return Err(ErrorCode::PARSE_ERROR.with(&[&"NULL", &1])),
+                }
+            }
+        };
+        let key = name.name.to_lowercase();
+        self.named.remove(&key);
+        let statement = self.parse_one(&sql)?;
+        self.shape_of(&statement)?;
+        self.named.insert(key, Arc::new(statement));
+        Ok(Outcome::Done(super::run::Done { info: "Statement prepared".into(), ..Default::default() }))
+    }
+
+    pub(super) async fn execute_named(
+        &mut self,
+        name: &Ident,
+        using: &[String],
+        sink: &mut dyn ResultSink,
+    ) -> Result<Outcome, SqlError> {
+        let statement = self.named.get(&name.name.to_lowercase()).cloned();
+        let statement =
+            statement.ok_or_else(|| ErrorCode::UNKNOWN_STMT_HANDLER.with(&[&name.name, &"EXECUTE"]))?;
+        if using.len() != statement.params {
+            return Err(ErrorCode::WRONG_ARGUMENTS.with(&[&"EXECUTE"]));
+        }
+        let value = |name: &String| {
+            self.user_variables.get(&name.to_lowercase()).map_or(Datum::Null, |(value, _)| value.clone())
+        };
+        let params: Vec<Value> = using.iter().map(value).collect();
+        self.begin_hints(statement.hints.as_deref());
+        let result = self.run_named(&statement, using, &params, sink).await;
+        self.end_hints();
+        result
+    }
+
+    async fn run_named(
+        &mut self,
+        statement: &PreparedStatement,
+        using: &[String],
+        params: &[Value],
+        sink: &mut dyn ResultSink,
+    ) -> Result<Outcome, SqlError> {
+        if let Some(candidate) = statement.candidate(params).filter(|_| self.takes_point_path())
+            && let Some((hash, plan)) =
+                self.take_plan(&candidate).or_else(|| self.compile_plan(&candidate, &statement.kind))
+        {
+            let result = self.try_plan(&plan, params, sink).await;
+            self.give_plan(hash, plan);
+            if let Some(outcome) = result? {
+                return Ok(outcome);
+            }
+        }
+        let text = Text::new(statement.source.as_bytes(), params, self.settings.connection_collation);
+        self.dispatch(&statement.kind, &Text { using, ..text }, sink).await
+    }
+
+    pub(super) fn deallocate(&mut self, name: &Ident) -> Result<Outcome, SqlError> {
+        match self.named.remove(&name.name.to_lowercase()) {
+            Some(_) => Ok(Outcome::ok()),
+            None => Err(ErrorCode::UNKNOWN_STMT_HANDLER.with(&[&name.name, &"DEALLOCATE PREPARE"])),
+        }
+    }
+}
+
+/// Keeps the columns that a statement announces.
+#[derive(Default)]
+struct ColumnsOnly(Vec<OutputColumn>);
+
+impl ResultSink for ColumnsOnly {
+    fn columns(
+        &mut self,
+        columns: &[OutputColumn],
+        _zone: avocet_types::temporal::TimeZone,
+    ) -> Result<(), avocet_channel::SinkError> {
+        self.0 = columns.to_vec();
+        Ok(())
+    }
+
+    fn row(&mut self, _row: &[Datum<'_>]) -> Result<(), avocet_channel::SinkError> {
+        Ok(())
+    }
+
+    fn batch(
+        &mut self,
+        batch: &arrow::record_batch::RecordBatch,
+        _from: usize,
+    ) -> Result<usize, avocet_channel::SinkError> {
+        Ok(batch.num_rows())
+    }
+
+    fn end(&mut self, _status: avocet_channel::Status) -> Result<(), avocet_channel::SinkError> {
+        Ok(())
+    }
+
+    fn ok(&mut self, _ok: &avocet_channel::OkReply<'_>) -> Result<(), avocet_channel::SinkError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,322 @@
+//! What a query reads, told from its text.
+
+use avocet_sql::parse::ast::*;
+
+use super::needs::Needs;
+use super::reads::Rows;
+
+/// Walks syntax trees and collects what they need. CTEs in scope are no tables.
+pub(super) struct Reader<'n, 'q> {
+    pub needs: &'n mut Needs,
+    ctes: Vec<(&'q str, Option<Vec<String>>)>,
+    /// The query whose expressions are walked.
+    block: usize,
+}
+
+impl<'n, 'q> Reader<'n, 'q> {
+    /// Of expressions and queries in a block.
+    pub fn new(needs: &'n mut Needs, block: usize) -> Self {
+        Self { needs, ctes: Vec::new(), block }
+    }
+
+    /// The query's block.
+    pub fn query(&mut self, query: &'q Query) -> usize {
+        let before = self.ctes.len();
+        let around = self.block;
+        if let Some(with) = &query.with {
+            self.with(with);
+        }
+        let locking = query.locks.iter().find(|lock| lock.exclusive);
+        let block = self.needs.reads.block(Some(around));
+        self.block = block;
+        self.body(&query.body, locking);
+        match &query.body {
+            QueryBody::Select(select) => {
+                query.order_by.iter().for_each(|item| self.named(&item.expr, select))
+            }
+            // Names mean the columns of the result.
+            _ => {
+                let by_name =
+                    |item: &&OrderItem| matches!(item.expr.kind, ExprKind::Column { table: None, .. });
+                query.order_by.iter().filter(|item| !by_name(item)).for_each(|item| self.expr(&item.expr));
+            }
+        }
+        self.limit(query.limit.as_ref());
+        self.block = around;
+        self.ctes.truncate(before);
+        block
+    }
+
+    /// Brings CTEs into scope until the reader ends.
+    pub fn with(&mut self, with: &'q With) {
+        for cte in &with.ctes {
+            let names = columns_of(&cte.columns, &cte.query);
+            if with.recursive {
+                self.ctes.push((&cte.name.name, names.clone()));
+            }
+            self.query(&cte.query);
+            self.ctes.push((&cte.name.name, names));
+        }
+    }
+
+    pub fn limit(&mut self, limit: Option<&'q Limit>) {
+        if let Some(limit) = limit {
+            self.expr(&limit.count);
+            limit.offset.iter().for_each(|offset| self.expr(offset));
+        }
+    }
+
+    fn body(&mut self, body: &'q QueryBody, locking: Option<&'q LockClause>) {
+        match body {
+            QueryBody::Select(select) => self.select(select, locking),
+            QueryBody::SetOperation { op: _, all: _, left, right } => {
+                let around = self.block;
+                for side in [left, right] {
+                    self.block = self.needs.reads.block(Some(around));
+                    self.body(side, locking);
+                }
+                self.block = around;
+            }
+            QueryBody::Values(rows) => rows.iter().flatten().for_each(|value| self.expr(value)),
+            QueryBody::Table(name) => {
+                self.table(name, None, locking);
+                self.needs.reads.column(self.block, None, None, None);
+            }
+            QueryBody::Parenthesized(query) => {
+                self.query(query);
+            }
+        }
+    }
+
+    fn select(&mut self, select: &'q Select, locking: Option<&'q LockClause>) {
+        select.from.iter().for_each(|table| self.table_ref(table, locking));
+        select.from.iter().for_each(|table| self.conditions(table));
+        let alias = |item: &SelectItem| match item {
+            SelectItem::Expr { alias: Some(alias), .. } => Some(alias.name.clone()),
+            _ => None,
+        };
+        let aliases: Vec<_> = select.items.iter().filter_map(alias).collect();
+        if !aliases.is_empty() {
+            self.needs.reads.source(self.block, "", Rows::Derived(Some(aliases)));
+        }
+        for item in &select.items {
+            match item {
+                SelectItem::Wildcard { database, table, span: _ } => {
+                    let name = |ident: &'q Option<Ident>| ident.as_ref().map(|ident| &*ident.name);
+                    self.needs.reads.column(self.block, name(database), name(table), None);
+                }
+                SelectItem::Expr { expr, alias: _ } => self.expr(expr),
+            }
+        }
+        select.filter.iter().chain(&select.group_by).for_each(|expr| self.expr(expr));
+        select.having.iter().for_each(|expr| self.named(expr, select));
+        select.windows.iter().for_each(|(_, window)| self.window(window));
+    }
+
+    /// An expression that may be the name of a result's column.
+    fn named(&mut self, expr: &'q Expr, select: &'q Select) {
+        let alias = |item: &'q SelectItem| match item {
+            SelectItem::Expr { alias, .. } => alias.as_ref(),
+            SelectItem::Wildcard { .. } => None,
+        };
+        if let ExprKind::Column { database: None, table: None, column } = &expr.kind
+            && select
+                .items
+                .iter()
+                .filter_map(alias)
+                .any(|alias| alias.name.eq_ignore_ascii_case(&column.name))
+        {
+            return;
+        }
+        self.expr(expr);
+    }
+
+    pub fn table_ref(&mut self, table: &'q TableRef, locking: Option<&'q LockClause>) {
+        match table {
+            TableRef::Table { name, alias, hints: _ } => self.table(name, alias.as_ref(), locking),
+            TableRef::Derived { .. } => self.derived(table),
+            TableRef::Join(join) => {
+                self.table_ref(&join.left, locking);
+                self.table_ref(&join.right, locking);
+            }
+        }
+    }
+
+    fn derived(&mut self, table: &'q TableRef) {
+        if let TableRef::Derived { query, alias, columns, .. } = table {
+            self.query(query);
+            if let Some(alias) = alias {
+                let rows = Rows::Derived(columns_of(columns, query));
+                self.needs.reads.source(self.block, &alias.name, rows);
+            }
+        }
+    }
+
+    /// The derived tables among those of an UPDATE of several.
+    pub fn derived_tables(&mut self, table: &'q TableRef) {
+        match table {
+            TableRef::Table { .. } => {}
+            TableRef::Derived { .. } => self.derived(table),
+            TableRef::Join(join) => {
+                self.derived_tables(&join.left);
+                self.derived_tables(&join.right);
+            }
+        }
+    }
+
+    /// What joins read, once all of their tables are known.
+    pub fn conditions(&mut self, table: &'q TableRef) {
+        let TableRef::Join(join) = table else { return };
+        self.conditions(&join.left);
+        self.conditions(&join.right);
+        match &join.condition {
+            JoinCondition::On(expr) => self.expr(expr),
+            // As in MySQL, where the columns that tables have in common may be compared by whoever reads others.
+            JoinCondition::None | JoinCondition::Using(_) | JoinCondition::Natural => {}
+        }
+    }
+
+    fn table(&mut self, name: &'q ObjectName, alias: Option<&'q Ident>, locking: Option<&'q LockClause>) {
+        let called = alias.unwrap_or(&name.name);
+        let is_cte =
+            |(cte, _): &&(&str, _)| name.database.is_none() && cte.eq_ignore_ascii_case(&name.name.name);
+        if let Some((_, columns)) = self.ctes.iter().rev().find(is_cte) {
+            let rows = Rows::Derived(columns.clone());
+            return self.needs.reads.source(self.block, &called.name, rows);
+        }
+        self.needs.read(name);
+        self.needs.source(self.block, name, &called.name);
+        let is_locked = |lock: &LockClause| {
+            lock.of.is_empty() || lock.of.iter().any(|of| of.name.name.eq_ignore_ascii_case(&called.name))
+        };
+        if locking.is_some_and(is_locked) {
+            self.needs.lock_rows(name);
+        }
+    }
+
+    fn window(&mut self, window: &'q WindowSpec) {
+        window.partition_by.iter().for_each(|expr| self.expr(expr));
+        window.order_by.iter().for_each(|item| self.expr(&item.expr));
+        let Some(frame) = &window.frame else { return };
+        for bound in [&frame.start, &frame.end] {
+            match bound {
+                FrameBound::Preceding(expr, _) | FrameBound::Following(expr, _) => self.expr(expr),
+                FrameBound::UnboundedPreceding | FrameBound::CurrentRow | FrameBound::UnboundedFollowing => {}
+            }
+        }
+    }
+
+    fn over(&mut self, over: &'q WindowRef) {
+        match over {
+            WindowRef::Named(_) => {}
+            WindowRef::Inline(window) => self.window(window),
+        }
+    }
+
+    fn column(&mut self, database: Option<&'q Ident>, table: Option<&'q Ident>, column: &'q Ident) {
+        let name = |ident: Option<&'q Ident>| ident.map(|ident| &*ident.name);
+        self.needs.reads.column(self.block, name(database), name(table), Some(&column.name));
+    }
+
+    pub fn exprs(&mut self, exprs: impl IntoIterator<Item = &'q Expr>) {
+        exprs.into_iter().for_each(|expr| self.expr(expr));
+    }
+
+    pub fn expr(&mut self, expr: &'q Expr) {
+        use ExprKind as K;
+        match &expr.kind {
+            K::Null
+            | K::Bool(_)
+            | K::Integer(_)
+            | K::Decimal(_)
+            | K::Float(_)
+            | K::String { .. }
+            | K::Bytes(_)
+            | K::Hybrid { .. }
+            | K::Temporal { .. }
+            | K::Param(_)
+            | K::SystemVariable { .. }
+            | K::UserVariable(_)
+            | K::Unsupported(_)
+            | K::Default(_) => {}
+            K::Column { database, table, column } => {
+                self.column(database.as_ref(), table.as_ref(), column);
+            }
+            // What a row would have had counts as reading the column.
+            K::InsertedValue(column) => self.column(None, None, column),
+            K::Unary { expr, .. }
+            | K::Is { expr, .. }
+            | K::Cast { expr, .. }
+            | K::ConvertUsing { expr, .. }
+            | K::Collate { expr, .. }
+            | K::Extract { expr, .. }
+            | K::AssignVariable { value: expr, .. } => self.expr(expr),
+            K::Binary { left, right, .. } => self.exprs([&**left, &**right]),
+            K::Regexp { expr, pattern, .. } => self.exprs([&**expr, &**pattern]),
+            K::DateArithmetic { expr, amount, .. } => self.exprs([&**expr, &**amount]),
+            K::TimestampDiff { from, to, .. } => self.exprs([&**from, &**to]),
+            K::Between { expr, low, high, .. } => self.exprs([&**expr, &**low, &**high]),
+            K::And(parts) | K::Or(parts) | K::Row(parts) | K::Function { args: parts, .. } => {
+                self.exprs(parts);
+            }
+            K::InList { expr, list, .. } => {
+                self.expr(expr);
+                self.exprs(list);
+            }
+            K::Like { expr, pattern, escape, .. } => {
+                self.exprs([&**expr, &**pattern]);
+                self.exprs(escape.as_deref());
+            }
+            K::Trim { what, expr, .. } => {
+                self.expr(expr);
+                self.exprs(what.as_deref());
+            }
+            K::Case { operand, branches, otherwise } => {
+                self.exprs(operand.as_deref());
+                branches.iter().for_each(|(when, then)| self.exprs([when, then]));
+                self.exprs(otherwise.as_deref());
+            }
+            K::Aggregate(call) => {
+                self.exprs(&call.args);
+                call.order_by.iter().for_each(|item| self.expr(&item.expr));
+                call.over.iter().for_each(|over| self.over(over));
+            }
+            K::Window(call) => {
+                self.exprs(&call.args);
+                self.over(&call.over);
+            }
+            K::Subquery(query) | K::Exists(query) => {
+                self.query(query);
+            }
+            K::InSubquery { expr, query, .. } | K::Quantified { left: expr, query, .. } => {
+                self.expr(expr);
+                self.query(query);
+            }
+        }
+    }
+}
+
+/// The names of a derived table's columns, if the text tells them: an expression's name is not looked at closely.
+fn columns_of(given: &[Ident], query: &Query) -> Option<Vec<String>> {
+    if !given.is_empty() {
+        return Some(given.iter().map(|column| column.name.clone()).collect());
+    }
+    let mut body = &query.body;
+    let select = loop {
+        match body {
+            QueryBody::Select(select) => break select,
+            QueryBody::SetOperation { left, .. } => body = left,
+            QueryBody::Parenthesized(query) => body = &query.body,
+            QueryBody::Values(_) | QueryBody::Table(_) => return None,
+        }
+    };
+    let name = |item: &SelectItem| match item {
+        SelectItem::Wildcard { .. } => None,
+        SelectItem::Expr { alias: Some(alias), .. } => Some(alias.name.clone()),
+        SelectItem::Expr { expr, alias: None } => match &expr.kind {
+            ExprKind::Column { column, .. } => Some(column.name.clone()),
+            _ => Some(String::new()),
+        },
+    };
+    select.items.iter().map(name).collect()
+}

@@ -1,0 +1,542 @@
+//! Running statements: from a text to calls of the sink.
+
+use avocet_channel::blocking::{TEXT_IN_PLACE, blocking_if};
+use avocet_channel::{Cancellation, OkReply, OutputColumn, ResultSink, SessionChange, Status};
+use avocet_point as point;
+use avocet_sql::bind::{CatalogView, unsupported};
+use avocet_sql::parse::digest::Digest;
+use avocet_sql::parse::statement::{ShowKind, Statement, StatementKind};
+use avocet_sql::parse::{ast, parse};
+use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::expr::Host;
+use avocet_types::{Collation, Datum, SqlType};
+
+use super::api::{Prepared, SqlSession, StatementId, Timeouts};
+use super::output::table_column;
+use super::point::Candidate;
+use super::prepared::PreparedStatement;
+use super::state::{Characteristics, Level, Session};
+use super::status::Counter;
+use super::variables::VARIABLES;
+
+/// A statement's source text, and the values of its parameters with the types that they came in.
+pub(super) struct Text<'t> {
+    pub source: &'t [u8],
+    pub params: &'t [Datum<'t>],
+    pub types: Vec<SqlType>,
+    /// The user variables that EXECUTE took the parameters from.
+    pub using: &'t [String],
+}
+
+/// What a statement came to. Result sets were sent but for their end.
+pub(super) enum Outcome {
+    /// With the number of rows.
+    Rows(u64),
+    Done(Done),
+}
+
+/// What an OK packet tells.
+#[derive(Debug, Default)]
+pub(super) struct Done {
+    pub affected_rows: u64,
+    pub last_insert_id: u64,
+    pub info: String,
+    /// The default database changed.
+    pub database_changed: bool,
+}
+
+impl Outcome {
+    pub const fn ok() -> Self {
+        Self::Done(Done { affected_rows: 0, last_insert_id: 0, info: String::new(), database_changed: false })
+    }
+}
+
+impl<'t> Text<'t> {
+    pub fn new(source: &'t [u8], params: &'t [Datum<'t>], collation: Collation) -> Self {
+        let types = params.iter().map(|value| value.natural_type(collation)).collect();
+        Self { source, params, types, using: &[] }
+    }
+}
+
+impl SqlSession for Session {
+    async fn execute(&mut self, sql: &str, sink: &mut dyn ResultSink) -> Result<(), SqlError> {
+        self.recover_dropped();
+        self.more_results = false;
+        // The statement's memory is lent to it, so that nothing need be allocated.
+        let mut digest = std::mem::take(&mut self.point_memory.digest);
+        let mut values = point::recycle(std::mem::take(&mut self.point_memory.values));
+        let result = self.execute_text(sql, &mut digest, &mut values, sink).await;
+        self.point_memory.digest = digest;
+        self.point_memory.values = point::recycle(values);
+        result
+    }
+
+    async fn prepare(&mut self, sql: &str) -> Result<Prepared, SqlError> {
+        self.recover_dropped();
+        if !asks_for_conditions(sql, self.settings.sql_mode) {
+            self.clear_conditions();
+        }
+        self.prepare_statement(sql).map_err(|error| self.failed(error))
+    }
+
+    async fn execute_prepared(
+        &mut self,
+        id: StatementId,
+        params: &[Datum<'_>],
+        sink: &mut dyn ResultSink,
+    ) -> Result<(), SqlError> {
+        self.recover_dropped();
+        let Some(statement) = self.prepared.get(&id).cloned() else {
+            let unknown = ErrorCode::UNKNOWN_STMT_HANDLER.with(&[&id.0, &"mysqld_stmt_execute"]);
+            return Err(self.failed(unknown));
+        };
+        if params.len() != statement.params {
+            return Err(self.failed(ErrorCode::WRONG_ARGUMENTS.with(&[&"mysqld_stmt_execute"])));
+        }
+        self.more_results = false;
+        self.run_prepared(&statement, params, sink).await
+    }
+
+    fn close_prepared(&mut self, id: StatementId) {
+        self.prepared.remove(&id);
+    }
+
+    fn use_database(&mut self, name: &str) -> Result<(), SqlError> {
+        self.recover_dropped();
+        self.clear_conditions();
+        self.change_database(name).map_err(|error| self.failed(error))
+    }
+
+    fn database(&self) -> Option<&str> {
+        self.database.as_deref()
+    }
+
+    fn table_columns(&mut self, table: &str) -> Result<Vec<OutputColumn>, SqlError> {
+        let database = self.current_database()?.to_owned();
+        self.check_may_see(&database, table)?;
+        let def = self.view().table(&database, table);
+        let def = def.ok_or_else(|| ErrorCode::NO_SUCH_TABLE.with(&[&database, &table]))?;
+        let sees = |at: &usize| self.seen().sees_column(&database, table, &def.columns[*at].name);
+        Ok((0..def.columns.len()).filter(sees).map(|at| table_column(&def, at, table)).collect())
+    }
+
+    async fn reset(&mut self) {
+        self.rollback();
+        self.host.0.release_all_locks();
+        self.in_flight = false;
+        self.prepared.clear();
+        self.named.clear();
+        self.user_variables.clear();
+        self.clear_conditions();
+        self.last_insert_id = 0;
+        self.row_count = 0;
+        self.found_rows = 0;
+        self.next = Characteristics::default();
+        self.begin_variables();
+        self.begin_roles();
+    }
+
+    fn recover(&mut self) {
+        self.recover_dropped();
+    }
+
+    fn set_multi_statements(&mut self, allowed: bool) {
+        self.info.multi_statements = allowed;
+    }
+
+    fn timeouts(&self) -> Timeouts {
+        self.settings.timeouts
+    }
+
+    fn status(&self) -> Status {
+        self.status_now()
+    }
+}
+
+/// 1064 at the beginning of a statement that must not be there.
+fn syntax_error(source: &[u8], statement: &Statement) -> SqlError {
+    let near = ast::Span { start: statement.span.start, end: source.len() as u32 };
+    let line = source[..statement.span.start as usize].iter().filter(|b| **b == b'\n').count() + 1;
+    ErrorCode::PARSE_ERROR.with(&[&near.text(source).chars().take(80).collect::<String>(), &line])
+}
+
+/// Whether a text to be prepared is SHOW WARNINGS or one of its kind.
+fn asks_for_conditions(sql: &str, mode: avocet_types::expr::SqlMode) -> bool {
+    let begins = sql.trim_start().as_bytes().get(..4).is_some_and(|word| word.eq_ignore_ascii_case(b"SHOW"));
+    begins && parse(sql.as_bytes(), mode).is_ok_and(|all| all.iter().any(|s| is_about_conditions(&s.kind)))
+}
+
+/// Statements that tell of the last one's conditions, and so must not clear them.
+fn is_about_conditions(kind: &StatementKind) -> bool {
+    matches!(
+        kind,
+        StatementKind::Show(show) if matches!(
+            show.kind,
+            ShowKind::Warnings { .. } | ShowKind::Errors { .. } | ShowKind::CountWarnings | ShowKind::CountErrors
+        )
+    )
+}
+
+impl Session {
+    /// Notes an error for SHOW WARNINGS.
+    pub(super) fn failed(&mut self, error: SqlError) -> SqlError {
+        self.row_count = -1;
+        self.warn(Level::Error, error.errno, error.message.clone());
+        error
+    }
+
+    /// One statement, from its beginning to the last call of the sink. See [`restart`](super::restart) for those that
+    /// begin more than once.
+    pub(super) async fn run_once(
+        &mut self,
+        kind: &StatementKind,
+        text: &Text<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<(), SqlError> {
+        if !is_about_conditions(kind) {
+            self.begin_conditions();
+        }
+        self.begin_context();
+        self.shared.counters.add(Counter::Questions);
+        self.in_flight = true;
+        let result = self.dispatch(kind, text, sink).await;
+        self.in_flight = false;
+        self.collect_warnings();
+        match result {
+            Ok(outcome) => self.finish(outcome, sink),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    /// Runs a text: on a plan that is kept for it, or parsed anew.
+    async fn execute_text<'s>(
+        &mut self,
+        sql: &'s str,
+        digest: &mut Digest,
+        values: &mut Vec<Datum<'s>>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<(), SqlError> {
+        let mode = self.settings.sql_mode;
+        let mut candidate = None;
+        if self.takes_point_path() && digest.read(sql.as_bytes(), mode) {
+            values.extend(digest.slots.iter().map_while(|slot| slot.value(sql, mode)));
+            let (text, slots) = (&digest.text, &digest.slots);
+            // A `?` is an error that the parser reports.
+            candidate = (values.len() == slots.len()).then_some(Candidate {
+                digest: text,
+                slots,
+                limits: &digest.limits,
+                source: sql,
+                values,
+                params: false,
+            });
+        }
+        let mut known = digest.hinted;
+        if let Some(candidate) = &candidate
+            && !known
+            && let Some((hash, plan)) = self.take_plan(candidate)
+        {
+            known = true;
+            let result = self.run_plan(&plan, candidate.values, sink).await;
+            self.give_plan(hash, plan);
+            if result? {
+                return Ok(());
+            }
+        }
+        let is_long = sql.len() > TEXT_IN_PLACE;
+        let statements = match blocking_if(is_long, || parse(sql.as_bytes(), mode)) {
+            Ok(statements) => statements,
+            Err(error) => return Err(self.failed(error.into())),
+        };
+        if let [statement] = &*statements
+            && statement.hints.is_some()
+        {
+            return Box::pin(self.execute_hinted(sql, statement, candidate, sink)).await;
+        }
+        if let ([statement], Some(candidate), false) = (&*statements, candidate, known)
+            && let Some((hash, plan)) = self.compile_plan(&candidate, &statement.kind)
+        {
+            let result = self.run_plan(&plan, candidate.values, sink).await;
+            self.give_plan(hash, plan);
+            if result? {
+                return Ok(());
+            }
+        }
+        // In a box, so that the future of a statement that has a plan stays small.
+        let result = Box::pin(self.run_statements(sql, &statements, sink)).await;
+        blocking_if(is_long, || drop(statements));
+        result
+    }
+
+    /// Runs one statement that has optimizer hints.
+    async fn execute_hinted(
+        &mut self,
+        sql: &str,
+        statement: &Statement,
+        candidate: Option<Candidate<'_>>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<(), SqlError> {
+        self.begin_hints(statement.hints.as_deref());
+        if let Some(candidate) = candidate.filter(|_| self.takes_point_path())
+            && let Some((hash, plan)) =
+                self.take_plan(&candidate).or_else(|| self.compile_plan(&candidate, &statement.kind))
+        {
+            let result = self.run_plan(&plan, candidate.values, sink).await;
+            self.give_plan(hash, plan);
+            match result {
+                Ok(false) => {}
+                other => {
+                    self.end_hints();
+                    return other.map(drop);
+                }
+            }
+        }
+        self.run_statements(sql, std::slice::from_ref(statement), sink).await
+    }
+
+    /// Runs parsed statements one after the other, until one fails.
+    async fn run_statements(
+        &mut self,
+        sql: &str,
+        statements: &[Statement],
+        sink: &mut dyn ResultSink,
+    ) -> Result<(), SqlError> {
+        if let [_, second, ..] = statements
+            && !self.info.multi_statements
+        {
+            let error = syntax_error(sql.as_bytes(), second);
+            return Err(self.failed(error));
+        }
+        let text = Text { source: sql.as_bytes(), params: &[], types: Vec::new(), using: &[] };
+        let last = statements.len() - 1;
+        for (at, statement) in statements.iter().enumerate() {
+            self.more_results = at < last;
+            if sink.wants_flush() {
+                // What the statements before have answered, however little each.
+                let interrupt = self.info.interrupt.clone();
+                Cancellation::after(&interrupt, None).flush(sink).await?;
+            }
+            if statement.params > 0 {
+                self.more_results = false;
+                return Err(self.failed(ErrorCode::PARSE_ERROR.with(&[&"?", &1])));
+            }
+            if self.hinted.is_none() {
+                self.begin_hints(statement.hints.as_deref());
+            }
+            let result = self.run(&statement.kind, &text, sink).await;
+            self.end_hints();
+            if result.is_err() {
+                self.more_results = false;
+            }
+            result?;
+        }
+        Ok(())
+    }
+
+    /// Runs a prepared statement, on the point path if it has a plan.
+    async fn run_prepared(
+        &mut self,
+        statement: &PreparedStatement,
+        params: &[Datum<'_>],
+        sink: &mut dyn ResultSink,
+    ) -> Result<(), SqlError> {
+        self.begin_hints(statement.hints.as_deref());
+        let result = match self.run_prepared_plan(statement, params, sink).await {
+            Ok(false) => {
+                let text = Text::new(statement.source.as_bytes(), params, self.settings.connection_collation);
+                // As above.
+                Box::pin(self.run(&statement.kind, &text, sink)).await
+            }
+            other => other.map(drop),
+        };
+        self.end_hints();
+        result
+    }
+
+    /// False if another path is to take the statement, and nothing happened yet.
+    async fn run_prepared_plan(
+        &mut self,
+        statement: &PreparedStatement,
+        params: &[Datum<'_>],
+        sink: &mut dyn ResultSink,
+    ) -> Result<bool, SqlError> {
+        let Some(candidate) = statement.candidate(params).filter(|_| self.takes_point_path()) else {
+            return Ok(false);
+        };
+        let kept = self.take_plan(&candidate).or_else(|| self.compile_plan(&candidate, &statement.kind));
+        let Some((hash, plan)) = kept else { return Ok(false) };
+        let result = self.run_plan(&plan, params, sink).await;
+        self.give_plan(hash, plan);
+        result
+    }
+
+    pub(super) fn finish(&mut self, outcome: Outcome, sink: &mut dyn ResultSink) -> Result<(), SqlError> {
+        let chosen = self.context.take_insert_id();
+        if let Some(id) = chosen {
+            self.last_insert_id = id;
+        }
+        match outcome {
+            Outcome::Rows(rows) => {
+                self.row_count = -1;
+                self.found_rows = rows;
+                sink.end(self.status_now())?;
+            }
+            Outcome::Done(done) => {
+                self.row_count = done.affected_rows as i64;
+                if done.last_insert_id > 0 {
+                    self.last_insert_id = done.last_insert_id;
+                }
+                let changed = std::mem::take(&mut self.changed_variables);
+                let shown: Vec<String> = changed.iter().map(|at| self.shown_variable(*at)).collect();
+                let variables = changed
+                    .iter()
+                    .zip(&shown)
+                    .map(|(at, value)| SessionChange::Variable { name: VARIABLES[*at].name, value });
+                let database = self.database.as_deref().unwrap_or_default();
+                let database = (done.database_changed && self.settings.track_schema)
+                    .then_some(SessionChange::Database(database));
+                let changes: Vec<SessionChange<'_>> = database.into_iter().chain(variables).collect();
+                sink.ok(&OkReply {
+                    affected_rows: done.affected_rows,
+                    last_insert_id: if done.last_insert_id > 0 {
+                        done.last_insert_id
+                    } else {
+                        chosen.unwrap_or(0)
+                    },
+                    info: &done.info,
+                    status: self.status_now(),
+                    changes: &changes,
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) async fn dispatch(
+        &mut self,
+        kind: &StatementKind,
+        text: &Text<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<Outcome, SqlError> {
+        if !commits_implicitly(kind) {
+            return self.dispatch_one(kind, text, sink).await;
+        }
+        self.commit().await?;
+        self.next = Characteristics::default();
+        self.check_not_read_only()?;
+        let result = self.dispatch_one(kind, text, sink).await;
+        // Whatever autocommit is, no transaction is left; what failed was taken back before.
+        self.commit().await?;
+        result
+    }
+
+    async fn dispatch_one(
+        &mut self,
+        kind: &StatementKind,
+        text: &Text<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<Outcome, SqlError> {
+        use StatementKind as S;
+        self.check_privileges(kind)?;
+        if matches!(kind, S::Insert(_) | S::LoadData(_) | S::Update(_) | S::Delete(_)) {
+            self.check_not_read_only()?;
+        }
+        match kind {
+            S::Empty => Err(ErrorCode::EMPTY_QUERY.with(&[])),
+            S::Comment => Ok(Outcome::ok()),
+            S::Query(query) => self.query(query, text, sink).await,
+            S::SelectInto { query, into } => Box::pin(self.select_into(query, into, text)).await,
+            S::Insert(insert) => self.insert(insert, text).await,
+            S::LoadData(load) => Box::pin(self.load_data(load, text, sink)).await,
+            S::Update(update) => self.update(update, text).await,
+            S::Delete(delete) => self.delete(delete, text).await,
+            S::Begin { read_only, consistent_snapshot } => {
+                self.begin(*read_only, *consistent_snapshot).await?;
+                Ok(Outcome::ok())
+            }
+            S::Commit(completion) => self.end_transaction(true, *completion).await,
+            S::Rollback(completion) => self.end_transaction(false, *completion).await,
+            S::Set(items) => self.set(items, text).await,
+            S::Use(name) => {
+                self.change_database(&name.name)?;
+                Ok(Outcome::Done(Done { database_changed: true, ..Done::default() }))
+            }
+            S::Show(show) => self.show(show, text, sink),
+            S::Describe { table, column } => self.describe(table, column.as_deref(), text, sink),
+            S::Explain { statement, analyze, format } => {
+                self.explain(statement, *analyze, format.as_deref(), text, sink).await
+            }
+            S::Do(exprs) => self.evaluate_only(exprs, text).await,
+            S::Call { name, arguments } => Box::pin(self.call(name, arguments, text, sink)).await,
+            S::Kill { connection, query_only } => self.kill(connection, *query_only, text),
+            S::Prepare { name, source } => self.prepare_named(name, source),
+            S::Execute { name, using } => Box::pin(self.execute_named(name, using, sink)).await,
+            S::Deallocate(name) => self.deallocate(name),
+            // Nothing that may be flushed is kept where it could go stale.
+            S::Flush(_) => Ok(Outcome::ok()),
+            S::LockTables(_) => Err(unsupported("LOCK TABLES")),
+            S::UnlockTables => Ok(Outcome::ok()),
+            S::Savepoint(name) => self.savepoint(&name.name),
+            S::RollbackTo(name) => self.rollback_to(&name.name),
+            S::ReleaseSavepoint(name) => self.release_savepoint(&name.name),
+            S::Analyze(tables) => self.maintain("analyze", tables, sink),
+            S::Check(tables) => self.maintain("check", tables, sink),
+            S::Optimize(tables) => self.maintain("optimize", tables, sink),
+            S::Unsupported(words) => Err(unsupported(words)),
+            S::Refused(error) => Err((**error).clone()),
+            S::CreateUser { .. }
+            | S::AlterUser { .. }
+            | S::DropUser { .. }
+            | S::SetPassword { .. }
+            | S::CreateRole { .. }
+            | S::DropRole { .. }
+            | S::RenameUser(_)
+            | S::SetDefaultRole { .. }
+            | S::GrantRoles { .. }
+            | S::RevokeRoles { .. }
+            | S::SetRole(_)
+            | S::Grant { .. }
+            | S::Revoke { .. }
+            | S::RevokeAll { .. } => self.account_statement(kind),
+            _ => self.ddl(kind, text).await,
+        }
+    }
+}
+
+/// MySQL Reference Manual, 15.3.3 "Statements That Cause an Implicit Commit". BEGIN does it itself.
+fn commits_implicitly(kind: &StatementKind) -> bool {
+    use StatementKind as S;
+    matches!(
+        kind,
+        S::CreateTable(_)
+            | S::CreateTableLike { .. }
+            | S::DropTable { .. }
+            | S::DropView { .. }
+            | S::AlterTable { .. }
+            | S::RenameTable(_)
+            | S::TruncateTable(_)
+            | S::CreateIndex { .. }
+            | S::DropIndex { .. }
+            | S::CreateDatabase { .. }
+            | S::AlterDatabase { .. }
+            | S::DropDatabase { .. }
+            | S::CreateUser { .. }
+            | S::AlterUser { .. }
+            | S::DropUser { .. }
+            | S::SetPassword { .. }
+            | S::CreateRole { .. }
+            | S::DropRole { .. }
+            | S::RenameUser(_)
+            | S::SetDefaultRole { .. }
+            | S::GrantRoles { .. }
+            | S::RevokeRoles { .. }
+            | S::Grant { .. }
+            | S::Revoke { .. }
+            | S::RevokeAll { .. }
+            | S::LockTables(_)
+            | S::Analyze(_)
+            | S::Check(_)
+            | S::Optimize(_)
+            | S::Flush(_)
+    )
+}

@@ -1,0 +1,296 @@
+//! SET in all its forms, DO, KILL.
+
+use avocet_channel::Interruption;
+use avocet_sql::bind::{bind_query, unsupported};
+use avocet_sql::parse::ast::{self, VariableScope};
+use avocet_sql::parse::statement::{IsolationLevel, SetItem};
+use avocet_types::collation::Charset;
+use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::expr::RowProgram;
+use avocet_types::{Collation, Datum, SqlType, Value};
+
+use super::run::{Outcome, Text};
+use super::select::Purpose;
+use super::settings::collation_of;
+use super::state::{Characteristics, Level, Session};
+use super::variables::{Effect, Scope, VARIABLES, find, known};
+
+impl Session {
+    /// MySQL evaluates all of a SET before it changes anything; a later item does not see an earlier one's value.
+    pub(super) async fn set(&mut self, items: &[SetItem], text: &Text<'_>) -> Result<Outcome, SqlError> {
+        let mut values = Vec::with_capacity(items.len());
+        for item in items {
+            values.push(match item {
+                SetItem::Variable { value: Some(value), .. } | SetItem::UserVariable { value, .. } => {
+                    Some(self.value_of(value, text).await?)
+                }
+                _ => None,
+            });
+        }
+        for (item, value) in items.iter().zip(values) {
+            self.set_item(item, value).await?;
+        }
+        Ok(Outcome::ok())
+    }
+
+    async fn set_item(&mut self, item: &SetItem, value: Option<(Value, SqlType)>) -> Result<(), SqlError> {
+        match item {
+            SetItem::Variable { scope, name, .. } => self.set_variable(*scope, name, value).await,
+            SetItem::UserVariable { name, .. } => {
+                self.user_variables
+                    .insert(name.to_lowercase(), value.unwrap_or((Datum::Null, SqlType::Null)));
+                Ok(())
+            }
+            SetItem::Names { charset, collation } => self.set_names(charset.as_deref(), collation.as_deref()),
+            SetItem::CharacterSet(charset) => self.set_character_set(charset.as_deref()),
+            SetItem::Transaction { scope, isolation, read_only } => {
+                self.set_transaction(*scope, *isolation, *read_only)
+            }
+        }
+    }
+
+    /// The value of an expression on its own; it may hold subqueries.
+    pub(super) async fn value_of(
+        &mut self,
+        expr: &ast::Expr,
+        text: &Text<'_>,
+    ) -> Result<(Value, SqlType), SqlError> {
+        let query = ast::Query::select_of([expr.clone()]);
+        let bound = bind_query(&query, text.source, &self.view(), &text.types)?;
+        if let avocet_sql::plan::QueryBody::Select(select) = &bound.body.body
+            && select.subqueries.is_empty()
+            && select.aggregation.is_none()
+            && let [projected] = select.projection.as_slice()
+        {
+            let program = RowProgram::compile(&projected.expr)?;
+            let value = program.eval_const(text.params, &self.context)?.into_owned();
+            return Ok((value, *program.ty()));
+        }
+        let mut rows = self.collected();
+        let mark = self.begin_statement()?;
+        let result = async {
+            let (bound, tables) = self.bind_and_hold(&query, text)?;
+            self.run_bound(bound, tables, text, &mut rows, Purpose::Value).await
+        }
+        .await;
+        self.end_statement(mark, result).await?;
+        let mut value = (Datum::Null, SqlType::Null);
+        rows.for_each(&mut |mut row| {
+            value = row.swap_remove(0);
+            Ok(())
+        })?;
+        Ok(value)
+    }
+
+    async fn set_variable(
+        &mut self,
+        scope: VariableScope,
+        name: &str,
+        value: Option<(Value, SqlType)>,
+    ) -> Result<(), SqlError> {
+        let position = find(name)?;
+        let variable = &VARIABLES[position];
+        variable.check_set(scope)?;
+        if scope == VariableScope::Persist {
+            return Err(unsupported("SET PERSIST"));
+        }
+        let global = scope == VariableScope::Global;
+        let value = match value {
+            Some((value, _)) => {
+                let (value, clipped) = variable.accept(&value)?;
+                variable.check_value(&value)?;
+                if clipped {
+                    let message = format!("Truncated incorrect {name} value");
+                    self.warn(Level::Warning, 1292, message);
+                }
+                value
+            }
+            None if global || variable.scope == Scope::Session => variable.parse_text(variable.default)?,
+            None => self.variables.globals.get(position),
+        };
+        if global {
+            self.variables.globals.put(position, value);
+            return Ok(());
+        }
+        // `SET @@name` without a scope is about the next transaction, unlike `SET name` (Manual, 15.3.7).
+        if scope == VariableScope::Default
+            && let Some(of) = characteristic(name, &value)
+        {
+            return self.set_next_transaction(of);
+        }
+        self.put_session_variable(position, value).await
+    }
+
+    /// Gives a session variable a value, with all that follows from it.
+    async fn put_session_variable(&mut self, position: usize, value: Value) -> Result<(), SqlError> {
+        let variable = &VARIABLES[position];
+        let turns_on = variable.name == "autocommit" && matches!(value, Datum::Int(1));
+        if turns_on && !self.settings.autocommit {
+            self.commit().await?;
+        }
+        if let Effect::Acts(act) = variable.acting().effect {
+            act(self, &value);
+        }
+        self.variables.own.put_with_others(position, value);
+        self.refresh();
+        self.note_changed(position);
+        Ok(())
+    }
+
+    /// Remembers a change that the client wants to be told of.
+    fn note_changed(&mut self, position: usize) {
+        let name = VARIABLES[position].name;
+        let tracked = self.settings.tracked.iter().any(|tracked| tracked == name || tracked == "*");
+        if tracked && !self.changed_variables.contains(&position) {
+            self.changed_variables.push(position);
+        }
+    }
+
+    /// A variable's value as clients are told of it.
+    pub(super) fn shown_variable(&self, position: usize) -> String {
+        VARIABLES[position].show(self.variables.own.get(position))
+    }
+
+    fn set_names(&mut self, charset: Option<&str>, collation: Option<&str>) -> Result<(), SqlError> {
+        let collation = match charset {
+            None => Collation::DEFAULT,
+            Some(charset) => collation_of(Some(charset), collation)?.unwrap_or(Collation::DEFAULT),
+        };
+        self.put_charsets(collation.info().charset, collation);
+        Ok(())
+    }
+
+    /// SET CHARACTER SET: unlike SET NAMES, it leaves the literals of statements to the database's collation.
+    fn set_character_set(&mut self, charset: Option<&str>) -> Result<(), SqlError> {
+        let of_client = collation_of(charset, None)?.unwrap_or(Collation::DEFAULT);
+        let Datum::Str(name) = self.variables.own.by_name("collation_database") else { return Ok(()) };
+        let connection = Collation::by_name(name).unwrap_or(Collation::DEFAULT);
+        self.put_charsets(of_client.info().charset, connection);
+        Ok(())
+    }
+
+    /// What the client sends and gets is in `client`; literals compare as `connection` says.
+    fn put_charsets(&mut self, client: Charset, connection: Collation) {
+        let text = |s: &str| Value::Str(s.to_owned().into());
+        let info = connection.info();
+        let own = &mut self.variables.own;
+        own.put_by_name("character_set_client", text(client.name()));
+        own.put_by_name("character_set_results", text(client.name()));
+        own.put_by_name("character_set_connection", text(info.charset.name()));
+        own.put_by_name("collation_connection", text(info.name));
+        self.refresh();
+        ["character_set_client", "character_set_connection", "character_set_results"]
+            .into_iter()
+            .for_each(|name| self.note_changed(known(name)));
+    }
+
+    /// SET TRANSACTION: for all later sessions, for all later transactions of this one, or for the next one alone.
+    fn set_transaction(
+        &mut self,
+        scope: VariableScope,
+        level: Option<IsolationLevel>,
+        read_only: Option<bool>,
+    ) -> Result<(), SqlError> {
+        if scope == VariableScope::Default {
+            return self.set_next_transaction(Characteristics { level, read_only });
+        }
+        let mut put = |name: &'static str, value: Value| match scope {
+            VariableScope::Session => self.variables.own.put_by_name(name, value),
+            _ => self.variables.globals.put(known(name), value),
+        };
+        if let Some(level) = level {
+            put("transaction_isolation", Datum::Str(level_name(level).into()));
+            put("tx_isolation", Datum::Str(level_name(level).into()));
+        }
+        if let Some(read_only) = read_only {
+            put("transaction_read_only", Datum::Int(read_only.into()));
+            put("tx_read_only", Datum::Int(read_only.into()));
+        }
+        self.refresh();
+        Ok(())
+    }
+
+    fn set_next_transaction(&mut self, of: Characteristics) -> Result<(), SqlError> {
+        if self.in_transaction() {
+            return Err(ErrorCode::CANT_CHANGE_TX_CHARACTERISTICS.with(&[]));
+        }
+        self.next.level = of.level.or(self.next.level);
+        self.next.read_only = of.read_only.or(self.next.read_only);
+        Ok(())
+    }
+
+    /// DO: evaluates and forgets.
+    pub(super) async fn evaluate_only(
+        &mut self,
+        exprs: &[ast::Expr],
+        text: &Text<'_>,
+    ) -> Result<Outcome, SqlError> {
+        for expr in exprs {
+            self.value_of(expr, text).await?;
+        }
+        Ok(Outcome::ok())
+    }
+
+    /// The value of an expression without tables.
+    pub(super) fn constant(&self, expr: &ast::Expr, text: &Text<'_>) -> Result<Value, SqlError> {
+        let bound =
+            bind_query(&ast::Query::select_of([expr.clone()]), text.source, &self.view(), &text.types)?;
+        match &bound.body.body {
+            avocet_sql::plan::QueryBody::Select(select) if select.subqueries.is_empty() => {
+                let program = RowProgram::compile(&select.projection[0].expr)?;
+                Ok(program.eval_const(text.params, &self.context)?.into_owned())
+            }
+            _ => Err(unsupported("subqueries here")),
+        }
+    }
+
+    pub(super) fn kill(
+        &mut self,
+        connection: &ast::Expr,
+        query_only: bool,
+        text: &Text<'_>,
+    ) -> Result<Outcome, SqlError> {
+        let id = match self.constant(connection, text)? {
+            Datum::Int(v) => u32::try_from(v).ok(),
+            Datum::UInt(v) => u32::try_from(v).ok(),
+            _ => None,
+        };
+        let id = id.ok_or_else(|| ErrorCode::NO_SUCH_THREAD.with(&[&0]))?;
+        let what = if query_only { Interruption::Statement } else { Interruption::Connection };
+        if id == self.info.connection_id {
+            self.info.interrupt.raise(what);
+            return Err(ErrorCode::QUERY_INTERRUPTED.with(&[]));
+        }
+        self.check_may_kill(id)?;
+        self.info.connections.kill(id, what)?;
+        Ok(Outcome::ok())
+    }
+}
+
+/// What a value of a variable says of a transaction.
+fn characteristic(name: &str, value: &Value) -> Option<Characteristics> {
+    let mut of = Characteristics::default();
+    match (name, value) {
+        ("transaction_isolation" | "tx_isolation", Datum::Str(text)) => {
+            let levels = [
+                IsolationLevel::ReadUncommitted,
+                IsolationLevel::ReadCommitted,
+                IsolationLevel::RepeatableRead,
+                IsolationLevel::Serializable,
+            ];
+            of.level = levels.into_iter().find(|level| level_name(*level) == &**text);
+        }
+        ("transaction_read_only" | "tx_read_only", Datum::Int(on)) => of.read_only = Some(*on == 1),
+        _ => return None,
+    }
+    Some(of)
+}
+
+fn level_name(level: IsolationLevel) -> &'static str {
+    match level {
+        IsolationLevel::ReadUncommitted => "READ-UNCOMMITTED",
+        IsolationLevel::ReadCommitted => "READ-COMMITTED",
+        IsolationLevel::RepeatableRead => "REPEATABLE-READ",
+        IsolationLevel::Serializable => "SERIALIZABLE",
+    }
+}

@@ -1,0 +1,360 @@
+//! SHOW, DESCRIBE, EXPLAIN and the maintenance statements.
+
+mod create;
+mod server;
+
+use std::sync::Arc;
+
+use avocet_channel::ResultSink;
+use avocet_sql::bind::{CatalogView, unsupported};
+use avocet_sql::parse::ast::{Ident, ObjectName};
+use avocet_sql::parse::statement::{Show, ShowFilter, ShowKind, Statement};
+use avocet_types::Datum;
+use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::schema::{ColumnDef, IndexKind, TableDef};
+
+use super::info_schema::{self, status_of};
+use super::output::{COUNT, LONG_TEXT, Rowset, optional, text, varchar};
+use super::privileges::Access;
+use super::run::{Outcome, Text};
+use super::state::Session;
+
+pub(super) use create::default_text;
+pub(super) use server::{charset_rows, collation_rows};
+
+impl Session {
+    pub(super) fn show(
+        &mut self,
+        show: &Show,
+        statement: &Text<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<Outcome, SqlError> {
+        let mut rows = self.show_rows(&show.kind, statement)?;
+        let column = match show.kind {
+            ShowKind::Indexes { .. } => 2,
+            _ => 0,
+        };
+        self.filter(&mut rows, column, &show.filter, statement)?;
+        if let (ShowKind::Tables { .. } | ShowKind::Databases, ShowFilter::Like(pattern)) =
+            (&show.kind, &show.filter)
+        {
+            let name = &mut rows.columns[0].0;
+            *name = format!("{name} ({pattern})");
+        }
+        self.send(&rows, sink)
+    }
+
+    fn show_rows(&mut self, kind: &ShowKind, statement: &Text<'_>) -> Result<Rowset, SqlError> {
+        match kind {
+            ShowKind::Databases => Ok(self.show_databases()),
+            ShowKind::Tables { database, full } => self.show_tables(database.as_ref(), *full),
+            ShowKind::TableStatus { database } => self.show_table_status(database.as_ref()),
+            ShowKind::Columns { table, full } => Ok(columns(&*self.shown_table(table)?, *full, self.seen())),
+            ShowKind::Indexes { table } => Ok(self.show_indexes(&*self.shown_table(table)?)),
+            ShowKind::CreateTable(table) => self.show_create_table(table),
+            ShowKind::CreateDatabase { name, if_not_exists } => {
+                let catalog = self.catalog();
+                let found = catalog.database(&name.name);
+                let found = found.ok_or_else(|| ErrorCode::BAD_DB_ERROR.with(&[&name.name]))?;
+                let mut rows =
+                    Rowset::new("", &[("Database", varchar(64)), ("Create Database", varchar(1024))]);
+                rows.push(vec![
+                    text(&found.name),
+                    text(create::create_database(&found.name, found.collation, *if_not_exists)),
+                ]);
+                Ok(rows)
+            }
+            _ => self.show_server(kind, statement),
+        }
+    }
+
+    fn show_databases(&self) -> Rowset {
+        let mut rows = Rowset::new("SCHEMATA", &[("Database", varchar(64))]);
+        let catalog = self.catalog();
+        let databases = catalog.databases().filter(|database| self.seen().sees_database(&database.name));
+        let mut names: Vec<&str> = databases.map(|database| database.name.as_str()).collect();
+        let own = info_schema::SCHEMAS.iter().filter(|name| self.seen().sees_database(name));
+        names.extend(own);
+        names.sort_unstable();
+        names.into_iter().for_each(|name| rows.push(vec![text(name)]));
+        rows
+    }
+
+    /// The database that a SHOW names, or the current one; it exists.
+    fn shown_database(&self, database: Option<&Ident>) -> Result<String, SqlError> {
+        let name = match database {
+            Some(database) => database.name.clone(),
+            None => self.current_database()?.to_owned(),
+        };
+        if self.view().has_database(&name) { Ok(name) } else { Err(ErrorCode::BAD_DB_ERROR.with(&[&name])) }
+    }
+
+    pub(super) fn shown_table(&self, table: &ObjectName) -> Result<Arc<TableDef>, SqlError> {
+        let database = self.shown_database(table.database.as_ref())?;
+        let found = self.view().table(&database, &table.name.name);
+        found.ok_or_else(|| ErrorCode::NO_SUCH_TABLE.with(&[&database, &table.name.name]))
+    }
+
+    fn show_tables(&self, database: Option<&Ident>, full: bool) -> Result<Rowset, SqlError> {
+        let database = self.shown_database(database)?;
+        let mut rows = Rowset::new("TABLES", &[(&format!("Tables_in_{database}"), varchar(64))]);
+        if full {
+            rows.columns.push(("Table_type".into(), varchar(11)));
+        }
+        let mut push = |name: &str, kind: &str| {
+            let mut row = vec![text(name)];
+            if full {
+                row.push(text(kind));
+            }
+            rows.push(row);
+        };
+        if info_schema::is_schema(&database) {
+            info_schema::names(&database).for_each(|name| push(name, "SYSTEM VIEW"));
+        } else if info_schema::is_virtual(&database) {
+            let sees = |name: &&str| self.seen().sees_table(&database, name);
+            info_schema::names(&database).filter(sees).for_each(|name| push(name, "BASE TABLE"));
+        } else {
+            self.catalog()
+                .tables_in(&database)
+                .filter(|table| !table.is_unfinished() && self.seen().sees_table(&database, &table.def.name))
+                .for_each(|table| push(&table.def.name, "BASE TABLE"));
+        }
+        Ok(rows)
+    }
+
+    fn show_table_status(&self, database: Option<&Ident>) -> Result<Rowset, SqlError> {
+        let database = self.shown_database(database)?;
+        let mut rows = Rowset::new(
+            "TABLES",
+            &[
+                ("Name", varchar(64)),
+                ("Engine", varchar(64)),
+                ("Version", COUNT),
+                ("Row_format", varchar(10)),
+                ("Rows", COUNT),
+                ("Avg_row_length", COUNT),
+                ("Data_length", COUNT),
+                ("Max_data_length", COUNT),
+                ("Index_length", COUNT),
+                ("Data_free", COUNT),
+                ("Auto_increment", COUNT),
+                ("Create_time", varchar(19)),
+                ("Update_time", varchar(19)),
+                ("Check_time", varchar(19)),
+                ("Collation", varchar(64)),
+                ("Checksum", COUNT),
+                ("Create_options", varchar(256)),
+                ("Comment", varchar(2048)),
+            ],
+        );
+        for table in self.catalog().tables_in(&database) {
+            if table.is_unfinished() || !self.seen().sees_table(&database, &table.def.name) {
+                continue;
+            }
+            let mut row = vec![text(&table.def.name)];
+            row.extend(status_of(table));
+            rows.push(row);
+        }
+        Ok(rows)
+    }
+
+    fn show_indexes(&self, table: &TableDef) -> Rowset {
+        let mut rows = Rowset::new(
+            "SHOW_STATISTICS",
+            &[
+                ("Table", varchar(64)),
+                ("Non_unique", COUNT),
+                ("Key_name", varchar(64)),
+                ("Seq_in_index", COUNT),
+                ("Column_name", varchar(64)),
+                ("Collation", varchar(1)),
+                ("Cardinality", COUNT),
+                ("Sub_part", COUNT),
+                ("Packed", varchar(1)),
+                ("Null", varchar(3)),
+                ("Index_type", varchar(11)),
+                ("Comment", varchar(8)),
+                ("Index_comment", varchar(2048)),
+                ("Visible", varchar(3)),
+                ("Expression", LONG_TEXT),
+            ],
+        );
+        let catalog = self.catalog();
+        let count = catalog.table_by_id(table.id).map_or(0, |table| table.row_count());
+        for index in create::indexes_of(table) {
+            for (at, part) in index.parts.iter().enumerate() {
+                let column = &table.columns[part.column];
+                rows.push(vec![
+                    text(&table.name),
+                    Datum::UInt((!index.kind.is_unique()).into()),
+                    text(&index.name),
+                    Datum::UInt(at as u64 + 1),
+                    text(&column.name),
+                    text(if part.descending { "D" } else { "A" }),
+                    Datum::UInt(count),
+                    part.prefix_len.map_or(Datum::Null, |len| Datum::UInt(len.into())),
+                    Datum::Null,
+                    text(if column.nullable { "YES" } else { "" }),
+                    text("BTREE"),
+                    text(""),
+                    text(""),
+                    text("YES"),
+                    Datum::Null,
+                ]);
+            }
+        }
+        rows
+    }
+
+    fn show_create_table(&self, name: &ObjectName) -> Result<Rowset, SqlError> {
+        let table = self.shown_table(name)?;
+        let catalog = self.catalog();
+        let next = catalog.table_by_id(table.id).map_or(0, |table| table.next_auto_increment());
+        let mut rows = Rowset::new("", &[("Table", varchar(64)), ("Create Table", LONG_TEXT)]);
+        rows.push(vec![text(&table.name), text(create::create_table(&table, next))]);
+        Ok(rows)
+    }
+
+    /// `DESCRIBE t [column | pattern]`
+    pub(super) fn describe(
+        &mut self,
+        table: &ObjectName,
+        column: Option<&str>,
+        _statement: &Text<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<Outcome, SqlError> {
+        let mut rows = columns(&*self.shown_table(table)?, false, self.seen());
+        if let Some(pattern) = column {
+            rows.retain_like(0, pattern);
+        }
+        self.send(&rows, sink)
+    }
+
+    pub(super) async fn explain(
+        &mut self,
+        statement: &Statement,
+        analyze: bool,
+        format: Option<&str>,
+        source: &Text<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<Outcome, SqlError> {
+        if analyze {
+            return Err(unsupported("EXPLAIN ANALYZE"));
+        }
+        match format {
+            None | Some("TREE" | "TRADITIONAL" | "TRADITIONAL_STRICT") => {}
+            Some("JSON") => return Err(unsupported("EXPLAIN FORMAT=JSON")),
+            Some(unknown) => return Err(ErrorCode::UNKNOWN_EXPLAIN_FORMAT.with(&[&unknown])),
+        }
+        let plan = self.explain_statement(&statement.kind, source).await?;
+        let mut rows = Rowset::new("", &[("EXPLAIN", LONG_TEXT)]);
+        for line in plan.lines() {
+            rows.push(vec![text(line)]);
+        }
+        self.send(&rows, sink)
+    }
+
+    /// ANALYZE, CHECK and OPTIMIZE TABLE: statistics are always fresh and storage tidies up by itself, so there is
+    /// nothing to do but to say which tables there are.
+    pub(super) fn maintain(
+        &mut self,
+        what: &str,
+        tables: &[ObjectName],
+        sink: &mut dyn ResultSink,
+    ) -> Result<Outcome, SqlError> {
+        if what == "check" {
+            return Err(unsupported("CHECK TABLE (use `avocet check`)"));
+        }
+        let mut rows = Rowset::new(
+            "",
+            &[
+                ("Table", varchar(128)),
+                ("Op", varchar(10)),
+                ("Msg_type", varchar(10)),
+                ("Msg_text", LONG_TEXT),
+            ],
+        );
+        for name in tables {
+            let database = match &name.database {
+                Some(database) => database.name.clone(),
+                None => self.current_database()?.to_owned(),
+            };
+            let full = format!("{database}.{}", name.name.name);
+            match self.shown_table(name) {
+                Ok(_) => rows.push(vec![text(full), text(what), text("status"), text("OK")]),
+                Err(error) => {
+                    rows.push(vec![text(&full), text(what), text("Error"), text(error.message)]);
+                    rows.push(vec![text(full), text(what), text("status"), text("Operation failed")]);
+                }
+            }
+        }
+        self.send(&rows, sink)
+    }
+}
+
+/// `PRI`, `UNI`, `MUL` or nothing, as SHOW COLUMNS and information_schema say it.
+pub(super) fn key_of(table: &TableDef, column: usize) -> &'static str {
+    let mut key = "";
+    for index in &table.indexes {
+        let Some(at) = index.parts.iter().position(|part| part.column == column) else { continue };
+        match index.kind {
+            IndexKind::Primary => return "PRI",
+            IndexKind::Unique if index.parts.len() == 1 => key = "UNI",
+            _ if at == 0 && key.is_empty() => key = "MUL",
+            _ => {}
+        }
+    }
+    key
+}
+
+/// `auto_increment`, `DEFAULT_GENERATED on update CURRENT_TIMESTAMP`, …
+pub(super) fn extra_of(column: &ColumnDef) -> String {
+    let mut words = Vec::new();
+    if column.auto_increment {
+        words.push("auto_increment".to_owned());
+    }
+    if matches!(column.default, Some(avocet_types::schema::DefaultValue::Now)) {
+        words.push("DEFAULT_GENERATED".to_owned());
+    }
+    if column.on_update_now {
+        let precision =
+            column.ty.fsp().filter(|fsp| *fsp > 0).map_or(String::new(), |fsp| format!("({fsp})"));
+        words.push(format!("on update CURRENT_TIMESTAMP{precision}"));
+    }
+    words.join(" ")
+}
+
+fn columns(table: &TableDef, full: bool, access: &Access) -> Rowset {
+    let mut rows = Rowset::new("COLUMNS", &[("Field", varchar(64)), ("Type", LONG_TEXT)]);
+    let mut more = |name: &str, ty| rows.columns.push((name.to_owned(), ty));
+    if full {
+        more("Collation", varchar(64));
+    }
+    for (name, len) in [("Null", 3), ("Key", 3)] {
+        more(name, varchar(len));
+    }
+    more("Default", LONG_TEXT);
+    more("Extra", varchar(256));
+    if full {
+        more("Privileges", varchar(154));
+        more("Comment", LONG_TEXT);
+    }
+    let sees =
+        |(_, column): &(usize, &ColumnDef)| access.sees_column(&table.database, &table.name, &column.name);
+    for (at, column) in table.columns.iter().enumerate().filter(sees) {
+        let mut row = vec![text(&column.name), text(column.ty.to_string())];
+        if full {
+            row.push(optional(column.ty.collation().map(avocet_types::Collation::name)));
+        }
+        row.push(text(if column.nullable { "YES" } else { "NO" }));
+        row.push(text(key_of(table, at)));
+        row.push(optional(column.default.as_ref().map(|default| default_text(default, &column.ty, false))));
+        row.push(text(extra_of(column)));
+        if full {
+            row.push(text(access.column_privileges(&table.database, &table.name, &column.name)));
+            row.push(text(&column.comment));
+        }
+        rows.push(row);
+    }
+    rows
+}

@@ -1,0 +1,148 @@
+//! SHOW CREATE TABLE, as MySQL prints it: clients parse it.
+
+use std::fmt::Write;
+
+use avocet_types::expr::TimeZone;
+use avocet_types::schema::{ColumnDef, DefaultValue, IndexDef, IndexKind, TableDef};
+use avocet_types::{Collation, SqlType, Value};
+
+/// The statement that would make the table.
+pub(super) fn create_table(table: &TableDef, next_auto_increment: u64) -> String {
+    let mut sql = format!("CREATE TABLE {} (\n", quote(&table.name));
+    let columns = table.columns.iter().map(|column| column_line(column, table.default_collation));
+    let indexes = indexes_of(table).into_iter().map(|index| index_line(index, table));
+    let mut keys: Vec<_> = table.foreign_keys.iter().collect();
+    keys.sort_by(|a, b| a.name.cmp(&b.name));
+    let keys = keys.into_iter().map(|key| format!("  {}", key.definition(table)));
+    let lines: Vec<String> = columns.chain(indexes).chain(keys).collect();
+    sql.push_str(&lines.join(",\n"));
+    let collation = table.default_collation.info();
+    let _ = write!(sql, "\n) ENGINE=InnoDB");
+    if table.auto_increment_column().is_some() && next_auto_increment > 1 {
+        let _ = write!(sql, " AUTO_INCREMENT={next_auto_increment}");
+    }
+    let _ = write!(sql, " DEFAULT CHARSET={}", collation.charset.name());
+    if !collation.is_default || collation.charset.name() == "utf8mb4" {
+        let _ = write!(sql, " COLLATE={}", collation.name);
+    }
+    if !table.comment.is_empty() {
+        let _ = write!(sql, " COMMENT={}", string(&table.comment));
+    }
+    sql
+}
+
+pub(super) fn create_database(name: &str, collation: Collation, if_not_exists: bool) -> String {
+    let info = collation.info();
+    let collate = match info.is_default && info.charset.name() != "utf8mb4" {
+        true => String::new(),
+        false => format!(" COLLATE {}", info.name),
+    };
+    format!(
+        "CREATE DATABASE {}{} /*!40100 DEFAULT CHARACTER SET {}{collate} */ /*!80016 DEFAULT ENCRYPTION='N' */",
+        if if_not_exists { "/*!32312 IF NOT EXISTS*/ " } else { "" },
+        quote(name),
+        info.charset.name()
+    )
+}
+
+fn column_line(column: &ColumnDef, inherited: Collation) -> String {
+    let mut line = format!("  {} {}", quote(&column.name), column.ty);
+    if let Some(collation) = column.ty.collation() {
+        let info = collation.info();
+        if collation != inherited {
+            let _ = write!(line, " CHARACTER SET {}", info.charset.name());
+        }
+        if collation != inherited || !info.is_default {
+            let _ = write!(line, " COLLATE {}", info.name);
+        }
+    }
+    if !column.nullable {
+        line.push_str(" NOT NULL");
+    } else if matches!(column.ty, SqlType::Timestamp { .. }) {
+        line.push_str(" NULL");
+    }
+    match &column.default {
+        Some(default) => {
+            let _ = write!(line, " DEFAULT {}", default_text(default, &column.ty, true));
+        }
+        None if column.nullable && !matches!(column.ty, SqlType::Text { .. } | SqlType::Blob { .. }) => {
+            line.push_str(" DEFAULT NULL");
+        }
+        None => {}
+    }
+    if column.on_update_now {
+        let _ = write!(line, " ON UPDATE {}", now_text(&column.ty));
+    }
+    if column.auto_increment {
+        line.push_str(" AUTO_INCREMENT");
+    }
+    if !column.comment.is_empty() {
+        let _ = write!(line, " COMMENT {}", string(&column.comment));
+    }
+    line
+}
+
+/// The indexes in the order in which MySQL keeps them: the primary key, unique ones that know no NULL, unique ones, others.
+pub(super) fn indexes_of(table: &TableDef) -> Vec<&IndexDef> {
+    let rank = |index: &IndexDef| match index.kind {
+        IndexKind::Primary => 0,
+        IndexKind::Unique if index.parts.iter().all(|part| !table.columns[part.column].nullable) => 1,
+        IndexKind::Unique => 2,
+        IndexKind::Secondary => 3,
+    };
+    let mut indexes: Vec<&IndexDef> = table.indexes.iter().collect();
+    indexes.sort_by_key(|index| rank(index));
+    indexes
+}
+
+fn index_line(index: &IndexDef, table: &TableDef) -> String {
+    let parts: Vec<String> = index
+        .parts
+        .iter()
+        .map(|part| {
+            let mut text = quote(&table.columns[part.column].name);
+            if let Some(len) = part.prefix_len {
+                let _ = write!(text, "({len})");
+            }
+            if part.descending {
+                text.push_str(" DESC");
+            }
+            text
+        })
+        .collect();
+    let parts = parts.join(",");
+    match index.kind {
+        IndexKind::Primary => format!("  PRIMARY KEY ({parts})"),
+        IndexKind::Unique => format!("  UNIQUE KEY {} ({parts})", quote(&index.name)),
+        IndexKind::Secondary => format!("  KEY {} ({parts})", quote(&index.name)),
+    }
+}
+
+fn now_text(ty: &SqlType) -> String {
+    match ty.fsp() {
+        None | Some(0) => "CURRENT_TIMESTAMP".into(),
+        Some(fsp) => format!("CURRENT_TIMESTAMP({fsp})"),
+    }
+}
+
+/// A default as text; constants in quotes if `quoted`.
+pub(crate) fn default_text(default: &DefaultValue, ty: &SqlType, quoted: bool) -> String {
+    match default {
+        DefaultValue::Now => now_text(ty),
+        DefaultValue::Const(Value::Null) => "NULL".into(),
+        DefaultValue::Const(value) => {
+            let mut text = Vec::new();
+            avocet_types::text::write_text(value, ty, TimeZone::UTC, &mut text);
+            let text = String::from_utf8_lossy(&text);
+            if quoted { string(&text) } else { text.into_owned() }
+        }
+    }
+}
+
+pub(super) fn quote(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+fn string(text: &str) -> String {
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''").replace('\n', "\\n"))
+}

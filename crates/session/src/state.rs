@@ -1,0 +1,320 @@
+//! A session: the state of one connection.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use avocet_channel::Status;
+use avocet_engine::{Catalog, StatementMark, Txn};
+use avocet_point::PointScratch;
+use avocet_sql::parse::statement::IsolationLevel;
+use avocet_types::convert::ConvertContext;
+use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::expr::{EvalContext, SessionInfo as EvalSession, SqlMode, Warning};
+use avocet_types::{Collation, SqlType, Value};
+
+use super::api::{SessionInfo, StatementId};
+use super::database::{Shared, stop_request};
+use super::hints::Hinted;
+use super::named_locks::{EndOfLocks, SessionHost};
+use super::plan_cache::RecentPlans;
+use super::point::PointMemory;
+use super::prepared::PreparedStatement;
+use super::privileges::{Access, Need};
+use super::settings::Settings;
+use super::variables::SessionVariables;
+
+/// How bad a condition of SHOW WARNINGS is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    Note,
+    Warning,
+    Error,
+}
+
+#[derive(Clone, Debug)]
+pub struct Condition {
+    pub level: Level,
+    pub errno: u16,
+    pub message: String,
+}
+
+/// A transaction that the client began, with its options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Explicit {
+    pub read_only: bool,
+}
+
+/// What SET TRANSACTION says of one transaction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Characteristics {
+    pub level: Option<IsolationLevel>,
+    pub read_only: Option<bool>,
+}
+
+pub(super) struct Savepoint {
+    pub name: String,
+    pub mark: StatementMark,
+}
+
+/// One connection's state. Statements run in [`run`](super::run).
+pub struct Session {
+    pub(super) shared: Arc<Shared>,
+    pub(super) info: SessionInfo,
+    pub(super) variables: SessionVariables,
+    pub(super) settings: Settings,
+    pub(super) user_variables: HashMap<String, (Value, SqlType)>,
+    pub(super) database: Option<String>,
+    /// The conditions of the last statement that was not itself about them.
+    pub(super) conditions: Vec<Condition>,
+    /// How many more there were than `max_error_count` lets be kept.
+    pub(super) conditions_dropped: u64,
+    pub(super) last_insert_id: u64,
+    pub(super) row_count: i64,
+    pub(super) found_rows: u64,
+    pub(super) txn: Option<Txn>,
+    /// Set between BEGIN and the end of the transaction.
+    pub(super) explicit: Option<Explicit>,
+    /// SET TRANSACTION without a scope: for the next transaction only.
+    pub(super) next: Characteristics,
+    /// Of the running transaction.
+    pub(super) running: Characteristics,
+    /// The last statement failed because of its snapshot alone, and was taken back.
+    pub(super) may_restart: bool,
+    /// Of the running transaction, in the order in which they were set.
+    pub(super) savepoints: Vec<Savepoint>,
+    /// A statement runs. Still set when the next one begins only if its future was dropped half-way.
+    pub(super) in_flight: bool,
+    pub(super) prepared: HashMap<StatementId, Arc<PreparedStatement>>,
+    pub(super) named: HashMap<String, Arc<PreparedStatement>>,
+    pub(super) next_statement: u32,
+    pub(super) context: Arc<EvalContext>,
+    pub(super) stop: Arc<dyn Fn() -> bool + Send + Sync>,
+    pub(super) more_results: bool,
+    pub(super) point_scratch: PointScratch,
+    pub(super) point_memory: PointMemory,
+    pub(super) recent_plans: RecentPlans,
+    pub(super) host: EndOfLocks,
+    /// What the running statement's optimizer hints changed.
+    pub(super) hinted: Option<Box<Hinted>>,
+    /// Variables that changed since the last reply, of those that the client wants to be told of.
+    pub(super) changed_variables: Vec<usize>,
+    /// What the account may do, as of the last statement.
+    pub(super) access: Access,
+}
+
+impl Session {
+    pub(super) fn new(shared: Arc<Shared>, info: SessionInfo, access: Access) -> Result<Self, SqlError> {
+        let variables = SessionVariables::new(shared.globals.clone());
+        let settings = Settings::new(&variables.own);
+        let seed = u64::from(info.connection_id).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+            ^ shared.engine.options().env.clock.wall_us() as u64;
+        let host = Arc::new(SessionHost {
+            connection: info.connection_id,
+            locks: shared.locks.clone(),
+            interrupt: info.interrupt.clone(),
+        });
+        let mut session = Self {
+            stop: stop_request(&info.interrupt),
+            database: None,
+            context: Arc::new(EvalContext::new(0, seed)),
+            shared,
+            variables,
+            settings,
+            user_variables: HashMap::new(),
+            conditions: Vec::new(),
+            conditions_dropped: 0,
+            last_insert_id: 0,
+            row_count: 0,
+            found_rows: 0,
+            txn: None,
+            explicit: None,
+            next: Characteristics::default(),
+            running: Characteristics::default(),
+            may_restart: false,
+            savepoints: Vec::new(),
+            in_flight: false,
+            prepared: HashMap::new(),
+            named: HashMap::new(),
+            next_statement: 1,
+            more_results: false,
+            point_scratch: PointScratch::default(),
+            point_memory: PointMemory::default(),
+            recent_plans: RecentPlans::default(),
+            host: EndOfLocks(host),
+            hinted: None,
+            changed_variables: Vec::new(),
+            access,
+            info,
+        };
+        session.begin_variables();
+        session.begin_roles();
+        if let Some(name) = session.info.database.clone() {
+            session.change_database(&name)?;
+        }
+        Ok(session)
+    }
+
+    /// The variables of a new connection: the server's values, and what the handshake said.
+    pub(super) fn begin_variables(&mut self) {
+        self.variables.own = self.variables.globals.snapshot();
+        let text = |s: &str| Value::Str(s.to_owned().into());
+        let collation = Collation(self.info.collation);
+        // An id that there is none of reads as the default's information.
+        let info = collation.info();
+        let own = &mut self.variables.own;
+        for name in ["character_set_client", "character_set_connection", "character_set_results"] {
+            own.put_by_name(name, text(info.charset.name()));
+        }
+        own.put_by_name("collation_connection", text(info.name));
+        if self.info.interactive {
+            let timeout = own.by_name("interactive_timeout").clone();
+            own.put_by_name("wait_timeout", timeout);
+        }
+        own.put_by_name("pseudo_thread_id", Value::UInt(self.info.connection_id.into()));
+        self.refresh();
+    }
+
+    /// After a change of variables.
+    pub(super) fn refresh(&mut self) {
+        self.settings = Settings::new(&self.variables.own);
+    }
+
+    pub(super) fn catalog(&self) -> Arc<Catalog> {
+        self.shared.engine.catalog()
+    }
+
+    pub(super) fn now_us(&self) -> i64 {
+        self.settings.fixed_time.unwrap_or_else(|| self.shared.engine.options().env.clock.wall_us())
+    }
+
+    pub(super) fn change_database(&mut self, name: &str) -> Result<(), SqlError> {
+        self.check_needs(&[Need::Use { database: name.to_owned() }])?;
+        let catalog = self.catalog();
+        let collation = match catalog.database(name) {
+            Some(database) => database.collation,
+            None if super::info_schema::is_virtual(name) => Collation(33),
+            None => return Err(ErrorCode::BAD_DB_ERROR.with(&[&name])),
+        };
+        let text = |s: &str| Value::Str(s.to_owned().into());
+        self.variables.own.put_by_name("character_set_database", text(collation.info().charset.name()));
+        self.variables.own.put_by_name("collation_database", text(collation.name()));
+        self.refresh();
+        self.database = Some(name.to_owned());
+        self.info.connections.set_database(self.info.connection_id, Some(name));
+        Ok(())
+    }
+
+    /// The database that an unqualified name means; error 1046 if there is none.
+    pub(super) fn current_database(&self) -> Result<&str, SqlError> {
+        self.database.as_deref().ok_or_else(|| ErrorCode::NO_DB_ERROR.with(&[]))
+    }
+
+    /// Makes the evaluation context of a new statement, in the memory of the last one's if nobody holds on to it.
+    pub(super) fn begin_context(&mut self) {
+        let now = self.now_us();
+        if Arc::get_mut(&mut self.context).is_none() {
+            let seed = self.context.next_random();
+            self.context = Arc::new(EvalContext::new(now, seed));
+        }
+        let (settings, info) = (&self.settings, &self.info);
+        let context = Arc::get_mut(&mut self.context).expect("nobody else has it");
+        context.statement_time_micros = now;
+        context.time_zone = settings.time_zone;
+        context.sql_mode = settings.sql_mode;
+        context.div_precision_increment = settings.div_precision_increment;
+        context.default_week_format = settings.default_week_format;
+        context.max_allowed_packet = settings.max_allowed_packet;
+        context.group_concat_max_len = settings.group_concat_max_len;
+        context.cte_max_recursion_depth = settings.cte_max_recursion_depth;
+        context.storing = false;
+        if context.host.is_none() {
+            context.host = Some(self.host.0.clone());
+        }
+        context.take_warnings();
+        let known = &mut context.session;
+        if known.version.is_empty() {
+            *known = EvalSession {
+                connection_id: info.connection_id.into(),
+                user: format!("{}@{}", info.account.user, info.client_host),
+                current_user: format!("{}@{}", info.account.user, info.account.host),
+                version: "8.4.0-avocet".into(),
+                ..EvalSession::default()
+            };
+        }
+        if !(known.current_role.is_empty() && self.access.roles().is_empty()) {
+            known.current_role = self.access.roles_text();
+        }
+        known.connection_id = settings.pseudo_thread_id;
+        if known.database != self.database {
+            known.database.clone_from(&self.database);
+        }
+        known.last_insert_id = self.last_insert_id;
+        known.row_count = self.row_count;
+        known.found_rows = self.found_rows;
+    }
+
+    /// Within a statement that stores values, whether what does not fit is an error.
+    pub(super) fn set_storing(&mut self, storing: bool) {
+        if let Some(context) = Arc::get_mut(&mut self.context) {
+            context.storing = storing;
+        }
+    }
+
+    pub(super) fn convert_context(&self, ignore: bool) -> ConvertContext {
+        let context = &self.context;
+        ConvertContext {
+            strict: self.settings.sql_mode.is_strict() && !ignore,
+            zone: self.settings.time_zone,
+            today: avocet_types::temporal::date_of(context.local_now_micros()),
+        }
+    }
+
+    pub(super) fn warn(&mut self, level: Level, errno: u16, message: String) {
+        if level == Level::Note && !self.settings.notes {
+            return;
+        }
+        if self.conditions.len() < self.settings.max_error_count {
+            self.conditions.push(Condition { level, errno, message });
+        } else {
+            self.conditions_dropped += 1;
+        }
+    }
+
+    pub(super) fn clear_conditions(&mut self) {
+        self.conditions.clear();
+        self.conditions_dropped = 0;
+    }
+
+    /// How many conditions there were, kept or not.
+    pub(super) fn condition_count(&self) -> u64 {
+        self.conditions.len() as u64 + self.conditions_dropped
+    }
+
+    pub(super) fn note(&mut self, error: &SqlError) {
+        self.warn(Level::Note, error.errno, error.message.clone());
+    }
+
+    /// Takes over what evaluation warned of.
+    pub(super) fn collect_warnings(&mut self) {
+        if self.context.warning_count() > 0 {
+            for Warning { errno, message, note } in self.context.take_warnings() {
+                self.warn(if note { Level::Note } else { Level::Warning }, errno, message);
+            }
+        }
+    }
+
+    pub(super) fn status_now(&self) -> Status {
+        Status {
+            autocommit: self.settings.autocommit,
+            in_transaction: self.in_transaction(),
+            read_only: self.explicit.is_some_and(|e| e.read_only),
+            more_results: self.more_results,
+            out_parameters: false,
+            no_index_used: false,
+            no_backslash_escapes: self.settings.sql_mode.has(SqlMode::NO_BACKSLASH_ESCAPES),
+            client: self.settings.client_charset,
+            results: self.settings.results_charset,
+            warnings: self.condition_count().min(u16::MAX.into()) as u16,
+        }
+    }
+}

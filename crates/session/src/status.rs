@@ -1,0 +1,111 @@
+//! SHOW STATUS: the counters of statements, memory, log and locks.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use super::api::Connections;
+use super::database::Shared;
+
+/// One counter for each kind of statement that clients ask about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counter {
+    Questions,
+    Select,
+    Insert,
+    Update,
+    Delete,
+    Commit,
+    Rollback,
+    SlowAnalytics,
+    PlansCompiled,
+}
+
+const NAMES: [&str; 9] = [
+    "Questions",
+    "Com_select",
+    "Com_insert",
+    "Com_update",
+    "Com_delete",
+    "Com_commit",
+    "Com_rollback",
+    "Avocet_analytic_queries",
+    "Avocet_point_plans_compiled",
+];
+
+/// Counters since start, of the whole server.
+pub struct Counters {
+    started: Instant,
+    counts: [AtomicU64; NAMES.len()],
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self { started: Instant::now(), counts: Default::default() }
+    }
+}
+
+impl Counters {
+    pub fn add(&self, counter: Counter) {
+        self.counts[counter as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Names and values, sorted by name.
+    pub fn list(&self) -> Vec<(&'static str, String)> {
+        let counts = NAMES.iter().zip(&self.counts);
+        let mut list: Vec<_> =
+            counts.map(|(name, n)| (*name, n.load(Ordering::Relaxed).to_string())).collect();
+        list.push(("Uptime", self.started.elapsed().as_secs().to_string()));
+        list.sort_unstable_by_key(|(name, _)| *name);
+        list
+    }
+}
+
+/// Counts by powers of two, and upper bounds of the median and of the 99th percentile.
+const HISTOGRAMS: [[&str; 3]; 3] = [
+    ["Avocet_commit_wait_us", "Avocet_commit_wait_us_p50", "Avocet_commit_wait_us_p99"],
+    ["Avocet_log_group_records", "Avocet_log_group_records_p50", "Avocet_log_group_records_p99"],
+    ["Avocet_log_sync_us", "Avocet_log_sync_us_p50", "Avocet_log_sync_us_p99"],
+];
+
+impl Shared {
+    /// SHOW STATUS: names and values, sorted by name.
+    pub(super) fn status(&self, connections: &dyn Connections) -> Vec<(&'static str, String)> {
+        let memory = self.engine.memory().in_use();
+        let mut list = self.counters.list();
+        list.extend([
+            ("Avocet_held_threads", connections.held_threads().to_string()),
+            ("Avocet_memory_limit", memory.limit.to_string()),
+            ("Avocet_memory_hot_pages", memory.hot_pages.to_string()),
+            ("Avocet_memory_indexes", memory.indexes.to_string()),
+            ("Avocet_memory_versions", memory.versions.to_string()),
+            ("Avocet_memory_transactions", memory.transactions.to_string()),
+            ("Avocet_memory_work", memory.work.to_string()),
+            ("Avocet_memory_rest", memory.rest.to_string()),
+            ("Avocet_memory_queries", memory.queries.to_string()),
+            ("Avocet_memory_clients", memory.clients.to_string()),
+            ("Avocet_memory_cache", memory.cache.to_string()),
+            ("Avocet_versions", self.engine.version_backlog().to_string()),
+            ("Innodb_row_lock_current_waits", self.engine.sleeping_waiters().to_string()),
+        ]);
+        let background = self.engine.background_stats();
+        list.extend([
+            ("Avocet_background_paused_us", background.paused_us.to_string()),
+            ("Avocet_background_written_bytes", background.written_bytes.to_string()),
+        ]);
+        let log = self.engine.log_stats();
+        list.extend([
+            ("Avocet_log_bytes", log.bytes.to_string()),
+            ("Avocet_log_groups", log.groups.to_string()),
+            ("Avocet_log_records", log.records.to_string()),
+            ("Avocet_log_syncs", log.syncs.to_string()),
+            ("Avocet_log_written_bytes", log.written_bytes.to_string()),
+        ]);
+        for (names, histogram) in HISTOGRAMS.iter().zip([log.wait_us, log.group_records, log.sync_us]) {
+            list.push((names[0], histogram.text()));
+            list.push((names[1], histogram.quantile(0.5).to_string()));
+            list.push((names[2], histogram.quantile(0.99).to_string()));
+        }
+        list.sort_unstable_by_key(|(name, _)| *name);
+        list
+    }
+}

@@ -1,0 +1,99 @@
+//! What ends a point plan, or hands its statement on: KILL, max_execution_time, memory, and more rows than were thought.
+
+use std::time::{Duration, Instant};
+
+use avocet_channel::Interruption;
+
+use super::Client;
+
+/// A table in which 2,000 rows of 4,000 have one key.
+fn skewed() -> Client {
+    let mut client = Client::new();
+    client.check(
+        "CREATE TABLE d (n INT PRIMARY KEY); INSERT INTO d VALUES (0),(1),(2),(3),(4),(5),(6),(7),(8),(9)",
+        "ok 0\nok 10 (Records: 10  Duplicates: 0  Warnings: 0)",
+    );
+    client.check("CREATE TABLE t (id INT PRIMARY KEY, k INT, s VARCHAR(400), KEY (k))", "ok 0");
+    let all = "INSERT INTO t SELECT n, IF(n < 2000, 0, n), REPEAT('x', 300) FROM
+               (SELECT a.n + 10 * b.n + 100 * c.n + 1000 * e.n AS n FROM d a, d b, d c, d e WHERE e.n < 4) x";
+    client.check(all, "ok 4000 (Records: 4000  Duplicates: 0  Warnings: 0)");
+    client
+}
+
+/// Four million rows; a call that differs from row to row is not begun anew on another path.
+const LONG: &str = "SELECT COUNT(RAND()) FROM t a JOIN t b ON a.k = b.k JOIN t c ON b.k = c.k WHERE a.id = 1";
+
+fn is_point_plan(client: &mut Client, sql: &str) {
+    let how = client.run(&format!("EXPLAIN {sql}"));
+    assert!(how.starts_with("Point plan"), "{how}");
+}
+
+#[test]
+fn kill_ends_a_point_plan() {
+    let mut client = skewed();
+    is_point_plan(&mut client, LONG);
+    // Nothing looks before the plan does, which would go on for a second.
+    client.session.info.interrupt.raise(Interruption::Statement);
+    client.check(LONG, "ERROR 1317: Query execution was interrupted");
+    client.session.info.interrupt.begin_statement();
+    client.check("SELECT COUNT(*) FROM t WHERE k = 0", "2000");
+}
+
+#[test]
+fn a_point_plan_keeps_its_time() {
+    let mut client = skewed();
+    is_point_plan(&mut client, LONG);
+    client.check("SET max_execution_time = 20", "ok 0");
+    let begin = Instant::now();
+    client.check(
+        LONG,
+        "ERROR 3024: Query execution was interrupted, maximum statement execution time exceeded",
+    );
+    assert!(begin.elapsed() >= Duration::from_millis(20));
+    client.check("SELECT COUNT(*) FROM t WHERE k = 0", "2000");
+}
+
+#[test]
+fn a_point_plan_keeps_its_memory_or_hands_its_query_on() {
+    let mut client = skewed();
+    client.check("SET query_memory_limit = 200000", "ok 0");
+    // 600,000 bytes of texts that differ; elsewhere it needs more than there is, too.
+    let random = "SELECT b.s, RAND() FROM t a JOIN t b ON a.k = b.k WHERE a.id = 1 ORDER BY 2";
+    is_point_plan(&mut client, random);
+    let answer = client.run(random);
+    assert!(answer.starts_with("ERROR 1041: Query exceeded its memory limit"), "{answer}");
+    // Of this there is not so much when it is gone through in batches.
+    let distinct =
+        "SELECT COUNT(DISTINCT c.id) FROM t a JOIN t b ON a.k = b.k JOIN t c ON b.id = c.id WHERE a.id = 1";
+    is_point_plan(&mut client, distinct);
+    client.check(distinct, "2000");
+    let update = "UPDATE t SET s = 'y' WHERE k = 0";
+    is_point_plan(&mut client, update);
+    let answer = client.run(update);
+    assert!(answer.starts_with("ERROR 1041: Query exceeded its memory limit"), "{answer}");
+    client.check("SET query_memory_limit = 0", "ok 0");
+    client.check(update, "ok 2000 (Rows matched: 2000  Changed: 2000  Warnings: 0)");
+    assert_eq!(client.database.engine().memory().in_use().queries, 0, "all is given back");
+}
+
+#[test]
+fn a_query_of_more_rows_than_were_thought_goes_on_elsewhere() {
+    let mut client = skewed();
+    let skewed = "SELECT COUNT(*), 1 / (MAX(c.id) - MAX(b.id)) FROM t a JOIN t b ON a.k = b.k JOIN t c ON b.k = c.k WHERE a.id = 1";
+    is_point_plan(&mut client, skewed);
+    let analytic = |client: &mut Client| client.run("SHOW STATUS LIKE 'Avocet_analytic_queries'");
+    let before = analytic(&mut client);
+    client.check(skewed, "4000000|NULL");
+    client.check("SHOW WARNINGS", "Warning|1365|Division by 0");
+    assert_ne!(analytic(&mut client), before);
+    // So it is where no plan is kept.
+    client.check("SET @id = 1", "ok 0");
+    client.check(&skewed.replace("a.id = 1", "a.id = @id"), "4000000|NULL");
+    client.check("SHOW WARNINGS", "Warning|1365|Division by 0");
+    // What was sent can not be taken back.
+    let before = analytic(&mut client);
+    let many = "SELECT 1 FROM t a JOIN t b ON a.k = b.k JOIN t c ON b.k = c.k WHERE a.id = 1 AND c.id < 500";
+    is_point_plan(&mut client, many);
+    assert_eq!(client.run(many).lines().count(), 1_000_000);
+    assert_eq!(analytic(&mut client), before);
+}

@@ -1,0 +1,141 @@
+//! SELECT … INTO: files as MySQL 9.7 writes them, where they may be, and what is left of those that failed.
+
+use std::fs;
+
+use avocet_channel::Interruption;
+
+use super::Client;
+
+/// A client with a table, and the folder that it may write to.
+fn client() -> (Client, tempfile::TempDir) {
+    let folder = tempfile::tempdir().expect("a directory");
+    let mut client = Client::new();
+    client.database.set_option("secure_file_priv", &folder.path().display().to_string()).expect("known");
+    client.run(
+        "CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(20), c DATE, d VARBINARY(10), e DECIMAL(5,2));
+         INSERT INTO t VALUES (1, 'a\\tb\\\\c\\nd\"e', '2001-02-03', x'0001', 1.5), (2, NULL, NULL, NULL, NULL),
+             (3, '', '2001-01-01', 'x', -2), (4, 'ü,N', NULL, 'é', 0)",
+    );
+    (client, folder)
+}
+
+#[test]
+fn files_are_written_as_by_mysql() {
+    let (mut client, folder) = client();
+    let path = folder.path().join("out").display().to_string();
+    let mut written = |query: &str| {
+        let answer = client.run(&query.replace("FILE", &format!("OUTFILE '{path}'")));
+        assert!(answer.starts_with("ok "), "{query}: {answer}");
+        let bytes = fs::read(&path).expect("written");
+        fs::remove_file(&path).expect("removed");
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    assert_eq!(
+        written("SELECT * FROM t ORDER BY a INTO FILE"),
+        "1\ta\\\tb\\\\c\\\nd\"e\t2001-02-03\t\\0\x01\t1.50\n2\t\\N\t\\N\t\\N\t\\N\n3\t\t2001-01-01\tx\t-2.00\n\
+         4\tü,N\t\\N\té\t0.00\n"
+    );
+    assert_eq!(
+        written("SELECT * FROM t WHERE a < 3 ORDER BY a INTO FILE FIELDS TERMINATED BY ',' ENCLOSED BY '\"'"),
+        "\"1\",\"a\tb\\\\c\\\nd\\\"e\",\"2001-02-03\",\"\\0\x01\",\"1.50\"\n\"2\",\\N,\\N,\\N,\\N\n"
+    );
+    assert_eq!(
+        written(
+            "SELECT * INTO FILE FIELDS TERMINATED BY ',' OPTIONALLY ENCLOSED BY '\"' LINES STARTING BY '>>'
+             TERMINATED BY '<\\r\\n' FROM t WHERE a IN (1, 3) ORDER BY a"
+        ),
+        ">>1,\"a\tb\\\\c\nd\\\"e\",\"2001-02-03\",\"\\0\x01\",1.50<\r\n>>3,\"\",\"2001-01-01\",\"x\",-2.00<\r\n"
+    );
+    assert_eq!(
+        written(
+            "SELECT a, b, e FROM t WHERE a < 4 ORDER BY a INTO FILE FIELDS TERMINATED BY ',' ESCAPED BY ''"
+        ),
+        "1,a\tb\\c\nd\"e,1.50\n2,NULL,NULL\n3,,-2.00\n"
+    );
+    assert_eq!(
+        written(
+            "SELECT a, b FROM t ORDER BY a INTO FILE CHARACTER SET latin1 FIELDS TERMINATED BY 'n'
+             LINES TERMINATED BY 'xy'"
+        ),
+        "1na\tb\\\\c\nd\"exy2n\\Nxy3nxy4n\u{FFFD},Nxy"
+    );
+    assert_eq!(
+        written("SELECT a, b FROM t WHERE a = 1 INTO FILE FIELDS TERMINATED BY '' ENCLOSED BY ''"),
+        format!("1          a\tb\\\\c\\\nd\"e{}\n", " ".repeat(71))
+    );
+    assert_eq!(
+        written(
+            "SELECT a, b FROM t WHERE a > 1 ORDER BY a INTO FILE FIELDS TERMINATED BY 't' ENCLOSED BY 'N'"
+        ),
+        "N2Nt\\N\nN3NtNN\nN4NtNü,NNN\n"
+    );
+    assert_eq!(
+        written("SELECT a, e FROM t ORDER BY a INTO FILE FIELDS TERMINATED BY ',' ENCLOSED BY '1'"),
+        "1\\11,1\\1.501\n121,\\N\n131,1-2.001\n141,10.001\n"
+    );
+    let dumped = client.run(&format!("SELECT b, d FROM t WHERE a = 1 INTO DUMPFILE '{path}'"));
+    assert_eq!(dumped, "ok 1\n");
+    assert_eq!(fs::read(&path).expect("written"), b"a\tb\\c\nd\"e\0\x01");
+}
+
+#[test]
+fn what_was_written_is_loaded_as_it_was() {
+    let (mut client, folder) = client();
+    client.run("CREATE TABLE u LIKE t");
+    let formats = [
+        "",
+        "FIELDS TERMINATED BY ',' ENCLOSED BY '\"'",
+        "FIELDS TERMINATED BY '||' OPTIONALLY ENCLOSED BY '''' ESCAPED BY '#' LINES STARTING BY '>' TERMINATED BY '<>'",
+        "CHARACTER SET utf8mb4 FIELDS TERMINATED BY 'n' LINES TERMINATED BY ';'",
+    ];
+    for (at, format) in formats.iter().enumerate() {
+        let path = folder.path().join(at.to_string()).display().to_string();
+        let written = client.run(&format!("SELECT * FROM t INTO OUTFILE '{path}' {format}"));
+        assert_eq!(written, "ok 4\n", "{format}");
+        let loaded = client.run(&format!("DELETE FROM u; LOAD DATA INFILE '{path}' INTO TABLE u {format}"));
+        assert!(loaded.ends_with("Deleted: 0  Skipped: 0  Warnings: 0)\n"), "{format}: {loaded}");
+        let same = "t.a <=> u.a AND t.b <=> u.b AND t.c <=> u.c AND t.d <=> u.d AND t.e <=> u.e";
+        assert_eq!(client.run(&format!("SELECT COUNT(*) FROM t JOIN u ON {same}")), "4\n", "{format}");
+    }
+}
+
+#[test]
+fn files_are_made_below_one_folder_and_go_if_their_query_fails() {
+    let (mut client, folder) = client();
+    let outside = tempfile::tempdir().expect("a directory");
+    std::os::unix::fs::symlink(outside.path(), folder.path().join("link")).expect("linked");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    for name in [
+        outside.path().join("x").display().to_string(),
+        path("link/x"),
+        path("../x"),
+        path(".."),
+        path("nosuch/x"),
+        "x".into(),
+        "/".into(),
+    ] {
+        let answer = client.run(&format!("SELECT 1 INTO OUTFILE '{name}'"));
+        assert!(answer.starts_with("ERROR 1290: "), "{name}: {answer}");
+    }
+    fs::write(path("there"), "old").expect("written");
+    let there = client.run(&format!("SELECT 1 INTO OUTFILE '{}'", path("there")));
+    assert_eq!(there, format!("ERROR 1086: File '{}' already exists\n", path("there")));
+    assert_eq!(fs::read(path("there")).expect("it is there"), b"old");
+    let many = client.run(&format!("SELECT a FROM t INTO DUMPFILE '{}'", path("many")));
+    assert_eq!(many, "ERROR 1172: Result consisted of more than one row\n");
+    client.run("CREATE TABLE big (id INT PRIMARY KEY, v VARCHAR(40))");
+    client.run("LOAD DATA LOCAL INFILE 'rows:50000' INTO TABLE big");
+    let interrupt = client.session.info.interrupt.clone();
+    interrupt.raise(Interruption::Statement);
+    let query = "SELECT x.id FROM big x JOIN big y ON x.id < y.id";
+    let killed = client.run(&format!("{query} INTO OUTFILE '{}'", path("killed")));
+    interrupt.begin_statement();
+    assert!(killed.starts_with("ERROR 1317: "), "{killed}");
+    let entries = fs::read_dir(folder.path()).expect("a folder");
+    let mut left: Vec<_> = entries.map(|entry| entry.expect("an entry").file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["link", "there"]);
+    let whole = client.run(&format!("SELECT * FROM big INTO OUTFILE '{}'", path("whole")));
+    assert_eq!(whole, "ok 50000\n");
+    assert_eq!(fs::read_to_string(path("whole")).expect("written").lines().count(), 50_000);
+}

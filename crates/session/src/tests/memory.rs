@@ -1,0 +1,325 @@
+//! Memory limits: a query over its limit spills, or fails alone; rows that do not fit are refused.
+
+use std::path::{Path, PathBuf};
+use std::sync::Barrier;
+
+use super::Client;
+
+/// A table of 10,000 rows with long texts.
+fn filled(client: &mut Client) {
+    client.check(
+        "CREATE TABLE d (n INT PRIMARY KEY); INSERT INTO d VALUES (0),(1),(2),(3),(4),(5),(6),(7),(8),(9)",
+        "ok 0\nok 10 (Records: 10  Duplicates: 0  Warnings: 0)",
+    );
+    client.check("CREATE TABLE t (id INT PRIMARY KEY, s VARCHAR(400))", "ok 0");
+    let all = "INSERT INTO t SELECT a.n + 10 * b.n + 100 * c.n + 1000 * e.n, REPEAT(CHAR(97 + a.n), 300) FROM d a, d b, d c, d e";
+    client.check(all, "ok 10000 (Records: 10000  Duplicates: 0  Warnings: 0)");
+}
+
+#[test]
+fn a_query_over_its_limit_fails_alone() {
+    let mut client = Client::new();
+    filled(&mut client);
+    let mut other = client.another();
+    client.check("SET query_memory_limit = 1000000", "ok 0");
+    let big = "SELECT COUNT(*) FROM t x JOIN t y ON x.s = y.s AND x.id + y.id > 3";
+    let answer = client.run(big);
+    assert!(answer.starts_with("ERROR 1041: "), "{answer}");
+    client.check("SELECT COUNT(*) FROM t", "10000");
+    other.check("SELECT COUNT(*) FROM t x JOIN t y ON x.id = y.id AND x.s = y.s", "10000");
+    assert_eq!(client.database.engine().memory().in_use().queries, 0, "all is given back");
+}
+
+/// Texts of 130 bytes, nearly all of them different: 13 MB.
+fn filled_with_texts(client: &mut Client) {
+    filled(client);
+    client.check("CREATE TABLE big (id INT PRIMARY KEY, s VARCHAR(400))", "ok 0");
+    let all = "INSERT INTO big SELECT t.id * 10 + d.n, CONCAT(MD5((t.id * 10 + d.n) DIV 3), REPEAT('x', 98)) FROM t, d";
+    client.check(all, "ok 100000 (Records: 100000  Duplicates: 0  Warnings: 0)");
+}
+
+/// A client whose queries spill to a folder of its own.
+fn spilling() -> (Client, tempfile::TempDir, PathBuf) {
+    let client = Client::new();
+    let folder = tempfile::tempdir().expect("made");
+    let spill = folder.path().join("spill");
+    std::fs::create_dir_all(spill.join("left by a process that was killed")).expect("made");
+    client.database.spill_to(&spill);
+    (client, folder, spill)
+}
+
+/// Files in a folder and those below it.
+fn files(folder: &Path) -> usize {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.expect("listed").path());
+    entries.map(|path| if path.is_dir() { files(&path) } else { 1 }).sum()
+}
+
+/// What does not fit into the limits of the test below: the least limit that it runs with, and how many rows it has.
+const LARGE: [(&str, usize, usize); 5] = [
+    ("SELECT s, id FROM big ORDER BY s DESC, id", 2_000_000, 100_000),
+    ("SELECT id, s FROM big ORDER BY id DESC", 2_000_000, 100_000),
+    ("SELECT s, COUNT(*), MIN(id), SUM(id) FROM big GROUP BY s ORDER BY s", 2_000_000, 33_334),
+    ("SELECT DISTINCT s FROM big ORDER BY s", 2_000_000, 33_334),
+    ("SELECT id, ROW_NUMBER() OVER (ORDER BY id DESC), s FROM big ORDER BY s, id", 8_000_000, 100_000),
+];
+
+#[test]
+fn what_does_not_fit_spills_and_is_right() {
+    let (mut client, _folder, spill) = spilling();
+    filled_with_texts(&mut client);
+    // In hot pages first, then in column blocks.
+    for _ in 0..2 {
+        for (sql, least, count) in LARGE {
+            client.check("SET query_memory_limit = 0", "ok 0");
+            let wanted = client.run(sql);
+            assert_eq!(wanted.lines().count(), count, "{sql}");
+            for limit in [least, 8_000_000] {
+                client.check(&format!("SET query_memory_limit = {limit}"), "ok 0");
+                let got = client.run(sql);
+                let error = got.find("ERROR").map(|at| &got[at..]);
+                assert_eq!(error, None, "{sql} with {limit} bytes");
+                assert!(got == wanted, "{sql} with {limit} bytes has another answer");
+            }
+        }
+        client.database.engine().freeze_all().expect("frozen");
+    }
+    assert_eq!(files(&spill), 0, "all files are gone");
+    assert!(!spill.join("left by a process that was killed").exists());
+    assert_eq!(client.database.engine().memory().in_use().queries, 0, "all is given back");
+}
+
+#[test]
+fn first_queries_that_come_together_all_run() {
+    for _ in 0..20 {
+        let (mut client, _folder, _spill) = spilling();
+        client.check("CREATE TABLE t (id INT PRIMARY KEY, v INT)", "ok 0");
+        client.check("INSERT INTO t VALUES (1, 1), (2, 3)", "ok 2 (Records: 2  Duplicates: 0  Warnings: 0)");
+        let together = Barrier::new(6);
+        std::thread::scope(|scope| {
+            for _ in 0..6 {
+                let mut client = client.another();
+                let together = &together;
+                scope.spawn(move || {
+                    together.wait();
+                    client.check("SELECT id, ROW_NUMBER() OVER (ORDER BY v) FROM t ORDER BY id", "1|1\n2|2");
+                });
+            }
+        });
+    }
+}
+
+/// Joins whose hash tables do not fit: the least limit that they run with.
+const LARGE_JOINS: [(&str, usize); 4] = [
+    ("SELECT COUNT(*), SUM(x.id), SUM(y.id) FROM big x JOIN big y ON x.s = y.s AND x.id <> y.id", 8_000_000),
+    (
+        "SELECT COUNT(*), COUNT(y.id), SUM(y.id) FROM big x LEFT JOIN big y ON x.s = y.s AND y.id % 3 = 1",
+        8_000_000,
+    ),
+    (
+        "SELECT COUNT(*), SUM(id) FROM big x WHERE EXISTS (SELECT 1 FROM big y WHERE y.s = x.s AND y.id > x.id)",
+        8_000_000,
+    ),
+    ("SELECT x.id, y.id FROM big x JOIN big y ON x.id = y.id + 1 ORDER BY x.id DESC LIMIT 2", 8_000_000),
+];
+
+#[test]
+fn joins_that_do_not_fit_spill_and_are_right() {
+    let (mut client, _folder, spill) = spilling();
+    filled_with_texts(&mut client);
+    for (sql, least) in LARGE_JOINS {
+        client.check("SET query_memory_limit = 0", "ok 0");
+        let wanted = client.run(sql);
+        assert!(!wanted.contains("ERROR"), "{sql}: {wanted}");
+        client.check(&format!("SET query_memory_limit = {least}"), "ok 0");
+        client.check(sql, &wanted);
+    }
+    assert_eq!(files(&spill), 0, "all files are gone");
+    assert_eq!(client.database.engine().memory().in_use().queries, 0, "all is given back");
+}
+
+/// It is the files that make the difference.
+#[test]
+fn with_nowhere_to_spill_to_the_same_queries_fail_by_name() {
+    let mut client = Client::new();
+    filled_with_texts(&mut client);
+    client.check("SET query_memory_limit = 8000000", "ok 0");
+    for (sql, ..) in LARGE {
+        let answer = client.run(sql);
+        assert!(answer.contains("ERROR 1041: "), "{sql}: {}", &answer[..answer.len().min(200)]);
+        client.check("SELECT COUNT(*) FROM big", "100000");
+    }
+    assert_eq!(client.database.engine().memory().in_use().queries, 0, "all is given back");
+}
+
+#[test]
+fn queries_that_end_early_leave_no_files() {
+    let (mut client, _folder, spill) = spilling();
+    filled_with_texts(&mut client);
+    client.check("SET query_memory_limit = 4000000, max_execution_time = 60", "ok 0");
+    let mut ended = 0;
+    for (sql, ..) in LARGE {
+        ended += u64::from(client.run(sql).contains("ERROR 3024"));
+    }
+    assert!(ended > 0, "some took longer than they might");
+    // Tasks end on their own threads.
+    while files(&spill) > 0 || client.database.engine().memory().in_use().queries > 0 {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_folder_that_takes_no_files_fails_the_query_alone() {
+    let (mut client, _folder, spill) = spilling();
+    filled_with_texts(&mut client);
+    client.check("SELECT COUNT(DISTINCT s) FROM big", "33334");
+    std::fs::remove_dir_all(&spill).expect("removed");
+    client.check("SET query_memory_limit = 4000000", "ok 0");
+    let answer = client.run(LARGE[0].0);
+    assert!(answer.starts_with("ERROR 1030: "), "{}", &answer[..answer.len().min(300)]);
+    client.check("SELECT COUNT(*) FROM big", "100000");
+}
+
+/// What can be frozen makes room; what a snapshot keeps in memory cannot.
+#[test]
+fn rows_beyond_the_limit_are_refused_by_name() {
+    let mut client = Client::with(|options| options.memory_limit = 4 << 20);
+    client.check("CREATE TABLE t (id INT PRIMARY KEY, s VARCHAR(4000))", "ok 0");
+    let insert = |client: &mut Client, id| {
+        client.run(&format!("INSERT INTO t VALUES ({id}, REPEAT('x', 3000))")).trim_end().to_owned()
+    };
+    for id in 0..3000 {
+        assert_eq!(insert(&mut client, id), "ok 1", "9 MB in all");
+    }
+    let mut old = client.another();
+    old.check("START TRANSACTION WITH CONSISTENT SNAPSHOT", "ok 0");
+    let refused = (3000..8000)
+        .find_map(|id| Some((id, insert(&mut client, id))).filter(|(_, answer)| answer != "ok 1"));
+    let (rows, answer) = refused.expect("there is an end");
+    assert!(answer.starts_with("ERROR 1041: Out of memory: tables"), "{answer}");
+    assert!(answer.contains("most of it rows") && answer.contains("--memory-limit"), "{answer}");
+    old.check("SELECT COUNT(*) FROM t", "3000");
+    client.check("SELECT COUNT(*) FROM t", &rows.to_string());
+    client.check("DELETE FROM t WHERE id = 2", "ok 1");
+    old.check("COMMIT", "ok 0");
+    assert_eq!(insert(&mut client, 9000), "ok 1");
+    client.check("SELECT COUNT(*) FROM t", &rows.to_string());
+}
+
+#[test]
+fn a_transaction_beyond_its_share_is_refused_by_name() {
+    let mut client = Client::with(|options| options.memory_limit = 16 << 20);
+    client.check("CREATE TABLE t (id INT PRIMARY KEY, s VARCHAR(4000))", "ok 0");
+    client.check("BEGIN", "ok 0");
+    let insert = |client: &mut Client, id| {
+        client.run(&format!("INSERT INTO t VALUES ({id}, REPEAT('x', 3000))")).trim_end().to_owned()
+    };
+    let refused =
+        (0..8000).find_map(|id| Some((id, insert(&mut client, id))).filter(|(_, answer)| answer != "ok 1"));
+    let (rows, answer) = refused.expect("there is an end");
+    assert!(answer.starts_with("ERROR 1197: the transaction needs"), "{answer}");
+    assert!(answer.contains("commit in smaller parts"), "{answer}");
+    client.check("SELECT COUNT(*) FROM t", &rows.to_string());
+    client.check("ROLLBACK; SELECT COUNT(*) FROM t", "ok 0\n0");
+    assert_eq!(insert(&mut client, 1), "ok 1");
+    assert_eq!(client.database.engine().memory().in_use().transactions, 0);
+}
+
+/// Rows of 10 KB, five times the limit, in one statement; then the same from the table itself.
+#[test]
+fn an_insert_of_a_query_streams_to_column_blocks() {
+    let mut client = Client::with(|options| {
+        options.memory_limit = 32 << 20;
+        options.background = true;
+    });
+    let folder = tempfile::tempdir().expect("made");
+    client.database.spill_to(folder.path());
+    client.check(
+        "CREATE TABLE d (n INT PRIMARY KEY); INSERT INTO d VALUES (0),(1),(2),(3),(4),(5),(6),(7),(8),(9);
+         CREATE TABLE w (id INT AUTO_INCREMENT PRIMARY KEY, s VARCHAR(12000));
+         CREATE TABLE copy (id INT PRIMARY KEY, s VARCHAR(12000))",
+        "ok 0\nok 10 (Records: 10  Duplicates: 0  Warnings: 0)\nok 0\nok 0",
+    );
+    let many =
+        "INSERT INTO w (s) SELECT CONCAT(RAND(a.n + 10 * b.n), REPEAT(MD5(a.n + 10 * b.n + 100 * c.n), 300))
+         FROM d a, d b, d c, d e WHERE e.n < 8";
+    client.check(many, "ok 8000 id 1 (Records: 8000  Duplicates: 0  Warnings: 0)");
+    let copies = "INSERT INTO copy SELECT * FROM w";
+    client.check(copies, "ok 8000 (Records: 8000  Duplicates: 0  Warnings: 0)");
+    let answer = client.run("INSERT INTO w (s) SELECT s FROM w");
+    assert!(answer.contains("(Records: 8000  Duplicates: 0  Warnings: 0)"), "{answer}");
+    client.check("SELECT COUNT(*), COUNT(DISTINCT id), SUM(LENGTH(s)) > 150000000 FROM w", "16000|16000|1");
+    let sums = client.run("SELECT COUNT(*), SUM(id * CRC32(s)) FROM w WHERE id <= 8000");
+    assert_eq!(client.run("SELECT COUNT(*), SUM(id * CRC32(s)) FROM copy"), sums);
+    // Every way of finding the rows.
+    for query in [
+        "SELECT id, s FROM w WHERE id BETWEEN 1 AND 4000",
+        "SELECT id, s FROM w WHERE id BETWEEN 1 AND 4000 ORDER BY id DESC",
+        "SELECT id, s FROM w WHERE id < 4001 FOR SHARE",
+        "SELECT id, s FROM w WHERE id < 2001 UNION ALL SELECT id, s FROM w WHERE id BETWEEN 2001 AND 4000",
+        "SELECT x.id, x.s FROM w x JOIN w y ON x.id = y.id WHERE y.id BETWEEN 1 AND 4000",
+        "SELECT id, s FROM (SELECT * FROM w WHERE id < 4001 LIMIT 4000) u",
+        "WITH c AS (SELECT * FROM w WHERE id < 4001) SELECT id, s FROM c",
+        "SELECT id, s FROM w WHERE id % 2 = 1 AND id < 8001",
+    ] {
+        client.check("CREATE TABLE part LIKE copy", "ok 0");
+        let taken = client.run(&format!("INSERT INTO part {query}"));
+        assert!(taken.contains("(Records: 4000  Duplicates: 0"), "{query}: {taken}");
+        client.check("SELECT COUNT(*), SUM(LENGTH(s)) > 38000000 FROM part", "4000|1");
+        client.check("DROP TABLE part", "ok 0");
+    }
+    // What the statement's own transaction has changed is read, too.
+    client.check("CREATE TABLE part LIKE copy; BEGIN; DELETE FROM w WHERE id = 1", "ok 0\nok 0\nok 1");
+    let taken = client.run("INSERT INTO part SELECT id, s FROM w WHERE id % 2 = 1 AND id < 8001");
+    assert!(taken.contains("(Records: 3999  Duplicates: 0"), "{taken}");
+    client.check("ROLLBACK; DROP TABLE part", "ok 0\nok 0");
+    let error = client.run("INSERT INTO copy SELECT id + 4000, s FROM w WHERE id <= 8000");
+    assert!(error.starts_with("ERROR 1062"), "{error}");
+    client.check("SELECT COUNT(*) FROM copy", "8000");
+    let memory = client.database.engine().memory().in_use();
+    assert_eq!((memory.queries, memory.transactions, memory.work), (0, 0, 0));
+}
+
+/// What a transaction has changed before is read, what the statement changes is not.
+#[test]
+fn an_insert_of_a_query_does_not_read_what_it_inserts() {
+    let mut client = Client::new();
+    client.check("CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, n INT)", "ok 0");
+    client.run("INSERT INTO t (n) VALUES (1),(2),(3),(4),(5)");
+    let double = "INSERT INTO t (n) SELECT n FROM t";
+    let mut rows = 5;
+    for step in 0..12 {
+        if step == 6 {
+            client.run("BEGIN; UPDATE t SET n = n + 1 WHERE id = 1");
+        }
+        let answer = client.run(double);
+        assert!(answer.contains(&format!("(Records: {rows}  Duplicates: 0")), "{answer}");
+        rows *= 2;
+    }
+    client.check("SELECT COUNT(*), COUNT(DISTINCT id) FROM t", &format!("{rows}|{rows}"));
+    client.check("ROLLBACK", "ok 0");
+    client.check("SELECT COUNT(*) FROM t", "320");
+}
+
+/// Each of them fits into the server's memory, some together do not: they run one after the other.
+#[test]
+fn queries_that_do_not_fit_together_yield_now_and_then() {
+    let mut client = Client::with(|options| options.memory_limit = 56 << 20);
+    filled_with_texts(&mut client);
+    client.database.engine().freeze_all().expect("frozen");
+    client.database.engine().watch_memory();
+    let sql = "SELECT COUNT(*), SUM(x.id) FROM big x JOIN big y ON x.s = y.s AND x.id = y.id WHERE x.id < 60000 AND y.id < 60000";
+    let wanted = client.run(sql);
+    assert!(!wanted.starts_with("ERROR"), "{wanted}");
+    let together = Barrier::new(6);
+    std::thread::scope(|scope| {
+        for _ in 0..6 {
+            let mut client = client.another();
+            let (together, wanted) = (&together, &wanted);
+            scope.spawn(move || {
+                together.wait();
+                (0..4).for_each(|_| assert_eq!(client.run(sql), *wanted));
+            });
+        }
+    });
+    assert_eq!(client.database.engine().memory().in_use().queries, 0, "all is given back");
+}

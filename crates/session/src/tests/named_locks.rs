@@ -1,0 +1,82 @@
+//! Locks by name, where they are waited for.
+
+use avocet_channel::Interruption;
+
+use super::Client;
+
+/// Runs a text on a thread of its own.
+fn beside(mut client: Client, sql: &'static str) -> std::thread::JoinHandle<(Client, String)> {
+    std::thread::spawn(move || {
+        let answer = client.run(sql);
+        (client, answer)
+    })
+}
+
+fn until_somebody_waits(client: &Client, waiters: usize) {
+    while client.database.0.locks.waiters() < waiters {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn waiters_get_a_lock_in_the_order_in_which_they_came() {
+    let mut first = Client::new();
+    first.check("SELECT GET_LOCK('a', 0)", "1");
+    let second = beside(first.another(), "SELECT GET_LOCK('a', 60)");
+    until_somebody_waits(&first, 1);
+    let third = beside(first.another(), "SELECT GET_LOCK('A', -1)");
+    until_somebody_waits(&first, 2);
+    first.check("SELECT RELEASE_LOCK('a')", "1");
+    let (mut second, answer) = second.join().expect("it ends");
+    assert_eq!(answer, "1\n");
+    // It is the third's, who waits, before it is anybody's.
+    second.check("SELECT RELEASE_LOCK('a')", "1");
+    let (third, answer) = third.join().expect("it ends");
+    assert_eq!(answer, "1\n");
+    first.check("SELECT GET_LOCK('a', 0)", "0");
+    // The end of a connection gives back its locks.
+    drop(third);
+    first.check("SELECT GET_LOCK('a', 0)", "1");
+}
+
+#[test]
+fn a_circle_is_refused_at_once() {
+    let mut first = Client::new();
+    let mut second = first.another();
+    first.check("SELECT GET_LOCK('a', 0)", "1");
+    second.check("SELECT GET_LOCK('b', 0)", "1");
+    let waiting = beside(second, "SELECT GET_LOCK('a', -1)");
+    until_somebody_waits(&first, 1);
+    let answer = first.run("SELECT GET_LOCK('b', -1)");
+    assert!(answer.starts_with("ERROR 3058: Deadlock found"), "{answer}");
+    first.check("SELECT RELEASE_ALL_LOCKS()", "1");
+    assert_eq!(waiting.join().expect("it ends").1, "1\n");
+}
+
+#[test]
+fn kill_ends_waits_and_sleep() {
+    let mut first = Client::new();
+    first.check("SELECT GET_LOCK('a', 0)", "1");
+    let interrupted = "ERROR 1317: Query execution was interrupted\n";
+    for sql in ["SELECT GET_LOCK('a', -1)", "SELECT SLEEP(100)", "SELECT SLEEP(1e18)", "SELECT SLEEP(1e300)"]
+    {
+        let other = first.another();
+        let interrupt = other.session.info.interrupt.clone();
+        let waiting = beside(other, sql);
+        // Raised before the wait begins, it ends it all the same.
+        interrupt.raise(Interruption::Statement);
+        let answer = waiting.join().expect("it ends").1;
+        assert!(answer == interrupted || (sql.contains("SLEEP") && answer == "1\n"), "{sql}: {answer}");
+    }
+    // What goes on after a SLEEP that was interrupted is interrupted, too.
+    for sql in ["SELECT SLEEP(100) FROM (SELECT 1 UNION ALL SELECT 2) d", "SELECT SLEEP(100), SLEEP(100)"] {
+        let other = first.another();
+        let interrupt = other.session.info.interrupt.clone();
+        let waiting = beside(other, sql);
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        interrupt.raise(Interruption::Statement);
+        // The first of two rows may be on its way already.
+        let answer = waiting.join().expect("it ends").1;
+        assert!(answer.ends_with(interrupted), "{sql}: {answer}");
+    }
+}

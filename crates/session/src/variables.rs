@@ -1,0 +1,415 @@
+//! System variables: what there is, of which scope and type, and the values that sessions and the server have.
+//!
+//! A variable's value is kept as clients see it; what statements look at often stands beside in
+//! [`Settings`](super::settings::Settings), made anew after each SET.
+
+mod table;
+mod values;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use avocet_engine::Durability;
+use avocet_sql::parse::ast::VariableScope;
+use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::expr::Expr;
+use avocet_types::{Collation, Datum, SqlType, Value};
+use parking_lot::RwLock;
+
+use super::guard::Changes;
+use super::settings::{ServerSettings, Settings};
+use super::state::Session;
+
+pub(super) use table::VARIABLES;
+
+/// Who has a value of a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    Global,
+    Session,
+    Both,
+}
+
+/// What values a variable takes.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// ON and OFF, shown as 1 and 0 by SELECT.
+    Bool,
+    Int {
+        min: i64,
+        max: i64,
+    },
+    UInt {
+        max: u64,
+    },
+    Double,
+    Text,
+    /// A list of roles.
+    Roles,
+    /// Text or NULL.
+    NullableText,
+    /// One of these words, or its position.
+    Enum(&'static [&'static str]),
+    SqlMode,
+    TimeZone,
+    /// A character set's name.
+    Charset,
+    /// `sync`, `group`, `group:MS` or `os`.
+    Durability,
+    /// As `Charset`, or NULL.
+    NullableCharset,
+    Collation,
+}
+
+/// What a variable does. There is nothing else that one could do: a variable without a reader says so, and COMPAT.md lists it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Effect {
+    /// Statements look at what this makes of its value. The compiler warns of settings that nobody looks at.
+    Reads(fn(&mut Settings, &Value)),
+    /// As `Reads`, for the whole server.
+    Server(fn(&mut ServerSettings, &Value)),
+    /// Setting it does something to the session.
+    Acts(fn(&mut Session, &Value)),
+    /// It says the same as the variable of this name, which is set with it.
+    Sets(&'static str),
+    /// It tells what is so, and cannot be set.
+    Tells,
+    /// Its default is what is so: any other value is refused (1235).
+    OnlyDefault,
+    /// No value could make a difference here: listed in COMPAT.md.
+    Inert,
+}
+
+/// A row of the table of variables.
+#[derive(Debug)]
+pub(super) struct Variable {
+    pub name: &'static str,
+    pub scope: Scope,
+    pub kind: Kind,
+    /// As SHOW VARIABLES would print it.
+    pub default: &'static str,
+    pub effect: Effect,
+}
+
+/// The value of each variable, by its position in [`VARIABLES`].
+#[derive(Clone, Debug)]
+pub(super) struct Values(Vec<Value>);
+
+/// The server's values: what new sessions begin with, and what the server itself goes by.
+pub(super) struct Globals {
+    values: RwLock<Values>,
+    settings: RwLock<Arc<ServerSettings>>,
+    /// Apart from the settings, since every change of rows looks at it: a [`Changes`].
+    changes: AtomicU8,
+}
+
+/// The position of a variable, which is known by its name in lower case.
+pub(super) fn find(name: &str) -> Result<usize, SqlError> {
+    VARIABLES
+        .binary_search_by(|v| v.name.cmp(name))
+        .map_err(|_| ErrorCode::UNKNOWN_SYSTEM_VARIABLE.with(&[&name]))
+}
+
+/// The position of a variable that the code itself names.
+pub(super) fn known(name: &'static str) -> usize {
+    find(name).expect("the name stands in the table")
+}
+
+impl Values {
+    /// Every variable at its default.
+    pub fn defaults() -> Self {
+        let parse = |v: &Variable| {
+            v.parse_text(v.default).unwrap_or_else(|_| unreachable!("the default of {} is valid", v.name))
+        };
+        Self(VARIABLES.iter().map(parse).collect())
+    }
+
+    pub fn get(&self, position: usize) -> &Value {
+        &self.0[position]
+    }
+
+    pub fn put(&mut self, position: usize, value: Value) {
+        self.0[position] = value;
+    }
+
+    /// Gives a variable a value, and those that say the same in other words.
+    pub fn put_with_others(&mut self, position: usize, value: Value) {
+        let name = VARIABLES[position].name;
+        values::others(name, &value).into_iter().for_each(|(name, value)| self.put_by_name(name, value));
+        self.put(position, value);
+    }
+
+    pub fn by_name(&self, name: &'static str) -> &Value {
+        self.get(known(name))
+    }
+
+    pub fn put_by_name(&mut self, name: &'static str, value: Value) {
+        self.put(known(name), value);
+    }
+}
+
+impl Globals {
+    pub fn new(values: Values) -> Self {
+        let settings = RwLock::new(Arc::new(ServerSettings::new(&values)));
+        Self { values: RwLock::new(values), settings, changes: AtomicU8::new(Changes::Anybody as u8) }
+    }
+
+    /// Whose changes the server takes now.
+    pub(super) fn changes(&self) -> Changes {
+        match self.changes.load(Ordering::Acquire) {
+            0 => Changes::Anybody,
+            1 => Changes::Administrators,
+            _ => Changes::Nobody,
+        }
+    }
+
+    pub fn snapshot(&self) -> Values {
+        self.values.read().clone()
+    }
+
+    /// What the server goes by at this moment.
+    pub fn settings(&self) -> Arc<ServerSettings> {
+        self.settings.read().clone()
+    }
+
+    pub fn get(&self, position: usize) -> Value {
+        self.values.read().get(position).clone()
+    }
+
+    pub fn put(&self, position: usize, value: Value) {
+        let mut values = self.values.write();
+        values.put_with_others(position, value);
+        let settings = ServerSettings::new(&values);
+        let changes = match (settings.super_read_only, settings.read_only) {
+            (true, _) => Changes::Nobody,
+            (false, true) => Changes::Administrators,
+            (false, false) => Changes::Anybody,
+        };
+        self.changes.store(changes as u8, Ordering::Release);
+        *self.settings.write() = Arc::new(settings);
+    }
+}
+
+impl Variable {
+    /// The type that `@@name` has.
+    pub fn sql_type(&self, connection: Collation) -> SqlType {
+        match self.kind {
+            Kind::Bool | Kind::Int { .. } => SqlType::BIGINT,
+            Kind::UInt { .. } => SqlType::BIGINT_UNSIGNED,
+            Kind::Double => SqlType::Double,
+            _ => SqlType::VarChar { len: 1024, collation: connection },
+        }
+    }
+
+    /// `@@name` as a literal.
+    pub fn literal(&self, value: &Value, connection: Collation) -> Expr {
+        Expr::literal(value.clone(), self.sql_type(connection))
+    }
+
+    /// As SHOW VARIABLES prints a value.
+    pub fn show(&self, value: &Value) -> String {
+        match (self.kind, value) {
+            (Kind::Bool, Datum::Int(0)) => "OFF".into(),
+            (Kind::Bool, _) => "ON".into(),
+            (_, Datum::Int(v)) => v.to_string(),
+            (_, Datum::UInt(v)) => v.to_string(),
+            (_, Datum::Double(v)) => format!("{v:.6}"),
+            (_, Datum::Str(v)) => v.to_string(),
+            _ => String::new(),
+        }
+    }
+
+    /// Whether SET with this scope may reach it, and which value it then is.
+    pub fn check_set(&self, scope: VariableScope) -> Result<(), SqlError> {
+        if matches!(self.effect, Effect::Tells) {
+            return Err(ErrorCode::INCORRECT_GLOBAL_LOCAL_VAR.with(&[&self.name, &"read only"]));
+        }
+        match (scope, self.scope) {
+            (VariableScope::Global | VariableScope::Persist, Scope::Session) => {
+                Err(ErrorCode::LOCAL_VARIABLE.with(&[&self.name]))
+            }
+            (VariableScope::Session | VariableScope::Default, Scope::Global) => {
+                Err(ErrorCode::GLOBAL_VARIABLE.with(&[&self.name]))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The variable that does what this one says in other words.
+    pub fn acting(&self) -> &Self {
+        match self.effect {
+            Effect::Sets(name) => &VARIABLES[known(name)],
+            _ => self,
+        }
+    }
+
+    /// Error 1235 for a value that would promise something that there is not.
+    pub fn check_value(&self, value: &Value) -> Result<(), SqlError> {
+        let Effect::OnlyDefault = self.effect else { return Ok(()) };
+        let default = self.parse_text(self.default)?;
+        if self.show(&default).eq_ignore_ascii_case(&self.show(value)) {
+            return Ok(());
+        }
+        Err(SqlError::unsupported(format_args!("SET {} = {}", self.name, self.show(value))))
+    }
+
+    #[cfg(test)]
+    pub fn is_without_effect(&self) -> bool {
+        matches!(self.effect, Effect::Inert)
+    }
+
+    fn wrong_value(&self, value: &str) -> SqlError {
+        ErrorCode::WRONG_VALUE_FOR_VAR.with(&[&self.name, &value])
+    }
+
+    fn wrong_type(&self) -> SqlError {
+        ErrorCode::WRONG_TYPE_FOR_VAR.with(&[&self.name])
+    }
+
+    /// The value that SET gives it. Numbers beyond the limits are clipped, as MySQL does with a warning; `true` says so.
+    pub fn accept(&self, value: &Value) -> Result<(Value, bool), SqlError> {
+        let number = match value {
+            Datum::Int(v) => Some(i128::from(*v)),
+            Datum::UInt(v) => Some(i128::from(*v)),
+            _ => None,
+        };
+        let clipped = |v: i128, min: i128, max: i128| (v.clamp(min, max), !(min..=max).contains(&v));
+        match (self.kind, number) {
+            (Kind::Bool, Some(v @ (0 | 1))) => Ok((Datum::Int(v as i64), false)),
+            (Kind::Bool, Some(v)) => Err(self.wrong_value(&v.to_string())),
+            (Kind::Int { min, max }, Some(v)) => {
+                let (v, cut) = clipped(v, min.into(), max.into());
+                Ok((Datum::Int(v as i64), cut))
+            }
+            (Kind::UInt { max }, Some(v)) => {
+                let (v, cut) = clipped(v, 0, max.into());
+                Ok((Datum::UInt(v as u64), cut))
+            }
+            (Kind::Int { .. } | Kind::UInt { .. }, None) => Err(self.wrong_type()),
+            (Kind::Double, Some(v)) => Ok((Datum::Double(v as f64), false)),
+            (Kind::Double, None) => match value {
+                Datum::Double(_) | Datum::Float(_) | Datum::Decimal(_) => {
+                    Ok((Datum::Double(avocet_types::compare::double(value)), false))
+                }
+                _ => Err(self.wrong_type()),
+            },
+            (Kind::Enum(words), Some(v)) => {
+                let word = usize::try_from(v).ok().and_then(|at| words.get(at));
+                let word = word.ok_or_else(|| self.wrong_value(&v.to_string()))?;
+                Ok((Datum::Str((*word).into()), false))
+            }
+            (Kind::SqlMode, Some(bits)) => Ok((Datum::Str(super::sql_mode::of_bits(bits)?.into()), false)),
+            (Kind::NullableText | Kind::NullableCharset, _) if value.is_null() => Ok((Datum::Null, false)),
+            (_, Some(v)) => match self.kind {
+                Kind::Text | Kind::NullableText => Err(self.wrong_type()),
+                _ => Err(self.wrong_value(&v.to_string())),
+            },
+            _ => match value {
+                Datum::Str(text) => self.parse_text(text).map(|v| (v, false)),
+                Datum::Bytes(text) => self.parse_text(&String::from_utf8_lossy(text)).map(|v| (v, false)),
+                Datum::Null => Err(self.wrong_value("NULL")),
+                _ => Err(self.wrong_type()),
+            },
+        }
+    }
+
+    /// A value from text: SET's strings, defaults, server options.
+    pub fn parse_text(&self, text: &str) -> Result<Value, SqlError> {
+        let owned = |text: &str| Datum::Str(text.to_owned().into());
+        match self.kind {
+            Kind::Bool => match text.to_ascii_uppercase().as_str() {
+                "ON" | "TRUE" | "1" => Ok(Datum::Int(1)),
+                "OFF" | "FALSE" | "0" => Ok(Datum::Int(0)),
+                _ => Err(self.wrong_value(text)),
+            },
+            Kind::Int { .. } => text.parse().map(Datum::Int).map_err(|_| self.wrong_type()),
+            Kind::UInt { .. } => text.parse().map(Datum::UInt).map_err(|_| self.wrong_type()),
+            Kind::Double => text.parse().map(Datum::Double).map_err(|_| self.wrong_type()),
+            Kind::Text => Ok(owned(text)),
+            Kind::Roles => {
+                super::privileges::parse_roles(text).ok_or_else(|| self.wrong_value(text))?;
+                Ok(owned(text))
+            }
+            Kind::NullableText => Ok(if text.is_empty() { Datum::Null } else { owned(text) }),
+            Kind::Enum(words) => {
+                let word = words.iter().find(|w| w.eq_ignore_ascii_case(text));
+                word.map(|w| Datum::Str((*w).into())).ok_or_else(|| self.wrong_value(text))
+            }
+            Kind::SqlMode => Ok(Datum::Str(super::sql_mode::normalize(text)?.into())),
+            Kind::TimeZone => {
+                let zone = avocet_types::temporal::TimeZone::parse(text);
+                zone.map_err(|_| ErrorCode::UNKNOWN_TIME_ZONE.with(&[&text]))?;
+                Ok(owned(if text.eq_ignore_ascii_case("SYSTEM") { "SYSTEM" } else { text }))
+            }
+            Kind::Durability => {
+                let durability: Durability = text.parse().map_err(|_| self.wrong_value(text))?;
+                Ok(owned(&durability.to_string()))
+            }
+            Kind::NullableCharset if text.is_empty() => Ok(Datum::Null),
+            Kind::Charset | Kind::NullableCharset => {
+                let charset = avocet_types::collation::Charset::by_name(text);
+                let charset = charset.ok_or_else(|| ErrorCode::UNKNOWN_CHARACTER_SET.with(&[&text]))?;
+                Ok(owned(charset.name()))
+            }
+            Kind::Collation => {
+                let collation = Collation::by_name(text);
+                let collation = collation.ok_or_else(|| ErrorCode::UNKNOWN_COLLATION.with(&[&text]))?;
+                Ok(owned(collation.name()))
+            }
+        }
+    }
+}
+
+/// What a session has of the variables: its own values, and the server's.
+pub(super) struct SessionVariables {
+    pub own: Values,
+    pub globals: Arc<Globals>,
+}
+
+impl SessionVariables {
+    pub fn new(globals: Arc<Globals>) -> Self {
+        Self { own: globals.snapshot(), globals }
+    }
+
+    /// The value that `@@scope.name` means.
+    pub fn read(&self, scope: VariableScope, position: usize) -> Result<Value, SqlError> {
+        let variable = &VARIABLES[position];
+        match (scope, variable.scope) {
+            (VariableScope::Global | VariableScope::Persist, Scope::Session) => {
+                Err(ErrorCode::INCORRECT_GLOBAL_LOCAL_VAR.with(&[&variable.name, &"SESSION"]))
+            }
+            (VariableScope::Session, Scope::Global) => {
+                Err(ErrorCode::INCORRECT_GLOBAL_LOCAL_VAR.with(&[&variable.name, &"GLOBAL"]))
+            }
+            (VariableScope::Global | VariableScope::Persist, _) | (_, Scope::Global) => {
+                Ok(self.globals.get(position))
+            }
+            _ => Ok(self.own.get(position).clone()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_sorted_and_its_defaults_are_valid() {
+        assert!(VARIABLES.windows(2).all(|w| w[0].name < w[1].name));
+        let values = Values::defaults();
+        assert!(matches!(values.by_name("autocommit"), Datum::Int(1)));
+        assert!(matches!(values.by_name("sql_select_limit"), Datum::UInt(u64::MAX)));
+    }
+
+    #[test]
+    fn values_are_checked_as_mysql_checks_them() {
+        let variable = |name| &VARIABLES[find(name).expect("known")];
+        let autocommit = variable("autocommit");
+        assert!(matches!(autocommit.accept(&Datum::str("on").into_owned()), Ok((Datum::Int(1), false))));
+        assert_eq!(autocommit.accept(&Datum::Int(7)).expect_err("bad").errno, 1231);
+        let wait = variable("wait_timeout");
+        assert!(matches!(wait.accept(&Datum::Int(0)), Ok((Datum::Int(1), true))));
+        assert_eq!(wait.accept(&Datum::str("x").into_owned()).expect_err("bad").errno, 1232);
+        assert_eq!(find("no_such").expect_err("unknown").errno, 1193);
+    }
+}

@@ -1,0 +1,79 @@
+//! What the binder is shown of the catalog and of the session.
+
+use std::sync::Arc;
+
+use avocet_engine::Catalog;
+use avocet_fusion::statistics_of;
+use avocet_sql::bind::{CatalogView, TableStatistics};
+use avocet_sql::parse::ast::VariableScope;
+use avocet_types::error::SqlError;
+use avocet_types::expr::{Expr, Typer};
+use avocet_types::schema::TableDef;
+use avocet_types::{Collation, Datum};
+
+use super::state::{Level, Session};
+use super::{info_schema, variables};
+
+/// One statement's view.
+pub(super) struct View<'s> {
+    pub session: &'s Session,
+    pub catalog: Arc<Catalog>,
+}
+
+impl Session {
+    pub(super) fn view(&self) -> View<'_> {
+        View { session: self, catalog: self.catalog() }
+    }
+}
+
+impl CatalogView for View<'_> {
+    fn current_database(&self) -> Option<&str> {
+        self.session.database.as_deref()
+    }
+
+    fn has_database(&self, name: &str) -> bool {
+        self.catalog.database(name).is_some() || info_schema::is_virtual(name)
+    }
+
+    fn table(&self, database: &str, name: &str) -> Option<Arc<TableDef>> {
+        if info_schema::is_virtual(database) {
+            return info_schema::table(database, name);
+        }
+        self.catalog.table(database, name).map(|table| table.def.clone())
+    }
+
+    fn statistics(&self, table: &TableDef) -> Option<Arc<TableStatistics>> {
+        let handle = self.catalog.table_by_id(table.id)?;
+        Some(Arc::new(statistics_of(handle)))
+    }
+
+    fn typer(&self) -> Typer {
+        self.session.settings.typer()
+    }
+
+    fn system_variable(&self, scope: VariableScope, name: &str) -> Result<Expr, SqlError> {
+        let connection = self.session.settings.connection_collation;
+        let position = variables::find(&name.to_lowercase())?;
+        let errors = || self.session.conditions.iter().filter(|c| c.level == Level::Error).count();
+        let variable = &variables::VARIABLES[position];
+        let value = match variable.name {
+            "last_insert_id" | "identity" => Datum::UInt(self.session.last_insert_id),
+            "warning_count" => Datum::Int(self.session.condition_count() as i64),
+            "error_count" => Datum::Int(errors() as i64),
+            "timestamp" => Datum::Double(self.session.now_us() as f64 / 1e6),
+            _ => self.session.variables.read(scope, position)?,
+        };
+        Ok(variable.literal(&value, connection))
+    }
+
+    fn user_variable(&self, name: &str) -> Expr {
+        match self.session.user_variables.get(name) {
+            Some((value, ty)) => Expr::literal(value.clone(), *ty),
+            None => Expr::null(),
+        }
+    }
+
+    fn collation(&self, name: &str) -> Option<Collation> {
+        Collation::by_name(name)
+    }
+}

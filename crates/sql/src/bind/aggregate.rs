@@ -1,0 +1,234 @@
+//! Aggregate functions: argument conversion and MySQL's result types (manual, 14.19.1).
+
+use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::expr::{Expr, Function, Typer, ValueClass};
+use avocet_types::{Decimal, IntWidth, LobSize, SqlType};
+
+use crate::bind::{Binder, unsupported};
+use crate::parse::ast;
+use crate::plan::{Aggregate, AggregateFunction, ColumnId};
+
+fn function_of(name: &str) -> Option<AggregateFunction> {
+    Some(match name {
+        "COUNT" => AggregateFunction::Count,
+        "SUM" => AggregateFunction::Sum,
+        "AVG" => AggregateFunction::Avg,
+        "MIN" => AggregateFunction::Min,
+        "MAX" => AggregateFunction::Max,
+        "BIT_AND" => AggregateFunction::BitAnd,
+        "BIT_OR" => AggregateFunction::BitOr,
+        "BIT_XOR" => AggregateFunction::BitXor,
+        "STD" | "STDDEV" | "STDDEV_POP" => AggregateFunction::StddevPop,
+        "STDDEV_SAMP" => AggregateFunction::StddevSamp,
+        "VARIANCE" | "VAR_POP" => AggregateFunction::VarPop,
+        "VAR_SAMP" => AggregateFunction::VarSamp,
+        "GROUP_CONCAT" => AggregateFunction::GroupConcat,
+        "ANY_VALUE" => AggregateFunction::AnyValue,
+        _ => return None,
+    })
+}
+
+/// Precision and scale of a number as a decimal; None for what sums up as DOUBLE.
+fn digits_of(ty: &SqlType) -> Option<(u8, u8)> {
+    Some(match *ty {
+        SqlType::Decimal { precision, scale, .. } => (precision, scale),
+        SqlType::Bool => (1, 0),
+        SqlType::Year => (4, 0),
+        SqlType::Int { width, unsigned } => match width {
+            IntWidth::W8 => (3, 0),
+            IntWidth::W16 => (5, 0),
+            IntWidth::W24 => (8, 0),
+            IntWidth::W32 => (10, 0),
+            IntWidth::W64 if unsigned => (20, 0),
+            IntWidth::W64 => (19, 0),
+        },
+        _ => return None,
+    })
+}
+
+/// SUM: 22 digits more.
+fn sum_type(ty: &SqlType) -> SqlType {
+    let Some((precision, scale)) = digits_of(ty) else { return SqlType::Double };
+    let precision = (precision + 22).min(Decimal::MAX_PRECISION);
+    SqlType::Decimal { precision, scale, unsigned: false }
+}
+
+/// AVG: as many digits more, all behind the point, as a division gives.
+fn average_type(ty: &SqlType, increment: u8) -> SqlType {
+    let Some((precision, scale)) = digits_of(ty) else { return SqlType::Double };
+    let precision = (precision + increment).min(Decimal::MAX_PRECISION);
+    let scale = (scale + increment).min(Decimal::MAX_SCALE).min(precision);
+    SqlType::Decimal { precision, scale, unsigned: false }
+}
+
+impl Binder<'_> {
+    /// `f(…)` or `f(…) OVER …`
+    pub(super) fn aggregate(&mut self, call: &ast::AggregateCall) -> Result<Expr, SqlError> {
+        let function = function_of(&call.name).ok_or_else(|| unsupported(format_args!("{}()", call.name)))?;
+        if call.over.is_some() {
+            return self.window_aggregate(call, function);
+        }
+        if function == AggregateFunction::AnyValue {
+            let args = self.exprs(&call.args)?;
+            return Ok(self.typer.call(Function::AnyValue, args)?);
+        }
+        if self.block().in_aggregate {
+            return Err(ErrorCode::INVALID_GROUP_FUNC_USE.with(&[]));
+        }
+        self.block().in_aggregate = true;
+        let parts = self.aggregate_parts(call, function);
+        self.block().in_aggregate = false;
+        let mut aggregate = parts?;
+        let depth = self.owner_of(&aggregate);
+        let owner = &self.blocks[depth];
+        if !owner.clause.allows_aggregates() || (owner.in_aggregate && depth + 1 < self.blocks.len()) {
+            return Err(ErrorCode::INVALID_GROUP_FUNC_USE.with(&[]));
+        }
+        let id = match owner.aggregates.iter().find(|a| same_aggregate(a, &aggregate)) {
+            Some(same) => same.id,
+            None => {
+                let (ty, nullable) = result_type(function, &aggregate.args, &self.typer);
+                aggregate.id = self.add_column(call.name.to_lowercase(), ty, nullable);
+                let id = aggregate.id;
+                self.blocks[depth].aggregates.push(aggregate);
+                id
+            }
+        };
+        if depth + 1 < self.blocks.len() {
+            self.cross(depth, id);
+        }
+        Ok(self.column_expr(id))
+    }
+
+    /// `GROUPING(key, …)`
+    pub(super) fn grouping(&mut self, args: &[ast::Expr]) -> Result<Expr, SqlError> {
+        let block = self.block();
+        if !block.clause.allows_aggregates() || block.in_aggregate {
+            return Err(ErrorCode::INVALID_GROUP_FUNC_USE.with(&[]));
+        }
+        block.in_aggregate = true;
+        let args = self.exprs(args);
+        self.block().in_aggregate = false;
+        let id = self.add_grouping(args?);
+        Ok(self.column_expr(id))
+    }
+
+    pub(super) fn add_grouping(&mut self, args: Vec<Expr>) -> ColumnId {
+        let aggregate = Aggregate {
+            id: ColumnId(u32::MAX),
+            function: AggregateFunction::Grouping,
+            args,
+            distinct: false,
+            order_by: Vec::new(),
+            separator: "".into(),
+        };
+        if let Some(same) = self.block().aggregates.iter().find(|a| same_aggregate(a, &aggregate)) {
+            return same.id;
+        }
+        let id = self.add_column("grouping", SqlType::BIGINT, false);
+        self.block().aggregates.push(Aggregate { id, ..aggregate });
+        id
+    }
+
+    /// The call with its arguments converted; its id is not given yet.
+    pub(super) fn aggregate_parts(
+        &mut self,
+        call: &ast::AggregateCall,
+        function: AggregateFunction,
+    ) -> Result<Aggregate, SqlError> {
+        let args = self.exprs(&call.args)?;
+        let single = !matches!(function, AggregateFunction::Count | AggregateFunction::GroupConcat);
+        if (single && args.len() != 1)
+            || (args.len() > 1 && function == AggregateFunction::Count && !call.distinct)
+        {
+            return Err(ErrorCode::PARSE_ERROR.with(&[&"", &1]));
+        }
+        let args = args.into_iter().map(|arg| self.aggregate_arg(function, arg)).collect::<Result<_, _>>()?;
+        let mut order_by = Vec::with_capacity(call.order_by.len());
+        for item in &call.order_by {
+            order_by.push((self.expr(&item.expr)?, item.descending));
+        }
+        // DISTINCT changes nothing for these.
+        let idempotent = matches!(
+            function,
+            AggregateFunction::Min
+                | AggregateFunction::Max
+                | AggregateFunction::BitAnd
+                | AggregateFunction::BitOr
+        );
+        Ok(Aggregate {
+            id: ColumnId(u32::MAX),
+            function,
+            args,
+            distinct: call.distinct && !idempotent,
+            order_by,
+            separator: call.separator.as_deref().unwrap_or(",").into(),
+        })
+    }
+
+    fn aggregate_arg(&self, function: AggregateFunction, arg: Expr) -> Result<Expr, SqlError> {
+        use AggregateFunction as F;
+        let class = ValueClass::of(&arg.ty);
+        Ok(match function {
+            F::Sum | F::Avg => match class {
+                ValueClass::Int | ValueClass::Decimal | ValueClass::Double | ValueClass::Null => arg,
+                _ => self.typer.number(arg),
+            },
+            F::StddevPop | F::StddevSamp | F::VarPop | F::VarSamp => self.typer.convert(arg, SqlType::Double),
+            // An empty byte string is what MySQL says of its type.
+            F::Min | F::Max if class == ValueClass::Null => {
+                self.typer.convert(arg, SqlType::VarBinary { len: 0 })
+            }
+            F::BitAnd | F::BitOr | F::BitXor => self.typer.call(Function::BitOr, vec![arg, Expr::int(0)])?,
+            F::GroupConcat if !arg.ty.is_string() => {
+                let collation = self.typer.connection_collation;
+                self.typer.convert(arg, SqlType::Text { size: LobSize::Normal, collation })
+            }
+            _ => arg,
+        })
+    }
+
+    /// The block that an aggregate belongs to: the innermost one of whose columns it is made. One over nothing but outer
+    /// columns is the outer block's (manual, 14.19.1).
+    fn owner_of(&self, aggregate: &Aggregate) -> usize {
+        let innermost = self.blocks.len() - 1;
+        let owns = |depth: usize, id: ColumnId| {
+            let block = &self.blocks[depth];
+            block.owns(id) || block.subqueries.iter().any(|s| s.subquery.id == id)
+        };
+        let owner = |id: ColumnId| (0..=innermost).rev().find(|depth| owns(*depth, id));
+        let order = aggregate.order_by.iter().map(|(expr, _)| expr);
+        let columns = aggregate.args.iter().chain(order).flat_map(Expr::columns);
+        columns.filter_map(|index| owner(ColumnId(index as u32))).max().unwrap_or(innermost)
+    }
+}
+
+fn same_aggregate(a: &Aggregate, b: &Aggregate) -> bool {
+    a.function == b.function
+        && a.distinct == b.distinct
+        && a.args == b.args
+        && a.order_by == b.order_by
+        && a.separator == b.separator
+        && !a.args.iter().any(Expr::is_volatile)
+}
+
+/// The result's type and whether it can be NULL.
+pub(super) fn result_type(function: AggregateFunction, args: &[Expr], typer: &Typer) -> (SqlType, bool) {
+    use AggregateFunction as F;
+    let arg = args.first().map_or(SqlType::BIGINT, |arg| arg.ty);
+    match function {
+        F::Count | F::Grouping => (SqlType::BIGINT, false),
+        F::Sum => (sum_type(&arg), true),
+        F::Avg => (average_type(&arg, typer.div_precision_increment), true),
+        F::Min | F::Max | F::AnyValue => (arg, true),
+        F::BitAnd | F::BitOr | F::BitXor => (SqlType::BIGINT_UNSIGNED, false),
+        F::StddevPop | F::StddevSamp | F::VarPop | F::VarSamp => (SqlType::Double, true),
+        F::GroupConcat => (
+            SqlType::Text {
+                size: LobSize::Normal,
+                collation: arg.collation().unwrap_or(typer.connection_collation),
+            },
+            true,
+        ),
+    }
+}

@@ -1,0 +1,51 @@
+//! What binding asks of its surroundings: definitions, statistics, session settings.
+
+use std::sync::Arc;
+
+use avocet_types::error::SqlError;
+use avocet_types::expr::{Expr, Typer};
+use avocet_types::schema::TableDef;
+use avocet_types::{Collation, Value};
+
+use crate::parse::ast::VariableScope;
+
+/// A consistent view of the catalog and of the session's settings, for the binding of one statement.
+pub trait CatalogView {
+    fn current_database(&self) -> Option<&str>;
+
+    fn has_database(&self, name: &str) -> bool;
+
+    fn table(&self, database: &str, name: &str) -> Option<Arc<TableDef>>;
+
+    /// What is known of a table's contents, for the order of joins and the width of sums.
+    fn statistics(&self, table: &TableDef) -> Option<Arc<TableStatistics>>;
+
+    /// Type rules as the session's settings have them.
+    fn typer(&self) -> Typer;
+
+    /// `@@name` as a literal; error 1193 if there is none.
+    fn system_variable(&self, scope: VariableScope, name: &str) -> Result<Expr, SqlError>;
+
+    /// `@name` as a literal; NULL if it was never set. The name is in lower case.
+    fn user_variable(&self, name: &str) -> Expr;
+
+    /// A collation by its name, in any case.
+    fn collation(&self, name: &str) -> Option<Collation>;
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct TableStatistics {
+    pub rows: u64,
+    /// By position in the table; may be empty.
+    pub columns: Vec<ColumnStatistics>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct ColumnStatistics {
+    /// Bounds that hold for every row that a scan can see, if known.
+    pub min: Option<Value>,
+    pub max: Option<Value>,
+    pub nulls: Option<u64>,
+    /// An estimate.
+    pub distinct: Option<u64>,
+}

@@ -1,0 +1,316 @@
+//! FROM: tables, derived tables, references to CTEs, joins.
+
+use std::sync::Arc;
+
+use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::expr::{CompareOp, Expr};
+
+use crate::bind::scope::{Clause, ScopeColumn, ScopeTable};
+use crate::bind::{Binder, unsupported};
+use crate::parse::ast::{self, Ident, JoinCondition, TableRef};
+use crate::plan::*;
+
+/// Index hints change no result, but they name indexes that are there.
+fn check_hints(hints: &[ast::IndexHint], from: &From) -> Result<(), SqlError> {
+    let (shown, indexes) = match from {
+        From::Table(scan) => (&scan.alias, &scan.table.indexes[..]),
+        From::Cte(cte) => (&cte.alias, &[][..]),
+        From::Derived(_) | From::Join(_) | From::Dual => return Ok(()),
+    };
+    let is_missing = |name: &&Ident| !indexes.iter().any(|index| index.name.eq_ignore_ascii_case(&name.name));
+    match hints.iter().flat_map(|hint| &hint.indexes).find(is_missing) {
+        Some(missing) => Err(ErrorCode::KEY_DOES_NOT_EXIST.with(&[&missing.name, shown])),
+        None => Ok(()),
+    }
+}
+
+/// As many tables as MySQL joins in one block. Sets of them fit into 64 bits where joins are ordered.
+const MOST_TABLES: usize = 61;
+
+/// A part of FROM that is bound: the tree, where its tables are in the block's list, and what `*` means.
+pub(super) struct Bound {
+    pub from: From,
+    /// Index of its first table in the block; its tables are the last ones.
+    first: usize,
+    /// Columns of `*`, in order.
+    pub star: Vec<ColumnId>,
+}
+
+impl Binder<'_> {
+    /// Comma-separated references are cross joins.
+    pub(super) fn from(&mut self, refs: &[TableRef]) -> Result<Bound, SqlError> {
+        let mut bound: Option<Bound> = None;
+        for table in refs {
+            let next = self.table_ref(table)?;
+            bound = Some(match bound {
+                None => next,
+                Some(left) => join(JoinKind::Inner, left, next, None),
+            });
+        }
+        Ok(bound.unwrap_or(Bound { from: From::Dual, first: 0, star: Vec::new() }))
+    }
+
+    fn table_ref(&mut self, table: &TableRef) -> Result<Bound, SqlError> {
+        match table {
+            TableRef::Table { name, alias, hints } => {
+                let bound = self.named_table(name, alias.as_ref())?;
+                check_hints(hints, &bound.from)?;
+                Ok(bound)
+            }
+            TableRef::Derived { query, alias, columns, lateral, .. } => {
+                let alias = alias.as_ref().ok_or_else(|| ErrorCode::DERIVED_MUST_HAVE_ALIAS.with(&[]))?;
+                self.derived(query, alias, columns, *lateral)
+            }
+            TableRef::Join(join) => self.join(join),
+        }
+    }
+
+    fn named_table(&mut self, name: &ast::ObjectName, alias: Option<&Ident>) -> Result<Bound, SqlError> {
+        let shown: Arc<str> = alias.map_or(name.name.name.as_str(), |a| a.name.as_str()).into();
+        if name.database.is_none()
+            && let Some(cte) =
+                self.ctes.iter().rev().find(|c| c.name.eq_ignore_ascii_case(&name.name.name)).cloned()
+        {
+            self.grow_by(cte.levels, cte.queries)?;
+            return self.cte_ref(&cte.columns, cte.id, shown);
+        }
+        let table = self.find_table(name)?;
+        let database = alias.is_none().then(|| Arc::from(table.database.as_str()));
+        self.check_next(&shown, database.as_deref())?;
+        let first = self.block().tables.len();
+        let star = self.push_base_table(&table, shown.clone(), alias.is_none());
+        let columns = star.iter().copied().enumerate().collect();
+        let scan = TableScan { table, alias: shown, columns, lock: None, only: None };
+        Ok(Bound { from: From::Table(scan), first, star })
+    }
+
+    /// A stored table by its name, in the current database if it names none.
+    pub(super) fn find_table(
+        &self,
+        name: &ast::ObjectName,
+    ) -> Result<Arc<avocet_types::schema::TableDef>, SqlError> {
+        let database = match &name.database {
+            Some(database) => database.name.as_str(),
+            None => self.catalog.current_database().ok_or_else(|| ErrorCode::NO_DB_ERROR.with(&[]))?,
+        };
+        if let Some(table) = self.catalog.table(database, &name.name.name) {
+            return Ok(table);
+        }
+        Err(match self.catalog.has_database(database) {
+            true => ErrorCode::NO_SUCH_TABLE.with(&[&database, &name.name.name]),
+            false => ErrorCode::BAD_DB_ERROR.with(&[&database]),
+        })
+    }
+
+    /// Whether the block can have one more table, of this name.
+    fn check_next(&mut self, name: &str, database: Option<&str>) -> Result<(), SqlError> {
+        let tables = &self.block().tables;
+        if tables.iter().any(|t| t.name.eq_ignore_ascii_case(name) && t.database.as_deref() == database) {
+            return Err(ErrorCode::NONUNIQ_TABLE.with(&[&name]));
+        }
+        if tables.len() == MOST_TABLES {
+            return Err(ErrorCode::TOO_MANY_TABLES.with(&[&MOST_TABLES]));
+        }
+        Ok(())
+    }
+
+    fn cte_ref(&mut self, source: &[ColumnId], cte: CteId, alias: Arc<str>) -> Result<Bound, SqlError> {
+        self.check_next(&alias, None)?;
+        let columns: Vec<_> = source.iter().map(|id| self.copy_column(*id)).collect();
+        let first = self.push_scope_table(alias.clone(), &columns, Vec::new());
+        Ok(Bound { from: From::Cte(CteRef { cte, alias, columns: columns.clone() }), first, star: columns })
+    }
+
+    /// Adds a table that is not stored to the block; where it is in the block's list.
+    fn push_scope_table(&mut self, name: Arc<str>, ids: &[ColumnId], keys: Vec<Vec<ColumnId>>) -> usize {
+        let columns = ids
+            .iter()
+            .map(|id| ScopeColumn { name: self.columns[*id].name.clone(), id: *id, merged: false })
+            .collect();
+        let tables = &mut self.block().tables;
+        tables.push(ScopeTable { database: None, name, columns, keys });
+        tables.len() - 1
+    }
+
+    fn derived(
+        &mut self,
+        query: &ast::Query,
+        alias: &Ident,
+        names: &[Ident],
+        lateral: bool,
+    ) -> Result<Bound, SqlError> {
+        self.check_next(&alias.name, None)?;
+        self.block().hidden = !lateral;
+        let bound = self.bounded(|binder| binder.query(query));
+        self.block().hidden = false;
+        let (query, outer) = bound?;
+        let block = self.block();
+        let outer: Vec<_> = outer.into_iter().filter(|id| block.owns(*id)).collect();
+        self.name_outputs(&query.outputs, names)?;
+        let alias: Arc<str> = alias.name.as_str().into();
+        let star = query.outputs.clone();
+        let keys = keys_of(&query);
+        let first = self.push_scope_table(alias.clone(), &star, keys);
+        Ok(Bound { from: From::Derived(Derived { query, alias, outer }), first, star })
+    }
+
+    /// Gives outputs the names of a column list, and refuses doubles.
+    pub(super) fn name_outputs(&mut self, outputs: &[ColumnId], names: &[Ident]) -> Result<(), SqlError> {
+        if !names.is_empty() && names.len() != outputs.len() {
+            return Err(ErrorCode::VIEW_WRONG_LIST.with(&[]));
+        }
+        for (id, name) in outputs.iter().zip(names) {
+            self.columns[*id].name = name.name.as_str().into();
+        }
+        for (i, id) in outputs.iter().enumerate() {
+            let name = &self.columns[*id].name;
+            if outputs[..i].iter().any(|other| self.columns[*other].name.eq_ignore_ascii_case(name)) {
+                return Err(ErrorCode::DUP_FIELDNAME.with(&[name]));
+            }
+        }
+        Ok(())
+    }
+
+    fn join(&mut self, ast: &ast::Join) -> Result<Bound, SqlError> {
+        let left = self.table_ref(&ast.left)?;
+        let right = self.table_ref(&ast.right)?;
+        let split = right.first;
+        let swapped = ast.kind == ast::JoinKind::Right;
+        let kind = if ast.kind == ast::JoinKind::Inner { JoinKind::Inner } else { JoinKind::Left };
+        let (on, merged_star) = match &ast.condition {
+            JoinCondition::None => (None, None),
+            JoinCondition::On(expr) => (Some(self.on(expr, left.first)?), None),
+            JoinCondition::Using(names) => {
+                let names: Vec<_> = names.iter().map(|n| n.name.clone()).collect();
+                let (on, star) = self.merge(&left, &right, &names, swapped)?;
+                (on, Some(star))
+            }
+            JoinCondition::Natural => {
+                let names = self.common_names(&left, &right)?;
+                let (on, star) = self.merge(&left, &right, &names, swapped)?;
+                (on, Some(star))
+            }
+        };
+        if kind == JoinKind::Left {
+            let range = if swapped { left.first..split } else { split..self.block().tables.len() };
+            self.make_nullable(range);
+        }
+        let first = left.first;
+        let star: Vec<_> = left.star.iter().chain(&right.star).copied().collect();
+        let (outer, inner) = if swapped { (right, left) } else { (left, right) };
+        if swapped && matches!(&inner.from, From::Derived(d) if !d.outer.is_empty()) {
+            return Err(unsupported("RIGHT JOIN with LATERAL"));
+        }
+        let from = From::Join(Box::new(Join { kind, left: outer.from, right: inner.from, on }));
+        Ok(Bound { from, first, star: merged_star.unwrap_or(star) })
+    }
+
+    fn make_nullable(&mut self, tables: std::ops::Range<usize>) {
+        let ids: Vec<_> =
+            self.block().tables[tables].iter().flat_map(|t| t.columns.iter().map(|c| c.id)).collect();
+        for id in ids {
+            self.columns[id].nullable = true;
+        }
+    }
+
+    /// ON sees the join's own tables, and those of outer blocks.
+    fn on(&mut self, expr: &ast::Expr, first: usize) -> Result<Expr, SqlError> {
+        let block = self.block();
+        block.clause = Clause::From;
+        let others: Vec<_> = block.tables.drain(..first).collect();
+        let bound = self.expr(expr);
+        self.block().tables.splice(0..0, others);
+        let bound = bound?;
+        Ok(self.typer.condition(bound))
+    }
+
+    /// Names that both sides have, in the left side's order.
+    fn common_names(&mut self, left: &Bound, right: &Bound) -> Result<Vec<String>, SqlError> {
+        let name_of = |binder: &Self, id: &ColumnId| binder.columns[*id].name.to_string();
+        let right_names: Vec<_> = right.star.iter().map(|id| name_of(self, id)).collect();
+        let mut common = Vec::new();
+        for id in &left.star {
+            let name = name_of(self, id);
+            if right_names.iter().any(|r| r.eq_ignore_ascii_case(&name)) {
+                common.push(name);
+            }
+        }
+        Ok(common)
+    }
+
+    /// The condition of USING or NATURAL, and what `*` means then: the common columns, what is left of the one side, and
+    /// what is left of the other.
+    fn merge(
+        &mut self,
+        left: &Bound,
+        right: &Bound,
+        names: &[String],
+        keep_right: bool,
+    ) -> Result<(Option<Expr>, Vec<ColumnId>), SqlError> {
+        let mut conditions = Vec::with_capacity(names.len());
+        let (mut kept, mut dropped) = (Vec::new(), Vec::new());
+        for name in names {
+            let (l, r) = (self.star_column(left, name)?, self.star_column(right, name)?);
+            self.mark_used(l);
+            self.mark_used(r);
+            let (l_expr, r_expr) = (self.column_expr(l), self.column_expr(r));
+            conditions.push(self.typer.compare(CompareOp::Eq, l_expr, r_expr)?);
+            let (keep, drop) = if keep_right { (r, l) } else { (l, r) };
+            kept.push(keep);
+            dropped.push(drop);
+        }
+        for table in &mut self.block().tables[left.first..] {
+            for column in &mut table.columns {
+                column.merged |= dropped.contains(&column.id);
+            }
+        }
+        let (first, second) = if keep_right { (right, left) } else { (left, right) };
+        let rest = |side: &Bound| {
+            side.star
+                .iter()
+                .copied()
+                .filter(|id| !kept.contains(id) && !dropped.contains(id))
+                .collect::<Vec<_>>()
+        };
+        let star = kept.iter().copied().chain(rest(first)).chain(rest(second)).collect();
+        let on = (!conditions.is_empty()).then(|| self.typer.and(conditions));
+        Ok((on, star))
+    }
+
+    fn star_column(&self, side: &Bound, name: &str) -> Result<ColumnId, SqlError> {
+        let mut found = side.star.iter().filter(|id| self.columns[**id].name.eq_ignore_ascii_case(name));
+        let id =
+            found.next().ok_or_else(|| ErrorCode::BAD_FIELD_ERROR.with(&[&name, &Clause::From.name()]))?;
+        if found.next().is_some() {
+            return Err(ErrorCode::NON_UNIQ_ERROR.with(&[&name, &Clause::From.name()]));
+        }
+        Ok(*id)
+    }
+}
+
+fn join(kind: JoinKind, left: Bound, right: Bound, on: Option<Expr>) -> Bound {
+    let star = left.star.iter().chain(&right.star).copied().collect();
+    let from = From::Join(Box::new(Join { kind, left: left.from, right: right.from, on }));
+    Bound { from, first: left.first, star }
+}
+
+/// Columns that determine a derived table's row: its grouping keys, if they are all outputs.
+fn keys_of(query: &QueryExpr) -> Vec<Vec<ColumnId>> {
+    let QueryBody::Select(select) = &query.body else { return Vec::new() };
+    let output_of = |expr: &Expr| {
+        let shown = select.projection.iter().find(|p| p.expr == *expr && query.outputs.contains(&p.id));
+        shown.map(|p| p.id)
+    };
+    let keys = match &select.aggregation {
+        Some(aggregation) if !aggregation.rollup => {
+            let keys = aggregation
+                .keys
+                .iter()
+                .map(|k| output_of(&Expr::column(k.id.index(), k.expr.ty, k.expr.nullable)));
+            keys.collect::<Option<Vec<_>>>()
+        }
+        _ if select.distinct => Some(query.outputs.clone()),
+        _ => None,
+    };
+    keys.into_iter().collect()
+}

@@ -1,0 +1,285 @@
+//! What may stand beside GROUP BY: everything after grouping is rewritten in terms of keys and aggregates, and what is
+//! left of the block's own columns must follow from the keys (manual, 14.19.3 and 14.19.4).
+
+use std::collections::{BTreeSet, HashMap};
+
+use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::expr::{CompareOp, Expr, ExprKind, Function, SqlMode};
+use avocet_types::{IntWidth, SqlType};
+
+use crate::bind::Binder;
+use crate::bind::scope::Clause;
+use crate::bind::walk::{column_of, replace, visit_subquery, visit_window};
+use crate::plan::*;
+
+pub(super) struct Grouping {
+    keys: Vec<Projected>,
+    /// The block's columns that have one value per group.
+    determined: BTreeSet<ColumnId>,
+    /// Determined columns that are used after grouping, and the ANY_VALUE that carries each.
+    carried: HashMap<ColumnId, ColumnId>,
+    carriers: Vec<Aggregate>,
+    strict: bool,
+    rollup: bool,
+}
+
+impl Grouping {
+    pub(super) fn new(
+        binder: &mut Binder<'_>,
+        keys: Vec<Expr>,
+        filter: Option<&Expr>,
+        from: &From,
+        rollup: bool,
+    ) -> Result<Self, SqlError> {
+        // Under ROLLUP nothing follows from a key: a row of totals has no value for it.
+        let determined = match rollup {
+            true => BTreeSet::new(),
+            false => determined_columns(binder, &keys, filter, from),
+        };
+        let strict = binder.typer.sql_mode.has(SqlMode::ONLY_FULL_GROUP_BY);
+        let keys = keys
+            .into_iter()
+            .map(|expr| {
+                let name = column_of(&expr).map_or_else(|| "".into(), |id| binder.columns[id].name.clone());
+                let id = binder.add_projected(name, &expr);
+                binder.columns[id].nullable |= rollup;
+                // What YEAR() gives is kept as a number.
+                if expr.ty == SqlType::Year && column_of(&expr).is_none() && !rollup {
+                    binder.columns[id].ty = SqlType::Int { width: IntWidth::W32, unsigned: true };
+                }
+                Projected { id, expr }
+            })
+            .collect();
+        let carried = HashMap::new();
+        Ok(Self { keys, determined, carried, carriers: Vec::new(), strict, rollup })
+    }
+
+    /// Rewrites an expression that is evaluated after grouping. `position` is for the error.
+    pub(super) fn regroup(
+        &mut self,
+        binder: &mut Binder<'_>,
+        expr: &mut Expr,
+        clause: Clause,
+        position: usize,
+    ) -> Result<(), SqlError> {
+        let mut error = None;
+        replace(expr, &mut |part| {
+            if let Some(key) = self.keys.iter().find(|key| key.expr == *part) {
+                let ty = binder.columns[key.id].ty;
+                return Some(Expr::column(key.id.index(), ty, part.nullable || self.rollup));
+            }
+            if let Some(arg) = any_value(part)
+                && arg.columns().iter().any(|column| binder.block().owns(ColumnId(*column as u32)))
+                && !self.sees_groups(binder, arg)
+            {
+                let carrier = self.carrier(binder, arg.clone());
+                return Some(Expr::column(carrier.index(), part.ty, true));
+            }
+            let id = column_of(part)?;
+            if !binder.block().owns(id) {
+                return None;
+            }
+            match self.carry(binder, id, clause, position) {
+                Ok(carrier) => Some(Expr::column(carrier.index(), part.ty, true)),
+                Err(e) => {
+                    error.get_or_insert(e);
+                    None
+                }
+            }
+        });
+        error.map_or(Ok(()), Err)
+    }
+
+    /// The ANY_VALUE of a column that the keys determine.
+    fn carry(
+        &mut self,
+        binder: &mut Binder<'_>,
+        id: ColumnId,
+        clause: Clause,
+        position: usize,
+    ) -> Result<ColumnId, SqlError> {
+        if let Some(carrier) = self.carried.get(&id) {
+            return Ok(*carrier);
+        }
+        if self.strict && !self.determined.contains(&id) {
+            return Err(self.refusal(binder, id, clause, position));
+        }
+        let arg = binder.column_expr(id);
+        let carrier = self.carrier(binder, arg);
+        self.carried.insert(id, carrier);
+        Ok(carrier)
+    }
+
+    /// The column in which a group shows one of its rows' values.
+    fn carrier(&mut self, binder: &mut Binder<'_>, arg: Expr) -> ColumnId {
+        if let Some(same) = self.carriers.iter().find(|carrier| carrier.args[0] == arg) {
+            return same.id;
+        }
+        let name = column_of(&arg).map_or_else(|| "any_value".into(), |id| binder.columns[id].name.clone());
+        let id = binder.add_projected(name, &arg);
+        binder.columns[id].nullable = true;
+        self.carriers.push(Aggregate {
+            id,
+            function: AggregateFunction::AnyValue,
+            args: vec![arg],
+            distinct: false,
+            order_by: Vec::new(),
+            separator: "".into(),
+        });
+        id
+    }
+
+    /// Whether there is anything in an expression that only a group has.
+    fn sees_groups(&self, binder: &mut Binder<'_>, expr: &Expr) -> bool {
+        let block = binder.block();
+        let is_aggregate = |id: ColumnId| block.aggregates.iter().any(|aggregate| aggregate.id == id);
+        expr.columns().into_iter().any(|column| is_aggregate(ColumnId(column as u32)))
+    }
+
+    fn refusal(&self, binder: &Binder<'_>, id: ColumnId, clause: Clause, position: usize) -> SqlError {
+        let column = binder.full_name(id);
+        if clause == Clause::Having {
+            let name = &binder.columns[id].name;
+            return SqlError {
+                errno: 1463,
+                sqlstate: *b"42000",
+                message: format!("Non-grouping field '{name}' is used in HAVING clause"),
+            };
+        }
+        let list = if clause == Clause::Order { "ORDER BY clause" } else { "SELECT list" };
+        if self.keys.is_empty() {
+            return ErrorCode::MIX_OF_GROUP_FUNC_AND_FIELDS.because(format!(
+                "In aggregated query without GROUP BY, expression #{position} of {list} contains nonaggregated column \
+                 '{column}'; this is incompatible with sql_mode=only_full_group_by"
+            ));
+        }
+        ErrorCode::WRONG_FIELD_WITH_GROUP.because(format!(
+            "Expression #{position} of {list} is not in GROUP BY clause and contains nonaggregated column '{column}' \
+             which is not functionally dependent on columns in GROUP BY clause; this is incompatible with \
+             sql_mode=only_full_group_by"
+        ))
+    }
+
+    pub(super) fn regroup_windows(&mut self, binder: &mut Binder<'_>) -> Result<(), SqlError> {
+        let mut windows = std::mem::take(&mut binder.block().window_functions);
+        let mut result = Ok(());
+        for window in &mut windows {
+            visit_window(window, &mut |expr| {
+                if result.is_ok() {
+                    result = self.regroup(binder, expr, Clause::Select, 1);
+                }
+            });
+        }
+        binder.block().window_functions = windows;
+        result
+    }
+
+    /// Subqueries that the block evaluates after grouping see groups as well.
+    pub(super) fn regroup_subqueries(&mut self, binder: &mut Binder<'_>) -> Result<(), SqlError> {
+        let mut subqueries = std::mem::take(&mut binder.block().subqueries);
+        let mut result = Ok(());
+        for entry in subqueries.iter_mut().filter(|s| !s.before_grouping) {
+            let mut reached = BTreeSet::new();
+            visit_subquery(&mut entry.subquery, &mut |expr| {
+                if result.is_ok() {
+                    result = self.regroup(binder, expr, Clause::Select, 1);
+                }
+                reached.extend(expr.columns().into_iter().map(|c| ColumnId(c as u32)));
+            });
+            let block = binder.block();
+            let ours = |id: &ColumnId| {
+                self.keys.iter().any(|k| k.id == *id) || self.carriers.iter().any(|c| c.id == *id)
+            };
+            let kept = entry.subquery.outer.iter().copied().filter(|id| !block.owns(*id));
+            let outer: BTreeSet<_> = kept.chain(reached.iter().copied().filter(ours)).collect();
+            entry.subquery.outer = outer.into_iter().collect();
+        }
+        binder.block().subqueries = subqueries;
+        result
+    }
+
+    /// The order in which MySQL gives the rows of WITH ROLLUP: totals after what they are of.
+    pub(super) fn rollup_order(&self, binder: &mut Binder<'_>) -> Vec<Expr> {
+        let mut order = Vec::with_capacity(2 * self.keys.len());
+        for key in &self.keys {
+            let id = binder.add_grouping(vec![key.expr.clone()]);
+            order.push(binder.column_expr(id));
+            order.push(Expr::column(key.id.index(), key.expr.ty, true));
+        }
+        order
+    }
+
+    pub(super) fn finish(self, binder: &mut Binder<'_>) -> Result<Aggregation, SqlError> {
+        let mut aggregates = std::mem::take(&mut binder.block().aggregates);
+        for grouping in aggregates.iter().filter(|a| a.function == AggregateFunction::Grouping) {
+            let unknown = |arg: &Expr| !self.keys.iter().any(|key| key.expr == *arg);
+            if let Some(at) = grouping.args.iter().position(unknown) {
+                return Err(ErrorCode::FIELD_IN_GROUPING_NOT_GROUP_BY.with(&[&(at + 1)]));
+            }
+        }
+        aggregates.extend(self.carriers);
+        Ok(Aggregation { keys: self.keys, aggregates, rollup: self.rollup })
+    }
+}
+
+/// What ANY_VALUE is of.
+fn any_value(expr: &Expr) -> Option<&Expr> {
+    match &expr.kind {
+        ExprKind::Call(Function::AnyValue, args) => args.first(),
+        _ => None,
+    }
+}
+
+/// The block's columns that have one value in each group: the keys, constants, what equalities lead to from there, and
+/// all columns of a table of which a key is determined.
+fn determined_columns(
+    binder: &mut Binder<'_>,
+    keys: &[Expr],
+    filter: Option<&Expr>,
+    from: &From,
+) -> BTreeSet<ColumnId> {
+    let mut equalities = Vec::new();
+    filter.into_iter().for_each(|filter| collect_equalities(filter, &mut equalities));
+    inner_equalities(from, &mut equalities);
+    let mut determined: BTreeSet<_> = keys.iter().filter_map(column_of).collect();
+    let block = binder.block();
+    loop {
+        let before = determined.len();
+        for (column, others) in &equalities {
+            let follows = others.iter().all(|id| determined.contains(id) || !block.owns(*id));
+            if follows {
+                determined.insert(*column);
+            }
+        }
+        for table in &block.tables {
+            let found = table.keys.iter().any(|key| key.iter().all(|id| determined.contains(id)));
+            if found {
+                determined.extend(table.columns.iter().map(|c| c.id));
+            }
+        }
+        if determined.len() == before {
+            return determined;
+        }
+    }
+}
+
+/// From each `column = expression` among the conjuncts: the column, and what it follows from.
+fn collect_equalities(filter: &Expr, into: &mut Vec<(ColumnId, Vec<ColumnId>)>) {
+    for conjunct in filter.clone().into_conjuncts() {
+        let ExprKind::Compare { op: CompareOp::Eq, left, right } = &conjunct.kind else { continue };
+        for (a, b) in [(left, right), (right, left)] {
+            if let Some(column) = column_of(a) {
+                into.push((column, b.columns().into_iter().map(|c| ColumnId(c as u32)).collect()));
+            }
+        }
+    }
+}
+
+fn inner_equalities(from: &From, into: &mut Vec<(ColumnId, Vec<ColumnId>)>) {
+    let From::Join(join) = from else { return };
+    inner_equalities(&join.left, into);
+    if join.kind == JoinKind::Inner {
+        inner_equalities(&join.right, into);
+        join.on.iter().for_each(|on| collect_equalities(on, into));
+    }
+}

@@ -1,0 +1,346 @@
+//! Binding: from syntax to the bound algebra, by MySQL's rules for names and types.
+//!
+//! ```text
+//!  ast::Query ──┬─ from.rs       tables, joins, USING and NATURAL      ──┐
+//!               ├─ select.rs     a block: items, grouping, order         ├─▶ plan::BoundQuery
+//!               ├─ group.rs      what may stand beside GROUP BY          │
+//!               ├─ expr.rs       expressions, through types' Typer       │
+//!               ├─ aggregate.rs, window.rs, subquery.rs                  │
+//!               ├─ modify.rs     the query behind UPDATE and DELETE      │
+//!               ├─ upsert.rs     names in ON DUPLICATE KEY UPDATE        │
+//!               └─ query.rs      WITH, set operations, VALUES, order   ──┘
+//! ```
+//!
+//! The binder keeps a stack of blocks, innermost last. A name that an outer block resolves crosses the boundaries of
+//! the subqueries in between, and each of these notes the column as an outer one.
+
+mod aggregate;
+mod catalog;
+mod expr;
+mod from;
+mod group;
+mod locks;
+mod modify;
+mod query;
+mod scope;
+mod select;
+mod subquery;
+mod upsert;
+pub mod walk;
+mod window;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use avocet_types::SqlType;
+use avocet_types::expr::{Expr, Typer};
+use avocet_types::schema::TableDef;
+
+pub use avocet_types::error::unsupported;
+pub use catalog::{CatalogView, ColumnStatistics, TableStatistics};
+pub use modify::reads_directly;
+pub use modify::{Modification, ModifySpec, bind_modification};
+pub use scope::Clause;
+pub use upsert::UpsertNames;
+
+use crate::parse::ast::{self, Ident};
+use crate::plan::{BoundQuery, ColumnId, ColumnInfo, ColumnTable};
+use avocet_types::error::{ErrorCode, SqlError};
+use scope::{Block, Boundary, ColumnName, ScopeColumn, ScopeCte, ScopeTable};
+
+/// Binds a query. `source` is the text that it was parsed from; `params` are the types of the values for its `?`, as far
+/// as they are known: parameters beyond the list take their type from what they are compared with or stored in.
+pub fn bind_query(
+    query: &ast::Query,
+    source: &[u8],
+    catalog: &dyn CatalogView,
+    params: &[SqlType],
+) -> Result<BoundQuery, SqlError> {
+    let mut binder = Binder::new(source, catalog, params);
+    let body = binder.query(query)?;
+    let mut bound = binder.finish(body);
+    bound.calc_found_rows = query.first_select().is_some_and(|select| select.calc_found_rows);
+    Ok(bound)
+}
+
+/// Binds expressions over the columns of one table, in which column `i` of the table is `Column(i)`: for UPDATE, DELETE,
+/// defaults and ON DUPLICATE KEY UPDATE. Subqueries and aggregates are refused.
+pub struct TableBinder<'a> {
+    binder: Binder<'a>,
+}
+
+impl<'a> TableBinder<'a> {
+    /// `extra` are further columns after the table's: a name to qualify them, and the columns.
+    pub fn new(
+        source: &'a [u8],
+        catalog: &'a dyn CatalogView,
+        params: &[SqlType],
+        table: &Arc<TableDef>,
+        alias: Option<&str>,
+    ) -> Self {
+        let mut binder = Binder::new(source, catalog, params);
+        binder.blocks.push(Block::new());
+        let name: Arc<str> = alias.unwrap_or(&table.name).into();
+        binder.push_base_table(table, name, alias.is_none());
+        Self { binder }
+    }
+
+    /// Binds an expression of this clause.
+    pub fn expr(&mut self, expr: &ast::Expr, clause: Clause) -> Result<Expr, SqlError> {
+        self.binder.block().clause = clause;
+        let bound = self.binder.expr(expr)?;
+        let block = self.binder.block();
+        if !block.subqueries.is_empty() {
+            return Err(unsupported("subqueries here"));
+        }
+        if !block.aggregates.is_empty() || !block.window_functions.is_empty() {
+            return Err(ErrorCode::INVALID_GROUP_FUNC_USE.with(&[]));
+        }
+        Ok(bound)
+    }
+
+    pub fn condition(&mut self, expr: &ast::Expr) -> Result<Expr, SqlError> {
+        let bound = self.expr(expr, Clause::Where)?;
+        Ok(self.binder.typer.condition(bound))
+    }
+
+    /// The types of the parameters, as given or as the context made them.
+    pub fn params(&self) -> &[SqlType] {
+        &self.binder.params
+    }
+
+    /// Gives a parameter that has no type yet the type of the column that it is stored in.
+    pub fn settle_param(&mut self, expr: Expr, ty: SqlType) -> Expr {
+        self.binder.settle(expr, ty)
+    }
+}
+
+pub struct Binder<'a> {
+    source: &'a [u8],
+    catalog: &'a dyn CatalogView,
+    typer: Typer,
+    columns: ColumnTable,
+    /// By column id: whether something refers to it.
+    used: Vec<bool>,
+    blocks: Vec<Block>,
+    boundaries: Vec<Boundary>,
+    ctes: Vec<ScopeCte>,
+    next_cte: u32,
+    extent: query::Extent,
+    params: Vec<SqlType>,
+    session_dependent: bool,
+}
+
+impl<'a> Binder<'a> {
+    fn new(source: &'a [u8], catalog: &'a dyn CatalogView, params: &[SqlType]) -> Self {
+        Self {
+            source,
+            catalog,
+            typer: catalog.typer(),
+            columns: ColumnTable::default(),
+            used: Vec::new(),
+            blocks: Vec::new(),
+            boundaries: Vec::new(),
+            ctes: Vec::new(),
+            next_cte: 0,
+            extent: query::Extent::default(),
+            params: params.to_vec(),
+            session_dependent: false,
+        }
+    }
+
+    /// The bound query of a body, whose scans read what is used.
+    fn finish(self, mut body: crate::plan::QueryExpr) -> BoundQuery {
+        let mut locks = false;
+        walk::for_each_scan_mut(&mut body, &mut |scan| {
+            scan.columns.retain(|(_, id)| self.used.get(id.index()).copied().unwrap_or(false));
+            locks |= scan.lock.is_some();
+        });
+        BoundQuery {
+            body,
+            columns: self.columns,
+            params: self.params,
+            locks,
+            calc_found_rows: false,
+            likely_counts: Box::default(),
+            session_dependent: self.session_dependent,
+        }
+    }
+
+    /// The innermost block.
+    fn block(&mut self) -> &mut Block {
+        self.blocks.last_mut().expect("expressions are bound inside of a block")
+    }
+
+    fn add_column(&mut self, name: impl Into<Arc<str>>, ty: SqlType, nullable: bool) -> ColumnId {
+        self.columns.add(ColumnInfo { name: name.into(), ty, nullable, origin: None })
+    }
+
+    /// A column that shows `expr`'s value under `name`; a plain column keeps its origin.
+    fn add_projected(&mut self, name: impl Into<Arc<str>>, expr: &Expr) -> ColumnId {
+        let origin = walk::column_of(expr).and_then(|id| self.columns[id].origin.clone());
+        let name = name.into();
+        let id = self.columns.add(ColumnInfo { name, ty: expr.ty, nullable: expr.nullable, origin });
+        if self.typer.is_coercible(expr) {
+            self.typer.coercible_columns.insert(id.index());
+        }
+        id
+    }
+
+    /// A column like another one, for a second reader of the same rows.
+    fn copy_column(&mut self, id: ColumnId) -> ColumnId {
+        let copy = self.columns.add(self.columns[id].clone());
+        if self.typer.coercible_columns.contains(&id.index()) {
+            self.typer.coercible_columns.insert(copy.index());
+        }
+        copy
+    }
+
+    fn column_expr(&self, id: ColumnId) -> Expr {
+        let info = &self.columns[id];
+        Expr::column(id.index(), info.ty, info.nullable)
+    }
+
+    fn mark_used(&mut self, id: ColumnId) {
+        if self.used.len() <= id.index() {
+            self.used.resize(id.index() + 1, false);
+        }
+        self.used[id.index()] = true;
+    }
+
+    /// Adds a base table to the innermost block. Its columns get ids in table order.
+    fn push_base_table(&mut self, table: &Arc<TableDef>, alias: Arc<str>, qualified: bool) -> Vec<ColumnId> {
+        let ids: Vec<_> = table
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(column, def)| {
+                let origin = crate::plan::ColumnOrigin { table: table.clone(), column, alias: alias.clone() };
+                self.columns.add(ColumnInfo {
+                    name: def.name.as_str().into(),
+                    ty: def.ty,
+                    nullable: def.nullable,
+                    origin: Some(origin),
+                })
+            })
+            .collect();
+        let keys = table
+            .indexes
+            .iter()
+            .filter(|index| index.kind.is_unique())
+            .filter(|index| {
+                index.parts.iter().all(|p| p.prefix_len.is_none() && !table.columns[p.column].nullable)
+            })
+            .map(|index| index.parts.iter().map(|p| ids[p.column]).collect())
+            .collect();
+        let columns = ids
+            .iter()
+            .zip(&table.columns)
+            .map(|(id, def)| ScopeColumn { name: def.name.as_str().into(), id: *id, merged: false })
+            .collect();
+        let database = qualified.then(|| table.database.as_str().into());
+        self.block().tables.push(ScopeTable { database, name: alias, columns, keys });
+        ids
+    }
+
+    /// The expression that a column's name means here.
+    fn resolve(&mut self, name: &ColumnName<'_>) -> Result<Expr, SqlError> {
+        for depth in (0..self.blocks.len()).rev() {
+            let block = &self.blocks[depth];
+            if block.hidden {
+                continue;
+            }
+            if let Some(expr) = self.resolve_in(depth, name)? {
+                for id in expr.columns() {
+                    self.cross(depth, ColumnId(id as u32));
+                }
+                return Ok(expr);
+            }
+        }
+        let clause = self.blocks.last().map_or(Clause::Select, |b| b.clause);
+        Err(ErrorCode::BAD_FIELD_ERROR.with(&[name, &clause.name()]))
+    }
+
+    fn resolve_in(&self, depth: usize, name: &ColumnName<'_>) -> Result<Option<Expr>, SqlError> {
+        let block = &self.blocks[depth];
+        let bare = name.table.is_none();
+        if block.clause == Clause::Having && bare && !block.in_aggregate {
+            let grouped = block.group_names.iter().find(|(n, _)| n.eq_ignore_ascii_case(name.column));
+            if let Some(expr) = grouped.map(|(_, expr)| expr).or_else(|| block.alias(name.column)) {
+                return Ok(Some(expr.clone()));
+            }
+        }
+        if let Some(id) = block.find(name)? {
+            return Ok(Some(self.column_expr(id)));
+        }
+        let aliases = matches!(block.clause, Clause::Group | Clause::Order) && bare;
+        Ok(if aliases { block.alias(name.column).cloned() } else { None })
+    }
+
+    /// Notes that something inside uses a column that the block at `depth` has.
+    fn cross(&mut self, depth: usize, id: ColumnId) {
+        self.mark_used(id);
+        for boundary in self.boundaries.iter_mut().filter(|b| b.depth > depth) {
+            boundary.outer.insert(id);
+        }
+    }
+
+    /// Runs `bind` as a query of its own inside of the current block; also gives the outer columns that it used.
+    fn bounded<T>(
+        &mut self,
+        bind: impl FnOnce(&mut Self) -> Result<T, SqlError>,
+    ) -> Result<(T, Vec<ColumnId>), SqlError> {
+        self.boundaries.push(Boundary { depth: self.blocks.len(), outer: Default::default() });
+        let result = bind(self);
+        let boundary = self.boundaries.pop().expect("pushed above");
+        Ok((result?, boundary.outer.into_iter().collect()))
+    }
+
+    /// The name that MySQL gives an unaliased select item.
+    fn item_name(&self, expr: &ast::Expr, alias: Option<&Ident>) -> Arc<str> {
+        if let Some(alias) = alias {
+            return alias.name.as_str().into();
+        }
+        match &expr.kind {
+            ast::ExprKind::Column { column, .. } => column.name.as_str().into(),
+            ast::ExprKind::String { value, charset }
+                if charset.is_none() || is_quoted(&expr.span.text(self.source)) =>
+            {
+                value.as_str().into()
+            }
+            _ => expr.span.text(self.source).trim().into(),
+        }
+    }
+
+    /// Gives a parameter without a type one; other expressions pass.
+    fn settle(&mut self, expr: Expr, ty: SqlType) -> Expr {
+        match expr.kind {
+            avocet_types::expr::ExprKind::Param(index) if expr.ty == SqlType::Null && ty != SqlType::Null => {
+                let ty = match ty {
+                    // A value may be longer than the column that it is compared with.
+                    SqlType::Char { collation, .. } | SqlType::VarChar { collation, .. } => {
+                        SqlType::VarChar { len: 16_383, collation }
+                    }
+                    ty => ty,
+                };
+                self.params[index] = ty;
+                Expr::param(index, ty)
+            }
+            _ => expr,
+        }
+    }
+
+    /// Two operands that meet: a parameter without a type takes the other's.
+    fn settle_pair(&mut self, left: Expr, right: Expr) -> (Expr, Expr) {
+        let (left_ty, right_ty) = (left.ty, right.ty);
+        (self.settle(left, right_ty), self.settle(right, left_ty))
+    }
+}
+
+/// Whether the literal behind an introducer is a string, and not a hexadecimal one.
+fn is_quoted(introduced: &str) -> bool {
+    let literal = introduced.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    literal.trim_start().starts_with(['\'', '"'])
+}

@@ -1,0 +1,366 @@
+//! Query expressions: WITH, set operations, VALUES, TABLE, and the ORDER BY and LIMIT around them.
+
+use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::expr::Expr;
+use avocet_types::{Datum, SqlType};
+
+use crate::bind::scope::{Block, Clause, ScopeColumn, ScopeCte, ScopeTable};
+use crate::bind::{Binder, locks, unsupported};
+use crate::parse::ast::{self, ExprKind, OrderItem, SetOperator};
+use crate::plan::*;
+
+const MOST_CTES: usize = 1_000;
+
+/// Queries within each other, those that names of a WITH stand for among them: MySQL's bound.
+const MOST_LEVELS: usize = 64;
+
+/// A plan has a common table expression as often as it is read, and those that it reads so many times more.
+const MOST_COPIES: usize = 4_096;
+
+/// How high and how large the plan of what is being bound is to be.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Extent {
+    /// Queries around what is being bound.
+    level: usize,
+    /// The deepest level so far.
+    deepest: usize,
+    /// Queries so far, as often as the plan has them.
+    queries: usize,
+}
+
+impl Binder<'_> {
+    pub(super) fn query(&mut self, query: &ast::Query) -> Result<QueryExpr, SqlError> {
+        let scope = self.ctes.len();
+        self.extent.level += 1;
+        self.grow_by(0, 1)?;
+        let bound = self.query_with(query);
+        self.extent.level -= 1;
+        self.ctes.truncate(scope);
+        bound
+    }
+
+    /// What is being bound reads something of so many levels and queries.
+    pub(super) fn grow_by(&mut self, levels: usize, queries: usize) -> Result<(), SqlError> {
+        let extent = &mut self.extent;
+        extent.deepest = extent.deepest.max(extent.level + levels);
+        extent.queries += queries;
+        if extent.deepest > MOST_LEVELS {
+            return Err(ErrorCode::TOO_HIGH_LEVEL_OF_NESTING_FOR_SELECT.with(&[]));
+        }
+        if extent.queries > MOST_COPIES {
+            let limit = format!(
+                "more than {MOST_COPIES} readings of common table expressions and queries within each other"
+            );
+            return Err(ErrorCode::STACK_OVERRUN_NEED_MORE.with(&[&limit]));
+        }
+        Ok(())
+    }
+
+    /// Binds what a name is to stand for; also its levels and queries.
+    fn measured<T>(
+        &mut self,
+        bind: impl FnOnce(&mut Self) -> Result<T, SqlError>,
+    ) -> Result<(T, usize, usize), SqlError> {
+        let before = self.extent;
+        self.extent.deepest = before.level;
+        let bound = bind(self)?;
+        let (levels, queries) = (self.extent.deepest - before.level, self.extent.queries - before.queries);
+        // What nobody reads costs nothing.
+        self.extent = before;
+        Ok((bound, levels, queries))
+    }
+
+    fn query_with(&mut self, query: &ast::Query) -> Result<QueryExpr, SqlError> {
+        let ctes = self.with(query.with.as_ref())?;
+        let mut bound = self.body(&query.body, &query.order_by)?;
+        locks::apply(&query.locks, &mut bound.body)?;
+        if let Some(limit) = &query.limit {
+            let limit = self.limit(limit)?;
+            if bound.limit.is_some() {
+                bound = nest(bound);
+            }
+            bound.limit = Some(limit);
+        }
+        bound.ctes.splice(0..0, ctes);
+        Ok(bound)
+    }
+
+    /// The common table expressions of a WITH; they stay in scope.
+    pub(super) fn with(&mut self, with: Option<&ast::With>) -> Result<Vec<Cte>, SqlError> {
+        let Some(with) = with else { return Ok(Vec::new()) };
+        if with.ctes.len() > MOST_CTES {
+            let limit = format!("more than {MOST_CTES} common table expressions");
+            return Err(ErrorCode::STACK_OVERRUN_NEED_MORE.with(&[&limit]));
+        }
+        let mut ctes = Vec::with_capacity(with.ctes.len());
+        for cte in &with.ctes {
+            if with.ctes.iter().filter(|c| c.name.name.eq_ignore_ascii_case(&cte.name.name)).count() > 1 {
+                return Err(ErrorCode::NONUNIQ_TABLE.with(&[&cte.name.name]));
+            }
+            ctes.push(self.cte(cte, with.recursive)?);
+        }
+        Ok(ctes)
+    }
+
+    /// A query body with the ORDER BY that follows it.
+    fn body(&mut self, body: &ast::QueryBody, order_by: &[OrderItem]) -> Result<QueryExpr, SqlError> {
+        let bound = match body {
+            ast::QueryBody::Select(select) => {
+                let (select, order_by, outputs) = self.select(select, order_by)?;
+                let body = QueryBody::Select(Box::new(select));
+                return Ok(QueryExpr { ctes: Vec::new(), body, order_by, limit: None, outputs });
+            }
+            ast::QueryBody::SetOperation { op, all, left, right } => {
+                self.set_operation(*op, *all, left, right)?
+            }
+            ast::QueryBody::Values(rows) => self.values(rows)?,
+            ast::QueryBody::Table(name) => self.table(name)?,
+            ast::QueryBody::Parenthesized(query) => {
+                let inner = self.query(query)?;
+                let ordered = !inner.order_by.is_empty() || inner.limit.is_some();
+                if ordered && !order_by.is_empty() { nest(inner) } else { inner }
+            }
+        };
+        self.order(bound, order_by)
+    }
+
+    /// Sorts a body that is not a block: keys are outputs, or are computed from them.
+    fn order(&mut self, mut query: QueryExpr, order_by: &[OrderItem]) -> Result<QueryExpr, SqlError> {
+        if order_by.is_empty() {
+            return Ok(query);
+        }
+        let keys =
+            order_by.iter().map(|item| self.output_key(&query, &item.expr)).collect::<Result<Vec<_>, _>>()?;
+        let outputs = query.outputs.clone();
+        let mut exprs: Vec<_> = outputs.iter().map(|id| self.column_expr(*id)).collect();
+        let columns = keys.iter().map(crate::bind::walk::column_of).collect::<Option<Vec<_>>>();
+        let columns = match columns {
+            Some(columns) => columns,
+            None => {
+                let visible = exprs.len();
+                exprs.extend(keys);
+                query = self.project_over(query, exprs);
+                query.outputs.split_off(visible)
+            }
+        };
+        let sort = columns.into_iter().zip(order_by);
+        query.order_by = sort.map(|(column, item)| SortKey { column, descending: item.descending }).collect();
+        Ok(query)
+    }
+
+    fn output_key(&mut self, query: &QueryExpr, expr: &ast::Expr) -> Result<Expr, SqlError> {
+        if let ExprKind::Integer(position) = expr.kind {
+            let output = usize::try_from(position).ok().and_then(|p| query.outputs.get(p.checked_sub(1)?));
+            let unknown = || ErrorCode::BAD_FIELD_ERROR.with(&[&position, &Clause::Order.name()]);
+            return Ok(self.column_expr(*output.ok_or_else(unknown)?));
+        }
+        let mut block = Block::new();
+        block.clause = Clause::Order;
+        let columns = query
+            .outputs
+            .iter()
+            .map(|id| ScopeColumn { name: self.columns[*id].name.clone(), id: *id, merged: false })
+            .collect();
+        block.tables.push(ScopeTable { database: None, name: "".into(), columns, keys: Vec::new() });
+        self.blocks.push(block);
+        let bound = self.expr(expr);
+        let block = self.blocks.pop().expect("pushed above");
+        if !block.subqueries.is_empty() || !block.aggregates.is_empty() || !block.window_functions.is_empty()
+        {
+            return Err(unsupported("this kind of expression in the ORDER BY of a set operation"));
+        }
+        bound
+    }
+
+    pub(super) fn limit(&mut self, limit: &ast::Limit) -> Result<Limit, SqlError> {
+        let offset = limit.offset.as_ref().map(|o| self.limit_value(o)).transpose()?;
+        Ok(Limit { count: self.limit_value(&limit.count)?, offset })
+    }
+
+    fn limit_value(&mut self, value: &ast::Expr) -> Result<Expr, SqlError> {
+        match value.kind {
+            ExprKind::Integer(value) => Ok(Expr::literal(Datum::UInt(value), SqlType::BIGINT_UNSIGNED)),
+            ExprKind::Param(_) => {
+                let param = self.expr(value)?;
+                Ok(self.settle(param, SqlType::BIGINT_UNSIGNED))
+            }
+            _ => Err(unsupported("an expression in LIMIT")),
+        }
+    }
+
+    fn set_operation(
+        &mut self,
+        op: SetOperator,
+        all: bool,
+        left: &ast::QueryBody,
+        right: &ast::QueryBody,
+    ) -> Result<QueryExpr, SqlError> {
+        let left = self.body(left, &[])?;
+        let right = self.body(right, &[])?;
+        self.combine(op, all, left, right)
+    }
+
+    fn combine(
+        &mut self,
+        op: SetOperator,
+        all: bool,
+        left: QueryExpr,
+        right: QueryExpr,
+    ) -> Result<QueryExpr, SqlError> {
+        if left.outputs.len() != right.outputs.len() {
+            return Err(ErrorCode::WRONG_NUMBER_OF_COLUMNS_IN_SELECT.with(&[]));
+        }
+        let (mut lefts, mut rights, mut columns) = (Vec::new(), Vec::new(), Vec::new());
+        for (l, r) in left.outputs.iter().zip(&right.outputs) {
+            let pair = vec![self.column_expr(*l), self.column_expr(*r)];
+            self.typer.check_union(&pair)?;
+            let is_coercible = pair.iter().all(|expr| self.typer.is_coercible(expr));
+            let mut unified = self.typer.unify(pair, "UNION")?;
+            let nullable = unified.iter().any(|e| e.nullable);
+            let ty = unified[0].ty;
+            rights.extend(unified.pop());
+            lefts.extend(unified.pop());
+            let name = self.columns[*l].name.clone();
+            let column = self.add_column(name, ty, nullable);
+            if is_coercible {
+                self.typer.coercible_columns.insert(column.index());
+            }
+            columns.push(column);
+        }
+        let left = self.project_over(left, lefts);
+        let right = self.project_over(right, rights);
+        let body = SetOperation { op, all, left, right, columns: columns.clone() };
+        let body = QueryBody::SetOperation(Box::new(body));
+        Ok(QueryExpr { ctes: Vec::new(), body, order_by: Vec::new(), limit: None, outputs: columns })
+    }
+
+    /// `VALUES ROW(…), …` with columns `column_0`, `column_1`, …
+    fn values(&mut self, rows: &[Vec<ast::Expr>]) -> Result<QueryExpr, SqlError> {
+        let width = rows[0].len();
+        let mut block = Block::new();
+        block.clause = Clause::Select;
+        self.blocks.push(block);
+        let bound = rows.iter().map(|row| self.exprs(row)).collect::<Result<Vec<_>, _>>();
+        let block = self.blocks.pop().expect("pushed above");
+        let bound = bound?;
+        if !block.subqueries.is_empty() || !block.aggregates.is_empty() {
+            return Err(unsupported("subqueries in VALUES"));
+        }
+        if let Some(row) = bound.iter().position(|row| row.len() != width) {
+            return Err(ErrorCode::WRONG_VALUE_COUNT_ON_ROW.with(&[&(row + 1)]));
+        }
+        let mut rows: Vec<Vec<Expr>> = bound.iter().map(|_| Vec::with_capacity(width)).collect();
+        let mut columns = Vec::with_capacity(width);
+        for column in 0..width {
+            let values = bound.iter().map(|row| row[column].clone()).collect();
+            let unified = self.typer.unify(values, "VALUES")?;
+            let (ty, nullable) = (unified[0].ty, unified.iter().any(|e| e.nullable));
+            columns.push(self.add_column(format!("column_{column}"), ty, nullable));
+            rows.iter_mut().zip(unified).for_each(|(row, value)| row.push(value));
+        }
+        let body = QueryBody::Values(Values { rows, columns: columns.clone() });
+        Ok(QueryExpr { ctes: Vec::new(), body, order_by: Vec::new(), limit: None, outputs: columns })
+    }
+
+    /// `TABLE t` is `SELECT * FROM t`.
+    fn table(&mut self, name: &ast::ObjectName) -> Result<QueryExpr, SqlError> {
+        let span = name.name.span;
+        let select = ast::Select {
+            items: vec![ast::SelectItem::Wildcard { database: None, table: None, span }],
+            from: vec![ast::TableRef::Table { name: name.clone(), alias: None, hints: Vec::new() }],
+            ..ast::Select::default()
+        };
+        self.body(&ast::QueryBody::Select(Box::new(select)), &[])
+    }
+
+    fn cte(&mut self, cte: &ast::Cte, recursive: bool) -> Result<Cte, SqlError> {
+        let id = CteId(self.next_cte);
+        self.next_cte += 1;
+        let name: std::sync::Arc<str> = cte.name.name.as_str().into();
+        if recursive
+            && let ast::QueryBody::SetOperation { op: SetOperator::Union, all, left, right } = &cte.query.body
+            && mentions(right, &cte.name.name)
+        {
+            return self.recursive_cte(cte, id, name, *all, left, right);
+        }
+        let (body, levels, queries) = self.measured(|binder| binder.query(&cte.query))?;
+        self.name_outputs(&body.outputs, &cte.columns)?;
+        let columns = self.copy_columns(&body.outputs, false);
+        self.ctes.push(ScopeCte { id, name: name.clone(), columns: columns.clone(), levels, queries });
+        Ok(Cte { id, name, body: CteBody::Plain(body), columns })
+    }
+
+    fn copy_columns(&mut self, ids: &[ColumnId], nullable: bool) -> Vec<ColumnId> {
+        ids.iter()
+            .map(|id| {
+                let copy = self.copy_column(*id);
+                self.columns[copy].nullable |= nullable;
+                copy
+            })
+            .collect()
+    }
+
+    /// The seed alone gives names and types; every column can be NULL.
+    fn recursive_cte(
+        &mut self,
+        cte: &ast::Cte,
+        id: CteId,
+        name: std::sync::Arc<str>,
+        all: bool,
+        left: &ast::QueryBody,
+        right: &ast::QueryBody,
+    ) -> Result<Cte, SqlError> {
+        if !cte.query.order_by.is_empty() || cte.query.with.is_some() {
+            return Err(unsupported("WITH or ORDER BY in a recursive common table expression"));
+        }
+        let limit = cte.query.limit.as_ref().map(|limit| self.limit(limit)).transpose()?;
+        let (seed, seed_levels, seed_queries) = self.measured(|binder| binder.body(left, &[]))?;
+        self.name_outputs(&seed.outputs, &cte.columns)?;
+        let columns = self.copy_columns(&seed.outputs, true);
+        let at = self.ctes.len();
+        self.ctes.push(ScopeCte { id, name: name.clone(), columns: columns.clone(), levels: 1, queries: 1 });
+        let (step, levels, queries) = self.measured(|binder| binder.body(right, &[]))?;
+        (self.ctes[at].levels, self.ctes[at].queries) =
+            (1 + levels.max(seed_levels), 1 + queries + seed_queries);
+        if step.outputs.len() != columns.len() {
+            return Err(ErrorCode::WRONG_NUMBER_OF_COLUMNS_IN_SELECT.with(&[]));
+        }
+        let outputs = step.outputs.iter().zip(&columns).map(|(from, to)| {
+            let (expr, column) = (self.column_expr(*from), &self.columns[*to]);
+            self.typer.stored(expr, column.ty, &column.name)
+        });
+        let outputs = outputs.collect();
+        let step = self.project_over(step, outputs);
+        Ok(Cte { id, name, body: CteBody::Recursive { seed, step, distinct: !all, limit }, columns })
+    }
+}
+
+/// Makes a query the body of another, so that a second order or limit applies to its result.
+fn nest(inner: QueryExpr) -> QueryExpr {
+    let outputs = inner.outputs.clone();
+    let body = QueryBody::Nested(Box::new(inner));
+    QueryExpr { ctes: Vec::new(), body, order_by: Vec::new(), limit: None, outputs }
+}
+
+/// Whether a query body reads a table of this name.
+fn mentions(body: &ast::QueryBody, name: &str) -> bool {
+    match body {
+        ast::QueryBody::Select(select) => select.from.iter().any(|table| table_mentions(table, name)),
+        ast::QueryBody::SetOperation { left, right, .. } => mentions(left, name) || mentions(right, name),
+        ast::QueryBody::Values(_) => false,
+        ast::QueryBody::Table(table) => {
+            table.database.is_none() && table.name.name.eq_ignore_ascii_case(name)
+        }
+        ast::QueryBody::Parenthesized(query) => mentions(&query.body, name),
+    }
+}
+
+fn table_mentions(table: &ast::TableRef, name: &str) -> bool {
+    match table {
+        ast::TableRef::Table { name: table, .. } => {
+            table.database.is_none() && table.name.name.eq_ignore_ascii_case(name)
+        }
+        ast::TableRef::Derived { query, .. } => mentions(&query.body, name),
+        ast::TableRef::Join(join) => table_mentions(&join.left, name) || table_mentions(&join.right, name),
+    }
+}

@@ -1,0 +1,174 @@
+//! Scopes: which names a block can see, and what it collects while its expressions are bound.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::expr::Expr;
+
+use crate::parse::ast::{Ident, WindowSpec};
+use crate::plan::{Aggregate, ColumnId, CteId, Subquery, WindowFunction};
+
+/// The part of a statement that is being bound, as MySQL's errors call it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clause {
+    From,
+    Select,
+    Where,
+    Group,
+    Having,
+    Order,
+}
+
+impl Clause {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::From => "on clause",
+            Self::Select => "field list",
+            Self::Where => "where clause",
+            Self::Group => "group statement",
+            Self::Having => "having clause",
+            Self::Order => "order clause",
+        }
+    }
+
+    pub fn allows_aggregates(self) -> bool {
+        matches!(self, Self::Select | Self::Having | Self::Order)
+    }
+
+    pub fn allows_windows(self) -> bool {
+        matches!(self, Self::Select | Self::Order)
+    }
+}
+
+/// A table as a FROM clause names it.
+#[derive(Clone, Debug)]
+pub struct ScopeTable {
+    pub database: Option<Arc<str>>,
+    pub name: Arc<str>,
+    pub columns: Vec<ScopeColumn>,
+    /// Sets of columns that determine the row: the primary key and unique keys without NULLs.
+    pub keys: Vec<Vec<ColumnId>>,
+}
+
+#[derive(Clone, Debug)]
+pub struct ScopeColumn {
+    pub name: Arc<str>,
+    pub id: ColumnId,
+    /// USING or NATURAL merged it into another table's column: only a qualified name reaches it.
+    pub merged: bool,
+}
+
+/// A query block while it is being bound.
+pub struct Block {
+    pub tables: Vec<ScopeTable>,
+    /// The block's FROM is not complete and what is being bound must not see it.
+    pub hidden: bool,
+    pub clause: Clause,
+    /// Names of select items, once these are bound.
+    pub aliases: Vec<(Arc<str>, Expr)>,
+    pub windows: Vec<(Ident, WindowSpec)>,
+    pub aggregates: Vec<Aggregate>,
+    pub window_functions: Vec<WindowFunction>,
+    pub subqueries: Vec<BlockSubquery>,
+    /// Inside of an aggregate's arguments.
+    pub in_aggregate: bool,
+    /// Inside of a window function's arguments or specification.
+    pub in_window: bool,
+    /// Expressions of GROUP BY, once bound, for HAVING's preference.
+    pub group_names: Vec<(Arc<str>, Expr)>,
+}
+
+/// A subquery and whether the block evaluates it before it groups.
+pub struct BlockSubquery {
+    pub subquery: Subquery,
+    pub before_grouping: bool,
+}
+
+impl Block {
+    pub fn new() -> Self {
+        Self {
+            tables: Vec::new(),
+            hidden: false,
+            clause: Clause::From,
+            aliases: Vec::new(),
+            windows: Vec::new(),
+            aggregates: Vec::new(),
+            window_functions: Vec::new(),
+            subqueries: Vec::new(),
+            in_aggregate: false,
+            in_window: false,
+            group_names: Vec::new(),
+        }
+    }
+
+    /// The column of this block that a name means; an error if it means several.
+    pub fn find(&self, name: &ColumnName<'_>) -> Result<Option<ColumnId>, SqlError> {
+        let mut found = None;
+        for table in self.tables.iter().filter(|t| name.fits(t)) {
+            for column in &table.columns {
+                if !column.name.eq_ignore_ascii_case(name.column) || (column.merged && name.table.is_none()) {
+                    continue;
+                }
+                if found.is_some_and(|id| id != column.id) {
+                    return Err(ErrorCode::NON_UNIQ_ERROR.with(&[&name, &self.clause.name()]));
+                }
+                found = Some(column.id);
+            }
+        }
+        Ok(found)
+    }
+
+    pub fn owns(&self, id: ColumnId) -> bool {
+        self.tables.iter().any(|t| t.columns.iter().any(|c| c.id == id))
+    }
+
+    pub fn alias(&self, name: &str) -> Option<&Expr> {
+        self.aliases.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(name)).map(|(_, expr)| expr)
+    }
+}
+
+/// A column's name as it was written.
+#[derive(Clone, Copy)]
+pub struct ColumnName<'a> {
+    pub database: Option<&'a str>,
+    pub table: Option<&'a str>,
+    pub column: &'a str,
+}
+
+impl ColumnName<'_> {
+    pub fn fits(&self, table: &ScopeTable) -> bool {
+        // Table names and aliases are case-sensitive in MySQL where its file system is; ours never are.
+        self.table.is_none_or(|name| table.name.eq_ignore_ascii_case(name))
+            && self
+                .database
+                .is_none_or(|name| table.database.as_ref().is_some_and(|d| d.eq_ignore_ascii_case(name)))
+    }
+}
+
+impl std::fmt::Display for ColumnName<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for part in [self.database, self.table].into_iter().flatten() {
+            write!(f, "{part}.")?;
+        }
+        f.write_str(self.column)
+    }
+}
+
+/// The line between a subquery and the blocks around it: columns that cross it are the subquery's outer columns.
+pub struct Boundary {
+    /// How many blocks are outside.
+    pub depth: usize,
+    pub outer: BTreeSet<ColumnId>,
+}
+
+/// A common table expression that is in scope.
+#[derive(Clone)]
+pub struct ScopeCte {
+    pub id: CteId,
+    pub name: Arc<str>,
+    pub columns: Vec<ColumnId>,
+    /// How high and how large it is, with what it reads.
+    pub levels: usize,
+    pub queries: usize,
+}

@@ -1,0 +1,300 @@
+//! One SELECT block.
+
+use std::sync::Arc;
+
+use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::expr::Expr;
+use avocet_types::{LobSize, SqlType};
+
+use crate::bind::expr::position;
+use crate::bind::group::Grouping;
+use crate::bind::scope::{Block, Clause, ColumnName};
+use crate::bind::{Binder, unsupported};
+use crate::parse::ast::{self, ExprKind, Ident, OrderItem, SelectItem};
+use crate::plan::*;
+
+/// A select item: its name and value. Values change when the block turns out to be grouped.
+pub(super) struct Item {
+    pub name: Arc<str>,
+    pub expr: Expr,
+}
+
+/// A key of ORDER BY: a select item, or a value of its own.
+enum OrderKey {
+    Item(usize),
+    Hidden(Expr),
+}
+
+/// MySQL's limit for the columns of a table, which a result, its groups and its order are too.
+const MOST_COLUMNS: usize = 4_096;
+
+impl Binder<'_> {
+    /// A block with the ORDER BY that belongs to it: the body, its sort keys and its outputs.
+    pub(super) fn select(
+        &mut self,
+        select: &ast::Select,
+        order_by: &[OrderItem],
+    ) -> Result<(Select, Vec<SortKey>, Vec<ColumnId>), SqlError> {
+        self.blocks.push(Block::new());
+        let bound = self.select_in_block(select, order_by);
+        self.blocks.pop();
+        bound
+    }
+
+    fn select_in_block(
+        &mut self,
+        ast: &ast::Select,
+        order_by: &[OrderItem],
+    ) -> Result<(Select, Vec<SortKey>, Vec<ColumnId>), SqlError> {
+        if [ast.items.len(), ast.group_by.len(), order_by.len()].iter().any(|&count| count > MOST_COLUMNS) {
+            return Err(ErrorCode::TOO_MANY_FIELDS.with(&[]));
+        }
+        let from = self.from(&ast.from)?;
+        self.block().windows = ast.windows.clone();
+        self.block().clause = Clause::Where;
+        let mut filter = ast.filter.as_ref().map(|expr| self.condition(expr)).transpose()?;
+
+        self.block().clause = Clause::Select;
+        let mut items = self.items(&ast.items, &from.star)?;
+        self.block().aliases = items.iter().map(|item| (item.name.clone(), item.expr.clone())).collect();
+
+        self.block().clause = Clause::Group;
+        let keys = self.group_keys(&ast.group_by, ast.rollup, &items)?;
+
+        self.block().clause = Clause::Having;
+        let mut having = ast.having.as_ref().map(|expr| self.condition(expr)).transpose()?;
+
+        self.block().clause = Clause::Order;
+        let mut order = self.order_keys(order_by, &items)?;
+
+        let grouped = !keys.is_empty() || !self.block().aggregates.is_empty();
+        let aggregation = if grouped {
+            let mut grouping = Grouping::new(self, keys, filter.as_ref(), &from.from, ast.rollup)?;
+            for (i, item) in items.iter_mut().enumerate() {
+                grouping.regroup(self, &mut item.expr, Clause::Select, i + 1)?;
+            }
+            if let Some(having) = &mut having {
+                grouping.regroup(self, having, Clause::Having, 1)?;
+            }
+            for (i, (key, _)) in order.iter_mut().enumerate() {
+                if let OrderKey::Hidden(expr) = key {
+                    grouping.regroup(self, expr, Clause::Order, i + 1)?;
+                }
+            }
+            grouping.regroup_windows(self)?;
+            grouping.regroup_subqueries(self)?;
+            if ast.rollup && order.is_empty() && !ast.distinct {
+                order =
+                    grouping.rollup_order(self).into_iter().map(|e| (OrderKey::Hidden(e), false)).collect();
+            }
+            Some(grouping.finish(self)?)
+        } else {
+            // Without groups HAVING is a second WHERE.
+            filter = match (filter, having.take()) {
+                (Some(filter), Some(having)) => Some(self.typer.and(vec![filter, having])),
+                (filter, having) => filter.or(having),
+            };
+            None
+        };
+        self.project(from.from, filter, aggregation, having, ast.distinct, items, order)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of a block, in order")]
+    fn project(
+        &mut self,
+        from: From,
+        filter: Option<Expr>,
+        aggregation: Option<Aggregation>,
+        having: Option<Expr>,
+        distinct: bool,
+        items: Vec<Item>,
+        order: Vec<(OrderKey, bool)>,
+    ) -> Result<(Select, Vec<SortKey>, Vec<ColumnId>), SqlError> {
+        let mut projection: Vec<_> = items
+            .into_iter()
+            .map(|item| Projected { id: self.add_projected(item.name, &item.expr), expr: item.expr })
+            .collect();
+        let outputs: Vec<_> = projection.iter().map(|p| p.id).collect();
+        let mut keys = Vec::with_capacity(order.len());
+        for (i, (key, descending)) in order.into_iter().enumerate() {
+            let column = match key {
+                OrderKey::Item(item) => outputs[item],
+                OrderKey::Hidden(expr) => {
+                    match projection.iter().find(|p| p.expr == expr && !expr.is_volatile()) {
+                        Some(same) => same.id,
+                        None if distinct => return Err(self.not_in_select_list(&expr, i + 1)),
+                        None => {
+                            let id = self.add_projected("", &expr);
+                            projection.push(Projected { id, expr });
+                            id
+                        }
+                    }
+                }
+            };
+            if !keys.iter().any(|k: &SortKey| k.column == column) {
+                keys.push(SortKey { column, descending });
+            }
+        }
+        let block = self.block();
+        let windows = std::mem::take(&mut block.window_functions);
+        let subqueries = std::mem::take(&mut block.subqueries).into_iter().map(|s| s.subquery).collect();
+        let select = Select { from, filter, aggregation, having, windows, projection, distinct, subqueries };
+        Ok((select, keys, outputs))
+    }
+
+    /// 3065
+    fn not_in_select_list(&self, expr: &Expr, position: usize) -> SqlError {
+        let column =
+            expr.columns().first().map(|id| self.full_name(ColumnId(*id as u32))).unwrap_or_default();
+        SqlError {
+            errno: 3065,
+            sqlstate: *b"HY000",
+            message: format!(
+                "Expression #{position} of ORDER BY clause is not in SELECT list, references column '{column}' which is \
+                 not in SELECT list; this is incompatible with DISTINCT"
+            ),
+        }
+    }
+
+    pub(super) fn condition(&mut self, expr: &ast::Expr) -> Result<Expr, SqlError> {
+        let bound = self.expr(expr)?;
+        Ok(self.typer.condition(bound))
+    }
+
+    fn items(&mut self, items: &[SelectItem], star: &[ColumnId]) -> Result<Vec<Item>, SqlError> {
+        let mut bound = Vec::with_capacity(items.len());
+        for item in items {
+            match item {
+                SelectItem::Wildcard { table: None, .. } => {
+                    if star.is_empty() {
+                        return Err(ErrorCode::NO_TABLES_USED.with(&[]));
+                    }
+                    bound.extend(star.iter().map(|id| self.wildcard_item(*id)));
+                }
+                SelectItem::Wildcard { database, table: Some(table), .. } => {
+                    for id in self.table_columns(database.as_ref(), table)? {
+                        bound.push(self.wildcard_item(id));
+                    }
+                }
+                SelectItem::Expr { expr, alias } => {
+                    let name = self.item_name(expr, alias.as_ref());
+                    let mut value = self.expr(expr)?;
+                    // A user variable that was never set is shown as bytes.
+                    if matches!(expr.kind, ExprKind::UserVariable(_)) && value.ty == SqlType::Null {
+                        value.ty = SqlType::Blob { size: LobSize::Medium };
+                    }
+                    bound.push(Item { name, expr: value });
+                }
+            }
+        }
+        Ok(bound)
+    }
+
+    fn wildcard_item(&mut self, id: ColumnId) -> Item {
+        self.mark_used(id);
+        Item { name: self.columns[id].name.clone(), expr: self.column_expr(id) }
+    }
+
+    /// The columns of `t.*`.
+    fn table_columns(&mut self, database: Option<&Ident>, table: &Ident) -> Result<Vec<ColumnId>, SqlError> {
+        let name =
+            ColumnName { database: database.map(|d| d.name.as_str()), table: Some(&table.name), column: "*" };
+        let found = self.block().tables.iter().find(|t| name.fits(t));
+        let found = found.ok_or_else(|| {
+            let shown = database.map_or(table.name.clone(), |d| format!("{}.{}", d.name, table.name));
+            ErrorCode::BAD_TABLE_ERROR.with(&[&shown])
+        })?;
+        Ok(found.columns.iter().map(|c| c.id).collect())
+    }
+
+    fn group_keys(
+        &mut self,
+        group_by: &[ast::Expr],
+        rollup: bool,
+        items: &[Item],
+    ) -> Result<Vec<Expr>, SqlError> {
+        let mut keys: Vec<Expr> = Vec::with_capacity(group_by.len());
+        for expr in group_by {
+            let key = match position(expr) {
+                Some(position) => self.item_at(position, items, Clause::Group)?.expr.clone(),
+                None => self.expr(expr)?,
+            };
+            let computed = self.block().aggregates.iter().map(|a| a.id).collect::<Vec<_>>();
+            let windows = self.block().window_functions.iter().map(|w| w.id).collect::<Vec<_>>();
+            let columns = key.columns();
+            let uses = |ids: &[ColumnId]| columns.iter().any(|c| ids.contains(&ColumnId(*c as u32)));
+            if uses(&computed) || uses(&windows) {
+                let name = self.item_name(expr, None);
+                return Err(ErrorCode::WRONG_GROUP_FIELD.with(&[&name]));
+            }
+            if let ExprKind::Column { column, .. } = &expr.kind {
+                let name = column.name.as_str().into();
+                self.block().group_names.push((name, key.clone()));
+            }
+            match keys.contains(&key) {
+                // MySQL gives each group once more for it, and tells the keys apart by the names that they go by.
+                true if rollup => return Err(unsupported("GROUP BY with one key twice WITH ROLLUP")),
+                true => {}
+                false => keys.push(key),
+            }
+        }
+        Ok(keys)
+    }
+
+    fn item_at<'i>(&self, position: u64, items: &'i [Item], clause: Clause) -> Result<&'i Item, SqlError> {
+        let item = usize::try_from(position).ok().and_then(|p| items.get(p.checked_sub(1)?));
+        item.ok_or_else(|| ErrorCode::BAD_FIELD_ERROR.with(&[&position, &clause.name()]))
+    }
+
+    fn order_keys(
+        &mut self,
+        order_by: &[OrderItem],
+        items: &[Item],
+    ) -> Result<Vec<(OrderKey, bool)>, SqlError> {
+        let mut keys = Vec::with_capacity(order_by.len());
+        for item in order_by {
+            let key = match (&item.expr.kind, position(&item.expr)) {
+                (_, Some(position)) => {
+                    self.item_at(position, items, Clause::Order)?;
+                    OrderKey::Item(position as usize - 1)
+                }
+                (ExprKind::Column { table: None, column, .. }, _) => {
+                    self.order_name(column, &item.expr, items)?
+                }
+                _ => OrderKey::Hidden(self.expr(&item.expr)?),
+            };
+            let key = match key {
+                OrderKey::Hidden(expr) => {
+                    match items.iter().position(|i| i.expr == expr && !expr.is_volatile()) {
+                        Some(item) => OrderKey::Item(item),
+                        None => OrderKey::Hidden(expr),
+                    }
+                }
+                key => key,
+            };
+            keys.push((key, item.descending));
+        }
+        Ok(keys)
+    }
+
+    /// A bare name in ORDER BY is first of all a select item's.
+    fn order_name(&mut self, column: &Ident, expr: &ast::Expr, items: &[Item]) -> Result<OrderKey, SqlError> {
+        let mut named = items.iter().enumerate().filter(|(_, i)| i.name.eq_ignore_ascii_case(&column.name));
+        match (named.next(), named.next()) {
+            (Some((_, a)), Some((_, b))) if a.expr != b.expr => {
+                Err(ErrorCode::NON_UNIQ_ERROR.with(&[&column.name, &Clause::Order.name()]))
+            }
+            (Some((item, _)), _) => Ok(OrderKey::Item(item)),
+            (None, _) => Ok(OrderKey::Hidden(self.expr(expr)?)),
+        }
+    }
+
+    /// `db.t.c` as errors show it.
+    pub(super) fn full_name(&self, id: ColumnId) -> String {
+        let info = &self.columns[id];
+        match &info.origin {
+            Some(origin) => format!("{}.{}.{}", origin.table.database, origin.alias, info.name),
+            None => info.name.to_string(),
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Subqueries in expressions. Each becomes an entry of its block and a column that stands for its answer.
+
+use avocet_types::SqlType;
+use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::expr::{CompareOp, Expr};
+
+use crate::bind::expr::{comparison_of, sides};
+use crate::bind::scope::{BlockSubquery, Clause};
+use crate::bind::walk::column_of;
+use crate::bind::{Binder, unsupported};
+use crate::parse::ast::{self, BinaryOp, ExprKind};
+use crate::plan::*;
+
+/// Stands for the left side while its type is found.
+const STAND_IN: ColumnId = ColumnId(u32::MAX);
+
+impl Binder<'_> {
+    fn subquery(&mut self, query: &ast::Query) -> Result<(QueryExpr, Vec<ColumnId>), SqlError> {
+        self.bounded(|binder| binder.query(query))
+    }
+
+    fn add_subquery(
+        &mut self,
+        kind: SubqueryKind,
+        query: QueryExpr,
+        outer: Vec<ColumnId>,
+        ty: SqlType,
+        nullable: bool,
+    ) -> Expr {
+        let id = self.add_column("", ty, nullable);
+        let block = self.block();
+        let before_grouping =
+            block.in_aggregate || matches!(block.clause, Clause::From | Clause::Where | Clause::Group);
+        block
+            .subqueries
+            .push(BlockSubquery { subquery: Subquery { id, kind, query, outer }, before_grouping });
+        self.mark_used(id);
+        self.column_expr(id)
+    }
+
+    pub(super) fn scalar_subquery(&mut self, query: &ast::Query) -> Result<Expr, SqlError> {
+        let (query, outer) = self.subquery(query)?;
+        if query.outputs.len() != 1 {
+            return Err(ErrorCode::OPERAND_COLUMNS.with(&[&1]));
+        }
+        let ty = self.columns[query.outputs[0]].ty;
+        Ok(self.add_subquery(SubqueryKind::Scalar, query, outer, ty, true))
+    }
+
+    pub(super) fn exists(&mut self, query: &ast::Query, negated: bool) -> Result<Expr, SqlError> {
+        let (query, outer) = self.subquery(query)?;
+        Ok(self.add_subquery(SubqueryKind::Exists { negated }, query, outer, SqlType::BIGINT, false))
+    }
+
+    pub(super) fn in_subquery(
+        &mut self,
+        expr: &ast::Expr,
+        query: &ast::Query,
+        negated: bool,
+    ) -> Result<Expr, SqlError> {
+        let needles = match &expr.kind {
+            ExprKind::Row(row) => self.exprs(row)?,
+            _ => vec![self.expr(expr)?],
+        };
+        let (query, outer) = self.subquery(query)?;
+        if query.outputs.len() != needles.len() {
+            return Err(ErrorCode::OPERAND_COLUMNS.with(&[&needles.len()]));
+        }
+        self.membership(needles, query, outer, negated)
+    }
+
+    /// `needles IN (query)`, with both sides converted so that they compare.
+    fn membership(
+        &mut self,
+        needles: Vec<Expr>,
+        query: QueryExpr,
+        outer: Vec<ColumnId>,
+        negated: bool,
+    ) -> Result<Expr, SqlError> {
+        let mut converted = Vec::with_capacity(needles.len());
+        let mut outputs = Vec::with_capacity(needles.len());
+        for (needle, output) in needles.into_iter().zip(&query.outputs) {
+            let (needle, output) = self.comparable(needle, *output)?;
+            converted.push(needle);
+            outputs.push(output);
+        }
+        let nullable = converted.iter().chain(&outputs).any(|e| e.nullable);
+        let query = self.project_over(query, outputs);
+        let kind = SubqueryKind::In { needles: converted, negated };
+        Ok(self.add_subquery(kind, query, outer, SqlType::BIGINT, nullable))
+    }
+
+    /// The two sides of `left = column`, converted to what they compare as.
+    fn comparable(&mut self, left: Expr, column: ColumnId) -> Result<(Expr, Expr), SqlError> {
+        let right = self.column_expr(column);
+        let left = self.settle(left, right.ty);
+        // NULL on one side is of the other's type.
+        if left.ty == SqlType::Null || right.ty == SqlType::Null {
+            return Ok((left, right));
+        }
+        // Literals would be folded: what counts is the types.
+        let stand_in = Expr::column(STAND_IN.index(), left.ty, left.nullable);
+        let compared = self.typer.compare(CompareOp::Eq, stand_in, right)?;
+        let (mut left_side, right_side) =
+            sides(compared).ok_or_else(|| unsupported("a comparison of this kind with a subquery"))?;
+        crate::bind::walk::replace(&mut left_side, &mut |part| {
+            column_of(part).filter(|id| *id == STAND_IN).map(|_| left.clone())
+        });
+        Ok((left_side, right_side))
+    }
+
+    /// The query with its outputs computed from those it has; as it is, if they are just these.
+    pub(super) fn project_over(&mut self, query: QueryExpr, outputs: Vec<Expr>) -> QueryExpr {
+        let unchanged = outputs.len() == query.outputs.len()
+            && outputs.iter().zip(&query.outputs).all(|(expr, id)| column_of(expr) == Some(*id));
+        if unchanged {
+            return query;
+        }
+        let names: Vec<_> = query.outputs.iter().map(|id| self.columns[*id].name.clone()).collect();
+        let projection: Vec<_> = outputs
+            .into_iter()
+            .enumerate()
+            .map(|(i, expr)| {
+                let name = names.get(i).cloned().unwrap_or_else(|| "".into());
+                Projected { id: self.add_projected(name, &expr), expr }
+            })
+            .collect();
+        let outputs = projection.iter().map(|p| p.id).collect();
+        let from = From::Derived(Derived { query, alias: "".into(), outer: Vec::new() });
+        QueryExpr {
+            ctes: Vec::new(),
+            body: QueryBody::Select(Box::new(Select::plain(from, projection))),
+            order_by: Vec::new(),
+            limit: None,
+            outputs,
+        }
+    }
+
+    /// `left op ANY|ALL (query)`
+    pub(super) fn quantified(
+        &mut self,
+        op: BinaryOp,
+        left: &ast::Expr,
+        all: bool,
+        query: &ast::Query,
+    ) -> Result<Expr, SqlError> {
+        match (op, all) {
+            (BinaryOp::Eq, false) => return self.in_subquery(left, query, false),
+            (BinaryOp::Ne, true) => return self.in_subquery(left, query, true),
+            _ => {}
+        }
+        let left = self.expr(left)?;
+        let (query, outer) = self.subquery(query)?;
+        if query.outputs.len() != 1 {
+            return Err(ErrorCode::OPERAND_COLUMNS.with(&[&1]));
+        }
+        let (left, right) = self.comparable(left, query.outputs[0])?;
+        let nullable = left.nullable || right.nullable;
+        let query = self.project_over(query, vec![right]);
+        let op = match comparison_of(op) {
+            CompareOp::Ne => Comparison::Ne,
+            CompareOp::Lt => Comparison::Lt,
+            CompareOp::Le => Comparison::Le,
+            CompareOp::Gt => Comparison::Gt,
+            CompareOp::Ge => Comparison::Ge,
+            CompareOp::Eq | CompareOp::NullSafeEq => Comparison::Eq,
+        };
+        let kind = SubqueryKind::Quantified { op, all, left };
+        Ok(self.add_subquery(kind, query, outer, SqlType::BIGINT, nullable))
+    }
+}

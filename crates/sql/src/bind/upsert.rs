@@ -1,0 +1,262 @@
+//! ON DUPLICATE KEY UPDATE: what the names in its values mean.
+//!
+//! ```text
+//!  INSERT INTO t (a, b) VALUES (1, 2) AS new(x, y) ON DUPLICATE KEY UPDATE b = t.b + VALUES(b) + new.y + x
+//!  INSERT INTO t (a, b) SELECT s.a, s.b FROM s     ON DUPLICATE KEY UPDATE b = t.b + s.c
+//! ```
+//!
+//! Values are bound over one row: the columns of the row that is there, those of the row to be inserted, then those that only
+//! the query has, which it selects beside what is inserted. Names of the latter two are replaced before they are bound.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::schema::TableDef;
+use avocet_types::{ColumnDef, SqlType};
+
+use super::{CatalogView, Clause, ColumnName, TableBinder, bind_query, unsupported};
+use crate::parse::ast::{self, Expr, ExprKind, Ident, Query, QueryBody, SelectItem};
+use crate::parse::statement::Insert;
+
+/// Before the names of the new row's columns, and of the query's; no identifier can begin so.
+const NEW: char = '\u{1}';
+const QUERY: char = '\u{2}';
+
+/// A statement's assignments, before they are bound.
+pub struct UpsertNames<'i> {
+    insert: &'i Insert,
+    table: &'i TableDef,
+    /// The columns that values are given for.
+    targets: &'i [usize],
+    /// Columns of the query that only assignments name.
+    of_query: Vec<Expr>,
+}
+
+/// The bound assignments: the columns, and values over all columns.
+pub type Assignments = Vec<(usize, avocet_types::expr::Expr)>;
+
+impl<'i> UpsertNames<'i> {
+    /// Checks the alias of the new row.
+    pub fn new(insert: &'i Insert, table: &'i TableDef, targets: &'i [usize]) -> Result<Self, SqlError> {
+        if let Some((alias, columns)) = &insert.row_alias {
+            if alias.name.eq_ignore_ascii_case(&table.name) {
+                return Err(ErrorCode::NONUNIQ_TABLE.with(&[&alias.name]));
+            }
+            if !columns.is_empty() && columns.len() != targets.len() {
+                return Err(ErrorCode::VIEW_WRONG_LIST.with(&[]));
+            }
+            for (at, column) in columns.iter().enumerate() {
+                if columns[..at].iter().any(|other| other.name.eq_ignore_ascii_case(&column.name)) {
+                    return Err(ErrorCode::DUP_FIELDNAME.with(&[&column.name]));
+                }
+            }
+        }
+        Ok(Self { insert, table, targets, of_query: Vec::new() })
+    }
+
+    /// The query whose rows are inserted, with the columns that assignments name after its own.
+    pub fn add_to_query<'q>(
+        &mut self,
+        query: &'q Query,
+        source: &[u8],
+        view: &dyn CatalogView,
+        params: &[SqlType],
+    ) -> Result<Cow<'q, Query>, SqlError> {
+        if self.insert.on_duplicate.is_empty() {
+            return Ok(Cow::Borrowed(query));
+        }
+        let mut query = query.clone();
+        let select = match &mut query.body {
+            QueryBody::Select(select) if select.group_by.is_empty() => select,
+            QueryBody::Parenthesized(inner) => {
+                **inner = self.add_to_query(inner, source, view, params)?.into_owned();
+                return Ok(Cow::Owned(query));
+            }
+            _ => return Ok(Cow::Owned(query)),
+        };
+        let mut names = Vec::new();
+        for assignment in &self.insert.on_duplicate {
+            column_names(&mut assignment.value.clone(), &mut names);
+        }
+        for name in names {
+            if !is_in(&name, query.with.as_ref(), select, source, view, params)? {
+                continue;
+            }
+            if self.is_in_table(&name) {
+                let ExprKind::Column { database, table, column } = &name.kind else { continue };
+                let name = column_name(database.as_ref(), table.as_ref(), column);
+                return Err(ErrorCode::NON_UNIQ_ERROR.with(&[&name, &"field list"]));
+            }
+            select.items.push(SelectItem::Expr { expr: name.clone(), alias: None });
+            self.of_query.push(name);
+        }
+        Ok(Cow::Owned(query))
+    }
+
+    /// How many columns the query has for assignments alone.
+    pub fn columns_of_query(&self) -> usize {
+        self.of_query.len()
+    }
+
+    /// Binds the assignments. `of_query` are the types of the columns that were added to the query.
+    pub fn bind(
+        &self,
+        of_query: &[SqlType],
+        source: &[u8],
+        view: &dyn CatalogView,
+        params: &[SqlType],
+    ) -> Result<Assignments, SqlError> {
+        if self.insert.on_duplicate.is_empty() {
+            return Ok(Vec::new());
+        }
+        let all = Arc::new(self.all_columns(of_query));
+        let mut binder = TableBinder::new(source, view, params, &all, None);
+        let mut updates = Vec::with_capacity(self.insert.on_duplicate.len());
+        for assignment in &self.insert.on_duplicate {
+            let name = &assignment.column.name;
+            let column = self.table.column(name);
+            let column = column.ok_or_else(|| ErrorCode::BAD_FIELD_ERROR.with(&[name, &"field list"]))?;
+            if assignment.value.has_subquery() {
+                return Err(unsupported("subqueries in ON DUPLICATE KEY UPDATE"));
+            }
+            let mut value = assignment.value.clone();
+            self.rename(&mut value)?;
+            let value = binder.expr(&value, Clause::Select)?;
+            updates.push((column, binder.settle_param(value, self.table.columns[column].ty)));
+        }
+        Ok(updates)
+    }
+
+    /// The table's columns twice, those of the row that is there and those of the row to be inserted, and the query's.
+    fn all_columns(&self, of_query: &[SqlType]) -> TableDef {
+        let mut all = self.table.clone();
+        all.columns.extend(self.table.columns.iter().map(|column| {
+            let name = format!("{NEW}{}", column.name);
+            ColumnDef { name, ..column.clone() }
+        }));
+        let of_query = of_query.iter().enumerate();
+        all.columns.extend(of_query.map(|(at, ty)| ColumnDef::new(format!("{QUERY}{at}"), *ty)));
+        all
+    }
+
+    /// Replaces names of the new row's columns and of the query's.
+    fn rename(&self, expr: &mut Expr) -> Result<(), SqlError> {
+        let renamed = match &expr.kind {
+            ExprKind::InsertedValue(column) => Some(format!("{NEW}{}", column.name)),
+            ExprKind::Column { database, table, column } => {
+                let same = |other: &Expr| is_same_name(&other.kind, &expr.kind);
+                match self.of_query.iter().position(same) {
+                    Some(at) => Some(format!("{QUERY}{at}")),
+                    None => self.of_new_row(database.as_ref(), table.as_ref(), column)?,
+                }
+            }
+            _ => None,
+        };
+        if let Some(name) = renamed {
+            let column = Ident { name, ..ident_of(&expr.kind).clone() };
+            expr.kind = ExprKind::Column { database: None, table: None, column };
+            return Ok(());
+        }
+        expr.children_mut().into_iter().try_for_each(|child| self.rename(child))
+    }
+
+    /// The new row's column that a name means, if it means one.
+    fn of_new_row(
+        &self,
+        database: Option<&Ident>,
+        table: Option<&Ident>,
+        column: &Ident,
+    ) -> Result<Option<String>, SqlError> {
+        let Some((alias, names)) = &self.insert.row_alias else { return Ok(None) };
+        let is_named = table.is_some_and(|table| table.name.eq_ignore_ascii_case(&alias.name));
+        if database.is_some() || (table.is_some() && !is_named) {
+            return Ok(None);
+        }
+        let given = self.targets.iter().enumerate().find(|(at, target)| {
+            let own = || &self.table.columns[**target].name;
+            names.get(*at).map_or_else(own, |name| &name.name).eq_ignore_ascii_case(&column.name)
+        });
+        let name = column_name(database, table, column);
+        match given {
+            Some(_) if table.is_none() && self.table.column(&column.name).is_some() => {
+                Err(ErrorCode::NON_UNIQ_ERROR.with(&[&name, &"field list"]))
+            }
+            Some((_, target)) => Ok(Some(format!("{NEW}{}", self.table.columns[*target].name))),
+            None if is_named => Err(ErrorCode::BAD_FIELD_ERROR.with(&[&name, &"field list"])),
+            None => Ok(None),
+        }
+    }
+
+    fn is_in_table(&self, name: &Expr) -> bool {
+        let ExprKind::Column { database, table, column } = &name.kind else { return false };
+        let fits = |name: &Option<Ident>, own: &str| {
+            name.as_ref().is_none_or(|name| name.name.eq_ignore_ascii_case(own))
+        };
+        fits(database, &self.table.database)
+            && fits(table, &self.table.name)
+            && self.table.column(&column.name).is_some()
+    }
+}
+
+/// The column names in an expression, each once. Those of VALUES() are the new row's.
+fn column_names(expr: &mut Expr, names: &mut Vec<Expr>) {
+    match &expr.kind {
+        ExprKind::Column { .. } if names.iter().any(|other| is_same_name(&other.kind, &expr.kind)) => {}
+        ExprKind::Column { .. } => names.push(expr.clone()),
+        _ => expr.children_mut().into_iter().for_each(|child| column_names(child, names)),
+    }
+}
+
+fn is_same_name(a: &ExprKind, b: &ExprKind) -> bool {
+    let ExprKind::Column { database, table, column } = a else { return false };
+    let ExprKind::Column { database: database_b, table: table_b, column: column_b } = b else { return false };
+    let same = |a: &Option<Ident>, b: &Option<Ident>| match (a, b) {
+        (Some(a), Some(b)) => a.name.eq_ignore_ascii_case(&b.name),
+        (None, None) => true,
+        _ => false,
+    };
+    same(database, database_b) && same(table, table_b) && column.name.eq_ignore_ascii_case(&column_b.name)
+}
+
+/// Whether a name means a column of a query's FROM clause.
+fn is_in(
+    name: &Expr,
+    with: Option<&ast::With>,
+    of: &ast::Select,
+    source: &[u8],
+    view: &dyn CatalogView,
+    params: &[SqlType],
+) -> Result<bool, SqlError> {
+    let items = vec![SelectItem::Expr { expr: name.clone(), alias: None }];
+    let select = ast::Select { items, from: of.from.clone(), ..ast::Select::default() };
+    let query = Query {
+        with: with.cloned(),
+        body: QueryBody::Select(Box::new(select)),
+        order_by: Vec::new(),
+        limit: None,
+        locks: Vec::new(),
+        span: name.span,
+    };
+    match bind_query(&query, source, view, params) {
+        Ok(_) => Ok(true),
+        Err(error) if error.errno == ErrorCode::BAD_FIELD_ERROR.errno => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn ident_of(kind: &ExprKind) -> &Ident {
+    match kind {
+        ExprKind::InsertedValue(column) | ExprKind::Column { column, .. } => column,
+        _ => unreachable!("only names are renamed"),
+    }
+}
+
+fn column_name<'n>(
+    database: Option<&'n Ident>,
+    table: Option<&'n Ident>,
+    column: &'n Ident,
+) -> ColumnName<'n> {
+    let text = |ident: Option<&'n Ident>| ident.map(|ident| ident.name.as_str());
+    ColumnName { database: text(database), table: text(table), column: &column.name }
+}

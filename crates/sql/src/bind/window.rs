@@ -1,0 +1,200 @@
+//! Window functions (manual, 14.20).
+
+use avocet_types::SqlType;
+use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::expr::{Expr, IntervalUnit};
+
+use crate::bind::aggregate::result_type;
+use crate::bind::{Binder, unsupported};
+use crate::parse::ast::{self, WindowRef, WindowSpec};
+use crate::plan::{AggregateFunction, Distance, Frame, FrameBound, WindowFunction, WindowKind};
+
+fn kind_of(name: &str) -> Option<WindowKind> {
+    Some(match name {
+        "ROW_NUMBER" => WindowKind::RowNumber,
+        "RANK" => WindowKind::Rank,
+        "DENSE_RANK" => WindowKind::DenseRank,
+        "PERCENT_RANK" => WindowKind::PercentRank,
+        "CUME_DIST" => WindowKind::CumeDist,
+        "NTILE" => WindowKind::Ntile,
+        "LAG" => WindowKind::Lag,
+        "LEAD" => WindowKind::Lead,
+        "FIRST_VALUE" => WindowKind::FirstValue,
+        "LAST_VALUE" => WindowKind::LastValue,
+        "NTH_VALUE" => WindowKind::NthValue,
+        _ => return None,
+    })
+}
+
+impl Binder<'_> {
+    pub(super) fn window_call(&mut self, call: &ast::WindowCall) -> Result<Expr, SqlError> {
+        self.enter_window(&call.name)?;
+        let bound = self.window_call_parts(call);
+        self.block().in_window = false;
+        self.add_window(bound?, &call.name)
+    }
+
+    fn enter_window(&mut self, name: &str) -> Result<(), SqlError> {
+        let block = self.block();
+        if !block.clause.allows_windows() || block.in_window || block.in_aggregate {
+            return Err(ErrorCode::WINDOW_INVALID_WINDOW_FUNC_USE.with(&[&name.to_lowercase()]));
+        }
+        block.in_window = true;
+        Ok(())
+    }
+
+    /// The call, its result type, and whether it can be NULL.
+    fn window_call_parts(
+        &mut self,
+        call: &ast::WindowCall,
+    ) -> Result<(WindowFunction, SqlType, bool), SqlError> {
+        let kind = kind_of(&call.name).ok_or_else(|| unsupported(&call.name))?;
+        if call.ignore_nulls {
+            return Err(unsupported("IGNORE NULLS"));
+        }
+        if call.from_last {
+            return Err(unsupported("FROM LAST"));
+        }
+        let mut args = self.exprs(&call.args)?;
+        let takes = match kind {
+            WindowKind::Ntile | WindowKind::FirstValue | WindowKind::LastValue => 1..=1,
+            WindowKind::Lag | WindowKind::Lead => 1..=3,
+            WindowKind::NthValue => 2..=2,
+            _ => 0..=0,
+        };
+        if !takes.contains(&args.len()) {
+            return Err(ErrorCode::WRONG_PARAMCOUNT_TO_NATIVE_FCT.with(&[&call.name.to_lowercase()]));
+        }
+        let (ty, nullable) = match kind {
+            WindowKind::RowNumber | WindowKind::Rank | WindowKind::DenseRank => {
+                (SqlType::BIGINT_UNSIGNED, false)
+            }
+            WindowKind::Ntile => (SqlType::BIGINT_UNSIGNED, true),
+            WindowKind::PercentRank | WindowKind::CumeDist => (SqlType::Double, false),
+            WindowKind::Lag | WindowKind::Lead if args.len() == 3 => {
+                let default = args.remove(2);
+                let value = args.remove(0);
+                let mut unified = self.typer.unify(vec![value, default], &call.name.to_lowercase())?;
+                let (default, value) = (unified.pop(), unified.pop());
+                args = value.into_iter().chain(args).chain(default).collect();
+                (args[0].ty, true)
+            }
+            _ => (args[0].ty, true),
+        };
+        let window = self.window(&call.over, kind, args)?;
+        Ok((window, ty, nullable))
+    }
+
+    pub(super) fn window_aggregate(
+        &mut self,
+        call: &ast::AggregateCall,
+        function: AggregateFunction,
+    ) -> Result<Expr, SqlError> {
+        if call.distinct || matches!(function, AggregateFunction::GroupConcat | AggregateFunction::AnyValue) {
+            return Err(unsupported(format_args!("{}() OVER", call.name)));
+        }
+        self.enter_window(&call.name)?;
+        let bound = self.window_aggregate_parts(call, function);
+        self.block().in_window = false;
+        self.add_window(bound?, &call.name)
+    }
+
+    fn window_aggregate_parts(
+        &mut self,
+        call: &ast::AggregateCall,
+        function: AggregateFunction,
+    ) -> Result<(WindowFunction, SqlType, bool), SqlError> {
+        let args = self.aggregate_parts(call, function)?.args;
+        let (ty, nullable) = result_type(function, &args, &self.typer);
+        let over = call.over.as_ref().ok_or_else(|| unsupported("a window without OVER"))?;
+        Ok((self.window(over, WindowKind::Aggregate(function), args)?, ty, nullable))
+    }
+
+    fn add_window(&mut self, bound: (WindowFunction, SqlType, bool), name: &str) -> Result<Expr, SqlError> {
+        let (mut window, ty, nullable) = bound;
+        window.id = self.add_column(name.to_lowercase(), ty, nullable);
+        let id = window.id;
+        self.block().window_functions.push(window);
+        Ok(self.column_expr(id))
+    }
+
+    fn window(
+        &mut self,
+        over: &WindowRef,
+        kind: WindowKind,
+        args: Vec<Expr>,
+    ) -> Result<WindowFunction, SqlError> {
+        let spec = self.window_spec(over, 0)?;
+        let partition_by = self.exprs(&spec.partition_by)?;
+        let mut order_by = Vec::with_capacity(spec.order_by.len());
+        for item in &spec.order_by {
+            order_by.push((self.expr(&item.expr)?, item.descending));
+        }
+        let frame = spec.frame.as_ref().map(|frame| self.frame(frame)).transpose()?;
+        Ok(WindowFunction { id: crate::plan::ColumnId(u32::MAX), kind, args, partition_by, order_by, frame })
+    }
+
+    /// The specification that a reference leads to, with what it extends filled in.
+    fn window_spec(&mut self, over: &WindowRef, depth: usize) -> Result<WindowSpec, SqlError> {
+        let mut spec = match over {
+            WindowRef::Inline(spec) => spec.clone(),
+            WindowRef::Named(name) => WindowSpec { base: Some(name.clone()), ..WindowSpec::default() },
+        };
+        let Some(base) = spec.base.take() else { return Ok(spec) };
+        let windows = &self.block().windows;
+        let found = windows.iter().find(|(name, _)| name.name.eq_ignore_ascii_case(&base.name));
+        let Some(found) = found.map(|(_, found)| found.clone()).filter(|_| depth <= windows.len()) else {
+            return Err(ErrorCode::WINDOW_NO_SUCH_WINDOW.with(&[&base.name]));
+        };
+        let base = self.window_spec(&WindowRef::Inline(found), depth + 1)?;
+        if spec.partition_by.is_empty() {
+            spec.partition_by = base.partition_by;
+        }
+        if spec.order_by.is_empty() {
+            spec.order_by = base.order_by;
+        }
+        spec.frame = spec.frame.or(base.frame);
+        Ok(spec)
+    }
+
+    fn frame(&mut self, frame: &ast::Frame) -> Result<Frame, SqlError> {
+        check_edges(frame)?;
+        Ok(Frame {
+            unit: frame.unit,
+            start: self.frame_bound(&frame.start)?,
+            end: self.frame_bound(&frame.end)?,
+        })
+    }
+
+    fn frame_bound(&mut self, bound: &ast::FrameBound) -> Result<FrameBound, SqlError> {
+        Ok(match bound {
+            ast::FrameBound::UnboundedPreceding => FrameBound::UnboundedPreceding,
+            ast::FrameBound::CurrentRow => FrameBound::CurrentRow,
+            ast::FrameBound::UnboundedFollowing => FrameBound::UnboundedFollowing,
+            ast::FrameBound::Preceding(by, unit) => FrameBound::Preceding(self.distance(by, *unit)?),
+            ast::FrameBound::Following(by, unit) => FrameBound::Following(self.distance(by, *unit)?),
+        })
+    }
+
+    fn distance(&mut self, by: &ast::Expr, unit: Option<IntervalUnit>) -> Result<Distance, SqlError> {
+        let by = self.expr(by)?;
+        Ok(match unit {
+            None => Distance::Value(by),
+            Some(unit) => Distance::Interval(self.typer.interval_amount(by, unit), unit),
+        })
+    }
+}
+
+/// A frame can not end before it begins.
+fn check_edges(frame: &ast::Frame) -> Result<(), SqlError> {
+    use ast::FrameBound as B;
+    let illegal = match (&frame.start, &frame.end) {
+        (B::UnboundedFollowing, _) => ErrorCode::WINDOW_FRAME_START_ILLEGAL,
+        (_, B::UnboundedPreceding) => ErrorCode::WINDOW_FRAME_END_ILLEGAL,
+        (B::CurrentRow, B::Preceding(..)) | (B::Following(..), B::Preceding(..) | B::CurrentRow) => {
+            ErrorCode::WINDOW_FRAME_ILLEGAL
+        }
+        _ => return Ok(()),
+    };
+    Err(illegal.with(&[&"<unnamed window>"]))
+}

@@ -1,0 +1,682 @@
+//! CREATE, DROP and TRUNCATE of databases, tables and indexes; what changes them is in `ddl/alter.rs`.
+
+mod alter;
+mod table_options;
+
+use avocet_types::ReferentialAction;
+use avocet_types::error::ErrorCode;
+
+use crate::parse::ast::*;
+use crate::parse::error::{ParseError, ParseResult};
+use crate::parse::lexer::{Op, TokenKind};
+use crate::parse::parser::Parser;
+use crate::parse::refuse::{refused, unserved};
+use crate::parse::statement::*;
+
+/// What stands in the parentheses of CREATE TABLE.
+#[derive(Default)]
+struct TableParts {
+    columns: Vec<ColumnSpec>,
+    indexes: Vec<IndexSpec>,
+    foreign_keys: Vec<ForeignKeySpec>,
+    checks: Vec<Expr>,
+}
+
+/// Whether a word begins a column's type; those that are not served are refused by name later.
+fn is_type(word: &str) -> bool {
+    const TYPES: &[&str] = &[
+        "BIGINT",
+        "BINARY",
+        "BIT",
+        "BLOB",
+        "BOOL",
+        "BOOLEAN",
+        "CHAR",
+        "CHARACTER",
+        "DATE",
+        "DATETIME",
+        "DEC",
+        "DECIMAL",
+        "DOUBLE",
+        "ENUM",
+        "FIXED",
+        "FLOAT",
+        "FLOAT4",
+        "FLOAT8",
+        "GEOMCOLLECTION",
+        "GEOMETRY",
+        "GEOMETRYCOLLECTION",
+        "INT",
+        "INT1",
+        "INT2",
+        "INT3",
+        "INT4",
+        "INT8",
+        "INTEGER",
+        "JSON",
+        "LINESTRING",
+        "LONG",
+        "LONGBLOB",
+        "LONGTEXT",
+        "MEDIUMBLOB",
+        "MEDIUMINT",
+        "MEDIUMTEXT",
+        "MIDDLEINT",
+        "MULTILINESTRING",
+        "MULTIPOINT",
+        "MULTIPOLYGON",
+        "NATIONAL",
+        "NCHAR",
+        "NUMERIC",
+        "NVARCHAR",
+        "POINT",
+        "POLYGON",
+        "REAL",
+        "SERIAL",
+        "SET",
+        "SMALLINT",
+        "TEXT",
+        "TIME",
+        "TIMESTAMP",
+        "TINYBLOB",
+        "TINYINT",
+        "TINYTEXT",
+        "VARBINARY",
+        "VARCHAR",
+        "VARCHARACTER",
+        "VECTOR",
+        "YEAR",
+    ];
+    TYPES.binary_search(&word).is_ok()
+}
+
+impl Parser<'_> {
+    pub(super) fn if_not_exists(&mut self) -> bool {
+        self.eat_all(&["IF", "NOT", "EXISTS"])
+    }
+
+    pub(super) fn if_exists(&mut self) -> bool {
+        self.eat_all(&["IF", "EXISTS"])
+    }
+
+    /// After CREATE.
+    pub(super) fn create(&mut self) -> ParseResult<StatementKind> {
+        let temporary = self.eat("TEMPORARY");
+        if self.eat("TABLE") {
+            return self.create_table(temporary);
+        }
+        if self.eat("DATABASE") || self.eat("SCHEMA") {
+            let if_not_exists = self.if_not_exists();
+            let name = self.ident()?;
+            let (charset, collation) = self.database_options()?;
+            return Ok(StatementKind::CreateDatabase { name, if_not_exists, charset, collation });
+        }
+        if self.eat("USER") {
+            return self.create_user();
+        }
+        if self.eat("ROLE") {
+            return self.create_role();
+        }
+        if self.is_words(&["SPATIAL", "REFERENCE"]) {
+            return self.unsupported("CREATE");
+        }
+        let kind = match self.eat_any(&["UNIQUE", "FULLTEXT", "SPATIAL"]) {
+            Some("UNIQUE") => IndexSpecKind::Unique,
+            Some("FULLTEXT") => IndexSpecKind::Fulltext,
+            Some(_) => IndexSpecKind::Spatial,
+            None => IndexSpecKind::Secondary,
+        };
+        if self.eat("INDEX") {
+            return self.create_index(kind);
+        }
+        let words = [
+            "OR",
+            "VIEW",
+            "ALGORITHM",
+            "DEFINER",
+            "SQL",
+            "PROCEDURE",
+            "FUNCTION",
+            "TRIGGER",
+            "EVENT",
+            "SERVER",
+            "TABLESPACE",
+            "LOGFILE",
+            "AGGREGATE",
+            "RESOURCE",
+            "UNDO",
+            "SPATIAL",
+        ];
+        if self.is_any_word(&words) { self.unsupported("CREATE") } else { Err(self.error()) }
+    }
+
+    fn create_index(&mut self, kind: IndexSpecKind) -> ParseResult<StatementKind> {
+        let name = Some(self.ident()?);
+        self.index_type()?;
+        self.expect("ON")?;
+        let table = self.object_name()?;
+        let parts = self.index_parts()?;
+        let comment = self.index_options(kind)?;
+        let how = self.alter_options()?;
+        Ok(StatementKind::CreateIndex { table, index: IndexSpec { kind, name, parts, comment }, how })
+    }
+
+    fn database_options(&mut self) -> ParseResult<(Option<String>, Option<String>)> {
+        let (mut charset, mut collation) = (None, None);
+        loop {
+            let default = self.eat("DEFAULT");
+            if self.is_words(&["READ", "ONLY"]) {
+                return Err(unserved("READ ONLY"));
+            }
+            if self.eat("CHARSET") || self.eat_all(&["CHARACTER", "SET"]) {
+                self.eat_op(Op::Eq);
+                charset = Some(self.name()?);
+            } else if self.eat("COLLATE") {
+                self.eat_op(Op::Eq);
+                collation = Some(self.name()?);
+            } else if self.eat("ENCRYPTION") {
+                self.eat_op(Op::Eq);
+                self.no_encryption()?;
+            } else if default {
+                return Err(self.error());
+            } else {
+                return Ok((charset, collation));
+            }
+        }
+    }
+
+    fn create_table(&mut self, temporary: bool) -> ParseResult<StatementKind> {
+        let if_not_exists = self.if_not_exists();
+        let name = self.object_name()?;
+        if self.eat("LIKE") {
+            let like = self.object_name()?;
+            return Ok(StatementKind::CreateTableLike { name, like, if_not_exists, temporary });
+        }
+        let mut parts = TableParts::default();
+        if self.is_op(Op::LParen) && !self.at_parenthesized_query() {
+            self.advance();
+            if self.eat("LIKE") {
+                let like = self.object_name()?;
+                self.expect_op(Op::RParen)?;
+                return Ok(StatementKind::CreateTableLike { name, like, if_not_exists, temporary });
+            }
+            self.comma_separated(|p| p.table_element(&mut parts))?;
+            self.expect_op(Op::RParen)?;
+        }
+        let mut options = TableOptions::default();
+        while self.table_option(&mut options)? {
+            self.eat_op(Op::Comma);
+        }
+        let partitioned = self.is_words(&["PARTITION", "BY"]);
+        if partitioned {
+            self.skip_statement();
+        }
+        if let Some(word) = self.eat_any(&["IGNORE", "REPLACE"]) {
+            return Err(unserved(format_args!("CREATE TABLE ... {word} SELECT")));
+        }
+        let has_query =
+            self.eat("AS") || self.is_any_word(&["SELECT", "WITH", "TABLE"]) || self.at_parenthesized_query();
+        let query = if has_query { Some(Box::new(self.query()?)) } else { None };
+        let TableParts { columns, indexes, foreign_keys, checks } = parts;
+        Ok(StatementKind::CreateTable(Box::new(CreateTable {
+            name,
+            if_not_exists,
+            temporary,
+            columns,
+            indexes,
+            foreign_keys,
+            checks,
+            options,
+            partitioned,
+            query,
+        })))
+    }
+
+    fn table_element(&mut self, parts: &mut TableParts) -> ParseResult<()> {
+        let constraint = if self.eat("CONSTRAINT") {
+            let named = self.is_ident();
+            Some(if named { Some(self.ident()?) } else { None })
+        } else {
+            None
+        };
+        if self.eat("FOREIGN") {
+            parts.foreign_keys.push(self.foreign_key(constraint.flatten())?);
+        } else if self.eat("CHECK") {
+            parts.checks.push(self.check()?);
+        } else if let Some(kind) = self.index_kind() {
+            parts.indexes.push(self.index_spec(kind, constraint.flatten())?);
+        } else if constraint.is_some() {
+            return Err(self.error());
+        } else {
+            let mut column = self.column_spec()?;
+            parts.foreign_keys.extend(column.foreign_key());
+            parts.columns.push(column);
+        }
+        Ok(())
+    }
+
+    fn check(&mut self) -> ParseResult<Expr> {
+        self.expect_op(Op::LParen)?;
+        let expr = self.expr()?;
+        self.expect_op(Op::RParen)?;
+        if self.eat("NOT") {
+            self.expect("ENFORCED")?;
+        } else {
+            self.eat("ENFORCED");
+        }
+        Ok(expr)
+    }
+
+    /// `PRIMARY KEY`, `UNIQUE [KEY]`, `KEY`, `INDEX`, `FULLTEXT [KEY]`, `SPATIAL [KEY]`
+    fn index_kind(&mut self) -> Option<IndexSpecKind> {
+        let kind = match self.eat_any(&["PRIMARY", "UNIQUE", "FULLTEXT", "SPATIAL", "KEY", "INDEX"])? {
+            "PRIMARY" => IndexSpecKind::Primary,
+            "UNIQUE" => IndexSpecKind::Unique,
+            "FULLTEXT" => IndexSpecKind::Fulltext,
+            "SPATIAL" => IndexSpecKind::Spatial,
+            _ => return Some(IndexSpecKind::Secondary),
+        };
+        let _ = self.eat("KEY") || self.eat("INDEX");
+        Some(kind)
+    }
+
+    /// After the words that name its kind.
+    fn index_spec(&mut self, kind: IndexSpecKind, constraint: Option<Ident>) -> ParseResult<IndexSpec> {
+        let own_name = if self.is_ident() && !self.is_word("USING") { Some(self.ident()?) } else { None };
+        self.index_type()?;
+        let parts = self.index_parts()?;
+        let comment = self.index_options(kind)?;
+        Ok(IndexSpec { kind, name: own_name.or(constraint), parts, comment })
+    }
+
+    /// `USING BTREE | HASH`: every index is a B+-tree.
+    fn index_type(&mut self) -> ParseResult<()> {
+        if self.eat("USING") || self.eat("TYPE") {
+            let ty = self.eat_any(&["BTREE", "HASH", "RTREE"]).ok_or_else(|| self.error())?;
+            if ty == "RTREE" {
+                return Err(unserved("USING RTREE"));
+            }
+        }
+        Ok(())
+    }
+
+    fn index_parts(&mut self) -> ParseResult<Vec<IndexPartSpec>> {
+        self.expect_op(Op::LParen)?;
+        let parts = self.comma_separated(|p| {
+            if p.is_op(Op::LParen) {
+                p.advance();
+                let expr = p.expr()?;
+                p.expect_op(Op::RParen)?;
+                p.eat_any(&["ASC", "DESC"]);
+                return Ok(IndexPartSpec::Expr(expr));
+            }
+            let name = p.ident()?;
+            let prefix_len = p.optional_number()?.map(|len| u32::try_from(len).unwrap_or(u32::MAX));
+            let descending = p.eat_any(&["ASC", "DESC"]) == Some("DESC");
+            Ok(IndexPartSpec::Column { name, prefix_len, descending })
+        })?;
+        self.expect_op(Op::RParen)?;
+        Ok(parts)
+    }
+
+    fn optional_number(&mut self) -> ParseResult<Option<u64>> {
+        if !self.eat_op(Op::LParen) {
+            return Ok(None);
+        }
+        let number = self.unsigned()?;
+        self.expect_op(Op::RParen)?;
+        Ok(Some(number))
+    }
+
+    fn index_options(&mut self, kind: IndexSpecKind) -> ParseResult<Option<String>> {
+        let mut comment = None;
+        loop {
+            if self.eat("COMMENT") {
+                comment = Some(self.string()?);
+            } else if self.eat("KEY_BLOCK_SIZE") {
+                self.eat_op(Op::Eq);
+                self.unsigned()?;
+            } else if self.is_any_word(&["USING", "TYPE"]) {
+                self.index_type()?;
+            } else if kind == IndexSpecKind::Fulltext && self.eat_all(&["WITH", "PARSER"]) {
+                self.ident()?;
+            } else if self.eat("INVISIBLE") {
+                return Err(unserved("INVISIBLE"));
+            } else if self.is_any_word(&["ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE"]) {
+                return Err(unserved("ENGINE_ATTRIBUTE"));
+            } else if !self.eat("VISIBLE") {
+                return Ok(comment);
+            }
+        }
+    }
+
+    /// After FOREIGN.
+    fn foreign_key(&mut self, name: Option<Ident>) -> ParseResult<ForeignKeySpec> {
+        self.expect("KEY")?;
+        let index = if self.is_ident() { Some(self.ident()?) } else { None };
+        let columns = self.parenthesized_idents()?;
+        self.expect("REFERENCES")?;
+        Ok(ForeignKeySpec { name, index, columns, references: self.reference()? })
+    }
+
+    /// After REFERENCES. MATCH says nothing: every key is of MATCH SIMPLE.
+    fn reference(&mut self) -> ParseResult<Reference> {
+        let table = self.object_name()?;
+        let columns = if self.is_op(Op::LParen) { self.parenthesized_idents()? } else { Vec::new() };
+        if self.eat("MATCH") {
+            self.eat_any(&["FULL", "PARTIAL", "SIMPLE"]).ok_or_else(|| self.error())?;
+        }
+        let (mut on_delete, mut on_update) = (None, None);
+        while self.is_word("ON") {
+            self.advance();
+            let event = self.eat_any(&["DELETE", "UPDATE"]).ok_or_else(|| self.error())?;
+            let action = if event == "DELETE" { &mut on_delete } else { &mut on_update };
+            if action.is_some() {
+                return Err(self.error());
+            }
+            *action = Some(self.referential_action()?);
+        }
+        let (on_delete, on_update) = (on_delete.unwrap_or_default(), on_update.unwrap_or_default());
+        Ok(Reference { table, columns, on_delete, on_update })
+    }
+
+    fn referential_action(&mut self) -> ParseResult<ReferentialAction> {
+        if self.eat("RESTRICT") {
+            Ok(ReferentialAction::Restrict)
+        } else if self.eat("CASCADE") {
+            Ok(ReferentialAction::Cascade)
+        } else if self.eat_all(&["NO", "ACTION"]) {
+            Ok(ReferentialAction::NoAction)
+        } else {
+            self.expect("SET")?;
+            match self.eat_any(&["NULL", "DEFAULT"]) {
+                Some("NULL") => Ok(ReferentialAction::SetNull),
+                Some(_) => Ok(ReferentialAction::SetDefault),
+                None => Err(self.error()),
+            }
+        }
+    }
+
+    fn column_spec(&mut self) -> ParseResult<ColumnSpec> {
+        let name = self.ident()?;
+        let ty = self.type_spec()?;
+        let mut column = ColumnSpec {
+            name,
+            ty,
+            nullable: None,
+            default: None,
+            on_update_now: false,
+            auto_increment: false,
+            primary_key: false,
+            unique: false,
+            comment: None,
+            references: None,
+            check: None,
+            generated: None,
+        };
+        if column.ty.name == "SERIAL" {
+            column.nullable = Some(false);
+            column.auto_increment = true;
+            column.unique = true;
+        }
+        while self.column_attribute(&mut column)? {}
+        Ok(column)
+    }
+
+    /// One attribute; false if there is none.
+    fn column_attribute(&mut self, column: &mut ColumnSpec) -> ParseResult<bool> {
+        if self.eat_all(&["NOT", "NULL"]) {
+            column.nullable = Some(false);
+        } else if self.eat("NULL") {
+            column.nullable = Some(true);
+        } else if self.eat("DEFAULT") {
+            column.default = Some(self.default_expr()?);
+        } else if self.eat_all(&["ON", "UPDATE"]) {
+            self.on_update(column)?;
+        } else if self.eat("AUTO_INCREMENT") {
+            column.auto_increment = true;
+        } else if self.eat("UNIQUE") {
+            self.eat("KEY");
+            column.unique = true;
+        } else if self.eat_all(&["PRIMARY", "KEY"]) || self.eat("KEY") {
+            column.primary_key = true;
+        } else if self.eat("COMMENT") {
+            column.comment = Some(self.string()?);
+        } else if self.eat("COLLATE") {
+            column.ty.collation = Some(self.name()?);
+        } else if self.eat("REFERENCES") {
+            column.references = Some(self.reference()?);
+        } else if self.is_any_word(&["CONSTRAINT", "CHECK"]) {
+            if self.eat("CONSTRAINT") && self.is_ident() {
+                self.ident()?;
+            }
+            self.expect("CHECK")?;
+            column.check = Some(self.check()?);
+        } else if self.eat_all(&["GENERATED", "ALWAYS", "AS"]) || self.eat("AS") {
+            self.expect_op(Op::LParen)?;
+            column.generated = Some(self.expr()?);
+            self.expect_op(Op::RParen)?;
+            self.eat_any(&["VIRTUAL", "STORED"]);
+        } else if self.eat("COLUMN_FORMAT") {
+            self.eat_any(&["FIXED", "DYNAMIC", "DEFAULT"]).ok_or_else(|| self.error())?;
+        } else if self.eat("STORAGE") {
+            self.eat_any(&["DISK", "MEMORY", "DEFAULT"]).ok_or_else(|| self.error())?;
+        } else if self.eat_all(&["SERIAL", "DEFAULT", "VALUE"]) {
+            column.nullable = Some(false);
+            column.auto_increment = true;
+            column.unique = true;
+        } else {
+            self.no_hidden_attributes()?;
+            return Ok(self.eat("VISIBLE"));
+        }
+        Ok(true)
+    }
+
+    /// Attributes that would be missed if they were dropped.
+    fn no_hidden_attributes(&self) -> ParseResult<()> {
+        const UNSERVED: &[&str] =
+            &["INVISIBLE", "SRID", "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE", "AUTO_RANDOM"];
+        match UNSERVED.iter().find(|word| self.is_word(word)) {
+            Some(word) => Err(unserved(word)),
+            None => Ok(()),
+        }
+    }
+
+    /// After ON UPDATE: the current time, of the column's own precision.
+    fn on_update(&mut self, column: &mut ColumnSpec) -> ParseResult<()> {
+        let start = self.position();
+        let now = self.simple_expr()?;
+        let ExprKind::Function { name, args } = &now.kind else {
+            self.rewind(start);
+            return Err(self.error());
+        };
+        if !["NOW", "LOCALTIME", "LOCALTIMESTAMP"].iter().any(|known| name.eq_ignore_ascii_case(known)) {
+            self.rewind(start);
+            return Err(self.error());
+        }
+        let precision = match args.first().map(|arg| &arg.kind) {
+            None => 0,
+            Some(ExprKind::Integer(precision)) => *precision,
+            Some(_) => return Err(self.error()),
+        };
+        if precision != column.ty.args.first().copied().unwrap_or(0) {
+            return Err(refused(ErrorCode::INVALID_ON_UPDATE.with(&[&column.name.name])));
+        }
+        column.on_update_now = true;
+        Ok(())
+    }
+
+    fn default_expr(&mut self) -> ParseResult<Expr> {
+        self.simple_expr()
+    }
+
+    pub(super) fn type_spec(&mut self) -> ParseResult<TypeSpec> {
+        let start = self.span();
+        let mut name = self.word_upper().filter(|word| is_type(word)).ok_or_else(|| self.error())?;
+        self.advance();
+        match name.as_str() {
+            "DOUBLE" | "FLOAT8" | "REAL" => {
+                self.eat("PRECISION");
+                name = "DOUBLE".into();
+            }
+            "LONG" if self.eat("VARBINARY") => name = "MEDIUMBLOB".into(),
+            "LONG" => {
+                self.eat("VARCHAR");
+                name = "MEDIUMTEXT".into();
+            }
+            "CHARACTER" | "CHAR" if self.eat("VARYING") => name = "VARCHAR".into(),
+            "NATIONAL" => {
+                let varying = self.eat("VARCHAR") || {
+                    self.eat_any(&["CHAR", "CHARACTER"]).ok_or_else(|| self.error())?;
+                    self.eat("VARYING")
+                };
+                name = if varying { "NVARCHAR".into() } else { "NCHAR".into() };
+            }
+            "NCHAR" if self.eat("VARCHAR") || self.eat("VARYING") => name = "NVARCHAR".into(),
+            _ => {}
+        }
+        let national = matches!(name.as_str(), "NCHAR" | "NVARCHAR");
+        let mut ty = TypeSpec {
+            name,
+            args: Vec::new(),
+            values: Vec::new(),
+            unsigned: false,
+            charset: national.then(|| "utf8mb3".into()),
+            collation: None,
+            binary: false,
+            span: start,
+        };
+        if ty.may_have_args() && self.eat_op(Op::LParen) {
+            match self.peek() {
+                TokenKind::String(_) => ty.values = self.comma_separated(Self::string)?,
+                _ => ty.args = self.comma_separated(Self::unsigned)?,
+            }
+            self.expect_op(Op::RParen)?;
+        }
+        if ty.is_approximate() && ty.args.len() > 1 {
+            return Err(unserved(format_args!("{}(M,D)", ty.name)));
+        }
+        self.type_attributes(&mut ty)?;
+        ty.span = self.span_from(start);
+        Ok(ty)
+    }
+
+    /// Each kind of type takes attributes of its own; others end the type.
+    fn type_attributes(&mut self, ty: &mut TypeSpec) -> ParseResult<()> {
+        if ty.is_number() {
+            return self.number_attributes(ty);
+        }
+        if ty.is_text() { self.text_attributes(ty) } else { Ok(()) }
+    }
+
+    fn number_attributes(&mut self, ty: &mut TypeSpec) -> ParseResult<()> {
+        while let Some(word) = self.eat_any(&["SIGNED", "UNSIGNED", "ZEROFILL"]) {
+            match word {
+                "UNSIGNED" if ty.is_approximate() => {
+                    return Err(unserved(format_args!("{} UNSIGNED", ty.name)));
+                }
+                "UNSIGNED" => ty.unsigned = true,
+                "ZEROFILL" => return Err(unserved("ZEROFILL")),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn text_attributes(&mut self, ty: &mut TypeSpec) -> ParseResult<()> {
+        loop {
+            if self.eat("CHARSET") || self.eat_all(&["CHARACTER", "SET"]) || self.eat_all(&["CHAR", "SET"]) {
+                ty.charset = Some(self.name()?);
+            } else if self.eat("BINARY") {
+                ty.binary = true;
+            } else if self.eat("ASCII") {
+                ty.charset = Some("latin1".into());
+            } else if self.eat("BYTE") {
+                ty.charset = Some("binary".into());
+            } else if self.eat("UNICODE") {
+                return Err(ParseError::UnknownCharset("ucs2".into()));
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    /// After DROP.
+    pub(super) fn drop(&mut self) -> ParseResult<StatementKind> {
+        let temporary = self.eat("TEMPORARY");
+        if self.eat("TABLE") || self.eat("TABLES") {
+            let if_exists = self.if_exists();
+            let names = self.comma_separated(Self::object_name)?;
+            self.eat_any(&["RESTRICT", "CASCADE"]);
+            return Ok(StatementKind::DropTable { names, if_exists, temporary });
+        }
+        if self.eat("DATABASE") || self.eat("SCHEMA") {
+            let if_exists = self.if_exists();
+            return Ok(StatementKind::DropDatabase { name: self.ident()?, if_exists });
+        }
+        if self.eat("INDEX") {
+            let name = self.any_ident()?;
+            self.expect("ON")?;
+            let table = self.object_name()?;
+            let how = self.alter_options()?;
+            return Ok(StatementKind::DropIndex { table, name, how });
+        }
+        if self.eat("VIEW") {
+            let if_exists = self.if_exists();
+            let names = self.comma_separated(Self::object_name)?;
+            self.eat_any(&["RESTRICT", "CASCADE"]);
+            return Ok(StatementKind::DropView { names, if_exists });
+        }
+        if self.eat("USER") {
+            let if_exists = self.if_exists();
+            return Ok(StatementKind::DropUser { users: self.comma_separated(Self::user_name)?, if_exists });
+        }
+        if self.eat("ROLE") {
+            return self.drop_role();
+        }
+        if self.is_word("PREPARE") {
+            self.advance();
+            return Ok(StatementKind::Deallocate(self.ident()?));
+        }
+        let words = [
+            "PROCEDURE",
+            "FUNCTION",
+            "TRIGGER",
+            "EVENT",
+            "SERVER",
+            "SPATIAL",
+            "TABLESPACE",
+            "LOGFILE",
+            "RESOURCE",
+            "UNDO",
+        ];
+        if self.is_any_word(&words) { self.unsupported("DROP") } else { Err(self.error()) }
+    }
+
+    /// `ALGORITHM = …` and `LOCK = …` at the end of CREATE INDEX and DROP INDEX.
+    fn alter_options(&mut self) -> ParseResult<AlterHow> {
+        let mut how = AlterHow::default();
+        while self.alter_option_of(&mut how)? {}
+        Ok(how)
+    }
+
+    /// One of the two; false if there is none.
+    fn alter_option_of(&mut self, how: &mut AlterHow) -> ParseResult<bool> {
+        let Some(option) = self.eat_any(&["ALGORITHM", "LOCK"]) else { return Ok(false) };
+        self.eat_op(Op::Eq);
+        let value = self.name()?.to_uppercase();
+        match option {
+            "ALGORITHM" => {
+                let known = ["DEFAULT", "COPY", "INPLACE", "INSTANT"].into_iter().find(|name| *name == value);
+                how.algorithm =
+                    known.ok_or_else(|| refused(ErrorCode::UNKNOWN_ALTER_ALGORITHM.with(&[&value])))?;
+            }
+            _ => {
+                let known =
+                    ["DEFAULT", "NONE", "SHARED", "EXCLUSIVE"].into_iter().find(|name| *name == value);
+                how.lock = known.ok_or_else(|| refused(ErrorCode::UNKNOWN_ALTER_LOCK.with(&[&value])))?;
+            }
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,232 @@
+//! MySQL's syntax: text to statements.
+//!
+//! ```text
+//!  bytes ─lexer─▶ tokens ─parser─▶ Statement ─┬─ Query, Insert, …  (expressions with spans)
+//!                                             └─ Set, Show, CreateTable, …
+//! ```
+//!
+//! The parser is our own because MySQL's grammar is part of what Avocet promises: which operator binds how, the text of
+//! an unaliased column's name, versioned comments, what is reserved, and what error 1064 quotes
+//! (docs/decisions has the comparison with sqlparser).
+
+mod accounts;
+mod admin;
+pub mod ast;
+mod ddl;
+pub mod digest;
+mod dml;
+pub mod error;
+mod expr;
+pub mod hints;
+mod keywords;
+mod lexer;
+mod load;
+mod maintain;
+mod parser;
+mod primary;
+mod query;
+mod refuse;
+pub mod statement;
+mod walk;
+
+#[cfg(test)]
+mod tests;
+
+use avocet_types::expr::SqlMode;
+
+pub use error::{ParseError, ParseResult};
+pub use keywords::is_reserved;
+pub use parser::grow_stack;
+pub use statement::{Statement, StatementKind};
+
+use crate::parse::ast::Expr;
+use crate::parse::lexer::Op;
+use crate::parse::parser::Parser;
+use avocet_types::error::ErrorCode;
+
+/// Parses all statements of `source`, which are separated by semicolons. Empty ones between semicolons are left out;
+/// text without any statement gives a single [`StatementKind::Empty`], or [`StatementKind::Comment`] if it holds comments.
+pub fn parse(source: &[u8], mode: SqlMode) -> ParseResult<Vec<Statement>> {
+    let mut parser = Parser::new(source, mode);
+    let mut statements = Vec::new();
+    while !parser.at_end() {
+        let statement = parser.statement()?;
+        if statement.kind != StatementKind::Empty {
+            statements.push(statement);
+        }
+    }
+    if statements.is_empty() {
+        let blank = source.iter().all(|byte| byte.is_ascii_whitespace() || *byte == b';');
+        let kind = if blank { StatementKind::Empty } else { StatementKind::Comment };
+        statements.push(Statement { kind, span: ast::Span::default(), params: 0, hints: None });
+    }
+    Ok(statements)
+}
+
+/// Parses an expression that stands alone: a default value kept as text, a test's input.
+pub fn parse_expr(source: &[u8], mode: SqlMode) -> ParseResult<Expr> {
+    let mut parser = Parser::new(source, mode);
+    let expr = parser.expr()?;
+    if parser.at_end() { Ok(expr) } else { Err(parser.error()) }
+}
+
+impl Parser<'_> {
+    /// One statement and the semicolon after it.
+    fn statement(&mut self) -> ParseResult<Statement> {
+        self.params = 0;
+        self.calc_found_rows = None;
+        self.into = None;
+        let start = self.span();
+        if self.eat_op(Op::Semicolon) {
+            return Ok(Statement { kind: StatementKind::Empty, span: start, params: 0, hints: None });
+        }
+        let kind = self.statement_kind().and_then(|kind| {
+            self.found_rows_are_counted_at_the_top(&kind)?;
+            self.with_into(kind)
+        });
+        let kind = match kind {
+            Err(ParseError::Refused(error)) => {
+                self.skip_statement();
+                StatementKind::Refused(error)
+            }
+            other => other?,
+        };
+        self.restart_depth();
+        let span = self.span_from(start);
+        if !self.at_end() {
+            self.expect_op(Op::Semicolon)?;
+        }
+        let hints = hints::read(self.source, self.mode, &self.hint_comments(span));
+        Ok(Statement { kind, span, params: self.params, hints })
+    }
+
+    /// Refuses SQL_CALC_FOUND_ROWS elsewhere than in the block that begins a query.
+    fn found_rows_are_counted_at_the_top(&self, kind: &StatementKind) -> ParseResult<()> {
+        let StatementKind::Query(query) = kind else { return Ok(()) };
+        let Some((first, last)) = self.calc_found_rows else { return Ok(()) };
+        let at_the_top = query.first_select().is_some_and(|select| select.calc_found_rows);
+        match at_the_top && first == last {
+            true => Ok(()),
+            false => Err(refuse::refused(ErrorCode::CANT_USE_OPTION_HERE.with(&[&"SQL_CALC_FOUND_ROWS"]))),
+        }
+    }
+
+    /// A query with the INTO that was met in it.
+    fn with_into(&mut self, kind: StatementKind) -> ParseResult<StatementKind> {
+        Ok(match (self.into.take(), kind) {
+            (None, kind) => kind,
+            (Some(into), StatementKind::Query(query)) => {
+                StatementKind::SelectInto { query, into: Box::new(into) }
+            }
+            (Some(_), _) => return Err(refuse::unserved("SELECT ... INTO here")),
+        })
+    }
+
+    fn statement_kind(&mut self) -> ParseResult<StatementKind> {
+        if self.is_op(Op::LParen) || self.is_any_word(&["SELECT", "VALUES", "TABLE"]) {
+            return Ok(StatementKind::Query(Box::new(self.query()?)));
+        }
+        if self.is_word("WITH") {
+            return self.statement_with();
+        }
+        let word = self.word_upper().ok_or_else(|| self.error())?;
+        self.advance();
+        let known = match word.as_str() {
+            "INSERT" => StatementKind::Insert(Box::new(self.insert(false)?)),
+            "REPLACE" => StatementKind::Insert(Box::new(self.insert(true)?)),
+            "UPDATE" => StatementKind::Update(Box::new(self.update(None)?)),
+            "DELETE" => StatementKind::Delete(Box::new(self.delete(None)?)),
+            "CREATE" => self.create()?,
+            "DROP" => self.drop()?,
+            "ALTER" => self.alter()?,
+            "RENAME" => self.rename()?,
+            "TRUNCATE" => {
+                self.eat("TABLE");
+                StatementKind::TruncateTable(self.object_name()?)
+            }
+            "USE" => StatementKind::Use(self.ident()?),
+            "SET" => self.set()?,
+            "SHOW" => self.show()?,
+            "EXPLAIN" | "DESCRIBE" | "DESC" => self.explain()?,
+            "KILL" => self.kill()?,
+            "DO" => StatementKind::Do(self.expr_list()?),
+            "CALL" => self.call_statement()?,
+            "PREPARE" => self.prepare()?,
+            "EXECUTE" => self.execute()?,
+            "DEALLOCATE" => {
+                self.expect("PREPARE")?;
+                StatementKind::Deallocate(self.ident()?)
+            }
+            "GRANT" => self.grant()?,
+            "REVOKE" => self.revoke()?,
+            "FLUSH" => self.flush()?,
+            "ANALYZE" => StatementKind::Analyze(self.maintained_tables("ANALYZE")?),
+            "CHECK" => StatementKind::Check(self.maintained_tables("CHECK")?),
+            "OPTIMIZE" => StatementKind::Optimize(self.maintained_tables("OPTIMIZE")?),
+            _ => return self.transaction_statement(&word),
+        };
+        Ok(known)
+    }
+
+    fn transaction_statement(&mut self, word: &str) -> ParseResult<StatementKind> {
+        Ok(match word {
+            "BEGIN" => {
+                self.eat("WORK");
+                StatementKind::Begin { read_only: None, consistent_snapshot: false }
+            }
+            "START" if self.eat("TRANSACTION") => self.start_transaction()?,
+            "COMMIT" => StatementKind::Commit(self.transaction_end()?),
+            "ROLLBACK" => self.rollback()?,
+            "SAVEPOINT" => StatementKind::Savepoint(self.ident()?),
+            "RELEASE" => {
+                self.expect("SAVEPOINT")?;
+                StatementKind::ReleaseSavepoint(self.ident()?)
+            }
+            "LOCK" => self.lock_tables()?,
+            "UNLOCK" => {
+                if !self.eat("TABLES") {
+                    self.expect("TABLE")?;
+                }
+                StatementKind::UnlockTables
+            }
+            "LOAD" if self.eat("DATA") => StatementKind::LoadData(Box::new(self.load_data()?)),
+            "LOAD" | "XA" | "HELP" | "HANDLER" | "INSTALL" | "UNINSTALL" | "CHANGE" | "START" | "STOP"
+            | "RESET" | "PURGE" | "BINLOG" | "CACHE" | "CHECKSUM" | "REPAIR" | "SIGNAL" | "RESIGNAL"
+            | "GET" | "IMPORT" | "CLONE" | "SHUTDOWN" | "RESTART" => self.unsupported(word)?,
+            _ => {
+                self.rewind(self.position() - 1);
+                return Err(self.error());
+            }
+        })
+    }
+
+    /// `WITH … SELECT | UPDATE | DELETE`
+    fn statement_with(&mut self) -> ParseResult<StatementKind> {
+        let start = self.span();
+        let with = self.optional_with()?;
+        if self.eat("UPDATE") {
+            return Ok(StatementKind::Update(Box::new(self.update(with)?)));
+        }
+        if self.eat("DELETE") {
+            return Ok(StatementKind::Delete(Box::new(self.delete(with)?)));
+        }
+        Ok(StatementKind::Query(Box::new(self.query_after_with(with, start)?)))
+    }
+
+    /// A statement that is known but not served: its first words, and the rest skipped.
+    fn unsupported(&mut self, first: &str) -> ParseResult<StatementKind> {
+        let mut words = first.to_owned();
+        if let Some(second) = self.word_upper() {
+            words.push(' ');
+            words.push_str(&second);
+        }
+        self.skip_statement();
+        Ok(StatementKind::Unsupported(words))
+    }
+
+    fn skip_statement(&mut self) {
+        while !self.at_statement_end() {
+            self.advance();
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! The parser's cursor over the tokens, and what all of the grammar's parts share.
+//!
+//! Recursive descent along MySQL's own grammar (`sql_yacc.yy` is the reference for what binds how). Depth is limited:
+//! nested input can not overflow the stack, here or in anything that walks the tree later.
+
+use avocet_types::expr::SqlMode;
+
+use crate::parse::ast::{Ident, ObjectName, Span};
+use crate::parse::error::{ParseError, ParseResult};
+use crate::parse::hints::HintComment;
+use crate::parse::keywords::is_reserved;
+use crate::parse::lexer::{Op, Token, TokenKind, tokenize};
+use crate::parse::statement::SelectInto;
+
+/// How deep expressions and queries may nest, chains of operators included.
+const MAX_DEPTH: u32 = 300;
+
+/// How much of the source an error quotes, in bytes, as MySQL does.
+const NEAR_LEN: usize = 80;
+
+/// Runs one level of a recursion, on more stack if little is left.
+pub fn grow_stack<T>(level: impl FnOnce() -> T) -> T {
+    const RED_ZONE: usize = 128 << 10;
+    const SEGMENT: usize = 1 << 20;
+    stacker::maybe_grow(RED_ZONE, SEGMENT, level)
+}
+
+pub struct Parser<'a> {
+    pub(super) source: &'a [u8],
+    pub(super) mode: SqlMode,
+    tokens: Vec<Token>,
+    /// The comments of optimizer hints.
+    hints: Vec<Span>,
+    at: usize,
+    depth: u32,
+    /// Queries around the cursor.
+    pub(super) queries: u32,
+    /// How many `?` the current statement has had so far.
+    pub(super) params: u32,
+    /// The first and the last place of SQL_CALC_FOUND_ROWS in the current statement.
+    pub(super) calc_found_rows: Option<(usize, usize)>,
+    /// The current statement's INTO.
+    pub(super) into: Option<SelectInto>,
+}
+
+impl<'a> Parser<'a> {
+    pub fn new(source: &'a [u8], mode: SqlMode) -> Self {
+        let (tokens, hints) = tokenize(source, mode);
+        Self {
+            source,
+            mode,
+            tokens,
+            hints,
+            at: 0,
+            depth: 0,
+            queries: 0,
+            params: 0,
+            calc_found_rows: None,
+            into: None,
+        }
+    }
+
+    /// The optimizer hints of a statement that was read.
+    pub(super) fn hint_comments(&self, statement: Span) -> Vec<HintComment> {
+        let inside = |hint: &&Span| (statement.start..statement.end).contains(&hint.start);
+        let hints = self.hints.iter().filter(inside);
+        hints
+            .map(|span| HintComment { span: *span, may_limit_time: self.is_first_block(statement, *span) })
+            .collect()
+    }
+
+    /// Whether a comment is that of the first block of a SELECT that stands alone.
+    fn is_first_block(&self, statement: Span, hint: Span) -> bool {
+        let before = |token: &&Token| (statement.start..hint.start).contains(&token.span.start);
+        let tokens: Vec<&Token> = self.tokens.iter().filter(before).collect();
+        let is = |token: &Token, word: &str| {
+            token.kind == TokenKind::Word
+                && token.span.bytes(self.source).eq_ignore_ascii_case(word.as_bytes())
+        };
+        // `((SELECT …` is a SELECT, too.
+        let lead = tokens.iter().take_while(|token| token.kind == TokenKind::Op(Op::LParen)).count();
+        let stands_alone = tokens.get(lead).is_some_and(|first| {
+            ["SELECT", "WITH", "EXPLAIN", "DESCRIBE", "DESC"].iter().any(|word| is(first, word))
+        });
+        let (mut open, mut blocks) = (0, 0);
+        for token in tokens {
+            match token.kind {
+                TokenKind::Op(Op::LParen) => open += 1,
+                TokenKind::Op(Op::RParen) => open -= 1,
+                _ => blocks += u32::from(open == lead && is(token, "SELECT")),
+            }
+        }
+        stands_alone && open == lead && blocks == 1
+    }
+
+    pub(super) fn peek(&self) -> &TokenKind {
+        self.peek_ahead(0)
+    }
+
+    pub(super) fn peek_ahead(&self, ahead: usize) -> &TokenKind {
+        &self.token(ahead).kind
+    }
+
+    /// The token `ahead` of the cursor; the end token for ever after the end.
+    pub(super) fn token(&self, ahead: usize) -> &Token {
+        let last = self.tokens.len() - 1;
+        &self.tokens[(self.at + ahead).min(last)]
+    }
+
+    pub(super) fn span(&self) -> Span {
+        self.token(0).span
+    }
+
+    /// The span of the token before the cursor.
+    pub(super) fn last_span(&self) -> Span {
+        self.tokens[self.at.saturating_sub(1)].span
+    }
+
+    /// From `start` to the token before the cursor.
+    pub(super) fn span_from(&self, start: Span) -> Span {
+        start.to(self.last_span())
+    }
+
+    pub(super) fn advance(&mut self) {
+        if self.at + 1 < self.tokens.len() {
+            self.at += 1;
+        }
+    }
+
+    pub(super) fn position(&self) -> usize {
+        self.at
+    }
+
+    /// Back to an earlier [`Parser::position`].
+    pub(super) fn rewind(&mut self, position: usize) {
+        self.at = position;
+    }
+
+    pub(super) fn at_end(&self) -> bool {
+        *self.peek() == TokenKind::End
+    }
+
+    /// The statement's end: nothing left, or a semicolon.
+    pub(super) fn at_statement_end(&self) -> bool {
+        matches!(self.peek(), TokenKind::End | TokenKind::Op(Op::Semicolon))
+    }
+
+    pub(super) fn is_op(&self, op: Op) -> bool {
+        *self.peek() == TokenKind::Op(op)
+    }
+
+    pub(super) fn eat_op(&mut self, op: Op) -> bool {
+        let found = self.is_op(op);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    pub(super) fn expect_op(&mut self, op: Op) -> ParseResult<()> {
+        if self.eat_op(op) { Ok(()) } else { Err(self.error()) }
+    }
+
+    fn token_text(&self, ahead: usize) -> &'a [u8] {
+        let span = self.token(ahead).span;
+        &self.source[span.start as usize..span.end as usize]
+    }
+
+    /// Whether the token `ahead` is this keyword (given in upper case), unquoted.
+    pub(super) fn is_word_ahead(&self, ahead: usize, keyword: &str) -> bool {
+        *self.peek_ahead(ahead) == TokenKind::Word
+            && self.token_text(ahead).eq_ignore_ascii_case(keyword.as_bytes())
+    }
+
+    pub(super) fn is_word(&self, keyword: &str) -> bool {
+        self.is_word_ahead(0, keyword)
+    }
+
+    pub(super) fn is_any_word(&self, keywords: &[&str]) -> bool {
+        keywords.iter().any(|k| self.is_word(k))
+    }
+
+    /// Whether these keywords follow each other here.
+    pub(super) fn is_words(&self, keywords: &[&str]) -> bool {
+        keywords.iter().enumerate().all(|(i, k)| self.is_word_ahead(i, k))
+    }
+
+    pub(super) fn eat(&mut self, keyword: &str) -> bool {
+        let found = self.is_word(keyword);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    /// Takes all of these keywords, or none.
+    pub(super) fn eat_all(&mut self, keywords: &[&str]) -> bool {
+        let found = self.is_words(keywords);
+        if found {
+            self.at += keywords.len();
+        }
+        found
+    }
+
+    /// Takes the first of these keywords that is there.
+    pub(super) fn eat_any(&mut self, keywords: &[&'static str]) -> Option<&'static str> {
+        let found = keywords.iter().find(|k| self.is_word(k))?;
+        self.advance();
+        Some(found)
+    }
+
+    pub(super) fn expect(&mut self, keyword: &str) -> ParseResult<()> {
+        if self.eat(keyword) { Ok(()) } else { Err(self.error()) }
+    }
+
+    pub(super) fn expect_all(&mut self, keywords: &[&str]) -> ParseResult<()> {
+        keywords.iter().try_for_each(|k| self.expect(k))
+    }
+
+    /// The current word in upper case, if it is an unquoted word.
+    pub(super) fn word_upper(&self) -> Option<String> {
+        match self.peek() {
+            TokenKind::Word => Some(String::from_utf8_lossy(self.token_text(0)).to_ascii_uppercase()),
+            _ => None,
+        }
+    }
+
+    /// The current token's text in the source.
+    pub(super) fn source_text(&self) -> String {
+        String::from_utf8_lossy(self.token_text(0)).into_owned()
+    }
+
+    pub(super) fn text(&self, bytes: &[u8]) -> ParseResult<String> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Ok(text.to_owned()),
+            Err(error) => {
+                let bad = &bytes[error.valid_up_to()..];
+                let shown: String = bad.iter().take(6).map(|b| format!("\\x{b:02X}")).collect();
+                Err(ParseError::InvalidText { charset: "utf8mb4", shown })
+            }
+        }
+    }
+
+    /// Whether an identifier is here: a quoted name or a word that is not reserved.
+    pub(super) fn is_ident(&self) -> bool {
+        match self.peek() {
+            TokenKind::QuotedIdent(_) => true,
+            TokenKind::Word => !is_reserved(self.token_text(0)),
+            _ => false,
+        }
+    }
+
+    pub(super) fn ident(&mut self) -> ParseResult<Ident> {
+        if self.is_ident() { self.any_ident() } else { Err(self.error()) }
+    }
+
+    /// An identifier where also reserved words are names: after a point.
+    pub(super) fn any_ident(&mut self) -> ParseResult<Ident> {
+        let span = self.span();
+        let name = match self.peek() {
+            TokenKind::QuotedIdent(name) => self.text(name)?,
+            TokenKind::Word => self.text(self.token_text(0))?,
+            _ => return Err(self.error()),
+        };
+        self.advance();
+        Ok(Ident { name, span })
+    }
+
+    /// An alias: an identifier or, as MySQL has it, a string.
+    pub(super) fn alias(&mut self) -> ParseResult<Ident> {
+        let span = self.span();
+        match self.peek() {
+            TokenKind::String(_) => Ok(Ident { name: self.string()?, span }),
+            _ => self.ident(),
+        }
+    }
+
+    /// `[AS] alias`, if there is one.
+    pub(super) fn optional_alias(&mut self) -> ParseResult<Option<Ident>> {
+        if self.eat("AS") || self.is_ident() || matches!(self.peek(), TokenKind::String(_)) {
+            self.alias().map(Some)
+        } else {
+            Ok(None)
+        }
+    }
+
+    pub(super) fn object_name(&mut self) -> ParseResult<ObjectName> {
+        // `.t` means `t`.
+        self.eat_op(Op::Dot);
+        let first = self.ident()?;
+        if !self.eat_op(Op::Dot) {
+            return Ok(ObjectName { database: None, name: first });
+        }
+        Ok(ObjectName { database: Some(first), name: self.any_ident()? })
+    }
+
+    pub(super) fn ident_list(&mut self) -> ParseResult<Vec<Ident>> {
+        self.comma_separated(Self::ident)
+    }
+
+    /// `(a, b, …)`
+    pub(super) fn parenthesized_idents(&mut self) -> ParseResult<Vec<Ident>> {
+        self.expect_op(Op::LParen)?;
+        let list = self.ident_list()?;
+        self.expect_op(Op::RParen)?;
+        Ok(list)
+    }
+
+    /// A string literal; adjacent ones are one.
+    pub(super) fn string(&mut self) -> ParseResult<String> {
+        let bytes = self.string_bytes()?;
+        self.text(&bytes)
+    }
+
+    pub(super) fn string_bytes(&mut self) -> ParseResult<Vec<u8>> {
+        let mut bytes = match self.peek() {
+            TokenKind::String(bytes) => bytes.clone(),
+            _ => return Err(self.error()),
+        };
+        self.advance();
+        while let TokenKind::String(more) = self.peek() {
+            bytes.extend_from_slice(more);
+            self.advance();
+        }
+        Ok(bytes)
+    }
+
+    /// A name given as identifier or string: charsets, collations, users, engines.
+    pub(super) fn name(&mut self) -> ParseResult<String> {
+        match self.peek() {
+            TokenKind::String(_) => self.string(),
+            _ => Ok(self.any_ident()?.name),
+        }
+    }
+
+    pub(super) fn unsigned(&mut self) -> ParseResult<u64> {
+        match *self.peek() {
+            TokenKind::Integer(value) => {
+                self.advance();
+                Ok(value)
+            }
+            _ => Err(self.error()),
+        }
+    }
+
+    pub(super) fn comma_separated<T>(
+        &mut self,
+        mut item: impl FnMut(&mut Self) -> ParseResult<T>,
+    ) -> ParseResult<Vec<T>> {
+        let mut items = vec![item(self)?];
+        while self.eat_op(Op::Comma) {
+            items.push(item(self)?);
+        }
+        Ok(items)
+    }
+
+    /// Runs `parse` one level deeper.
+    pub(super) fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> ParseResult<T>) -> ParseResult<T> {
+        self.deeper(1)?;
+        let result = grow_stack(|| parse(self));
+        self.depth -= 1;
+        result
+    }
+
+    /// Counts `levels` more levels; the caller gives them back by [`Parser::shallower`].
+    pub(super) fn deeper(&mut self, levels: u32) -> ParseResult<()> {
+        if self.depth + levels > MAX_DEPTH {
+            let (near, line) = self.place();
+            return Err(ParseError::TooDeep { near, line });
+        }
+        self.depth += levels;
+        Ok(())
+    }
+
+    pub(super) fn shallower(&mut self, levels: u32) {
+        self.depth -= levels;
+    }
+
+    /// Between statements: one that was refused half-way has not given its levels back.
+    pub(super) fn restart_depth(&mut self) {
+        self.depth = 0;
+        self.queries = 0;
+    }
+
+    /// A syntax error at the cursor.
+    pub(super) fn error(&self) -> ParseError {
+        let (near, line) = self.place();
+        ParseError::Syntax { near, line }
+    }
+
+    fn place(&self) -> (String, usize) {
+        let start = self.span().start as usize;
+        let rest = &self.source[start..];
+        let near = String::from_utf8_lossy(&rest[..rest.len().min(NEAR_LEN)]);
+        let line = 1 + self.source[..start].iter().filter(|b| **b == b'\n').count();
+        (near.trim_end_matches(char::REPLACEMENT_CHARACTER).to_owned(), line)
+    }
+}
