@@ -198,7 +198,15 @@ impl Txn {
             let (_, id) = crate::table::split_entry(entry);
             self.claim(table, index, entry, id).map_err(|e| {
                 let mut buf = RowBuf::default();
-                match (e, rows::cold_image(table, cold, id.ordinal(), &mut buf.image)) {
+                match (
+                    e,
+                    avocet_storage::rows::cold_image(
+                        &table.layout,
+                        &cold.block,
+                        id.ordinal(),
+                        &mut buf.image,
+                    ),
+                ) {
                     (EngineError::DuplicateKey { table: name, key, .. }, Ok(true)) => {
                         let entry = rows::key_text(table, index, &buf.row(&table.layout));
                         EngineError::DuplicateKey { entry, table: name, key }
@@ -296,7 +304,7 @@ pub(crate) fn block_entries(
         if deleted.contains(ordinal.into()) {
             continue;
         }
-        rows::partial_image(&table.layout, &columns, row, &mut buf.image)?;
+        avocet_storage::rows::partial_image(&table.layout, &columns, row, &mut buf.image)?;
         let image = buf.row(&table.layout);
         entry.clear();
         handle.entry(&image, RowId::new(segment, ordinal), &mut entry);

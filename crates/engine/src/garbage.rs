@@ -38,7 +38,6 @@ use parking_lot::Mutex;
 
 use crate::snapshots::Snapshots;
 use crate::table::TableHandle;
-use crate::txn::prefetch_page;
 use kept::Keeper;
 
 /// One version of a transaction: `table` is a position in its list of tables.
@@ -187,7 +186,7 @@ fn collect_entries(lists: &Lists, entries: &[UndoEntry], keeper: &mut Keeper) {
     for some in entries.chunks(AHEAD) {
         let _pinned = pin();
         // They were changed a while ago.
-        some.iter().for_each(|entry| prefetch_page(table(entry), entry.row));
+        some.iter().for_each(|entry| table(entry).relation.prefetch_row(entry.row));
         some.iter().for_each(|entry| row::collect(table(entry), entry, &mut keeper.buf));
     }
 }

@@ -20,15 +20,15 @@ use std::time::Duration;
 
 use avocet_base::{BlockId, RowId, SegmentNo, Timestamp, TxnId};
 use avocet_log::Durability;
-use avocet_storage::hot::{PageBody, delta};
+use avocet_storage::hot::delta;
 use avocet_storage::index::ScanScratch;
-use avocet_storage::relation::SegmentState;
+use avocet_storage::relation::{SegmentState, pin};
+use avocet_storage::rows::RowLatch;
 use avocet_storage::version::Change;
 use avocet_storage::{Snapshot, TxnState, Undo};
 use avocet_types::RowLayout;
 use parking_lot::Mutex;
 
-pub(crate) use ahead::prefetch_page;
 pub use ahead::{Ahead, KeyList};
 pub use avocet_storage::hot::RowBuf;
 pub use deferral::RowWait;
@@ -579,8 +579,6 @@ impl Txn {
 
     fn undo_one(&mut self, entry: &UndoEntry) {
         let table = self.tables[entry.table as usize].clone();
-        let segment = table.relation.segment(entry.row.segment());
-        let ordinal = entry.row.ordinal();
         let rows = &mut self.row_changes[entry.table as usize];
         let change = Undone::of(&entry.undo, &table.layout);
         match change {
@@ -592,59 +590,30 @@ impl Txn {
             Undone::Hide => self.hides -= 1,
             Undone::Update(_) | Undone::Lock => {}
         }
-        match &*segment.state_owned() {
-            SegmentState::Hot(hot) => {
-                let (page, slot) =
-                    table.relation.page_of(hot, ordinal).expect("an undo record keeps its page");
-                let mut body = page.body.write();
-                let touches_keys = matches!(change, Undone::Insert | Undone::Update(_));
-                let image = &mut self.scratch.old.image;
-                if touches_keys && !table.indexes.is_empty() {
-                    image.clear();
-                    body.in_place(&table.layout, slot).to_image(image);
-                }
-                body.undo(&table.layout, slot, &entry.undo);
-                match &change {
-                    _ if table.indexes.is_empty() => {}
-                    Undone::Insert => {
-                        rows::remove_entries(&table, &self.scratch.old.row(&table.layout), entry.row);
-                    }
-                    Undone::Update(columns) => {
-                        self.remove_changed_entries(&table, &body, slot, entry.row, columns);
-                    }
-                    Undone::Delete | Undone::Lock | Undone::Hide => {}
-                }
-                self.note_taken_back(&table, entry.row, body.chain(slot));
-            }
-            SegmentState::Cold(_) => self.undo_in_cold(&table, entry),
-            SegmentState::Empty => unreachable!("a segment with a running transaction's versions stays"),
+        let pinned = pin();
+        let latched = table.relation.latch_versions(entry.row, &pinned);
+        let mut row = latched.expect("a segment with a running transaction's versions stays");
+        let has_entries = matches!(change, Undone::Insert | Undone::Update(_)) && !table.indexes.is_empty();
+        if has_entries {
+            row.keep_row(&mut self.scratch.old);
         }
-    }
-
-    /// Takes back the newest version of a cold row. The block may be rewritten meanwhile: then its new delete vector has it.
-    fn undo_in_cold(&self, table: &TableHandle, entry: &UndoEntry) {
-        let ordinal = entry.row.ordinal();
-        loop {
-            let state = table.relation.segment(entry.row.segment()).state_owned();
-            let SegmentState::Cold(cold) = &*state else {
-                unreachable!("a block with a running transaction's versions stays")
-            };
-            let mut deletes = cold.deletes.body.write();
-            if !deletes.closed {
-                deletes.undo(ordinal, &entry.undo);
-                return self.note_taken_back(table, entry.row, deletes.chain(ordinal));
+        row.undo(&entry.undo);
+        match &change {
+            _ if !has_entries => {}
+            Undone::Insert => {
+                rows::remove_entries(&table, &self.scratch.old.row(&table.layout), entry.row);
             }
-            drop(deletes);
-            std::thread::yield_now();
+            Undone::Update(columns) => self.remove_changed_entries(&table, &row, entry.row, columns),
+            Undone::Delete | Undone::Lock | Undone::Hide => {}
         }
+        self.note_taken_back(&table, entry.row, row.head());
     }
 
     /// After the undo of an update: the entries that it had added go. `scratch.old` holds the row as it was changed.
     fn remove_changed_entries(
         &mut self,
         table: &TableHandle,
-        body: &PageBody,
-        slot: usize,
+        row: &RowLatch<'_>,
         id: RowId,
         changed: &[usize],
     ) {
@@ -653,7 +622,7 @@ impl Txn {
             if changed.iter().any(|&c| index.uses(c)) {
                 key.clear();
                 index.entry(&old.row(&table.layout), id, key);
-                rows::remove_unless_needed(table, body, slot, id, n, key);
+                rows::remove_unless_needed(table, row, id, n, key);
             }
         }
     }

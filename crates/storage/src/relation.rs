@@ -27,7 +27,7 @@ use parking_lot::Mutex;
 
 pub use deletes::{DeleteVector, Deletes};
 use published::Published;
-pub use published::{Current, free_replaced, pin};
+pub use published::{Current, Guard, free_replaced, pin};
 
 use crate::cold::Block;
 use crate::hot::{HotPage, slots_per_page};
@@ -162,6 +162,11 @@ impl Relation {
 
     pub fn pages_per_segment(&self) -> usize {
         RowId::PER_SEGMENT as usize >> self.page_shift
+    }
+    /// The same, as long as a guard pins its epoch.
+    #[inline]
+    pub fn state_in<'g>(&'g self, pinned: &'g Guard) -> &'g SegmentState {
+        self.state.load_in(pinned)
     }
 
     /// What a page has of so many bytes of a segment.

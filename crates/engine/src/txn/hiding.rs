@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use avocet_base::{RowId, Timestamp};
 use avocet_storage::Undo;
 use avocet_storage::hot::RowBuf;
-use avocet_storage::relation::SegmentState;
+use avocet_storage::relation::pin;
 use avocet_storage::version::Change;
 use avocet_types::RowRef;
 
@@ -148,31 +148,13 @@ impl Txn {
     /// Hides from this transaction a row as its snapshot has it, and others do not any more: it has changed what became of
     /// the row in another place, or put one of its own there.
     fn hide(&mut self, t: u16, table: &Arc<TableHandle>, id: RowId) {
-        let (segment, ordinal) = (table.relation.segment(id.segment()), id.ordinal());
-        loop {
-            let state = segment.state();
-            let made = match &*state {
-                SegmentState::Empty => return,
-                SegmentState::Hot(hot) => {
-                    let Some((page, slot)) = table.relation.page_of(hot, ordinal) else { return };
-                    let body = page.body.write();
-                    (!body.frozen).then(|| body.hide(slot, &self.view()))
-                }
-                SegmentState::Cold(cold) => {
-                    let deletes = cold.deletes.body.write();
-                    (!deletes.closed).then(|| deletes.hide(ordinal, &self.view()))
-                }
-            };
-            match made {
-                Some(mark) => {
-                    if let Some(mark) = mark {
-                        self.hides += 1;
-                        self.push_undo(t, id, mark);
-                    }
-                    return;
-                }
-                None => std::thread::yield_now(),
-            }
+        let pinned = pin();
+        let Some(row) = table.relation.latch_versions(id, &pinned) else { return };
+        let mark = row.hide(&self.view());
+        drop(row);
+        if let Some(mark) = mark {
+            self.hides += 1;
+            self.push_undo(t, id, mark);
         }
     }
 

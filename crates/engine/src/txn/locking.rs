@@ -18,7 +18,7 @@ use avocet_types::RowRef;
 use hashbrown::HashSet;
 
 use super::newest::{Found, LockWait, RowLock};
-use super::read::{KeyRange, ReadScratch, entry_is_of, load_at, possible_rows};
+use super::read::{KeyRange, ReadScratch, entry_is_of};
 use super::{Isolation, StatementMark, Txn};
 use crate::error::{EngineError, Result};
 use crate::table::{IndexHandle, TableHandle, split_entry};
@@ -158,7 +158,7 @@ impl Txn {
         let t = self.touch(table)?;
         let id = self.foreign.place_of(table, id);
         Ok(match self.lock_touched(t, table, id, lock, buf)? {
-            Found::Hot | Found::Cold => TriedLock::Locked,
+            Found::InPlace | Found::Relocated => TriedLock::Locked,
             Found::Busy => TriedLock::Busy,
             Found::Nowhere | Found::Gone => TriedLock::Gone,
         })
@@ -267,7 +267,7 @@ impl Txn {
                         again = visited.lose(entry_key, id);
                         if again { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
                     }
-                    Ok(Found::Hot | Found::Cold) => {
+                    Ok(Found::InPlace | Found::Relocated) => {
                         let row = row.row(&table.layout);
                         let mut shown = Shown::Unwanted;
                         if entry_is_of(index, &row, entry, key) {
@@ -330,7 +330,7 @@ impl Txn {
             let mut again = false;
             for segment in (0..table.relation.segments()).map(SegmentNo) {
                 ids.clear();
-                possible_rows(table, segment, &mut ids);
+                table.relation.possible_rows(segment, &mut ids);
                 for &id in &ids {
                     if visited.contains(&id) || self.is_strict() && !self.load(table, id, &mut buf)? {
                         continue;
@@ -341,7 +341,7 @@ impl Txn {
                     match found {
                         Found::Nowhere | Found::Busy => {}
                         Found::Gone => again |= gone.insert(id),
-                        Found::Hot | Found::Cold => {
+                        Found::InPlace | Found::Relocated => {
                             visited.insert(id);
                             self.deferral.note_shown();
                             match visit(id, buf.row(&table.layout)) {
@@ -383,7 +383,7 @@ impl Txn {
             && self.lets_go()
         {
             let committed = Snapshot { ts: Timestamp::MAX, own: Some(self.state()) };
-            let is_there = load_at(table, id, &committed, buf)?;
+            let is_there = table.relation.read_row(id, &committed, buf)?;
             let row = buf.row(&table.layout);
             if !(is_there && fits(&row) && is_wanted(row)) {
                 return Ok(Found::Busy);

@@ -4,17 +4,14 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use avocet_base::{RowId, SegmentNo};
-use avocet_storage::Snapshot;
-use avocet_storage::hot::{RowBuf, SlotRead};
+use avocet_storage::hot::RowBuf;
 use avocet_storage::index::{Direction, Lookup, ScanScratch};
-use avocet_storage::relation::SegmentState;
 use avocet_types::RowRef;
 
 use super::Txn;
 use super::locking::{LockHow, Visited};
 use super::newest::RowLock;
 use crate::error::Result;
-use crate::rows;
 use crate::table::{IndexHandle, TableHandle, split_entry};
 
 /// Whether a read takes what its snapshot has, or locks the newest committed version.
@@ -165,7 +162,7 @@ impl Txn {
 
     /// Copies the row as the snapshot has it. False if there is none.
     pub(super) fn load(&self, table: &TableHandle, id: RowId, buf: &mut RowBuf) -> Result<bool> {
-        load_at(table, id, &self.view(), buf)
+        Ok(table.relation.read_row(id, &self.view(), buf)?)
     }
 
     /// Visits the rows that the snapshot sees whose key is in the range, in key order.
@@ -221,7 +218,7 @@ impl Txn {
         let mut buf = RowBuf::default();
         for segment in (0..table.relation.segments()).map(SegmentNo) {
             ids.clear();
-            possible_rows(table, segment, &mut ids);
+            table.relation.possible_rows(segment, &mut ids);
             for &id in &ids {
                 if self.load(table, id, &mut buf)? && visit(id, buf.row(&table.layout)).is_break() {
                     return Ok(());
@@ -269,7 +266,7 @@ impl Txn {
         let ReadScratch { scan, row, key: own, .. } = scratch;
         each_with_key(index, key, scan, &mut |id, _| {
             let mut seen = false;
-            self.show(table, id, row, &mut |row| {
+            table.relation.show_row(id, &self.view(), row, &mut |row| {
                 seen = has_key(index, &row, key, own);
                 if seen {
                     visit(id, row);
@@ -277,62 +274,6 @@ impl Txn {
             })?;
             Ok(seen)
         })
-    }
-
-    /// Shows the row as the snapshot has it, under its page's latch if it stands there so. Shows nothing if there is none.
-    fn show(
-        &self,
-        table: &TableHandle,
-        id: RowId,
-        buf: &mut RowBuf,
-        visit: &mut dyn FnMut(RowRef<'_>),
-    ) -> Result<()> {
-        if let SegmentState::Hot(hot) = &*table.relation.segment(id.segment()).state() {
-            let Some((page, slot)) = table.relation.page_of(hot, id.ordinal()) else { return Ok(()) };
-            let body = page.body.read();
-            match body.read(&table.layout, slot, &self.view(), buf) {
-                SlotRead::Absent => {}
-                SlotRead::InPlace => visit(body.in_place(&table.layout, slot)),
-                SlotRead::Rebuilt => visit(buf.row(&table.layout)),
-            }
-            return Ok(());
-        }
-        if self.load(table, id, buf)? {
-            visit(buf.row(&table.layout));
-        }
-        Ok(())
-    }
-}
-
-/// Copies the row as a snapshot has it. False if there is none.
-pub(super) fn load_at(
-    table: &TableHandle,
-    id: RowId,
-    snapshot: &Snapshot<'_>,
-    buf: &mut RowBuf,
-) -> Result<bool> {
-    let state = table.relation.segment(id.segment()).state();
-    match &*state {
-        SegmentState::Empty => Ok(false),
-        SegmentState::Hot(hot) => {
-            let Some((page, slot)) = table.relation.page_of(hot, id.ordinal()) else { return Ok(false) };
-            let body = page.body.read();
-            match body.read(&table.layout, slot, snapshot, buf) {
-                SlotRead::Absent => return Ok(false),
-                SlotRead::Rebuilt => {}
-                SlotRead::InPlace => {
-                    buf.image.clear();
-                    body.in_place(&table.layout, slot).to_image(&mut buf.image);
-                }
-            }
-            Ok(true)
-        }
-        SegmentState::Cold(cold) => {
-            let gone = !cold.is_visible(snapshot)
-                || cold.deletes.body.read().is_deleted_for(id.ordinal(), snapshot)
-                || !rows::cold_image(table, cold, id.ordinal(), &mut buf.image)?;
-            Ok(!gone)
-        }
     }
 }
 
@@ -378,26 +319,6 @@ pub(super) fn has_key(index: &IndexHandle, row: &RowRef<'_>, key: &[u8], own: &m
 /// have been collected, with that version, since it was read from the index.
 pub(super) fn entry_is_of(index: &IndexHandle, row: &RowRef<'_>, entry: &[u8], own: &mut Vec<u8>) -> bool {
     has_key(index, row, split_entry(entry).0, own)
-}
-
-/// Ids of a segment that may hold rows for somebody.
-pub(super) fn possible_rows(table: &TableHandle, number: SegmentNo, ids: &mut Vec<RowId>) {
-    match &*table.relation.segment(number).state_owned() {
-        SegmentState::Empty => {}
-        SegmentState::Hot(hot) => {
-            for (n, page) in hot.pages() {
-                let body = page.body.read();
-                let slots = (0..table.relation.slots_per_page())
-                    .filter(|&slot| body.is_live(slot) || body.chain(slot).is_some());
-                ids.extend(slots.map(|slot| RowId::new(number, table.relation.ordinal(n, slot))));
-            }
-        }
-        SegmentState::Cold(cold) => {
-            let settled = cold.deletes.body.read().all_settled().clone();
-            let ordinals = cold.block.meta().ordinals.iter().filter(|&o| !settled.contains(o.into()));
-            ids.extend(ordinals.map(|ordinal| RowId::new(number, ordinal)));
-        }
-    }
 }
 
 #[cfg(test)]

@@ -4,9 +4,6 @@
 use std::sync::Arc;
 
 use avocet_base::{RowId, TableId, Timestamp};
-use avocet_storage::Snapshot;
-use avocet_storage::hot::{RowBuf, SlotRead};
-use avocet_storage::relation::SegmentState;
 use avocet_storage::version::Change;
 use hashbrown::HashSet;
 
@@ -15,7 +12,6 @@ use crate::commit::CommitTicket;
 use crate::engine::{BrokenRule, Engine};
 use crate::error::Result;
 use crate::redo;
-use crate::rows;
 use crate::serial::{RowChange, WriteSet};
 use crate::snapshots::SnapshotGuard;
 use crate::table::TableHandle;
@@ -138,34 +134,7 @@ impl Txn {
     }
 }
 
-fn row_change(table: &TableHandle, id: RowId) -> Result<RowChange> {
-    let mut change = RowChange { table: table.id(), row: id, before: None, after: None };
-    match &*table.relation.segment(id.segment()).state_owned() {
-        SegmentState::Hot(hot) => {
-            let Some((page, slot)) = table.relation.page_of(hot, id.ordinal()) else { return Ok(change) };
-            let body = page.body.read();
-            let in_place = || {
-                let mut image = Vec::new();
-                body.in_place(&table.layout, slot).to_image(&mut image);
-                image
-            };
-            let mut rebuilt = RowBuf::default();
-            // All that is committed, and nothing that is not: the row as it was before this transaction.
-            change.before = match body.read(&table.layout, slot, &Snapshot::at(Timestamp::MAX), &mut rebuilt)
-            {
-                SlotRead::Absent => None,
-                SlotRead::InPlace => Some(in_place()),
-                SlotRead::Rebuilt => Some(rebuilt.image),
-            };
-            change.after = body.is_live(slot).then(in_place);
-        }
-        SegmentState::Cold(cold) => {
-            let mut image = Vec::new();
-            if rows::cold_image(table, cold, id.ordinal(), &mut image)? {
-                change.before = Some(image);
-            }
-        }
-        SegmentState::Empty => {}
-    }
-    Ok(change)
+fn row_change(table: &TableHandle, row: RowId) -> Result<RowChange> {
+    let (before, after) = table.relation.change_of_row(row)?;
+    Ok(RowChange { table: table.id(), row, before, after })
 }

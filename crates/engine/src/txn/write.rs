@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 use avocet_base::RowId;
 use avocet_storage::hot::{RowBuf, delta};
-use avocet_storage::relation::SegmentState;
-use avocet_storage::version::{Change, StaleEntry, running_other};
+use avocet_storage::relation::pin;
+use avocet_storage::rows::Access;
+use avocet_storage::version::{Change, StaleEntry};
 use avocet_storage::{TxnState, Undo};
 use avocet_types::{Datum, IndexKind, RowRef};
 
@@ -106,14 +107,7 @@ impl Txn {
     fn place_new(&mut self, table: &TableHandle, image: &[u8]) -> Result<(RowId, Arc<Undo>)> {
         loop {
             let id = self.next_row_id(table, image.len())?;
-            let state = table.relation.segment(id.segment()).state();
-            // A segment that was frozen since it gave out the id takes no more rows; the id stays unused.
-            let SegmentState::Hot(hot) = &*state else { continue };
-            let (page, slot) = table.relation.place(id.ordinal());
-            let mut body = table.relation.page_or_new(hot, page).body.write();
-            if !body.frozen {
-                let undo = body.insert(&table.layout, slot, image, &self.state);
-                drop(body);
+            if let Some(undo) = table.relation.insert_row(id, image, &self.state) {
                 self.note_row_id(table, id);
                 return Ok((id, undo));
             }
@@ -249,7 +243,7 @@ impl Txn {
         let mut old = std::mem::take(&mut self.scratch.old);
         let found = self.on_newest(t, table, id, &mut Action::Delete, LockWait::Wait, &mut old);
         let outcome = found.and_then(|found| match found {
-            Found::Hot | Found::Cold => {
+            Found::InPlace | Found::Relocated => {
                 self.note_delete(t, table, id);
                 self.foreign_delete(table, &old).map(|()| true)
             }
@@ -326,14 +320,14 @@ impl Txn {
         self.check_room()?;
         match found {
             Found::Nowhere | Found::Gone | Found::Busy => Ok(None),
-            Found::Hot => {
+            Found::InPlace => {
                 Op::Update { table: table.id(), row: id, delta: after }.encode(&mut self.redo);
                 if changes_keys(table, after) {
                     self.move_entries(table, id, after, old)?;
                 }
                 Ok(Some(id))
             }
-            Found::Cold => {
+            Found::Relocated => {
                 self.note_delete(t, table, id);
                 delta::apply_to_image(&table.layout, after, &mut old.image)
                     .map_err(crate::error::malformed("row delta"))?;
@@ -428,59 +422,28 @@ impl Claimant<'_> {
     /// Whether the newest version of a row exists and has the key.
     fn look_at(&mut self, id: RowId) -> Result<Claim> {
         let (table, own) = (self.table, self.watch.txn);
-        let segment = table.relation.segment(id.segment());
-        let state = segment.state_owned();
-        let ordinal = id.ordinal();
-        match &*state {
-            SegmentState::Empty => Ok(Claim::Free),
-            SegmentState::Hot(hot) => {
-                let Some((page, slot)) = table.relation.page_of(hot, ordinal) else { return Ok(Claim::Free) };
-                let body = page.body.read();
-                if body.frozen {
-                    return Ok(Claim::Again);
-                }
-                let chain = body.chain(slot);
-                if let Some(holder) = running_other(chain, own)
-                    && !leaves_key(table, self.index, chain)
-                {
-                    return Ok(self.wait_for(holder, id));
-                }
-                if !body.is_live(slot) {
-                    return Ok(Claim::Free);
-                }
-                Ok(self.has_key(&body.in_place(&table.layout, slot)))
+        let pinned = pin();
+        let row = match table.relation.glance_for(id, own, &pinned) {
+            Access::Nowhere => return Ok(Claim::Free),
+            Access::Loading(loading) => {
+                let claim = self.wait_for(loading.by, id);
+                // If the load was taken back meanwhile, nobody would wake this one.
+                return Ok(if loading.stands() { claim } else { Claim::Again });
             }
-            SegmentState::Cold(cold) => {
-                let running = |loader: &&Arc<TxnState>| loader.is_running() && !Arc::ptr_eq(loader, own);
-                if let Some(loader) = cold.created.as_ref().filter(running) {
-                    let claim = self.wait_for(loader, id);
-                    // If the load was taken back meanwhile, nobody would wake this one.
-                    let stands = std::ptr::eq(&*segment.state(), &*state);
-                    return Ok(if stands { claim } else { Claim::Again });
-                }
-                let deletes = cold.deletes.body.read();
-                if deletes.closed {
-                    return Ok(Claim::Again);
-                }
-                let chain = deletes.chain(ordinal);
-                if let Some(holder) = running_other(chain, own)
-                    && !leaves_key(table, self.index, chain)
-                {
-                    return Ok(self.wait_for(holder, id));
-                }
-                if deletes.is_deleted(ordinal) {
-                    return Ok(Claim::Free);
-                }
-                drop(deletes);
-                if !rows::cold_image(table, cold, ordinal, &mut self.buf.image)? {
-                    return Ok(Claim::Free);
-                }
-                let image = std::mem::take(self.buf);
-                let claim = self.has_key(&image.row(&table.layout));
-                *self.buf = image;
-                Ok(claim)
-            }
+            Access::Latched(row) => row,
+        };
+        if let Some(holder) = row.holder(own)
+            && !leaves_key(table, self.index, row.head())
+        {
+            return Ok(self.wait_for(holder, id));
         }
+        if !row.is_live() {
+            return Ok(Claim::Free);
+        }
+        let Self { buf, key, own_key, index, .. } = self;
+        let keys = &table.indexes[*index].keys;
+        let is_taken = row.show(buf, |row| keys.has_key(row, key, own_key))?;
+        Ok(if is_taken == Some(true) { Claim::Taken } else { Claim::Free })
     }
 
     /// Under the latch of the row.
@@ -490,10 +453,5 @@ impl Claimant<'_> {
             true => Claim::Wait,
             false => Claim::Again,
         }
-    }
-
-    fn has_key(&mut self, row: &RowRef<'_>) -> Claim {
-        let is_taken = self.table.indexes[self.index].keys.has_key(row, self.key, self.own_key);
-        if is_taken { Claim::Taken } else { Claim::Free }
     }
 }
