@@ -13,7 +13,7 @@ use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array};
 use arrow::compute::{concat, take};
 use arrow::datatypes::{DataType, Schema};
 use avocet_base::{RowId, SegmentNo};
-use avocet_storage::cold::{ColdType, MAX_ROWS, Ordinals, encode_block};
+use avocet_storage::cold::{ColdType, Ordinals, encode_block};
 use avocet_storage::hot::RowBuf;
 use avocet_storage::index::MAX_KEY_LEN;
 use avocet_storage::relation::{ColdSegment, Deletes, SegmentState};
@@ -44,17 +44,18 @@ impl BulkInsert {
     /// Adds rows. On an error the transaction's statement must be rolled back.
     pub fn push(&mut self, txn: &mut Txn, batch: &RecordBatch) -> Result<()> {
         self.check(batch)?;
-        let most = txn.engine().memory().segment_bytes();
+        let (most_rows, most) =
+            (self.table.relation.rows_per_segment(), txn.engine().memory().segment_bytes());
         let row_bytes = bytes_of(batch).div_ceil(batch.num_rows().max(1));
         let mut from = 0;
         while from < batch.num_rows() {
             let fit = most.saturating_sub(self.pending_bytes).div_ceil(row_bytes.max(1)).max(1);
-            let take = (MAX_ROWS - self.pending_rows).min(fit).min(batch.num_rows() - from);
+            let take = (most_rows - self.pending_rows).min(fit).min(batch.num_rows() - from);
             self.pending.push(batch.slice(from, take));
             self.pending_rows += take;
             self.pending_bytes += take * row_bytes;
             from += take;
-            if self.pending_rows == MAX_ROWS || self.pending_bytes >= most {
+            if self.pending_rows == most_rows || self.pending_bytes >= most {
                 self.flush(txn)?;
             }
         }

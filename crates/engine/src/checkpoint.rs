@@ -207,6 +207,7 @@ impl<'e> ImageWriter<'e> {
             table: table.id(),
             next_segment: table.relation.segments(),
             auto_increment: table.next_auto_increment(),
+            rows_before: Some(table.relation.rows_before()),
             segments,
         })
     }

@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use avocet_base::env::DirectoryLock;
 use avocet_base::{Env, IndexId, Timestamp};
 use avocet_log::{Compression, Durability};
-use avocet_storage::relation::SegmentState;
+use avocet_storage::relation::{RowsPerSegment, SegmentState};
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 
 use crate::blocks::Blocks;
@@ -81,6 +81,9 @@ pub struct EngineOptions {
     /// For tests of tests.
     #[doc(hidden)]
     pub broken_rule: Option<BrokenRule>,
+    /// Fewer rows in a segment than usual, so that few rows are in many.
+    #[doc(hidden)]
+    pub rows_per_segment: RowsPerSegment,
     /// To measure what updates in place bring: every changed row moves, as those of column blocks do.
     #[doc(hidden)]
     pub updates_move_rows: bool,
@@ -106,6 +109,7 @@ impl EngineOptions {
             background: true,
             procedures: Procedures::default(),
             broken_rule: None,
+            rows_per_segment: RowsPerSegment::default(),
             updates_move_rows: false,
         }
     }

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use arrow::array::{ArrayRef, UInt32Array};
 use avocet_base::{SegmentNo, TableId};
 use avocet_log::Durability;
-use avocet_storage::cold::{MAX_ROWS, Ordinals, encode_block};
+use avocet_storage::cold::{Ordinals, encode_block};
 use avocet_storage::relation::{ColdSegment, Deletes, HotSegment, SegmentState};
 use avocet_types::ColumnBuilder;
 use hashbrown::HashMap;
@@ -368,7 +368,8 @@ impl Look {
     fn at(table: &TableHandle, hot: &HotSegment) -> Option<Self> {
         let layout = &table.layout;
         let types = table.def.columns.iter().map(|c| &c.ty);
-        let mut builders: Vec<_> = types.map(|ty| ColumnBuilder::new(ty, MAX_ROWS)).collect();
+        let mut builders: Vec<_> =
+            types.map(|ty| ColumnBuilder::new(ty, table.relation.rows_per_segment())).collect();
         let (mut ordinals, mut changes) = (Vec::new(), Vec::new());
         for (n, page) in hot.pages() {
             if page.is_closed() {

@@ -47,6 +47,8 @@ pub use avocet_base::RowId;
 pub use avocet_log::{Compression, Durability};
 pub use avocet_storage::cold::{ColdValue, ColumnPredicate, CompareOp};
 pub use avocet_storage::index::Direction;
+#[doc(hidden)]
+pub use avocet_storage::relation::RowsPerSegment;
 pub use avocet_types as types;
 pub use bulk::BulkInsert;
 pub use catalog::{

@@ -58,7 +58,7 @@ pub(crate) fn open(options: EngineOptions) -> Result<Arc<Engine>> {
     let blocks = Blocks::new(store.clone(), options.memory_limit / 4);
     let manifest = newest_manifest(&*store)?;
 
-    let mut catalog = Catalog::default();
+    let mut catalog = Catalog::new(options.rows_per_segment);
     manifest.catalog.iter().for_each(|change| catalog.apply(change));
     catalog.note_id(manifest.next_id.saturating_sub(1));
     blocks.note_id(BlockId(manifest.next_block.0.saturating_sub(1)));

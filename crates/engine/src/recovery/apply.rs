@@ -93,6 +93,8 @@ fn insert(table: &TableHandle, row: RowId, image: &[u8]) -> Result<()> {
         return Err(taken());
     }
     body.place(&table.layout, slot, image);
+    drop(body);
+    table.relation.note_rows_before(row.0 + 1);
     note_used(table, &view);
     Ok(())
 }
@@ -116,6 +118,7 @@ pub(crate) fn note_auto_increment(table: &TableHandle, image: &[u8]) -> Result<(
 /// Makes the place of a row that is to be inserted again; nothing may be there.
 pub(crate) fn open_place(table: &TableHandle, row: RowId) -> Result<()> {
     reach(&table.relation, row.segment())?;
+    table.relation.note_rows_before(row.0 + 1);
     table.relation.open_hot(row.segment());
     let state = table.relation.segment(row.segment()).state();
     let (page, slot) = table.relation.place(row.ordinal());

@@ -14,24 +14,11 @@ use crate::catalog::Catalog;
 use crate::error::Result;
 use crate::table::TableHandle;
 
-/// Counts rows, and goes on filling the last hot segment after its last row.
+/// Counts rows, and goes on filling the segments that were being filled.
 pub(super) fn resume_inserts(catalog: &Catalog) {
     for table in catalog.tables() {
-        let mut last = None;
-        for (number, state) in table.relation.used_segments() {
-            let SegmentState::Hot(hot) = &*state else { continue };
-            for (n, page) in hot.pages() {
-                let body = page.body.read();
-                let slots = 0..table.relation.slots_per_page();
-                if let Some(slot) = slots.rev().find(|&slot| body.is_live(slot)) {
-                    last = last.max(Some(RowId::new(number, table.relation.ordinal(n, slot))));
-                }
-            }
-        }
         table.rows.store(table.count_rows() as i64, Ordering::Relaxed);
-        if let Some(last) = last.filter(|last| last.ordinal() < u16::MAX) {
-            table.relation.resume_cursor(RowId(last.0 + 1));
-        }
+        table.relation.resume_inserts();
     }
 }
 
