@@ -18,9 +18,9 @@ use avocet_storage::hot::RowBuf;
 use avocet_storage::index::MAX_KEY_LEN;
 use avocet_storage::relation::{ColdSegment, Deletes, SegmentState};
 
+use crate::entries;
 use crate::error::{EngineError, Result};
 use crate::redo::Op;
-use crate::rows;
 use crate::table::TableHandle;
 use crate::txn::{Load, Txn};
 
@@ -209,7 +209,7 @@ impl Txn {
                     ),
                 ) {
                     (EngineError::DuplicateKey { table: name, key, .. }, Ok(true)) => {
-                        let entry = rows::key_text(table, index, &buf.row(&table.layout));
+                        let entry = entries::key_text(table, index, &buf.row(&table.layout));
                         EngineError::DuplicateKey { entry, table: name, key }
                     }
                     (other, _) => other,

@@ -355,7 +355,7 @@ pub(crate) fn check_unique(table: &TableHandle, index: usize) -> Result<()> {
         }
         last.clear();
         // Keys with a NULL in them may repeat; they are left out of the comparison.
-        if !crate::rows::newest_has_null(table, index, id) {
+        if !crate::entries::newest_has_null(table, index, id) {
             last.extend_from_slice(key);
         }
         std::ops::ControlFlow::Continue(())
@@ -363,7 +363,7 @@ pub(crate) fn check_unique(table: &TableHandle, index: usize) -> Result<()> {
     match duplicate {
         None => Ok(()),
         Some(id) => Err(EngineError::DuplicateKey {
-            entry: crate::rows::newest_key_text(table, index, id),
+            entry: crate::entries::newest_key_text(table, index, id),
             table: table.def.name.clone(),
             key: handle.def.name.clone(),
         }),

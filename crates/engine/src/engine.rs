@@ -13,6 +13,7 @@ use avocet_storage::relation::{RowsPerSegment, SegmentState};
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 
 use crate::blocks::Blocks;
+use crate::buffers::BufferPool;
 use crate::catalog::Catalog;
 use crate::checkpoint::CheckpointState;
 use crate::commit::Pipeline;
@@ -27,7 +28,7 @@ use crate::procedure::logical::Turns;
 use crate::recovery;
 use crate::serial::Serial;
 use crate::snapshots::Snapshots;
-use crate::txn::{BufferPool, Txn, TxnOptions};
+use crate::txn::{Txn, TxnOptions};
 
 /// When rows move from hot pages to column blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

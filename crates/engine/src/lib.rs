@@ -12,6 +12,7 @@
 #![deny(unsafe_code)]
 
 mod blocks;
+mod buffers;
 mod bulk;
 mod catalog;
 mod check;
@@ -19,12 +20,14 @@ mod checkpoint;
 mod commit;
 mod ddl;
 mod engine;
+mod entries;
 mod error;
 mod foreign;
 mod freeze;
 mod garbage;
 mod hints;
 mod housekeeping;
+mod keys;
 mod locks;
 mod memory;
 mod metadata_lock;
@@ -32,7 +35,6 @@ mod pace;
 mod procedure;
 mod recovery;
 mod redo;
-mod rows;
 mod sample;
 mod scan;
 mod serial;
@@ -50,6 +52,7 @@ pub use avocet_storage::index::Direction;
 #[doc(hidden)]
 pub use avocet_storage::relation::RowsPerSegment;
 pub use avocet_types as types;
+pub use buffers::ReadScratch;
 pub use bulk::BulkInsert;
 pub use catalog::{
     AccountId, Catalog, DatabaseDef, GrantScope, Grants, LoginRules, PasswordRules, Privileges, TlsRule,
@@ -61,6 +64,7 @@ pub use ddl::{AccountChange, AlterRest, Alteration, DdlWait, NewForeignKeys, Ren
 pub use engine::{BrokenRule, Engine, EngineOptions, FreezePolicy};
 pub use error::{EngineError, ErrorKind, Result};
 pub use foreign::{ForeignKeyError, are_compatible};
+pub use keys::KeyRange;
 pub use locks::WaitHook;
 pub use memory::{MemoryBudget, MemoryUse};
 pub use pace::BackgroundStats;
@@ -71,6 +75,6 @@ pub use snapshots::SnapshotGuard;
 pub use stats::{ColumnStats, TableStats};
 pub use table::{IndexHandle, TableHandle};
 pub use txn::{
-    Ahead, Freshness, Isolation, KeyList, KeyRange, LockHow, LockWait, ReadMode, ReadScratch, RowBuf,
-    RowChange, RowLock, RowWait, Shown, SnapshotReader, StatementMark, TriedLock, Txn, TxnOptions,
+    Ahead, Freshness, Isolation, KeyList, LockHow, LockWait, ReadMode, RowBuf, RowChange, RowLock, RowWait,
+    Shown, SnapshotReader, StatementMark, TriedLock, Txn, TxnOptions,
 };

@@ -1,5 +1,6 @@
 //! Transactions: begin, statements, commit, rollback. Reads are in `txn/read.rs`, writes in `txn/write.rs`.
 
+mod action;
 mod ahead;
 mod deferral;
 mod footprint;
@@ -21,36 +22,33 @@ use std::time::Duration;
 use avocet_base::{BlockId, RowId, SegmentNo, Timestamp, TxnId};
 use avocet_log::Durability;
 use avocet_storage::hot::delta;
-use avocet_storage::index::ScanScratch;
 use avocet_storage::relation::{SegmentState, pin};
 use avocet_storage::rows::RowLatch;
 use avocet_storage::version::Change;
 use avocet_storage::{Snapshot, TxnState, Undo};
 use avocet_types::RowLayout;
-use parking_lot::Mutex;
 
+pub use action::{LockHow, LockWait, RowChange, RowLock, Shown, TriedLock};
 pub use ahead::{Ahead, KeyList};
 pub use avocet_storage::hot::RowBuf;
 pub use deferral::RowWait;
-pub use locking::{LockHow, Shown, TriedLock};
-pub use modify::RowChange;
-pub use newest::{LockWait, RowLock};
-pub use read::{KeyRange, ReadMode, ReadScratch};
+pub use read::ReadMode;
 
+use crate::buffers::{Buffers, Scratch};
 use crate::bulk;
 use crate::commit::CommitTicket;
 use crate::engine::{BrokenRule, Engine};
+use crate::entries;
 use crate::error::{EngineError, Result};
 use crate::garbage::{Leftover, Lists, UndoEntry};
 use crate::locks::RowKey;
 use crate::procedure::logical::Logical;
-use crate::rows;
 use crate::scan::{ScanRequest, TableScan};
 use crate::serial::ReadSet;
 use crate::snapshots::SnapshotGuard;
 use crate::table::{IndexHandle, TableHandle};
 use deferral::Deferral;
-use footprint::{Carried, Footprint};
+use footprint::Footprint;
 use foreign::ForeignKeys;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -178,56 +176,6 @@ impl SnapshotReader {
         }
         TableScan::new(table.clone(), request, self.snapshot.clone(), self.own.clone())
     }
-}
-
-/// Memory of transactions that ended, for those to come: neither rows nor transactions cost allocations.
-#[derive(Default)]
-pub(crate) struct BufferPool {
-    spare: Mutex<Vec<Buffers>>,
-}
-
-#[derive(Default)]
-struct Buffers {
-    redo: Vec<u8>,
-    row_changes: Vec<i64>,
-    scratch: Scratch,
-    carried: Carried,
-}
-
-/// Buffers that are kept, and the redo bytes that one of them may have room for.
-const SPARE_BUFFERS: usize = 64;
-const SPARE_REDO: usize = 256 << 10;
-
-impl BufferPool {
-    fn take(&self) -> Buffers {
-        self.spare.lock().pop().unwrap_or_default()
-    }
-
-    fn give(&self, mut buffers: Buffers) {
-        let size =
-            buffers.redo.capacity() + buffers.scratch.image.capacity() + buffers.scratch.old.image.capacity();
-        if size <= SPARE_REDO {
-            buffers.redo.clear();
-            buffers.row_changes.clear();
-            let mut spare = self.spare.lock();
-            if spare.len() < SPARE_BUFFERS {
-                spare.push(buffers);
-            }
-        }
-    }
-}
-
-/// Buffers that live as long as the transaction, so that rows cost no allocation.
-#[derive(Default)]
-struct Scratch {
-    image: Vec<u8>,
-    old: RowBuf,
-    delta: Vec<u8>,
-    before: Vec<u8>,
-    key: Vec<u8>,
-    old_key: Vec<u8>,
-    scan: ScanScratch,
-    reads: ReadScratch,
 }
 
 /// A point in a transaction that a failed statement goes back to.
@@ -601,7 +549,7 @@ impl Txn {
         match &change {
             _ if !has_entries => {}
             Undone::Insert => {
-                rows::remove_entries(&table, &self.scratch.old.row(&table.layout), entry.row);
+                entries::remove_entries(&table, &self.scratch.old.row(&table.layout), entry.row);
             }
             Undone::Update(columns) => self.remove_changed_entries(&table, &row, entry.row, columns),
             Undone::Delete | Undone::Lock | Undone::Hide => {}
@@ -622,7 +570,7 @@ impl Txn {
             if changed.iter().any(|&c| index.uses(c)) {
                 key.clear();
                 index.entry(&old.row(&table.layout), id, key);
-                rows::remove_unless_needed(table, row, id, n, key);
+                entries::remove_unless_needed(table, row, id, n, key);
             }
         }
     }

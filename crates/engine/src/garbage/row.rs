@@ -6,7 +6,7 @@ use avocet_storage::rows::RowLatch;
 use avocet_storage::version::{Change, Merged};
 
 use super::UndoEntry;
-use crate::rows;
+use crate::entries;
 use crate::snapshots::Horizon;
 use crate::table::TableHandle;
 
@@ -59,11 +59,11 @@ fn collect_latched(table: &TableHandle, mut row: RowLatch<'_>, entry: &UndoEntry
     // Who checks stale entries looks at all versions that are left.
     let gone = row.collect(&entry.undo, !stale.is_empty());
     for stale in &stale {
-        rows::remove_stale(table, &row, entry.row, stale);
+        entries::remove_stale(table, &row, entry.row, stale);
     }
     // If a block can not be read, entries too many stay: harmless, since visits see the delete.
     if gone && deleted && matches!(row.release(buf), Ok(true)) {
-        rows::remove_entries(table, &buf.row(&table.layout), entry.row);
+        entries::remove_entries(table, &buf.row(&table.layout), entry.row);
     }
 }
 
@@ -75,6 +75,6 @@ fn drop_stale_entries(table: &TableHandle, row: &RowLatch<'_>, entry: &UndoEntry
     }
     stale.sort_unstable();
     stale.dedup();
-    stale.retain(|stale| !rows::remove_stale(table, row, entry.row, stale));
+    stale.retain(|stale| !entries::remove_stale(table, row, entry.row, stale));
     entry.undo.link().stale = stale;
 }

@@ -4,6 +4,7 @@
 //! nothing at all.
 
 use super::Txn;
+use crate::buffers::Carried;
 use crate::error::Result;
 use crate::garbage::UndoEntry;
 use crate::memory::{GROWTH_STEP, VERSION_BYTES};
@@ -12,15 +13,6 @@ use crate::procedure::logical::Logical;
 /// Redo is there twice when it is largest: as its vector grows, and as the log copies it.
 const REDO_COPIES: usize = 2;
 const UNDO_BYTES: usize = VERSION_BYTES + 2 * size_of::<UndoEntry>();
-
-/// What a transaction hands on to the next one.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Carried {
-    /// Bytes of rows that the budget has not been told of.
-    untold: usize,
-    /// It has added a step: the next one looks whether there is room for more.
-    is_step: bool,
-}
 
 pub(super) struct Footprint {
     /// Bytes of rows that were added and not told.

@@ -30,13 +30,13 @@ use avocet_types::convert::{ConvertContext, store_column};
 use avocet_types::{ColumnDef, Datum, ReferentialAction, RowRef, SqlType, Value};
 use hashbrown::{HashMap, HashSet};
 
-use super::locking::{Entries, LockHow, Shown};
-use super::newest::{LockWait, RowLock};
-use super::read::KeyRange;
-use super::write::changes_keys;
+use super::action::{LockHow, LockWait, RowLock, Shown};
+use super::locking::Entries;
 use super::{StatementMark, Txn};
+use crate::entries::changes_keys;
 use crate::error::{EngineError, Result};
 use crate::foreign::{ForeignKeyError, Link, Links, Parent, each_cold_row, key_values};
+use crate::keys::KeyRange;
 use crate::table::TableHandle;
 
 /// InnoDB's limit: the statement's own rows count as the first level.

@@ -15,9 +15,9 @@ use avocet_storage::relation::pin;
 use avocet_storage::version::Change;
 use avocet_types::RowRef;
 
-use super::modify::Deed;
-use super::write::changed_columns;
+use super::action::RowOp;
 use super::{Conflict, Isolation, Txn};
+use crate::entries::changed_columns;
 use crate::error::{EngineError, Result};
 use crate::table::{TableHandle, split_entry};
 
@@ -40,10 +40,10 @@ impl Txn {
     pub(super) fn place_since<'r>(
         &self,
         changed_at: Timestamp,
-        deed: &Deed<'_>,
+        op: &RowOp<'_>,
         row: impl FnOnce() -> (&'r Arc<TableHandle>, Option<&'r Arc<Undo>>, RowRef<'r>),
     ) -> Option<NewPlace> {
-        let changes = matches!(deed, Deed::Delete { .. } | Deed::Update { .. });
+        let changes = matches!(op, RowOp::Delete { .. } | RowOp::Update { .. });
         if !changes || changed_at <= self.snapshot.ts() || !self.keeps_snapshot() {
             return None;
         }

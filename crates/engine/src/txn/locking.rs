@@ -17,112 +17,13 @@ use avocet_storage::index::Direction;
 use avocet_types::RowRef;
 use hashbrown::HashSet;
 
-use super::newest::{Found, LockWait, RowLock};
-use super::read::{KeyRange, ReadScratch, entry_is_of};
+use super::action::{Found, LockHow, LockWait, RowLock, Shown, TriedLock};
 use super::{Isolation, StatementMark, Txn};
+use crate::buffers::ReadScratch;
+use crate::entries::{entry_is_of, may_meet_again};
 use crate::error::{EngineError, Result};
+use crate::keys::KeyRange;
 use crate::table::{IndexHandle, TableHandle, split_entry};
-
-/// What a statement makes of a row that it is shown locked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Shown {
-    Wanted,
-    /// READ COMMITTED lets go of it.
-    Unwanted,
-    /// Wanted, and no other after it.
-    Last,
-}
-
-impl Shown {
-    pub fn flow(self) -> ControlFlow<()> {
-        match self {
-            Self::Wanted | Self::Unwanted => ControlFlow::Continue(()),
-            Self::Last => ControlFlow::Break(()),
-        }
-    }
-}
-
-impl From<ControlFlow<()>> for Shown {
-    fn from(flow: ControlFlow<()>) -> Self {
-        if flow.is_break() { Self::Last } else { Self::Wanted }
-    }
-}
-
-/// What came of locking a row.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum TriedLock {
-    Locked,
-    /// There is no such row any more.
-    Gone,
-    /// Somebody else holds it, and it is not waited for.
-    Busy,
-}
-
-/// How rows are locked.
-pub struct LockHow<'h> {
-    pub lock: RowLock,
-    /// At READ COMMITTED, a row that somebody else holds is waited for only if this holds for it as it was last committed.
-    pub first_look: Option<&'h mut dyn FnMut(RowRef<'_>) -> bool>,
-}
-
-impl LockHow<'_> {
-    /// Waits for every row as the lock says.
-    pub fn all(lock: RowLock) -> Self {
-        Self { lock, first_look: None }
-    }
-}
-
-/// What a locking scan remembers. A cold row that is changed moves to another row id, and so does a row that is deleted
-/// and inserted again, perhaps while the scan waits for it; its new entry has the same key, but the scan may be past it.
-/// So the scan begins that key anew, once for each row that it found gone, and leaves out what it had visited.
-#[derive(Default)]
-pub(super) struct Visited {
-    pub key: Vec<u8>,
-    /// Rows with this key.
-    rows: Vec<RowId>,
-    gone: Vec<RowId>,
-}
-
-impl Visited {
-    pub fn clear(&mut self) {
-        self.key.clear();
-        self.rows.clear();
-        self.gone.clear();
-    }
-
-    pub fn has(&self, key: &[u8], id: RowId) -> bool {
-        !self.rows.is_empty() && self.rows.contains(&id) && self.key == key
-    }
-
-    pub fn begin(&mut self, key: &[u8]) {
-        if self.key != key {
-            self.key.clear();
-            self.key.extend_from_slice(key);
-            self.rows.clear();
-        }
-    }
-
-    pub fn note(&mut self, key: &[u8], id: RowId) {
-        self.begin(key);
-        self.rows.push(id);
-    }
-
-    /// True if the key is to be begun anew.
-    fn lose(&mut self, key: &[u8], id: RowId) -> bool {
-        self.begin(key);
-        let is_new = !self.gone.contains(&id);
-        if is_new {
-            self.gone.push(id);
-        }
-        is_new
-    }
-}
-
-/// Whether a scan that begins a key anew may meet rows that it has visited: others with the same key; or, since a row moves
-/// to a greater id, the one that it visited before it came to where that had been.
-pub(super) fn may_meet_again(index: &IndexHandle, direction: Direction) -> bool {
-    !index.def.kind.is_unique() || direction == Direction::Descending
-}
 
 /// Which entries of an index a locking scan goes through.
 #[derive(Clone, Copy)]

@@ -8,91 +8,13 @@ use avocet_storage::TxnState;
 use avocet_storage::hot::RowBuf;
 use avocet_storage::relation::pin;
 use avocet_storage::rows::{Access, RowLatch};
-use avocet_types::RowRef;
 
-use super::modify::{Deed, Modify};
-use super::write::changes_keys;
+use super::action::{Action, Found, LockWait, RowLock, RowOp};
 use super::{Conflict, Txn};
 use crate::engine::BrokenRule;
 use crate::error::{EngineError, Result};
 use crate::locks::{Answer, LockMode, Patience, Request, RowKey, RowLocks, Waiter};
 use crate::table::TableHandle;
-
-/// What to do about a row that somebody else holds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LockWait {
-    Wait,
-    /// Fail with [`EngineError::LockNotAvailable`].
-    NoWait,
-    /// Leave the row out.
-    SkipLocked,
-}
-
-/// How a read locks the rows that it finds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct RowLock {
-    pub exclusive: bool,
-    pub wait: LockWait,
-}
-
-impl RowLock {
-    /// As a statement locks the rows that it is going to change.
-    pub const FOR_UPDATE: Self = Self { exclusive: true, wait: LockWait::Wait };
-}
-
-/// What is done with the newest version of a row, once nobody else holds it.
-pub(super) enum Action<'a, 'c> {
-    /// The row is copied to the buffer of old images.
-    Share,
-    Lock,
-    Delete,
-    /// Hot rows are changed in place; of a cold row, this is the delete of its old place. The row as it was is
-    /// copied if index keys change.
-    Update(&'a [u8]),
-    /// Locked, deleted or updated, as somebody says who is shown the row.
-    Modify(&'a mut Modify<'c>),
-}
-
-impl Action<'_, '_> {
-    fn mode(&self) -> LockMode {
-        match self {
-            Self::Share => LockMode::Shared,
-            Self::Lock | Self::Delete | Self::Update(_) | Self::Modify(_) => LockMode::Exclusive,
-        }
-    }
-
-    fn is_misled(&mut self, newest: &RowRef<'_>) -> bool {
-        match self {
-            Self::Modify(modify) => modify.is_misled(newest),
-            _ => false,
-        }
-    }
-
-    /// What is to be done to the row; nothing, if whoever is shown it does not want it.
-    fn decide(&mut self, table: &TableHandle, row: RowRef<'_>) -> Option<Deed<'_>> {
-        Some(match self {
-            Self::Share => Deed::Share,
-            Self::Lock => Deed::Lock { copy: true },
-            Self::Delete => Deed::Delete { copy: table.is_parent() },
-            Self::Update(after) => Deed::Update { after, changes_keys: changes_keys(table, after) },
-            Self::Modify(modify) => return modify.decide(table, row),
-        })
-    }
-}
-
-/// Where the row was when the action took place.
-#[derive(PartialEq)]
-pub(super) enum Found {
-    Nowhere,
-    /// Deleted since the snapshot: perhaps a row with its key is in another place now, since it was changed in a column
-    /// block, or deleted and inserted again.
-    Gone,
-    InPlace,
-    /// An update has deleted it there: it goes to another place.
-    Relocated,
-    /// Held by somebody else, and not waited for.
-    Busy,
-}
 
 /// The row that something is to be done to.
 #[derive(Clone, Copy)]
@@ -201,24 +123,24 @@ impl Txn {
         self.newest_met = self.newest_met.max(changed_at);
         let row = latch.row(old);
         let unchanged = self.check_unchanged(table, is_own, changed_at);
-        let Some(deed) = unchanged.map(|()| action.decide(table, row)).transpose() else {
+        let Some(op) = unchanged.map(|()| action.decide(table, row)).transpose() else {
             self.decline(table.id(), id, is_own);
             return Ok(Attempt::Done(Found::Nowhere));
         };
-        let deed = deed.inspect_err(|_| self.decline(table.id(), id, is_own))?;
+        let op = op.inspect_err(|_| self.decline(table.id(), id, is_own))?;
         let (since, versions) = latch.values_since();
-        let replaced = self.place_since(since, &deed, || (table, versions, row));
-        let moves = matches!(deed, Deed::Update { after, .. } if self.is_to_move(table, &latch, after.len()));
-        if moves || deed.wants_old() {
+        let replaced = self.place_since(since, &op, || (table, versions, row));
+        let moves = matches!(op, RowOp::Update { after, .. } if self.is_to_move(table, &latch, after.len()));
+        if moves || op.wants_old() {
             latch.keep_row(old);
         }
-        let undo = match deed {
-            Deed::Share => return Ok(Attempt::Done(Found::InPlace)),
-            Deed::Lock { .. } if is_own => return Ok(Attempt::Done(Found::InPlace)),
-            Deed::Lock { .. } => latch.lock(&self.state),
-            Deed::Delete { .. } => latch.delete(&self.state),
-            Deed::Update { .. } if moves => latch.delete(&self.state),
-            Deed::Update { after, .. } => latch
+        let undo = match op {
+            RowOp::Share => return Ok(Attempt::Done(Found::InPlace)),
+            RowOp::Lock { .. } if is_own => return Ok(Attempt::Done(Found::InPlace)),
+            RowOp::Lock { .. } => latch.lock(&self.state),
+            RowOp::Delete { .. } => latch.delete(&self.state),
+            RowOp::Update { .. } if moves => latch.delete(&self.state),
+            RowOp::Update { after, .. } => latch
                 .update(after, &self.state, &mut self.scratch.before)
                 .map_err(crate::error::malformed("row delta"))?,
         };

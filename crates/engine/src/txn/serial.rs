@@ -12,7 +12,7 @@ use crate::commit::CommitTicket;
 use crate::engine::{BrokenRule, Engine};
 use crate::error::Result;
 use crate::redo;
-use crate::serial::{RowChange, WriteSet};
+use crate::serial::{WriteSet, WrittenRow};
 use crate::snapshots::SnapshotGuard;
 use crate::table::TableHandle;
 
@@ -118,12 +118,12 @@ impl Txn {
             if !matches!(entry.undo.link().change, Change::Lock | Change::Hide)
                 && seen.insert((entry.table, entry.row))
             {
-                let mut change = row_change(&self.tables[usize::from(entry.table)], entry.row)?;
+                let mut change = written_row(&self.tables[usize::from(entry.table)], entry.row)?;
                 if self.engine.breaks(BrokenRule::CountPhantoms) && change.before.is_none() {
                     change.after = None;
                 }
                 if self.engine.breaks(BrokenRule::CountBefore) && change.before.is_some() {
-                    change = RowChange { before: None, after: None, ..change };
+                    change = WrittenRow { before: None, after: None, ..change };
                 }
                 rows.push(change);
             }
@@ -134,7 +134,7 @@ impl Txn {
     }
 }
 
-fn row_change(table: &TableHandle, row: RowId) -> Result<RowChange> {
+fn written_row(table: &TableHandle, row: RowId) -> Result<WrittenRow> {
     let (before, after) = table.relation.change_of_row(row)?;
-    Ok(RowChange { table: table.id(), row, before, after })
+    Ok(WrittenRow { table: table.id(), row, before, after })
 }

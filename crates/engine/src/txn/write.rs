@@ -16,14 +16,17 @@ use avocet_storage::version::{Change, StaleEntry};
 use avocet_storage::{TxnState, Undo};
 use avocet_types::{Datum, IndexKind, RowRef};
 
+use super::Txn;
+use super::action::{Action, Found, LockWait};
 use super::deferral::MOST_RETAKEN;
-use super::newest::{Action, Found, LockWait, Watch};
-use super::{KeyRange, Scratch, Txn};
+use super::newest::Watch;
+use crate::buffers::Scratch;
+use crate::entries::{self, changed_columns, changes_keys};
 use crate::error::{EngineError, Result};
 use crate::garbage::UndoEntry;
+use crate::keys::KeyRange;
 use crate::locks::{RowKey, Waiter};
 use crate::redo::Op;
-use crate::rows;
 use crate::table::{TableHandle, split_entry};
 
 /// What a unique key's entries say.
@@ -86,7 +89,7 @@ impl Txn {
     }
 
     fn insert_image(&mut self, t: u16, table: &Arc<TableHandle>, image: &[u8]) -> Result<RowId> {
-        rows::check_row_size(image)?;
+        entries::check_row_size(image)?;
         let mark = self.mark();
         let (id, undo) = self.place_new(table, image)?;
         self.row_changes[t as usize] += 1;
@@ -130,9 +133,11 @@ impl Txn {
             Err(EngineError::KeyTooLong { len: entry.len() - 8, max: avocet_storage::index::MAX_KEY_LEN - 8 })
         } else if handle.def.kind.is_unique() && !handle.has_null(row) {
             self.claim(table, index, &entry, id).map_err(|e| match e {
-                EngineError::DuplicateKey { table: name, key, .. } => {
-                    EngineError::DuplicateKey { entry: rows::key_text(table, index, row), table: name, key }
-                }
+                EngineError::DuplicateKey { table: name, key, .. } => EngineError::DuplicateKey {
+                    entry: entries::key_text(table, index, row),
+                    table: name,
+                    key,
+                },
                 other => other,
             })
         } else {
@@ -373,19 +378,6 @@ impl Txn {
         }
         Ok(())
     }
-}
-
-/// The columns that a delta changes; it was made for this table.
-pub(super) fn changed_columns<'a>(
-    table: &'a TableHandle,
-    after: &'a [u8],
-) -> impl Iterator<Item = usize> + 'a {
-    delta::own_entries(&table.layout, after).filter_map(|entry| Some(entry.ok()?.column))
-}
-
-/// Whether an update may change the key of an index.
-pub(super) fn changes_keys(table: &TableHandle, after: &[u8]) -> bool {
-    changed_columns(table, after).any(|column| table.is_key_column(column))
 }
 
 /// Whether the transaction that holds a row has left its key in a secondary index as it was committed: what becomes of the

@@ -9,8 +9,8 @@ use avocet_types::{Datum, Decimal, Value};
 use super::field::{Date, DateTime, Time};
 use super::type_of;
 use crate::error::{EngineError, Result};
+use crate::keys::KeyRange;
 use crate::table::{IndexHandle, TableHandle};
-use crate::txn::KeyRange;
 
 /// A value of one column of a key.
 pub trait KeyPart {

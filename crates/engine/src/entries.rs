@@ -1,14 +1,19 @@
-//! What single rows mean to a table: the index entries that they need, and their keys as text.
+//! Rows and index entries: which entries a row needs, which rows an entry may lead to, and keys as text.
+
+use std::ops::ControlFlow;
 
 use avocet_base::RowId;
-use avocet_storage::hot::RowBuf;
+use avocet_storage::hot::{RowBuf, delta};
+use avocet_storage::index::{Direction, Lookup, ScanScratch};
 use avocet_storage::relation::pin;
 use avocet_storage::rows::RowLatch;
 use avocet_storage::version::StaleEntry;
 use avocet_types::RowRef;
 
+use crate::buffers::ReadScratch;
 use crate::error::{EngineError, Result};
-use crate::table::TableHandle;
+use crate::keys::KeyRange;
+use crate::table::{IndexHandle, TableHandle, split_entry};
 
 /// Removes all index entries of a row that is gone for everyone.
 pub(crate) fn remove_entries(table: &TableHandle, row: &RowRef<'_>, id: RowId) {
@@ -53,6 +58,82 @@ pub(crate) fn remove_unless_needed(
         index.tree.remove(entry);
     }
     !needed
+}
+
+/// Whether a scan that begins a key anew may meet rows that it has visited: others with the same key; or, since a row moves
+/// to a greater id, the one that it visited before it came to where that had been.
+pub(crate) fn may_meet_again(index: &IndexHandle, direction: Direction) -> bool {
+    !index.def.kind.is_unique() || direction == Direction::Descending
+}
+
+/// Goes through the rows that a unique index may have under a whole key, until `visit` takes one, which it may only if that
+/// has the key. Whether it took one. `visit` is also told whether a mere hint led to the row.
+pub(crate) fn each_with_key(
+    index: &IndexHandle,
+    key: &[u8],
+    scan: &mut ScanScratch,
+    visit: &mut dyn FnMut(RowId, bool) -> Result<bool>,
+) -> Result<bool> {
+    let hint = index.hints.get(key);
+    if let Some(id) = hint
+        && visit(id, true)?
+    {
+        return Ok(true);
+    }
+    match index.tree.lookup(key) {
+        Lookup::Nothing => return Ok(false),
+        Lookup::One(id) => {
+            let id = RowId(u64::from_be_bytes(id));
+            if !visit(id, false)? {
+                return Ok(false);
+            }
+            index.hints.note(key, id, || index.tree.len());
+            return Ok(true);
+        }
+        Lookup::Unclear => {}
+    }
+    let mut outcome = Ok(false);
+    index.tree.prefix_scan(key, scan, &mut |entry| {
+        outcome = visit(split_entry(entry).1, false);
+        if matches!(outcome, Ok(false)) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    outcome
+}
+
+pub(crate) fn has_key(index: &IndexHandle, row: &RowRef<'_>, key: &[u8], own: &mut Vec<u8>) -> bool {
+    index.keys.has_key(row, key, own)
+}
+
+/// Whether the row has the key of this entry. Always to be asked: the entry may be one of another version of the row, or
+/// have been collected, with that version, since it was read from the index.
+pub(crate) fn entry_is_of(index: &IndexHandle, row: &RowRef<'_>, entry: &[u8], own: &mut Vec<u8>) -> bool {
+    has_key(index, row, split_entry(entry).0, own)
+}
+
+/// The columns that a delta changes; it was made for this table.
+pub(crate) fn changed_columns<'a>(
+    table: &'a TableHandle,
+    after: &'a [u8],
+) -> impl Iterator<Item = usize> + 'a {
+    delta::own_entries(&table.layout, after).filter_map(|entry| Some(entry.ok()?.column))
+}
+
+/// Whether an update may change the key of an index.
+pub(crate) fn changes_keys(table: &TableHandle, after: &[u8]) -> bool {
+    changed_columns(table, after).any(|column| table.is_key_column(column))
+}
+
+impl IndexHandle {
+    /// Whether more than so many entries are in a range, those of old versions included.
+    pub fn has_more_than(&self, many: usize, range: &KeyRange, scratch: &mut ReadScratch) -> bool {
+        let mut met = 0;
+        let (lower, upper) = range.bounds();
+        self.tree.scan(lower, upper, Direction::Ascending, &mut scratch.scan, &mut |_| {
+            met += 1;
+            if met > many { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        met > many
+    }
 }
 
 /// The value of a key as MySQL prints it in error 1062.
