@@ -24,12 +24,13 @@
 //! 2. All that is kept was committed before all that is fresh, but for commits that were handed over late: of these, nothing
 //!    is left to do.
 
+mod collector;
 mod kept;
 mod row;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use avocet_base::{RowId, Timestamp};
 use avocet_storage::Undo;
@@ -38,6 +39,7 @@ use parking_lot::Mutex;
 
 use crate::snapshots::Snapshots;
 use crate::table::TableHandle;
+pub(crate) use collector::Collector;
 use kept::Keeper;
 
 /// One version of a transaction: `table` is a position in its list of tables.
@@ -60,6 +62,8 @@ pub(crate) struct Garbage {
     fresh_versions: AtomicUsize,
     keeper: Mutex<Keeper>,
     kept_versions: AtomicUsize,
+    /// The newest commit when stragglers were last collected.
+    straggling: AtomicU64,
     /// Lists of transactions that are collected, empty, for those to come.
     spare: Mutex<Vec<Lists>>,
 }

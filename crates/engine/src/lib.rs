@@ -11,6 +11,9 @@
 //! Knows nothing of SQL text, plans or protocols. Values passed in are already of their columns' types.
 #![deny(unsafe_code)]
 
+mod apply;
+mod background;
+mod block_rows;
 mod blocks;
 mod buffers;
 mod bulk;
@@ -25,8 +28,9 @@ mod error;
 mod foreign;
 mod freeze;
 mod garbage;
+mod health;
 mod hints;
-mod housekeeping;
+mod index_build;
 mod keys;
 mod locks;
 mod memory;
@@ -38,12 +42,14 @@ mod redo;
 mod sample;
 mod scan;
 mod serial;
+mod signals;
 mod snapshots;
 mod stats;
 mod sync;
 mod table;
 mod txn;
 pub mod typed;
+mod values;
 
 pub use avocet_base::RowId;
 pub use avocet_log::{Compression, Durability};
@@ -62,8 +68,8 @@ pub use check::{CheckReport, check};
 pub use commit::CommitTicket;
 pub use ddl::{AccountChange, AlterRest, Alteration, DdlWait, NewForeignKeys, Renaming, Unfinished};
 pub use engine::{BrokenRule, Engine, EngineOptions, FreezePolicy};
-pub use error::{EngineError, ErrorKind, Result};
-pub use foreign::{ForeignKeyError, are_compatible};
+pub use error::{EngineError, ErrorKind, ForeignKeyError, Result};
+pub use foreign::are_compatible;
 pub use keys::KeyRange;
 pub use locks::WaitHook;
 pub use memory::{MemoryBudget, MemoryUse};

@@ -34,8 +34,8 @@ pub use avocet_storage::hot::RowBuf;
 pub use deferral::RowWait;
 pub use read::ReadMode;
 
+use crate::block_rows;
 use crate::buffers::{Buffers, Scratch};
-use crate::bulk;
 use crate::commit::CommitTicket;
 use crate::engine::{BrokenRule, Engine};
 use crate::entries;
@@ -476,7 +476,7 @@ impl Txn {
         }
         for load in self.loads.drain(mark.loads..).rev().collect::<Vec<_>>() {
             let table = &self.tables[load.table as usize];
-            bulk::remove_entries(table, load.segment);
+            block_rows::remove_entries(table, load.segment);
             table.relation.segment(load.segment).replace(SegmentState::Empty);
             self.give_back_load(table, load.segment);
             self.row_changes[load.table as usize] -= load.rows as i64;
@@ -685,7 +685,7 @@ impl Txn {
 
     /// Logs the transaction. It may be acknowledged when the ticket is done.
     pub fn commit(mut self) -> Result<CommitTicket> {
-        self.engine.check_running()?;
+        self.engine.health.check()?;
         if self.redo.is_empty() {
             self.end_without_changes();
             return Ok(match self.options.freshness {
@@ -695,14 +695,14 @@ impl Txn {
         }
         self.unhide_all();
         // On an error it still runs, and is rolled back when it is dropped.
-        let ticket = self.log().inspect_err(|e| self.engine.stop_unless_refused(e))?;
+        let ticket = self.log().inspect_err(|e| self.engine.health.stop_unless_refused(e))?;
         let versions = self.undo.len();
         self.after_logged(ticket.timestamp());
         // A commit cleans up after two older ones, so that the backlog shrinks whatever the load is. Large ones are for the
         // collecting thread: nobody's commit takes long because of them. What cannot be collected is merged, twice as much as
         // it adds.
-        self.engine.collect_garbage(2, MOST_COLLECTED_BY_COMMIT);
-        self.engine.merge_versions(2 * versions);
+        self.engine.collector().collect(2, MOST_COLLECTED_BY_COMMIT);
+        self.engine.collector().merge(2 * versions);
         Ok(ticket)
     }
 

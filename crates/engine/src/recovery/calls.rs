@@ -15,14 +15,14 @@ use avocet_storage::index::MAX_KEY_LEN;
 use avocet_storage::relation::SegmentState;
 use hashbrown::HashSet;
 
-use super::apply::Applier;
-use super::build_index;
 use super::replay::{at_record, check_rows, decode_change};
-use crate::bulk;
+use crate::apply::Applier;
+use crate::block_rows;
 use crate::catalog::{Catalog, Change};
 use crate::engine::Engine;
 use crate::error::{EngineError, Result, malformed};
-use crate::procedure::logical;
+use crate::index_build::build_index;
+use crate::procedure::calls::run_again;
 use crate::redo::{self, CallRecord, Op, SegmentChange};
 use crate::table::TableHandle;
 
@@ -62,7 +62,7 @@ fn apply(engine: &Arc<Engine>, record: &LogRecord<'_>, named: &mut HashSet<Block
         }
         redo::KIND_CALL => {
             let call = CallRecord::decode(record.payload).map_err(malformed("call record"))?;
-            logical::run_again(engine, call, Timestamp(record.tag))
+            run_again(engine, call, Timestamp(record.tag))
         }
         other => Err(EngineError::corrupt("its kind", format!("{other} is unknown"))),
     }
@@ -101,7 +101,7 @@ fn operation(applier: &Applier<'_>, op: Op<'_>) -> Result<()> {
             let state = table.relation.segment(segment).state_owned();
             let SegmentState::Cold(cold) = &*state else { unreachable!("the block was put there") };
             (0..table.indexes.len()).try_for_each(|n| {
-                bulk::block_entries(table, n, segment, cold, &mut |entry, _| {
+                block_rows::block_entries(table, n, segment, cold, &mut |entry, _| {
                     table.indexes[n].tree.insert(entry);
                 })
             })

@@ -12,12 +12,12 @@ use avocet_storage::store::BlobStore;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
-use super::in_parallel;
 use crate::blocks::Blocks;
 use crate::catalog::Catalog;
 use crate::checkpoint::manifest::{self, ImagePlace, Manifest, SegmentEntry, TableEntry};
 use crate::checkpoint::{DELETES, image_bytes};
 use crate::error::{EngineError, Result, malformed};
+use crate::index_build::in_parallel;
 use crate::table::TableHandle;
 
 /// Loads all that the manifest names into the tables of `catalog`. Returns how large the objects are.

@@ -34,8 +34,9 @@ use super::action::{LockHow, LockWait, RowLock, Shown};
 use super::locking::Entries;
 use super::{StatementMark, Txn};
 use crate::entries::changes_keys;
+use crate::error::ForeignKeyError;
 use crate::error::{EngineError, Result};
-use crate::foreign::{ForeignKeyError, Link, Links, Parent, each_cold_row, key_values};
+use crate::foreign::{Link, Links, Parent, each_cold_row, key_values};
 use crate::keys::KeyRange;
 use crate::table::TableHandle;
 

@@ -75,9 +75,9 @@ impl Txn {
 
     /// Whether a record at `ts` would follow the state that a logged call has seen. Under the commit latch.
     pub(super) fn follows(&self, ts: Timestamp) -> bool {
-        self.logical
-            .as_ref()
-            .is_some_and(|logical| self.loads.is_empty() && logical.follows(&self.engine, ts))
+        self.logical.as_ref().is_some_and(|logical| {
+            self.loads.is_empty() && logical.follows(ts, self.engine.settled_catalog_version())
+        })
     }
 
     /// Recovery: a call that ran again is committed as it was; its record is in the log already.

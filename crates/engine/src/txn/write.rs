@@ -58,7 +58,7 @@ impl Txn {
         if self.options.read_only {
             return Err(EngineError::ReadOnly);
         }
-        self.engine.check_running()
+        self.engine.health.check()
     }
 
     /// Inserts a row of values that are already of the columns' types. On an error nothing of it stays.

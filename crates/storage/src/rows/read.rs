@@ -136,6 +136,19 @@ impl Relation {
         self.used_segments().map(|(_, state)| of_segment(&state)).sum()
     }
 
+    /// Frees the version vectors of hot pages that have no versions just now.
+    pub fn free_version_vectors(&self) {
+        for (_, state) in self.used_segments() {
+            let SegmentState::Hot(hot) = &*state else { continue };
+            for (_, page) in hot.pages() {
+                let idle = page.body.read().has_idle_version_vector();
+                if idle {
+                    page.body.write().free_version_vector();
+                }
+            }
+        }
+    }
+
     /// The row will be looked at soon: fetches what leads to it.
     pub fn prefetch_row(&self, id: RowId) {
         match &*self.segment(id.segment()).state() {

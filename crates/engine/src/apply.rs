@@ -14,7 +14,7 @@ use crate::table::TableHandle;
 const MAX_SEGMENT_STEP: u64 = 1 << 16;
 
 /// Applies operations as a catalog understands them.
-pub(super) struct Applier<'a> {
+pub(crate) struct Applier<'a> {
     pub catalog: &'a Catalog,
     pub blocks: &'a Blocks,
 }
@@ -41,7 +41,7 @@ impl Applier<'_> {
         }
         let cold = ColdSegment::new(self.blocks.open(block)?, None, Deletes::fresh());
         table.relation.segment(segment).replace(SegmentState::Cold(cold));
-        crate::bulk::note_auto_increment(table, segment)
+        crate::block_rows::note_auto_increment(table, segment)
     }
 
     pub fn segment(&self, change: &SegmentChange) -> Result<()> {

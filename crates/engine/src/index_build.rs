@@ -1,29 +1,20 @@
-//! What is not persisted but follows from the rows: indexes, row counts, where inserts go on.
+//! Building indexes from the rows that there are.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use avocet_base::{RowId, SegmentNo};
 use avocet_storage::relation::SegmentState;
 use parking_lot::Mutex;
 
-use super::in_parallel;
-use crate::bulk::{self, SortedEntries};
+use crate::block_rows::{self, SortedEntries};
 use crate::catalog::Catalog;
 use crate::error::Result;
 use crate::table::TableHandle;
 
-/// Counts rows, and goes on filling the segments that were being filled.
-pub(super) fn resume_inserts(catalog: &Catalog) {
-    for table in catalog.tables() {
-        table.rows.store(table.count_rows() as i64, Ordering::Relaxed);
-        table.relation.resume_inserts();
-    }
-}
-
 /// Builds every index from the rows.
-pub(super) fn indexes(catalog: &Catalog) -> Result<()> {
+pub(crate) fn indexes(catalog: &Catalog) -> Result<()> {
     build(catalog.tables().flat_map(|table| (0..table.indexes.len()).map(move |index| (&**table, index))))
 }
 
@@ -99,7 +90,7 @@ fn sorted_entries(table: &TableHandle, index: usize, segments: &[UsedSegment]) -
                 }
             }
             SegmentState::Cold(cold) => {
-                bulk::block_entries(table, index, *number, cold, &mut |entry, _| {
+                block_rows::block_entries(table, index, *number, cold, &mut |entry, _| {
                     entries.push(|to| to.extend_from_slice(entry));
                 })?;
             }
@@ -107,4 +98,23 @@ fn sorted_entries(table: &TableHandle, index: usize, segments: &[UsedSegment]) -
     }
     entries.sort();
     Ok(entries)
+}
+
+/// Runs tasks 0 to `count` − 1, on as many threads as there are processors. After an error no further one begins.
+pub(crate) fn in_parallel(count: usize, task: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
+    let next = AtomicUsize::new(0);
+    let failed = Mutex::new(None);
+    let work = || {
+        let mut n = next.fetch_add(1, Ordering::Relaxed);
+        while n < count {
+            if let Err(e) = task(n) {
+                failed.lock().get_or_insert(e);
+                next.store(count, Ordering::Relaxed);
+            }
+            n = next.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(count);
+    std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
+    failed.into_inner().map_or(Ok(()), Err)
 }
