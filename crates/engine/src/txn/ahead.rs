@@ -16,7 +16,7 @@
 use avocet_base::RowId;
 use avocet_storage::relation::pin;
 
-use super::Txn;
+use super::core::Txn;
 use crate::table::{IndexHandle, TableHandle};
 
 /// What will be read of the rows.

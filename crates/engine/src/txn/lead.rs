@@ -13,7 +13,7 @@ use avocet_storage::relation::pin;
 use avocet_storage::{TxnState, Undo};
 use avocet_types::RowRef;
 
-use super::Txn;
+use super::core::Txn;
 use crate::error::Result;
 use crate::table::TableHandle;
 
@@ -27,7 +27,7 @@ impl Txn {
         fits: &mut dyn FnMut(&RowRef<'_>) -> bool,
         buf: &mut RowBuf,
     ) -> Result<bool> {
-        Ok(self.is_strict() && !self.relaxed || may_fit(table, id, self.state(), fits, buf)?)
+        Ok(self.is_strict() && !self.view.relaxed || may_fit(table, id, self.state(), fits, buf)?)
     }
 }
 

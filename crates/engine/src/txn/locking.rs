@@ -18,7 +18,9 @@ use avocet_types::RowRef;
 use hashbrown::HashSet;
 
 use super::action::{Found, LockHow, LockWait, RowLock, Shown, TriedLock};
-use super::{Isolation, StatementMark, Txn};
+use super::core::Txn;
+use super::options::Isolation;
+use super::parts::StatementMark;
 use crate::buffers::ReadScratch;
 use crate::entries::{entry_is_of, may_meet_again};
 use crate::error::{EngineError, Result};
@@ -57,7 +59,7 @@ impl Txn {
         buf: &mut RowBuf,
     ) -> Result<TriedLock> {
         let t = self.touch(table)?;
-        let id = self.foreign.place_of(table, id);
+        let id = self.constraints.foreign.place_of(table, id);
         Ok(match self.lock_touched(t, table, id, lock, buf)? {
             Found::InPlace | Found::Relocated => TriedLock::Locked,
             Found::Busy => TriedLock::Busy,
@@ -132,7 +134,7 @@ impl Txn {
         visit: &mut dyn FnMut(RowId, RowRef<'_>) -> Shown,
     ) -> Result<()> {
         let t = self.touch(table)?;
-        let mut may_move_on = strict && self.is_first_access.load(Ordering::Relaxed);
+        let mut may_move_on = strict && self.view.is_first_access.load(Ordering::Relaxed);
         if strict {
             self.note_read(|reads| reads.add_range(table, table.position_of(index), range));
         }
@@ -160,7 +162,7 @@ impl Txn {
                         }
                     }
                 }
-                let (mark, waits) = (self.mark(), self.waits.load(Ordering::Relaxed));
+                let (mark, waits) = (self.mark(), self.locks.waits.load(Ordering::Relaxed));
                 let fits = &mut |row: &RowRef<'_>| entry_is_of(index, row, entry, key);
                 let flow = match self.lock_shown(t, table, id, how, fits, row) {
                     Ok(Found::Nowhere | Found::Busy) => ControlFlow::Continue(()),
@@ -176,7 +178,7 @@ impl Txn {
                                 visited.note(entry_key, id);
                             }
                             may_move_on = false;
-                            self.deferral.note_shown();
+                            self.locks.deferral.note_shown();
                             shown = visit(id, row);
                         }
                         if shown == Shown::Unwanted {
@@ -194,7 +196,7 @@ impl Txn {
                     }
                 };
                 // Others went on while this one waited: the scan meets what they have added behind this row.
-                if flow.is_continue() && self.waits.load(Ordering::Relaxed) != waits {
+                if flow.is_continue() && self.locks.waits.load(Ordering::Relaxed) != waits {
                     visited.note(entry_key, id);
                     again = true;
                     return ControlFlow::Break(());
@@ -236,15 +238,15 @@ impl Txn {
                     if visited.contains(&id) || self.is_strict() && !self.load(table, id, &mut buf)? {
                         continue;
                     }
-                    let (mark, waits) = (self.mark(), self.waits.load(Ordering::Relaxed));
+                    let (mark, waits) = (self.mark(), self.locks.waits.load(Ordering::Relaxed));
                     let found = self.lock_shown(t, table, id, how, &mut |_| true, &mut buf)?;
-                    again |= self.waits.load(Ordering::Relaxed) != waits;
+                    again |= self.locks.waits.load(Ordering::Relaxed) != waits;
                     match found {
                         Found::Nowhere | Found::Busy => {}
                         Found::Gone => again |= gone.insert(id),
                         Found::InPlace | Found::Relocated => {
                             visited.insert(id);
-                            self.deferral.note_shown();
+                            self.locks.deferral.note_shown();
                             match visit(id, buf.row(&table.layout)) {
                                 Shown::Wanted => {}
                                 Shown::Unwanted => self.let_go(mark),
@@ -301,7 +303,7 @@ impl Txn {
     /// A row that was locked since the mark, and nothing else was done since, is not wanted: READ COMMITTED lets go of
     /// it, unless it was held before.
     pub fn let_go(&mut self, mark: StatementMark) {
-        let is_new = self.undo.len() > mark.undo || self.shared.len() > mark.shared;
+        let is_new = self.changes.undo.len() > mark.undo || self.locks.shared.len() > mark.shared;
         if is_new && self.lets_go() {
             self.roll_back_to(mark);
         }
@@ -312,11 +314,11 @@ impl Txn {
         if !self.lets_go() {
             return;
         }
-        let since = self.undo.split_off(mark.undo);
+        let since = self.changes.undo.split_off(mark.undo);
         for entry in since {
-            let table = self.tables[usize::from(entry.table)].id();
+            let table = self.changes.tables[usize::from(entry.table)].id();
             if !entry.undo.is_lock() || is_wanted(table, entry.row) {
-                self.undo.push(entry);
+                self.changes.undo.push(entry);
             } else {
                 self.undo_one(&entry);
             }

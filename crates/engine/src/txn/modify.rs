@@ -13,8 +13,8 @@ use avocet_storage::hot::RowBuf;
 use avocet_storage::index::Direction;
 use avocet_types::RowRef;
 
-use super::Txn;
 use super::action::{Action, Candidate, Found, LockWait, Modify, RowChange};
+use super::core::Txn;
 use crate::buffers::ReadScratch;
 use crate::entries::{each_with_key, may_meet_again};
 use crate::error::Result;
@@ -42,9 +42,9 @@ impl Txn {
         });
         let ReadScratch { scan, key: own_key, .. } = scratch;
         let mut place = None;
-        self.gone.clear();
+        self.locks.gone.clear();
         loop {
-            let (gone, waits) = (self.gone.len(), self.waits.load(Ordering::Relaxed));
+            let (gone, waits) = (self.locks.gone.len(), self.locks.waits.load(Ordering::Relaxed));
             // Nobody is asked twice about a row that is left.
             let mut is_shown = false;
             each_with_key(index, key, scan, &mut |id, by_hint| {
@@ -58,7 +58,7 @@ impl Txn {
             })?;
             // A row that somebody has changed in a block, or deleted and inserted again, is in another place now. While
             // this one waited, another row may have got the key.
-            let is_same = self.gone.len() == gone && self.waits.load(Ordering::Relaxed) == waits;
+            let is_same = self.locks.gone.len() == gone && self.locks.waits.load(Ordering::Relaxed) == waits;
             if is_shown || is_same {
                 return Ok(place);
             }
@@ -81,7 +81,7 @@ impl Txn {
         self.note_locking_read(|reads| reads.add_range(table, table.position_of(index), range));
         let ReadScratch { scan, key: own_key, visited, .. } = scratch;
         visited.clear();
-        self.gone.clear();
+        self.locks.gone.clear();
         // Where cold rows went, ascending: their new entries lie in the range too, perhaps still ahead.
         let mut moved: Vec<RowId> = Vec::new();
         let mut rest = None;
@@ -97,7 +97,7 @@ impl Txn {
                 let mut flow = ControlFlow::Continue(());
                 let ask = &mut |row: RowRef<'_>, to: &mut RowChange<'_>| flow = change(row, to);
                 let candidate = Candidate { index, key, by_hint: false, own_key };
-                let (gone, waits) = (self.gone.len(), self.waits.load(Ordering::Relaxed));
+                let (gone, waits) = (self.locks.gone.len(), self.locks.waits.load(Ordering::Relaxed));
                 match self.modify_row(t, table, id, candidate, ask) {
                     Ok(Some(now)) => {
                         moved.extend(Some(now).filter(|&now| now != id));
@@ -106,7 +106,7 @@ impl Txn {
                         }
                     }
                     // Somebody has moved the row, perhaps to where the scan has been.
-                    Ok(None) if self.gone.len() > gone => {
+                    Ok(None) if self.locks.gone.len() > gone => {
                         visited.begin(key);
                         again = true;
                         return ControlFlow::Break(());
@@ -118,7 +118,7 @@ impl Txn {
                     }
                 }
                 // Others went on while this one waited: the scan meets what they have added behind this row.
-                if flow.is_continue() && self.waits.load(Ordering::Relaxed) != waits {
+                if flow.is_continue() && self.locks.waits.load(Ordering::Relaxed) != waits {
                     visited.note(key, id);
                     again = true;
                     return ControlFlow::Break(());
@@ -170,8 +170,8 @@ impl Txn {
         let Modify { change: RowChange { after, deleted, .. }, .. } = modify;
         let outcome = found.and_then(|found| match found {
             Found::Gone => {
-                if !self.gone.contains(&id) {
-                    self.gone.push(id);
+                if !self.locks.gone.contains(&id) {
+                    self.locks.gone.push(id);
                 }
                 Ok(None)
             }

@@ -10,7 +10,8 @@ use avocet_storage::relation::pin;
 use avocet_storage::rows::{Access, RowLatch};
 
 use super::action::{Action, Found, LockWait, RowLock, RowOp};
-use super::{Conflict, Txn};
+use super::core::Txn;
+use super::parts::Conflict;
 use crate::engine::BrokenRule;
 use crate::error::{EngineError, Result};
 use crate::locks::{Answer, LockMode, Patience, Request, RowKey, RowLocks, Waiter};
@@ -50,7 +51,7 @@ impl Txn {
         self.leave_or_stand(place, &outcome);
         if let Err(EngineError::SnapshotConflict(_)) = &outcome {
             let exclusive = action.mode() == LockMode::Exclusive;
-            self.conflict = Some(Conflict { table: t, row: id, exclusive });
+            self.locks.conflict = Some(Conflict { table: t, row: id, exclusive });
         }
         outcome
     }
@@ -111,16 +112,16 @@ impl Txn {
         }
         if holder.is_none() && !latch.is_live() {
             let changed_at = latch.changed_at();
-            self.newest_met = self.newest_met.max(changed_at);
+            self.view.newest_met = self.view.newest_met.max(changed_at);
             self.check_unchanged(table, is_own, changed_at)?;
-            let is_recent = changed_at > self.snapshot.ts() || latch.may_forget();
+            let is_recent = changed_at > self.view.snapshot.ts() || latch.may_forget();
             return Ok(Attempt::Done(if is_recent { Found::Gone } else { Found::Nowhere }));
         }
         if !is_own && let Some(blocked) = self.ask(table.id(), id, action.mode(), holder, wait, place) {
             return Ok(blocked);
         }
         let changed_at = latch.changed_at();
-        self.newest_met = self.newest_met.max(changed_at);
+        self.view.newest_met = self.view.newest_met.max(changed_at);
         let row = latch.row(old);
         let unchanged = self.check_unchanged(table, is_own, changed_at);
         let Some(op) = unchanged.map(|()| action.decide(table, row)).transpose() else {
@@ -161,7 +162,7 @@ impl Txn {
 
     /// Strictly, a row that was changed or deleted since the snapshot can not be locked or changed.
     fn check_unchanged(&self, table: &TableHandle, is_own: bool, changed_at: Timestamp) -> Result<()> {
-        if is_own || self.relaxed || !self.is_strict() || changed_at <= self.snapshot.ts() {
+        if is_own || self.view.relaxed || !self.is_strict() || changed_at <= self.view.snapshot.ts() {
             return Ok(());
         }
         if self.engine.breaks(BrokenRule::FirstWriterWins) {
@@ -196,7 +197,7 @@ impl Txn {
         match locks.request(&request, place) {
             Answer::Granted => {
                 if mode == LockMode::Shared {
-                    self.shared.push(key);
+                    self.locks.shared.push(key);
                 }
                 None
             }
@@ -222,17 +223,17 @@ impl Txn {
 
     /// What a rollback would cost: how many versions the transaction has made, rows it shares, and rows it has loaded.
     pub fn weight(&self) -> u64 {
-        let loaded: u64 = self.loads.iter().map(|load| load.rows).sum();
-        (self.undo.len() + self.shared.len()) as u64 + loaded
+        let loaded: u64 = self.changes.loads.iter().map(|load| load.rows).sum();
+        (self.changes.undo.len() + self.locks.shared.len()) as u64 + loaded
     }
 
     /// Waits for a turn in a queue, unless the wait can be deferred: if the statement has made at most `retaken` versions.
     pub(super) fn park(&mut self, place: &Arc<Waiter>, retaken: usize) -> Result<()> {
-        self.waits.fetch_add(1, Ordering::Relaxed);
+        self.locks.waits.fetch_add(1, Ordering::Relaxed);
         if self.may_defer(place, retaken) {
             return Err(EngineError::WaitDeferred);
         }
-        self.engine.row_locks.break_deadlocks(place, !self.shared.is_empty());
+        self.engine.row_locks.break_deadlocks(place, !self.locks.shared.is_empty());
         self.block(place)
     }
 

@@ -8,8 +8,8 @@ use avocet_storage::hot::RowBuf;
 use avocet_storage::index::Direction;
 use avocet_types::RowRef;
 
-use super::Txn;
 use super::action::{LockHow, RowLock};
+use super::core::Txn;
 use crate::buffers::ReadScratch;
 use crate::entries::{each_with_key, entry_is_of, has_key};
 use crate::error::Result;
@@ -32,7 +32,7 @@ impl Txn {
 
     /// Copies the row as the snapshot has it. False if there is none.
     pub(super) fn load(&self, table: &TableHandle, id: RowId, buf: &mut RowBuf) -> Result<bool> {
-        Ok(table.relation.read_row(id, &self.view(), buf)?)
+        Ok(table.relation.read_row(id, &self.snapshot(), buf)?)
     }
 
     /// Visits the rows that the snapshot sees whose key is in the range, in key order.
@@ -136,7 +136,7 @@ impl Txn {
         let ReadScratch { scan, row, key: own, .. } = scratch;
         each_with_key(index, key, scan, &mut |id, _| {
             let mut seen = false;
-            table.relation.show_row(id, &self.view(), row, &mut |row| {
+            table.relation.show_row(id, &self.snapshot(), row, &mut |row| {
                 seen = has_key(index, &row, key, own);
                 if seen {
                     visit(id, row);

@@ -16,8 +16,8 @@ use avocet_storage::version::{Change, StaleEntry};
 use avocet_storage::{TxnState, Undo};
 use avocet_types::{Datum, IndexKind, RowRef};
 
-use super::Txn;
 use super::action::{Action, Found, LockWait};
+use super::core::Txn;
 use super::deferral::MOST_RETAKEN;
 use super::newest::Watch;
 use crate::buffers::Scratch;
@@ -42,7 +42,7 @@ enum Claim {
 
 impl Txn {
     pub(super) fn push_undo(&mut self, table: u16, row: RowId, undo: Arc<Undo>) {
-        self.undo.push(UndoEntry { table, row, undo });
+        self.changes.undo.push(UndoEntry { table, row, undo });
     }
 
     /// Checks that the transaction may write to a table; its position among the transaction's tables.
@@ -92,9 +92,9 @@ impl Txn {
         entries::check_row_size(image)?;
         let mark = self.mark();
         let (id, undo) = self.place_new(table, image)?;
-        self.row_changes[t as usize] += 1;
+        self.changes.row_changes[t as usize] += 1;
         self.push_undo(t, id, undo);
-        Op::Insert { table: table.id(), row: id, image }.encode(&mut self.redo);
+        Op::Insert { table: table.id(), row: id, image }.encode(&mut self.changes.redo);
         let (fixed, heap) = image.split_at(table.layout.fixed_size);
         let row = RowRef::new(&table.layout, fixed, heap);
         for index in 0..table.indexes.len() {
@@ -243,7 +243,7 @@ impl Txn {
     pub fn delete(&mut self, table: &Arc<TableHandle>, id: RowId) -> Result<bool> {
         self.check_footprint()?;
         let t = self.writable_table(table)?;
-        let id = self.foreign.place_of(table, id);
+        let id = self.constraints.foreign.place_of(table, id);
         let mark = self.mark();
         let mut old = std::mem::take(&mut self.scratch.old);
         let found = self.on_newest(t, table, id, &mut Action::Delete, LockWait::Wait, &mut old);
@@ -263,8 +263,8 @@ impl Txn {
 
     /// The row is deleted: books and redo.
     pub(super) fn note_delete(&mut self, t: u16, table: &TableHandle, id: RowId) {
-        self.row_changes[t as usize] -= 1;
-        Op::Delete { table: table.id(), row: id }.encode(&mut self.redo);
+        self.changes.row_changes[t as usize] -= 1;
+        Op::Delete { table: table.id(), row: id }.encode(&mut self.changes.redo);
     }
 
     /// Changes columns of the newest version of a row: values of the columns' types, each column at most once.
@@ -276,7 +276,7 @@ impl Txn {
         changes: &[(usize, Datum<'_>)],
     ) -> Result<Option<RowId>> {
         let t = self.writable_table(table)?;
-        let id = self.foreign.place_of(table, id);
+        let id = self.constraints.foreign.place_of(table, id);
         let mark = self.mark();
         let mut after = std::mem::take(&mut self.scratch.delta);
         let mut old = std::mem::take(&mut self.scratch.old);
@@ -326,7 +326,7 @@ impl Txn {
         match found {
             Found::Nowhere | Found::Gone | Found::Busy => Ok(None),
             Found::InPlace => {
-                Op::Update { table: table.id(), row: id, delta: after }.encode(&mut self.redo);
+                Op::Update { table: table.id(), row: id, delta: after }.encode(&mut self.changes.redo);
                 if changes_keys(table, after) {
                     self.move_entries(table, id, after, old)?;
                 }
@@ -357,7 +357,7 @@ impl Txn {
         after: &[u8],
         old: &mut RowBuf,
     ) -> Result<()> {
-        let updated = self.undo.len() - 1;
+        let updated = self.changes.undo.len() - 1;
         let mut new = RowBuf { image: old.image.clone() };
         delta::apply_to_image(&table.layout, after, &mut new.image)
             .map_err(crate::error::malformed("row delta"))?;
@@ -373,7 +373,7 @@ impl Txn {
                 continue;
             }
             let stale = StaleEntry { index: index.def.id, entry: before.into() };
-            self.undo[updated].undo.link().stale.push(stale);
+            self.changes.undo[updated].undo.link().stale.push(stale);
             self.add_entry(table, n, &new.row(&table.layout), id)?;
         }
         Ok(())
