@@ -9,8 +9,8 @@ use avocet_base::RowId;
 use avocet_storage::relation::SegmentState;
 use avocet_storage::store::open_store;
 
+use crate::block_rows;
 use crate::blocks::Blocks;
-use crate::bulk;
 use crate::catalog::Catalog;
 use crate::checkpoint::image_bytes;
 use crate::checkpoint::manifest::{SegmentEntry, pages_key};
@@ -168,7 +168,8 @@ fn check_index(table: &TableHandle, index: usize, report: &mut CheckReport) {
                 }
             }
             SegmentState::Cold(cold) => {
-                let visited = bulk::block_entries(table, index, number, cold, &mut |entry, _| look(entry));
+                let visited =
+                    block_rows::block_entries(table, index, number, cold, &mut |entry, _| look(entry));
                 if let Err(e) = visited {
                     report.find(format!("{name}: {e}"));
                     return;

@@ -62,7 +62,7 @@ const NO_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
 impl Engine {
     /// Logs a change and publishes the catalog that it makes.
     fn apply(&self, change: &Change, publish: impl FnOnce(&mut Catalog)) -> Result<()> {
-        self.check_running()?;
+        self.health.check()?;
         let mut payload = Vec::new();
         change.encode(&mut payload);
         // Whoever commits in between has not seen the change that is logged before it.
@@ -70,7 +70,7 @@ impl Engine {
         let logged = self
             .pipeline
             .log_commit(redo::KIND_CATALOG, &payload, None, Durability::Sync)
-            .inspect_err(|e| self.stop_unless_refused(e));
+            .inspect_err(|e| self.health.stop_unless_refused(e));
         if let Ok(ticket) = &logged {
             let mut catalog = (*self.catalog()).clone();
             catalog.begin_change(ticket.timestamp());
@@ -355,7 +355,7 @@ pub(crate) fn check_unique(table: &TableHandle, index: usize) -> Result<()> {
         }
         last.clear();
         // Keys with a NULL in them may repeat; they are left out of the comparison.
-        if !crate::rows::newest_has_null(table, index, id) {
+        if !crate::entries::newest_has_null(table, index, id) {
             last.extend_from_slice(key);
         }
         std::ops::ControlFlow::Continue(())
@@ -363,7 +363,7 @@ pub(crate) fn check_unique(table: &TableHandle, index: usize) -> Result<()> {
     match duplicate {
         None => Ok(()),
         Some(id) => Err(EngineError::DuplicateKey {
-            entry: crate::rows::newest_key_text(table, index, id),
+            entry: crate::entries::newest_key_text(table, index, id),
             table: table.def.name.clone(),
             key: handle.def.name.clone(),
         }),

@@ -12,7 +12,7 @@ use super::{check_unique, foreign};
 use crate::catalog::{Catalog, Change};
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
-use crate::recovery::build_index;
+use crate::index_build::build_index;
 use crate::table::TableHandle;
 
 /// A table that is being altered. Dropped before it is finished, the table stays as it was.

@@ -7,8 +7,9 @@ use avocet_types::{ForeignKeyDef, TableDef};
 use super::exclusive::{DdlWait, Group};
 use crate::catalog::{Catalog, Change};
 use crate::engine::Engine;
+use crate::error::ForeignKeyError;
 use crate::error::Result;
-use crate::foreign::{self, ForeignKeyError, Link};
+use crate::foreign::{self, Link};
 use crate::table::TableHandle;
 
 /// The tables that foreign keys link with a table: its parents, and its children, also those that wait for a parent of

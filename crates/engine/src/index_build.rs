@@ -1,42 +1,20 @@
-//! What is not persisted but follows from the rows: indexes, row counts, where inserts go on.
+//! Building indexes from the rows that there are.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use avocet_base::{RowId, SegmentNo};
 use avocet_storage::relation::SegmentState;
 use parking_lot::Mutex;
 
-use super::in_parallel;
-use crate::bulk::{self, SortedEntries};
+use crate::block_rows::{self, SortedEntries};
 use crate::catalog::Catalog;
 use crate::error::Result;
 use crate::table::TableHandle;
 
-/// Counts rows, and goes on filling the last hot segment after its last row.
-pub(super) fn resume_inserts(catalog: &Catalog) {
-    for table in catalog.tables() {
-        let mut last = None;
-        for (number, state) in table.relation.used_segments() {
-            let SegmentState::Hot(hot) = &*state else { continue };
-            for (n, page) in hot.pages() {
-                let body = page.body.read();
-                let slots = 0..table.relation.slots_per_page();
-                if let Some(slot) = slots.rev().find(|&slot| body.is_live(slot)) {
-                    last = last.max(Some(RowId::new(number, table.relation.ordinal(n, slot))));
-                }
-            }
-        }
-        table.rows.store(table.count_rows() as i64, Ordering::Relaxed);
-        if let Some(last) = last.filter(|last| last.ordinal() < u16::MAX) {
-            table.relation.resume_cursor(RowId(last.0 + 1));
-        }
-    }
-}
-
 /// Builds every index from the rows.
-pub(super) fn indexes(catalog: &Catalog) -> Result<()> {
+pub(crate) fn indexes(catalog: &Catalog) -> Result<()> {
     build(catalog.tables().flat_map(|table| (0..table.indexes.len()).map(move |index| (&**table, index))))
 }
 
@@ -112,7 +90,7 @@ fn sorted_entries(table: &TableHandle, index: usize, segments: &[UsedSegment]) -
                 }
             }
             SegmentState::Cold(cold) => {
-                bulk::block_entries(table, index, *number, cold, &mut |entry, _| {
+                block_rows::block_entries(table, index, *number, cold, &mut |entry, _| {
                     entries.push(|to| to.extend_from_slice(entry));
                 })?;
             }
@@ -120,4 +98,23 @@ fn sorted_entries(table: &TableHandle, index: usize, segments: &[UsedSegment]) -
     }
     entries.sort();
     Ok(entries)
+}
+
+/// Runs tasks 0 to `count` − 1, on as many threads as there are processors. After an error no further one begins.
+pub(crate) fn in_parallel(count: usize, task: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
+    let next = AtomicUsize::new(0);
+    let failed = Mutex::new(None);
+    let work = || {
+        let mut n = next.fetch_add(1, Ordering::Relaxed);
+        while n < count {
+            if let Err(e) = task(n) {
+                failed.lock().get_or_insert(e);
+                next.store(count, Ordering::Relaxed);
+            }
+            n = next.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(count);
+    std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
+    failed.into_inner().map_or(Ok(()), Err)
 }
