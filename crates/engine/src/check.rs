@@ -18,6 +18,7 @@ use crate::engine::{Engine, EngineOptions};
 use crate::error::{EngineError, Result};
 use crate::foreign::count_orphans;
 use crate::recovery;
+use crate::stop::Stop;
 use crate::table::TableHandle;
 
 /// What was looked at, and what is wrong with it.
@@ -186,7 +187,7 @@ fn check_index(table: &TableHandle, index: usize, report: &mut CheckReport) {
 
 fn check_unique(table: &TableHandle, index: usize, name: &str, report: &mut CheckReport) {
     if table.indexes[index].def.kind.is_unique()
-        && let Err(e) = crate::ddl::check_unique(table, index)
+        && let Err(e) = crate::ddl::check_unique(table, index, &Stop::default())
     {
         report.find(format!("{name}: {e}"));
     }

@@ -22,6 +22,7 @@ use crate::catalog::{Catalog, Change, DatabaseDef, UserDef};
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
 use crate::redo;
+use crate::stop::Stop;
 use crate::table::{IndexHandle, TableHandle};
 pub use alter::{AlterRest, Alteration, NewForeignKeys};
 pub use exclusive::DdlWait;
@@ -340,14 +341,20 @@ impl Engine {
     }
 }
 
-pub(crate) fn check_unique(table: &TableHandle, index: usize) -> Result<()> {
+/// Whether no two rows have the same key.
+pub(crate) fn check_unique(table: &TableHandle, index: usize, stop: &Stop) -> Result<()> {
     let handle: &IndexHandle = &table.indexes[index];
     let mut last: Vec<u8> = Vec::new();
     let mut duplicate = None;
+    let mut seen = 0;
     let mut scratch = avocet_storage::index::ScanScratch::default();
     let all = std::ops::Bound::Unbounded;
     let ascending = avocet_storage::index::Direction::Ascending;
     handle.tree.scan(all, all, ascending, &mut scratch, &mut |entry| {
+        seen += 1;
+        if seen % Stop::EVERY == 0 && stop.is_raised() {
+            return std::ops::ControlFlow::Break(());
+        }
         let (key, id) = crate::table::split_entry(entry);
         if key == last && !last.is_empty() {
             duplicate = Some(id);
@@ -361,7 +368,7 @@ pub(crate) fn check_unique(table: &TableHandle, index: usize) -> Result<()> {
         std::ops::ControlFlow::Continue(())
     });
     match duplicate {
-        None => Ok(()),
+        None => stop.check(),
         Some(id) => Err(EngineError::DuplicateKey {
             entry: crate::entries::newest_key_text(table, index, id),
             table: table.def.name.clone(),

@@ -22,6 +22,7 @@ use crate::garbage::{Collector, Garbage};
 use crate::health::Health;
 use crate::locks::{RowLocks, WaitHook};
 use crate::memory::MemoryBudget;
+use crate::metadata_lock::MetadataWaits;
 use crate::pace::{BackgroundStats, PaceCounters, Pacer};
 use crate::procedure::Procedures;
 use crate::procedure::logical::CallGate;
@@ -140,6 +141,7 @@ pub struct Engine {
     pub(crate) garbage: Garbage,
     pub(crate) buffers: BufferPool,
     pub(crate) row_locks: RowLocks,
+    pub(crate) metadata_waits: MetadataWaits,
     pub(crate) serial: Serial,
     pub(crate) call_gate: Arc<CallGate>,
     pub(crate) blocks: Blocks,
@@ -171,6 +173,7 @@ impl Engine {
             garbage: Garbage::default(),
             buffers: BufferPool::default(),
             row_locks: RowLocks::default(),
+            metadata_waits: MetadataWaits::default(),
             serial: Serial::default(),
             call_gate: Arc::default(),
             memory: Arc::new(MemoryBudget::new(

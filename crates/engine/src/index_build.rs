@@ -11,16 +11,21 @@ use parking_lot::Mutex;
 use crate::block_rows::{self, SortedEntries};
 use crate::catalog::Catalog;
 use crate::error::Result;
+use crate::stop::Stop;
 use crate::table::TableHandle;
 
 /// Builds every index from the rows.
 pub(crate) fn indexes(catalog: &Catalog) -> Result<()> {
-    build(catalog.tables().flat_map(|table| (0..table.indexes.len()).map(move |index| (&**table, index))))
+    build(
+        &Stop::default(),
+        catalog.tables().flat_map(|table| (0..table.indexes.len()).map(move |index| (&**table, index))),
+    )
 }
 
 /// Fills an empty index from the newest rows.
-pub(crate) fn build_index(table: &TableHandle, index: usize) -> Result<()> {
-    build(std::iter::once((table, index)))
+pub(crate) fn build_index(table: &TableHandle, index: usize, stop: &Stop) -> Result<()> {
+    build(stop, std::iter::once((table, index)))?;
+    stop.check()
 }
 
 type UsedSegment = (SegmentNo, Arc<SegmentState>);
@@ -40,7 +45,7 @@ const PIECE: usize = 8;
 const FILL: f32 = 0.9;
 
 /// Builds indexes: threads sort pieces of them, and whoever has done an index's last one fills its tree.
-fn build<'c>(indexes: impl Iterator<Item = (&'c TableHandle, usize)>) -> Result<()> {
+fn build<'c>(stop: &Stop, indexes: impl Iterator<Item = (&'c TableHandle, usize)>) -> Result<()> {
     let begin = |(table, index): (&'c TableHandle, usize)| Building {
         table,
         index,
@@ -53,7 +58,7 @@ fn build<'c>(indexes: impl Iterator<Item = (&'c TableHandle, usize)>) -> Result<
     let pieces: Vec<_> = indexes.iter().flat_map(|index| index.pieces().map(move |p| (index, p))).collect();
     in_parallel(pieces.len(), |n| {
         let (index, piece) = pieces[n];
-        index.take(sorted_entries(index.table, index.index, piece)?);
+        index.take(sorted_entries(index.table, index.index, piece, stop)?, stop);
         Ok(())
     })
 }
@@ -63,19 +68,29 @@ impl Building<'_> {
         self.segments.chunks(PIECE)
     }
 
-    fn take(&self, entries: SortedEntries) {
+    fn take(&self, entries: SortedEntries, stop: &Stop) {
         let mut done = self.done.lock();
         done.push(entries);
         if done.len() == self.segments.len().div_ceil(PIECE) {
             let runs = std::mem::take(&mut *done);
-            self.table.indexes[self.index].tree.bulk_fill(SortedEntries::merged(&runs), FILL);
+            // One that is not wanted any more is left as it is: nobody has seen it.
+            let goes_on = |(n, _): &(usize, _)| n % Stop::EVERY != 0 || !stop.is_raised();
+            let entries =
+                SortedEntries::merged(&runs).enumerate().take_while(goes_on).map(|(_, entry)| entry);
+            self.table.indexes[self.index].tree.bulk_fill(entries, FILL);
         }
     }
 }
 
-fn sorted_entries(table: &TableHandle, index: usize, segments: &[UsedSegment]) -> Result<SortedEntries> {
+fn sorted_entries(
+    table: &TableHandle,
+    index: usize,
+    segments: &[UsedSegment],
+    stop: &Stop,
+) -> Result<SortedEntries> {
     let mut entries = SortedEntries::default();
     for (number, state) in segments {
+        stop.check()?;
         match &**state {
             SegmentState::Empty => {}
             SegmentState::Hot(hot) => {

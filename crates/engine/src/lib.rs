@@ -46,6 +46,7 @@ mod serial;
 mod signals;
 mod snapshots;
 mod stats;
+mod stop;
 mod sync;
 mod table;
 mod txn;

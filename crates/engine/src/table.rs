@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
 
 use avocet_base::{IndexId, RowId, TableId, Timestamp};
 use avocet_storage::TxnState;
@@ -272,13 +271,5 @@ impl TableHandle {
     /// An explicit value was stored: later generated ones are greater.
     pub fn note_auto_increment(&self, used: u64) {
         self.auto_increment.fetch_max(used.saturating_add(1), Ordering::Relaxed);
-    }
-
-    pub(crate) fn lock_shared(
-        &self,
-        timeout: Duration,
-        interrupted: &dyn Fn() -> bool,
-    ) -> crate::error::Result<()> {
-        self.metadata_lock.lock_shared(timeout, interrupted)
     }
 }

@@ -10,6 +10,7 @@ use avocet_types::{Datum, RowRef, Value};
 
 use super::{Link, Parent};
 use crate::error::{EngineError, Result};
+use crate::stop::Stop;
 use crate::table::{TableHandle, split_entry};
 
 /// The values of a child's row, unless one of them is NULL: such a row needs no parent.
@@ -21,9 +22,9 @@ pub(crate) fn key_values(row: &RowRef<'_>, columns: &[usize]) -> Option<Vec<Valu
 }
 
 /// Whether any row lacks its parent.
-pub(crate) fn first_orphan(link: &Link) -> Result<bool> {
+pub(crate) fn first_orphan(link: &Link, stop: &Stop) -> Result<bool> {
     let mut found = false;
-    each_orphan(link, &mut || {
+    each_orphan(link, stop, &mut || {
         found = true;
         ControlFlow::Break(())
     })?;
@@ -33,17 +34,22 @@ pub(crate) fn first_orphan(link: &Link) -> Result<bool> {
 /// How many rows lack their parent.
 pub(crate) fn count_orphans(link: &Link) -> Result<u64> {
     let mut count = 0;
-    each_orphan(link, &mut || {
+    each_orphan(link, &Stop::default(), &mut || {
         count += 1;
         ControlFlow::Continue(())
     })?;
     Ok(count)
 }
 
-fn each_orphan(link: &Link, visit: &mut dyn FnMut() -> ControlFlow<()>) -> Result<()> {
+fn each_orphan(link: &Link, stop: &Stop, visit: &mut dyn FnMut() -> ControlFlow<()>) -> Result<()> {
     let mut search = Search::default();
     let columns = &link.def().columns;
+    let mut seen = 0;
     each_row(&link.child, columns, &mut |row| {
+        seen += 1;
+        if seen % Stop::EVERY == 0 {
+            stop.check()?;
+        }
         let Some(values) = key_values(&row, columns) else { return Ok(ControlFlow::Continue(())) };
         let has_parent = match &link.parent {
             Some(parent) => search.finds(parent, &values)?,

@@ -24,6 +24,7 @@ use crate::error::{EngineError, Result, malformed};
 use crate::index_build::build_index;
 use crate::procedure::calls::run_again;
 use crate::redo::{self, CallRecord, Op, SegmentChange};
+use crate::stop::Stop;
 use crate::table::TableHandle;
 
 /// Applies all records of `reader`. Returns the blocks that they refer to.
@@ -84,7 +85,7 @@ fn build_new_indexes(catalog: &Catalog, change: &Change) -> Result<()> {
         Change::CreateIndex { table, index } => {
             let Some(table) = catalog.table_by_id(*table) else { return Ok(()) };
             match table.indexes.iter().position(|i| i.def.id == index.id) {
-                Some(at) => build_index(table, at),
+                Some(at) => build_index(table, at, &Stop::default()),
                 None => Ok(()),
             }
         }

@@ -111,9 +111,10 @@ impl Txn {
         !self.is_strict() && self.view.newest_met > snapshot
     }
 
-    /// Changes the lock wait time-out of later statements.
-    pub fn set_lock_wait_timeout(&mut self, timeout: Duration) {
-        self.options.lock_wait_timeout = timeout;
+    /// Changes how long later statements wait for rows, and for changes of definitions.
+    pub fn set_lock_timeouts(&mut self, rows: Duration, definitions: Duration) {
+        self.options.lock_wait_timeout = rows;
+        self.options.metadata_lock_timeout = definitions;
     }
 
     /// Whether it changed any row so far.

@@ -32,7 +32,10 @@ pub struct TxnOptions {
     pub isolation: Isolation,
     pub freshness: Freshness,
     pub read_only: bool,
+    /// How long it waits for rows.
     pub lock_wait_timeout: Duration,
+    /// How long it waits for changes of definitions.
+    pub metadata_lock_timeout: Duration,
     /// What the commit is to have survived when it is acknowledged; as the engine has it if `None`.
     pub durability: Option<Durability>,
 }
@@ -44,6 +47,7 @@ impl Default for TxnOptions {
             freshness: Freshness::Visible,
             read_only: false,
             lock_wait_timeout: Duration::from_secs(50),
+            metadata_lock_timeout: Duration::from_secs(31_536_000),
             durability: None,
         }
     }

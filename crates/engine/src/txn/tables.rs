@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::Instant;
 
 use super::core::Txn;
 use super::options::Isolation;
 use crate::error::{EngineError, Result};
+use crate::metadata_lock::Patience;
 use crate::table::{IndexHandle, TableHandle};
 
 impl Txn {
@@ -16,19 +17,28 @@ impl Txn {
             return Ok(at as u16);
         }
         let held = self.changes.tables.iter().any(|t| Arc::ptr_eq(&t.metadata_lock, &table.metadata_lock));
-        if !held && table.lock_shared(Duration::ZERO, &|| false).is_err() {
-            self.meet_others();
-            let interrupted = self.interrupted.as_deref();
-            let interrupted = || interrupted.is_some_and(|asked| asked());
-            let mut outcome = Ok(());
-            (self.engine.wait_hook())(&mut || {
-                outcome = table.lock_shared(self.options.lock_wait_timeout, &interrupted);
-            });
-            outcome?;
+        if !held && !table.metadata_lock.try_lock_shared() {
+            self.await_definition(table)?;
         }
         self.changes.tables.push(table.clone());
         self.changes.row_changes.push(0);
         Ok((self.changes.tables.len() - 1) as u16)
+    }
+
+    /// Waits for DDL that has the table, or stands before this transaction.
+    #[cold]
+    fn await_definition(&mut self, table: &TableHandle) -> Result<()> {
+        self.meet_others();
+        let interrupted = self.interrupted.as_deref();
+        let interrupted = || interrupted.is_some_and(|asked| asked());
+        let deadline = Instant::now() + self.options.metadata_lock_timeout;
+        let patience = Patience { deadline, interrupted: &interrupted };
+        let mut outcome = Ok(());
+        (self.engine.wait_hook())(&mut || {
+            let holds = self.changes.tables.iter().map(|table| &table.metadata_lock);
+            outcome = self.engine.metadata_waits.lock_shared(&table.metadata_lock, holds, &patience);
+        });
+        outcome
     }
 
     /// Holds the table's definition till the end of the transaction, for a statement that has not read anything yet and
