@@ -263,36 +263,44 @@ mod tests {
     #[test]
     fn transactions_and_ddl_in_a_cycle_lose_a_transaction() {
         let waits = MetadataWaits::default();
-        let (a, b) = (Arc::new(MetadataLock::new()), Arc::new(MetadataLock::new()));
+        let (a, b) = (&Arc::new(MetadataLock::new()), &Arc::new(MetadataLock::new()));
         let long = Duration::from_secs(30);
         assert!(a.try_lock_shared() && b.try_lock_shared());
         let begun = Barrier::new(2);
+        let ddl = |lock: &Arc<MetadataLock>| {
+            let outcome = waits.lock_exclusive(std::slice::from_ref(lock), &patience(long));
+            outcome.map(|()| lock.unlock_exclusive())
+        };
+        let transaction = |held: &Arc<MetadataLock>, wanted: &Arc<MetadataLock>| {
+            begun.wait();
+            let outcome = waits.lock_shared(wanted, [held].into_iter(), &patience(long));
+            held.unlock_shared();
+            if outcome.is_ok() {
+                wanted.unlock_shared();
+            }
+            outcome
+        };
+        let is_announced = |lock: &MetadataLock| lock.state.lock().waiting > 0;
         thread::scope(|scope| {
-            let ddl = |lock: &Arc<MetadataLock>| {
-                let outcome = waits.lock_exclusive(&[lock.clone()], &patience(long));
-                outcome.map(|()| lock.unlock_exclusive())
-            };
-            let change_b = scope.spawn(|| ddl(&b));
-            let change_a = scope.spawn(|| ddl(&a));
-            let is_announced = |lock: &MetadataLock| lock.state.lock().waiting > 0;
-            while !is_announced(&a) || !is_announced(&b) {
+            let changes = [a, b].map(|lock| {
+                scope.spawn({
+                    let ddl = &ddl;
+                    move || ddl(lock)
+                })
+            });
+            while !is_announced(a) || !is_announced(b) {
                 thread::yield_now();
             }
-            let transaction = |held: &Arc<MetadataLock>, wanted: &Arc<MetadataLock>| {
-                begun.wait();
-                let outcome = waits.lock_shared(wanted, [held].into_iter(), &patience(long));
-                held.unlock_shared();
-                if outcome.is_ok() {
-                    wanted.unlock_shared();
-                }
-                outcome
-            };
-            let one = scope.spawn(|| transaction(&a, &b));
-            let two = scope.spawn(|| transaction(&b, &a));
-            let mut outcomes = [one.join().expect("no panic"), two.join().expect("no panic")];
+            let users = [(a, b), (b, a)].map(|(held, wanted)| {
+                scope.spawn({
+                    let transaction = &transaction;
+                    move || transaction(held, wanted)
+                })
+            });
+            let mut outcomes = users.map(|user| user.join().expect("no panic"));
             outcomes.sort_by_key(|outcome| outcome.is_ok());
             assert!(matches!(outcomes, [Err(EngineError::Deadlock), Ok(())]), "{outcomes:?}");
-            for change in [change_a, change_b] {
+            for change in changes {
                 change.join().expect("no panic").expect("the tables are free");
             }
         });
