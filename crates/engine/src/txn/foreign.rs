@@ -41,6 +41,8 @@ use crate::foreign::{Link, Links, Parent, each_cold_row, key_values};
 use crate::keys::KeyRange;
 use crate::table::TableHandle;
 
+/// So many children are seen to without a look at KILL, and without handing on the thread's other connections.
+const CHILDREN_IN_PLACE: usize = 256;
 /// InnoDB's limit: the statement's own rows count as the first level.
 const MAX_DEPTH: usize = 15;
 
@@ -282,11 +284,30 @@ impl Txn {
             self.note_locking_read(|reads| reads.add_range(&link.child, index, &range));
             return Err(ForeignKeyError::has_children(&link.child.def, link.def()).into());
         }
-        let children = self.lock_newest(&link.child, index, &range, RowLock::FOR_UPDATE, usize::MAX)?;
+        let few = self.lock_newest(&link.child, index, &range, RowLock::FOR_UPDATE, CHILDREN_IN_PLACE + 1)?;
+        if few.len() <= CHILDREN_IN_PLACE {
+            return self.cascade(link, few, &fate);
+        }
+        let mut outcome = Ok(());
+        // Others of the thread go on meanwhile.
+        (self.engine.clone().wait_hook())(&mut || {
+            let children = self.lock_newest(&link.child, index, &range, RowLock::FOR_UPDATE, usize::MAX);
+            outcome = children.and_then(|children| self.cascade(link, children, &fate));
+        });
+        outcome
+    }
+
+    fn cascade(&mut self, link: &Link, children: Vec<RowId>, fate: &Fate) -> Result<()> {
         if !children.is_empty() && self.constraints.foreign.cascade.len() >= MAX_DEPTH {
             return Err(ForeignKeyError::TooDeep(MAX_DEPTH).into());
         }
-        children.into_iter().try_for_each(|child| self.cascade_to(link, child, &fate))
+        for (n, child) in children.into_iter().enumerate() {
+            if n % CHILDREN_IN_PLACE == CHILDREN_IN_PLACE - 1 {
+                self.check_interrupted()?;
+            }
+            self.cascade_to(link, child, fate)?;
+        }
+        Ok(())
     }
 
     /// What a foreign key says about a row of the child whose parent is gone, or is `new` now.
@@ -340,14 +361,21 @@ impl Txn {
         let mut found = Vec::new();
         let relaxed = std::mem::replace(&mut self.view.relaxed, !lock.exclusive);
         let entries = Entries { index: &index, range, direction: Direction::Ascending, strict: false };
+        let interrupted = self.interrupted.clone();
+        let is_interrupted = |locked: usize| {
+            locked % CHILDREN_IN_PLACE == 0 && interrupted.as_ref().is_some_and(|interrupted| interrupted())
+        };
         let outcome =
             self.lock_entries(table, entries, &mut LockHow::all(lock), &mut scratch, &mut |id, _| {
                 found.push(id);
-                if found.len() == most { Shown::Last } else { Shown::Wanted }
+                let is_last = found.len() == most || is_interrupted(found.len());
+                if is_last { Shown::Last } else { Shown::Wanted }
             });
         self.view.relaxed = relaxed;
         self.scratch.reads = scratch;
-        outcome.map(|()| found)
+        outcome?;
+        self.check_interrupted()?;
+        Ok(found)
     }
 }
 

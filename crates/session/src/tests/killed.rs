@@ -14,12 +14,15 @@ fn filled() -> Client {
          CREATE TABLE big (id INT PRIMARY KEY, a INT, s VARCHAR(40), KEY (a));
          INSERT INTO big SELECT a.n + 10 * b.n + 100 * c.n + 1000 * d.n + 10000 * e.n, a.n, REPEAT('x', 30)
              FROM ten a, ten b, ten c, ten d, ten e;
+         CREATE TABLE parent (id INT PRIMARY KEY); INSERT INTO parent VALUES (1);
+         CREATE TABLE child (id INT PRIMARY KEY, parent INT, FOREIGN KEY (parent) REFERENCES parent (id) ON DELETE CASCADE);
+         INSERT INTO child SELECT id, 1 FROM big WHERE id < 30000;
          CREATE TABLE vacant LIKE big; CREATE TABLE two (id INT PRIMARY KEY, v INT); INSERT INTO two VALUES (1, 1), (2, 2)",
     );
     client
 }
 
-const CHANGES: [&str; 16] = [
+const CHANGES: [&str; 19] = [
     "INSERT INTO vacant SELECT * FROM big",
     "REPLACE INTO vacant SELECT * FROM big",
     "INSERT IGNORE INTO vacant SELECT * FROM big",
@@ -34,6 +37,9 @@ const CHANGES: [&str; 16] = [
     "DELETE big FROM big JOIN ten ON ten.n = big.a",
     "ALTER TABLE big ADD COLUMN z INT FIRST",
     "ALTER TABLE big ADD INDEX (s, a)",
+    "CREATE UNIQUE INDEX u ON big (s, id)",
+    "ALTER TABLE big ADD FOREIGN KEY (a) REFERENCES ten (n)",
+    "DELETE FROM parent WHERE id = 1",
     "UPDATE two SET v = v + SLEEP(5) + 10",
     "INSERT INTO two SELECT 5, SLEEP(5)",
 ];
@@ -44,6 +50,8 @@ fn killed_changes_end_soon_and_leave_nothing() {
     let mut other = client.another();
     let state =
         "SELECT COUNT(*), SUM(a) FROM big; SELECT COUNT(*) FROM vacant; SELECT SUM(v) FROM two; SHOW TABLES;
+        SELECT COUNT(*) FROM parent; SELECT COUNT(*) FROM child;
+        SELECT COUNT(*) FROM information_schema.referential_constraints;
         SELECT COUNT(*) FROM information_schema.statistics WHERE table_name = 'big'";
     let before = other.run(state);
     for change in CHANGES {
