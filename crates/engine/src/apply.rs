@@ -1,166 +1,201 @@
-//! Applying single redo operations to a state that nobody else looks at yet.
+//! Applying what was committed elsewhere, while readers go on: a primary's log on a replica, or another source's transactions.
+//!
+//! ```text
+//!  records ─▶ push: cut into operations, by table and segment ─┬─▶ worker: its segments ─┐
+//!                                                              └─▶ worker: its segments ─┴─▶ publish: one commit, with the origin
+//! ```
+//!
+//! Whatever is pushed between two calls of [`Applier::publish`] becomes visible at once, as one commit of this engine. Its record has the
+//! operations, and where they come from: source, position, wall-clock time. So rows and position are in force together or not at all,
+//! also after a crash, and [`Engine::applied`] says where to go on.
+//!
+//! Operations name rows by the ids that they have at their source. Those of one row are applied in their order, by one worker; between rows there
+//! is none to keep, since nothing is looked up: keys were checked at the source. Sources that do not know row ids change rows by
+//! [`Applier::transaction`].
+//!
+//! Invariants:
+//! 1. No snapshot sees a part of what is published together: it is all in the name of one transaction.
+//! 2. After an error nothing of what was pushed since the last publication stays.
+//! 3. Nobody else gives out row ids of these tables, or moves their rows: the engine runs with [`FreezePolicy::Never`].
 
-use avocet_base::{BlockId, RowId, SegmentNo, TableId};
-use avocet_storage::relation::{ColdSegment, Deletes, HotSegment, Relation, SegmentState};
-use avocet_types::{Datum, RowRef};
+mod worker;
 
-use crate::blocks::Blocks;
-use crate::catalog::Catalog;
+use std::ops::Range;
+use std::sync::Arc;
+
+use avocet_base::{SegmentNo, TableId};
+use avocet_log::LogRecord;
+
+use crate::commit::CommitTicket;
+use crate::engine::{Engine, FreezePolicy};
 use crate::error::{EngineError, Result, malformed};
-use crate::redo::{Op, SegmentChange};
-use crate::table::TableHandle;
+use crate::redo::replay::owner;
+use crate::redo::{self, Op, Origin};
+use crate::txn::{Txn, TxnOptions};
+use worker::Worker;
 
-/// Segments that a table may get beyond those it has, in one step: damage must not make us allocate without bound.
-const MAX_SEGMENT_STEP: u64 = 1 << 16;
+/// Operations are handed to the workers when there are so many bytes of them.
+const BATCH_BYTES: usize = 1 << 20;
+/// Fewer are applied by the thread that pushed them.
+const WORTH_THREADS: usize = 32 << 10;
 
-/// Applies operations as a catalog understands them.
-pub(crate) struct Applier<'a> {
-    pub catalog: &'a Catalog,
-    pub blocks: &'a Blocks,
+/// Applies one source's transactions.
+pub struct Applier {
+    engine: Arc<Engine>,
+    source: u32,
+    /// What was pushed since the last publication.
+    txn: Option<Txn>,
+    pending: Vec<u8>,
+    /// By worker: operations in `pending`, each with its table's number in the transaction.
+    work: Vec<Vec<Piece>>,
 }
 
-impl Applier<'_> {
-    pub fn table(&self, id: TableId) -> Result<&TableHandle> {
-        let table = self.catalog.table_by_id(id);
-        table.map(|t| &**t).ok_or_else(|| EngineError::corrupt(id.to_string(), "there is no such table"))
-    }
+/// Operations of one table, back to back.
+struct Piece {
+    table: u16,
+    range: Range<usize>,
+}
 
-    pub fn op(&self, op: Op<'_>) -> Result<()> {
-        match op {
-            Op::Insert { table, row, image } => insert(self.table(table)?, row, image),
-            Op::Update { table, row, delta } => update(self.table(table)?, row, delta),
-            Op::Delete { table, row } => delete(self.table(table)?, row),
-            Op::Block { table, segment, block } => self.load(self.table(table)?, segment, block),
+impl Engine {
+    /// Begins to apply transactions of a source, whose number is the caller's choice, on so many threads.
+    ///
+    /// # Errors
+    /// `CannotApply` if the engine freezes rows by itself.
+    pub fn applier(self: &Arc<Self>, source: u32, workers: usize) -> Result<Applier> {
+        if self.options.freeze != FreezePolicy::Never {
+            return Err(cannot("a log", "rows must not be frozen here by themselves"));
         }
+        let work = (0..workers.max(1)).map(|_| Vec::new()).collect();
+        Ok(Applier { engine: self.clone(), source, txn: None, pending: Vec::new(), work })
     }
+}
 
-    fn load(&self, table: &TableHandle, segment: SegmentNo, block: BlockId) -> Result<()> {
-        reach(&table.relation, segment)?;
-        if !matches!(&*table.relation.segment(segment).state(), SegmentState::Empty) {
-            return Err(EngineError::corrupt(format!("{} {segment}", table.id()), "it is in use already"));
+fn cannot(what: &'static str, why: &'static str) -> EngineError {
+    EngineError::CannotApply { what, why }
+}
+
+impl Applier {
+    /// A record of a log, in that log's order.
+    ///
+    /// # Errors
+    /// `CannotApply` for changes of the catalog, of segments, and for calls, which this does not do yet; `Corrupt` if rows are not as the
+    /// operations need them; of kind `Retry` if somebody else holds a row.
+    pub fn push(&mut self, record: &LogRecord<'_>) -> Result<()> {
+        match record.kind {
+            redo::KIND_TXN => self.operations(record.payload),
+            redo::KIND_APPLIED => {
+                let split = Origin::split(record.payload).map_err(malformed("applied record"));
+                split.and_then(|(_, operations)| self.operations(operations))
+            }
+            redo::KIND_CATALOG => Err(cannot("a change of the catalog", "definitions are made at both ends")),
+            redo::KIND_SEGMENT => Err(cannot("a segment record", "column blocks are not shared")),
+            redo::KIND_CALL => Err(cannot("a call", "the source must log rows")),
+            other => Err(EngineError::corrupt("a record's kind", format!("{other} is unknown"))),
         }
-        let cold = ColdSegment::new(self.blocks.open(block)?, None, Deletes::fresh());
-        table.relation.segment(segment).replace(SegmentState::Cold(cold));
-        crate::block_rows::note_auto_increment(table, segment)
+        .inspect_err(|_| self.take_back())
     }
 
-    pub fn segment(&self, change: &SegmentChange) -> Result<()> {
-        let table = self.table(change.table)?;
-        reach(&table.relation, change.segment)?;
-        let segment = table.relation.segment(change.segment);
-        let Some(block) = change.block else {
-            segment.replace(SegmentState::Empty);
-            return Ok(());
-        };
-        let settled = match &*segment.state() {
-            // The checkpoint may have caught the segment when it had moved already.
-            SegmentState::Cold(cold) if cold.block.id() == block => return Ok(()),
-            SegmentState::Cold(cold) => (**cold.deletes.body.read().all_settled()).clone(),
-            SegmentState::Hot(_) | SegmentState::Empty => Default::default(),
-        };
-        let block = self.blocks.open(block)?;
-        let still: Vec<u32> =
-            settled.iter().filter(|&o| block.meta().ordinals.row_of(o as u16).is_some()).collect();
-        let deletes = Deletes::fresh_with(still.into_iter().collect());
-        segment.replace(SegmentState::Cold(ColdSegment::new(block, None, deletes)));
+    /// The transaction that is published next, to change rows by their keys. What was pushed before is in force in it.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn transaction(&mut self) -> Result<&mut Txn> {
+        self.apply_pending().inspect_err(|_| self.take_back())?;
+        Ok(self.running())
+    }
+
+    /// Makes all that was pushed since the last time visible, at once; the source is in force here up to a position.
+    pub fn publish(&mut self, position: &[u8], wall_us: i64) -> Result<CommitTicket> {
+        self.apply_pending().inspect_err(|_| self.take_back())?;
+        let source = self.source;
+        self.running().set_origin(Origin { source, position: position.to_vec(), wall_us });
+        let txn = self.txn.take().expect("it runs");
+        txn.commit()
+    }
+
+    /// Takes back all that was pushed since the last publication.
+    pub fn take_back(&mut self) {
+        self.txn = None;
+        self.forget_pending();
+    }
+
+    fn forget_pending(&mut self) {
+        self.pending.clear();
+        self.work.iter_mut().for_each(Vec::clear);
+    }
+
+    fn running(&mut self) -> &mut Txn {
+        self.txn.get_or_insert_with(|| self.engine.begin(TxnOptions::default()))
+    }
+
+    fn operations(&mut self, operations: &[u8]) -> Result<()> {
+        for op in redo::ops_with_bytes(operations) {
+            let (op, bytes) = op.map_err(malformed("redo operation"))?;
+            let (table, segment) = match op {
+                Op::Insert { table, row, .. } | Op::Update { table, row, .. } | Op::Delete { table, row } => {
+                    (table, row.segment())
+                }
+                Op::Block { .. } => return Err(cannot("a loaded block", "column blocks are not shared")),
+            };
+            self.hand_out(table, segment, bytes)?;
+        }
+        if self.pending.len() >= BATCH_BYTES { self.apply_pending() } else { Ok(()) }
+    }
+
+    fn hand_out(&mut self, table: TableId, segment: SegmentNo, bytes: &[u8]) -> Result<()> {
+        let t = self.number_of(table)?;
+        let worker = owner(table, segment, self.work.len());
+        let start = self.pending.len();
+        self.pending.extend_from_slice(bytes);
+        let range = start..self.pending.len();
+        match self.work[worker].last_mut() {
+            Some(last) if last.table == t && last.range.end == start => last.range.end = range.end,
+            _ => self.work[worker].push(Piece { table: t, range }),
+        }
         Ok(())
     }
-}
 
-/// Checks a segment number from the log before memory is spent on it.
-fn reach(relation: &Relation, segment: SegmentNo) -> Result<()> {
-    if segment.0 > relation.segments() + MAX_SEGMENT_STEP {
-        return Err(EngineError::corrupt(segment.to_string(), "it is far beyond the table's end"));
-    }
-    relation.note_segment(segment);
-    Ok(())
-}
-
-fn missing(table: &TableHandle, row: RowId) -> EngineError {
-    EngineError::corrupt(format!("{} {row}", table.id()), "there is no such row")
-}
-
-fn insert(table: &TableHandle, row: RowId, image: &[u8]) -> Result<()> {
-    let view = table.layout.view(image).map_err(malformed("row image"))?;
-    reach(&table.relation, row.segment())?;
-    table.relation.open_hot(row.segment());
-    let state = table.relation.segment(row.segment()).state();
-    let taken = || EngineError::corrupt(format!("{} {row}", table.id()), "its place is taken");
-    let SegmentState::Hot(hot) = &*state else { return Err(taken()) };
-    let (page, slot) = table.relation.place(row.ordinal());
-    let mut body = table.relation.page_or_new(hot, page).body.write();
-    if body.is_live(slot) {
-        return Err(taken());
-    }
-    body.place(&table.layout, slot, image);
-    drop(body);
-    table.relation.note_rows_before(row.0 + 1);
-    note_used(table, &view);
-    Ok(())
-}
-
-fn note_used(table: &TableHandle, row: &RowRef<'_>) {
-    if let Some(column) = table.def.auto_increment_column() {
-        match row.get(column) {
-            Datum::UInt(used) => table.note_auto_increment(used),
-            Datum::Int(used) if used > 0 => table.note_auto_increment(used as u64),
-            _ => {}
+    /// The table's number in the transaction.
+    fn number_of(&mut self, id: TableId) -> Result<u16> {
+        let used = self.running().tables().iter().position(|table| table.id() == id);
+        if let Some(at) = used {
+            return Ok(at as u16);
         }
+        let catalog = self.engine.catalog();
+        let unknown = || EngineError::corrupt(id.to_string(), "there is no such table");
+        let table = catalog.table_by_id(id).ok_or_else(unknown)?;
+        self.running().writable_table(table)
     }
-}
 
-/// Later generated AUTO_INCREMENT values are greater than a row's.
-pub(crate) fn note_auto_increment(table: &TableHandle, image: &[u8]) -> Result<()> {
-    note_used(table, &table.layout.view(image).map_err(malformed("row image"))?);
-    Ok(())
-}
-
-/// Makes the place of a row that is to be inserted again; nothing may be there.
-pub(crate) fn open_place(table: &TableHandle, row: RowId) -> Result<()> {
-    reach(&table.relation, row.segment())?;
-    table.relation.note_rows_before(row.0 + 1);
-    table.relation.open_hot(row.segment());
-    let state = table.relation.segment(row.segment()).state();
-    let (page, slot) = table.relation.place(row.ordinal());
-    let free = |hot: &HotSegment| {
-        let body = table.relation.page_or_new(hot, page).body.read();
-        !body.is_live(slot) && body.chain(slot).is_none()
-    };
-    match &*state {
-        SegmentState::Hot(hot) if free(hot) => Ok(()),
-        _ => Err(EngineError::corrupt(format!("{} {row}", table.id()), "its place is taken")),
-    }
-}
-
-/// Whether the table has got as far as the segment of a row, which must be there.
-fn check_reached(table: &TableHandle, row: RowId) -> Result<()> {
-    if row.segment().0 < table.relation.segments() { Ok(()) } else { Err(missing(table, row)) }
-}
-
-fn update(table: &TableHandle, row: RowId, delta: &[u8]) -> Result<()> {
-    check_reached(table, row)?;
-    let state = table.relation.segment(row.segment()).state();
-    let SegmentState::Hot(hot) = &*state else { return Err(missing(table, row)) };
-    let (page, slot) = table.relation.place(row.ordinal());
-    let page = hot.page(page).ok_or_else(|| missing(table, row))?;
-    let mut body = page.body.write();
-    if !body.is_live(slot) {
-        return Err(missing(table, row));
-    }
-    body.apply(&table.layout, slot, delta).map_err(malformed("row delta"))
-}
-
-fn delete(table: &TableHandle, row: RowId) -> Result<()> {
-    check_reached(table, row)?;
-    let state = table.relation.segment(row.segment()).state();
-    let (page, slot) = table.relation.place(row.ordinal());
-    let was = match &*state {
-        SegmentState::Empty => false,
-        SegmentState::Hot(hot) => hot.page(page).is_some_and(|p| p.body.write().erase(&table.layout, slot)),
-        SegmentState::Cold(cold) => {
-            cold.block.meta().ordinals.row_of(row.ordinal()).is_some()
-                && cold.deletes.body.write().erase(row.ordinal())
+    fn apply_pending(&mut self) -> Result<()> {
+        if self.pending.is_empty() {
+            return Ok(());
         }
-    };
-    if was { Ok(()) } else { Err(missing(table, row)) }
+        self.running().check_room()?;
+        let Self { txn, pending, work, .. } = self;
+        let txn = txn.as_mut().expect("it runs");
+        let state = txn.state_to_share();
+        let workers: Vec<_> = {
+            let begin = |pieces| Worker::new(txn.tables(), &state, pending, pieces);
+            let busy = work.iter().filter(|pieces| !pieces.is_empty());
+            match pending.len() < WORTH_THREADS {
+                true => busy.map(|pieces| begin(pieces).run()).collect(),
+                false => std::thread::scope(|scope| {
+                    let threads: Vec<_> = busy.map(|pieces| (begin(pieces), scope)).collect();
+                    let threads: Vec<_> =
+                        threads.into_iter().map(|(worker, scope)| scope.spawn(|| worker.run())).collect();
+                    let joined = threads.into_iter().map(|thread| thread.join());
+                    joined.map(|done| done.unwrap_or_else(|e| std::panic::resume_unwind(e))).collect()
+                }),
+            }
+        };
+        let mut outcome = Ok(());
+        for done in workers {
+            txn.adopt(done.undo, &done.row_changes);
+            outcome = outcome.and(done.outcome);
+        }
+        txn.adopt_redo(pending);
+        self.forget_pending();
+        outcome
+    }
 }

@@ -40,6 +40,7 @@ use crate::catalog::Catalog;
 use crate::commit::Pipeline;
 use crate::error::{EngineError, Result};
 use crate::health::Health;
+use crate::origins::Origins;
 use crate::pace::Pacer;
 use crate::snapshots::Snapshots;
 use crate::table::TableHandle;
@@ -79,6 +80,7 @@ pub(crate) struct Checkpointer<'e> {
     pub snapshots: &'e Arc<Snapshots>,
     pub pipeline: &'e Pipeline,
     pub blocks: &'e Blocks,
+    pub origins: &'e Origins,
     pub health: &'e Health,
 }
 
@@ -125,6 +127,7 @@ impl Checkpointer<'_> {
             next_block: self.blocks.next_id(),
             catalog: catalog.as_changes(),
             tables: Vec::new(),
+            origins: self.origins.at(guard.ts()),
         };
         let mut writer = ImageWriter::new(self.blocks, state, pacer);
         let tables = catalog

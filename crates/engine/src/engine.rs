@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 use avocet_base::env::DirectoryLock;
 use avocet_base::{Env, IndexId, Lsn, Timestamp};
-use avocet_log::{Compression, Durability, LogWriter};
+use avocet_log::{Compression, Durability, LogFollower, LogWriter};
 use avocet_storage::relation::RowsPerSegment;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
@@ -23,9 +23,11 @@ use crate::health::Health;
 use crate::locks::{RowLocks, WaitHook};
 use crate::memory::MemoryBudget;
 use crate::metadata_lock::MetadataWaits;
+use crate::origins::Origins;
 use crate::pace::{BackgroundStats, PaceCounters, Pacer};
 use crate::procedure::Procedures;
 use crate::procedure::logical::CallGate;
+use crate::redo::Origin;
 use crate::serial::Serial;
 use crate::signals::Signals;
 use crate::snapshots::Snapshots;
@@ -125,6 +127,7 @@ pub(crate) struct Parts {
     pub log: Arc<LogWriter>,
     pub last: Timestamp,
     pub blocks: Blocks,
+    pub origins: Origins,
     pub checkpoints: CheckpointState,
     pub directory_lock: Box<dyn DirectoryLock>,
 }
@@ -143,6 +146,8 @@ pub struct Engine {
     pub(crate) row_locks: RowLocks,
     pub(crate) metadata_waits: MetadataWaits,
     pub(crate) serial: Serial,
+    /// How far other sources' transactions are in force.
+    pub(crate) origins: Origins,
     pub(crate) call_gate: Arc<CallGate>,
     pub(crate) blocks: Blocks,
     pub(crate) memory: Arc<MemoryBudget>,
@@ -175,6 +180,7 @@ impl Engine {
             row_locks: RowLocks::default(),
             metadata_waits: MetadataWaits::default(),
             serial: Serial::default(),
+            origins: parts.origins,
             call_gate: Arc::default(),
             memory: Arc::new(MemoryBudget::new(
                 parts.options.memory_limit,
@@ -287,6 +293,7 @@ impl Engine {
             snapshots: &self.snapshots,
             pipeline: &self.pipeline,
             blocks: &self.blocks,
+            origins: &self.origins,
             health: &self.health,
         }
     }
@@ -344,6 +351,22 @@ impl Engine {
             }
             Err(e) => Err(EngineError::io(name.to_string(), &e)),
         }
+    }
+
+    /// Up to where the transactions of another source are in force here, if any ever were. A commit that is not durable yet counts.
+    pub fn applied(&self, source: u32) -> Option<Origin> {
+        self.origins.newest(source)
+    }
+
+    /// All of the log before this is durable.
+    pub fn durable_lsn(&self) -> Lsn {
+        self.pipeline.log().durable_lsn()
+    }
+
+    /// Reads the log from `from` on, and goes on as it grows; at most so many bytes of it are held back for that. See
+    /// [`LogWriter::follow`].
+    pub fn follow_log(&self, from: Lsn, most: u64) -> Result<LogFollower> {
+        Ok(self.pipeline.log().follow(from, most)?)
     }
 
     /// The state of the log writer.

@@ -76,6 +76,9 @@ pub enum EngineError {
          are for them: commit in smaller parts, load by LOAD DATA or INSERT ... SELECT, or raise --memory-limit"
     )]
     TransactionTooLarge { own: usize, all: usize, limit: usize },
+    /// Of what another source has committed.
+    #[error("{what} cannot be applied: {why}")]
+    CannotApply { what: &'static str, why: &'static str },
     /// The data directory is in use.
     #[error("{0} is in use by another server")]
     InUse(String),

@@ -36,6 +36,7 @@ mod keys;
 mod locks;
 mod memory;
 mod metadata_lock;
+mod origins;
 mod pace;
 mod procedure;
 mod recovery;
@@ -53,8 +54,9 @@ mod txn;
 pub mod typed;
 mod values;
 
+pub use apply::Applier;
 pub use avocet_base::RowId;
-pub use avocet_log::{Compression, Durability};
+pub use avocet_log::{Compression, Durability, LogFollower, LogRecord};
 pub use avocet_storage::cold::{ColdValue, ColumnPredicate, CompareOp};
 pub use avocet_storage::index::Direction;
 #[doc(hidden)]
@@ -77,6 +79,7 @@ pub use locks::WaitHook;
 pub use memory::{MemoryBudget, MemoryUse};
 pub use pace::BackgroundStats;
 pub use procedure::{Call, Parameter, ParameterMode, Procedure, Procedures, Reply, ResultSet};
+pub use redo::Origin;
 pub use sample::TableSample;
 pub use scan::{BATCH_ROWS, Morsel, ScanRequest, TableScan};
 pub use snapshots::SnapshotGuard;

@@ -11,7 +11,6 @@
 
 mod calls;
 mod load;
-mod replay;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -31,6 +30,8 @@ use crate::checkpoint::manifest::{self, Manifest, SegmentEntry};
 use crate::engine::{Engine, EngineOptions, Parts};
 use crate::error::{EngineError, Result};
 use crate::index_build;
+use crate::origins::Origins;
+use crate::redo::replay;
 use crate::snapshots::Snapshots;
 
 const MARKER: &str = "avocet";
@@ -67,10 +68,14 @@ fn open(options: EngineOptions) -> Result<Arc<Engine>> {
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let replayed = replay::replay(&mut reader, catalog, manifest.timestamp, &blocks, workers)?;
     let end = reader.end_lsn();
-    let replay::Replayed { catalog, last, mut named, rest } = replayed;
+    let replay::Replayed { catalog, last, origins: applied, mut named, rest } = replayed;
     let mut catalog = Arc::unwrap_or_clone(catalog);
     catalog.relink();
     index_build::indexes(&catalog)?;
+
+    let origins = Origins::default();
+    let checkpointed = manifest.origins.iter().map(|origin| (manifest.timestamp, origin.clone()));
+    checkpointed.chain(applied).for_each(|(ts, origin)| origins.note(ts, origin, last));
 
     let snapshots = Arc::new(Snapshots::new(last, rest.unwrap_or(end)));
     let [durable, written] = [snapshots.clone(), snapshots.clone()];
@@ -84,7 +89,8 @@ fn open(options: EngineOptions) -> Result<Arc<Engine>> {
     let log = Arc::new(LogWriter::open(options.env.clone(), log_options, end)?);
     let env = options.env.clone();
     let checkpoints = CheckpointState::of(manifest, sizes);
-    let parts = Parts { catalog, snapshots, log, last, blocks, checkpoints, directory_lock, options };
+    let parts =
+        Parts { catalog, snapshots, log, last, blocks, origins, checkpoints, directory_lock, options };
     let engine = Arc::new(Engine::assemble(parts));
     if let Some(from) = rest {
         named.extend(calls::replay(&engine, LogReader::open_until(env, &log_dir, from, end)?)?);

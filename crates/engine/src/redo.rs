@@ -9,15 +9,21 @@
 //!  catalog record (kind 2): one catalog change (`catalog::Change`)
 //!  segment record (kind 3): table varint │ segment u64 │ block u64 (0: the segment is empty now)
 //!  call record (kind 4), tag = commit timestamp: a transaction, as a call of a procedure (`redo/call.rs`)
+//!  applied record (kind 5), tag = commit timestamp: where it comes from (`redo/origin.rs`), then operations
 //! ```
 //!
 //! A segment record says that the rows of a segment have moved to another representation: frozen, compacted
 //! or emptied. It changes no row.
 
+pub(crate) mod apply;
 mod call;
+mod origin;
+pub(crate) mod replay;
 
 use avocet_base::codec::{Malformed, Put, Reader};
 use avocet_base::{BlockId, RowId, SegmentNo, TableId};
+
+pub use origin::Origin;
 
 pub(crate) use call::{CallRecord, Inputs, put_head};
 
@@ -25,6 +31,7 @@ pub(crate) const KIND_TXN: u8 = 1;
 pub(crate) const KIND_CATALOG: u8 = 2;
 pub(crate) const KIND_SEGMENT: u8 = 3;
 pub(crate) const KIND_CALL: u8 = 4;
+pub(crate) const KIND_APPLIED: u8 = 5;
 
 const INSERT: u8 = 1;
 const UPDATE: u8 = 2;

@@ -6,12 +6,13 @@
 //!  read  locking  reader      rows along an index or a table
 //!  newest  hiding  lead       one row: its newest version, locked for this transaction; what it must not see
 //!  restart  deferral          statements that begin anew
-//!  commit  rollback  tables  footprint  ahead  outside
+//!  commit  rollback  tables  footprint  ahead  applied  outside
 //!  core ◀ parts  action  options     what a transaction is
 //! ```
 
 mod action;
 mod ahead;
+mod applied;
 mod commit;
 mod core;
 mod deferral;

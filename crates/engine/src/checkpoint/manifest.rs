@@ -9,11 +9,12 @@ use avocet_base::{BlockId, Lsn, SegmentNo, TableId, Timestamp};
 use super::DELETES;
 use crate::catalog::Change;
 use crate::error::{EngineError, Result};
+use crate::redo::Origin;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"AVCK");
 /// The format that is written.
 const FORMAT: u16 = 2;
-/// Without the row ids that a table has given out.
+/// Without the row ids that a table has given out, and without origins.
 const FORMAT_1: u16 = 1;
 
 /// Segments that a table may have had beyond those that the log accounts for: those of rows that were rolled back.
@@ -33,6 +34,8 @@ pub(crate) struct Manifest {
     /// Build the catalog from nothing.
     pub catalog: Vec<Change>,
     pub tables: Vec<TableEntry>,
+    /// Up to where other sources' transactions are in force.
+    pub origins: Vec<Origin>,
 }
 
 #[derive(Debug)]
@@ -119,6 +122,8 @@ impl Manifest {
         for table in &self.tables {
             table.encode(&mut to);
         }
+        to.put_varint(self.origins.len() as u64);
+        self.origins.iter().for_each(|origin| origin.encode(&mut to));
         let crc = crc32c(&to);
         to.put_u32(crc);
         to
@@ -163,6 +168,11 @@ impl Manifest {
                 return Err(r.malformed("number of segments"));
             }
             manifest.tables.push(table);
+        }
+        if format != FORMAT_1 {
+            for _ in 0..r.varint(WHAT)? {
+                manifest.origins.push(Origin::read(&mut r)?);
+            }
         }
         r.finish(WHAT)?;
         Ok(manifest)
@@ -272,5 +282,38 @@ mod tests {
         assert!(with_segments(u64::MAX, &[], 0).is_err());
         assert!(with_segments(1 << 40, &[], 1 << 30).is_err());
         assert!(with_segments(1 << 30, &[], 1 << 40).is_ok(), "the log has room for the rows of as many");
+    }
+
+    /// As written before the row ids that were given out, and origins, were in it.
+    #[test]
+    fn manifests_of_format_1_are_read() {
+        let table = TableEntry {
+            table: TableId(1),
+            next_segment: 3,
+            auto_increment: 9,
+            rows_before: Some(0x1_0005),
+            segments: Vec::new(),
+        };
+        let origin = Origin { source: 3, position: vec![1, 2], wall_us: 7 };
+        let manifest = Manifest {
+            sequence: 4,
+            tables: vec![table],
+            origins: vec![origin.clone()],
+            ..Manifest::default()
+        };
+        let bytes = manifest.encode();
+        let now = Manifest::decode(&bytes, "now").expect("sound");
+        assert_eq!((now.tables[0].rows_before, &now.origins[..]), (Some(0x1_0005), &[origin][..]));
+        let mut head = Vec::new();
+        now.origins.iter().for_each(|origin| origin.encode(&mut head));
+        // Number of segments, number of origins, origins, checksum.
+        let end = bytes.len() - 4 - head.len() - 1 - 1;
+        let mut old = [&bytes[..end - 8], &bytes[end..end + 1]].concat();
+        old[4..6].copy_from_slice(&FORMAT_1.to_le_bytes());
+        let crc = crc32c(&old);
+        old.put_u32(crc);
+        let old = Manifest::decode(&old, "old").expect("sound");
+        assert_eq!((old.sequence, old.tables[0].rows_before, old.origins.len()), (4, None, 0));
+        assert_eq!((old.tables[0].next_segment, old.tables[0].auto_increment), (3, 9));
     }
 }

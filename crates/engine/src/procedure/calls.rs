@@ -7,10 +7,10 @@ use avocet_types::Value;
 
 use super::logical::{CallPermit, Logical, Mode};
 use super::{Procedure, Procedures, Reply};
-use crate::apply::note_auto_increment;
 use crate::commit::CommitTicket;
 use crate::engine::Engine;
 use crate::error::{EngineError, Result, malformed};
+use crate::redo::apply::note_auto_increment;
 use crate::redo::{self, CallRecord, Inputs, Op};
 use crate::txn::{Freshness, Isolation, Txn, TxnOptions};
 

@@ -25,9 +25,9 @@ use std::sync::Arc;
 use avocet_base::{RowId, TableId, Timestamp};
 use parking_lot::{Condvar, Mutex};
 
-use crate::apply::open_place;
 use crate::error::{EngineError, Result};
 use crate::locks::WaitHook;
+use crate::redo::apply::open_place;
 use crate::redo::{CallRecord, Inputs};
 use crate::table::TableHandle;
 

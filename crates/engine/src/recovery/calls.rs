@@ -15,16 +15,16 @@ use avocet_storage::index::MAX_KEY_LEN;
 use avocet_storage::relation::SegmentState;
 use hashbrown::HashSet;
 
-use super::replay::{at_record, check_rows, decode_change};
-use crate::apply::Applier;
 use crate::block_rows;
 use crate::catalog::{Catalog, Change};
 use crate::engine::Engine;
 use crate::error::{EngineError, Result, malformed};
 use crate::index_build::build_index;
 use crate::procedure::calls::run_again;
-use crate::redo::{self, CallRecord, Op, SegmentChange};
 use crate::stop::Stop;
+use crate::redo::apply::Applier;
+use crate::redo::replay::{at_record, check_rows, decode_change};
+use crate::redo::{self, CallRecord, Op, Origin, SegmentChange};
 use crate::table::TableHandle;
 
 /// Applies all records of `reader`. Returns the blocks that they refer to.
@@ -48,13 +48,13 @@ fn apply(engine: &Arc<Engine>, record: &LogRecord<'_>, named: &mut HashSet<Block
     let catalog = engine.catalog();
     let applier = Applier { catalog: &catalog, blocks: &engine.blocks };
     match record.kind {
-        redo::KIND_TXN => redo::ops(record.payload).try_for_each(|op| {
-            let op = op.map_err(malformed("redo operation"))?;
-            if let Op::Block { block, .. } = op {
-                named.insert(block);
-            }
-            operation(&applier, op)
-        }),
+        redo::KIND_TXN => operations(&applier, record.payload, named),
+        redo::KIND_APPLIED => {
+            let (origin, rest) = Origin::split(record.payload).map_err(malformed("applied record"))?;
+            let ts = Timestamp(record.tag);
+            engine.origins.note(ts, origin, ts);
+            operations(&applier, rest, named)
+        }
         redo::KIND_CATALOG => catalog_change(engine, &decode_change(record.payload)?),
         redo::KIND_SEGMENT => {
             let change = SegmentChange::decode(record.payload).map_err(malformed("segment record"))?;
@@ -91,6 +91,16 @@ fn build_new_indexes(catalog: &Catalog, change: &Change) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+fn operations(applier: &Applier<'_>, payload: &[u8], named: &mut HashSet<BlockId>) -> Result<()> {
+    redo::ops(payload).try_for_each(|op| {
+        let op = op.map_err(malformed("redo operation"))?;
+        if let Op::Block { block, .. } = op {
+            named.insert(block);
+        }
+        operation(applier, op)
+    })
 }
 
 /// Applies an operation to rows and indexes.

@@ -31,7 +31,7 @@ impl Txn {
     /// Logs the transaction. It may be acknowledged when the ticket is done.
     pub fn commit(mut self) -> Result<CommitTicket> {
         self.engine.health.check()?;
-        if self.changes.redo.is_empty() {
+        if self.changes.redo.is_empty() && self.changes.origin.is_none() {
             self.end_without_changes();
             return Ok(match self.options.freshness {
                 Freshness::Visible => self.engine.pipeline.nothing(self.view.snapshot.ts()),
@@ -76,6 +76,15 @@ impl Txn {
         });
     }
 
+    /// The record of a transaction that comes from elsewhere.
+    fn applied_record(&self) -> Option<Vec<u8>> {
+        let origin = self.changes.origin.as_ref()?;
+        let mut record = Vec::with_capacity(64 + self.changes.redo.len());
+        origin.encode(&mut record);
+        record.extend_from_slice(&self.changes.redo);
+        Some(record)
+    }
+
     pub fn rollback(mut self) {
         self.end_without_changes();
     }
@@ -102,7 +111,10 @@ impl Txn {
             return Err(failure.into());
         }
         let mut checked = self.view.snapshot.ts();
-        let mut call = self.logical.as_ref().and_then(|logical| logical.record(&self.changes.redo));
+        let applied = self.applied_record();
+        let logical = self.logical.as_ref().filter(|_| applied.is_none());
+        let mut call = logical.and_then(|logical| logical.record(&self.changes.redo));
+        let visible = self.engine.snapshots.visible();
         loop {
             let mut overtaken = false;
             let writes = serial.is_active().then(|| self.write_set().map(Arc::new)).transpose()?;
@@ -133,10 +145,14 @@ impl Txn {
                 {
                     serial.record(ts, writes.clone());
                 }
+                if let Some(origin) = &self.changes.origin {
+                    self.engine.origins.note(ts, (**origin).clone(), visible);
+                }
             };
-            let (kind, payload) = match &call {
-                Some(record) => (redo::KIND_CALL, record),
-                None => (redo::KIND_TXN, &self.changes.redo),
+            let (kind, payload) = match (&call, &applied) {
+                (Some(record), _) => (redo::KIND_CALL, record),
+                (None, Some(record)) => (redo::KIND_APPLIED, record),
+                (None, None) => (redo::KIND_TXN, &self.changes.redo),
             };
             let state = Some(&*self.state);
             if let Some(ticket) =

@@ -49,7 +49,7 @@ impl Txn {
         Self {
             state: Arc::new(TxnState::new(id)),
             view: View::new(snapshot),
-            changes: Changes { tables, row_changes, undo, hides: 0, redo, loads: Vec::new() },
+            changes: Changes { tables, row_changes, undo, hides: 0, redo, origin: None, loads: Vec::new() },
             locks: Locks::default(),
             constraints: Constraints { reads: validates.then(Arc::default), ..Constraints::default() },
             footprint: Footprint::new(carried),

@@ -12,6 +12,7 @@ use crate::foreign::Links;
 use crate::garbage::UndoEntry;
 use crate::locks::{RowKey, Waiter};
 use crate::memory::{GROWTH_STEP, VERSION_BYTES};
+use crate::redo::Origin;
 use crate::serial::ReadSet;
 use crate::snapshots::SnapshotGuard;
 use crate::table::TableHandle;
@@ -56,6 +57,8 @@ pub(crate) struct Changes {
     /// How many of these are marks that hide a row from it.
     pub hides: usize,
     pub redo: Vec<u8>,
+    /// Where they come from, if they were made elsewhere.
+    pub origin: Option<Box<Origin>>,
     pub loads: Vec<Load>,
 }
 

@@ -20,11 +20,12 @@ use avocet_log::{LogReader, LogRecord};
 use hashbrown::HashSet;
 use parking_lot::Mutex;
 
-use crate::apply::Applier;
+use super::apply::Applier;
+use super::{Op, Origin, SegmentChange};
 use crate::blocks::Blocks;
 use crate::catalog::{Catalog, Change};
 use crate::error::{EngineError, Result, malformed};
-use crate::redo::{self, Op, SegmentChange};
+use crate::redo;
 
 /// Bytes of operations in a batch, about.
 const BATCH_BYTES: usize = 256 << 10;
@@ -32,9 +33,11 @@ const BATCH_BYTES: usize = 256 << 10;
 const BATCHES_WAITING: usize = 4;
 
 /// What replay makes, besides rows.
-pub(super) struct Replayed {
+pub(crate) struct Replayed {
     pub catalog: Arc<Catalog>,
     pub last: Timestamp,
+    /// The newest transactions of other sources.
+    pub origins: Vec<(Timestamp, Origin)>,
     /// Blocks that records refer to.
     pub named: HashSet<BlockId>,
     /// The first record that is a call of a procedure: it and all after it are still to be replayed.
@@ -43,7 +46,7 @@ pub(super) struct Replayed {
 
 /// Applies the records of `reader`, up to the first call of a procedure, to the tables of `catalog`, of which `last` is the
 /// newest timestamp so far. `reader` is at its end then.
-pub(super) fn replay(
+pub(crate) fn replay(
     reader: &mut LogReader,
     catalog: Catalog,
     last: Timestamp,
@@ -69,7 +72,7 @@ pub(super) fn replay(
     sorted.map(|()| replayed)
 }
 
-pub(super) fn at_record(at: Lsn, error: EngineError) -> EngineError {
+pub(crate) fn at_record(at: Lsn, error: EngineError) -> EngineError {
     match error {
         EngineError::Corrupt { what, why } => {
             EngineError::corrupt(format!("log record at {at}: {what}"), why)
@@ -134,7 +137,11 @@ struct WorkerGone;
 impl Sorter {
     fn new(catalog: Arc<Catalog>, last: Timestamp, senders: Vec<SyncSender<Task>>) -> Self {
         let batches = senders.iter().map(|_| Batch::new(catalog.clone())).collect();
-        Self { replayed: Replayed { catalog, last, named: HashSet::new(), rest: None }, batches, senders }
+        Self {
+            replayed: Replayed { catalog, last, origins: Vec::new(), named: HashSet::new(), rest: None },
+            batches,
+            senders,
+        }
     }
 
     fn sort(&mut self, reader: &mut LogReader) -> Result<()> {
@@ -160,7 +167,14 @@ impl Sorter {
         }
         self.replayed.last = ts;
         match record.kind {
-            redo::KIND_TXN => self.transaction(record),
+            redo::KIND_TXN => self.transaction(record.start, record.payload),
+            redo::KIND_APPLIED => {
+                let (origin, operations) =
+                    Origin::split(record.payload).map_err(malformed("applied record"))?;
+                self.replayed.origins.retain(|(_, other)| other.source != origin.source);
+                self.replayed.origins.push((ts, origin));
+                self.transaction(record.start, operations)
+            }
             redo::KIND_CATALOG => self.catalog_change(record.payload),
             redo::KIND_SEGMENT => {
                 let change = SegmentChange::decode(record.payload).map_err(malformed("segment record"))?;
@@ -172,8 +186,8 @@ impl Sorter {
         }
     }
 
-    fn transaction(&mut self, record: &LogRecord<'_>) -> Result<Result<(), WorkerGone>> {
-        for op in redo::ops_with_bytes(record.payload) {
+    fn transaction(&mut self, start: Lsn, operations: &[u8]) -> Result<Result<(), WorkerGone>> {
+        for op in redo::ops_with_bytes(operations) {
             let (op, bytes) = op.map_err(malformed("redo operation"))?;
             let (table, segment) = match op {
                 Op::Insert { table, row, .. } | Op::Update { table, row, .. } | Op::Delete { table, row } => {
@@ -184,7 +198,7 @@ impl Sorter {
                     (table, segment)
                 }
             };
-            if self.hand_out(table, segment, record.start, WorkKind::Operations, bytes).is_err() {
+            if self.hand_out(table, segment, start, WorkKind::Operations, bytes).is_err() {
                 return Ok(Err(WorkerGone));
             }
         }
@@ -242,7 +256,7 @@ impl Sorter {
     }
 }
 
-pub(super) fn decode_change(payload: &[u8]) -> Result<Change> {
+pub(crate) fn decode_change(payload: &[u8]) -> Result<Change> {
     let mut reader = Reader::new(payload);
     let change = Change::decode(&mut reader).map_err(malformed("catalog change"))?;
     reader.finish("catalog change").map_err(malformed("catalog change"))?;
@@ -250,7 +264,7 @@ pub(super) fn decode_change(payload: &[u8]) -> Result<Change> {
 }
 
 /// Whether tables have the rows that a change says they have when it is made.
-pub(super) fn check_rows(catalog: &Catalog, change: &Change) -> Result<()> {
+pub(crate) fn check_rows(catalog: &Catalog, change: &Change) -> Result<()> {
     let count = |id: TableId, expected: u64| {
         let Some(table) = catalog.table_by_id(id) else { return Ok(()) };
         match table.count_rows() {
@@ -270,7 +284,7 @@ pub(super) fn check_rows(catalog: &Catalog, change: &Change) -> Result<()> {
 }
 
 /// The worker that a segment belongs to.
-fn owner(table: TableId, segment: SegmentNo, workers: usize) -> usize {
+pub(crate) fn owner(table: TableId, segment: SegmentNo, workers: usize) -> usize {
     let mixed = (segment.0 ^ u64::from(table.0) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     ((u128::from(mixed) * workers as u128) >> 64) as usize
 }
