@@ -86,6 +86,6 @@ pub use snapshots::SnapshotGuard;
 pub use stats::{ColumnStats, TableStats};
 pub use table::{IndexHandle, TableHandle};
 pub use txn::{
-    Ahead, Freshness, Isolation, KeyList, LockHow, LockWait, ReadMode, RowBuf, RowChange, RowLock, RowWait,
-    Shown, SnapshotReader, StatementMark, TriedLock, Txn, TxnOptions,
+    Ahead, Freshness, Isolation, KeyList, LockHow, LockWait, ReadMode, RowBuf, RowChange, RowLock,
+    RowVerdict, RowVerdict as Shown, RowWait, SnapshotReader, StatementMark, TriedLock, Txn, TxnOptions,
 };

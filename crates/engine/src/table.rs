@@ -29,7 +29,7 @@ pub struct TableHandle {
     pub(crate) rows: Arc<AtomicI64>,
     pub(crate) metadata_lock: Arc<MetadataLock>,
     pub(crate) sample: Arc<SampleCache>,
-    pub(crate) moves: Arc<Moves>,
+    pub(crate) relocations: Arc<Relocations>,
     /// A foreign key refers to the table. Changes only while nobody uses it.
     referenced: Arc<AtomicBool>,
     /// The commit that made the table what it is: snapshots before it do not have its rows.
@@ -43,13 +43,13 @@ pub struct TableHandle {
 /// A transaction under REPEATABLE READ can change a row that moved after its snapshot: it then sees its own change in the
 /// new place, and must not see the row of its snapshot in the old one.
 #[derive(Default)]
-pub(crate) struct Moves {
+pub(crate) struct Relocations {
     count: AtomicUsize,
     /// From the new place to the old one, and who moved the row.
     old: Mutex<HashMap<RowId, (RowId, Arc<TxnState>)>>,
 }
 
-impl Moves {
+impl Relocations {
     pub fn note(&self, from: RowId, to: RowId, by: &Arc<TxnState>) {
         let mut old = self.old.lock();
         old.insert(to, (from, by.clone()));
@@ -145,7 +145,7 @@ impl TableHandle {
             auto_increment: Arc::new(AtomicU64::new(1)),
             rows: Arc::new(AtomicI64::new(0)),
             metadata_lock: Arc::new(MetadataLock::new()),
-            moves: Arc::default(),
+            relocations: Arc::default(),
             referenced: Arc::default(),
             sample: Arc::default(),
             readable_from: Timestamp::MIN,
@@ -165,7 +165,7 @@ impl TableHandle {
             auto_increment: self.auto_increment.clone(),
             rows: self.rows.clone(),
             metadata_lock: self.metadata_lock.clone(),
-            moves: self.moves.clone(),
+            relocations: self.relocations.clone(),
             referenced: self.referenced.clone(),
             sample: self.sample.clone(),
             readable_from: self.readable_from,

@@ -4,9 +4,9 @@
 //!  foreign          foreign keys, row by row            ┐ constraints
 //!  write  modify    changes, and unique keys            ┘
 //!  read  locking  reader      rows along an index or a table
-//!  newest  hiding  lead       one row: its newest version, locked for this transaction; what it must not see
+//!  newest  masks  waiting      one row: its newest version, locked for this transaction; what it must not see
 //!  restart  deferral          statements that begin anew
-//!  commit  rollback  tables  footprint  ahead  applied  outside
+//!  commit  rollback  tables  footprint  ahead  applied  inputs
 //!  core ◀ parts  action  options     what a transaction is
 //! ```
 
@@ -18,22 +18,22 @@ mod core;
 mod deferral;
 mod footprint;
 mod foreign;
-mod hiding;
-mod lead;
+mod inputs;
 mod locking;
+mod masks;
 mod modify;
 mod newest;
 mod options;
-mod outside;
 mod parts;
 mod read;
 mod reader;
 mod restart;
 mod rollback;
 mod tables;
+mod waiting;
 mod write;
 
-pub use action::{LockHow, LockWait, RowChange, RowLock, Shown, TriedLock};
+pub use action::{LockHow, LockWait, RowChange, RowLock, RowVerdict, TriedLock};
 pub use ahead::{Ahead, KeyList};
 pub use avocet_storage::hot::RowBuf;
 pub use core::Txn;

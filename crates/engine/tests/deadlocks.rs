@@ -180,10 +180,10 @@ impl Session<'_> {
         let how = &mut LockHow::all(lock);
         txn.lock_range(&self.tables.u, &index, &range, direction, how, scratch, &mut |id, row| {
             if number(&row, 0) % 3 == odd {
-                return Shown::Unwanted;
+                return RowVerdict::Unwanted;
             }
             ids.push(id);
-            Shown::Wanted
+            RowVerdict::Wanted
         })?;
         Ok(ids)
     }

@@ -122,8 +122,8 @@ pub enum Change {
     Delete,
     /// Nothing: the row is locked by the transaction.
     Lock,
-    /// Nothing for anybody else; the transaction, while it runs, does not see the row as its snapshot has it (see [`hide`]).
-    Hide,
+    /// Nothing for anybody else; the transaction, while it runs, does not see the row as its snapshot has it (see [`mask`]).
+    Mask,
 }
 
 /// An index entry that was right before a change.
@@ -194,8 +194,8 @@ impl Undo {
         self.settled.store(true, Ordering::Relaxed);
     }
 
-    pub fn is_hide(&self) -> bool {
-        matches!(self.link.lock().change, Change::Hide)
+    pub fn is_mask(&self) -> bool {
+        matches!(self.link.lock().change, Change::Mask)
     }
 
     /// Forgets everything older than this version.
@@ -250,7 +250,7 @@ pub fn truncate_chain(head: &mut Option<Arc<Undo>>, gone: &Arc<Undo>) {
 ///
 /// The mark stands right below a version that others have committed since. So it is never the head of a chain, the version
 /// above it is never taken back, and it stays above what the snapshot has, which keeps all these versions.
-pub fn hide(head: &Arc<Undo>, snapshot: &Snapshot<'_>) -> Option<Arc<Undo>> {
+pub fn mask(head: &Arc<Undo>, snapshot: &Snapshot<'_>) -> Option<Arc<Undo>> {
     let own = snapshot.own?;
     let mut above = None;
     let mut next = Some(head.clone());
@@ -258,8 +258,8 @@ pub fn hide(head: &Arc<Undo>, snapshot: &Snapshot<'_>) -> Option<Arc<Undo>> {
         let link = undo.link();
         next = link.older();
         match link.change {
-            Change::Hide if Arc::ptr_eq(&undo.txn, own) => return None,
-            Change::Hide | Change::Lock => {}
+            Change::Mask if Arc::ptr_eq(&undo.txn, own) => return None,
+            Change::Mask | Change::Lock => {}
             Change::Insert | Change::Update { .. } | Change::Delete => {
                 let is_unseen = undo.txn.committed_at().is_some_and(|at| at > snapshot.ts);
                 if is_unseen && above.is_none() {
@@ -270,14 +270,14 @@ pub fn hide(head: &Arc<Undo>, snapshot: &Snapshot<'_>) -> Option<Arc<Undo>> {
     }
     let above = above?;
     let mut link = above.link();
-    let mark = Undo::new(own, Change::Hide, link.older.take());
+    let mark = Undo::new(own, Change::Mask, link.older.take());
     link.older = Some(mark.clone());
     drop(link);
     Some(mark)
 }
 
-/// Takes a mark of [`hide`] back. Under the latch of the chain.
-pub fn unhide(head: &Arc<Undo>, mark: &Arc<Undo>) {
+/// Takes a mark of [`mask`] back. Under the latch of the chain.
+pub fn unmask(head: &Arc<Undo>, mark: &Arc<Undo>) {
     let mut next = Some(head.clone());
     while let Some(undo) = next {
         next = undo.older();

@@ -54,7 +54,7 @@ fn collect_latched(table: &TableHandle, mut row: RowLatch<'_>, entry: &UndoEntry
     }
     // A row that came and went is collected with its delete.
     if is_insert || is_delete {
-        table.moves.forget(entry.row);
+        table.relocations.forget(entry.row);
     }
     // Who checks stale entries looks at all versions that are left.
     let gone = row.collect(&entry.undo, !stale.is_empty());

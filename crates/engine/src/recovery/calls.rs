@@ -21,10 +21,10 @@ use crate::engine::Engine;
 use crate::error::{EngineError, Result, malformed};
 use crate::index_build::build_index;
 use crate::procedure::calls::run_again;
-use crate::stop::Stop;
 use crate::redo::apply::Applier;
 use crate::redo::replay::{at_record, check_rows, decode_change};
 use crate::redo::{self, CallRecord, Op, Origin, SegmentChange};
+use crate::stop::Stop;
 use crate::table::TableHandle;
 
 /// Applies all records of `reader`. Returns the blocks that they refer to.

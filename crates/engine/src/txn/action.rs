@@ -186,7 +186,7 @@ impl Modify<'_> {
 
 /// What a statement makes of a row that it is shown locked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Shown {
+pub enum RowVerdict {
     Wanted,
     /// READ COMMITTED lets go of it.
     Unwanted,
@@ -194,7 +194,7 @@ pub enum Shown {
     Last,
 }
 
-impl Shown {
+impl RowVerdict {
     pub fn flow(self) -> ControlFlow<()> {
         match self {
             Self::Wanted | Self::Unwanted => ControlFlow::Continue(()),
@@ -203,7 +203,7 @@ impl Shown {
     }
 }
 
-impl From<ControlFlow<()>> for Shown {
+impl From<ControlFlow<()>> for RowVerdict {
     fn from(flow: ControlFlow<()>) -> Self {
         if flow.is_break() { Self::Last } else { Self::Wanted }
     }

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use avocet_base::{RowId, TableId, Timestamp};
 use avocet_log::Durability;
+use avocet_storage::rows::RowImages;
 use avocet_storage::version::Change;
 use hashbrown::HashSet;
 
@@ -40,7 +41,7 @@ impl Txn {
                 }
             });
         }
-        self.unhide_all();
+        self.unmask_all();
         // On an error it still runs, and is rolled back when it is dropped.
         let ticket = self.log().inspect_err(|e| self.engine.health.stop_unless_refused(e))?;
         let versions = self.changes.undo.len();
@@ -178,7 +179,7 @@ impl Txn {
         let mut seen: HashSet<(u16, RowId)> = HashSet::new();
         let mut rows = Vec::new();
         for entry in &self.changes.undo {
-            if !matches!(entry.undo.link().change, Change::Lock | Change::Hide)
+            if !matches!(entry.undo.link().change, Change::Lock | Change::Mask)
                 && seen.insert((entry.table, entry.row))
             {
                 let mut change = written_row(&self.changes.tables[usize::from(entry.table)], entry.row)?;
@@ -198,7 +199,7 @@ impl Txn {
 }
 
 fn written_row(table: &TableHandle, row: RowId) -> Result<WrittenRow> {
-    let (before, after) = table.relation.change_of_row(row)?;
+    let RowImages { before, after } = table.relation.change_of_row(row)?;
     Ok(WrittenRow { table: table.id(), row, before, after })
 }
 

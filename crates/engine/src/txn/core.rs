@@ -49,7 +49,7 @@ impl Txn {
         Self {
             state: Arc::new(TxnState::new(id)),
             view: View::new(snapshot),
-            changes: Changes { tables, row_changes, undo, hides: 0, redo, origin: None, loads: Vec::new() },
+            changes: Changes { tables, row_changes, undo, masks: 0, redo, origin: None, loads: Vec::new() },
             locks: Locks::default(),
             constraints: Constraints { reads: validates.then(Arc::default), ..Constraints::default() },
             footprint: Footprint::new(carried),
@@ -145,7 +145,7 @@ impl Txn {
     }
 
     pub(super) fn renew_snapshot(&mut self) {
-        self.unhide_all();
+        self.unmask_all();
         if self.options.freshness == Freshness::Logged && self.constraints.reads.is_none() {
             self.view.snapshot = self.engine.snapshots.take_at(self.engine.pipeline.last_logged());
             return;

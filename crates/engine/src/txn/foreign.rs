@@ -30,7 +30,7 @@ use avocet_types::convert::{ConvertContext, store_column};
 use avocet_types::{ColumnDef, Datum, ReferentialAction, RowRef, SqlType, Value};
 use hashbrown::HashSet;
 
-use super::action::{LockHow, LockWait, RowLock, Shown};
+use super::action::{LockHow, LockWait, RowLock, RowVerdict};
 use super::core::Txn;
 use super::locking::Entries;
 use super::parts::KnownLinks;
@@ -369,7 +369,7 @@ impl Txn {
             self.lock_entries(table, entries, &mut LockHow::all(lock), &mut scratch, &mut |id, _| {
                 found.push(id);
                 let is_last = found.len() == most || is_interrupted(found.len());
-                if is_last { Shown::Last } else { Shown::Wanted }
+                if is_last { RowVerdict::Last } else { RowVerdict::Wanted }
             });
         self.view.relaxed = relaxed;
         self.scratch.reads = scratch;

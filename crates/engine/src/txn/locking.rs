@@ -1,10 +1,10 @@
 //! Reads that lock the newest committed version of each row before they show it.
 //!
 //! Which rows stay locked. All that a locking read meets, except at READ COMMITTED: there a row that the statement does not
-//! want ([`Shown::Unwanted`]), or that has another key than the index entry that led to it, is let go at once, unless it was
+//! want ([`RowVerdict::Unwanted`]), or that has another key than the index entry that led to it, is let go at once, unless it was
 //! held before. A row that is to be changed and that somebody else holds is not even waited for if it is not wanted as it was
 //! last committed ([`LockHow::first_look`]): InnoDB's semi-consistent read. Nor is any that the index entry does not mean
-//! (`lead.rs`).
+//! (`waiting.rs`).
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use avocet_storage::index::Direction;
 use avocet_types::RowRef;
 use hashbrown::HashSet;
 
-use super::action::{Found, LockHow, LockWait, RowLock, Shown, TriedLock};
+use super::action::{Found, LockHow, LockWait, RowLock, RowVerdict, TriedLock};
 use super::core::Txn;
 use super::options::Isolation;
 use super::parts::StatementMark;
@@ -101,10 +101,10 @@ impl Txn {
         let lock = &mut LockHow::all(RowLock::FOR_UPDATE);
         self.lock_entries(table, entries, lock, scratch, &mut |id, _| {
             if but == Some(id) {
-                return Shown::Wanted;
+                return RowVerdict::Wanted;
             }
             found = Some(id);
-            Shown::Last
+            RowVerdict::Last
         })?;
         Ok(found)
     }
@@ -119,7 +119,7 @@ impl Txn {
         direction: Direction,
         how: &mut LockHow<'_>,
         scratch: &mut ReadScratch,
-        visit: &mut dyn FnMut(RowId, RowRef<'_>) -> Shown,
+        visit: &mut dyn FnMut(RowId, RowRef<'_>) -> RowVerdict,
     ) -> Result<()> {
         let entries = Entries { index, range, direction, strict: self.is_strict() };
         self.lock_entries(table, entries, how, scratch, visit)
@@ -131,7 +131,7 @@ impl Txn {
         Entries { index, range, direction, strict }: Entries<'_>,
         how: &mut LockHow<'_>,
         scratch: &mut ReadScratch,
-        visit: &mut dyn FnMut(RowId, RowRef<'_>) -> Shown,
+        visit: &mut dyn FnMut(RowId, RowRef<'_>) -> RowVerdict,
     ) -> Result<()> {
         let t = self.touch(table)?;
         let mut may_move_on = strict && self.view.is_first_access.load(Ordering::Relaxed);
@@ -172,7 +172,7 @@ impl Txn {
                     }
                     Ok(Found::InPlace | Found::Relocated) => {
                         let row = row.row(&table.layout);
-                        let mut shown = Shown::Unwanted;
+                        let mut shown = RowVerdict::Unwanted;
                         if entry_is_of(index, &row, entry, key) {
                             if may_meet_again(index, direction) {
                                 visited.note(entry_key, id);
@@ -181,7 +181,7 @@ impl Txn {
                             self.locks.deferral.note_shown();
                             shown = visit(id, row);
                         }
-                        if shown == Shown::Unwanted {
+                        if shown == RowVerdict::Unwanted {
                             self.let_go(mark);
                         }
                         shown.flow()
@@ -222,7 +222,7 @@ impl Txn {
         &mut self,
         table: &Arc<TableHandle>,
         how: &mut LockHow<'_>,
-        visit: &mut dyn FnMut(RowId, RowRef<'_>) -> Shown,
+        visit: &mut dyn FnMut(RowId, RowRef<'_>) -> RowVerdict,
     ) -> Result<()> {
         self.note_locking_read(|reads| reads.add_table(table));
         let t = self.touch(table)?;
@@ -248,9 +248,9 @@ impl Txn {
                             visited.insert(id);
                             self.locks.deferral.note_shown();
                             match visit(id, buf.row(&table.layout)) {
-                                Shown::Wanted => {}
-                                Shown::Unwanted => self.let_go(mark),
-                                Shown::Last => return Ok(()),
+                                RowVerdict::Wanted => {}
+                                RowVerdict::Unwanted => self.let_go(mark),
+                                RowVerdict::Last => return Ok(()),
                             }
                         }
                     }

@@ -148,7 +148,7 @@ impl Txn {
         drop(latch);
         self.push_undo(t, id, undo);
         if let Some(replaced) = replaced {
-            self.hide_place_before(t, table, id, &replaced)?;
+            self.mask_place_before(t, table, id, &replaced)?;
         }
         Ok(Attempt::Done(if moves { Found::Relocated } else { Found::InPlace }))
     }

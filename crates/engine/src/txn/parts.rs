@@ -55,7 +55,7 @@ pub(crate) struct Changes {
     pub row_changes: Vec<i64>,
     pub undo: Vec<UndoEntry>,
     /// How many of these are marks that hide a row from it.
-    pub hides: usize,
+    pub masks: usize,
     pub redo: Vec<u8>,
     /// Where they come from, if they were made elsewhere.
     pub origin: Option<Box<Origin>>,

@@ -88,10 +88,10 @@ impl Txn {
         match change {
             Undone::Insert => {
                 *rows -= 1;
-                table.moves.forget(entry.row);
+                table.relocations.forget(entry.row);
             }
             Undone::Delete => *rows += 1,
-            Undone::Hide => self.changes.hides -= 1,
+            Undone::Mask => self.changes.masks -= 1,
             Undone::Update(_) | Undone::Lock => {}
         }
         let pinned = pin();
@@ -108,7 +108,7 @@ impl Txn {
                 entries::remove_entries(&table, &self.scratch.old.row(&table.layout), entry.row);
             }
             Undone::Update(columns) => self.remove_changed_entries(&table, &row, entry.row, columns),
-            Undone::Delete | Undone::Lock | Undone::Hide => {}
+            Undone::Delete | Undone::Lock | Undone::Mask => {}
         }
         self.note_taken_back(&table, entry.row, row.head());
     }
@@ -139,7 +139,7 @@ enum Undone {
     Update(Vec<usize>),
     Delete,
     Lock,
-    Hide,
+    Mask,
 }
 
 impl Undone {
@@ -148,7 +148,7 @@ impl Undone {
             Change::Insert => Self::Insert,
             Change::Delete => Self::Delete,
             Change::Lock => Self::Lock,
-            Change::Hide => Self::Hide,
+            Change::Mask => Self::Mask,
             Change::Update { before } => {
                 let columns = delta::own_entries(layout, before)
                     .map(|e| e.expect("before-images are made by the page").column);

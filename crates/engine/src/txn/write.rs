@@ -181,7 +181,7 @@ impl Txn {
             if handle.tree.insert_alone(entry, key.len()) {
                 return Ok(());
             }
-            match self.look_at_claims(table, index, key, id, place)? {
+            match self.check_claims(table, index, key, id, place)? {
                 Claim::Free => {
                     handle.tree.insert(entry);
                     drop(latch);
@@ -211,7 +211,7 @@ impl Txn {
         }
     }
 
-    fn look_at_claims(
+    fn check_claims(
         &mut self,
         table: &TableHandle,
         index: usize,
@@ -229,7 +229,7 @@ impl Txn {
             if other_id == id {
                 return ControlFlow::Continue(());
             }
-            outcome = claimant.look_at(other_id);
+            outcome = claimant.check(other_id);
             if matches!(outcome, Ok(Claim::Free)) {
                 ControlFlow::Continue(())
             } else {
@@ -342,7 +342,7 @@ impl Txn {
                 let moved = self.insert_image(t, table, &image);
                 self.scratch.image = image;
                 if let Ok(to) = moved {
-                    table.moves.note(id, to, &self.state);
+                    table.relocations.note(id, to, &self.state);
                 }
                 moved.map(Some)
             }
@@ -392,7 +392,7 @@ fn leaves_key(table: &TableHandle, index: usize, head: Option<&Arc<Undo>>) -> bo
             Change::Lock => {}
             Change::Update { before } if !changed_columns(table, before).any(|column| index.uses(column)) => {
             }
-            Change::Insert | Change::Delete | Change::Update { .. } | Change::Hide => return false,
+            Change::Insert | Change::Delete | Change::Update { .. } | Change::Mask => return false,
         }
         next = link.older();
     }
@@ -412,7 +412,7 @@ struct Claimant<'c> {
 
 impl Claimant<'_> {
     /// Whether the newest version of a row exists and has the key.
-    fn look_at(&mut self, id: RowId) -> Result<Claim> {
+    fn check(&mut self, id: RowId) -> Result<Claim> {
         let (table, own) = (self.table, self.watch.txn);
         let pinned = pin();
         let row = match table.relation.glance_for(id, own, &pinned) {

@@ -236,8 +236,8 @@ impl PageBody {
             let link = undo.link();
             match &link.change {
                 Change::Lock if !is_seen || undo.txn.is_running() => {}
-                Change::Hide if is_seen => return SlotRead::Absent,
-                Change::Hide => {}
+                Change::Mask if is_seen => return SlotRead::Absent,
+                Change::Mask => {}
                 _ if is_seen => break,
                 Change::Insert => return SlotRead::Absent,
                 Change::Delete => live = true,
@@ -459,9 +459,9 @@ impl PageBody {
         self.push_version(slot, slots, txn, Change::Lock)
     }
 
-    /// See [`version::hide`].
-    pub fn hide(&self, slot: usize, snapshot: &Snapshot<'_>) -> Option<Arc<Undo>> {
-        version::hide(self.chain(slot)?, snapshot)
+    /// See [`version::mask`].
+    pub fn mask(&self, slot: usize, snapshot: &Snapshot<'_>) -> Option<Arc<Undo>> {
+        version::mask(self.chain(slot)?, snapshot)
     }
 
     /// Takes back the newest version of a slot, or a mark that hid it.
@@ -485,9 +485,9 @@ impl PageBody {
                 drop(link);
                 self.drop_head(slot, undo);
             }
-            Change::Hide => {
+            Change::Mask => {
                 drop(link);
-                version::unhide(self.chain(slot).expect("a mark is never the head"), undo);
+                version::unmask(self.chain(slot).expect("a mark is never the head"), undo);
             }
             Change::Update { before } => {
                 self.set_columns(layout, slot, delta::own_entries(layout, before))

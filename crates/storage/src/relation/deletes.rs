@@ -112,9 +112,9 @@ impl Deletes {
         self.push(ordinal, txn, Change::Delete)
     }
 
-    /// See [`version::hide`].
-    pub fn hide(&self, ordinal: u16, snapshot: &Snapshot<'_>) -> Option<Arc<Undo>> {
-        version::hide(self.chain(ordinal)?, snapshot)
+    /// See [`version::mask`].
+    pub fn mask(&self, ordinal: u16, snapshot: &Snapshot<'_>) -> Option<Arc<Undo>> {
+        version::mask(self.chain(ordinal)?, snapshot)
     }
 
     pub fn lock(&mut self, ordinal: u16, txn: &Arc<TxnState>) -> Arc<Undo> {
@@ -135,8 +135,8 @@ impl Deletes {
     }
 
     pub fn undo(&mut self, ordinal: u16, undo: &Arc<Undo>) {
-        if undo.is_hide() {
-            return version::unhide(self.chain(ordinal).expect("a mark is never the head"), undo);
+        if undo.is_mask() {
+            return version::unmask(self.chain(ordinal).expect("a mark is never the head"), undo);
         }
         self.drop_head(ordinal, undo);
     }
@@ -179,7 +179,7 @@ fn newest_is_delete(head: &Arc<Undo>) -> bool {
     while let Some(undo) = at {
         let link = undo.link();
         match link.change {
-            Change::Lock | Change::Hide => at = link.older(),
+            Change::Lock | Change::Mask => at = link.older(),
             Change::Delete => return true,
             Change::Insert | Change::Update { .. } => unreachable!("cold rows are only deleted or locked"),
         }
@@ -191,7 +191,7 @@ fn deleted_for(head: &Arc<Undo>, snapshot: &Snapshot<'_>) -> bool {
     let mut at = Some(head.clone());
     while let Some(undo) = at {
         let link = undo.link();
-        if matches!(link.change, Change::Delete | Change::Hide) && snapshot.sees(&undo.txn) {
+        if matches!(link.change, Change::Delete | Change::Mask) && snapshot.sees(&undo.txn) {
             return true;
         }
         at = link.older();
@@ -231,9 +231,9 @@ mod tests {
         first.commit(Timestamp(10));
         let old = Snapshot { ts: Timestamp(9), own: Some(&second) };
         assert!(!deletes.is_deleted_for(7, &old));
-        let mark = deletes.hide(7, &old).expect("the row has changed since");
+        let mark = deletes.mask(7, &old).expect("the row has changed since");
         assert!(deletes.is_deleted_for(7, &old) && !deletes.is_deleted_for(7, &Snapshot::at(Timestamp(9))));
-        assert!(deletes.hide(7, &old).is_none(), "once is enough");
+        assert!(deletes.mask(7, &old).is_none(), "once is enough");
         deletes.undo(7, &mark);
         assert!(!deletes.is_deleted_for(7, &old));
     }

@@ -325,7 +325,7 @@ impl<'r, M: Mode<'r>> Latched<'r, M> {
                     }
                 }
                 Change::Insert => return false,
-                Change::Delete | Change::Lock | Change::Hide => {}
+                Change::Delete | Change::Lock | Change::Mask => {}
             }
             next = link.older();
         }
@@ -374,11 +374,11 @@ impl RowLatch<'_> {
         }
     }
 
-    /// See [`crate::version::hide`].
-    pub fn hide(&self, snapshot: &Snapshot<'_>) -> Option<Arc<Undo>> {
+    /// See [`crate::version::mask`].
+    pub fn mask(&self, snapshot: &Snapshot<'_>) -> Option<Arc<Undo>> {
         match &self.place {
-            Place::Slot { body, slot } => body.hide(*slot, snapshot),
-            Place::Ordinal { deletes, ordinal, .. } => deletes.hide(*ordinal, snapshot),
+            Place::Slot { body, slot } => body.mask(*slot, snapshot),
+            Place::Ordinal { deletes, ordinal, .. } => deletes.mask(*ordinal, snapshot),
         }
     }
 

@@ -11,6 +11,13 @@ use crate::hot::{PageBody, RowBuf, SlotRead};
 use crate::relation::{Relation, SegmentState, pin};
 use crate::version::{Snapshot, TxnState, Undo};
 
+/// A row before and after a change, as images; `None` where there is none.
+#[derive(Default)]
+pub struct RowImages {
+    pub before: Option<Vec<u8>>,
+    pub after: Option<Vec<u8>>,
+}
+
 impl Relation {
     /// Copies the row as a snapshot has it. False if there is none.
     #[inline]
@@ -77,20 +84,21 @@ impl Relation {
     }
 
     /// A row that a running transaction has changed, as it was last committed and as it is now.
-    pub fn change_of_row(&self, id: RowId) -> Result<(Option<Vec<u8>>, Option<Vec<u8>>)> {
+    pub fn change_of_row(&self, id: RowId) -> Result<RowImages> {
         let all_committed = Snapshot::at(Timestamp::MAX);
         let (mut before, mut after) = (RowBuf::default(), RowBuf::default());
         let pinned = pin();
-        let Some(row) = self.glance(id, &pinned) else { return Ok((None, None)) };
+        let Some(row) = self.glance(id, &pinned) else { return Ok(RowImages::default()) };
         if row.is_immutable() {
             // Whoever changes a row of a block deletes it there.
-            return Ok((row.release(&mut before)?.then_some(before.image), None));
+            let before = row.release(&mut before)?.then_some(before.image);
+            return Ok(RowImages { before, after: None });
         }
         let is_live = row.is_live();
         row.keep_row(&mut after);
         drop(row);
         let existed = self.read_row(id, &all_committed, &mut before)?;
-        Ok((existed.then_some(before.image), is_live.then_some(after.image)))
+        Ok(RowImages { before: existed.then_some(before.image), after: is_live.then_some(after.image) })
     }
 
     /// Puts a new row in the place that was given out for it. `None` if its segment was frozen since: it takes no more rows,

@@ -75,7 +75,7 @@ impl Undo {
 fn combined(layout: &RowLayout, newer: &Change, older: &mut Change) -> Option<Option<Change>> {
     match (newer, older) {
         // Who hides a row still runs.
-        (Change::Hide, _) | (_, Change::Hide) => None,
+        (Change::Mask, _) | (_, Change::Mask) => None,
         // Nothing comes after a delete, which keeps the row's values for those who see none.
         (_, Change::Delete) | (Change::Delete, Change::Insert | Change::Update { .. }) => None,
         (_, Change::Lock) => Some(None),

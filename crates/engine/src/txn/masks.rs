@@ -65,7 +65,7 @@ impl Txn {
         while let Some(undo) = next {
             let link = undo.link();
             match &link.change {
-                Change::Lock | Change::Hide => {}
+                Change::Lock | Change::Mask => {}
                 _ if self.snapshot().sees(&undo.txn) => return false,
                 Change::Insert => return true,
                 Change::Update { before } => {
@@ -82,18 +82,18 @@ impl Txn {
 
     /// This transaction has changed a row that others have changed since its snapshot: hides where the snapshot has it, or
     /// what the snapshot has in its place.
-    pub(super) fn hide_place_before(
+    pub(super) fn mask_place_before(
         &mut self,
         t: u16,
         table: &Arc<TableHandle>,
         id: RowId,
         place: &NewPlace,
     ) -> Result<()> {
-        if let Some(from) = table.moves.unseen_at(self.view.snapshot.ts(), id) {
-            self.hide(t, table, from);
+        if let Some(from) = table.relocations.unseen_at(self.view.snapshot.ts(), id) {
+            self.mask(t, table, from);
         }
         match &place.key {
-            Some(key) => self.hide_replaced(table, key, id),
+            Some(key) => self.mask_replaced(table, key, id),
             None => Ok(()),
         }
     }
@@ -105,7 +105,7 @@ impl Txn {
             Isolation::ReadCommitted => Ok(()),
             // What a serializable one reads there is validated when it commits.
             Isolation::RepeatableRead | Isolation::Serializable => match self.keeps_snapshot() {
-                true => self.hide_replaced(table, key, id),
+                true => self.mask_replaced(table, key, id),
                 false => Ok(()),
             },
             Isolation::Snapshot => match self.replaced_by(table, key, id)?.first() {
@@ -120,9 +120,9 @@ impl Txn {
 
     /// Hides what the snapshot has under a key that stands for another row now, one that this transaction has put there or
     /// changed: that is seen in its place, as if it were a newer version.
-    fn hide_replaced(&mut self, table: &Arc<TableHandle>, key: &[u8], by: RowId) -> Result<()> {
+    fn mask_replaced(&mut self, table: &Arc<TableHandle>, key: &[u8], by: RowId) -> Result<()> {
         let t = self.touch(table)?;
-        self.replaced_by(table, key, by)?.into_iter().for_each(|row| self.hide(t, table, row));
+        self.replaced_by(table, key, by)?.into_iter().for_each(|row| self.mask(t, table, row));
         Ok(())
     }
 
@@ -149,25 +149,25 @@ impl Txn {
 
     /// Hides from this transaction a row as its snapshot has it, and others do not any more: it has changed what became of
     /// the row in another place, or put one of its own there.
-    fn hide(&mut self, t: u16, table: &Arc<TableHandle>, id: RowId) {
+    fn mask(&mut self, t: u16, table: &Arc<TableHandle>, id: RowId) {
         let pinned = pin();
         let Some(row) = table.relation.latch_versions(id, &pinned) else { return };
-        let mark = row.hide(&self.snapshot());
+        let mark = row.mask(&self.snapshot());
         drop(row);
         if let Some(mark) = mark {
-            self.changes.hides += 1;
+            self.changes.masks += 1;
             self.push_undo(t, id, mark);
         }
     }
 
     /// It is about to commit, or to move on: nobody is to see by its snapshot any more, and its marks go while that still keeps
     /// what is above and below them.
-    pub(super) fn unhide_all(&mut self) {
-        if self.changes.hides == 0 {
+    pub(super) fn unmask_all(&mut self) {
+        if self.changes.masks == 0 {
             return;
         }
         for entry in std::mem::take(&mut self.changes.undo) {
-            if entry.undo.is_hide() {
+            if entry.undo.is_mask() {
                 self.undo_one(&entry);
             } else {
                 self.changes.undo.push(entry);
