@@ -33,6 +33,21 @@ impl Estimate {
         Self { factor: rows / LIKELY_ROWS.powf(power), power }
     }
 
+    /// That of what is in both of two: less than the lesser.
+    pub fn both(self, other: Self) -> Self {
+        let least = if self.likely() <= other.likely() { self } else { other };
+        Self { factor: least.factor / 2.0, ..least }
+    }
+
+    /// That of a part of `all`.
+    pub fn within(self, all: Self) -> Self {
+        if self.likely() < all.likely() { self } else { Self { factor: all.factor * 0.99, ..all } }
+    }
+
+    fn likely(self) -> f64 {
+        self.rows(LIKELY_ROWS)
+    }
+
     /// Up to how many rows of the table the estimate is few.
     pub fn row_limit(self) -> u64 {
         if self.power == 0.0 {
