@@ -31,7 +31,7 @@ impl Session {
             self.start(None)?;
         }
         let txn = self.txn.as_mut().expect("started above");
-        txn.set_lock_wait_timeout(self.settings.lock_wait_timeout);
+        txn.set_lock_timeouts(self.settings.lock_wait_timeout, self.settings.metadata_lock_timeout);
         txn.set_foreign_key_checks(self.settings.foreign_key_checks);
         Ok(txn.begin_statement())
     }
@@ -77,6 +77,7 @@ impl Session {
             isolation,
             read_only,
             lock_wait_timeout: self.settings.lock_wait_timeout,
+            metadata_lock_timeout: self.settings.metadata_lock_timeout,
             durability: Some(self.settings.durability),
             ..TxnOptions::default()
         }
