@@ -26,7 +26,9 @@ use super::scope::Scope;
 
 pub use loose::{Grouped, Loose, choose_loose};
 
-use estimate::{CLOSED_RANGE, Estimate, LIKELY_EQUALS, LIKELY_ROWS, MANY_ROWS, OPEN_RANGE, SMALL_TABLE};
+use estimate::{
+    CLOSED_RANGE, Estimate, LIKELY_EQUALS, LIKELY_ROWS, MANY_ROWS, NEARLY_ALL, OPEN_RANGE, SMALL_TABLE,
+};
 use union::Union;
 
 /// Lists on several columns are combined up to so many keys; beyond that the keys end before the last list.
@@ -202,7 +204,7 @@ pub fn choose(
     let is_page =
         wish.may_measure && !wish.must && !wish.first_value && !wish.order.is_empty() && wish.limit.is_some();
     let is_unsure = is_page && rows > SMALL_TABLE && best.as_ref().is_none_or(|best| !is_few(&best.estimate));
-    let tried = match best.as_ref().is_some_and(Draft::has_terms) {
+    let tried = match best.as_ref().is_some_and(Draft::narrows) {
         _ if !is_unsure || union.is_some() => None,
         true => best.take_if(|best| best.order_prefix > 0),
         false => in_order,
@@ -337,6 +339,15 @@ impl<'c> Draft<'c> {
 
     fn has_terms(&self) -> bool {
         !self.eq.is_empty() || self.has_range() || !self.any_of.is_empty()
+    }
+
+    /// Whether its terms do more than to leave single values out.
+    fn narrows(&self) -> bool {
+        let leaves_out = |condition: &&Condition<'_>| matches!(condition.test, Test::Not(_));
+        !self.eq.is_empty()
+            || self.prefix.is_some()
+            || !self.any_of.is_empty()
+            || !self.range.iter().all(leaves_out)
     }
 
     /// Whether it may lead to many rows although it is taken to lead to few: a range does as its bounds are, and of a large
@@ -510,6 +521,7 @@ impl<'c> Draft<'c> {
         let range = match (self.bounds(), self.prefix.is_some()) {
             ((true, true), _) => CLOSED_RANGE,
             (_, true) if has_prefix => CLOSED_RANGE,
+            ((false, false), false) if self.has_range() => NEARLY_ALL,
             ((false, false), false) => 1.0,
             _ => OPEN_RANGE,
         };
@@ -609,7 +621,8 @@ fn range_term(
     conditions: &[&Condition<'_>],
     prefix: Option<&Condition<'_>>,
 ) -> Result<RangeTerm, Refusal> {
-    let (mut lower, mut upper, mut except) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut lower, mut upper) = (Vec::new(), Vec::new());
+    let (mut except, mut only) = (Vec::new(), Vec::new());
     let edge = |value: &Expr, inclusive| Ok::<_, Refusal>(Edge { program: scope.compile(value)?, inclusive });
     for condition in conditions {
         match &condition.test {
@@ -631,6 +644,9 @@ fn range_term(
                     except.push(scope.compile(value)?);
                 }
             }
+            Test::In(list) => {
+                only.push(list.iter().map(|value| scope.compile(value)).collect::<Result<Box<[_]>, _>>()?);
+            }
             _ => {}
         }
     }
@@ -640,7 +656,8 @@ fn range_term(
         }
         _ => None,
     };
-    Ok(RangeTerm { lower: lower.into(), upper: upper.into(), except: except.into(), prefix })
+    let (except, only) = (except.into(), only.into());
+    Ok(RangeTerm { lower: lower.into(), upper: upper.into(), except, only, prefix })
 }
 
 /// Whether the keys of its sides guarantee an OR.

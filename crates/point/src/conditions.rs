@@ -63,7 +63,11 @@ impl Test<'_> {
     pub fn is_limit(&self) -> bool {
         matches!(
             self,
-            Self::Range { .. } | Self::Between { .. } | Self::Not(_) | Self::Eq { null_safe: false, .. }
+            Self::Range { .. }
+                | Self::Between { .. }
+                | Self::Not(_)
+                | Self::In(_)
+                | Self::Eq { null_safe: false, .. }
         )
     }
 }

@@ -38,6 +38,8 @@ pub struct RangeTerm {
     pub upper: Box<[Edge]>,
     /// Values that are left out.
     pub except: Box<[RowProgram]>,
+    /// Lists each of which has the value. Of columns that equal something.
+    pub only: Box<[Box<[RowProgram]>]>,
     /// What the strings begin with; then the others are not looked at.
     pub prefix: Option<PrefixTerm>,
 }
@@ -114,6 +116,8 @@ struct Ends {
     upper: End,
     /// Values between them that are left out, ascending.
     except: Vec<Vec<u8>>,
+    /// Lists of values each of which has to have a value, ascending.
+    only: Vec<Vec<Vec<u8>>>,
     scratch: Vec<u8>,
 }
 
@@ -174,7 +178,8 @@ impl Ends {
         };
         let is_below = bytes.starts_with(&self.upper.bytes) && self.upper.inclusive
             || bytes < self.upper.bytes.as_slice();
-        is_above && is_below && self.except.binary_search_by(|but| but.as_slice().cmp(bytes)).is_err()
+        let has = |list: &Vec<Vec<u8>>| list.binary_search_by(|value| value.as_slice().cmp(bytes)).is_ok();
+        is_above && is_below && !has(&self.except) && self.only.iter().all(has)
     }
 }
 
@@ -399,10 +404,11 @@ impl KeyTerms {
         let also = self.also.iter().filter(|(of, _)| *of == part).map(|(_, range)| range);
         let own = self.range.iter().filter(|_| part == self.eq.len());
         let ty = &self.types[part];
-        let Ends { lower, upper, except, scratch } = ends;
+        let Ends { lower, upper, except, only, scratch } = ends;
         lower.open(index, part);
         upper.open(index, part);
         except.clear();
+        only.clear();
         let (inwards, outwards) = match index.keys.is_descending(part) {
             false => (Ordering::Greater, Ordering::Less),
             true => (Ordering::Less, Ordering::Greater),
@@ -419,6 +425,9 @@ impl KeyTerms {
                 if !upper.narrow(index, part, side, outwards, scratch) {
                     return Ok(false);
                 }
+            }
+            for list in &range.only {
+                only.extend(values_of(list, part, index, ty, row, params, ctx)?);
             }
             for program in &range.except {
                 match fit(program.eval(row, params, ctx)?, ty) {
@@ -441,6 +450,33 @@ impl KeyTerms {
         except.dedup();
         Ok(true)
     }
+}
+
+/// The keys of the values of a list, ascending; `None` if one of them may equal several.
+fn values_of<'a, R: RowSource<'a>>(
+    list: &'a [RowProgram],
+    part: usize,
+    index: &IndexHandle,
+    ty: &SqlType,
+    row: &R,
+    params: &'a [Datum<'a>],
+    ctx: &EvalContext,
+) -> EvalResult<Option<Vec<Vec<u8>>>> {
+    let mut keys = Vec::with_capacity(list.len());
+    for program in list {
+        match fit(program.eval(row, params, ctx)?, ty) {
+            Fit::Exact(value) => {
+                let mut bytes = Vec::new();
+                if index.keys.encode_parts(part, std::slice::from_ref(&value), &mut bytes) {
+                    keys.push(bytes);
+                }
+            }
+            Fit::Among(..) | Fit::Unknown => return Ok(None),
+            _ => {}
+        }
+    }
+    keys.sort_unstable();
+    Ok(Some(keys))
 }
 
 fn side_of<'a, R: RowSource<'a>>(
@@ -473,7 +509,7 @@ fn greater(a: Datum<'static>, b: Datum<'static>) -> Datum<'static> {
 
 /// All from one value of a part to another, after the prefixes.
 fn among(index: &IndexHandle, part: usize, (low, high): (Datum<'_>, Datum<'_>), keys: &mut Keys) -> Found {
-    let Ends { lower, upper, except, scratch } = &mut keys.ends;
+    let Ends { lower, upper, except, scratch, .. } = &mut keys.ends;
     lower.open(index, part);
     upper.open(index, part);
     except.clear();

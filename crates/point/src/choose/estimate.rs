@@ -11,6 +11,8 @@ pub const LIKELY_EQUALS: f64 = 8.0;
 /// What a range leaves of the rows, where nothing is known: with one bound, with two.
 pub const OPEN_RANGE: f64 = 1.0 / 3.0;
 pub const CLOSED_RANGE: f64 = 1.0 / 20.0;
+/// What is left where single values are left out.
+pub const NEARLY_ALL: f64 = 0.99;
 
 /// Estimated rows: `factor · rows^power`.
 #[derive(Clone, Copy, Debug)]
