@@ -22,6 +22,11 @@ use script::{Drawn, Shape};
 const WARM_UP: u64 = 3;
 /// A shape that takes long is measured so often at least.
 const LEAST_RUNS: usize = 3;
+/// From so many rows on, the marks are to be met: no shape takes more than so many times as long as the rival's, and the geometric
+/// mean of all is at most the other.
+const FULL_SIZE: i64 = 1_000_000;
+const WORST_RATIO: f64 = 1.2;
+const MEAN_RATIO: f64 = 0.5;
 
 #[derive(Args, Clone)]
 pub struct Options {
@@ -127,6 +132,7 @@ pub fn command(options: &Options) -> Result<()> {
     let mut conns: Vec<(Contender, Conn)> = contest.each().map(connect).collect::<Result<_>>()?;
     let mut report = Report::new("shapes", options.common.rival);
     let mut ratios = Vec::new();
+    let mut slower = Vec::new();
     let mut holds = true;
     for shape in all().iter().filter(|shape| shape.name.contains(&options.only)) {
         for way in [Way::Text, Way::Prepared] {
@@ -153,7 +159,11 @@ pub fn command(options: &Options) -> Result<()> {
             }
             let middle = |who| median(times.iter().filter(|(c, _)| *c == who).flat_map(|(_, t)| t.clone()));
             let (avocet, rival) = (middle(Contender::Avocet), middle(Contender::Rival));
-            ratios.extend(avocet.zip(rival).map(|(avocet, rival)| avocet / rival));
+            let ratio = avocet.zip(rival).map(|(avocet, rival)| avocet / rival);
+            if let Some(ratio) = ratio.filter(|ratio| *ratio > WORST_RATIO) {
+                slower.push(format!("{} {}: {ratio:.2}", shape.name, way.name()));
+            }
+            ratios.extend(ratio);
             report.add(format!("shapes.{}.{}_us", shape.name, way.name()), "us", avocet, rival);
         }
     }
@@ -162,5 +172,12 @@ pub fn command(options: &Options) -> Result<()> {
     report.add("shapes.geomean", "ratio", geomean(&ratios), one);
     report.add("shapes.worst", "ratio", ratios.iter().copied().reduce(f64::max), one);
     report.publish(options.common.json.as_deref())?;
+    if options.rows >= FULL_SIZE {
+        let mean = geomean(&ratios).filter(|mean| *mean > MEAN_RATIO && options.only.is_empty());
+        for missed in slower.iter().chain(&mean.map(|mean| format!("geometric mean: {mean:.2}"))) {
+            eprintln!("a mark is missed: {missed}");
+            holds = false;
+        }
+    }
     oltp::verdict(holds)
 }

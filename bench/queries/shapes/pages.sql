@@ -46,3 +46,15 @@ SELECT MAX(created) FROM orders WHERE user_id = :user
 SELECT MIN(created) FROM orders WHERE created > :day
 -- next_and_previous
 SELECT (SELECT MAX(id) FROM orders WHERE id < :order) AS previous, (SELECT MIN(id) FROM orders WHERE id > :order) AS next
+-- first_of_a_state_by_key
+SELECT id, tenant FROM tickets WHERE state = :state ORDER BY id LIMIT 20
+-- last_of_a_state_by_key
+SELECT id, tenant FROM tickets WHERE state = :state ORDER BY id DESC LIMIT 20
+-- page_of_a_tenant_after_a_key
+SELECT id, title FROM tickets WHERE tenant = :tenant AND id > :ticket ORDER BY id LIMIT 50
+-- range_of_a_tenants_keys
+SELECT id, title FROM tickets WHERE tenant = :tenant AND id BETWEEN :ticket AND :ticket + 2000 ORDER BY id
+-- newest_key_of_a_tenant
+SELECT MAX(id) FROM tickets WHERE tenant = :tenant
+-- open_ones_by_key
+SELECT id, title FROM tickets WHERE closed IS NULL ORDER BY id LIMIT 20

@@ -78,3 +78,26 @@ SELECT u.id, (SELECT COUNT(*) FROM orders o WHERE o.user_id = u.id) AS orders FR
 SELECT u.name, x.total FROM users u JOIN (SELECT user_id, SUM(amount) AS total FROM orders WHERE user_id IN (:user1, :user2, :user3, :user4, :user5, :user6) GROUP BY user_id) x ON x.user_id = u.id ORDER BY u.id
 -- union_of_keys
 SELECT id, name FROM users WHERE id = :user1 UNION SELECT id, name FROM users WHERE id = :user2
+-- flag_that_is_not_zero
+SELECT id, title FROM tickets WHERE urgent <> 0 ORDER BY id
+-- bare_flag
+SELECT id, title FROM tickets WHERE urgent AND state = :state ORDER BY id
+-- not_in_a_list
+SELECT id, title FROM tickets WHERE urgent NOT IN (0, 5) ORDER BY id
+-- not_between
+SELECT id, title FROM tickets WHERE urgent NOT BETWEEN 0 AND 0 ORDER BY id
+-- text_pattern_without_wildcard
+SELECT id, price FROM tickets WHERE title LIKE :title ORDER BY id
+-- decimal_by_text
+SELECT id, title FROM tickets WHERE price = :price ORDER BY id
+-- decimals_by_text
+SELECT id, title FROM tickets WHERE price IN (:price1, :price2) ORDER BY id
+-- large_number_by_text
+SELECT id, title FROM tickets WHERE number = :number_text
+-- large_numbers_by_text
+SELECT id, title FROM tickets WHERE number IN (:number1_text, :number2_text) ORDER BY id
+-- variables_of_the_session
+SET @a = :tenant, @b = :ticket;
+SELECT id, title FROM tickets WHERE tenant = @a AND id > @b ORDER BY id LIMIT 10
+-- several_conditions_on_a_column
+SELECT id, title FROM tickets WHERE id > 5 AND id > :ticket AND id < :ticket + 10 ORDER BY id

@@ -48,3 +48,11 @@ WITH mine AS (SELECT id, amount FROM orders WHERE user_id = :user) SELECT COUNT(
 SELECT id FROM orders WHERE user_id = :user AND amount >= ALL (SELECT amount FROM orders WHERE user_id = :user)
 -- greater_than_any
 SELECT COUNT(*) FROM orders WHERE user_id = :user AND amount > ANY (SELECT amount FROM orders WHERE user_id = :user)
+-- count_of_a_tenant
+SELECT COUNT(*) FROM tickets WHERE tenant = :tenant
+-- both_ends_of_the_key
+SELECT MIN(id), MAX(id) FROM tickets
+-- both_ends_of_a_tenants_keys
+SELECT MIN(id), MAX(id) FROM tickets WHERE tenant = :tenant
+-- newest_key_of_each_tenant
+SELECT tenant, MAX(id) FROM tickets GROUP BY tenant ORDER BY tenant

@@ -77,3 +77,15 @@ UPDATE jobs SET state = 1 WHERE state = 0 ORDER BY run_at LIMIT 1
 UPDATE docs SET version = version + 1 WHERE owner IN (SELECT id FROM users WHERE id = :owner)
 -- delete_with_limit
 DELETE FROM events WHERE user_id = :user ORDER BY at LIMIT 1
+-- queue_by_primary_key
+BEGIN;
+SELECT id FROM tasks WHERE state = :state ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED;
+COMMIT
+-- queue_of_several_states
+BEGIN;
+SELECT id FROM tasks WHERE state IN (1, 3) ORDER BY due LIMIT 1 FOR UPDATE SKIP LOCKED;
+COMMIT
+-- update_of_the_first_by_key
+UPDATE tasks SET v = v + 1 WHERE state = :state ORDER BY id LIMIT 3
+-- update_of_the_first_by_index_and_key
+UPDATE tasks SET v = v + 1 WHERE due >= :day ORDER BY due, id LIMIT 3

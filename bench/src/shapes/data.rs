@@ -25,7 +25,7 @@ pub const JOBS: i64 = 10_000;
 pub const STATES: i64 = 5;
 pub const COUNTRIES: i64 = 40;
 
-const CREATE: [&str; 12] = [
+const CREATE: [&str; 14] = [
     "CREATE TABLE users (id INT PRIMARY KEY, email VARCHAR(60) NOT NULL, name VARCHAR(40) NOT NULL, country CHAR(2),
      score INT NOT NULL, created DATETIME NOT NULL, deleted_at DATETIME, UNIQUE KEY (email), KEY (country, score))",
     "CREATE TABLE products (id INT PRIMARY KEY, sku VARCHAR(20) NOT NULL, category INT NOT NULL,
@@ -48,6 +48,12 @@ const CREATE: [&str; 12] = [
      title VARCHAR(60), deleted_at DATETIME, KEY (owner), KEY (reviewer))",
     "CREATE TABLE jobs (id BIGINT PRIMARY KEY AUTO_INCREMENT, state TINYINT NOT NULL, run_at DATETIME NOT NULL,
      payload VARCHAR(40), KEY (state, run_at))",
+    // Read only: a few values are frequent, one is rare, and numbers are larger than a double counts.
+    "CREATE TABLE tickets (id BIGINT PRIMARY KEY, tenant INT NOT NULL, state TINYINT NOT NULL, urgent TINYINT(1) NOT NULL,
+     price DECIMAL(12,2) NOT NULL, number BIGINT NOT NULL, title VARCHAR(40) NOT NULL, closed DATETIME, KEY (tenant),
+     KEY (state), KEY (urgent), KEY (price), UNIQUE KEY (number), KEY (title))",
+    "CREATE TABLE tasks (id BIGINT PRIMARY KEY, state TINYINT NOT NULL, due DATETIME NOT NULL, v INT NOT NULL, KEY (state),
+     KEY (due))",
 ];
 
 /// How many rows the tables have that grow.
@@ -59,6 +65,15 @@ pub struct Scale {
 impl Scale {
     pub fn users(&self) -> i64 {
         (self.orders / 20).max(100)
+    }
+
+    pub fn tickets(&self) -> i64 {
+        (self.orders / 5).max(1_000)
+    }
+
+    /// Each has some 2,000 tickets.
+    pub fn tenants(&self) -> i64 {
+        (self.tickets() / 2_000).max(1)
     }
 
     pub fn products(&self) -> i64 {
@@ -76,6 +91,11 @@ pub fn day(random: &mut Random) -> String {
     format!("2023-{month:02}-{day:02} {:02}:00:00", random.uniform(0, 23))
 }
 
+/// Beyond 2^53, where several integers are one double.
+pub fn ticket_number(id: i64) -> i64 {
+    (1 << 53) + id
+}
+
 pub fn email(user: i64) -> String {
     format!("user{user}@example.com")
 }
@@ -88,7 +108,7 @@ pub fn country(random: &mut Random) -> String {
 /// A table whose rows are numbered, and what makes the values of a row.
 type Numbered = (&'static str, i64, fn(&mut String, i64, Scale, &mut Random));
 
-fn numbered(scale: Scale) -> [Numbered; 10] {
+fn numbered(scale: Scale) -> [Numbered; 12] {
     /// Appends to a String, which takes all text.
     macro_rules! put {
         ($sql:expr, $($format:tt)*) => { write!($sql, $($format)*).expect("a String takes all text") };
@@ -121,6 +141,15 @@ fn numbered(scale: Scale) -> [Numbered; 10] {
         ("events", JOBS, |sql, id, scale, r| {
             put!(sql, "{id},{},1,'{}','data'", r.uniform(1, scale.users()), day(r));
         }),
+        ("tickets", scale.tickets(), |sql, id, scale, r| {
+            let (tenant, state, urgent) =
+                (r.uniform(1, scale.tenants()), r.uniform(0, STATES - 1), id % 2_000 == 7);
+            let (whole, number) = (r.uniform(0, scale.tickets() / 20), ticket_number(id));
+            let closed = if id % 20 == 0 { "NULL".to_owned() } else { format!("'{}'", day(r)) };
+            let urgent = i64::from(urgent);
+            put!(sql, "{id},{tenant},{state},{urgent},{whole}.05,{number},'ticket {whole}',{closed}");
+        }),
+        ("tasks", DOCS, |sql, id, _, r| put!(sql, "{id},{},'{}',0", r.uniform(0, STATES - 1), day(r))),
         ("sessions", JOBS, |sql, id, scale, r| {
             put!(sql, "'token{id}',{},'{}','data'", r.uniform(1, scale.users()), day(r));
         }),
@@ -169,7 +198,18 @@ pub fn load(server: &Server, scale: Scale) -> Result<()> {
         inserter.finish()?;
     }
     // Both know their tables as well as they do after a while.
-    for table in ["users", "products", "orders", "product_tags", "docs", "jobs", "carts", "sessions"] {
+    for table in [
+        "users",
+        "products",
+        "orders",
+        "product_tags",
+        "docs",
+        "jobs",
+        "carts",
+        "sessions",
+        "tickets",
+        "tasks",
+    ] {
         conn.query_drop(format!("ANALYZE TABLE {table}"))?;
     }
     Ok(())

@@ -3,6 +3,7 @@
 use avocet_base::RowId;
 use avocet_storage::hot::RowBuf;
 use avocet_storage::index::ScanScratch;
+use hashbrown::HashSet;
 use parking_lot::Mutex;
 
 /// Memory of transactions that ended, for those to come.
@@ -74,33 +75,48 @@ pub struct ReadScratch {
     pub(crate) visited: Visited,
 }
 
+/// Memory for so many rows is kept for the next scan.
+const MOST_KEPT: usize = 1024;
+
 /// What a locking scan remembers. A cold row that is changed moves to another row id, and so does a row that is deleted
 /// and inserted again, perhaps while the scan waits for it; its new entry has the same key, but the scan may be past it.
 /// So the scan begins that key anew, once for each row that it found gone, and leaves out what it had visited.
 #[derive(Default)]
 pub(crate) struct Visited {
     pub key: Vec<u8>,
-    /// Rows with this key.
+    /// Rows with this key. Entries of one key ascend or descend by row id, so that none comes twice until the key is begun
+    /// anew: only then are rows looked for, and only among the first `before`, which are sorted.
     rows: Vec<RowId>,
-    gone: Vec<RowId>,
+    before: usize,
+    gone: HashSet<RowId>,
 }
 
 impl Visited {
     pub fn clear(&mut self) {
         self.key.clear();
-        self.rows.clear();
-        self.gone.clear();
+        self.forget_rows();
+        // To empty a large set costs as much as to fill it.
+        match self.gone.capacity() > MOST_KEPT {
+            true => self.gone = HashSet::new(),
+            false => self.gone.clear(),
+        }
     }
 
+    fn forget_rows(&mut self) {
+        self.rows.clear();
+        self.before = 0;
+    }
+
+    /// Whether a row was visited before the key was begun anew.
     pub fn has(&self, key: &[u8], id: RowId) -> bool {
-        !self.rows.is_empty() && self.rows.contains(&id) && self.key == key
+        self.before > 0 && self.rows[..self.before].binary_search(&id).is_ok() && self.key == key
     }
 
     pub fn begin(&mut self, key: &[u8]) {
         if self.key != key {
             self.key.clear();
             self.key.extend_from_slice(key);
-            self.rows.clear();
+            self.forget_rows();
         }
     }
 
@@ -109,13 +125,41 @@ impl Visited {
         self.rows.push(id);
     }
 
+    /// The key is begun anew.
+    pub fn begin_anew(&mut self) {
+        self.rows.sort_unstable();
+        self.before = self.rows.len();
+    }
+
     /// True if the key is to be begun anew.
     pub fn lose(&mut self, key: &[u8], id: RowId) -> bool {
         self.begin(key);
-        let is_new = !self.gone.contains(&id);
-        if is_new {
-            self.gone.push(id);
+        self.gone.insert(id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_left_out_once_their_key_is_begun_anew() {
+        let mut visited = Visited::default();
+        for row in [5, 3, 9] {
+            visited.note(b"k", RowId(row));
+            assert!(!visited.has(b"k", RowId(row)), "in one go no entry comes twice");
         }
-        is_new
+        visited.begin_anew();
+        assert!([3, 5, 9].iter().all(|row| visited.has(b"k", RowId(*row))));
+        assert!(!visited.has(b"k", RowId(4)) && !visited.has(b"other", RowId(3)));
+        visited.note(b"k", RowId(4));
+        assert!(!visited.has(b"k", RowId(4)));
+        visited.begin_anew();
+        assert!(visited.has(b"k", RowId(4)) && visited.has(b"k", RowId(9)));
+        visited.note(b"other", RowId(3));
+        assert!(!visited.has(b"k", RowId(4)) && !visited.has(b"other", RowId(3)));
+        assert!(visited.lose(b"other", RowId(3)) && !visited.lose(b"other", RowId(3)));
+        visited.clear();
+        assert!(visited.lose(b"other", RowId(3)));
     }
 }

@@ -126,13 +126,18 @@ pub(crate) fn changes_keys(table: &TableHandle, after: &[u8]) -> bool {
 impl IndexHandle {
     /// Whether more than so many entries are in a range, those of old versions included.
     pub fn has_more_than(&self, many: usize, range: &KeyRange, scratch: &mut ReadScratch) -> bool {
+        self.count_up_to(many + 1, range, scratch) > many
+    }
+
+    /// How many entries are in a range, those of old versions included; no more than `most` are counted.
+    pub fn count_up_to(&self, most: usize, range: &KeyRange, scratch: &mut ReadScratch) -> usize {
         let mut met = 0;
         let (lower, upper) = range.bounds();
         self.tree.scan(lower, upper, Direction::Ascending, &mut scratch.scan, &mut |_| {
             met += 1;
-            if met > many { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if met >= most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
-        met > many
+        met
     }
 }
 

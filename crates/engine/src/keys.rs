@@ -78,6 +78,26 @@ impl KeyRange {
         });
     }
 
+    /// What two lists of ranges have in common, each of which ascends and does not overlap.
+    pub fn intersection(a: &[Self], b: &[Self]) -> Vec<Self> {
+        let ends_first = |x: &Self, y: &Self| match (&x.upper, &y.upper) {
+            (Some(x), Some(y)) => x < y,
+            (x, _) => x.is_some(),
+        };
+        let mut common = Vec::new();
+        let (mut x, mut y) = (0, 0);
+        while let (Some(left), Some(right)) = (a.get(x), b.get(y)) {
+            let is_left_first = ends_first(left, right);
+            let upper = if is_left_first { &left.upper } else { &right.upper };
+            let lower = left.lower.as_slice().max(&right.lower);
+            if upper.as_deref().is_none_or(|upper| lower < upper) {
+                common.push(Self { lower: lower.to_vec(), upper: upper.clone() });
+            }
+            if is_left_first { x += 1 } else { y += 1 }
+        }
+        common
+    }
+
     /// What is left of the range from the entries of `key` on.
     pub fn rest_from(&self, key: &[u8], direction: Direction) -> Self {
         let of_key = Self::prefix(key);
@@ -146,5 +166,10 @@ mod tests {
         ];
         KeyRange::unite(&mut ranges);
         assert_eq!(ranges, [range(b"a", Some(b"c")), range(b"m", Some(b"q")), range(b"y", None)]);
+        let others = [range(b"b", Some(b"n")), range(b"o", Some(b"o")), range(b"p", None)];
+        let common =
+            [range(b"b", Some(b"c")), range(b"m", Some(b"n")), range(b"p", Some(b"q")), range(b"y", None)];
+        assert_eq!(KeyRange::intersection(&ranges, &others), common);
+        assert_eq!(KeyRange::intersection(&others, &ranges), common);
     }
 }

@@ -8,7 +8,7 @@ use avocet_storage::TxnState;
 use avocet_storage::index::BTree;
 use avocet_storage::relation::{Relation, RowsPerSegment};
 use avocet_types::key::KeyLayout;
-use avocet_types::{IndexDef, IndexKind, RowLayout, RowRef, TableDef};
+use avocet_types::{IndexDef, IndexKind, IndexPart, RowLayout, RowRef, TableDef};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
@@ -77,6 +77,9 @@ impl Relocations {
 
 pub struct IndexHandle {
     pub def: IndexDef,
+    /// What its entries are ordered by, before their row ids: the columns of `def`, and perhaps the primary key's. A primary
+    /// key that is made or dropped later changes nothing in these.
+    pub parts: Box<[IndexPart]>,
     pub keys: KeyLayout,
     pub(crate) tree: BTree,
     /// Of a unique index: where keys were found last.
@@ -87,9 +90,10 @@ pub struct IndexHandle {
 
 impl IndexHandle {
     pub(crate) fn new(table: &TableDef, def: IndexDef) -> Self {
-        let keys = KeyLayout::new(table, &def);
+        let parts = def.key_parts(table);
+        let keys = KeyLayout::new(table, &parts);
         let readable_from = AtomicU64::new(Timestamp::MIN.0);
-        Self { keys, def, tree: BTree::new(), hints: Hints::default(), readable_from }
+        Self { parts: parts.into(), keys, def, tree: BTree::new(), hints: Hints::default(), readable_from }
     }
 
     /// Whether it leads to all that a snapshot sees.
@@ -105,7 +109,7 @@ impl IndexHandle {
 
     /// Whether a change of this column changes keys.
     pub(crate) fn uses(&self, column: usize) -> bool {
-        self.def.parts.iter().any(|part| part.column == column)
+        self.parts.iter().any(|part| part.column == column)
     }
 
     /// A key with a NULL in it equals no other.

@@ -5,7 +5,7 @@
 
 use avocet_types::expr::{Expr, ExprKind};
 
-use super::conditions::{Condition, conditions};
+use super::conditions::{Condition, conditions, outside};
 use super::scope::Scope;
 
 /// ORs within the sides of an OR are multiplied out as long as there are no more sides than this.
@@ -42,6 +42,13 @@ pub fn alternatives<'e>(
 ) -> Vec<Alternatives<'e>> {
     let mut found = Vec::new();
     for (at, conjunct) in conjuncts.iter().enumerate() {
+        if let Some(sides) = outside(scope, table, bound, at, conjunct) {
+            let side = |own: Condition<'e>| {
+                let conditions = std::iter::once(own).chain(common.iter().cloned()).collect();
+                Side { conditions, own: 1, is_whole: true }
+            };
+            found.push(Alternatives { at, sides: sides.into_iter().map(side).collect() });
+        }
         let ExprKind::Or(parts) = &conjunct.kind else { continue };
         let side = |parts: Vec<&'e Expr>| {
             let mut all = conditions(scope, table, bound, parts.iter().map(|part| (at, *part)));

@@ -4,6 +4,9 @@
 //! wanted order. Estimates grow with the table: equality on `k` columns leaves `rows^(1/(k+1))` where
 //! nothing better is known. An OR that no single index serves may lead along several ([`union`]). A plan remembers up to how many rows of the table its estimate stays small
 //! ([`Access::row_limit`]), so that a plan made for an empty table is not kept when the table has grown.
+//!
+//! A statement that locks what it visits, and wants the first rows of an order, goes along that order if it is likely to
+//! meet them sooner there than by locking all that other conditions lead to.
 
 mod estimate;
 mod loose;
@@ -11,9 +14,9 @@ mod union;
 
 use std::cmp::Reverse;
 
-use avocet_engine::TableHandle;
+use avocet_engine::{IndexHandle, TableHandle};
 use avocet_types::expr::{CompareOp, Expr};
-use avocet_types::{IndexDef, IndexKind};
+use avocet_types::{IndexKind, IndexPart};
 
 use super::Refusal;
 use super::alternatives::{Alternatives, Side, alternatives};
@@ -23,7 +26,9 @@ use super::scope::Scope;
 
 pub use loose::{Grouped, Loose, choose_loose};
 
-use estimate::{CLOSED_RANGE, Estimate, LIKELY_EQUALS, LIKELY_ROWS, MANY_ROWS, OPEN_RANGE, SMALL_TABLE};
+use estimate::{
+    CLOSED_RANGE, Estimate, LIKELY_EQUALS, LIKELY_ROWS, MANY_ROWS, NEARLY_ALL, OPEN_RANGE, SMALL_TABLE,
+};
 use union::Union;
 
 /// Lists on several columns are combined up to so many keys; beyond that the keys end before the last list.
@@ -78,6 +83,12 @@ impl Access {
         if !self.terms.any_of.is_empty() {
             return format!("by {index} (any of {})", self.terms.any_of.len());
         }
+        if !self.terms.all_of.is_empty() {
+            return format!("by {index} (all of {} alternatives)", self.terms.all_of.len());
+        }
+        if let Some(Loose { parts: 0, .. }) = self.loose {
+            return format!("by {index} (both ends)");
+        }
         if let Some(loose) = self.loose {
             return format!("by {index} (ends of groups of {})", loose.parts);
         }
@@ -92,7 +103,7 @@ impl Access {
 
     /// Whether the groups whose ends it reads are those that the statement names.
     pub fn has_few_groups(&self) -> bool {
-        self.loose.is_some_and(|loose| loose.parts == self.terms.eq.len())
+        self.loose.is_some_and(|loose| loose.parts == 0 || loose.parts == self.terms.eq.len())
     }
 
     /// Whether it goes through rows along the primary key, or through all, and not to single ones.
@@ -158,13 +169,18 @@ pub fn choose(
     let rows = (handle.row_count() as f64).max(1.0);
     let (mut best, mut in_order): (Option<Draft<'_>>, Option<Draft<'_>>) = (None, None);
     for (n, index) in handle.indexes().iter().enumerate() {
-        let draft = Draft::of(handle, n, &index.def, &conditions, conjuncts.len(), wish);
+        let draft = Draft::of(handle, n, index, &conditions, conjuncts.len(), wish);
         if draft.gives_order && in_order.as_ref().is_none_or(|first| draft.beats(first, rows)) {
-            in_order = Some(Draft::of(handle, n, &index.def, &conditions, conjuncts.len(), wish));
+            in_order = Some(Draft::of(handle, n, index, &conditions, conjuncts.len(), wish));
         }
-        let sides = alternatives
-            .iter()
-            .filter_map(|or| Draft::of_any(handle, n, &index.def, or, conjuncts.len(), wish));
+        let mut sides = Vec::new();
+        for or in &alternatives {
+            sides.extend(Draft::of_any(handle, n, index, vec![or], &draft, conjuncts.len(), wish));
+        }
+        if sides.len() > 1 {
+            let served = sides.iter().flat_map(|side| &side.any_of).map(|(or, _)| *or).collect();
+            sides.extend(Draft::of_any(handle, n, index, served, &draft, conjuncts.len(), wish));
+        }
         for draft in std::iter::once(draft).chain(sides) {
             if best.as_ref().is_none_or(|best| draft.beats(best, rows.max(LIKELY_ROWS))) {
                 best = Some(draft);
@@ -172,7 +188,11 @@ pub fn choose(
         }
     }
     let union = alternatives.iter().filter_map(|or| Union::of(handle, or, rows.max(LIKELY_ROWS), wish));
-    let union = union.min_by(|a, b| a.rows(rows).total_cmp(&b.rows(rows)));
+    let mut union = union.min_by(|a, b| a.rows(rows).total_cmp(&b.rows(rows)));
+    if let Some(sooner) = sooner_in_order(best.as_ref(), union.as_ref(), in_order.as_mut(), rows, wish) {
+        in_order.iter_mut().for_each(|draft| draft.estimate = sooner);
+        (best, union) = (in_order.take(), None);
+    }
     // A plan that locks rows is for few of them, however small the table is now.
     let whole = whole_table(if wish.must { rows.max(LIKELY_ROWS) } else { rows });
     let is_few = |estimate: &Estimate| rows <= estimate.row_limit() as f64;
@@ -184,7 +204,7 @@ pub fn choose(
     let is_page =
         wish.may_measure && !wish.must && !wish.first_value && !wish.order.is_empty() && wish.limit.is_some();
     let is_unsure = is_page && rows > SMALL_TABLE && best.as_ref().is_none_or(|best| !is_few(&best.estimate));
-    let tried = match best.as_ref().is_some_and(Draft::has_terms) {
+    let tried = match best.as_ref().is_some_and(Draft::narrows) {
         _ if !is_unsure || union.is_some() => None,
         true => best.take_if(|best| best.order_prefix > 0),
         false => in_order,
@@ -201,19 +221,38 @@ pub fn choose(
     });
     if let Some(union) = union {
         let mut choice = union.finish(scope, handle)?;
-        choice.access.is_measured = !wish.must && !wish.tries && !is_few(&union.estimate);
+        let is_sure = is_few(&union.estimate) && !union.is_unsure(rows) || !wish.may_measure;
+        choice.access.is_measured = !wish.must && !wish.tries && !is_sure;
         return Ok(Some(choice.of_any_size(wish.tries)));
     }
     match best {
         Some(draft) => {
-            let is_few = wish.must || wish.tries || is_few(&draft.estimate);
+            let is_sure = is_few(&draft.estimate) && !draft.is_unsure(rows) || !wish.may_measure;
             let mut choice = draft.finish(scope, handle, rows.max(LIKELY_ROWS))?;
-            choice.access.is_measured = !is_few;
+            choice.access.is_measured = !wish.must && !wish.tries && !is_sure;
             Ok(Some(choice.of_any_size(wish.tries)))
         }
         None if wish.must || rows <= SMALL_TABLE => Ok(Some(whole)),
         None => Ok(None),
     }
+}
+
+/// What it takes to find the wanted rows along their order, if that is less than to lock all that the best index leads to.
+fn sooner_in_order(
+    best: Option<&Draft<'_>>,
+    union: Option<&Union<'_>>,
+    in_order: Option<&mut Draft<'_>>,
+    rows: f64,
+    wish: &Wish<'_>,
+) -> Option<Estimate> {
+    let limit = wish.limit.filter(|_| wish.must && !wish.order.is_empty() && !wish.first_value)?;
+    let best = best.filter(|best| best.has_terms() && !best.gives_order && !best.unique)?;
+    let along = in_order?;
+    let rows = rows.max(LIKELY_ROWS);
+    let found = union.map_or(f64::MAX, |union| union.rows(rows)).min(best.estimate.rows(rows)).max(1.0);
+    // Those that are wanted lie anywhere.
+    let visited = limit as f64 * along.estimate.rows(rows) / found;
+    (visited < found).then_some(Estimate { factor: visited, power: 0.0 })
 }
 
 fn whole_table(rows: f64) -> Choice {
@@ -224,10 +263,14 @@ fn whole_table(rows: f64) -> Choice {
 /// What one index makes of the conditions.
 struct Draft<'c> {
     index: usize,
-    def: &'c IndexDef,
+    kind: IndexKind,
+    /// What its entries are ordered by: see `IndexDef::key_parts`.
+    parts: &'c [IndexPart],
     eq: Vec<&'c Condition<'c>>,
-    lower: Option<&'c Condition<'c>>,
-    upper: Option<&'c Condition<'c>>,
+    /// What else is said of the columns that equal something, each by its place among them.
+    also: Vec<(usize, &'c Condition<'c>)>,
+    /// What is said of the column after those.
+    range: Vec<&'c Condition<'c>>,
     prefix: Option<&'c Condition<'c>>,
     /// A range of all that is not NULL.
     not_null: bool,
@@ -237,43 +280,45 @@ struct Draft<'c> {
     order_prefix: usize,
     descending: bool,
     estimate: Estimate,
-    /// The sides of an OR, at this place among the conjuncts; nothing of the above is set then.
-    any_of: Option<(&'c Alternatives<'c>, Vec<Draft<'c>>)>,
+    /// The sides of ORs, which all hold; nothing of the terms above is set then.
+    any_of: Vec<(&'c Alternatives<'c>, Vec<Draft<'c>>)>,
 }
 
 impl<'c> Draft<'c> {
-    /// What an index makes of an OR each of whose sides it serves.
+    /// What an index makes of ORs each of whose sides it serves. `plain`: what it makes of the other conditions, which the sides
+    /// contain.
     fn of_any(
         handle: &TableHandle,
         index: usize,
-        def: &'c IndexDef,
-        or: &'c Alternatives<'c>,
+        is: &'c IndexHandle,
+        ors: Vec<&'c Alternatives<'c>>,
+        plain: &Self,
         conjuncts: usize,
         wish: &Wish<'_>,
     ) -> Option<Self> {
         let each = Wish { must: wish.must, tries: wish.tries, ..Wish::default() };
-        let mut sides = Vec::with_capacity(or.sides.len());
-        for side in &or.sides {
-            let draft = Self::of(handle, index, def, &side.conditions, usize::MAX, &each);
-            if !draft.has_terms() {
-                return None;
-            }
-            sides.push(draft);
-        }
+        let sides_of = |or: &'c Alternatives<'c>| {
+            let side = |side: &'c Side<'c>| {
+                let draft = Self::of(handle, index, is, &side.conditions, usize::MAX, &each);
+                draft.has_terms().then_some(draft)
+            };
+            or.sides.iter().map(side).collect::<Option<Vec<_>>>()
+        };
+        let any_of = ors.into_iter().map(|or| Some((or, sides_of(or)?))).collect::<Option<Vec<_>>>()?;
         // Ranges along an index give its order, whatever they are.
-        let mut draft = Self::of(handle, index, def, &[], usize::MAX, wish);
+        let mut draft = Self::of(handle, index, is, &[], usize::MAX, wish);
         draft.not_null = false;
-        draft.estimate = Estimate::sum(sides.iter().map(|side| &side.estimate));
-        draft.any_of = Some((or, sides));
-        if conjuncts == 1 && draft.serves_or() {
+        draft.any_of = any_of;
+        let own =
+            draft.any_of.iter().map(|(_, sides)| Estimate::sum(sides.iter().map(|side| &side.estimate)));
+        draft.estimate = own.reduce(Estimate::both).unwrap_or(draft.estimate);
+        if plain.has_terms() {
+            draft.estimate = draft.estimate.within(plain.estimate);
+        }
+        if conjuncts == draft.any_of.len() && draft.any_of.iter().all(|(or, sides)| serve_or(or, sides)) {
             draft.end_after(wish, handle.row_count());
         }
         Some(draft)
-    }
-
-    /// Whether the keys guarantee the OR.
-    fn serves_or(&self) -> bool {
-        self.any_of.as_ref().is_some_and(|(or, sides)| serve_or(or, sides))
     }
 
     /// The statement ends after the rows that it wants, if they come in its order, or nearly so.
@@ -293,21 +338,40 @@ impl<'c> Draft<'c> {
     }
 
     fn has_terms(&self) -> bool {
-        !self.eq.is_empty() || self.has_range() || self.any_of.is_some()
+        !self.eq.is_empty() || self.has_range() || !self.any_of.is_empty()
+    }
+
+    /// Whether its terms do more than to leave single values out.
+    fn narrows(&self) -> bool {
+        let leaves_out = |condition: &&Condition<'_>| matches!(condition.test, Test::Not(_));
+        !self.eq.is_empty()
+            || self.prefix.is_some()
+            || !self.any_of.is_empty()
+            || !self.range.iter().all(leaves_out)
+    }
+
+    /// Whether it may lead to many rows although it is taken to lead to few: a range does as its bounds are, and of a large
+    /// table some values are frequent.
+    fn is_unsure(&self, rows: f64) -> bool {
+        let has_range =
+            self.has_range() || self.any_of.iter().flat_map(|(_, sides)| sides).any(Self::has_range);
+        self.estimate.power > 0.0 && self.has_terms() && (has_range || rows > MANY_ROWS)
     }
 
     fn of(
         handle: &TableHandle,
         index: usize,
-        def: &'c IndexDef,
+        is: &'c IndexHandle,
         conditions: &'c [Condition<'c>],
         conjuncts: usize,
         wish: &Wish<'_>,
     ) -> Self {
+        let parts = &is.parts;
         let on = |column: usize| conditions.iter().filter(move |c| c.column == column);
         let mut eq: Vec<&Condition<'_>> = Vec::new();
+        let mut also = Vec::new();
         let mut keys = 1usize;
-        for part in &def.parts {
+        for (n, part) in parts.iter().enumerate() {
             // A single value before a list: the shorter work, and it keeps the order.
             let found = on(part.column)
                 .filter(|c| c.test.is_equality())
@@ -320,15 +384,19 @@ impl<'c> Draft<'c> {
                 keys = keys.saturating_mul(list.len().max(1));
             }
             eq.push(found);
+            let others =
+                on(part.column).filter(|other| !std::ptr::eq(*other, found) && other.test.is_limit());
+            also.extend(others.map(|other| (n, other)));
             if part.prefix_len.is_some() {
                 break;
             }
         }
         let mut draft = Self {
             index,
-            def,
-            lower: None,
-            upper: None,
+            kind: is.def.kind,
+            parts,
+            range: Vec::new(),
+            also,
             prefix: None,
             not_null: false,
             unique: false,
@@ -336,22 +404,32 @@ impl<'c> Draft<'c> {
             order_prefix: 0,
             descending: false,
             estimate: Estimate::ONE,
-            any_of: None,
+            any_of: Vec::new(),
             eq,
         };
-        let after_prefix = draft.eq.len().checked_sub(1).is_some_and(|n| def.parts[n].prefix_len.is_some());
-        if let Some(part) = def.parts.get(draft.eq.len()).filter(|_| !after_prefix) {
+        let after_prefix = draft.eq.len().checked_sub(1).is_some_and(|n| parts[n].prefix_len.is_some());
+        if let Some(part) = parts.get(draft.eq.len()).filter(|_| !after_prefix) {
             for condition in on(part.column) {
-                draft.add_range(condition);
+                match &condition.test {
+                    Test::Like { .. } if draft.prefix.is_none() => draft.prefix = Some(condition),
+                    Test::Not(list) => {
+                        keys = keys.saturating_mul(list.len() + 1);
+                        if keys <= MAX_KEYS {
+                            draft.range.push(condition);
+                        }
+                    }
+                    Test::Range { .. } | Test::Between { .. } => draft.range.push(condition),
+                    _ => {}
+                }
             }
         }
         let single = draft.eq.iter().all(|c| c.exact && matches!(c.test, Test::Eq { null_safe: false, .. }));
-        draft.unique = def.kind.is_unique()
+        draft.unique = draft.kind.is_unique()
             && single
-            && draft.eq.len() == def.parts.len()
-            && def.parts.iter().all(|p| p.prefix_len.is_none());
+            && draft.eq.len() == parts.len()
+            && parts.iter().all(|p| p.prefix_len.is_none());
         draft.match_order(wish);
-        let next = def.parts.get(draft.eq.len()).map(|part| part.column);
+        let next = parts.get(draft.eq.len()).map(|part| part.column);
         let is_first = wish.order.first().is_some_and(|(column, _)| Some(*column) == next);
         draft.not_null = wish.first_value && is_first && draft.gives_order && !draft.unique && !after_prefix;
         draft.estimate = draft.estimated(handle);
@@ -362,43 +440,36 @@ impl<'c> Draft<'c> {
         draft
     }
 
-    fn add_range(&mut self, condition: &'c Condition<'c>) {
-        use CompareOp as Op;
-        match &condition.test {
-            Test::Range { op: Op::Gt | Op::Ge, .. } if self.lower.is_none() => self.lower = Some(condition),
-            Test::Range { op: Op::Lt | Op::Le, .. } if self.upper.is_none() => self.upper = Some(condition),
-            Test::Between { .. } if self.lower.is_none() && self.upper.is_none() => {
-                self.lower = Some(condition);
-                self.upper = Some(condition);
-            }
-            Test::Like { .. } if self.prefix.is_none() => self.prefix = Some(condition),
-            _ => {}
-        }
+    fn has_range(&self) -> bool {
+        !self.range.is_empty() || self.prefix.is_some()
     }
 
-    fn has_range(&self) -> bool {
-        self.lower.is_some() || self.upper.is_some() || self.prefix.is_some()
+    /// Whether the range has a lower bound, and an upper one.
+    fn bounds(&self) -> (bool, bool) {
+        let tests = || self.range.iter().map(|condition| &condition.test);
+        (tests().any(|test| test.is_lower()), tests().any(|test| test.is_upper()))
     }
 
     fn spans(&self) -> bool {
-        self.def.kind.is_unique()
-            && self.eq.len() + 1 == self.def.parts.len()
-            && self.lower.is_some()
-            && self.upper.is_some()
+        self.kind.is_unique() && self.eq.len() + 1 == self.parts.len() && self.bounds() == (true, true)
+    }
+
+    /// All conditions that the keys are made of, but for a LIKE.
+    fn terms_used(&self) -> impl Iterator<Item = &&'c Condition<'c>> {
+        let range = self.range.iter().filter(|_| self.prefix.is_none());
+        self.eq.iter().chain(self.also.iter().map(|(_, condition)| condition)).chain(range)
     }
 
     /// Whether the keys guarantee a condition.
     fn serves(&self, condition: &Condition<'_>) -> bool {
-        let same = |other: &&Condition<'_>| std::ptr::eq(*other, condition);
-        let in_range = self.prefix.is_none() && self.lower.iter().chain(&self.upper).any(same);
-        condition.exact && self.is_exact() && (in_range || self.eq.iter().any(same))
+        let is_used = self.terms_used().any(|other| std::ptr::eq(*other, condition));
+        condition.exact && is_used && self.is_exact()
     }
 
     /// Whether the ranges hold no rows but those of the terms.
     fn is_exact(&self) -> bool {
         let parts = self.eq.len() + usize::from(self.has_range());
-        self.eq.iter().chain(&self.lower).chain(&self.upper).all(|c| c.exact)
-            && self.def.parts[..parts].iter().all(|p| p.prefix_len.is_none())
+        self.terms_used().all(|c| c.exact) && self.parts[..parts].iter().all(|p| p.prefix_len.is_none())
     }
 
     fn match_order(&mut self, wish: &Wish<'_>) {
@@ -409,11 +480,11 @@ impl<'c> Draft<'c> {
         }
         let is_fixed = |n: usize| {
             self.eq.get(n).is_some_and(|c| !matches!(c.test, Test::In(_)))
-                && self.def.parts[n].prefix_len.is_none()
+                && self.parts[n].prefix_len.is_none()
         };
         let fixed: Vec<usize> =
-            (0..self.eq.len()).filter(|&n| is_fixed(n)).map(|n| self.def.parts[n].column).collect();
-        let mut parts = self.def.parts.iter().enumerate().filter(|(n, _)| !is_fixed(*n));
+            (0..self.eq.len()).filter(|&n| is_fixed(n)).map(|n| self.parts[n].column).collect();
+        let mut parts = self.parts.iter().enumerate().filter(|(n, _)| !is_fixed(*n));
         let mut backwards = None;
         for &(column, descending) in wish.order {
             if !fixed.contains(&column) {
@@ -442,18 +513,19 @@ impl<'c> Draft<'c> {
             .iter()
             .map(|c| if let Test::In(list) = c.test { list.len() as f64 } else { 1.0 })
             .product();
-        let all = self.def.kind.is_unique() && self.eq.len() == self.def.parts.len();
+        let all = self.kind.is_unique() && self.eq.len() == self.parts.len();
         // A pattern that is not known yet may begin with a wildcard.
         let has_prefix = self
             .prefix
             .is_some_and(|c| matches!(&c.test, Test::Like { pattern, .. } if pattern.as_literal().is_some()));
-        let range = match (self.lower.is_some(), self.upper.is_some(), self.prefix.is_some()) {
-            (true, true, _) => CLOSED_RANGE,
-            (_, _, true) if has_prefix => CLOSED_RANGE,
-            (false, false, false) => 1.0,
+        let range = match (self.bounds(), self.prefix.is_some()) {
+            ((true, true), _) => CLOSED_RANGE,
+            (_, true) if has_prefix => CLOSED_RANGE,
+            ((false, false), false) if self.has_range() => NEARLY_ALL,
+            ((false, false), false) => 1.0,
             _ => OPEN_RANGE,
         };
-        if all {
+        if all || self.pins_primary_key(handle) {
             return Estimate { factor: lists, power: 0.0 };
         }
         let rows = handle.row_count();
@@ -472,6 +544,15 @@ impl<'c> Draft<'c> {
         Estimate { factor: lists * range, power: 1.0 / (self.eq.len() as f64 + 1.0) }
     }
 
+    /// Whether a value of the index leads to one row, since it contains the primary key's.
+    fn pins_primary_key(&self, handle: &TableHandle) -> bool {
+        let equal = &self.parts[..self.eq.len()];
+        let is_equal =
+            |of: &IndexPart| equal.iter().any(|part| part.column == of.column && part.prefix_len.is_none());
+        let primary = handle.def.indexes.iter().find(|index| index.kind == IndexKind::Primary);
+        primary.is_some_and(|primary| primary.parts.iter().all(is_equal))
+    }
+
     fn beats(&self, other: &Self, rows: f64) -> bool {
         if self.unique != other.unique {
             return self.unique;
@@ -483,12 +564,13 @@ impl<'c> Draft<'c> {
 
     fn finish(self, scope: &Scope, handle: &TableHandle, rows: f64) -> Result<Choice, Refusal> {
         let mut served: Vec<usize> = Vec::new();
-        served.extend(self.any_of.iter().filter(|_| self.serves_or()).map(|(or, _)| or.at));
-        for condition in self.eq.iter().chain(&self.lower).chain(&self.upper) {
+        served.extend(self.any_of.iter().filter(|(or, sides)| serve_or(or, sides)).map(|(or, _)| or.at));
+        for condition in self.terms_used() {
             if self.serves(condition) {
                 served.push(condition.at);
             }
         }
+        served.sort_unstable();
         served.dedup();
         let access = Access {
             index: Some(self.index),
@@ -504,34 +586,78 @@ impl<'c> Draft<'c> {
     }
 
     fn terms(&self, scope: &Scope, handle: &TableHandle) -> Result<KeyTerms, Refusal> {
-        let sides = self.any_of.iter().flat_map(|(_, sides)| sides);
+        let any_of = |sides: &[Self]| {
+            let any_of = sides.iter().map(|side| side.terms(scope, handle)).collect::<Result<_, _>>()?;
+            Ok::<_, Refusal>(KeyTerms { any_of, ..KeyTerms::default() })
+        };
+        match &self.any_of[..] {
+            [] => {}
+            [(_, sides)] => return any_of(sides),
+            several => {
+                let all_of = several.iter().map(|(_, sides)| any_of(sides)).collect::<Result<_, _>>()?;
+                return Ok(KeyTerms { all_of, ..KeyTerms::default() });
+            }
+        }
+        let also =
+            self.also.iter().map(|(part, condition)| Ok((*part, range_term(scope, &[condition], None)?)));
+        let range = match self.has_range() || self.not_null {
+            true => Some(range_term(scope, &self.range, self.prefix)?),
+            false => None,
+        };
         Ok(KeyTerms {
             eq: self.eq.iter().map(|c| eq_term(scope, &c.test)).collect::<Result<_, _>>()?,
-            range: if self.has_range() || self.not_null { Some(self.range_term(scope)?) } else { None },
-            types: self.def.parts.iter().map(|p| handle.def.columns[p.column].ty).collect(),
+            also: also.collect::<Result<_, Refusal>>()?,
+            range,
+            types: self.parts.iter().map(|p| handle.def.columns[p.column].ty).collect(),
             unique: self.unique,
-            any_of: sides.map(|side| side.terms(scope, handle)).collect::<Result<_, _>>()?,
+            ..KeyTerms::default()
         })
     }
+}
 
-    fn range_term(&self, scope: &Scope) -> Result<RangeTerm, Refusal> {
-        let edge = |condition: Option<&Condition<'_>>, lower: bool| -> Result<Option<Edge>, Refusal> {
-            let Some(condition) = condition else { return Ok(None) };
-            let (value, inclusive) = match &condition.test {
-                Test::Range { op, value } => (*value, matches!(op, CompareOp::Ge | CompareOp::Le)),
-                Test::Between { low, high } => (if lower { *low } else { *high }, true),
-                _ => return Ok(None),
-            };
-            Ok(Some(Edge { program: scope.compile(value)?, inclusive }))
-        };
-        let prefix = match self.prefix.map(|condition| &condition.test) {
-            Some(Test::Like { pattern, escape }) => {
-                Some(PrefixTerm { pattern: scope.compile(pattern)?, escape: *escape })
+/// What conditions say of one column together.
+fn range_term(
+    scope: &Scope,
+    conditions: &[&Condition<'_>],
+    prefix: Option<&Condition<'_>>,
+) -> Result<RangeTerm, Refusal> {
+    let (mut lower, mut upper) = (Vec::new(), Vec::new());
+    let (mut except, mut only) = (Vec::new(), Vec::new());
+    let edge = |value: &Expr, inclusive| Ok::<_, Refusal>(Edge { program: scope.compile(value)?, inclusive });
+    for condition in conditions {
+        match &condition.test {
+            Test::Range { op, value } => match op {
+                CompareOp::Gt | CompareOp::Ge => lower.push(edge(value, *op == CompareOp::Ge)?),
+                CompareOp::Lt | CompareOp::Le => upper.push(edge(value, *op == CompareOp::Le)?),
+                _ => {}
+            },
+            Test::Between { low, high } => {
+                lower.push(edge(low, true)?);
+                upper.push(edge(high, true)?);
             }
-            _ => None,
-        };
-        Ok(RangeTerm { lower: edge(self.lower, true)?, upper: edge(self.upper, false)?, prefix })
+            Test::Eq { value, null_safe: false } => {
+                lower.push(edge(value, true)?);
+                upper.push(edge(value, true)?);
+            }
+            Test::Not(list) => {
+                for value in *list {
+                    except.push(scope.compile(value)?);
+                }
+            }
+            Test::In(list) => {
+                only.push(list.iter().map(|value| scope.compile(value)).collect::<Result<Box<[_]>, _>>()?);
+            }
+            _ => {}
+        }
     }
+    let prefix = match prefix.map(|condition| &condition.test) {
+        Some(Test::Like { pattern, escape }) => {
+            Some(PrefixTerm { pattern: scope.compile(pattern)?, escape: *escape })
+        }
+        _ => None,
+    };
+    let (except, only) = (except.into(), only.into());
+    Ok(RangeTerm { lower: lower.into(), upper: upper.into(), except, only, prefix })
 }
 
 /// Whether the keys of its sides guarantee an OR.

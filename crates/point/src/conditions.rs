@@ -1,7 +1,10 @@
 //! The conditions of a statement that an index can serve: a column of one table against what is known of the others.
 
-use avocet_types::Datum;
-use avocet_types::expr::{CompareOp, Expr, ExprKind, IsTest};
+use std::slice::from_ref;
+use std::sync::LazyLock;
+
+use avocet_types::expr::{CompareOp, Expr, ExprKind, IsTest, ValueClass};
+use avocet_types::{Datum, Decimal, SqlType};
 
 use super::domain::comparable;
 use super::scope::Scope;
@@ -32,6 +35,8 @@ pub enum Test<'e> {
         low: &'e Expr,
         high: &'e Expr,
     },
+    /// Neither NULL nor any of these.
+    Not(&'e [Expr]),
     /// What the strings begin with is what this pattern does, before its first wildcard.
     Like {
         pattern: &'e Expr,
@@ -43,7 +48,32 @@ impl Test<'_> {
     pub fn is_equality(&self) -> bool {
         matches!(self, Self::Eq { .. } | Self::In(_) | Self::IsNull)
     }
+
+    /// Whether it limits a range from below.
+    pub fn is_lower(&self) -> bool {
+        matches!(self, Self::Between { .. } | Self::Range { op: CompareOp::Gt | CompareOp::Ge, .. })
+    }
+
+    /// Whether it limits a range from above.
+    pub fn is_upper(&self) -> bool {
+        matches!(self, Self::Between { .. } | Self::Range { op: CompareOp::Lt | CompareOp::Le, .. })
+    }
+
+    /// Whether it can be told of a single value's key.
+    pub fn is_limit(&self) -> bool {
+        matches!(
+            self,
+            Self::Range { .. }
+                | Self::Between { .. }
+                | Self::Not(_)
+                | Self::In(_)
+                | Self::Eq { null_safe: false, .. }
+        )
+    }
 }
+
+/// A list of NOT IN may have so many values, each of which divides a range.
+const MAX_LEFT_OUT: usize = 1_000;
 
 /// The conditions on columns of `table` whose other side is known once the rows of `bound` tables are.
 pub fn conditions<'e>(
@@ -66,58 +96,166 @@ fn condition<'e>(
     bound: u32,
     conjunct: &'e Expr,
 ) -> Option<(usize, bool, Test<'e>)> {
-    let handle = scope.tables[table].stored()?;
-    let is_known = |column: usize, met: &Expr, value: &Expr| {
-        let ty = &handle.def.columns[column].ty;
-        comparable(ty, &met.ty, &value.ty) && scope.uses_only(value, bound) && !value.is_volatile()
-    };
+    let known = Known { scope, table, bound };
     match &conjunct.kind {
-        ExprKind::Compare { op, left, right } if *op != CompareOp::Ne => {
+        ExprKind::Compare { op, left, right } => {
             [(left, right, *op), (right, left, op.flipped())].into_iter().find_map(|(side, value, op)| {
                 let (column, exact) = column_of(scope, table, side)?;
-                if !is_known(column, side, value) {
+                if !known.is(column, side, value) {
                     return None;
                 }
                 let test = match op {
                     CompareOp::Eq => Test::Eq { value, null_safe: false },
                     CompareOp::NullSafeEq => Test::Eq { value, null_safe: true },
+                    // Nearly all rows: of use beside what else a statement says, not to look rows up for others.
+                    CompareOp::Ne if bound == 0 => Test::Not(from_ref(&**value)),
+                    CompareOp::Ne => return None,
                     op => Test::Range { op, value },
                 };
                 Some((column, exact, test))
             })
         }
-        ExprKind::InList { expr, list, negated: false } => {
+        ExprKind::InList { expr, list, negated } => {
             let (column, exact) = column_of(scope, table, expr)?;
-            list.iter().all(|v| is_known(column, expr, v)).then_some((column, exact, Test::In(list)))
+            let is_known = list.iter().all(|v| known.is(column, expr, v));
+            match negated {
+                _ if !is_known => None,
+                false => Some((column, exact, Test::In(list))),
+                true => {
+                    (bound == 0 && list.len() <= MAX_LEFT_OUT).then_some((column, exact, Test::Not(list)))
+                }
+            }
         }
         ExprKind::Between { expr, low, high, negated: false } => {
             let (column, exact) = column_of(scope, table, expr)?;
-            let known = is_known(column, expr, low) && is_known(column, expr, high);
-            known.then_some((column, exact, Test::Between { low, high }))
+            let is_known = known.is(column, expr, low) && known.is(column, expr, high);
+            is_known.then_some((column, exact, Test::Between { low, high }))
         }
-        ExprKind::Is { expr, test: IsTest::Null, negated: false } => {
+        ExprKind::Is { expr, test: IsTest::Null, negated } => {
             let (column, exact) = column_of(scope, table, expr)?;
-            exact.then_some((column, exact, Test::IsNull))
+            match negated {
+                _ if !exact => None,
+                false => Some((column, exact, Test::IsNull)),
+                true => (bound == 0 && expr.nullable).then_some((column, exact, Test::Not(&[]))),
+            }
         }
         ExprKind::Like { expr, pattern, escape, negated: false } => {
             let (column, exact) = column_of(scope, table, expr)?;
             let is_open = match pattern.as_literal() {
-                Some(Datum::Str(text)) => literal_prefix(text, *escape).is_empty(),
+                Some(Datum::Str(text)) => literal_prefix(text, *escape).0.is_empty(),
                 literal => literal.is_some(),
             };
-            let usable = exact && !is_open && is_known(column, expr, pattern);
+            let usable = exact && !is_open && known.is(column, expr, pattern);
             usable.then_some((column, false, Test::Like { pattern, escape: *escape }))
+        }
+        // A number by itself is true unless it is 0.
+        ExprKind::Column(_) if bound == 0 => {
+            let (column, exact) = column_of(scope, table, conjunct)?;
+            Some((column, exact, Test::Not(from_ref(zero(&conjunct.ty)?))))
+        }
+        ExprKind::Not(inner) => {
+            let (column, exact) = column_of(scope, table, inner).filter(|(_, exact)| *exact)?;
+            Some((column, exact, Test::Eq { value: zero(&inner.ty)?, null_safe: false }))
         }
         _ => None,
     }
 }
 
-/// The column of the table that the expression is, and whether it is that without conversion.
+/// What is known when a table is visited.
+struct Known<'s> {
+    scope: &'s Scope,
+    table: usize,
+    bound: u32,
+}
+
+impl Known<'_> {
+    /// Whether a value is known that a column is compared with as `met`, and can be looked up among the column's own.
+    fn is(&self, column: usize, met: &Expr, value: &Expr) -> bool {
+        let Some(handle) = self.scope.tables[self.table].stored() else { return false };
+        let ty = &handle.def.columns[column].ty;
+        comparable(ty, &met.ty, &value.ty) && self.scope.uses_only(value, self.bound) && !value.is_volatile()
+    }
+}
+
+/// `column NOT BETWEEN low AND high` as the two conditions of which one holds.
+pub fn outside<'e>(
+    scope: &Scope,
+    table: usize,
+    bound: u32,
+    at: usize,
+    conjunct: &'e Expr,
+) -> Option<[Condition<'e>; 2]> {
+    let ExprKind::Between { expr, low, high, negated: true } = &conjunct.kind else { return None };
+    let (column, exact) = column_of(scope, table, expr)?;
+    let known = Known { scope, table, bound };
+    let side = |op, value: &'e Expr| {
+        let condition = Condition { at, column, test: Test::Range { op, value }, exact };
+        known.is(column, expr, value).then_some(condition)
+    };
+    Some([side(CompareOp::Lt, low)?, side(CompareOp::Gt, high)?])
+}
+
+/// 0 as a number of the same class.
+fn zero(ty: &SqlType) -> Option<&'static Expr> {
+    static ZEROS: LazyLock<[Expr; 3]> = LazyLock::new(|| {
+        let decimal = SqlType::Decimal { precision: 1, scale: 0, unsigned: false };
+        [
+            Expr::literal(Datum::Int(0), SqlType::BIGINT),
+            Expr::literal(Datum::Decimal(Decimal::new(0, 0)), decimal),
+            Expr::literal(Datum::Double(0.0), SqlType::Double),
+        ]
+    });
+    match ValueClass::of(ty) {
+        ValueClass::Int => Some(&ZEROS[0]),
+        ValueClass::Decimal => Some(&ZEROS[1]),
+        ValueClass::Double => Some(&ZEROS[2]),
+        _ => None,
+    }
+}
+
+/// The same condition with NOT before single tests alone, by De Morgan's laws, so that indexes may serve them.
+pub fn without_not(expr: Expr) -> Expr {
+    let Expr { kind, ty, nullable } = expr;
+    let all = |parts: Vec<Expr>| parts.into_iter().map(without_not).collect();
+    match kind {
+        ExprKind::And(parts) => Expr::new(ExprKind::And(all(parts)), ty, nullable),
+        ExprKind::Or(parts) => Expr::new(ExprKind::Or(all(parts)), ty, nullable),
+        ExprKind::Not(inner) if inner.is_truth() => negated(*inner),
+        kind => Expr { kind, ty, nullable },
+    }
+}
+
+/// `NOT expr` of what is 0, 1 or NULL.
+fn negated(expr: Expr) -> Expr {
+    let Expr { kind, ty, nullable } = expr;
+    let all = |parts: Vec<Expr>| parts.into_iter().map(negated).collect();
+    let kind = match kind {
+        ExprKind::And(parts) => ExprKind::Or(all(parts)),
+        ExprKind::Or(parts) => ExprKind::And(all(parts)),
+        ExprKind::Not(inner) if inner.is_truth() => return without_not(*inner),
+        ExprKind::Compare { op, left, right } if op.negated().is_some() => {
+            ExprKind::Compare { op: op.negated().unwrap_or(op), left, right }
+        }
+        ExprKind::Is { expr, test, negated } => ExprKind::Is { expr, test, negated: !negated },
+        ExprKind::Between { expr, low, high, negated } => {
+            ExprKind::Between { expr, low, high, negated: !negated }
+        }
+        ExprKind::InList { expr, list, negated } => ExprKind::InList { expr, list, negated: !negated },
+        ExprKind::Like { expr, pattern, escape, negated } => {
+            ExprKind::Like { expr, pattern, escape, negated: !negated }
+        }
+        kind => ExprKind::Not(Box::new(Expr { kind, ty, nullable })),
+    };
+    Expr::new(kind, SqlType::BIGINT, nullable)
+}
+
+/// The column of the table that the expression is, and whether that is compared as it is: without a conversion, or with one
+/// that keeps every value apart.
 fn column_of(scope: &Scope, table: usize, expr: &Expr) -> Option<(usize, bool)> {
     let (id, exact) = match &expr.kind {
         ExprKind::Column(id) => (*id, true),
         ExprKind::Convert(inner) => match inner.kind {
-            ExprKind::Column(id) => (id, false),
+            ExprKind::Column(id) => (id, keeps_apart(&inner.ty, &expr.ty)),
             _ => return None,
         },
         _ => return None,
@@ -126,18 +264,23 @@ fn column_of(scope: &Scope, table: usize, expr: &Expr) -> Option<(usize, bool)> 
     (of == table).then_some((column, exact))
 }
 
-/// What a LIKE pattern begins with before its first wildcard.
-pub fn literal_prefix(pattern: &str, escape: Option<char>) -> String {
+/// Whether a conversion between the types gives every value one of its own, in the same order.
+fn keeps_apart(from: &SqlType, to: &SqlType) -> bool {
+    from.is_integer() && matches!(to, SqlType::Decimal { .. })
+}
+
+/// What a LIKE pattern begins with before its first wildcard, and whether that is all of it.
+pub fn literal_prefix(pattern: &str, escape: Option<char>) -> (String, bool) {
     let mut prefix = String::new();
     let mut chars = pattern.chars();
     while let Some(c) = chars.next() {
         match c {
             c if Some(c) == escape => prefix.extend(chars.next()),
-            '%' | '_' => break,
+            '%' | '_' => return (prefix, false),
             c => prefix.push(c),
         }
     }
-    prefix
+    (prefix, true)
 }
 
 #[cfg(test)]
@@ -146,8 +289,9 @@ mod tests {
 
     #[test]
     fn prefixes_end_at_wildcards() {
-        assert_eq!(literal_prefix("ab%c", Some('\\')), "ab");
-        assert_eq!(literal_prefix("a\\%b_", Some('\\')), "a%b");
-        assert_eq!(literal_prefix("%a", None), "");
+        assert_eq!(literal_prefix("ab%c", Some('\\')), ("ab".to_owned(), false));
+        assert_eq!(literal_prefix("a\\%b_", Some('\\')), ("a%b".to_owned(), false));
+        assert_eq!(literal_prefix("a\\_b", Some('\\')), ("a_b".to_owned(), true));
+        assert_eq!(literal_prefix("%a", None), (String::new(), false));
     }
 }

@@ -19,7 +19,10 @@ pub enum Fit<'a> {
     /// Below all that the column can hold.
     Below,
     Above,
-    /// Several values of the column may equal it.
+    /// Several neighbouring values of the column may equal it: those from the one to the other. None below them does, and
+    /// none above.
+    Among(Datum<'a>, Datum<'a>),
+    /// Anywhere.
     Unknown,
 }
 
@@ -35,7 +38,7 @@ pub fn comparable(column: &SqlType, met: &SqlType, value: &SqlType) -> bool {
     }
     match (column_class, met_class) {
         (C::Text, C::Text) => column.collation() == met.collation() && met.collation() == value.collation(),
-        (C::Int, C::Decimal | C::Double) | (C::Date, C::DateTime) => true,
+        (C::Int | C::Decimal, C::Decimal | C::Double) | (C::Date, C::DateTime) => true,
         (a, b) => a == b,
     }
 }
@@ -47,6 +50,9 @@ pub fn fit<'a>(value: Datum<'a>, column: &SqlType) -> Fit<'a> {
         (_, Datum::Null) => Fit::Null,
         (SqlType::Bool | SqlType::Int { .. } | SqlType::Year, value) => fit_int(value, column),
         (SqlType::Decimal { precision, scale, .. }, Datum::Decimal(v)) => fit_decimal(&v, *precision, *scale),
+        (SqlType::Decimal { precision, scale, .. }, Datum::Double(v)) => {
+            decimals_near(v, *precision, *scale).unwrap_or(Fit::Unknown)
+        }
         (SqlType::Double, Datum::Float(v)) => Fit::Exact(Datum::Double(v.into())),
         (SqlType::Float, Datum::Double(v)) => fit_float(v),
         (SqlType::Date, Datum::DateTime(micros)) => {
@@ -82,6 +88,7 @@ fn fit_int<'a>(value: Datum<'a>, column: &SqlType) -> Fit<'a> {
         }
         // Beyond 2^53 several integers are the same double.
         Datum::Double(v) if v.abs() < 9_007_199_254_740_992.0 => (v.floor() as i128, v.fract() == 0.0),
+        Datum::Double(v) => return integers_near(*v, column),
         _ => return Fit::Unknown,
     };
     let (min, max) = column.int_range().unwrap_or((i64::MIN.into(), u64::MAX.into()));
@@ -96,6 +103,47 @@ fn fit_int<'a>(value: Datum<'a>, column: &SqlType) -> Fit<'a> {
         _ => i64::try_from(whole).map_or(Datum::UInt(whole as u64), Datum::Int),
     };
     if exact { Fit::Exact(whole) } else { Fit::Between(whole) }
+}
+
+/// The integers that may equal a double beyond 2^53, where all doubles are whole: those between its neighbours.
+fn integers_near<'a>(value: f64, column: &SqlType) -> Fit<'a> {
+    if value.is_nan() {
+        return Fit::Unknown;
+    }
+    let (min, max) = column.int_range().unwrap_or((i64::MIN.into(), u64::MAX.into()));
+    // What is beyond an i128 becomes its end.
+    let (low, high) = (value.next_down() as i128, value.next_up() as i128);
+    if high < min {
+        return Fit::Below;
+    }
+    if low > max {
+        return Fit::Above;
+    }
+    let datum = |v: i128| match i64::try_from(v.clamp(min, max)) {
+        Ok(v) => Datum::Int(v),
+        Err(_) => Datum::UInt(v.clamp(min, max) as u64),
+    };
+    Fit::Among(datum(low), datum(high))
+}
+
+/// The decimals that may equal a double: those between its neighbours, and one more on each side.
+fn decimals_near<'a>(value: f64, precision: u8, scale: u8) -> Option<Fit<'a>> {
+    let most = Decimal::max_of(precision, scale, false).to_f64();
+    if value.next_down() > most {
+        return Some(Fit::Above);
+    }
+    if value.next_up() < -most {
+        return Some(Fit::Below);
+    }
+    let step = Decimal::new(1, scale);
+    let clamped = |v: Decimal| match v.fits(precision, scale) {
+        true => v,
+        false => Decimal::max_of(precision, scale, v.is_negative()),
+    };
+    let low = Decimal::from_f64(value.next_down()).ok()?.truncate(scale.into()).sub(&step).ok()?;
+    let high = Decimal::from_f64(value.next_up()).ok()?.truncate(scale.into()).add(&step).ok()?;
+    let datum = |v: Decimal| Some(Datum::Decimal(clamped(v).rescale(scale).ok()?));
+    Some(Fit::Among(datum(low)?, datum(high)?))
 }
 
 fn fit_decimal<'a>(value: &Decimal, precision: u8, scale: u8) -> Fit<'a> {
@@ -139,6 +187,7 @@ mod tests {
         match fit(value, column) {
             Fit::Exact(v) => format!("= {v:?}"),
             Fit::Between(v) => format!("> {v:?}"),
+            Fit::Among(low, high) => format!("{low:?}..{high:?}"),
             other => format!("{other:?}"),
         }
     }
@@ -153,7 +202,13 @@ mod tests {
         assert_eq!(shown(dec("-1.5"), &tiny), "> Int(-2)");
         assert_eq!(shown(dec("3.0"), &tiny), "= Int(3)");
         assert_eq!(shown(Datum::Double(2.5), &tiny), "> Int(2)");
-        assert_eq!(shown(Datum::Double(1e17), &SqlType::BIGINT), "Unknown");
+        let beyond = Datum::Double(9_007_199_254_740_992.0);
+        assert_eq!(shown(beyond, &SqlType::BIGINT), "Int(9007199254740991)..Int(9007199254740994)");
+        assert_eq!(shown(Datum::Double(1e30), &SqlType::BIGINT), "Above");
+        assert_eq!(shown(Datum::Double(-1e30), &SqlType::BIGINT), "Below");
+        assert_eq!(shown(Datum::Double(1e300), &money), "Above");
+        let near = format!("{:?}..{:?}", dec("0.99"), dec("1.01"));
+        assert_eq!(shown(Datum::Double(1.0), &money), near);
         assert!(shown(dec("1.005"), &money).starts_with("> "));
         assert_eq!(shown(dec("100"), &money), "Above");
         assert_eq!(shown(dec("-100"), &money), "Below");

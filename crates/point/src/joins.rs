@@ -13,6 +13,7 @@ use avocet_types::expr::{CompareOp, Expr, ExprKind, RowProgram};
 use avocet_types::{Datum, SqlType};
 
 use super::choose::{Choice, Wish, choose};
+use super::conditions::without_not;
 use super::known::Known;
 use super::locks::row_lock;
 use super::scope::Scope;
@@ -107,7 +108,7 @@ impl Joins {
         let mut pending = Vec::new();
         joins.flatten(&block.from, known, scope, &mut pending)?;
         if let Some(filter) = &block.filter {
-            joins.conjuncts.extend(filter.clone().fold().into_conjuncts());
+            joins.conjuncts.extend(without_not(filter.clone().fold()).into_conjuncts());
         }
         let is_of_rows = |test: &Expr| test.is_volatile() || !test.columns().is_empty();
         (joins.conjuncts, joins.gate) = joins.conjuncts.into_iter().partition(is_of_rows);

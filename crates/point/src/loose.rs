@@ -30,7 +30,7 @@ pub fn visit_groups(
         txn.index_scan(table, index, &rest, Direction::Ascending, read, &mut |_: RowId, row: RowRef<'_>| {
             found = true;
             values.clear();
-            let parts = &index.def.parts[..loose.parts];
+            let parts = &index.parts[..loose.parts];
             values.extend(parts.iter().map(|part| row.get(part.column).into_owned()));
             outcome = taker.visit().and_then(|()| match loose.first || !loose.last {
                 true => taker.take(&row),
@@ -45,7 +45,7 @@ pub fn visit_groups(
         let is_key = index.keys.encode_prefix(&values, &mut key);
         debug_assert!(is_key, "the values are of a row");
         if loose.last {
-            let group = KeyRange::prefix(&key);
+            let group = if loose.parts == 0 { range.clone() } else { KeyRange::prefix(&key) };
             let mut outcome = Ok(ControlFlow::Continue(()));
             txn.index_scan(table, index, &group, Direction::Descending, read, &mut |_, row| {
                 outcome = taker.visit().and_then(|()| taker.take(&row));
@@ -55,7 +55,7 @@ pub fn visit_groups(
                 return Ok(ControlFlow::Break(()));
             }
         }
-        if !is_key || !successor(&mut key) {
+        if !is_key || loose.parts == 0 || !successor(&mut key) {
             return Ok(ControlFlow::Continue(()));
         }
         rest = rest.rest_from(&key, Direction::Ascending);

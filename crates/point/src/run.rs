@@ -21,7 +21,7 @@ use super::scope::JoinedRow;
 use super::select::{Level, Select, Source};
 use super::subplan::SubPlan;
 use super::taker::Taker;
-use super::visit::{has_few, locate, visit};
+use super::visit::{fewest_entries, has_few, locate, visit};
 use super::{LevelScratch, Outcome, PointScratch, Run, Table};
 
 /// Whether a row passes what the keys do not guarantee.
@@ -114,7 +114,16 @@ impl Select {
     /// Whether its tables have so many rows now that another path is better.
     pub(super) fn is_too_much(&self, run: Run<'_>, scratch: &mut PointScratch) -> EvalResult<bool> {
         let is_tried = self.repeatable && (self.is_tried || self.tries_in_order());
-        Ok(self.has_outgrown() && !is_tried && !self.is_narrow(run.params, run.ctx, scratch)?)
+        let asks = self.has_outgrown() || self.is_measured_now();
+        Ok(asks && !is_tried && !self.is_narrow(run.params, run.ctx, scratch)?)
+    }
+
+    /// Whether what it visits may be too much for it as large as its only table is now.
+    fn is_measured_now(&self) -> bool {
+        self.repeatable
+            && self.measured().is_some_and(|(table, access)| {
+                access.is_measured && !access.is_tried && table.row_count() > fewest_entries()
+            })
     }
 
     fn has_outgrown(&self) -> bool {

@@ -332,7 +332,8 @@ fn loose(
         _ => None,
     };
     let grouped = match &block.aggregation {
-        Some(aggregation) if !aggregation.keys.is_empty() && !aggregation.rollup => {
+        // One MIN or MAX alone is the first row in its order.
+        Some(of) if !of.rollup && (!of.keys.is_empty() || of.aggregates.len() > 1) => {
             let extreme = |aggregate: &plan::Aggregate| {
                 let is_max = match aggregate.function {
                     plan::AggregateFunction::Min => false,
@@ -341,8 +342,8 @@ fn loose(
                 };
                 Some((column(aggregate.args.first()?)?, is_max))
             };
-            let keys: Option<_> = aggregation.keys.iter().map(|key| column(&key.expr)).collect();
-            keys.zip(aggregation.aggregates.iter().map(extreme).collect())
+            let keys: Option<_> = of.keys.iter().map(|key| column(&key.expr)).collect();
+            keys.zip(of.aggregates.iter().map(extreme).collect())
         }
         None if block.distinct => {
             let keys: Option<_> = block.projection.iter().map(|item| column(&item.expr)).collect();

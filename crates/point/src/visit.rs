@@ -13,10 +13,22 @@ use super::bounds::Bounds;
 use super::choose::Access;
 use super::keys::{Found, Keys};
 
-/// A range may hold so many values, whatever the table's size.
-const MANY_VALUES: u64 = 20_000;
-/// A range of which nothing is known may have so many entries: they are counted each time before they are read.
-const MANY_ENTRIES: usize = 4_000;
+/// So many rows are looked up one by one, whatever the table's size: to read all of a table takes as long as to look up one of
+/// so many.
+const LEAST_ENTRIES: u64 = 1_000;
+const MOST_ENTRIES: u64 = 20_000;
+const ROWS_PER_LOOKUP: u64 = 64;
+
+/// Up to how many rows a table is small enough for any range.
+pub const fn fewest_entries() -> u64 {
+    LEAST_ENTRIES
+}
+
+/// How many entries of an index of a table are few.
+fn few_entries(table: &Table) -> u64 {
+    (table.row_count() / ROWS_PER_LOOKUP).clamp(LEAST_ENTRIES, MOST_ENTRIES)
+}
+
 /// Memory for so many rows of a union is kept for the next statement.
 const MOST_KEPT: usize = 4_000;
 
@@ -52,16 +64,24 @@ pub fn has_few(table: &Table, access: &Access, found: Found, keys: &Keys, read: 
         let mut parts = access.union.iter().zip(&keys.parts);
         return parts.all(|(part, (found, keys))| has_few(table, part, *found, keys, read));
     }
-    let ranges = keys.ranges();
-    match keys.span().filter(|_| access.spans) {
-        _ if found != Found::Ranges => true,
-        Some(span) => span.saturating_mul(ranges.len() as u64) <= MANY_VALUES,
-        None => access.index.is_some_and(|index| {
-            let index = &table.indexes()[index];
-            let each = MANY_ENTRIES / ranges.len().max(1);
-            !ranges.iter().any(|range| index.has_more_than(each, range, read))
-        }),
+    if found != Found::Ranges {
+        return true;
     }
+    let (ranges, most) = (keys.ranges(), few_entries(table));
+    let span = keys.span().filter(|_| access.spans);
+    if span.is_some_and(|span| span.saturating_mul(ranges.len() as u64) <= most) {
+        return true;
+    }
+    access.index.is_some_and(|index| {
+        let index = &table.indexes()[index];
+        let mut left = most as usize;
+        ranges.iter().all(|range| {
+            let met = index.count_up_to(left + 1, range, read);
+            let fits = met <= left;
+            left = left.saturating_sub(met);
+            fits
+        })
+    })
 }
 
 /// Visits the rows of a table that were located. `most`: after so many `each` is known to have its last.

@@ -16,6 +16,7 @@ use avocet_types::{Collation, Datum, RowRef, SqlType, TableDef, Value};
 
 use super::assign::Assignments;
 use super::choose::{Access, Wish, choose};
+use super::conditions::without_not;
 use super::ignore::{can_ignore, warn_of};
 use super::keys::{Found, Keys};
 use super::modify::compile_modify;
@@ -37,6 +38,8 @@ pub struct Target {
     limit: Option<RowProgram>,
     /// Where no index gives the order: all rows are locked, as by InnoDB, and sorted then.
     sort: Box<[(RowProgram, bool)]>,
+    /// The rows come in the order of so many of these: those behind as many as are wanted are not locked.
+    presorted: usize,
 }
 
 #[derive(Debug)]
@@ -215,7 +218,7 @@ impl Target {
         limit: Option<&ast::Limit>,
     ) -> Result<Self, Refusal> {
         let filter = filter.map(|f| binder.condition(f)).transpose()?;
-        let conjuncts = filter.map_or_else(Vec::new, |filter| filter.fold().into_conjuncts());
+        let conjuncts = filter.map_or_else(Vec::new, |filter| without_not(filter.fold()).into_conjuncts());
         let mut keys = Vec::with_capacity(order_by.len());
         for item in order_by {
             keys.push((binder.expr(&item.expr, Clause::Order)?, item.descending));
@@ -250,6 +253,7 @@ impl Target {
             access: choice.access,
             residual: residual.map(|test| scope.compile(&test)).transpose()?,
             limit: limit.map(|limit| scope.compile(&limit)).transpose()?,
+            presorted: if is_sorted || order.is_empty() { 0 } else { choice.order_prefix },
             sort,
         })
     }
@@ -312,6 +316,19 @@ impl Target {
             left = u64::MAX;
         }
         let mut failure = None;
+        // What the last of the wanted rows has in the terms by which rows come in order.
+        let mut last: Option<Vec<Value>> = None;
+        let presorted = &self.sort[..self.presorted];
+        let terms_of = |row: &RowRef<'_>| {
+            let terms = presorted.iter().map(|(key, _)| key.eval(row, params, ctx).map(Datum::into_owned));
+            terms.collect::<Result<Vec<Value>, _>>()
+        };
+        let differs = |last: &[Value], terms: &[Value]| {
+            let orders = presorted.iter().zip(last.iter().zip(terms));
+            orders.into_iter().any(|((key, _), (a, b))| {
+                sort_order(a, b, key.ty().collation().unwrap_or(Collation::BINARY)).is_ne()
+            })
+        };
         // What cannot be told is told once the row is locked.
         let mut is_wanted =
             |row: RowRef<'_>| passes(self.residual.as_ref(), &row, params, ctx).unwrap_or(true);
@@ -339,6 +356,18 @@ impl Target {
                             false => rows.push_id(id, bounds),
                         }
                         left -= 1;
+                        if !presorted.is_empty() && rows.len() as u64 >= limit {
+                            match terms_of(&row) {
+                                Ok(terms) if last.as_ref().is_some_and(|last| differs(last, &terms)) => {
+                                    left = 0
+                                }
+                                Ok(terms) => last = Some(terms),
+                                Err(error) => {
+                                    failure = Some(error.into());
+                                    left = 0;
+                                }
+                            }
+                        }
                     }
                     Err(error) => {
                         failure = Some(error);

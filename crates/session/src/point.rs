@@ -428,7 +428,7 @@ fn same_columns(a: &BoundQuery, b: &BoundQuery) -> bool {
 }
 
 /// Whether a value can be read so. If not, it is an error, or is compared in another way: the general path knows.
-fn is_read_as(value: &Datum<'_>, read_as: ReadAs) -> bool {
+pub(super) fn is_read_as(value: &Datum<'_>, read_as: ReadAs) -> bool {
     match (value, read_as) {
         (Datum::Str(text), ReadAs::Date) => parse_datetime(text.as_bytes(), Default::default()).is_some(),
         (Datum::Str(text), ReadAs::Time) => {

@@ -14,7 +14,7 @@ use avocet_types::error::{ErrorCode, SqlError};
 use super::found_rows::Limited;
 use super::info_schema;
 use super::output::columns_of;
-use super::point::ReadAt;
+use super::point::{ReadAt, is_read_as};
 use super::rows::{RowQuery, Rows, Run};
 use super::run::{Outcome, Text};
 use super::state::Session;
@@ -144,6 +144,15 @@ impl Session {
         purpose: Purpose,
     ) -> Result<Option<u64>, SqlError> {
         let select_limit = purpose.select_limit();
+        // Variables of the session are values by now: a plan that is made for this run alone finds the rows that they ask for,
+        // and no more of them are locked.
+        let is_of_session = (bound.locks || bound.session_dependent) && !tables.is_empty();
+        if is_of_session && self.settings.point_path && select_limit == u64::MAX {
+            let at = if bound.locks { ReadAt::Snapshot } else { purpose.read_at() };
+            if let Some(sent) = self.visit_once(bound, text, at, sink)? {
+                return Ok(Some(sent));
+            }
+        }
         let cancellation = Cancellation::after(&self.info.interrupt, self.settings.max_execution_time);
         let run = Run { params: text.params, context: &self.context, select_limit, cancellation };
         if let Some(rows) = RowQuery::compile(bound)?
@@ -206,6 +215,9 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<Option<u64>, SqlError> {
         let Some(plan) = self.plan_once(bound)? else { return Ok(None) };
+        if plan.dates().iter().any(|(at, read_as)| !is_read_as(&text.params[*at], *read_as)) {
+            return Ok(None);
+        }
         Ok(match self.execute_plan(&plan, text.params, at, sink)? {
             point::Outcome::Rows(rows) => Some(rows),
             point::Outcome::Changed(_) | point::Outcome::Declined => None,

@@ -13,6 +13,7 @@ mod foreign_keys;
 mod fuzz;
 mod grammar;
 mod hints;
+mod index_locks;
 mod into;
 mod killed;
 mod loading;

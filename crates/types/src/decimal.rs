@@ -18,6 +18,8 @@ use std::hash::{Hash, Hasher};
 use arrow::datatypes::i256;
 use thiserror::Error;
 
+use crate::sql_type::SqlType;
+
 pub use arith::DIV_PRECISION_INCREMENT;
 pub use text::{DecimalPrefix, ParseStatus};
 
@@ -111,6 +113,12 @@ impl Decimal {
             Repr::Small([_, high]) => (*high as i64) < 0,
             Repr::Wide(wide) => wide.is_negative(),
         }
+    }
+
+    /// The type that holds it and nothing longer.
+    pub fn own_type(&self) -> SqlType {
+        let precision = (self.digits().min(65) as u8).max(self.scale).max(1);
+        SqlType::Decimal { precision, scale: self.scale, unsigned: false }
     }
 
     /// Digits of the unscaled value, at least 1.

@@ -28,7 +28,7 @@ mod compact;
 use crate::collation::Collation;
 use crate::datum::Datum;
 use crate::row::{RowRef, Storage};
-use crate::schema::{IndexDef, TableDef};
+use crate::schema::{IndexPart, TableDef};
 use crate::sql_type::SqlType;
 
 /// How the keys of one index are made.
@@ -53,9 +53,8 @@ struct KeyPart {
 }
 
 impl KeyLayout {
-    pub fn new(table: &TableDef, index: &IndexDef) -> Self {
-        let parts: Vec<_> = index
-            .parts
+    pub fn new(table: &TableDef, parts: &[IndexPart]) -> Self {
+        let parts: Vec<_> = parts
             .iter()
             .map(|part| {
                 let column = &table.columns[part.column];

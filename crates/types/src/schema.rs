@@ -5,6 +5,12 @@ use avocet_base::{IndexId, TableId};
 use crate::datum::Value;
 use crate::sql_type::{Collation, SqlType};
 
+/// Bytes of a key at most, as columns are declared: InnoDB's limit.
+pub const MAX_KEY_BYTES: u64 = 3072;
+
+/// Bytes of a primary key at most that entries of other indexes carry: a UUID as text has 144.
+const MAX_ADDED_BYTES: u64 = 256;
+
 #[derive(Clone, Debug)]
 pub struct TableDef {
     pub id: TableId,
@@ -85,6 +91,29 @@ impl IndexDef {
     pub fn secondary(name: impl Into<String>, columns: &[usize]) -> Self {
         Self::new(name, IndexKind::Secondary, columns)
     }
+
+    /// What entries are ordered by: the index's own columns and, in an index that is not unique, those columns of the
+    /// primary key that are not among them. Rows with equal values then come in the order of the primary key, as in InnoDB
+    /// (MySQL 8.4 Reference Manual, 17.6.2.1, "Clustered and Secondary Indexes").
+    ///
+    /// A primary key of long strings is left out: every entry would carry its sort key.
+    pub fn key_parts(&self, table: &TableDef) -> Vec<IndexPart> {
+        let mut parts = self.parts.clone();
+        let primary = table.indexes.iter().find(|index| index.kind == IndexKind::Primary);
+        let Some(primary) = primary.filter(|_| self.kind == IndexKind::Secondary) else { return parts };
+        let bytes_of = |part: &IndexPart| part.max_bytes(&table.columns[part.column].ty);
+        let is_there = |of: &IndexPart| {
+            self.parts.iter().any(|part| part.column == of.column && part.prefix_len.is_none())
+        };
+        let added: Vec<IndexPart> = primary.parts.iter().filter(|part| !is_there(part)).copied().collect();
+        let bytes: u64 = added.iter().map(bytes_of).sum();
+        let own: u64 = parts.iter().map(bytes_of).sum();
+        let is_whole = added.iter().all(|part| part.prefix_len.is_none());
+        if is_whole && bytes <= MAX_ADDED_BYTES && own + bytes <= MAX_KEY_BYTES {
+            parts.extend(added);
+        }
+        parts
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -120,6 +149,18 @@ pub struct IndexPart {
     pub descending: bool,
     /// Only the first so many characters (bytes for binary types) are in the key.
     pub prefix_len: Option<u32>,
+}
+
+impl IndexPart {
+    /// What its column's values take in a key at most, as InnoDB counts it.
+    pub fn max_bytes(&self, ty: &SqlType) -> u64 {
+        let per_char = ty.collation().map_or(1, |collation| u64::from(collation.info().charset.max_len()));
+        match (self.prefix_len, ty.declared_len()) {
+            (Some(len), _) => u64::from(len) * per_char,
+            (None, Some(len)) => len * per_char,
+            (None, None) => 8,
+        }
+    }
 }
 
 /// A foreign key, kept by the child. It names its parent, which need not be there (yet).
@@ -254,5 +295,38 @@ impl IndexDef {
 impl IndexKind {
     pub const fn is_unique(self) -> bool {
         matches!(self, Self::Primary | Self::Unique)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn columns_of(table: &TableDef, index: &IndexDef) -> Vec<usize> {
+        index.key_parts(table).iter().map(|part| part.column).collect()
+    }
+
+    #[test]
+    fn secondary_keys_end_with_the_primary_key() {
+        let text = |len| SqlType::VarChar { len, collation: Collation::DEFAULT };
+        let types = [SqlType::BIGINT, SqlType::INT, SqlType::INT, text(36), text(200), text(760)];
+        let columns = types.iter().enumerate().map(|(n, ty)| ColumnDef::new(format!("c{n}"), *ty)).collect();
+        let with = |primary: &[usize]| TableDef {
+            indexes: vec![IndexDef::primary(primary)],
+            ..TableDef::new("d", "t", Vec::clone(&columns), vec![])
+        };
+        let index = IndexDef::secondary("k", &[1]);
+        assert_eq!(columns_of(&with(&[0]), &index), [1, 0]);
+        assert_eq!(columns_of(&with(&[2, 1, 0]), &index), [1, 2, 0], "each column once");
+        assert_eq!(columns_of(&with(&[1]), &index), [1]);
+        assert_eq!(columns_of(&with(&[3]), &index), [1, 3], "a UUID");
+        assert_eq!(columns_of(&with(&[4]), &index), [1], "too long to be carried");
+        assert_eq!(columns_of(&with(&[3]), &IndexDef::secondary("k", &[5])), [5], "too long together");
+        assert_eq!(columns_of(&with(&[0]), &IndexDef::new("u", IndexKind::Unique, &[1])), [1]);
+        let mut prefix = IndexDef::secondary("k", &[3]);
+        prefix.parts[0].prefix_len = Some(4);
+        assert_eq!(columns_of(&with(&[3]), &prefix), [3, 3], "the whole column behind its beginning");
+        let none = TableDef::new("d", "t", columns, vec![]);
+        assert_eq!(columns_of(&none, &index), [1]);
     }
 }

@@ -186,6 +186,21 @@ impl SqlType {
         }
     }
 
+    /// How long a string of the type may be, in characters or bytes.
+    pub fn declared_len(&self) -> Option<u64> {
+        match self {
+            Self::Char { len, .. }
+            | Self::VarChar { len, .. }
+            | Self::Binary { len }
+            | Self::VarBinary { len } => Some(u64::from(*len)),
+            Self::Text { size, .. } | Self::Blob { size } => Some(match size {
+                LobSize::Tiny => 255,
+                _ => u64::from(u32::MAX),
+            }),
+            _ => None,
+        }
+    }
+
     /// Bytes that a value may have at most, for types whose limit is in bytes.
     pub fn max_bytes(&self) -> Option<u64> {
         match self {

@@ -210,6 +210,7 @@ impl Txn {
             if !again || outcome.is_err() {
                 return outcome;
             }
+            visited.begin_anew();
             rest = Some(range.rest_from(&visited.key, direction));
         }
     }

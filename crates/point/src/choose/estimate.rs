@@ -11,6 +11,8 @@ pub const LIKELY_EQUALS: f64 = 8.0;
 /// What a range leaves of the rows, where nothing is known: with one bound, with two.
 pub const OPEN_RANGE: f64 = 1.0 / 3.0;
 pub const CLOSED_RANGE: f64 = 1.0 / 20.0;
+/// What is left where single values are left out.
+pub const NEARLY_ALL: f64 = 0.99;
 
 /// Estimated rows: `factor · rows^power`.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +33,21 @@ impl Estimate {
         let power = ways.clone().map(|way| way.power).fold(0.0, f64::max);
         let rows: f64 = ways.map(|way| way.factor * LIKELY_ROWS.powf(way.power)).sum();
         Self { factor: rows / LIKELY_ROWS.powf(power), power }
+    }
+
+    /// That of what is in both of two: less than the lesser.
+    pub fn both(self, other: Self) -> Self {
+        let least = if self.likely() <= other.likely() { self } else { other };
+        Self { factor: least.factor / 2.0, ..least }
+    }
+
+    /// That of a part of `all`.
+    pub fn within(self, all: Self) -> Self {
+        if self.likely() < all.likely() { self } else { Self { factor: all.factor * 0.99, ..all } }
+    }
+
+    fn likely(self) -> f64 {
+        self.rows(LIKELY_ROWS)
     }
 
     /// Up to how many rows of the table the estimate is few.

@@ -1,12 +1,13 @@
 //! Loose scans: of each group of an index's first columns only the first entry is read, or the last, and then the next group is
-//! looked for. For `GROUP BY a` with MIN or MAX of the next column, and for `SELECT DISTINCT a`.
+//! looked for. For `GROUP BY a` with MIN or MAX of the next column, and for `SELECT DISTINCT a`. MIN and MAX of one column
+//! without GROUP BY are both ends of a range.
 
-use super::{Choice, Condition, Draft, Expr, Refusal, SMALL_TABLE, Scope, Wish, conditions};
+use super::{Choice, Condition, Draft, Expr, Refusal, SMALL_TABLE, Scope, Test, Wish, conditions};
 
 /// What is read of the groups of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loose {
-    /// A group is of so many of the first columns.
+    /// A group is of so many of the first columns; 0: every range is one.
     pub parts: usize,
     /// The entry with the greatest value of the next column is read.
     pub last: bool,
@@ -30,8 +31,18 @@ pub fn choose_loose(scope: &Scope, conjuncts: &[Expr], grouped: &Grouped) -> Res
     }
     let found = conditions(scope, 0, 0, conjuncts.iter().enumerate());
     let groups = grouped.keys.len();
+    let ends = |draft: Draft<'_>, parts: usize| {
+        let (first, last) = (
+            grouped.extremes.iter().any(|(_, is_max)| !is_max),
+            grouped.extremes.iter().any(|(_, is_max)| *is_max),
+        );
+        let mut choice = draft.finish(scope, handle, rows)?;
+        choice.access.loose = Some(Loose { parts, first, last });
+        choice.access.row_limit = u64::MAX;
+        Ok(Some(choice))
+    };
     for (n, index) in handle.indexes().iter().enumerate() {
-        let parts = &index.def.parts;
+        let parts = &index.parts;
         let is_whole = |at: usize| parts[at].prefix_len.is_none() && !parts[at].descending;
         let leads = groups <= parts.len()
             && (0..groups).all(|at| is_whole(at) && grouped.keys.contains(&parts[at].column));
@@ -40,23 +51,27 @@ pub fn choose_loose(scope: &Scope, conjuncts: &[Expr], grouped: &Grouped) -> Res
             let has_end = *is_max || !handle.def.columns[*column].nullable;
             groups < parts.len() && is_whole(groups) && parts[groups].column == *column && has_end
         };
-        if !leads || !grouped.extremes.iter().all(is_next) {
-            continue;
-        }
-        let draft = Draft::of(handle, n, &index.def, &found, usize::MAX, &Wish::default());
+        let mut draft = Draft::of(handle, n, index, &found, usize::MAX, &Wish::default());
         let serves_all =
             found.len() == conjuncts.len() && found.iter().all(|c: &Condition<'_>| draft.serves(c));
-        if !serves_all || draft.has_range() || draft.eq.len() > groups {
+        if !serves_all {
             continue;
         }
-        let (first, last) = (
-            grouped.extremes.iter().any(|(_, is_max)| !is_max),
-            grouped.extremes.iter().any(|(_, is_max)| *is_max),
-        );
-        let mut choice = draft.finish(scope, handle, rows)?;
-        choice.access.loose = Some(Loose { parts: groups, first, last });
-        choice.access.row_limit = u64::MAX;
-        return Ok(Some(choice));
+        if groups == 0 {
+            let at = draft.eq.len();
+            let is_it =
+                |(column, _): &(usize, bool)| parts.get(at).is_some_and(|part| part.column == *column);
+            let has_one_value = draft.eq.iter().all(|condition| !matches!(condition.test, Test::In(_)));
+            if at < parts.len() && is_whole(at) && has_one_value && grouped.extremes.iter().all(is_it) {
+                draft.not_null = true;
+                return ends(draft, 0);
+            }
+            continue;
+        }
+        if !leads || !grouped.extremes.iter().all(is_next) || draft.has_range() || draft.eq.len() > groups {
+            continue;
+        }
+        return ends(draft, groups);
     }
     Ok(None)
 }

@@ -24,7 +24,7 @@ impl<'c> Union<'c> {
         let best_of = |side: &'c Side<'c>| {
             let indexes = handle.indexes().iter().enumerate();
             indexes
-                .map(|(n, index)| Draft::of(handle, n, &index.def, &side.conditions, usize::MAX, &each))
+                .map(|(n, index)| Draft::of(handle, n, index, &side.conditions, usize::MAX, &each))
                 .filter(Draft::has_terms)
                 .reduce(|best, draft| if draft.beats(&best, rows) { draft } else { best })
         };
@@ -37,6 +37,11 @@ impl<'c> Union<'c> {
     /// What it is compared by: as `Draft::beats`, in a table that has at least the likely rows.
     pub fn rows(&self, table: f64) -> f64 {
         self.estimate.rows(table.max(LIKELY_ROWS))
+    }
+
+    /// As `Draft::is_unsure`, of any of them.
+    pub fn is_unsure(&self, rows: f64) -> bool {
+        self.sides.iter().any(|side| side.is_unsure(rows))
     }
 
     /// An access for each index, with the terms of its sides.

@@ -21,6 +21,10 @@ fn literal(column: &'static str) -> BoxedStrategy<String> {
         Just("-1e20".to_owned()),
         Just("2.5e0".to_owned()),
         Just("'2'".to_owned()),
+        Just("' 1.5'".to_owned()),
+        Just("'20e-1'".to_owned()),
+        Just("'9007199254740993'".to_owned()),
+        Just("9007199254740993e0".to_owned()),
         Just("NULL".to_owned()),
     ];
     match column {
@@ -51,14 +55,44 @@ fn condition() -> impl Strategy<Value = String> {
             1 => "[aAbB%_]{0,2}".prop_map(|pattern| format!("b LIKE CONCAT(ELT(1, '{pattern}'), '%')")),
             1 => (literal(column), literal(column))
                 .prop_map(move |(x, y)| format!("({column} = {x} OR {column} > {y})")),
+            1 => (literal(column), literal(column))
+                .prop_map(move |(low, high)| format!("{column} NOT BETWEEN {low} AND {high}")),
+            1 => prop::collection::vec(literal(column), 1..4)
+                .prop_map(move |list| format!("{column} NOT IN ({})", list.join(", "))),
+            1 => Just(format!("{column} IS NOT NULL")),
+            1 => "[aAbB ]{1,2}".prop_map(|pattern| format!("b LIKE '{pattern}'")),
+            1 => prop::sample::select(vec!["a", "NOT a", "c", "NOT c", "e", "NOT e", "f", "NOT f"])
+                .prop_map(ToOwned::to_owned),
+            1 => rows_compared(),
         ]
     })
+}
+
+/// Comparisons of rows with the columns of an index, or not quite.
+fn rows_compared() -> impl Strategy<Value = String> {
+    let columns = prop::sample::select(vec![("a", "b"), ("c", "a"), ("f", "id"), ("d", "e"), ("a", "f")]);
+    columns.prop_flat_map(|(x, y)| {
+        let operator = prop::sample::select(vec!["=", "<", "<=", ">", ">=", "<>"]);
+        let row = move || (literal(x), literal(y)).prop_map(|(x, y)| format!("({x}, {y})"));
+        prop_oneof![
+            (operator, row()).prop_map(move |(op, row)| format!("({x}, {y}) {op} {row}")),
+            prop::collection::vec(row(), 1..3)
+                .prop_map(move |rows| format!("({x}, {y}) IN ({})", rows.join(", "))),
+        ]
+    })
+}
+
+/// Conditions under NOT, which De Morgan's laws take apart.
+fn denied() -> impl Strategy<Value = String> {
+    let parts = prop::collection::vec(condition(), 2..4);
+    (parts, prop::sample::select(vec![" AND ", " OR "]))
+        .prop_map(|(parts, by)| format!("NOT ({})", parts.join(by)))
 }
 
 fn filter() -> impl Strategy<Value = String> {
     let all_of = || prop::collection::vec(condition(), 1..3).prop_map(|parts| parts.join(" AND "));
     let any_of = prop::collection::vec(all_of(), 2..4).prop_map(|sides| format!("({})", sides.join(" OR ")));
-    prop::collection::vec(prop_oneof![4 => condition(), 1 => any_of], 1..4)
+    prop::collection::vec(prop_oneof![4 => condition(), 1 => any_of, 1 => denied()], 1..4)
         .prop_map(|parts| parts.join(" AND "))
 }
 
@@ -95,6 +129,8 @@ fn step() -> impl Strategy<Value = Step> {
         "DISTINCT a, f",
         "COUNT(*), SUM(c), MIN(e), MAX(c), COUNT(DISTINCT a)",
         "MIN(a)",
+        "MIN(e), MAX(e)",
+        "MIN(f), MAX(f), MAX(f)",
         "MAX(d)",
         "MAX(f)",
     ]);

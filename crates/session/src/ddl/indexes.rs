@@ -3,16 +3,14 @@
 use avocet_base::IndexId;
 use avocet_sql::bind::unsupported;
 use avocet_sql::parse::statement::{ColumnSpec, CreateTable, IndexPartSpec, IndexSpec, IndexSpecKind};
+use avocet_types::SqlType;
 use avocet_types::error::{ErrorCode, SqlError};
-use avocet_types::schema::{IndexDef, IndexKind, IndexPart, TableDef};
-use avocet_types::{LobSize, SqlType};
+use avocet_types::schema::{IndexDef, IndexKind, IndexPart, MAX_KEY_BYTES, TableDef};
 
 use super::check_name;
 
 const MAX_KEYS: usize = 64;
 const MAX_PARTS: usize = 16;
-/// InnoDB's limit, in bytes.
-const MAX_KEY_BYTES: u64 = 3072;
 
 /// Gives a new table the indexes of its columns' attributes and of its own list.
 pub(super) fn define(def: &mut TableDef, create: &CreateTable) -> Result<(), SqlError> {
@@ -90,7 +88,7 @@ fn index_part(def: &TableDef, part: &IndexPartSpec) -> Result<IndexPart, SqlErro
     let column = column.ok_or_else(|| ErrorCode::KEY_COLUMN_DOES_NOT_EXIST.with(&[&name.name]))?;
     let ty = &def.columns[column].ty;
     let lob = matches!(ty, SqlType::Text { .. } | SqlType::Blob { .. });
-    let len = declared_len(ty);
+    let len = ty.declared_len();
     let prefix_len = match prefix_len {
         None if lob => return Err(ErrorCode::BLOB_KEY_WITHOUT_LENGTH.with(&[&def.columns[column].name])),
         None => None,
@@ -106,21 +104,6 @@ fn index_part(def: &TableDef, part: &IndexPartSpec) -> Result<IndexPart, SqlErro
         Some(prefix) => Some(*prefix),
     };
     Ok(IndexPart { column, descending: *descending, prefix_len })
-}
-
-/// How long a string of the type may be, in characters or bytes.
-fn declared_len(ty: &SqlType) -> Option<u64> {
-    match ty {
-        SqlType::Char { len, .. }
-        | SqlType::VarChar { len, .. }
-        | SqlType::Binary { len }
-        | SqlType::VarBinary { len } => Some(u64::from(*len)),
-        SqlType::Text { size, .. } | SqlType::Blob { size } => Some(match size {
-            LobSize::Tiny => 255,
-            _ => u64::from(u32::MAX),
-        }),
-        _ => None,
-    }
 }
 
 pub(super) fn push(
@@ -152,7 +135,7 @@ pub(super) fn push(
     if def.indexes.iter().any(|index| index.name.eq_ignore_ascii_case(&name)) {
         return Err(ErrorCode::DUP_KEYNAME.with(&[&name]));
     }
-    let bytes: u64 = parts.iter().map(|part| key_bytes(&def.columns[part.column].ty, part.prefix_len)).sum();
+    let bytes: u64 = parts.iter().map(|part| part.max_bytes(&def.columns[part.column].ty)).sum();
     if bytes > MAX_KEY_BYTES {
         return Err(ErrorCode::TOO_LONG_KEY.with(&[&MAX_KEY_BYTES]));
     }
@@ -176,14 +159,4 @@ fn free_name(def: &TableDef, column: &str) -> String {
     let numbered = (2..).map(|n| format!("{column}_{n}"));
     let mut names = std::iter::once(column.to_owned()).chain(numbered);
     names.find(|name| !taken(name)).expect("numbers do not end")
-}
-
-/// Bytes of a key part as InnoDB counts them.
-fn key_bytes(ty: &SqlType, prefix_len: Option<u32>) -> u64 {
-    let per_char = ty.collation().map_or(1, |collation| u64::from(collation.info().charset.max_len()));
-    match (prefix_len, declared_len(ty)) {
-        (Some(len), _) => u64::from(len) * per_char,
-        (None, Some(len)) => len * per_char,
-        (None, None) => 8,
-    }
 }

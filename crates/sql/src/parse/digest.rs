@@ -182,10 +182,7 @@ pub fn literal_type(value: &Datum<'_>, connection: Collation) -> SqlType {
         Datum::Int(_) => SqlType::BIGINT,
         Datum::UInt(_) => SqlType::BIGINT_UNSIGNED,
         Datum::Double(_) => SqlType::Double,
-        Datum::Decimal(v) => {
-            let scale = v.scale();
-            SqlType::Decimal { precision: (v.digits() as u8).max(scale).max(1), scale, unsigned: false }
-        }
+        Datum::Decimal(v) => v.own_type(),
         _ => SqlType::VarChar { len: 16_383, collation: connection },
     }
 }

@@ -317,6 +317,34 @@ pub(crate) fn datetime_or_zero<'a>(
     Ok(Datum::DateTime(at.unwrap_or(ZERO)))
 }
 
+/// A string as the exact number that a column of integers is compared with. What follows it is warned of as for a DOUBLE.
+pub(crate) fn exact_beside_integers<'a>(
+    args: &mut [Datum<'a>],
+    _: &CallInfo,
+    ctx: &EvalContext,
+) -> EvalResult<Datum<'a>> {
+    // Nothing but spaces is 0 without a word.
+    exact(&args[0], "DOUBLE", !bytes(&args[0]).trim_ascii().is_empty(), ctx)
+}
+
+/// As [`exact_beside_integers`], for a column of decimals.
+pub(crate) fn exact_beside_decimals<'a>(
+    args: &mut [Datum<'a>],
+    _: &CallInfo,
+    ctx: &EvalContext,
+) -> EvalResult<Datum<'a>> {
+    exact(&args[0], "DECIMAL", true, ctx)
+}
+
+fn exact<'a>(text: &Datum<'_>, kind: &'static str, warns: bool, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    let parsed = Decimal::parse_prefix(bytes(text));
+    let rest = bytes(text)[parsed.consumed..].trim_ascii();
+    if warns && (parsed.status == ParseStatus::NotANumber || !rest.is_empty()) {
+        truncated(kind, text, ctx)?;
+    }
+    Ok(Datum::Decimal(parsed.value))
+}
+
 /// A number's whole part as a date or time, plus its fraction.
 fn with_fraction(v: &Decimal, whole: impl FnOnce(i64) -> Option<i64>) -> Option<i64> {
     let micros = v.rescale(6).ok()?.as_i128()?;

@@ -8,7 +8,7 @@ use crate::datum::{Datum, Value};
 use crate::expr::context::EvalContext;
 use crate::expr::program::eval::is_true;
 use crate::expr::program::{NoRow, RowProgram};
-use crate::expr::{Expr, ExprKind};
+use crate::expr::{Expr, ExprKind, Function};
 
 impl Expr {
     /// Folds what is constant for ever.
@@ -50,7 +50,13 @@ fn fold_node(expr: Expr, foldable: bool, evaluate: &dyn Fn(&Expr) -> Option<Valu
         return expr;
     }
     if foldable && let Some(value) = evaluate(&expr) {
-        return Expr { nullable: value.is_null(), ty: expr.ty, kind: ExprKind::Literal(value) };
+        let is_exact =
+            matches!(expr.kind, ExprKind::Call(Function::ExactInteger | Function::ExactDecimal, _));
+        let ty = match &value {
+            Datum::Decimal(number) if is_exact => number.own_type(),
+            _ => expr.ty,
+        };
+        return Expr { nullable: value.is_null(), ty, kind: ExprKind::Literal(value) };
     }
     match expr.kind {
         ExprKind::And(parts) => fold_junction(parts, true),

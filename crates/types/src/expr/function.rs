@@ -253,6 +253,8 @@ functions! {
     Stored [] 2..=2, [Any], Ret::Rewrite, Own, Immutable, func::stored;
     FullYear [] 1..=1, [Int], Ret::Int, Strict, Immutable, coerce::full_year;
     DateTimeOrZero [] 1..=1, [Text], Ret::Custom(ret::datetime6), Strict, Immutable, coerce::datetime_or_zero;
+    ExactInteger [] 1..=1, [Text], Ret::Custom(ret::exact), Strict, Immutable, coerce::exact_beside_integers;
+    ExactDecimal [] 1..=1, [Text], Ret::Custom(ret::exact), Strict, Immutable, coerce::exact_beside_decimals;
     Timestamp ["TIMESTAMP"] 1..=2, [Any], Ret::Rewrite, Partial, Immutable, func::rewritten;
     AddDate ["ADDDATE"] 2..=2, [Any], Ret::Rewrite, Partial, Immutable, func::rewritten;
     SubDate ["SUBDATE"] 2..=2, [Any], Ret::Rewrite, Partial, Immutable, func::rewritten;
@@ -306,6 +308,7 @@ impl Function {
             Self::ShiftRight => ">>",
             Self::FullYear => "year",
             Self::DateTimeOrZero => "datetime",
+            Self::ExactInteger | Self::ExactDecimal => "decimal",
             Self::Stored => "stored",
             Self::SetLastInsertId => "last_insert_id",
             _ => self.info().names[0],

@@ -41,7 +41,7 @@ fn table(
         comment: String::new(),
         foreign_keys: Vec::new(),
     };
-    let layout = KeyLayout::new(&table, &index);
+    let layout = KeyLayout::new(&table, &index.parts);
     (table, layout)
 }
 

@@ -1,6 +1,7 @@
 //! In which type values are compared. MySQL 8.4 Reference Manual, 14.3 "Type Conversion in Expression Evaluation".
 
 use crate::datum::Datum;
+use crate::decimal::{Decimal, ParseStatus};
 use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::typing::aggregate::{fsp_of, fsp_of_expr, string_type, text_len};
 use crate::expr::typing::arith::numeric_type;
@@ -50,9 +51,10 @@ impl Typer {
         self.compare_unchecked(op, self.as_the_column(vec![left, right]))
     }
 
-    /// The comparison of `CASE operand WHEN value`: a literal that is no date is not equal to any, and no error.
+    /// The comparison of `CASE operand WHEN value`: a literal that is no date is not equal to any, and no error. Numbers and
+    /// strings meet as doubles here, also where the operand is a column.
     pub(crate) fn compare_case(&self, operand: Expr, value: Expr) -> EvalResult<Expr> {
-        self.compare_leniently(CompareOp::Eq, operand, value)
+        self.compare_unchecked(CompareOp::Eq, self.as_the_temporal(vec![operand, value]))
     }
 
     fn compare_unchecked(&self, op: CompareOp, exprs: Vec<Expr>) -> EvalResult<Expr> {
@@ -62,13 +64,33 @@ impl Typer {
         Ok(Expr::truth(ExprKind::Compare { op, left: Box::new(left), right: Box::new(right) }, nullable))
     }
 
+    /// Constants beside a column are read as what the column has, as far as they can be.
+    fn as_the_column(&self, exprs: Vec<Expr>) -> Vec<Expr> {
+        self.as_the_number(self.as_the_temporal(exprs))
+    }
+
+    /// Beside a column of integers or decimals, constant strings are exact numbers. As doubles, several integers beyond 2^53
+    /// would equal one string.
+    fn as_the_number(&self, exprs: Vec<Expr>) -> Vec<Expr> {
+        let class = |expr: &Expr| ValueClass::of(&expr.ty);
+        let mut columns = exprs.iter().filter(|expr| matches!(expr.kind, ExprKind::Column(_)));
+        let (Some(column), None) = (columns.next(), columns.next()) else { return exprs };
+        let of_column = class(column);
+        if !matches!(of_column, ValueClass::Int | ValueClass::Decimal) || column.ty == SqlType::Year {
+            return exprs;
+        }
+        let is_string =
+            |expr: &Expr| matches!(class(expr), ValueClass::Text | ValueClass::Bytes) && expr.is_constant();
+        exprs.into_iter().map(|expr| if is_string(&expr) { exact(expr, of_column) } else { expr }).collect()
+    }
+
     /// Beside a column of dates or times, constants are read as what the column has, as far as they can be:
     ///
     /// - Beside a TIME, literals that are times become times, rounded as the column is. All else that is a string makes
     ///   strings of the times: `'01:00:00'` is not `'1:0:0'` then.
     /// - Beside a DATE, DATETIME or TIMESTAMP, numbers that are dates become dates: `20240101` is not less than all moments.
     /// - Beside a YEAR, integers from 1 to 99 are years of two digits.
-    fn as_the_column(&self, exprs: Vec<Expr>) -> Vec<Expr> {
+    fn as_the_temporal(&self, exprs: Vec<Expr>) -> Vec<Expr> {
         let is_column = |expr: &&Expr| {
             matches!(expr.kind, ExprKind::Column(_)) && (expr.ty.is_temporal() || expr.ty == SqlType::Year)
         };
@@ -140,6 +162,12 @@ impl Typer {
             let equal = self.compare(CompareOp::Eq, expr, list.remove(0))?;
             return Ok(if negated { self.not(equal) } else { equal });
         }
+        let mut all = Vec::with_capacity(list.len() + 1);
+        all.push(expr);
+        all.extend(list);
+        let mut all = self.as_the_number(all).into_iter();
+        let expr = all.next().expect("the list came after the expression");
+        let mut list: Vec<_> = all.collect();
         let class = ValueClass::of(&expr.ty);
         if class == ValueClass::Time {
             list = list.into_iter().map(|item| self.time_in_list(item)).collect();
@@ -300,6 +328,41 @@ impl Typer {
         let nullable = expr.nullable;
         Ok(Expr::new(ExprKind::Collate(Box::new(expr)), ty, nullable))
     }
+}
+
+/// A constant string as the number that it is beside a column of integers or decimals.
+fn exact(text: Expr, column: ValueClass) -> Expr {
+    if let Some(Datum::Str(_) | Datum::Bytes(_)) = text.as_literal()
+        && let Some(number) = whole_number(&text)
+    {
+        let as_integer = number.to_i64().map(Datum::Int).or_else(|| number.to_u64().map(Datum::UInt));
+        return match as_integer.filter(|_| column == ValueClass::Int && number.floor() == number) {
+            Some(integer) => Expr::literal(integer.clone(), integer.natural_type(Collation::BINARY)),
+            None => {
+                let ty = number.own_type();
+                Expr::literal(Datum::Decimal(number), ty)
+            }
+        };
+    }
+    let function = match column {
+        ValueClass::Int => Function::ExactInteger,
+        _ => Function::ExactDecimal,
+    };
+    let nullable = text.nullable;
+    let ty = SqlType::Decimal { precision: 65, scale: 30, unsigned: false };
+    Expr::new(ExprKind::Call(function, vec![text]), ty, nullable)
+}
+
+/// The number that all of a literal's text is; `None` if there is more, or if no decimal is that.
+fn whole_number(text: &Expr) -> Option<Decimal> {
+    let bytes = match text.as_literal()? {
+        Datum::Str(text) => text.as_bytes(),
+        Datum::Bytes(bytes) => bytes,
+        _ => return None,
+    };
+    let parsed = Decimal::parse_prefix(bytes);
+    let is_all = bytes[parsed.consumed..].trim_ascii().is_empty();
+    (is_all && parsed.status == ParseStatus::Exact).then_some(parsed.value)
 }
 
 /// A constant integer as a year.

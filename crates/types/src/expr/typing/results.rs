@@ -102,6 +102,11 @@ pub(crate) fn datetime6(_: &Typer, _: &[Expr]) -> TypeResult {
     Ok(SqlType::DateTime { fsp: 6 })
 }
 
+/// Of a string that is read as a number: the value has the scale that its text has.
+pub(crate) fn exact(_: &Typer, _: &[Expr]) -> TypeResult {
+    Ok(SqlType::Decimal { precision: 65, scale: 30, unsigned: false })
+}
+
 pub(crate) fn make_time(_: &Typer, args: &[Expr]) -> TypeResult {
     Ok(SqlType::Time { fsp: fsp_of(&args[2].ty) })
 }
