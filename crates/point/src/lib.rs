@@ -454,7 +454,12 @@ fn recycle_changes<'b>(mut changes: Vec<(usize, Datum<'_>)>) -> Vec<(usize, Datu
 
 /// How a statement's values are stored.
 fn convert_context(ctx: &EvalContext) -> ConvertContext {
-    ConvertContext { strict: ctx.is_strict(), zone: ctx.time_zone, today: date_of(ctx.local_now_micros()) }
+    ConvertContext {
+        strict: ctx.is_strict(),
+        zone: ctx.time_zone,
+        today: date_of(ctx.local_now_micros()),
+        excess_digits: ctx.sql_mode.excess_digits(),
+    }
 }
 
 /// Notes that a value was changed to fit its column; `row` counts from 1.

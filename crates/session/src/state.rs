@@ -279,6 +279,7 @@ impl Session {
             self.conditions_dropped += 1;
         }
     }
+            excess_digits: self.settings.sql_mode.excess_digits(),
 
     pub(super) fn clear_conditions(&mut self) {
         self.conditions.clear();

@@ -5,6 +5,7 @@ mod table_options;
 
 use avocet_types::ReferentialAction;
 use avocet_types::error::ErrorCode;
+use avocet_types::expr::SqlMode;
 
 use crate::parse::ast::*;
 use crate::parse::error::{ParseError, ParseResult};
@@ -527,6 +528,7 @@ impl Parser<'_> {
             "CHARACTER" | "CHAR" if self.eat("VARYING") => name = "VARCHAR".into(),
             "NATIONAL" => {
                 let varying = self.eat("VARCHAR") || {
+            "REAL" if self.mode.has(SqlMode::REAL_AS_FLOAT) => name = "FLOAT".into(),
                     self.eat_any(&["CHAR", "CHARACTER"]).ok_or_else(|| self.error())?;
                     self.eat("VARYING")
                 };
