@@ -14,7 +14,7 @@ use avocet_types::{Collation, Datum, SqlType};
 use super::api::{Prepared, SqlSession, StatementId, Timeouts};
 use super::output::table_column;
 use super::point::Candidate;
-use super::prepared::PreparedStatement;
+use super::prepared::{ParamsFrom, PreparedStatement};
 use super::state::{Characteristics, Level, Session};
 use super::status::Counter;
 use super::variables::VARIABLES;
@@ -94,7 +94,15 @@ impl SqlSession for Session {
             return Err(self.failed(ErrorCode::WRONG_ARGUMENTS.with(&[&"mysqld_stmt_execute"])));
         }
         self.more_results = false;
-        self.run_prepared(&statement, params, sink).await
+        if !statement.has_limits() {
+            return self.run_prepared(&statement, params, sink).await;
+        }
+        let mut params = params.to_vec();
+        if let Err(error) = statement.count_limits(&mut params, ParamsFrom::Client) {
+            self.clear_conditions();
+            return Err(self.failed(error));
+        }
+        self.run_prepared(&statement, &params, sink).await
     }
 
     fn close_prepared(&mut self, id: StatementId) {

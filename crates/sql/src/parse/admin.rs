@@ -313,7 +313,8 @@ impl Parser<'_> {
             let start = self.span();
             let kind = self.statement_kind()?;
             let span = self.span_from(start);
-            let statement = Box::new(Statement { kind, span, params: self.params, hints: None });
+            let statement =
+                Box::new(Statement { params: self.params, ..Statement::without_params(kind, span) });
             return Ok(StatementKind::Explain { statement, analyze, format });
         }
         let table = self.object_name()?;
