@@ -374,6 +374,11 @@ impl PointPlan {
         self.verb() != Verb::Select
     }
 
+    /// Whether it is a query that gives one row, whatever its values are: without tables, conditions and aggregates.
+    pub fn is_one_row(&self) -> bool {
+        matches!(&self.kind, Kind::Select(select) if select.is_one_row())
+    }
+
     /// Whether it locks rows, those that it changes included.
     pub fn locks(&self) -> bool {
         self.is_write() || matches!(&self.kind, Kind::Select(select) if select.locks)

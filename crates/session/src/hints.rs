@@ -75,8 +75,9 @@ impl Session {
             }
         }
         self.refresh();
-        if let Some(millis) = hints.max_execution_time {
-            self.settings.max_execution_time = (millis > 0).then(|| std::time::Duration::from_millis(millis));
+        // 0 leaves the session's limit as it is.
+        if let Some(millis) = hints.max_execution_time.filter(|millis| *millis > 0) {
+            self.settings.max_execution_time = Some(std::time::Duration::from_millis(millis));
         }
         let conditions = warnings.into_iter().map(warning).collect();
         self.hinted = Some(Box::new(Hinted { before, conditions }));

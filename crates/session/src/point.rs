@@ -284,6 +284,7 @@ impl Session {
         }
         let mark = self.begin_statement()?;
         let result = match plan.locks() {
+        self.begin_time(plan.verb() == Verb::Select, plan.is_one_row());
             true => self.execute_in_turn(plan, params, mark, sink).await,
             false => self.execute_plan(plan, params, ReadAt::Snapshot, sink),
         };
@@ -353,7 +354,7 @@ impl Session {
         at: ReadAt<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<point::Outcome, SqlError> {
-        let time = self.settings.max_execution_time;
+        let deadline = self.deadline;
         let warnings = self.context.warning_count();
         let work = |txn: &mut Txn, run: Run<'_>, scratch: &mut PointScratch| {
             let mut execute = |txn: &mut Txn| plan.execute(txn, run, scratch, sink);
@@ -365,7 +366,7 @@ impl Session {
         };
         let result = match plan.is_write() {
             true => self.with_run(params, work),
-            false => self.with_bounds(params, |bounds| bounds.of_query(time), work),
+            false => self.with_bounds(params, |bounds| bounds.of_query(deadline), work),
         };
         if matches!(result, Ok(point::Outcome::Declined)) {
             // The other path will say the same.

@@ -467,6 +467,10 @@ impl Session {
             S::Set(items) => self.set(items, text).await,
             S::Use(name) => {
                 self.change_database(&name.name)?;
+        match kind {
+            S::Query(query) | S::SelectInto { query, .. } => self.begin_time(true, query.is_one_row()),
+            _ => self.begin_time(false, false),
+        }
                 Ok(Outcome::Done(Done { database_changed: true, ..Done::default() }))
             }
             S::Show(show) => self.show(show, text, sink),

@@ -144,7 +144,7 @@ impl Session {
         purpose: Purpose,
     ) -> Result<Option<u64>, SqlError> {
         let select_limit = purpose.select_limit();
-        let cancellation = Cancellation::after(&self.info.interrupt, self.settings.max_execution_time);
+        let cancellation = Cancellation { interrupt: &self.info.interrupt, deadline: self.deadline };
         let run = Run { params: text.params, context: &self.context, select_limit, cancellation };
         if let Some(rows) = RowQuery::compile(bound)?
             && tables.len() <= 1
@@ -193,7 +193,7 @@ impl Session {
     }
 
     pub(super) fn run_of<'r>(&'r self, text: &'r Text<'_>) -> Run<'r> {
-        let cancellation = Cancellation::after(&self.info.interrupt, self.settings.max_execution_time);
+        let cancellation = Cancellation { interrupt: &self.info.interrupt, deadline: self.deadline };
         Run { params: text.params, context: &self.context, select_limit: u64::MAX, cancellation }
     }
 
