@@ -132,11 +132,15 @@ impl Values {
         self.0[position] = value;
     }
 
-    /// Gives a variable a value, and those that say the same in other words.
-    pub fn put_with_others(&mut self, position: usize, value: Value) {
-        let name = VARIABLES[position].name;
-        values::others(name, &value).into_iter().for_each(|(name, value)| self.put_by_name(name, value));
-        self.put(position, value);
+    /// Gives a variable a value, and those that say the same in other words. Returns what they had before.
+    pub fn put_with_others(&mut self, position: usize, value: Value) -> Vec<(usize, Value)> {
+        let mut all = values::others(VARIABLES[position].name, &value);
+        all.push((VARIABLES[position].name, value));
+        let mut put = |(name, value)| {
+            let at = known(name);
+            (at, std::mem::replace(&mut self.0[at], value))
+        };
+        all.into_iter().map(&mut put).collect()
     }
 
     pub fn by_name(&self, name: &'static str) -> &Value {
