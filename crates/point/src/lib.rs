@@ -348,6 +348,16 @@ impl PointPlan {
         }
     }
 
+    /// Of an UPDATE or DELETE: whether keys lead to the rows that it changes.
+    pub fn changes_by_keys(&self) -> bool {
+        match &self.kind {
+            Kind::Update(update) => update.has_keys(),
+            Kind::Delete(delete) => delete.has_keys(),
+            Kind::Modify(modify) => modify.has_keys(),
+            Kind::Select(_) | Kind::Insert(_) => false,
+        }
+    }
+
     /// The parameters that are read as dates or times.
     pub fn dates(&self) -> &[(usize, ReadAs)] {
         &self.dates

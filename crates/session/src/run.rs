@@ -456,8 +456,14 @@ impl Session {
             S::SelectInto { query, into } => Box::pin(self.select_into(query, into, text)).await,
             S::Insert(insert) => self.insert(insert, text).await,
             S::LoadData(load) => Box::pin(self.load_data(load, text, sink)).await,
-            S::Update(update) => self.update(update, text).await,
-            S::Delete(delete) => self.delete(delete, text).await,
+            S::Update(update) => {
+                self.check_safe_change(kind, update.limit.is_some(), text)?;
+                self.update(update, text).await
+            }
+            S::Delete(delete) => {
+                self.check_safe_change(kind, delete.limit.is_some(), text)?;
+                self.delete(delete, text).await
+            }
             S::Begin { read_only, consistent_snapshot } => {
                 self.begin(*read_only, *consistent_snapshot).await?;
                 Ok(Outcome::ok())
