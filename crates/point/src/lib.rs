@@ -374,6 +374,11 @@ impl PointPlan {
         query.is_some_and(select::Select::is_outgrown)
     }
 
+    /// Whether it is a query that gives one row, whatever its values are: without tables, conditions and aggregates.
+    pub fn is_one_row(&self) -> bool {
+        matches!(&self.kind, Kind::Select(select) if select.is_one_row())
+    }
+
     /// Whether it counts rows before it reads them, and leaves many to another path.
     pub fn is_measured(&self) -> bool {
         matches!(&self.kind, Kind::Select(select) if select.is_measured())
@@ -384,14 +389,14 @@ impl PointPlan {
         self.verb() != Verb::Select
     }
 
-    /// Whether it is a query that gives one row, whatever its values are: without tables, conditions and aggregates.
-    pub fn is_one_row(&self) -> bool {
-        matches!(&self.kind, Kind::Select(select) if select.is_one_row())
-    }
-
     /// Whether it locks rows, those that it changes included.
     pub fn locks(&self) -> bool {
         self.is_write() || matches!(&self.kind, Kind::Select(select) if select.locks)
+    }
+
+    /// Whether it is a query that locks rows as if to change them.
+    pub fn locks_exclusively(&self) -> bool {
+        matches!(&self.kind, Kind::Select(select) if select.locks_exclusively())
     }
 
     /// Whether errors of single rows are warnings.

@@ -281,10 +281,12 @@ impl Session {
         if plan.is_write() {
             self.check_not_read_only()?;
             self.set_storing(!plan.ignores());
+        } else if plan.locks_exclusively() {
+            self.check_server_takes_changes()?;
         }
+        self.begin_time(plan.verb() == Verb::Select, plan.is_one_row());
         let mark = self.begin_statement()?;
         let result = match plan.locks() {
-        self.begin_time(plan.verb() == Verb::Select, plan.is_one_row());
             true => self.execute_in_turn(plan, params, mark, sink).await,
             false => self.execute_plan(plan, params, ReadAt::Snapshot, sink),
         };

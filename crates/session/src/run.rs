@@ -1,7 +1,7 @@
 //! Running statements: from a text to calls of the sink.
 
 use avocet_channel::blocking::{TEXT_IN_PLACE, blocking_if};
-use avocet_channel::{Cancellation, OkReply, OutputColumn, ResultSink, SessionChange, Status};
+use avocet_channel::{Cancellation, Interruption, OkReply, OutputColumn, ResultSink, SessionChange, Status};
 use avocet_point as point;
 use avocet_sql::bind::{CatalogView, unsupported};
 use avocet_sql::parse::digest::Digest;
@@ -128,6 +128,14 @@ impl SqlSession for Session {
         Ok((0..def.columns.len()).filter(sees).map(|at| table_column(&def, at, table)).collect())
     }
 
+    fn kill_connection(&mut self, connection_id: u32) -> Result<(), SqlError> {
+        self.recover_dropped();
+        self.clear_conditions();
+        self.begin_context();
+        self.check_needs_of_plan(&[]).map_err(|error| self.failed(error))?;
+        self.kill_by_id(connection_id, Interruption::Connection).map_err(|error| self.failed(error))
+    }
+
     async fn reset(&mut self) {
         self.rollback();
         self.host.0.release_all_locks();
@@ -207,10 +215,17 @@ impl Session {
         self.begin_context();
         self.shared.counters.add(Counter::Questions);
         self.in_flight = true;
+        let found_rows = self.found_rows;
         let result = self.dispatch(kind, text, sink).await;
         self.in_flight = false;
         self.collect_warnings();
         match result {
+            Ok(outcome) if is_about_conditions(kind) => {
+                // FOUND_ROWS() goes on telling of the statement before.
+                self.finish(outcome, sink)?;
+                self.found_rows = found_rows;
+                Ok(())
+            }
             Ok(outcome) => self.finish(outcome, sink),
             Err(error) => Err(self.failed(error)),
         }
@@ -431,7 +446,10 @@ impl Session {
         }
         self.commit().await?;
         self.next = Characteristics::default();
-        self.check_not_read_only()?;
+        // FLUSH changes nothing that is stored.
+        if !matches!(kind, StatementKind::Flush(_) | StatementKind::Check(_)) {
+            self.check_not_read_only()?;
+        }
         let result = self.dispatch_one(kind, text, sink).await;
         // Whatever autocommit is, no transaction is left; what failed was taken back before.
         self.commit().await?;
@@ -448,6 +466,10 @@ impl Session {
         self.check_privileges(kind)?;
         if matches!(kind, S::Insert(_) | S::LoadData(_) | S::Update(_) | S::Delete(_)) {
             self.check_not_read_only()?;
+        }
+        match kind {
+            S::Query(query) | S::SelectInto { query, .. } => self.begin_time(true, query.is_one_row()),
+            _ => self.begin_time(false, false),
         }
         match kind {
             S::Empty => Err(ErrorCode::EMPTY_QUERY.with(&[])),
@@ -473,10 +495,6 @@ impl Session {
             S::Set(items) => self.set(items, text).await,
             S::Use(name) => {
                 self.change_database(&name.name)?;
-        match kind {
-            S::Query(query) | S::SelectInto { query, .. } => self.begin_time(true, query.is_one_row()),
-            _ => self.begin_time(false, false),
-        }
                 Ok(Outcome::Done(Done { database_changed: true, ..Done::default() }))
             }
             S::Show(show) => self.show(show, text, sink),

@@ -111,6 +111,9 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<u64, SqlError> {
         let (bound, tables) = self.bind_and_hold(query, text)?;
+        if bound.locks && locks_exclusively(&bound) {
+            self.check_server_takes_changes()?;
+        }
         let purpose = Purpose::Answer { select_limit };
         self.run_bound(bound, tables, text, sink, purpose).await
     }
@@ -314,6 +317,15 @@ fn is_current(held: Result<(), EngineError>) -> Result<bool, SqlError> {
         Err(EngineError::StaleDefinition(..)) => Ok(false),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Whether a query locks rows as if to change them.
+fn locks_exclusively(bound: &BoundQuery) -> bool {
+    let mut found = false;
+    walk::for_each_scan_mut(&mut bound.body.clone(), &mut |scan| {
+        found |= scan.lock.is_some_and(|lock| avocet_point::row_lock(lock).exclusive);
+    });
+    found
 }
 
 /// Databases and names of the tables that a query reads, each once.

@@ -234,6 +234,14 @@ impl Parser<'_> {
                 self.advance();
                 Ok(ShowKind::Indexes { table: self.in_table()? })
             }
+            "EVENTS" => {
+                self.advance();
+                Ok(ShowKind::Events { database: self.in_database()? })
+            }
+            "TRIGGERS" => {
+                self.advance();
+                Ok(ShowKind::Triggers { database: self.in_database()? })
+            }
             "WARNINGS" => {
                 self.advance();
                 Ok(ShowKind::Warnings { limit: self.optional_limit()? })

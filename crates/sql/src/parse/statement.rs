@@ -652,7 +652,13 @@ pub enum ShowKind {
     Collation,
     Plugins,
     Privileges,
-    /// MASTER STATUS, BINARY LOG STATUS, BINARY LOGS, REPLICA STATUS, TRIGGERS, EVENTS, PROCEDURE STATUS,
+    Events {
+        database: Option<Ident>,
+    },
+    Triggers {
+        database: Option<Ident>,
+    },
+    /// MASTER STATUS, BINARY LOG STATUS, BINARY LOGS, REPLICA STATUS, PROCEDURE STATUS,
     /// FUNCTION STATUS, OPEN TABLES, ENGINE … STATUS, PROFILES, …: the words after SHOW, in upper case.
     Other(String),
 }
