@@ -1,5 +1,6 @@
 //! Repository chores: `cargo xtask tidy` checks what compilers do not, `cargo xtask check` is the fast inner loop.
 
+mod imports;
 mod tidy;
 
 use std::process::{Command, ExitCode};
@@ -24,7 +25,8 @@ fn check() -> Result<(), Vec<String>> {
     cargo(&["fmt", "--all", "--check"])?;
     tidy::run()?;
     cargo(&["clippy", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
-    let fast = ["base", "types", "log", "storage", "engine"].map(|name| format!("-pavocet-{name}"));
+    let fast = ["base", "types", "log", "storage", "engine", "sql", "channel", "point"]
+        .map(|name| format!("-pavocet-{name}"));
     let mut args = vec!["test", "--release"];
     args.extend(fast.iter().map(String::as_str));
     cargo(&args)

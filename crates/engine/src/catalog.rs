@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use avocet_base::{IndexId, TableId, Timestamp};
+use avocet_storage::relation::RowsPerSegment;
 use avocet_types::{Collation, ForeignKeyDef, IndexDef, TableDef};
 use hashbrown::HashMap;
 
@@ -27,6 +28,8 @@ pub struct DatabaseDef {
 #[derive(Clone, Default)]
 pub struct Catalog {
     version: u64,
+    /// Of the tables that are made.
+    segment_rows: RowsPerSegment,
     databases: BTreeMap<String, DatabaseDef>,
     tables: BTreeMap<String, BTreeMap<String, Arc<TableHandle>>>,
     by_id: HashMap<TableId, Arc<TableHandle>>,
@@ -41,6 +44,11 @@ pub struct Catalog {
 }
 
 impl Catalog {
+    /// An empty catalog, whose tables will have segments of so many rows.
+    pub(crate) fn new(segment_rows: RowsPerSegment) -> Self {
+        Self { segment_rows, ..Self::default() }
+    }
+
     /// Grows with every change.
     pub fn version(&self) -> u64 {
         self.version
@@ -165,7 +173,7 @@ impl Catalog {
             Change::CreateTable(def) => {
                 self.note_id(def.id.0);
                 def.indexes.iter().for_each(|i| self.note_id(i.id.0));
-                self.publish(TableHandle::new((**def).clone()).readable_from(self.now));
+                self.publish(TableHandle::new((**def).clone(), self.segment_rows).readable_from(self.now));
             }
             Change::DropTable(id) => {
                 if let Some(table) = self.remove(*id) {
@@ -206,7 +214,9 @@ impl Catalog {
                     def.id = *new;
                     self.forget_enforcement(*old);
                     self.unenforce_children_of(&def);
-                    self.publish(TableHandle::new(def).readable_from(self.now).locked_as(&table));
+                    self.publish(
+                        TableHandle::new(def, self.segment_rows).readable_from(self.now).locked_as(&table),
+                    );
                 }
             }
             Change::AddForeignKey { table, key } => {

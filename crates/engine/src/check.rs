@@ -9,8 +9,8 @@ use avocet_base::RowId;
 use avocet_storage::relation::SegmentState;
 use avocet_storage::store::open_store;
 
+use crate::block_rows;
 use crate::blocks::Blocks;
-use crate::bulk;
 use crate::catalog::Catalog;
 use crate::checkpoint::image_bytes;
 use crate::checkpoint::manifest::{SegmentEntry, pages_key};
@@ -18,6 +18,7 @@ use crate::engine::{Engine, EngineOptions};
 use crate::error::{EngineError, Result};
 use crate::foreign::count_orphans;
 use crate::recovery;
+use crate::stop::Stop;
 use crate::table::TableHandle;
 
 /// What was looked at, and what is wrong with it.
@@ -168,7 +169,8 @@ fn check_index(table: &TableHandle, index: usize, report: &mut CheckReport) {
                 }
             }
             SegmentState::Cold(cold) => {
-                let visited = bulk::block_entries(table, index, number, cold, &mut |entry, _| look(entry));
+                let visited =
+                    block_rows::block_entries(table, index, number, cold, &mut |entry, _| look(entry));
                 if let Err(e) = visited {
                     report.find(format!("{name}: {e}"));
                     return;
@@ -185,7 +187,7 @@ fn check_index(table: &TableHandle, index: usize, report: &mut CheckReport) {
 
 fn check_unique(table: &TableHandle, index: usize, name: &str, report: &mut CheckReport) {
     if table.indexes[index].def.kind.is_unique()
-        && let Err(e) = crate::ddl::check_unique(table, index)
+        && let Err(e) = crate::ddl::check_unique(table, index, &Stop::default())
     {
         report.find(format!("{name}: {e}"));
     }

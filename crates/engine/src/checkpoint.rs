@@ -22,8 +22,9 @@
 pub(crate) mod manifest;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use arc_swap::ArcSwap;
 use avocet_base::checksum::crc32c;
 use avocet_base::codec::Put;
 use avocet_base::{Lsn, SegmentNo, TableId};
@@ -32,10 +33,15 @@ use avocet_storage::hot::{HotPage, RowBuf, SlotRead};
 use avocet_storage::relation::{ColdSegment, HotSegment, SegmentState};
 use avocet_storage::{Snapshot, StorageErrorKind};
 use hashbrown::{HashMap, HashSet};
+use parking_lot::Mutex;
 
-use crate::engine::Engine;
+use crate::blocks::Blocks;
+use crate::catalog::Catalog;
+use crate::commit::Pipeline;
 use crate::error::{EngineError, Result};
+use crate::health::Health;
 use crate::pace::Pacer;
+use crate::snapshots::Snapshots;
 use crate::table::TableHandle;
 use manifest::{ImageRef, Manifest, SegmentEntry, TableEntry};
 
@@ -63,20 +69,24 @@ pub(crate) struct CheckpointState {
 type ImageKey = (TableId, SegmentNo, u16);
 pub(crate) const DELETES: u16 = u16::MAX;
 
-impl Engine {
-    /// Bytes that the log has grown by since the last checkpoint.
-    pub(crate) fn log_since_checkpoint(&self) -> u64 {
-        self.pipeline.log().durable_lsn().0.saturating_sub(self.redo_from.load(Relaxed))
-    }
+/// Writes checkpoints.
+pub(crate) struct Checkpointer<'e> {
+    pub state: &'e Mutex<CheckpointState>,
+    /// Where recovery would begin, as the state has it, for those who must not wait for a checkpoint.
+    pub redo_from: &'e AtomicU64,
+    pub catalog: &'e ArcSwap<Catalog>,
+    pub ddl: &'e Mutex<()>,
+    pub snapshots: &'e Arc<Snapshots>,
+    pub pipeline: &'e Pipeline,
+    pub blocks: &'e Blocks,
+    pub health: &'e Health,
+}
 
+impl Checkpointer<'_> {
     /// Makes recovery start here. Returns the log position that it would start from.
-    pub fn checkpoint(&self) -> Result<Lsn> {
-        self.checkpoint_at(Pacer::none())
-    }
-
-    pub(crate) fn checkpoint_at(&self, pacer: Pacer<'_>) -> Result<Lsn> {
-        self.check_running()?;
-        let mut state = self.checkpoints.lock();
+    pub fn checkpoint(&self, pacer: Pacer<'_>) -> Result<Lsn> {
+        self.health.check()?;
+        let mut state = self.state.lock();
         let retired = self.blocks.take_retired();
         // Then the records that put others in their place are visible, and so before the checkpoint's snapshot.
         let outcome = match self.pipeline.log().flush() {
@@ -101,7 +111,7 @@ impl Engine {
         let (guard, redo_from, catalog) = {
             let _ddl = self.ddl.lock();
             let (guard, lsn) = self.snapshots.take_with_lsn();
-            (guard, lsn, self.catalog())
+            (guard, lsn, self.catalog.load_full())
         };
         // What is visible may be only written so far; a checkpoint must not be ahead of the durable log.
         if self.pipeline.log().durable_lsn() < redo_from {
@@ -116,7 +126,7 @@ impl Engine {
             catalog: catalog.as_changes(),
             tables: Vec::new(),
         };
-        let mut writer = ImageWriter::new(self, state, pacer);
+        let mut writer = ImageWriter::new(self.blocks, state, pacer);
         let tables = catalog
             .tables()
             .map(|table| writer.table(table, &Snapshot::at(guard.ts())))
@@ -162,7 +172,7 @@ impl Engine {
 
 /// Writes images to objects as they come.
 struct ImageWriter<'e> {
-    engine: &'e Engine,
+    blocks: &'e Blocks,
     pacer: Pacer<'e>,
     /// Images in force so far that need not be written again.
     known: HashMap<ImageKey, ImageRef>,
@@ -173,10 +183,10 @@ struct ImageWriter<'e> {
 }
 
 impl<'e> ImageWriter<'e> {
-    fn new(engine: &'e Engine, state: &CheckpointState, pacer: Pacer<'e>) -> Self {
+    fn new(blocks: &'e Blocks, state: &CheckpointState, pacer: Pacer<'e>) -> Self {
         let known = if state.write_all { HashMap::new() } else { state.reusable_images() };
         Self {
-            engine,
+            blocks,
             pacer,
             known,
             buffer: Vec::new(),
@@ -207,6 +217,7 @@ impl<'e> ImageWriter<'e> {
             table: table.id(),
             next_segment: table.relation.segments(),
             auto_increment: table.next_auto_increment(),
+            rows_before: Some(table.relation.rows_before()),
             segments,
         })
     }
@@ -318,14 +329,10 @@ impl<'e> ImageWriter<'e> {
             return Ok(());
         }
         let pacer = &mut self.pacer;
-        self.engine.blocks.store.put_in_steps(
-            &manifest::pages_key(self.object),
-            &self.buffer,
-            &mut |step| {
-                pacer.charge(step);
-                pacer.pause();
-            },
-        )?;
+        self.blocks.store.put_in_steps(&manifest::pages_key(self.object), &self.buffer, &mut |step| {
+            pacer.charge(step);
+            pacer.pause();
+        })?;
         self.written.insert(self.object, self.buffer.len() as u64);
         self.object += 1;
         self.buffer.clear();
@@ -337,7 +344,7 @@ impl<'e> ImageWriter<'e> {
         let begun = [self.object];
         for &object in self.written.keys().chain(&begun) {
             // An orphan that stays is removed at the next start.
-            let _ = self.engine.blocks.store.delete(&manifest::pages_key(object));
+            let _ = self.blocks.store.delete(&manifest::pages_key(object));
         }
     }
 }

@@ -22,6 +22,7 @@ use crate::catalog::{Catalog, Change, DatabaseDef, UserDef};
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
 use crate::redo;
+use crate::stop::Stop;
 use crate::table::{IndexHandle, TableHandle};
 pub use alter::{AlterRest, Alteration, NewForeignKeys};
 pub use exclusive::DdlWait;
@@ -62,7 +63,7 @@ const NO_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
 impl Engine {
     /// Logs a change and publishes the catalog that it makes.
     fn apply(&self, change: &Change, publish: impl FnOnce(&mut Catalog)) -> Result<()> {
-        self.check_running()?;
+        self.health.check()?;
         let mut payload = Vec::new();
         change.encode(&mut payload);
         // Whoever commits in between has not seen the change that is logged before it.
@@ -70,7 +71,7 @@ impl Engine {
         let logged = self
             .pipeline
             .log_commit(redo::KIND_CATALOG, &payload, None, Durability::Sync)
-            .inspect_err(|e| self.stop_unless_refused(e));
+            .inspect_err(|e| self.health.stop_unless_refused(e));
         if let Ok(ticket) = &logged {
             let mut catalog = (*self.catalog()).clone();
             catalog.begin_change(ticket.timestamp());
@@ -340,14 +341,20 @@ impl Engine {
     }
 }
 
-pub(crate) fn check_unique(table: &TableHandle, index: usize) -> Result<()> {
+/// Whether no two rows have the same key.
+pub(crate) fn check_unique(table: &TableHandle, index: usize, stop: &Stop) -> Result<()> {
     let handle: &IndexHandle = &table.indexes[index];
     let mut last: Vec<u8> = Vec::new();
     let mut duplicate = None;
+    let mut seen = 0;
     let mut scratch = avocet_storage::index::ScanScratch::default();
     let all = std::ops::Bound::Unbounded;
     let ascending = avocet_storage::index::Direction::Ascending;
     handle.tree.scan(all, all, ascending, &mut scratch, &mut |entry| {
+        seen += 1;
+        if seen % Stop::EVERY == 0 && stop.is_raised() {
+            return std::ops::ControlFlow::Break(());
+        }
         let (key, id) = crate::table::split_entry(entry);
         if key == last && !last.is_empty() {
             duplicate = Some(id);
@@ -355,15 +362,15 @@ pub(crate) fn check_unique(table: &TableHandle, index: usize) -> Result<()> {
         }
         last.clear();
         // Keys with a NULL in them may repeat; they are left out of the comparison.
-        if !crate::rows::newest_has_null(table, index, id) {
+        if !crate::entries::newest_has_null(table, index, id) {
             last.extend_from_slice(key);
         }
         std::ops::ControlFlow::Continue(())
     });
     match duplicate {
-        None => Ok(()),
+        None => stop.check(),
         Some(id) => Err(EngineError::DuplicateKey {
-            entry: crate::rows::newest_key_text(table, index, id),
+            entry: crate::entries::newest_key_text(table, index, id),
             table: table.def.name.clone(),
             key: handle.def.name.clone(),
         }),

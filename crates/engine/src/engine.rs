@@ -1,33 +1,35 @@
-//! The engine: opens a data directory, hands out transactions, runs DDL, keeps house.
+//! The engine: the services that transactions need, put together. Transactions, DDL, recovery and the background threads stand on it.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, OnceLock};
-use std::thread::JoinHandle;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use avocet_base::env::DirectoryLock;
-use avocet_base::{Env, IndexId, Timestamp};
-use avocet_log::{Compression, Durability};
-use avocet_storage::relation::SegmentState;
-use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
+use avocet_base::{Env, IndexId, Lsn, Timestamp};
+use avocet_log::{Compression, Durability, LogWriter};
+use avocet_storage::relation::RowsPerSegment;
+use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use crate::blocks::Blocks;
+use crate::buffers::BufferPool;
 use crate::catalog::Catalog;
-use crate::checkpoint::CheckpointState;
+use crate::checkpoint::{CheckpointState, Checkpointer};
 use crate::commit::Pipeline;
-use crate::error::{EngineError, ErrorKind, Result};
-use crate::freeze::Freezer;
-use crate::garbage::Garbage;
+use crate::error::{EngineError, Result};
+use crate::freeze::{Freezer, FreezerState};
+use crate::garbage::{Collector, Garbage};
+use crate::health::Health;
 use crate::locks::{RowLocks, WaitHook};
 use crate::memory::MemoryBudget;
-use crate::pace::PaceCounters;
+use crate::metadata_lock::MetadataWaits;
+use crate::pace::{BackgroundStats, PaceCounters, Pacer};
 use crate::procedure::Procedures;
-use crate::procedure::logical::Turns;
-use crate::recovery;
+use crate::procedure::logical::CallGate;
 use crate::serial::Serial;
+use crate::signals::Signals;
 use crate::snapshots::Snapshots;
-use crate::txn::{BufferPool, Txn, TxnOptions};
+use crate::txn::{Txn, TxnOptions};
 
 /// When rows move from hot pages to column blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,6 +83,9 @@ pub struct EngineOptions {
     /// For tests of tests.
     #[doc(hidden)]
     pub broken_rule: Option<BrokenRule>,
+    /// Fewer rows in a segment than usual, so that few rows are in many.
+    #[doc(hidden)]
+    pub rows_per_segment: RowsPerSegment,
     /// To measure what updates in place bring: every changed row moves, as those of column blocks do.
     #[doc(hidden)]
     pub updates_move_rows: bool,
@@ -106,9 +111,22 @@ impl EngineOptions {
             background: true,
             procedures: Procedures::default(),
             broken_rule: None,
+            rows_per_segment: RowsPerSegment::default(),
             updates_move_rows: false,
         }
     }
+}
+
+/// What an engine is put together from.
+pub(crate) struct Parts {
+    pub options: EngineOptions,
+    pub catalog: Catalog,
+    pub snapshots: Arc<Snapshots>,
+    pub log: Arc<LogWriter>,
+    pub last: Timestamp,
+    pub blocks: Blocks,
+    pub checkpoints: CheckpointState,
+    pub directory_lock: Box<dyn DirectoryLock>,
 }
 
 pub struct Engine {
@@ -121,56 +139,31 @@ pub struct Engine {
     pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) pipeline: Pipeline,
     pub(crate) garbage: Garbage,
-    /// The newest commit when stragglers were last collected.
-    straggling: AtomicU64,
     pub(crate) buffers: BufferPool,
     pub(crate) row_locks: RowLocks,
+    pub(crate) metadata_waits: MetadataWaits,
     pub(crate) serial: Serial,
-    pub(crate) turns: Arc<Turns>,
+    pub(crate) call_gate: Arc<CallGate>,
     pub(crate) blocks: Blocks,
     pub(crate) memory: Arc<MemoryBudget>,
     pub(crate) next_txn: AtomicU64,
     pub(crate) checkpoints: Mutex<CheckpointState>,
-    /// Where recovery would begin, as `checkpoints` has it, for those who must not wait for a checkpoint.
+    /// See [`Checkpointer::redo_from`].
     pub(crate) redo_from: AtomicU64,
     pub(crate) pace: PaceCounters,
-    pub(crate) freezer: Mutex<Freezer>,
-    /// Held by whoever freezes or compacts a segment. Taken before `ddl`.
-    pub(crate) freezing: Mutex<()>,
+    pub(crate) freezing: FreezerState,
     key_latches: Box<[Mutex<()>]>,
     wait_hook: RwLock<WaitHook>,
-    stopped: OnceLock<String>,
-    housekeeping: Arc<Housekeeping>,
+    pub(crate) health: Health,
+    pub(crate) signals: Arc<Signals>,
     /// Held as long as the engine is open.
     pub(crate) directory_lock: Box<dyn DirectoryLock>,
 }
 
-#[derive(Default)]
-pub(crate) struct Housekeeping {
-    pub ending: Mutex<bool>,
-    pub wake: Condvar,
-    /// Wakes the thread that looks after memory.
-    pub relief: Condvar,
-    pub relief_wanted: AtomicBool,
-    pub threads: Mutex<Vec<JoinHandle<()>>>,
-    pub shut: AtomicBool,
-}
-
 const KEY_LATCHES: usize = 256;
-/// Versions that the collecting thread merges before it lets committing threads do some again.
-const MERGED_AT_A_TIME: usize = 4 << 10;
 
 impl Engine {
-    /// Opens a data directory, made if there is none; recovers what a crash left.
-    pub fn open(options: EngineOptions) -> Result<Arc<Self>> {
-        let engine = recovery::open(options)?;
-        if engine.options.background {
-            crate::housekeeping::start(&engine);
-        }
-        Ok(engine)
-    }
-
-    pub(crate) fn assemble(parts: recovery::Parts) -> Self {
+    pub(crate) fn assemble(parts: Parts) -> Self {
         Self {
             catalog: ArcSwap::from_pointee(parts.catalog),
             catalog_changing: AtomicBool::new(false),
@@ -178,11 +171,11 @@ impl Engine {
             snapshots: parts.snapshots,
             pipeline: Pipeline::new(parts.log, parts.last),
             garbage: Garbage::default(),
-            straggling: AtomicU64::new(0),
             buffers: BufferPool::default(),
             row_locks: RowLocks::default(),
+            metadata_waits: MetadataWaits::default(),
             serial: Serial::default(),
-            turns: Arc::default(),
+            call_gate: Arc::default(),
             memory: Arc::new(MemoryBudget::new(
                 parts.options.memory_limit,
                 parts.blocks.cache.clone(),
@@ -193,12 +186,11 @@ impl Engine {
             redo_from: AtomicU64::new(parts.checkpoints.current.redo_from.0),
             checkpoints: Mutex::new(parts.checkpoints),
             pace: PaceCounters::default(),
-            freezer: Mutex::default(),
-            freezing: Mutex::new(()),
+            freezing: FreezerState::default(),
             key_latches: (0..KEY_LATCHES).map(|_| Mutex::new(())).collect(),
             wait_hook: RwLock::new(Arc::new(|wait| wait())),
-            stopped: OnceLock::new(),
-            housekeeping: Arc::default(),
+            health: Health::default(),
+            signals: Arc::default(),
             directory_lock: parts.directory_lock,
             options: parts.options,
         }
@@ -262,59 +254,82 @@ impl Engine {
         self.key_latches[hash as usize % KEY_LATCHES].lock()
     }
 
-    pub(crate) fn collect_garbage(&self, most: usize, versions: usize) -> usize {
-        self.garbage.collect(self.snapshots.oldest(), most, versions)
+    /// The version of the catalog, unless it is being changed.
+    pub(crate) fn settled_catalog_version(&self) -> Option<u64> {
+        (!self.catalog_changing.load(Ordering::Acquire)).then(|| self.catalog_version())
+    }
+
+    pub(crate) fn collector(&self) -> Collector<'_> {
+        Collector { garbage: &self.garbage, snapshots: &self.snapshots, catalog: &self.catalog }
+    }
+
+    pub(crate) fn freezer(&self) -> Freezer<'_> {
+        Freezer {
+            state: &self.freezing,
+            catalog: &self.catalog,
+            ddl: &self.ddl,
+            snapshots: &self.snapshots,
+            pipeline: &self.pipeline,
+            blocks: &self.blocks,
+            memory: &self.memory,
+            garbage: &self.garbage,
+            health: &self.health,
+            signals: &self.signals,
+        }
+    }
+
+    pub(crate) fn checkpointer(&self) -> Checkpointer<'_> {
+        Checkpointer {
+            state: &self.checkpoints,
+            redo_from: &self.redo_from,
+            catalog: &self.catalog,
+            ddl: &self.ddl,
+            snapshots: &self.snapshots,
+            pipeline: &self.pipeline,
+            blocks: &self.blocks,
+            health: &self.health,
+        }
     }
 
     /// Collects every version that no snapshot needs any more.
     pub fn collect_all_garbage(&self) {
-        self.garbage.collect_all(self.snapshots.oldest());
-    }
-
-    /// Merges about so many of the versions that an old snapshot holds up, if there are many.
-    pub(crate) fn merge_versions(&self, versions: usize) -> usize {
-        self.garbage.merge(&self.snapshots, versions)
-    }
-
-    /// Collects what had been committed when this was called the last time.
-    pub(crate) fn collect_stragglers(&self) {
-        use std::sync::atomic::Ordering::Relaxed;
-        let now = self.pipeline.last_logged();
-        let before = Timestamp(self.straggling.swap(now.0, Relaxed));
-        while self.garbage.collect(self.snapshots.oldest().min(before), 256, usize::MAX) > 0 {}
-        while self.merge_versions(MERGED_AT_A_TIME) > 0 {}
-        self.garbage.merge_again(&self.snapshots, MERGED_AT_A_TIME);
+        self.collector().collect_all();
     }
 
     /// Merges all versions that no snapshot in use tells apart. This happens by and by as they become visible, so that an old
     /// snapshot does not keep all that came after it.
     pub fn prune_versions(&self) {
-        self.garbage.merge_all(&self.snapshots);
+        self.collector().merge_all();
     }
 
-    /// Frees the version vectors of hot pages that have no versions just now.
-    pub(crate) fn free_version_vectors(&self) {
-        for table in self.catalog().tables() {
-            for (_, state) in table.relation.used_segments() {
-                let SegmentState::Hot(hot) = &*state else { continue };
-                for (_, page) in hot.pages() {
-                    let idle = page.body.read().has_idle_version_vector();
-                    if idle {
-                        page.body.write().free_version_vector();
-                    }
-                }
-            }
-        }
+    /// Freezes everything that nobody uses just now, the insert segments too. Returns how many segments stayed hot.
+    pub fn freeze_all(&self) -> Result<usize> {
+        self.freezer().freeze_all()
+    }
+
+    /// Makes recovery start here. Returns the log position that it would start from.
+    pub fn checkpoint(&self) -> Result<Lsn> {
+        self.checkpointer().checkpoint(Pacer::none())
+    }
+
+    /// Bytes that the log has grown by since the last checkpoint.
+    pub(crate) fn log_since_checkpoint(&self) -> u64 {
+        self.pipeline.log().durable_lsn().0.saturating_sub(self.redo_from.load(Ordering::Relaxed))
+    }
+
+    /// What background work did.
+    pub fn background_stats(&self) -> BackgroundStats {
+        self.pace.stats()
+    }
+
+    /// What the engine's memory is used for.
+    pub fn memory(&self) -> &Arc<MemoryBudget> {
+        &self.memory
     }
 
     /// Old versions of rows that are still kept.
     pub fn version_backlog(&self) -> usize {
         self.garbage.versions()
-    }
-
-    /// Ends all work after an error that nothing may follow.
-    pub(crate) fn stop(&self, why: &EngineError) {
-        let _ = self.stopped.set(why.to_string());
     }
 
     /// Whether the data directory is still the one that was locked. In one that was moved nobody would find again what is
@@ -331,25 +346,6 @@ impl Engine {
         }
     }
 
-    /// After an error of the log: a record that it refused did not happen; after anything else nothing may go on.
-    pub(crate) fn stop_unless_refused(&self, why: &EngineError) {
-        let refused = matches!(why.kind(), ErrorKind::NoSpace | ErrorKind::User);
-        if matches!(why, EngineError::Log(_)) && !refused {
-            self.stop(why);
-        }
-    }
-
-    pub(crate) fn check_running(&self) -> Result<()> {
-        match self.stopped.get() {
-            None => Ok(()),
-            Some(why) => Err(EngineError::Stopped(why.clone())),
-        }
-    }
-
-    pub(crate) fn housekeeping(&self) -> &Arc<Housekeeping> {
-        &self.housekeeping
-    }
-
     /// The state of the log writer.
     pub fn log_stats(&self) -> avocet_log::LogStats {
         self.pipeline.log().stats()
@@ -357,11 +353,11 @@ impl Engine {
 
     /// Ends background work, writes a checkpoint and closes the log. Running transactions must have ended.
     pub fn shutdown(&self) -> Result<()> {
-        if self.housekeeping.shut.swap(true, std::sync::atomic::Ordering::SeqCst) {
+        if self.signals.shut.swap(true, Ordering::SeqCst) {
             return Ok(());
         }
-        crate::housekeeping::end(self);
-        if self.check_running().is_ok() {
+        self.signals.end();
+        if self.health.check().is_ok() {
             self.checkpoint()?;
         }
         Ok(self.pipeline.log().close()?)
@@ -370,7 +366,7 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        crate::housekeeping::end(self);
+        self.signals.end();
         // Whoever wants to know whether the end went well calls `shutdown`.
         let _ = self.pipeline.log().close();
     }

@@ -1,10 +1,12 @@
 //! What can go wrong in the engine.
 
+mod foreign_key;
+
 use avocet_base::codec::Malformed;
 use avocet_storage::StorageError;
 use thiserror::Error;
 
-use crate::foreign::ForeignKeyError;
+pub use foreign_key::ForeignKeyError;
 
 pub type Result<T, E = EngineError> = std::result::Result<T, E>;
 

@@ -1,9 +1,8 @@
 //! The engine's errors as MySQL's.
 
-use crate::error::{EngineError, ErrorKind};
-use crate::foreign::ForeignKeyError;
-
 use avocet_types::error::{ErrorCode, SqlError};
+
+use crate::error::{EngineError, ErrorKind, ForeignKeyError};
 
 impl From<EngineError> for SqlError {
     fn from(error: EngineError) -> Self {

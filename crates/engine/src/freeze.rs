@@ -2,13 +2,13 @@
 //! rewritten without them. Row ids stay, so no index changes.
 //!
 //! ```text
-//!  1. look:   every page without versions; gather its rows, remember its change counters
+//!  1. gather:  every page without versions; gather its rows, remember its change counters
 //!  2. write:  encode, store the block durably                     (nobody waits)
 //!  3. swap:   latch all pages; unchanged? mark them frozen, log the segment record, publish the block
 //! ```
 //!
-//! If a page changed between look and swap the block is thrown away: the segment was not cool. One segment is frozen or
-//! compacted at a time (`Engine::freezing`); DDL is shut out for the swap alone.
+//! If a page changed between gathering and swap the block is thrown away: the segment was not cool. One segment is frozen or
+//! compacted at a time (`FreezerState::one`); DDL is shut out for the swap alone.
 //!
 //! When memory is scarce, segments are frozen before they are cool: those that have stood still for longest first, then
 //! those that rows go to. A segment that cannot be frozen is reported, and left alone for a while; the others go on.
@@ -17,19 +17,28 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwap;
 use arrow::array::{ArrayRef, UInt32Array};
 use avocet_base::{SegmentNo, TableId};
 use avocet_log::Durability;
-use avocet_storage::cold::{MAX_ROWS, Ordinals, encode_block};
+use avocet_storage::cold::{Ordinals, encode_block};
 use avocet_storage::relation::{ColdSegment, Deletes, HotSegment, SegmentState};
 use avocet_types::ColumnBuilder;
 use hashbrown::HashMap;
+use parking_lot::Mutex;
 
-use crate::bulk;
-use crate::engine::Engine;
-use crate::error::{EngineError, Result};
+use crate::block_rows;
+use crate::blocks::Blocks;
+use crate::catalog::Catalog;
+use crate::commit::Pipeline;
+use crate::error::Result;
+use crate::garbage::Garbage;
+use crate::health::Health;
+use crate::memory::MemoryBudget;
 use crate::pace::Pacer;
 use crate::redo::{self, SegmentChange};
+use crate::signals::Signals;
+use crate::snapshots::Snapshots;
 use crate::table::TableHandle;
 
 /// How long a segment must stand still before it is frozen.
@@ -41,35 +50,43 @@ const LEAST_WORTH_FREEZING: usize = 8 << 10;
 /// A block is compacted when more than this share of its rows is deleted.
 const COMPACT_AT: f64 = 0.25;
 
-/// What the freezer remembers of segments that it watches.
+/// What a freezer remembers from one round to the next.
 #[derive(Default)]
-pub(crate) struct Freezer {
-    watched: HashMap<(TableId, SegmentNo), (u64, Instant)>,
-    failed: HashMap<(TableId, SegmentNo), Instant>,
-    /// Why maintenance failed last, until it succeeds again.
-    last_error: Option<String>,
+pub(crate) struct FreezerState {
+    pub watch: Mutex<Watch>,
+    /// Held by whoever freezes or compacts a segment. Taken before the DDL latch.
+    one: Mutex<()>,
 }
 
-impl Engine {
-    pub(crate) fn note_maintenance_error(&self, error: &EngineError) {
-        let text = error.to_string();
-        let mut freezer = self.freezer.lock();
-        if freezer.last_error.as_ref() != Some(&text) {
-            eprintln!("avocet: background maintenance: {text}");
-            freezer.last_error = Some(text);
-        }
-        drop(freezer);
-        if error.kind() == crate::error::ErrorKind::Corrupt {
-            self.stop(error);
-        }
-    }
+/// The segments that it watches.
+#[derive(Default)]
+pub(crate) struct Watch {
+    watched: HashMap<(TableId, SegmentNo), (u64, Instant)>,
+    failed: HashMap<(TableId, SegmentNo), Instant>,
+}
 
+/// Freezes and compacts segments.
+pub(crate) struct Freezer<'e> {
+    pub state: &'e FreezerState,
+    pub catalog: &'e ArcSwap<Catalog>,
+    pub ddl: &'e Mutex<()>,
+    pub snapshots: &'e Snapshots,
+    pub pipeline: &'e Pipeline,
+    pub blocks: &'e Blocks,
+    pub memory: &'e MemoryBudget,
+    pub garbage: &'e Garbage,
+    pub health: &'e Health,
+    pub signals: &'e Signals,
+}
+
+impl Freezer<'_> {
     /// Freezes segments that have stood still for a while and compacts blocks with many deletes.
-    pub(crate) fn freeze_cool_segments(&self, pacer: &mut Pacer<'_>) {
-        for table in self.catalog().tables() {
+    pub fn freeze_cool(&self, pacer: &mut Pacer<'_>) {
+        let catalog = self.catalog.load();
+        for table in catalog.tables() {
             let inserting = table.relation.insert_segment();
             for (number, state) in table.relation.used_segments() {
-                if *self.housekeeping().ending.lock() {
+                if self.signals.is_ending() {
                     return;
                 }
                 let outcome = match &*state {
@@ -92,10 +109,10 @@ impl Engine {
     }
 
     /// Freezes segments, cool or not, until about so many bytes of hot pages are free. Returns how many were freed.
-    pub(crate) fn freeze_early(&self, bytes: usize) -> usize {
+    pub fn freeze_early(&self, bytes: usize) -> usize {
         let mut freed = 0;
         for candidate in self.candidates() {
-            if freed >= bytes || self.check_running().is_err() {
+            if freed >= bytes || self.health.check().is_err() {
                 break;
             }
             let Candidate { table, number, state, bytes: size, inserting, .. } = candidate;
@@ -116,7 +133,8 @@ impl Engine {
     /// The hot segments, in the order in which they are frozen early.
     fn candidates(&self) -> Vec<Candidate> {
         let mut all = Vec::new();
-        for table in self.catalog().tables() {
+        let catalog = self.catalog.load();
+        for table in catalog.tables() {
             let inserting = table.relation.insert_segment();
             for (number, state) in table.relation.used_segments() {
                 let SegmentState::Hot(hot) = &*state else { continue };
@@ -141,21 +159,21 @@ impl Engine {
 
     /// Whether nothing but its not standing still has kept a segment from being frozen lately.
     fn may_try(&self, table: TableId, number: SegmentNo) -> bool {
-        let mut freezer = self.freezer.lock();
-        let failed = freezer.failed.get(&(table, number)).copied();
+        let mut watch = self.state.watch.lock();
+        let failed = watch.failed.get(&(table, number)).copied();
         if failed.is_some_and(|at| at.elapsed() < RETRY_AFTER) {
             return false;
         }
         if failed.is_some() {
-            freezer.failed.remove(&(table, number));
+            watch.failed.remove(&(table, number));
         }
         true
     }
 
     fn note_outcome(&self, table: TableId, number: SegmentNo, outcome: Result<()>) {
         if let Err(e) = outcome {
-            self.freezer.lock().failed.insert((table, number), Instant::now());
-            self.note_maintenance_error(&e);
+            self.state.watch.lock().failed.insert((table, number), Instant::now());
+            self.health.note_background_error(&e);
         }
     }
 
@@ -163,8 +181,8 @@ impl Engine {
     fn still_since(&self, table: TableId, number: SegmentNo, hot: &HotSegment) -> Instant {
         let changes: u64 = hot.pages().map(|(_, page)| page.body.read().changes).sum();
         let now = Instant::now();
-        let mut freezer = self.freezer.lock();
-        let (seen, since) = freezer.watched.entry((table, number)).or_insert((changes, now));
+        let mut watch = self.state.watch.lock();
+        let (seen, since) = watch.watched.entry((table, number)).or_insert((changes, now));
         if *seen != changes {
             (*seen, *since) = (changes, now);
         }
@@ -177,10 +195,11 @@ impl Engine {
 
     /// Freezes everything that nobody uses just now, the insert segments too. Returns how many segments stayed hot.
     pub fn freeze_all(&self) -> Result<usize> {
-        self.collect_all_garbage();
+        self.garbage.collect_all(self.snapshots.oldest());
         let mut pacer = Pacer::none();
         let mut left = 0;
-        for table in self.catalog().tables() {
+        let catalog = self.catalog.load();
+        for table in catalog.tables() {
             table.relation.close_insert_segment();
             for (number, state) in table.relation.used_segments() {
                 match &*state {
@@ -205,7 +224,7 @@ impl Engine {
         hot: &HotSegment,
         pacer: &mut Pacer<'_>,
     ) -> Result<bool> {
-        let _one = self.freezing.lock();
+        let _one = self.state.one.lock();
         let is_there = || {
             let state = table.relation.segment(number).state();
             self.is_current(table) && matches!(&*state, SegmentState::Hot(h) if std::ptr::eq(h, hot))
@@ -214,13 +233,13 @@ impl Engine {
             return Ok(true);
         }
         let _copies = self.memory.hold_copies(hot.bytes());
-        let Some(look) = Look::at(table, hot) else { return Ok(false) };
-        let Look { columns, ordinals, changes } = look;
+        let Some(rows) = HotRows::gather(table, hot) else { return Ok(false) };
+        let HotRows { columns, ordinals, changes } = rows;
         let block = match ordinals.is_empty() {
             true => None,
             false => {
                 let ordinals = Ordinals::from_sorted(&ordinals)?;
-                let block = encode_block(&bulk::cold_types(table)?, &columns, ordinals)?;
+                let block = encode_block(&block_rows::cold_types(table)?, &columns, ordinals)?;
                 drop(columns);
                 Some(self.blocks.write_in_steps(block, &mut |step| pacer.charge(step))?)
             }
@@ -246,7 +265,7 @@ impl Engine {
             SegmentChange { table: table.id(), segment: number, block: block.as_ref().map(|b| b.id()) };
         if let Err(e) = self.pipeline.log_commit(redo::KIND_SEGMENT, &change.encode(), None, Durability::Sync)
         {
-            self.stop_unless_refused(&e);
+            self.health.stop_unless_refused(&e);
             return discard(Err(e));
         }
         guards.iter_mut().for_each(|page| page.frozen = true);
@@ -255,12 +274,15 @@ impl Engine {
             Some(block) => SegmentState::Cold(ColdSegment::new(block, None, Deletes::fresh())),
         };
         table.relation.segment(number).replace(state);
-        self.freezer.lock().watched.remove(&(table.id(), number));
+        self.state.watch.lock().watched.remove(&(table.id(), number));
         Ok(true)
     }
 
     fn is_current(&self, table: &TableHandle) -> bool {
-        self.catalog().table_by_id(table.id()).is_some_and(|now| Arc::ptr_eq(&now.relation, &table.relation))
+        self.catalog
+            .load()
+            .table_by_id(table.id())
+            .is_some_and(|now| Arc::ptr_eq(&now.relation, &table.relation))
     }
 
     /// Rewrites a block without the rows that are deleted for everyone.
@@ -271,7 +293,7 @@ impl Engine {
         cold: &ColdSegment,
         pacer: &mut Pacer<'_>,
     ) -> Result<()> {
-        let _one = self.freezing.lock();
+        let _one = self.state.one.lock();
         let segment = table.relation.segment(number);
         let is_there = || {
             let state = segment.state();
@@ -298,9 +320,10 @@ impl Engine {
             let _copies = self.memory.hold_copies(cold.block.meta().data_len as usize);
             let rows = UInt32Array::from(rows);
             let columns = (0..table.def.columns.len())
-                .map(|c| bulk::take_rows(&cold.block.column(c)?.decode()?, &rows))
+                .map(|c| block_rows::take_rows(&cold.block.column(c)?.decode()?, &rows))
                 .collect::<Result<Vec<_>>>()?;
-            let block = encode_block(&bulk::cold_types(table)?, &columns, Ordinals::from_sorted(&ordinals)?)?;
+            let block =
+                encode_block(&block_rows::cold_types(table)?, &columns, Ordinals::from_sorted(&ordinals)?)?;
             Some(self.blocks.write_in_steps(block, &mut |step| pacer.charge(step))?)
         };
         let discard = || {
@@ -318,7 +341,7 @@ impl Engine {
             SegmentChange { table: table.id(), segment: number, block: block.as_ref().map(|b| b.id()) };
         if let Err(e) = self.pipeline.log_commit(redo::KIND_SEGMENT, &change.encode(), None, Durability::Sync)
         {
-            self.stop_unless_refused(&e);
+            self.health.stop_unless_refused(&e);
             discard();
             return Err(e);
         }
@@ -357,18 +380,19 @@ struct Candidate {
 }
 
 /// A hot segment's rows, and how often each of its pages had changed when they were read.
-struct Look {
+struct HotRows {
     columns: Vec<ArrayRef>,
     ordinals: Vec<u16>,
     changes: Vec<u64>,
 }
 
-impl Look {
+impl HotRows {
     /// `None` if some page has versions.
-    fn at(table: &TableHandle, hot: &HotSegment) -> Option<Self> {
+    fn gather(table: &TableHandle, hot: &HotSegment) -> Option<Self> {
         let layout = &table.layout;
         let types = table.def.columns.iter().map(|c| &c.ty);
-        let mut builders: Vec<_> = types.map(|ty| ColumnBuilder::new(ty, MAX_ROWS)).collect();
+        let mut builders: Vec<_> =
+            types.map(|ty| ColumnBuilder::new(ty, table.relation.rows_per_segment())).collect();
         let (mut ordinals, mut changes) = (Vec::new(), Vec::new());
         for (n, page) in hot.pages() {
             if page.is_closed() {

@@ -24,12 +24,13 @@
 //! 2. All that is kept was committed before all that is fresh, but for commits that were handed over late: of these, nothing
 //!    is left to do.
 
+mod collector;
 mod kept;
 mod row;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use avocet_base::{RowId, Timestamp};
 use avocet_storage::Undo;
@@ -38,7 +39,7 @@ use parking_lot::Mutex;
 
 use crate::snapshots::Snapshots;
 use crate::table::TableHandle;
-use crate::txn::prefetch_page;
+pub(crate) use collector::Collector;
 use kept::Keeper;
 
 /// One version of a transaction: `table` is a position in its list of tables.
@@ -61,6 +62,8 @@ pub(crate) struct Garbage {
     fresh_versions: AtomicUsize,
     keeper: Mutex<Keeper>,
     kept_versions: AtomicUsize,
+    /// The newest commit when stragglers were last collected.
+    straggling: AtomicU64,
     /// Lists of transactions that are collected, empty, for those to come.
     spare: Mutex<Vec<Lists>>,
 }
@@ -187,7 +190,7 @@ fn collect_entries(lists: &Lists, entries: &[UndoEntry], keeper: &mut Keeper) {
     for some in entries.chunks(AHEAD) {
         let _pinned = pin();
         // They were changed a while ago.
-        some.iter().for_each(|entry| prefetch_page(table(entry), entry.row));
+        some.iter().for_each(|entry| table(entry).relation.prefetch_row(entry.row));
         some.iter().for_each(|entry| row::collect(table(entry), entry, &mut keeper.buf));
     }
 }

@@ -11,7 +11,11 @@
 //! Knows nothing of SQL text, plans or protocols. Values passed in are already of their columns' types.
 #![deny(unsafe_code)]
 
+mod apply;
+mod background;
+mod block_rows;
 mod blocks;
+mod buffers;
 mod bulk;
 mod catalog;
 mod check;
@@ -19,13 +23,16 @@ mod checkpoint;
 mod commit;
 mod ddl;
 mod engine;
+mod entries;
 mod error;
 mod error_code;
 mod foreign;
 mod freeze;
 mod garbage;
+mod health;
 mod hints;
-mod housekeeping;
+mod index_build;
+mod keys;
 mod locks;
 mod memory;
 mod metadata_lock;
@@ -33,22 +40,27 @@ mod pace;
 mod procedure;
 mod recovery;
 mod redo;
-mod rows;
 mod sample;
 mod scan;
 mod serial;
+mod signals;
 mod snapshots;
 mod stats;
+mod stop;
 mod sync;
 mod table;
 mod txn;
 pub mod typed;
+mod values;
 
 pub use avocet_base::RowId;
 pub use avocet_log::{Compression, Durability};
 pub use avocet_storage::cold::{ColdValue, ColumnPredicate, CompareOp};
 pub use avocet_storage::index::Direction;
+#[doc(hidden)]
+pub use avocet_storage::relation::RowsPerSegment;
 pub use avocet_types as types;
+pub use buffers::ReadScratch;
 pub use bulk::BulkInsert;
 pub use catalog::{
     AccountId, Catalog, DatabaseDef, GrantScope, Grants, LoginRules, PasswordRules, Privileges, TlsRule,
@@ -58,8 +70,9 @@ pub use check::{CheckReport, check};
 pub use commit::CommitTicket;
 pub use ddl::{AccountChange, AlterRest, Alteration, DdlWait, NewForeignKeys, Renaming, Unfinished};
 pub use engine::{BrokenRule, Engine, EngineOptions, FreezePolicy};
-pub use error::{EngineError, ErrorKind, Result};
-pub use foreign::{ForeignKeyError, are_compatible};
+pub use error::{EngineError, ErrorKind, ForeignKeyError, Result};
+pub use foreign::are_compatible;
+pub use keys::KeyRange;
 pub use locks::WaitHook;
 pub use memory::{MemoryBudget, MemoryUse};
 pub use pace::BackgroundStats;
@@ -70,6 +83,6 @@ pub use snapshots::SnapshotGuard;
 pub use stats::{ColumnStats, TableStats};
 pub use table::{IndexHandle, TableHandle};
 pub use txn::{
-    Ahead, Freshness, Isolation, KeyList, KeyRange, LockHow, LockWait, ReadMode, ReadScratch, RowBuf,
-    RowChange, RowLock, RowWait, Shown, SnapshotReader, StatementMark, TriedLock, Txn, TxnOptions,
+    Ahead, Freshness, Isolation, KeyList, LockHow, LockWait, ReadMode, RowBuf, RowChange, RowLock, RowWait,
+    Shown, SnapshotReader, StatementMark, TriedLock, Txn, TxnOptions,
 };

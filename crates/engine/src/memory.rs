@@ -36,7 +36,6 @@ use avocet_storage::relation::Relation;
 use avocet_storage::store::BlockCache;
 
 use crate::catalog::Catalog;
-use crate::engine::Engine;
 use crate::error::{EngineError, Result};
 use process::Process;
 pub(crate) use relief::Relief;
@@ -386,13 +385,6 @@ impl MemoryBudget {
     pub(crate) fn out_of_memory(&self) -> EngineError {
         let (most_of_it, remedy) = self.in_use().greatest();
         EngineError::OutOfMemory { used: self.tables(), limit: self.limit, most_of_it, remedy }
-    }
-}
-
-impl Engine {
-    /// What the engine's memory is used for.
-    pub fn memory(&self) -> &Arc<MemoryBudget> {
-        &self.memory
     }
 }
 

@@ -17,13 +17,13 @@
 //! 1. Over any span of time, paced work at urgency 0 writes at most rate × span, and a burst.
 //! 2. Nobody pauses when urgency is 1.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use avocet_base::env::Clock;
 use avocet_base::thread::cpu_time;
 
-use crate::engine::Engine;
+use crate::signals::Signals;
 
 /// The share of one processor that background work takes at most, while it is not urgent.
 const CPU_SHARE: f64 = 0.25;
@@ -81,7 +81,7 @@ fn cost(bytes: u64, cpu: Duration, rate: u64, urgency: f64) -> Duration {
 }
 
 /// How urgent it is that a checkpoint ends when the log is so long.
-fn log_urgency(log: u64, checkpoint_at: u64) -> f64 {
+pub(crate) fn log_urgency(log: u64, checkpoint_at: u64) -> f64 {
     let over = log as f64 / checkpoint_at.max(1) as f64 - 1.0;
     over.clamp(0.0, 1.0)
 }
@@ -93,9 +93,19 @@ pub(crate) struct Pacer<'e> {
     paced: Option<Paced<'e>>,
 }
 
+/// What a pace depends on.
+pub(crate) struct Pacing<'e> {
+    pub counters: &'e PaceCounters,
+    /// 0 for as much as the work can.
+    pub bytes_per_second: u64,
+    pub clock: &'e dyn Clock,
+    pub signals: &'e Signals,
+    /// 0 while there is time, 1 when there is none.
+    pub urgency: Box<dyn Fn() -> f64 + 'e>,
+}
+
 struct Paced<'e> {
-    engine: &'e Arc<Engine>,
-    rate: u64,
+    pacing: Pacing<'e>,
     meter: Meter,
     /// The thread's processor time when it was last charged for.
     cpu: Duration,
@@ -107,10 +117,11 @@ impl<'e> Pacer<'e> {
     }
 
     /// For the calling thread, which must stay the one that works.
-    pub fn background(engine: &'e Arc<Engine>) -> Self {
-        let rate = engine.options.background_bytes_per_second;
-        let paced = (rate > 0).then(|| Paced { engine, rate, meter: Meter::default(), cpu: cpu_time() });
-        Self { counters: Some(&engine.pace), paced }
+    pub fn background(pacing: Pacing<'e>) -> Self {
+        let counters = Some(pacing.counters);
+        let paced =
+            (pacing.bytes_per_second > 0).then(|| Paced { pacing, meter: Meter::default(), cpu: cpu_time() });
+        Self { counters, paced }
     }
 
     /// Notes work that is done, and so many bytes that it wrote. It is paid for by the next [`Self::pause`].
@@ -133,13 +144,13 @@ impl<'e> Pacer<'e> {
 
 impl Paced<'_> {
     fn now(&self) -> Duration {
-        self.engine.options.env.clock.monotonic()
+        self.pacing.clock.monotonic()
     }
 
     fn charge(&mut self, bytes: u64) {
         let cpu = cpu_time();
         let used = cpu.saturating_sub(std::mem::replace(&mut self.cpu, cpu));
-        let cost = cost(bytes, used, self.rate, self.urgency());
+        let cost = cost(bytes, used, self.pacing.bytes_per_second, (self.pacing.urgency)());
         let now = self.now();
         self.meter.charge(now, cost);
     }
@@ -150,7 +161,7 @@ impl Paced<'_> {
             return;
         }
         loop {
-            if self.urgency() >= 1.0 {
+            if (self.pacing.urgency)() >= 1.0 {
                 self.meter.forgive();
                 break;
             }
@@ -158,34 +169,20 @@ impl Paced<'_> {
             if owed.is_zero() {
                 break;
             }
-            let house = self.engine.housekeeping();
-            let mut ending = house.ending.lock();
+            let signals = self.pacing.signals;
+            let mut ending = signals.ending.lock();
             if !*ending {
-                house.wake.wait_for(&mut ending, owed.min(LONGEST_PAUSE));
+                signals.wake.wait_for(&mut ending, owed.min(LONGEST_PAUSE));
             }
         }
         let paused = self.now().saturating_sub(began);
-        self.engine.pace.paused_us.fetch_add(paused.as_micros() as u64, Relaxed);
-    }
-
-    fn urgency(&self) -> f64 {
-        let ending = *self.engine.housekeeping().ending.lock();
-        // Nobody but this thread holds the engine, which ends when the work does.
-        let deserted = Arc::strong_count(self.engine) == 1;
-        if ending || deserted || self.engine.memory.is_short() {
-            return 1.0;
-        }
-        log_urgency(self.engine.log_since_checkpoint(), self.engine.options.checkpoint_log_bytes)
+        self.pacing.counters.paused_us.fetch_add(paused.as_micros() as u64, Relaxed);
     }
 }
 
-impl Engine {
-    /// What background work did.
-    pub fn background_stats(&self) -> BackgroundStats {
-        BackgroundStats {
-            written_bytes: self.pace.written.load(Relaxed),
-            paused_us: self.pace.paused_us.load(Relaxed),
-        }
+impl PaceCounters {
+    pub fn stats(&self) -> BackgroundStats {
+        BackgroundStats { written_bytes: self.written.load(Relaxed), paused_us: self.paused_us.load(Relaxed) }
     }
 }
 

@@ -12,6 +12,7 @@
 //!
 //! [`EngineOptions::procedures`]: crate::EngineOptions::procedures
 
+pub(crate) mod calls;
 pub(crate) mod logical;
 mod reply;
 
@@ -22,11 +23,9 @@ use avocet_types::schema::ColumnDef;
 use avocet_types::{SqlType, Value};
 use hashbrown::HashMap;
 
-use crate::commit::CommitTicket;
-use crate::engine::Engine;
 use crate::error::{EngineError, Result};
-use crate::txn::{Freshness, Txn, TxnOptions};
-use crate::typed::exactly;
+use crate::txn::Txn;
+use crate::values::exactly;
 pub use reply::{Reply, ResultSet};
 
 /// What a parameter is for.
@@ -191,73 +190,5 @@ impl Procedures {
         let mut all: Vec<_> = self.by_name.iter().collect();
         all.sort_unstable_by_key(|(name, _)| *name);
         all.into_iter().map(|(_, procedure)| procedure).collect()
-    }
-}
-
-impl Engine {
-    pub fn procedures(&self) -> &Procedures {
-        &self.options.procedures
-    }
-
-    /// A procedure by its name.
-    ///
-    /// # Errors
-    /// [`EngineError::NoSuchProcedure`]
-    pub fn procedure(&self, database: &str, name: &str) -> Result<&Arc<Procedure>> {
-        let found = self.options.procedures.find(database, name);
-        found.ok_or_else(|| EngineError::NoSuchProcedure(format!("{database}.{name}")))
-    }
-
-    /// Calls a procedure as a transaction of its own; returns its reply when all is durable.
-    ///
-    /// # Errors
-    /// The procedure's own; those of finding it and of converting the arguments; those of the commit. Nothing of the call
-    /// stays then. Errors of kind `Retry` call for another try.
-    pub fn call(self: &Arc<Self>, database: &str, name: &str, arguments: &[Value]) -> Result<Reply> {
-        let procedure = self.procedure(database, name)?;
-        let arguments = procedure.convert(arguments)?;
-        let mut reply = Reply::default();
-        match self.start_call(procedure, &arguments, TxnOptions::default(), &mut reply) {
-            Ok(ticket) => ticket.wait().map(|()| reply),
-            Err(e) => {
-                // What the error tells of may not be durable yet.
-                self.all_logged().wait()?;
-                Err(e)
-            }
-        }
-    }
-
-    /// Calls a procedure as a transaction of its own, with arguments of its parameters' types. The reply may be shown to
-    /// others when the ticket is done; meanwhile this thread can go on with the next call.
-    pub fn start_call(
-        self: &Arc<Self>,
-        procedure: &Procedure,
-        arguments: &[Value],
-        options: TxnOptions,
-        reply: &mut Reply,
-    ) -> Result<CommitTicket> {
-        let mut txn = self.begin_call(procedure, arguments, options);
-        procedure.run(&mut txn, arguments, reply)?;
-        txn.commit()
-    }
-
-    /// Done when everything that is logged by now is durable, or what the engine's durability is content with.
-    pub fn all_logged(&self) -> CommitTicket {
-        self.pipeline.all_so_far(self.pipeline.last_logged(), self.options.durability)
-    }
-
-    /// Begins the transaction of a call. It sees what is logged, so its reply, an error too, may rest on what is not durable
-    /// yet: the reply is to be kept until the commit's ticket is done.
-    pub fn begin_call(
-        self: &Arc<Self>,
-        procedure: &Procedure,
-        arguments: &[Value],
-        options: TxnOptions,
-    ) -> Txn {
-        let options = TxnOptions { freshness: Freshness::Logged, ..options };
-        match procedure.deterministic && !options.read_only {
-            true => logical::begin(self, procedure, arguments, options),
-            false => self.begin(options),
-        }
     }
 }

@@ -9,17 +9,12 @@
 //! Replay is strict: every record is behind the checkpoint's snapshot, so an operation on a row that is not as
 //! the operation needs it is corruption, not something to skip.
 
-mod apply;
-mod build;
 mod calls;
 mod load;
 mod replay;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-pub(crate) use apply::{note_auto_increment, open_place};
-pub(crate) use build::build_index;
+use std::sync::atomic::Ordering;
 
 use avocet_base::env::DirectoryLock;
 use avocet_base::{BlockId, Timestamp};
@@ -27,38 +22,38 @@ use avocet_log::{LogOptions, LogReader, LogWriter};
 use avocet_storage::relation::SegmentState;
 use avocet_storage::store::{BlobStore, open_store};
 use hashbrown::HashSet;
-use parking_lot::Mutex;
 
+use crate::background;
 use crate::blocks::Blocks;
 use crate::catalog::Catalog;
 use crate::checkpoint::CheckpointState;
 use crate::checkpoint::manifest::{self, Manifest, SegmentEntry};
-use crate::engine::{Engine, EngineOptions};
+use crate::engine::{Engine, EngineOptions, Parts};
 use crate::error::{EngineError, Result};
+use crate::index_build;
 use crate::snapshots::Snapshots;
-
-/// What an engine is put together from.
-pub(crate) struct Parts {
-    pub options: EngineOptions,
-    pub catalog: Catalog,
-    pub snapshots: Arc<Snapshots>,
-    pub log: Arc<LogWriter>,
-    pub last: Timestamp,
-    pub blocks: Blocks,
-    pub checkpoints: CheckpointState,
-    pub directory_lock: Box<dyn DirectoryLock>,
-}
 
 const MARKER: &str = "avocet";
 const LOCK: &str = "lock";
 
-pub(crate) fn open(options: EngineOptions) -> Result<Arc<Engine>> {
+impl Engine {
+    /// Opens a data directory, made if there is none; recovers what a crash left.
+    pub fn open(options: EngineOptions) -> Result<Arc<Self>> {
+        let engine = open(options)?;
+        if engine.options.background {
+            background::start(&engine);
+        }
+        Ok(engine)
+    }
+}
+
+fn open(options: EngineOptions) -> Result<Arc<Engine>> {
     let directory_lock = claim_directory(&options)?;
     let store = open_store(&options.env, &store_url(&options))?;
     let blocks = Blocks::new(store.clone(), options.memory_limit / 4);
     let manifest = newest_manifest(&*store)?;
 
-    let mut catalog = Catalog::default();
+    let mut catalog = Catalog::new(options.rows_per_segment);
     manifest.catalog.iter().for_each(|change| catalog.apply(change));
     catalog.note_id(manifest.next_id.saturating_sub(1));
     blocks.note_id(BlockId(manifest.next_block.0.saturating_sub(1)));
@@ -75,7 +70,7 @@ pub(crate) fn open(options: EngineOptions) -> Result<Arc<Engine>> {
     let replay::Replayed { catalog, last, mut named, rest } = replayed;
     let mut catalog = Arc::unwrap_or_clone(catalog);
     catalog.relink();
-    build::indexes(&catalog)?;
+    index_build::indexes(&catalog)?;
 
     let snapshots = Arc::new(Snapshots::new(last, rest.unwrap_or(end)));
     let [durable, written] = [snapshots.clone(), snapshots.clone()];
@@ -96,7 +91,7 @@ pub(crate) fn open(options: EngineOptions) -> Result<Arc<Engine>> {
     }
     let catalog = engine.catalog();
     delete_orphans(&*store, &engine.blocks, &catalog, &engine.checkpoints.lock().current, &named)?;
-    build::resume_inserts(&catalog);
+    resume_inserts(&catalog);
     Ok(engine)
 }
 
@@ -145,25 +140,6 @@ pub(crate) fn newest_manifest(store: &dyn BlobStore) -> Result<Manifest> {
     }
 }
 
-/// Runs tasks 0 to `count` − 1, on as many threads as there are processors. After an error no further one begins.
-pub(crate) fn in_parallel(count: usize, task: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
-    let next = AtomicUsize::new(0);
-    let failed = Mutex::new(None);
-    let work = || {
-        let mut n = next.fetch_add(1, Ordering::Relaxed);
-        while n < count {
-            if let Err(e) = task(n) {
-                failed.lock().get_or_insert(e);
-                next.store(count, Ordering::Relaxed);
-            }
-            n = next.fetch_add(1, Ordering::Relaxed);
-        }
-    };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(count);
-    std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
-    failed.into_inner().map_or(Ok(()), Err)
-}
-
 /// Deletes objects that a crash left without a reference.
 fn delete_orphans(
     store: &dyn BlobStore,
@@ -199,4 +175,12 @@ fn delete_orphans(
         }
     }
     Ok(())
+}
+
+/// Counts rows, and goes on filling the segments that were being filled.
+fn resume_inserts(catalog: &Catalog) {
+    for table in catalog.tables() {
+        table.rows.store(table.count_rows() as i64, Ordering::Relaxed);
+        table.relation.resume_inserts();
+    }
 }

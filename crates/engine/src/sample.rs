@@ -16,7 +16,6 @@ use avocet_storage::relation::{ColdSegment, HotSegment, SegmentState};
 use avocet_types::ColumnBuilder;
 
 use crate::error::Result;
-use crate::rows;
 use crate::table::TableHandle;
 
 const SAMPLE_ROWS: usize = 2048;
@@ -134,7 +133,7 @@ impl TableSample {
                     builder.append_null();
                     continue;
                 }
-                rows::partial_image(&table.layout, &columns, row, &mut buf.image)?;
+                avocet_storage::rows::partial_image(&table.layout, &columns, row, &mut buf.image)?;
                 builder.append_row(&buf.row(&table.layout), column);
             }
         }

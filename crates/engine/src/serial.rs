@@ -32,16 +32,16 @@ use avocet_types::RowRef;
 use parking_lot::Mutex;
 
 use crate::error::{EngineError, Result};
+use crate::keys::KeyRange;
 use crate::scan;
 use crate::snapshots::{SnapshotGuard, Snapshots};
 use crate::table::TableHandle;
-use crate::txn::KeyRange;
 
 /// So many predicates are kept of a table; a transaction with more counts as having read all of it.
 const MOST_PREDICATES: usize = 4096;
 
 /// What a transaction changed in one row.
-pub(crate) struct RowChange {
+pub(crate) struct WrittenRow {
     pub table: TableId,
     pub row: RowId,
     pub before: Option<Vec<u8>>,
@@ -51,7 +51,7 @@ pub(crate) struct RowChange {
 /// What a transaction changed.
 #[derive(Default)]
 pub(crate) struct WriteSet {
-    pub rows: Vec<RowChange>,
+    pub rows: Vec<WrittenRow>,
     /// Tables that blocks were loaded into.
     pub loaded: Vec<TableId>,
 }
@@ -124,7 +124,7 @@ impl ReadSet {
 }
 
 impl Predicate {
-    fn meets(&self, table: &TableHandle, change: &RowChange, key: &mut Vec<u8>) -> bool {
+    fn meets(&self, table: &TableHandle, change: &WrittenRow, key: &mut Vec<u8>) -> bool {
         let images = [&change.before, &change.after];
         let mut rows = images.into_iter().flatten().map(|image| {
             let (fixed, heap) = image.split_at(table.layout.fixed_size);

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
 
 use avocet_base::{IndexId, RowId, TableId, Timestamp};
 use avocet_storage::TxnState;
 use avocet_storage::index::BTree;
-use avocet_storage::relation::{Relation, SegmentState};
+use avocet_storage::relation::{Relation, RowsPerSegment};
 use avocet_types::key::KeyLayout;
 use avocet_types::{IndexDef, IndexKind, RowLayout, RowRef, TableDef};
 use hashbrown::HashMap;
@@ -134,13 +133,13 @@ pub(crate) fn split_entry(entry: &[u8]) -> (&[u8], RowId) {
 }
 
 impl TableHandle {
-    pub(crate) fn new(def: TableDef) -> Self {
+    pub(crate) fn new(def: TableDef, segment_rows: RowsPerSegment) -> Self {
         let layout = Arc::new(RowLayout::new(def.columns.iter().map(|c| &c.ty)));
         let indexes: Vec<_> =
             def.indexes.iter().map(|i| Arc::new(IndexHandle::new(&def, i.clone()))).collect();
         Self {
             key_columns: key_columns(&def, &indexes),
-            relation: Arc::new(Relation::new(layout.clone())),
+            relation: Arc::new(Relation::new(layout.clone(), segment_rows)),
             layout,
             indexes,
             auto_increment: Arc::new(AtomicU64::new(1)),
@@ -205,14 +204,7 @@ impl TableHandle {
 
     /// Counts the rows, which nobody changes meanwhile.
     pub(crate) fn count_rows(&self) -> u64 {
-        let of_segment = |(_, state): (_, Arc<SegmentState>)| match &*state {
-            SegmentState::Empty => 0,
-            SegmentState::Cold(cold) => {
-                cold.block.meta().rows() as u64 - cold.deletes.body.read().newest_count()
-            }
-            SegmentState::Hot(hot) => hot.pages().map(|(_, page)| page.body.read().live_count() as u64).sum(),
-        };
-        self.relation.used_segments().map(of_segment).sum()
+        self.relation.count_rows()
     }
 
     pub fn id(&self) -> TableId {
@@ -279,13 +271,5 @@ impl TableHandle {
     /// An explicit value was stored: later generated ones are greater.
     pub fn note_auto_increment(&self, used: u64) {
         self.auto_increment.fetch_max(used.saturating_add(1), Ordering::Relaxed);
-    }
-
-    pub(crate) fn lock_shared(
-        &self,
-        timeout: Duration,
-        interrupted: &dyn Fn() -> bool,
-    ) -> crate::error::Result<()> {
-        self.metadata_lock.lock_shared(timeout, interrupted)
     }
 }

@@ -18,11 +18,8 @@ mod field;
 mod key;
 mod table;
 
-use avocet_types::{Collation, Datum, SqlType};
-
 pub use define::NewTable;
 pub use field::{Date, DateTime, Field, FieldColumn, Row, Time};
-pub(crate) use key::exactly;
 pub use key::{Key, KeyPart};
 pub use table::{Index, Table};
 
@@ -30,11 +27,6 @@ use crate::engine::Engine;
 use crate::error::Result;
 #[allow(unused_imports, reason = "named by the documentation")]
 use crate::{EngineError, TableHandle, Txn};
-
-/// The type that a value has by itself.
-fn type_of(value: &Datum<'_>) -> SqlType {
-    value.natural_type(Collation::UTF8MB4_0900_BIN)
-}
 
 impl Engine {
     /// Opens a table whose rows are `R`s.

@@ -392,3 +392,43 @@ fn a_copy_that_lacks_rows_is_refused() {
     let engine = Engine::open(options(&env)).expect("as many rows as the log says");
     assert_eq!(contents(&engine).len(), 3);
 }
+
+#[test]
+fn changes_in_place_end_when_they_are_interrupted() {
+    let (_, env) = sim();
+    let engine = Engine::open(options(&env)).expect("a new engine");
+    accounts(&engine);
+    let rows: Vec<_> = (0..10_000).map(|id| (id, "Ada", id)).collect();
+    insert(&engine, &rows);
+    let unique = IndexDef { kind: IndexKind::Unique, ..IndexDef::secondary("unique", &[2]) };
+    let mut there = 2;
+    for added in [IndexDef::secondary("balance", &[2]), unique] {
+        // However often it is asked before: the change is not made once it has been told to end.
+        for asked_before in 0..64 {
+            let asked = std::sync::atomic::AtomicUsize::new(0);
+            let interrupted =
+                move || asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) >= asked_before;
+            let wait = DdlWait { timeout: WAIT, interrupted: Some(Arc::new(interrupted)) };
+            let change = || {
+                let alteration = engine.alter("bank", "accounts", &[], None, wait)?;
+                let mut def = (*table(&engine).def).clone();
+                def.indexes.push(added.clone());
+                alteration.change_in_place(
+                    &engine,
+                    &def,
+                    NewForeignKeys::unchanged(&def),
+                    AlterRest::default(),
+                )
+            };
+            match change() {
+                Ok(()) => {
+                    assert!(asked_before > 3, "it is asked more often");
+                    break;
+                }
+                Err(error) => assert!(matches!(error, EngineError::Interrupted), "{error}"),
+            }
+            assert_eq!(table(&engine).def.indexes.len(), there, "after {asked_before} questions");
+        }
+        there += 1;
+    }
+}

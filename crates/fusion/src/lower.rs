@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef};
-use avocet_sql::bind::{unsupported, walk};
+use avocet_sql::bind::unsupported;
 use avocet_sql::parse::ast::SetOperator;
+use avocet_sql::plan::walk;
 use avocet_sql::plan::*;
 use avocet_types::error::SqlError;
 use avocet_types::expr::{EvalContext, Expr, ExprKind};

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::record_batch::RecordBatch;
-use avocet_sql::bind::walk;
-use avocet_sql::plan::BoundQuery;
+use avocet_sql::plan::{BoundQuery, walk};
 use avocet_types::Value;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::EvalContext;

@@ -113,7 +113,7 @@ fn correlation(subquery: &Subquery, select: &Select) -> Correlation {
         select.filter = None;
     }
     let mut in_filter = true;
-    avocet_sql::bind::walk::for_each_expr_mut(&mut rest, &mut |expr| in_filter &= !uses_outer(expr));
+    avocet_sql::plan::walk::for_each_expr_mut(&mut rest, &mut |expr| in_filter &= !uses_outer(expr));
     let conjuncts = select.filter.clone().map(Expr::into_conjuncts).unwrap_or_default();
     let one_sided = |expr: &Expr| {
         let columns = expr.columns();

@@ -26,6 +26,11 @@ pub enum Error {
     /// A writer was to start in the middle of records that are there.
     #[error("the log in {} has records up to {end}: a writer cannot start at {at}", dir.display())]
     NotAtEnd { dir: PathBuf, end: Lsn, at: Lsn },
+    /// The log was held back for somebody who fell too far behind.
+    #[error(
+        "the log from {at} on was given up when it ended at {end}: at most {most} bytes are held back for this reader"
+    )]
+    SlotLost { at: Lsn, end: Lsn, most: u64 },
     #[error("a log record of {len} bytes is over the limit of {limit}")]
     TooLarge { len: usize, limit: usize },
     #[error("the log writer stopped: {0}")]
@@ -64,7 +69,9 @@ impl Error {
                 _ => ErrorKind::Io,
             },
             Self::Corrupt { .. } | Self::MissingSegment { .. } | Self::EndsEarly { .. } => ErrorKind::Corrupt,
-            Self::NotAtEnd { .. } | Self::TooLarge { .. } | Self::Closed => ErrorKind::Misuse,
+            Self::NotAtEnd { .. } | Self::SlotLost { .. } | Self::TooLarge { .. } | Self::Closed => {
+                ErrorKind::Misuse
+            }
             Self::Panicked => ErrorKind::Internal,
             Self::Stopped(cause) => cause.kind(),
         }

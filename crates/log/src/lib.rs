@@ -22,12 +22,17 @@
 
 mod check;
 mod error;
+mod follower;
 mod frame;
+mod intake;
+mod maker;
+mod options;
 mod packed;
 mod pool;
 mod reader;
 mod repair;
 mod segment;
+mod slots;
 mod stats;
 mod sync;
 mod thread;
@@ -36,9 +41,13 @@ mod writer;
 
 pub use check::{Finding, Report, verify};
 pub use error::{Error, ErrorKind, Result};
+pub use follower::LogFollower;
 pub use frame::{MAX_KIND, MAX_PAYLOAD, Record};
+pub use intake::Prepared;
+pub use options::{Durability, LAZY_SYNC, LogOptions, OnDurable};
 pub use packed::Compression;
 pub use reader::{LogReader, LogRecord, Tail};
+pub use slots::RetentionSlot;
 pub use stats::{Histogram, LogStats};
 pub use wait::Durable;
-pub use writer::{Durability, LAZY_SYNC, LogOptions, LogWriter, OnDurable, Prepared};
+pub use writer::LogWriter;

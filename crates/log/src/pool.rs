@@ -1,5 +1,4 @@
-//! Segment files before and after their use: a thread that keeps a spare one ready, and truncation, which
-//! turns old segments into spares.
+//! Segment files before and after their use, and which are in use now.
 //!
 //! A spare is `spare.<n>`: allocated, of any content. Stale frames in a recycled one are harmless, since a
 //! frame's checksum covers its place. A spare becomes a segment in this order, each step durable before the next:
@@ -15,16 +14,15 @@ use avocet_base::{Env, Lsn};
 use crate::error::{Error, Result};
 use crate::segment::{HEADER_BLOCK, OpenSegment, SegmentHeader, segment_path};
 use crate::sync::Mutex;
-use crate::writer::Shared;
 
-const SPARE_PREFIX: &str = "spare.";
+pub(crate) const SPARE_PREFIX: &str = "spare.";
 /// New segments are filled in steps of this.
 const FILL_STEP: usize = 1 << 20;
 
 /// An allocated file that is not part of the log yet.
 pub(crate) struct Spare {
-    path: PathBuf,
-    file: Arc<dyn DiskFile>,
+    pub path: PathBuf,
+    pub file: Arc<dyn DiskFile>,
     /// Bytes for frames.
     pub room: u64,
 }
@@ -72,13 +70,13 @@ impl Spare {
 /// The spares that are ready, and what the segment maker is to do. Part of the writer's intake.
 #[derive(Default)]
 pub(crate) struct Spares {
-    ready: Vec<Spare>,
+    pub ready: Vec<Spare>,
     /// Room that an appender waits for, 0 if none does.
     wanted: u64,
     /// Why the last wanted one could not be made.
     failed: Option<Error>,
     /// After a failure none is made in advance, until something changes.
-    gave_up: bool,
+    pub gave_up: bool,
     next_no: u64,
 }
 
@@ -131,12 +129,12 @@ impl Spares {
     }
 
     /// Room of the spare to be made next, if one is to be made.
-    fn due(&self, room: u64) -> Option<u64> {
+    pub fn due(&self, room: u64) -> Option<u64> {
         let in_advance = self.ready.is_empty() && !self.gave_up;
         (self.wanted > 0 || in_advance).then_some(room.max(self.wanted.next_multiple_of(HEADER_BLOCK)))
     }
 
-    fn made(&mut self, result: Result<Spare>) {
+    pub fn made(&mut self, result: Result<Spare>) {
         self.wanted = 0;
         self.gave_up = result.is_err();
         match result {
@@ -146,28 +144,11 @@ impl Spares {
     }
 }
 
-/// Body of the segment maker's thread.
-pub(crate) fn run_maker(shared: &Shared) {
-    let mut intake = shared.intake.lock();
-    while !intake.closing && shared.durable.failure().is_none() {
-        let Some(room) = intake.spares.due(shared.room()) else {
-            shared.make.wait(&mut intake);
-            continue;
-        };
-        let no = intake.spares.take_no();
-        drop(intake);
-        let made = Spare::create(&shared.env, shared.dir(), no, room, shared.options.prefill);
-        intake = shared.intake.lock();
-        intake.spares.made(made);
-        shared.space.notify_all();
-    }
-}
-
 /// Starts of the segments in use, ascending; the last is being written.
 pub(crate) struct Segments {
-    starts: Mutex<VecDeque<Lsn>>,
+    pub starts: Mutex<VecDeque<Lsn>>,
     /// Held by whoever truncates.
-    truncating: Mutex<()>,
+    pub truncating: Mutex<()>,
 }
 
 impl Segments {
@@ -184,47 +165,8 @@ impl Segments {
     }
 
     /// The oldest segment, if all of it lies before `lsn`.
-    fn oldest_before(&self, lsn: Lsn) -> Option<Lsn> {
+    pub fn oldest_before(&self, lsn: Lsn) -> Option<Lsn> {
         let starts = self.starts.lock();
         starts.get(1).is_some_and(|&next| next <= lsn).then(|| starts[0])
-    }
-}
-
-impl Shared {
-    /// Oldest first, each durably gone before the next: a crash never leaves a hole.
-    pub fn truncate_before(&self, lsn: Lsn) -> Result<()> {
-        let _one_at_a_time = self.segments.truncating.lock();
-        while let Some(start) = self.segments.oldest_before(lsn) {
-            let recycled = self.retire(start)?;
-            self.env.disk.sync_dir(self.dir()).map_err(Error::io("sync", self.dir()))?;
-            self.segments.starts.lock().pop_front();
-            let mut intake = self.intake.lock();
-            intake.spares.ready.extend(recycled);
-            intake.spares.gave_up = false;
-            drop(intake);
-            self.make.notify_one();
-            self.space.notify_all();
-        }
-        Ok(())
-    }
-
-    fn retire(&self, start: Lsn) -> Result<Option<Spare>> {
-        let old = segment_path(self.dir(), start);
-        let file = self.env.disk.open(&old, true).map_err(Error::io("open", &old))?;
-        let size = file.size().map_err(Error::io("read the size of", &old))?;
-        let Some(no) = self.spare_no(size) else {
-            self.env.disk.remove(&old).map_err(Error::io("remove", &old))?;
-            return Ok(None);
-        };
-        let path = self.dir().join(format!("{SPARE_PREFIX}{no}"));
-        self.env.disk.rename(&old, &path).map_err(Error::io("rename", &old))?;
-        Ok(Some(Spare { path, file, room: self.room() }))
-    }
-
-    /// A number for the spare that a file of `size` is to become, if it is to.
-    fn spare_no(&self, size: u64) -> Option<u64> {
-        let spares = &mut self.intake.lock().spares;
-        let wanted = size == self.options.segment_size && spares.ready.len() < self.options.max_spares;
-        wanted.then(|| spares.take_no())
     }
 }

@@ -10,10 +10,10 @@ use avocet_base::{Env, Lsn};
 
 use crate::error::{Error, Result};
 use crate::frame::{Place, Sealer};
+use crate::options::LogOptions;
 use crate::pool::{Spare, Spares};
 use crate::reader::LogReader;
 use crate::segment::{HEADER_BLOCK, OpenSegment, SegmentHeader, list, offset_of};
-use crate::writer::LogOptions;
 
 const STEP: usize = 1 << 20;
 

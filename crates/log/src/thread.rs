@@ -15,11 +15,12 @@ use avocet_base::Lsn;
 
 use crate::error::{Error, Result};
 use crate::frame::{Content, Place, Record, Sealer};
+use crate::intake::{Group, Intake, Shared};
+use crate::options::{LAZY_BYTES, LAZY_SYNC};
 use crate::packed::{Compression, Packer};
 use crate::pool::Spare;
 use crate::segment::{OpenSegment, SegmentHeader, offset_of};
 use crate::sync::MutexGuard;
-use crate::writer::{Group, Intake, LAZY_BYTES, LAZY_SYNC, Shared};
 
 pub(crate) struct LogThread {
     shared: Arc<Shared>,

@@ -1,7 +1,7 @@
 //! What a block can read: stored tables, and the common table expressions around it.
 
 use avocet_engine::Catalog;
-use avocet_sql::bind::walk::for_each_expr_mut;
+use avocet_sql::plan::walk::for_each_expr_mut;
 use avocet_sql::plan::{Cte, CteBody, CteId, QueryExpr};
 
 use super::NotPoint;

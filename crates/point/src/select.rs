@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use avocet_base::RowId;
 use avocet_channel::OutputColumn;
 use avocet_engine::{Catalog, RowLock};
-use avocet_sql::bind::walk::for_each_expr_mut;
+use avocet_sql::plan::walk::for_each_expr_mut;
 use avocet_sql::plan::{self, BoundQuery, ColumnId, ColumnInfo, QueryBody, QueryExpr, SubqueryKind};
 use avocet_types::expr::{Expr, ExprKind, RowProgram};
 use avocet_types::{Collation, Datum, SqlType};

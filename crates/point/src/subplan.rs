@@ -6,8 +6,8 @@
 use std::collections::{HashMap, HashSet};
 
 use avocet_engine::Txn;
-use avocet_sql::bind::walk::{for_each_scan_mut, subquery_depth, substitute_outer};
 use avocet_sql::parse::ast::SetOperator;
+use avocet_sql::plan::walk::{for_each_scan_mut, subquery_depth, substitute_outer};
 use avocet_sql::plan::{
     BoundQuery, ColumnId, ColumnInfo, Comparison, Derived, From, Limit, Projected, QueryBody, QueryExpr,
     SetOperation,

@@ -16,9 +16,7 @@ use avocet_sql::bind::unsupported;
 use avocet_sql::parse::ast;
 use avocet_sql::parse::statement::StatementKind;
 use avocet_sql::plan::{BoundQuery, From, QueryBody};
-
 use avocet_types::error::{ErrorCode, SqlError};
-
 use avocet_types::{Datum, Value};
 
 use super::collect::CELL_BYTES;

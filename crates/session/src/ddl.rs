@@ -70,6 +70,7 @@ impl Session {
         TxnOptions {
             isolation: Isolation::ReadCommitted,
             lock_wait_timeout: self.settings.lock_wait_timeout,
+            metadata_lock_timeout: self.settings.metadata_lock_timeout,
             durability: Some(Durability::Sync),
             ..TxnOptions::default()
         }

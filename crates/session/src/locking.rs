@@ -14,7 +14,7 @@ use avocet_channel::blocking::{ROWS_IN_PLACE, blocking_if};
 use avocet_engine::{RowBuf, SnapshotReader, TableHandle, TriedLock};
 use avocet_point::{self as point, PointPlan, Refusal, row_lock};
 use avocet_sql::bind::unsupported;
-use avocet_sql::bind::walk::for_each_scan_mut;
+use avocet_sql::plan::walk::for_each_scan_mut;
 use avocet_sql::plan::{BoundQuery, Limit, LockQuery, lock_queries, show_only};
 use avocet_types::error::SqlError;
 use avocet_types::expr::Expr;

@@ -6,9 +6,9 @@ use avocet_channel::blocking::{ROWS_IN_PLACE, blocking_if};
 use avocet_channel::{Cancellation, ResultSink};
 use avocet_engine::{Catalog, EngineError, TableHandle, Txn};
 use avocet_point as point;
-use avocet_sql::bind::{bind_query, walk};
+use avocet_sql::bind::bind_query;
 use avocet_sql::parse::ast;
-use avocet_sql::plan::BoundQuery;
+use avocet_sql::plan::{BoundQuery, walk};
 use avocet_types::error::{ErrorCode, SqlError};
 
 use super::found_rows::Limited;

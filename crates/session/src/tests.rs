@@ -19,6 +19,7 @@ mod loading;
 mod locking;
 mod long_statements;
 mod memory;
+mod metadata_locks;
 mod named_locks;
 mod plans;
 mod privileges;

@@ -8,7 +8,7 @@
 //! 4. Savepoints are of the running transaction: they end with it.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use avocet_channel::Interruption;
 use avocet_channel::blocking::{ROWS_IN_PLACE, blocking_if};
@@ -33,8 +33,9 @@ impl Session {
         }
         let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let txn = self.txn.as_mut().expect("started above");
-        let timeout = self.settings.lock_wait_timeout;
-        txn.set_lock_wait_timeout(left.map_or(timeout, |left| left.min(timeout)));
+        let within = |timeout: Duration| left.map_or(timeout, |left| left.min(timeout));
+        let (rows, definitions) = (self.settings.lock_wait_timeout, self.settings.metadata_lock_timeout);
+        txn.set_lock_timeouts(within(rows), within(definitions));
         txn.set_foreign_key_checks(self.settings.foreign_key_checks);
         Ok(txn.begin_statement())
     }
@@ -80,6 +81,7 @@ impl Session {
             isolation,
             read_only,
             lock_wait_timeout: self.settings.lock_wait_timeout,
+            metadata_lock_timeout: self.settings.metadata_lock_timeout,
             durability: Some(self.settings.durability),
             ..TxnOptions::default()
         }

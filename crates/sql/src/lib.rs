@@ -10,6 +10,7 @@
 #![deny(unsafe_code)]
 
 pub mod bind;
+pub mod facts;
 mod lift;
 pub mod parse;
 pub mod plan;

@@ -27,7 +27,7 @@ use parking_lot::Mutex;
 
 pub use deletes::{DeleteVector, Deletes};
 use published::Published;
-pub use published::{Current, free_replaced, pin};
+pub use published::{Current, Guard, free_replaced, pin};
 
 use crate::cold::Block;
 use crate::hot::{HotPage, slots_per_page};
@@ -36,21 +36,51 @@ use crate::version::{Snapshot, TxnState};
 
 const CHUNKS: usize = 40;
 
+/// How many rows a segment has at most: a power of two.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RowsPerSegment(u32);
+
+impl RowsPerSegment {
+    /// Fewer than usual: for tests, which then cross segments with few rows. Row ids stay what they are.
+    pub fn new(rows: u32) -> Self {
+        assert!(
+            rows.is_power_of_two() && (64..=Self::default().0).contains(&rows),
+            "{rows} rows per segment"
+        );
+        Self(rows)
+    }
+
+    pub fn get(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl Default for RowsPerSegment {
+    fn default() -> Self {
+        Self(RowId::PER_SEGMENT as u32)
+    }
+}
+
 /// All rows of a table.
 pub struct Relation {
     pub layout: Arc<RowLayout>,
+    segment_rows: RowsPerSegment,
     page_shift: u32,
     chunks: [OnceLock<Box<[Segment]>>; CHUNKS],
     /// Segments that were ever given out: numbers below it may hold rows.
     next_segment: AtomicU64,
     cursor: Mutex<InsertCursor>,
+    /// One more than the greatest row id that is known to have been given out before, by another process; 0 for none.
+    used_before: AtomicU64,
 }
 
 /// Where the next hot row goes.
 #[derive(Clone, Copy)]
 struct InsertCursor {
     segment: SegmentNo,
-    next: u64,
+    /// The next ordinal, and that behind the segment's last.
+    next: u32,
+    end: u32,
     /// Of the rows that the segment was opened for or that came since.
     bytes: usize,
 }
@@ -58,11 +88,11 @@ struct InsertCursor {
 impl InsertCursor {
     /// The next row opens a segment.
     fn closed(segment: SegmentNo) -> Self {
-        Self { segment, next: RowId::PER_SEGMENT, bytes: 0 }
+        Self { segment, next: 0, end: 0, bytes: 0 }
     }
 
     fn is_closed(&self) -> bool {
-        self.next == RowId::PER_SEGMENT
+        self.next == self.end
     }
 }
 
@@ -133,6 +163,12 @@ impl Segment {
         self.state.load()
     }
 
+    /// The same, as long as a guard pins its epoch.
+    #[inline]
+    pub fn state_in<'g>(&'g self, pinned: &'g Guard) -> &'g SegmentState {
+        self.state.load_in(pinned)
+    }
+
     /// The same, to keep for a while.
     pub fn state_owned(&self) -> Arc<SegmentState> {
         self.state.load_owned()
@@ -144,16 +180,22 @@ impl Segment {
 }
 
 impl Relation {
-    pub fn new(layout: Arc<RowLayout>) -> Self {
-        let page_shift = slots_per_page(layout.fixed_size).ilog2();
+    pub fn new(layout: Arc<RowLayout>, segment_rows: RowsPerSegment) -> Self {
+        let page_shift = slots_per_page(layout.fixed_size).min(segment_rows.get()).ilog2();
         Self {
             layout,
+            segment_rows,
             page_shift,
             chunks: [const { OnceLock::new() }; CHUNKS],
             next_segment: AtomicU64::new(0),
             // The first insert opens a segment.
             cursor: Mutex::new(InsertCursor::closed(SegmentNo(0))),
+            used_before: AtomicU64::new(0),
         }
+    }
+
+    pub fn rows_per_segment(&self) -> usize {
+        self.segment_rows.get()
     }
 
     pub fn slots_per_page(&self) -> usize {
@@ -161,13 +203,13 @@ impl Relation {
     }
 
     pub fn pages_per_segment(&self) -> usize {
-        RowId::PER_SEGMENT as usize >> self.page_shift
+        self.segment_rows.get() >> self.page_shift
     }
 
     /// What a page has of so many bytes of a segment.
     #[inline]
     pub fn share_of_page(&self, bytes: usize) -> usize {
-        bytes >> (RowId::PER_SEGMENT.ilog2() - self.page_shift)
+        bytes >> (self.segment_rows.get().ilog2() - self.page_shift)
     }
 
     /// Page number and slot of an ordinal.
@@ -220,7 +262,8 @@ impl Relation {
     pub fn next_row_id(&self, bytes: usize, most: usize) -> RowId {
         let mut cursor = self.cursor.lock();
         if cursor.is_closed() || cursor.bytes >= most {
-            *cursor = InsertCursor { segment: self.reserve_segment(), next: 0, bytes: 0 };
+            let (segment, end) = (self.reserve_segment(), self.segment_rows.0);
+            *cursor = InsertCursor { segment, next: 0, end, bytes: 0 };
         }
         let id = RowId::new(cursor.segment, cursor.next as u16);
         cursor.next += 1;
@@ -251,12 +294,35 @@ impl Relation {
         }
     }
 
-    /// Recovery: goes on filling a hot segment after its last row.
-    pub fn resume_cursor(&self, next: RowId) {
-        let (segment, next) = (next.segment(), u64::from(next.ordinal()));
-        let state = self.segment(segment).state_owned();
-        let bytes = if let SegmentState::Hot(hot) = &*state { hot.bytes() } else { 0 };
-        *self.cursor.lock() = InsertCursor { segment, next, bytes };
+    /// One more than the greatest row id that was ever given out for a hot row; if no more will be given out in its segment, than
+    /// all that it might have had. Whoever opens the relation anew must be [told](Self::note_rows_before).
+    pub fn rows_before(&self) -> u64 {
+        let cursor = self.cursor.lock();
+        let used = match cursor.is_closed() {
+            true if self.segments() == 0 => 0,
+            true => (cursor.segment.0 + 1) << RowId::PER_SEGMENT.ilog2(),
+            false => RowId::new(cursor.segment, 0).0 + u64::from(cursor.next),
+        };
+        used.max(self.used_before.load(Ordering::Relaxed))
+    }
+
+    /// Recovery: row ids below this were given out. A row may have had one and be gone, and somebody may still see it.
+    pub fn note_rows_before(&self, id: u64) {
+        if self.used_before.load(Ordering::Relaxed) < id {
+            self.used_before.fetch_max(id, Ordering::Relaxed);
+        }
+    }
+
+    /// Recovery: goes on filling the segment of the last row id that was given out, if it is hot.
+    pub fn resume_inserts(&self) {
+        let Some(last) = self.used_before.load(Ordering::Relaxed).checked_sub(1).map(RowId) else { return };
+        let (segment, next, end) = (last.segment(), u32::from(last.ordinal()) + 1, self.segment_rows.0);
+        if segment.0 < self.segments()
+            && next < end
+            && let SegmentState::Hot(hot) = &*self.segment(segment).state_owned()
+        {
+            *self.cursor.lock() = InsertCursor { segment, next, end, bytes: hot.bytes() };
+        }
     }
 
     /// Makes an empty segment hot; leaves any other as it is.
@@ -310,7 +376,8 @@ mod tests {
 
     #[test]
     fn row_ids_are_given_out_once_and_segments_found_again() {
-        let relation = Relation::new(Arc::new(RowLayout::new(&[SqlType::INT])));
+        let layout = Arc::new(RowLayout::new(&[SqlType::INT]));
+        let relation = Relation::new(layout, RowsPerSegment::default());
         let first = relation.next_row_id(100, usize::MAX);
         assert_eq!(first, RowId(0));
         let bulk = relation.reserve_segment();
@@ -333,5 +400,28 @@ mod tests {
             let (page, slot) = relation.place(ordinal);
             assert_eq!(relation.ordinal(page, slot), ordinal);
         }
+    }
+
+    #[test]
+    fn row_ids_that_were_given_out_are_not_given_out_again() {
+        let layout = Arc::new(RowLayout::new(&[SqlType::INT]));
+        let open = |used: u64, segments: &[u64]| {
+            let relation = Relation::new(layout.clone(), RowsPerSegment::new(64));
+            segments.iter().for_each(|&n| relation.open_hot(SegmentNo(n)));
+            relation.note_rows_before(used);
+            relation.resume_inserts();
+            relation
+        };
+        let relation = open(0, &[]);
+        assert_eq!(relation.rows_before(), 0);
+        let ids: Vec<_> = (0..65).map(|_| relation.next_row_id(1, usize::MAX)).collect();
+        assert_eq!(ids[63..], [RowId::new(SegmentNo(0), 63), RowId::new(SegmentNo(1), 0)]);
+        // In the segment, behind all that was given out; a full one is left.
+        let again = open(relation.rows_before(), &[0, 1]);
+        assert_eq!(again.next_row_id(1, usize::MAX), RowId::new(SegmentNo(1), 1));
+        again.close_insert_segment();
+        let third = open(again.rows_before(), &[0, 1]);
+        assert_eq!(third.next_row_id(1, usize::MAX), RowId::new(SegmentNo(2), 0));
+        assert_eq!(open(64, &[0]).next_row_id(1, usize::MAX), RowId::new(SegmentNo(1), 0));
     }
 }

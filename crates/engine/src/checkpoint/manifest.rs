@@ -11,7 +11,10 @@ use crate::catalog::Change;
 use crate::error::{EngineError, Result};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"AVCK");
-const FORMAT: u16 = 1;
+/// The format that is written.
+const FORMAT: u16 = 2;
+/// Without the row ids that a table has given out.
+const FORMAT_1: u16 = 1;
 
 /// Segments that a table may have had beyond those that the log accounts for: those of rows that were rolled back.
 const MOST_UNLOGGED_SEGMENTS: u64 = 1 << 20;
@@ -37,6 +40,8 @@ pub(crate) struct TableEntry {
     pub table: TableId,
     pub next_segment: u64,
     pub auto_increment: u64,
+    /// Row ids below this were given out, to rows that are gone perhaps; unknown in format 1.
+    pub rows_before: Option<u64>,
     pub segments: Vec<(SegmentNo, SegmentEntry)>,
 }
 
@@ -134,7 +139,8 @@ impl Manifest {
         if r.u32(WHAT)? != MAGIC {
             return Err(r.malformed("magic number"));
         }
-        if r.u16(WHAT)? != FORMAT {
+        let format = r.u16(WHAT)?;
+        if !(FORMAT_1..=FORMAT).contains(&format) {
             return Err(r.malformed("format version"));
         }
         let mut manifest = Self {
@@ -152,7 +158,7 @@ impl Manifest {
         }
         let most_segments = MOST_UNLOGGED_SEGMENTS.saturating_add(manifest.redo_from.0 / LEAST_LOGGED);
         for _ in 0..r.varint(WHAT)? {
-            let table = TableEntry::decode(&mut r)?;
+            let table = TableEntry::decode(&mut r, format)?;
             if table.next_segment > most_segments || !table.has_its_segments() {
                 return Err(r.malformed("number of segments"));
             }
@@ -175,6 +181,7 @@ impl TableEntry {
         to.put_u32(self.table.0);
         to.put_u64(self.next_segment);
         to.put_u64(self.auto_increment);
+        to.put_u64(self.rows_before.unwrap_or_default());
         to.put_varint(self.segments.len() as u64);
         for (number, segment) in &self.segments {
             to.put_u64(number.0);
@@ -196,12 +203,13 @@ impl TableEntry {
         }
     }
 
-    fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+    fn decode(r: &mut Reader<'_>, format: u16) -> Result<Self, Malformed> {
         const WHAT: &str = "manifest table";
         let mut entry = Self {
             table: TableId(r.u32(WHAT)?),
             next_segment: r.u64(WHAT)?,
             auto_increment: r.u64(WHAT)?,
+            rows_before: if format == FORMAT_1 { None } else { Some(r.u64(WHAT)?) },
             segments: Vec::new(),
         };
         for _ in 0..r.varint(WHAT)? {
@@ -244,8 +252,13 @@ mod tests {
 
     fn with_segments(next_segment: u64, numbers: &[u64], redo_from: u64) -> Result<Manifest> {
         let segments = numbers.iter().map(|&n| (SegmentNo(n), SegmentEntry::Hot { pages: Vec::new() }));
-        let table =
-            TableEntry { table: TableId(1), next_segment, auto_increment: 0, segments: segments.collect() };
+        let table = TableEntry {
+            table: TableId(1),
+            next_segment,
+            auto_increment: 0,
+            rows_before: Some(7),
+            segments: segments.collect(),
+        };
         let manifest = Manifest { redo_from: Lsn(redo_from), tables: vec![table], ..Manifest::default() };
         Manifest::decode(&manifest.encode(), "example")
     }

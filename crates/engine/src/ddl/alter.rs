@@ -12,13 +12,16 @@ use super::{check_unique, foreign};
 use crate::catalog::{Catalog, Change};
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
-use crate::recovery::build_index;
+use crate::index_build::build_index;
+use crate::stop::Stop;
 use crate::table::TableHandle;
 
 /// A table that is being altered. Dropped before it is finished, the table stays as it was.
 pub struct Alteration {
     table: Arc<TableHandle>,
     _group: Group,
+    /// Ends what takes long.
+    stop: Stop,
 }
 
 /// What of a table's foreign keys changes with the table.
@@ -60,6 +63,8 @@ impl Engine {
         rename: Option<&(String, String)>,
         wait: impl Into<DdlWait>,
     ) -> Result<Alteration> {
+        let wait = wait.into();
+        let stop = wait.stop();
         let group = self.lock_group(wait, |catalog| {
             let table = self.find_in(catalog, database, name)?;
             let mut all = foreign::linked_with(catalog, &table.def);
@@ -71,7 +76,7 @@ impl Engine {
         let table = group.table(database, name)?.clone();
         // What was committed before the table was held is to be seen by those who read it now.
         self.wait_until_visible();
-        Ok(Alteration { table, _group: group })
+        Ok(Alteration { table, _group: group, stop })
     }
 
     /// Whether a table may have this name: its database is there, nothing has the name, and children that wait for a
@@ -144,7 +149,7 @@ impl Alteration {
         }
         let NewForeignKeys { keys, added, renamed, checks } = foreign;
         for key in keys.iter().filter(|key| checks && added.contains(&key.name)) {
-            engine.check_rows(&copy, key)?;
+            engine.check_rows(&copy, key, &self.stop)?;
         }
         let (old, table) = (self.table.id(), copy.id());
         let unenforced = added.into_iter().filter(|_| !checks);
@@ -153,6 +158,7 @@ impl Alteration {
         changes.push(replace);
         let renamed = rest.rename.map(|(database, name)| Change::RenameTable { table, database, name });
         changes.extend(renamed);
+        self.stop.check()?;
         new.apply(rows, changes, rest.auto_increment)?;
         engine.retire_blocks(&self.table);
         Ok(())
@@ -181,6 +187,7 @@ impl Alteration {
         if changes.is_empty() {
             return Ok(());
         }
+        self.stop.check()?;
         let of_indexes =
             |change: &&Change| matches!(change, Change::CreateIndex { .. } | Change::DropIndex { .. });
         engine.apply(&Change::Several(changes.clone()), |catalog| {
@@ -208,9 +215,9 @@ impl Alteration {
             next += 1;
             handle = handle.adding_index(index.clone());
             let at = handle.indexes.iter().position(|i| i.def.id == index.id).expect("just added");
-            build_index(&handle, at)?;
+            build_index(&handle, at, &self.stop)?;
             if index.kind.is_unique() {
-                check_unique(&handle, at)?;
+                check_unique(&handle, at, &self.stop)?;
             }
             new.push(index.id);
             changes.push(Change::CreateIndex { table, index });
@@ -232,7 +239,7 @@ impl Alteration {
         changes.extend(gone.map(|old| Change::DropForeignKey { table, name: old.name.clone() }));
         for key in keys.into_iter().filter(|key| added.contains(&key.name)) {
             if checks {
-                engine.check_rows(&self.table, &key)?;
+                engine.check_rows(&self.table, &key, &self.stop)?;
             } else {
                 changes.push(Change::Unenforce { table, name: key.name.clone() });
             }

@@ -1,7 +1,9 @@
 //! Exclusive metadata locks: of one table, or of a table and those that its foreign keys link it with.
 //!
-//! Several locks are taken without waiting while holding any: whoever is in the way is waited for alone, and then all are
-//! tried anew, that one first. So DDL never stands in a circle with transactions, which take theirs one by one.
+//! At first, several locks are taken without waiting while holding any: whoever is in the way is waited for alone, and then
+//! all are tried anew, that one first. So DDL does not stand in a circle with transactions, which take theirs one by one. Under
+//! load there is always somebody in the way of one of them; so after [`POLITE`], newcomers queue at all of them, and a
+//! transaction that would close a circle is rolled back as a deadlock's victim.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,7 +11,12 @@ use std::time::{Duration, Instant};
 use crate::catalog::Catalog;
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
+use crate::metadata_lock::Patience;
+use crate::stop::Stop;
 use crate::table::TableHandle;
+
+/// So long DDL leaves all tables to others while it waits for one.
+const POLITE: Duration = Duration::from_secs(1);
 
 /// How long a change of definitions waits for transactions that use its tables.
 #[derive(Clone)]
@@ -17,6 +24,12 @@ pub struct DdlWait {
     pub timeout: Duration,
     /// Asked from time to time; true ends the wait with `Interrupted`.
     pub interrupted: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
+}
+
+impl DdlWait {
+    pub(super) fn stop(&self) -> Stop {
+        Stop(self.interrupted.clone())
+    }
 }
 
 impl From<Duration> for DdlWait {
@@ -28,14 +41,6 @@ impl From<Duration> for DdlWait {
 /// An exclusive metadata lock.
 pub(super) struct Exclusive {
     pub table: Arc<TableHandle>,
-}
-
-impl Exclusive {
-    fn lock(table: &Arc<TableHandle>, timeout: Duration, wait: &DdlWait) -> Result<Self> {
-        let interrupted = || wait.interrupted.as_ref().is_some_and(|asked| asked());
-        table.metadata_lock.lock_exclusive(timeout, &interrupted)?;
-        Ok(Self { table: table.clone() })
-    }
 }
 
 impl Drop for Exclusive {
@@ -65,32 +70,43 @@ impl Engine {
         wanted: impl Fn(&Catalog) -> Result<Vec<Arc<TableHandle>>>,
     ) -> Result<Group> {
         let wait = &wait.into();
-        let deadline = Instant::now() + wait.timeout;
+        let interrupted = || wait.interrupted.as_ref().is_some_and(|asked| asked());
+        let begun = Instant::now();
+        let patience = Patience { deadline: begun + wait.timeout, interrupted: &interrupted };
         let mut awaited: Option<Arc<TableHandle>> = None;
         loop {
             let tables = one_each(wanted(&self.catalog())?);
-            let mut locks = Vec::with_capacity(tables.len());
-            if let Some(first) = awaited.take().filter(|first| tables.iter().any(|t| Arc::ptr_eq(t, first))) {
-                let timeout = deadline.saturating_duration_since(Instant::now());
-                locks.push(Exclusive::lock(&first, timeout, wait)?);
-            }
+            awaited = awaited.filter(|first| tables.iter().any(|table| Arc::ptr_eq(table, first)));
+            let at_once: &[Arc<TableHandle>] = match &awaited {
+                Some(_) if begun.elapsed() > POLITE => &tables,
+                Some(first) => std::slice::from_ref(first),
+                None => &[],
+            };
+            let mut locks = self.lock_all(at_once, &patience)?;
+            let is_locked =
+                |locks: &[Exclusive], table| locks.iter().any(|lock| Arc::ptr_eq(&lock.table, table));
+            awaited = None;
             for table in &tables {
-                if locks.iter().any(|lock: &Exclusive| Arc::ptr_eq(&lock.table, table)) {
+                if is_locked(&locks, table) {
                     continue;
                 }
-                match Exclusive::lock(table, Duration::ZERO, wait) {
-                    Ok(lock) => locks.push(lock),
-                    Err(_) if Instant::now() >= deadline => return Err(EngineError::LockWaitTimeout),
-                    Err(_) => {
-                        awaited = Some(table.clone());
-                        break;
-                    }
+                if !table.metadata_lock.try_lock_exclusive() {
+                    awaited = Some(table.clone());
+                    break;
                 }
+                locks.push(Exclusive { table: table.clone() });
             }
             if awaited.is_none() && are_same(&tables, &one_each(wanted(&self.catalog())?)) {
                 return Ok(Group { locks });
             }
         }
+    }
+
+    /// Waits for whoever uses these tables.
+    fn lock_all(&self, tables: &[Arc<TableHandle>], patience: &Patience<'_>) -> Result<Vec<Exclusive>> {
+        let locks: Vec<_> = tables.iter().map(|table| table.metadata_lock.clone()).collect();
+        self.metadata_waits.lock_exclusive(&locks, patience)?;
+        Ok(tables.iter().map(|table| Exclusive { table: table.clone() }).collect())
     }
 }
 

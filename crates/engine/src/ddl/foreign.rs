@@ -7,8 +7,10 @@ use avocet_types::{ForeignKeyDef, TableDef};
 use super::exclusive::{DdlWait, Group};
 use crate::catalog::{Catalog, Change};
 use crate::engine::Engine;
+use crate::error::ForeignKeyError;
 use crate::error::Result;
-use crate::foreign::{self, ForeignKeyError, Link};
+use crate::foreign::{self, Link};
+use crate::stop::Stop;
 use crate::table::TableHandle;
 
 /// The tables that foreign keys link with a table: its parents, and its children, also those that wait for a parent of
@@ -169,11 +171,16 @@ pub(super) fn check_indexes(catalog: &Catalog, table: &TableDef, dropped: &str) 
 
 impl Engine {
     /// Whether all rows of a table, which nobody uses, have their parents by a key that it has not yet.
-    pub(super) fn check_rows(&self, table: &Arc<TableHandle>, key: &ForeignKeyDef) -> Result<()> {
+    pub(super) fn check_rows(
+        &self,
+        table: &Arc<TableHandle>,
+        key: &ForeignKeyDef,
+        stop: &Stop,
+    ) -> Result<()> {
         let mut def = (*table.def).clone();
         def.foreign_keys = vec![key.clone()];
         let child = Arc::new(table.with_indexes(def, table.indexes.clone()));
-        match foreign::first_orphan(&Link::new(&self.catalog(), &child, 0))? {
+        match foreign::first_orphan(&Link::new(&self.catalog(), &child, 0), stop)? {
             true => Err(ForeignKeyError::no_parent(&child.def, key).into()),
             false => Ok(()),
         }

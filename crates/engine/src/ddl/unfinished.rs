@@ -87,6 +87,8 @@ impl Unfinished {
         wait: impl Into<DdlWait>,
     ) -> Result<()> {
         let engine = self.engine.clone();
+        let wait = wait.into();
+        let stop = wait.stop();
         let _group = engine.lock_group(wait, |catalog| Ok(foreign::linked_with(catalog, def)))?;
         let _latch = engine.ddl.lock();
         let catalog = engine.catalog();
@@ -97,12 +99,13 @@ impl Unfinished {
         let mut changes = vec![Change::PublishTable { table, database, name, rows }];
         for key in &def.foreign_keys {
             if checks {
-                engine.check_rows(&self.table, key)?;
+                engine.check_rows(&self.table, key, &stop)?;
             } else {
                 changes.push(Change::Unenforce { table, name: key.name.clone() });
             }
             changes.push(Change::AddForeignKey { table, key: key.clone() });
         }
+        stop.check()?;
         self.apply(rows, changes, auto_increment)
     }
 

@@ -3,7 +3,6 @@
 
 use std::ops::ControlFlow;
 
-use avocet_base::RowId;
 use avocet_storage::hot::RowBuf;
 use avocet_storage::index::ScanScratch;
 use avocet_storage::relation::SegmentState;
@@ -11,7 +10,7 @@ use avocet_types::{Datum, RowRef, Value};
 
 use super::{Link, Parent};
 use crate::error::{EngineError, Result};
-use crate::rows;
+use crate::stop::Stop;
 use crate::table::{TableHandle, split_entry};
 
 /// The values of a child's row, unless one of them is NULL: such a row needs no parent.
@@ -23,9 +22,9 @@ pub(crate) fn key_values(row: &RowRef<'_>, columns: &[usize]) -> Option<Vec<Valu
 }
 
 /// Whether any row lacks its parent.
-pub(crate) fn first_orphan(link: &Link) -> Result<bool> {
+pub(crate) fn first_orphan(link: &Link, stop: &Stop) -> Result<bool> {
     let mut found = false;
-    each_orphan(link, &mut || {
+    each_orphan(link, stop, &mut || {
         found = true;
         ControlFlow::Break(())
     })?;
@@ -35,17 +34,22 @@ pub(crate) fn first_orphan(link: &Link) -> Result<bool> {
 /// How many rows lack their parent.
 pub(crate) fn count_orphans(link: &Link) -> Result<u64> {
     let mut count = 0;
-    each_orphan(link, &mut || {
+    each_orphan(link, &Stop::default(), &mut || {
         count += 1;
         ControlFlow::Continue(())
     })?;
     Ok(count)
 }
 
-fn each_orphan(link: &Link, visit: &mut dyn FnMut() -> ControlFlow<()>) -> Result<()> {
+fn each_orphan(link: &Link, stop: &Stop, visit: &mut dyn FnMut() -> ControlFlow<()>) -> Result<()> {
     let mut search = Search::default();
     let columns = &link.def().columns;
+    let mut seen = 0;
     each_row(&link.child, columns, &mut |row| {
+        seen += 1;
+        if seen % Stop::EVERY == 0 {
+            stop.check()?;
+        }
         let Some(values) = key_values(&row, columns) else { return Ok(ControlFlow::Continue(())) };
         let has_parent = match &link.parent {
             Some(parent) => search.finds(parent, &values)?,
@@ -75,7 +79,7 @@ impl Search {
         let mut outcome = Ok(false);
         index.tree.prefix_scan(key, scan, &mut |entry| {
             let (_, id) = split_entry(entry);
-            outcome = newest(&parent.table, id, buf);
+            outcome = parent.table.relation.newest_row(id, buf).map_err(Into::into);
             if matches!(outcome, Ok(true)) {
                 own.clear();
                 index.keys.encode_row(&buf.row(&parent.table.layout), own);
@@ -84,22 +88,6 @@ impl Search {
             if matches!(outcome, Ok(false)) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
         outcome
-    }
-}
-
-/// The newest version of a row; false if it is deleted.
-fn newest(table: &TableHandle, id: RowId, buf: &mut RowBuf) -> Result<bool> {
-    match &*table.relation.segment(id.segment()).state() {
-        SegmentState::Empty => Ok(false),
-        SegmentState::Hot(hot) => {
-            let Some((page, slot)) = table.relation.page_of(hot, id.ordinal()) else { return Ok(false) };
-            let body = page.body.read();
-            buf.image.clear();
-            body.in_place(&table.layout, slot).to_image(&mut buf.image);
-            Ok(body.is_live(slot))
-        }
-        SegmentState::Cold(cold) => Ok(!cold.deletes.body.read().is_deleted(id.ordinal())
-            && rows::cold_image(table, cold, id.ordinal(), &mut buf.image)?),
     }
 }
 
@@ -148,7 +136,7 @@ pub(crate) fn each_cold_row(
         if cold.deletes.body.read().is_deleted(ordinals.ordinal_of(row)) {
             continue;
         }
-        rows::partial_image(&table.layout, &encoded, row, &mut buf.image)?;
+        avocet_storage::rows::partial_image(&table.layout, &encoded, row, &mut buf.image)?;
         if visit(buf.row(&table.layout))?.is_break() {
             return Ok(ControlFlow::Break(()));
         }

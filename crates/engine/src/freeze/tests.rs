@@ -35,7 +35,7 @@ fn names() -> impl Iterator<Item = String> {
 }
 
 fn hot_segments(engine: &Engine) -> usize {
-    engine.candidates().len()
+    engine.freezer().candidates().len()
 }
 
 /// How many tables' segments one failing call of the disk keeps from being frozen, whichever it is.
@@ -46,9 +46,9 @@ fn left_hot(work: impl Fn(&Arc<Engine>)) {
         assert_eq!(hot_segments(&engine), TABLES);
         disk.fail(DiskOp::Create, n, DiskError::Io);
         work(&engine);
-        engine.freezer.lock().failed.clear();
+        engine.freezing.watch.lock().failed.clear();
         assert!(hot_segments(&engine) <= 1, "call {n}: {}", hot_segments(&engine));
-        engine.freeze_early(usize::MAX);
+        engine.freezer().freeze_early(usize::MAX);
         assert_eq!(hot_segments(&engine), 0);
         for name in names() {
             let table = engine.catalog().table("d", &name).expect("created").clone();
@@ -59,17 +59,17 @@ fn left_hot(work: impl Fn(&Arc<Engine>)) {
 
 #[test]
 fn the_failure_of_one_table_does_not_stop_the_others() {
-    left_hot(|engine| assert!(engine.freeze_early(usize::MAX) > 0));
+    left_hot(|engine| assert!(engine.freezer().freeze_early(usize::MAX) > 0));
     left_hot(|engine| {
         for table in engine.catalog().tables() {
             table.relation.close_insert_segment();
         }
         // Nobody has looked before: none is cool.
-        engine.freeze_cool_segments(&mut Pacer::none());
+        engine.freezer().freeze_cool(&mut Pacer::none());
         assert_eq!(hot_segments(engine), TABLES);
         let long_ago = super::COOL_AFTER + super::COOL_AFTER;
-        engine.freezer.lock().watched.values_mut().for_each(|(_, since)| *since -= long_ago);
-        engine.freeze_cool_segments(&mut Pacer::none());
+        engine.freezing.watch.lock().watched.values_mut().for_each(|(_, since)| *since -= long_ago);
+        engine.freezer().freeze_cool(&mut Pacer::none());
     });
 }
 
@@ -78,11 +78,11 @@ fn a_segment_that_failed_is_left_alone_for_a_while() {
     let disk = SimDisk::new();
     let engine = filled(&disk);
     (1..=TABLES as u64).for_each(|n| disk.fail(DiskOp::Create, n, DiskError::Io));
-    assert_eq!(engine.freeze_early(usize::MAX), 0);
-    assert_eq!((hot_segments(&engine), engine.freeze_early(usize::MAX)), (0, 0));
+    assert_eq!(engine.freezer().freeze_early(usize::MAX), 0);
+    assert_eq!((hot_segments(&engine), engine.freezer().freeze_early(usize::MAX)), (0, 0));
     let later = super::RETRY_AFTER + super::RETRY_AFTER;
-    engine.freezer.lock().failed.values_mut().for_each(|at| *at -= later);
+    engine.freezing.watch.lock().failed.values_mut().for_each(|at| *at -= later);
     assert_eq!(hot_segments(&engine), TABLES);
-    assert!(engine.freeze_early(usize::MAX) > 0);
+    assert!(engine.freezer().freeze_early(usize::MAX) > 0);
     assert_eq!(hot_segments(&engine), 0);
 }

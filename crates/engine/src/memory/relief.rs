@@ -1,123 +1,31 @@
-//! Rounds of work that free memory, and those who wait for them.
-//!
-//! A round counts what tables take, collects old versions, and freezes until hot pages are within their target. A thread
-//! makes one each second, and whenever writers have added much (`housekeeping.rs`); without background threads whoever
-//! needs room does.
+//! Rounds of work that free memory, and those who wait for their end.
 
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use super::Room;
-use crate::engine::Engine;
-use crate::error::{EngineError, Result};
-
-/// How often those who wait look whether they are interrupted.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Who waits for room is refused after this time even if rounds go on freeing something.
-const PATIENCE: Duration = Duration::from_secs(30);
-
 #[derive(Default)]
 pub(crate) struct Relief {
-    rounds: Mutex<Rounds>,
-    ended: Condvar,
+    pub rounds: Mutex<Rounds>,
+    pub ended: Condvar,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Rounds {
-    begun: u64,
-    ended: u64,
+pub(crate) struct Rounds {
+    pub begun: u64,
+    pub ended: u64,
     /// What the last one has freed.
-    freed: usize,
+    pub freed: usize,
 }
 
 impl Relief {
-    fn rounds(&self) -> Rounds {
+    pub fn rounds(&self) -> Rounds {
         *self.rounds.lock()
     }
 
     /// Waits for the end of a round, at most so long.
-    fn wait(&self, timeout: Duration) {
+    pub fn wait(&self, timeout: Duration) {
         let mut rounds = self.rounds.lock();
         self.ended.wait_for(&mut rounds, timeout);
-    }
-}
-
-impl Engine {
-    /// Counts what tables take and, if it is much, frees what can be freed. Returns how many bytes of hot pages were.
-    pub fn watch_memory(&self) -> usize {
-        self.memory.relief.rounds.lock().begun += 1;
-        let mut freed = 0;
-        if self.count_memory() > 0 {
-            self.collect_all_garbage();
-            let over = self.count_memory();
-            freed = self.freeze_early(over);
-            self.count_memory();
-        }
-        let mut rounds = self.memory.relief.rounds.lock();
-        rounds.ended += 1;
-        rounds.freed = freed;
-        drop(rounds);
-        self.memory.relief.ended.notify_all();
-        freed
-    }
-
-    fn count_memory(&self) -> usize {
-        self.memory.count(&self.catalog(), self.version_backlog())
-    }
-
-    /// Tables have grown: they should be counted soon.
-    pub(crate) fn ask_for_relief(&self) {
-        if self.options.background {
-            self.housekeeping().ask_for_relief();
-        } else if self.memory.room() != Room::Ample {
-            self.watch_memory();
-        }
-    }
-
-    /// Slows a writer down that has added a step, or has it wait until there is room for rows.
-    ///
-    /// # Errors
-    /// `OutOfMemory` if a round that began after this was called has freed nothing, and there is still no room;
-    /// `Interrupted`.
-    pub(crate) fn wait_for_room(&self, interrupted: &dyn Fn() -> bool) -> Result<()> {
-        let clock = &self.options.env.clock;
-        match self.memory.room() {
-            Room::Ample => return Ok(()),
-            Room::Scarce(pause) => {
-                self.ask_for_relief();
-                (self.wait_hook())(&mut || self.memory.relief.wait(pause));
-                return Ok(());
-            }
-            Room::None => {}
-        }
-        let began = clock.monotonic();
-        let mut before = self.memory.relief.rounds();
-        while self.memory.room() == Room::None {
-            if interrupted() {
-                return Err(EngineError::Interrupted);
-            }
-            self.check_running()?;
-            let now = self.memory.relief.rounds();
-            // One that began after this one asked has ended.
-            if now.ended > before.begun {
-                if now.freed == 0 {
-                    return Err(self.memory.out_of_memory());
-                }
-                before = now;
-            }
-            if clock.monotonic().saturating_sub(began) > PATIENCE {
-                return Err(self.memory.out_of_memory());
-            }
-            (self.wait_hook())(&mut || {
-                if self.options.background {
-                    self.housekeeping().ask_for_relief();
-                    self.memory.relief.wait(LOOK_EVERY);
-                } else {
-                    self.watch_memory();
-                }
-            });
-        }
-        Ok(())
     }
 }

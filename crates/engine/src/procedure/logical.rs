@@ -12,8 +12,8 @@
 //!                └─ call ─────────────▶ 44
 //! ```
 //!
-//! Calls of deterministic procedures take turns, so that they do not come between each other; who has to wait for a row
-//! gives its turn away. What a call took from outside is in its record ([`Inputs`]): row ids, times, AUTO_INCREMENT values.
+//! Calls of deterministic procedures run one at a time, so that they do not come between each other; who has to wait for a row
+//! lets the next one begin. What a call took from outside is in its record ([`Inputs`]): row ids, times, AUTO_INCREMENT values.
 //! docs/decisions/0007 has the reasons and the alternatives.
 //!
 //! Invariants:
@@ -21,26 +21,23 @@
 //! 2. Its operations, row ids included, are a function of the procedure, the arguments, the inputs and the state at `ts − 1`.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use avocet_base::{RowId, TableId, Timestamp};
-use avocet_types::Value;
 use parking_lot::{Condvar, Mutex};
 
-use super::{Procedure, Reply};
-use crate::engine::Engine;
-use crate::error::{EngineError, Result, malformed};
-use crate::redo::{self, CallRecord, Inputs, Op};
+use crate::apply::open_place;
+use crate::error::{EngineError, Result};
+use crate::locks::WaitHook;
+use crate::redo::{CallRecord, Inputs};
 use crate::table::TableHandle;
-use crate::txn::{Freshness, Isolation, Txn, TxnOptions};
 
 /// What a transaction that is a logged call remembers, or is given again.
 pub(crate) struct Logical {
-    mode: Mode,
-    inputs: Inputs,
+    pub(super) mode: Mode,
+    pub(super) inputs: Inputs,
 }
 
-enum Mode {
+pub(super) enum Mode {
     /// A call that may be logged as such.
     Record {
         /// The beginning of its record.
@@ -49,7 +46,7 @@ enum Mode {
         catalog_version: u64,
         /// It saw what is not in the log: another transaction's locks, or want of memory.
         met_others: bool,
-        turn: Option<Turn>,
+        permit: Option<CallPermit>,
     },
     /// Recovery runs a call again.
     Replay {
@@ -59,32 +56,13 @@ enum Mode {
     },
 }
 
-/// Begins the transaction of a call, when its turn has come.
-pub(super) fn begin(
-    engine: &Arc<Engine>,
-    procedure: &Procedure,
-    arguments: &[Value],
-    options: TxnOptions,
-) -> Txn {
-    let mut head = Vec::with_capacity(128);
-    redo::put_head(&procedure.database, &procedure.name, arguments, &mut head);
-    let turn = Some(Turn::take(engine));
-    // Before the snapshot: what the catalog has by then is older.
-    let catalog_version = engine.catalog_version();
-    let mut txn = engine.begin(options);
-    let snapshot = txn.snapshot_ts();
-    let mode = Mode::Record { head, snapshot, catalog_version, met_others: false, turn };
-    txn.set_logical(Logical { mode, inputs: Inputs::default() });
-    txn
-}
-
 impl Logical {
     /// The transaction depends on something else than the state at its snapshot.
     #[cold]
     pub fn meet_others(&mut self) {
-        if let Mode::Record { met_others, turn, .. } = &mut self.mode {
+        if let Mode::Record { met_others, permit, .. } = &mut self.mode {
             *met_others = true;
-            *turn = None;
+            *permit = None;
         }
     }
 
@@ -115,7 +93,7 @@ impl Logical {
     pub fn row_again(&mut self, table: &TableHandle) -> Result<RowId> {
         let stray = || EngineError::corrupt("a procedure", "it inserts rows that it did not insert");
         let id = self.inputs.take_row(table.id()).ok_or_else(stray)?;
-        crate::recovery::open_place(table, id)?;
+        open_place(table, id)?;
         Ok(id)
     }
 
@@ -127,20 +105,19 @@ impl Logical {
         (record.len() < operations.len()).then_some(record)
     }
 
-    /// Whether a record with this timestamp would follow the state that the call has seen. Under the commit latch.
-    pub fn follows(&self, engine: &Engine, ts: Timestamp) -> bool {
+    /// Whether a record with this timestamp would follow the state that the call has seen, if the catalog, which nobody changes
+    /// just now, has this version. Under the commit latch.
+    pub fn follows(&self, ts: Timestamp, catalog: Option<u64>) -> bool {
         match &self.mode {
             Mode::Record { snapshot, catalog_version, .. } => {
-                ts.0 == snapshot.0 + 1
-                    && !engine.catalog_changing.load(Ordering::Acquire)
-                    && engine.catalog_version() == *catalog_version
+                ts.0 == snapshot.0 + 1 && catalog == Some(*catalog_version)
             }
             Mode::Replay { .. } => false,
         }
     }
 
     /// Whether a call that ran again did what it had done.
-    fn is_reproduced(&self, operations: &[u8]) -> bool {
+    pub(super) fn is_reproduced(&self, operations: &[u8]) -> bool {
         match self.mode {
             Mode::Record { .. } => false,
             Mode::Replay { strays, crc } => {
@@ -150,71 +127,35 @@ impl Logical {
     }
 }
 
-/// Recovery: runs a logged call again; it is committed at `ts`.
-pub(crate) fn run_again(engine: &Arc<Engine>, record: CallRecord, ts: Timestamp) -> Result<()> {
-    let CallRecord { database, procedure: name, arguments, inputs, crc } = record;
-    let full_name = format!("{database}.{name}");
-    let Some(procedure) = engine.procedures().find(&database, &name) else {
-        return Err(EngineError::NotRegistered(full_name));
-    };
-    let not_reproduced = |why: String| EngineError::NotReproduced { procedure: full_name.clone(), why };
-    let arguments = procedure.convert(&arguments).map_err(|e| not_reproduced(e.to_string()))?;
-    let options = TxnOptions {
-        isolation: Isolation::RepeatableRead,
-        freshness: Freshness::Logged,
-        ..TxnOptions::default()
-    };
-    let mut txn = Txn::begin(engine, options);
-    txn.set_logical(Logical { mode: Mode::Replay { strays: false, crc }, inputs });
-    let ran = procedure.run(&mut txn, &arguments, &mut Reply::default());
-    let reproduced = txn.logical().is_some_and(|logical| logical.is_reproduced(txn.operations()));
-    match ran {
-        Err(EngineError::Storage(e)) => return Err(EngineError::Storage(e)),
-        Err(why) => return Err(not_reproduced(why.to_string())),
-        Ok(()) if !reproduced => return Err(not_reproduced("it came to other changes".into())),
-        Ok(()) => {}
-    }
-    for op in redo::ops(txn.operations()) {
-        if let Op::Insert { table, image, .. } = op.map_err(malformed("redo operation"))?
-            && let Some(table) = engine.catalog().table_by_id(table)
-        {
-            crate::recovery::note_auto_increment(table, image)?;
-        }
-    }
-    txn.commit_again(ts);
-    Ok(())
-}
-
 /// Lets deterministic calls run one at a time.
 #[derive(Default)]
-pub(crate) struct Turns {
+pub(crate) struct CallGate {
     taken: Mutex<bool>,
     free: Condvar,
 }
 
-/// The turn of one call. Dropping it lets the next one begin.
-struct Turn(Arc<Turns>);
+/// One call may run. Dropping it lets the next one begin.
+pub(super) struct CallPermit(Arc<CallGate>);
 
-impl Turn {
-    fn take(engine: &Engine) -> Self {
-        let turns = engine.turns.clone();
-        let mut taken = turns.taken.lock();
+impl CallPermit {
+    pub fn take(gate: Arc<CallGate>, wait_hook: &WaitHook) -> Self {
+        let mut taken = gate.taken.lock();
         if *taken {
             drop(taken);
-            (engine.wait_hook())(&mut || {
-                let mut taken = turns.taken.lock();
-                turns.free.wait_while(&mut taken, |taken| *taken);
+            wait_hook(&mut || {
+                let mut taken = gate.taken.lock();
+                gate.free.wait_while(&mut taken, |taken| *taken);
                 *taken = true;
             });
         } else {
             *taken = true;
             drop(taken);
         }
-        Self(turns)
+        Self(gate)
     }
 }
 
-impl Drop for Turn {
+impl Drop for CallPermit {
     fn drop(&mut self) {
         *self.0.taken.lock() = false;
         self.0.free.notify_one();

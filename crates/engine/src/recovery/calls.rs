@@ -10,20 +10,21 @@ use std::sync::Arc;
 
 use avocet_base::{BlockId, RowId, Timestamp};
 use avocet_log::{LogReader, LogRecord};
+use avocet_storage::hot::RowBuf;
 use avocet_storage::index::MAX_KEY_LEN;
 use avocet_storage::relation::SegmentState;
 use hashbrown::HashSet;
 
-use super::apply::Applier;
-use super::build_index;
 use super::replay::{at_record, check_rows, decode_change};
-use crate::bulk;
+use crate::apply::Applier;
+use crate::block_rows;
 use crate::catalog::{Catalog, Change};
 use crate::engine::Engine;
 use crate::error::{EngineError, Result, malformed};
-use crate::procedure::logical;
+use crate::index_build::build_index;
+use crate::procedure::calls::run_again;
 use crate::redo::{self, CallRecord, Op, SegmentChange};
-use crate::rows;
+use crate::stop::Stop;
 use crate::table::TableHandle;
 
 /// Applies all records of `reader`. Returns the blocks that they refer to.
@@ -62,7 +63,7 @@ fn apply(engine: &Arc<Engine>, record: &LogRecord<'_>, named: &mut HashSet<Block
         }
         redo::KIND_CALL => {
             let call = CallRecord::decode(record.payload).map_err(malformed("call record"))?;
-            logical::run_again(engine, call, Timestamp(record.tag))
+            run_again(engine, call, Timestamp(record.tag))
         }
         other => Err(EngineError::corrupt("its kind", format!("{other} is unknown"))),
     }
@@ -84,7 +85,7 @@ fn build_new_indexes(catalog: &Catalog, change: &Change) -> Result<()> {
         Change::CreateIndex { table, index } => {
             let Some(table) = catalog.table_by_id(*table) else { return Ok(()) };
             match table.indexes.iter().position(|i| i.def.id == index.id) {
-                Some(at) => build_index(table, at),
+                Some(at) => build_index(table, at, &Stop::default()),
                 None => Ok(()),
             }
         }
@@ -101,7 +102,7 @@ fn operation(applier: &Applier<'_>, op: Op<'_>) -> Result<()> {
             let state = table.relation.segment(segment).state_owned();
             let SegmentState::Cold(cold) = &*state else { unreachable!("the block was put there") };
             (0..table.indexes.len()).try_for_each(|n| {
-                bulk::block_entries(table, n, segment, cold, &mut |entry, _| {
+                block_rows::block_entries(table, n, segment, cold, &mut |entry, _| {
                     table.indexes[n].tree.insert(entry);
                 })
             })
@@ -121,11 +122,11 @@ fn operation(applier: &Applier<'_>, op: Op<'_>) -> Result<()> {
 
 /// Visits the index entries of a row as it is now; of none if it is not there.
 fn for_each_entry(table: &TableHandle, id: RowId, mut visit: impl FnMut(usize, &[u8])) -> Result<()> {
-    let mut image = Vec::new();
-    if table.indexes.is_empty() || !newest_image(table, id, &mut image)? {
+    let mut buf = RowBuf::default();
+    if table.indexes.is_empty() || !table.relation.newest_row(id, &mut buf)? {
         return Ok(());
     }
-    let row = table.layout.view(&image).map_err(malformed("row image"))?;
+    let row = buf.row(&table.layout);
     let mut entry = Vec::new();
     for (n, index) in table.indexes.iter().enumerate() {
         entry.clear();
@@ -136,26 +137,4 @@ fn for_each_entry(table: &TableHandle, id: RowId, mut visit: impl FnMut(usize, &
         visit(n, &entry);
     }
     Ok(())
-}
-
-fn newest_image(table: &TableHandle, id: RowId, image: &mut Vec<u8>) -> Result<bool> {
-    if id.segment().0 >= table.relation.segments() {
-        return Ok(false);
-    }
-    match &*table.relation.segment(id.segment()).state_owned() {
-        SegmentState::Empty => Ok(false),
-        SegmentState::Hot(hot) => {
-            let Some((page, slot)) = table.relation.page_of(hot, id.ordinal()) else { return Ok(false) };
-            let body = page.body.read();
-            if !body.is_live(slot) {
-                return Ok(false);
-            }
-            body.in_place(&table.layout, slot).to_image(image);
-            Ok(true)
-        }
-        SegmentState::Cold(cold) => {
-            let is_deleted = cold.deletes.body.read().is_deleted(id.ordinal());
-            Ok(!is_deleted && rows::cold_image(table, cold, id.ordinal(), image)?)
-        }
-    }
 }

@@ -12,12 +12,12 @@ use avocet_storage::store::BlobStore;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
-use super::in_parallel;
 use crate::blocks::Blocks;
 use crate::catalog::Catalog;
 use crate::checkpoint::manifest::{self, ImagePlace, Manifest, SegmentEntry, TableEntry};
 use crate::checkpoint::{DELETES, image_bytes};
 use crate::error::{EngineError, Result, malformed};
+use crate::index_build::in_parallel;
 use crate::table::TableHandle;
 
 /// Loads all that the manifest names into the tables of `catalog`. Returns how large the objects are.
@@ -40,7 +40,21 @@ pub(super) fn load(
             load_image(table(catalog, place.table)?, place, image_bytes(&bytes, image)?)
         })
     })?;
+    for entry in manifest.tables.iter().filter(|entry| entry.rows_before.is_none()) {
+        note_last_row(table(catalog, entry.table)?);
+    }
     Ok(sizes.into_inner())
+}
+
+/// All that a manifest of format 1 tells of the row ids that were given out: the last hot row that is there.
+fn note_last_row(table: &TableHandle) {
+    let mut ids = Vec::new();
+    for (number, state) in table.relation.used_segments() {
+        if matches!(*state, SegmentState::Hot(_)) {
+            table.relation.possible_rows(number, &mut ids);
+        }
+    }
+    ids.last().into_iter().for_each(|last| table.relation.note_rows_before(last.0 + 1));
 }
 
 fn table(catalog: &Catalog, id: TableId) -> Result<&TableHandle> {
@@ -54,6 +68,7 @@ fn open_segments(table: &TableHandle, entry: &TableEntry, blocks: &Blocks) -> Re
         table.relation.note_segment(SegmentNo(last));
     }
     table.note_auto_increment(entry.auto_increment.saturating_sub(1));
+    table.relation.note_rows_before(entry.rows_before.unwrap_or_default());
     for (number, segment) in &entry.segments {
         match segment {
             SegmentEntry::Hot { .. } => table.relation.open_hot(*number),

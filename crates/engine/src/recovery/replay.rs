@@ -20,7 +20,7 @@ use avocet_log::{LogReader, LogRecord};
 use hashbrown::HashSet;
 use parking_lot::Mutex;
 
-use super::apply::Applier;
+use crate::apply::Applier;
 use crate::blocks::Blocks;
 use crate::catalog::{Catalog, Change};
 use crate::error::{EngineError, Result, malformed};

@@ -14,10 +14,9 @@
 //! memory near.
 
 use avocet_base::RowId;
-use avocet_storage::hot::PageBody;
-use avocet_storage::relation::{SegmentState, pin};
+use avocet_storage::relation::pin;
 
-use super::Txn;
+use super::core::Txn;
 use crate::table::{IndexHandle, TableHandle};
 
 /// What will be read of the rows.
@@ -64,35 +63,11 @@ impl Txn {
         let mut places = std::mem::take(&mut keys.places);
         places.clear();
         places.extend(keys.iter().filter_map(|key| index.hints.get(key)));
-        places.iter().for_each(|&id| prefetch_page(table, id));
-        places.iter().for_each(|&id| in_page(table, id, |body, slot| body.prefetch(&table.layout, slot)));
+        places.iter().for_each(|&id| table.relation.prefetch_row(id));
+        places.iter().for_each(|&id| table.relation.prefetch_slot(id));
         if what == Ahead::Rows {
-            places
-                .iter()
-                .for_each(|&id| in_page(table, id, |body, slot| body.prefetch_strings(&table.layout, slot)));
+            places.iter().for_each(|&id| table.relation.prefetch_strings(id));
         }
         keys.places = places;
-    }
-}
-
-pub(crate) fn prefetch_page(table: &TableHandle, id: RowId) {
-    match &*table.relation.segment(id.segment()).state() {
-        SegmentState::Empty => {}
-        SegmentState::Hot(hot) => hot.prefetch_page(table.relation.place(id.ordinal()).0),
-        SegmentState::Cold(cold) => {
-            if let Some(row) = cold.block.meta().ordinals.row_of(id.ordinal()) {
-                cold.block.prefetch(row);
-            }
-        }
-    }
-}
-
-fn in_page(table: &TableHandle, id: RowId, look: impl FnOnce(&PageBody, usize)) {
-    if let SegmentState::Hot(hot) = &*table.relation.segment(id.segment()).state() {
-        let Some((page, slot)) = table.relation.page_of(hot, id.ordinal()) else { return };
-        // A page that somebody is changing is in some processor's cache.
-        if let Some(body) = page.body.try_read() {
-            look(&body, slot);
-        }
     }
 }

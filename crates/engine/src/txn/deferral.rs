@@ -17,7 +17,8 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use super::{StatementMark, Txn};
+use super::core::Txn;
+use super::parts::{Begun, StatementMark};
 use crate::error::{EngineError, Result};
 use crate::locks::{LockMode, RowKey, Waiter};
 
@@ -27,30 +28,6 @@ pub(super) const MOST_RETAKEN: usize = 2;
 
 /// After a statement has waited for so many different rows, it blocks: what it gives up each time might be had by others for ever.
 const MOST_ROWS: usize = 8;
-
-/// A statement whose waits are deferred.
-#[derive(Default)]
-pub(super) struct Deferral {
-    begun: Option<Begun>,
-    standing: Option<Arc<Waiter>>,
-    /// This run of the statement has ended for a wait. (A place may stand since the run before, of which this one has no use.)
-    has_waited: bool,
-}
-
-impl Deferral {
-    /// The statement has been given a row that it locked: perhaps it has told somebody.
-    #[inline]
-    pub(super) fn note_shown(&mut self) {
-        self.begun = None;
-    }
-}
-
-struct Begun {
-    at: StatementMark,
-    had_read: bool,
-    rows: usize,
-    last: Option<RowKey>,
-}
 
 /// Ready when a statement whose wait was deferred is to begin anew, or with the reason why it must not.
 pub struct RowWait {
@@ -78,19 +55,19 @@ impl Txn {
     /// error, after which [`deferred_wait`](Self::deferred_wait) has what to await. The caller must be able to run the statement
     /// anew: it has sent nothing.
     pub fn defer_waits(&mut self, mark: StatementMark) {
-        let had_read = !self.is_first_read;
-        self.deferral.begun = Some(Begun { at: mark, had_read, rows: 0, last: None });
+        let had_read = !self.view.is_first_read;
+        self.locks.deferral.begun = Some(Begun { at: mark, had_read, rows: 0, last: None });
     }
 
     /// If the statement has ended for a wait: takes it back, and returns the wait. Then [`begin_anew`](Self::begin_anew).
     pub fn deferred_wait(&mut self) -> Option<RowWait> {
-        if !std::mem::take(&mut self.deferral.has_waited) {
+        if !std::mem::take(&mut self.locks.deferral.has_waited) {
             return None;
         }
-        let place = self.deferral.standing.clone()?;
-        let mark = self.deferral.begun.as_ref().map(|begun| begun.at)?;
+        let place = self.locks.deferral.standing.clone()?;
+        let mark = self.locks.deferral.begun.as_ref().map(|begun| begun.at)?;
         self.roll_back_to(mark);
-        self.engine.row_locks.break_deadlocks(&place, !self.shared.is_empty());
+        self.engine.row_locks.break_deadlocks(&place, !self.locks.shared.is_empty());
         let deadline = place.began + self.options.lock_wait_timeout;
         Some(RowWait { place, deadline })
     }
@@ -102,25 +79,25 @@ impl Txn {
 
     /// Begins the statement whose wait is over once more.
     pub fn begin_anew(&mut self) {
-        if let Some(begun) = &self.deferral.begun {
-            self.has_read.store(begun.had_read, Ordering::Relaxed);
+        if let Some(begun) = &self.locks.deferral.begun {
+            self.view.has_read.store(begun.had_read, Ordering::Relaxed);
             self.begin_statement();
         }
     }
 
     /// Waits block again; a place that still stands is given up.
     pub fn end_deferral(&mut self) {
-        self.deferral.begun = None;
-        self.deferral.has_waited = false;
+        self.locks.deferral.begun = None;
+        self.locks.deferral.has_waited = false;
         self.give_up_place();
     }
 
     /// Whether a wait at `place` can be left to the session.
     pub(super) fn may_defer(&mut self, place: &Waiter, retaken: usize) -> bool {
-        let Some(begun) = &mut self.deferral.begun else { return false };
-        if self.undo.len() > begun.at.undo + retaken
-            || self.shared.len() > begun.at.shared
-            || self.loads.len() > begun.at.loads
+        let Some(begun) = &mut self.locks.deferral.begun else { return false };
+        if self.changes.undo.len() > begun.at.undo + retaken
+            || self.locks.shared.len() > begun.at.shared
+            || self.changes.loads.len() > begun.at.loads
         {
             return false;
         }
@@ -133,8 +110,8 @@ impl Txn {
     /// The place that stands, if it is this one.
     #[inline]
     pub(super) fn place_in_queue(&mut self, key: RowKey, mode: LockMode) -> Option<Arc<Waiter>> {
-        self.deferral.standing.as_ref()?;
-        let place = self.deferral.standing.take_if(|place| place.key == key && place.mode == mode);
+        self.locks.deferral.standing.as_ref()?;
+        let place = self.locks.deferral.standing.take_if(|place| place.key == key && place.mode == mode);
         self.give_up_place();
         place
     }
@@ -142,8 +119,8 @@ impl Txn {
     /// The place that stands, if it is one among those who watch a row.
     #[inline]
     pub(super) fn place_among_watchers(&mut self) -> Option<Arc<Waiter>> {
-        self.deferral.standing.as_ref()?;
-        let place = self.deferral.standing.take_if(|place| place.mode == LockMode::Watch);
+        self.locks.deferral.standing.as_ref()?;
+        let place = self.locks.deferral.standing.take_if(|place| place.mode == LockMode::Watch);
         self.give_up_place();
         place
     }
@@ -152,15 +129,15 @@ impl Txn {
     pub(super) fn leave_or_stand<T>(&mut self, place: Option<Arc<Waiter>>, outcome: &Result<T>) {
         match outcome {
             Err(EngineError::WaitDeferred) => {
-                self.deferral.standing = place;
-                self.deferral.has_waited = true;
+                self.locks.deferral.standing = place;
+                self.locks.deferral.has_waited = true;
             }
             _ => self.leave_queue(place),
         }
     }
 
     fn give_up_place(&mut self) {
-        let place = self.deferral.standing.take();
+        let place = self.locks.deferral.standing.take();
         self.leave_queue(place);
     }
 }

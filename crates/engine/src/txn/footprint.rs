@@ -3,43 +3,12 @@
 //! Small transactions hand what they have not told on to the next one that takes their buffers, so that most of them tell
 //! nothing at all.
 
-use super::Txn;
+use super::core::Txn;
+use super::parts::{Changes, REDO_COPIES, UNDO_BYTES};
+use crate::buffers::Carried;
 use crate::error::Result;
-use crate::garbage::UndoEntry;
-use crate::memory::{GROWTH_STEP, VERSION_BYTES};
+use crate::memory::GROWTH_STEP;
 use crate::procedure::logical::Logical;
-
-/// Redo is there twice when it is largest: as its vector grows, and as the log copies it.
-const REDO_COPIES: usize = 2;
-const UNDO_BYTES: usize = VERSION_BYTES + 2 * size_of::<UndoEntry>();
-
-/// What a transaction hands on to the next one.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Carried {
-    /// Bytes of rows that the budget has not been told of.
-    untold: usize,
-    /// It has added a step: the next one looks whether there is room for more.
-    is_step: bool,
-}
-
-pub(super) struct Footprint {
-    /// Bytes of rows that were added and not told.
-    untold: usize,
-    /// Redo up to here was told, or is part of `untold`.
-    seen: usize,
-    /// What the budget holds for redo and undo.
-    charged: usize,
-    /// With so much redo, or so many versions, the next step is told.
-    redo_at: usize,
-    undo_at: usize,
-}
-
-impl Footprint {
-    pub fn new(Carried { untold, is_step }: Carried) -> Self {
-        let redo_at = if is_step { 0 } else { GROWTH_STEP.saturating_sub(untold) };
-        Self { untold, seen: 0, charged: 0, redo_at, undo_at: GROWTH_STEP / UNDO_BYTES }
-    }
-}
 
 impl Txn {
     /// Fails if there is no memory for more rows, after having waited for some. Recovery takes what there was room for.
@@ -59,13 +28,13 @@ impl Txn {
 
     #[inline]
     fn is_step(&self) -> bool {
-        self.redo.len() >= self.footprint.redo_at || self.undo.len() >= self.footprint.undo_at
+        self.changes.redo.len() >= self.footprint.redo_at || self.changes.undo.len() >= self.footprint.undo_at
     }
 
     #[cold]
     fn tell_footprint(&mut self) -> Result<()> {
         self.recharge(self.is_replayed())?;
-        let Self { redo, undo, footprint, .. } = self;
+        let Self { changes: Changes { redo, undo, .. }, footprint, .. } = self;
         footprint.untold += redo.len().saturating_sub(footprint.seen);
         footprint.seen = redo.len();
         footprint.redo_at = redo.len() + GROWTH_STEP;
@@ -90,7 +59,7 @@ impl Txn {
     }
 
     fn recharge(&mut self, forced: bool) -> Result<()> {
-        let now = self.redo.len() * REDO_COPIES + self.undo.len() * UNDO_BYTES;
+        let now = self.changes.redo.len() * REDO_COPIES + self.changes.undo.len() * UNDO_BYTES;
         self.engine.memory.charge_transaction(self.footprint.charged, now, forced)?;
         self.footprint.charged = now;
         Ok(())
@@ -114,7 +83,7 @@ impl Txn {
 
     /// Something was taken back.
     pub(super) fn shrink_footprint(&mut self) {
-        let Self { redo, undo, footprint, .. } = self;
+        let Self { changes: Changes { redo, undo, .. }, footprint, .. } = self;
         footprint.seen = footprint.seen.min(redo.len());
         footprint.redo_at = footprint.redo_at.min(redo.len() + GROWTH_STEP);
         footprint.undo_at = footprint.undo_at.min(undo.len() + GROWTH_STEP / UNDO_BYTES);
@@ -136,7 +105,7 @@ impl Txn {
     }
 
     pub(super) fn end_footprint(&mut self) {
-        let Self { engine, redo, footprint, .. } = self;
+        let Self { engine, changes: Changes { redo, .. }, footprint, .. } = self;
         footprint.untold += redo.len().saturating_sub(footprint.seen);
         footprint.seen = redo.len();
         if footprint.charged > 0 {

@@ -28,15 +28,17 @@ use avocet_storage::index::Direction;
 use avocet_storage::relation::ColdSegment;
 use avocet_types::convert::{ConvertContext, store_column};
 use avocet_types::{ColumnDef, Datum, ReferentialAction, RowRef, SqlType, Value};
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashSet;
 
-use super::locking::{Entries, LockHow, Shown};
-use super::newest::{LockWait, RowLock};
-use super::read::KeyRange;
-use super::write::changes_keys;
-use super::{StatementMark, Txn};
+use super::action::{LockHow, LockWait, RowLock, Shown};
+use super::core::Txn;
+use super::locking::Entries;
+use super::parts::KnownLinks;
+use crate::entries::changes_keys;
+use crate::error::ForeignKeyError;
 use crate::error::{EngineError, Result};
-use crate::foreign::{ForeignKeyError, Link, Links, Parent, each_cold_row, key_values};
+use crate::foreign::{Link, Links, Parent, each_cold_row, key_values};
+use crate::keys::KeyRange;
 use crate::table::TableHandle;
 
 /// InnoDB's limit: the statement's own rows count as the first level.
@@ -44,63 +46,10 @@ const MAX_DEPTH: usize = 15;
 
 const SHARED: RowLock = RowLock { exclusive: false, wait: LockWait::Wait };
 
-/// What a transaction knows about foreign keys.
-pub(super) struct ForeignKeys {
-    /// `foreign_key_checks`: off, nothing is checked, and nothing cascades.
-    pub on: bool,
-    links: Vec<KnownLinks>,
-    /// Tables that were written to while it was off.
-    unenforced: Vec<TableId>,
-    /// Tables whose rows are being changed, from the statement's own to the one that the cascade has come to: by an update,
-    /// or else a delete.
-    cascade: Vec<(TableId, bool)>,
-    /// Rows that cascades have moved: callers know them by their old places. With the length that the undo list had.
-    moved: HashMap<(TableId, RowId), (RowId, usize)>,
-}
-
-/// The links of a table whose other ends, too, the transaction holds.
-struct KnownLinks {
-    table: TableId,
-    links: Arc<Links>,
-    parents: bool,
-    children: bool,
-}
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     Parents,
     Children,
-}
-
-impl Default for ForeignKeys {
-    fn default() -> Self {
-        Self {
-            on: true,
-            links: Vec::new(),
-            unenforced: Vec::new(),
-            cascade: Vec::new(),
-            moved: HashMap::new(),
-        }
-    }
-}
-
-impl ForeignKeys {
-    /// After rows were taken back to a mark.
-    pub fn roll_back_to(&mut self, mark: &StatementMark) {
-        if !self.moved.is_empty() {
-            self.moved.retain(|_, (_, undo)| *undo <= mark.undo);
-        }
-    }
-
-    /// Where a row is now that a cascade may have moved.
-    pub fn place_of(&self, table: &TableHandle, mut id: RowId) -> RowId {
-        if !self.moved.is_empty() {
-            while let Some((to, _)) = self.moved.get(&(table.id(), id)) {
-                id = *to;
-            }
-        }
-        id
-    }
 }
 
 /// What becomes of a child's row.
@@ -114,7 +63,7 @@ enum Fate {
 impl Txn {
     /// `foreign_key_checks`, for the statements to come. While it is off, keys that were always enforced cease to be.
     pub fn set_foreign_key_checks(&mut self, on: bool) {
-        self.foreign.on = on;
+        self.constraints.foreign.on = on;
     }
 
     /// Whether writes to a table have to do with foreign keys at all.
@@ -125,16 +74,16 @@ impl Txn {
 
     /// Before a write to a table that has to do with foreign keys.
     pub(super) fn begin_foreign(&mut self, table: &TableHandle) -> Result<()> {
-        if !self.foreign.on && !self.foreign.unenforced.contains(&table.id()) {
+        if !self.constraints.foreign.on && !self.constraints.foreign.unenforced.contains(&table.id()) {
             self.engine.unenforce(table)?;
-            self.foreign.unenforced.push(table.id());
+            self.constraints.foreign.unenforced.push(table.id());
         }
         Ok(())
     }
 
     /// A row is to be inserted.
     pub(super) fn foreign_insert(&mut self, table: &Arc<TableHandle>, row: &RowRef<'_>) -> Result<()> {
-        if !self.foreign.on {
+        if !self.constraints.foreign.on {
             return Ok(());
         }
         let links = self.links_of(table, Side::Parents)?;
@@ -144,7 +93,8 @@ impl Txn {
 
     /// The row as it is before an update that foreign keys care for.
     pub(super) fn foreign_before(&self, table: &TableHandle, after: &[u8], old: &RowBuf) -> Option<RowBuf> {
-        let cares = Self::has_foreign_keys(table) && self.foreign.on && changes_keys(table, after);
+        let cares =
+            Self::has_foreign_keys(table) && self.constraints.foreign.on && changes_keys(table, after);
         cares.then(|| RowBuf { image: old.image.clone() })
     }
 
@@ -174,7 +124,7 @@ impl Txn {
             return Ok(());
         }
         let links = self.links_of(table, Side::Children)?;
-        self.foreign.cascade.push((table.id(), true));
+        self.constraints.foreign.cascade.push((table.id(), true));
         let outcome = links.as_parent.iter().try_for_each(|link| {
             let parent = link.parent.as_ref().expect("it was found by its parent");
             if changes(&parent.columns) {
@@ -183,30 +133,30 @@ impl Txn {
                 Ok(())
             }
         });
-        self.foreign.cascade.pop();
+        self.constraints.foreign.cascade.pop();
         outcome
     }
 
     /// A row was deleted.
     pub(super) fn foreign_delete(&mut self, table: &Arc<TableHandle>, old: &RowBuf) -> Result<()> {
-        if !self.foreign.on || !table.is_parent() {
+        if !self.constraints.foreign.on || !table.is_parent() {
             return Ok(());
         }
         let links = self.links_of(table, Side::Children)?;
         let old = RowBuf { image: old.image.clone() };
         let old = old.row(&table.layout);
-        self.foreign.cascade.push((table.id(), false));
+        self.constraints.foreign.cascade.push((table.id(), false));
         let outcome = links.as_parent.iter().try_for_each(|link| {
             let parent = link.parent.as_ref().expect("it was found by its parent");
             self.pass_on_change(link, parent, &old, None)
         });
-        self.foreign.cascade.pop();
+        self.constraints.foreign.cascade.pop();
         outcome
     }
 
     /// A block of rows was loaded: each parent that they name is looked for once.
     pub(crate) fn foreign_load(&mut self, table: &Arc<TableHandle>, cold: &ColdSegment) -> Result<()> {
-        if !self.foreign.on || !table.is_child() {
+        if !self.constraints.foreign.on || !table.is_child() {
             return Ok(());
         }
         let links = self.links_of(table, Side::Parents)?;
@@ -238,7 +188,7 @@ impl Txn {
         let holds = |known: &&KnownLinks| {
             known.table == table.id() && if side == Side::Parents { known.parents } else { known.children }
         };
-        if let Some(known) = self.foreign.links.iter().find(holds) {
+        if let Some(known) = self.constraints.foreign.links.iter().find(holds) {
             return Ok(known.links.clone());
         }
         loop {
@@ -264,7 +214,7 @@ impl Txn {
     }
 
     fn know_links(&mut self, table: TableId, links: &Arc<Links>, side: Side) {
-        let all = &mut self.foreign.links;
+        let all = &mut self.constraints.foreign.links;
         let at = all.iter().position(|known| known.table == table).unwrap_or_else(|| {
             all.push(KnownLinks { table, links: links.clone(), parents: false, children: false });
             all.len() - 1
@@ -291,12 +241,12 @@ impl Txn {
         }
         let range = KeyRange::prefix(&key);
         loop {
-            let waits = self.waits.load(Ordering::Relaxed);
+            let waits = self.locks.waits.load(Ordering::Relaxed);
             if !self.lock_newest(&parent.table, parent.index, &range, SHARED, 1)?.is_empty() {
                 return Ok(());
             }
             // Whoever was waited for may have put another row in the place of the one that is gone.
-            if self.waits.load(Ordering::Relaxed) == waits {
+            if self.locks.waits.load(Ordering::Relaxed) == waits {
                 self.note_locking_read(|reads| reads.add_range(&parent.table, parent.index, &range));
                 return missing();
             }
@@ -333,7 +283,7 @@ impl Txn {
             return Err(ForeignKeyError::has_children(&link.child.def, link.def()).into());
         }
         let children = self.lock_newest(&link.child, index, &range, RowLock::FOR_UPDATE, usize::MAX)?;
-        if !children.is_empty() && self.foreign.cascade.len() >= MAX_DEPTH {
+        if !children.is_empty() && self.constraints.foreign.cascade.len() >= MAX_DEPTH {
             return Err(ForeignKeyError::TooDeep(MAX_DEPTH).into());
         }
         children.into_iter().try_for_each(|child| self.cascade_to(link, child, &fate))
@@ -345,7 +295,7 @@ impl Txn {
         let action = if new.is_some() { key.on_update } else { key.on_delete };
         // An update that would come back to a table that it updates could go on forever.
         let updates = |(table, is_update): &(TableId, bool)| *is_update && *table == link.child.id();
-        let returns = new.is_some() && self.foreign.cascade.iter().any(updates);
+        let returns = new.is_some() && self.constraints.foreign.cascade.iter().any(updates);
         match (action, new) {
             (ReferentialAction::Cascade | ReferentialAction::SetNull, _) if returns => Fate::Refused,
             (ReferentialAction::Cascade, None) => Fate::Deleted,
@@ -368,9 +318,9 @@ impl Txn {
             let value = value.ok_or_else(|| ForeignKeyError::has_children(&child.def, link.def()))?;
             changes.push((column, value));
         }
-        let undo = self.undo.len();
+        let undo = self.changes.undo.len();
         if let Some(to) = self.update(child, row, &changes)?.filter(|to| *to != row) {
-            self.foreign.moved.insert((child.id(), row), (to, undo + 1));
+            self.constraints.foreign.moved.insert((child.id(), row), (to, undo + 1));
         }
         Ok(())
     }
@@ -388,14 +338,14 @@ impl Txn {
         let index = table.indexes[index].clone();
         let mut scratch = std::mem::take(&mut self.scratch.reads);
         let mut found = Vec::new();
-        let relaxed = std::mem::replace(&mut self.relaxed, !lock.exclusive);
+        let relaxed = std::mem::replace(&mut self.view.relaxed, !lock.exclusive);
         let entries = Entries { index: &index, range, direction: Direction::Ascending, strict: false };
         let outcome =
             self.lock_entries(table, entries, &mut LockHow::all(lock), &mut scratch, &mut |id, _| {
                 found.push(id);
                 if found.len() == most { Shown::Last } else { Shown::Wanted }
             });
-        self.relaxed = relaxed;
+        self.view.relaxed = relaxed;
         self.scratch.reads = scratch;
         outcome.map(|()| found)
     }

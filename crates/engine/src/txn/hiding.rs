@@ -11,13 +11,15 @@ use std::sync::atomic::Ordering;
 use avocet_base::{RowId, Timestamp};
 use avocet_storage::Undo;
 use avocet_storage::hot::RowBuf;
-use avocet_storage::relation::SegmentState;
+use avocet_storage::relation::pin;
 use avocet_storage::version::Change;
 use avocet_types::RowRef;
 
-use super::modify::Deed;
-use super::write::changed_columns;
-use super::{Conflict, Isolation, Txn};
+use super::action::RowOp;
+use super::core::Txn;
+use super::options::Isolation;
+use super::parts::Conflict;
+use crate::entries::changed_columns;
 use crate::error::{EngineError, Result};
 use crate::table::{TableHandle, split_entry};
 
@@ -32,7 +34,7 @@ impl Txn {
     /// among stay, too. Before that, the next statement moves on to a snapshot that needs no marks.
     fn keeps_snapshot(&self) -> bool {
         matches!(self.options.isolation, Isolation::RepeatableRead | Isolation::Serializable)
-            && self.has_read.load(Ordering::Relaxed)
+            && self.view.has_read.load(Ordering::Relaxed)
     }
 
     /// What has to be known of a row that is about to be changed, if others have changed it since the snapshot. `row` gives the
@@ -40,11 +42,11 @@ impl Txn {
     pub(super) fn place_since<'r>(
         &self,
         changed_at: Timestamp,
-        deed: &Deed<'_>,
+        op: &RowOp<'_>,
         row: impl FnOnce() -> (&'r Arc<TableHandle>, Option<&'r Arc<Undo>>, RowRef<'r>),
     ) -> Option<NewPlace> {
-        let changes = matches!(deed, Deed::Delete { .. } | Deed::Update { .. });
-        if !changes || changed_at <= self.snapshot.ts() || !self.keeps_snapshot() {
+        let changes = matches!(op, RowOp::Delete { .. } | RowOp::Update { .. });
+        if !changes || changed_at <= self.view.snapshot.ts() || !self.keeps_snapshot() {
             return None;
         }
         let (table, head, newest) = row();
@@ -64,7 +66,7 @@ impl Txn {
             let link = undo.link();
             match &link.change {
                 Change::Lock | Change::Hide => {}
-                _ if self.view().sees(&undo.txn) => return false,
+                _ if self.snapshot().sees(&undo.txn) => return false,
                 Change::Insert => return true,
                 Change::Update { before } => {
                     if changed_columns(table, before).any(|column| table.indexes[index].uses(column)) {
@@ -87,7 +89,7 @@ impl Txn {
         id: RowId,
         place: &NewPlace,
     ) -> Result<()> {
-        if let Some(from) = table.moves.unseen_at(self.snapshot.ts(), id) {
+        if let Some(from) = table.moves.unseen_at(self.view.snapshot.ts(), id) {
             self.hide(t, table, from);
         }
         match &place.key {
@@ -108,7 +110,7 @@ impl Txn {
             },
             Isolation::Snapshot => match self.replaced_by(table, key, id)?.first() {
                 Some(&row) => {
-                    self.conflict = Some(Conflict { table: self.touch(table)?, row, exclusive: true });
+                    self.locks.conflict = Some(Conflict { table: self.touch(table)?, row, exclusive: true });
                     Err(EngineError::SnapshotConflict(table.def.name.clone()))
                 }
                 None => Ok(()),
@@ -148,45 +150,27 @@ impl Txn {
     /// Hides from this transaction a row as its snapshot has it, and others do not any more: it has changed what became of
     /// the row in another place, or put one of its own there.
     fn hide(&mut self, t: u16, table: &Arc<TableHandle>, id: RowId) {
-        let (segment, ordinal) = (table.relation.segment(id.segment()), id.ordinal());
-        loop {
-            let state = segment.state();
-            let made = match &*state {
-                SegmentState::Empty => return,
-                SegmentState::Hot(hot) => {
-                    let Some((page, slot)) = table.relation.page_of(hot, ordinal) else { return };
-                    let body = page.body.write();
-                    (!body.frozen).then(|| body.hide(slot, &self.view()))
-                }
-                SegmentState::Cold(cold) => {
-                    let deletes = cold.deletes.body.write();
-                    (!deletes.closed).then(|| deletes.hide(ordinal, &self.view()))
-                }
-            };
-            match made {
-                Some(mark) => {
-                    if let Some(mark) = mark {
-                        self.hides += 1;
-                        self.push_undo(t, id, mark);
-                    }
-                    return;
-                }
-                None => std::thread::yield_now(),
-            }
+        let pinned = pin();
+        let Some(row) = table.relation.latch_versions(id, &pinned) else { return };
+        let mark = row.hide(&self.snapshot());
+        drop(row);
+        if let Some(mark) = mark {
+            self.changes.hides += 1;
+            self.push_undo(t, id, mark);
         }
     }
 
     /// It is about to commit, or to move on: nobody is to see by its snapshot any more, and its marks go while that still keeps
     /// what is above and below them.
     pub(super) fn unhide_all(&mut self) {
-        if self.hides == 0 {
+        if self.changes.hides == 0 {
             return;
         }
-        for entry in std::mem::take(&mut self.undo) {
+        for entry in std::mem::take(&mut self.changes.undo) {
             if entry.undo.is_hide() {
                 self.undo_one(&entry);
             } else {
-                self.undo.push(entry);
+                self.changes.undo.push(entry);
             }
         }
     }

@@ -8,15 +8,13 @@
 use std::sync::Arc;
 
 use avocet_base::RowId;
-use avocet_storage::TxnState;
-use avocet_storage::hot::{PageBody, RowBuf, delta};
-use avocet_storage::relation::SegmentState;
-use avocet_storage::version::{Change, running_other};
-use avocet_types::{RowLayout, RowRef};
+use avocet_storage::hot::RowBuf;
+use avocet_storage::relation::pin;
+use avocet_storage::{TxnState, Undo};
+use avocet_types::RowRef;
 
-use super::Txn;
-use crate::error::{Result, malformed};
-use crate::rows;
+use super::core::Txn;
+use crate::error::Result;
 use crate::table::TableHandle;
 
 impl Txn {
@@ -29,7 +27,7 @@ impl Txn {
         fits: &mut dyn FnMut(&RowRef<'_>) -> bool,
         buf: &mut RowBuf,
     ) -> Result<bool> {
-        Ok(self.is_strict() && !self.relaxed || may_fit(table, id, self.state(), fits, buf)?)
+        Ok(self.is_strict() && !self.view.relaxed || may_fit(table, id, self.state(), fits, buf)?)
     }
 }
 
@@ -41,53 +39,14 @@ fn may_fit(
     fits: &mut dyn FnMut(&RowRef<'_>) -> bool,
     buf: &mut RowBuf,
 ) -> Result<bool> {
-    let state = table.relation.segment(id.segment()).state_owned();
-    match &*state {
-        SegmentState::Empty => Ok(false),
-        SegmentState::Hot(hot) => {
-            let Some((page, slot)) = table.relation.page_of(hot, id.ordinal()) else { return Ok(false) };
-            let body = page.body.read();
-            // The strings of a slot that nobody uses are gone.
-            if !body.is_live(slot) && body.chain(slot).is_none() {
-                return Ok(false);
-            }
-            Ok(fits(&body.in_place(&table.layout, slot))
-                || an_older_fits(&body, &table.layout, slot, own, fits, buf)?)
-        }
-        // There is one version in each place.
-        SegmentState::Cold(cold) => {
-            Ok(rows::cold_image(table, cold, id.ordinal(), &mut buf.image)? && fits(&buf.row(&table.layout)))
-        }
+    let pinned = pin();
+    let Some(row) = table.relation.glance(id, &pinned) else { return Ok(false) };
+    // There is one version in each place of a block.
+    if row.is_immutable() {
+        return Ok(row.show(buf, fits)?.unwrap_or(false));
     }
-}
-
-/// Goes back from the newest version through all that the holder has made, to the one that was last committed.
-fn an_older_fits(
-    body: &PageBody,
-    layout: &RowLayout,
-    slot: usize,
-    own: &Arc<TxnState>,
-    fits: &mut dyn FnMut(&RowRef<'_>) -> bool,
-    buf: &mut RowBuf,
-) -> Result<bool> {
-    let head = body.chain(slot);
-    let Some(holder) = running_other(head, own) else { return Ok(false) };
-    buf.image.clear();
-    body.in_place(layout, slot).to_image(&mut buf.image);
-    let mut next = head.cloned();
-    while let Some(undo) = next.filter(|undo| Arc::ptr_eq(&undo.txn, holder)) {
-        let link = undo.link();
-        match &link.change {
-            Change::Insert => return Ok(false),
-            Change::Update { before } => {
-                delta::apply_to_image(layout, before, &mut buf.image).map_err(malformed("row delta"))?;
-                if fits(&buf.row(layout)) {
-                    return Ok(true);
-                }
-            }
-            Change::Delete | Change::Lock | Change::Hide => {}
-        }
-        next = link.older();
-    }
-    Ok(false)
+    // From the newest version back through all that the holder has made, to the one that was last committed.
+    let holder = row.holder(own);
+    let is_holders = |undo: &Undo| holder.is_some_and(|holder| Arc::ptr_eq(&undo.txn, holder));
+    Ok(row.any_version(buf, is_holders, fits))
 }

@@ -17,112 +17,15 @@ use avocet_storage::index::Direction;
 use avocet_types::RowRef;
 use hashbrown::HashSet;
 
-use super::newest::{Found, LockWait, RowLock};
-use super::read::{KeyRange, ReadScratch, entry_is_of, load_at, possible_rows};
-use super::{Isolation, StatementMark, Txn};
+use super::action::{Found, LockHow, LockWait, RowLock, Shown, TriedLock};
+use super::core::Txn;
+use super::options::Isolation;
+use super::parts::StatementMark;
+use crate::buffers::ReadScratch;
+use crate::entries::{entry_is_of, may_meet_again};
 use crate::error::{EngineError, Result};
+use crate::keys::KeyRange;
 use crate::table::{IndexHandle, TableHandle, split_entry};
-
-/// What a statement makes of a row that it is shown locked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Shown {
-    Wanted,
-    /// READ COMMITTED lets go of it.
-    Unwanted,
-    /// Wanted, and no other after it.
-    Last,
-}
-
-impl Shown {
-    pub fn flow(self) -> ControlFlow<()> {
-        match self {
-            Self::Wanted | Self::Unwanted => ControlFlow::Continue(()),
-            Self::Last => ControlFlow::Break(()),
-        }
-    }
-}
-
-impl From<ControlFlow<()>> for Shown {
-    fn from(flow: ControlFlow<()>) -> Self {
-        if flow.is_break() { Self::Last } else { Self::Wanted }
-    }
-}
-
-/// What came of locking a row.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum TriedLock {
-    Locked,
-    /// There is no such row any more.
-    Gone,
-    /// Somebody else holds it, and it is not waited for.
-    Busy,
-}
-
-/// How rows are locked.
-pub struct LockHow<'h> {
-    pub lock: RowLock,
-    /// At READ COMMITTED, a row that somebody else holds is waited for only if this holds for it as it was last committed.
-    pub first_look: Option<&'h mut dyn FnMut(RowRef<'_>) -> bool>,
-}
-
-impl LockHow<'_> {
-    /// Waits for every row as the lock says.
-    pub fn all(lock: RowLock) -> Self {
-        Self { lock, first_look: None }
-    }
-}
-
-/// What a locking scan remembers. A cold row that is changed moves to another row id, and so does a row that is deleted
-/// and inserted again, perhaps while the scan waits for it; its new entry has the same key, but the scan may be past it.
-/// So the scan begins that key anew, once for each row that it found gone, and leaves out what it had visited.
-#[derive(Default)]
-pub(super) struct Visited {
-    pub key: Vec<u8>,
-    /// Rows with this key.
-    rows: Vec<RowId>,
-    gone: Vec<RowId>,
-}
-
-impl Visited {
-    pub fn clear(&mut self) {
-        self.key.clear();
-        self.rows.clear();
-        self.gone.clear();
-    }
-
-    pub fn has(&self, key: &[u8], id: RowId) -> bool {
-        !self.rows.is_empty() && self.rows.contains(&id) && self.key == key
-    }
-
-    pub fn begin(&mut self, key: &[u8]) {
-        if self.key != key {
-            self.key.clear();
-            self.key.extend_from_slice(key);
-            self.rows.clear();
-        }
-    }
-
-    pub fn note(&mut self, key: &[u8], id: RowId) {
-        self.begin(key);
-        self.rows.push(id);
-    }
-
-    /// True if the key is to be begun anew.
-    fn lose(&mut self, key: &[u8], id: RowId) -> bool {
-        self.begin(key);
-        let is_new = !self.gone.contains(&id);
-        if is_new {
-            self.gone.push(id);
-        }
-        is_new
-    }
-}
-
-/// Whether a scan that begins a key anew may meet rows that it has visited: others with the same key; or, since a row moves
-/// to a greater id, the one that it visited before it came to where that had been.
-pub(super) fn may_meet_again(index: &IndexHandle, direction: Direction) -> bool {
-    !index.def.kind.is_unique() || direction == Direction::Descending
-}
 
 /// Which entries of an index a locking scan goes through.
 #[derive(Clone, Copy)]
@@ -156,9 +59,9 @@ impl Txn {
         buf: &mut RowBuf,
     ) -> Result<TriedLock> {
         let t = self.touch(table)?;
-        let id = self.foreign.place_of(table, id);
+        let id = self.constraints.foreign.place_of(table, id);
         Ok(match self.lock_touched(t, table, id, lock, buf)? {
-            Found::Hot | Found::Cold => TriedLock::Locked,
+            Found::InPlace | Found::Relocated => TriedLock::Locked,
             Found::Busy => TriedLock::Busy,
             Found::Nowhere | Found::Gone => TriedLock::Gone,
         })
@@ -231,7 +134,7 @@ impl Txn {
         visit: &mut dyn FnMut(RowId, RowRef<'_>) -> Shown,
     ) -> Result<()> {
         let t = self.touch(table)?;
-        let mut may_move_on = strict && self.is_first_access.load(Ordering::Relaxed);
+        let mut may_move_on = strict && self.view.is_first_access.load(Ordering::Relaxed);
         if strict {
             self.note_read(|reads| reads.add_range(table, table.position_of(index), range));
         }
@@ -259,7 +162,7 @@ impl Txn {
                         }
                     }
                 }
-                let (mark, waits) = (self.mark(), self.waits.load(Ordering::Relaxed));
+                let (mark, waits) = (self.mark(), self.locks.waits.load(Ordering::Relaxed));
                 let fits = &mut |row: &RowRef<'_>| entry_is_of(index, row, entry, key);
                 let flow = match self.lock_shown(t, table, id, how, fits, row) {
                     Ok(Found::Nowhere | Found::Busy) => ControlFlow::Continue(()),
@@ -267,7 +170,7 @@ impl Txn {
                         again = visited.lose(entry_key, id);
                         if again { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
                     }
-                    Ok(Found::Hot | Found::Cold) => {
+                    Ok(Found::InPlace | Found::Relocated) => {
                         let row = row.row(&table.layout);
                         let mut shown = Shown::Unwanted;
                         if entry_is_of(index, &row, entry, key) {
@@ -275,7 +178,7 @@ impl Txn {
                                 visited.note(entry_key, id);
                             }
                             may_move_on = false;
-                            self.deferral.note_shown();
+                            self.locks.deferral.note_shown();
                             shown = visit(id, row);
                         }
                         if shown == Shown::Unwanted {
@@ -293,7 +196,7 @@ impl Txn {
                     }
                 };
                 // Others went on while this one waited: the scan meets what they have added behind this row.
-                if flow.is_continue() && self.waits.load(Ordering::Relaxed) != waits {
+                if flow.is_continue() && self.locks.waits.load(Ordering::Relaxed) != waits {
                     visited.note(entry_key, id);
                     again = true;
                     return ControlFlow::Break(());
@@ -330,20 +233,20 @@ impl Txn {
             let mut again = false;
             for segment in (0..table.relation.segments()).map(SegmentNo) {
                 ids.clear();
-                possible_rows(table, segment, &mut ids);
+                table.relation.possible_rows(segment, &mut ids);
                 for &id in &ids {
                     if visited.contains(&id) || self.is_strict() && !self.load(table, id, &mut buf)? {
                         continue;
                     }
-                    let (mark, waits) = (self.mark(), self.waits.load(Ordering::Relaxed));
+                    let (mark, waits) = (self.mark(), self.locks.waits.load(Ordering::Relaxed));
                     let found = self.lock_shown(t, table, id, how, &mut |_| true, &mut buf)?;
-                    again |= self.waits.load(Ordering::Relaxed) != waits;
+                    again |= self.locks.waits.load(Ordering::Relaxed) != waits;
                     match found {
                         Found::Nowhere | Found::Busy => {}
                         Found::Gone => again |= gone.insert(id),
-                        Found::Hot | Found::Cold => {
+                        Found::InPlace | Found::Relocated => {
                             visited.insert(id);
-                            self.deferral.note_shown();
+                            self.locks.deferral.note_shown();
                             match visit(id, buf.row(&table.layout)) {
                                 Shown::Wanted => {}
                                 Shown::Unwanted => self.let_go(mark),
@@ -383,7 +286,7 @@ impl Txn {
             && self.lets_go()
         {
             let committed = Snapshot { ts: Timestamp::MAX, own: Some(self.state()) };
-            let is_there = load_at(table, id, &committed, buf)?;
+            let is_there = table.relation.read_row(id, &committed, buf)?;
             let row = buf.row(&table.layout);
             if !(is_there && fits(&row) && is_wanted(row)) {
                 return Ok(Found::Busy);
@@ -400,7 +303,7 @@ impl Txn {
     /// A row that was locked since the mark, and nothing else was done since, is not wanted: READ COMMITTED lets go of
     /// it, unless it was held before.
     pub fn let_go(&mut self, mark: StatementMark) {
-        let is_new = self.undo.len() > mark.undo || self.shared.len() > mark.shared;
+        let is_new = self.changes.undo.len() > mark.undo || self.locks.shared.len() > mark.shared;
         if is_new && self.lets_go() {
             self.roll_back_to(mark);
         }
@@ -411,11 +314,11 @@ impl Txn {
         if !self.lets_go() {
             return;
         }
-        let since = self.undo.split_off(mark.undo);
+        let since = self.changes.undo.split_off(mark.undo);
         for entry in since {
-            let table = self.tables[usize::from(entry.table)].id();
+            let table = self.changes.tables[usize::from(entry.table)].id();
             if !entry.undo.is_lock() || is_wanted(table, entry.row) {
-                self.undo.push(entry);
+                self.changes.undo.push(entry);
             } else {
                 self.undo_one(&entry);
             }

@@ -4,96 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use avocet_base::{RowId, TableId, Timestamp};
-use avocet_storage::hot::{PageBody, RowBuf};
-use avocet_storage::relation::SegmentState;
-use avocet_storage::version::running_other;
-use avocet_storage::{TxnState, Undo};
-use avocet_types::RowRef;
+use avocet_storage::TxnState;
+use avocet_storage::hot::RowBuf;
+use avocet_storage::relation::pin;
+use avocet_storage::rows::{Access, RowLatch};
 
-use super::modify::{Deed, Modify};
-use super::write::changes_keys;
-use super::{Conflict, Txn};
+use super::action::{Action, Found, LockWait, RowLock, RowOp};
+use super::core::Txn;
+use super::parts::Conflict;
 use crate::engine::BrokenRule;
 use crate::error::{EngineError, Result};
 use crate::locks::{Answer, LockMode, Patience, Request, RowKey, RowLocks, Waiter};
-use crate::rows;
 use crate::table::TableHandle;
-
-/// What to do about a row that somebody else holds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LockWait {
-    Wait,
-    /// Fail with [`EngineError::LockNotAvailable`].
-    NoWait,
-    /// Leave the row out.
-    SkipLocked,
-}
-
-/// How a read locks the rows that it finds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct RowLock {
-    pub exclusive: bool,
-    pub wait: LockWait,
-}
-
-impl RowLock {
-    /// As a statement locks the rows that it is going to change.
-    pub const FOR_UPDATE: Self = Self { exclusive: true, wait: LockWait::Wait };
-}
-
-/// What is done with the newest version of a row, once nobody else holds it.
-pub(super) enum Action<'a, 'c> {
-    /// The row is copied to the buffer of old images.
-    Share,
-    Lock,
-    Delete,
-    /// Hot rows are changed in place; of a cold row, this is the delete of its old place. The row as it was is
-    /// copied if index keys change.
-    Update(&'a [u8]),
-    /// Locked, deleted or updated, as somebody says who is shown the row.
-    Modify(&'a mut Modify<'c>),
-}
-
-impl Action<'_, '_> {
-    fn mode(&self) -> LockMode {
-        match self {
-            Self::Share => LockMode::Shared,
-            Self::Lock | Self::Delete | Self::Update(_) | Self::Modify(_) => LockMode::Exclusive,
-        }
-    }
-
-    fn is_misled(&mut self, newest: &RowRef<'_>) -> bool {
-        match self {
-            Self::Modify(modify) => modify.is_misled(newest),
-            _ => false,
-        }
-    }
-
-    /// What is to be done to the row; nothing, if whoever is shown it does not want it.
-    fn decide(&mut self, table: &TableHandle, row: RowRef<'_>) -> Option<Deed<'_>> {
-        Some(match self {
-            Self::Share => Deed::Share,
-            Self::Lock => Deed::Lock { copy: true },
-            Self::Delete => Deed::Delete { copy: table.is_parent() },
-            Self::Update(after) => Deed::Update { after, changes_keys: changes_keys(table, after) },
-            Self::Modify(modify) => return modify.decide(table, row),
-        })
-    }
-}
-
-/// Where the row was when the action took place.
-#[derive(PartialEq)]
-pub(super) enum Found {
-    Nowhere,
-    /// Deleted since the snapshot: perhaps a row with its key is in another place now, since it was changed in a column
-    /// block, or deleted and inserted again.
-    Gone,
-    Hot,
-    /// Where changed rows move: an update has deleted it there.
-    Cold,
-    /// Held by somebody else, and not waited for.
-    Busy,
-}
 
 /// The row that something is to be done to.
 #[derive(Clone, Copy)]
@@ -129,7 +51,7 @@ impl Txn {
         self.leave_or_stand(place, &outcome);
         if let Err(EngineError::SnapshotConflict(_)) = &outcome {
             let exclusive = action.mode() == LockMode::Exclusive;
-            self.conflict = Some(Conflict { table: t, row: id, exclusive });
+            self.locks.conflict = Some(Conflict { table: t, row: id, exclusive });
         }
         outcome
     }
@@ -168,147 +90,79 @@ impl Txn {
         old: &mut RowBuf,
         place: &mut Option<Arc<Waiter>>,
     ) -> Result<Attempt> {
-        let layout = &table.layout;
-        let segment = table.relation.segment(id.segment());
-        let state = segment.state();
-        let ordinal = id.ordinal();
-        match &*state {
-            SegmentState::Empty => Ok(Attempt::Done(Found::Nowhere)),
-            SegmentState::Hot(hot) => {
-                let Some((page, slot)) = table.relation.page_of(hot, ordinal) else {
-                    return Ok(Attempt::Done(Found::Nowhere));
-                };
-                let mut body = page.body.write();
-                if body.frozen {
-                    return Ok(Attempt::Again);
-                }
-                let head = body.chain(slot);
-                let is_own = head.is_some_and(|head| Arc::ptr_eq(&head.txn, &self.state));
-                let holder = running_other(head, &self.state);
-                // The strings of a slot that nobody uses are gone.
-                let in_use = body.is_live(slot) || head.is_some();
-                if holder.is_none() && in_use && action.is_misled(&body.in_place(layout, slot)) {
-                    return Ok(Attempt::Done(Found::Nowhere));
-                }
-                if holder.is_none() && !body.is_live(slot) {
-                    let changed_at = committed(head);
-                    self.newest_met = self.newest_met.max(changed_at);
-                    self.check_unchanged(table, is_own, changed_at)?;
-                    // A slot without versions may have had a row that came and went since the snapshot.
-                    let is_recent = changed_at > self.snapshot.ts() || head.is_none();
-                    return Ok(Attempt::Done(if is_recent { Found::Gone } else { Found::Nowhere }));
-                }
-                if !is_own && let Some(blocked) = self.ask(table.id(), id, action.mode(), holder, wait, place)
-                {
-                    return Ok(blocked);
-                }
-                let changed_at = committed(head);
-                self.newest_met = self.newest_met.max(changed_at);
-                let row = body.in_place(layout, slot);
-                let unchanged = self.check_unchanged(table, is_own, changed_at);
-                let Some(deed) = unchanged.map(|()| action.decide(table, row)).transpose() else {
-                    self.decline(table.id(), id, is_own);
-                    return Ok(Attempt::Done(Found::Nowhere));
-                };
-                let deed = deed.inspect_err(|_| self.decline(table.id(), id, is_own))?;
-                let replaced = self.place_since(changed_at, &deed, || (table, head, row));
-                let moves =
-                    matches!(deed, Deed::Update { after, .. } if self.is_to_move(table, &body, after.len()));
-                if moves || deed.wants_old() {
-                    old.image.clear();
-                    row.to_image(&mut old.image);
-                }
-                let undo = match deed {
-                    Deed::Share => return Ok(Attempt::Done(Found::Hot)),
-                    Deed::Lock { .. } if is_own => return Ok(Attempt::Done(Found::Hot)),
-                    Deed::Lock { .. } => body.lock(layout, slot, &self.state),
-                    Deed::Delete { .. } => body.delete(layout, slot, &self.state),
-                    Deed::Update { .. } if moves => body.delete(layout, slot, &self.state),
-                    Deed::Update { after, .. } => body
-                        .update(layout, slot, after, &self.state, &mut self.scratch.before)
-                        .map_err(crate::error::malformed("row delta"))?,
-                };
-                drop(body);
-                self.push_undo(t, id, undo);
-                if let Some(replaced) = replaced {
-                    self.hide_place_before(t, table, id, &replaced)?;
-                }
-                Ok(Attempt::Done(if moves { Found::Cold } else { Found::Hot }))
+        let pinned = pin();
+        let mut latch = match table.relation.latch_row(id, &self.state, old, &pinned)? {
+            Access::Nowhere => return Ok(Attempt::Done(Found::Nowhere)),
+            Access::Loading(_) if wait != LockWait::Wait => return Ok(Attempt::Done(Found::Busy)),
+            Access::Loading(loading) => {
+                let key = RowKey { table: table.id(), row: id };
+                let queued = self.watch().for_end_of(loading.by, key, place);
+                // If the load was taken back meanwhile, nobody would wake this one.
+                return Ok(if queued && loading.stands() { Attempt::Wait } else { Attempt::Again });
             }
-            SegmentState::Cold(cold) => {
-                let running = |txn: &&Arc<TxnState>| txn.is_running() && !Arc::ptr_eq(txn, &self.state);
-                if let Some(loader) = cold.created.as_ref().filter(running) {
-                    if wait != LockWait::Wait {
-                        return Ok(Attempt::Done(Found::Busy));
-                    }
-                    let key = RowKey { table: table.id(), row: id };
-                    let queued = self.watch().for_end_of(loader, key, place);
-                    // If the load was taken back meanwhile, nobody would wake this one.
-                    let stands = std::ptr::eq(&*segment.state(), &*state);
-                    return Ok(if queued && stands { Attempt::Wait } else { Attempt::Again });
-                }
-                // Read before the latch: a block never changes, and the read may go to disk.
-                if !rows::cold_image(table, cold, ordinal, &mut old.image)? {
-                    return Ok(Attempt::Done(Found::Nowhere));
-                }
-                if action.is_misled(&old.row(layout)) {
-                    return Ok(Attempt::Done(Found::Nowhere));
-                }
-                let mut deletes = cold.deletes.body.write();
-                if deletes.closed {
-                    return Ok(Attempt::Again);
-                }
-                let head = deletes.chain(ordinal);
-                let is_own = head.is_some_and(|head| Arc::ptr_eq(&head.txn, &self.state));
-                let holder = running_other(head, &self.state);
-                if holder.is_none() && deletes.is_deleted(ordinal) {
-                    let at = committed(head);
-                    self.newest_met = self.newest_met.max(at);
-                    self.check_unchanged(table, is_own, at)?;
-                    let is_recent = at > self.snapshot.ts();
-                    return Ok(Attempt::Done(if is_recent { Found::Gone } else { Found::Nowhere }));
-                }
-                if !is_own && let Some(blocked) = self.ask(table.id(), id, action.mode(), holder, wait, place)
-                {
-                    return Ok(blocked);
-                }
-                let changed_at = committed(head);
-                self.newest_met = self.newest_met.max(changed_at);
-                let unchanged = self.check_unchanged(table, is_own, changed_at);
-                let Some(deed) = unchanged.map(|()| action.decide(table, old.row(layout))).transpose() else {
-                    self.decline(table.id(), id, is_own);
-                    return Ok(Attempt::Done(Found::Nowhere));
-                };
-                let deed = deed.inspect_err(|_| self.decline(table.id(), id, is_own))?;
-                let loaded_at = cold.created.as_ref().and_then(|loader| loader.committed_at());
-                let came_at = loaded_at.unwrap_or(Timestamp::MIN);
-                let replaced = self.place_since(came_at, &deed, || (table, None, old.row(layout)));
-                let undo = match deed {
-                    Deed::Share => return Ok(Attempt::Done(Found::Cold)),
-                    Deed::Lock { .. } if is_own => return Ok(Attempt::Done(Found::Cold)),
-                    Deed::Lock { .. } => deletes.lock(ordinal, &self.state),
-                    Deed::Delete { .. } | Deed::Update { .. } => deletes.delete(ordinal, &self.state),
-                };
-                drop(deletes);
-                self.push_undo(t, id, undo);
-                if let Some(replaced) = replaced {
-                    self.hide_place_before(t, table, id, &replaced)?;
-                }
-                Ok(Attempt::Done(Found::Cold))
-            }
+            Access::Latched(latch) => latch,
+        };
+        let head = latch.head();
+        let is_own = head.is_some_and(|head| Arc::ptr_eq(&head.txn, &self.state));
+        let holder = latch.holder(&self.state);
+        // What never changes need not be waited for to see that it is not meant.
+        let is_certain = holder.is_none() || latch.is_immutable();
+        if is_certain && latch.is_in_use() && action.is_misled(&latch.row(old)) {
+            return Ok(Attempt::Done(Found::Nowhere));
         }
+        if holder.is_none() && !latch.is_live() {
+            let changed_at = latch.changed_at();
+            self.view.newest_met = self.view.newest_met.max(changed_at);
+            self.check_unchanged(table, is_own, changed_at)?;
+            let is_recent = changed_at > self.view.snapshot.ts() || latch.may_forget();
+            return Ok(Attempt::Done(if is_recent { Found::Gone } else { Found::Nowhere }));
+        }
+        if !is_own && let Some(blocked) = self.ask(table.id(), id, action.mode(), holder, wait, place) {
+            return Ok(blocked);
+        }
+        let changed_at = latch.changed_at();
+        self.view.newest_met = self.view.newest_met.max(changed_at);
+        let row = latch.row(old);
+        let unchanged = self.check_unchanged(table, is_own, changed_at);
+        let Some(op) = unchanged.map(|()| action.decide(table, row)).transpose() else {
+            self.decline(table.id(), id, is_own);
+            return Ok(Attempt::Done(Found::Nowhere));
+        };
+        let op = op.inspect_err(|_| self.decline(table.id(), id, is_own))?;
+        let (since, versions) = latch.values_since();
+        let replaced = self.place_since(since, &op, || (table, versions, row));
+        let moves = matches!(op, RowOp::Update { after, .. } if self.is_to_move(table, &latch, after.len()));
+        if moves || op.wants_old() {
+            latch.keep_row(old);
+        }
+        let undo = match op {
+            RowOp::Share => return Ok(Attempt::Done(Found::InPlace)),
+            RowOp::Lock { .. } if is_own => return Ok(Attempt::Done(Found::InPlace)),
+            RowOp::Lock { .. } => latch.lock(&self.state),
+            RowOp::Delete { .. } => latch.delete(&self.state),
+            RowOp::Update { .. } if moves => latch.delete(&self.state),
+            RowOp::Update { after, .. } => latch
+                .update(after, &self.state, &mut self.scratch.before)
+                .map_err(crate::error::malformed("row delta"))?,
+        };
+        drop(latch);
+        self.push_undo(t, id, undo);
+        if let Some(replaced) = replaced {
+            self.hide_place_before(t, table, id, &replaced)?;
+        }
+        Ok(Attempt::Done(if moves { Found::Relocated } else { Found::InPlace }))
     }
 
     /// Whether an update by so many bytes makes a row move: a page, and so a segment, that has grown much by updates takes no
     /// more.
-    fn is_to_move(&self, table: &TableHandle, body: &PageBody, bytes: usize) -> bool {
+    fn is_to_move(&self, table: &TableHandle, row: &RowLatch<'_>, bytes: usize) -> bool {
         let most = table.relation.share_of_page(self.engine.memory.updated_segment_bytes());
-        body.heap_bytes() + bytes > most || self.engine.options.updates_move_rows
+        row.is_to_move(bytes, most) || self.engine.options.updates_move_rows
     }
 
     /// Strictly, a row that was changed or deleted since the snapshot can not be locked or changed.
     fn check_unchanged(&self, table: &TableHandle, is_own: bool, changed_at: Timestamp) -> Result<()> {
-        if is_own || self.relaxed || !self.is_strict() || changed_at <= self.snapshot.ts() {
+        if is_own || self.view.relaxed || !self.is_strict() || changed_at <= self.view.snapshot.ts() {
             return Ok(());
         }
         if self.engine.breaks(BrokenRule::FirstWriterWins) {
@@ -343,7 +197,7 @@ impl Txn {
         match locks.request(&request, place) {
             Answer::Granted => {
                 if mode == LockMode::Shared {
-                    self.shared.push(key);
+                    self.locks.shared.push(key);
                 }
                 None
             }
@@ -369,17 +223,17 @@ impl Txn {
 
     /// What a rollback would cost: how many versions the transaction has made, rows it shares, and rows it has loaded.
     pub fn weight(&self) -> u64 {
-        let loaded: u64 = self.loads.iter().map(|load| load.rows).sum();
-        (self.undo.len() + self.shared.len()) as u64 + loaded
+        let loaded: u64 = self.changes.loads.iter().map(|load| load.rows).sum();
+        (self.changes.undo.len() + self.locks.shared.len()) as u64 + loaded
     }
 
     /// Waits for a turn in a queue, unless the wait can be deferred: if the statement has made at most `retaken` versions.
     pub(super) fn park(&mut self, place: &Arc<Waiter>, retaken: usize) -> Result<()> {
-        self.waits.fetch_add(1, Ordering::Relaxed);
+        self.locks.waits.fetch_add(1, Ordering::Relaxed);
         if self.may_defer(place, retaken) {
             return Err(EngineError::WaitDeferred);
         }
-        self.engine.row_locks.break_deadlocks(place, !self.shared.is_empty());
+        self.engine.row_locks.break_deadlocks(place, !self.locks.shared.is_empty());
         self.block(place)
     }
 
@@ -432,20 +286,4 @@ impl Watch<'_> {
         let request = Request { key, mode, txn, holder: Some(holder), weight, patient: true };
         self.locks.request(&request, place) == Answer::Queued
     }
-}
-
-/// When the newest version was committed; who only locked the row made none.
-fn committed(head: Option<&Arc<Undo>>) -> Timestamp {
-    let Some(head) = head else { return Timestamp::MIN };
-    if !head.is_lock() {
-        return head.txn.committed_at().unwrap_or(Timestamp::MIN);
-    }
-    let mut next = head.older();
-    while let Some(undo) = next {
-        if !undo.is_lock() {
-            return undo.txn.committed_at().unwrap_or(Timestamp::MIN);
-        }
-        next = undo.older();
-    }
-    Timestamp::MIN
 }

@@ -3,7 +3,7 @@
 
 use avocet_base::{RowId, Timestamp};
 
-use super::Txn;
+use super::core::Txn;
 use crate::error::Result;
 use crate::procedure::logical::Logical;
 use crate::table::TableHandle;
@@ -19,7 +19,7 @@ impl Txn {
 
     /// The operations so far, as a transaction record would hold them.
     pub(crate) fn operations(&self) -> &[u8] {
-        &self.redo
+        &self.changes.redo
     }
 
     /// The time: microseconds since 1970, UTC. Deterministic procedures take it from here, and get the time of the original
@@ -75,9 +75,9 @@ impl Txn {
 
     /// Whether a record at `ts` would follow the state that a logged call has seen. Under the commit latch.
     pub(super) fn follows(&self, ts: Timestamp) -> bool {
-        self.logical
-            .as_ref()
-            .is_some_and(|logical| self.loads.is_empty() && logical.follows(&self.engine, ts))
+        self.logical.as_ref().is_some_and(|logical| {
+            self.changes.loads.is_empty() && logical.follows(ts, self.engine.settled_catalog_version())
+        })
     }
 
     /// Recovery: a call that ran again is committed as it was; its record is in the log already.

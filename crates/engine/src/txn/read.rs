@@ -1,20 +1,19 @@
 //! Reads of single rows: by row id, along an index, or one after the other. Those that lock rows are in `txn/locking.rs`.
 
-use std::ops::{Bound, ControlFlow};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use avocet_base::{RowId, SegmentNo};
-use avocet_storage::Snapshot;
-use avocet_storage::hot::{RowBuf, SlotRead};
-use avocet_storage::index::{Direction, Lookup, ScanScratch};
-use avocet_storage::relation::SegmentState;
+use avocet_storage::hot::RowBuf;
+use avocet_storage::index::Direction;
 use avocet_types::RowRef;
 
-use super::Txn;
-use super::locking::{LockHow, Visited};
-use super::newest::RowLock;
+use super::action::{LockHow, RowLock};
+use super::core::Txn;
+use crate::buffers::ReadScratch;
+use crate::entries::{each_with_key, entry_is_of, has_key};
 use crate::error::Result;
-use crate::rows;
+use crate::keys::KeyRange;
 use crate::table::{IndexHandle, TableHandle, split_entry};
 
 /// Whether a read takes what its snapshot has, or locks the newest committed version.
@@ -22,138 +21,6 @@ use crate::table::{IndexHandle, TableHandle, split_entry};
 pub enum ReadMode {
     Snapshot,
     Lock(RowLock),
-}
-
-/// A range of keys of one index, over encoded key bytes (see `types::key`). A bound may be a prefix of whole
-/// keys; it then stands for all keys that begin with it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KeyRange {
-    /// Entries from here on; empty for all.
-    lower: Vec<u8>,
-    /// Entries before this; `None` for all.
-    upper: Option<Vec<u8>>,
-}
-
-impl KeyRange {
-    pub fn all() -> Self {
-        Self::default()
-    }
-
-    /// All keys that begin with these bytes.
-    pub fn prefix(key: &[u8]) -> Self {
-        Self::new(Bound::Included(key), Bound::Included(key))
-    }
-
-    pub fn new(lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Self {
-        let mut range = Self::default();
-        range.set(lower, upper);
-        range
-    }
-
-    /// Like [`Self::new`], into the memory of this range.
-    pub fn set(&mut self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) {
-        self.lower.clear();
-        let mut upper_buf = self.upper.take().unwrap_or_default();
-        upper_buf.clear();
-        match lower {
-            Bound::Unbounded => {}
-            Bound::Included(key) => self.lower.extend_from_slice(key),
-            Bound::Excluded(key) => {
-                self.lower.extend_from_slice(key);
-                if !increment(&mut self.lower) {
-                    // Nothing is beyond the greatest bytes: an empty range.
-                    self.upper = Some(upper_buf);
-                    return;
-                }
-            }
-        }
-        self.upper = match upper {
-            Bound::Unbounded => None,
-            Bound::Excluded(key) => {
-                upper_buf.extend_from_slice(key);
-                Some(upper_buf)
-            }
-            Bound::Included(key) => {
-                upper_buf.extend_from_slice(key);
-                increment(&mut upper_buf).then_some(upper_buf)
-            }
-        };
-    }
-
-    /// Makes ranges ascend and not overlap, holding what they held together; empty ones go.
-    pub fn unite(ranges: &mut Vec<Self>) {
-        ranges.retain(|range| range.upper.as_ref().is_none_or(|upper| range.lower < *upper));
-        ranges.sort_unstable_by(|a, b| a.lower.cmp(&b.lower));
-        ranges.dedup_by(|next, last| {
-            let Some(end) = &mut last.upper else { return true };
-            if next.lower > *end {
-                return false;
-            }
-            match next.upper.take() {
-                None => last.upper = None,
-                Some(upper) if upper > *end => *end = upper,
-                Some(_) => {}
-            }
-            true
-        });
-    }
-
-    /// What is left of the range from the entries of `key` on.
-    pub fn rest_from(&self, key: &[u8], direction: Direction) -> Self {
-        let of_key = Self::prefix(key);
-        match direction {
-            Direction::Ascending => Self { lower: of_key.lower, upper: self.upper.clone() },
-            Direction::Descending => {
-                Self { lower: self.lower.clone(), upper: of_key.upper.or_else(|| self.upper.clone()) }
-            }
-        }
-    }
-
-    /// Whether an index entry is in the range.
-    pub(crate) fn contains(&self, entry: &[u8]) -> bool {
-        *entry >= self.lower[..] && self.upper.as_deref().is_none_or(|upper| entry < upper)
-    }
-
-    pub(super) fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
-        let lower = if self.lower.is_empty() { Bound::Unbounded } else { Bound::Included(&self.lower[..]) };
-        let upper = self.upper.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        (lower, upper)
-    }
-}
-
-/// The least bytes that are greater than everything that begins with these; false if there are none.
-fn increment(bytes: &mut Vec<u8>) -> bool {
-    while let Some(last) = bytes.last_mut() {
-        if *last < u8::MAX {
-            *last += 1;
-            return true;
-        }
-        bytes.pop();
-    }
-    false
-}
-
-/// Memory of reads, to be used again and again.
-#[derive(Default)]
-pub struct ReadScratch {
-    pub(super) scan: ScanScratch,
-    pub(super) row: RowBuf,
-    copy: RowBuf,
-    pub(super) key: Vec<u8>,
-    pub(super) visited: Visited,
-}
-
-impl IndexHandle {
-    /// Whether more than so many entries are in a range, those of old versions included.
-    pub fn has_more_than(&self, many: usize, range: &KeyRange, scratch: &mut ReadScratch) -> bool {
-        let mut met = 0;
-        let (lower, upper) = range.bounds();
-        self.tree.scan(lower, upper, Direction::Ascending, &mut scratch.scan, &mut |_| {
-            met += 1;
-            if met > many { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        });
-        met > many
-    }
 }
 
 impl Txn {
@@ -165,7 +32,7 @@ impl Txn {
 
     /// Copies the row as the snapshot has it. False if there is none.
     pub(super) fn load(&self, table: &TableHandle, id: RowId, buf: &mut RowBuf) -> Result<bool> {
-        load_at(table, id, &self.view(), buf)
+        Ok(table.relation.read_row(id, &self.snapshot(), buf)?)
     }
 
     /// Visits the rows that the snapshot sees whose key is in the range, in key order.
@@ -221,7 +88,7 @@ impl Txn {
         let mut buf = RowBuf::default();
         for segment in (0..table.relation.segments()).map(SegmentNo) {
             ids.clear();
-            possible_rows(table, segment, &mut ids);
+            table.relation.possible_rows(segment, &mut ids);
             for &id in &ids {
                 if self.load(table, id, &mut buf)? && visit(id, buf.row(&table.layout)).is_break() {
                     return Ok(());
@@ -269,7 +136,7 @@ impl Txn {
         let ReadScratch { scan, row, key: own, .. } = scratch;
         each_with_key(index, key, scan, &mut |id, _| {
             let mut seen = false;
-            self.show(table, id, row, &mut |row| {
+            table.relation.show_row(id, &self.snapshot(), row, &mut |row| {
                 seen = has_key(index, &row, key, own);
                 if seen {
                     visit(id, row);
@@ -277,161 +144,5 @@ impl Txn {
             })?;
             Ok(seen)
         })
-    }
-
-    /// Shows the row as the snapshot has it, under its page's latch if it stands there so. Shows nothing if there is none.
-    fn show(
-        &self,
-        table: &TableHandle,
-        id: RowId,
-        buf: &mut RowBuf,
-        visit: &mut dyn FnMut(RowRef<'_>),
-    ) -> Result<()> {
-        if let SegmentState::Hot(hot) = &*table.relation.segment(id.segment()).state() {
-            let Some((page, slot)) = table.relation.page_of(hot, id.ordinal()) else { return Ok(()) };
-            let body = page.body.read();
-            match body.read(&table.layout, slot, &self.view(), buf) {
-                SlotRead::Absent => {}
-                SlotRead::InPlace => visit(body.in_place(&table.layout, slot)),
-                SlotRead::Rebuilt => visit(buf.row(&table.layout)),
-            }
-            return Ok(());
-        }
-        if self.load(table, id, buf)? {
-            visit(buf.row(&table.layout));
-        }
-        Ok(())
-    }
-}
-
-/// Copies the row as a snapshot has it. False if there is none.
-pub(super) fn load_at(
-    table: &TableHandle,
-    id: RowId,
-    snapshot: &Snapshot<'_>,
-    buf: &mut RowBuf,
-) -> Result<bool> {
-    let state = table.relation.segment(id.segment()).state();
-    match &*state {
-        SegmentState::Empty => Ok(false),
-        SegmentState::Hot(hot) => {
-            let Some((page, slot)) = table.relation.page_of(hot, id.ordinal()) else { return Ok(false) };
-            let body = page.body.read();
-            match body.read(&table.layout, slot, snapshot, buf) {
-                SlotRead::Absent => return Ok(false),
-                SlotRead::Rebuilt => {}
-                SlotRead::InPlace => {
-                    buf.image.clear();
-                    body.in_place(&table.layout, slot).to_image(&mut buf.image);
-                }
-            }
-            Ok(true)
-        }
-        SegmentState::Cold(cold) => {
-            let gone = !cold.is_visible(snapshot)
-                || cold.deletes.body.read().is_deleted_for(id.ordinal(), snapshot)
-                || !rows::cold_image(table, cold, id.ordinal(), &mut buf.image)?;
-            Ok(!gone)
-        }
-    }
-}
-
-/// Goes through the rows that a unique index may have under a whole key, until `visit` takes one, which it may only if that
-/// has the key. Whether it took one. `visit` is also told whether a mere hint led to the row.
-pub(super) fn each_with_key(
-    index: &IndexHandle,
-    key: &[u8],
-    scan: &mut ScanScratch,
-    visit: &mut dyn FnMut(RowId, bool) -> Result<bool>,
-) -> Result<bool> {
-    let hint = index.hints.get(key);
-    if let Some(id) = hint
-        && visit(id, true)?
-    {
-        return Ok(true);
-    }
-    match index.tree.lookup(key) {
-        Lookup::Nothing => return Ok(false),
-        Lookup::One(id) => {
-            let id = RowId(u64::from_be_bytes(id));
-            if !visit(id, false)? {
-                return Ok(false);
-            }
-            index.hints.note(key, id, || index.tree.len());
-            return Ok(true);
-        }
-        Lookup::Unclear => {}
-    }
-    let mut outcome = Ok(false);
-    index.tree.prefix_scan(key, scan, &mut |entry| {
-        outcome = visit(split_entry(entry).1, false);
-        if matches!(outcome, Ok(false)) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    });
-    outcome
-}
-
-pub(super) fn has_key(index: &IndexHandle, row: &RowRef<'_>, key: &[u8], own: &mut Vec<u8>) -> bool {
-    index.keys.has_key(row, key, own)
-}
-
-/// Whether the row has the key of this entry. Always to be asked: the entry may be one of another version of the row, or
-/// have been collected, with that version, since it was read from the index.
-pub(super) fn entry_is_of(index: &IndexHandle, row: &RowRef<'_>, entry: &[u8], own: &mut Vec<u8>) -> bool {
-    has_key(index, row, split_entry(entry).0, own)
-}
-
-/// Ids of a segment that may hold rows for somebody.
-pub(super) fn possible_rows(table: &TableHandle, number: SegmentNo, ids: &mut Vec<RowId>) {
-    match &*table.relation.segment(number).state_owned() {
-        SegmentState::Empty => {}
-        SegmentState::Hot(hot) => {
-            for (n, page) in hot.pages() {
-                let body = page.body.read();
-                let slots = (0..table.relation.slots_per_page())
-                    .filter(|&slot| body.is_live(slot) || body.chain(slot).is_some());
-                ids.extend(slots.map(|slot| RowId::new(number, table.relation.ordinal(n, slot))));
-            }
-        }
-        SegmentState::Cold(cold) => {
-            let settled = cold.deletes.body.read().all_settled().clone();
-            let ordinals = cold.block.meta().ordinals.iter().filter(|&o| !settled.contains(o.into()));
-            ids.extend(ordinals.map(|ordinal| RowId::new(number, ordinal)));
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranges_of_prefixes() {
-        let range = KeyRange::prefix(&[1, 0xff]);
-        assert_eq!(range.bounds(), (Bound::Included(&[1, 0xff][..]), Bound::Excluded(&[2][..])));
-        let range = KeyRange::new(Bound::Excluded(&[3]), Bound::Unbounded);
-        assert_eq!(range.bounds(), (Bound::Included(&[4][..]), Bound::Unbounded));
-        let range = KeyRange::new(Bound::Included(&[3]), Bound::Included(&[0xff]));
-        assert_eq!(range.bounds(), (Bound::Included(&[3][..]), Bound::Unbounded));
-        let range = KeyRange::new(Bound::Excluded(&[0xff]), Bound::Unbounded);
-        assert_eq!(range.bounds().1, Bound::Excluded(&[][..]));
-    }
-
-    #[test]
-    fn united_ranges_ascend_and_do_not_overlap() {
-        let range = |lower: &[u8], upper: Option<&[u8]>| KeyRange {
-            lower: lower.to_vec(),
-            upper: upper.map(<[u8]>::to_vec),
-        };
-        let mut ranges = vec![
-            range(b"m", Some(b"p")),
-            range(b"x", Some(b"b")),
-            range(b"a", Some(b"c")),
-            range(b"b", Some(b"bz")),
-            range(b"p", Some(b"q")),
-            range(b"y", None),
-            range(b"z", Some(b"zz")),
-        ];
-        KeyRange::unite(&mut ranges);
-        assert_eq!(ranges, [range(b"a", Some(b"c")), range(b"m", Some(b"q")), range(b"y", None)]);
     }
 }

@@ -10,19 +10,23 @@ use std::sync::Arc;
 
 use avocet_base::RowId;
 use avocet_storage::hot::{RowBuf, delta};
-use avocet_storage::relation::SegmentState;
-use avocet_storage::version::{Change, StaleEntry, running_other};
+use avocet_storage::relation::pin;
+use avocet_storage::rows::Access;
+use avocet_storage::version::{Change, StaleEntry};
 use avocet_storage::{TxnState, Undo};
 use avocet_types::{Datum, IndexKind, RowRef};
 
+use super::action::{Action, Found, LockWait};
+use super::core::Txn;
 use super::deferral::MOST_RETAKEN;
-use super::newest::{Action, Found, LockWait, Watch};
-use super::{KeyRange, Scratch, Txn};
+use super::newest::Watch;
+use crate::buffers::Scratch;
+use crate::entries::{self, changed_columns, changes_keys};
 use crate::error::{EngineError, Result};
 use crate::garbage::UndoEntry;
+use crate::keys::KeyRange;
 use crate::locks::{RowKey, Waiter};
 use crate::redo::Op;
-use crate::rows;
 use crate::table::{TableHandle, split_entry};
 
 /// What a unique key's entries say.
@@ -38,7 +42,7 @@ enum Claim {
 
 impl Txn {
     pub(super) fn push_undo(&mut self, table: u16, row: RowId, undo: Arc<Undo>) {
-        self.undo.push(UndoEntry { table, row, undo });
+        self.changes.undo.push(UndoEntry { table, row, undo });
     }
 
     /// Checks that the transaction may write to a table; its position among the transaction's tables.
@@ -54,7 +58,7 @@ impl Txn {
         if self.options.read_only {
             return Err(EngineError::ReadOnly);
         }
-        self.engine.check_running()
+        self.engine.health.check()
     }
 
     /// Inserts a row of values that are already of the columns' types. On an error nothing of it stays.
@@ -85,12 +89,12 @@ impl Txn {
     }
 
     fn insert_image(&mut self, t: u16, table: &Arc<TableHandle>, image: &[u8]) -> Result<RowId> {
-        rows::check_row_size(image)?;
+        entries::check_row_size(image)?;
         let mark = self.mark();
         let (id, undo) = self.place_new(table, image)?;
-        self.row_changes[t as usize] += 1;
+        self.changes.row_changes[t as usize] += 1;
         self.push_undo(t, id, undo);
-        Op::Insert { table: table.id(), row: id, image }.encode(&mut self.redo);
+        Op::Insert { table: table.id(), row: id, image }.encode(&mut self.changes.redo);
         let (fixed, heap) = image.split_at(table.layout.fixed_size);
         let row = RowRef::new(&table.layout, fixed, heap);
         for index in 0..table.indexes.len() {
@@ -106,14 +110,7 @@ impl Txn {
     fn place_new(&mut self, table: &TableHandle, image: &[u8]) -> Result<(RowId, Arc<Undo>)> {
         loop {
             let id = self.next_row_id(table, image.len())?;
-            let state = table.relation.segment(id.segment()).state();
-            // A segment that was frozen since it gave out the id takes no more rows; the id stays unused.
-            let SegmentState::Hot(hot) = &*state else { continue };
-            let (page, slot) = table.relation.place(id.ordinal());
-            let mut body = table.relation.page_or_new(hot, page).body.write();
-            if !body.frozen {
-                let undo = body.insert(&table.layout, slot, image, &self.state);
-                drop(body);
+            if let Some(undo) = table.relation.insert_row(id, image, &self.state) {
                 self.note_row_id(table, id);
                 return Ok((id, undo));
             }
@@ -136,9 +133,11 @@ impl Txn {
             Err(EngineError::KeyTooLong { len: entry.len() - 8, max: avocet_storage::index::MAX_KEY_LEN - 8 })
         } else if handle.def.kind.is_unique() && !handle.has_null(row) {
             self.claim(table, index, &entry, id).map_err(|e| match e {
-                EngineError::DuplicateKey { table: name, key, .. } => {
-                    EngineError::DuplicateKey { entry: rows::key_text(table, index, row), table: name, key }
-                }
+                EngineError::DuplicateKey { table: name, key, .. } => EngineError::DuplicateKey {
+                    entry: entries::key_text(table, index, row),
+                    table: name,
+                    key,
+                },
                 other => other,
             })
         } else {
@@ -244,12 +243,12 @@ impl Txn {
     pub fn delete(&mut self, table: &Arc<TableHandle>, id: RowId) -> Result<bool> {
         self.check_footprint()?;
         let t = self.writable_table(table)?;
-        let id = self.foreign.place_of(table, id);
+        let id = self.constraints.foreign.place_of(table, id);
         let mark = self.mark();
         let mut old = std::mem::take(&mut self.scratch.old);
         let found = self.on_newest(t, table, id, &mut Action::Delete, LockWait::Wait, &mut old);
         let outcome = found.and_then(|found| match found {
-            Found::Hot | Found::Cold => {
+            Found::InPlace | Found::Relocated => {
                 self.note_delete(t, table, id);
                 self.foreign_delete(table, &old).map(|()| true)
             }
@@ -264,8 +263,8 @@ impl Txn {
 
     /// The row is deleted: books and redo.
     pub(super) fn note_delete(&mut self, t: u16, table: &TableHandle, id: RowId) {
-        self.row_changes[t as usize] -= 1;
-        Op::Delete { table: table.id(), row: id }.encode(&mut self.redo);
+        self.changes.row_changes[t as usize] -= 1;
+        Op::Delete { table: table.id(), row: id }.encode(&mut self.changes.redo);
     }
 
     /// Changes columns of the newest version of a row: values of the columns' types, each column at most once.
@@ -277,7 +276,7 @@ impl Txn {
         changes: &[(usize, Datum<'_>)],
     ) -> Result<Option<RowId>> {
         let t = self.writable_table(table)?;
-        let id = self.foreign.place_of(table, id);
+        let id = self.constraints.foreign.place_of(table, id);
         let mark = self.mark();
         let mut after = std::mem::take(&mut self.scratch.delta);
         let mut old = std::mem::take(&mut self.scratch.old);
@@ -326,14 +325,14 @@ impl Txn {
         self.check_room()?;
         match found {
             Found::Nowhere | Found::Gone | Found::Busy => Ok(None),
-            Found::Hot => {
-                Op::Update { table: table.id(), row: id, delta: after }.encode(&mut self.redo);
+            Found::InPlace => {
+                Op::Update { table: table.id(), row: id, delta: after }.encode(&mut self.changes.redo);
                 if changes_keys(table, after) {
                     self.move_entries(table, id, after, old)?;
                 }
                 Ok(Some(id))
             }
-            Found::Cold => {
+            Found::Relocated => {
                 self.note_delete(t, table, id);
                 delta::apply_to_image(&table.layout, after, &mut old.image)
                     .map_err(crate::error::malformed("row delta"))?;
@@ -358,7 +357,7 @@ impl Txn {
         after: &[u8],
         old: &mut RowBuf,
     ) -> Result<()> {
-        let updated = self.undo.len() - 1;
+        let updated = self.changes.undo.len() - 1;
         let mut new = RowBuf { image: old.image.clone() };
         delta::apply_to_image(&table.layout, after, &mut new.image)
             .map_err(crate::error::malformed("row delta"))?;
@@ -374,24 +373,11 @@ impl Txn {
                 continue;
             }
             let stale = StaleEntry { index: index.def.id, entry: before.into() };
-            self.undo[updated].undo.link().stale.push(stale);
+            self.changes.undo[updated].undo.link().stale.push(stale);
             self.add_entry(table, n, &new.row(&table.layout), id)?;
         }
         Ok(())
     }
-}
-
-/// The columns that a delta changes; it was made for this table.
-pub(super) fn changed_columns<'a>(
-    table: &'a TableHandle,
-    after: &'a [u8],
-) -> impl Iterator<Item = usize> + 'a {
-    delta::own_entries(&table.layout, after).filter_map(|entry| Some(entry.ok()?.column))
-}
-
-/// Whether an update may change the key of an index.
-pub(super) fn changes_keys(table: &TableHandle, after: &[u8]) -> bool {
-    changed_columns(table, after).any(|column| table.is_key_column(column))
 }
 
 /// Whether the transaction that holds a row has left its key in a secondary index as it was committed: what becomes of the
@@ -428,59 +414,28 @@ impl Claimant<'_> {
     /// Whether the newest version of a row exists and has the key.
     fn look_at(&mut self, id: RowId) -> Result<Claim> {
         let (table, own) = (self.table, self.watch.txn);
-        let segment = table.relation.segment(id.segment());
-        let state = segment.state_owned();
-        let ordinal = id.ordinal();
-        match &*state {
-            SegmentState::Empty => Ok(Claim::Free),
-            SegmentState::Hot(hot) => {
-                let Some((page, slot)) = table.relation.page_of(hot, ordinal) else { return Ok(Claim::Free) };
-                let body = page.body.read();
-                if body.frozen {
-                    return Ok(Claim::Again);
-                }
-                let chain = body.chain(slot);
-                if let Some(holder) = running_other(chain, own)
-                    && !leaves_key(table, self.index, chain)
-                {
-                    return Ok(self.wait_for(holder, id));
-                }
-                if !body.is_live(slot) {
-                    return Ok(Claim::Free);
-                }
-                Ok(self.has_key(&body.in_place(&table.layout, slot)))
+        let pinned = pin();
+        let row = match table.relation.glance_for(id, own, &pinned) {
+            Access::Nowhere => return Ok(Claim::Free),
+            Access::Loading(loading) => {
+                let claim = self.wait_for(loading.by, id);
+                // If the load was taken back meanwhile, nobody would wake this one.
+                return Ok(if loading.stands() { claim } else { Claim::Again });
             }
-            SegmentState::Cold(cold) => {
-                let running = |loader: &&Arc<TxnState>| loader.is_running() && !Arc::ptr_eq(loader, own);
-                if let Some(loader) = cold.created.as_ref().filter(running) {
-                    let claim = self.wait_for(loader, id);
-                    // If the load was taken back meanwhile, nobody would wake this one.
-                    let stands = std::ptr::eq(&*segment.state(), &*state);
-                    return Ok(if stands { claim } else { Claim::Again });
-                }
-                let deletes = cold.deletes.body.read();
-                if deletes.closed {
-                    return Ok(Claim::Again);
-                }
-                let chain = deletes.chain(ordinal);
-                if let Some(holder) = running_other(chain, own)
-                    && !leaves_key(table, self.index, chain)
-                {
-                    return Ok(self.wait_for(holder, id));
-                }
-                if deletes.is_deleted(ordinal) {
-                    return Ok(Claim::Free);
-                }
-                drop(deletes);
-                if !rows::cold_image(table, cold, ordinal, &mut self.buf.image)? {
-                    return Ok(Claim::Free);
-                }
-                let image = std::mem::take(self.buf);
-                let claim = self.has_key(&image.row(&table.layout));
-                *self.buf = image;
-                Ok(claim)
-            }
+            Access::Latched(row) => row,
+        };
+        if let Some(holder) = row.holder(own)
+            && !leaves_key(table, self.index, row.head())
+        {
+            return Ok(self.wait_for(holder, id));
         }
+        if !row.is_live() {
+            return Ok(Claim::Free);
+        }
+        let Self { buf, key, own_key, index, .. } = self;
+        let keys = &table.indexes[*index].keys;
+        let is_taken = row.show(buf, |row| keys.has_key(row, key, own_key))?;
+        Ok(if is_taken == Some(true) { Claim::Taken } else { Claim::Free })
     }
 
     /// Under the latch of the row.
@@ -490,10 +445,5 @@ impl Claimant<'_> {
             true => Claim::Wait,
             false => Claim::Again,
         }
-    }
-
-    fn has_key(&mut self, row: &RowRef<'_>) -> Claim {
-        let is_taken = self.table.indexes[self.index].keys.has_key(row, self.key, self.own_key);
-        if is_taken { Claim::Taken } else { Claim::Free }
     }
 }

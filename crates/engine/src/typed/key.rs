@@ -2,15 +2,13 @@
 
 use std::ops::{Bound, RangeBounds};
 
-use avocet_types::convert::{ConvertContext, StoreError, store};
-use avocet_types::schema::ColumnDef;
 use avocet_types::{Datum, Decimal, Value};
 
 use super::field::{Date, DateTime, Time};
-use super::type_of;
 use crate::error::{EngineError, Result};
+use crate::keys::KeyRange;
 use crate::table::{IndexHandle, TableHandle};
-use crate::txn::KeyRange;
+use crate::values::exactly;
 
 /// A value of one column of a key.
 pub trait KeyPart {
@@ -73,20 +71,6 @@ macro_rules! tuples {
 }
 
 tuples! { A; A B; A B C; A B C D; A B C D E; A B C D E F; A B C D E F G; A B C D E F G H; }
-
-/// A value as a column stores it: exactly, or not at all.
-pub(crate) fn exactly<'v>(value: Datum<'v>, column: &ColumnDef) -> Result<Datum<'v>> {
-    let bad = |problem: &StoreError| EngineError::BadValue {
-        column: column.name.clone(),
-        why: problem.message(&column.name, 1),
-    };
-    let from = type_of(&value);
-    let stored = store(value, &from, &column.ty, &ConvertContext::STRICT_UTC).map_err(|e| bad(&e))?;
-    match stored.warning {
-        None => Ok(stored.value),
-        Some(problem) => Err(bad(&problem)),
-    }
-}
 
 /// The bytes that entries of an index with this key, or with this beginning of a key, begin with.
 pub(super) fn encode(table: &TableHandle, index: &IndexHandle, key: &impl Key) -> Result<Vec<u8>> {

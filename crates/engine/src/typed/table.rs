@@ -9,11 +9,14 @@ use avocet_types::schema::{ColumnDef, DefaultValue};
 use avocet_types::{Collation, Datum, RowRef, SqlType, Value, compare};
 
 use super::field::{FieldColumn, Row};
-use super::key::{Key, encode, exactly, range};
+use super::key::{Key, encode, range};
+use crate::buffers::ReadScratch;
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
+use crate::keys::KeyRange;
 use crate::table::{IndexHandle, TableHandle};
-use crate::txn::{KeyRange, ReadScratch, RowLock, Txn};
+use crate::txn::{RowLock, Txn};
+use crate::values::exactly;
 use crate::{Direction, RowId};
 
 /// A table whose rows are `R`s. To be shared, and kept as long as one likes.

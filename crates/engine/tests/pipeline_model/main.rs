@@ -22,8 +22,16 @@ mod disk;
 mod error;
 #[path = "../../../storage/src/index/model/explore.rs"]
 mod explore;
+#[path = "../../../log/src/follower.rs"]
+mod follower;
 #[path = "../../../log/src/frame.rs"]
 mod frame;
+#[path = "../../../log/src/intake.rs"]
+mod intake;
+#[path = "../../../log/src/maker.rs"]
+mod maker;
+#[path = "../../../log/src/options.rs"]
+mod options;
 #[path = "../../../log/src/packed.rs"]
 mod packed;
 #[path = "../../../log/src/pool.rs"]
@@ -34,6 +42,8 @@ mod reader;
 mod repair;
 #[path = "../../../log/src/segment.rs"]
 mod segment;
+#[path = "../../../log/src/slots.rs"]
+mod slots;
 #[path = "../../src/snapshots.rs"]
 mod snapshots;
 #[path = "../../../log/src/stats.rs"]
@@ -64,10 +74,11 @@ use avocet_base::env::{DiskError, DiskOp};
 pub use error::{Error, ErrorKind};
 use explore::{below, explore, schedules_until_failure};
 pub use frame::{MAX_KIND, Record};
+pub use options::Durability;
 pub use reader::LogReader;
 pub use wait::Durable;
 use world::{Setup, World};
-pub use writer::{Durability, LogWriter};
+pub use writer::LogWriter;
 
 /// A rule that the model breaks, to see whether it notices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -12,9 +12,10 @@ use crate::commit::{CommitTicket, Pipeline};
 use crate::disk::SlowDisk;
 use crate::error::Error;
 use crate::explore::below;
+use crate::options::{Durability, LogOptions};
 use crate::reader::LogReader;
 use crate::snapshots::Snapshots;
-use crate::writer::{Durability, LogOptions, LogWriter};
+use crate::writer::LogWriter;
 use crate::{Rule, breaks, segment, sync};
 
 const DIR: &str = "/log";

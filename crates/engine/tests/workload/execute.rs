@@ -126,7 +126,11 @@ impl Run {
     }
 
     fn begin(&self) -> Txn {
-        self.engine.begin(TxnOptions { lock_wait_timeout: AT_ONCE, ..TxnOptions::default() })
+        self.engine.begin(TxnOptions {
+            lock_wait_timeout: AT_ONCE,
+            metadata_lock_timeout: AT_ONCE,
+            ..TxnOptions::default()
+        })
     }
 
     fn release(&mut self, commits: bool, next: &mut Vec<State>) -> Result<()> {

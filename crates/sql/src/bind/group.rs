@@ -9,7 +9,7 @@ use avocet_types::{IntWidth, SqlType};
 
 use crate::bind::Binder;
 use crate::bind::scope::Clause;
-use crate::bind::walk::{column_of, replace, visit_subquery, visit_window};
+use crate::plan::walk::{column_of, replace, visit_subquery, visit_window};
 use crate::plan::*;
 
 pub(super) struct Grouping {

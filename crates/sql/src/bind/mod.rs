@@ -26,7 +26,6 @@ mod scope;
 mod select;
 mod subquery;
 mod upsert;
-pub mod walk;
 mod window;
 
 #[cfg(test)]
@@ -46,7 +45,7 @@ pub use scope::Clause;
 pub use upsert::UpsertNames;
 
 use crate::parse::ast::{self, Ident};
-use crate::plan::{BoundQuery, ColumnId, ColumnInfo, ColumnTable};
+use crate::plan::{BoundQuery, ColumnId, ColumnInfo, ColumnTable, walk};
 use avocet_types::error::{ErrorCode, SqlError};
 use scope::{Block, Boundary, ColumnName, ScopeColumn, ScopeCte, ScopeTable};
 

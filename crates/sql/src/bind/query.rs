@@ -133,7 +133,7 @@ impl Binder<'_> {
             order_by.iter().map(|item| self.output_key(&query, &item.expr)).collect::<Result<Vec<_>, _>>()?;
         let outputs = query.outputs.clone();
         let mut exprs: Vec<_> = outputs.iter().map(|id| self.column_expr(*id)).collect();
-        let columns = keys.iter().map(crate::bind::walk::column_of).collect::<Option<Vec<_>>>();
+        let columns = keys.iter().map(crate::plan::walk::column_of).collect::<Option<Vec<_>>>();
         let columns = match columns {
             Some(columns) => columns,
             None => {

@@ -6,9 +6,9 @@ use avocet_types::expr::{CompareOp, Expr};
 
 use crate::bind::expr::{comparison_of, sides};
 use crate::bind::scope::{BlockSubquery, Clause};
-use crate::bind::walk::column_of;
 use crate::bind::{Binder, unsupported};
 use crate::parse::ast::{self, BinaryOp, ExprKind};
+use crate::plan::walk::column_of;
 use crate::plan::*;
 
 /// Stands for the left side while its type is found.
@@ -103,7 +103,7 @@ impl Binder<'_> {
         let compared = self.typer.compare(CompareOp::Eq, stand_in, right)?;
         let (mut left_side, right_side) =
             sides(compared).ok_or_else(|| unsupported("a comparison of this kind with a subquery"))?;
-        crate::bind::walk::replace(&mut left_side, &mut |part| {
+        crate::plan::walk::replace(&mut left_side, &mut |part| {
             column_of(part).filter(|id| *id == STAND_IN).map(|_| left.clone())
         });
         Ok((left_side, right_side))

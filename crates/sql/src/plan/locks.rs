@@ -15,8 +15,8 @@ use super::{
     BoundQuery, ColumnId, ColumnInfo, ColumnTable, Cte, CteBody, From, Limit, Projected, QueryBody,
     QueryExpr, ScanLock, Select, SubqueryKind,
 };
-use crate::bind::walk::for_each_scan_mut;
 use crate::parse::ast::LockWait;
+use crate::plan::walk::for_each_scan_mut;
 
 /// The rows that one block locks.
 pub struct LockQuery {

@@ -16,6 +16,7 @@
 
 mod explain;
 mod locks;
+pub mod walk;
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -11,8 +11,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use crossbeam_epoch::Guard;
-pub use crossbeam_epoch::pin;
+pub use crossbeam_epoch::{Guard, pin};
 
 pub struct Published<T> {
     current: AtomicPtr<T>,
@@ -47,6 +46,13 @@ impl<T: Send + Sync + 'static> Published<T> {
     pub fn load(&self) -> Current<'_, T> {
         let pinned = pin();
         Current { raw: self.current.load(Ordering::Acquire), of: PhantomData, _pinned: pinned }
+    }
+
+    /// The value that is current now, for as long as the guard pins its epoch.
+    #[inline]
+    pub fn load_in<'g>(&'g self, _pinned: &'g Guard) -> &'g T {
+        // SAFETY: as for `Current`: it was current while the epoch was pinned already, and stays pinned for `'g`.
+        unsafe { &*self.current.load(Ordering::Acquire) }
     }
 
     pub fn load_owned(&self) -> Arc<T> {

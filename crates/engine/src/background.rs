@@ -6,38 +6,41 @@
 //! While transactions commit, they collect: on the processor that has the versions in its cache, and a little each. The
 //! collecting thread sees to what stays behind.
 
+mod relief;
+
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::engine::{Engine, FreezePolicy, Housekeeping};
-use crate::pace::Pacer;
+use crate::engine::{Engine, FreezePolicy};
+use crate::pace::{Pacer, Pacing, log_urgency};
+use crate::signals::Signals;
 
 /// Commits that are older than this by the clock are collected in the background.
 const COLLECT_EVERY: Duration = Duration::from_millis(50);
 const MAINTAIN_EVERY: Duration = Duration::from_millis(1000);
 
 pub(crate) fn start(engine: &Arc<Engine>) {
-    let mut threads = engine.housekeeping().threads.lock();
-    let house = engine.housekeeping();
-    threads.push(spawn("avocet-collect", house.clone(), Arc::downgrade(engine), COLLECT_EVERY, |engine| {
-        engine.collect_stragglers();
+    let mut threads = engine.signals.threads.lock();
+    let signals = engine.signals.clone();
+    threads.push(spawn("avocet-collect", signals.clone(), Arc::downgrade(engine), COLLECT_EVERY, |engine| {
+        engine.collector().collect_stragglers(engine.pipeline.last_logged());
         // Here, as maintenance takes its time.
         if let Err(e) = engine.check_directory() {
-            engine.stop(&e);
+            engine.health.stop(&e);
         }
     }));
     let engine_of_relief = Arc::downgrade(engine);
     threads.push(start_thread("avocet-memory", {
-        let house = house.clone();
-        move || relieve(&house, &engine_of_relief)
+        let signals = signals.clone();
+        move || relieve(&signals, &engine_of_relief)
     }));
-    threads.push(spawn("avocet-maintain", house.clone(), Arc::downgrade(engine), MAINTAIN_EVERY, maintain));
+    threads.push(spawn("avocet-maintain", signals.clone(), Arc::downgrade(engine), MAINTAIN_EVERY, maintain));
 }
 
 fn spawn(
     name: &str,
-    house: Arc<Housekeeping>,
+    signals: Arc<Signals>,
     engine: Weak<Engine>,
     every: Duration,
     work: impl Fn(&Arc<Engine>) + Send + 'static,
@@ -45,9 +48,9 @@ fn spawn(
     // The engine is held for the work alone: two threads that held it while they wait would never both let go of it.
     let run = move || {
         loop {
-            let mut ending = house.ending.lock();
+            let mut ending = signals.ending.lock();
             if !*ending {
-                house.wake.wait_for(&mut ending, every);
+                signals.wake.wait_for(&mut ending, every);
             }
             if *ending {
                 return;
@@ -65,59 +68,54 @@ fn start_thread(name: &str, run: impl FnOnce() + Send + 'static) -> std::thread:
 }
 
 /// Frees memory, each second and when writers ask for it.
-fn relieve(house: &Housekeeping, engine: &Weak<Engine>) {
+fn relieve(signals: &Signals, engine: &Weak<Engine>) {
     loop {
-        let mut ending = house.ending.lock();
-        if !*ending && !house.relief_wanted.swap(false, Relaxed) {
-            house.relief.wait_for(&mut ending, MAINTAIN_EVERY);
+        let mut ending = signals.ending.lock();
+        if !*ending && !signals.relief_wanted.swap(false, Relaxed) {
+            signals.relief.wait_for(&mut ending, MAINTAIN_EVERY);
         }
         if *ending {
             return;
         }
         drop(ending);
-        house.relief_wanted.store(false, Relaxed);
+        signals.relief_wanted.store(false, Relaxed);
         let Some(engine) = engine.upgrade() else { return };
-        if engine.check_running().is_ok() {
+        if engine.health.check().is_ok() {
             engine.watch_memory();
         }
     }
 }
 
-impl Housekeeping {
-    /// Has memory looked after at once.
-    pub fn ask_for_relief(&self) {
-        if !self.relief_wanted.swap(true, Relaxed) {
-            let _ending = self.ending.lock();
-            self.relief.notify_one();
-        }
-    }
-}
-
 fn maintain(engine: &Arc<Engine>) {
-    if engine.check_running().is_err() {
+    if engine.health.check().is_err() {
         return;
     }
-    engine.free_version_vectors();
+    engine.collector().free_version_vectors();
     if engine.options.freeze != FreezePolicy::Never {
-        engine.freeze_cool_segments(&mut Pacer::background(engine));
+        engine.freezer().freeze_cool(&mut pacer(engine));
     }
     if engine.log_since_checkpoint() >= engine.options.checkpoint_log_bytes
-        && let Err(e) = engine.checkpoint_at(Pacer::background(engine))
+        && let Err(e) = engine.checkpointer().checkpoint(pacer(engine))
     {
-        engine.note_maintenance_error(&e);
+        engine.health.note_background_error(&e);
     }
 }
 
-/// Ends the threads and waits for them.
-pub(crate) fn end(engine: &Engine) {
-    *engine.housekeeping().ending.lock() = true;
-    engine.housekeeping().wake.notify_all();
-    engine.housekeeping().relief.notify_all();
-    let this = std::thread::current().id();
-    for thread in engine.housekeeping().threads.lock().drain(..) {
-        // The last reference may be dropped by one of the threads itself.
-        if thread.thread().id() != this {
-            let _ = thread.join();
+/// The pace of the calling thread's work, for which it alone holds the engine if nobody else does.
+fn pacer(engine: &Arc<Engine>) -> Pacer<'_> {
+    let urgency = || {
+        // Nobody but this thread holds the engine, which ends when the work does.
+        let deserted = Arc::strong_count(engine) == 1;
+        if engine.signals.is_ending() || deserted || engine.memory.is_short() {
+            return 1.0;
         }
-    }
+        log_urgency(engine.log_since_checkpoint(), engine.options.checkpoint_log_bytes)
+    };
+    Pacer::background(Pacing {
+        counters: &engine.pace,
+        bytes_per_second: engine.options.background_bytes_per_second,
+        clock: &*engine.options.env.clock,
+        signals: &engine.signals,
+        urgency: Box::new(urgency),
+    })
 }

@@ -1,48 +1,31 @@
-//! What is not persisted but follows from the rows: indexes, row counts, where inserts go on.
+//! Building indexes from the rows that there are.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use avocet_base::{RowId, SegmentNo};
 use avocet_storage::relation::SegmentState;
 use parking_lot::Mutex;
 
-use super::in_parallel;
-use crate::bulk::{self, SortedEntries};
+use crate::block_rows::{self, SortedEntries};
 use crate::catalog::Catalog;
 use crate::error::Result;
+use crate::stop::Stop;
 use crate::table::TableHandle;
 
-/// Counts rows, and goes on filling the last hot segment after its last row.
-pub(super) fn resume_inserts(catalog: &Catalog) {
-    for table in catalog.tables() {
-        let mut last = None;
-        for (number, state) in table.relation.used_segments() {
-            let SegmentState::Hot(hot) = &*state else { continue };
-            for (n, page) in hot.pages() {
-                let body = page.body.read();
-                let slots = 0..table.relation.slots_per_page();
-                if let Some(slot) = slots.rev().find(|&slot| body.is_live(slot)) {
-                    last = last.max(Some(RowId::new(number, table.relation.ordinal(n, slot))));
-                }
-            }
-        }
-        table.rows.store(table.count_rows() as i64, Ordering::Relaxed);
-        if let Some(last) = last.filter(|last| last.ordinal() < u16::MAX) {
-            table.relation.resume_cursor(RowId(last.0 + 1));
-        }
-    }
-}
-
 /// Builds every index from the rows.
-pub(super) fn indexes(catalog: &Catalog) -> Result<()> {
-    build(catalog.tables().flat_map(|table| (0..table.indexes.len()).map(move |index| (&**table, index))))
+pub(crate) fn indexes(catalog: &Catalog) -> Result<()> {
+    build(
+        &Stop::default(),
+        catalog.tables().flat_map(|table| (0..table.indexes.len()).map(move |index| (&**table, index))),
+    )
 }
 
 /// Fills an empty index from the newest rows.
-pub(crate) fn build_index(table: &TableHandle, index: usize) -> Result<()> {
-    build(std::iter::once((table, index)))
+pub(crate) fn build_index(table: &TableHandle, index: usize, stop: &Stop) -> Result<()> {
+    build(stop, std::iter::once((table, index)))?;
+    stop.check()
 }
 
 type UsedSegment = (SegmentNo, Arc<SegmentState>);
@@ -62,7 +45,7 @@ const PIECE: usize = 8;
 const FILL: f32 = 0.9;
 
 /// Builds indexes: threads sort pieces of them, and whoever has done an index's last one fills its tree.
-fn build<'c>(indexes: impl Iterator<Item = (&'c TableHandle, usize)>) -> Result<()> {
+fn build<'c>(stop: &Stop, indexes: impl Iterator<Item = (&'c TableHandle, usize)>) -> Result<()> {
     let begin = |(table, index): (&'c TableHandle, usize)| Building {
         table,
         index,
@@ -75,7 +58,7 @@ fn build<'c>(indexes: impl Iterator<Item = (&'c TableHandle, usize)>) -> Result<
     let pieces: Vec<_> = indexes.iter().flat_map(|index| index.pieces().map(move |p| (index, p))).collect();
     in_parallel(pieces.len(), |n| {
         let (index, piece) = pieces[n];
-        index.take(sorted_entries(index.table, index.index, piece)?);
+        index.take(sorted_entries(index.table, index.index, piece, stop)?, stop);
         Ok(())
     })
 }
@@ -85,19 +68,29 @@ impl Building<'_> {
         self.segments.chunks(PIECE)
     }
 
-    fn take(&self, entries: SortedEntries) {
+    fn take(&self, entries: SortedEntries, stop: &Stop) {
         let mut done = self.done.lock();
         done.push(entries);
         if done.len() == self.segments.len().div_ceil(PIECE) {
             let runs = std::mem::take(&mut *done);
-            self.table.indexes[self.index].tree.bulk_fill(SortedEntries::merged(&runs), FILL);
+            // One that is not wanted any more is left as it is: nobody has seen it.
+            let goes_on = |(n, _): &(usize, _)| n % Stop::EVERY != 0 || !stop.is_raised();
+            let entries =
+                SortedEntries::merged(&runs).enumerate().take_while(goes_on).map(|(_, entry)| entry);
+            self.table.indexes[self.index].tree.bulk_fill(entries, FILL);
         }
     }
 }
 
-fn sorted_entries(table: &TableHandle, index: usize, segments: &[UsedSegment]) -> Result<SortedEntries> {
+fn sorted_entries(
+    table: &TableHandle,
+    index: usize,
+    segments: &[UsedSegment],
+    stop: &Stop,
+) -> Result<SortedEntries> {
     let mut entries = SortedEntries::default();
     for (number, state) in segments {
+        stop.check()?;
         match &**state {
             SegmentState::Empty => {}
             SegmentState::Hot(hot) => {
@@ -112,7 +105,7 @@ fn sorted_entries(table: &TableHandle, index: usize, segments: &[UsedSegment]) -
                 }
             }
             SegmentState::Cold(cold) => {
-                bulk::block_entries(table, index, *number, cold, &mut |entry, _| {
+                block_rows::block_entries(table, index, *number, cold, &mut |entry, _| {
                     entries.push(|to| to.extend_from_slice(entry));
                 })?;
             }
@@ -120,4 +113,23 @@ fn sorted_entries(table: &TableHandle, index: usize, segments: &[UsedSegment]) -
     }
     entries.sort();
     Ok(entries)
+}
+
+/// Runs tasks 0 to `count` − 1, on as many threads as there are processors. After an error no further one begins.
+pub(crate) fn in_parallel(count: usize, task: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
+    let next = AtomicUsize::new(0);
+    let failed = Mutex::new(None);
+    let work = || {
+        let mut n = next.fetch_add(1, Ordering::Relaxed);
+        while n < count {
+            if let Err(e) = task(n) {
+                failed.lock().get_or_insert(e);
+                next.store(count, Ordering::Relaxed);
+            }
+            n = next.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(count);
+    std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
+    failed.into_inner().map_or(Ok(()), Err)
 }

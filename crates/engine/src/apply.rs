@@ -14,7 +14,7 @@ use crate::table::TableHandle;
 const MAX_SEGMENT_STEP: u64 = 1 << 16;
 
 /// Applies operations as a catalog understands them.
-pub(super) struct Applier<'a> {
+pub(crate) struct Applier<'a> {
     pub catalog: &'a Catalog,
     pub blocks: &'a Blocks,
 }
@@ -41,7 +41,7 @@ impl Applier<'_> {
         }
         let cold = ColdSegment::new(self.blocks.open(block)?, None, Deletes::fresh());
         table.relation.segment(segment).replace(SegmentState::Cold(cold));
-        crate::bulk::note_auto_increment(table, segment)
+        crate::block_rows::note_auto_increment(table, segment)
     }
 
     pub fn segment(&self, change: &SegmentChange) -> Result<()> {
@@ -93,6 +93,8 @@ fn insert(table: &TableHandle, row: RowId, image: &[u8]) -> Result<()> {
         return Err(taken());
     }
     body.place(&table.layout, slot, image);
+    drop(body);
+    table.relation.note_rows_before(row.0 + 1);
     note_used(table, &view);
     Ok(())
 }
@@ -116,6 +118,7 @@ pub(crate) fn note_auto_increment(table: &TableHandle, image: &[u8]) -> Result<(
 /// Makes the place of a row that is to be inserted again; nothing may be there.
 pub(crate) fn open_place(table: &TableHandle, row: RowId) -> Result<()> {
     reach(&table.relation, row.segment())?;
+    table.relation.note_rows_before(row.0 + 1);
     table.relation.open_hot(row.segment());
     let state = table.relation.segment(row.segment()).state();
     let (page, slot) = table.relation.place(row.ordinal());

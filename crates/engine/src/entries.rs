@@ -1,0 +1,187 @@
+//! Rows and index entries: which entries a row needs, which rows an entry may lead to, and keys as text.
+
+use std::ops::ControlFlow;
+
+use avocet_base::RowId;
+use avocet_storage::hot::{RowBuf, delta};
+use avocet_storage::index::{Direction, Lookup, ScanScratch};
+use avocet_storage::relation::pin;
+use avocet_storage::rows::RowLatch;
+use avocet_storage::version::StaleEntry;
+use avocet_types::RowRef;
+
+use crate::buffers::ReadScratch;
+use crate::error::{EngineError, Result};
+use crate::keys::KeyRange;
+use crate::table::{IndexHandle, TableHandle, split_entry};
+
+/// Removes all index entries of a row that is gone for everyone.
+pub(crate) fn remove_entries(table: &TableHandle, row: &RowRef<'_>, id: RowId) {
+    let mut entry = Vec::new();
+    for index in &table.indexes {
+        entry.clear();
+        index.entry(row, id, &mut entry);
+        index.tree.remove(&entry);
+    }
+}
+
+/// Removes an entry that a version has left behind, unless some other version that still counts needs it; whether it is of no
+/// use any more.
+pub(crate) fn remove_stale(table: &TableHandle, row: &RowLatch<'_>, id: RowId, stale: &StaleEntry) -> bool {
+    // The index may have been dropped since.
+    let index = table.indexes.iter().position(|index| index.def.id == stale.index);
+    index.is_none_or(|index| remove_unless_needed(table, row, id, index, &stale.entry))
+}
+
+/// Removes an index entry, unless some version of the row that still counts has its key; whether it did. Under the
+/// row's latch, so that nobody puts the key back between look and removal.
+pub(crate) fn remove_unless_needed(
+    table: &TableHandle,
+    row: &RowLatch<'_>,
+    id: RowId,
+    index: usize,
+    entry: &[u8],
+) -> bool {
+    // A row of a block keeps its keys.
+    if row.is_immutable() {
+        return false;
+    }
+    let index = &table.indexes[index];
+    let mut own = Vec::with_capacity(entry.len());
+    let has_key = |version: &RowRef<'_>| {
+        own.clear();
+        index.entry(version, id, &mut own);
+        own == entry
+    };
+    let needed = row.any_version(&RowBuf::default(), |_| true, has_key);
+    if !needed {
+        index.tree.remove(entry);
+    }
+    !needed
+}
+
+/// Whether a scan that begins a key anew may meet rows that it has visited: others with the same key; or, since a row moves
+/// to a greater id, the one that it visited before it came to where that had been.
+pub(crate) fn may_meet_again(index: &IndexHandle, direction: Direction) -> bool {
+    !index.def.kind.is_unique() || direction == Direction::Descending
+}
+
+/// Goes through the rows that a unique index may have under a whole key, until `visit` takes one, which it may only if that
+/// has the key. Whether it took one. `visit` is also told whether a mere hint led to the row.
+pub(crate) fn each_with_key(
+    index: &IndexHandle,
+    key: &[u8],
+    scan: &mut ScanScratch,
+    visit: &mut dyn FnMut(RowId, bool) -> Result<bool>,
+) -> Result<bool> {
+    let hint = index.hints.get(key);
+    if let Some(id) = hint
+        && visit(id, true)?
+    {
+        return Ok(true);
+    }
+    match index.tree.lookup(key) {
+        Lookup::Nothing => return Ok(false),
+        Lookup::One(id) => {
+            let id = RowId(u64::from_be_bytes(id));
+            if !visit(id, false)? {
+                return Ok(false);
+            }
+            index.hints.note(key, id, || index.tree.len());
+            return Ok(true);
+        }
+        Lookup::Unclear => {}
+    }
+    let mut outcome = Ok(false);
+    index.tree.prefix_scan(key, scan, &mut |entry| {
+        outcome = visit(split_entry(entry).1, false);
+        if matches!(outcome, Ok(false)) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    outcome
+}
+
+pub(crate) fn has_key(index: &IndexHandle, row: &RowRef<'_>, key: &[u8], own: &mut Vec<u8>) -> bool {
+    index.keys.has_key(row, key, own)
+}
+
+/// Whether the row has the key of this entry. Always to be asked: the entry may be one of another version of the row, or
+/// have been collected, with that version, since it was read from the index.
+pub(crate) fn entry_is_of(index: &IndexHandle, row: &RowRef<'_>, entry: &[u8], own: &mut Vec<u8>) -> bool {
+    has_key(index, row, split_entry(entry).0, own)
+}
+
+/// The columns that a delta changes; it was made for this table.
+pub(crate) fn changed_columns<'a>(
+    table: &'a TableHandle,
+    after: &'a [u8],
+) -> impl Iterator<Item = usize> + 'a {
+    delta::own_entries(&table.layout, after).filter_map(|entry| Some(entry.ok()?.column))
+}
+
+/// Whether an update may change the key of an index.
+pub(crate) fn changes_keys(table: &TableHandle, after: &[u8]) -> bool {
+    changed_columns(table, after).any(|column| table.is_key_column(column))
+}
+
+impl IndexHandle {
+    /// Whether more than so many entries are in a range, those of old versions included.
+    pub fn has_more_than(&self, many: usize, range: &KeyRange, scratch: &mut ReadScratch) -> bool {
+        let mut met = 0;
+        let (lower, upper) = range.bounds();
+        self.tree.scan(lower, upper, Direction::Ascending, &mut scratch.scan, &mut |_| {
+            met += 1;
+            if met > many { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        met > many
+    }
+}
+
+/// The value of a key as MySQL prints it in error 1062.
+pub(crate) fn key_text(table: &TableHandle, index: usize, row: &RowRef<'_>) -> String {
+    let mut text = Vec::new();
+    for (n, part) in table.indexes[index].def.parts.iter().enumerate() {
+        if n > 0 {
+            text.push(b'-');
+        }
+        let ty = &table.def.columns[part.column].ty;
+        avocet_types::text::write_text(
+            &row.get(part.column),
+            ty,
+            avocet_types::temporal::TimeZone::UTC,
+            &mut text,
+        );
+    }
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// The newest version of a row, deleted or not, where no transaction uses the table. False if there never was one.
+fn newest_image(table: &TableHandle, id: RowId, buf: &mut RowBuf) -> bool {
+    let pinned = pin();
+    let Some(row) = table.relation.glance(id, &pinned) else { return false };
+    row.keep_row(buf);
+    matches!(row.release(buf), Ok(true))
+}
+
+/// Whether a part of the row's key is NULL.
+pub(crate) fn newest_has_null(table: &TableHandle, index: usize, id: RowId) -> bool {
+    let mut buf = RowBuf::default();
+    newest_image(table, id, &mut buf) && table.indexes[index].has_null(&buf.row(&table.layout))
+}
+
+pub(crate) fn newest_key_text(table: &TableHandle, index: usize, id: RowId) -> String {
+    let mut buf = RowBuf::default();
+    match newest_image(table, id, &mut buf) {
+        true => key_text(table, index, &buf.row(&table.layout)),
+        false => String::new(),
+    }
+}
+
+/// MySQL's limit on the bytes of a row's fixed and inline part.
+pub(crate) const MAX_ROW_BYTES: usize = 64 << 20;
+
+pub(crate) fn check_row_size(image: &[u8]) -> Result<()> {
+    if image.len() > MAX_ROW_BYTES {
+        return Err(EngineError::RowTooLarge { len: image.len(), max: MAX_ROW_BYTES });
+    }
+    Ok(())
+}

@@ -1,0 +1,202 @@
+//! The end of a transaction: its changes are logged if nothing that it relied on has changed, or all is taken back.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use avocet_base::{RowId, TableId, Timestamp};
+use avocet_log::Durability;
+use avocet_storage::version::Change;
+use hashbrown::HashSet;
+
+use super::core::Txn;
+use super::options::Freshness;
+use super::parts::StatementMark;
+use crate::buffers::Buffers;
+use crate::commit::CommitTicket;
+use crate::engine::BrokenRule;
+use crate::error::Result;
+use crate::garbage::{Leftover, Lists};
+use crate::redo;
+use crate::serial::{WriteSet, WrittenRow};
+use crate::table::TableHandle;
+
+/// A commit collects the versions of transactions that have at most so many.
+const MOST_COLLECTED_BY_COMMIT: usize = 256;
+
+impl Txn {
+    fn durability(&self) -> Durability {
+        self.options.durability.unwrap_or(self.engine.options.durability)
+    }
+
+    /// Logs the transaction. It may be acknowledged when the ticket is done.
+    pub fn commit(mut self) -> Result<CommitTicket> {
+        self.engine.health.check()?;
+        if self.changes.redo.is_empty() {
+            self.end_without_changes();
+            return Ok(match self.options.freshness {
+                Freshness::Visible => self.engine.pipeline.nothing(self.view.snapshot.ts()),
+                Freshness::Logged => {
+                    self.engine.pipeline.all_so_far(self.view.snapshot.ts(), self.durability())
+                }
+            });
+        }
+        self.unhide_all();
+        // On an error it still runs, and is rolled back when it is dropped.
+        let ticket = self.log().inspect_err(|e| self.engine.health.stop_unless_refused(e))?;
+        let versions = self.changes.undo.len();
+        self.after_logged(ticket.timestamp());
+        // A commit cleans up after two older ones, so that the backlog shrinks whatever the load is. Large ones are for the
+        // collecting thread: nobody's commit takes long because of them. What cannot be collected is merged, twice as much as
+        // it adds.
+        self.engine.collector().collect(2, MOST_COLLECTED_BY_COMMIT);
+        self.engine.collector().merge(2 * versions);
+        Ok(ticket)
+    }
+
+    /// It is committed at a timestamp: gives back what it held, and hands its versions on.
+    pub(super) fn after_logged(&mut self, ts: Timestamp) {
+        self.end_deferral();
+        self.finished = true;
+        self.logical = None;
+        self.end_footprint();
+        self.release_rows();
+        for (table, change) in self.changes.tables.iter().zip(&self.changes.row_changes) {
+            if *change != 0 {
+                table.rows.fetch_add(*change, Ordering::Relaxed);
+            }
+        }
+        self.release_metadata_locks();
+        self.forget_reads();
+        self.engine.garbage.push(Leftover {
+            ts,
+            lists: Lists {
+                tables: std::mem::take(&mut self.changes.tables),
+                undo: std::mem::take(&mut self.changes.undo),
+            },
+        });
+    }
+
+    pub fn rollback(mut self) {
+        self.end_without_changes();
+    }
+
+    pub(super) fn end_without_changes(&mut self) {
+        self.end_deferral();
+        self.roll_back_to(StatementMark { undo: 0, shared: 0, loads: 0, redo: 0 });
+        self.finished = true;
+        self.end_footprint();
+        self.state.abort();
+        self.release_rows();
+        self.release_metadata_locks();
+        self.forget_reads();
+    }
+
+    /// Logs the transaction's changes, if nothing that it had to rely on has changed.
+    pub(super) fn log(&self) -> Result<CommitTicket> {
+        let serial = &self.engine.serial;
+        let durability = self.durability();
+        // With a log that has failed, the snapshot may be older than what is recorded.
+        if self.constraints.reads.is_some()
+            && let Some(failure) = self.engine.pipeline.log().failure()
+        {
+            return Err(failure.into());
+        }
+        let mut checked = self.view.snapshot.ts();
+        let mut call = self.logical.as_ref().and_then(|logical| logical.record(&self.changes.redo));
+        loop {
+            let mut overtaken = false;
+            let writes = serial.is_active().then(|| self.write_set().map(Arc::new)).transpose()?;
+            let reads = self.constraints.reads.as_ref().filter(|_| !self.engine.breaks(BrokenRule::Validate));
+            if let Some(reads) = reads {
+                checked = serial.validate(reads, checked)?;
+            }
+            let admit = |ts| {
+                overtaken = call.is_some() && !self.follows(ts);
+                if overtaken {
+                    return Ok(false);
+                }
+                if !serial.is_active() {
+                    return Ok(true);
+                }
+                // Somebody has begun in between: what is written has to be gathered first.
+                if writes.is_none() {
+                    return Ok(false);
+                }
+                if let Some(reads) = reads {
+                    serial.validate(reads, checked)?;
+                }
+                Ok(true)
+            };
+            let accepted = |ts: Timestamp| {
+                if serial.is_active()
+                    && let Some(writes) = &writes
+                {
+                    serial.record(ts, writes.clone());
+                }
+            };
+            let (kind, payload) = match &call {
+                Some(record) => (redo::KIND_CALL, record),
+                None => (redo::KIND_TXN, &self.changes.redo),
+            };
+            let state = Some(&*self.state);
+            if let Some(ticket) =
+                self.engine.pipeline.log_if(kind, payload, state, durability, admit, accepted)?
+            {
+                return Ok(ticket);
+            }
+            if overtaken {
+                call = None;
+            }
+        }
+    }
+
+    pub(super) fn forget_reads(&mut self) {
+        if self.constraints.reads.take().is_some() {
+            self.engine.serial.let_go(self.view.snapshot.ts());
+            self.engine.serial.leave();
+        }
+    }
+
+    /// The rows that it has changed, as they were and as they are: nobody else can change them before it ends.
+    fn write_set(&self) -> Result<WriteSet> {
+        let mut seen: HashSet<(u16, RowId)> = HashSet::new();
+        let mut rows = Vec::new();
+        for entry in &self.changes.undo {
+            if !matches!(entry.undo.link().change, Change::Lock | Change::Hide)
+                && seen.insert((entry.table, entry.row))
+            {
+                let mut change = written_row(&self.changes.tables[usize::from(entry.table)], entry.row)?;
+                if self.engine.breaks(BrokenRule::CountPhantoms) && change.before.is_none() {
+                    change.after = None;
+                }
+                if self.engine.breaks(BrokenRule::CountBefore) && change.before.is_some() {
+                    change = WrittenRow { before: None, after: None, ..change };
+                }
+                rows.push(change);
+            }
+        }
+        let loaded: Vec<TableId> =
+            self.changes.loads.iter().map(|l| self.changes.tables[usize::from(l.table)].id()).collect();
+        Ok(WriteSet { rows, loaded })
+    }
+}
+
+fn written_row(table: &TableHandle, row: RowId) -> Result<WrittenRow> {
+    let (before, after) = table.relation.change_of_row(row)?;
+    Ok(WrittenRow { table: table.id(), row, before, after })
+}
+
+impl Drop for Txn {
+    fn drop(&mut self) {
+        if !self.finished {
+            self.end_without_changes();
+        }
+        let carried = self.carry_on();
+        self.engine.buffers.give(Buffers {
+            redo: std::mem::take(&mut self.changes.redo),
+            row_changes: std::mem::take(&mut self.changes.row_changes),
+            scratch: std::mem::take(&mut self.scratch),
+            carried,
+        });
+    }
+}

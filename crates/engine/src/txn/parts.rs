@@ -1,0 +1,208 @@
+//! The parts that a transaction is made of: what it sees, what it has changed, which locks it has, which constraints it keeps, and
+//! what it takes of memory. Plain data; who changes what is said where the transaction does it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use avocet_base::{BlockId, RowId, SegmentNo, TableId, Timestamp};
+use hashbrown::HashMap;
+
+use crate::buffers::Carried;
+use crate::foreign::Links;
+use crate::garbage::UndoEntry;
+use crate::locks::{RowKey, Waiter};
+use crate::memory::{GROWTH_STEP, VERSION_BYTES};
+use crate::serial::ReadSet;
+use crate::snapshots::SnapshotGuard;
+use crate::table::TableHandle;
+
+/// What a transaction sees.
+pub(crate) struct View {
+    pub snapshot: SnapshotGuard,
+    /// The newest commit that a locking read has met: later snapshots must include it.
+    pub newest_met: Timestamp,
+    /// A snapshot of REPEATABLE READ begins with the first read.
+    pub has_read: AtomicBool,
+    /// Nothing had been read before the running statement.
+    pub is_first_read: bool,
+    /// The running statement has read nothing either.
+    pub is_first_access: AtomicBool,
+    /// The running statement has read at its snapshot.
+    pub statement_has_read: AtomicBool,
+    /// A row is locked although it has changed since the snapshot.
+    pub relaxed: bool,
+}
+
+impl View {
+    pub fn new(snapshot: SnapshotGuard) -> Self {
+        Self {
+            snapshot,
+            newest_met: Timestamp::MIN,
+            has_read: AtomicBool::new(false),
+            is_first_read: true,
+            is_first_access: AtomicBool::new(true),
+            statement_has_read: AtomicBool::new(false),
+            relaxed: false,
+        }
+    }
+}
+
+/// What a transaction has changed.
+pub(crate) struct Changes {
+    pub tables: Vec<Arc<TableHandle>>,
+    /// Rows that came, less those that went, of each table.
+    pub row_changes: Vec<i64>,
+    pub undo: Vec<UndoEntry>,
+    /// How many of these are marks that hide a row from it.
+    pub hides: usize,
+    pub redo: Vec<u8>,
+    pub loads: Vec<Load>,
+}
+
+/// Which rows a transaction holds or waits for.
+#[derive(Default)]
+pub(crate) struct Locks {
+    /// Rows that it holds shared.
+    pub shared: Vec<RowKey>,
+    /// How often it has waited for a row.
+    pub waits: AtomicU64,
+    /// The row that the last conflict with the snapshot was about.
+    pub conflict: Option<Conflict>,
+    /// Rows that were gone from their place when they were to be modified.
+    pub gone: Vec<RowId>,
+    pub deferral: Deferral,
+}
+
+/// What has to hold of the rows that a transaction changes and of those that it reads.
+#[derive(Default)]
+pub(crate) struct Constraints {
+    pub foreign: ForeignKeys,
+    /// Of a serializable transaction that may write.
+    pub reads: Option<Arc<ReadSet>>,
+}
+
+/// A row that was to be locked, but had changed since the snapshot.
+#[derive(Clone, Copy)]
+pub(crate) struct Conflict {
+    pub table: u16,
+    pub row: RowId,
+    pub exclusive: bool,
+}
+
+/// A column block that this transaction loaded.
+pub(crate) struct Load {
+    pub table: u16,
+    pub segment: SegmentNo,
+    pub block: BlockId,
+    pub rows: u64,
+}
+
+/// A point in a transaction that a failed statement goes back to.
+#[derive(Clone, Copy, Debug)]
+pub struct StatementMark {
+    pub(crate) undo: usize,
+    pub(crate) shared: usize,
+    pub(crate) loads: usize,
+    pub(crate) redo: usize,
+}
+
+/// A statement whose waits are deferred.
+#[derive(Default)]
+pub(crate) struct Deferral {
+    pub begun: Option<Begun>,
+    pub standing: Option<Arc<Waiter>>,
+    /// This run of the statement has ended for a wait. (A place may stand since the run before, of which this one has no use.)
+    pub has_waited: bool,
+}
+
+impl Deferral {
+    /// The statement has been given a row that it locked: perhaps it has told somebody.
+    #[inline]
+    pub fn note_shown(&mut self) {
+        self.begun = None;
+    }
+}
+
+pub(crate) struct Begun {
+    pub at: StatementMark,
+    pub had_read: bool,
+    pub rows: usize,
+    pub last: Option<RowKey>,
+}
+
+/// Redo is there twice when it is largest: as its vector grows, and as the log copies it.
+pub(crate) const REDO_COPIES: usize = 2;
+pub(crate) const UNDO_BYTES: usize = VERSION_BYTES + 2 * size_of::<UndoEntry>();
+
+/// What the memory budget knows of a transaction.
+pub(crate) struct Footprint {
+    /// Bytes of rows that were added and not told.
+    pub untold: usize,
+    /// Redo up to here was told, or is part of `untold`.
+    pub seen: usize,
+    /// What the budget holds for redo and undo.
+    pub charged: usize,
+    /// With so much redo, or so many versions, the next step is told.
+    pub redo_at: usize,
+    pub undo_at: usize,
+}
+
+impl Footprint {
+    pub fn new(Carried { untold, is_step }: Carried) -> Self {
+        let redo_at = if is_step { 0 } else { GROWTH_STEP.saturating_sub(untold) };
+        Self { untold, seen: 0, charged: 0, redo_at, undo_at: GROWTH_STEP / UNDO_BYTES }
+    }
+}
+
+/// What a transaction knows about foreign keys.
+pub(crate) struct ForeignKeys {
+    /// `foreign_key_checks`: off, nothing is checked, and nothing cascades.
+    pub on: bool,
+    pub links: Vec<KnownLinks>,
+    /// Tables that were written to while it was off.
+    pub unenforced: Vec<TableId>,
+    /// Tables whose rows are being changed, from the statement's own to the one that the cascade has come to: by an update,
+    /// or else a delete.
+    pub cascade: Vec<(TableId, bool)>,
+    /// Rows that cascades have moved: callers know them by their old places. With the length that the undo list had.
+    pub moved: HashMap<(TableId, RowId), (RowId, usize)>,
+}
+
+/// The links of a table whose other ends, too, the transaction holds.
+pub(crate) struct KnownLinks {
+    pub table: TableId,
+    pub links: Arc<Links>,
+    pub parents: bool,
+    pub children: bool,
+}
+
+impl Default for ForeignKeys {
+    fn default() -> Self {
+        Self {
+            on: true,
+            links: Vec::new(),
+            unenforced: Vec::new(),
+            cascade: Vec::new(),
+            moved: HashMap::new(),
+        }
+    }
+}
+
+impl ForeignKeys {
+    /// After rows were taken back to a mark.
+    pub fn roll_back_to(&mut self, mark: &StatementMark) {
+        if !self.moved.is_empty() {
+            self.moved.retain(|_, (_, undo)| *undo <= mark.undo);
+        }
+    }
+
+    /// Where a row is now that a cascade may have moved.
+    pub fn place_of(&self, table: &TableHandle, mut id: RowId) -> RowId {
+        if !self.moved.is_empty() {
+            while let Some((to, _)) = self.moved.get(&(table.id(), id)) {
+                id = *to;
+            }
+        }
+        id
+    }
+}

@@ -1,0 +1,52 @@
+//! Statements and DDL that wait for each other over tables' definitions.
+
+use std::time::{Duration, Instant};
+
+use super::Client;
+use super::anomalies::Actor;
+
+/// Runs a statement that will wait, in its own thread.
+fn waits(actor: &Actor, sql: &str) {
+    assert_eq!(actor.begin_waiting(sql), None, "{sql} waits");
+}
+
+#[test]
+fn transactions_that_wait_for_ddl_in_a_circle_lose_one() {
+    let mut setup = Client::new();
+    setup.run("CREATE TABLE a (id INT PRIMARY KEY); CREATE TABLE b (id INT PRIMARY KEY); INSERT INTO a VALUES (1); INSERT INTO b VALUES (1)");
+    let [one, two, alter_a, alter_b] = [(); 4].map(|()| Actor::new(setup.another()));
+    one.run("BEGIN; SELECT * FROM a");
+    two.run("BEGIN; SELECT * FROM b");
+    waits(&alter_b, "ALTER TABLE b ADD COLUMN x INT");
+    waits(&alter_a, "ALTER TABLE a ADD COLUMN x INT");
+    waits(&one, "SELECT * FROM b");
+    let begun = Instant::now();
+    // The one that closes the circle is rolled back, and so lets one ALTER after the other go on.
+    let answer = two.run("SELECT * FROM a");
+    assert!(answer.contains("ERROR 1213"), "{answer}");
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    assert_eq!(alter_b.answer(), "ok 0");
+    let answer = one.answer();
+    assert!(answer.contains("ERROR 1412") || answer.contains('1'), "{answer}");
+    one.run("ROLLBACK");
+    assert_eq!(alter_a.answer(), "ok 0");
+}
+
+#[test]
+fn statements_behind_ddl_do_not_wait_as_for_rows() {
+    let mut setup = Client::new();
+    setup.run("CREATE TABLE a (id INT PRIMARY KEY); INSERT INTO a VALUES (1)");
+    let [holder, alter, reader, hasty] = [(); 4].map(|()| Actor::new(setup.another()));
+    holder.run("BEGIN; SELECT * FROM a");
+    waits(&alter, "ALTER TABLE a ADD COLUMN x INT");
+    reader.run("SET innodb_lock_wait_timeout = 1");
+    waits(&reader, "SELECT id FROM a");
+    let begun = Instant::now();
+    hasty.run("SET lock_wait_timeout = 1");
+    let answer = hasty.run("SELECT id FROM a");
+    assert!(answer.contains("ERROR 1205"), "{answer}");
+    assert!(begun.elapsed() >= Duration::from_secs(1));
+    holder.run("COMMIT");
+    assert_eq!(alter.answer(), "ok 0");
+    assert_eq!(reader.answer(), "1");
+}

@@ -1,0 +1,452 @@
+//! Statement facts: what a statement reads, writes and depends on, told from its text alone, once for each statement that is
+//! kept.
+//!
+//! ```text
+//!  syntax tree ─▶ StatementFacts ─┬─▶ the plan cache: what a kept plan may do
+//!                                 ├─▶ a router: where the statement can run
+//!                                 └─▶ merged reads: which statements may share an answer
+//! ```
+//!
+//! Nothing is looked up: a name without a database is of the default one, and a column without a table is of any table of
+//! its query ([`ColumnUse`]). Facts err to the safe side: what is not known to be a pure read is none.
+//!
+//! Invariants:
+//! 1. Every kind of statement and of expression is matched by name: a new one does not compile until its facts are said.
+//! 2. [`StatementFacts::reads_only`] holds only of statements that leave tables, session and server as they are.
+
+mod reader;
+#[cfg(test)]
+mod tests;
+
+use crate::parse::ast::{ObjectName, VariableScope};
+use crate::parse::statement::{
+    InsertSource, LoadTarget, PrepareSource, SelectInto, SetItem, ShowFilter, Statement, StatementKind,
+};
+
+use reader::Reader;
+
+/// What a statement is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StatementFacts {
+    pub class: StatementClass,
+    /// Tables whose rows it reads, each once, in the order of the text.
+    pub reads: Vec<TableUse>,
+    /// Columns that it names. `None` for a name: all of them (`*`).
+    pub columns: Vec<ColumnUse>,
+    /// Tables whose rows or definitions it changes.
+    pub writes: Vec<TableUse>,
+    /// It locks rows: a change, or FOR UPDATE, FOR SHARE.
+    pub locks_rows: bool,
+    /// Given the same rows and the same session, it gives the same answer.
+    pub deterministic: bool,
+    /// Parts of the session that its outcome depends on.
+    pub needs: SessionState,
+    /// Parts of the session that it changes.
+    pub changes: SessionState,
+}
+
+/// The kinds of statements that are treated alike.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StatementClass {
+    /// Nothing, or a comment.
+    #[default]
+    Empty,
+    Query,
+    /// INSERT, REPLACE, UPDATE, DELETE, LOAD DATA.
+    Change,
+    /// Of tables, indexes and databases: commits before and after.
+    Definition,
+    /// BEGIN, COMMIT, SAVEPOINT and their kin.
+    Transaction,
+    /// SET, USE, PREPARE: of this session alone.
+    Session,
+    /// SHOW, DESCRIBE, EXPLAIN.
+    Information,
+    /// Accounts and privileges.
+    Account,
+    /// KILL, FLUSH, table maintenance, global variables.
+    Administration,
+    /// CALL: whatever the procedure does.
+    Call,
+    /// What the parser knows and refuses.
+    Refused,
+}
+
+/// A table as a statement names it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TableUse {
+    /// `None` for the default database.
+    pub database: Option<String>,
+    pub table: String,
+}
+
+/// A column as a statement names it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ColumnUse {
+    pub database: Option<String>,
+    /// A table's name or alias.
+    pub table: Option<String>,
+    pub column: Option<String>,
+}
+
+/// A set of parts of a session's state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionState(u32);
+
+impl SessionState {
+    pub const NOTHING: Self = Self(0);
+    pub const USER_VARIABLES: Self = Self(1 << 0);
+    /// Session variables beside those that every statement depends on (sql_mode, collations).
+    pub const VARIABLES: Self = Self(1 << 1);
+    pub const LAST_INSERT_ID: Self = Self(1 << 2);
+    pub const FOUND_ROWS: Self = Self(1 << 3);
+    pub const ROW_COUNT: Self = Self(1 << 4);
+    /// Warnings and errors of the statement before.
+    pub const CONDITIONS: Self = Self(1 << 5);
+    pub const DATABASE: Self = Self(1 << 6);
+    pub const TIME_ZONE: Self = Self(1 << 7);
+    /// The statement's time: NOW().
+    pub const CLOCK: Self = Self(1 << 8);
+    pub const TEMPORARY_TABLES: Self = Self(1 << 9);
+    /// GET_LOCK and its kin.
+    pub const NAMED_LOCKS: Self = Self(1 << 10);
+    pub const TABLE_LOCKS: Self = Self(1 << 11);
+    /// Whether a transaction is open, and what it will be like.
+    pub const TRANSACTION: Self = Self(1 << 12);
+    /// Statements prepared by name.
+    pub const PREPARED: Self = Self(1 << 13);
+    /// Account, roles, connection id.
+    pub const IDENTITY: Self = Self(1 << 14);
+    pub const SQL_MODE: Self = Self(1 << 15);
+
+    pub fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    pub fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    fn add(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+}
+
+impl std::ops::BitOr for SessionState {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl TableUse {
+    fn of(name: &ObjectName) -> Self {
+        Self { database: name.database.as_ref().map(|d| d.name.clone()), table: name.name.name.clone() }
+    }
+}
+
+impl StatementFacts {
+    pub fn of(statement: &Statement) -> Self {
+        Self::of_kind(&statement.kind)
+    }
+
+    pub fn of_kind(kind: &StatementKind) -> Self {
+        let mut facts = Self { deterministic: true, ..Self::default() };
+        facts.statement(kind);
+        facts
+    }
+
+    /// Whether it leaves tables, session and server as they are, and locks nothing.
+    pub fn reads_only(&self) -> bool {
+        matches!(self.class, StatementClass::Query | StatementClass::Information)
+            && self.writes.is_empty()
+            && !self.locks_rows
+            // What every statement leaves behind.
+            && SessionState(self.changes.0 & !SessionState::FOUND_ROWS.0).is_empty()
+    }
+
+    fn reads(&mut self, name: &ObjectName) {
+        add(&mut self.reads, name);
+        self.needs_database(name);
+    }
+
+    fn writes(&mut self, name: &ObjectName) {
+        add(&mut self.writes, name);
+        self.needs_database(name);
+    }
+
+    fn needs_database(&mut self, name: &ObjectName) {
+        if name.database.is_none() {
+            self.needs.add(SessionState::DATABASE);
+        }
+    }
+
+    fn statement(&mut self, kind: &StatementKind) {
+        use SessionState as S;
+        use StatementClass as C;
+        use StatementKind as K;
+        self.class = class_of(kind);
+        match kind {
+            K::Empty | K::Comment | K::Refused(_) | K::Unsupported(_) => {}
+            K::Query(query) => {
+                self.changes.add(S::FOUND_ROWS);
+                Reader::new(self).query(query);
+            }
+            K::SelectInto { query, into } => {
+                self.changes.add(S::FOUND_ROWS);
+                Reader::new(self).query(query);
+                match &**into {
+                    SelectInto::Variables(_) => self.changes.add(S::USER_VARIABLES),
+                    // A file of the server: not a read.
+                    SelectInto::Outfile { .. } | SelectInto::Dumpfile(_) => self.class = C::Administration,
+                }
+            }
+            K::Insert(insert) => {
+                self.change(&insert.table);
+                self.changes.add(S::LAST_INSERT_ID);
+                self.needs.add(S::SQL_MODE);
+                let mut reader = Reader::new(self);
+                match &insert.source {
+                    InsertSource::Values(rows) => rows.iter().flatten().for_each(|value| reader.expr(value)),
+                    InsertSource::Query(query) => reader.query(query),
+                }
+                insert.on_duplicate.iter().for_each(|a| reader.expr(&a.value));
+            }
+            K::LoadData(load) => {
+                self.change(&load.table);
+                self.changes.add(S::LAST_INSERT_ID);
+                self.needs.add(S::SQL_MODE);
+                // A file is not among the rows that are the same.
+                self.deterministic = false;
+                let targets = load.targets.iter().flatten();
+                if targets.into_iter().any(|target| matches!(target, LoadTarget::Variable(_))) {
+                    self.changes.add(S::USER_VARIABLES);
+                }
+                let mut reader = Reader::new(self);
+                load.assignments.iter().for_each(|a| reader.expr(&a.value));
+            }
+            K::Update(update) => {
+                self.locks_rows = true;
+                self.changes.add(S::ROW_COUNT);
+                self.needs.add(S::SQL_MODE);
+                let mut reader = Reader::new(self);
+                update.with.iter().for_each(|with| reader.with(with));
+                update.tables.iter().for_each(|table| reader.changed_tables(table));
+                update.assignments.iter().for_each(|a| reader.expr(&a.value));
+                update.filter.iter().for_each(|filter| reader.expr(filter));
+                update.order_by.iter().for_each(|item| reader.expr(&item.expr));
+                reader.limit(update.limit.as_ref());
+            }
+            K::Delete(delete) => {
+                self.locks_rows = true;
+                self.changes.add(S::ROW_COUNT);
+                let mut reader = Reader::new(self);
+                delete.with.iter().for_each(|with| reader.with(with));
+                delete.from.iter().for_each(|table| reader.deleted_tables(table, &delete.targets));
+                delete.filter.iter().for_each(|filter| reader.expr(filter));
+                delete.order_by.iter().for_each(|item| reader.expr(&item.expr));
+                reader.limit(delete.limit.as_ref());
+            }
+            K::CreateTable(create) => {
+                self.defines(&create.name, create.temporary);
+                create.query.iter().for_each(|query| Reader::new(self).query(query));
+            }
+            K::CreateTableLike { name, like, temporary, .. } => {
+                self.defines(name, *temporary);
+                self.reads(like);
+            }
+            K::DropTable { names, temporary, .. } => {
+                names.iter().for_each(|name| self.defines(name, *temporary));
+            }
+            K::DropView { names, .. } => names.iter().for_each(|name| self.defines(name, false)),
+            K::AlterTable { name, .. } | K::TruncateTable(name) => self.defines(name, false),
+            K::CreateIndex { table, .. } | K::DropIndex { table, .. } => self.defines(table, false),
+            K::RenameTable(pairs) => {
+                pairs.iter().flat_map(|(from, to)| [from, to]).for_each(|name| self.defines(name, false));
+            }
+            K::CreateDatabase { .. } | K::AlterDatabase { .. } => self.changes.add(S::TRANSACTION),
+            K::DropDatabase { .. } => self.changes.add(S::TRANSACTION | S::DATABASE),
+            K::Use(_) => self.changes.add(S::DATABASE),
+            K::Set(items) => items.iter().for_each(|item| self.set(item)),
+            K::Show(show) => {
+                self.needs.add(S::IDENTITY | S::DATABASE | S::VARIABLES | S::CONDITIONS);
+                self.deterministic = false;
+                if let ShowFilter::Where(filter) = &show.filter {
+                    Reader::new(self).expr(filter);
+                }
+            }
+            K::Describe { table, .. } => {
+                self.needs.add(S::IDENTITY);
+                self.reads(table);
+            }
+            K::Explain { statement, analyze, .. } => {
+                if *analyze {
+                    self.statement(&statement.kind);
+                } else {
+                    self.reads = Self::of(statement).reads;
+                    self.class = C::Information;
+                }
+                self.deterministic = false;
+            }
+            K::Begin { .. } | K::Commit(_) | K::Rollback(_) => self.changes.add(S::TRANSACTION),
+            K::Savepoint(_) | K::RollbackTo(_) | K::ReleaseSavepoint(_) => {
+                self.needs.add(S::TRANSACTION);
+                self.changes.add(S::TRANSACTION);
+            }
+            K::LockTables(_) | K::UnlockTables => self.changes.add(S::TABLE_LOCKS | S::TRANSACTION),
+            K::Prepare { source, .. } => {
+                self.changes.add(S::PREPARED);
+                if let PrepareSource::UserVariable(_) = source {
+                    self.needs.add(S::USER_VARIABLES);
+                }
+            }
+            // What it runs is not in its text.
+            K::Execute { using, .. } => {
+                self.needs.add(S::PREPARED);
+                if !using.is_empty() {
+                    self.needs.add(S::USER_VARIABLES);
+                }
+                self.deterministic = false;
+            }
+            K::Deallocate(_) => self.changes.add(S::PREPARED),
+            K::SetRole(_) => self.changes.add(S::IDENTITY),
+            K::Do(exprs) => {
+                let mut reader = Reader::new(self);
+                exprs.iter().for_each(|expr| reader.expr(expr));
+            }
+            K::Call { arguments, .. } => {
+                self.deterministic = false;
+                self.locks_rows = true;
+                self.changes.add(S::USER_VARIABLES | S::LAST_INSERT_ID | S::TRANSACTION);
+                let mut reader = Reader::new(self);
+                arguments.iter().for_each(|expr| reader.expr(expr));
+            }
+            K::Kill { connection, .. } => Reader::new(self).expr(connection),
+            K::Analyze(names) | K::Check(names) | K::Optimize(names) => {
+                names.iter().for_each(|name| self.reads(name));
+            }
+            K::Flush(_) => {}
+            K::CreateUser { .. }
+            | K::AlterUser { .. }
+            | K::DropUser { .. }
+            | K::SetPassword { .. }
+            | K::CreateRole { .. }
+            | K::DropRole { .. }
+            | K::RenameUser(_)
+            | K::SetDefaultRole { .. }
+            | K::GrantRoles { .. }
+            | K::RevokeRoles { .. }
+            | K::Grant { .. }
+            | K::Revoke { .. }
+            | K::RevokeAll { .. } => self.changes.add(S::TRANSACTION),
+        }
+    }
+
+    fn change(&mut self, table: &ObjectName) {
+        self.writes(table);
+        self.locks_rows = true;
+        self.changes.add(SessionState::ROW_COUNT);
+    }
+
+    fn defines(&mut self, table: &ObjectName, temporary: bool) {
+        self.writes(table);
+        let changed = if temporary { SessionState::TEMPORARY_TABLES } else { SessionState::TRANSACTION };
+        self.changes.add(changed);
+    }
+
+    fn set(&mut self, item: &SetItem) {
+        use SessionState as S;
+        match item {
+            SetItem::Variable { scope, name, value } => {
+                value.iter().for_each(|value| Reader::new(self).expr(value));
+                match (scope, name.as_str()) {
+                    (VariableScope::Global | VariableScope::Persist, _) => {
+                        self.class = StatementClass::Administration;
+                    }
+                    (_, "time_zone") => self.changes.add(S::TIME_ZONE),
+                    (_, "sql_mode") => self.changes.add(S::SQL_MODE),
+                    (_, "timestamp") => self.changes.add(S::CLOCK),
+                    (_, "last_insert_id" | "identity" | "insert_id") => self.changes.add(S::LAST_INSERT_ID),
+                    (
+                        _,
+                        "autocommit"
+                        | "transaction_isolation"
+                        | "tx_isolation"
+                        | "transaction_read_only"
+                        | "tx_read_only",
+                    ) => self.changes.add(S::TRANSACTION),
+                    _ => self.changes.add(S::VARIABLES),
+                }
+            }
+            SetItem::UserVariable { name: _, value } => {
+                Reader::new(self).expr(value);
+                self.changes.add(S::USER_VARIABLES);
+            }
+            SetItem::Names { .. } | SetItem::CharacterSet(_) => self.changes.add(S::VARIABLES),
+            SetItem::Transaction { scope, .. } => match scope {
+                VariableScope::Global | VariableScope::Persist => self.class = StatementClass::Administration,
+                VariableScope::Default | VariableScope::Session => self.changes.add(S::TRANSACTION),
+            },
+        }
+    }
+}
+
+fn add(uses: &mut Vec<TableUse>, name: &ObjectName) {
+    let table = TableUse::of(name);
+    if !uses.contains(&table) {
+        uses.push(table);
+    }
+}
+
+fn class_of(kind: &StatementKind) -> StatementClass {
+    use StatementClass as C;
+    use StatementKind as K;
+    match kind {
+        K::Empty | K::Comment => C::Empty,
+        K::Query(_) | K::SelectInto { .. } | K::Do(_) => C::Query,
+        K::Insert(_) | K::LoadData(_) | K::Update(_) | K::Delete(_) => C::Change,
+        K::CreateTable(_)
+        | K::CreateTableLike { .. }
+        | K::DropTable { .. }
+        | K::DropView { .. }
+        | K::AlterTable { .. }
+        | K::RenameTable(_)
+        | K::TruncateTable(_)
+        | K::CreateIndex { .. }
+        | K::DropIndex { .. }
+        | K::CreateDatabase { .. }
+        | K::AlterDatabase { .. }
+        | K::DropDatabase { .. } => C::Definition,
+        K::Begin { .. }
+        | K::Commit(_)
+        | K::Rollback(_)
+        | K::Savepoint(_)
+        | K::RollbackTo(_)
+        | K::ReleaseSavepoint(_)
+        | K::LockTables(_)
+        | K::UnlockTables => C::Transaction,
+        K::Use(_) | K::Set(_) | K::Prepare { .. } | K::Deallocate(_) | K::SetRole(_) => C::Session,
+        K::Show(_) | K::Describe { .. } | K::Explain { .. } => C::Information,
+        K::CreateUser { .. }
+        | K::AlterUser { .. }
+        | K::DropUser { .. }
+        | K::SetPassword { .. }
+        | K::CreateRole { .. }
+        | K::DropRole { .. }
+        | K::RenameUser(_)
+        | K::SetDefaultRole { .. }
+        | K::GrantRoles { .. }
+        | K::RevokeRoles { .. }
+        | K::Grant { .. }
+        | K::Revoke { .. }
+        | K::RevokeAll { .. } => C::Account,
+        K::Flush(_) | K::Kill { .. } | K::Analyze(_) | K::Check(_) | K::Optimize(_) => C::Administration,
+        K::Call { .. } | K::Execute { .. } => C::Call,
+        K::Unsupported(_) | K::Refused(_) => C::Refused,
+    }
+}

@@ -1,0 +1,296 @@
+//! What queries and expressions read.
+
+use avocet_types::Function;
+use avocet_types::expr::Volatility;
+
+use super::{ColumnUse, SessionState, StatementFacts};
+use crate::parse::ast::*;
+
+/// Walks syntax trees and collects their facts. Common table expressions in scope are no tables.
+pub(super) struct Reader<'f, 'q> {
+    facts: &'f mut StatementFacts,
+    ctes: Vec<&'q str>,
+}
+
+impl<'f, 'q> Reader<'f, 'q> {
+    pub fn new(facts: &'f mut StatementFacts) -> Self {
+        Self { facts, ctes: Vec::new() }
+    }
+
+    pub fn query(&mut self, query: &'q Query) {
+        let before = self.ctes.len();
+        query.with.iter().for_each(|with| self.with(with));
+        self.facts.locks_rows |= !query.locks.is_empty();
+        self.body(&query.body);
+        query.order_by.iter().for_each(|item| self.expr(&item.expr));
+        self.limit(query.limit.as_ref());
+        self.ctes.truncate(before);
+    }
+
+    /// Brings common table expressions into scope until the reader ends.
+    pub fn with(&mut self, with: &'q With) {
+        for cte in &with.ctes {
+            if with.recursive {
+                self.ctes.push(&cte.name.name);
+            }
+            self.query(&cte.query);
+            self.ctes.push(&cte.name.name);
+        }
+    }
+
+    pub fn limit(&mut self, limit: Option<&'q Limit>) {
+        if let Some(limit) = limit {
+            self.expr(&limit.count);
+            limit.offset.iter().for_each(|offset| self.expr(offset));
+        }
+    }
+
+    fn body(&mut self, body: &'q QueryBody) {
+        match body {
+            QueryBody::Select(select) => self.select(select),
+            QueryBody::SetOperation { op: _, all: _, left, right } => {
+                self.body(left);
+                self.body(right);
+            }
+            QueryBody::Values(rows) => rows.iter().flatten().for_each(|value| self.expr(value)),
+            QueryBody::Table(name) => {
+                self.table(name);
+                self.column(None, None, None);
+            }
+            QueryBody::Parenthesized(query) => self.query(query),
+        }
+    }
+
+    fn select(&mut self, select: &'q Select) {
+        select.from.iter().for_each(|table| self.tables(table));
+        for item in &select.items {
+            match item {
+                SelectItem::Wildcard { database, table, span: _ } => {
+                    self.column(database.as_ref(), table.as_ref(), None);
+                }
+                SelectItem::Expr { expr, alias: _ } => self.expr(expr),
+            }
+        }
+        select.filter.iter().chain(&select.group_by).chain(&select.having).for_each(|expr| self.expr(expr));
+        select.windows.iter().for_each(|(_, window)| self.window(window));
+    }
+
+    fn tables(&mut self, table: &'q TableRef) {
+        match table {
+            TableRef::Table { name, alias: _, hints: _ } => self.table(name),
+            TableRef::Derived { query, .. } => self.query(query),
+            TableRef::Join(join) => {
+                self.tables(&join.left);
+                self.tables(&join.right);
+                self.condition(&join.condition);
+            }
+        }
+    }
+
+    /// The tables of an UPDATE: which of several it changes, names of columns alone do not tell.
+    pub fn changed_tables(&mut self, table: &'q TableRef) {
+        match table {
+            TableRef::Table { name, alias: _, hints: _ } => {
+                self.table(name);
+                if !self.is_cte(name) {
+                    self.facts.writes(name);
+                }
+            }
+            TableRef::Derived { query, .. } => self.query(query),
+            TableRef::Join(join) => {
+                self.changed_tables(&join.left);
+                self.changed_tables(&join.right);
+                self.condition(&join.condition);
+            }
+        }
+    }
+
+    /// The tables of a DELETE, and which of them are its targets (all, if it names none).
+    pub fn deleted_tables(&mut self, table: &'q TableRef, targets: &[ObjectName]) {
+        match table {
+            TableRef::Table { name, alias, hints: _ } => {
+                self.table(name);
+                let called = alias.as_ref().unwrap_or(&name.name);
+                let is_meant = |target: &ObjectName| target.name.name.eq_ignore_ascii_case(&called.name);
+                if targets.is_empty() || targets.iter().any(is_meant) {
+                    self.facts.writes(name);
+                }
+            }
+            TableRef::Derived { query, .. } => self.query(query),
+            TableRef::Join(join) => {
+                self.deleted_tables(&join.left, targets);
+                self.deleted_tables(&join.right, targets);
+                self.condition(&join.condition);
+            }
+        }
+    }
+
+    fn condition(&mut self, condition: &'q JoinCondition) {
+        match condition {
+            JoinCondition::On(expr) => self.expr(expr),
+            JoinCondition::Using(names) => names.iter().for_each(|name| self.column(None, None, Some(name))),
+            JoinCondition::None => {}
+            // All columns that the tables have in common.
+            JoinCondition::Natural => self.column(None, None, None),
+        }
+    }
+
+    fn is_cte(&self, name: &ObjectName) -> bool {
+        name.database.is_none() && self.ctes.iter().any(|cte| cte.eq_ignore_ascii_case(&name.name.name))
+    }
+
+    fn table(&mut self, name: &'q ObjectName) {
+        if !self.is_cte(name) {
+            self.facts.reads(name);
+        }
+    }
+
+    fn column(&mut self, database: Option<&Ident>, table: Option<&Ident>, column: Option<&Ident>) {
+        let owned = |ident: Option<&Ident>| ident.map(|ident| ident.name.clone());
+        let used = ColumnUse { database: owned(database), table: owned(table), column: owned(column) };
+        if !self.facts.columns.contains(&used) {
+            self.facts.columns.push(used);
+        }
+    }
+
+    fn window(&mut self, window: &'q WindowSpec) {
+        window.partition_by.iter().for_each(|expr| self.expr(expr));
+        window.order_by.iter().for_each(|item| self.expr(&item.expr));
+        let bounds = window.frame.iter().flat_map(|frame| [&frame.start, &frame.end]);
+        for bound in bounds {
+            match bound {
+                FrameBound::Preceding(expr, _) | FrameBound::Following(expr, _) => self.expr(expr),
+                FrameBound::UnboundedPreceding | FrameBound::CurrentRow | FrameBound::UnboundedFollowing => {}
+            }
+        }
+    }
+
+    fn over(&mut self, over: &'q WindowRef) {
+        match over {
+            WindowRef::Named(_) => {}
+            WindowRef::Inline(window) => self.window(window),
+        }
+    }
+
+    /// Expressions nest as deep as the parser lets them, which is what its stack allows.
+    pub fn expr(&mut self, expr: &'q Expr) {
+        use ExprKind as K;
+        use SessionState as S;
+        match &expr.kind {
+            K::Null
+            | K::Bool(_)
+            | K::Integer(_)
+            | K::Decimal(_)
+            | K::Float(_)
+            | K::String { .. }
+            | K::Bytes(_)
+            | K::Hybrid { .. }
+            | K::Temporal { .. }
+            | K::Param(_)
+            | K::Unsupported(_) => {}
+            K::SystemVariable { .. } => self.facts.needs.add(S::VARIABLES),
+            K::UserVariable(_) => self.facts.needs.add(S::USER_VARIABLES),
+            K::AssignVariable { name: _, value } => {
+                self.facts.changes.add(S::USER_VARIABLES);
+                self.expr(value);
+            }
+            K::Default(column) => self.column(None, None, column.as_ref()),
+            K::InsertedValue(column) => self.column(None, None, Some(column)),
+            K::Column { database, table, column } => {
+                self.column(database.as_ref(), table.as_ref(), Some(column));
+            }
+            K::Unary { expr, .. }
+            | K::Is { expr, .. }
+            | K::Cast { expr, .. }
+            | K::ConvertUsing { expr, .. }
+            | K::Collate { expr, .. }
+            | K::Extract { expr, .. } => self.expr(expr),
+            K::Binary { left, right, .. } => {
+                self.expr(left);
+                self.expr(right);
+            }
+            K::And(parts) | K::Or(parts) | K::Row(parts) => parts.iter().for_each(|part| self.expr(part)),
+            K::InList { expr, list, .. } => {
+                self.expr(expr);
+                list.iter().for_each(|item| self.expr(item));
+            }
+            K::InSubquery { expr, query, .. } | K::Quantified { left: expr, query, .. } => {
+                self.expr(expr);
+                self.query(query);
+            }
+            K::Between { expr, low, high, .. } => {
+                [expr, low, high].into_iter().for_each(|part| self.expr(part))
+            }
+            K::Like { expr, pattern, escape, .. } => {
+                [Some(expr), Some(pattern), escape.as_ref()]
+                    .into_iter()
+                    .flatten()
+                    .for_each(|part| self.expr(part));
+            }
+            K::Regexp { expr, pattern, .. } => {
+                self.expr(expr);
+                self.expr(pattern);
+            }
+            K::Case { operand, branches, otherwise } => {
+                operand.iter().for_each(|operand| self.expr(operand));
+                branches.iter().flat_map(|(when, then)| [when, then]).for_each(|part| self.expr(part));
+                otherwise.iter().for_each(|otherwise| self.expr(otherwise));
+            }
+            K::Function { name, args } => {
+                self.function(name, args.len());
+                args.iter().for_each(|arg| self.expr(arg));
+            }
+            K::Aggregate(call) => {
+                call.args.iter().for_each(|arg| self.expr(arg));
+                call.order_by.iter().for_each(|item| self.expr(&item.expr));
+                call.over.iter().for_each(|over| self.over(over));
+            }
+            K::Window(call) => {
+                call.args.iter().for_each(|arg| self.expr(arg));
+                self.over(&call.over);
+            }
+            K::DateArithmetic { expr, amount, .. } => {
+                self.expr(expr);
+                self.expr(amount);
+            }
+            K::TimestampDiff { from, to, .. } => {
+                self.expr(from);
+                self.expr(to);
+            }
+            K::Trim { what, expr, .. } => {
+                what.iter().for_each(|what| self.expr(what));
+                self.expr(expr);
+            }
+            K::Subquery(query) | K::Exists(query) => self.query(query),
+        }
+    }
+
+    fn function(&mut self, name: &str, args: usize) {
+        use Function as F;
+        use SessionState as S;
+        // What is unknown here, the binder refuses, or it is somebody's function of which nothing is known.
+        let Some(function) = F::lookup(name) else {
+            self.facts.deterministic = false;
+            return;
+        };
+        let (needs, changes) = match function {
+            F::Now | F::CurDate | F::CurTime => (S::CLOCK | S::TIME_ZONE, S::NOTHING),
+            F::UtcTimestamp | F::UtcDate | F::UtcTime => (S::CLOCK, S::NOTHING),
+            F::UnixTimestamp if args == 0 => (S::CLOCK, S::NOTHING),
+            F::UnixTimestamp | F::FromUnixTime => (S::TIME_ZONE, S::NOTHING),
+            F::Database => (S::DATABASE, S::NOTHING),
+            F::User | F::CurrentUser | F::CurrentRole | F::ConnectionId => (S::IDENTITY, S::NOTHING),
+            F::LastInsertId if args == 0 => (S::LAST_INSERT_ID, S::NOTHING),
+            F::LastInsertId | F::SetLastInsertId => (S::NOTHING, S::LAST_INSERT_ID),
+            F::RowCount => (S::ROW_COUNT, S::NOTHING),
+            F::FoundRows => (S::FOUND_ROWS, S::NOTHING),
+            F::GetLock | F::ReleaseLock | F::ReleaseAllLocks => (S::NAMED_LOCKS, S::NAMED_LOCKS),
+            F::IsFreeLock | F::IsUsedLock => (S::NAMED_LOCKS, S::NOTHING),
+            _ => (S::NOTHING, S::NOTHING),
+        };
+        self.facts.needs.add(needs);
+        self.facts.changes.add(changes);
+        self.facts.deterministic &=
+            function.info().volatility != Volatility::Volatile && function != F::Sysdate;
+    }
+}
