@@ -186,6 +186,7 @@ async fn serve(args: &Args, database: Database) -> Result<(), Failure> {
     let server = Server::bind(options, database.clone(), accounts).await?;
     for address in server.addresses() {
         database.set_option("port", &address.port().to_string())?;
+        database.set_option("bind_address", &address.ip().to_string())?;
         tracing::info!(%address, data = %args.data.display(), "ready");
     }
     if let Some(path) = args.socket.first() {

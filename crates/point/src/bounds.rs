@@ -5,7 +5,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use avocet_channel::blocking::ROWS_IN_PLACE;
 use avocet_channel::{Cancellation, Interrupt};
@@ -77,10 +77,10 @@ impl<'b> Bounds<'b> {
         }
     }
 
-    /// Of one that does not, and which `time` bounds.
+    /// Of one that does not, and has to end by some time.
     #[must_use]
-    pub fn of_query(mut self, time: Option<Duration>) -> Self {
-        self.deadline = time.and_then(|time| Instant::now().checked_add(time));
+    pub fn of_query(mut self, deadline: Option<Instant>) -> Self {
+        self.deadline = deadline;
         self.is_query = true;
         self
     }

@@ -101,6 +101,12 @@ impl Access {
         }
     }
 
+    /// Whether it goes to rows by keys that the statement gives, and not through all of them.
+    pub fn has_keys(&self) -> bool {
+        let KeyTerms { eq, range, any_of, .. } = &self.terms;
+        !eq.is_empty() || range.is_some() || !any_of.is_empty() || !self.union.is_empty()
+    }
+
     /// Whether the groups whose ends it reads are those that the statement names.
     pub fn has_few_groups(&self) -> bool {
         self.loose.is_some_and(|loose| loose.parts == 0 || loose.parts == self.terms.eq.len())

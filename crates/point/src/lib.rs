@@ -348,6 +348,16 @@ impl PointPlan {
         }
     }
 
+    /// Of an UPDATE or DELETE: whether keys lead to the rows that it changes.
+    pub fn changes_by_keys(&self) -> bool {
+        match &self.kind {
+            Kind::Update(update) => update.has_keys(),
+            Kind::Delete(delete) => delete.has_keys(),
+            Kind::Modify(modify) => modify.has_keys(),
+            Kind::Select(_) | Kind::Insert(_) => false,
+        }
+    }
+
     /// The parameters that are read as dates or times.
     pub fn dates(&self) -> &[(usize, ReadAs)] {
         &self.dates
@@ -364,6 +374,11 @@ impl PointPlan {
         query.is_some_and(select::Select::is_outgrown)
     }
 
+    /// Whether it is a query that gives one row, whatever its values are: without tables, conditions and aggregates.
+    pub fn is_one_row(&self) -> bool {
+        matches!(&self.kind, Kind::Select(select) if select.is_one_row())
+    }
+
     /// Whether it counts rows before it reads them, and leaves many to another path.
     pub fn is_measured(&self) -> bool {
         matches!(&self.kind, Kind::Select(select) if select.is_measured())
@@ -377,6 +392,11 @@ impl PointPlan {
     /// Whether it locks rows, those that it changes included.
     pub fn locks(&self) -> bool {
         self.is_write() || matches!(&self.kind, Kind::Select(select) if select.locks)
+    }
+
+    /// Whether it is a query that locks rows as if to change them.
+    pub fn locks_exclusively(&self) -> bool {
+        matches!(&self.kind, Kind::Select(select) if select.locks_exclusively())
     }
 
     /// Whether errors of single rows are warnings.
@@ -454,7 +474,12 @@ fn recycle_changes<'b>(mut changes: Vec<(usize, Datum<'_>)>) -> Vec<(usize, Datu
 
 /// How a statement's values are stored.
 fn convert_context(ctx: &EvalContext) -> ConvertContext {
-    ConvertContext { strict: ctx.is_strict(), zone: ctx.time_zone, today: date_of(ctx.local_now_micros()) }
+    ConvertContext {
+        strict: ctx.is_strict(),
+        zone: ctx.time_zone,
+        today: date_of(ctx.local_now_micros()),
+        excess_digits: ctx.sql_mode.excess_digits(),
+    }
 }
 
 /// Notes that a value was changed to fit its column; `row` counts from 1.

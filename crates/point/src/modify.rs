@@ -25,7 +25,7 @@ use super::ignore::{can_ignore, warn_of};
 use super::known::Known;
 use super::rows::Rows;
 use super::scope::with_dates_of;
-use super::select::{Nesting, Select, compile_block};
+use super::select::{Nesting, Select, Source, compile_block};
 use super::{Changes, Kind, NotPoint, Outcome, PointPlan, PointScratch, Refusal, Run, Table, Verb};
 
 /// A compiled UPDATE or DELETE, with the query that finds its rows.
@@ -209,6 +209,16 @@ fn row_id(value: &Value) -> Option<RowId> {
 impl Modify {
     pub fn describe(&self) -> String {
         self.select.describe()
+    }
+
+    /// Whether all tables whose rows change are read by keys.
+    pub fn has_keys(&self) -> bool {
+        let is_target =
+            |table: &Table| self.changer.targets.iter().any(|target| target.table.id() == table.id());
+        self.select.levels.iter().all(|level| match &level.source {
+            Source::Table { table, access } => access.has_keys() || !is_target(table),
+            Source::Subquery(_) => true,
+        })
     }
 
     pub(super) fn run(

@@ -11,7 +11,7 @@ use avocet_engine::{LockHow, Shown, Txn};
 use avocet_types::Datum;
 use avocet_types::error::SqlError;
 use avocet_types::expr::program::NoRow;
-use avocet_types::expr::{EvalContext, EvalResult, RowProgram, RowSource};
+use avocet_types::expr::{EvalContext, EvalError, EvalResult, RowProgram, RowSource};
 
 use super::bounds::Bounds;
 use super::choose::Access;
@@ -41,11 +41,12 @@ pub fn count(
     ctx: &EvalContext,
 ) -> EvalResult<Option<u64>> {
     let Some(program) = program else { return Ok(None) };
-    Ok(Some(match program.eval_const(params, ctx)? {
-        Datum::UInt(n) => n,
-        Datum::Int(n) => n.max(0) as u64,
-        _ => 0,
-    }))
+    match program.eval_const(params, ctx)? {
+        Datum::UInt(n) => Ok(Some(n)),
+        Datum::Int(n) if n >= 0 => Ok(Some(n.unsigned_abs())),
+        // A statement's parameters are checked before it runs.
+        _ => Err(EvalError::WrongArguments("LIMIT")),
+    }
 }
 
 impl Select {

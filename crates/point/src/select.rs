@@ -162,6 +162,17 @@ pub struct Aggregation {
 
 impl Select {
     /// The tables in the order of visits, each with its index.
+    pub fn locks_exclusively(&self) -> bool {
+        self.levels.iter().any(|level| {
+            level.lock.is_some_and(|lock| lock.exclusive)
+                || matches!(&level.source, Source::Subquery(plan) if plan.selects.iter().any(Self::locks_exclusively))
+        })
+    }
+
+    pub fn is_one_row(&self) -> bool {
+        self.levels.is_empty() && self.gate.is_none() && self.output.aggregation.is_none()
+    }
+
     pub fn describe(&self) -> String {
         let level = |level: &Level| {
             let source = match &level.source {

@@ -201,11 +201,19 @@ impl Update {
     pub fn describe(&self) -> String {
         self.target.access.describe(&self.target.table)
     }
+
+    pub fn has_keys(&self) -> bool {
+        self.target.access.has_keys()
+    }
 }
 
 impl Delete {
     pub fn describe(&self) -> String {
         self.target.access.describe(&self.target.table)
+    }
+
+    pub fn has_keys(&self) -> bool {
+        self.target.access.has_keys()
     }
 }
 

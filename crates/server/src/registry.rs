@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use avocet_channel::{Interrupt, Interruption};
-use avocet_session::api::{ConnectionRow, Connections, Timeouts};
+use avocet_session::api::{AccountName, ConnectionRow, Connections, Timeouts};
 use avocet_types::error::{ErrorCode, SqlError};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -78,6 +78,7 @@ impl CoarseClock {
 
 struct State {
     user: String,
+    account: Option<AccountName>,
     database: Option<String>,
     activity: Activity,
     /// On the registry's clock.
@@ -90,9 +91,10 @@ struct State {
 }
 
 impl Entry {
-    pub fn signed_in(&self, user: &str, database: Option<&str>) {
+    pub fn signed_in(&self, user: &str, account: &AccountName, database: Option<&str>) {
         let mut state = self.state.lock();
         state.user = user.to_owned();
+        state.account = Some(account.clone());
         state.database = database.map(str::to_owned);
     }
 
@@ -144,6 +146,7 @@ impl Entry {
         ConnectionRow {
             id: self.id,
             user: state.user.clone(),
+            account: state.account.clone(),
             host: self.peer.clone(),
             database: state.database.clone(),
             command: state.activity.name(),
@@ -251,6 +254,7 @@ impl Registry {
         connected.next_id = id.wrapping_add(1);
         let state = State {
             user: "unauthenticated user".to_owned(),
+            account: None,
             database: None,
             activity: Activity::Connect,
             since_s: self.clock.now_s(),

@@ -6,13 +6,13 @@ mod passwords;
 
 use std::collections::BTreeMap;
 
-use avocet_engine::{AccountChange, AccountId, Catalog, LoginRules, TlsRule, UserDef};
+use avocet_engine::{AccountChange, AccountId, Catalog, LoginRules, Privileges, TlsRule, UserDef};
 use avocet_sql::parse::statement::{
     AccountOptions, PasswordExpiry, StatementKind, TlsRequirement, UserName, UserSpec,
 };
 use avocet_types::error::{ErrorCode, SqlError};
 
-use super::privileges::Granted;
+use super::privileges::{Granted, needs_one_of};
 use super::run::Outcome;
 use super::state::{Level, Session};
 
@@ -77,15 +77,23 @@ impl Session {
     ) -> Result<(), SqlError> {
         let given = self.new_passwords(users, options)?;
         let (roles, now) = (self.account_ids(default_roles), self.clock_us());
+        // A default role is granted: who makes the account must be able to grant it.
+        let may_grant = self.check_may_grant_roles(&roles);
+        let may_change = self.may_change_system_users();
         let mut existing = Vec::new();
         self.change_accounts(|catalog| {
             existing = named(catalog, given.keys(), true);
             if !existing.is_empty() && !if_not_exists {
                 return Err(ErrorCode::CANNOT_USER.with(&[&"CREATE USER", &existing.join(",")]));
             }
+            if existing.len() < given.len() {
+                may_grant?;
+            }
             if let Some(missing) = named(catalog, &roles, false).first() {
                 return Err(ErrorCode::USER_DOES_NOT_EXIST.with(&[missing]));
             }
+            let defs = roles.iter().filter_map(|(name, host)| catalog.user(name, host));
+            defs.into_iter().try_for_each(|role| may_change.check(role))?;
             let new = given.into_iter().filter(|((name, host), _)| catalog.user(name, host).is_none());
             Ok(new
                 .map(|((name, host), password)| {
@@ -159,6 +167,7 @@ impl Session {
         let accounts = self.account_ids(users);
         self.check_not_mandatory(&accounts)?;
         let may_change = self.may_change_system_users();
+        let only_roles = !self.access().global().contains(Privileges::CREATE_USER);
         let mut missing = Vec::new();
         self.change_accounts(|catalog| {
             missing = named(catalog, &accounts, false);
@@ -169,6 +178,9 @@ impl Session {
             for (name, host) in &accounts {
                 if let Some(user) = catalog.user(name, host) {
                     may_change.check(user)?;
+                    if only_roles && !is_role(user) {
+                        return Err(needs_one_of(Privileges::CREATE_USER));
+                    }
                     changed.remove(&user.id());
                 }
             }
@@ -218,6 +230,11 @@ impl Session {
     pub(super) fn warn_of(&mut self, error: &SqlError) {
         self.warn(Level::Warning, error.errno, error.message.clone());
     }
+}
+
+/// Whether an account can be taken for a role, as MySQL tells it: nobody signs in with it.
+fn is_role(user: &UserDef) -> bool {
+    user.locked
 }
 
 fn spec_id(spec: &UserSpec, own: &AccountId) -> AccountId {

@@ -2,6 +2,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Instant;
 
 use arrow::record_batch::RecordBatch;
 use avocet_channel::blocking::can_await;
@@ -110,7 +111,7 @@ impl Session {
             row_bytes: tables.iter().map(|table| table.row_bytes()).max().unwrap_or(0),
             params: text.params.iter().map(|value| value.clone().into_owned()).collect(),
             context: self.context.clone(),
-            deadline: self.settings.max_execution_time,
+            deadline: self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),
             memory_limit: self.settings.query_memory_limit,
         }
     }
@@ -160,7 +161,7 @@ impl Session {
         let mut run = self.start_with(options, readers, bound.clone(), tables)?;
         sink.columns(&columns_of(&bound), self.settings.time_zone)?;
         let interrupt = self.info.interrupt.clone();
-        let cancellation = Cancellation::after(&interrupt, self.settings.max_execution_time);
+        let cancellation = Cancellation { interrupt: &interrupt, deadline: self.deadline };
         let mut rows = 0;
         while left > 0 {
             let Some(batch) = run.next_for(sink, rows > 0).await? else { break };

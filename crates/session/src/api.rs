@@ -48,6 +48,9 @@ pub trait SqlSession: Send {
     /// The columns of a table in the default database, for COM_FIELD_LIST.
     fn table_columns(&mut self, table: &str) -> Result<Vec<OutputColumn>, SqlError>;
 
+    /// COM_PROCESS_KILL: ends a connection, as KILL does.
+    fn kill_connection(&mut self, connection_id: u32) -> Result<(), SqlError>;
+
     /// Rolls back, drops prepared statements and user variables, and gives every session variable its
     /// global value again (COM_RESET_CONNECTION). Keeps account and default database.
     fn reset(&mut self) -> impl Future<Output = ()> + Send;
@@ -198,6 +201,8 @@ pub trait Connections: Send + Sync {
 pub struct ConnectionRow {
     pub id: u32,
     pub user: String,
+    /// The account; `None` before it has signed in.
+    pub account: Option<AccountName>,
     /// `host:port`.
     pub host: String,
     pub database: Option<String>,

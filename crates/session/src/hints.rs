@@ -4,7 +4,7 @@ use avocet_sql::parse::hints::{HintValue, Hints};
 use avocet_types::{Datum, Value};
 
 use super::state::{Condition, Level, Session};
-use super::variables::{VARIABLES, Values, find};
+use super::variables::{VARIABLES, find};
 
 /// The variables that SET_VAR may set: MySQL's list, and those that only Avocet has.
 const HINTABLE: &[&str] = &[
@@ -57,7 +57,7 @@ const HINTABLE: &[&str] = &[
 
 /// What a statement with hints changed, until it ends.
 pub(super) struct Hinted {
-    before: Values,
+    before: Vec<(usize, Value)>,
     /// What the hints are warned of: part of the statement's conditions, which begin anew with it.
     pub conditions: Vec<Condition>,
 }
@@ -68,21 +68,28 @@ impl Session {
         let Some(hints) = hints else { return };
         let warning = |(errno, message): (u16, String)| Condition { level: Level::Warning, errno, message };
         let mut warnings = hints.warnings.clone();
-        let before = self.variables.own.clone();
+        let mut before = Vec::new();
         for (name, value) in &hints.variables {
-            if let Err(problem) = self.set_hinted(name, value) {
+            if let Err(problem) = self.set_hinted(name, value, &mut before) {
                 warnings.push(problem);
             }
         }
         self.refresh();
-        if let Some(millis) = hints.max_execution_time {
-            self.settings.max_execution_time = (millis > 0).then(|| std::time::Duration::from_millis(millis));
+        // 0 leaves the session's limit as it is.
+        if let Some(millis) = hints.max_execution_time.filter(|millis| *millis > 0) {
+            self.settings.max_execution_time = Some(std::time::Duration::from_millis(millis));
         }
         let conditions = warnings.into_iter().map(warning).collect();
         self.hinted = Some(Box::new(Hinted { before, conditions }));
     }
 
-    fn set_hinted(&mut self, name: &str, value: &HintValue) -> Result<(), (u16, String)> {
+    /// Sets a variable for one statement; `before` gets what is to be put back.
+    fn set_hinted(
+        &mut self,
+        name: &str,
+        value: &HintValue,
+        before: &mut Vec<(usize, Value)>,
+    ) -> Result<(), (u16, String)> {
         let Ok(position) = find(name) else {
             return Err((3128, format!("Unresolved name '{name}' for SET_VAR hint")));
         };
@@ -98,7 +105,7 @@ impl Session {
         let refused = |error: avocet_types::error::SqlError| (error.errno, error.message);
         let (accepted, clipped) = variable.accept(&value).map_err(refused)?;
         variable.check_value(&accepted).map_err(refused)?;
-        self.variables.own.put_with_others(position, accepted);
+        before.extend(self.variables.own.put_with_others(position, accepted));
         match (clipped, value) {
             (true, Datum::Int(value)) => Err((1292, format!("Truncated incorrect {name} value: '{value}'"))),
             (true, Datum::UInt(value)) => Err((1292, format!("Truncated incorrect {name} value: '{value}'"))),
@@ -109,7 +116,10 @@ impl Session {
     /// Takes back what the last statement's hints set, if it had any.
     pub(super) fn end_hints(&mut self) {
         if let Some(hinted) = self.hinted.take() {
-            self.variables.own = hinted.before;
+            // The last first: a variable may have been set twice.
+            for (position, value) in hinted.before.into_iter().rev() {
+                self.variables.own.put(position, value);
+            }
             self.refresh();
         }
     }

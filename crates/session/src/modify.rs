@@ -13,7 +13,7 @@ use avocet_engine::{EngineError, RowBuf, RowLock, TableHandle};
 use avocet_point::{Assignments, Refusal, can_ignore, warn_of};
 use avocet_sql::bind::{Clause, ModifySpec, TableBinder, bind_modification};
 use avocet_sql::parse::ast::{self, ExprKind};
-use avocet_sql::parse::statement::{Assignment, Delete, Update};
+use avocet_sql::parse::statement::{Assignment, Delete, StatementKind, Update};
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::RowProgram;
 use avocet_types::{Datum, SqlType, Value};
@@ -154,6 +154,24 @@ impl Session {
         self.warn(Level::Warning, error.errno, error.message);
     }
 
+    /// Under `sql_safe_updates`, fails unless keys lead to the rows that an UPDATE or DELETE changes, or a LIMIT bounds them.
+    pub(super) fn check_safe_change(
+        &self,
+        kind: &StatementKind,
+        has_limit: bool,
+        text: &Text<'_>,
+    ) -> Result<(), SqlError> {
+        if !self.settings.safe_updates || has_limit {
+            return Ok(());
+        }
+        let source = std::str::from_utf8(text.source).unwrap_or_default();
+        match self.compile_point(kind, source, &text.types, &[]) {
+            Ok(plan) if plan.changes_by_keys() => Ok(()),
+            Ok(_) | Err(Refusal::NotPoint(_)) => Err(ErrorCode::UPDATE_WITHOUT_KEY_IN_SAFE_MODE.with(&[])),
+            Err(Refusal::Error(error)) => Err(error),
+        }
+    }
+
     fn selection(
         &self,
         table: &Arc<TableHandle>,
@@ -161,15 +179,6 @@ impl Session {
         ModifySpec { filter, order_by, limit, .. }: ModifySpec<'_>,
         text: &Text<'_>,
     ) -> Result<Selection, SqlError> {
-        if self.settings.safe_updates && filter.is_none() && limit.is_none() {
-            return Err(SqlError {
-                errno: 1175,
-                sqlstate: *b"HY000",
-                message: "You are using safe update mode and you tried to update a table without a WHERE that uses \
-                          a KEY column. "
-                    .into(),
-            });
-        }
         let view = self.view();
         let mut binder = TableBinder::new(text.source, &view, &text.types, &table.def, alias);
         let filter = filter.map(|filter| binder.condition(filter)).transpose()?;

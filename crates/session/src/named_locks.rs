@@ -3,6 +3,8 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
 
 use avocet_channel::Interrupt;
@@ -163,12 +165,46 @@ impl NamedLocks {
     }
 }
 
+/// When the running statement has to end. Set by the session, read by whatever threads evaluate the statement.
+#[derive(Debug)]
+pub(super) struct TimeLimit {
+    since: Instant,
+    /// Microseconds after `since`; 0 for no limit.
+    end: AtomicU64,
+    /// SLEEP that is cut short gives a value, and does not end the statement.
+    answers: AtomicBool,
+}
+
+impl Default for TimeLimit {
+    fn default() -> Self {
+        Self { since: Instant::now(), end: AtomicU64::new(0), answers: AtomicBool::new(true) }
+    }
+}
+
+impl TimeLimit {
+    pub fn set(&self, end: Option<Instant>, answers: bool) {
+        let micros = |end: Instant| {
+            let micros = end.saturating_duration_since(self.since).as_micros();
+            u64::try_from(micros).unwrap_or(u64::MAX).max(1)
+        };
+        self.end.store(end.map_or(0, micros), Relaxed);
+        self.answers.store(answers, Relaxed);
+    }
+
+    /// What is left of the statement's time; `None` if it has no limit.
+    fn left(&self) -> Option<Duration> {
+        let end = Some(self.end.load(Relaxed)).filter(|end| *end > 0)?;
+        Some(Duration::from_micros(end).saturating_sub(self.since.elapsed()))
+    }
+}
+
 /// What a session's functions ask of it. Its locks are given back when it is dropped.
 #[derive(Debug)]
 pub(super) struct SessionHost {
     pub connection: u32,
     pub locks: Arc<NamedLocks>,
     pub interrupt: Arc<Interrupt>,
+    pub time: TimeLimit,
 }
 
 impl Host for SessionHost {
@@ -176,13 +212,27 @@ impl Host for SessionHost {
         if self.interrupt.get().is_some() {
             return Err(EvalError::Interrupted);
         }
-        Ok(blocking(|| self.interrupt.wait_for(time)).is_none())
+        let left = self.time.left();
+        let is_cut_short = left.is_some_and(|left| left < time);
+        let interruption = blocking(|| self.interrupt.wait_for(left.map_or(time, |left| left.min(time))));
+        match interruption {
+            None if !is_cut_short => Ok(true),
+            _ if self.time.answers.load(Relaxed) => Ok(false),
+            Some(_) => Err(EvalError::Interrupted),
+            None => Err(EvalError::Timeout),
+        }
     }
 
     fn get_lock(&self, name: &str, timeout: Option<Duration>) -> EvalResult<bool> {
         let interrupted = || self.interrupt.get().is_some();
-        let got = self.locks.get(self.connection, name.to_lowercase(), timeout, &interrupted)?;
-        got.ok_or(EvalError::Interrupted)
+        let left = self.time.left();
+        let is_cut_short = left.is_some_and(|left| timeout.is_none_or(|timeout| left < timeout));
+        let timeout = if is_cut_short { left } else { timeout };
+        match self.locks.get(self.connection, name.to_lowercase(), timeout, &interrupted)? {
+            Some(false) if is_cut_short => Err(EvalError::Timeout),
+            Some(got) => Ok(got),
+            None => Err(EvalError::Interrupted),
+        }
     }
 
     fn release_lock(&self, name: &str) -> Option<bool> {

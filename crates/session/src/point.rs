@@ -281,7 +281,10 @@ impl Session {
         if plan.is_write() {
             self.check_not_read_only()?;
             self.set_storing(!plan.ignores());
+        } else if plan.locks_exclusively() {
+            self.check_server_takes_changes()?;
         }
+        self.begin_time(plan.verb() == Verb::Select, plan.is_one_row());
         let mark = self.begin_statement()?;
         let result = match plan.locks() {
             true => self.execute_in_turn(plan, params, mark, sink).await,
@@ -353,7 +356,7 @@ impl Session {
         at: ReadAt<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<point::Outcome, SqlError> {
-        let time = self.settings.max_execution_time;
+        let deadline = self.deadline;
         let warnings = self.context.warning_count();
         let work = |txn: &mut Txn, run: Run<'_>, scratch: &mut PointScratch| {
             let mut execute = |txn: &mut Txn| plan.execute(txn, run, scratch, sink);
@@ -365,7 +368,7 @@ impl Session {
         };
         let result = match plan.is_write() {
             true => self.with_run(params, work),
-            false => self.with_bounds(params, |bounds| bounds.of_query(time), work),
+            false => self.with_bounds(params, |bounds| bounds.of_query(deadline), work),
         };
         if matches!(result, Ok(point::Outcome::Declined)) {
             // The other path will say the same.

@@ -27,6 +27,8 @@ pub(super) struct PreparedStatement {
     pub kind: StatementKind,
     pub hints: Option<Box<Hints>>,
     pub params: usize,
+    /// Which parameters are a LIMIT or an OFFSET.
+    limits: Box<[usize]>,
     _counted: CountedStatement,
     /// What its plans are kept under; `None` for a kind of statement that has none.
     digest: Option<Digest>,
@@ -68,9 +70,22 @@ impl PreparedStatement {
             kind: statement.kind,
             hints: statement.hints,
             params: statement.params as usize,
+            limits: statement.limit_params.iter().map(|at| *at as usize).collect(),
             _counted: counted,
             digest: has_plan.then_some(digest),
         }
+    }
+
+    /// Makes numbers of rows of the values that are a LIMIT or an OFFSET, or fails as MySQL does.
+    pub fn count_limits(&self, params: &mut [Datum<'_>], from: ParamsFrom) -> Result<(), SqlError> {
+        self.limits.iter().try_for_each(|at| {
+            params[*at] = Datum::UInt(count_of(&params[*at], from)?);
+            Ok(())
+        })
+    }
+
+    pub fn has_limits(&self) -> bool {
+        !self.limits.is_empty()
     }
 
     /// How its plan is looked for.
@@ -85,6 +100,51 @@ impl PreparedStatement {
             params: true,
         })
     }
+}
+
+/// Where the values of parameters come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ParamsFrom {
+    /// COM_STMT_EXECUTE. Some clients know of no types but text.
+    Client,
+    /// EXECUTE … USING
+    UserVariables,
+}
+
+impl ParamsFrom {
+    fn command(self) -> &'static str {
+        match self {
+            Self::Client => "mysqld_stmt_execute",
+            Self::UserVariables => "EXECUTE",
+        }
+    }
+}
+
+/// The value of a LIMIT or an OFFSET.
+fn count_of(value: &Datum<'_>, from: ParamsFrom) -> Result<u64, SqlError> {
+    match value {
+        Datum::UInt(count) => Ok(*count),
+        Datum::Int(count) => u64::try_from(*count)
+            .map_err(|_| ErrorCode::DATA_OUT_OF_RANGE.with(&[&"unsigned integer", &from.command()])),
+        Datum::Null => Ok(0),
+        Datum::Str(text) if from == ParamsFrom::Client => Ok(leading_count(text.as_bytes())),
+        Datum::Bytes(text) if from == ParamsFrom::Client => Ok(leading_count(text)),
+        _ => Err(ErrorCode::WRONG_ARGUMENTS.with(&[&from.command()])),
+    }
+}
+
+/// The number that a text begins with, as MySQL reads it here: a negative one is a very large one.
+fn leading_count(text: &[u8]) -> u64 {
+    let text = text.trim_ascii_start();
+    let (negative, digits) = match text {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        digits => (false, digits),
+    };
+    let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
+    let count =
+        digits.fold(0_u64, |count, byte| count.saturating_mul(10).saturating_add(u64::from(byte - b'0')));
+    if negative { count.wrapping_neg() } else { count }
 }
 
 impl Session {
@@ -197,7 +257,8 @@ impl Session {
         let value = |name: &String| {
             self.user_variables.get(&name.to_lowercase()).map_or(Datum::Null, |(value, _)| value.clone())
         };
-        let params: Vec<Value> = using.iter().map(value).collect();
+        let mut params: Vec<Value> = using.iter().map(value).collect();
+        statement.count_limits(&mut params, ParamsFrom::UserVariables)?;
         self.begin_hints(statement.hints.as_deref());
         let result = self.run_named(&statement, using, &params, sink).await;
         self.end_hints();

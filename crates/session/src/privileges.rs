@@ -64,8 +64,7 @@ impl Session {
     /// Fails if the account may not know of a table's columns.
     pub(super) fn check_may_see(&mut self, database: &str, table: &str) -> Result<(), SqlError> {
         let (database, table) = (database.to_owned(), table.to_owned());
-        let any = Privileges::OF_TABLES;
-        self.check_needs(&[Need::AnyOnTable { database, table, any, said: "SELECT" }])
+        self.check_needs(&[Need::Listed { database, table }])
     }
 
     /// What a statement needs that is to be compiled.
@@ -113,6 +112,12 @@ impl Session {
                 let held = access.on_some_column(database, table);
                 let is_there = info_schema::is_schema(database) || held.intersects(*any);
                 if is_there { Ok(()) } else { Err(self.table_denied(said, table)) }
+            }
+            Need::Listed { database, table } => {
+                let is_there = info_schema::is_schema(database)
+                    || access.on_database(database).contains(Privileges::SELECT)
+                    || access.of_table(database, table).intersects(Privileges::OF_TABLES);
+                if is_there { Ok(()) } else { Err(self.table_denied(&"SELECT", table)) }
             }
             Need::Definition { database, table } => {
                 let held = access.on_table(database, table).intersects(Privileges::OF_TABLES);
@@ -199,7 +204,7 @@ impl Session {
 }
 
 /// 1227
-pub(super) fn needs_one_of(any: Privileges) -> SqlError {
+pub(crate) fn needs_one_of(any: Privileges) -> SqlError {
     let names: Vec<_> = any.names().collect();
     ErrorCode::SPECIFIC_ACCESS_DENIED_ERROR.with(&[&names.join(" or ")])
 }

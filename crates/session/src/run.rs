@@ -1,7 +1,7 @@
 //! Running statements: from a text to calls of the sink.
 
 use avocet_channel::blocking::{TEXT_IN_PLACE, blocking_if};
-use avocet_channel::{Cancellation, OkReply, OutputColumn, ResultSink, SessionChange, Status};
+use avocet_channel::{Cancellation, Interruption, OkReply, OutputColumn, ResultSink, SessionChange, Status};
 use avocet_point as point;
 use avocet_sql::bind::{CatalogView, unsupported};
 use avocet_sql::parse::digest::Digest;
@@ -14,7 +14,7 @@ use avocet_types::{Collation, Datum, SqlType};
 use super::api::{Prepared, SqlSession, StatementId, Timeouts};
 use super::output::table_column;
 use super::point::Candidate;
-use super::prepared::PreparedStatement;
+use super::prepared::{ParamsFrom, PreparedStatement};
 use super::state::{Characteristics, Level, Session};
 use super::status::Counter;
 use super::variables::VARIABLES;
@@ -94,7 +94,15 @@ impl SqlSession for Session {
             return Err(self.failed(ErrorCode::WRONG_ARGUMENTS.with(&[&"mysqld_stmt_execute"])));
         }
         self.more_results = false;
-        self.run_prepared(&statement, params, sink).await
+        if !statement.has_limits() {
+            return self.run_prepared(&statement, params, sink).await;
+        }
+        let mut params = params.to_vec();
+        if let Err(error) = statement.count_limits(&mut params, ParamsFrom::Client) {
+            self.clear_conditions();
+            return Err(self.failed(error));
+        }
+        self.run_prepared(&statement, &params, sink).await
     }
 
     fn close_prepared(&mut self, id: StatementId) {
@@ -118,6 +126,14 @@ impl SqlSession for Session {
         let def = def.ok_or_else(|| ErrorCode::NO_SUCH_TABLE.with(&[&database, &table]))?;
         let sees = |at: &usize| self.seen().sees_column(&database, table, &def.columns[*at].name);
         Ok((0..def.columns.len()).filter(sees).map(|at| table_column(&def, at, table)).collect())
+    }
+
+    fn kill_connection(&mut self, connection_id: u32) -> Result<(), SqlError> {
+        self.recover_dropped();
+        self.clear_conditions();
+        self.begin_context();
+        self.check_needs_of_plan(&[]).map_err(|error| self.failed(error))?;
+        self.kill_by_id(connection_id, Interruption::Connection).map_err(|error| self.failed(error))
     }
 
     async fn reset(&mut self) {
@@ -199,10 +215,17 @@ impl Session {
         self.begin_context();
         self.shared.counters.add(Counter::Questions);
         self.in_flight = true;
+        let found_rows = self.found_rows;
         let result = self.dispatch(kind, text, sink).await;
         self.in_flight = false;
         self.collect_warnings();
         match result {
+            Ok(outcome) if is_about_conditions(kind) => {
+                // FOUND_ROWS() goes on telling of the statement before.
+                self.finish(outcome, sink)?;
+                self.found_rows = found_rows;
+                Ok(())
+            }
             Ok(outcome) => self.finish(outcome, sink),
             Err(error) => Err(self.failed(error)),
         }
@@ -423,7 +446,10 @@ impl Session {
         }
         self.commit().await?;
         self.next = Characteristics::default();
-        self.check_not_read_only()?;
+        // FLUSH changes nothing that is stored.
+        if !matches!(kind, StatementKind::Flush(_) | StatementKind::Check(_)) {
+            self.check_not_read_only()?;
+        }
         let result = self.dispatch_one(kind, text, sink).await;
         // Whatever autocommit is, no transaction is left; what failed was taken back before.
         self.commit().await?;
@@ -442,14 +468,24 @@ impl Session {
             self.check_not_read_only()?;
         }
         match kind {
+            S::Query(query) | S::SelectInto { query, .. } => self.begin_time(true, query.is_one_row()),
+            _ => self.begin_time(false, false),
+        }
+        match kind {
             S::Empty => Err(ErrorCode::EMPTY_QUERY.with(&[])),
             S::Comment => Ok(Outcome::ok()),
             S::Query(query) => self.query(query, text, sink).await,
             S::SelectInto { query, into } => Box::pin(self.select_into(query, into, text)).await,
             S::Insert(insert) => self.insert(insert, text).await,
             S::LoadData(load) => Box::pin(self.load_data(load, text, sink)).await,
-            S::Update(update) => self.update(update, text).await,
-            S::Delete(delete) => self.delete(delete, text).await,
+            S::Update(update) => {
+                self.check_safe_change(kind, update.limit.is_some(), text)?;
+                self.update(update, text).await
+            }
+            S::Delete(delete) => {
+                self.check_safe_change(kind, delete.limit.is_some(), text)?;
+                self.delete(delete, text).await
+            }
             S::Begin { read_only, consistent_snapshot } => {
                 self.begin(*read_only, *consistent_snapshot).await?;
                 Ok(Outcome::ok())

@@ -111,6 +111,9 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<u64, SqlError> {
         let (bound, tables) = self.bind_and_hold(query, text)?;
+        if bound.locks && locks_exclusively(&bound) {
+            self.check_server_takes_changes()?;
+        }
         let purpose = Purpose::Answer { select_limit };
         self.run_bound(bound, tables, text, sink, purpose).await
     }
@@ -153,7 +156,7 @@ impl Session {
                 return Ok(Some(sent));
             }
         }
-        let cancellation = Cancellation::after(&self.info.interrupt, self.settings.max_execution_time);
+        let cancellation = Cancellation { interrupt: &self.info.interrupt, deadline: self.deadline };
         let run = Run { params: text.params, context: &self.context, select_limit, cancellation };
         if let Some(rows) = RowQuery::compile(bound)?
             && tables.len() <= 1
@@ -202,7 +205,7 @@ impl Session {
     }
 
     pub(super) fn run_of<'r>(&'r self, text: &'r Text<'_>) -> Run<'r> {
-        let cancellation = Cancellation::after(&self.info.interrupt, self.settings.max_execution_time);
+        let cancellation = Cancellation { interrupt: &self.info.interrupt, deadline: self.deadline };
         Run { params: text.params, context: &self.context, select_limit: u64::MAX, cancellation }
     }
 
@@ -326,6 +329,15 @@ fn is_current(held: Result<(), EngineError>) -> Result<bool, SqlError> {
         Err(EngineError::StaleDefinition(..)) => Ok(false),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Whether a query locks rows as if to change them.
+fn locks_exclusively(bound: &BoundQuery) -> bool {
+    let mut found = false;
+    walk::for_each_scan_mut(&mut bound.body.clone(), &mut |scan| {
+        found |= scan.lock.is_some_and(|lock| avocet_point::row_lock(lock).exclusive);
+    });
+    found
 }
 
 /// Databases and names of the tables that a query reads, each once.

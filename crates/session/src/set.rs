@@ -96,11 +96,16 @@ impl Session {
         }
         let global = scope == VariableScope::Global;
         let value = match value {
-            Some((value, _)) => {
-                let (value, clipped) = variable.accept(&value)?;
+            Some((given, _)) => {
+                let (value, clipped) = variable.accept(&given)?;
                 variable.check_value(&value)?;
                 if clipped {
-                    let message = format!("Truncated incorrect {name} value");
+                    let given = match given {
+                        Datum::UInt(given) => i128::from(given),
+                        Datum::Int(given) => i128::from(given),
+                        _ => 0,
+                    };
+                    let message = format!("Truncated incorrect {name} value: '{given}'");
                     self.warn(Level::Warning, 1292, message);
                 }
                 value
@@ -257,13 +262,17 @@ impl Session {
         };
         let id = id.ok_or_else(|| ErrorCode::NO_SUCH_THREAD.with(&[&0]))?;
         let what = if query_only { Interruption::Statement } else { Interruption::Connection };
+        self.kill_by_id(id, what)?;
+        Ok(Outcome::ok())
+    }
+
+    pub(super) fn kill_by_id(&mut self, id: u32, what: Interruption) -> Result<(), SqlError> {
         if id == self.info.connection_id {
             self.info.interrupt.raise(what);
             return Err(ErrorCode::QUERY_INTERRUPTED.with(&[]));
         }
         self.check_may_kill(id)?;
-        self.info.connections.kill(id, what)?;
-        Ok(Outcome::ok())
+        self.info.connections.kill(id, what)
     }
 }
 

@@ -60,7 +60,12 @@ impl Session {
                     Rowset::new("", &[("Database", varchar(64)), ("Create Database", varchar(1024))]);
                 rows.push(vec![
                     text(&found.name),
-                    text(create::create_database(&found.name, found.collation, *if_not_exists)),
+                    text(create::create_database(
+                        &found.name,
+                        found.collation,
+                        *if_not_exists,
+                        create::Quotes::of(self.settings.sql_mode),
+                    )),
                 ]);
                 Ok(rows)
             }
@@ -211,7 +216,10 @@ impl Session {
         let catalog = self.catalog();
         let next = catalog.table_by_id(table.id).map_or(0, |table| table.next_auto_increment());
         let mut rows = Rowset::new("", &[("Table", varchar(64)), ("Create Table", LONG_TEXT)]);
-        rows.push(vec![text(&table.name), text(create::create_table(&table, next))]);
+        rows.push(vec![
+            text(&table.name),
+            text(create::create_table(&table, next, create::Quotes::of(self.settings.sql_mode))),
+        ]);
         Ok(rows)
     }
 

@@ -28,6 +28,9 @@ const MODES: &[(&str, u32)] = &[
     ("TIME_TRUNCATE_FRACTIONAL", SqlMode::TIME_TRUNCATE_FRACTIONAL.0),
 ];
 
+/// Modes under which values would have to be kept, or come out, in another way.
+const REFUSED: &[&str] = &["ALLOW_INVALID_DATES", "PAD_CHAR_TO_FULL_LENGTH"];
+
 /// Names of old servers' modes that clients still send; they were removed in MySQL 8.0 and change nothing.
 const IGNORED: &[&str] = &["NO_AUTO_CREATE_USER", "NO_FIELD_OPTIONS", "NO_KEY_OPTIONS", "NO_TABLE_OPTIONS"];
 
@@ -57,6 +60,9 @@ pub fn normalize(text: &str) -> Result<String, SqlError> {
     for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
         if IGNORED.iter().any(|old| old.eq_ignore_ascii_case(name)) {
             continue;
+        }
+        if REFUSED.iter().any(|refused| refused.eq_ignore_ascii_case(name)) {
+            return Err(SqlError::unsupported(format_args!("the SQL mode {}", name.to_ascii_uppercase())));
         }
         if !choose(name) {
             return Err(ErrorCode::WRONG_VALUE_FOR_VAR.with(&[&"sql_mode", &name]));
@@ -96,6 +102,7 @@ mod tests {
         );
         assert!(normalize("ansi").expect("known").contains("PIPES_AS_CONCAT"));
         assert_eq!(normalize("x").expect_err("unknown").errno, 1231);
+        assert_eq!(normalize("ALLOW_INVALID_DATES").expect_err("refused").errno, 1235);
         assert_eq!(flags(&normalize("").expect("empty")), SqlMode(0));
     }
 }

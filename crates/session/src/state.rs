@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use avocet_channel::Status;
 use avocet_engine::{Catalog, StatementMark, Txn};
@@ -15,7 +16,7 @@ use avocet_types::{Collation, SqlType, Value};
 use super::api::{SessionInfo, StatementId};
 use super::database::{Shared, stop_request};
 use super::hints::Hinted;
-use super::named_locks::{EndOfLocks, SessionHost};
+use super::named_locks::{EndOfLocks, SessionHost, TimeLimit};
 use super::plan_cache::RecentPlans;
 use super::point::PointMemory;
 use super::prepared::PreparedStatement;
@@ -82,6 +83,8 @@ pub struct Session {
     pub(super) may_restart: bool,
     /// Of the running transaction, in the order in which they were set.
     pub(super) savepoints: Vec<Savepoint>,
+    /// When the running statement has to end; see [`Session::begin_time`].
+    pub(super) deadline: Option<Instant>,
     /// A statement runs. Still set when the next one begins only if its future was dropped half-way.
     pub(super) in_flight: bool,
     pub(super) prepared: HashMap<StatementId, Arc<PreparedStatement>>,
@@ -112,6 +115,7 @@ impl Session {
             connection: info.connection_id,
             locks: shared.locks.clone(),
             interrupt: info.interrupt.clone(),
+            time: TimeLimit::default(),
         });
         let mut session = Self {
             stop: stop_request(&info.interrupt),
@@ -132,6 +136,7 @@ impl Session {
             running: Characteristics::default(),
             may_restart: false,
             savepoints: Vec::new(),
+            deadline: None,
             in_flight: false,
             prepared: HashMap::new(),
             named: HashMap::new(),
@@ -209,6 +214,14 @@ impl Session {
         self.database.as_deref().ok_or_else(|| ErrorCode::NO_DB_ERROR.with(&[]))
     }
 
+    /// Begins the time that `max_execution_time` gives a statement: only queries have such a limit. `is_one_row`: SLEEP
+    /// answers in it also when it was cut short.
+    pub(super) fn begin_time(&mut self, is_query: bool, is_one_row: bool) {
+        let time = self.settings.max_execution_time.filter(|_| is_query);
+        self.deadline = time.and_then(|time| Instant::now().checked_add(time));
+        self.host.0.time.set(self.deadline, is_one_row || !is_query);
+    }
+
     /// Makes the evaluation context of a new statement, in the memory of the last one's if nobody holds on to it.
     pub(super) fn begin_context(&mut self) {
         let now = self.now_us();
@@ -266,6 +279,7 @@ impl Session {
             strict: self.settings.sql_mode.is_strict() && !ignore,
             zone: self.settings.time_zone,
             today: avocet_types::temporal::date_of(context.local_now_micros()),
+            excess_digits: self.settings.sql_mode.excess_digits(),
         }
     }
 

@@ -8,6 +8,7 @@
 //! 4. Savepoints are of the running transaction: they end with it.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use avocet_channel::Interruption;
 use avocet_channel::blocking::{ROWS_IN_PLACE, blocking_if};
@@ -30,8 +31,11 @@ impl Session {
         if self.txn.is_none() {
             self.start(None)?;
         }
+        let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let txn = self.txn.as_mut().expect("started above");
-        txn.set_lock_timeouts(self.settings.lock_wait_timeout, self.settings.metadata_lock_timeout);
+        let within = |timeout: Duration| left.map_or(timeout, |left| left.min(timeout));
+        let (rows, definitions) = (self.settings.lock_wait_timeout, self.settings.metadata_lock_timeout);
+        txn.set_lock_timeouts(within(rows), within(definitions));
         txn.set_foreign_key_checks(self.settings.foreign_key_checks);
         Ok(txn.begin_statement())
     }
@@ -210,6 +214,14 @@ impl Session {
         result: Result<T, SqlError>,
     ) -> Result<T, SqlError> {
         let alone = self.explicit.is_none() && self.settings.autocommit;
+        // A lock that was waited for until the statement's own time was over.
+        let is_overdue = || self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        let result = match result {
+            Err(error) if error.is(ErrorCode::LOCK_WAIT_TIMEOUT) && is_overdue() => {
+                Err(ErrorCode::QUERY_TIMEOUT.with(&[]))
+            }
+            result => result,
+        };
         // What was killed and has come to its end nevertheless changes nothing.
         let result = match &self.txn {
             Some(txn) if self.info.interrupt.get().is_some() && txn.has_changed_since(&mark) => {

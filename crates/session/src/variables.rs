@@ -40,6 +40,7 @@ pub enum Kind {
         max: i64,
     },
     UInt {
+        min: u64,
         max: u64,
     },
     Double,
@@ -50,6 +51,10 @@ pub enum Kind {
     NullableText,
     /// One of these words, or its position.
     Enum(&'static [&'static str]),
+    /// Some of these words, separated by commas.
+    Words(&'static [&'static str]),
+    /// Some of these words, each with `=on`, `=off` or `=default`, separated by commas; or `default`.
+    Switches(&'static [&'static str]),
     SqlMode,
     TimeZone,
     /// A character set's name.
@@ -80,6 +85,16 @@ pub(super) enum Effect {
     Inert,
 }
 
+/// Who may set a session's own value of a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SessionUse {
+    Anybody,
+    /// Who holds SESSION_VARIABLES_ADMIN, or what includes it.
+    Administrators,
+    /// A session keeps what the server's value was when it began.
+    Nobody,
+}
+
 /// A row of the table of variables.
 #[derive(Debug)]
 pub(super) struct Variable {
@@ -89,6 +104,7 @@ pub(super) struct Variable {
     /// As SHOW VARIABLES would print it.
     pub default: &'static str,
     pub effect: Effect,
+    pub session: SessionUse,
 }
 
 /// The value of each variable, by its position in [`VARIABLES`].
@@ -108,6 +124,11 @@ pub(super) fn find(name: &str) -> Result<usize, SqlError> {
     VARIABLES
         .binary_search_by(|v| v.name.cmp(name))
         .map_err(|_| ErrorCode::UNKNOWN_SYSTEM_VARIABLE.with(&[&name]))
+}
+
+/// Whether a session's own value is for administrators; false if there is no such variable.
+pub(super) fn is_restricted(name: &str) -> bool {
+    find(name).is_ok_and(|at| VARIABLES[at].session == SessionUse::Administrators)
 }
 
 /// The position of a variable that the code itself names.
@@ -132,11 +153,15 @@ impl Values {
         self.0[position] = value;
     }
 
-    /// Gives a variable a value, and those that say the same in other words.
-    pub fn put_with_others(&mut self, position: usize, value: Value) {
-        let name = VARIABLES[position].name;
-        values::others(name, &value).into_iter().for_each(|(name, value)| self.put_by_name(name, value));
-        self.put(position, value);
+    /// Gives a variable a value, and those that say the same in other words. Returns what they had before.
+    pub fn put_with_others(&mut self, position: usize, value: Value) -> Vec<(usize, Value)> {
+        let mut all = values::others(VARIABLES[position].name, &value);
+        all.push((VARIABLES[position].name, value));
+        let mut put = |(name, value)| {
+            let at = known(name);
+            (at, std::mem::replace(&mut self.0[at], value))
+        };
+        all.into_iter().map(&mut put).collect()
     }
 
     pub fn by_name(&self, name: &'static str) -> &Value {
@@ -225,6 +250,11 @@ impl Variable {
             return Err(ErrorCode::INCORRECT_GLOBAL_LOCAL_VAR.with(&[&self.name, &"read only"]));
         }
         match (scope, self.scope) {
+            (VariableScope::Session | VariableScope::Default, Scope::Both)
+                if self.session == SessionUse::Nobody =>
+            {
+                Err(ErrorCode::VARIABLE_IS_READONLY.with(&[&"SESSION", &self.name, &"GLOBAL"]))
+            }
             (VariableScope::Global | VariableScope::Persist, Scope::Session) => {
                 Err(ErrorCode::LOCAL_VARIABLE.with(&[&self.name]))
             }
@@ -281,8 +311,8 @@ impl Variable {
                 let (v, cut) = clipped(v, min.into(), max.into());
                 Ok((Datum::Int(v as i64), cut))
             }
-            (Kind::UInt { max }, Some(v)) => {
-                let (v, cut) = clipped(v, 0, max.into());
+            (Kind::UInt { min, max }, Some(v)) => {
+                let (v, cut) = clipped(v, min.into(), max.into());
                 Ok((Datum::UInt(v as u64), cut))
             }
             (Kind::Int { .. } | Kind::UInt { .. }, None) => Err(self.wrong_type()),
@@ -334,6 +364,27 @@ impl Variable {
             Kind::Enum(words) => {
                 let word = words.iter().find(|w| w.eq_ignore_ascii_case(text));
                 word.map(|w| Datum::Str((*w).into())).ok_or_else(|| self.wrong_value(text))
+            }
+            Kind::Words(known) => {
+                let is_known = |word: &str| known.iter().any(|known| known.eq_ignore_ascii_case(word));
+                match text.split(',').all(is_known) {
+                    true => Ok(owned(&text.to_ascii_uppercase())),
+                    false => Err(self.wrong_value(text)),
+                }
+            }
+            Kind::Switches(known) => {
+                let is_known = |switch: &str| match switch.split_once('=') {
+                    None => switch.eq_ignore_ascii_case("default"),
+                    Some((name, value)) => {
+                        let values = ["on", "off", "default"];
+                        known.iter().any(|known| known.eq_ignore_ascii_case(name))
+                            && values.iter().any(|known| known.eq_ignore_ascii_case(value))
+                    }
+                };
+                match text.split(',').find(|switch| !switch.is_empty() && !is_known(switch)) {
+                    None => Ok(owned(text)),
+                    Some(unknown) => Err(self.wrong_value(unknown)),
+                }
             }
             Kind::SqlMode => Ok(Datum::Str(super::sql_mode::normalize(text)?.into())),
             Kind::TimeZone => {
@@ -407,6 +458,16 @@ mod tests {
         let autocommit = variable("autocommit");
         assert!(matches!(autocommit.accept(&Datum::str("on").into_owned()), Ok((Datum::Int(1), false))));
         assert_eq!(autocommit.accept(&Datum::Int(7)).expect_err("bad").errno, 1231);
+        let text = |text: &'static str| Datum::str(text).into_owned();
+        let switches = variable("optimizer_switch");
+        assert!(switches.accept(&text("mrr=on,batched_key_access=off")).is_ok());
+        assert_eq!(switches.accept(&text("nosuch=on")).expect_err("bad").errno, 1231);
+        assert_eq!(switches.accept(&text("mrr=perhaps")).expect_err("bad").errno, 1231);
+        assert!(variable("log_output").accept(&text("file,table")).is_ok());
+        assert_eq!(variable("log_output").accept(&text("nosuch")).expect_err("bad").errno, 1231);
+        assert_eq!(variable("block_encryption_mode").accept(&text("x")).expect_err("bad").errno, 1231);
+        let longest = variable("group_concat_max_len");
+        assert!(matches!(longest.accept(&Datum::Int(1)), Ok((Datum::UInt(4), true))));
         let wait = variable("wait_timeout");
         assert!(matches!(wait.accept(&Datum::Int(0)), Ok((Datum::Int(1), true))));
         assert_eq!(wait.accept(&Datum::str("x").into_owned()).expect_err("bad").errno, 1232);

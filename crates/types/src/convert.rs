@@ -20,8 +20,8 @@ pub use store::{Stored, store, store_column};
 use crate::datum::Datum;
 use crate::sql_type::SqlType;
 use crate::temporal::{
-    DAY, MAX_DATETIME, SECOND, TimeZone, datetime_from_number, datetime_to_number, parse_datetime,
-    parse_time, round_datetime, round_to_fsp, time_from_number, time_of, time_to_number,
+    DAY, ExcessDigits, MAX_DATETIME, SECOND, TimeZone, datetime_from_number, datetime_to_number,
+    parse_datetime, parse_time, round_to_fsp, time_from_number, time_of, time_to_number,
 };
 use crate::text::to_text;
 
@@ -34,10 +34,12 @@ pub struct ConvertContext {
     pub zone: TimeZone,
     /// The statement's date in that zone: a TIME becomes a DATETIME of that day.
     pub today: i32,
+    pub excess_digits: ExcessDigits,
 }
 
 impl ConvertContext {
-    pub const STRICT_UTC: Self = Self { strict: true, zone: TimeZone::UTC, today: 0 };
+    pub const STRICT_UTC: Self =
+        Self { strict: true, zone: TimeZone::UTC, today: 0, excess_digits: ExcessDigits::Round };
 }
 
 /// A value read as a temporal.
@@ -59,7 +61,7 @@ impl Read {
     }
 }
 
-/// The DATETIME that a value is worth, in local time, rounded to `fsp` digits; `None` if it is none.
+/// The DATETIME that a value is worth, in local time, with `fsp` digits; `None` if it is none.
 fn read_datetime(value: &Datum<'_>, from: &SqlType, fsp: u8, context: &ConvertContext) -> Option<Read> {
     let of_text = |text: &[u8]| {
         let parsed = parse_datetime(text, context.zone)?;
@@ -84,11 +86,11 @@ fn read_datetime(value: &Datum<'_>, from: &SqlType, fsp: u8, context: &ConvertCo
             Read { had_time: has_time, ..Read::new(micros + fraction) }
         }
     };
-    let micros = round_datetime(read.micros, fsp);
+    let micros = context.excess_digits.datetime(read.micros, fsp);
     (micros <= MAX_DATETIME).then_some(Read { micros, ..read })
 }
 
-/// The TIME that a value is worth, rounded to `fsp` digits; `None` if it is none.
+/// The TIME that a value is worth, with `fsp` digits; `None` if it is none.
 fn read_time(value: &Datum<'_>, from: &SqlType, fsp: u8, context: &ConvertContext) -> Option<Read> {
     let of_text = |text: &[u8]| {
         let parsed = parse_time(text, context.zone)?;
@@ -112,7 +114,7 @@ fn read_time(value: &Datum<'_>, from: &SqlType, fsp: u8, context: &ConvertContex
         }
     };
     let limit = crate::temporal::MAX_TIME;
-    let micros = round_to_fsp(read.micros, fsp);
+    let micros = context.excess_digits.time(read.micros, fsp);
     let clipped = read.clipped || micros.abs() > limit;
     Some(Read { micros: micros.clamp(-limit, limit), clipped, ..read })
 }

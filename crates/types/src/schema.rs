@@ -209,9 +209,8 @@ impl ForeignKeyDef {
         self.parent_database == database && self.parent_table == table
     }
 
-    /// The constraint as SHOW CREATE TABLE has it.
-    pub fn definition(&self, child: &TableDef) -> String {
-        let quote = |name: &str| format!("`{}`", name.replace('`', "``"));
+    /// The constraint as SHOW CREATE TABLE has it, with names in quotes of some kind.
+    pub fn definition(&self, child: &TableDef, quote: impl Fn(&str) -> String) -> String {
         self.text(child, quote, |action| action != ReferentialAction::NoAction)
     }
 

@@ -30,8 +30,9 @@ pub use civil::{Civil, Clock, date_of, days_in_month, is_leap_year, time_of};
 pub use format::{write_date, write_datetime, write_time, write_year};
 pub use interval::{Interval, Unit, add_interval, add_interval_to_time};
 pub use parse::{
-    Parsed, date_from_number, datetime_from_number, datetime_to_number, parse_datetime, parse_time,
-    round_datetime, round_to_fsp, time_from_number, time_to_number, truncate_to_fsp, year_from_number,
+    ExcessDigits, Parsed, date_from_number, datetime_from_number, datetime_to_number, parse_datetime,
+    parse_time, round_datetime, round_to_fsp, time_from_number, time_to_number, truncate_to_fsp,
+    year_from_number,
 };
 pub use pattern::{StrToDate, date_format, str_to_date, str_to_date_kind, time_format};
 pub use zone::{TimeZone, UnknownZone};

@@ -124,14 +124,19 @@ impl Authenticator {
         }
         self.throttle.succeeded(&guesser);
         self.throttle.right_password(&account);
+        let refused =
+            |why: &str| tracing::warn!(user = claim.user, host = host.name, "sign-in refused: {why}");
         if !account.login.tls.allows(wire.tls_peer().as_ref()) {
+            refused("not over TLS as the account asks for it");
             return Err(denied().into());
         }
         if account.locked {
+            refused("the account is locked");
             return Err(ErrorCode::ACCOUNT_HAS_BEEN_LOCKED.with(&[&claim.user, &host.name]).into());
         }
         let handles = CapabilityFlags::CLIENT_CAN_HANDLE_EXPIRED_PASSWORDS;
         if account.expired && !claim.capabilities.contains(handles) {
+            refused("the password has expired");
             return Err(ErrorCode::MUST_CHANGE_PASSWORD_LOGIN.with(&[]).into());
         }
         Ok(account.name)

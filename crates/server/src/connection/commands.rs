@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::pin::pin;
 
 use avocet_channel::{Interruption, OutputColumn};
-use avocet_session::api::{Connections, Prepared, SessionFactory, SqlSession, StatementId};
+use avocet_session::api::{Prepared, SessionFactory, SqlSession, StatementId};
 use avocet_types::Datum;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::temporal::TimeZone;
@@ -55,7 +55,10 @@ impl<F: SessionFactory> Connection<F> {
                 let statistics = self.shared.registry.statistics();
                 self.wire.out.packet(statistics.as_bytes());
             }
-            Command::ProcessKill(id) => self.process_kill(id),
+            Command::ProcessKill(id) => {
+                let result = self.session.kill_connection(id);
+                self.reply_result(result);
+            }
             Command::Debug => self.reply_eof(),
             Command::SetOption { multi_statements } => {
                 self.info.multi_statements = multi_statements;
@@ -374,19 +377,6 @@ impl<F: SessionFactory> Connection<F> {
         reply::end_of_rows(&mut self.wire.out, self.capabilities, 0, flags);
     }
 
-    /// Users end their own connections, root anyone's.
-    fn process_kill(&mut self, id: u32) {
-        let registry = &self.shared.registry;
-        let user = &self.info.account.user;
-        let owner = registry.list().into_iter().find(|row| row.id == id).map(|row| row.user);
-        let result = match owner {
-            None => Err(ErrorCode::NO_SUCH_THREAD.with(&[&id])),
-            Some(owner) if owner != *user && user != "root" => Err(ErrorCode::KILL_DENIED_ERROR.with(&[&id])),
-            Some(_) => registry.kill(id, Interruption::Connection),
-        };
-        self.reply_result(result);
-    }
-
     /// Becomes another user, with a fresh session. A client that fails to is disconnected.
     async fn change_user(&mut self, packet: Range<usize>) -> Result<Next, WireError> {
         self.begin(Activity::Connect, b"");
@@ -419,7 +409,7 @@ impl<F: SessionFactory> Connection<F> {
         self.info.database = database;
         self.info.collation = collation.unwrap_or(self.info.collation);
         self.session = shared.factory.open(self.info.clone())?;
-        self.registration.signed_in(&user, self.info.database.as_deref());
+        self.registration.signed_in(&user, &self.info.account, self.info.database.as_deref());
         Ok(())
     }
 }

@@ -92,7 +92,7 @@ pub(super) async fn sign_in<F: SessionFactory>(
         Ok((identity, info, session)) => {
             wire.max_packet = shared.options.max_allowed_packet;
             wire.count(shared.memory.as_ref());
-            registration.signed_in(&identity.user, identity.database.as_deref());
+            registration.signed_in(&identity.user, &identity.account, identity.database.as_deref());
             registration.watch(&wire.line);
             let timeouts = session.timeouts();
             registration.set_timeouts(timeouts);

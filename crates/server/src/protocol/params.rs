@@ -43,9 +43,11 @@ pub fn execute<'a>(
 ) -> Result<ExecuteFlags, Malformed> {
     let flags = reader.u8()?;
     reader.u32()?;
-    let named = capabilities.contains(CapabilityFlags::CLIENT_QUERY_ATTRIBUTES);
+    // Without the flag, the packet is as it was before there were attributes, whatever the client is able to.
+    let named = capabilities.contains(CapabilityFlags::CLIENT_QUERY_ATTRIBUTES)
+        && flags & PARAMETER_COUNT_AVAILABLE != 0;
     let mut sent = count;
-    if named && flags & PARAMETER_COUNT_AVAILABLE != 0 {
+    if named {
         sent = usize::try_from(reader.lenenc_int()?).map_err(|_| Malformed)?;
     }
     if sent < count {

@@ -332,6 +332,10 @@ impl SqlSession for TestSession {
         }
     }
 
+    fn kill_connection(&mut self, connection_id: u32) -> Result<(), SqlError> {
+        self.info.connections.kill(connection_id, Interruption::Connection)
+    }
+
     async fn reset(&mut self) {
         self.log.resets.fetch_add(1, Ordering::SeqCst);
         self.in_transaction = false;

@@ -344,9 +344,15 @@ impl<'l> Loading<'l> {
     /// Inserts the row.
     pub fn store(&mut self, session: &mut Session, row: &Row, bytes: usize) -> Result<(), SqlError> {
         let mut values = std::mem::take(&mut self.row);
-        if let Some(&missing) = self.mandatory.iter().find(|column| values[**column].is_null()) {
-            let name = &self.inserter.table.def.columns[missing].name;
-            return Err(ErrorCode::NO_DEFAULT_FOR_FIELD.with(&[name]));
+        for &column in &self.mandatory {
+            if !values[column].is_null() {
+                continue;
+            }
+            if self.defaults[column].is_null() {
+                let name = &self.inserter.table.def.columns[column].name;
+                return Err(ErrorCode::NO_DEFAULT_FOR_FIELD.with(&[name]));
+            }
+            values[column] = self.defaults[column].clone();
         }
         self.inserter.generated = None;
         let mut explicit = None;

@@ -283,6 +283,14 @@ impl Access {
         self.on_database(database) | self.any(|held| own(held).unwrap_or_default())
     }
 
+    /// What is granted on a table by its own name, or on some of its columns.
+    pub(super) fn of_table(&self, database: &str, table: &str) -> Privileges {
+        self.any(|held| match held.find(database, table) {
+            Some(table) => table.columns.values().fold(table.whole, |all, one| all | *one),
+            None => Privileges::NONE,
+        })
+    }
+
     /// Whether there is anything in a database that the account may do something with.
     pub fn may_use(&self, database: &str) -> bool {
         self.unrestricted

@@ -95,11 +95,15 @@ impl Session {
     pub(crate) fn revoke(&mut self, what: &Granted<'_>, how: RevokeHow) -> Result<(), SqlError> {
         let scope = self.scope_of(what.on)?;
         let specified = privileges_on(&scope, what.privileges)?;
-        self.check_may_grant(&scope, &specified)?;
         if scope == GrantScope::Global && what.privileges.contains(&PrivilegeSpec::All) {
+            let access = self.access();
+            if !access.is_embedded() && !access.global().contains(Privileges::CREATE_USER) {
+                return Err(needs_one_of(Privileges::CREATE_USER));
+            }
             // MySQL takes whatever is granted on databases and tables with it, and GRANT OPTION.
             return self.revoke_all(what.users, how);
         }
+        self.check_may_grant(&scope, &specified)?;
         let accounts = self.account_ids(what.users);
         let may_change = self.may_change_system_users();
         let restricts = self.shared.globals.settings().partial_revokes;
@@ -201,6 +205,11 @@ impl Session {
         let all = specified.whole | Privileges::GRANT;
         match scope {
             GrantScope::Global if access.global().contains(all) => Ok(()),
+            GrantScope::Global
+                if Privileges::DYNAMIC.contains(specified.whole) && !specified.whole.is_empty() =>
+            {
+                Err(needs_one_of(Privileges::GRANT))
+            }
             GrantScope::Global => Err(self.account_denied()),
             GrantScope::Database(database)
             | GrantScope::Table { database, .. }

@@ -7,7 +7,7 @@ use avocet_sql::parse::statement::*;
 use super::reader::Reader;
 use super::reads::{Reads, Rows};
 use crate::api::AccountName;
-use crate::info_schema;
+use crate::{info_schema, variables};
 
 /// One thing that an account must be allowed for a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(crate) enum Need {
     Server {
         any: Privileges,
     },
-    /// To read and write files of the server.
+    /// To read files of the server.
     File,
     /// All of these on all of a database.
     Database {
@@ -44,6 +44,12 @@ pub(crate) enum Need {
         table: String,
         any: Privileges,
         said: &'static str,
+    },
+    /// SELECT on the table's database, or anything at all on the table or on some of its columns by itself: to see which columns
+    /// there are.
+    Listed {
+        database: String,
+        table: String,
     },
     /// Anything at all on a table as a whole, to see its definition.
     Definition {
@@ -97,7 +103,7 @@ impl Needs {
             S::SelectInto { query, into } => {
                 match &**into {
                     SelectInto::Variables(_) => {}
-                    SelectInto::Outfile { .. } | SelectInto::Dumpfile(_) => self.list.push(Need::File),
+                    SelectInto::Outfile { .. } | SelectInto::Dumpfile(_) => self.server(Privileges::FILE),
                 }
                 Reader::new(self, STATEMENT).query(query);
             }
@@ -132,7 +138,7 @@ impl Needs {
             S::Use(name) => self.use_database(Some(name)),
             S::Set(items) => items.iter().for_each(|item| self.set(item)),
             S::Show(show) => self.show(show),
-            S::Describe { table, column: _ } => self.any_on_table(table, Privileges::OF_TABLES, "SELECT"),
+            S::Describe { table, column: _ } => self.listed(table),
             S::Explain { statement, .. } => self.statement(&statement.kind, account),
             S::LockTables(tables) => {
                 for (name, ..) in tables {
@@ -189,7 +195,7 @@ impl Needs {
                 names.iter().for_each(|name| self.table(name, Privileges::SELECT | Privileges::INSERT));
             }
             S::Check(names) => {
-                names.iter().for_each(|name| self.any_on_table(name, Privileges::OF_TABLES, "SELECT"));
+                names.iter().for_each(|name| self.listed(name));
             }
             // These look at what they grant, and on what, or at what the account was granted.
             S::Grant { .. }
@@ -242,6 +248,12 @@ impl Needs {
     fn any_on_table(&mut self, name: &ObjectName, any: Privileges, said: &'static str) {
         if let Some(database) = self.database_of(name) {
             self.list.push(Need::AnyOnTable { database, table: name.name.name.clone(), any, said });
+        }
+    }
+
+    fn listed(&mut self, name: &ObjectName) {
+        if let Some(database) = self.database_of(name) {
+            self.list.push(Need::Listed { database, table: name.name.name.clone() });
         }
     }
 
@@ -308,10 +320,10 @@ impl Needs {
     /// Columns that get values: these, or all.
     fn inserted(&mut self, table: &ObjectName, columns: Option<&[Ident]>) {
         match columns {
-            Some(columns) => {
+            Some(columns) if !columns.is_empty() => {
                 columns.iter().for_each(|column| self.column(table, Some(column), Privileges::INSERT));
             }
-            None => self.column(table, None, Privileges::INSERT),
+            _ => self.column(table, None, Privileges::INSERT),
         }
     }
 
@@ -411,7 +423,7 @@ impl Needs {
         }
         let mut reader = Reader::new(self, STATEMENT);
         delete.with.iter().for_each(|with| reader.with(with));
-        delete.from.iter().for_each(|table| reader.table_ref(table, None));
+        delete.from.iter().for_each(|table| reader.table_ref(table, &[]));
         delete.from.iter().for_each(|table| reader.conditions(table));
         reader.exprs(&delete.filter);
     }
@@ -486,8 +498,13 @@ impl Needs {
 
     fn set(&mut self, item: &SetItem) {
         let scope = match item {
-            SetItem::Variable { scope, value, .. } => {
+            SetItem::Variable { scope, name, value } => {
                 Reader::new(self, STATEMENT).exprs(value);
+                let is_of_session = matches!(scope, VariableScope::Session | VariableScope::Default);
+                if is_of_session && variables::is_restricted(name) {
+                    let admin = Privileges::SYSTEM_VARIABLES_ADMIN | Privileges::SESSION_VARIABLES_ADMIN;
+                    self.server(Privileges::SUPER | admin);
+                }
                 *scope
             }
             SetItem::UserVariable { value, .. } => {
@@ -515,7 +532,7 @@ impl Needs {
                 self.use_database(database.as_ref());
             }
             ShowKind::Columns { table, full: _ } | ShowKind::Indexes { table } => {
-                self.any_on_table(table, Privileges::OF_TABLES, "SELECT");
+                self.listed(table);
             }
             ShowKind::CreateTable(name) => {
                 if let Some(database) = self.database_of(name) {
@@ -523,6 +540,8 @@ impl Needs {
                 }
             }
             ShowKind::CreateDatabase { name, .. } => self.use_database(Some(name)),
+            ShowKind::Events { database } => self.database(database.as_ref(), Privileges::EVENT),
+            ShowKind::Triggers { database } => self.use_database(database.as_ref()),
             // The account's own are shown to everybody.
             ShowKind::Grants { .. } | ShowKind::CreateUser(_) => {}
             // They list what the account may see.

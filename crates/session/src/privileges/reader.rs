@@ -26,7 +26,7 @@ impl<'n, 'q> Reader<'n, 'q> {
         if let Some(with) = &query.with {
             self.with(with);
         }
-        let locking = query.locks.iter().find(|lock| lock.exclusive);
+        let locking = &*query.locks;
         let block = self.needs.reads.block(Some(around));
         self.block = block;
         self.body(&query.body, locking);
@@ -66,7 +66,7 @@ impl<'n, 'q> Reader<'n, 'q> {
         }
     }
 
-    fn body(&mut self, body: &'q QueryBody, locking: Option<&'q LockClause>) {
+    fn body(&mut self, body: &'q QueryBody, locking: &'q [LockClause]) {
         match body {
             QueryBody::Select(select) => self.select(select, locking),
             QueryBody::SetOperation { op: _, all: _, left, right } => {
@@ -88,7 +88,7 @@ impl<'n, 'q> Reader<'n, 'q> {
         }
     }
 
-    fn select(&mut self, select: &'q Select, locking: Option<&'q LockClause>) {
+    fn select(&mut self, select: &'q Select, locking: &'q [LockClause]) {
         select.from.iter().for_each(|table| self.table_ref(table, locking));
         select.from.iter().for_each(|table| self.conditions(table));
         let alias = |item: &SelectItem| match item {
@@ -97,7 +97,7 @@ impl<'n, 'q> Reader<'n, 'q> {
         };
         let aliases: Vec<_> = select.items.iter().filter_map(alias).collect();
         if !aliases.is_empty() {
-            self.needs.reads.source(self.block, "", Rows::Derived(Some(aliases)));
+            self.needs.reads.source(self.block, "", Rows::Derived(Some(aliases.clone())));
         }
         for item in &select.items {
             match item {
@@ -109,7 +109,14 @@ impl<'n, 'q> Reader<'n, 'q> {
             }
         }
         select.filter.iter().chain(&select.group_by).for_each(|expr| self.expr(expr));
-        select.having.iter().for_each(|expr| self.named(expr, select));
+        // Names mean columns of the result before those of tables.
+        let around = self.block;
+        if !aliases.is_empty() && select.having.is_some() {
+            self.block = self.needs.reads.block(Some(around));
+            self.needs.reads.source(self.block, "", Rows::Derived(Some(aliases)));
+        }
+        self.exprs(&select.having);
+        self.block = around;
         select.windows.iter().for_each(|(_, window)| self.window(window));
     }
 
@@ -131,7 +138,7 @@ impl<'n, 'q> Reader<'n, 'q> {
         self.expr(expr);
     }
 
-    pub fn table_ref(&mut self, table: &'q TableRef, locking: Option<&'q LockClause>) {
+    pub fn table_ref(&mut self, table: &'q TableRef, locking: &'q [LockClause]) {
         match table {
             TableRef::Table { name, alias, hints: _ } => self.table(name, alias.as_ref(), locking),
             TableRef::Derived { .. } => self.derived(table),
@@ -176,7 +183,7 @@ impl<'n, 'q> Reader<'n, 'q> {
         }
     }
 
-    fn table(&mut self, name: &'q ObjectName, alias: Option<&'q Ident>, locking: Option<&'q LockClause>) {
+    fn table(&mut self, name: &'q ObjectName, alias: Option<&'q Ident>, locking: &'q [LockClause]) {
         let called = alias.unwrap_or(&name.name);
         let is_cte =
             |(cte, _): &&(&str, _)| name.database.is_none() && cte.eq_ignore_ascii_case(&name.name.name);
@@ -189,7 +196,7 @@ impl<'n, 'q> Reader<'n, 'q> {
         let is_locked = |lock: &LockClause| {
             lock.of.is_empty() || lock.of.iter().any(|of| of.name.name.eq_ignore_ascii_case(&called.name))
         };
-        if locking.is_some_and(is_locked) {
+        if locking.iter().filter(|lock| lock.exclusive).any(is_locked) {
             self.needs.lock_rows(name);
         }
     }
@@ -238,7 +245,8 @@ impl<'n, 'q> Reader<'n, 'q> {
             | K::SystemVariable { .. }
             | K::UserVariable(_)
             | K::Unsupported(_)
-            | K::Default(_) => {}
+            | K::Default(None) => {}
+            K::Default(Some(column)) => self.column(None, None, column),
             K::Column { database, table, column } => {
                 self.column(database.as_ref(), table.as_ref(), column);
             }

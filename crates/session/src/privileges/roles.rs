@@ -133,6 +133,8 @@ impl Session {
         if_exists: bool,
     ) -> Result<(), SqlError> {
         let accounts = self.account_ids(users);
+        let own = self.account_name(&UserName::CurrentUser);
+        let may_change = self.may_change_system_users();
         let mut missing = Vec::new();
         let session = &*self;
         session.change_accounts(|catalog| {
@@ -149,6 +151,9 @@ impl Session {
                     missing.push(format!("'{}'@'{}'", id.0, id.1));
                     continue;
                 };
+                if *id != own {
+                    may_change.check(before)?;
+                }
                 let held = session.roles_of(catalog, before);
                 let mut user = UserDef::clone(before);
                 user.default_roles = match roles {
@@ -186,7 +191,7 @@ impl Session {
     }
 
     /// Who may grant a role, may revoke it.
-    fn check_may_grant_roles(&mut self, roles: &[AccountId]) -> Result<(), SqlError> {
+    pub(crate) fn check_may_grant_roles(&mut self, roles: &[AccountId]) -> Result<(), SqlError> {
         let access = self.access();
         if access.is_embedded() || access.global().intersects(Privileges::ROLE_ADMIN | Privileges::SUPER) {
             return Ok(());

@@ -11,7 +11,7 @@ use avocet_types::error::{ErrorCode, SqlError};
 use super::access::{Access, identities_of, specificity};
 use super::needs;
 use super::roles::quoted;
-use crate::api::ConnectionRow;
+use crate::api::{AccountName, ConnectionRow};
 use crate::output::{Rowset, text, varchar};
 use crate::state::Session;
 
@@ -84,20 +84,35 @@ impl Session {
         all
     }
 
-    /// Fails if the account may not kill a connection: one of another user takes more than one's own.
+    /// Fails if the account may not kill a connection: one of another user takes more than one's own, and one of an account
+    /// that holds SYSTEM_USER takes that.
     pub(crate) fn check_may_kill(&mut self, id: u32) -> Result<(), SqlError> {
-        let admin = Privileges::SUPER | Privileges::CONNECTION_ADMIN;
-        if self.access().global().intersects(admin) {
+        let access = self.access();
+        if access.is_embedded() {
             return Ok(());
         }
+        let global = access.global();
         let connections = self.info.connections.list();
-        let found = connections.iter().find(|connection| connection.id == id);
-        match found {
-            Some(connection) if connection.user != self.info.account.user => {
-                Err(ErrorCode::KILL_DENIED_ERROR.with(&[&id]))
-            }
-            _ => Ok(()),
+        let Some(found) = connections.iter().find(|connection| connection.id == id) else { return Ok(()) };
+        let is_own = found.user == self.info.account.user;
+        let may = is_own || global.intersects(Privileges::SUPER | Privileges::CONNECTION_ADMIN);
+        let is_protected = || {
+            let account = found.account.as_ref();
+            account.is_some_and(|account| self.is_system_user(account))
+        };
+        match may && (global.contains(Privileges::SYSTEM_USER) || !is_protected()) {
+            true => Ok(()),
+            false => Err(ErrorCode::KILL_DENIED_ERROR.with(&[&id])),
         }
+    }
+
+    /// Whether an account holds SYSTEM_USER, itself or by a role that it may make active.
+    fn is_system_user(&self, account: &AccountName) -> bool {
+        let catalog = self.catalog();
+        let Some(account) = catalog.user(&account.user, &account.host) else { return false };
+        let roles = self.roles_of(&catalog, account);
+        let identities = identities_of(&catalog, account, &roles);
+        identities.iter().any(|identity| identity.global().intersects(Privileges::SYSTEM_USER))
     }
 
     /// The tables that the account may know of.

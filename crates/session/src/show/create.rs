@@ -2,18 +2,19 @@
 
 use std::fmt::Write;
 
-use avocet_types::expr::TimeZone;
+use avocet_types::expr::{SqlMode, TimeZone};
 use avocet_types::schema::{ColumnDef, DefaultValue, IndexDef, IndexKind, TableDef};
 use avocet_types::{Collation, SqlType, Value};
 
 /// The statement that would make the table.
-pub(super) fn create_table(table: &TableDef, next_auto_increment: u64) -> String {
+pub(super) fn create_table(table: &TableDef, next_auto_increment: u64, quotes: Quotes) -> String {
+    let quote = |name: &str| quotes.quote(name);
     let mut sql = format!("CREATE TABLE {} (\n", quote(&table.name));
-    let columns = table.columns.iter().map(|column| column_line(column, table.default_collation));
-    let indexes = indexes_of(table).into_iter().map(|index| index_line(index, table));
+    let columns = table.columns.iter().map(|column| column_line(column, table.default_collation, quotes));
+    let indexes = indexes_of(table).into_iter().map(|index| index_line(index, table, quotes));
     let mut keys: Vec<_> = table.foreign_keys.iter().collect();
     keys.sort_by(|a, b| a.name.cmp(&b.name));
-    let keys = keys.into_iter().map(|key| format!("  {}", key.definition(table)));
+    let keys = keys.into_iter().map(|key| format!("  {}", key.definition(table, quote)));
     let lines: Vec<String> = columns.chain(indexes).chain(keys).collect();
     sql.push_str(&lines.join(",\n"));
     let collation = table.default_collation.info();
@@ -31,7 +32,12 @@ pub(super) fn create_table(table: &TableDef, next_auto_increment: u64) -> String
     sql
 }
 
-pub(super) fn create_database(name: &str, collation: Collation, if_not_exists: bool) -> String {
+pub(super) fn create_database(
+    name: &str,
+    collation: Collation,
+    if_not_exists: bool,
+    quotes: Quotes,
+) -> String {
     let info = collation.info();
     let collate = match info.is_default && info.charset.name() != "utf8mb4" {
         true => String::new(),
@@ -40,13 +46,13 @@ pub(super) fn create_database(name: &str, collation: Collation, if_not_exists: b
     format!(
         "CREATE DATABASE {}{} /*!40100 DEFAULT CHARACTER SET {}{collate} */ /*!80016 DEFAULT ENCRYPTION='N' */",
         if if_not_exists { "/*!32312 IF NOT EXISTS*/ " } else { "" },
-        quote(name),
+        quotes.quote(name),
         info.charset.name()
     )
 }
 
-fn column_line(column: &ColumnDef, inherited: Collation) -> String {
-    let mut line = format!("  {} {}", quote(&column.name), column.ty);
+fn column_line(column: &ColumnDef, inherited: Collation, quotes: Quotes) -> String {
+    let mut line = format!("  {} {}", quotes.quote(&column.name), column.ty);
     if let Some(collation) = column.ty.collation() {
         let info = collation.info();
         if collation != inherited {
@@ -95,7 +101,8 @@ pub(super) fn indexes_of(table: &TableDef) -> Vec<&IndexDef> {
     indexes
 }
 
-fn index_line(index: &IndexDef, table: &TableDef) -> String {
+fn index_line(index: &IndexDef, table: &TableDef, quotes: Quotes) -> String {
+    let quote = |name: &str| quotes.quote(name);
     let parts: Vec<String> = index
         .parts
         .iter()
@@ -139,8 +146,19 @@ pub(crate) fn default_text(default: &DefaultValue, ty: &SqlType, quoted: bool) -
     }
 }
 
-pub(super) fn quote(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
+/// What names stand in: double quotes under ANSI_QUOTES.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Quotes(char);
+
+impl Quotes {
+    pub fn of(mode: SqlMode) -> Self {
+        Self(if mode.has(SqlMode::ANSI_QUOTES) { '"' } else { '`' })
+    }
+
+    pub fn quote(self, name: &str) -> String {
+        let Self(quote) = self;
+        format!("{quote}{}{quote}", name.replace(quote, &format!("{quote}{quote}")))
+    }
 }
 
 fn string(text: &str) -> String {

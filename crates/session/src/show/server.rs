@@ -45,6 +45,16 @@ impl Session {
                 "",
                 &[("Privilege", varchar(64)), ("Context", varchar(64)), ("Comment", varchar(128))],
             )),
+            ShowKind::Events { database } => {
+                if database.is_none() {
+                    self.current_database()?;
+                }
+                nothing("EVENTS")
+            }
+            ShowKind::Triggers { database } => {
+                self.shown_database(database.as_ref())?;
+                nothing("TRIGGERS")
+            }
             ShowKind::Other(words) if words == "PROCEDURE STATUS" => self.procedures(words),
             ShowKind::Other(words) => nothing(words),
             _ => Err(unsupported("this SHOW")),

@@ -14,6 +14,20 @@ fn max_execution_time_ends_the_statement_and_no_other() {
 }
 
 #[test]
+fn what_hints_did_not_set_stays_as_the_statement_left_it() {
+    check(&[
+        ("CREATE TABLE n (id INT AUTO_INCREMENT KEY, b INT)", "ok 0"),
+        ("SET insert_id = 50", "ok 0"),
+        ("INSERT /*+ SET_VAR(foreign_key_checks = 0) */ INTO n (b) VALUES (1)", "ok 1 id 50"),
+        ("SELECT @@foreign_key_checks", "1"),
+        ("INSERT INTO n (b) VALUES (3)", "ok 1 id 51"),
+        ("SET insert_id = 70", "ok 0"),
+        ("INSERT /*+ SET_VAR(insert_id = 60) */ INTO n (b) VALUES (4)", "ok 1 id 60"),
+        ("SELECT @@insert_id", "70"),
+    ]);
+}
+
+#[test]
 fn set_var_lasts_for_its_statement() {
     check(&[
         ("SELECT /*+ SET_VAR(div_precision_increment = 1) */ 1 / 3; SELECT 1 / 3", "0.3\n0.3333"),

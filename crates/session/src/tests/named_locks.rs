@@ -80,3 +80,49 @@ fn kill_ends_waits_and_sleep() {
         assert!(answer.ends_with(interrupted), "{sql}: {answer}");
     }
 }
+
+/// Functions that wait, and waits for rows, end with the statement's time.
+#[test]
+fn the_time_limit_ends_waits() {
+    let mut holder = Client::new();
+    holder.run("CREATE TABLE t (id INT PRIMARY KEY, b INT); INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)");
+    holder.run("CREATE TABLE o (id INT PRIMARY KEY); INSERT INTO o VALUES (1)");
+    holder.run("SELECT GET_LOCK('L', 0); BEGIN; SELECT * FROM t WHERE id = 1 FOR UPDATE");
+    let mut client = holder.another();
+    client.run("SET max_execution_time = 100, innodb_lock_wait_timeout = 100");
+    let begin = std::time::Instant::now();
+    let over = "ERROR 3024: Query execution was interrupted, maximum statement execution time exceeded";
+    for (sql, answer) in [
+        ("SELECT SLEEP(100)", "1"),
+        ("SELECT SLEEP(100), SLEEP(1e10)", "1|1"),
+        ("SELECT SLEEP(100) + 1", "2"),
+        ("SELECT 1 WHERE SLEEP(100)", over),
+        ("SELECT MAX(SLEEP(100))", over),
+        ("SELECT SLEEP(100) FROM o", over),
+        ("SELECT SLEEP(100) FROM t", over),
+        ("SELECT * FROM (SELECT SLEEP(100)) d", over),
+        ("WITH w AS (SELECT SLEEP(100) AS a) SELECT * FROM w", over),
+        ("SELECT SLEEP(100) UNION SELECT 1", over),
+        ("SELECT id FROM t ORDER BY SLEEP(100)", over),
+        ("SELECT GET_LOCK('L', 100)", over),
+        ("SELECT GET_LOCK('L', -1) FROM o", over),
+        ("SELECT * FROM t WHERE id = 1 FOR UPDATE", over),
+        ("SELECT * FROM t FOR SHARE", over),
+        ("SELECT /*+ MAX_EXECUTION_TIME(50) */ SLEEP(100)", "1"),
+        ("SELECT /*+ MAX_EXECUTION_TIME(0) */ SLEEP(100)", "1"),
+        ("SET max_execution_time = 100", "ok 0"),
+        // It is for queries alone.
+        ("DO SLEEP(0.2)", "ok 0"),
+        ("INSERT INTO o SELECT SLEEP(0.2) + 5", "ok 1 (Records: 1  Duplicates: 0  Warnings: 0)"),
+        ("SET innodb_lock_wait_timeout = 1", "ok 0"),
+        (
+            "UPDATE t SET b = 5 WHERE id = 1",
+            "ERROR 1205: Lock wait timeout exceeded; try restarting transaction",
+        ),
+        ("SELECT GET_LOCK('M', 100)", "1"),
+    ] {
+        let got = client.run(sql);
+        assert!(got.trim_end().ends_with(answer), "{sql}: {got}");
+    }
+    assert!(begin.elapsed() < std::time::Duration::from_secs(30), "nothing waits for long");
+}

@@ -12,7 +12,7 @@ fn variables_are_set_and_read() {
         ("SELECT @@sql_mode LIKE '%ANSI_QUOTES%'", "1"),
         (
             "SET SESSION wait_timeout = 0; SHOW WARNINGS",
-            "ok 0\nWarning|1292|Truncated incorrect wait_timeout value",
+            "ok 0\nWarning|1292|Truncated incorrect wait_timeout value: '0'",
         ),
         ("SHOW VARIABLES LIKE 'wait_timeout'", "wait_timeout|1"),
         ("SHOW VARIABLES WHERE Variable_name = 'autocommit'", "autocommit|ON"),

@@ -5,14 +5,14 @@ use std::time::Duration;
 use super::Effect::{Acts, Inert, OnlyDefault, Reads, Server, Sets};
 use super::Kind::{
     Bool, Charset, Collation, Double, Durability, Enum, Int, NullableCharset, NullableText, Roles, SqlMode,
-    Text, TimeZone, UInt,
+    Switches, Text, TimeZone, UInt, Words,
 };
 use super::Scope::{Both, Global, Session};
 use super::values::{
     charset, client_charset, collation, completion, fixed_time, int, level, limit, on, results_charset,
     roles, seconds, text, tracked, zone,
 };
-use super::{Effect, Kind, Scope, Variable};
+use super::{Effect, Kind, Scope, SessionUse, Variable};
 use crate::sql_mode;
 
 const fn line(
@@ -22,16 +22,78 @@ const fn line(
     default: &'static str,
     effect: Effect,
 ) -> Variable {
-    Variable { name, scope, kind, default, effect }
+    Variable { name, scope, kind, default, effect, session: SessionUse::Anybody }
+}
+
+/// One whose session value is for administrators.
+const fn restricted(variable: Variable) -> Variable {
+    Variable { session: SessionUse::Administrators, ..variable }
+}
+
+/// One whose session value is what the server's was.
+const fn kept(variable: Variable) -> Variable {
+    Variable { session: SessionUse::Nobody, ..variable }
 }
 
 /// One that tells what is so, and cannot be set.
 const fn fixed(name: &'static str, scope: Scope, kind: Kind, value: &'static str) -> Variable {
-    Variable { name, scope, kind, default: value, effect: Effect::Tells }
+    Variable { name, scope, kind, default: value, effect: Effect::Tells, session: SessionUse::Anybody }
 }
 
-const ANY: Kind = UInt { max: u64::MAX };
+const ANY: Kind = UInt { min: 0, max: u64::MAX };
 const LEVELS: Kind = Enum(&["READ-UNCOMMITTED", "READ-COMMITTED", "REPEATABLE-READ", "SERIALIZABLE"]);
+
+const ENCRYPTION_MODES: &[&str] = &[
+    "aes-128-ecb",
+    "aes-192-ecb",
+    "aes-256-ecb",
+    "aes-128-cbc",
+    "aes-192-cbc",
+    "aes-256-cbc",
+    "aes-128-cfb1",
+    "aes-192-cfb1",
+    "aes-256-cfb1",
+    "aes-128-cfb8",
+    "aes-192-cfb8",
+    "aes-256-cfb8",
+    "aes-128-cfb128",
+    "aes-192-cfb128",
+    "aes-256-cfb128",
+    "aes-128-ofb",
+    "aes-192-ofb",
+    "aes-256-ofb",
+];
+
+/// Those of MySQL 9.7.
+const OPTIMIZER_SWITCHES: &[&str] = &[
+    "index_merge",
+    "index_merge_union",
+    "index_merge_sort_union",
+    "index_merge_intersection",
+    "engine_condition_pushdown",
+    "index_condition_pushdown",
+    "mrr",
+    "mrr_cost_based",
+    "block_nested_loop",
+    "batched_key_access",
+    "materialization",
+    "semijoin",
+    "loosescan",
+    "firstmatch",
+    "duplicateweedout",
+    "subquery_materialization_cost_based",
+    "use_index_extensions",
+    "condition_fanout_filter",
+    "derived_merge",
+    "use_invisible_indexes",
+    "skip_scan",
+    "hash_join",
+    "subquery_to_derived",
+    "prefer_ordering_index",
+    "hypergraph_optimizer",
+    "derived_condition_pushdown",
+    "hash_set_operations",
+];
 
 /// Every system variable, with what it does: there is no line without it.
 #[rustfmt::skip]
@@ -49,12 +111,12 @@ pub(crate) static VARIABLES: &[Variable] = &[
     fixed("basedir", Global, Text, "/usr/"),
     line("big_tables", Both, Bool, "OFF", Inert),
     fixed("bind_address", Global, Text, "127.0.0.1"),
-    line("block_encryption_mode", Both, Text, "aes-128-ecb", Inert),
-    line("bulk_insert_buffer_size", Both, ANY, "8388608", Inert),
+    line("block_encryption_mode", Both, Enum(ENCRYPTION_MODES), "aes-128-ecb", Inert),
+    restricted(line("bulk_insert_buffer_size", Both, ANY, "8388608", Inert)),
     line("character_set_client", Both, Charset, "utf8mb4", Reads(|s, v| s.client_charset = client_charset(v))),
     line("character_set_connection", Both, Charset, "utf8mb4", Sets("collation_connection")),
-    line("character_set_database", Both, Charset, "utf8mb4", Reads(|s, v| s.database_charset = charset(v))),
-    line("character_set_filesystem", Both, Charset, "binary", Inert),
+    restricted(line("character_set_database", Both, Charset, "utf8mb4", Reads(|s, v| s.database_charset = charset(v)))),
+    restricted(line("character_set_filesystem", Both, Charset, "binary", Inert)),
     line("character_set_results", Both, NullableCharset, "utf8mb4", Reads(|s, v| s.results_charset = results_charset(v))),
     line("character_set_server", Both, Charset, "utf8mb4", Sets("collation_server")),
     fixed("character_set_system", Global, Charset, "utf8mb3"),
@@ -89,10 +151,10 @@ pub(crate) static VARIABLES: &[Variable] = &[
     fixed("ft_min_word_len", Global, Int { min: 1, max: 84 }, "4"),
     line("general_log", Global, Bool, "OFF", OnlyDefault),
     line("generated_random_password_length", Both, Int { min: 5, max: 255 }, "20", Inert),
-    line("group_concat_max_len", Both, ANY, "1024", Reads(|s, v| s.group_concat_max_len = int(v))),
+    line("group_concat_max_len", Both, UInt { min: 4, max: u64::MAX }, "1024", Reads(|s, v| s.group_concat_max_len = int(v))),
     fixed("gtid_executed", Global, Text, ""),
     line("gtid_mode", Global, Enum(&["OFF", "OFF_PERMISSIVE", "ON_PERMISSIVE", "ON"]), "OFF", OnlyDefault),
-    line("gtid_next", Session, Text, "AUTOMATIC", OnlyDefault),
+    restricted(line("gtid_next", Session, Text, "AUTOMATIC", OnlyDefault)),
     line("gtid_purged", Global, Text, "", OnlyDefault),
     fixed("have_profiling", Global, Text, "NO"),
     fixed("hostname", Global, Text, "localhost"),
@@ -107,11 +169,11 @@ pub(crate) static VARIABLES: &[Variable] = &[
     fixed("innodb_read_only", Global, Bool, "OFF"),
     fixed("innodb_rollback_on_timeout", Global, Bool, "OFF"),
     line("innodb_snapshot_isolation", Both, Bool, "OFF", Reads(|s, v| s.snapshot_isolation = on(v))),
-    line("innodb_strict_mode", Both, Bool, "ON", Inert),
+    restricted(line("innodb_strict_mode", Both, Bool, "ON", Inert)),
     fixed("innodb_version", Global, Text, "8.4.0"),
     line("insert_id", Session, ANY, "0", Reads(|s, v| s.insert_id = limit(v))),
     line("interactive_timeout", Both, Int { min: 1, max: 31536000 }, "28800", Sets("wait_timeout")),
-    line("internal_tmp_mem_storage_engine", Both, Text, "TempTable", Inert),
+    restricted(line("internal_tmp_mem_storage_engine", Both, Enum(&["MEMORY", "TempTable"]), "TempTable", Inert)),
     line("join_buffer_size", Both, ANY, "262144", Inert),
     line("keep_files_on_create", Both, Bool, "OFF", Inert),
     line("last_insert_id", Session, ANY, "0", Acts(|session, v| session.last_insert_id = int(v))),
@@ -122,29 +184,29 @@ pub(crate) static VARIABLES: &[Variable] = &[
     line("lock_wait_timeout", Both, Int { min: 1, max: 31536000 }, "31536000", Reads(|s, v| s.metadata_lock_timeout = seconds(v))),
     fixed("log_bin", Global, Bool, "OFF"),
     fixed("log_error", Global, Text, "stderr"),
-    line("log_output", Global, Text, "FILE", Inert),
-    line("log_timestamps", Global, Text, "UTC", Inert),
+    line("log_output", Global, Words(&["NONE", "FILE", "TABLE"]), "FILE", Inert),
+    line("log_timestamps", Global, Enum(&["UTC", "SYSTEM"]), "UTC", Inert),
     line("long_query_time", Both, Double, "10", Inert),
-    line("low_priority_updates", Both, Bool, "OFF", Inert),
+    restricted(line("low_priority_updates", Both, Bool, "OFF", Inert)),
     fixed("lower_case_file_system", Global, Bool, "OFF"),
     fixed("lower_case_table_names", Global, Int { min: 0, max: 2 }, "0"),
     line("mandatory_roles", Global, Roles, "", Server(|s, v| s.mandatory_roles = roles(v))),
-    line("max_allowed_packet", Both, Int { min: 1024, max: 1073741824 }, "67108864", Reads(|s, v| s.max_allowed_packet = int(v))),
+    kept(line("max_allowed_packet", Both, Int { min: 1024, max: 1073741824 }, "67108864", Reads(|s, v| s.max_allowed_packet = int(v)))),
     line("max_connections", Global, Int { min: 1, max: 100000 }, "10000", Server(|s, v| s.max_connections = int(v) as usize)),
     fixed("max_digest_length", Global, Int { min: 0, max: 1048576 }, "1024"),
-    line("max_error_count", Both, Int { min: 0, max: 65535 }, "1024", Reads(|s, v| s.max_error_count = int(v) as usize)),
+    restricted(line("max_error_count", Both, Int { min: 0, max: 65535 }, "1024", Reads(|s, v| s.max_error_count = int(v) as usize))),
     line("max_execution_time", Both, ANY, "0", Reads(|s, v| s.max_execution_time = limit(v).map(Duration::from_millis))),
     line("max_heap_table_size", Both, ANY, "16777216", Inert),
-    line("max_insert_delayed_threads", Both, Int { min: 0, max: 16384 }, "20", Inert),
+    restricted(line("max_insert_delayed_threads", Both, Int { min: 0, max: 16384 }, "20", Inert)),
     line("max_join_size", Both, ANY, "18446744073709551615", OnlyDefault),
     line("max_length_for_sort_data", Both, Int { min: 4, max: 8388608 }, "4096", Inert),
     line("max_prepared_stmt_count", Global, Int { min: 0, max: 4194304 }, "16382", Server(|s, v| s.max_prepared_statements = int(v) as usize)),
     line("max_sort_length", Both, Int { min: 4, max: 8388608 }, "1024", Inert),
     line("max_sp_recursion_depth", Both, Int { min: 0, max: 255 }, "0", Inert),
-    line("max_user_connections", Both, ANY, "0", OnlyDefault),
-    line("min_examined_row_limit", Both, ANY, "0", Inert),
+    kept(line("max_user_connections", Both, ANY, "0", OnlyDefault)),
+    restricted(line("min_examined_row_limit", Both, ANY, "0", Inert)),
     fixed("mysql_native_password", Global, Bool, "ON"),
-    line("net_buffer_length", Both, Int { min: 1024, max: 1048576 }, "16384", Inert),
+    kept(line("net_buffer_length", Both, Int { min: 1024, max: 1048576 }, "16384", Inert)),
     line("net_read_timeout", Both, Int { min: 1, max: 31536000 }, "30", Reads(|s, v| s.timeouts.read = seconds(v))),
     line("net_retry_count", Both, ANY, "10", Inert),
     line("net_write_timeout", Both, Int { min: 1, max: 31536000 }, "60", Reads(|s, v| s.timeouts.write = seconds(v))),
@@ -152,7 +214,7 @@ pub(crate) static VARIABLES: &[Variable] = &[
     line("old_alter_table", Both, Bool, "OFF", Inert),
     line("optimizer_prune_level", Both, Int { min: 0, max: 1 }, "1", Inert),
     line("optimizer_search_depth", Both, Int { min: 0, max: 62 }, "62", Inert),
-    line("optimizer_switch", Both, Text, "", Inert),
+    line("optimizer_switch", Both, Switches(OPTIMIZER_SWITCHES), "", Inert),
     line("optimizer_trace", Both, Text, "enabled=off,one_line=off", OnlyDefault),
     line("parser_max_mem_size", Both, ANY, "18446744073709551615", Inert),
     line("partial_revokes", Global, Bool, "OFF", Server(|s, v| s.partial_revokes = on(v))),
@@ -162,13 +224,13 @@ pub(crate) static VARIABLES: &[Variable] = &[
     fixed("performance_schema", Global, Bool, "OFF"),
     fixed("pid_file", Global, Text, ""),
     fixed("port", Global, Int { min: 0, max: 65535 }, "3307"),
-    line("preload_buffer_size", Both, Int { min: 1024, max: 1073741824 }, "32768", Inert),
+    restricted(line("preload_buffer_size", Both, Int { min: 1024, max: 1073741824 }, "32768", Inert)),
     line("profiling", Both, Bool, "OFF", OnlyDefault),
     line("profiling_history_size", Both, Int { min: 0, max: 100 }, "15", Inert),
     fixed("protocol_version", Global, Int { min: 0, max: 100 }, "10"),
     fixed("proxy_user", Session, NullableText, ""),
-    line("pseudo_slave_mode", Session, Bool, "OFF", Inert),
-    line("pseudo_thread_id", Session, ANY, "0", Reads(|s, v| s.pseudo_thread_id = int(v))),
+    restricted(line("pseudo_slave_mode", Session, Bool, "OFF", Inert)),
+    restricted(line("pseudo_thread_id", Session, ANY, "0", Reads(|s, v| s.pseudo_thread_id = int(v)))),
     line("query_alloc_block_size", Both, ANY, "8192", Inert),
     fixed("query_cache_size", Global, ANY, "0"),
     fixed("query_cache_type", Both, Enum(&["OFF", "ON", "DEMAND"]), "OFF"),
@@ -199,13 +261,13 @@ pub(crate) static VARIABLES: &[Variable] = &[
     line("sql_auto_is_null", Both, Bool, "OFF", OnlyDefault),
     line("sql_big_selects", Both, Bool, "ON", OnlyDefault),
     line("sql_buffer_result", Both, Bool, "OFF", Inert),
-    line("sql_generate_invisible_primary_key", Both, Bool, "OFF", OnlyDefault),
-    line("sql_log_bin", Session, Bool, "ON", Inert),
-    line("sql_log_off", Both, Bool, "OFF", Inert),
+    restricted(line("sql_generate_invisible_primary_key", Both, Bool, "OFF", OnlyDefault)),
+    restricted(line("sql_log_bin", Session, Bool, "ON", Inert)),
+    restricted(line("sql_log_off", Both, Bool, "OFF", Inert)),
     line("sql_mode", Both, SqlMode, "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION", Reads(|s, v| s.sql_mode = sql_mode::flags(text(v)))),
     line("sql_notes", Both, Bool, "ON", Reads(|s, v| s.notes = on(v))),
     line("sql_quote_show_create", Both, Bool, "ON", OnlyDefault),
-    line("sql_require_primary_key", Both, Bool, "OFF", Reads(|s, v| s.require_primary_key = on(v))),
+    restricted(line("sql_require_primary_key", Both, Bool, "OFF", Reads(|s, v| s.require_primary_key = on(v)))),
     line("sql_safe_updates", Both, Bool, "OFF", Reads(|s, v| s.safe_updates = on(v))),
     line("sql_select_limit", Both, ANY, "18446744073709551615", Reads(|s, v| s.select_limit = int(v))),
     line("sql_warnings", Both, Bool, "OFF", OnlyDefault),

@@ -4,8 +4,9 @@ use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::{Expr, Function, Typer, ValueClass};
 use avocet_types::{Decimal, IntWidth, LobSize, SqlType};
 
+use crate::bind::scope::Clause;
 use crate::bind::{Binder, unsupported};
-use crate::parse::ast;
+use crate::parse::ast::{self, ExprKind};
 use crate::plan::{Aggregate, AggregateFunction, ColumnId};
 
 fn function_of(name: &str) -> Option<AggregateFunction> {
@@ -143,11 +144,20 @@ impl Binder<'_> {
         {
             return Err(ErrorCode::PARSE_ERROR.with(&[&"", &1]));
         }
-        let args = args.into_iter().map(|arg| self.aggregate_arg(function, arg)).collect::<Result<_, _>>()?;
         let mut order_by = Vec::with_capacity(call.order_by.len());
         for item in &call.order_by {
-            order_by.push((self.expr(&item.expr)?, item.descending));
+            let key = match item.expr.kind {
+                // As in a query's ORDER BY: the position of an argument.
+                ExprKind::Integer(position) => {
+                    let at = usize::try_from(position).ok().and_then(|at| at.checked_sub(1));
+                    let unknown = || ErrorCode::BAD_FIELD_ERROR.with(&[&position, &Clause::Order.name()]);
+                    at.and_then(|at| args.get(at)).cloned().ok_or_else(unknown)?
+                }
+                _ => self.expr(&item.expr)?,
+            };
+            order_by.push((key, item.descending));
         }
+        let args = args.into_iter().map(|arg| self.aggregate_arg(function, arg)).collect::<Result<_, _>>()?;
         // DISTINCT changes nothing for these.
         let idempotent = matches!(
             function,

@@ -6,7 +6,7 @@ use avocet_types::expr::{Expr, IntervalUnit};
 
 use crate::bind::aggregate::result_type;
 use crate::bind::{Binder, unsupported};
-use crate::parse::ast::{self, WindowRef, WindowSpec};
+use crate::parse::ast::{self, ExprKind, WindowRef, WindowSpec};
 use crate::plan::{AggregateFunction, Distance, Frame, FrameBound, WindowFunction, WindowKind};
 
 fn kind_of(name: &str) -> Option<WindowKind> {
@@ -125,6 +125,14 @@ impl Binder<'_> {
         args: Vec<Expr>,
     ) -> Result<WindowFunction, SqlError> {
         let spec = self.window_spec(over, 0)?;
+        let mut keys = spec.partition_by.iter().chain(spec.order_by.iter().map(|item| &item.expr));
+        if keys.any(|key| matches!(key.kind, ExprKind::Integer(_))) {
+            let name = match over {
+                WindowRef::Named(name) => &name.name,
+                WindowRef::Inline(_) => "<unnamed window>",
+            };
+            return Err(ErrorCode::WINDOW_ILLEGAL_ORDER_BY.with(&[&name]));
+        }
         let partition_by = self.exprs(&spec.partition_by)?;
         let mut order_by = Vec::with_capacity(spec.order_by.len());
         for item in &spec.order_by {

@@ -234,6 +234,14 @@ impl Parser<'_> {
                 self.advance();
                 Ok(ShowKind::Indexes { table: self.in_table()? })
             }
+            "EVENTS" => {
+                self.advance();
+                Ok(ShowKind::Events { database: self.in_database()? })
+            }
+            "TRIGGERS" => {
+                self.advance();
+                Ok(ShowKind::Triggers { database: self.in_database()? })
+            }
             "WARNINGS" => {
                 self.advance();
                 Ok(ShowKind::Warnings { limit: self.optional_limit()? })
@@ -313,7 +321,8 @@ impl Parser<'_> {
             let start = self.span();
             let kind = self.statement_kind()?;
             let span = self.span_from(start);
-            let statement = Box::new(Statement { kind, span, params: self.params, hints: None });
+            let statement =
+                Box::new(Statement { params: self.params, ..Statement::without_params(kind, span) });
             return Ok(StatementKind::Explain { statement, analyze, format });
         }
         let table = self.object_name()?;

@@ -364,6 +364,23 @@ impl Query {
     pub fn first_select_mut(&mut self) -> Option<&mut Select> {
         self.body.first_select_mut()
     }
+
+    /// Whether it gives one row, whatever its values are: without tables, conditions and aggregates.
+    pub fn is_one_row(&self) -> bool {
+        let select = match &self.body {
+            QueryBody::Select(select) => select,
+            QueryBody::Values(rows) => return rows.len() == 1,
+            _ => return false,
+        };
+        let has_aggregate =
+            |item: &SelectItem| matches!(item, SelectItem::Expr { expr, .. } if expr.has_aggregate());
+        self.with.is_none()
+            && select.from.is_empty()
+            && select.filter.is_none()
+            && select.having.is_none()
+            && select.group_by.is_empty()
+            && !select.items.iter().any(has_aggregate)
+    }
 }
 
 impl QueryBody {

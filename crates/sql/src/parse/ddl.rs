@@ -5,6 +5,7 @@ mod table_options;
 
 use avocet_types::ReferentialAction;
 use avocet_types::error::ErrorCode;
+use avocet_types::expr::SqlMode;
 
 use crate::parse::ast::*;
 use crate::parse::error::{ParseError, ParseResult};
@@ -170,7 +171,7 @@ impl Parser<'_> {
             }
             if self.eat("CHARSET") || self.eat_all(&["CHARACTER", "SET"]) {
                 self.eat_op(Op::Eq);
-                charset = Some(self.name()?);
+                self.charset_option(&mut charset)?;
             } else if self.eat("COLLATE") {
                 self.eat_op(Op::Eq);
                 collation = Some(self.name()?);
@@ -183,6 +184,18 @@ impl Parser<'_> {
                 return Ok((charset, collation));
             }
         }
+    }
+
+    /// The name of a character set, which may be said again, but not be another one (1302).
+    fn charset_option(&mut self, charset: &mut Option<String>) -> ParseResult<()> {
+        let name = self.name()?;
+        if let Some(before) = charset.as_ref().filter(|before| !before.eq_ignore_ascii_case(&name)) {
+            let said = |name: &str| format!("CHARACTER SET {name}");
+            let error = ErrorCode::CONFLICTING_DECLARATIONS.with(&[&said(before), &said(&name)]);
+            return Err(refused(error));
+        }
+        *charset = Some(name);
+        Ok(())
     }
 
     fn create_table(&mut self, temporary: bool) -> ParseResult<StatementKind> {
@@ -515,6 +528,7 @@ impl Parser<'_> {
         let mut name = self.word_upper().filter(|word| is_type(word)).ok_or_else(|| self.error())?;
         self.advance();
         match name.as_str() {
+            "REAL" if self.mode.has(SqlMode::REAL_AS_FLOAT) => name = "FLOAT".into(),
             "DOUBLE" | "FLOAT8" | "REAL" => {
                 self.eat("PRECISION");
                 name = "DOUBLE".into();

@@ -58,7 +58,7 @@ pub fn parse(source: &[u8], mode: SqlMode) -> ParseResult<Vec<Statement>> {
     if statements.is_empty() {
         let blank = source.iter().all(|byte| byte.is_ascii_whitespace() || *byte == b';');
         let kind = if blank { StatementKind::Empty } else { StatementKind::Comment };
-        statements.push(Statement { kind, span: ast::Span::default(), params: 0, hints: None });
+        statements.push(Statement::without_params(kind, ast::Span::default()));
     }
     Ok(statements)
 }
@@ -74,11 +74,12 @@ impl Parser<'_> {
     /// One statement and the semicolon after it.
     fn statement(&mut self) -> ParseResult<Statement> {
         self.params = 0;
+        self.limit_params.clear();
         self.calc_found_rows = None;
         self.into = None;
         let start = self.span();
         if self.eat_op(Op::Semicolon) {
-            return Ok(Statement { kind: StatementKind::Empty, span: start, params: 0, hints: None });
+            return Ok(Statement::without_params(StatementKind::Empty, start));
         }
         let kind = self.statement_kind().and_then(|kind| {
             self.found_rows_are_counted_at_the_top(&kind)?;
@@ -97,7 +98,15 @@ impl Parser<'_> {
             self.expect_op(Op::Semicolon)?;
         }
         let hints = hints::read(self.source, self.mode, &self.hint_comments(span));
-        Ok(Statement { kind, span, params: self.params, hints })
+        Ok(Statement { kind, span, params: self.params, limit_params: self.limit_params(), hints })
+    }
+
+    /// The parameters so far that are a LIMIT or an OFFSET.
+    fn limit_params(&self) -> Vec<u32> {
+        let mut params = self.limit_params.clone();
+        params.sort_unstable();
+        params.dedup();
+        params
     }
 
     /// Refuses SQL_CALC_FOUND_ROWS elsewhere than in the block that begins a query.

@@ -37,6 +37,8 @@ pub struct Parser<'a> {
     pub(super) queries: u32,
     /// How many `?` the current statement has had so far.
     pub(super) params: u32,
+    /// Those of them that are a LIMIT or an OFFSET. What is parsed twice may be in it twice.
+    pub(super) limit_params: Vec<u32>,
     /// The first and the last place of SQL_CALC_FOUND_ROWS in the current statement.
     pub(super) calc_found_rows: Option<(usize, usize)>,
     /// The current statement's INTO.
@@ -55,6 +57,7 @@ impl<'a> Parser<'a> {
             depth: 0,
             queries: 0,
             params: 0,
+            limit_params: Vec::new(),
             calc_found_rows: None,
             into: None,
         }

@@ -1,6 +1,7 @@
 //! Primary expressions: literals, names, variables, calls, and the functions with a syntax of their own.
 
 use avocet_types::collation::Charset;
+use avocet_types::expr::SqlMode;
 
 use crate::parse::ast::*;
 use crate::parse::error::{ParseError, ParseResult};
@@ -457,6 +458,7 @@ impl Parser<'_> {
                 self.eat("PRECISION");
                 CastTarget::Double
             }
+            "REAL" if self.mode.has(SqlMode::REAL_AS_FLOAT) => CastTarget::Float,
             "REAL" => CastTarget::Double,
             "DATE" => CastTarget::Date,
             "YEAR" => CastTarget::Year,

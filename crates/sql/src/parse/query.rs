@@ -309,7 +309,11 @@ impl Parser<'_> {
     /// MySQL takes numbers and parameters only.
     fn limit_value(&mut self) -> ParseResult<Expr> {
         match self.peek() {
-            TokenKind::Integer(_) | TokenKind::Param => self.primary(),
+            TokenKind::Integer(_) => self.primary(),
+            TokenKind::Param => {
+                self.limit_params.push(self.params);
+                self.primary()
+            }
             _ => Err(self.error()),
         }
     }

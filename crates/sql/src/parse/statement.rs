@@ -15,7 +15,15 @@ pub struct Statement {
     pub span: Span,
     /// How many `?` it has.
     pub params: u32,
+    /// Which of them are a LIMIT or an OFFSET, by number.
+    pub limit_params: Vec<u32>,
     pub hints: Option<Box<Hints>>,
+}
+
+impl Statement {
+    pub(super) fn without_params(kind: StatementKind, span: Span) -> Self {
+        Self { kind, span, params: 0, limit_params: Vec::new(), hints: None }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -644,7 +652,13 @@ pub enum ShowKind {
     Collation,
     Plugins,
     Privileges,
-    /// MASTER STATUS, BINARY LOG STATUS, BINARY LOGS, REPLICA STATUS, TRIGGERS, EVENTS, PROCEDURE STATUS,
+    Events {
+        database: Option<Ident>,
+    },
+    Triggers {
+        database: Option<Ident>,
+    },
+    /// MASTER STATUS, BINARY LOG STATUS, BINARY LOGS, REPLICA STATUS, PROCEDURE STATUS,
     /// FUNCTION STATUS, OPEN TABLES, ENGINE … STATUS, PROFILES, …: the words after SHOW, in upper case.
     Other(String),
 }

@@ -56,6 +56,14 @@ impl Expr {
         }
     }
 
+    /// Whether an aggregate of the query that it stands in is part of it.
+    pub fn has_aggregate(&self) -> bool {
+        fn found(expr: &mut Expr) -> bool {
+            matches!(expr.kind, ExprKind::Aggregate(_)) || expr.children_mut().into_iter().any(found)
+        }
+        found(&mut self.clone())
+    }
+
     /// Whether a subquery stands in it.
     pub fn has_subquery(&self) -> bool {
         fn found(expr: &mut Expr) -> bool {

@@ -435,5 +435,6 @@ fn to_time<'v>(value: &Datum<'_>, from: &SqlType, fsp: u8, context: &ConvertCont
         problem =
             Some(StoreError::PartLost { kind: "time", value: text_of(value, from, context).into_owned() });
     }
-    (read.map_or(Datum::Null, |r| Datum::Time(r.micros)), problem)
+    // Unlike dates, times have a value for what is none.
+    (Datum::Time(read.map_or(0, |r| r.micros)), problem)
 }

@@ -13,7 +13,7 @@ use crate::expr::program::arith::int_datum;
 use crate::expr::typing::ValueClass;
 use crate::number;
 use crate::sql_type::{IntWidth, SqlType};
-use crate::temporal::{self, DAY, Parsed, SECOND, date_of, round_datetime, round_to_fsp, time_of};
+use crate::temporal::{self, DAY, Parsed, SECOND, date_of, time_of};
 
 /// A value of type `from` as one of type `to`, as MySQL converts without being asked.
 pub(crate) fn convert<'a>(
@@ -46,18 +46,22 @@ pub(crate) fn convert<'a>(
         }
         ValueClass::DateTime => {
             let at = to_datetime(&value, from, ctx)?;
-            Ok(at.map_or(Datum::Null, |at| Datum::DateTime(round_datetime(at, fsp(to)))))
+            Ok(at.map_or(Datum::Null, |at| {
+                Datum::DateTime(ctx.sql_mode.excess_digits().datetime(at, fsp(to)))
+            }))
         }
         ValueClass::Timestamp => {
             let at = match (&value, from) {
                 (Datum::DateTime(utc), SqlType::Timestamp { .. }) => Some(*utc),
                 _ => to_datetime(&value, from, ctx)?.map(|local| ctx.time_zone.to_utc(local)),
             };
-            Ok(at.map_or(Datum::Null, |at| Datum::DateTime(round_datetime(at, fsp(to)))))
+            Ok(at.map_or(Datum::Null, |at| {
+                Datum::DateTime(ctx.sql_mode.excess_digits().datetime(at, fsp(to)))
+            }))
         }
         ValueClass::Time => {
             let time = to_time(&value, from, ctx)?;
-            Ok(time.map_or(Datum::Null, |time| Datum::Time(round_to_fsp(time, fsp(to)))))
+            Ok(time.map_or(Datum::Null, |time| Datum::Time(ctx.sql_mode.excess_digits().time(time, fsp(to)))))
         }
     }
 }
@@ -125,10 +129,11 @@ fn temporal_number(value: &Datum<'_>, from: &SqlType, ctx: &EvalContext) -> Opti
 
 /// The same rounded to whole seconds, as dates and times round: `…5960` is not one.
 fn temporal_integer(value: &Datum<'_>, from: &SqlType, ctx: &EvalContext) -> i64 {
+    let digits = ctx.sql_mode.excess_digits();
     match value {
         Datum::Date(days) => temporal::datetime_to_number(i64::from(*days) * DAY) / 1_000_000,
-        Datum::DateTime(at) => temporal::datetime_to_number(round_datetime(local(*at, from, ctx), 0)),
-        Datum::Time(time) => temporal::time_to_number(round_to_fsp(*time, 0)),
+        Datum::DateTime(at) => temporal::datetime_to_number(digits.datetime(local(*at, from, ctx), 0)),
+        Datum::Time(time) => temporal::time_to_number(digits.time(*time, 0)),
         _ => 0,
     }
 }

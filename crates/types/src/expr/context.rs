@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::func::math::SeededRandom;
-use crate::temporal::TimeZone;
+use crate::temporal::{ExcessDigits, TimeZone};
 
 /// The flags of `@@sql_mode` that evaluation looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,6 +55,14 @@ impl SqlMode {
         Self(self.0 & !flag.0)
     }
 
+    /// What becomes of digits of a second that there is no room for.
+    pub const fn excess_digits(self) -> ExcessDigits {
+        match self.has(Self::TIME_TRUNCATE_FRACTIONAL) {
+            true => ExcessDigits::Drop,
+            false => ExcessDigits::Round,
+        }
+    }
+
     pub const fn is_strict(self) -> bool {
         self.0 & (Self::STRICT_TRANS_TABLES.0 | Self::STRICT_ALL_TABLES.0) != 0
     }
@@ -95,10 +103,10 @@ impl From<&EvalError> for Warning {
 
 /// What functions ask of the session that they run in, beyond values. Calls may block.
 pub trait Host: std::fmt::Debug + Send + Sync {
-    /// Waits; whether for the whole time, or an interruption came.
+    /// Waits; whether for the whole time, or an interruption or the statement's deadline came.
     ///
     /// # Errors
-    /// If it had come before: the statement is to end.
+    /// If the statement is to end for it.
     fn sleep(&self, time: Duration) -> EvalResult<bool>;
 
     /// Waits for a lock by name, for ever if no time is given; whether the session has it now.

@@ -99,6 +99,12 @@ pub enum EvalError {
     /// 1317: in a function that waits.
     #[error("Query execution was interrupted")]
     Interrupted,
+    /// 1649
+    #[error("Unknown locale: '{0}'")]
+    UnknownLocale(String),
+    /// 3024: in a function that waits.
+    #[error("Query execution was interrupted, maximum statement execution time exceeded")]
+    Timeout,
     /// 1235
     #[error("This version of Avocet doesn't yet support '{0}'")]
     NotSupported(String),
@@ -149,6 +155,8 @@ impl EvalError {
             Self::UserLockName(_) => 3057,
             Self::UserLockDeadlock => 3058,
             Self::Interrupted => 1317,
+            Self::UnknownLocale(_) => 1649,
+            Self::Timeout => 3024,
             Self::NotSupported(_) => 1235,
         }
     }

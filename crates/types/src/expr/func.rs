@@ -6,6 +6,7 @@ pub(crate) mod clock;
 pub(crate) mod digest;
 pub(crate) mod host;
 pub(crate) mod interval;
+mod locale;
 pub(crate) mod math;
 pub(crate) mod numeral;
 pub(crate) mod regexp;
@@ -38,7 +39,12 @@ pub(crate) fn stored<'a>(
     ctx: &EvalContext,
 ) -> EvalResult<Datum<'a>> {
     let today = date_of(ctx.local_now_micros());
-    let context = ConvertContext { strict: ctx.sql_mode.is_strict(), zone: ctx.time_zone, today };
+    let context = ConvertContext {
+        strict: ctx.sql_mode.is_strict(),
+        zone: ctx.time_zone,
+        today,
+        excess_digits: ctx.sql_mode.excess_digits(),
+    };
     let column = || text::chars(&args[1]).to_owned();
     match store(args[0].clone(), &info.arg_types[0], &info.ty, &context) {
         Err(problem) => Err(EvalError::Stored { problem, column: column() }),

@@ -189,7 +189,7 @@ functions! {
     Elt ["ELT"] 2..=MANY, [Int, Text], Ret::Text(ret::len_elt), Own, Immutable, func::string::elt;
     FindInSet ["FIND_IN_SET"] 2..=2, [Text], Ret::Int, Strict, Immutable, func::string::find_in_set;
     SubstringIndex ["SUBSTRING_INDEX"] 3..=3, [Text, Text, Int], Ret::Text(ret::len_first), Strict, Immutable, func::string::substring_index;
-    Format ["FORMAT"] 2..=3, [Number, Int, Chars], Ret::Ascii(ret::len_format), Partial, Immutable, func::numeral::format;
+    Format ["FORMAT"] 2..=3, [Number, Int, Chars], Ret::Ascii(ret::len_format), Own, Immutable, func::numeral::format;
     Insert ["INSERT"] 4..=4, [Text, Int, Int, Text], Ret::Text(ret::len_insert), Strict, Immutable, func::string::insert;
     Quote ["QUOTE"] 1..=1, [Text], Ret::Text(ret::len_quote), Never, Immutable, func::string::quote;
     Md5 ["MD5"] 1..=1, [Text], Ret::Ascii(ret::len_32), Strict, Immutable, func::digest::md5;

@@ -41,6 +41,35 @@ pub const fn round_to_fsp(micros: i64, fsp: u8) -> i64 {
     (micros + half) / unit * unit
 }
 
+/// What becomes of digits of a fraction that there is no room for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ExcessDigits {
+    #[default]
+    Round,
+    /// TIME_TRUNCATE_FRACTIONAL
+    Drop,
+}
+
+impl ExcessDigits {
+    /// A date and time with only `fsp` digits of fraction.
+    #[inline]
+    pub const fn datetime(self, micros: i64, fsp: u8) -> i64 {
+        match self {
+            Self::Round => round_datetime(micros, fsp),
+            Self::Drop => truncate_to_fsp(micros, fsp),
+        }
+    }
+
+    /// A TIME with only `fsp` digits of fraction.
+    #[inline]
+    pub const fn time(self, micros: i64, fsp: u8) -> i64 {
+        match self {
+            Self::Round => round_to_fsp(micros, fsp),
+            Self::Drop => micros / fsp_unit(fsp) * fsp_unit(fsp),
+        }
+    }
+}
+
 /// The value with only `fsp` digits of fraction, cut toward zero.
 #[inline]
 pub const fn truncate_to_fsp(micros: i64, fsp: u8) -> i64 {

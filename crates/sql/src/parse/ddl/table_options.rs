@@ -61,7 +61,7 @@ impl Parser<'_> {
             options.engine = Some(self.name()?);
         } else if self.eat("CHARSET") || self.eat_all(&["CHARACTER", "SET"]) {
             self.eat_op(Op::Eq);
-            options.charset = Some(self.name()?);
+            self.charset_option(&mut options.charset)?;
         } else if self.eat("COLLATE") {
             self.eat_op(Op::Eq);
             options.collation = Some(self.name()?);

@@ -4,6 +4,7 @@ use crate::datum::Datum;
 use crate::decimal::Decimal;
 use crate::expr::context::EvalContext;
 use crate::expr::error::{EvalError, EvalResult};
+use crate::expr::func::locale::NumberFormat;
 use crate::expr::func::math::cut_double;
 use crate::expr::func::text::{bytes, chars, from_buffer, make, string};
 use crate::expr::func::{double, int};
@@ -110,8 +111,21 @@ pub(crate) fn oct<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> Ev
     converted(chars(&args[0]), 10, 8, ctx)
 }
 
-/// FORMAT(number, decimals): a comma after each three digits. Locales other than en_US are not there.
-pub(crate) fn format<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+/// `FORMAT(number, decimals, locale)`: the digits in groups.
+pub(crate) fn format<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    let locale = match args.get(2) {
+        None => &NumberFormat::EN_US,
+        Some(name) => {
+            let name = if name.is_null() { "NULL" } else { chars(name) };
+            NumberFormat::of_locale(name).unwrap_or_else(|| {
+                ctx.note(&EvalError::UnknownLocale(name.to_owned()));
+                &NumberFormat::EN_US
+            })
+        }
+    };
+    if args[0].is_null() || args[1].is_null() {
+        return Ok(Datum::Null);
+    }
     let decimals = int(&args[1]).clamp(0, Decimal::MAX_SCALE.into()) as u8;
     let mut plain = Vec::new();
     match &args[0] {
@@ -123,26 +137,12 @@ pub(crate) fn format<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> E
             number::write_f64_fixed(rounded, decimals, &mut plain);
         }
     }
-    Ok(from_buffer(grouped(&plain)))
+    Ok(from_buffer(locale.grouped(&plain)))
 }
 
 fn write_decimal(value: &Decimal, decimals: u8, to: &mut Vec<u8>) {
     let rounded = value.round(decimals.into());
     rounded.rescale(decimals).unwrap_or(rounded).write(to);
-}
-
-fn grouped(plain: &[u8]) -> Vec<u8> {
-    let sign = usize::from(plain.first() == Some(&b'-'));
-    let point = plain.iter().position(|b| *b == b'.').unwrap_or(plain.len());
-    let mut result = plain[..sign].to_vec();
-    for (i, digit) in plain[sign..point].iter().enumerate() {
-        if i > 0 && (point - sign - i) % 3 == 0 {
-            result.push(b',');
-        }
-        result.push(*digit);
-    }
-    result.extend_from_slice(&plain[point..]);
-    result
 }
 
 pub(crate) fn crc32<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {

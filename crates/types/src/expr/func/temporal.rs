@@ -9,8 +9,7 @@ use crate::expr::func::{int, micros};
 use crate::expr::program::CallInfo;
 use crate::sql_type::SqlType;
 use crate::temporal::{
-    self, Civil, DAY, HOUR, MAX_TIME, MINUTE, SECOND, StrToDate, TimeZone, WeekMode, date_of, round_datetime,
-    round_to_fsp,
+    self, Civil, DAY, HOUR, MAX_TIME, MINUTE, SECOND, StrToDate, TimeZone, WeekMode, date_of,
 };
 
 type Args<'x, 'a> = &'x mut [Datum<'a>];
@@ -137,7 +136,7 @@ pub(crate) fn make_time<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalConte
         return Ok(Datum::Null);
     }
     let magnitude = hour.saturating_abs().saturating_mul(HOUR).saturating_add(minute * MINUTE + second);
-    let time = round_to_fsp(magnitude.min(i64::MAX / 2), result_fsp(info));
+    let time = ctx.sql_mode.excess_digits().time(magnitude.min(i64::MAX / 2), result_fsp(info));
     clipped_time(if hour < 0 { -time } else { time }, ctx)
 }
 
@@ -147,7 +146,7 @@ pub(crate) fn sec_to_time<'a>(
     ctx: &EvalContext,
 ) -> EvalResult<Datum<'a>> {
     let time = seconds(&args[0]).clamp(i64::MIN / 2, i64::MAX / 2);
-    clipped_time(round_to_fsp(time, result_fsp(info)), ctx)
+    clipped_time(ctx.sql_mode.excess_digits().time(time, result_fsp(info)), ctx)
 }
 
 pub(crate) fn date_diff<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
@@ -307,7 +306,7 @@ pub(crate) fn from_unix_time<'a>(
     }
     let local = ctx.time_zone.to_local(utc);
     Ok(match args.get(1) {
-        None => Datum::DateTime(round_datetime(local, result_fsp(info))),
+        None => Datum::DateTime(ctx.sql_mode.excess_digits().datetime(local, result_fsp(info))),
         Some(pattern) => formatted(local, chars(pattern)),
     })
 }
