@@ -25,11 +25,11 @@ fn transactions_that_wait_for_ddl_in_a_circle_lose_one() {
     let answer = two.run("SELECT * FROM a");
     assert!(answer.contains("ERROR 1213"), "{answer}");
     assert!(begun.elapsed() < Duration::from_secs(5));
-    assert_eq!(alter_b.answer(), "ok 0");
+    assert!(alter_b.answer().starts_with("ok 0"));
     let answer = one.answer();
     assert!(answer.contains("ERROR 1412") || answer.contains('1'), "{answer}");
     one.run("ROLLBACK");
-    assert_eq!(alter_a.answer(), "ok 0");
+    assert!(alter_a.answer().starts_with("ok 0"));
 }
 
 #[test]
@@ -47,6 +47,6 @@ fn statements_behind_ddl_do_not_wait_as_for_rows() {
     assert!(answer.contains("ERROR 1205"), "{answer}");
     assert!(begun.elapsed() >= Duration::from_secs(1));
     holder.run("COMMIT");
-    assert_eq!(alter.answer(), "ok 0");
+    assert!(alter.answer().starts_with("ok 0"));
     assert_eq!(reader.answer(), "1");
 }
