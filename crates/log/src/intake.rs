@@ -51,28 +51,49 @@ pub(crate) struct Intake {
     pub closing: bool,
 }
 
-/// Frames that are written together.
+/// Frames that are written together, in one buffer or several: a large frame that was made ahead is taken as it is, since
+/// whoever appends it holds up all others.
 #[derive(Default)]
 pub(crate) struct Group {
     pub start: Lsn,
-    bytes: Vec<u8>,
-    /// Where in `bytes` the frames begin.
-    from: usize,
+    /// The buffers before the last one, and what they have in all.
+    full: Vec<Buffer>,
+    full_len: usize,
+    last: Buffer,
     /// Where in the frames a new segment begins, ascending.
     pub rolls: Vec<Roll>,
 }
+
+/// Whole frames.
+#[derive(Default)]
+struct Buffer {
+    bytes: Vec<u8>,
+    /// Where in `bytes` the frames begin.
+    from: usize,
+}
+
+impl Buffer {
+    fn len(&self) -> usize {
+        self.bytes.len() - self.from
+    }
+}
+
+/// A buffer of more bytes does not grow, which would copy it.
+const MOST_GROWN: usize = 4 << 20;
 
 impl Group {
     pub fn starting_at(start: Lsn) -> Self {
         Self { start, ..Self::default() }
     }
 
-    pub fn frames(&mut self) -> (&mut [u8], std::vec::Drain<'_, Roll>) {
-        (&mut self.bytes[self.from..], self.rolls.drain(..))
+    /// The frames, buffer by buffer.
+    pub fn frames(&mut self) -> (impl Iterator<Item = &mut [u8]>, std::vec::Drain<'_, Roll>) {
+        let all = self.full.iter_mut().chain(std::iter::once(&mut self.last));
+        (all.map(|buffer| &mut buffer.bytes[buffer.from..]), self.rolls.drain(..))
     }
 
     pub fn len(&self) -> usize {
-        self.bytes.len() - self.from
+        self.full_len + self.last.len()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -81,21 +102,40 @@ impl Group {
 
     /// Forgets what is written; keeps so much memory at most.
     pub fn clear(&mut self, keep: usize) {
-        self.bytes.clear();
-        self.bytes.shrink_to(keep);
-        self.from = 0;
+        self.full.clear();
+        self.full_len = 0;
+        self.last.bytes.clear();
+        self.last.bytes.shrink_to(keep);
+        self.last.from = 0;
+    }
+
+    /// What comes next goes to another buffer.
+    fn begin_buffer(&mut self, buffer: Buffer) {
+        self.full_len += self.last.len();
+        self.full.push(std::mem::replace(&mut self.last, buffer));
     }
 
     pub fn add(&mut self, prepared: Prepared<'_>, tag: u64) {
         match prepared.framed {
-            Some(mut framed) if self.len() <= GAP => {
-                // What came before is the less to copy.
-                let from = GAP - self.len();
-                framed[from..GAP].copy_from_slice(&self.bytes[self.from..]);
+            Some(mut framed) => {
                 set_tag(&mut framed[GAP..], tag);
-                (self.bytes, self.from) = (framed, from);
+                if self.last.len() > GAP {
+                    self.begin_buffer(Buffer { bytes: framed, from: GAP });
+                    return;
+                }
+                // What came before is the less to copy.
+                let from = GAP - self.last.len();
+                framed[from..GAP].copy_from_slice(&self.last.bytes[self.last.from..]);
+                self.last = Buffer { bytes: framed, from };
             }
-            _ => prepared.record.put(tag, &mut self.bytes),
+            None => {
+                let Buffer { bytes, .. } = &self.last;
+                let grows = bytes.capacity() - bytes.len() < prepared.record.frame_len();
+                if grows && bytes.len() > MOST_GROWN {
+                    self.begin_buffer(Buffer::default());
+                }
+                prepared.record.put(tag, &mut self.last.bytes);
+            }
         }
     }
 }
@@ -170,9 +210,31 @@ mod tests {
                 group.add(Record::new(2, b"after").into(), 78);
             }
             assert_eq!(copied.len(), ahead.len());
-            assert!(copied.frames().0 == ahead.frames().0, "{before} before");
+            let all = |group: &mut Group| {
+                group.frames().0.fold(Vec::new(), |all, frames| [&all, &*frames].concat())
+            };
+            assert!(all(&mut copied) == all(&mut ahead), "{before} before");
             ahead.clear(1000);
-            assert!(ahead.is_empty() && ahead.frames().0.is_empty());
+            assert!(ahead.is_empty() && all(&mut ahead).is_empty());
+        }
+    }
+
+    /// Under the lock that all appends wait for, nothing of it is copied, whatever came before it and whatever follows.
+    #[test]
+    fn a_large_frame_that_was_made_ahead_stays_where_it_is() {
+        let payload = vec![7; 3 * MOST_GROWN];
+        let record = Record::new(3, &payload);
+        for before in [0, 1, 2 * GAP / 1000, 8 * GAP / 1000] {
+            let mut group = Group::default();
+            let small = vec![1; 900];
+            (0..before).for_each(|_| group.add(Record::new(1, &small).into(), 5));
+            let mut framed = vec![0; GAP];
+            record.put(0, &mut framed);
+            let place = framed[GAP..].as_ptr();
+            group.add(Prepared { record, framed: Some(framed) }, 77);
+            (0..10).for_each(|_| group.add(Record::new(1, &small).into(), 78));
+            let holds = |frames: &mut [u8]| frames.as_ptr_range().contains(&place);
+            assert!(group.frames().0.any(holds), "{before} before");
         }
     }
 }

@@ -3,7 +3,8 @@
 //! It takes whatever is there as soon as the group before is done, so groups are as large as the disk is slow
 //! and no timer is needed; only a group all of whose records may wait (`Durability::Group`) gathers until the first of
 //! them is due. A group in which no record asks for a sync gets none for the time being. A group that contains the
-//! beginning of a segment is written in parts, one per segment; each part is a group of its own in the file.
+//! beginning of a segment is written in parts, one per segment, and so is one with a large frame that was made ahead; each part
+//! is a group of its own in the file.
 //!
 //! Appenders reckon a record's room in a segment as if nothing were compressed. What compression has saved they are given
 //! back when the group is written, so that a segment's file is used to its end.
@@ -165,16 +166,24 @@ impl LogThread {
     fn write_group(&mut self, group: &mut Group, sync: bool) -> Result<()> {
         assert_eq!(group.start, self.end.lsn, "groups follow each other without a gap");
         self.closed = false;
-        let (frames, rolls) = group.frames();
-        let mut from = 0;
-        for roll in rolls {
-            // A segment begins where everything before is durable.
-            self.write_part(&mut frames[from..roll.at], true)?;
-            self.sync()?;
-            self.begin_segment(roll.spare)?;
-            from = roll.at;
+        let end = group.len();
+        let (buffers, rolls) = group.frames();
+        let mut rolls = rolls.peekable();
+        let mut at = 0;
+        for mut frames in buffers {
+            while let Some(roll) = rolls.next_if(|roll| roll.at < at + frames.len()) {
+                let (before, rest) = frames.split_at_mut(roll.at - at);
+                // A segment begins where everything before is durable.
+                self.write_part(before, true)?;
+                self.sync()?;
+                self.begin_segment(roll.spare)?;
+                (frames, at) = (rest, roll.at);
+            }
+            at += frames.len();
+            // Nor is anything written behind what is not durable yet.
+            self.write_part(frames, sync || at < end)?;
         }
-        self.write_part(&mut frames[from..], sync)
+        Ok(())
     }
 
     /// Writes frames that lie within one segment, makes them durable if asked to, then tells everyone.
