@@ -54,17 +54,19 @@ pub trait Disk: Send + Sync {
     fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
     fn exists(&self, path: &Path) -> io::Result<bool>;
-    /// Takes an exclusive advisory lock on a directory, and on the file `name` in it (created if missing), for as long as the
-    /// guard lives; `WouldBlock` if another process or handle holds either. The directory's own lock stays whatever
-    /// becomes of the file.
-    fn lock(&self, dir: &Path, name: &str) -> io::Result<Box<dyn DirectoryLock>>;
+    /// Takes an exclusive advisory lock on a directory, and on the file `name` in it (created if missing) if one is given, for
+    /// as long as the guard lives; `WouldBlock` if another process or handle holds either. The directory's own lock stays
+    /// whatever becomes of the file.
+    fn lock(&self, dir: &Path, name: Option<&str>) -> io::Result<Box<dyn DirectoryLock>>;
 }
 
 /// A directory that nobody else may use.
 pub trait DirectoryLock: Send + Sync {
     /// Locks a file in it, too, which goes with the contents if they are moved elsewhere; `WouldBlock` if somebody else has it.
     fn hold(&mut self, name: &str) -> io::Result<()>;
-    /// Whether the paths still lead to the directory and to the files that are held: not so once they were moved, or others
+    /// From now on [`Self::is_in_place`] looks after a directory in it, too.
+    fn watch(&mut self, name: &str) -> io::Result<()>;
+    /// Whether the paths still lead to the directory and to what is held or watched: not so once they were moved, or others
     /// put in their place.
     fn is_in_place(&self) -> io::Result<bool>;
 }
@@ -81,4 +83,9 @@ pub trait DiskFile: Send + Sync {
     fn set_size(&self, size: u64) -> io::Result<()>;
     /// Reserves space so that later writes below `size` cannot run out of it; extends the file with zeros.
     fn allocate(&self, size: u64) -> io::Result<()>;
+    /// Whether the path leads to this file: not so once it was removed, moved or replaced. On a disk that nobody else
+    /// changes it always does.
+    fn is_at(&self, _path: &Path) -> io::Result<bool> {
+        Ok(true)
+    }
 }

@@ -26,9 +26,7 @@ pub(crate) fn start(engine: &Arc<Engine>) {
     threads.push(spawn("avocet-collect", signals.clone(), Arc::downgrade(engine), COLLECT_EVERY, |engine| {
         engine.collector().collect_stragglers(engine.pipeline.last_logged());
         // Here, as maintenance takes its time.
-        if let Err(e) = engine.check_directory() {
-            engine.health.stop(&e);
-        }
+        engine.check_directory();
     }));
     let engine_of_relief = Arc::downgrade(engine);
     threads.push(start_thread("avocet-memory", {

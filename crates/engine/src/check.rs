@@ -14,6 +14,7 @@ use crate::blocks::Blocks;
 use crate::catalog::Catalog;
 use crate::checkpoint::image_bytes;
 use crate::checkpoint::manifest::{SegmentEntry, pages_key};
+use crate::claim::Claim;
 use crate::engine::{Engine, EngineOptions};
 use crate::error::{EngineError, Result};
 use crate::foreign::count_orphans;
@@ -52,7 +53,8 @@ impl CheckReport {
 pub fn check(mut options: EngineOptions) -> Result<CheckReport> {
     let mut report = CheckReport::default();
     {
-        let _lock = recovery::claim_directory(&options)?;
+        let claim = Claim::of(&options)?;
+        claim.check_log()?;
         on_disk(&options, &mut report)?;
     }
     options.background = false;
@@ -69,7 +71,7 @@ fn on_disk(options: &EngineOptions, report: &mut CheckReport) -> Result<()> {
     let log = avocet_log::verify(&options.env, &options.data.join("log"))?;
     report.log_records = log.records;
     log.findings.iter().for_each(|finding| report.find(format!("log: {finding:?}")));
-    let store = open_store(&options.env, &recovery::store_url(options))?;
+    let store = open_store(&options.env, &options.objects_url())?;
     let blocks = Blocks::new(store.clone(), 0);
     let manifest = match recovery::newest_manifest(&*store) {
         Ok(manifest) => manifest,

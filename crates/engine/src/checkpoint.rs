@@ -37,6 +37,7 @@ use parking_lot::Mutex;
 
 use crate::blocks::Blocks;
 use crate::catalog::Catalog;
+use crate::claim::Claim;
 use crate::commit::Pipeline;
 use crate::error::{EngineError, Result};
 use crate::health::Health;
@@ -82,6 +83,7 @@ pub(crate) struct Checkpointer<'e> {
     pub blocks: &'e Blocks,
     pub origins: &'e Origins,
     pub health: &'e Health,
+    pub claim: &'e Claim,
 }
 
 impl Checkpointer<'_> {
@@ -142,6 +144,14 @@ impl Checkpointer<'_> {
             }
         };
         let (store, key) = (&self.blocks.store, manifest::key(manifest.sequence));
+        // Another's checkpoint must not come after ours, nor may we delete what it needs.
+        if let Err(e) = self.claim.check_owner(&**store) {
+            writer.discard();
+            if matches!(e, EngineError::NotADataDirectory(_)) {
+                self.health.stop(&e);
+            }
+            return Err(e);
+        }
         let put = store.put(&key, &manifest.encode());
         let is_not_there = || store.list(&key).is_ok_and(|found| found.is_empty());
         match &put {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
-use avocet_base::env::DirectoryLock;
 use avocet_base::{Env, IndexId, Lsn, Timestamp};
 use avocet_log::{Compression, Durability, LogFollower, LogWriter};
 use avocet_storage::relation::RowsPerSegment;
@@ -15,8 +14,9 @@ use crate::blocks::Blocks;
 use crate::buffers::BufferPool;
 use crate::catalog::Catalog;
 use crate::checkpoint::{CheckpointState, Checkpointer};
+use crate::claim::Claim;
 use crate::commit::Pipeline;
-use crate::error::{EngineError, Result};
+use crate::error::Result;
 use crate::freeze::{Freezer, FreezerState};
 use crate::garbage::{Collector, Garbage};
 use crate::health::Health;
@@ -119,6 +119,14 @@ impl EngineOptions {
     }
 }
 
+impl EngineOptions {
+    /// Where blocks and checkpoints are.
+    pub(crate) fn objects_url(&self) -> String {
+        let local = self.data.join("store");
+        self.store_url.clone().unwrap_or_else(|| local.to_string_lossy().into_owned())
+    }
+}
+
 /// What an engine is put together from.
 pub(crate) struct Parts {
     pub options: EngineOptions,
@@ -129,7 +137,7 @@ pub(crate) struct Parts {
     pub blocks: Blocks,
     pub origins: Origins,
     pub checkpoints: CheckpointState,
-    pub directory_lock: Box<dyn DirectoryLock>,
+    pub claim: Claim,
 }
 
 pub struct Engine {
@@ -162,7 +170,7 @@ pub struct Engine {
     pub(crate) health: Health,
     pub(crate) signals: Arc<Signals>,
     /// Held as long as the engine is open.
-    pub(crate) directory_lock: Box<dyn DirectoryLock>,
+    pub(crate) claim: Claim,
 }
 
 const KEY_LATCHES: usize = 256;
@@ -197,7 +205,7 @@ impl Engine {
             wait_hook: RwLock::new(Arc::new(|wait| wait())),
             health: Health::default(),
             signals: Arc::default(),
-            directory_lock: parts.directory_lock,
+            claim: parts.claim,
             options: parts.options,
         }
     }
@@ -295,6 +303,7 @@ impl Engine {
             blocks: &self.blocks,
             origins: &self.origins,
             health: &self.health,
+            claim: &self.claim,
         }
     }
 
@@ -339,17 +348,15 @@ impl Engine {
         self.garbage.versions()
     }
 
-    /// Whether the data directory is still the one that was locked. In one that was moved nobody would find again what is
-    /// written; where another was put in its place, another server may be.
-    pub(crate) fn check_directory(&self) -> Result<()> {
-        let name = self.options.data.display();
-        match self.directory_lock.is_in_place() {
-            Ok(true) => Ok(()),
-            Ok(false) => {
-                let why = format!("{name} was moved or replaced while it was in use");
-                Err(EngineError::NotADataDirectory(why))
-            }
-            Err(e) => Err(EngineError::io(name.to_string(), &e)),
+    /// Stops the engine if the data directory, its log or its store are not those any more that were opened.
+    pub(crate) fn check_directory(&self) {
+        let checked = match self.pipeline.log().is_in_place() {
+            Ok(true) => self.claim.check_in_place(),
+            Ok(false) => Err(self.claim.moved()),
+            Err(e) => Err(e.into()),
+        };
+        if let Err(e) = checked {
+            self.health.stop(&e);
         }
     }
 
@@ -375,15 +382,21 @@ impl Engine {
     }
 
     /// Ends background work, writes a checkpoint and closes the log. Running transactions must have ended.
+    ///
+    /// # Errors
+    /// Why the engine had stopped, too, if it had.
     pub fn shutdown(&self) -> Result<()> {
         if self.signals.shut.swap(true, Ordering::SeqCst) {
             return Ok(());
         }
         self.signals.end();
-        if self.health.check().is_ok() {
+        self.check_directory();
+        let healthy = self.health.check();
+        if healthy.is_ok() {
             self.checkpoint()?;
         }
-        Ok(self.pipeline.log().close()?)
+        self.pipeline.log().close()?;
+        healthy
     }
 }
 

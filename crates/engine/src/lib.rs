@@ -20,6 +20,7 @@ mod bulk;
 mod catalog;
 mod check;
 mod checkpoint;
+mod claim;
 mod commit;
 mod ddl;
 mod engine;

@@ -1,7 +1,7 @@
 //! Opening a data directory: checkpoint + log = state.
 //!
 //! ```text
-//!  lock the directory ▶ newest manifest ▶ catalog, pages, blocks, delete vectors (several objects at a time)
+//!  lock the directory and its store, see whose they are ▶ newest manifest ▶ catalog, pages, blocks, delete vectors (several objects at a time)
 //!     ▶ replay the log behind it ▶ build the indexes ▶ open the log for writing
 //!     ▶ if it has calls of procedures: replay it from the first one on ▶ delete orphans
 //! ```
@@ -15,7 +15,6 @@ mod load;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use avocet_base::env::DirectoryLock;
 use avocet_base::{BlockId, Timestamp};
 use avocet_log::{LogOptions, LogReader, LogWriter};
 use avocet_storage::relation::SegmentState;
@@ -27,15 +26,13 @@ use crate::blocks::Blocks;
 use crate::catalog::Catalog;
 use crate::checkpoint::CheckpointState;
 use crate::checkpoint::manifest::{self, Manifest, SegmentEntry};
+use crate::claim::Claim;
 use crate::engine::{Engine, EngineOptions, Parts};
-use crate::error::{EngineError, Result};
+use crate::error::Result;
 use crate::index_build;
 use crate::origins::Origins;
 use crate::redo::replay;
 use crate::snapshots::Snapshots;
-
-const MARKER: &str = "avocet";
-const LOCK: &str = "lock";
 
 impl Engine {
     /// Opens a data directory, made if there is none; recovers what a crash left.
@@ -49,8 +46,10 @@ impl Engine {
 }
 
 fn open(options: EngineOptions) -> Result<Arc<Engine>> {
-    let directory_lock = claim_directory(&options)?;
-    let store = open_store(&options.env, &store_url(&options))?;
+    let mut claim = Claim::of(&options)?;
+    claim.check_log()?;
+    let store = open_store(&options.env, &options.objects_url())?;
+    claim.take_store(&*store)?;
     let blocks = Blocks::new(store.clone(), options.memory_limit / 4);
     let manifest = newest_manifest(&*store)?;
 
@@ -87,10 +86,10 @@ fn open(options: EngineOptions) -> Result<Arc<Engine>> {
     log_options.max_pending =
         log_options.max_pending.min(options.memory_limit / PENDING_SHARE).max(LEAST_PENDING);
     let log = Arc::new(LogWriter::open(options.env.clone(), log_options, end)?);
+    claim.settle()?;
     let env = options.env.clone();
     let checkpoints = CheckpointState::of(manifest, sizes);
-    let parts =
-        Parts { catalog, snapshots, log, last, blocks, origins, checkpoints, directory_lock, options };
+    let parts = Parts { catalog, snapshots, log, last, blocks, origins, checkpoints, claim, options };
     let engine = Arc::new(Engine::assemble(parts));
     if let Some(from) = rest {
         named.extend(calls::replay(&engine, LogReader::open_until(env, &log_dir, from, end)?)?);
@@ -102,42 +101,6 @@ fn open(options: EngineOptions) -> Result<Arc<Engine>> {
 }
 
 /// Where blocks and checkpoints are.
-pub(crate) fn store_url(options: &EngineOptions) -> String {
-    let local = options.data.join("store");
-    options.store_url.clone().unwrap_or_else(|| local.to_string_lossy().into_owned())
-}
-
-/// Makes sure that the directory is ours alone: one of Avocet's (or empty), and no other server in it.
-pub(crate) fn claim_directory(options: &EngineOptions) -> Result<Box<dyn DirectoryLock>> {
-    let (disk, data) = (&options.env.disk, &options.data);
-    let name = data.display().to_string();
-    let io = |e: std::io::Error| EngineError::io(name.clone(), &e);
-    disk.create_dir_all(data).map_err(io)?;
-    let strangers = || -> Result<bool> {
-        let names = disk.list(data).map_err(io)?;
-        Ok(!names.iter().any(|n| n == MARKER) && names.iter().any(|n| n != LOCK))
-    };
-    if strangers()? {
-        let why = format!("{name} is neither empty nor a data directory of Avocet");
-        return Err(EngineError::NotADataDirectory(why));
-    }
-    let in_use = |e: std::io::Error| match e.kind() {
-        std::io::ErrorKind::WouldBlock => EngineError::InUse(name.clone()),
-        _ => io(e),
-    };
-    let mut lock = disk.lock(data, LOCK).map_err(in_use)?;
-    let marker = data.join(MARKER);
-    if !disk.exists(&marker).map_err(io)? {
-        let file = disk.create(&marker).map_err(io)?;
-        file.write_at(b"Avocet data directory, format 1\n", 0).map_err(io)?;
-        file.sync_data().map_err(io)?;
-    }
-    lock.hold(MARKER).map_err(in_use)?;
-    // The mark may be there and not be durable, if the process that made it was killed.
-    disk.sync_dir(data).map_err(io)?;
-    Ok(lock)
-}
-
 pub(crate) fn newest_manifest(store: &dyn BlobStore) -> Result<Manifest> {
     let newest = store.list("checkpoints/")?.into_iter().map(|(key, _)| key).max();
     match newest {

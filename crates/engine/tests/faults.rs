@@ -172,6 +172,7 @@ fn site(op: DiskOp, path: &Path) -> String {
         ("blocks", _) => "block",
         ("pages", _) => "page images",
         ("checkpoints", _) => "manifest",
+        ("store", owner) if owner.starts_with("owner") => "owner of the store",
         ("data", file) if path.extension().is_some() || ["avocet", "lock"].contains(&file) => "marker",
         _ => "directory",
     };
@@ -228,10 +229,11 @@ fn fail_at_every_site(ops: &[DiskOp], error: DiskError) {
 }
 
 /// The table in docs/faults.md.
-const SITES: [(&str, &[DiskOp]); 7] = {
+const SITES: [(&str, &[DiskOp]); 8] = {
     use DiskOp::{Create, Open, Read, Remove, Rename, Resize, Sync, SyncDir, Write};
     [
-        ("marker", &[Create, Sync, Write]),
+        ("marker", &[Create, Open, Read, Sync, Write]),
+        ("owner of the store", &[Create, Open, Read, Rename, Resize, Sync, Write]),
         ("log segment", &[Open, Read, Resize, Sync, Write]),
         ("spare of the log", &[Create, Open, Rename, Resize, Sync, Write]),
         ("block", &[Create, Open, Read, Rename, Resize, Sync, Write]),
@@ -450,7 +452,8 @@ fn a_directory_has_one_server_whatever_becomes_of_its_lock_file() {
 
 #[test]
 fn an_engine_whose_directory_is_taken_away_stops() {
-    for replaced in [None, Some("data"), Some("contents")] {
+    let parts = ["contents", "log", "segments", "store"];
+    for replaced in [None, Some("data")].into_iter().chain(parts.map(Some)) {
         let base = tempfile::tempdir().expect("made");
         let data = base.path().join("data");
         let engine = Engine::open(in_directory(&data)).expect("opens");
@@ -458,6 +461,10 @@ fn an_engine_whose_directory_is_taken_away_stops() {
         commit_row(&engine, 1).expect("committed");
         match replaced {
             Some("contents") => std::fs::rename(data.join("avocet"), base.path().join("avocet")),
+            Some("segments") => std::fs::read_dir(data.join("log"))
+                .expect("listed")
+                .try_for_each(|entry| std::fs::remove_file(entry.expect("listed").path())),
+            Some(part @ ("log" | "store")) => std::fs::rename(data.join(part), base.path().join(part)),
             _ => std::fs::rename(&data, base.path().join("moved")),
         }
         .expect("moved");
@@ -472,6 +479,57 @@ fn an_engine_whose_directory_is_taken_away_stops() {
             }
             std::thread::sleep(std::time::Duration::from_millis(20));
         };
-        assert!(error.to_string().contains("was moved or replaced"), "{error}");
+        assert!(error.to_string().contains("was moved or replaced"), "{replaced:?}: {error}");
+        assert!(engine.shutdown().is_err(), "{replaced:?}: it does not end well");
+        drop(engine);
+        // What is not whole is no new directory, either.
+        if matches!(replaced, Some("log" | "segments")) {
+            let error = Engine::open(in_directory(&data)).map(drop).expect_err("without its log");
+            assert!(error.to_string().contains("has lost its log"), "{replaced:?}: {error}");
+        }
     }
+}
+
+fn with_store(data: &Path, store: &Path) -> EngineOptions {
+    EngineOptions { store_url: Some(store.display().to_string()), ..in_directory(data) }
+}
+
+/// An engine deletes what its own catalog does not name, so it must not be given what is another's.
+#[test]
+fn a_store_belongs_to_one_data_directory() {
+    let base = tempfile::tempdir().expect("made");
+    let [one, two, store, old] = ["one", "two", "store", "old"].map(|name| base.path().join(name));
+    let open = |data: &Path, store: &Path| Engine::open(with_store(data, store));
+    let engine = open(&one, &store).expect("opens");
+    create(&engine);
+    (0..40).for_each(|id| commit_row(&engine, id).expect("committed"));
+    engine.freeze_all().expect("frozen");
+    engine.checkpoint().expect("a checkpoint");
+    let objects = || std::fs::read_dir(store.join("blocks")).map_or(0, Iterator::count);
+    let blocks = objects();
+    assert!(blocks > 0, "there are blocks to lose");
+    let refused = |data: &Path, store: &Path, why: &str| {
+        let error = open(data, store).map(drop).expect_err("refused").to_string();
+        assert!(error.contains(why), "{error}");
+        assert_eq!(objects(), blocks, "nothing is deleted");
+    };
+    refused(&two, &store, "is in use by another server");
+    engine.shutdown().expect("ends");
+    drop(engine);
+    let blocks = objects();
+    let refused = |data: &Path, store: &Path, why: &str| {
+        let error = open(data, store).map(drop).expect_err("refused").to_string();
+        assert!(error.contains(why), "{error}");
+        assert_eq!(objects(), blocks, "nothing is deleted");
+    };
+    refused(&two, &store, "belongs to another data directory");
+    refused(&one, &old, "is not the store of");
+    // As stores were before they had owners.
+    std::fs::rename(store.join("owner.blob"), base.path().join("owner")).expect("moved");
+    refused(&two, &store, "is not empty");
+    std::fs::write(one.join("avocet"), "Avocet data directory, format 1\n").expect("written");
+    drop(open(&one, &store).expect("takes the store that it has always had"));
+    refused(&two, &store, "belongs to another data directory");
+    let engine = open(&one, &store).expect("opens again");
+    assert_eq!(ids(&engine), (0..40).collect::<Vec<_>>());
 }

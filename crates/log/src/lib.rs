@@ -47,6 +47,7 @@ pub use intake::Prepared;
 pub use options::{Durability, LAZY_SYNC, LogOptions, OnDurable};
 pub use packed::Compression;
 pub use reader::{LogReader, LogRecord, Tail};
+pub use segment::has_log;
 pub use slots::RetentionSlot;
 pub use stats::{Histogram, LogStats};
 pub use wait::Durable;

@@ -149,15 +149,47 @@ pub(crate) struct Segments {
     pub starts: Mutex<VecDeque<Lsn>>,
     /// Held by whoever truncates.
     pub truncating: Mutex<()>,
+    /// The one being written, and its path.
+    written: Mutex<(PathBuf, Arc<dyn DiskFile>)>,
 }
 
 impl Segments {
-    pub fn new(starts: Vec<Lsn>) -> Self {
-        Self { starts: Mutex::new(starts.into()), truncating: Mutex::new(()) }
+    /// The last of `starts` is `written`.
+    pub fn new(starts: Vec<Lsn>, written: &OpenSegment) -> Self {
+        let written = Mutex::new((written.path.clone(), written.file.clone()));
+        Self { starts: Mutex::new(starts.into()), truncating: Mutex::new(()), written }
     }
 
-    pub fn push(&self, start: Lsn) {
-        self.starts.lock().push_back(start);
+    /// A segment begins, and is the one that is written from now on.
+    pub fn push(&self, segment: &OpenSegment) {
+        // First, so that the one before cannot be given up while it is looked at as the one that is written.
+        *self.written.lock() = (segment.path.clone(), segment.file.clone());
+        self.starts.lock().push_back(segment.header.start);
+    }
+
+    /// Whether all segments are where they belong.
+    pub fn are_in_place(&self, env: &Env, dir: &Path) -> Result<bool> {
+        {
+            let written = self.written.lock();
+            let (path, file) = &*written;
+            if !file.is_at(path).map_err(Error::io("look for", path))? {
+                return Ok(false);
+            }
+        }
+        let starts: Vec<Lsn> = self.starts.lock().iter().copied().collect();
+        for start in starts {
+            let path = segment_path(dir, start);
+            let is_there = || env.disk.exists(&path).map_err(Error::io("look for", &path));
+            if is_there()? {
+                continue;
+            }
+            // Unless it has just been given up.
+            let _nobody_truncates = self.truncating.lock();
+            if self.starts.lock().contains(&start) && !is_there()? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     pub fn first(&self) -> Lsn {

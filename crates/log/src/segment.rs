@@ -120,6 +120,14 @@ fn start_of_name(name: &str) -> Option<Lsn> {
     canonical.then(|| u64::from_str_radix(digits, 16).ok().map(Lsn)).flatten()
 }
 
+/// Whether `dir` holds a log, however short.
+///
+/// # Errors
+/// `Io` if it cannot be listed.
+pub fn has_log(env: &Env, dir: &Path) -> Result<bool> {
+    Ok(!list(env, dir)?.is_empty())
+}
+
 /// Starts of the segments in `dir`, ascending.
 pub(crate) fn list(env: &Env, dir: &Path) -> Result<Vec<Lsn>> {
     let names = env.disk.list(dir).map_err(Error::io("list", dir))?;

@@ -258,7 +258,7 @@ impl LogThread {
         self.end.segment = segment;
         self.synced_place = self.end.place;
         self.segments += 1;
-        self.shared.segments.push(self.end.lsn);
+        self.shared.segments.push(&self.end.segment);
         Ok(())
     }
 

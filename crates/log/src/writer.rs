@@ -62,7 +62,7 @@ impl LogWriter {
             work: Condvar::new(),
             space: Condvar::new(),
             make: Condvar::new(),
-            segments: Segments::new(segments),
+            segments: Segments::new(segments, &segment),
             slots: Slots::new(),
             written,
             durable,
@@ -289,6 +289,15 @@ impl LogWriter {
     /// As [`retain`](Self::retain) and [`LogReader`](crate::LogReader) have them; what is not durable yet ends early.
     pub fn follow(&self, from: Lsn, most: u64) -> Result<LogFollower> {
         LogFollower::open(&self.shared, self.retain(from, most)?)
+    }
+
+    /// Whether the paths of all segments still lead to them, and that of the last one to the file that is written. If not, nobody
+    /// would find what is appended from now on, and durable is not what it says.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn is_in_place(&self) -> Result<bool> {
+        self.shared.segments.are_in_place(&self.shared.env, self.shared.dir())
     }
 
     /// Start of the oldest segment.

@@ -42,6 +42,21 @@ pub trait BlobStore: Send + Sync {
     fn get_range(&self, key: &str, range: Range<u64>) -> Result<Bytes>;
     /// A whole object.
     fn get(&self, key: &str) -> Result<Bytes>;
+    /// A whole object, if it is there.
+    fn find(&self, key: &str) -> Result<Option<Bytes>> {
+        match self.get(key) {
+            Err(StorageError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            other => other.map(Some),
+        }
+    }
+    /// Stores an object unless there is one of its name; whether it did. Of several that do so at once one succeeds. In a
+    /// local store, whoever calls this holds the [directory](local_root) locked.
+    fn put_new(&self, key: &str, bytes: &[u8]) -> Result<bool> {
+        if self.find(key)?.is_some() {
+            return Ok(false);
+        }
+        self.put(key, bytes).map(|()| true)
+    }
     /// Length of an object in bytes.
     fn size(&self, key: &str) -> Result<u64>;
     /// Names and lengths of the objects whose names begin with `prefix`, sorted.
@@ -53,10 +68,18 @@ pub trait BlobStore: Send + Sync {
 /// Opens a store by URL: a path or `file://` is a local directory; `s3://` and `memory://` are object stores,
 /// with options (credentials, region, endpoint…) from environment variables.
 pub fn open_store(env: &Env, url: &str) -> Result<Arc<dyn BlobStore>> {
+    match local_root(url) {
+        Some(root) => Ok(Arc::new(LocalStore::open(env.disk.clone(), root)?)),
+        None => Ok(Arc::new(ObjectBlobs::open(url)?)),
+    }
+}
+
+/// The directory of a store that is one.
+pub fn local_root(url: &str) -> Option<PathBuf> {
     match url.split_once("://") {
-        None => Ok(Arc::new(LocalStore::open(env.disk.clone(), PathBuf::from(url))?)),
-        Some(("file", path)) => Ok(Arc::new(LocalStore::open(env.disk.clone(), PathBuf::from(path))?)),
-        Some(_) => Ok(Arc::new(ObjectBlobs::open(url)?)),
+        None => Some(PathBuf::from(url)),
+        Some(("file", path)) => Some(PathBuf::from(path)),
+        Some(_) => None,
     }
 }
 

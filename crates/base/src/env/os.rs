@@ -54,12 +54,18 @@ impl Disk for OsDisk {
         fs::exists(path)
     }
 
-    fn lock(&self, dir: &Path, name: &str) -> io::Result<Box<dyn DirectoryLock>> {
+    fn lock(&self, dir: &Path, name: Option<&str>) -> io::Result<Box<dyn DirectoryLock>> {
         let directory = File::open(dir)?;
         lock(&directory)?;
-        let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).clone();
-        let file = options.open(dir.join(name))?;
-        lock(&file)?;
+        let file = match name {
+            Some(name) => {
+                let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).clone();
+                let file = options.open(dir.join(name))?;
+                lock(&file)?;
+                Some(file)
+            }
+            None => None,
+        };
         Ok(Box::new(OsLock { held: vec![(dir.to_path_buf(), directory)], _file: file }))
     }
 }
@@ -69,10 +75,10 @@ fn lock(file: &File) -> io::Result<()> {
 }
 
 struct OsLock {
-    /// The directory, then files in it.
+    /// The directory, then files and directories in it.
     held: Vec<(PathBuf, File)>,
     /// For servers that know of no other lock.
-    _file: File,
+    _file: Option<File>,
 }
 
 impl DirectoryLock for OsLock {
@@ -84,17 +90,29 @@ impl DirectoryLock for OsLock {
         Ok(())
     }
 
+    fn watch(&mut self, name: &str) -> io::Result<()> {
+        let path = self.held[0].0.join(name);
+        let directory = File::open(&path)?;
+        self.held.push((path, directory));
+        Ok(())
+    }
+
     fn is_in_place(&self) -> io::Result<bool> {
         for (path, file) in &self.held {
-            let ours = file.metadata()?;
-            match fs::metadata(path) {
-                Ok(there) if (there.dev(), there.ino()) == (ours.dev(), ours.ino()) => {}
-                Ok(_) => return Ok(false),
-                Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
-                Err(e) => return Err(e),
+            if !leads_to(path, file)? {
+                return Ok(false);
             }
         }
         Ok(true)
+    }
+}
+
+fn leads_to(path: &Path, file: &File) -> io::Result<bool> {
+    let ours = file.metadata()?;
+    match fs::metadata(path) {
+        Ok(there) => Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino())),
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(false),
+        Err(e) => Err(e),
     }
 }
 
@@ -129,6 +147,10 @@ impl DiskFile for OsFile {
             Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
             Err(e) => Err(e.into()),
         }
+    }
+
+    fn is_at(&self, path: &Path) -> io::Result<bool> {
+        leads_to(path, &self.0)
     }
 }
 

@@ -230,8 +230,8 @@ impl Disk for SimDisk {
         self.world.lock().exists(path)
     }
 
-    fn lock(&self, dir: &Path, name: &str) -> io::Result<Box<dyn DirectoryLock>> {
-        let path = dir.join(name);
+    fn lock(&self, dir: &Path, name: Option<&str>) -> io::Result<Box<dyn DirectoryLock>> {
+        let path = name.map_or_else(|| dir.to_path_buf(), |name| dir.join(name));
         self.world.lock().lock_path(&path)?;
         Ok(Box::new(LockGuard { world: self.world.clone(), path }))
     }
@@ -244,6 +244,10 @@ struct LockGuard {
 
 impl DirectoryLock for LockGuard {
     fn hold(&mut self, _name: &str) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn watch(&mut self, _name: &str) -> io::Result<()> {
         Ok(())
     }
 

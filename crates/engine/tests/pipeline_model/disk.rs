@@ -54,7 +54,7 @@ impl Disk for SlowDisk {
         self.0.exists(path)
     }
 
-    fn lock(&self, dir: &Path, name: &str) -> io::Result<Box<dyn DirectoryLock>> {
+    fn lock(&self, dir: &Path, name: Option<&str>) -> io::Result<Box<dyn DirectoryLock>> {
         self.0.lock(dir, name)
     }
 }

@@ -224,7 +224,7 @@ impl Disk for Pausing {
         self.0.exists(path)
     }
 
-    fn lock(&self, dir: &Path, name: &str) -> std::io::Result<Box<dyn DirectoryLock>> {
+    fn lock(&self, dir: &Path, name: Option<&str>) -> std::io::Result<Box<dyn DirectoryLock>> {
         self.0.lock(dir, name)
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, mpsc};
 use bytes::Bytes;
 use futures::TryStreamExt;
 use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt, PutPayload};
+use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutPayload};
 use tokio::runtime::Runtime;
 use url::Url;
 
@@ -98,6 +98,18 @@ impl BlobStore for ObjectBlobs {
         let path = self.path(key)?;
         let payload = PutPayload::from_bytes(Bytes::copy_from_slice(bytes));
         self.wait("put", key, |store| async move { store.put(&path, payload).await.map(drop) })
+    }
+
+    fn put_new(&self, key: &str, bytes: &[u8]) -> Result<bool> {
+        let path = self.path(key)?;
+        let payload = PutPayload::from_bytes(Bytes::copy_from_slice(bytes));
+        self.wait("put", key, |store| async move {
+            match store.put_opts(&path, payload, PutMode::Create.into()).await {
+                Ok(_) => Ok(true),
+                Err(object_store::Error::AlreadyExists { .. }) => Ok(false),
+                Err(e) => Err(e),
+            }
+        })
     }
 
     fn get_range(&self, key: &str, range: Range<u64>) -> Result<Bytes> {

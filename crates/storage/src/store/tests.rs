@@ -32,8 +32,14 @@ fn exercise(store: &dyn BlobStore) {
     assert_eq!(store.list("a/o").unwrap(), [("a/one".to_owned(), 5)]);
     store.put("a/one", b"again").unwrap();
     assert_eq!(&store.get("a/one").unwrap()[..], b"again");
+    assert!(!store.put_new("a/one", b"other").unwrap());
+    assert_eq!(store.find("a/one").unwrap().as_deref(), Some(&b"again"[..]));
     store.delete("a/one").unwrap();
     store.delete("a/one").unwrap();
+    assert_eq!(store.find("a/one").unwrap(), None);
+    assert!(store.put_new("new", b"one").unwrap() && !store.put_new("new", b"two").unwrap());
+    assert_eq!(&store.get("new").unwrap()[..], b"one");
+    store.delete("new").unwrap();
     assert!(store.get("a/one").is_err() && store.size("a/one").is_err());
     for bad in ["", "/a", "a//b", "../up", "a/.hidden", "a b"] {
         assert_eq!(store.put(bad, b"").unwrap_err().kind(), StorageErrorKind::Unsupported, "{bad:?}");
@@ -128,7 +134,7 @@ impl Disk for FailingDisk {
     fn exists(&self, path: &Path) -> io::Result<bool> {
         OsDisk.exists(path)
     }
-    fn lock(&self, dir: &Path, name: &str) -> io::Result<Box<dyn DirectoryLock>> {
+    fn lock(&self, dir: &Path, name: Option<&str>) -> io::Result<Box<dyn DirectoryLock>> {
         OsDisk.lock(dir, name)
     }
 }

@@ -173,12 +173,12 @@ fn a_cut_stops_everything_before_that_sync_takes_effect() {
 fn a_killed_process_leaves_what_it_wrote_but_not_durably() {
     let disk = disk();
     let f = file(&disk, "a", b"1");
-    let guard = disk.lock(Path::new(DIR), "a").unwrap();
+    let guard = disk.lock(Path::new(DIR), Some("a")).unwrap();
     f.write_at(b"2", 0).unwrap();
     disk.cut();
     let next = disk.kill();
     assert_eq!(next.contents(&path("a")).unwrap(), b"2");
-    drop(next.lock(Path::new(DIR), "a").unwrap());
+    drop(next.lock(Path::new(DIR), Some("a")).unwrap());
     assert_eq!(next.crash(0).contents(&path("a")).unwrap(), b"1");
     next.open(&path("a"), true).unwrap().sync_data().unwrap();
     assert_eq!(next.crash(0).contents(&path("a")).unwrap(), b"2");
@@ -232,10 +232,10 @@ fn a_full_disk_refuses_to_grow_files_only() {
 #[test]
 fn locks_exclude_and_end_with_their_guard() {
     let disk = disk();
-    let guard = disk.lock(Path::new(DIR), "lock").unwrap();
-    assert_eq!(disk.lock(Path::new(DIR), "lock").err().unwrap().kind(), io::ErrorKind::WouldBlock);
+    let guard = disk.lock(Path::new(DIR), Some("lock")).unwrap();
+    assert_eq!(disk.lock(Path::new(DIR), Some("lock")).err().unwrap().kind(), io::ErrorKind::WouldBlock);
     drop(guard);
-    drop(disk.lock(Path::new(DIR), "lock").unwrap());
+    drop(disk.lock(Path::new(DIR), Some("lock")).unwrap());
 }
 
 #[test]

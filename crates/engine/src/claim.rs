@@ -1,0 +1,298 @@
+//! Whose a data directory and a block store are.
+//!
+//! ```text
+//!  DIR/avocet   Avocet data directory, format 1
+//!               store <id>            the store that belongs to it; followed by `claiming` until the store says so, too
+//!               log begun             the directory holds a log, and always will
+//!  store/owner  Avocet store
+//!               id <id>
+//!               session <id>          of the engine that opened it last; in object stores, where nothing can be locked
+//! ```
+//!
+//! Invariants:
+//! 1. One engine at a time holds a data directory and a local store: they, and the mark, are locked.
+//! 2. A store belongs to one data directory. Objects that a catalog does not know are deleted, so an engine with another's
+//!    store would delete all of it.
+//! 3. A directory that had a log once is not opened without one: its commits would be forgotten.
+//!
+//! The mark says a store's id before the store does, so that a crash between the two is no claim of somebody else.
+
+use std::path::PathBuf;
+
+use avocet_base::Env;
+use avocet_base::env::DirectoryLock;
+use avocet_storage::store::{BlobStore, local_root};
+
+use crate::engine::EngineOptions;
+use crate::error::{EngineError, Result};
+
+const MARKER: &str = "avocet";
+const LOCK: &str = "lock";
+const FORMAT: &str = "Avocet data directory, format 1";
+const FORMATS: &str = "Avocet data directory, format ";
+/// The mark always has this length: it is written over in place, within a sector.
+const MARKER_LEN: usize = 160;
+const OWNER: &str = "owner";
+const OWNER_HEAD: &str = "Avocet store";
+
+/// What the mark says besides the format.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+struct Marker {
+    store: Option<String>,
+    /// The store says so, too.
+    claimed: bool,
+    log_begun: bool,
+}
+
+impl Marker {
+    fn encode(&self) -> Vec<u8> {
+        let mut text = format!("{FORMAT}\n");
+        if let Some(id) = &self.store {
+            text += &format!("store {id}{}\n", if self.claimed { "" } else { " claiming" });
+        }
+        if self.log_begun {
+            text += "log begun\n";
+        }
+        assert!(text.len() <= MARKER_LEN, "ids have 32 digits");
+        let mut bytes = text.into_bytes();
+        bytes.resize(MARKER_LEN, b'\n');
+        bytes
+    }
+
+    /// A mark that is not whole is from a crash while it was made, when it said nothing yet.
+    fn decode(bytes: &[u8]) -> Result<Self, String> {
+        let text = String::from_utf8_lossy(bytes);
+        let mut lines = text.lines();
+        match lines.next() {
+            Some(FORMAT) => {}
+            Some(other) if other.starts_with(FORMATS) => {
+                return Err(format!("it says {other:?}, and this program knows {FORMAT:?}"));
+            }
+            _ => return Ok(Self::default()),
+        }
+        let mut marker = Self::default();
+        for line in lines.filter(|line| !line.is_empty()) {
+            match line.split(' ').collect::<Vec<_>>()[..] {
+                ["store", id] => (marker.store, marker.claimed) = (Some(id.into()), true),
+                ["store", id, "claiming"] => marker.store = Some(id.into()),
+                ["log", "begun"] => marker.log_begun = true,
+                _ => return Err(format!("it has the unknown line {line:?}")),
+            }
+        }
+        Ok(marker)
+    }
+}
+
+/// A data directory and its store, held for one engine.
+pub(crate) struct Claim {
+    env: Env,
+    data: PathBuf,
+    store_url: String,
+    locks: Vec<Box<dyn DirectoryLock>>,
+    marker: Marker,
+    /// What the store's owner is to say, if it can be somebody else from one moment to the next.
+    owner: Option<String>,
+}
+
+impl Claim {
+    /// Makes sure that the directory is ours alone: one of Avocet's (or empty), and no other server in it or in its store.
+    pub fn of(options: &EngineOptions) -> Result<Self> {
+        let env = options.env.clone();
+        let (disk, data) = (&env.disk, &options.data);
+        let name = data.display().to_string();
+        let io = |e: std::io::Error| EngineError::io(name.clone(), &e);
+        disk.create_dir_all(data).map_err(io)?;
+        let names = disk.list(data).map_err(io)?;
+        if !names.iter().any(|n| n == MARKER) && names.iter().any(|n| n != LOCK) {
+            let why = format!("{name} is neither empty nor a data directory of Avocet");
+            return Err(EngineError::NotADataDirectory(why));
+        }
+        let mut lock = disk.lock(data, Some(LOCK)).map_err(|e| in_use(&name, &e))?;
+        let path = data.join(MARKER);
+        let marker = match disk.exists(&path).map_err(io)? {
+            true => {
+                let file = disk.open(&path, false).map_err(io)?;
+                let mut bytes = vec![0; file.size().map_err(io)?.min(MARKER_LEN as u64) as usize];
+                file.read_at(&mut bytes, 0).map_err(io)?;
+                Marker::decode(&bytes)
+                    .map_err(|why| EngineError::NotADataDirectory(format!("{}: {why}", path.display())))?
+            }
+            false => {
+                let file = disk.create(&path).map_err(io)?;
+                file.write_at(&Marker::default().encode(), 0).map_err(io)?;
+                file.sync_data().map_err(io)?;
+                Marker::default()
+            }
+        };
+        lock.hold(MARKER).map_err(|e| in_use(&name, &e))?;
+        // The mark may be there and not be durable, if the process that made it was killed.
+        disk.sync_dir(data).map_err(io)?;
+        let mut locks = vec![lock];
+        let store_url = options.objects_url();
+        if let Some(root) = local_root(&store_url) {
+            disk.create_dir_all(&root).map_err(|e| EngineError::io(store_url.clone(), &e))?;
+            locks.push(disk.lock(&root, None).map_err(|e| in_use(&store_url, &e))?);
+        }
+        Ok(Self { env, data: options.data.clone(), store_url, locks, marker, owner: None })
+    }
+
+    /// Fails if there was a log and is none.
+    pub fn check_log(&self) -> Result<()> {
+        let dir = self.data.join("log");
+        if self.marker.log_begun && !avocet_log::has_log(&self.env, &dir)? {
+            let (data, dir) = (self.data.display(), dir.display());
+            let why =
+                format!("{data} has lost its log: {dir} has no segment, and holds what was committed last");
+            return Err(EngineError::NotADataDirectory(why));
+        }
+        Ok(())
+    }
+
+    /// Makes the store this directory's, if it is nobody's. One that has objects and no owner is taken only by a directory that
+    /// has been in use since before stores had owners.
+    pub fn take_store(&mut self, store: &dyn BlobStore) -> Result<()> {
+        let refused = |why: String| Err(EngineError::NotADataDirectory(why));
+        let (data, url) = (self.data.display().to_string(), self.store_url.clone());
+        let is_new = !self.marker.log_begun && !avocet_log::has_log(&self.env, &self.data.join("log"))?;
+        let there = match store.find(OWNER)? {
+            Some(bytes) => {
+                let text = String::from_utf8_lossy(&bytes).into_owned();
+                let mut lines = text.lines();
+                match (lines.next(), lines.next().and_then(|line| line.strip_prefix("id "))) {
+                    (Some(OWNER_HEAD), Some(id)) => Some(id.to_owned()),
+                    _ => {
+                        return refused(format!(
+                            "the store {url} has an object 'owner' that is not Avocet's"
+                        ));
+                    }
+                }
+            }
+            None => None,
+        };
+        let ours = self.marker.store.clone();
+        match (&there, &ours) {
+            (Some(there), Some(ours)) if there == ours => {}
+            (Some(_), _) => {
+                return refused(format!("the store {url} belongs to another data directory than {data}"));
+            }
+            (None, Some(_)) if self.marker.claimed => {
+                return refused(format!("{url} is not the store of {data}: it has no owner"));
+            }
+            (None, _) if is_new && !store.list("")?.is_empty() => {
+                return refused(format!("the store {url} is not empty, and {data} is a new data directory"));
+            }
+            (None, _) => {}
+        }
+        let id = match ours {
+            Some(id) => id,
+            None => {
+                let id = new_id(&self.env);
+                self.note(|marker| marker.store = Some(id.clone()))?;
+                id
+            }
+        };
+        let mut text = format!("{OWNER_HEAD}\nid {id}\n");
+        let is_local = local_root(&url).is_some();
+        if !is_local {
+            text += &format!("session {}\n", new_id(&self.env));
+        }
+        if there.is_none() && !store.put_new(OWNER, text.as_bytes())? {
+            return refused(format!("the store {url} was claimed by another data directory than {data}"));
+        }
+        if !is_local {
+            if there.is_some() {
+                store.put(OWNER, text.as_bytes())?;
+            }
+            self.owner = Some(text);
+        }
+        Ok(())
+    }
+
+    /// The store is taken and the log is there: from now on it has to be.
+    pub fn settle(&mut self) -> Result<()> {
+        self.note(|marker| (marker.claimed, marker.log_begun) = (true, true))?;
+        let io = |e: std::io::Error| EngineError::io(self.data.display().to_string(), &e);
+        self.locks[0].watch("log").map_err(io)
+    }
+
+    fn note(&mut self, change: impl FnOnce(&mut Marker)) -> Result<()> {
+        let mut marker = self.marker.clone();
+        change(&mut marker);
+        if marker == self.marker {
+            return Ok(());
+        }
+        let path = self.data.join(MARKER);
+        let io = |e: std::io::Error| EngineError::io(path.display().to_string(), &e);
+        let file = self.env.disk.open(&path, true).map_err(io)?;
+        file.write_at(&marker.encode(), 0).map_err(io)?;
+        file.sync_data().map_err(io)?;
+        self.marker = marker;
+        Ok(())
+    }
+
+    /// Whether the data directory, its log's directory and a local store are still those that were locked. In what was moved
+    /// nobody would find again what is written; where another was put in its place, another server may be.
+    pub fn check_in_place(&self) -> Result<()> {
+        for lock in &self.locks {
+            match lock.is_in_place() {
+                Ok(true) => {}
+                Ok(false) => return Err(self.moved()),
+                Err(e) => return Err(EngineError::io(self.data.display().to_string(), &e)),
+            }
+        }
+        Ok(())
+    }
+
+    pub fn moved(&self) -> EngineError {
+        let name = self.data.display();
+        EngineError::NotADataDirectory(format!(
+            "{name} or a part of it was moved or replaced while it was in use"
+        ))
+    }
+
+    /// Whether the store has been opened by nobody else since.
+    pub fn check_owner(&self, store: &dyn BlobStore) -> Result<()> {
+        let Some(owner) = &self.owner else { return Ok(()) };
+        if store.find(OWNER)?.as_deref() == Some(owner.as_bytes()) {
+            return Ok(());
+        }
+        let url = &self.store_url;
+        Err(EngineError::NotADataDirectory(format!("the store {url} was taken by another server")))
+    }
+}
+
+fn in_use(name: &str, e: &std::io::Error) -> EngineError {
+    match e.kind() {
+        std::io::ErrorKind::WouldBlock => EngineError::InUse(name.into()),
+        _ => EngineError::io(name, e),
+    }
+}
+
+/// A number that no other has: from the clock, as two engines do not begin within the same nanosecond.
+fn new_id(env: &Env) -> String {
+    format!("{:016x}{:016x}", env.clock.wall_us(), env.clock.monotonic().as_nanos() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_read_as_they_were_written() {
+        let id = || Some("00112233445566778899aabbccddeeff".to_owned());
+        for store in [None, id()] {
+            for (claimed, log_begun) in [(false, false), (false, true), (true, true)] {
+                let marker = Marker { claimed: claimed && store.is_some(), store: store.clone(), log_begun };
+                assert_eq!(marker.encode().len(), MARKER_LEN);
+                assert_eq!(Marker::decode(&marker.encode()), Ok(marker));
+            }
+        }
+        let nothing = Ok(Marker::default());
+        assert_eq!(Marker::decode(b"Avocet data directory, format 1\n"), nothing);
+        for torn in [&b""[..], &[0; 20], b"Avocet data direc"] {
+            assert_eq!(Marker::decode(torn), nothing);
+        }
+        assert!(Marker::decode(b"Avocet data directory, format 2\n").is_err());
+        assert!(Marker::decode(b"Avocet data directory, format 1\nlog lost\n").is_err());
+    }
+}
