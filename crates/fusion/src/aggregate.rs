@@ -24,7 +24,7 @@ use crate::lookahead::mirrored;
 use crate::lower::{Lowerer, df_result, name_of};
 use crate::setup::Method;
 use crate::udaf::{ExtremeString, FirstMet, Fold, GroupConcat, OverFrame};
-use crate::udf::{EvalUdf, RowKeyUdf};
+use crate::udf::RowKeyUdf;
 
 /// Aggregate calls of one node, each computed once under a name of its own.
 #[derive(Default)]
@@ -242,8 +242,7 @@ impl Lowerer {
             (Expr::column(0, sum_type, true), Expr::column(1, SqlType::BIGINT, true));
         let division = typer.arith(ArithOp::Div, sum_column, count_column)?;
         let division = typer.convert(division, ty);
-        let function =
-            EvalUdf::create(division, vec![sum_type, SqlType::BIGINT], false, self.context.clone())?;
+        let function = self.function(division, vec![sum_type, SqlType::BIGINT], false)?;
         let sum = cast(sum, &sum_type.arrow_type());
         let expr = function.call(vec![sum, null_if_zero(count)]);
         Ok(decimal_result(Lowered { expr, ty: ty.arrow_type() }, out))

@@ -11,7 +11,7 @@ use avocet_types::expr::{ArithOp, CompareOp, Expr, ExprKind, IsTest, ValueClass}
 use avocet_types::{Collation, Datum, SqlType};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr::{InList, Like};
-use datafusion::logical_expr::{self as df, BinaryExpr, Operator, lit};
+use datafusion::logical_expr::{self as df, BinaryExpr, Operator, ScalarUDF, lit};
 
 use crate::lower::Lowerer;
 use crate::scan::scalar_of;
@@ -84,7 +84,10 @@ impl Lowerer {
             return Ok(Lowered { expr: df::cast(truth, DataType::Int64), ty: DataType::Int64 });
         }
         let native = match &expr.kind {
-            ExprKind::Literal(value) => literal(value, &expr.ty),
+            ExprKind::Literal(value) => {
+                self.results.note_constant(string_len(value));
+                literal(value, &expr.ty)
+            }
             ExprKind::Column(index) => Some(self.column_value(ColumnId(*index as u32))?),
             ExprKind::Arith { op, left, right } => self.arithmetic(*op, left, right, expr)?,
             ExprKind::Negate(inner) => self.negate(inner, expr)?,
@@ -470,8 +473,17 @@ impl Lowerer {
             types.push(ty);
         }
         let expr = expr.clone().map_columns(&mut |index| columns.binary_search(&index).unwrap_or(usize::MAX));
-        let udf = EvalUdf::create(expr, types, truth, self.context.clone())?;
-        Ok(udf.call(args))
+        Ok(self.function(expr, types, truth)?.call(args))
+    }
+
+    /// An expression as a function of its columns.
+    pub(super) fn function(
+        &self,
+        expr: Expr,
+        args: Vec<SqlType>,
+        truth: bool,
+    ) -> Result<ScalarUDF, SqlError> {
+        EvalUdf::create(expr, args, truth, self.context.clone(), self.results.clone())
     }
 
     /// The largest absolute value that a number can have.
@@ -558,6 +570,14 @@ pub(super) fn is_truth(expr: &Expr) -> bool {
 fn fsp_of(ty: &SqlType) -> u8 {
     match *ty {
         SqlType::DateTime { fsp } | SqlType::Timestamp { fsp } | SqlType::Time { fsp } => fsp,
+        _ => 0,
+    }
+}
+
+fn string_len(value: &Datum<'_>) -> usize {
+    match value {
+        Datum::Str(text) => text.len(),
+        Datum::Bytes(bytes) => bytes.len(),
         _ => 0,
     }
 }

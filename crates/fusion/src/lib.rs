@@ -31,6 +31,7 @@ mod lower;
 mod memory;
 mod merge_joins;
 mod recursion;
+mod results;
 mod runtime;
 mod scan;
 mod setup;

@@ -24,6 +24,7 @@ use datafusion::logical_expr::{self as df, JoinType, LogicalPlan, LogicalPlanBui
 use crate::depth::DepthNode;
 use crate::error::plan_error;
 use crate::expr::{LONG_CHAIN, Lowered, cast, junction, type_bound};
+use crate::results::ResultBytes;
 use crate::scan::SnapshotTable;
 use crate::setup::Method;
 use crate::shared::SharedNode;
@@ -43,6 +44,7 @@ pub(super) struct Lowerer {
     pub apply_all: bool,
     /// What the plan is for.
     pub method: Method,
+    pub results: Arc<ResultBytes>,
     /// The qualified names of scanned columns; all others go by their id alone.
     names: HashMap<ColumnId, Column>,
     /// Where it differs from the SQL type's Arrow type.
@@ -102,6 +104,7 @@ impl Lowerer {
             context,
             apply_all: false,
             method: Method::InMemory,
+            results: Arc::default(),
             names: HashMap::new(),
             physical: HashMap::new(),
             bounds: HashMap::new(),

@@ -81,10 +81,11 @@ impl Sizing {
         }
     }
 
-    /// For tables whose rows take so many bytes where they are stored: batches of large ones have fewer.
-    pub fn for_rows_of(self, bytes: usize, limit: usize) -> Self {
-        let rows = limit / Self::BATCH_SHARE / (bytes * Self::EXPANSION).max(1);
-        let rows = rows.clamp(Self::FEWEST_ROWS, Self::MOST_ROWS);
+    /// For tables whose rows take so many bytes where they are stored, and expressions that make so many of a row: batches of
+    /// large ones have fewer.
+    pub fn for_rows_of(self, bytes: usize, made: usize, limit: usize) -> Self {
+        let rows = limit / Self::BATCH_SHARE / (bytes * Self::EXPANSION + made).max(1);
+        let rows = rows.clamp(1, Self::MOST_ROWS);
         Self { batch_rows: self.batch_rows.min(1 << rows.ilog2()), ..self }
     }
 }
@@ -381,8 +382,9 @@ mod tests {
             Sizing { partitions: 1, batch_rows: 4096, sort_reservation: 2_400_000, sort_in_place: 600_000 };
         assert_eq!(Sizing::new(38_400_000, 16), small);
         assert_eq!(Sizing::new(200 << 20, 16).partitions, 3);
-        let rows = |bytes| Sizing::new(4 << 30, 16).for_rows_of(bytes, 4 << 30).batch_rows;
-        assert_eq!([0, 100, 2_700, 10_000, 1 << 20].map(rows), [8192, 8192, 8192, 2048, 64]);
+        let rows = |bytes| Sizing::new(4 << 30, 16).for_rows_of(bytes, 0, 4 << 30).batch_rows;
+        assert_eq!([0, 100, 2_700, 10_000, 1 << 20, 64 << 20].map(rows), [8192, 8192, 8192, 2048, 16, 1]);
+        assert_eq!(Sizing::new(64 << 20, 1).for_rows_of(32, 100_000, 64 << 20).batch_rows, 8);
         let least = Sizing { partitions: 1, batch_rows: 64, sort_reservation: 0, sort_in_place: 0 };
         assert_eq!(Sizing::new(0, 16), least);
     }

@@ -20,6 +20,7 @@ use tokio::sync::mpsc;
 use crate::admission::{PATIENCE, Shortage};
 use crate::error::{plan_error, run_error};
 use crate::lower::Lowerer;
+use crate::results::ResultBytes;
 use crate::setup::{Method, Setup};
 use crate::source::ScanSource;
 use crate::stop::Stop;
@@ -132,9 +133,10 @@ impl Analytics {
         options: RunOptions,
     ) -> Result<String, SqlError> {
         let stop = Arc::new(Stop::after(options.deadline));
-        let state = self.setup.state(&options, Method::InMemory, &stop, &Arc::default())?;
+        let state = self.setup.state(&options, Method::InMemory, &stop, &Arc::default(), 0)?;
         let task = self.runtime().spawn(async move {
-            let plan = planned(&state, Method::InMemory, &query, &source, &options, &stop).await?;
+            let plan =
+                planned(&state, Method::InMemory, &query, &source, &options, &stop, &Arc::default()).await?;
             Ok(displayable(plan.as_ref()).indent(false).to_string())
         });
         task.await.unwrap_or_else(|error| Err(ErrorCode::UNKNOWN_ERROR.because(error.to_string())))
@@ -161,19 +163,22 @@ async fn planned(
     source: &Arc<dyn ScanSource>,
     options: &RunOptions,
     stop: &Arc<Stop>,
+    results: &Arc<ResultBytes>,
 ) -> Result<Arc<dyn ExecutionPlan>, SqlError> {
+    let plan_once = |apply_all| plan_once(state, method, query, source, options, stop, results, apply_all);
     if walk::subquery_depth(&query.body) > MOST_NESTED {
-        return plan_once(state, method, query, source, options, stop, true).await;
+        return plan_once(true).await;
     }
-    let first = plan_once(state, method, query, source, options, stop, false).await;
+    let first = plan_once(false).await;
     match first {
         Err(error) if is_unplanned(&error) && has_subqueries(query) => {
-            plan_once(state, method, query, source, options, stop, true).await.map_err(|_| error)
+            plan_once(true).await.map_err(|_| error)
         }
         planned => planned,
     }
 }
 
+#[expect(clippy::too_many_arguments, reason = "a query, and all that it is planned with")]
 async fn plan_once(
     state: &SessionState,
     method: Method,
@@ -181,6 +186,7 @@ async fn plan_once(
     source: &Arc<dyn ScanSource>,
     options: &RunOptions,
     stop: &Arc<Stop>,
+    results: &Arc<ResultBytes>,
     apply_all: bool,
 ) -> Result<Arc<dyn ExecutionPlan>, SqlError> {
     let params = options.params.clone().into();
@@ -188,6 +194,7 @@ async fn plan_once(
         Lowerer::new(query.clone(), source.clone(), params, options.context.clone(), stop.clone());
     lowerer.apply_all = apply_all;
     lowerer.method = method;
+    lowerer.results = results.clone();
     let logical = lowerer.root()?;
     state.create_physical_plan(&logical).await.map_err(|error| plan_error(&error))
 }
@@ -214,7 +221,8 @@ async fn run(
 ) -> Result<(), SqlError> {
     let warnings = options.context.warning_count();
     let shortage = Arc::default();
-    let mut attempts = Attempts { setup, query, source, options, stop, sender, warnings, sent: 0, shortage };
+    let mut attempts =
+        Attempts { setup, query, source, options, stop, sender, warnings, sent: 0, shortage, made: 0 };
     let (result, given_back) = attempts.in_turn(Method::InMemory).await;
     if setup.spills() && given_back && attempts.may_begin_anew(&result) {
         return attempts.in_turn(Method::Spilling).await.0;
@@ -235,6 +243,8 @@ struct Attempts<'r> {
     /// Batches.
     sent: u64,
     shortage: Arc<Shortage>,
+    /// Bytes that expressions make of a row, as far as was met.
+    made: usize,
 }
 
 /// How it ended, and whether its memory was given back, if it failed for want of some.
@@ -265,14 +275,27 @@ impl Attempts<'_> {
         self.shortage.is_there() && self.may_begin_anew(result)
     }
 
+    /// Runs it; if expressions make more of rows than batches are sized for, again with smaller ones.
     async fn once(&mut self, method: Method) -> Attempt {
+        loop {
+            let results = Arc::new(ResultBytes::new(self.setup.limit(&self.options), self.made));
+            let attempt = self.with(method, &results).await;
+            match results.outgrown() {
+                Some(made) if attempt.1 && self.may_begin_anew(&attempt.0) => self.made = made,
+                _ => return attempt,
+            }
+        }
+    }
+
+    async fn with(&mut self, method: Method, results: &Arc<ResultBytes>) -> Attempt {
         self.shortage.clear();
         self.options.context.truncate_warnings(self.warnings);
-        let state = match self.setup.state(&self.options, method, self.stop, &self.shortage) {
+        let state = match self.setup.state(&self.options, method, self.stop, &self.shortage, self.made) {
             Ok(state) => state,
             Err(error) => return (Err(error), false),
         };
-        let planned = planned(&state, method, &self.query, &self.source, &self.options, self.stop).await;
+        let (query, source) = (&self.query, &self.source);
+        let planned = planned(&state, method, query, source, &self.options, self.stop, results).await;
         let plan = match planned {
             Ok(plan) => plan,
             Err(error) => return (Err(error), false),
@@ -281,8 +304,16 @@ impl Attempts<'_> {
             Ok(streamed) => streamed,
             Err(error) => return (Err(run_error(&error)), true),
         };
-        let result = send_rows(plan, &state, self.sender, &mut self.sent).await;
-        drop(streamed);
+        if results.outgrown().is_some() {
+            return (Err(run_error(&results.refusal())), true);
+        }
+        let threads = state.config().target_partitions();
+        let reserved = match results.reserve(&state.runtime_env().memory_pool, threads) {
+            Ok(reserved) => reserved,
+            Err(error) => return (Err(run_error(&error)), true),
+        };
+        let result = send_rows(plan, &state, self.sender, &mut self.sent, results).await;
+        drop((streamed, reserved));
         let given_back = !self.may_begin_anew(&result) || is_given_back(&state).await;
         (result, given_back)
     }
@@ -307,12 +338,14 @@ async fn send_rows(
     state: &SessionState,
     sender: &mpsc::Sender<Result<RecordBatch, SqlError>>,
     sent: &mut u64,
+    results: &ResultBytes,
 ) -> Result<(), SqlError> {
     let mut stream = execute_stream(plan, state.task_ctx()).map_err(|error| run_error(&error))?;
     while let Some(batch) = stream.next().await {
         let batch = batch.map_err(|error| run_error(&error))?;
         if batch.num_rows() > 0 {
             *sent += 1;
+            results.note_sent();
             if sender.send(Ok(batch)).await.is_err() {
                 return Ok(());
             }

@@ -57,15 +57,21 @@ impl Setup {
         self.options.spill.is_some()
     }
 
-    /// What a query is planned and run with.
+    /// What a query may take, in bytes.
+    pub fn limit(&self, options: &RunOptions) -> usize {
+        options.memory_limit.unwrap_or(self.options.query_memory_limit)
+    }
+
+    /// What a query is planned and run with, whose expressions make so many bytes of a row.
     pub fn state(
         &self,
         options: &RunOptions,
         method: Method,
         stop: &Arc<Stop>,
         shortage: &Arc<Shortage>,
+        made: usize,
     ) -> Result<SessionState, SqlError> {
-        let limit = options.memory_limit.unwrap_or(self.options.query_memory_limit);
+        let limit = self.limit(options);
         let spills = self.spills().then_some(method);
         let pool = QueryPool::new(limit, spills, self.options.memory.clone(), shortage.clone());
         let top = NonZeroUsize::new(3).expect("three is not zero");
@@ -77,10 +83,10 @@ impl Setup {
             Method::InMemory => Sizing::new(limit, self.options.threads),
             Method::Spilling => Sizing::of_merges(limit),
         };
-        let mut sizing = sizing.for_rows_of(options.row_bytes, limit);
+        let mut sizing = sizing.for_rows_of(options.row_bytes, made, limit);
         let streamed = options.streams.then(|| Streamed::new(limit, sizing.partitions));
         if let Some(streamed) = &streamed {
-            sizing.batch_rows = streamed.rows_of(options.row_bytes).min(sizing.batch_rows);
+            sizing.batch_rows = streamed.rows_of(options.row_bytes + made).min(sizing.batch_rows);
         }
         let mut config =
             SessionConfig::new().with_target_partitions(sizing.partitions).with_batch_size(sizing.batch_rows);

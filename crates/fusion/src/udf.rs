@@ -16,6 +16,8 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 
+use crate::results::ResultBytes;
+
 /// An expression of ours as a function of its columns.
 #[derive(Debug)]
 pub struct EvalUdf {
@@ -26,6 +28,7 @@ pub struct EvalUdf {
     truth: bool,
     program: BatchProgram,
     context: Arc<EvalContext>,
+    results: Arc<ResultBytes>,
     signature: Signature,
 }
 
@@ -51,6 +54,7 @@ impl EvalUdf {
         args: Vec<SqlType>,
         truth: bool,
         context: Arc<EvalContext>,
+        results: Arc<ResultBytes>,
     ) -> Result<ScalarUDF, SqlError> {
         let program = BatchProgram::compile(&expr)?;
         let volatility = if expr.is_volatile() { Volatility::Volatile } else { Volatility::Stable };
@@ -59,11 +63,14 @@ impl EvalUdf {
             n => TypeSignature::Any(n),
         };
         let signature = Signature::new(signature, volatility);
-        Ok(ScalarUDF::new_from_impl(Self { expr, args, truth, program, context, signature }))
+        Ok(ScalarUDF::new_from_impl(Self { expr, args, truth, program, context, results, signature }))
     }
 
     fn evaluate(&self, arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
-        let result = self.program.eval(arrays, rows, &self.context).map_err(external)?;
+        let results = &self.results;
+        let keeps = &mut |done, bytes| results.admit(done, bytes);
+        let result = self.program.eval_in_parts(arrays, rows, &self.context, results.part(), keeps);
+        let result = result.map_err(external)?.ok_or_else(|| results.refusal())?;
         if !self.truth {
             return Ok(result);
         }

@@ -105,6 +105,9 @@ pub enum EvalError {
     /// 3024: in a function that waits.
     #[error("Query execution was interrupted, maximum statement execution time exceeded")]
     Timeout,
+    /// 1041: more bytes than the evaluation may make at once. Whoever set the bound evaluates fewer rows.
+    #[error("Out of memory")]
+    TooManyBytes,
     /// 1235
     #[error("This version of Avocet doesn't yet support '{0}'")]
     NotSupported(String),
@@ -157,6 +160,7 @@ impl EvalError {
             Self::Interrupted => 1317,
             Self::UnknownLocale(_) => 1649,
             Self::Timeout => 3024,
+            Self::TooManyBytes => 1041,
             Self::NotSupported(_) => 1235,
         }
     }

@@ -168,6 +168,18 @@ fn by_batch(expr: &Expr, columns: &[ArrayRef], len: usize) -> Result<(Vec<String
     let array = program.eval(columns, len, &ctx).map_err(|e| e.errno())?;
     assert_eq!(array.data_type(), &expr.ty.arrow_type(), "{expr}");
     assert_eq!(array.len(), len, "{expr}");
+    let mut done = 0;
+    let keeps = &mut |rows: usize, _: usize| {
+        assert!(rows > done || len == 0, "parts follow each other");
+        done = rows;
+        true
+    };
+    let parts = program.eval_in_parts(columns, len, &context(), 16, keeps).map_err(|e| e.errno())?;
+    let parts = parts.expect("all are kept");
+    assert_eq!((done, parts.len()), (len, len));
+    let same = (0..len)
+        .all(|row| shown(&datum_at(&parts, row, &expr.ty)) == shown(&datum_at(&array, row, &expr.ty)));
+    assert!(same, "{expr} in parts");
     let matched = program.matches(columns, len, &context()).map_err(|e| e.errno())?;
     let values = (0..len).map(|row| shown(&datum_at(&array, row, &expr.ty))).collect();
     assert_eq!(matched.len(), len);

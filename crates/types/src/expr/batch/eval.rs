@@ -173,7 +173,7 @@ impl BatchNode {
         for &index in &*self.columns {
             columns[index] = filter(&columns[index], chosen).map_err(kernel_error)?;
         }
-        let result = self.vector(Rows { columns: &columns, len: count, ctx: rows.ctx })?;
+        let result = self.vector(Rows { columns: &columns, len: count, ..rows })?;
         let Vector::Array(array) = result else { return Ok(result) };
         let mut next = 0;
         let places: UInt32Array = chosen
@@ -353,6 +353,7 @@ impl RowStep {
             if constant {
                 return Ok(Vector::Const(value.into_owned()));
             }
+            rows.made.add(&value)?;
             builder.append(&value);
         }
         Ok(Vector::Array(builder.finish()))
