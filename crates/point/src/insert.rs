@@ -408,7 +408,7 @@ impl Insert {
         };
         run.bounds.forbid_declining();
         let block = txn.engine().memory().segment_bytes();
-        if select.repeatable && self.goes_to_blocks(rows.count(), rows.bytes(), block) {
+        if select.repeatable && goes_to_blocks(rows.count(), rows.bytes(), block) {
             return Ok(Outcome::Declined);
         }
         scratch.reserve(1);
@@ -427,12 +427,6 @@ impl Insert {
         })?;
         outcome.last_insert_id = generated.first;
         Ok(Outcome::Changed(outcome))
-    }
-
-    /// Whether so many rows, of so many bytes, had better go straight to column blocks.
-    fn goes_to_blocks(&self, rows: usize, bytes: usize, block: usize) -> bool {
-        let is_much = rows > BULK_ROWS || bytes >= block / LARGE_SHARE;
-        is_much && matches!(self.on_duplicate, OnDuplicate::Fail)
     }
 
     /// Inserts a row; `given` has the query's values. So many numbers are reserved if one is needed.
@@ -662,4 +656,9 @@ impl Insert {
         *value = if ty.is_unsigned() { Datum::UInt(next) } else { Datum::Int(next as i64) };
         Ok(())
     }
+}
+
+/// Whether so many rows, of so many bytes, had better go straight to column blocks.
+fn goes_to_blocks(rows: usize, bytes: usize, block: usize) -> bool {
+    rows > BULK_ROWS || bytes >= block / LARGE_SHARE
 }

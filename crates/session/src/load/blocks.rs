@@ -1,4 +1,4 @@
-//! Large loads: rows that go straight to column blocks.
+//! Large loads, and INSERT … SELECT of rows whose keys may be there: rows that go straight to column blocks.
 //!
 //! Rows are gathered until they fill a block, which is then written as one: its keys are checked against all that is there,
 //! and the log carries a reference. If one of its rows may not be stored as it is (its key is there, its parent is not), the
@@ -32,7 +32,7 @@ const COPIES: usize = 3;
 const MOST_UNTRIED: u32 = 64;
 
 /// The rows of the block that is being gathered. What they take is counted.
-pub(super) struct Blocks {
+pub(crate) struct Blocks {
     table: Arc<TableHandle>,
     schema: SchemaRef,
     columns: Vec<ColumnBuilder>,

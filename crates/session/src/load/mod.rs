@@ -22,6 +22,7 @@ use avocet_types::SqlType;
 use avocet_types::collation::Charset;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::SqlMode;
+pub(crate) use blocks::Blocks;
 use reader::{Dialect, Reader, Row, Step};
 use rows::Loading;
 use source::{Buffer, Source};
