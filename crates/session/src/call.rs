@@ -40,7 +40,7 @@ impl Session {
         }
         let mut reply = Reply::default();
         self.run_procedure(&procedure, &values, &mut reply).await?;
-        let out = self.keep_out(&procedure, arguments, &reply, text.using);
+        let out = self.keep_out(&procedure, arguments, &reply, text.using)?;
         self.send_results(&reply.result_sets, sink).await?;
         self.send_out(&out, sink)?;
         Ok(Outcome::Done(Done { affected_rows: reply.affected_rows, ..Done::default() }))
@@ -100,7 +100,7 @@ impl Session {
         arguments: &[Expr],
         reply: &Reply,
         using: &[String],
-    ) -> Vec<(OutputColumn, Value)> {
+    ) -> Result<Vec<(OutputColumn, Value)>, SqlError> {
         let mut for_client = Vec::new();
         for (at, (parameter, argument)) in procedure.parameters().iter().zip(arguments).enumerate() {
             let value = match (parameter.mode, reply.out(at)) {
@@ -115,7 +115,7 @@ impl Session {
             match variable {
                 Some(name) => {
                     let ty = if value.is_null() { SqlType::Null } else { parameter.column.ty };
-                    self.user_variables.insert(name.to_lowercase(), (value, ty));
+                    self.user_variables.insert(name.to_lowercase(), (value, ty))?;
                 }
                 None => {
                     let column = OutputColumn::expression(&parameter.column.name, parameter.column.ty);
@@ -123,7 +123,7 @@ impl Session {
                 }
             }
         }
-        for_client
+        Ok(for_client)
     }
 
     /// Sends the values of parameters as one more result set, which the reply to the CALL follows.

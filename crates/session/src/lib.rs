@@ -36,6 +36,7 @@ mod ddl;
 pub mod embedded;
 mod found_rows;
 mod guard;
+mod held;
 mod hints;
 mod info_schema;
 mod insert;

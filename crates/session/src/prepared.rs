@@ -16,6 +16,7 @@ use avocet_types::{Datum, SqlType, Value};
 
 use super::api::{Prepared, StatementId};
 use super::database::Shared;
+use super::held::{Held, STATEMENT, TextSize};
 use super::output::columns_of;
 use super::point::Candidate;
 use super::run::{Outcome, Text};
@@ -30,6 +31,9 @@ pub(super) struct PreparedStatement {
     /// Which parameters are a LIMIT or an OFFSET.
     limits: Box<[usize]>,
     _counted: CountedStatement,
+    pub size: Option<TextSize>,
+    /// Its text and its tree.
+    _held: Held,
     /// What its plans are kept under; `None` for a kind of statement that has none.
     digest: Option<Digest>,
 }
@@ -56,7 +60,13 @@ impl Drop for CountedStatement {
 }
 
 impl PreparedStatement {
-    fn new(source: &str, statement: Statement, counted: CountedStatement, mode: SqlMode) -> Self {
+    fn new(
+        source: &str,
+        statement: Statement,
+        counted: CountedStatement,
+        held: (Option<TextSize>, Held),
+        mode: SqlMode,
+    ) -> Self {
         let mut digest = Digest::default();
         let has_plan = digest.read(source.as_bytes(), mode);
         // Literals beside parameters: parameters are numbered by themselves, so the plan is for this text alone.
@@ -72,6 +82,8 @@ impl PreparedStatement {
             params: statement.params as usize,
             limits: statement.limit_params.iter().map(|at| *at as usize).collect(),
             _counted: counted,
+            size: held.0,
+            _held: held.1,
             digest: has_plan.then_some(digest),
         }
     }
@@ -149,6 +161,11 @@ fn leading_count(text: &[u8]) -> u64 {
 
 impl Session {
     fn parse_one(&self, sql: &str) -> Result<PreparedStatement, SqlError> {
+        let mut held = Held::nothing(self.shared.engine.memory());
+        let size = TextSize::of(sql);
+        if let Some(size) = size {
+            held.resize(size.parsed(), STATEMENT)?;
+        }
         let mut statements = parse(sql.as_bytes(), self.settings.sql_mode)?;
         let statement = statements.swap_remove(0);
         if !statements.is_empty() {
@@ -166,7 +183,7 @@ impl Session {
             _ => {}
         }
         let counted = CountedStatement::new(&self.shared)?;
-        Ok(PreparedStatement::new(sql, statement, counted, self.settings.sql_mode))
+        Ok(PreparedStatement::new(sql, statement, counted, (size, held), self.settings.sql_mode))
     }
 
     pub(super) fn prepare_statement(&mut self, sql: &str) -> Result<Prepared, SqlError> {

@@ -12,6 +12,7 @@ use avocet_types::expr::Host;
 use avocet_types::{Collation, Datum, SqlType};
 
 use super::api::{Prepared, SqlSession, StatementId, Timeouts};
+use super::held::{Held, STATEMENT, TextSize};
 use super::output::table_column;
 use super::point::Candidate;
 use super::prepared::{ParamsFrom, PreparedStatement};
@@ -240,6 +241,11 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<(), SqlError> {
         let mode = self.settings.sql_mode;
+        let mut held = Held::nothing(self.shared.engine.memory());
+        let size = TextSize::of(sql);
+        if let Some(size) = size {
+            held.resize(size.parsed(), STATEMENT).map_err(|error| self.failed(error))?;
+        }
         let mut candidate = None;
         if self.takes_point_path() && digest.read(sql.as_bytes(), mode) {
             values.extend(digest.slots.iter().map_while(|slot| slot.value(sql, mode)));
@@ -271,6 +277,11 @@ impl Session {
             Ok(statements) => statements,
             Err(error) => return Err(self.failed(error.into())),
         };
+        if let Some(size) = size {
+            let planned = statements.iter().map(|statement| size.planned(&statement.kind)).max();
+            let planned = planned.unwrap_or_default();
+            held.resize(planned, STATEMENT).map_err(|error| self.failed(error))?;
+        }
         if let [statement] = &*statements
             && statement.hints.is_some()
         {
@@ -287,7 +298,7 @@ impl Session {
         }
         // In a box, so that the future of a statement that has a plan stays small.
         let result = Box::pin(self.run_statements(sql, &statements, sink)).await;
-        blocking_if(is_long, || drop(statements));
+        blocking_if(is_long, || drop((statements, held)));
         result
     }
 
@@ -363,6 +374,11 @@ impl Session {
         params: &[Datum<'_>],
         sink: &mut dyn ResultSink,
     ) -> Result<(), SqlError> {
+        let mut held = Held::nothing(self.shared.engine.memory());
+        if let Some(size) = statement.size {
+            let planned = size.planned(&statement.kind).saturating_sub(size.parsed());
+            held.resize(planned, STATEMENT).map_err(|error| self.failed(error))?;
+        }
         self.begin_hints(statement.hints.as_deref());
         let result = match self.run_prepared_plan(statement, params, sink).await {
             Ok(false) => {

@@ -11,10 +11,11 @@ use avocet_sql::parse::statement::IsolationLevel;
 use avocet_types::convert::ConvertContext;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::{EvalContext, SessionInfo as EvalSession, SqlMode, Warning};
-use avocet_types::{Collation, SqlType, Value};
+use avocet_types::{Collation, Value};
 
 use super::api::{SessionInfo, StatementId};
 use super::database::{Shared, stop_request};
+use super::held::UserVariables;
 use super::hints::Hinted;
 use super::named_locks::{EndOfLocks, SessionHost, TimeLimit};
 use super::plan_cache::RecentPlans;
@@ -63,7 +64,7 @@ pub struct Session {
     pub(super) info: SessionInfo,
     pub(super) variables: SessionVariables,
     pub(super) settings: Settings,
-    pub(super) user_variables: HashMap<String, (Value, SqlType)>,
+    pub(super) user_variables: UserVariables,
     pub(super) database: Option<String>,
     /// The conditions of the last statement that was not itself about them.
     pub(super) conditions: Vec<Condition>,
@@ -117,6 +118,7 @@ impl Session {
             interrupt: info.interrupt.clone(),
             time: TimeLimit::default(),
         });
+        let user_variables = UserVariables::new(shared.engine.memory());
         let mut session = Self {
             stop: stop_request(&info.interrupt),
             database: None,
@@ -124,7 +126,7 @@ impl Session {
             shared,
             variables,
             settings,
-            user_variables: HashMap::new(),
+            user_variables,
             conditions: Vec::new(),
             conditions_dropped: 0,
             last_insert_id: 0,

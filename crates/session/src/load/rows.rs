@@ -301,7 +301,7 @@ impl<'l> Loading<'l> {
 
     /// Evaluates the assignments that have subqueries, to which the row's variables are the session's.
     pub async fn ask(&mut self, session: &mut Session, text: &Text<'_>) -> Result<(), SqlError> {
-        self.keep_variables(session);
+        self.keep_variables(session)?;
         for at in 0..self.assignments.len() {
             let Assignment::Query(expr, _) = self.assignments[at].value else { continue };
             let answer = match session.given_by_query(expr, &self.inserter, text).await? {
@@ -394,10 +394,11 @@ impl<'l> Loading<'l> {
     }
 
     /// The variables keep what the last row gave them.
-    fn keep_variables(&self, session: &mut Session) {
+    fn keep_variables(&self, session: &mut Session) -> Result<(), SqlError> {
         for (name, value) in self.variables.iter().zip(&self.values) {
-            session.user_variables.insert(name.clone(), (value.clone(), self.text_type));
+            session.user_variables.insert(name.clone(), (value.clone(), self.text_type))?;
         }
+        Ok(())
     }
 
     /// What the statement came to.
@@ -406,7 +407,7 @@ impl<'l> Loading<'l> {
             blocking(|| blocks.finish(session, &mut self.inserter))?;
         }
         if self.read > 0 {
-            self.keep_variables(session);
+            self.keep_variables(session)?;
         }
         session.collect_warnings();
         let Inserter { affected, duplicates, first_generated, .. } = self.inserter;

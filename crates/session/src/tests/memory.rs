@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 
 use super::Client;
+use crate::api::SqlSession;
 
 /// A table of 10,000 rows with long texts.
 fn filled(client: &mut Client) {
@@ -322,4 +323,117 @@ fn queries_that_do_not_fit_together_yield_now_and_then() {
         }
     });
     assert_eq!(client.database.engine().memory().in_use().queries, 0, "all is given back");
+}
+
+/// New keys go to column blocks whatever is to become of those that are there: row by row, these would take more than the
+/// server has for transactions.
+#[test]
+fn changes_by_many_rows_of_a_query_stream_to_column_blocks() {
+    let mut client = Client::with(|options| {
+        options.memory_limit = 32 << 20;
+        options.background = true;
+    });
+    let folder = tempfile::tempdir().expect("made");
+    client.database.spill_to(folder.path());
+    client.check(
+        "CREATE TABLE d (n INT PRIMARY KEY); INSERT INTO d VALUES (0),(1),(2),(3),(4),(5),(6),(7),(8),(9);
+         CREATE TABLE w (id INT PRIMARY KEY, s VARCHAR(200))",
+        "ok 0\nok 10 (Records: 10  Duplicates: 0  Warnings: 0)\nok 0",
+    );
+    let many = "INSERT INTO w SELECT a.n + 10 * b.n + 100 * c.n + 1000 * e.n + 10000 * f.n, REPEAT(MD5(a.n + 10 * b.n), 5)
+         FROM d a, d b, d c, d e, d f";
+    client.check(many, "ok 100000 (Records: 100000  Duplicates: 0  Warnings: 0)");
+    let sums = client.run("SELECT COUNT(*), SUM(id * CRC32(s)) FROM w");
+    for (insert, tail) in [
+        ("REPLACE INTO", ""),
+        ("INSERT IGNORE INTO", ""),
+        ("INSERT INTO", "ON DUPLICATE KEY UPDATE copy.s = VALUES(s)"),
+    ] {
+        client.check("DROP TABLE IF EXISTS copy; CREATE TABLE copy LIKE w", "ok 0\nok 0");
+        // A few are there, in some of the blocks; the last row of the query is one of them.
+        let few = client.run("INSERT INTO copy SELECT id, 'old' FROM w WHERE id IN (3, 70000, 70001, 99999)");
+        assert!(few.starts_with("ok 4"), "{few}");
+        let answer = client.run(&format!("{insert} copy SELECT id, s FROM w {tail}"));
+        let wanted = match insert {
+            "INSERT IGNORE INTO" => "ok 99996 (Records: 100000  Duplicates: 4  Warnings: 4)",
+            _ => "ok 100004 (Records: 100000  Duplicates: 4  Warnings: 0)",
+        };
+        assert_eq!(answer.trim_end(), wanted, "{insert}");
+        match insert {
+            "INSERT IGNORE INTO" => client.check("SELECT COUNT(*), SUM(s = 'old') FROM copy", "100000|4"),
+            _ => assert_eq!(client.run("SELECT COUNT(*), SUM(id * CRC32(s)) FROM copy"), sums, "{insert}"),
+        }
+    }
+    // What the query has for the rows that are there alone.
+    client.check("DROP TABLE copy; CREATE TABLE copy LIKE w", "ok 0\nok 0");
+    let beside =
+        "INSERT INTO copy SELECT id, 'new' FROM w WHERE id < 20000 ON DUPLICATE KEY UPDATE copy.s = w.s";
+    client.check(beside, "ok 20000 (Records: 20000  Duplicates: 0  Warnings: 0)");
+    client.check(beside, "ok 40000 (Records: 20000  Duplicates: 20000  Warnings: 0)");
+    client.check("SELECT COUNT(*) FROM copy JOIN w USING (id) WHERE copy.s = w.s", "20000");
+    let memory = client.database.engine().memory().in_use();
+    assert_eq!((memory.queries, memory.transactions, memory.work), (0, 0, 0));
+}
+
+/// Rows of a few bytes, of which an expression makes many: in the end, on the way, of a constant.
+#[test]
+fn what_expressions_make_is_bounded() {
+    let (mut client, _folder, spill) = spilling();
+    filled(&mut client);
+    client.check("CREATE TABLE made (id INT PRIMARY KEY, s VARCHAR(20))", "ok 0");
+    client.database.engine().freeze_all().expect("frozen");
+    client.check("SET query_memory_limit = 16000000", "ok 0");
+    for (sql, wanted) in [
+        ("SELECT LENGTH(MAX(REPEAT(s, 1000))) FROM t", "300000"),
+        ("SELECT SUM(LENGTH(REPEAT(s, 1000))) FROM t", "3000000000"),
+        ("SELECT SUM(LENGTH(CONCAT(REPEAT(s, 500), REPEAT(s, id % 500)))) FROM t", "2248500000"),
+        ("SELECT COUNT(*) FROM t WHERE REPEAT(s, 1000) LIKE '%b'", "1000"),
+        (
+            "SELECT COUNT(*), MIN(LENGTH(x)) FROM (SELECT REPEAT('x', 1000000) x, id FROM t) u WHERE id % 3 = 1",
+            "3333|1000000",
+        ),
+        (
+            "SELECT COUNT(*) FROM t x JOIN t y ON REPEAT(x.s, 300) = CONCAT(y.s, REPEAT(y.s, 299)) AND x.id = y.id",
+            "10000",
+        ),
+        (
+            "INSERT INTO made SELECT id, LEFT(REPEAT(s, 1000), 10) FROM t",
+            "ok 10000 (Records: 10000  Duplicates: 0  Warnings: 0)",
+        ),
+    ] {
+        client.check(sql, wanted);
+    }
+    client.check("SELECT COUNT(*), MIN(s), MAX(s) FROM made", "10000|aaaaaaaaaa|jjjjjjjjjj");
+    assert_eq!(files(&spill), 0, "all files are gone");
+    assert_eq!(client.database.engine().memory().in_use().queries, 0, "all is given back");
+}
+
+/// What a client makes its session keep is counted, refused by name, and given back.
+#[test]
+fn what_sessions_keep_counts() {
+    let mut client = Client::with(|options| options.memory_limit = 32 << 20);
+    let clients = |client: &Client| client.database.engine().memory().in_use().clients;
+    let refused = |client: &mut Client, sql: &dyn Fn(usize) -> String| {
+        let answer =
+            (0..100).find_map(|n| Some(client.run(&sql(n))).filter(|answer| answer.contains("ERROR")));
+        answer.expect("there is an end")
+    };
+    let answer = refused(&mut client, &|n| format!("SET @a{n} = REPEAT('x', 1000000)"));
+    assert!(answer.starts_with("ERROR 1041: Out of memory") && answer.contains("user variables"), "{answer}");
+    assert!(clients(&client) > 8 << 20, "{}", clients(&client));
+    client.check("SELECT LENGTH(@a0), @b", "1000000|NULL");
+    client.runtime.block_on(client.session.reset());
+    assert_eq!(clients(&client), 0);
+    client.check("USE test; SET @q = CONCAT('SELECT ', REPEAT('1,', 50000), '1')", "ok 0\nok 0");
+    let answer = refused(&mut client, &|n| format!("PREPARE p{n} FROM @q"));
+    assert!(answer.starts_with("ERROR 1041: Out of memory") && answer.contains("a statement"), "{answer}");
+    client.check("DEALLOCATE PREPARE p0", "ok 0");
+    client.runtime.block_on(client.session.reset());
+    assert_eq!(clients(&client), 0);
+    // One that is too large to be planned fails before it is, and another one runs.
+    let list = |len: usize| format!("SELECT 1 IN (0{})", ",2".repeat(len));
+    let answer = client.run(&list(200_000));
+    assert!(answer.starts_with("ERROR 1041: Out of memory"), "{answer}");
+    client.check(&list(10_000), "0");
+    assert_eq!(clients(&client), 0);
 }
