@@ -67,10 +67,9 @@ impl Lowerer {
         // What the node above shows of it, under the ids.
         let mut shown = Vec::new();
         for key in &aggregation.keys {
-            let expr = self.prepare(&key.expr);
-            let bound = self.bound(&expr);
-            let value = self.value(&expr)?;
-            self.define(key.id, value.ty.clone(), bound);
+            let expr = &key.expr;
+            let value = self.value(expr)?;
+            self.define(key.id, value.ty.clone());
             match equals_bytewise(&expr.ty) {
                 false => {
                     let name = format!("k{}", key.id.0);
@@ -87,7 +86,7 @@ impl Lowerer {
         }
         for aggregate in &aggregation.aggregates {
             let result = self.aggregate(aggregate, &mut calls)?;
-            self.define(aggregate.id, result.ty.clone(), f64::INFINITY);
+            self.define(aggregate.id, result.ty.clone());
             shown.push(result.expr.alias(name_of(aggregate.id)));
         }
         if calls.calls.is_empty() && groups.is_empty() {
@@ -113,9 +112,9 @@ impl Lowerer {
     /// One aggregate's value, in terms of the calls.
     fn aggregate(&mut self, aggregate: &Aggregate, calls: &mut Calls) -> Result<Lowered, SqlError> {
         use AggregateFunction as F;
-        let args: Vec<_> = aggregate.args.iter().map(|arg| self.prepare(arg)).collect();
+        let args = aggregate.args.clone();
         let distinct = aggregate.distinct;
-        let out = self.query.columns[aggregate.id].ty;
+        let out = self.columns()[aggregate.id].ty;
         match aggregate.function {
             F::Count => {
                 let args = match args.len() {
@@ -284,7 +283,7 @@ impl Lowerer {
             1 => args[0].clone(),
             _ => {
                 let nullable = args.iter().any(|a| a.nullable);
-                let ty = self.query.columns[aggregate.id].ty;
+                let ty = self.columns()[aggregate.id].ty;
                 Expr::new(ExprKind::Call(Function::Concat, args), ty, nullable)
             }
         };
@@ -294,8 +293,7 @@ impl Lowerer {
             call_args.push(self.equality_key(&text)?);
         }
         for (key, _) in &aggregate.order_by {
-            let key = self.prepare(key);
-            call_args.push(self.sort_key(&key)?);
+            call_args.push(self.sort_key(key)?);
         }
         // With DISTINCT, what is run apart comes here once.
         let apart = aggregate.distinct && self.method == Method::Spilling;
@@ -325,10 +323,9 @@ impl Lowerer {
         let set = || df::ident(GROUPING_SET);
         let bit = |at: usize| 1u64 << (aggregation.keys.len() - 1 - at);
         for (at, key) in aggregation.keys.iter().enumerate() {
-            let expr = self.prepare(&key.expr);
-            let bound = self.bound(&expr);
-            let value = self.value(&expr)?;
-            self.define(key.id, value.ty.clone(), bound);
+            let expr = &key.expr;
+            let value = self.value(expr)?;
+            self.define(key.id, value.ty.clone());
             let name = format!("k{}", key.id.0);
             groups.push(df::ident(&name));
             passed.push(equality_key_of(value.expr.clone(), &expr.ty).alias(&name));
@@ -353,7 +350,7 @@ impl Lowerer {
                 }
                 _ => self.aggregate(aggregate, &mut calls)?,
             };
-            self.define(aggregate.id, result.ty.clone(), f64::INFINITY);
+            self.define(aggregate.id, result.ty.clone());
             shown.push(result.expr.alias(name_of(aggregate.id)));
         }
         let plan = df_result(LogicalPlanBuilder::from(plan).project(passed).and_then(|b| b.build()))?;
@@ -366,7 +363,7 @@ impl Lowerer {
 
     /// Rows that differ in some column, as the columns' collations see it.
     pub(super) fn distinct(&mut self, plan: LogicalPlan, ids: &[ColumnId]) -> Result<LogicalPlan, SqlError> {
-        let types: Vec<_> = ids.iter().map(|id| self.query.columns[*id].ty).collect();
+        let types: Vec<_> = ids.iter().map(|id| self.columns()[*id].ty).collect();
         let column = |id: &ColumnId| df::ident(name_of(*id));
         if types.iter().all(equals_bytewise) {
             return df_result(LogicalPlanBuilder::from(plan).distinct().and_then(|b| b.build()));
@@ -404,7 +401,7 @@ impl Lowerer {
                 Method::Spilling => mirrored(window),
             };
             let result = self.window(mirrored.as_ref().unwrap_or(window), &mut calls)?;
-            self.define(window.id, result.ty.clone(), f64::INFINITY);
+            self.define(window.id, result.ty.clone());
             passed.push(result.expr.alias(name_of(window.id)));
         }
         // Window nodes name their columns themselves.
@@ -438,8 +435,8 @@ impl Lowerer {
     }
 
     pub(super) fn window(&mut self, window: &WindowFunction, calls: &mut Calls) -> Result<Lowered, SqlError> {
-        let args: Vec<_> = window.args.iter().map(|arg| self.prepare(arg)).collect();
-        let out = self.query.columns[window.id].ty;
+        let args = window.args.clone();
+        let out = self.columns()[window.id].ty;
         let WindowKind::Aggregate(function) = window.kind else {
             return self.ranking(window, &args, out, calls);
         };

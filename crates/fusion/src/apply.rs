@@ -10,17 +10,18 @@
 //!
 //! A subquery without outer columns thus runs once. LATERAL is the same with rows for an answer.
 
-pub mod answer;
+mod answer;
 mod exec;
+mod lower;
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use answer::AnswerKind;
 use arrow::datatypes::{DataType, Field};
 use async_trait::async_trait;
-use avocet_sql::plan::{ColumnId, QueryExpr, walk};
+use avocet_sql::plan::ColumnId;
+use avocet_sql::relational::{ApplyKind, Node};
 use avocet_types::error::SqlError;
 use avocet_types::expr::Expr;
 use avocet_types::{SqlType, Value};
@@ -38,14 +39,16 @@ use exec::ApplyExec;
 
 use crate::depth::DepthNode;
 use crate::lower::{Lowerer, df_result, name_of};
+use crate::measure::MeasuredNode;
 use crate::shared::SharedNode;
+use crate::single::SingleRowNode;
 
 /// A subquery, and all that is needed to plan it for given outer values.
 pub struct Applied {
     /// Of the answer; of a LATERAL table its first column.
     pub id: ColumnId,
-    pub kind: AnswerKind,
-    pub query: QueryExpr,
+    pub kind: ApplyKind,
+    pub query: Arc<Node>,
     /// The enclosing block's columns that it uses.
     pub outer: Vec<(ColumnId, SqlType)>,
     /// What the query's columns and the needles are compared as.
@@ -64,11 +67,10 @@ impl fmt::Debug for Applied {
 impl Applied {
     /// The subquery's plan with these outer values.
     pub fn plan(&self, values: &[Value]) -> std::result::Result<LogicalPlan, SqlError> {
-        let mut query = self.query.clone();
+        let mut query = Node::clone(&self.query);
         let known = |id: ColumnId| self.outer.iter().position(|(outer, _)| *outer == id);
-        walk::substitute_outer(&mut query, &|id| {
-            known(id).map(|at| Expr::literal(values[at].clone(), self.outer[at].1))
-        });
+        let value = |id| known(id).map(|at| Expr::literal(values[at].clone(), self.outer[at].1));
+        query.substitute(&value, &self.lowerer.context);
         self.lowerer.clone().answer_plan(&query, self.kind, &self.keys)
     }
 }
@@ -190,17 +192,8 @@ impl ExtensionPlanner for NodePlanner {
         context: &PhysicalPlanningContext,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         let missing = || DataFusionError::Internal("one input and a session state are needed".into());
-        if let Some(node) = node.as_any().downcast_ref::<DepthNode>() {
-            return physical_inputs
-                .first()
-                .map(|input| Some(node.physical(input.clone())))
-                .ok_or_else(missing);
-        }
-        if let Some(node) = node.as_any().downcast_ref::<SharedNode>() {
-            return physical_inputs
-                .first()
-                .map(|input| Some(node.physical(input.clone())))
-                .ok_or_else(missing);
+        if let Some(physical) = physical_of(node, physical_inputs.first().ok_or_else(missing)?) {
+            return Ok(Some(physical));
         }
         let Some(node) = node.as_any().downcast_ref::<ApplyNode>() else { return Ok(None) };
         let state = session.as_any().downcast_ref::<SessionState>().ok_or_else(missing)?;
@@ -215,4 +208,22 @@ impl ExtensionPlanner for NodePlanner {
             ApplyExec::new(physical.clone(), node.applied.clone(), exprs, schema, Arc::new(state.clone()));
         Ok(Some(Arc::new(apply)))
     }
+}
+
+/// The operator of a node that passes rows on.
+fn physical_of(
+    node: &dyn UserDefinedLogicalNode,
+    input: &Arc<dyn ExecutionPlan>,
+) -> Option<Arc<dyn ExecutionPlan>> {
+    let (node, input) = (node.as_any(), input.clone());
+    if let Some(node) = node.downcast_ref::<DepthNode>() {
+        return Some(node.physical(input));
+    }
+    if let Some(node) = node.downcast_ref::<SharedNode>() {
+        return Some(node.physical(input));
+    }
+    if let Some(node) = node.downcast_ref::<SingleRowNode>() {
+        return Some(node.physical(input));
+    }
+    node.downcast_ref::<MeasuredNode>().map(|node| node.physical(input))
 }

@@ -3,19 +3,18 @@
 //! What sorts and joins give shares the texts of what they read: a few rows may keep many batches, and each batch of rows counts all of
 //! them again. Under a small limit that is what fails a query, so texts are copied where rows leave such an operator.
 
-use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatchOptions};
 use arrow::datatypes::DataType;
 use arrow::record_batch::RecordBatch;
 use datafusion::common::Result;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::StreamExt;
+
+use crate::pass::{Pass, PassExec};
 
 /// Of texts that are shared, how many bytes there are and how many of them are the array's own.
 fn shared_bytes(array: &ArrayRef) -> Option<(usize, usize)> {
@@ -58,58 +57,31 @@ fn compact(batch: &RecordBatch) -> Result<RecordBatch> {
     Ok(RecordBatch::try_new_with_options(batch.schema(), columns, &options)?)
 }
 
-/// Its input's rows.
+/// Its input's rows, compacted.
 #[derive(Debug)]
-pub(super) struct CompactExec {
-    input: Arc<dyn ExecutionPlan>,
-}
+pub(super) struct Compact;
 
-impl CompactExec {
-    pub fn of(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
-        Arc::new(Self { input })
+impl Compact {
+    pub fn rows_of(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        PassExec::plan(Self, input)
     }
 }
 
-impl DisplayAs for CompactExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("CompactExec")
-    }
-}
+impl Pass for Compact {
+    const NAME: &'static str = "CompactExec";
 
-impl ExecutionPlan for CompactExec {
-    fn name(&self) -> &str {
-        "CompactExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    fn apply_expressions(
+    fn run(
         &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
+        input: &Arc<dyn ExecutionPlan>,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let rows = input.execute(partition, context)?.map(|batch| compact(&batch?));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(input.schema(), rows)))
     }
 
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Self::of(children.pop().unwrap_or_else(|| self.input.clone())))
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let rows = self.input.execute(partition, context)?.map(|batch| compact(&batch?));
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)))
+    fn renewed(&self) -> Self {
+        Self
     }
 }
 

@@ -4,23 +4,23 @@
 //! these, yet each takes some, and a join of joins makes any number of them: `SELECT COUNT(*) FROM t a, t b, t c, t d` filled the
 //! machine. Added up, they are one batch.
 
-use std::fmt;
 use std::sync::Arc;
 
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::joins::{CrossJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::StreamExt;
 
-/// Puts a [`CountedExec`] under joins that keep rows without columns.
+use crate::pass::{Pass, PassExec};
+
+/// Puts a [`Count`] under joins that keep rows without columns.
 #[derive(Debug)]
 pub struct CountRows;
 
@@ -31,7 +31,7 @@ impl PhysicalOptimizerRule for CountRows {
             let mut children: Vec<_> = node.children().into_iter().cloned().collect();
             match children.first_mut() {
                 Some(kept) if keeps && kept.schema().fields().is_empty() => {
-                    *kept = Arc::new(CountedExec { input: kept.clone() });
+                    *kept = PassExec::plan(Count, kept.clone());
                     Ok(Transformed::yes(replace_children_if_necessary(node, children)?))
                 }
                 _ => Ok(Transformed::no(node)),
@@ -51,47 +51,19 @@ impl PhysicalOptimizerRule for CountRows {
 
 /// Its input's rows, which have no columns, in one batch.
 #[derive(Debug)]
-struct CountedExec {
-    input: Arc<dyn ExecutionPlan>,
-}
+struct Count;
 
-impl DisplayAs for CountedExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("CountedExec")
-    }
-}
+impl Pass for Count {
+    const NAME: &'static str = "CountedExec";
 
-impl ExecutionPlan for CountedExec {
-    fn name(&self) -> &str {
-        "CountedExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn apply_expressions(
+    fn run(
         &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let input = children.pop().unwrap_or_else(|| self.input.clone());
-        Ok(Arc::new(Self { input }))
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let mut input = self.input.execute(partition, context)?;
-        let schema = self.schema();
+        input: &Arc<dyn ExecutionPlan>,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let schema = input.schema();
+        let mut input = input.execute(partition, context)?;
         let of = schema.clone();
         let all = async move {
             let mut rows = 0usize;
@@ -104,5 +76,9 @@ impl ExecutionPlan for CountedExec {
             Ok(RecordBatch::try_new_with_options(of, Vec::new(), &options)?)
         };
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::once(all))))
+    }
+
+    fn renewed(&self) -> Self {
+        Self
     }
 }

@@ -6,15 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use avocet_types::error::ErrorCode;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DFSchemaRef, DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{self as df, Extension, LogicalPlan, UserDefinedLogicalNodeCore};
-use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
-};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
+use crate::pass::{Pass, PassExec};
 use crate::udf::external;
 
 /// The logical node: its input's rows, up to so many runs.
@@ -30,7 +27,7 @@ impl DepthNode {
     }
 
     pub fn physical(&self, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
-        Arc::new(DepthExec { input, most: self.most, runs: Arc::default() })
+        PassExec::plan(Depth { most: self.most, runs: Arc::default() }, input)
     }
 }
 
@@ -75,65 +72,38 @@ impl UserDefinedLogicalNodeCore for DepthNode {
 }
 
 #[derive(Debug)]
-struct DepthExec {
-    input: Arc<dyn ExecutionPlan>,
+struct Depth {
     most: u64,
     /// Kept when the plan is reset for its next run.
     runs: Arc<AtomicU64>,
 }
 
-impl DisplayAs for DepthExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "DepthExec: most={}", self.most)
-    }
-}
+impl Pass for Depth {
+    const NAME: &'static str = "DepthExec";
 
-impl ExecutionPlan for DepthExec {
-    fn name(&self) -> &str {
-        "DepthExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    fn apply_expressions(
+    fn run(
         &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let input = children.pop().unwrap_or_else(|| self.input.clone());
-        Ok(Arc::new(Self { input, most: self.most, runs: self.runs.clone() }))
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let partitions = self.input.output_partitioning().partition_count() as u64;
+        input: &Arc<dyn ExecutionPlan>,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let partitions = input.output_partitioning().partition_count() as u64;
         let runs = self.runs.fetch_add(1, Ordering::Relaxed) / partitions.max(1) + 1;
         if runs > self.most {
             return Err(external(ErrorCode::CTE_MAX_RECURSION_DEPTH.with(&[&runs])));
         }
-        self.input.execute(partition, context)
+        input.execute(partition, context)
+    }
+
+    fn renewed(&self) -> Self {
+        Self { most: self.most, runs: self.runs.clone() }
     }
 }
 
 /// A recursive query begins, perhaps anew: no steps of it were run.
 pub(super) fn begin(plan: &Arc<dyn ExecutionPlan>) {
-    if let Some(step) = plan.downcast_ref::<DepthExec>() {
-        step.runs.store(0, Ordering::Relaxed);
+    if let Some(step) = plan.downcast_ref::<PassExec<Depth>>() {
+        step.pass.runs.store(0, Ordering::Relaxed);
     }
     plan.children().into_iter().for_each(begin);
 }

@@ -15,13 +15,14 @@ use avocet_engine::{
     TableSample, TableScan,
 };
 use avocet_sql::bind::TableStatistics;
+use avocet_sql::relational::{ColumnSample, Statistics};
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::CompareOp;
 use avocet_types::schema::TableDef;
 use avocet_types::{ColumnBuilder, Datum, SqlType, Value};
 
 use crate::statistics::statistics_of;
-use crate::{ColumnPredicate, ColumnSample, MorselReader, MorselScan, ScanRequest, ScanSource};
+use crate::{ColumnPredicate, MorselReader, MorselScan, ScanRequest, ScanSource};
 
 /// A table that the server makes up, with its rows as of the statement's begin.
 pub struct VirtualRows {
@@ -70,6 +71,17 @@ impl EngineSource {
     }
 }
 
+impl Statistics for EngineSource {
+    fn statistics(&self, table: &TableDef) -> Option<Arc<TableStatistics>> {
+        self.table(table).map(|handle| Arc::new(statistics_of(handle)))
+    }
+
+    fn sample(&self, table: &TableDef) -> Option<Arc<dyn ColumnSample>> {
+        let table = self.table(table)?.clone();
+        Some(Arc::new(EngineSample { sample: table.sample(), table }))
+    }
+}
+
 impl ScanSource for EngineSource {
     fn open(&self, table: &Arc<TableDef>, request: ScanRequest) -> Result<Arc<dyn MorselScan>, SqlError> {
         if let Some(rows) = self.virtual_rows.iter().find(|rows| rows.table.id == table.id) {
@@ -92,15 +104,6 @@ impl ScanSource for EngineSource {
         let reader = if request.locked { &self.newest } else { &self.reader };
         let scan = reader.scan(handle, EngineRequest { predicates, columns, with_row_id });
         Ok(Arc::new(EngineScan { scan, row_id, only: request.only }))
-    }
-
-    fn statistics(&self, table: &TableDef) -> Option<Arc<TableStatistics>> {
-        self.table(table).map(|handle| Arc::new(statistics_of(handle)))
-    }
-
-    fn sample(&self, table: &TableDef) -> Option<Arc<dyn ColumnSample>> {
-        let table = self.table(table)?.clone();
-        Some(Arc::new(EngineSample { sample: table.sample(), table }))
     }
 
     fn filters_exactly(&self, table: &TableDef, predicate: &ColumnPredicate) -> bool {

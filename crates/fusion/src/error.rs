@@ -28,13 +28,7 @@ pub(super) fn run_error(error: &DataFusionError) -> SqlError {
         }
         DataFusionError::NotImplemented(what) => unsupported(what),
         DataFusionError::IoError(error) => spill_error(error),
-        other => {
-            let text = other.to_string();
-            if text.contains("more than one row") || text.contains("more than 1 row") {
-                return ErrorCode::SUBQUERY_NO_1_ROW.with(&[]);
-            }
-            ErrorCode::UNKNOWN_ERROR.because(format!("Internal error in execution: {text}"))
-        }
+        other => ErrorCode::UNKNOWN_ERROR.because(format!("Internal error in execution: {other}")),
     }
 }
 

@@ -6,6 +6,7 @@
 
 use arrow::datatypes::DataType;
 use avocet_sql::plan::ColumnId;
+use avocet_sql::relational::Checkpoint;
 use avocet_types::error::SqlError;
 use avocet_types::expr::{ArithOp, CompareOp, Expr, ExprKind, IsTest, ValueClass};
 use avocet_types::{Collation, Datum, SqlType};
@@ -72,11 +73,6 @@ fn decimal128(ty: &DataType) -> Option<(u8, i8)> {
 }
 
 impl Lowerer {
-    /// An expression that is constant for the statement becomes a literal.
-    pub(super) fn prepare(&self, expr: &Expr) -> Expr {
-        expr.clone().fold_for_statement(&self.params, &self.context)
-    }
-
     /// A value in whatever physical type suits it.
     pub(super) fn value(&mut self, expr: &Expr) -> Result<Lowered, SqlError> {
         if is_truth(expr) {
@@ -88,7 +84,7 @@ impl Lowerer {
                 self.results.note_constant(string_len(value));
                 literal(value, &expr.ty)
             }
-            ExprKind::Column(index) => Some(self.column_value(ColumnId(*index as u32))?),
+            ExprKind::Column(index) => Some(self.column_value(ColumnId(*index as u32))),
             ExprKind::Arith { op, left, right } => self.arithmetic(*op, left, right, expr)?,
             ExprKind::Negate(inner) => self.negate(inner, expr)?,
             ExprKind::Case { branches, otherwise } => {
@@ -111,14 +107,14 @@ impl Lowerer {
         Ok(cast(lowered, &expr.ty.arrow_type()))
     }
 
-    fn column_value(&mut self, id: ColumnId) -> Result<Lowered, SqlError> {
-        let column = self.column(id)?;
-        Ok(match column.ty {
+    fn column_value(&self, id: ColumnId) -> Lowered {
+        let column = self.column(id);
+        match column.ty {
             DataType::Boolean => {
                 Lowered { expr: df::cast(column.expr, DataType::Int64), ty: DataType::Int64 }
             }
             _ => column,
-        })
+        }
     }
 
     /// Something for WHERE, ON, HAVING, CASE WHEN: a BOOLEAN.
@@ -158,7 +154,7 @@ impl Lowerer {
             }
             ExprKind::Is { expr: inner, test, negated } => self.is(inner, *test, *negated)?,
             ExprKind::Column(index) => {
-                let column = self.column(ColumnId(*index as u32))?;
+                let column = self.column(ColumnId(*index as u32));
                 if column.ty == DataType::Boolean { column.expr } else { self.is_not_zero(expr)? }
             }
             ExprKind::Literal(value) => match value {
@@ -466,7 +462,7 @@ impl Lowerer {
         let mut types = Vec::with_capacity(columns.len());
         for index in &columns {
             let id = ColumnId(*index as u32);
-            let info = &self.query.columns[id];
+            let info = &self.columns()[id];
             let (ty, nullable) = (info.ty, info.nullable);
             let column = Expr::column(*index, ty, nullable);
             args.push(self.logical_value(&column)?);
@@ -484,54 +480,6 @@ impl Lowerer {
         truth: bool,
     ) -> Result<ScalarUDF, SqlError> {
         EvalUdf::create(expr, args, truth, self.context.clone(), self.results.clone())
-    }
-
-    /// The largest absolute value that a number can have.
-    pub(super) fn bound(&self, expr: &Expr) -> f64 {
-        let by_type = type_bound(&expr.ty);
-        let by_value = match &expr.kind {
-            ExprKind::Literal(Datum::Int(v)) => v.unsigned_abs() as f64,
-            ExprKind::Literal(Datum::UInt(v)) => *v as f64,
-            ExprKind::Literal(Datum::Decimal(v)) => v.to_f64().abs(),
-            ExprKind::Literal(Datum::Null) => 0.0,
-            ExprKind::Column(index) => self.bounds.get(&ColumnId(*index as u32)).copied().unwrap_or(by_type),
-            ExprKind::Arith { op: ArithOp::Add | ArithOp::Sub, left, right } => {
-                self.bound(left) + self.bound(right)
-            }
-            ExprKind::Arith { op: ArithOp::Mul, left, right } => self.bound(left) * self.bound(right),
-            ExprKind::Negate(inner) | ExprKind::Convert(inner) | ExprKind::Cast(inner)
-                if is_exact_number(&inner.ty) && is_exact_number(&expr.ty) =>
-            {
-                self.bound(inner)
-            }
-            ExprKind::Case { branches, otherwise } => {
-                let values = branches.iter().map(|(_, then)| then).chain(otherwise.as_deref());
-                values.map(|v| self.bound(v)).fold(0.0, f64::max)
-            }
-            ExprKind::Coalesce(parts) => parts.iter().map(|p| self.bound(p)).fold(0.0, f64::max),
-            _ => by_type,
-        };
-        by_value.min(by_type)
-    }
-}
-
-fn is_exact_number(ty: &SqlType) -> bool {
-    ty.is_integer() || matches!(ty, SqlType::Decimal { .. })
-}
-
-/// The largest absolute value of a numeric type; infinite for others.
-pub(super) fn type_bound(ty: &SqlType) -> f64 {
-    match ty.arrow_type() {
-        DataType::Int8 => 128.0,
-        DataType::UInt8 => 255.0,
-        DataType::Int16 => 32_768.0,
-        DataType::UInt16 => 65_535.0,
-        DataType::Int32 => 2f64.powi(31),
-        DataType::UInt32 => 2f64.powi(32),
-        DataType::Int64 => 2f64.powi(63),
-        DataType::UInt64 => 2f64.powi(64),
-        DataType::Decimal128(p, s) | DataType::Decimal256(p, s) => 10f64.powi(i32::from(p) - i32::from(s)),
-        _ => f64::INFINITY,
     }
 }
 
@@ -636,6 +584,15 @@ pub(super) fn meeting_type(left: &Lowered, right: &Lowered) -> Option<DataType> 
             _ => wide_meeting(a, b),
         },
     }
+}
+
+/// As [`meeting_type`], for types too that only our own comparisons take as they are.
+pub(super) fn key_meeting_type(left: &Lowered, right: &Lowered) -> Option<DataType> {
+    meeting_type(left, right).or_else(|| match (&left.ty, &right.ty) {
+        (a, b) if a.is_integer() && b.is_integer() => Some(DataType::Decimal128(20, 0)),
+        (a, b) if a.is_floating() && b.is_floating() => Some(DataType::Float64),
+        _ => None,
+    })
 }
 
 fn wide_meeting(a: &DataType, b: &DataType) -> Option<DataType> {

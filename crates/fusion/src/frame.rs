@@ -35,12 +35,10 @@ impl Lowerer {
     ) -> Result<df::Expr, SqlError> {
         let mut call = DfWindow::new(function, args);
         for key in &window.partition_by {
-            let key = self.prepare(key);
-            call.params.partition_by.push(self.sort_key(&key)?);
+            call.params.partition_by.push(self.sort_key(key)?);
         }
         for (key, descending) in &window.order_by {
-            let key = self.prepare(key);
-            call.params.order_by.push(Sort::new(self.sort_key(&key)?, !descending, !descending));
+            call.params.order_by.push(Sort::new(self.sort_key(key)?, !descending, !descending));
         }
         let is_counted = window.order_by.first().is_none_or(|(key, _)| has_distances(&key.ty));
         call.params.window_frame = match &window.frame {
@@ -65,7 +63,7 @@ impl Lowerer {
 
     fn rows(&self, frame: &Frame) -> Result<WindowFrame, SqlError> {
         let count = |distance: &Distance| match distance {
-            Distance::Value(expr) => match self.prepare(expr).as_literal() {
+            Distance::Value(expr) => match expr.as_literal() {
                 Some(Datum::Int(v)) if *v >= 0 => Ok(ScalarValue::UInt64(Some(*v as u64))),
                 Some(Datum::UInt(v)) => Ok(ScalarValue::UInt64(Some(*v))),
                 _ => Err(illegal_frame()),
@@ -77,19 +75,12 @@ impl Lowerer {
 
     /// The sort key of a RANGE with distances, and the frame, in one type.
     fn distances(&mut self, key: &Expr, frame: &Frame) -> Result<(df::Expr, WindowFrame), SqlError> {
-        let key = self.prepare(key);
-        let mut literals = Vec::new();
-        for distance in frame.distances() {
-            literals.push(match distance {
-                Distance::Value(expr) => Distance::Value(self.prepare(expr)),
-                Distance::Interval(expr, unit) => Distance::Interval(self.prepare(expr), *unit),
-            });
-        }
-        let ty = key_type(&key, &literals)?;
+        let literals: Vec<_> = frame.distances().cloned().collect();
+        let ty = key_type(key, &literals)?;
         let mut literals = literals.iter().map(|distance| scalar(distance, &ty));
         let next = |_: &Distance| literals.next().expect("a literal was made of each distance");
         let frame = bounds(frame, WindowFrameUnits::Range, &ScalarValue::Null, next)?;
-        Ok((cast(self.value(&key)?, &ty), frame))
+        Ok((cast(self.value(key)?, &ty), frame))
     }
 }
 

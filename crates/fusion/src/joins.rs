@@ -1,236 +1,239 @@
-//! FROM and WHERE: inner joins in an order that keeps intermediate results small.
-//!
-//! DataFusion keeps the order of FROM. We flatten inner joins and the conjuncts of ON and WHERE, put each conjunct where it
-//! belongs, estimate sizes (`estimate`), choose a tree of joins (`join_order`) and build it, with the smaller side of each
-//! join to the left, where DataFusion makes the hash table.
+//! Joins and set operations.
 
-use std::collections::HashSet;
+use std::sync::Arc;
 
-use avocet_sql::plan::*;
+use arrow::datatypes::DataType;
+use avocet_sql::parse::ast::SetOperator;
+use avocet_sql::plan::ColumnId;
+use avocet_sql::relational::{Equality, Join, JoinKind, Node, SetOperation};
 use avocet_types::error::SqlError;
-use avocet_types::expr::{CompareOp, Expr, ExprKind};
-use datafusion::logical_expr::{JoinType, LogicalPlan, LogicalPlanBuilder};
+use avocet_types::expr::{CompareOp, Expr};
+use datafusion::common::tree_node::TreeNode;
+use datafusion::common::{Column, NullEquality};
+use datafusion::functions_aggregate as agg;
+use datafusion::logical_expr::{self as df, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, Union, lit};
 
-use crate::estimate::{Estimate, UNKNOWN_ROWS};
-use crate::join_order::{Condition, JoinGraph, Key, Size, Tree};
-use crate::lower::{Lowerer, df_result};
+use crate::aggregate::call;
+use crate::expr::{binary, cast, equality_key_of, key_meeting_type};
+use crate::lower::{Lowerer, as_subquery, df_result, name_of};
+use crate::setup::Method;
 
-struct Relation {
-    plan: LogicalPlan,
-    columns: HashSet<ColumnId>,
-    estimate: Estimate,
-    /// Conjuncts over this relation alone.
-    filters: Vec<Expr>,
-}
+/// The column that numbers equal rows.
+const NUMBER: &str = "row_number";
+/// DataFusion's name for the column that a mark join adds.
+const MARK: &str = "mark";
 
 impl Lowerer {
-    /// The rows of FROM for which WHERE holds.
-    pub(super) fn filtered_from(
+    pub(super) fn join(&mut self, join: &Join) -> Result<LogicalPlan, SqlError> {
+        let left = self.node(&join.left)?;
+        let right = self.node(&join.right)?;
+        let of = |kind| (LogicalPlanBuilder::from(left.clone()), kind);
+        let (builder, kind) = match join.kind {
+            JoinKind::Inner => of(JoinType::Inner),
+            JoinKind::Left | JoinKind::Single => of(JoinType::Left),
+            JoinKind::Semi => of(JoinType::LeftSemi),
+            JoinKind::Anti { nulls: false } => of(JoinType::LeftAnti),
+            JoinKind::Anti { nulls: true } => return self.not_in(join, left, right),
+            JoinKind::Mark(id) => return self.mark(join, id, left, right),
+        };
+        let conditions = self.join_conditions(join)?;
+        let joined = match (conditions.is_empty(), kind) {
+            (true, JoinType::Inner) => builder.cross_join(right),
+            (true, _) => builder.join_on(right, kind, [lit(true)]),
+            (false, _) => builder.join_on(right, kind, conditions),
+        };
+        df_result(joined.and_then(|b| b.build()))
+    }
+
+    fn join_conditions(&mut self, join: &Join) -> Result<Vec<df::Expr>, SqlError> {
+        let mut conditions = Vec::with_capacity(join.keys.len() + join.residual.len());
+        for key in &join.keys {
+            conditions.push(match join.kind {
+                JoinKind::Semi | JoinKind::Anti { .. } | JoinKind::Mark(_) => self.membership(key)?,
+                _ => self.condition(&key.clone().into_expr())?,
+            });
+        }
+        for condition in &join.residual {
+            conditions.push(self.condition(condition)?);
+        }
+        Ok(conditions)
+    }
+
+    /// A needle and a subquery's column, both cast (or turned into keys) so that they compare natively.
+    fn membership(&mut self, key: &Equality) -> Result<df::Expr, SqlError> {
+        let Equality { left, right } = key;
+        if let Some(native) = self.compare(CompareOp::Eq, left, right)? {
+            return Ok(native);
+        }
+        let (a, b) = match left.ty.collation().or(right.ty.collation()) {
+            Some(collation) if !collation.is_exact() => (self.equality_key(left)?, self.equality_key(right)?),
+            _ => {
+                let (a, b) = (self.value(left)?, self.value(right)?);
+                match key_meeting_type(&a, &b) {
+                    Some(ty) => (cast(a, &ty), cast(b, &ty)),
+                    None => return self.condition(&key.clone().into_expr()),
+                }
+            }
+        };
+        Ok(binary(a, Operator::Eq, b))
+    }
+
+    /// Rows of the left side, and whether they have a partner.
+    fn mark(
         &mut self,
-        from: &From,
-        filter: Option<&Expr>,
+        join: &Join,
+        id: ColumnId,
+        left: LogicalPlan,
+        right: LogicalPlan,
     ) -> Result<LogicalPlan, SqlError> {
-        let (mut parts, mut conjuncts) = (Vec::new(), Vec::new());
-        flatten(from, &mut parts, &mut conjuncts);
-        conjuncts.extend(filter.cloned());
-        let conjuncts: Vec<_> = conjuncts
-            .iter()
-            .flat_map(|c| self.prepare(c).into_conjuncts())
-            .flat_map(common_factors)
-            .collect();
-        let laterals: Vec<_> = parts.iter().filter_map(|part| lateral_of(part)).collect();
-        parts.retain(|part| lateral_of(part).is_none());
-        let mut relations = Vec::with_capacity(parts.len());
-        for part in parts {
-            relations.push(self.sized_relation(part)?);
+        // The column is named after the right side.
+        let side = format!("m{}", id.0);
+        let mut columns: Vec<_> =
+            join.right.outputs.iter().map(|id| self.plain_column(*id).alias(name_of(*id))).collect();
+        if columns.is_empty() {
+            columns.push(lit(1i64).alias("one"));
         }
-        let mut graph = JoinGraph::default();
-        let mut late = Vec::new();
-        for conjunct in conjuncts {
-            self.place(conjunct, &mut relations, &mut graph, &mut late);
+        let right = LogicalPlanBuilder::from(right).project(columns).and_then(|b| b.alias(side.as_str()));
+        let right = df_result(right.and_then(|b| b.build()))?;
+        for id in &join.right.outputs {
+            self.names.insert(*id, Column::new(Some(side.as_str()), name_of(*id)));
         }
-        for relation in &mut relations {
-            let plan = std::mem::take(&mut relation.plan);
-            relation.plan = self.filter(plan, &relation.filters)?;
-            let Estimate { rows, all_rows, .. } = relation.estimate;
-            graph.sizes.push(Size { rows, all_rows });
+        let mut conditions = self.join_conditions(join)?;
+        if conditions.is_empty() {
+            conditions.push(lit(true));
         }
-        let mut plan = self.join_all(relations, &graph)?;
-        for derived in laterals {
-            plan = self.lateral(plan, derived, None)?;
-        }
-        self.rows = (self.rows * 0.5f64.powi(late.len() as i32)).max(1.0);
-        // What needs no answer of a subquery first.
-        let (answered, late): (Vec<_>, Vec<_>) =
-            late.into_iter().partition(|c| c.columns().iter().any(|id| self.is_pending(*id)));
-        plan = self.filter(plan, &late)?;
-        plan = self.answered(plan, &answered)?;
-        self.filter(plan, &answered)
+        let passed: Vec<_> = left.schema().columns().into_iter().map(df::Expr::Column).collect();
+        let mark = df::Expr::Column(Column::new(Some(side.as_str()), MARK)).alias(name_of(id));
+        self.define(id, DataType::Boolean);
+        let joined = LogicalPlanBuilder::from(left).join_on(right, JoinType::LeftMark, conditions);
+        let joined = joined.and_then(|b| b.project(passed.into_iter().chain([mark])));
+        df_result(joined.and_then(|b| b.build()))
     }
 
-    fn is_pending(&self, column: usize) -> bool {
-        self.pending.contains_key(&ColumnId(column as u32))
-    }
-
-    fn sized_relation(&mut self, part: &From) -> Result<Relation, SqlError> {
-        self.rows = UNKNOWN_ROWS;
-        let plan = self.relation(part)?;
-        let mut columns = HashSet::new();
-        produced(part, &mut columns);
-        let estimate = match part {
-            From::Table(scan) => {
-                let statistics = self.source.statistics(&scan.table);
-                let rows = statistics.as_ref().map_or(UNKNOWN_ROWS, |s| s.rows.max(1) as f64);
-                let distinct = |position: usize| statistics.as_ref()?.columns.get(position)?.distinct;
-                let sample = self.source.sample(&scan.table);
-                Estimate::of_table(scan, rows, distinct, sample, &self.context)
-            }
-            From::Dual => Estimate::of_part(1.0),
-            _ => Estimate::of_part(self.rows),
-        };
-        Ok(Relation { plan, columns, estimate, filters: Vec::new() })
-    }
-
-    /// Puts a conjunct where it belongs: on a relation, between relations, or after all joins.
-    fn place(&self, conjunct: Expr, relations: &mut [Relation], graph: &mut JoinGraph, late: &mut Vec<Expr>) {
-        let ids: Vec<_> = conjunct.columns().into_iter().map(|c| ColumnId(c as u32)).collect();
-        let mut needed = 0u64;
-        let mut elsewhere = relations.len() > 64;
-        for id in &ids {
-            match relations.iter().position(|r| r.columns.contains(id)) {
-                Some(relation) if relation < 64 => needed |= 1 << relation,
-                // A subquery's answer, or a column of an enclosing block.
-                _ => elsewhere |= !self.is_outer(*id),
-            }
-        }
-        if elsewhere || needed == 0 || conjunct.is_volatile() {
-            late.push(conjunct);
-            return;
-        }
-        if needed.count_ones() == 1 {
-            let relation = &mut relations[needed.trailing_zeros() as usize];
-            relation.estimate.filter(&conjunct);
-            relation.filters.push(conjunct);
-            return;
-        }
-        match equality_sides(&conjunct, relations) {
-            Some((left, right)) => graph.add_equality(conjunct, left, right, same_domain),
-            None => graph.conditions.push(Condition { expr: conjunct, relations: needed }),
-        }
-    }
-
-    fn join_all(&mut self, relations: Vec<Relation>, graph: &JoinGraph) -> Result<LogicalPlan, SqlError> {
-        let tree = graph.order();
-        self.rows = graph.cardinality((1u64 << graph.sizes.len().min(63)) - 1);
-        let mut plans: Vec<_> = relations.into_iter().map(|r| Some(r.plan)).collect();
-        let mut used = vec![false; graph.conditions.len()];
-        let (plan, _) = self.build(&tree, &mut plans, graph, &mut used)?;
-        Ok(plan)
-    }
-
-    fn build(
+    /// NOT IN, if NULLs may be among the needles or the rows.
+    fn not_in(
         &mut self,
-        tree: &Tree,
-        plans: &mut [Option<LogicalPlan>],
-        graph: &JoinGraph,
-        used: &mut [bool],
-    ) -> Result<(LogicalPlan, u64), SqlError> {
-        let (left, right) = match tree {
-            Tree::Leaf(relation) => {
-                let plan = plans[*relation].take().expect("a tree has each relation once");
-                return Ok((plan, 1 << relation));
-            }
-            Tree::Join(left, right) => (left, right),
+        join: &Join,
+        left: LogicalPlan,
+        right: LogicalPlan,
+    ) -> Result<LogicalPlan, SqlError> {
+        let conditions = self.join_conditions(join)?;
+        let builder = LogicalPlanBuilder::from(left);
+        // The right side is run several times then.
+        let [Equality { left: needle, right: key }] = &join.keys[..] else {
+            return Err(avocet_sql::bind::unsupported("NOT IN of rows that may hold NULL"));
         };
-        let (mut left_plan, left_set) = self.build(left, plans, graph, used)?;
-        let (mut right_plan, right_set) = self.build(right, plans, graph, used)?;
-        // The hash table is built from the left side.
-        if graph.cardinality(right_set) < graph.cardinality(left_set) {
-            std::mem::swap(&mut left_plan, &mut right_plan);
+        if self.method == Method::InMemory || is_volatile(&right)? {
+            let none = (Vec::<Column>::new(), Vec::<Column>::new());
+            let all = conditions.into_iter().reduce(|a, b| binary(a, Operator::And, b)).unwrap_or(lit(true));
+            let nulls = NullEquality::NullEqualsNothing;
+            let joined =
+                builder.join_detailed_with_options(right, JoinType::LeftAnti, none, Some(all), nulls, true);
+            return df_result(joined.and_then(|b| b.build()));
         }
-        let set = left_set | right_set;
-        let mut conditions = Vec::new();
-        for class in &graph.classes {
-            if let Some(equality) = class.equality(left_set, right_set) {
-                conditions.push(self.condition(&equality)?);
-            }
-        }
-        for (condition, used) in graph.conditions.iter().zip(used.iter_mut()) {
-            if !*used && condition.relations & !set == 0 {
-                *used = true;
-                conditions.push(self.condition(&condition.expr)?);
-            }
-        }
-        let builder = LogicalPlanBuilder::from(left_plan);
-        let joined = match conditions.is_empty() {
-            true => builder.cross_join(right_plan),
-            false => builder.join_on(right_plan, JoinType::Inner, conditions),
+        let condition = self.no_nulls(needle, key, right.clone())?;
+        let joined = builder.join_on(right, JoinType::LeftAnti, conditions);
+        df_result(joined.and_then(|b| b.filter(condition)).and_then(|b| b.build()))
+    }
+
+    /// What NOT IN wants besides that there is no equal row, if NULLs may be among the rows or the needles. DataFusion's join
+    /// that knows of NULLs keeps one side in memory.
+    fn no_nulls(&mut self, needle: &Expr, key: &Expr, rows: LogicalPlan) -> Result<df::Expr, SqlError> {
+        let is_none = |rows: LogicalPlanBuilder| {
+            let count = call(agg::count::count_udaf(), vec![lit(1i64)], false).alias("n");
+            let plan = rows.aggregate(Vec::<df::Expr>::new(), vec![count]).and_then(|b| b.build());
+            let count = df::Expr::ScalarSubquery(as_subquery(df_result(plan)?));
+            Ok::<_, SqlError>(binary(count, Operator::Eq, lit(0i64)))
         };
-        Ok((df_result(joined.and_then(|b| b.build()))?, set))
+        let null = df::Expr::IsNull(Box::new(self.value(key)?.expr));
+        let nulls = df_result(LogicalPlanBuilder::from(rows.clone()).filter(null))?;
+        let needle = df::Expr::IsNotNull(Box::new(self.value(needle)?.expr));
+        let alone = is_none(LogicalPlanBuilder::from(rows))?;
+        Ok(binary(is_none(nulls)?, Operator::And, binary(needle, Operator::Or, alone)))
     }
-}
 
-/// Splits inner joins into their parts and conditions.
-fn flatten<'f>(from: &'f From, parts: &mut Vec<&'f From>, conjuncts: &mut Vec<Expr>) {
-    match from {
-        From::Join(join) if join.kind == JoinKind::Inner => {
-            flatten(&join.left, parts, conjuncts);
-            flatten(&join.right, parts, conjuncts);
-            conjuncts.extend(join.on.clone());
+    fn side(&mut self, side: &Node, outputs: &[ColumnId]) -> Result<LogicalPlan, SqlError> {
+        let plan = self.node(side)?;
+        self.as_columns(plan, &side.outputs, outputs)
+    }
+
+    pub(super) fn set_operation(
+        &mut self,
+        set: &SetOperation,
+        outputs: &[ColumnId],
+    ) -> Result<LogicalPlan, SqlError> {
+        let left = self.side(&set.left, outputs)?;
+        let right = self.side(&set.right, outputs)?;
+        match set.op {
+            SetOperator::Union => {
+                let union = Union::try_new_with_loose_types(vec![Arc::new(left), Arc::new(right)]);
+                let plan = LogicalPlan::Union(df_result(union)?);
+                if set.all { Ok(plan) } else { self.distinct(plan, outputs) }
+            }
+            op => {
+                let join = if op == SetOperator::Except { JoinType::LeftAnti } else { JoinType::LeftSemi };
+                if set.all {
+                    let left = self.numbered(left, outputs)?;
+                    let right = self.numbered(right, outputs)?;
+                    return self.matching(left, right, outputs, join, true);
+                }
+                let left = self.distinct(left, outputs)?;
+                self.matching(left, right, outputs, join, false)
+            }
         }
-        other => parts.push(other),
     }
-}
 
-/// The part, if it refers to those before it.
-fn lateral_of(part: &From) -> Option<&Derived> {
-    match part {
-        From::Derived(derived) if !derived.outer.is_empty() => Some(derived),
-        _ => None,
+    /// Equal rows get the numbers 1, 2, …: so with ALL each row meets at most one of the other side.
+    fn numbered(&mut self, plan: LogicalPlan, ids: &[ColumnId]) -> Result<LogicalPlan, SqlError> {
+        let keys = ids.iter().map(|id| equality_key_of(self.plain_column(*id), &self.columns()[*id].ty));
+        let function = datafusion::functions_window::row_number::row_number_udwf();
+        let mut call = df::expr::WindowFunction::new(function, Vec::new());
+        call.params.partition_by = keys.collect();
+        let call = df::Expr::WindowFunction(Box::new(call));
+        let number = df::ident(call.schema_name().to_string()).alias(NUMBER);
+        let columns: Vec<_> =
+            plan.schema().columns().into_iter().map(df::Expr::Column).chain([number]).collect();
+        let plan = df_result(LogicalPlanBuilder::window_plan(plan, vec![call]))?;
+        df_result(LogicalPlanBuilder::from(plan).project(columns).and_then(|b| b.build()))
     }
-}
 
-/// The columns that a part of FROM makes.
-pub(super) fn produced(from: &From, into: &mut HashSet<ColumnId>) {
-    match from {
-        From::Dual => {}
-        From::Table(scan) => into.extend(scan.columns.iter().map(|(_, id)| *id)),
-        From::Derived(derived) => into.extend(&derived.query.outputs),
-        From::Cte(reference) => into.extend(&reference.columns),
-        From::Join(join) => {
-            produced(&join.left, into);
-            produced(&join.right, into);
+    /// Rows of the left side that have, or do not have, an equal one on the right; NULLs are equal.
+    fn matching(
+        &mut self,
+        left: LogicalPlan,
+        right: LogicalPlan,
+        ids: &[ColumnId],
+        join: JoinType,
+        numbered: bool,
+    ) -> Result<LogicalPlan, SqlError> {
+        let right = df_result(LogicalPlanBuilder::from(right).alias("r").and_then(|b| b.build()))?;
+        let mut keys = Vec::with_capacity(ids.len());
+        for id in ids {
+            let ty = self.columns()[*id].ty;
+            let key = |expr| equality_key_of(expr, &ty);
+            let theirs = df::Expr::Column(Column::new(Some("r"), name_of(*id)));
+            keys.push((key(self.plain_column(*id)), key(theirs)));
         }
+        if numbered {
+            keys.push((df::ident(NUMBER), df::Expr::Column(Column::new(Some("r"), NUMBER))));
+        }
+        let (left_keys, right_keys): (Vec<_>, Vec<_>) = keys.into_iter().unzip();
+        let joined =
+            LogicalPlanBuilder::from(left).join_with_expr_keys(right, join, (left_keys, right_keys), None);
+        let joined = df_result(joined.and_then(|b| b.build()))?;
+        let joined = match joined {
+            LogicalPlan::Join(mut join) => {
+                join.null_equality = NullEquality::NullEqualsNull;
+                LogicalPlan::Join(join)
+            }
+            other => other,
+        };
+        let columns: Vec<_> = ids.iter().map(|id| self.plain_column(*id)).collect();
+        df_result(LogicalPlanBuilder::from(joined).project(columns).and_then(|b| b.build()))
     }
 }
 
-/// `(a AND b) OR (a AND c)` is `a AND (b OR c)`: what all alternatives share can join or filter by itself.
-fn common_factors(expr: Expr) -> Vec<Expr> {
-    let ExprKind::Or(alternatives) = &expr.kind else { return vec![expr] };
-    let split: Vec<Vec<Expr>> = alternatives.iter().map(|a| a.clone().into_conjuncts()).collect();
-    let Some((first, others)) = split.split_first() else { return vec![expr] };
-    let common: Vec<_> =
-        first.iter().filter(|c| !c.is_volatile() && others.iter().all(|o| o.contains(c))).cloned().collect();
-    common.into_iter().chain([expr]).collect()
-}
-
-/// For an equality of two relations: its sides.
-fn equality_sides(expr: &Expr, relations: &[Relation]) -> Option<(Key, Key)> {
-    let ExprKind::Compare { op: CompareOp::Eq, left, right } = &expr.kind else { return None };
-    let side = |expr: &Expr| {
-        let columns = expr.columns();
-        let first = ColumnId(*columns.first()? as u32);
-        let relation = relations.iter().position(|r| r.columns.contains(&first))?;
-        let all = columns.iter().all(|c| relations[relation].columns.contains(&ColumnId(*c as u32)));
-        let distinct = || relations[relation].estimate.distinct(expr);
-        all.then(|| Key { relation, distinct: distinct(), expr: expr.clone() })
-    };
-    let (left, right) = (side(left)?, side(right)?);
-    (left.relation != right.relation).then_some((left, right))
-}
-
-/// Whether values of the two compare the same way with any third: only then is equality transitive among them.
-fn same_domain(a: &Expr, b: &Expr) -> bool {
-    let integer = |e: &Expr| e.ty.is_integer();
-    a.ty == b.ty || integer(a) && integer(b)
+/// Whether a plan may give other rows each time.
+fn is_volatile(plan: &LogicalPlan) -> Result<bool, SqlError> {
+    df_result(plan.exists(|part| Ok(part.expressions().iter().any(df::Expr::is_volatile))))
 }

@@ -1,14 +1,15 @@
-//! Analytics: bound queries on DataFusion.
+//! Analytics: relational plans on DataFusion.
 //!
 //! ```text
-//!  BoundQuery ─lower.rs─▶ LogicalPlan ─DataFusion's optimizer─▶ ExecutionPlan ─▶ stream of RecordBatch
-//!     joins.rs       inner joins: estimate.rs, then join_order.rs   │
-//!     expr.rs        MySQL's semantics, natively or by EvalUdf     ├─ scan.rs   morsels of a snapshot
-//!     aggregate.rs   sums that can not overflow, collations        ├─ apply.rs  subqueries, row by row
-//!     frame.rs       OVER                                          ├─ windows.rs   window functions, partition by partition
-//!     distinct.rs    DISTINCT aggregates in plans that spill       ├─ spilling.rs  operators that spill
-//!     shared.rs      what is read several times and run once       │
-//!     subquery.rs    joins where they are right, else Apply        └─ runtime.rs threads, deadline; memory.rs, admission.rs
+//!  relational::Plan ─lower.rs─▶ LogicalPlan ─DataFusion's optimizer─▶ ExecutionPlan ─▶ stream of RecordBatch
+//!     joins.rs       joins, set operations                          │
+//!     expr.rs        MySQL's semantics, natively or by EvalUdf      ├─ scan.rs   morsels of a snapshot
+//!     aggregate.rs   sums that can not overflow, collations         ├─ apply.rs  subqueries, row by row
+//!     frame.rs       OVER                                           ├─ windows.rs   window functions, partition by partition
+//!     distinct.rs    DISTINCT aggregates in plans that spill        ├─ spilling.rs  operators that spill
+//!     shared.rs      what is read several times and run once        ├─ roles.rs, memory.rs   who may have how much memory
+//!     single.rs      what may have one row                          ├─ measure.rs   what each node does, for EXPLAIN ANALYZE
+//!                                                                   └─ runtime.rs threads, deadline; admission.rs
 //! ```
 
 mod admission;
@@ -21,27 +22,29 @@ mod distinct;
 mod engine_memory;
 mod engine_source;
 mod error;
-mod estimate;
 mod expr;
 mod frame;
-mod join_order;
 mod joins;
 mod lookahead;
 mod lower;
+mod measure;
 mod memory;
 mod merge_joins;
+mod pass;
+mod pools;
 mod recursion;
 mod results;
+mod roles;
 mod runtime;
 mod scan;
 mod setup;
 mod shared;
+mod single;
 pub mod source;
 mod spilling;
 mod statistics;
 mod stop;
 mod streamed;
-mod subquery;
 mod udaf;
 mod udf;
 mod windows;
@@ -54,6 +57,7 @@ mod tests;
 
 pub use engine_memory::EngineMemory;
 pub use engine_source::{EngineSource, VirtualRows};
+pub use measure::Measurements;
 pub use runtime::{Analytics, AnalyticsOptions, QueryRun, RunOptions};
-pub use source::{ColumnPredicate, ColumnSample, MorselReader, MorselScan, ScanRequest, ScanSource};
+pub use source::{ColumnPredicate, MorselReader, MorselScan, ScanRequest, ScanSource};
 pub use statistics::statistics_of;

@@ -27,14 +27,8 @@ const SPILLABLE_TENTHS: usize = 7;
 const RESERVATION_TENTHS: usize = 8;
 /// The same for a query that did not fit: merging what a sort has in memory takes as much again if its rows are small.
 const SMALL_RESERVATION_TENTHS: usize = 5;
-/// Operators that must not spill: `RepartitionExec` may wait for ever when it does (DataFusion issue 24883). What it
-/// holds is bounded by its channels; it is counted, so that the operators that can spill do so earlier.
-const NEVER_SPILLS: &str = "RepartitionExec";
-/// What merges the spilled runs of a sort: it takes as much as it gets, and does with little if it has to.
-const MERGE: &str = "ExternalSorterMerge";
-/// What joins two sorted inputs: it holds the rows of one key, and spills them if it is refused more. Of a limit, what all
-/// of these may have, in tenths: what they take would be missing for the merges that they read from.
-const MERGE_JOIN: &str = "SMJStream";
+/// Of a limit, what all joins of sorted inputs may have, in tenths: what they take would be missing for the merges that they
+/// read from.
 const MERGE_JOIN_TENTHS: usize = 2;
 /// Of a limit, what a query has while it merges, in tenths: whoever reads what is merged needs some memory, too.
 const MERGE_TENTHS: usize = 9;
@@ -90,8 +84,8 @@ impl Sizing {
     }
 }
 
-/// One query's memory, which also counts for all.
-#[derive(Debug)]
+/// One query's memory, which also counts for all. Clones are the same.
+#[derive(Clone, Debug)]
 pub(super) struct QueryPool {
     limit: usize,
     /// What operators that can spill may have together.
@@ -101,7 +95,7 @@ pub(super) struct QueryPool {
     all: Arc<dyn MemoryPool>,
     /// Told what that refused.
     shortage: Arc<Shortage>,
-    state: parking_lot::Mutex<State>,
+    state: Arc<parking_lot::Mutex<State>>,
 }
 
 #[derive(Debug, Default)]
@@ -113,6 +107,8 @@ struct State {
     merges: Shares,
     /// Of joins of what is merged.
     merge_joins: Shares,
+    /// By the consumer's id.
+    roles: HashMap<usize, Role>,
 }
 
 /// What operators of one kind have: half of a limit in equal shares, which each is sure of, the rest as they ask for it.
@@ -158,7 +154,7 @@ impl QueryPool {
             Some(Method::Spilling) => (spillable, spillable / 10 * SMALL_RESERVATION_TENTHS),
             None => (limit, limit),
         };
-        let state = parking_lot::Mutex::default();
+        let state = Arc::default();
         Self { limit, spillable_limit, reservation_limit, all, shortage, state }
     }
 
@@ -174,7 +170,7 @@ impl QueryPool {
         }
         let tenths = |tenths| self.limit / 10 * tenths;
         let id = consumer.id();
-        match Kind::of(consumer) {
+        match state.kind(consumer) {
             Kind::Merge => {
                 let most = tenths(MERGE_TENTHS);
                 state.reserved + additional <= most && state.merges.admit(most, id, additional)
@@ -184,43 +180,106 @@ impl QueryPool {
                 reservation.size() + additional <= self.reservation_limit
                     && state.spillers.admit(self.spillable_limit, id, additional)
             }
-            Kind::Other => true,
+            Kind::Counted | Kind::Other => true,
         }
     }
 }
 
-/// Operators, by what they do when they are refused memory.
+/// Operators whose reservations are not told apart by whether they can spill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// What can not spill merges the runs that were spilled: it takes as much as it gets, and does with little if it has to.
+    Sort,
+    /// Joins two sorted inputs: it holds the rows of one key, and spills them if it is refused more.
+    MergeJoin,
+    /// Must not spill, as it may wait for ever when it does (DataFusion issue 24883). What it holds is bounded by its channels;
+    /// it is counted, so that the operators that can spill do so earlier.
+    Exchange,
+}
+
+/// Reservations, by what becomes of them when they are refused memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Spiller,
     Merge,
     MergeJoin,
+    Counted,
     Other,
 }
 
-impl Kind {
-    fn of(consumer: &MemoryConsumer) -> Self {
-        let name = consumer.name();
-        if name.starts_with(MERGE) {
-            Self::Merge
-        } else if name.starts_with(MERGE_JOIN) {
-            Self::MergeJoin
-        } else if consumer.can_spill() && !name.starts_with(NEVER_SPILLS) {
-            Self::Spiller
-        } else {
-            Self::Other
+impl State {
+    fn kind(&self, consumer: &MemoryConsumer) -> Kind {
+        match self.roles.get(&consumer.id()) {
+            Some(Role::Exchange) => Kind::Counted,
+            Some(Role::MergeJoin) => Kind::MergeJoin,
+            Some(Role::Sort) if !consumer.can_spill() => Kind::Merge,
+            _ if consumer.can_spill() => Kind::Spiller,
+            _ => Kind::Other,
         }
+    }
+}
+
+/// A query's memory as operators of one role see it.
+#[derive(Debug)]
+pub(super) struct RolePool {
+    pool: Arc<dyn MemoryPool>,
+    query: Arc<QueryPool>,
+    role: Role,
+}
+
+impl RolePool {
+    /// `pool` is the query's, perhaps behind others.
+    pub fn new(pool: Arc<dyn MemoryPool>, query: Arc<QueryPool>, role: Role) -> Self {
+        Self { pool, query, role }
+    }
+}
+
+impl std::fmt::Display for RolePool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.pool.fmt(f)
+    }
+}
+
+impl MemoryPool for RolePool {
+    fn name(&self) -> &str {
+        "role"
+    }
+
+    fn register(&self, consumer: &MemoryConsumer) {
+        self.query.state.lock().roles.insert(consumer.id(), self.role);
+        self.pool.register(consumer);
+    }
+
+    fn unregister(&self, consumer: &MemoryConsumer) {
+        self.pool.unregister(consumer);
+        self.query.state.lock().roles.remove(&consumer.id());
+    }
+
+    fn grow(&self, reservation: &MemoryReservation, additional: usize) {
+        self.pool.grow(reservation, additional);
+    }
+
+    fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
+        self.pool.shrink(reservation, shrink);
+    }
+
+    fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<(), DataFusionError> {
+        self.pool.try_grow(reservation, additional)
+    }
+
+    fn reserved(&self) -> usize {
+        self.pool.reserved()
     }
 }
 
 impl State {
     /// The shares of which an operator has its own.
     fn shares(&mut self, consumer: &MemoryConsumer) -> Option<&mut Shares> {
-        match Kind::of(consumer) {
+        match self.kind(consumer) {
             Kind::Spiller => Some(&mut self.spillers),
             Kind::Merge => Some(&mut self.merges),
             Kind::MergeJoin => Some(&mut self.merge_joins),
-            Kind::Other => None,
+            Kind::Counted | Kind::Other => None,
         }
     }
 
@@ -274,12 +333,13 @@ impl MemoryPool for QueryPool {
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<(), DataFusionError> {
         let consumer = reservation.consumer();
-        if consumer.name().starts_with(NEVER_SPILLS) {
-            self.grow(reservation, additional);
-            return Ok(());
-        }
         {
             let mut state = self.state.lock();
+            if state.kind(consumer) == Kind::Counted {
+                drop(state);
+                self.grow(reservation, additional);
+                return Ok(());
+            }
             if !self.admits(&state, reservation, additional) {
                 self.shortage.clear();
                 return Err(resources_datafusion_err!(
@@ -310,9 +370,17 @@ mod tests {
 
     use super::*;
 
-    fn pool(limit: usize, spills: bool) -> Arc<dyn MemoryPool> {
+    fn query_pool(limit: usize, spills: bool) -> Arc<QueryPool> {
         let spills = spills.then_some(Method::InMemory);
         Arc::new(QueryPool::new(limit, spills, Arc::new(UnboundedMemoryPool::default()), Arc::default()))
+    }
+
+    fn pool(limit: usize, spills: bool) -> Arc<dyn MemoryPool> {
+        query_pool(limit, spills)
+    }
+
+    fn in_role(pool: &Arc<QueryPool>, role: Role) -> Arc<dyn MemoryPool> {
+        Arc::new(RolePool::new(pool.clone(), pool.clone(), role))
     }
 
     fn spiller(pool: &Arc<dyn MemoryPool>, name: &str) -> MemoryReservation {
@@ -336,33 +404,35 @@ mod tests {
 
     #[test]
     fn each_operator_that_can_spill_is_sure_of_a_share() {
-        let pool = pool(1000, true);
+        let query = query_pool(1000, true);
+        let pool: Arc<dyn MemoryPool> = query.clone();
         let (first, second) = (spiller(&pool, "first"), spiller(&pool, "second"));
         assert!(first.try_grow(525).is_ok() && first.try_grow(1).is_err());
         assert!(second.try_grow(175).is_ok() && second.try_grow(1).is_err());
         first.free();
         assert!(second.try_grow(350).is_ok() && second.try_grow(1).is_err());
-        let repartition = spiller(&pool, "RepartitionExec[0]");
+        let repartition = spiller(&in_role(&query, Role::Exchange), "exchange");
         assert!(repartition.try_grow(5000).is_ok(), "counted, not refused");
         assert!(first.try_grow(1).is_err());
     }
 
     #[test]
     fn merges_share_and_leave_something() {
-        let pool = pool(1000, true);
-        let merge = |name: &str| MemoryConsumer::new(name).register(&pool);
-        let first = merge("ExternalSorterMerge[0]");
+        let query = query_pool(1000, true);
+        let reserve = |role| MemoryConsumer::new("operator").register(&in_role(&query, role));
+        let first = reserve(Role::Sort);
         assert!(first.try_grow(900).is_ok() && first.try_grow(1).is_err());
         first.free();
-        let second = merge("ExternalSorterMerge[0]");
+        let second = reserve(Role::Sort);
         assert!(first.try_grow(675).is_ok() && first.try_grow(1).is_err());
         assert!(second.try_grow(225).is_ok() && second.try_grow(1).is_err());
         second.free();
-        let join = merge("SMJStream[0]");
+        let join = reserve(Role::MergeJoin);
         assert!(join.try_grow(200).is_ok() && join.try_grow(1).is_err());
         join.free();
         assert!(second.try_grow(225).is_ok());
-        let other = merge("AggregateStream[0]");
+        let pool: Arc<dyn MemoryPool> = query.clone();
+        let other = MemoryConsumer::new("other").register(&pool);
         assert!(other.try_grow(100).is_ok() && other.try_grow(1).is_err() && other.try_grow(0).is_ok());
     }
 

@@ -15,7 +15,7 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
-use crate::compact::CompactExec;
+use crate::compact::Compact;
 
 /// The same join by merging; not for NOT IN with NULLs, nor for inputs of several partitions.
 pub(super) fn merged(join: &HashJoinExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
@@ -34,7 +34,7 @@ pub(super) fn merged(join: &HashJoinExec) -> Result<Option<Arc<dyn ExecutionPlan
         vec![options; join.on().len()],
         join.null_equality(),
     )?;
-    let mut plan = CompactExec::of(Arc::new(merge));
+    let mut plan = Compact::rows_of(Arc::new(merge));
     if let Some(projection) = &join.projection {
         let schema = plan.schema();
         let column = |at: &usize| {
@@ -60,7 +60,7 @@ fn sorted(
 ) -> Arc<dyn ExecutionPlan> {
     let keys = keys.into_iter().map(|expr| PhysicalSortExpr { expr, options });
     match LexOrdering::new(keys) {
-        Some(ordering) => CompactExec::of(Arc::new(SortExec::new(ordering, input.clone()))),
+        Some(ordering) => Compact::rows_of(Arc::new(SortExec::new(ordering, input.clone()))),
         None => input.clone(),
     }
 }

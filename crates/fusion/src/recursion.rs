@@ -4,29 +4,28 @@
 //! some hundred, and sorts do a merge of as many streams: five million rows of a sequence took 1.7 GB, and
 //! a sort of them was deaf to KILL for a minute. So batches are put together; behind a LIMIT, which ends the recursion at its last row.
 
-use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::compute::BatchCoalescer;
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::StreamExt;
 
 use crate::depth;
+use crate::measure::Measure;
+use crate::pass::{Pass, PassExec};
 
-/// Puts a [`BatchesExec`] over recursive queries, or over what limits them.
+/// Puts a [`Batch`] over recursive queries, or over what limits them.
 #[derive(Debug)]
 pub struct BatchRecursions;
 
@@ -48,7 +47,7 @@ fn batched(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let is_limit = plan.is::<GlobalLimitExec>() || plan.is::<LocalLimitExec>();
     if plan.is::<RecursiveQueryExec>() || (is_limit && streams_recursion(&plan)) {
         let plan = with_children(plan, &|child| if is_limit { below_limit(child) } else { batched(child) })?;
-        return Ok(Arc::new(BatchesExec { input: plan }));
+        return Ok(PassExec::plan(Batch, plan));
     }
     with_children(plan, &batched)
 }
@@ -56,6 +55,7 @@ fn batched(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
 /// Whether a recursion's rows come as they are made.
 fn streams_recursion(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let passes = plan.is::<ProjectionExec>()
+        || plan.is::<PassExec<Measure>>()
         || plan.is::<CooperativeExec>()
         || plan.is::<GlobalLimitExec>()
         || plan.is::<LocalLimitExec>();
@@ -80,54 +80,27 @@ fn with_children(
 
 /// Its input's rows, in larger batches.
 #[derive(Debug)]
-struct BatchesExec {
-    input: Arc<dyn ExecutionPlan>,
-}
+struct Batch;
 
-impl DisplayAs for BatchesExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("BatchesExec")
-    }
-}
+impl Pass for Batch {
+    const NAME: &'static str = "BatchesExec";
 
-impl ExecutionPlan for BatchesExec {
-    fn name(&self) -> &str {
-        "BatchesExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    fn apply_expressions(
+    fn run(
         &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let input = children.pop().unwrap_or_else(|| self.input.clone());
-        Ok(Arc::new(Self { input }))
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        depth::begin(&self.input);
-        let input = self.input.execute(partition, context.clone())?;
-        let rows = BatchCoalescer::new(self.schema(), context.session_config().batch_size());
+        input: &Arc<dyn ExecutionPlan>,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        depth::begin(input);
+        let schema = input.schema();
+        let input = input.execute(partition, context.clone())?;
+        let rows = BatchCoalescer::new(schema.clone(), context.session_config().batch_size());
         let batches = futures::stream::try_unfold((Some(input), rows), next_batch);
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)))
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
+    }
+
+    fn renewed(&self) -> Self {
+        Self
     }
 }
 

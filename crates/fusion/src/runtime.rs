@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::record_batch::RecordBatch;
-use avocet_sql::plan::{BoundQuery, walk};
+use avocet_sql::plan::BoundQuery;
+use avocet_sql::relational::{self, Environment, Plan};
 use avocet_types::Value;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::EvalContext;
 use datafusion::execution::SessionState;
 use datafusion::execution::memory_pool::MemoryPool;
-use datafusion::physical_plan::{ExecutionPlan, displayable, execute_stream};
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::StreamExt;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
@@ -20,6 +21,7 @@ use tokio::sync::mpsc;
 use crate::admission::{PATIENCE, Shortage};
 use crate::error::{plan_error, run_error};
 use crate::lower::Lowerer;
+use crate::measure::Measurements;
 use crate::results::ResultBytes;
 use crate::setup::{Method, Setup};
 use crate::source::ScanSource;
@@ -63,6 +65,10 @@ pub struct RunOptions {
     pub memory_limit: Option<usize>,
     /// What a row of the table with the largest ones takes where it is stored, about.
     pub row_bytes: usize,
+    /// The plan to run, if it was made already.
+    pub plan: Option<Arc<Plan>>,
+    /// Where what each node of the plan does is noted.
+    pub measurements: Option<Arc<Measurements>>,
     /// Rows go to a client as they are read, and nothing on the way gathers them: they come in small batches, since several
     /// wait when the client is slow.
     pub streams: bool,
@@ -125,20 +131,15 @@ impl Analytics {
         Ok(QueryRun { receiver, task, stop })
     }
 
-    /// DataFusion's physical plan, for EXPLAIN.
-    pub async fn explain(
+    /// A query's relational plan, for EXPLAIN.
+    pub async fn plan(
         &self,
         query: Arc<BoundQuery>,
         source: Arc<dyn ScanSource>,
         options: RunOptions,
-    ) -> Result<String, SqlError> {
-        let stop = Arc::new(Stop::after(options.deadline));
-        let state = self.setup.state(&options, Method::InMemory, &stop, &Arc::default(), 0)?;
-        let task = self.runtime().spawn(async move {
-            let plan =
-                planned(&state, Method::InMemory, &query, &source, &options, &stop, &Arc::default()).await?;
-            Ok(displayable(plan.as_ref()).indent(false).to_string())
-        });
+    ) -> Result<Arc<Plan>, SqlError> {
+        let stop = Stop::after(options.deadline);
+        let task = self.runtime().spawn(async move { planned(&query, &*source, &options, &stop) });
         task.await.unwrap_or_else(|error| Err(ErrorCode::UNKNOWN_ERROR.because(error.to_string())))
     }
 }
@@ -152,62 +153,19 @@ impl Drop for Analytics {
     }
 }
 
-/// DataFusion looks at a subquery twice for each time that it looks at what is around it: of deeper ones it sees none.
-const MOST_NESTED: usize = 8;
-
-/// Plans a query: with joins for subqueries as far as they serve, or with none if DataFusion does not take it then.
-async fn planned(
-    state: &SessionState,
-    method: Method,
-    query: &Arc<BoundQuery>,
-    source: &Arc<dyn ScanSource>,
+fn planned(
+    query: &BoundQuery,
+    source: &dyn ScanSource,
     options: &RunOptions,
-    stop: &Arc<Stop>,
-    results: &Arc<ResultBytes>,
-) -> Result<Arc<dyn ExecutionPlan>, SqlError> {
-    let plan_once = |apply_all| plan_once(state, method, query, source, options, stop, results, apply_all);
-    if walk::subquery_depth(&query.body) > MOST_NESTED {
-        return plan_once(true).await;
-    }
-    let first = plan_once(false).await;
-    match first {
-        Err(error) if is_unplanned(&error) && has_subqueries(query) => {
-            plan_once(true).await.map_err(|_| error)
-        }
-        planned => planned,
-    }
-}
-
-#[expect(clippy::too_many_arguments, reason = "a query, and all that it is planned with")]
-async fn plan_once(
-    state: &SessionState,
-    method: Method,
-    query: &Arc<BoundQuery>,
-    source: &Arc<dyn ScanSource>,
-    options: &RunOptions,
-    stop: &Arc<Stop>,
-    results: &Arc<ResultBytes>,
-    apply_all: bool,
-) -> Result<Arc<dyn ExecutionPlan>, SqlError> {
-    let params = options.params.clone().into();
-    let mut lowerer =
-        Lowerer::new(query.clone(), source.clone(), params, options.context.clone(), stop.clone());
-    lowerer.apply_all = apply_all;
-    lowerer.method = method;
-    lowerer.results = results.clone();
-    let logical = lowerer.root()?;
-    state.create_physical_plan(&logical).await.map_err(|error| plan_error(&error))
-}
-
-/// What DataFusion says of plans that it has no way for.
-fn is_unplanned(error: &SqlError) -> bool {
-    error.is(ErrorCode::NOT_SUPPORTED_YET) || error.is(ErrorCode::UNKNOWN_ERROR)
-}
-
-fn has_subqueries(query: &BoundQuery) -> bool {
-    let mut found = false;
-    walk::for_each_select(&query.body, &mut |select| found |= !select.subqueries.is_empty());
-    found
+    stop: &Stop,
+) -> Result<Arc<Plan>, SqlError> {
+    let environment = Environment {
+        statistics: source,
+        params: &options.params,
+        context: &options.context,
+        checkpoint: stop,
+    };
+    relational::plan(query, environment).map(Arc::new)
 }
 
 /// Runs a query; if that took too much memory, again with operators that spill, unless there are rows of it already.
@@ -219,10 +177,14 @@ async fn run(
     stop: &Arc<Stop>,
     sender: &mpsc::Sender<Result<RecordBatch, SqlError>>,
 ) -> Result<(), SqlError> {
+    let plan = match options.plan.clone() {
+        Some(plan) => plan,
+        None => planned(&query, &*source, &options, stop)?,
+    };
     let warnings = options.context.warning_count();
     let shortage = Arc::default();
     let mut attempts =
-        Attempts { setup, query, source, options, stop, sender, warnings, sent: 0, shortage, made: 0 };
+        Attempts { setup, plan, source, options, stop, sender, warnings, sent: 0, shortage, made: 0 };
     let (result, given_back) = attempts.in_turn(Method::InMemory).await;
     if setup.spills() && given_back && attempts.may_begin_anew(&result) {
         return attempts.in_turn(Method::Spilling).await.0;
@@ -233,7 +195,7 @@ async fn run(
 /// The attempts to run one query.
 struct Attempts<'r> {
     setup: &'r Setup,
-    query: Arc<BoundQuery>,
+    plan: Arc<Plan>,
     source: Arc<dyn ScanSource>,
     options: RunOptions,
     stop: &'r Arc<Stop>,
@@ -294,9 +256,10 @@ impl Attempts<'_> {
             Ok(state) => state,
             Err(error) => return (Err(error), false),
         };
-        let (query, source) = (&self.query, &self.source);
-        let planned = planned(&state, method, query, source, &self.options, self.stop, results).await;
-        let plan = match planned {
+        if let Some(measurements) = &self.options.measurements {
+            measurements.begin(state.runtime_env().memory_pool.clone());
+        }
+        let plan = match self.lowered(&state, method, results).await {
             Ok(plan) => plan,
             Err(error) => return (Err(error), false),
         };
@@ -316,6 +279,22 @@ impl Attempts<'_> {
         drop((streamed, reserved));
         let given_back = !self.may_begin_anew(&result) || is_given_back(&state).await;
         (result, given_back)
+    }
+}
+
+impl Attempts<'_> {
+    async fn lowered(
+        &self,
+        state: &SessionState,
+        method: Method,
+        results: &Arc<ResultBytes>,
+    ) -> Result<Arc<dyn ExecutionPlan>, SqlError> {
+        let (context, measurements) = (self.options.context.clone(), self.options.measurements.clone());
+        let (plan, source, stop) = (self.plan.clone(), self.source.clone(), self.stop.clone());
+        let mut lowerer = Lowerer::new(plan, source, context, method, measurements, stop);
+        lowerer.results = results.clone();
+        let logical = lowerer.root()?;
+        state.create_physical_plan(&logical).await.map_err(|error| plan_error(&error))
     }
 }
 

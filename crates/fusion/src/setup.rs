@@ -9,7 +9,26 @@ use datafusion::execution::disk_manager::{DiskManager, DiskManagerBuilder, DiskM
 use datafusion::execution::memory_pool::{MemoryPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionState, SessionStateBuilder};
-use datafusion::optimizer::{Optimizer, OptimizerRule};
+use datafusion::optimizer::OptimizerRule;
+use datafusion::optimizer::common_subexpr_eliminate::CommonSubexprEliminate;
+use datafusion::optimizer::eliminate_duplicated_expr::EliminateDuplicatedExpr;
+use datafusion::optimizer::eliminate_filter::EliminateFilter;
+use datafusion::optimizer::eliminate_group_by_constant::EliminateGroupByConstant;
+use datafusion::optimizer::eliminate_join::EliminateJoin;
+use datafusion::optimizer::eliminate_limit::EliminateLimit;
+use datafusion::optimizer::eliminate_outer_join::EliminateOuterJoin;
+use datafusion::optimizer::extract_equijoin_predicate::ExtractEquijoinPredicate;
+use datafusion::optimizer::extract_leaf_expressions::{ExtractLeafExpressions, PushDownLeafProjections};
+use datafusion::optimizer::filter_null_join_keys::FilterNullJoinKeys;
+use datafusion::optimizer::optimize_projections::OptimizeProjections;
+use datafusion::optimizer::optimize_unions::OptimizeUnions;
+use datafusion::optimizer::propagate_empty_relation::PropagateEmptyRelation;
+use datafusion::optimizer::push_down_filter::PushDownFilter;
+use datafusion::optimizer::push_down_limit::PushDownLimit;
+use datafusion::optimizer::replace_distinct_aggregate::ReplaceDistinctWithAggregate;
+use datafusion::optimizer::simplify_expressions::SimplifyExpressions;
+use datafusion::optimizer::single_distinct_to_groupby::SingleDistinctToGroupBy;
+use datafusion::optimizer::unions_to_filter::UnionsToFilter;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::SessionConfig;
 
@@ -19,6 +38,7 @@ use crate::counted::CountRows;
 use crate::error::plan_error;
 use crate::memory::{QueryPool, Sizing};
 use crate::recursion::BatchRecursions;
+use crate::roles::Roles;
 use crate::runtime::{AnalyticsOptions, RunOptions};
 use crate::spilling::{BeginAnew, OperatorsThatSpill};
 use crate::stop::{Stop, asking, asking_physical};
@@ -73,9 +93,9 @@ impl Setup {
     ) -> Result<SessionState, SqlError> {
         let limit = self.limit(options);
         let spills = self.spills().then_some(method);
-        let pool = QueryPool::new(limit, spills, self.options.memory.clone(), shortage.clone());
+        let query = QueryPool::new(limit, spills, self.options.memory.clone(), shortage.clone());
         let top = NonZeroUsize::new(3).expect("three is not zero");
-        let pool: Arc<dyn MemoryPool> = Arc::new(TrackConsumersPool::new(pool, top));
+        let pool: Arc<dyn MemoryPool> = Arc::new(TrackConsumersPool::new(query.clone(), top));
         let runtime =
             RuntimeEnvBuilder::new().with_memory_pool(pool).build().map_err(|error| plan_error(&error))?;
         let runtime = RuntimeEnv { disk_manager: self.disk.clone(), ..runtime };
@@ -90,6 +110,7 @@ impl Setup {
         }
         let mut config =
             SessionConfig::new().with_target_partitions(sizing.partitions).with_batch_size(sizing.batch_rows);
+        config = config.with_extension(Arc::new(query));
         if let Some(streamed) = streamed {
             config = config.with_extension(Arc::new(streamed));
         }
@@ -114,6 +135,7 @@ impl Setup {
             Method::Spilling => Arc::new(OperatorsThatSpill) as _,
         });
         physical.push(Arc::new(JoinsYield));
+        physical.push(Arc::new(Roles));
         Ok(SessionStateBuilder::new()
             .with_config(config)
             .with_runtime_env(Arc::new(runtime))
@@ -140,7 +162,29 @@ fn spill_files(folder: Option<&Path>) -> Result<DiskManager, std::io::Error> {
     builder.build().map_err(std::io::Error::other)
 }
 
-/// DataFusion's rules but the one that puts inner joins back into the order of its own liking: ours comes from statistics.
+/// DataFusion's rules but those that join tables in an order of their own liking, and those that make joins of subqueries:
+/// there are none.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    Optimizer::new().rules.into_iter().filter(|rule| rule.name() != "eliminate_cross_join").collect()
+    vec![
+        Arc::new(OptimizeUnions::new()),
+        Arc::new(UnionsToFilter::new()),
+        Arc::new(SimplifyExpressions::new()),
+        Arc::new(ReplaceDistinctWithAggregate::new()),
+        Arc::new(EliminateJoin::new()),
+        Arc::new(ExtractEquijoinPredicate::new()),
+        Arc::new(EliminateDuplicatedExpr::new()),
+        Arc::new(EliminateFilter::new()),
+        Arc::new(EliminateLimit::new()),
+        Arc::new(PropagateEmptyRelation::new()),
+        Arc::new(FilterNullJoinKeys::default()),
+        Arc::new(EliminateOuterJoin::new()),
+        Arc::new(PushDownLimit::new()),
+        Arc::new(PushDownFilter::new()),
+        Arc::new(SingleDistinctToGroupBy::new()),
+        Arc::new(EliminateGroupByConstant::new()),
+        Arc::new(CommonSubexprEliminate::new()),
+        Arc::new(ExtractLeafExpressions::new()),
+        Arc::new(PushDownLeafProjections::new()),
+        Arc::new(OptimizeProjections::new()),
+    ]
 }

@@ -4,26 +4,17 @@ use std::collections::HashSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use arrow::array::ArrayRef;
 use arrow::record_batch::RecordBatch;
 use avocet_base::RowId;
-use avocet_sql::bind::TableStatistics;
+use avocet_sql::relational::Statistics;
 use avocet_types::Value;
 use avocet_types::error::SqlError;
 use avocet_types::expr::CompareOp;
 use avocet_types::schema::TableDef;
 
 /// Opens scans; one for each statement, at the statement's snapshot.
-pub trait ScanSource: Debug + Send + Sync + 'static {
+pub trait ScanSource: Statistics + Debug + Send + Sync + 'static {
     fn open(&self, table: &Arc<TableDef>, request: ScanRequest) -> Result<Arc<dyn MorselScan>, SqlError>;
-
-    /// What is known of the table's contents. Bounds must hold for every row that a scan gives.
-    fn statistics(&self, table: &TableDef) -> Option<Arc<TableStatistics>>;
-
-    /// Some of the table's rows, to estimate from.
-    fn sample(&self, _table: &TableDef) -> Option<Arc<dyn ColumnSample>> {
-        None
-    }
 
     /// Whether scans give exactly the rows for which the predicate holds, and not only drop some others.
     fn filters_exactly(&self, table: &TableDef, predicate: &ColumnPredicate) -> bool;
@@ -48,14 +39,6 @@ pub struct ColumnPredicate {
     pub column: usize,
     pub op: CompareOp,
     pub value: Value,
-}
-
-/// A few rows of a table, by columns.
-pub trait ColumnSample {
-    fn rows(&self) -> usize;
-
-    /// A column, by its position in the table. `None` if it cannot be read now.
-    fn column(&self, position: usize) -> Option<ArrayRef>;
 }
 
 /// A scan that several threads read, each a morsel at a time.

@@ -12,17 +12,15 @@
 //! and so count many times.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{JoinType, Result, resources_err};
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
@@ -32,13 +30,13 @@ use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::windows::BoundedWindowAggExec;
 use datafusion::physical_plan::work_table::WorkTableExec;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
-};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use parking_lot::Mutex;
 
-use crate::compact::CompactExec;
+use crate::compact::Compact;
 use crate::merge_joins::merged;
+use crate::pass::{Pass, PassExec};
+use crate::pools::with_runtime;
 
 /// The rule that replaces them.
 #[derive(Debug)]
@@ -73,7 +71,7 @@ fn that_spills(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn Execution
         return nested_loops(join);
     }
     if plan.is::<NestedLoopJoinExec>() || plan.is::<BoundedWindowAggExec>() {
-        return Ok(Some(CompactExec::of(plan.clone())));
+        return Ok(Some(Compact::rows_of(plan.clone())));
     }
     if let Some(sort) = plan.downcast_ref::<SortExec>() {
         return Ok(Some(sorted_in_full(sort)));
@@ -97,7 +95,7 @@ fn nested_loops(join: &CrossJoinExec) -> Result<Option<Arc<dyn ExecutionPlan>>> 
     }
     let (left, right) = (join.left().clone(), join.right().clone());
     let plan =
-        CompactExec::of(Arc::new(NestedLoopJoinExec::try_new(left, right, None, &JoinType::Inner, None)?));
+        Compact::rows_of(Arc::new(NestedLoopJoinExec::try_new(left, right, None, &JoinType::Inner, None)?));
     // A cross join keeps the order of its right side.
     Ok(Some(match join.properties().output_ordering() {
         Some(ordering) => Arc::new(SortExec::new(ordering.clone(), plan)),
@@ -107,7 +105,7 @@ fn nested_loops(join: &CrossJoinExec) -> Result<Option<Arc<dyn ExecutionPlan>>> 
 
 /// All rows in an order, by way of files if there are many, and then the first of them.
 fn sorted_in_full(sort: &SortExec) -> Arc<dyn ExecutionPlan> {
-    let full = CompactExec::of(Arc::new(sort.with_fetch(None)));
+    let full = Compact::rows_of(Arc::new(sort.with_fetch(None)));
     match sort.fetch() {
         None => full,
         Some(fetch) if full.output_partitioning().partition_count() == 1 => {
@@ -153,7 +151,7 @@ impl PhysicalOptimizerRule for BeginAnew {
 
 fn left_once(join: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let mut children: Vec<_> = join.children().into_iter().cloned().collect();
-    children[0] = Arc::new(RunsOnceExec { input: children[0].clone(), ran: AtomicBool::new(false) });
+    children[0] = PassExec::plan(Once::default(), children[0].clone());
     replace_children_if_necessary(join, children)
 }
 
@@ -173,69 +171,41 @@ fn runs_once(recursion: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>
 }
 
 /// Its input's rows, the first time that they are asked for.
-#[derive(Debug)]
-struct RunsOnceExec {
-    input: Arc<dyn ExecutionPlan>,
+#[derive(Debug, Default)]
+struct Once {
     ran: AtomicBool,
 }
 
-impl DisplayAs for RunsOnceExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RunsOnceExec")
-    }
-}
+impl Pass for Once {
+    const NAME: &'static str = "RunsOnceExec";
 
-impl ExecutionPlan for RunsOnceExec {
-    fn name(&self) -> &str {
-        "RunsOnceExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    fn apply_expressions(
+    fn run(
         &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let input = children.pop().unwrap_or_else(|| self.input.clone());
-        Ok(Arc::new(Self { input, ran: AtomicBool::new(false) }))
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        input: &Arc<dyn ExecutionPlan>,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
         if self.ran.swap(true, Ordering::Relaxed) {
             return resources_err!(
                 "a join without equal keys does not fit into the query's memory (query_memory_limit)"
             );
         }
-        self.input.execute(partition, context)
+        input.execute(partition, context)
+    }
+
+    fn renewed(&self) -> Self {
+        Self::default()
     }
 }
 
 /// An operator that has no files to spill to, though what is below it has.
 fn without_files(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let contexts = Arc::new(Contexts::default());
-    let below = |child: &Arc<dyn ExecutionPlan>| -> Arc<dyn ExecutionPlan> {
-        Arc::new(FilesExec { input: child.clone(), contexts: contexts.clone(), has_files: true })
-    };
+    let files = |has_files| Files { contexts: contexts.clone(), has_files };
+    let below = |child: &Arc<dyn ExecutionPlan>| PassExec::plan(files(true), child.clone());
     let children = plan.children().into_iter().map(below).collect();
     let input = replace_children_if_necessary(plan, children)?;
-    Ok(Arc::new(FilesExec { input, contexts, has_files: false }))
+    Ok(PassExec::plan(files(false), input))
 }
 
 /// What the input of the operator is to be run with, by partition of it.
@@ -243,69 +213,33 @@ type Contexts = Mutex<HashMap<usize, Arc<TaskContext>>>;
 
 /// Its input's rows, run with files or without.
 #[derive(Debug)]
-struct FilesExec {
-    input: Arc<dyn ExecutionPlan>,
+struct Files {
     contexts: Arc<Contexts>,
     has_files: bool,
 }
 
-impl DisplayAs for FilesExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "FilesExec: {}", self.has_files)
-    }
-}
+impl Pass for Files {
+    const NAME: &'static str = "FilesExec";
 
-impl ExecutionPlan for FilesExec {
-    fn name(&self) -> &str {
-        "FilesExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    fn apply_expressions(
+    fn run(
         &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let input = children.pop().unwrap_or_else(|| self.input.clone());
-        Ok(Arc::new(Self { input, contexts: self.contexts.clone(), has_files: self.has_files }))
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        input: &Arc<dyn ExecutionPlan>,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
         if self.has_files {
             let context = self.contexts.lock().remove(&partition).unwrap_or(context);
-            return self.input.execute(partition, context);
+            return input.execute(partition, context);
         }
         let none = DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled).build()?;
         let runtime =
             RuntimeEnv { disk_manager: Arc::new(none), ..RuntimeEnv::clone(&context.runtime_env()) };
-        let without = TaskContext::new(
-            context.task_id(),
-            context.session_id(),
-            context.session_config().clone(),
-            context.scalar_functions().clone(),
-            context.higher_order_functions().clone(),
-            context.aggregate_functions().clone(),
-            context.window_functions().clone(),
-            Arc::new(runtime),
-        );
+        let without = with_runtime(&context, runtime);
         self.contexts.lock().insert(partition, context);
-        self.input.execute(partition, Arc::new(without))
+        input.execute(partition, without)
+    }
+
+    fn renewed(&self) -> Self {
+        Self { contexts: self.contexts.clone(), has_files: self.has_files }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use avocet_sql::relational::Checkpoint;
 use avocet_types::error::{ErrorCode, SqlError};
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
@@ -35,9 +36,10 @@ impl Stop {
     pub fn abandon(&self) {
         self.abandoned.store(true, Ordering::Relaxed);
     }
+}
 
-    /// Errors 1317 and 3024.
-    pub fn check(&self) -> std::result::Result<(), SqlError> {
+impl Checkpoint for Stop {
+    fn check(&self) -> std::result::Result<(), SqlError> {
         if self.abandoned.load(Ordering::Relaxed) {
             return Err(ErrorCode::QUERY_INTERRUPTED.with(&[]));
         }

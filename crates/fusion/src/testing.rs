@@ -7,6 +7,7 @@ use arrow::array::RecordBatchOptions;
 use arrow::record_batch::RecordBatch;
 use avocet_sql::bind::{CatalogView, ColumnStatistics, TableStatistics};
 use avocet_sql::parse::ast::VariableScope;
+use avocet_sql::relational::Statistics;
 use avocet_sql::testing::table;
 use avocet_types::arrow_map::{ColumnBuilder, datum_at};
 use avocet_types::error::{ErrorCode, SqlError};
@@ -114,7 +115,7 @@ impl CatalogView for Memory {
     }
 
     fn statistics(&self, table: &TableDef) -> Option<Arc<TableStatistics>> {
-        ScanSource::statistics(self, table)
+        Statistics::statistics(self, table)
     }
 
     fn typer(&self) -> Typer {
@@ -137,6 +138,12 @@ impl CatalogView for Memory {
     }
 }
 
+impl Statistics for Memory {
+    fn statistics(&self, table: &TableDef) -> Option<Arc<TableStatistics>> {
+        self.tables.get(&table.name).map(|t| t.statistics.clone())
+    }
+}
+
 impl ScanSource for Memory {
     fn open(&self, table: &Arc<TableDef>, request: ScanRequest) -> Result<Arc<dyn MorselScan>, SqlError> {
         let batches = self.tables[&table.name].batches.iter().map(|batch| {
@@ -147,10 +154,6 @@ impl ScanSource for Memory {
             RecordBatch::try_new_with_options(schema, columns, &options).expect("columns of the batch")
         });
         Ok(Arc::new(MemoryScan(batches.collect())))
-    }
-
-    fn statistics(&self, table: &TableDef) -> Option<Arc<TableStatistics>> {
-        self.tables.get(&table.name).map(|t| t.statistics.clone())
     }
 
     fn filters_exactly(&self, _table: &TableDef, _predicate: &ColumnPredicate) -> bool {

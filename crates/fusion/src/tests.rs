@@ -32,6 +32,8 @@ fn run(sql: &str, memory: &Arc<Memory>, options: AnalyticsOptions) -> Result<Vec
         deadline: None,
         memory_limit: None,
         row_bytes: 0,
+        plan: None,
+        measurements: None,
         streams: false,
     };
     let mut run = analytics.execute(bound.clone(), memory.clone(), run)?;
@@ -249,8 +251,16 @@ fn a_join_without_end_stops_at_its_deadline() {
         let context = Arc::new(EvalContext::new(1_600_000_000_000_000, 7));
         // More than any of them fills till then.
         let memory_limit = Some(8 << 30);
-        let options =
-            RunOptions { params: Vec::new(), context, deadline, memory_limit, row_bytes: 0, streams: false };
+        let options = RunOptions {
+            params: Vec::new(),
+            context,
+            deadline,
+            memory_limit,
+            row_bytes: 0,
+            plan: None,
+            measurements: None,
+            streams: false,
+        };
         let mut run = analytics.execute(bound, memory.clone(), options).expect("starts");
         let patient = async { tokio::time::timeout(Duration::from_secs(60), run.next()).await };
         runtime.block_on(patient).expect("its thread is not lost")

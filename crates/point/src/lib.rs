@@ -30,6 +30,7 @@ mod bounds;
 mod choose;
 mod conditions;
 mod domain;
+mod explain;
 mod ignore;
 mod insert;
 mod joins;
@@ -324,7 +325,7 @@ impl PointPlan {
         &self.columns.list
     }
 
-    /// How the rows are found, for EXPLAIN.
+    /// How the rows are found, in words.
     pub fn describe(&self) -> String {
         match &self.kind {
             Kind::Select(select) => select.describe(),

@@ -32,9 +32,9 @@ use super::{
 /// The rows that a statement changes.
 #[derive(Debug)]
 pub struct Target {
-    table: Table,
-    access: Access,
-    residual: Option<RowProgram>,
+    pub(super) table: Table,
+    pub(super) access: Access,
+    pub(super) residual: Option<RowProgram>,
     limit: Option<RowProgram>,
     /// Where no index gives the order: all rows are locked, as by InnoDB, and sorted then.
     sort: Box<[(RowProgram, bool)]>,
@@ -44,7 +44,7 @@ pub struct Target {
 
 #[derive(Debug)]
 pub struct Update {
-    target: Target,
+    pub(super) target: Target,
     assignments: Assignments,
     /// Errors of single rows are warnings.
     pub ignore: bool,
@@ -52,7 +52,7 @@ pub struct Update {
 
 #[derive(Debug)]
 pub struct Delete {
-    target: Target,
+    pub(super) target: Target,
     pub ignore: bool,
 }
 

@@ -123,9 +123,12 @@ fn query(sql: &str) -> Vec<u8> {
 fn first_rows_leave_early_and_a_slow_client_holds_its_statement_up() {
     let server = filled(512 * MIB);
     for (what, sql) in LARGE {
-        let how: String =
-            server.connect().query_first(format!("EXPLAIN {sql}")).expect("explained").expect("a row");
-        assert_eq!(how.starts_with("Point plan"), what != "a query", "{what}: {how}");
+        let how: String = server
+            .connect()
+            .query_first(format!("EXPLAIN FORMAT=TREE {sql}"))
+            .expect("explained")
+            .expect("a row");
+        assert_eq!(how.starts_with("-> Point plan"), what != "a query", "{what}: {how}");
         server.within(LATER, "the end of it", || server.registry.count() == 0);
         let mut slow = Slow::connect(&server, &[]);
         let begin = Instant::now();
@@ -156,9 +159,12 @@ fn rows_that_do_not_fill_the_buffer_leave_early_too() {
     // 2,000 short rows come first; then four million combinations are looked at in vain.
     let sql = "SELECT c.id FROM t a JOIN t b ON a.k = b.k JOIN t c ON b.k = c.k
                WHERE a.id = 1 AND (b.id = 0 OR b.id + c.id < 0)";
-    let how: String =
-        server.connect().query_first(format!("EXPLAIN {sql}")).expect("explained").expect("a row");
-    assert!(how.starts_with("Point plan"), "{how}");
+    let how: String = server
+        .connect()
+        .query_first(format!("EXPLAIN FORMAT=TREE {sql}"))
+        .expect("explained")
+        .expect("a row");
+    assert!(how.starts_with("-> Point plan"), "{how}");
     let mut client = Slow::connect(&server, &[]);
     let begin = Instant::now();
     client.first_row(sql);

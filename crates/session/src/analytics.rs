@@ -9,15 +9,12 @@ use avocet_channel::blocking::can_await;
 use avocet_channel::{Cancellation, Interrupt, LONGEST_DELAY, ResultSink, write_some};
 use avocet_engine::TableHandle;
 use avocet_fusion::{
-    Analytics, AnalyticsOptions, EngineMemory, EngineSource, QueryRun, RunOptions, ScanSource, VirtualRows,
+    Analytics, AnalyticsOptions, EngineMemory, EngineSource, Measurements, QueryRun, RunOptions, ScanSource,
+    VirtualRows,
 };
-use avocet_point::Refusal;
-use avocet_sql::bind::unsupported;
-use avocet_sql::parse::ast;
-use avocet_sql::parse::statement::StatementKind;
 use avocet_sql::plan::{BoundQuery, From, QueryBody};
+use avocet_sql::relational::Plan;
 use avocet_types::error::{ErrorCode, SqlError};
-use avocet_types::{Datum, Value};
 
 use super::collect::CELL_BYTES;
 use super::info_schema;
@@ -108,6 +105,8 @@ impl Session {
     fn run_options(&self, text: &Text<'_>, tables: &[Arc<TableHandle>]) -> RunOptions {
         RunOptions {
             streams: false,
+            plan: None,
+            measurements: None,
             row_bytes: tables.iter().map(|table| table.row_bytes()).max().unwrap_or(0),
             params: text.params.iter().map(|value| value.clone().into_owned()).collect(),
             context: self.context.clone(),
@@ -173,74 +172,29 @@ impl Session {
         Ok(rows)
     }
 
-    /// How a statement would be run, for EXPLAIN.
-    pub(super) async fn explain_statement(
+    /// Plans a query; runs it to its end if what it does is to be `measured`.
+    pub(super) async fn plan_analytics(
         &mut self,
-        statement: &StatementKind,
+        readers: Readers,
+        bound: Arc<BoundQuery>,
+        tables: Vec<Arc<TableHandle>>,
         text: &Text<'_>,
-    ) -> Result<String, SqlError> {
-        use StatementKind as S;
-        if !matches!(statement, S::Query(_) | S::Insert(_) | S::Update(_) | S::Delete(_)) {
-            return Err(unsupported("EXPLAIN of this statement"));
+        measured: bool,
+    ) -> Result<(Arc<Plan>, Option<Arc<Measurements>>), SqlError> {
+        let options = self.run_options(text, &tables);
+        let mut to_run = self.run_options(text, &tables);
+        let source = self.source(&bound, readers, tables)?;
+        let plan = self.analytics()?.plan(bound.clone(), source.clone(), options).await?;
+        if !measured {
+            return Ok((plan, None));
         }
-        let source = std::str::from_utf8(text.source).unwrap_or_default();
-        let point = match self.compile_point(statement, source, &text.types, &[]) {
-            Ok(plan) if self.takes_point_path() => {
-                let point = format!("Point plan: {}", plan.describe());
-                return match statement {
-                    S::Query(query) if plan.is_measured() => {
-                        let otherwise = self.explain_query(query, text).await?;
-                        Ok(format!("{point}\nOtherwise:\n{otherwise}"))
-                    }
-                    _ => Ok(point),
-                };
-            }
-            Ok(_) => "Not a point plan: settings of the session ask for more".to_owned(),
-            Err(Refusal::NotPoint(reason)) => format!("Not a point plan: {reason}"),
-            Err(Refusal::Error(error)) => return Err(error),
-        };
-        match statement {
-            S::Query(query) => Ok(format!("{point}\n{}", self.explain_query(query, text).await?)),
-            _ => Ok(point),
-        }
-    }
-
-    /// How a query would be run that has no point plan.
-    async fn explain_query(&mut self, query: &ast::Query, text: &Text<'_>) -> Result<String, SqlError> {
-        let mark = self.begin_statement()?;
-        let result = async {
-            let (bound, tables) = self.bind_and_hold(query, text)?;
-            if let Some(how) = self.explain_rows(&bound, &tables, text)? {
-                return Ok(how);
-            }
-            let reader = self.txn().reader();
-            let options = self.run_options(text, &tables);
-            let source = self.source(&bound, reader.into(), tables)?;
-            self.analytics()?.explain(Arc::new(bound), source, options).await
-        }
-        .await;
-        self.end_statement(mark, result).await
-    }
-
-    /// How a query is run that does not need DataFusion.
-    fn explain_rows(
-        &self,
-        bound: &BoundQuery,
-        tables: &[Arc<TableHandle>],
-        text: &Text<'_>,
-    ) -> Result<Option<String>, SqlError> {
-        use super::rows::{RowQuery, Run};
-        let Some(rows) = RowQuery::compile(bound)? else { return Ok(None) };
-        let [table] = tables else {
-            return Ok(tables.is_empty().then(|| "Rows fetched before execution".to_owned()));
-        };
-        let params: Vec<Value> = match text.params.is_empty() {
-            true => vec![Datum::Null; bound.params.len()],
-            false => text.params.iter().map(|value| value.clone().into_owned()).collect(),
-        };
-        let run = Run { params: &params, ..self.run_of(text) };
-        let index = rows.index_name(table, &run)?;
-        Ok(index.map(|index| format!("Index range scan on {} using {index}", table.def.name)))
+        let measurements = Arc::<Measurements>::default();
+        to_run.plan = Some(plan.clone());
+        to_run.measurements = Some(measurements.clone());
+        let run = self.analytics()?.execute(bound, source, to_run)?;
+        let mut run = RunningQuery { run, interrupt: self.info.interrupt.clone() };
+        while run.next().await?.is_some() {}
+        Ok((plan, Some(measurements)))
     }
 }
 

@@ -34,6 +34,7 @@ mod collect;
 mod database;
 mod ddl;
 pub mod embedded;
+mod explain;
 mod found_rows;
 mod guard;
 mod held;

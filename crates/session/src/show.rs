@@ -1,4 +1,4 @@
-//! SHOW, DESCRIBE, EXPLAIN and the maintenance statements.
+//! SHOW, DESCRIBE and the maintenance statements.
 
 mod create;
 mod server;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use avocet_channel::ResultSink;
 use avocet_sql::bind::{CatalogView, unsupported};
 use avocet_sql::parse::ast::{Ident, ObjectName};
-use avocet_sql::parse::statement::{Show, ShowFilter, ShowKind, Statement};
+use avocet_sql::parse::statement::{Show, ShowFilter, ShowKind};
 use avocet_types::Datum;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::schema::{ColumnDef, IndexKind, TableDef};
@@ -234,30 +234,6 @@ impl Session {
         let mut rows = columns(&*self.shown_table(table)?, false, self.seen());
         if let Some(pattern) = column {
             rows.retain_like(0, pattern);
-        }
-        self.send(&rows, sink)
-    }
-
-    pub(super) async fn explain(
-        &mut self,
-        statement: &Statement,
-        analyze: bool,
-        format: Option<&str>,
-        source: &Text<'_>,
-        sink: &mut dyn ResultSink,
-    ) -> Result<Outcome, SqlError> {
-        if analyze {
-            return Err(unsupported("EXPLAIN ANALYZE"));
-        }
-        match format {
-            None | Some("TREE" | "TRADITIONAL" | "TRADITIONAL_STRICT") => {}
-            Some("JSON") => return Err(unsupported("EXPLAIN FORMAT=JSON")),
-            Some(unknown) => return Err(ErrorCode::UNKNOWN_EXPLAIN_FORMAT.with(&[&unknown])),
-        }
-        let plan = self.explain_statement(&statement.kind, source).await?;
-        let mut rows = Rowset::new("", &[("EXPLAIN", LONG_TEXT)]);
-        for line in plan.lines() {
-            rows.push(vec![text(line)]);
         }
         self.send(&rows, sink)
     }

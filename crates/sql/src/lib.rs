@@ -10,10 +10,12 @@
 #![deny(unsafe_code)]
 
 pub mod bind;
+pub mod explain;
 pub mod facts;
 mod lift;
 pub mod parse;
 pub mod plan;
+pub mod relational;
 pub mod testing;
 
 pub use lift::lift;

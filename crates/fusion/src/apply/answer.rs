@@ -12,27 +12,6 @@ use arrow::row::{RowConverter, SortField};
 use avocet_sql::plan::Comparison;
 use datafusion::common::{Result, ScalarValue};
 
-/// Which answer is wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AnswerKind {
-    /// The one value; NULL for no row, an error for several.
-    Scalar,
-    Exists {
-        negated: bool,
-    },
-    In {
-        negated: bool,
-    },
-    Quantified {
-        op: Comparison,
-        all: bool,
-    },
-    /// All rows, each beside the row that asked; with `outer` a row of NULLs where there are none.
-    Rows {
-        outer: bool,
-    },
-}
-
 /// A subquery's answer for one combination of outer values.
 pub enum Answer {
     Value(ScalarValue),

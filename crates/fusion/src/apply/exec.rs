@@ -8,6 +8,7 @@ use arrow::array::{ArrayRef, BooleanArray, RecordBatchOptions, UInt64Array, new_
 use arrow::compute::{cast, concat_batches, take_record_batch};
 use arrow::datatypes::{DataType, SchemaRef};
 use arrow::record_batch::RecordBatch;
+use avocet_sql::relational::ApplyKind;
 use avocet_types::Value;
 use avocet_types::arrow_map::datum_at;
 use avocet_types::error::ErrorCode;
@@ -24,7 +25,7 @@ use datafusion::physical_plan::{
 use futures::StreamExt;
 
 use super::Applied;
-use super::answer::{Answer, AnswerKind, Key, KeyMaker, KeySet};
+use super::answer::{Answer, Key, KeyMaker, KeySet};
 use crate::udf::external;
 
 /// Answers that are kept for rows with the same outer values, at most.
@@ -180,7 +181,7 @@ impl Worker {
             answers.push(self.answer(key, outer, row).await?);
         }
         match self.applied.kind {
-            AnswerKind::Rows { outer } => self.beside(batch, &answers, outer),
+            ApplyKind::Rows { outer } => self.beside(batch, &answers, outer),
             _ => {
                 let column = self.column(&answers, needles, rows)?;
                 let columns = batch.columns().iter().cloned().chain([column]).collect();
@@ -266,19 +267,19 @@ impl Worker {
     /// What a subquery without rows answers.
     fn no_rows(&self) -> Result<Answer> {
         Ok(match self.applied.kind {
-            AnswerKind::Exists { .. } => Answer::Exists(false),
-            AnswerKind::Rows { .. } => Answer::Rows(Vec::new()),
-            AnswerKind::Scalar => {
+            ApplyKind::Exists { .. } => Answer::Exists(false),
+            ApplyKind::Rows { .. } => Answer::Rows(Vec::new()),
+            ApplyKind::Scalar => {
                 let ty = self.schema.field(self.schema.fields().len() - 1).data_type();
                 Answer::Value(ScalarValue::try_from(ty)?)
             }
-            AnswerKind::In { .. } | AnswerKind::Quantified { .. } => Answer::Set(KeySet::default()),
+            ApplyKind::In { .. } | ApplyKind::Quantified { .. } => Answer::Set(KeySet::default()),
         })
     }
 
     /// The answers as a column.
     fn column(&self, answers: &[Arc<Counted>], needles: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
-        if self.applied.kind == AnswerKind::Scalar {
+        if self.applied.kind == ApplyKind::Scalar {
             let values = answers.iter().map(|answer| match &answer.answer {
                 Answer::Value(value) => value.clone(),
                 _ => ScalarValue::Null,
@@ -300,11 +301,11 @@ impl Worker {
 
     fn truth(&self, answer: &Answer, needle: Option<&Key>) -> Option<bool> {
         match (self.applied.kind, answer, needle) {
-            (AnswerKind::Exists { negated }, Answer::Exists(exists), _) => Some(*exists != negated),
-            (AnswerKind::In { negated }, Answer::Set(set), Some(needle)) => {
+            (ApplyKind::Exists { negated }, Answer::Exists(exists), _) => Some(*exists != negated),
+            (ApplyKind::In { negated }, Answer::Set(set), Some(needle)) => {
                 set.contains(needle).map(|found| found != negated)
             }
-            (AnswerKind::Quantified { op, all }, Answer::Set(set), Some(needle)) => {
+            (ApplyKind::Quantified { op, all }, Answer::Set(set), Some(needle)) => {
                 set.compare(needle, op, all)
             }
             _ => None,

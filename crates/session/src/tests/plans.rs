@@ -164,21 +164,77 @@ fn plans_end_with_what_they_were_made_for() {
     client.check("SELECT id FROM t WHERE name = \"new\"", "1");
 }
 
+/// What EXPLAIN notes of a statement.
+fn path(client: &mut Client, sql: &str) -> String {
+    client.run(&format!("EXPLAIN {sql}"));
+    client.run("SHOW WARNINGS").trim_end().replacen("Note|1003|", "", 1)
+}
+
 #[test]
 fn explain_tells_the_path() {
     let mut client = shop();
-    client.check("EXPLAIN SELECT name FROM t WHERE id = 1", "Point plan: t by PRIMARY, one row");
-    client.check("EXPLAIN DELETE FROM t WHERE k = 10", "Point plan: t by k (1 equal)");
-    client.check(
-        "EXPLAIN SELECT t.k, COUNT(*) FROM t LEFT JOIN t AS u ON u.id = t.k WHERE t.id = 1 GROUP BY t.k",
+    let mut check = |sql: &str, wanted: &str| assert_eq!(path(&mut client, sql), wanted, "{sql}");
+    check("SELECT name FROM t WHERE id = 1", "Point plan: t by PRIMARY, one row");
+    check("DELETE FROM t WHERE k = 10", "Point plan: t by k (1 equal)");
+    check(
+        "SELECT t.k, COUNT(*) FROM t LEFT JOIN t AS u ON u.id = t.k WHERE t.id = 1 GROUP BY t.k",
         "Point plan: t by PRIMARY, one row, then left join t by PRIMARY, one row",
     );
-    client.check("EXPLAIN SELECT k, COUNT(*) FROM t GROUP BY k WITH ROLLUP", "Point plan: t, all rows");
-    let plan = client.run("EXPLAIN SELECT SUM(k) OVER (ORDER BY k RANGE 1 PRECEDING) FROM t");
-    assert!(plan.starts_with("Not a point plan: a RANGE with a distance\n"), "{plan}");
+    check("SELECT k, COUNT(*) FROM t GROUP BY k WITH ROLLUP", "Point plan: t, all rows");
+    check(
+        "SELECT SUM(k) OVER (ORDER BY k RANGE 1 PRECEDING) FROM t",
+        "Not a point plan: a RANGE with a distance",
+    );
     client.run("SET avocet_point_path = OFF");
-    let plan = client.run("EXPLAIN SELECT name FROM t WHERE id = 1");
-    assert!(plan.starts_with("Not a point plan: settings"), "{plan}");
+    let noted = path(&mut client, "SELECT name FROM t WHERE id = 1");
+    assert!(noted.starts_with("Not a point plan: settings"), "{noted}");
+}
+
+#[test]
+fn explain_has_three_forms() {
+    let mut client = shop();
+    client.check(
+        "EXPLAIN SELECT name FROM t WHERE id = 1",
+        "1|SIMPLE|t|NULL|const|PRIMARY|PRIMARY|4|const|1|100|Using point plan",
+    );
+    let tree = client.run("EXPLAIN FORMAT=TREE SELECT name FROM t WHERE k = 10");
+    let lines =
+        ["-> Point plan  (cost=0.52 rows=1.73)", "    -> Index lookup on t using k  (cost=0.52 rows=1.73)"];
+    assert_eq!(tree.trim_end(), lines.join("\n"));
+    client.check(
+        "EXPLAIN DELETE FROM t WHERE k = 10",
+        "1|DELETE|t|NULL|ref|k|k|5|const|1|100|Using point plan",
+    );
+    client.run("SET avocet_point_path = OFF");
+    let query =
+        "SELECT a.k, COUNT(*) FROM t a JOIN t b ON a.k = b.k WHERE a.price > 2 GROUP BY a.k ORDER BY 2";
+    let rows = client.run(&format!("EXPLAIN {query}"));
+    let tables: Vec<_> = rows.lines().map(|line| line.split('|').nth(2).unwrap_or_default()).collect();
+    assert_eq!(tables.len(), 2, "{rows}");
+    assert!(rows.contains("Using where") && rows.contains("Using temporary; Using filesort"), "{rows}");
+    let tree = client.run(&format!("EXPLAIN FORMAT=TREE {query}"));
+    assert!(tree.contains("Inner hash join (") && tree.contains("-> Filter: (a.price > "), "{tree}");
+    let json = client.run(&format!("EXPLAIN FORMAT=JSON {query}"));
+    assert!(json.starts_with("{") && json.contains("\"access_type\": \"ALL\""), "{json}");
+    assert_eq!(json.matches('{').count(), json.matches('}').count(), "{json}");
+}
+
+#[test]
+fn explain_analyze_counts_what_nodes_do() {
+    let mut client = shop();
+    let tree = client.run("EXPLAIN ANALYZE SELECT name FROM t WHERE k = 20");
+    assert!(tree.starts_with("-> Point plan") && tree.contains(" rows=2 loops=1)"), "{tree}");
+    client.run("SET avocet_point_path = OFF");
+    let sql = "EXPLAIN ANALYZE SELECT a.k FROM t a JOIN t b ON a.k = b.k WHERE a.id > 1 ORDER BY 1";
+    let tree = client.run(sql);
+    let line = |what: &str| tree.lines().find(|line| line.contains(what)).unwrap_or_default();
+    assert!(line("Inner hash join").contains(" rows=4 loops=1"), "{tree}");
+    assert!(line("Filter: (a.id > 1)").contains(" rows=2 loops=1"), "{tree}");
+    assert!(line("Sort").contains(" memory="), "{tree}");
+    let applied =
+        client.run("EXPLAIN ANALYZE SELECT id, k IN (SELECT u.id * 10 FROM t u WHERE u.id <= t.id) FROM t");
+    assert!(applied.contains("Subquery (dependent)") && applied.contains("loops=3"), "{applied}");
+    assert!(client.run("EXPLAIN ANALYZE DELETE FROM t").starts_with("ERROR 1235"));
 }
 
 #[test]
@@ -194,7 +250,7 @@ fn nulls_of_a_client_take_the_same_path() {
 fn rows_whose_key_is_there_are_replaced_or_updated() {
     let mut client = Client::new();
     client.run("CREATE TABLE t (id INT PRIMARY KEY, n INT, name CHAR(5), UNIQUE (name)); INSERT INTO t VALUES (1, 1, 'a'), (2, 2, 'b')");
-    client.check("EXPLAIN REPLACE INTO t VALUES (1, 5, 'c')", "Point plan: new rows");
+    assert_eq!(path(&mut client, "REPLACE INTO t VALUES (1, 5, 'c')"), "Point plan: new rows");
     client.check("REPLACE INTO t VALUES (1, 5, 'c')", "ok 2");
     client.check("REPLACE INTO t VALUES (1, 6, 'b')", "ok 3");
     client.check("REPLACE INTO t VALUES (3, 7, 'd')", "ok 1");

@@ -14,7 +14,6 @@
 //! 4. A block is evaluated in this order: from, filter, aggregation, having, windows, projection, distinct,
 //!    order, limit.
 
-mod explain;
 mod locks;
 pub mod walk;
 
@@ -28,7 +27,6 @@ use avocet_types::schema::TableDef;
 
 use crate::parse::ast::{FrameUnit, LockWait, SetOperator};
 
-pub use explain::explain;
 pub use locks::{LockQuery, lock_queries, show_only};
 
 /// A value that flows through a query. Also an index into the query's [`ColumnTable`].

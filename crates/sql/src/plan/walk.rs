@@ -1,7 +1,5 @@
 //! Walking all expressions of a bound query, its subqueries included.
 
-use std::collections::{HashMap, HashSet};
-
 use avocet_types::expr::{Expr, ExprKind};
 
 use crate::plan::*;
@@ -151,7 +149,7 @@ fn scans_of_from(from: &mut From, visit: &mut dyn FnMut(&mut TableScan)) {
 }
 
 /// Calls `visit` with the query and each query in it: common table expressions, derived tables, subqueries.
-fn for_each_query<'q>(query: &'q QueryExpr, visit: &mut dyn FnMut(&'q QueryExpr)) {
+pub fn for_each_query<'q>(query: &'q QueryExpr, visit: &mut dyn FnMut(&'q QueryExpr)) {
     visit(query);
     for cte in &query.ctes {
         match &cte.body {
@@ -194,68 +192,6 @@ pub fn for_each_select<'q>(query: &'q QueryExpr, visit: &mut dyn FnMut(&'q Selec
             visit(select);
         }
     });
-}
-
-/// The common table expressions that are to be evaluated once for all who read them: those that could give each reader other rows
-/// (random functions, LIMIT), and those that give few rows for much work. Joins and filters are better planned for each reader.
-pub fn shared_ctes(query: &QueryExpr) -> HashSet<CteId> {
-    let mut reads = HashMap::new();
-    for_each_select(query, &mut |select| count_reads(&select.from, &mut reads));
-    // A recursion reads itself.
-    for_each_query(query, &mut |query| {
-        for cte in &query.ctes {
-            let CteBody::Recursive { step, .. } = &cte.body else { continue };
-            let mut within = HashMap::new();
-            for_each_select(step, &mut |select| count_reads(&select.from, &mut within));
-            if let (Some(all), Some(own)) = (reads.get_mut(&cte.id), within.get(&cte.id)) {
-                *all -= own;
-            }
-        }
-    });
-    if reads.values().all(|&reads| reads < 2) {
-        return HashSet::new();
-    }
-    let mut shared = HashSet::new();
-    for_each_query(query, &mut |query| {
-        for cte in &query.ctes {
-            let is_worth = match &cte.body {
-                CteBody::Plain(body) => is_worth_sharing(body, &shared),
-                CteBody::Recursive { .. } => true,
-            };
-            if is_worth {
-                shared.insert(cte.id);
-            }
-        }
-    });
-    // Those that are read once, too, count for what they are read by.
-    shared.retain(|id| reads.get(id).is_some_and(|&reads| reads > 1));
-    shared
-}
-
-fn count_reads(from: &From, reads: &mut HashMap<CteId, usize>) {
-    match from {
-        From::Dual | From::Table(_) | From::Derived(_) => {}
-        From::Cte(reference) => *reads.entry(reference.cte).or_default() += 1,
-        From::Join(join) => {
-            count_reads(&join.left, reads);
-            count_reads(&join.right, reads);
-        }
-    }
-}
-
-fn is_worth_sharing(body: &QueryExpr, shared: &HashSet<CteId>) -> bool {
-    let mut is_worth = false;
-    for_each_query(body, &mut |query| is_worth |= query.limit.is_some());
-    for_each_select(body, &mut |select| {
-        let mut reads = HashMap::new();
-        count_reads(&select.from, &mut reads);
-        is_worth |= select.aggregation.is_some()
-            || select.distinct
-            || !select.windows.is_empty()
-            || reads.keys().any(|id| shared.contains(id));
-    });
-    for_each_expr_mut(&mut body.clone(), &mut |expr| is_worth |= expr.is_volatile());
-    is_worth
 }
 
 /// Puts values in the place of a subquery's outer columns, in whatever it holds.

@@ -8,11 +8,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, BooleanArray};
-use avocet_sql::plan::{ColumnId, TableScan};
+use arrow::row::{RowConverter, SortField};
 use avocet_types::expr::{BatchProgram, CompareOp, EvalContext, Expr, ExprKind};
-use datafusion::common::hash_utils::{RandomState, create_hashes};
 
-use crate::source::ColumnSample;
+use super::{Cardinality, ColumnSample, RowsFrom};
+use crate::plan::{ColumnId, TableScan};
 
 /// Of parts of which nothing is known.
 pub(super) const UNKNOWN_ROWS: f64 = 1e4;
@@ -24,6 +24,7 @@ pub(super) struct Estimate {
     /// Before and after the relation's own conditions.
     pub all_rows: f64,
     pub rows: f64,
+    pub source: RowsFrom,
     /// Distinct values of columns, as storage counts them.
     distinct: HashMap<ColumnId, f64>,
     sample: Option<Sample>,
@@ -40,17 +41,19 @@ struct Sample {
 
 impl Estimate {
     /// A part that is no table: every column may be its key.
-    pub fn of_part(rows: f64) -> Self {
-        Self { all_rows: rows, rows, distinct: HashMap::new(), sample: None }
+    pub fn of_part(Cardinality { rows, source }: Cardinality) -> Self {
+        Self { all_rows: rows, rows, source, distinct: HashMap::new(), sample: None }
     }
 
     pub fn of_table(
         scan: &TableScan,
-        rows: f64,
+        counted: Option<f64>,
         distinct: impl Fn(usize) -> Option<u64>,
         source: Option<Arc<dyn ColumnSample>>,
         context: &EvalContext,
     ) -> Self {
+        let source_of_rows = if counted.is_some() { RowsFrom::Statistics } else { RowsFrom::Rule };
+        let rows = counted.unwrap_or(UNKNOWN_ROWS);
         let unique = |position: usize| {
             let mut keys = scan.table.indexes.iter().filter(|i| i.kind.is_unique() && i.parts.len() == 1);
             keys.any(|key| key.parts[0].column == position)
@@ -65,14 +68,21 @@ impl Estimate {
             context: context.quiet(),
             source,
         });
-        Self { all_rows: rows, rows, distinct: known.collect(), sample }
+        Self { all_rows: rows, rows, source: source_of_rows, distinct: known.collect(), sample }
     }
 
     /// Takes a condition over this relation alone into account.
     pub fn filter(&mut self, condition: &Expr) {
         let by_rule = self.rule_of_thumb(condition);
         let share = self.sample.as_mut().and_then(|s| s.filter(condition, by_rule));
+        self.source = self.source.max(if share.is_some() { RowsFrom::Sample } else { RowsFrom::Rule });
         self.rows = (self.rows * share.unwrap_or(by_rule)).max(1.0);
+    }
+
+    /// Only a share of the rows is kept.
+    pub fn reduce(&mut self, share: f64) {
+        self.rows = (self.rows * share).max(1.0);
+        self.source = RowsFrom::Rule;
     }
 
     /// The number of distinct values of an expression before the relation's conditions.
@@ -145,18 +155,18 @@ impl Sample {
             ExprKind::Column(column) => arrays[*column].clone(),
             _ => BatchProgram::compile(&expr).ok()?.eval(&arrays, self.kept.len(), &self.context).ok()?,
         };
-        let mut hashes = vec![0; values.len()];
-        create_hashes([&values], &RandomState::default(), &mut hashes).ok()?;
-        let mut hashes: Vec<u64> =
-            hashes.into_iter().enumerate().filter(|(at, _)| values.is_valid(*at)).map(|(_, h)| h).collect();
-        hashes.sort_unstable();
+        let converter = RowConverter::new(vec![SortField::new(values.data_type().clone())]).ok()?;
+        let keys = converter.convert_columns(std::slice::from_ref(&values)).ok()?;
+        let mut keys: Vec<_> =
+            keys.iter().enumerate().filter(|(at, _)| values.is_valid(*at)).map(|(_, key)| key).collect();
+        keys.sort_unstable();
         let (mut distinct, mut once) = (0, 0);
-        for run in hashes.chunk_by(|a, b| a == b) {
+        for run in keys.chunk_by(|a, b| a == b) {
             distinct += 1;
             once += usize::from(run.len() == 1);
         }
-        let share_valid = hashes.len() as f64 / values.len().max(1) as f64;
-        Some(extrapolate(hashes.len(), distinct, once, all_rows * share_valid))
+        let share_valid = keys.len() as f64 / values.len().max(1) as f64;
+        Some(extrapolate(keys.len(), distinct, once, all_rows * share_valid))
     }
 }
 

@@ -1,0 +1,111 @@
+//! Operators with one input whose rows they pass on: looked at, counted, gathered or held back, but not made.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use datafusion::common::Result;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
+};
+
+/// What such an operator does with its input.
+pub(super) trait Pass: fmt::Debug + Send + Sync + Sized + 'static {
+    const NAME: &'static str;
+
+    fn run(
+        &self,
+        input: &Arc<dyn ExecutionPlan>,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream>;
+
+    /// The same for a plan that is made anew.
+    fn renewed(&self) -> Self;
+
+    /// Whether the input is to be of one partition.
+    fn wants_one_partition(&self) -> bool {
+        false
+    }
+
+    /// Of the rows that it gives: the input's columns, some perhaps nullable that were not.
+    fn schema(&self, input: SchemaRef) -> SchemaRef {
+        input
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct PassExec<P> {
+    pub input: Arc<dyn ExecutionPlan>,
+    pub pass: P,
+    properties: Arc<PlanProperties>,
+}
+
+impl<P: Pass> PassExec<P> {
+    pub fn plan(pass: P, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        let schema = pass.schema(input.schema());
+        let mut properties = input.properties().clone();
+        if schema != input.schema() {
+            properties = Arc::new(PlanProperties::new(
+                EquivalenceProperties::new(schema),
+                input.output_partitioning().clone(),
+                input.pipeline_behavior(),
+                input.boundedness(),
+            ));
+        }
+        Arc::new(Self { input, pass, properties })
+    }
+}
+
+impl<P: Pass> DisplayAs for PassExec<P> {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {:?}", P::NAME, self.pass)
+    }
+}
+
+impl<P: Pass> ExecutionPlan for PassExec<P> {
+    fn name(&self) -> &str {
+        P::NAME
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn required_input_distribution(&self) -> Vec<Distribution> {
+        vec![match self.pass.wants_one_partition() {
+            true => Distribution::SinglePartition,
+            false => Distribution::UnspecifiedDistribution,
+        }]
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let input = children.pop().unwrap_or_else(|| self.input.clone());
+        Ok(Self::plan(self.pass.renewed(), input))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        self.pass.run(&self.input, partition, context)
+    }
+}

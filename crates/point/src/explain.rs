@@ -1,0 +1,215 @@
+//! Point plans as EXPLAIN's steps.
+
+use avocet_engine::TableHandle;
+use avocet_types::SqlType;
+use avocet_types::schema::TableDef;
+
+use super::choose::Access;
+use super::select::{Level, Output, Select, Source};
+use super::{Kind, PointPlan};
+use avocet_sql::explain::{Access as Described, AccessKind, Block, Estimate, Note, Step};
+
+/// What it costs to find a row by an index, and to pass one on: as for relational plans.
+const FIND_COST: f64 = 0.35;
+const ROW_COST: f64 = 0.1;
+/// What a range with one bound leaves of the rows, where nothing is known.
+const RANGE: f64 = 1.0 / 3.0;
+
+impl PointPlan {
+    /// The plan as EXPLAIN shows it.
+    pub fn steps(&self) -> Step {
+        let changed = |what: &str, block: Block, input: Step| {
+            let cost = input.estimate;
+            let table = self.tables.first().map_or("", |table| &table.def.name);
+            Step { block: Some(block), estimate: cost, ..Step::over(format!("{what} {table}"), input) }
+        };
+        let step = match &self.kind {
+            Kind::Select(select) => {
+                let input = select_steps(select);
+                Step { estimate: input.estimate, ..Step::over("Point plan", input) }
+            }
+            Kind::Update(update) => changed("Update", Block::Update, target(&update.target)),
+            Kind::Delete(delete) => changed("Delete from", Block::Delete, target(&delete.target)),
+            Kind::Modify(modify) => match modify.changer.verb() {
+                super::Verb::Delete => changed("Delete from", Block::Delete, select_steps(&modify.select)),
+                _ => changed("Update", Block::Update, select_steps(&modify.select)),
+            },
+            Kind::Insert(insert) => match insert.query() {
+                Some(query) => changed("Insert into", Block::Insert, select_steps(query)),
+                None => changed("Insert into", Block::Insert, Step::new("Rows fetched before execution")),
+            },
+        };
+        step.with_note(Note::Point)
+    }
+}
+
+fn target(target: &super::write::Target) -> Step {
+    let found = access_step(&target.table, &target.table.def.name, &target.access, true);
+    filtered(found, target.residual.is_some())
+}
+
+fn filtered(step: Step, is_filtered: bool) -> Step {
+    if !is_filtered {
+        return step;
+    }
+    let mut step = step;
+    if let Some(access) = &mut step.access {
+        access.condition = Some("conditions beside the key".to_owned());
+    }
+    Step { estimate: step.estimate, ..Step::over("Filter: conditions beside the key", step) }
+}
+
+fn select_steps(select: &Select) -> Step {
+    let mut joined: Option<Step> = None;
+    for level in &select.levels {
+        let step = level_step(level, joined.is_none());
+        joined = Some(match joined {
+            None => step,
+            Some(before) => {
+                let (outer, inner) = (rows_of(&before), rows_of(&step));
+                let cost = cost_of(&before) + outer * cost_of(&step);
+                let what = if level.outer { "Nested loop left join" } else { "Nested loop inner join" };
+                let estimate = Some(Estimate { cost, rows: outer * inner, from: "rule" });
+                Step { estimate, inputs: vec![before, step], ..Step::new(what) }
+            }
+        });
+    }
+    let step = joined.unwrap_or_else(|| Step::new("Rows fetched before execution"));
+    let step = output_steps(&select.output, step);
+    match (&select.limit, &select.offset) {
+        (None, _) => step,
+        (Some(_), None) => Step { estimate: step.estimate, ..Step::over("Limit", step) },
+        (Some(_), Some(_)) => Step { estimate: step.estimate, ..Step::over("Limit/Offset", step) },
+    }
+}
+
+fn output_steps(output: &Output, mut step: Step) -> Step {
+    let over = |what: &str, step: Step| Step { estimate: step.estimate, ..Step::over(what, step) };
+    if let Some(aggregation) = &output.aggregation {
+        step = match aggregation.keys.is_empty() {
+            true => over("Aggregate", step),
+            false => over("Aggregate using temporary table", step).with_note(Note::Temporary),
+        };
+    }
+    if output.windows.is_some() {
+        step = over("Window aggregate", step).with_note(Note::Filesort);
+    }
+    if output.distinct {
+        step = over("Deduplicate", step).with_note(Note::Temporary);
+    }
+    if !output.order.is_empty() {
+        step = over("Sort", step).with_note(Note::Filesort);
+    }
+    step
+}
+
+fn level_step(level: &Level, is_first: bool) -> Step {
+    let step = match &level.source {
+        Source::Table { table, access } => access_step(table, &table.def.name, access, is_first),
+        Source::Subquery(plan) => {
+            let inputs: Vec<_> = plan.selects.iter().map(select_steps).collect();
+            let inputs = inputs.into_iter().map(|step| Step { block: Some(Block::Derived), ..step });
+            Step { inputs: inputs.collect(), ..Step::new("Subquery in the place of a table") }
+        }
+    };
+    filtered(step, level.residual.is_some() || level.on.is_some())
+}
+
+fn rows_of(step: &Step) -> f64 {
+    step.estimate.map_or(1.0, |estimate| estimate.rows)
+}
+
+fn cost_of(step: &Step) -> f64 {
+    step.estimate.map_or(ROW_COST, |estimate| estimate.cost)
+}
+
+/// How a table's rows are found.
+fn access_step(table: &TableHandle, name: &str, access: &Access, is_first: bool) -> Step {
+    let all = (table.row_count() as f64).max(1.0);
+    let key = |index: usize| table.indexes()[index].def.name.clone();
+    let terms = &access.terms;
+    let (kind, what, rows) = match access.index {
+        None if access.union.is_empty() => (AccessKind::All, format!("Table scan on {name}"), all),
+        None => {
+            let keys: Vec<_> = access.union.iter().filter_map(|part| part.index).map(key).collect();
+            let rows = access.union.iter().map(|part| estimated(part, all)).sum();
+            (AccessKind::IndexMerge, format!("Index merge on {name} using {}", keys.join(", ")), rows)
+        }
+        Some(index) => {
+            let (key, rows) = (key(index), estimated(access, all));
+            match (terms.unique, terms.eq.len(), terms.range.is_some() || !terms.any_of.is_empty()) {
+                _ if access.loose.is_some() => {
+                    let what = format!("Covering index skip scan for grouping on {name} using {key}");
+                    (AccessKind::Range, what, rows)
+                }
+                (true, ..) => {
+                    let kind = if is_first { AccessKind::Const } else { AccessKind::EqRef };
+                    (kind, format!("Single-row index lookup on {name} using {key}"), 1.0)
+                }
+                (_, _, true) => (AccessKind::Range, format!("Index range scan on {name} using {key}"), rows),
+                (_, 0, false) => (AccessKind::Index, format!("Index scan on {name} using {key}"), rows),
+                _ => (AccessKind::Ref, format!("Index lookup on {name} using {key}"), rows),
+            }
+        }
+    };
+    let parts = terms.eq.len() + usize::from(terms.range.is_some());
+    let source = if is_first { "const" } else { "func" };
+    let notes = access.loose.iter().map(|_| Note::GroupBy).collect();
+    let used = |index: &usize| &table.indexes()[*index].def;
+    let described = Described {
+        table: name.to_owned(),
+        kind,
+        possible_keys: access
+            .index
+            .iter()
+            .chain(access.union.iter().filter_map(|p| p.index.as_ref()))
+            .map(|index| used(index).name.clone())
+            .collect(),
+        key: access.index.map(key),
+        key_len: access.index.as_ref().filter(|_| parts > 0).map(|index| {
+            used(index).parts.iter().take(parts).map(|part| key_len(&table.def, part.column)).sum()
+        }),
+        refs: terms.eq.iter().map(|_| source.to_owned()).collect(),
+        rows,
+        filtered: 100.0,
+        condition: None,
+        notes,
+    };
+    let cost = match kind {
+        AccessKind::All | AccessKind::Index => rows * ROW_COST,
+        _ => FIND_COST + rows * ROW_COST,
+    };
+    let estimate = Some(Estimate { cost, rows, from: "rule" });
+    Step { access: Some(described), estimate, ..Step::new(what) }
+}
+
+/// Equality on some columns leaves a root of the rows, a range a part of these.
+fn estimated(access: &Access, all: f64) -> f64 {
+    let terms = &access.terms;
+    if terms.unique {
+        return 1.0;
+    }
+    if !terms.any_of.is_empty() {
+        return (terms.any_of.len() as f64).min(all);
+    }
+    let rows = all.powf(1.0 / (terms.eq.len() as f64 + 1.0));
+    if terms.range.is_some() { (rows * RANGE).max(1.0) } else { rows }
+}
+
+/// The bytes that a column takes in a key, as MySQL counts them.
+fn key_len(table: &TableDef, column: usize) -> u32 {
+    let column = &table.columns[column];
+    let bytes = match column.ty {
+        SqlType::Char { len, .. } => len * 4,
+        SqlType::VarChar { len, .. } => len * 4 + 2,
+        SqlType::Binary { len } => len,
+        SqlType::VarBinary { len } => len + 2,
+        SqlType::Decimal { precision, .. } => u32::from(precision) / 2 + 1,
+        SqlType::Date => 3,
+        SqlType::Bool | SqlType::Year => 1,
+        SqlType::Int { width, .. } => width.bits() / 8,
+        SqlType::Float => 4,
+        _ => 8,
+    };
+    bytes + u32::from(column.nullable)
+}

@@ -1,0 +1,473 @@
+//! The bound algebra as a tree, as it stands: tables joined in the order of FROM, all conditions above them, every
+//! subquery an [`Apply`] below the node that uses its answer.
+//!
+//! Two things are decided here, as the tree's form follows from them: a scalar subquery that uses nothing of the blocks
+//! around it is evaluated once before its block ([`Operator::Once`]), and a common table expression is evaluated once or
+//! planned for each of its readers (`sharing`).
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use avocet_types::Datum;
+use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::expr::{Expr, ExprKind};
+
+use super::naming::renamed;
+use super::sharing::Sharing;
+use super::tree::columns_of;
+use super::{
+    Apply, ApplyKind, Environment, Join, JoinKind, Node, Operator, Recursive, RowRange, Scan, SetOperation,
+};
+use crate::bind::unsupported;
+use crate::plan::walk;
+use crate::plan::{
+    self, Aggregation, BoundQuery, ColumnId, ColumnTable, Cte, CteBody, CteId, CteRef, Derived, From, Limit,
+    Projected, QueryBody, QueryExpr, Select, Subquery, SubqueryKind, TableScan,
+};
+
+pub(super) fn build(
+    query: &BoundQuery,
+    environment: Environment<'_>,
+) -> Result<(Node, ColumnTable), SqlError> {
+    let mut builder = Builder {
+        columns: &query.columns,
+        environment,
+        sharing: Sharing::of(&query.body),
+        ctes: HashMap::new(),
+        outer: HashSet::new(),
+        in_step: false,
+        depth: 0,
+    };
+    let root = builder.query_expr(&query.body)?;
+    Ok((root, query.columns.clone()))
+}
+
+struct Builder<'b> {
+    columns: &'b ColumnTable,
+    environment: Environment<'b>,
+    sharing: Sharing,
+    ctes: HashMap<CteId, Source>,
+    /// Columns of the blocks around the one at hand.
+    outer: HashSet<ColumnId>,
+    /// The step of a recursion is at hand: what it defines has other rows each time.
+    in_step: bool,
+    /// How many subqueries the block at hand stands in.
+    depth: usize,
+}
+
+/// What is evaluated once is planned with what is around it, twice as often with each level: deeper subqueries are applied.
+const MOST_NESTED: usize = 4;
+
+/// What references to a common table expression read.
+#[derive(Clone)]
+enum Source {
+    /// A plan for each.
+    Inline {
+        plan: Node,
+        columns: Vec<ColumnId>,
+    },
+    Shared(Vec<ColumnId>),
+    WorkTable(Vec<ColumnId>),
+}
+
+/// Subqueries of a block that are not in its tree yet.
+#[derive(Default)]
+struct Pending<'q> {
+    answers: BTreeMap<ColumnId, &'q Subquery>,
+    /// Those that are evaluated before the block.
+    before: Vec<(ColumnId, Node)>,
+}
+
+impl Pending<'_> {
+    fn uses(&self, expr: &Expr) -> bool {
+        !self.answers.is_empty() && columns_of(expr).any(|id| self.answers.contains_key(&id))
+    }
+}
+
+impl Builder<'_> {
+    fn fold(&self, expr: &Expr) -> Expr {
+        expr.clone().fold_for_statement(self.environment.params, self.environment.context)
+    }
+
+    fn fold_all(&self, exprs: &[Expr]) -> Vec<Expr> {
+        exprs.iter().map(|expr| self.fold(expr)).collect()
+    }
+
+    fn conjuncts(&self, condition: Option<&Expr>) -> Vec<Expr> {
+        condition.map(|condition| self.fold(condition).into_conjuncts()).unwrap_or_default()
+    }
+
+    fn query_expr(&mut self, query: &QueryExpr) -> Result<Node, SqlError> {
+        self.environment.checkpoint.check()?;
+        let mut evaluated = Vec::new();
+        for cte in &query.ctes {
+            if self.sharing.is_read(cte.id) {
+                evaluated.extend(self.cte(cte)?.map(|body| (cte, body)));
+            }
+        }
+        let mut pending = Pending::default();
+        let mut node = match &query.body {
+            QueryBody::Select(select) => self.select(select, &mut pending)?,
+            QueryBody::SetOperation(set) => self.set_operation(set)?,
+            QueryBody::Values(values) => {
+                let rows = values.rows.iter().map(|row| self.fold_all(row)).collect();
+                Node::new(Operator::Values(rows), values.columns.clone())
+            }
+            QueryBody::Nested(inner) => self.query_expr(inner)?,
+        };
+        node = self.ordered(node, query)?.with_outputs(&query.outputs);
+        for (id, query) in pending.before.into_iter().rev() {
+            node = once(id, query, node);
+        }
+        for (cte, body) in evaluated.into_iter().rev() {
+            let outputs = node.outputs.clone();
+            let (cte, name, body) = (cte.id, cte.name.clone(), Box::new(body));
+            node = Node::new(Operator::With { cte, name, body, input: Box::new(node) }, outputs);
+        }
+        Ok(node)
+    }
+
+    fn ordered(&self, node: Node, query: &QueryExpr) -> Result<Node, SqlError> {
+        let range = query.limit.as_ref().map(|limit| self.range(limit)).transpose()?;
+        let outputs = node.outputs.clone();
+        let input = Box::new(node);
+        Ok(match (query.order_by.is_empty(), range) {
+            (true, None) => *input,
+            (true, Some(range)) => Node::new(Operator::Limit { input, range }, outputs),
+            (false, range) => {
+                Node::new(Operator::Sort { input, keys: query.order_by.clone(), range }, outputs)
+            }
+        })
+    }
+
+    fn range(&self, limit: &Limit) -> Result<RowRange, SqlError> {
+        let count = |expr: &Expr| match self.fold(expr).kind {
+            ExprKind::Literal(Datum::UInt(v)) => Ok(v),
+            ExprKind::Literal(Datum::Int(v)) if v >= 0 => Ok(v as u64),
+            _ => Err(ErrorCode::WRONG_ARGUMENTS.with(&[&"LIMIT"])),
+        };
+        Ok(RowRange {
+            skip: limit.offset.as_ref().map(count).transpose()?.unwrap_or(0),
+            fetch: count(&limit.count)?,
+        })
+    }
+
+    /// Makes the expression known; gives what is to be evaluated before the query, if it is evaluated once.
+    fn cte(&mut self, cte: &Cte) -> Result<Option<Node>, SqlError> {
+        let (body, columns) = match &cte.body {
+            CteBody::Plain(body) => (self.query_expr(body)?, body.outputs.clone()),
+            CteBody::Recursive { seed, step, distinct, limit } => {
+                let seed = self.query_expr(seed)?;
+                self.ctes.insert(cte.id, Source::WorkTable(cte.columns.clone()));
+                let in_step = std::mem::replace(&mut self.in_step, true);
+                let step = self.query_expr(step);
+                self.in_step = in_step;
+                let range = limit.as_ref().map(|limit| self.range(limit)).transpose()?;
+                let (id, name, distinct) = (cte.id, cte.name.clone(), *distinct);
+                let recursive = Recursive { cte: id, name, seed, step: step?, distinct, range };
+                let node = Node::new(Operator::Recursive(Box::new(recursive)), cte.columns.clone());
+                (node, cte.columns.clone())
+            }
+        };
+        // What is defined in a recursion's step has other rows each time.
+        if !self.in_step && self.sharing.is_shared(cte.id) {
+            self.ctes.insert(cte.id, Source::Shared(columns));
+            return Ok(Some(body));
+        }
+        self.ctes.insert(cte.id, Source::Inline { plan: body, columns });
+        Ok(None)
+    }
+
+    fn cte_ref(&mut self, reference: &CteRef) -> Result<Node, SqlError> {
+        let source = self.ctes.get(&reference.cte).cloned();
+        let source = source.ok_or_else(|| unsupported("a reference to this common table expression"))?;
+        let (cte, alias, outputs) = (reference.cte, reference.alias.clone(), reference.columns.clone());
+        Ok(match source {
+            Source::Inline { plan, columns } => {
+                let items = columns.iter().zip(&outputs);
+                let items = items.map(|(from, to)| renamed(self.columns, *from, *to)).collect();
+                plan.projected(items, &[])
+            }
+            Source::Shared(columns) => Node::new(Operator::Shared { cte, alias, columns }, outputs),
+            Source::WorkTable(columns) => Node::new(Operator::WorkTable { cte, alias, columns }, outputs),
+        })
+    }
+
+    fn set_operation(&mut self, set: &plan::SetOperation) -> Result<Node, SqlError> {
+        let (left, right) = (self.query_expr(&set.left)?, self.query_expr(&set.right)?);
+        let operation = SetOperation { op: set.op, all: set.all, left, right };
+        Ok(Node::new(Operator::SetOperation(Box::new(operation)), set.columns.clone()))
+    }
+
+    fn select<'q>(&mut self, select: &'q Select, pending: &mut Pending<'q>) -> Result<Node, SqlError> {
+        for subquery in &select.subqueries {
+            let is_fixed = subquery.outer.iter().all(|id| self.outer.contains(id));
+            match subquery.kind {
+                SubqueryKind::Scalar if is_fixed && self.depth < MOST_NESTED => {
+                    pending.before.push((subquery.id, self.inner(&subquery.query, &[])?));
+                }
+                _ => drop(pending.answers.insert(subquery.id, subquery)),
+            }
+        }
+        let mut node = self.filtered_from(&select.from, select.filter.as_ref(), pending)?;
+        if let Some(aggregation) = &select.aggregation {
+            node = self.aggregate(node, aggregation, pending)?;
+        }
+        let having = self.conjuncts(select.having.as_ref());
+        node = self.answered(node, &having, pending)?.filtered(having);
+        if !select.windows.is_empty() {
+            let mut functions = select.windows.clone();
+            for function in &mut functions {
+                walk::visit_window(function, &mut |expr| *expr = self.fold(expr));
+            }
+            let exprs = functions.iter().flat_map(|w| {
+                w.args.iter().chain(&w.partition_by).chain(w.order_by.iter().map(|(expr, _)| expr))
+            });
+            node = self.answered(node, exprs, pending)?;
+            let ids = functions.iter().map(|function| function.id);
+            let outputs = node.outputs.iter().copied().chain(ids).collect();
+            node = Node::new(Operator::Window { input: Box::new(node), functions }, outputs);
+        }
+        let fold = |item: &Projected| Projected { id: item.id, expr: self.fold(&item.expr) };
+        let items: Vec<_> = select.projection.iter().map(fold).collect();
+        node = self.answered(node, items.iter().map(|item| &item.expr), pending)?;
+        node = node.projected(items, &[]);
+        if select.distinct {
+            let outputs = node.outputs.clone();
+            node = Node::new(Operator::Distinct { input: Box::new(node) }, outputs);
+        }
+        Ok(node)
+    }
+
+    fn aggregate<'q>(
+        &mut self,
+        node: Node,
+        aggregation: &Aggregation,
+        pending: &mut Pending<'q>,
+    ) -> Result<Node, SqlError> {
+        let mut aggregation = aggregation.clone();
+        aggregation.keys.iter_mut().for_each(|key| key.expr = self.fold(&key.expr));
+        for aggregate in &mut aggregation.aggregates {
+            aggregate.args = self.fold_all(&aggregate.args);
+            aggregate.order_by.iter_mut().for_each(|(expr, _)| *expr = self.fold(expr));
+        }
+        let args = aggregation.aggregates.iter();
+        let args = args.flat_map(|a| a.args.iter().chain(a.order_by.iter().map(|(expr, _)| expr)));
+        let exprs = aggregation.keys.iter().map(|key| &key.expr).chain(args);
+        let input = Box::new(self.answered(node, exprs, pending)?);
+        let keys = aggregation.keys.iter().map(|key| key.id);
+        let outputs = keys.chain(aggregation.aggregates.iter().map(|a| a.id)).collect();
+        Ok(Node::new(Operator::Aggregate { input, aggregation }, outputs))
+    }
+
+    /// The rows of FROM for which WHERE holds.
+    fn filtered_from<'q>(
+        &mut self,
+        from: &From,
+        filter: Option<&Expr>,
+        pending: &mut Pending<'q>,
+    ) -> Result<Node, SqlError> {
+        let (mut parts, mut on) = (Vec::new(), Vec::new());
+        flatten(from, &mut parts, &mut on);
+        let conjuncts = on.into_iter().chain(filter).flat_map(|condition| self.conjuncts(Some(condition)));
+        let conjuncts: Vec<_> = conjuncts.flat_map(common_factors).collect();
+        let laterals: Vec<_> = parts.iter().filter_map(|part| lateral_of(part)).collect();
+        let mut joined: Option<Node> = None;
+        for part in parts.into_iter().filter(|part| lateral_of(part).is_none()) {
+            let part = self.relation(part, pending)?;
+            joined = Some(match joined {
+                None => part,
+                Some(left) => join(JoinKind::Inner, left, part, Vec::new()),
+            });
+        }
+        let node = joined.unwrap_or_else(Node::one_row);
+        let (answered, plain): (Vec<_>, Vec<_>) = conjuncts.into_iter().partition(|c| pending.uses(c));
+        let of_laterals: HashSet<_> = laterals.iter().flat_map(|derived| &derived.query.outputs).collect();
+        let (late, plain): (Vec<_>, Vec<_>) =
+            plain.into_iter().partition(|c| columns_of(c).any(|id| of_laterals.contains(&id)));
+        let mut node = node.filtered(plain);
+        for derived in laterals {
+            node = self.lateral(node, derived, None)?;
+        }
+        node = node.filtered(late);
+        Ok(self.answered(node, &answered, pending)?.filtered(answered))
+    }
+
+    /// One part of FROM that is no inner join.
+    fn relation<'q>(&mut self, from: &From, pending: &mut Pending<'q>) -> Result<Node, SqlError> {
+        match from {
+            From::Dual => Ok(Node::one_row()),
+            From::Table(scan) => Ok(scan_of(scan)),
+            From::Derived(derived) => self.query_expr(&derived.query),
+            From::Cte(reference) => self.cte_ref(reference),
+            From::Join(join) => self.outer_join(join, pending),
+        }
+    }
+
+    fn outer_join<'q>(&mut self, join: &plan::Join, pending: &mut Pending<'q>) -> Result<Node, SqlError> {
+        let left = self.filtered_from(&join.left, None, pending)?;
+        if let Some(derived) = lateral_of(&join.right) {
+            return self.lateral(left, derived, Some(join.on.as_ref()));
+        }
+        let right = self.filtered_from(&join.right, None, pending)?;
+        let on = self.conjuncts(join.on.as_ref());
+        let (left, right) = self.answered_sides(left, right, &on, pending)?;
+        Ok(self::join(JoinKind::Left, left, right, on))
+    }
+
+    /// Both sides of an outer join with the answers that its condition uses.
+    fn answered_sides<'q>(
+        &mut self,
+        mut left: Node,
+        mut right: Node,
+        on: &[Expr],
+        pending: &mut Pending<'q>,
+    ) -> Result<(Node, Node), SqlError> {
+        let used: BTreeSet<_> = on.iter().flat_map(columns_of).collect();
+        for id in used {
+            let Some(subquery) = pending.answers.get(&id) else { continue };
+            let mut needed = subquery.outer.clone();
+            needed.extend(needles_of(&subquery.kind).iter().flat_map(columns_of));
+            if needed.iter().all(|id| !right.outputs.contains(id)) {
+                left = self.answer(left, id, pending)?;
+            } else if needed.iter().all(|id| !left.outputs.contains(id)) {
+                right = self.answer(right, id, pending)?;
+            } else {
+                return Err(unsupported("a subquery of both sides in the ON of an outer join"));
+            }
+        }
+        Ok((left, right))
+    }
+
+    /// A LATERAL table beside the rows that it refers to. `on` is the condition of a left join.
+    fn lateral(
+        &mut self,
+        input: Node,
+        derived: &Derived,
+        on: Option<Option<&Expr>>,
+    ) -> Result<Node, SqlError> {
+        let mut outer: BTreeSet<ColumnId> = derived.outer.iter().copied().collect();
+        let own: HashSet<_> = derived.query.outputs.iter().copied().collect();
+        let conditions = self.conjuncts(on.flatten());
+        outer.extend(conditions.iter().flat_map(columns_of).filter(|id| !own.contains(id)));
+        let outer: Vec<_> = outer.into_iter().collect();
+        let query = self.inner(&derived.query, &outer)?.filtered(conditions);
+        let outputs = input.outputs.iter().chain(&derived.query.outputs).copied().collect();
+        let kind = ApplyKind::Rows { outer: on.is_some() };
+        let id = derived.query.outputs[0];
+        let apply = Apply { kind, input, query, outer, needles: Vec::new(), id };
+        Ok(Node::new(Operator::Apply(Box::new(apply)), outputs))
+    }
+
+    /// A query that has some columns from outside.
+    fn inner(&mut self, query: &QueryExpr, outer: &[ColumnId]) -> Result<Node, SqlError> {
+        let mut within = self.outer.clone();
+        within.extend(outer);
+        let around = std::mem::replace(&mut self.outer, within);
+        self.depth += 1;
+        let node = self.query_expr(query);
+        self.depth -= 1;
+        self.outer = around;
+        node
+    }
+
+    /// The node with the answers of the subqueries that the expressions use.
+    fn answered<'q, 'e>(
+        &mut self,
+        mut node: Node,
+        exprs: impl IntoIterator<Item = &'e Expr>,
+        pending: &mut Pending<'q>,
+    ) -> Result<Node, SqlError> {
+        if pending.answers.is_empty() {
+            return Ok(node);
+        }
+        let used: BTreeSet<_> = exprs.into_iter().flat_map(columns_of).collect();
+        for id in used {
+            node = self.answer(node, id, pending)?;
+        }
+        Ok(node)
+    }
+
+    /// The node with the answer `id`, if that is one and is not there yet.
+    fn answer<'q>(
+        &mut self,
+        mut node: Node,
+        id: ColumnId,
+        pending: &mut Pending<'q>,
+    ) -> Result<Node, SqlError> {
+        let Some(subquery) = pending.answers.remove(&id) else { return Ok(node) };
+        // Answers of which this one is made come first.
+        for outer in &subquery.outer {
+            node = self.answer(node, *outer, pending)?;
+        }
+        let kind = match &subquery.kind {
+            SubqueryKind::Scalar => ApplyKind::Scalar,
+            SubqueryKind::Exists { negated } => ApplyKind::Exists { negated: *negated },
+            SubqueryKind::In { negated, .. } => ApplyKind::In { negated: *negated },
+            SubqueryKind::Quantified { op, all, .. } => ApplyKind::Quantified { op: *op, all: *all },
+        };
+        let needles = self.fold_all(needles_of(&subquery.kind));
+        let input = self.answered(node, &needles, pending)?;
+        let query = self.inner(&subquery.query, &subquery.outer)?;
+        let outputs = input.outputs.iter().copied().chain([id]).collect();
+        let outer = subquery.outer.clone();
+        let apply = Apply { kind, input, query, outer, needles, id };
+        Ok(Node::new(Operator::Apply(Box::new(apply)), outputs))
+    }
+}
+
+fn needles_of(kind: &SubqueryKind) -> &[Expr] {
+    match kind {
+        SubqueryKind::In { needles, .. } => needles,
+        SubqueryKind::Quantified { left, .. } => std::slice::from_ref(left),
+        SubqueryKind::Scalar | SubqueryKind::Exists { .. } => &[],
+    }
+}
+
+fn scan_of(scan: &TableScan) -> Node {
+    let outputs = scan.columns.iter().map(|(_, id)| *id).collect();
+    Node::new(Operator::Scan(Scan { table: scan.clone(), predicates: Vec::new(), rows: 1.0 }), outputs)
+}
+
+pub(super) fn join(kind: JoinKind, left: Node, right: Node, residual: Vec<Expr>) -> Node {
+    let mut outputs = left.outputs.clone();
+    if kind.gives_right() {
+        outputs.extend(&right.outputs);
+    }
+    Node::new(Operator::Join(Box::new(Join { kind, left, right, keys: Vec::new(), residual })), outputs)
+}
+
+pub(super) fn once(id: ColumnId, query: Node, input: Node) -> Node {
+    let (outputs, rows) = (input.outputs.clone(), input.rows);
+    let operator = Operator::Once { id, query: Box::new(query), input: Box::new(input) };
+    Node { rows, ..Node::new(operator, outputs) }
+}
+
+/// Splits inner joins into their parts and conditions.
+fn flatten<'f>(from: &'f From, parts: &mut Vec<&'f From>, conditions: &mut Vec<&'f Expr>) {
+    match from {
+        From::Join(join) if join.kind == plan::JoinKind::Inner => {
+            flatten(&join.left, parts, conditions);
+            flatten(&join.right, parts, conditions);
+            conditions.extend(&join.on);
+        }
+        other => parts.push(other),
+    }
+}
+
+/// The part, if it refers to those before it.
+fn lateral_of(part: &From) -> Option<&Derived> {
+    match part {
+        From::Derived(derived) if !derived.outer.is_empty() => Some(derived),
+        _ => None,
+    }
+}
+
+/// `(a AND b) OR (a AND c)` is `a AND (b OR c)`: what all alternatives share can join or filter by itself.
+fn common_factors(expr: Expr) -> Vec<Expr> {
+    let ExprKind::Or(alternatives) = &expr.kind else { return vec![expr] };
+    let split: Vec<Vec<Expr>> = alternatives.iter().map(|a| a.clone().into_conjuncts()).collect();
+    let Some((first, others)) = split.split_first() else { return vec![expr] };
+    let common: Vec<_> =
+        first.iter().filter(|c| !c.is_volatile() && others.iter().all(|o| o.contains(c))).cloned().collect();
+    common.into_iter().chain([expr]).collect()
+}
