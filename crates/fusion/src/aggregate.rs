@@ -21,8 +21,9 @@ use crate::distinct::{GROUPING_SET, grouped, is_distinct};
 use crate::error::plan_error;
 use crate::expr::{Lowered, binary, cast, equality_key_of, equals_bytewise, sort_key_of};
 use crate::lookahead::mirrored;
-use crate::lower::{Lowerer, df_result, name_of};
-use crate::setup::Method;
+use crate::lower::Lowerer;
+use crate::method::Method;
+use crate::names::{df_result, name_of};
 use crate::udaf::{ExtremeString, FirstMet, Fold, GroupConcat, OverFrame};
 use crate::udf::RowKeyUdf;
 

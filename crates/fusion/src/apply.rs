@@ -38,8 +38,9 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, Phy
 use exec::ApplyExec;
 
 use crate::depth::DepthNode;
-use crate::lower::{Lowerer, df_result, name_of};
+use crate::lower::Lowerer;
 use crate::measure::MeasuredNode;
+use crate::names::{df_result, name_of};
 use crate::shared::SharedNode;
 use crate::single::SingleRowNode;
 

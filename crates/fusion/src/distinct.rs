@@ -28,7 +28,8 @@ use datafusion::logical_expr::{self as df, JoinType, LogicalPlan, LogicalPlanBui
 
 use crate::aggregate::{Calls, call};
 use crate::expr::binary;
-use crate::lower::{Lowerer, df_result};
+use crate::lower::Lowerer;
+use crate::names::df_result;
 use crate::shared::SharedNode;
 use crate::udaf::FirstMet;
 

@@ -15,8 +15,9 @@ use datafusion::logical_expr::{self as df, JoinType, LogicalPlan, LogicalPlanBui
 
 use crate::aggregate::call;
 use crate::expr::{binary, cast, equality_key_of, key_meeting_type};
-use crate::lower::{Lowerer, as_subquery, df_result, name_of};
-use crate::setup::Method;
+use crate::lower::{Lowerer, as_subquery};
+use crate::method::Method;
+use crate::names::{df_result, name_of};
 
 /// The column that numbers equal rows.
 const NUMBER: &str = "row_number";

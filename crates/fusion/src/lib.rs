@@ -30,6 +30,8 @@ mod lower;
 mod measure;
 mod memory;
 mod merge_joins;
+mod method;
+mod names;
 mod pass;
 mod pools;
 mod recursion;

@@ -19,12 +19,12 @@ use datafusion::logical_expr::logical_plan::{RecursiveQuery, Subquery};
 use datafusion::logical_expr::{self as df, LogicalPlan, LogicalPlanBuilder, Operator as Op};
 
 use crate::depth::DepthNode;
-use crate::error::plan_error;
 use crate::expr::{LONG_CHAIN, Lowered, cast, junction};
 use crate::measure::{MeasuredNode, Measurements};
+use crate::method::Method;
+use crate::names::{df_result, name_of};
 use crate::results::ResultBytes;
 use crate::scan::SnapshotTable;
-use crate::setup::Method;
 use crate::shared::SharedNode;
 use crate::single::SingleRowNode;
 use crate::source::ScanSource;
@@ -52,14 +52,6 @@ pub(super) struct Lowerer {
     pub most_rows: f64,
     scans: usize,
     pub stop: Arc<Stop>,
-}
-
-pub(super) fn name_of(id: ColumnId) -> String {
-    format!("c{}", id.0)
-}
-
-pub(super) fn df_result<T>(result: datafusion::common::Result<T>) -> Result<T, SqlError> {
-    result.map_err(|error| plan_error(&error))
 }
 
 pub(super) fn as_subquery(plan: LogicalPlan) -> Subquery {

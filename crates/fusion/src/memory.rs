@@ -19,7 +19,7 @@ use datafusion::common::{DataFusionError, resources_datafusion_err};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 
 use crate::admission::Shortage;
-use crate::setup::Method;
+use crate::method::Method;
 
 /// Of a limit, what operators that can spill have together, in tenths.
 const SPILLABLE_TENTHS: usize = 7;

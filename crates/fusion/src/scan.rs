@@ -33,7 +33,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use parking_lot::Mutex;
 
-use crate::lower::name_of;
+use crate::names::name_of;
 use crate::source::{ColumnPredicate, MorselReader, MorselScan, ScanRequest, ScanSource};
 use crate::streamed::{Streamed, VECTOR};
 use crate::udf::external;

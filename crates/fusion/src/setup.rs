@@ -37,6 +37,7 @@ use crate::apply::Planner;
 use crate::counted::CountRows;
 use crate::error::plan_error;
 use crate::memory::{QueryPool, Sizing};
+use crate::method::Method;
 use crate::recursion::BatchRecursions;
 use crate::roles::Roles;
 use crate::runtime::{AnalyticsOptions, RunOptions};
@@ -49,15 +50,6 @@ use crate::yielding::JoinsYield;
 /// Spilled runs that are merged at once, at most: without a bound a merge takes what memory there is, and leaves
 /// nothing to the merges of other threads.
 const MERGED_AT_ONCE: usize = 16;
-
-/// Which operators a query is run with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Method {
-    /// The fastest: some of them, such as hash joins, have to fit into memory.
-    InMemory,
-    /// Those that spill, on one thread: sorts and merges for what the others keep in hash tables.
-    Spilling,
-}
 
 pub(super) struct Setup {
     options: AnalyticsOptions,

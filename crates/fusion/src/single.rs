@@ -13,7 +13,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 
-use crate::lower::df_result;
+use crate::names::df_result;
 use crate::pass::{Pass, PassExec};
 use crate::udf::external;
 

@@ -11,7 +11,8 @@ use datafusion::logical_expr::{self as df, LogicalPlan, LogicalPlanBuilder};
 
 use super::{Applied, ApplyNode};
 use crate::expr::{Lowered, cast, equality_key_of, key_meeting_type, sort_key_of};
-use crate::lower::{Lowerer, df_result, name_of};
+use crate::lower::Lowerer;
+use crate::names::{df_result, name_of};
 
 impl Lowerer {
     pub(crate) fn apply(&mut self, apply: &Apply) -> Result<LogicalPlan, SqlError> {
