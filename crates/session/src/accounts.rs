@@ -92,8 +92,8 @@ impl Session {
             if let Some(missing) = named(catalog, &roles, false).first() {
                 return Err(ErrorCode::USER_DOES_NOT_EXIST.with(&[missing]));
             }
-            let defs = roles.iter().filter_map(|(name, host)| catalog.user(name, host));
-            defs.into_iter().try_for_each(|role| may_change.check(role))?;
+            let mut defs = roles.iter().filter_map(|(name, host)| catalog.user(name, host));
+            defs.try_for_each(|role| may_change.check(role))?;
             let new = given.into_iter().filter(|((name, host), _)| catalog.user(name, host).is_none());
             Ok(new
                 .map(|((name, host), password)| {

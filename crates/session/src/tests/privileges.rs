@@ -1,7 +1,11 @@
 //! Privileges where the SQL files do not reach: on native procedures, with a password that has expired, on every path.
 
+use avocet_channel::Interruption;
+use avocet_types::error::SqlError;
+
 use super::calls::procedures;
 use super::client::Client;
+use crate::api::{AccountName, ConnectionRow, Connections, SqlSession};
 
 #[test]
 fn procedures_are_called_by_those_who_may() {
@@ -130,4 +134,57 @@ fn foreign_keys_refer_to_columns_that_may_be() {
     user.check("CREATE TABLE mine.a (id INT PRIMARY KEY, FOREIGN KEY (id) REFERENCES test.p (id))", "ok 0");
     let denied = user.run("CREATE TABLE mine.b (id INT PRIMARY KEY, FOREIGN KEY (id) REFERENCES test.p (k))");
     assert!(denied.starts_with("ERROR 1143: REFERENCES command denied"), "{denied}");
+}
+
+/// The connections of a server: one of `root`, one of `plain`.
+struct Two;
+
+impl Connections for Two {
+    fn list(&self) -> Vec<ConnectionRow> {
+        let row = |id, user: &str, host: &str| ConnectionRow {
+            id,
+            user: user.into(),
+            account: Some(AccountName { user: user.into(), host: host.into() }),
+            host: "localhost".into(),
+            database: None,
+            command: "Sleep",
+            time_s: 0,
+            state: "",
+            info: None,
+        };
+        vec![row(1007, "root", "localhost"), row(1008, "plain", "%")]
+    }
+
+    fn kill(&self, _connection_id: u32, _what: Interruption) -> Result<(), SqlError> {
+        Ok(())
+    }
+
+    fn set_database(&self, _connection_id: u32, _database: Option<&str>) {}
+}
+
+#[test]
+fn who_holds_system_user_is_not_killed_by_others() {
+    let mut root = Client::new();
+    root.run("CREATE USER admin, plain; GRANT CONNECTION_ADMIN ON *.* TO admin");
+    let of = |client: &mut Client, user: &str| {
+        let mut client = client.of(user);
+        client.session.info.connections = std::sync::Arc::new(Two);
+        client
+    };
+    let denied = |id: u32| format!("ERROR 1095: You are not owner of thread {id}");
+    let mut plain = of(&mut root, "plain");
+    plain.check("KILL 1007", &denied(1007));
+    plain.check("KILL 1008", "ok 0");
+    let mut admin = of(&mut root, "admin");
+    admin.check("KILL 1008", "ok 0");
+    admin.check("KILL QUERY 1007", &denied(1007));
+    // COM_PROCESS_KILL
+    assert_eq!(admin.session.kill_connection(1007).expect_err("root's").errno, 1095);
+    root.check("GRANT SYSTEM_USER ON *.* TO admin", "ok 0");
+    admin.check("KILL 1007", "ok 0");
+    admin.session.kill_connection(1007).expect("allowed now");
+    // One that is held by a role counts as well.
+    root.run("CREATE ROLE system; GRANT SYSTEM_USER ON *.* TO system; GRANT system TO plain");
+    root.run("REVOKE SYSTEM_USER ON *.* FROM admin");
+    admin.check("KILL 1008", &denied(1008));
 }

@@ -107,3 +107,41 @@ fn large_results_come_in_order() {
         }
     }
 }
+
+/// Some clients know of no types but text: what they send as the number of rows is read as one.
+#[test]
+fn the_values_of_limit_parameters() {
+    let mut client = Client::new();
+    client.run("CREATE TABLE t (id INT PRIMARY KEY); INSERT INTO t VALUES (1), (2), (3)");
+    let wrong = "ERROR 1210: Incorrect arguments to mysqld_stmt_execute";
+    let negative = "ERROR 1690: unsigned integer value is out of range in 'mysqld_stmt_execute'";
+    let text = |text: &'static str| Datum::str(text).into_owned();
+    for sql in [
+        "SELECT id FROM t ORDER BY id LIMIT ?",
+        "SELECT id FROM t UNION ALL SELECT id + 10 FROM t ORDER BY id LIMIT ?",
+        "SELECT id, COUNT(*) FROM t GROUP BY id ORDER BY id LIMIT ?",
+        "UPDATE t SET id = id ORDER BY id LIMIT ?",
+    ] {
+        let statement = client.prepare(sql);
+        for (value, expected) in [
+            (Datum::Int(2), Ok(2)),
+            (Datum::UInt(1), Ok(1)),
+            (Datum::Null, Ok(0)),
+            (text("2"), Ok(2)),
+            (text(" +1x"), Ok(1)),
+            (text("x"), Ok(0)),
+            (text("-1"), Ok(3)),
+            (Datum::Bytes(b"2".to_vec().into()), Ok(2)),
+            (Datum::Double(2.0), Err(wrong)),
+            (Datum::Decimal(avocet_types::Decimal::from(2_i64)), Err(wrong)),
+            (Datum::Int(-1), Err(negative)),
+        ] {
+            let answer = client.execute(statement, std::slice::from_ref(&value));
+            match expected {
+                Err(error) => assert_eq!(answer.trim_end(), error, "{sql}: {value:?}"),
+                Ok(_) if sql.starts_with("UPDATE") => assert!(answer.starts_with("ok 0"), "{answer}"),
+                Ok(rows) => assert_eq!(answer.lines().count().min(3), rows, "{sql}: {value:?}: {answer}"),
+            }
+        }
+    }
+}
