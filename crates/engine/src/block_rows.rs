@@ -100,7 +100,6 @@ pub(crate) fn block_entries(
     let ordinals = &cold.block.meta().ordinals;
     let deleted = cold.deletes.body.read().all_settled().clone();
     let columns = handle
-        .def
         .parts
         .iter()
         .map(|part| Ok((part.column, cold.block.column(part.column)?)))

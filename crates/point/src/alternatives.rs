@@ -5,7 +5,7 @@
 
 use avocet_types::expr::{Expr, ExprKind};
 
-use super::conditions::{Condition, conditions, outside};
+use super::conditions::{Condition, Test, conditions, outside};
 use super::scope::Scope;
 
 /// ORs within the sides of an OR are multiplied out as long as there are no more sides than this.
@@ -29,6 +29,14 @@ pub struct Side<'e> {
 impl<'e> Side<'e> {
     pub fn own(&self) -> &[Condition<'e>] {
         &self.conditions[..self.own]
+    }
+}
+
+impl Alternatives<'_> {
+    /// Whether every side does more than to leave single values out.
+    pub fn narrows(&self) -> bool {
+        let leaves_out = |condition: &Condition<'_>| matches!(condition.test, Test::Not(_));
+        !self.sides.iter().any(|side| side.own().iter().all(leaves_out))
     }
 }
 

@@ -171,7 +171,9 @@ pub fn choose(
 ) -> Result<Option<Choice>, Refusal> {
     let handle = scope.tables[table].stored().expect("rows are looked up in stored tables");
     let conditions = conditions(scope, table, bound, conjuncts.iter().enumerate());
-    let alternatives = alternatives(scope, table, bound, conjuncts, &conditions);
+    let mut alternatives = alternatives(scope, table, bound, conjuncts, &conditions);
+    // Nearly all rows are better read in another way, unless those that are left out are not to be locked.
+    alternatives.retain(|or| wish.must || or.narrows());
     let rows = (handle.row_count() as f64).max(1.0);
     let (mut best, mut in_order): (Option<Draft<'_>>, Option<Draft<'_>>) = (None, None);
     for (n, index) in handle.indexes().iter().enumerate() {

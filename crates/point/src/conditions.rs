@@ -96,12 +96,12 @@ fn condition<'e>(
     bound: u32,
     conjunct: &'e Expr,
 ) -> Option<(usize, bool, Test<'e>)> {
-    let known = Known { scope, table, bound };
+    let visit = Visit { scope, table, bound };
     match &conjunct.kind {
         ExprKind::Compare { op, left, right } => {
             [(left, right, *op), (right, left, op.flipped())].into_iter().find_map(|(side, value, op)| {
                 let (column, exact) = column_of(scope, table, side)?;
-                if !known.is(column, side, value) {
+                if !visit.has(column, side, value) {
                     return None;
                 }
                 let test = match op {
@@ -117,7 +117,7 @@ fn condition<'e>(
         }
         ExprKind::InList { expr, list, negated } => {
             let (column, exact) = column_of(scope, table, expr)?;
-            let is_known = list.iter().all(|v| known.is(column, expr, v));
+            let is_known = list.iter().all(|v| visit.has(column, expr, v));
             match negated {
                 _ if !is_known => None,
                 false => Some((column, exact, Test::In(list))),
@@ -128,7 +128,7 @@ fn condition<'e>(
         }
         ExprKind::Between { expr, low, high, negated: false } => {
             let (column, exact) = column_of(scope, table, expr)?;
-            let is_known = known.is(column, expr, low) && known.is(column, expr, high);
+            let is_known = visit.has(column, expr, low) && visit.has(column, expr, high);
             is_known.then_some((column, exact, Test::Between { low, high }))
         }
         ExprKind::Is { expr, test: IsTest::Null, negated } => {
@@ -145,7 +145,7 @@ fn condition<'e>(
                 Some(Datum::Str(text)) => literal_prefix(text, *escape).0.is_empty(),
                 literal => literal.is_some(),
             };
-            let usable = exact && !is_open && known.is(column, expr, pattern);
+            let usable = exact && !is_open && visit.has(column, expr, pattern);
             usable.then_some((column, false, Test::Like { pattern, escape: *escape }))
         }
         // A number by itself is true unless it is 0.
@@ -161,16 +161,16 @@ fn condition<'e>(
     }
 }
 
-/// What is known when a table is visited.
-struct Known<'s> {
+/// A table that is visited when the rows of the `bound` tables are known.
+struct Visit<'s> {
     scope: &'s Scope,
     table: usize,
     bound: u32,
 }
 
-impl Known<'_> {
+impl Visit<'_> {
     /// Whether a value is known that a column is compared with as `met`, and can be looked up among the column's own.
-    fn is(&self, column: usize, met: &Expr, value: &Expr) -> bool {
+    fn has(&self, column: usize, met: &Expr, value: &Expr) -> bool {
         let Some(handle) = self.scope.tables[self.table].stored() else { return false };
         let ty = &handle.def.columns[column].ty;
         comparable(ty, &met.ty, &value.ty) && self.scope.uses_only(value, self.bound) && !value.is_volatile()
@@ -187,10 +187,10 @@ pub fn outside<'e>(
 ) -> Option<[Condition<'e>; 2]> {
     let ExprKind::Between { expr, low, high, negated: true } = &conjunct.kind else { return None };
     let (column, exact) = column_of(scope, table, expr)?;
-    let known = Known { scope, table, bound };
+    let visit = Visit { scope, table, bound };
     let side = |op, value: &'e Expr| {
         let condition = Condition { at, column, test: Test::Range { op, value }, exact };
-        known.is(column, expr, value).then_some(condition)
+        visit.has(column, expr, value).then_some(condition)
     };
     Some([side(CompareOp::Lt, low)?, side(CompareOp::Gt, high)?])
 }
