@@ -19,6 +19,8 @@ fn options(disk: &SimDisk, freeze: FreezePolicy) -> EngineOptions {
     EngineOptions {
         env: Env { disk: Arc::new(disk.clone()), ..Env::os() },
         log_segment_bytes: 256 << 10,
+        // Freezing, compaction and collection then meet writers at the ends of segments, too.
+        rows_per_segment: RowsPerSegment::new(64),
         background: false,
         freeze,
         ..EngineOptions::new("/data")

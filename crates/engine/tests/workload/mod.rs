@@ -33,10 +33,12 @@ pub use steps::{Change, Step, steps};
 /// Tables are in this database.
 pub const DATABASE: &str = "d";
 
+/// Segments are small, so that few rows are in several, and a load is cut into blocks.
 pub fn options(disk: &SimDisk) -> EngineOptions {
     EngineOptions {
         env: disk.env(),
         log_segment_bytes: 16 << 10,
+        rows_per_segment: RowsPerSegment::new(64),
         background: false,
         ..EngineOptions::new("/data")
     }
