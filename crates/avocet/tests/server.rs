@@ -217,7 +217,13 @@ fn blocks_and_checkpoints_live_in_an_object_store() {
     assert_eq!(found, Some((2001, 5000, text + 20)));
     server.kill();
 
+    let keys = s3.keys();
+    let other = tempfile::tempdir().expect("a folder");
+    let said = refused(other.path(), &arguments, Some(address));
+    assert!(said.contains("belongs to another data directory"), "{said}");
+    assert_eq!(s3.keys(), keys, "nothing is deleted");
+
     s3.deny(true);
     let said = refused(dir.path(), &arguments, Some(address));
-    assert!(said.contains("cannot open") && said.contains("list"), "{said}");
+    assert!(said.contains("cannot open") && said.contains("get owner"), "{said}");
 }
