@@ -113,9 +113,10 @@ impl Txn {
         }
         let mut checked = self.view.snapshot.ts();
         let applied = self.applied_record();
+        // Only those of other sources ask for it, before the latch.
+        let settled = applied.as_ref().map_or(Timestamp::MIN, |_| self.engine.snapshots.visible());
         let logical = self.logical.as_ref().filter(|_| applied.is_none());
         let mut call = logical.and_then(|logical| logical.record(&self.changes.redo));
-        let visible = self.engine.snapshots.visible();
         loop {
             let mut overtaken = false;
             let writes = serial.is_active().then(|| self.write_set().map(Arc::new)).transpose()?;
@@ -147,7 +148,7 @@ impl Txn {
                     serial.record(ts, writes.clone());
                 }
                 if let Some(origin) = &self.changes.origin {
-                    self.engine.origins.note(ts, (**origin).clone(), visible);
+                    self.engine.origins.note(ts, (**origin).clone(), settled);
                 }
             };
             let (kind, payload) = match (&call, &applied) {
