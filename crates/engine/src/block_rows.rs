@@ -53,6 +53,11 @@ impl SortedEntries {
         self.places.push(Place { head: u128::from_be_bytes(head), start, len: entry.len() as u32 });
     }
 
+    /// What they take.
+    pub fn bytes(&self) -> usize {
+        self.bytes.capacity() + self.places.capacity() * size_of::<Place>()
+    }
+
     pub fn sort(&mut self) {
         let Self { bytes, places } = self;
         let entry = |place: &Place| &bytes[place.start..][..place.len as usize];

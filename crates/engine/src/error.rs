@@ -70,7 +70,7 @@ pub enum EngineError {
          {remedy}, or raise --memory-limit"
     )]
     OutOfMemory { used: usize, limit: usize, most_of_it: &'static str, remedy: &'static str },
-    /// Running transactions have for redo and undo what there is for them: `own` bytes the one that was refused.
+    /// Running transactions have for redo, undo and locks what there is for them: `own` bytes the one that was refused.
     #[error(
         "the transaction needs {own} bytes of memory until it commits, and all running ones {all} of the {limit} that there \
          are for them: commit in smaller parts, load by LOAD DATA or INSERT ... SELECT, or raise --memory-limit"
@@ -79,6 +79,11 @@ pub enum EngineError {
     /// Of what another source has committed.
     #[error("{what} cannot be applied: {why}")]
     CannotApply { what: &'static str, why: &'static str },
+    /// A new index.
+    #[error(
+        "there is no memory for index '{index}': index fewer columns or a prefix, drop other indexes or rows, or raise --memory-limit"
+    )]
+    IndexTooLarge { index: String },
     /// The data directory is in use.
     #[error("{0} is in use by another server")]
     InUse(String),

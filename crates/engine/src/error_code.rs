@@ -43,7 +43,7 @@ impl From<EngineError> for SqlError {
             EngineError::BadValue { why, .. } => {
                 ErrorCode::TRUNCATED_WRONG_VALUE_FOR_FIELD.because(why.as_str())
             }
-            EngineError::OutOfMemory { .. } => {
+            EngineError::OutOfMemory { .. } | EngineError::IndexTooLarge { .. } => {
                 ErrorCode::OUT_OF_RESOURCES.because(format!("Out of memory: {error}"))
             }
             EngineError::TransactionTooLarge { .. } => ErrorCode::TRANS_CACHE_FULL.because(error.to_string()),

@@ -10,21 +10,33 @@ use parking_lot::Mutex;
 
 use crate::block_rows::{self, SortedEntries};
 use crate::catalog::Catalog;
-use crate::error::Result;
+use crate::error::{EngineError, Result};
+use crate::memory::{Held, MemoryBudget};
 use crate::stop::Stop;
 use crate::table::TableHandle;
 
 /// Builds every index from the rows.
 pub(crate) fn indexes(catalog: &Catalog) -> Result<()> {
-    build(
-        &Stop::default(),
-        catalog.tables().flat_map(|table| (0..table.indexes.len()).map(move |index| (&**table, index))),
-    )
+    let all = catalog.tables().flat_map(|table| (0..table.indexes.len()).map(move |index| (&**table, index)));
+    build(all, None, &Stop::default())
+}
+
+/// Fills an empty index from the newest rows: recovery, which takes what there was room for.
+pub(crate) fn build_index(table: &TableHandle, index: usize) -> Result<()> {
+    build(std::iter::once((table, index)), None, &Stop::default())
 }
 
 /// Fills an empty index from the newest rows.
-pub(crate) fn build_index(table: &TableHandle, index: usize, stop: &Stop) -> Result<()> {
-    build(stop, std::iter::once((table, index)))?;
+///
+/// # Errors
+/// `IndexTooLarge` if there is no memory for it; `Interrupted`.
+pub(crate) fn build_new_index(
+    table: &TableHandle,
+    index: usize,
+    memory: &MemoryBudget,
+    stop: &Stop,
+) -> Result<()> {
+    build(std::iter::once((table, index)), Some(memory), stop)?;
     stop.check()
 }
 
@@ -45,7 +57,11 @@ const PIECE: usize = 8;
 const FILL: f32 = 0.9;
 
 /// Builds indexes: threads sort pieces of them, and whoever has done an index's last one fills its tree.
-fn build<'c>(stop: &Stop, indexes: impl Iterator<Item = (&'c TableHandle, usize)>) -> Result<()> {
+fn build<'c>(
+    indexes: impl Iterator<Item = (&'c TableHandle, usize)>,
+    memory: Option<&MemoryBudget>,
+    stop: &Stop,
+) -> Result<()> {
     let begin = |(table, index): (&'c TableHandle, usize)| Building {
         table,
         index,
@@ -56,16 +72,45 @@ fn build<'c>(stop: &Stop, indexes: impl Iterator<Item = (&'c TableHandle, usize)
     // The largest first: filling its tree is one thread's work, and is not to be what all others wait for.
     indexes.sort_by_key(|index| Reverse(index.segments.len()));
     let pieces: Vec<_> = indexes.iter().flat_map(|index| index.pieces().map(move |p| (index, p))).collect();
+    // Until the tree is there.
+    let held = memory.map(|memory| Mutex::new(memory.hold_nothing()));
     in_parallel(pieces.len(), |n| {
         let (index, piece) = pieces[n];
-        index.take(sorted_entries(index.table, index.index, piece, stop)?, stop);
+        index.take(index.sorted_entries(piece, held.as_ref(), stop)?, stop);
         Ok(())
     })
 }
 
+/// The entries of a piece and the same in the tree.
+const COPIES: usize = 2;
+
 impl Building<'_> {
     fn pieces(&self) -> impl Iterator<Item = &[UsedSegment]> {
         self.segments.chunks(PIECE)
+    }
+
+    fn sorted_entries(
+        &self,
+        segments: &[UsedSegment],
+        held: Option<&Mutex<Held<'_>>>,
+        stop: &Stop,
+    ) -> Result<SortedEntries> {
+        let mut entries = SortedEntries::default();
+        let mut charged = 0;
+        for (number, state) in segments {
+            stop.check()?;
+            push_entries(self.table, self.index, *number, state, &mut entries)?;
+            let bytes = entries.bytes() * COPIES;
+            if let Some(held) = held
+                && !held.lock().try_grow(bytes - charged)
+            {
+                let index = self.table.indexes[self.index].def.name.clone();
+                return Err(EngineError::IndexTooLarge { index });
+            }
+            charged = bytes;
+        }
+        entries.sort();
+        Ok(entries)
     }
 
     fn take(&self, entries: SortedEntries, stop: &Stop) {
@@ -82,37 +127,31 @@ impl Building<'_> {
     }
 }
 
-fn sorted_entries(
+fn push_entries(
     table: &TableHandle,
     index: usize,
-    segments: &[UsedSegment],
-    stop: &Stop,
-) -> Result<SortedEntries> {
-    let mut entries = SortedEntries::default();
-    for (number, state) in segments {
-        stop.check()?;
-        match &**state {
-            SegmentState::Empty => {}
-            SegmentState::Hot(hot) => {
-                for (n, page) in hot.pages() {
-                    let body = page.body.read();
-                    for slot in (0..table.relation.slots_per_page()).filter(|&slot| body.is_live(slot)) {
-                        let id = RowId::new(*number, table.relation.ordinal(n, slot));
-                        entries.push(|to| {
-                            table.indexes[index].entry(&body.in_place(&table.layout, slot), id, to);
-                        });
-                    }
+    number: SegmentNo,
+    state: &SegmentState,
+    entries: &mut SortedEntries,
+) -> Result<()> {
+    match state {
+        SegmentState::Empty => Ok(()),
+        SegmentState::Hot(hot) => {
+            for (n, page) in hot.pages() {
+                let body = page.body.read();
+                for slot in (0..table.relation.slots_per_page()).filter(|&slot| body.is_live(slot)) {
+                    let id = RowId::new(number, table.relation.ordinal(n, slot));
+                    entries.push(|to| {
+                        table.indexes[index].entry(&body.in_place(&table.layout, slot), id, to);
+                    });
                 }
             }
-            SegmentState::Cold(cold) => {
-                block_rows::block_entries(table, index, *number, cold, &mut |entry, _| {
-                    entries.push(|to| to.extend_from_slice(entry));
-                })?;
-            }
+            Ok(())
         }
+        SegmentState::Cold(cold) => block_rows::block_entries(table, index, number, cold, &mut |entry, _| {
+            entries.push(|to| to.extend_from_slice(entry));
+        }),
     }
-    entries.sort();
-    Ok(entries)
 }
 
 /// Runs tasks 0 to `count` − 1, on as many threads as there are processors. After an error no further one begins.

@@ -17,7 +17,7 @@
 //!   target is frozen early, insert segments too. While there is work to do, writers are slowed down, the more the nearer
 //!   `REFUSE_AT` is; there they wait for it to be done (`memory/relief.rs`). Only when a round of it has freed nothing are
 //!   rows refused, by the name of what takes the memory.
-//! - **Work**: the copies of rows that freezing and loading make. Segments and blocks are bounded by bytes
+//! - **Work**: the copies of rows that freezing and loading make, and an index that is being built. Segments and blocks are bounded by bytes
 //!   ([`MemoryBudget::segment_bytes`]), so that these fit beside the rest.
 //!
 //! - The **rest** of the process, if it is the engine's own (`memory/process.rs`): what it has in memory that is none of these.
@@ -151,6 +151,20 @@ pub struct MemoryBudget {
 pub(crate) struct Held<'b> {
     budget: &'b MemoryBudget,
     bytes: usize,
+}
+
+impl Held<'_> {
+    /// Uses so much more; false if then there would be no room for rows any more.
+    pub fn try_grow(&mut self, bytes: usize) -> bool {
+        let budget = self.budget;
+        if budget.tables() + budget.work.load(Relaxed) + bytes > budget.share(REFUSE_AT) {
+            return false;
+        }
+        budget.work.fetch_add(bytes, Relaxed);
+        self.bytes += bytes;
+        budget.fit_cache();
+        true
+    }
 }
 
 impl Drop for Held<'_> {
@@ -292,6 +306,11 @@ impl MemoryBudget {
         if before / step != now / step {
             self.fit_cache();
         }
+    }
+
+    /// Nothing yet.
+    pub(crate) fn hold_nothing(&self) -> Held<'_> {
+        Held { budget: self, bytes: 0 }
     }
 
     /// Rows of so many bytes are about to be encoded.

@@ -150,6 +150,85 @@ fn a_huge_transaction_is_refused_by_name_and_leaves_nothing() {
     assert_eq!(rows(&engine), 100_000);
 }
 
+/// Rows that are only locked take memory, too: in column blocks, where there was nothing of them in memory before, and however
+/// they are come to.
+#[test]
+fn locks_count_and_are_given_back() {
+    let folder = tempfile::tempdir().expect("made");
+    let engine = open(in_folder(&folder, 16 * MIB));
+    let t = table(&engine, "t");
+    for start in (0..60_000).step_by(1000) {
+        let mut txn = engine.begin(TxnOptions::default());
+        (start..start + 1000).for_each(|id| insert(&mut txn, &t, id, 10));
+        txn.commit().expect("logged").wait().expect("written");
+    }
+    engine.freeze_all().expect("frozen");
+    let limit = engine.memory().limit() * 3 / 10;
+    let primary = t.indexes()[0].clone();
+    for lock in [RowLock::FOR_UPDATE, RowLock { exclusive: false, ..RowLock::FOR_UPDATE }] {
+        for by_index in [false, true] {
+            let what = format!("{lock:?}, by index: {by_index}");
+            let mut txn = engine.begin(TxnOptions::default());
+            let mark = txn.begin_statement();
+            let refused = match by_index {
+                true => {
+                    let (range, scratch) = (KeyRange::all(), &mut ReadScratch::default());
+                    let visit = &mut |_: RowId, _: RowRef<'_>| std::ops::ControlFlow::Continue(());
+                    txn.lock_scan(&t, &primary, &range, Direction::Ascending, lock, scratch, visit)
+                }
+                false => txn.lock_table(&t, &mut LockHow::all(lock), &mut |_, _| Shown::Wanted),
+            };
+            let refused = refused.expect_err("there is no room for so many locks");
+            assert!(matches!(refused, EngineError::TransactionTooLarge { .. }), "{what}: {refused}");
+            let held = engine.memory().in_use().transactions;
+            assert!(held > limit / 2 && held <= limit, "{what}: {held} of {limit} bytes are counted");
+            txn.rollback_statement(mark);
+            assert!(engine.memory().in_use().transactions < MIB, "{what}: given back");
+            txn.rollback();
+            assert_eq!(engine.memory().in_use().transactions, 0, "{what}");
+        }
+    }
+}
+
+/// An index that does not fit is refused before it takes what rows need, and leaves nothing.
+#[test]
+fn an_index_that_does_not_fit_is_refused_by_name() {
+    let folder = tempfile::tempdir().expect("made");
+    let engine = open(in_folder(&folder, 16 * MIB));
+    let t = table(&engine, "t");
+    for start in (0..60_000).step_by(1000) {
+        let mut txn = engine.begin(TxnOptions::default());
+        (start..start + 1000).for_each(|id| insert(&mut txn, &t, id, 200));
+        txn.commit().expect("logged").wait().expect("written");
+    }
+    engine.freeze_all().expect("frozen");
+    engine.watch_memory();
+    let before = engine.memory().in_use();
+    let def = IndexDef::secondary("by_body", &[1]);
+    let refused =
+        engine.create_index("d", "t", def, Duration::from_secs(10)).expect_err("24 megabytes and more");
+    assert!(matches!(&refused, EngineError::IndexTooLarge { index } if index == "by_body"), "{refused}");
+    let now = engine.memory().in_use();
+    assert_eq!((now.work, now.indexes), (0, before.indexes));
+    let mut txn = engine.begin(TxnOptions::default());
+    insert(&mut txn, &t, 60_000, 200);
+    txn.commit().expect("logged").wait().expect("written");
+    assert_eq!(rows_of(&engine, "t"), 60_001);
+}
+
+#[test]
+fn a_statement_that_locks_many_rows_can_be_ended() {
+    let engine = open(common::options(&SimDisk::new()));
+    let t = table(&engine, "t");
+    let mut txn = engine.begin(TxnOptions::default());
+    (0..2000).for_each(|id| insert(&mut txn, &t, id, 10));
+    txn.commit().expect("logged").wait().expect("durable");
+    let mut txn = engine.begin(TxnOptions::default());
+    txn.set_interrupt(Arc::new(|| true));
+    let ended = txn.lock_table(&t, &mut LockHow::all(RowLock::FOR_UPDATE), &mut |_, _| Shown::Wanted);
+    assert!(matches!(ended, Err(EngineError::Interrupted)), "{ended:?}");
+}
+
 #[test]
 fn a_statement_that_is_taken_back_gives_its_memory_back() {
     let engine = open(EngineOptions { memory_limit: 16 * MIB, ..common::options(&SimDisk::new()) });

@@ -12,7 +12,7 @@ use super::{check_unique, foreign};
 use crate::catalog::{Catalog, Change};
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
-use crate::index_build::build_index;
+use crate::index_build::build_new_index;
 use crate::stop::Stop;
 use crate::table::TableHandle;
 
@@ -215,7 +215,7 @@ impl Alteration {
             next += 1;
             handle = handle.adding_index(index.clone());
             let at = handle.indexes.iter().position(|i| i.def.id == index.id).expect("just added");
-            build_index(&handle, at, &self.stop)?;
+            build_new_index(&handle, at, &engine.memory, &self.stop)?;
             if index.kind.is_unique() {
                 check_unique(&handle, at, &self.stop)?;
             }

@@ -81,6 +81,10 @@ pub(crate) enum Answer {
 }
 
 const STRIPES: usize = 64;
+/// What a row that one transaction shares takes, about: its entry in a table that is half full, and the list of holders.
+pub(crate) const LOCK_ENTRY_BYTES: usize = 2 * size_of::<(RowKey, Entry)>() + 6 * size_of::<usize>();
+/// A stripe with room for more entries than this gives memory back when it has few.
+const KEPT_CAPACITY: usize = 256;
 
 #[repr(align(64))]
 struct Stripe {
@@ -264,6 +268,12 @@ impl RowLocks {
         }
     }
 
+    /// Entries that there is room for without allocating.
+    #[cfg(test)]
+    pub fn capacity(&self) -> usize {
+        self.stripes.iter().map(|stripe| stripe.entries.lock().capacity()).sum()
+    }
+
     /// How many wait and have not been woken.
     pub fn sleepers(&self) -> usize {
         self.graph.lock().waiting.values().filter(|waiter| waiter.sleeps()).count()
@@ -293,6 +303,10 @@ fn tidy(stripe: &Stripe, entries: &mut Entries, key: &RowKey) {
     if entries.get(key).is_some_and(Entry::is_idle) {
         entries.remove(key);
         stripe.used.fetch_sub(1, Ordering::Relaxed);
+        if entries.capacity() > KEPT_CAPACITY && entries.len() < entries.capacity() / 4 {
+            let len = entries.len();
+            entries.shrink_to(2 * len);
+        }
     }
 }
 

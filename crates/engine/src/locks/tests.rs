@@ -231,3 +231,17 @@ fn who_ends_before_he_is_waited_for_is_asked_again() {
     assert_eq!(asker.ask(&locks, ROW, LockMode::Exclusive, None), Answer::Granted);
     assert!(locks.graph.lock().waited_for.is_empty() && locks.graph.lock().waiting.is_empty());
 }
+
+/// A statement that shared many rows must not leave the memory of their entries behind.
+#[test]
+fn stripes_give_back_what_they_do_not_use() {
+    let locks = RowLocks::default();
+    let mut sharer = Asker::new(1);
+    let keys: Vec<RowKey> = (0..100_000).map(|row| RowKey { table: TableId(1), row: RowId(row) }).collect();
+    for key in &keys {
+        assert_eq!(sharer.ask(&locks, *key, LockMode::Shared, None), Answer::Granted);
+    }
+    assert!(locks.capacity() >= keys.len());
+    locks.unshare(&sharer.txn, &keys);
+    assert!(locks.capacity() <= STRIPES * KEPT_CAPACITY, "{} entries", locks.capacity());
+}

@@ -24,7 +24,6 @@ use crate::procedure::calls::run_again;
 use crate::redo::apply::Applier;
 use crate::redo::replay::{at_record, check_rows, decode_change};
 use crate::redo::{self, CallRecord, Op, Origin, SegmentChange};
-use crate::stop::Stop;
 use crate::table::TableHandle;
 
 /// Applies all records of `reader`. Returns the blocks that they refer to.
@@ -85,7 +84,7 @@ fn build_new_indexes(catalog: &Catalog, change: &Change) -> Result<()> {
         Change::CreateIndex { table, index } => {
             let Some(table) = catalog.table_by_id(*table) else { return Ok(()) };
             match table.indexes.iter().position(|i| i.def.id == index.id) {
-                Some(at) => build_index(table, at, &Stop::default()),
+                Some(at) => build_index(table, at),
                 None => Ok(()),
             }
         }

@@ -1,10 +1,10 @@
-//! What a transaction tells the memory budget, in steps: the rows that it adds, and what it keeps for redo and undo.
+//! What a transaction tells the memory budget, in steps: the rows that it adds, and what it keeps for redo, undo and locks.
 //!
 //! Small transactions hand what they have not told on to the next one that takes their buffers, so that most of them tell
 //! nothing at all.
 
 use super::core::Txn;
-use super::parts::{Changes, REDO_COPIES, UNDO_BYTES};
+use super::parts::{Changes, REDO_COPIES, ROWS_STEP, SHARED_BYTES, UNDO_BYTES};
 use crate::buffers::Carried;
 use crate::error::Result;
 use crate::memory::GROWTH_STEP;
@@ -20,25 +20,35 @@ impl Txn {
         }
     }
 
-    /// Fails if redo and undo take more than there is for them: for changes that add no rows.
+    /// Fails if redo, undo and locks take more than there is for them, or if the statement is to end: for locks, and for
+    /// changes that add no rows.
     #[inline]
     pub(crate) fn check_footprint(&mut self) -> Result<()> {
-        if self.is_step() { self.tell_footprint() } else { Ok(()) }
+        match self.is_step() {
+            false => Ok(()),
+            true => self.tell_footprint().and_then(|()| self.check_interrupted()),
+        }
     }
 
     #[inline]
     fn is_step(&self) -> bool {
-        self.changes.redo.len() >= self.footprint.redo_at || self.changes.undo.len() >= self.footprint.undo_at
+        self.changes.redo.len() >= self.footprint.redo_at || self.rows_held() >= self.footprint.rows_at
+    }
+
+    #[inline]
+    fn rows_held(&self) -> usize {
+        self.changes.undo.len() + self.locks.shared.len()
     }
 
     #[cold]
     fn tell_footprint(&mut self) -> Result<()> {
         self.recharge(self.is_replayed())?;
-        let Self { changes: Changes { redo, undo, .. }, footprint, .. } = self;
+        let rows_at = self.rows_held() + ROWS_STEP;
+        let Self { changes: Changes { redo, .. }, footprint, .. } = self;
         footprint.untold += redo.len().saturating_sub(footprint.seen);
         footprint.seen = redo.len();
         footprint.redo_at = redo.len() + GROWTH_STEP;
-        footprint.undo_at = undo.len() + GROWTH_STEP / UNDO_BYTES;
+        footprint.rows_at = rows_at;
         if self.engine.memory.grow(std::mem::take(&mut self.footprint.untold)) {
             self.engine.ask_for_relief();
         }
@@ -59,7 +69,9 @@ impl Txn {
     }
 
     fn recharge(&mut self, forced: bool) -> Result<()> {
-        let now = self.changes.redo.len() * REDO_COPIES + self.changes.undo.len() * UNDO_BYTES;
+        let now = self.changes.redo.len() * REDO_COPIES
+            + self.changes.undo.len() * UNDO_BYTES
+            + self.locks.shared.len() * SHARED_BYTES;
         self.engine.memory.charge_transaction(self.footprint.charged, now, forced)?;
         self.footprint.charged = now;
         Ok(())
@@ -83,10 +95,11 @@ impl Txn {
 
     /// Something was taken back.
     pub(super) fn shrink_footprint(&mut self) {
-        let Self { changes: Changes { redo, undo, .. }, footprint, .. } = self;
+        let rows_at = self.rows_held() + ROWS_STEP;
+        let Self { changes: Changes { redo, .. }, footprint, .. } = self;
         footprint.seen = footprint.seen.min(redo.len());
         footprint.redo_at = footprint.redo_at.min(redo.len() + GROWTH_STEP);
-        footprint.undo_at = footprint.undo_at.min(undo.len() + GROWTH_STEP / UNDO_BYTES);
+        footprint.rows_at = footprint.rows_at.min(rows_at);
         if footprint.charged > 0 {
             self.recharge(true).expect("what is forced is not refused");
         }

@@ -16,6 +16,7 @@ use avocet_storage::hot::RowBuf;
 use avocet_storage::index::Direction;
 use avocet_types::RowRef;
 use hashbrown::HashSet;
+use roaring::RoaringTreemap;
 
 use super::action::{Found, LockHow, LockWait, RowLock, RowVerdict, TriedLock};
 use super::core::Txn;
@@ -229,14 +230,14 @@ impl Txn {
         let t = self.touch(table)?;
         let mut ids = Vec::new();
         let mut buf = RowBuf::default();
-        let (mut visited, mut gone) = (HashSet::new(), HashSet::new());
+        let (mut visited, mut gone) = (RoaringTreemap::new(), HashSet::new());
         loop {
             let mut again = false;
             for segment in (0..table.relation.segments()).map(SegmentNo) {
                 ids.clear();
                 table.relation.possible_rows(segment, &mut ids);
                 for &id in &ids {
-                    if visited.contains(&id) || self.is_strict() && !self.load(table, id, &mut buf)? {
+                    if visited.contains(id.0) || self.is_strict() && !self.load(table, id, &mut buf)? {
                         continue;
                     }
                     let (mark, waits) = (self.mark(), self.locks.waits.load(Ordering::Relaxed));
@@ -246,7 +247,7 @@ impl Txn {
                         Found::Nowhere | Found::Busy => {}
                         Found::Gone => again |= gone.insert(id),
                         Found::InPlace | Found::Relocated => {
-                            visited.insert(id);
+                            visited.insert(id.0);
                             self.locks.deferral.note_shown();
                             match visit(id, buf.row(&table.layout)) {
                                 RowVerdict::Wanted => {}

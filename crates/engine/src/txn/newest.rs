@@ -262,6 +262,7 @@ impl Txn {
         lock: RowLock,
         buf: &mut RowBuf,
     ) -> Result<Found> {
+        self.check_footprint()?;
         let mut action = if lock.exclusive { Action::Lock } else { Action::Share };
         self.on_newest(t, table, id, &mut action, lock.wait, buf)
     }

@@ -10,7 +10,7 @@ use hashbrown::HashMap;
 use crate::buffers::Carried;
 use crate::foreign::Links;
 use crate::garbage::UndoEntry;
-use crate::locks::{RowKey, Waiter};
+use crate::locks::{LOCK_ENTRY_BYTES, RowKey, Waiter};
 use crate::memory::{GROWTH_STEP, VERSION_BYTES};
 use crate::redo::Origin;
 use crate::serial::ReadSet;
@@ -136,6 +136,10 @@ pub(crate) struct Begun {
 /// Redo is there twice when it is largest: as its vector grows, and as the log copies it.
 pub(crate) const REDO_COPIES: usize = 2;
 pub(crate) const UNDO_BYTES: usize = VERSION_BYTES + 2 * size_of::<UndoEntry>();
+/// A row that is held shared: as the transaction and the lock table keep it.
+pub(crate) const SHARED_BYTES: usize = 2 * size_of::<RowKey>() + LOCK_ENTRY_BYTES;
+/// So many rows make a step.
+pub(crate) const ROWS_STEP: usize = GROWTH_STEP / UNDO_BYTES;
 
 /// What the memory budget knows of a transaction.
 pub(crate) struct Footprint {
@@ -145,15 +149,15 @@ pub(crate) struct Footprint {
     pub seen: usize,
     /// What the budget holds for redo and undo.
     pub charged: usize,
-    /// With so much redo, or so many versions, the next step is told.
+    /// With so much redo, or so many versions and shared rows, the next step is told.
     pub redo_at: usize,
-    pub undo_at: usize,
+    pub rows_at: usize,
 }
 
 impl Footprint {
     pub fn new(Carried { untold, is_step }: Carried) -> Self {
         let redo_at = if is_step { 0 } else { GROWTH_STEP.saturating_sub(untold) };
-        Self { untold, seen: 0, charged: 0, redo_at, undo_at: GROWTH_STEP / UNDO_BYTES }
+        Self { untold, seen: 0, charged: 0, redo_at, rows_at: ROWS_STEP }
     }
 }
 

@@ -39,9 +39,9 @@ impl Txn {
             self.engine.blocks.discard(load.block);
         }
         self.changes.redo.truncate(mark.redo);
-        self.shrink_footprint();
         self.constraints.foreign.roll_back_to(&mark);
         self.unshare_rows(mark.shared);
+        self.shrink_footprint();
     }
 
     /// Gives back the rows shared since there were so many of them.
