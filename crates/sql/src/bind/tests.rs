@@ -1,63 +1,23 @@
 //! What queries bind to: the names and types of their outputs, and the errors that MySQL gives.
 
-use std::sync::Arc;
-
-use avocet_types::error::{ErrorCode, SqlError};
-use avocet_types::expr::{Expr, SqlMode, Typer};
-use avocet_types::schema::TableDef;
+use avocet_types::error::SqlError;
+use avocet_types::expr::SqlMode;
 use avocet_types::{Collation, SqlType};
 
-use crate::bind::{CatalogView, TableStatistics, bind_query};
-use crate::parse::ast::VariableScope;
+use crate::bind::bind_query;
 use crate::parse::{self, StatementKind};
 use crate::plan::{BoundQuery, From, QueryBody};
-use crate::testing::table;
+use crate::testing::Memory;
 
-struct Tables(Vec<Arc<TableDef>>);
-
-impl CatalogView for Tables {
-    fn current_database(&self) -> Option<&str> {
-        Some("test")
-    }
-
-    fn has_database(&self, name: &str) -> bool {
-        name == "test"
-    }
-
-    fn table(&self, database: &str, name: &str) -> Option<Arc<TableDef>> {
-        self.0.iter().find(|table| database == "test" && table.name == name).cloned()
-    }
-
-    fn statistics(&self, _: &TableDef) -> Option<Arc<TableStatistics>> {
-        None
-    }
-
-    fn typer(&self) -> Typer {
-        Typer::default()
-    }
-
-    fn system_variable(&self, _scope: VariableScope, name: &str) -> Result<Expr, SqlError> {
-        match name {
-            "version_comment" => Ok(self.typer().string("Avocet")),
-            _ => Err(ErrorCode::UNKNOWN_SYSTEM_VARIABLE.with(&[&name])),
-        }
-    }
-
-    fn user_variable(&self, _name: &str) -> Expr {
-        Expr::null()
-    }
-
-    fn collation(&self, name: &str) -> Option<Collation> {
-        Collation::by_name(name)
-    }
-}
-
-fn catalog() -> Tables {
-    let tables = [
+fn catalog() -> Memory {
+    let mut memory = Memory::default();
+    for sql in [
         "CREATE TABLE t (id INT PRIMARY KEY, a INT, b VARCHAR(10), d DECIMAL(10,2) NOT NULL, day DATE)",
         "CREATE TABLE u (id INT PRIMARY KEY, t_id INT NOT NULL, a BIGINT, x DOUBLE)",
-    ];
-    Tables(tables.map(|sql| Arc::new(table(sql, Collation::DEFAULT))).into())
+    ] {
+        memory.create(sql, Collation::DEFAULT, Vec::new());
+    }
+    memory
 }
 
 fn bind(sql: &str) -> Result<BoundQuery, SqlError> {

@@ -129,7 +129,8 @@ impl Block {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// In the order in which MySQL lists them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Note {
     Temporary,
     Filesort,

@@ -45,6 +45,7 @@ impl Table {
         let (mut notes, mut within) = (Vec::new(), Vec::new());
         let first = self.rows.len();
         self.tables(step, true, id, select_type, &mut notes, &mut within);
+        notes.sort_unstable();
         if self.rows.len() == first {
             let extra = Some("No tables used".to_owned());
             self.rows.push(Row { id: Some(id), select_type, extra, ..Row::default() });

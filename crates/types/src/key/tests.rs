@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::compare::sort_order;
 use crate::row::RowLayout;
-use crate::schema::{ColumnDef, IndexKind, IndexPart};
+use crate::schema::{ColumnDef, IndexDef, IndexKind, IndexPart};
 use crate::sql_type::{IntWidth, LobSize};
 use crate::{Decimal, Value};
 
