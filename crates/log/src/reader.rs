@@ -310,7 +310,9 @@ impl LogReader {
             return Ok(false);
         }
         let current = self.starts[0];
-        self.starts = list(&self.env, &self.dir)?.into_iter().filter(|&start| start >= current).collect();
+        // The current one may have been given up: all of it was read.
+        let later = list(&self.env, &self.dir)?.into_iter().filter(|&start| start > current);
+        self.starts = std::iter::once(current).chain(later).collect();
         Ok(self.starts.len() > 1)
     }
 

@@ -60,6 +60,22 @@ fn a_follower_reads_every_record_in_order_while_segments_come_and_go() {
     }
 }
 
+/// Whoever has read a segment to its end may acknowledge it, and find it gone when the log goes on in the next one.
+#[test]
+fn a_segment_that_was_read_to_its_end_may_go_before_the_next_is_known() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let writer = LogWriter::open(Env::os(), small(dir.path(), Compression::None), Lsn(0)).expect("opens");
+    let mut follower = writer.follow(Lsn(0), u64::MAX).expect("follows");
+    for n in 0..200 {
+        writer.append(1, n, &payload(n)).expect("appends");
+        writer.flush().expect("flushes");
+        writer.truncate_before(writer.durable_lsn()).expect("truncates");
+        assert_eq!(drain(&mut follower, n).expect("nothing is lost"), n + 1);
+        follower.acknowledge(follower.position());
+    }
+    assert!(writer.first_lsn() > Lsn(0));
+}
+
 #[test]
 fn what_is_not_acknowledged_stays_and_a_later_follower_reads_it_again() {
     let dir = tempfile::tempdir().expect("a directory");
