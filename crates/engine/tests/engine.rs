@@ -401,8 +401,7 @@ fn changes_in_place_end_when_they_are_interrupted() {
     let rows: Vec<_> = (0..10_000).map(|id| (id, "Ada", id)).collect();
     insert(&engine, &rows);
     let unique = IndexDef { kind: IndexKind::Unique, ..IndexDef::secondary("unique", &[2]) };
-    let mut there = 2;
-    for added in [IndexDef::secondary("balance", &[2]), unique] {
+    for (there, added) in (2..).zip([IndexDef::secondary("balance", &[2]), unique]) {
         // However often it is asked before: the change is not made once it has been told to end.
         for asked_before in 0..64 {
             let asked = std::sync::atomic::AtomicUsize::new(0);
@@ -429,6 +428,5 @@ fn changes_in_place_end_when_they_are_interrupted() {
             }
             assert_eq!(table(&engine).def.indexes.len(), there, "after {asked_before} questions");
         }
-        there += 1;
     }
 }

@@ -280,7 +280,7 @@ impl KeyTerms {
                         let mut bytes = Vec::new();
                         let is_there =
                             index.keys.encode_parts(part, std::slice::from_ref(&value), &mut bytes);
-                        if is_there && !(is_limited && !keys.ends.admit(&bytes)) {
+                        if is_there && (!is_limited || keys.ends.admit(&bytes)) {
                             parts.push(bytes);
                             others.push(value.into_owned());
                         }
