@@ -210,8 +210,11 @@ impl Claim {
 
     /// The store is taken and the log is there: from now on it has to be.
     pub fn settle(&mut self) -> Result<()> {
+        let name = self.data.display().to_string();
+        let io = |e: std::io::Error| EngineError::io(name.clone(), &e);
+        // The name of the log's directory, before the mark says that it is there.
+        self.env.disk.sync_dir(&self.data).map_err(io)?;
         self.note(|marker| (marker.claimed, marker.log_begun) = (true, true))?;
-        let io = |e: std::io::Error| EngineError::io(self.data.display().to_string(), &e);
         self.locks[0].watch("log").map_err(io)
     }
 
