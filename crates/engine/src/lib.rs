@@ -88,5 +88,5 @@ pub use stats::{ColumnStats, TableStats};
 pub use table::{IndexHandle, TableHandle};
 pub use txn::{
     Ahead, Freshness, Isolation, KeyList, LockHow, LockWait, ReadMode, RowBuf, RowChange, RowLock,
-    RowVerdict, RowVerdict as Shown, RowWait, SnapshotReader, StatementMark, TriedLock, Txn, TxnOptions,
+    RowVerdict, RowWait, SnapshotReader, StatementMark, TriedLock, Txn, TxnOptions,
 };

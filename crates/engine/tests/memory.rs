@@ -176,7 +176,7 @@ fn locks_count_and_are_given_back() {
                     let visit = &mut |_: RowId, _: RowRef<'_>| std::ops::ControlFlow::Continue(());
                     txn.lock_scan(&t, &primary, &range, Direction::Ascending, lock, scratch, visit)
                 }
-                false => txn.lock_table(&t, &mut LockHow::all(lock), &mut |_, _| Shown::Wanted),
+                false => txn.lock_table(&t, &mut LockHow::all(lock), &mut |_, _| RowVerdict::Wanted),
             };
             let refused = refused.expect_err("there is no room for so many locks");
             assert!(matches!(refused, EngineError::TransactionTooLarge { .. }), "{what}: {refused}");
@@ -225,7 +225,7 @@ fn a_statement_that_locks_many_rows_can_be_ended() {
     txn.commit().expect("logged").wait().expect("durable");
     let mut txn = engine.begin(TxnOptions::default());
     txn.set_interrupt(Arc::new(|| true));
-    let ended = txn.lock_table(&t, &mut LockHow::all(RowLock::FOR_UPDATE), &mut |_, _| Shown::Wanted);
+    let ended = txn.lock_table(&t, &mut LockHow::all(RowLock::FOR_UPDATE), &mut |_, _| RowVerdict::Wanted);
     assert!(matches!(ended, Err(EngineError::Interrupted)), "{ended:?}");
 }
 

@@ -4,7 +4,7 @@
 //!  BoundQuery ─────────┐                       ┌─ choose   which index
 //!                      │                       ├─ joins    in which order of tables and subqueries (subplan)
 //!  ast::Update, Delete ┼─▶ compile_… ─▶ PointPlan ─ keys     key ranges from parameters and outer rows
-//!  ast::Insert ────────┘        │              ├─ run      rows visited (visit), joined, filtered, handed to the taker
+//!  ast::Insert ────────┘        │              ├─ run      rows visited (visit), joined, filtered, handed to the pipeline
 //!                               ▼              ├─ write    rows of one table changed, new ones inserted (insert, upsert)
 //!                      NotPoint(reason)        └─ modify   rows changed that a query found
 //! ```
@@ -39,12 +39,12 @@ mod known;
 mod locks;
 mod loose;
 mod modify;
+mod pipeline;
 mod rows;
 mod run;
 mod scope;
 mod select;
 mod subplan;
-mod taker;
 mod upsert;
 mod visit;
 mod windows;

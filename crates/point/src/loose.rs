@@ -8,7 +8,7 @@ use avocet_types::key::successor;
 use avocet_types::{Datum, RowRef};
 
 use super::choose::Loose;
-use super::taker::Taker;
+use super::pipeline::Pipeline;
 use super::{RowId, Table};
 
 /// Reads the ends of the groups within a range; breaks when no more rows are wanted.
@@ -19,7 +19,7 @@ pub fn visit_groups(
     range: &KeyRange,
     txn: &mut Txn,
     read: &mut ReadScratch,
-    taker: &mut Taker<'_>,
+    pipeline: &mut Pipeline<'_>,
 ) -> Result<ControlFlow<()>, SqlError> {
     let mut rest = range.clone();
     let mut key = Vec::new();
@@ -32,8 +32,8 @@ pub fn visit_groups(
             values.clear();
             let parts = &index.parts[..loose.parts];
             values.extend(parts.iter().map(|part| row.get(part.column).into_owned()));
-            outcome = taker.visit().and_then(|()| match loose.first || !loose.last {
-                true => taker.take(&row),
+            outcome = pipeline.visit().and_then(|()| match loose.first || !loose.last {
+                true => pipeline.take(&row),
                 false => Ok(ControlFlow::Continue(())),
             });
             ControlFlow::Break(())
@@ -48,7 +48,7 @@ pub fn visit_groups(
             let group = if loose.parts == 0 { range.clone() } else { KeyRange::prefix(&key) };
             let mut outcome = Ok(ControlFlow::Continue(()));
             txn.index_scan(table, index, &group, Direction::Descending, read, &mut |_, row| {
-                outcome = taker.visit().and_then(|()| taker.take(&row));
+                outcome = pipeline.visit().and_then(|()| pipeline.take(&row));
                 ControlFlow::Break(())
             })?;
             if outcome?.is_break() {

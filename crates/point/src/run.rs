@@ -1,4 +1,4 @@
-//! Running queries: rows are visited, joined, filtered, and handed to what takes them (`taker.rs`).
+//! Running queries: rows are visited, joined, filtered, and pushed into what stands behind them (`pipeline.rs`).
 //!
 //! The rows of the last table are looked at where the engine shows them. Those of the tables before are copied first, so
 //! that no index is being visited while others are, and rows can be locked on the way.
@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use avocet_channel::blocking::{ROWS_IN_PLACE, blocking_if};
 use avocet_channel::{PlanColumns, ResultSink};
-use avocet_engine::{LockHow, Shown, Txn};
+use avocet_engine::{LockHow, RowVerdict, Txn};
 use avocet_types::Datum;
 use avocet_types::error::SqlError;
 use avocet_types::expr::program::NoRow;
@@ -17,10 +17,10 @@ use super::bounds::Bounds;
 use super::choose::Access;
 use super::keys::Found;
 use super::loose::visit_groups;
+use super::pipeline::Pipeline;
 use super::scope::JoinedRow;
 use super::select::{Level, Select, Source};
 use super::subplan::SubPlan;
-use super::taker::Taker;
 use super::visit::{fewest_entries, has_few, locate, visit};
 use super::{LevelScratch, Outcome, PointScratch, Run, Table};
 
@@ -93,23 +93,23 @@ impl Select {
         if levels.len() < self.levels.len() {
             levels.resize_with(self.levels.len(), LevelScratch::default);
         }
-        let mut taker = Taker::new(self, columns, run, std::mem::take(values), sink)?;
+        let mut pipeline = Pipeline::new(self, columns, run, std::mem::take(values), sink)?;
         let Run { params, ctx, .. } = run;
-        if taker.wants_rows() && passes(self.gate.as_ref(), &NoRow, params, ctx)? {
+        if pipeline.wants_rows() && passes(self.gate.as_ref(), &NoRow, params, ctx)? {
             match &*self.levels {
                 [] => {
-                    let _ = taker.take(&JoinedRow::new(&self.slots))?;
+                    let _ = pipeline.take(&JoinedRow::new(&self.slots))?;
                 }
                 [only @ Level { source: Source::Table { table, access }, .. }] if !self.gives_ids => {
-                    self.run_single(only, table, access, txn, &mut levels[0], &mut taker)?;
+                    self.run_single(only, table, access, txn, &mut levels[0], &mut pipeline)?;
                 }
                 _ => {
                     levels.iter_mut().filter_map(|l| l.subquery.as_mut()).for_each(|s| s.forget());
-                    let _ = self.descend(0, txn, JoinedRow::new(&self.slots), levels, &mut taker)?;
+                    let _ = self.descend(0, txn, JoinedRow::new(&self.slots), levels, &mut pipeline)?;
                 }
             }
         }
-        taker.finish(values)
+        pipeline.finish(values)
     }
 
     /// Whether its tables have so many rows now that another path is better.
@@ -182,15 +182,16 @@ impl Select {
         access: &Access,
         txn: &mut Txn,
         scratch: &mut LevelScratch,
-        taker: &mut Taker<'_>,
+        pipeline: &mut Pipeline<'_>,
     ) -> Result<(), SqlError> {
         let LevelScratch { keys, read, .. } = scratch;
-        let Run { params, ctx, bounds } = taker.run;
+        let Run { params, ctx, bounds } = pipeline.run;
         let nothing = JoinedRow::new(&self.slots);
         let found = locate(table, access, &nothing, params, ctx, keys)?;
         if let (Some(loose), Some(index)) = (access.loose, access.index) {
             for range in if found == Found::Ranges { keys.ranges() } else { &[] } {
-                if visit_groups(loose, table, &table.indexes()[index], range, txn, read, taker)?.is_break() {
+                if visit_groups(loose, table, &table.indexes()[index], range, txn, read, pipeline)?.is_break()
+                {
                     break;
                 }
             }
@@ -199,23 +200,23 @@ impl Select {
         let mut failure = None;
         let mut lock = level.lock.map(LockHow::all);
         // A residual that passes few rows could take many, but then there would be no such plan for a plain read.
-        let most = if level.lock.is_some() && level.residual.is_some() { u64::MAX } else { taker.most() };
+        let most = if level.lock.is_some() && level.residual.is_some() { u64::MAX } else { pipeline.most() };
         visit(table, access, found, lock.as_mut(), most, txn, keys, read, bounds, &mut |id, row| {
             if !level.reads(id) {
-                return Shown::Unwanted;
+                return RowVerdict::Unwanted;
             }
             let is_wanted =
-                taker.visit().and_then(|()| Ok(passes(level.residual.as_ref(), &row, params, ctx)?));
+                pipeline.visit().and_then(|()| Ok(passes(level.residual.as_ref(), &row, params, ctx)?));
             let outcome = match is_wanted {
-                Ok(false) => return Shown::Unwanted,
-                Ok(true) => taker.take(&row),
+                Ok(false) => return RowVerdict::Unwanted,
+                Ok(true) => pipeline.take(&row),
                 Err(error) => Err(error),
             };
             match outcome {
                 Ok(flow) => flow.into(),
                 Err(error) => {
                     failure = Some(error);
-                    Shown::Last
+                    RowVerdict::Last
                 }
             }
         })?;
@@ -229,16 +230,16 @@ impl Select {
         txn: &mut Txn,
         row: JoinedRow<'_>,
         scratch: &mut [LevelScratch],
-        taker: &mut Taker<'_>,
+        pipeline: &mut Pipeline<'_>,
     ) -> Result<ControlFlow<()>, SqlError> {
         let level = &self.levels[depth];
         let (own, rest) = scratch.split_first_mut().expect("reserved for every level");
-        let Run { params, ctx, bounds } = taker.run;
+        let Run { params, ctx, bounds } = pipeline.run;
         let last = depth + 1 == self.levels.len();
         let (table, access) = match &level.source {
             Source::Table { table, access } => (table, access),
             Source::Subquery(plan) => {
-                return self.descend_through(plan, depth, txn, row, own, rest, taker);
+                return self.descend_through(plan, depth, txn, row, own, rest, pipeline);
             }
         };
         if level.lock.is_some() && bounds.has_sent() {
@@ -247,7 +248,7 @@ impl Select {
         let LevelScratch { keys, read, found: rows, .. } = own;
         let found = locate(table, access, &row, params, ctx, keys)?;
         // Where nearly each row leads to another, there need be no more than are taken, or some more, in several turns.
-        let mut enough = if self.leads && depth == 0 { taker.most() } else { u64::MAX };
+        let mut enough = if self.leads && depth == 0 { pipeline.most() } else { u64::MAX };
         let mut past = 0;
         loop {
             let mut failure = None;
@@ -259,18 +260,18 @@ impl Select {
             let most = if depth == 0 { enough.saturating_add(past) } else { 0 };
             visit(table, access, found, lock.as_mut(), most, txn, keys, read, bounds, &mut |id, here| {
                 if !level.reads(id) {
-                    return Shown::Unwanted;
+                    return RowVerdict::Unwanted;
                 }
                 let joined = row.with(level.position, id, here);
                 let is_joined =
-                    taker.visit().and_then(|()| Ok(passes(level.on.as_ref(), &joined, params, ctx)?));
+                    pipeline.visit().and_then(|()| Ok(passes(level.on.as_ref(), &joined, params, ctx)?));
                 let is_wanted = is_joined.and_then(|is_joined| {
                     found_none &= !is_joined;
                     Ok(is_joined && passes(level.residual.as_ref(), &joined, params, ctx)?)
                 });
                 let outcome = match is_wanted {
-                    Ok(false) => return Shown::Unwanted,
-                    Ok(true) if last => taker.take(&joined),
+                    Ok(false) => return RowVerdict::Unwanted,
+                    Ok(true) if last => pipeline.take(&joined),
                     Ok(true) => {
                         wanted += 1;
                         if wanted > past {
@@ -291,7 +292,7 @@ impl Select {
                 return Err(error);
             }
             if level.outer && found_none {
-                return self.without(depth, txn, row, rest, taker);
+                return self.without(depth, txn, row, rest, pipeline);
             }
             // Each leads to some more.
             let is_much = depth == 0 && rows.len() > ROWS_IN_PLACE / 8;
@@ -299,7 +300,8 @@ impl Select {
             let flow = blocking_if(is_much, || {
                 for n in 0..rows.len() {
                     let (id, here) = rows.get(n, &table.layout);
-                    flow = self.descend(depth + 1, txn, row.with(level.position, id, here), rest, taker)?;
+                    flow =
+                        self.descend(depth + 1, txn, row.with(level.position, id, here), rest, pipeline)?;
                     if flow.is_break() {
                         break;
                     }
@@ -326,10 +328,10 @@ impl Select {
         row: JoinedRow<'_>,
         own: &mut LevelScratch,
         rest: &mut [LevelScratch],
-        taker: &mut Taker<'_>,
+        pipeline: &mut Pipeline<'_>,
     ) -> Result<ControlFlow<()>, SqlError> {
         let level = &self.levels[depth];
-        let run @ Run { params, ctx, .. } = taker.run;
+        let run @ Run { params, ctx, .. } = pipeline.run;
         let scratch = own.subquery.get_or_insert_default();
         let rows = plan.run(&row, txn, run, scratch)?;
         let mut found_none = true;
@@ -337,14 +339,14 @@ impl Select {
         let is_much = depth == 0 && rows > ROWS_IN_PLACE / 8;
         let flow = blocking_if(is_much, || {
             for n in 0..rows {
-                taker.visit()?;
+                pipeline.visit()?;
                 let joined = row.with_values(level.position, plan.row(scratch, n));
                 if !passes(level.on.as_ref(), &joined, params, ctx)? {
                     continue;
                 }
                 found_none = false;
                 if passes(level.residual.as_ref(), &joined, params, ctx)?
-                    && self.go_on(depth, txn, joined, rest, taker)?.is_break()
+                    && self.go_on(depth, txn, joined, rest, pipeline)?.is_break()
                 {
                     return Ok(ControlFlow::Break(()));
                 }
@@ -355,7 +357,7 @@ impl Select {
             return Ok(flow);
         }
         match level.outer && found_none {
-            true => self.without(depth, txn, row, rest, taker),
+            true => self.without(depth, txn, row, rest, pipeline),
             false => Ok(ControlFlow::Continue(())),
         }
     }
@@ -367,10 +369,10 @@ impl Select {
         txn: &mut Txn,
         row: JoinedRow<'_>,
         rest: &mut [LevelScratch],
-        taker: &mut Taker<'_>,
+        pipeline: &mut Pipeline<'_>,
     ) -> Result<ControlFlow<()>, SqlError> {
-        match passes(self.levels[depth].residual.as_ref(), &row, taker.run.params, taker.run.ctx)? {
-            true => self.go_on(depth, txn, row, rest, taker),
+        match passes(self.levels[depth].residual.as_ref(), &row, pipeline.run.params, pipeline.run.ctx)? {
+            true => self.go_on(depth, txn, row, rest, pipeline),
             false => Ok(ControlFlow::Continue(())),
         }
     }
@@ -382,11 +384,11 @@ impl Select {
         txn: &mut Txn,
         row: JoinedRow<'_>,
         rest: &mut [LevelScratch],
-        taker: &mut Taker<'_>,
+        pipeline: &mut Pipeline<'_>,
     ) -> Result<ControlFlow<()>, SqlError> {
         match depth + 1 == self.levels.len() {
-            true => taker.take(&row),
-            false => self.descend(depth + 1, txn, row, rest, taker),
+            true => pipeline.take(&row),
+            false => self.descend(depth + 1, txn, row, rest, pipeline),
         }
     }
 }

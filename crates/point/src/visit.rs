@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use avocet_base::RowId;
 use avocet_channel::blocking::{ROWS_IN_PLACE, blocking_if};
-use avocet_engine::{Direction, EngineError, KeyRange, LockHow, ReadMode, ReadScratch, Shown, Txn};
+use avocet_engine::{Direction, EngineError, KeyRange, LockHow, ReadMode, ReadScratch, RowVerdict, Txn};
 use avocet_types::expr::{EvalContext, EvalResult, RowSource};
 use avocet_types::{Datum, IndexKind, RowRef};
 
@@ -96,7 +96,7 @@ pub fn visit(
     keys: &mut Keys,
     read: &mut ReadScratch,
     bounds: &Bounds<'_>,
-    each: &mut dyn FnMut(RowId, RowRef<'_>) -> Shown,
+    each: &mut dyn FnMut(RowId, RowRef<'_>) -> RowVerdict,
 ) -> Result<(), EngineError> {
     if !access.union.is_empty() {
         return visit_union(table, access, lock, most, txn, keys, read, bounds, each);
@@ -117,7 +117,7 @@ fn visit_union(
     keys: &mut Keys,
     read: &mut ReadScratch,
     bounds: &Bounds<'_>,
-    each: &mut dyn FnMut(RowId, RowRef<'_>) -> Shown,
+    each: &mut dyn FnMut(RowId, RowRef<'_>) -> RowVerdict,
 ) -> Result<(), EngineError> {
     let Keys { parts, seen, .. } = keys;
     seen.clear();
@@ -126,13 +126,13 @@ fn visit_union(
     for (part, (found, keys)) in access.union.iter().zip(parts) {
         let mut each = |id, row: RowRef<'_>| {
             if seen.contains(&id) {
-                return Shown::Unwanted;
+                return RowVerdict::Unwanted;
             }
             let shown = each(id, row);
-            if shown != Shown::Unwanted && seen.insert(id) {
+            if shown != RowVerdict::Unwanted && seen.insert(id) {
                 bounds.hold(size_of::<RowId>());
             }
-            ended = shown == Shown::Last;
+            ended = shown == RowVerdict::Last;
             shown
         };
         let lock = lock.as_deref_mut();
@@ -170,7 +170,7 @@ fn visit_here(
     txn: &mut Txn,
     keys: &Keys,
     read: &mut ReadScratch,
-    each: &mut dyn FnMut(RowId, RowRef<'_>) -> Shown,
+    each: &mut dyn FnMut(RowId, RowRef<'_>) -> RowVerdict,
 ) -> Result<(), EngineError> {
     let Some(index) = access.index else {
         return match lock {
@@ -200,7 +200,7 @@ fn visit_here(
                 let range = &ranges[if access.descending { ranges.len() - 1 - n } else { n }];
                 let mut each = |id, row: RowRef<'_>| {
                     let shown = each(id, row);
-                    ended = shown == Shown::Last;
+                    ended = shown == RowVerdict::Last;
                     shown
                 };
                 match &mut lock {
@@ -227,7 +227,7 @@ fn lock_all(
     how: &mut LockHow<'_>,
     txn: &mut Txn,
     read: &mut ReadScratch,
-    each: &mut dyn FnMut(RowId, RowRef<'_>) -> Shown,
+    each: &mut dyn FnMut(RowId, RowRef<'_>) -> RowVerdict,
 ) -> Result<(), EngineError> {
     let mut indexes = table.indexes().iter();
     match indexes.find(|index| index.def.kind == IndexKind::Primary) {

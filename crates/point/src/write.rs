@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use avocet_channel::PlanColumns;
 use avocet_channel::blocking::{ROWS_IN_PLACE, blocking_if};
-use avocet_engine::{Catalog, LockHow, RowChange, RowLock, Shown, TableHandle, Txn};
+use avocet_engine::{Catalog, LockHow, RowChange, RowLock, RowVerdict, TableHandle, Txn};
 use avocet_sql::bind::{CatalogView, Clause, ModifySpec, TableBinder};
 use avocet_sql::parse::ast::{self, ExprKind as Syntax, OrderItem};
 use avocet_sql::parse::statement;
@@ -357,7 +357,7 @@ impl Target {
                 let is_wanted =
                     bounds.row().and_then(|()| Ok(passes(self.residual.as_ref(), &row, params, ctx)?));
                 match is_wanted {
-                    Ok(false) => return Shown::Unwanted,
+                    Ok(false) => return RowVerdict::Unwanted,
                     Ok(true) => {
                         match is_update || !self.sort.is_empty() {
                             true => rows.push(id, &row, bounds),
@@ -382,7 +382,7 @@ impl Target {
                         left = 0;
                     }
                 }
-                if left == 0 { Shown::Last } else { Shown::Wanted }
+                if left == 0 { RowVerdict::Last } else { RowVerdict::Wanted }
             },
         )?;
         failure.map_or(Ok(()), Err)?;

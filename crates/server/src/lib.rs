@@ -9,7 +9,7 @@
 //! ```
 //!
 //! `protocol` is the wire format without I/O, `wire` a connection's packets, `connection` the task that serves one
-//! client. Wire bytes appear in this crate only; what statements mean is `query`'s business.
+//! client. Wire bytes appear in this crate only; what statements mean is `session`'s business.
 #![deny(unsafe_code)]
 
 mod account;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use avocet_base::RowId;
 use avocet_engine::{
-    Direction, KeyRange, LockHow, ReadScratch, RowBuf, RowLock, ScanRequest, Shown, TableHandle, Txn,
+    Direction, KeyRange, LockHow, ReadScratch, RowBuf, RowLock, RowVerdict, ScanRequest, TableHandle, Txn,
 };
 use avocet_types::arrow_map::datum_at;
 use avocet_types::error::SqlError;
@@ -243,14 +243,14 @@ pub(super) fn lock_matching(
         let mut scratch = ReadScratch::default();
         let mut failure = None;
         let mut visit = |id: RowId, row: RowRef<'_>| match condition.holds(&row) {
-            Ok(false) => Shown::Unwanted,
+            Ok(false) => RowVerdict::Unwanted,
             Ok(true) => {
                 found.push(id);
-                if found.len() as u64 >= most { Shown::Last } else { Shown::Wanted }
+                if found.len() as u64 >= most { RowVerdict::Last } else { RowVerdict::Wanted }
             }
             Err(error) => {
                 failure = Some(error);
-                Shown::Last
+                RowVerdict::Last
             }
         };
         // What cannot be told is told once the row is locked.

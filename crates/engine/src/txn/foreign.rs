@@ -363,7 +363,8 @@ impl Txn {
         let entries = Entries { index: &index, range, direction: Direction::Ascending, strict: false };
         let interrupted = self.interrupted.clone();
         let is_interrupted = |locked: usize| {
-            locked.is_multiple_of(CHILDREN_IN_PLACE) && interrupted.as_ref().is_some_and(|interrupted| interrupted())
+            locked.is_multiple_of(CHILDREN_IN_PLACE)
+                && interrupted.as_ref().is_some_and(|interrupted| interrupted())
         };
         let outcome =
             self.lock_entries(table, entries, &mut LockHow::all(lock), &mut scratch, &mut |id, _| {

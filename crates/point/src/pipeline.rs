@@ -18,7 +18,7 @@ use super::windows::Windows;
 use super::{Run, recycle};
 
 /// What takes the rows that were found.
-pub struct Taker<'t> {
+pub struct Pipeline<'t> {
     output: &'t Output,
     /// To be announced before the first row.
     columns: Option<&'t PlanColumns>,
@@ -50,7 +50,7 @@ struct Delay {
     since: Option<Instant>,
 }
 
-impl<'t> Taker<'t> {
+impl<'t> Pipeline<'t> {
     /// `memory` is for the values of a row.
     pub fn new(
         select: &'t Select,
