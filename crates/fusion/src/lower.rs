@@ -273,7 +273,7 @@ impl Lowerer {
     fn scan(&mut self, scan: &Scan) -> Result<LogicalPlan, SqlError> {
         let relation = TableReference::bare(format!("t{}", self.scans));
         self.scans += 1;
-        let table = SnapshotTable::new(&scan.table, self.source.clone());
+        let table = SnapshotTable::new(scan, self.source.clone());
         for (_, id) in &scan.table.columns {
             self.names.insert(*id, Column::new(Some(relation.clone()), name_of(*id)));
         }

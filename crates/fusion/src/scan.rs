@@ -16,7 +16,7 @@ use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use avocet_base::RowId;
 use avocet_sql::bind::TableStatistics;
-use avocet_sql::plan::TableScan;
+use avocet_sql::relational::Scan;
 use avocet_types::expr::CompareOp;
 use avocet_types::schema::TableDef;
 use avocet_types::{SqlType, Value};
@@ -55,7 +55,9 @@ pub struct SnapshotTable {
 }
 
 impl SnapshotTable {
-    pub fn new(scan: &TableScan, source: Arc<dyn ScanSource>) -> Self {
+    pub fn new(scan: &Scan, source: Arc<dyn ScanSource>) -> Self {
+        let statistics = scan.statistics.clone();
+        let scan = &scan.table;
         let table = scan.table.clone();
         let columns: Vec<_> = scan.columns.iter().map(|(position, id)| (*position, name_of(*id))).collect();
         let fields = columns.iter().map(|(position, name)| match table.columns.get(*position) {
@@ -64,7 +66,6 @@ impl SnapshotTable {
             None => Field::new(name, DataType::UInt64, false),
         });
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        let statistics = source.statistics(&table);
         let columns = columns.iter().map(|(position, _)| *position).collect();
         let (locked, only) = (scan.lock.is_some(), scan.only.clone());
         Self { table, columns, schema, source, statistics, locked, only }

@@ -9,7 +9,7 @@ use arrow::datatypes::DataType;
 use avocet_types::expr::{ArithOp, Expr, ExprKind};
 use avocet_types::{Datum, SqlType, Value};
 
-use super::{JoinKind, MOST_ROWS, Node, Operator, RowRange, Scan, Statistics};
+use super::{JoinKind, MOST_ROWS, Node, Operator, RowRange, Scan};
 use crate::plan::{ColumnId, ColumnTable, CteId};
 
 /// The largest absolute values of columns, where they are smaller than their types allow.
@@ -83,14 +83,13 @@ pub fn type_bound(ty: &SqlType) -> f64 {
 }
 
 /// Finds the bounds of all columns, and the most rows of all nodes.
-pub(super) fn bounds(root: &mut Node, columns: &ColumnTable, statistics: &dyn Statistics) -> Bounds {
-    let mut finder = Finder { statistics, columns, bounds: Bounds::default(), evaluated: HashMap::new() };
+pub(super) fn bounds(root: &mut Node, columns: &ColumnTable) -> Bounds {
+    let mut finder = Finder { columns, bounds: Bounds::default(), evaluated: HashMap::new() };
     finder.node(root);
     finder.bounds
 }
 
 struct Finder<'f> {
-    statistics: &'f dyn Statistics,
     columns: &'f ColumnTable,
     bounds: Bounds,
     /// The most rows of what is evaluated once.
@@ -161,7 +160,7 @@ impl Finder<'_> {
     }
 
     fn scan(&mut self, scan: &Scan) -> f64 {
-        let Some(known) = self.statistics.statistics(&scan.table.table) else { return MOST_ROWS };
+        let Some(known) = &scan.statistics else { return MOST_ROWS };
         for (position, id) in &scan.table.columns {
             if let Some(column) = known.columns.get(*position)
                 && let (Some(min), Some(max)) = (&column.min, &column.max)

@@ -425,7 +425,8 @@ fn needles_of(kind: &SubqueryKind) -> &[Expr] {
 
 fn scan_of(scan: &TableScan) -> Node {
     let outputs = scan.columns.iter().map(|(_, id)| *id).collect();
-    Node::new(Operator::Scan(Scan { table: scan.clone(), predicates: Vec::new(), rows: 1.0 }), outputs)
+    let scan = Scan { table: scan.clone(), predicates: Vec::new(), rows: 1.0, statistics: None };
+    Node::new(Operator::Scan(scan), outputs)
 }
 
 pub(super) fn join(kind: JoinKind, left: Node, right: Node, residual: Vec<Expr>) -> Node {

@@ -40,6 +40,7 @@ use avocet_types::Value;
 use avocet_types::error::SqlError;
 use avocet_types::expr::{EvalContext, Expr};
 
+use crate::bind::TableStatistics;
 use crate::parse::ast::SetOperator;
 use crate::plan::{
     Aggregation, BoundQuery, ColumnId, ColumnTable, Comparison, CteId, Projected, SortKey, TableScan,
@@ -184,6 +185,8 @@ pub struct Scan {
     pub predicates: Vec<Expr>,
     /// About how many it has, before these.
     pub rows: f64,
+    /// What is known of the table; found out once, as that takes a while.
+    pub statistics: Option<Arc<TableStatistics>>,
 }
 
 #[derive(Clone, Debug)]
@@ -290,7 +293,7 @@ pub fn plan(query: &BoundQuery, environment: Environment<'_>) -> Result<Plan, Sq
     root = unnest::unnest(root, &mut columns, environment)?;
     root = placement::place(root, environment)?;
     prune::prune(&mut root, &query.body.outputs);
-    let bounds = bounds::bounds(&mut root, &columns, environment.statistics);
+    let bounds = bounds::bounds(&mut root, &columns);
     tree::number(&mut root);
     Ok(Plan { root, columns, bounds })
 }

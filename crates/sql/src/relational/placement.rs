@@ -199,9 +199,10 @@ impl Placer<'_> {
         conjuncts: Vec<Expr>,
     ) -> Result<Relation, SqlError> {
         if let Operator::Scan(scan) = part.operator {
+            let mut scan = scan;
+            scan.statistics = self.environment.statistics.statistics(&scan.table.table);
             let mut estimate = self.scanned(&scan);
             conjuncts.iter().for_each(|condition| estimate.filter(condition));
-            let mut scan = scan;
             scan.predicates.extend(conjuncts);
             scan.rows = estimate.all_rows;
             let rows = Cardinality::new(estimate.rows, estimate.source);
@@ -222,7 +223,7 @@ impl Placer<'_> {
     }
 
     fn scanned(&self, scan: &Scan) -> Estimate {
-        let known = self.environment.statistics.statistics(&scan.table.table);
+        let known = &scan.statistics;
         let rows = known.as_ref().map(|known| known.rows.max(1) as f64);
         let distinct = |position: usize| known.as_ref()?.columns.get(position)?.distinct;
         let sample = self.environment.statistics.sample(&scan.table.table);
