@@ -232,7 +232,12 @@ impl Disk for SimDisk {
 
     fn lock(&self, dir: &Path, name: Option<&str>) -> io::Result<Box<dyn DirectoryLock>> {
         let path = name.map_or_else(|| dir.to_path_buf(), |name| dir.join(name));
-        self.world.lock().lock_path(&path)?;
+        let mut world = self.world.lock();
+        if name.is_some() && !world.exists(&path)? {
+            world.create(&path)?;
+        }
+        world.lock_path(&path)?;
+        drop(world);
         Ok(Box::new(LockGuard { world: self.world.clone(), path }))
     }
 }

@@ -216,13 +216,11 @@ impl World {
         Ok(self.names.contains_key(path) || self.dirs.contains(path))
     }
 
+    /// A directory, or a file that is there.
     pub fn lock_path(&mut self, path: &Path) -> io::Result<()> {
         self.check_power()?;
         if self.locks.contains(path) {
             return Err(io::ErrorKind::WouldBlock.into());
-        }
-        if !self.names.contains_key(path) {
-            self.create(path)?;
         }
         self.locks.insert(path.to_path_buf());
         Ok(())
