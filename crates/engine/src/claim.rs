@@ -30,12 +30,13 @@ const MARKER: &str = "avocet";
 const LOCK: &str = "lock";
 const FORMAT: &str = "Avocet data directory, format 1";
 const FORMATS: &str = "Avocet data directory, format ";
-/// The mark always has this length: it is written over in place, within a sector.
-const MARKER_LEN: usize = 160;
+/// Longer ones are none of ours.
+const LONGEST_MARKER: u64 = 4096;
 const OWNER: &str = "owner";
 const OWNER_HEAD: &str = "Avocet store";
 
-/// What the mark says besides the format.
+/// What the mark says besides the format. Lines are added, never changed: one without its end was being added in a crash, and
+/// says nothing.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 struct Marker {
     store: Option<String>,
@@ -45,41 +46,35 @@ struct Marker {
 }
 
 impl Marker {
-    fn encode(&self) -> Vec<u8> {
-        let mut text = format!("{FORMAT}\n");
-        if let Some(id) = &self.store {
-            text += &format!("store {id}{}\n", if self.claimed { "" } else { " claiming" });
-        }
-        if self.log_begun {
-            text += "log begun\n";
-        }
-        assert!(text.len() <= MARKER_LEN, "ids have 32 digits");
-        let mut bytes = text.into_bytes();
-        bytes.resize(MARKER_LEN, b'\n');
-        bytes
+    /// The lines that say what this does.
+    fn lines(&self) -> Vec<String> {
+        let store = self.store.iter().map(|id| format!("store {id} claiming\n"));
+        let claimed = self.store.iter().filter(|_| self.claimed).map(|id| format!("store {id}\n"));
+        let log = self.log_begun.then(|| "log begun\n".to_owned());
+        store.chain(claimed).chain(log).collect()
     }
 
-    /// A mark that is not whole is from a crash while it was made, when it said nothing yet.
-    fn decode(bytes: &[u8]) -> Result<Self, String> {
+    /// What a mark says, and how many of its bytes say so.
+    fn decode(bytes: &[u8]) -> Result<(Self, u64), String> {
         let text = String::from_utf8_lossy(bytes);
-        let mut lines = text.lines();
-        match lines.next() {
-            Some(FORMAT) => {}
-            Some(other) if other.starts_with(FORMATS) => {
-                return Err(format!("it says {other:?}, and this program knows {FORMAT:?}"));
-            }
-            _ => return Ok(Self::default()),
-        }
         let mut marker = Self::default();
-        for line in lines.filter(|line| !line.is_empty()) {
-            match line.split(' ').collect::<Vec<_>>()[..] {
+        let mut whole = 0;
+        for line in text.split_inclusive('\n') {
+            let Some(said) = line.strip_suffix('\n').filter(|said| !said.contains('\0')) else { break };
+            match said.split(' ').collect::<Vec<_>>()[..] {
+                _ if whole == 0 && said == FORMAT => {}
+                _ if whole == 0 && said.starts_with(FORMATS) => {
+                    return Err(format!("it says {said:?}, and this program knows {FORMAT:?}"));
+                }
+                _ if whole == 0 => break,
                 ["store", id] => (marker.store, marker.claimed) = (Some(id.into()), true),
                 ["store", id, "claiming"] => marker.store = Some(id.into()),
                 ["log", "begun"] => marker.log_begun = true,
-                _ => return Err(format!("it has the unknown line {line:?}")),
+                _ => return Err(format!("it has the unknown line {said:?}")),
             }
+            whole += line.len() as u64;
         }
-        Ok(marker)
+        Ok((marker, whole))
     }
 }
 
@@ -90,6 +85,8 @@ pub(crate) struct Claim {
     store_url: String,
     locks: Vec<Box<dyn DirectoryLock>>,
     marker: Marker,
+    /// Where the next line of the mark goes.
+    marker_end: u64,
     /// What the store's owner is to say, if it can be somebody else from one moment to the next.
     owner: Option<String>,
 }
@@ -109,21 +106,26 @@ impl Claim {
         }
         let mut lock = disk.lock(data, Some(LOCK)).map_err(|e| in_use(&name, &e))?;
         let path = data.join(MARKER);
-        let marker = match disk.exists(&path).map_err(io)? {
+        let (marker, mut marker_end) = match disk.exists(&path).map_err(io)? {
             true => {
                 let file = disk.open(&path, false).map_err(io)?;
-                let mut bytes = vec![0; file.size().map_err(io)?.min(MARKER_LEN as u64) as usize];
+                let mut bytes = vec![0; file.size().map_err(io)?.min(LONGEST_MARKER) as usize];
                 file.read_at(&mut bytes, 0).map_err(io)?;
                 Marker::decode(&bytes)
                     .map_err(|why| EngineError::NotADataDirectory(format!("{}: {why}", path.display())))?
             }
             false => {
-                let file = disk.create(&path).map_err(io)?;
-                file.write_at(&Marker::default().encode(), 0).map_err(io)?;
-                file.sync_data().map_err(io)?;
-                Marker::default()
+                disk.create(&path).map_err(io)?;
+                (Marker::default(), 0)
             }
         };
+        if marker_end == 0 {
+            let file = disk.open(&path, true).map_err(io)?;
+            let format = format!("{FORMAT}\n");
+            file.write_at(format.as_bytes(), 0).map_err(io)?;
+            file.sync_data().map_err(io)?;
+            marker_end = format.len() as u64;
+        }
         lock.hold(MARKER).map_err(|e| in_use(&name, &e))?;
         // The mark may be there and not be durable, if the process that made it was killed.
         disk.sync_dir(data).map_err(io)?;
@@ -133,7 +135,7 @@ impl Claim {
             disk.create_dir_all(&root).map_err(|e| EngineError::io(store_url.clone(), &e))?;
             locks.push(disk.lock(&root, None).map_err(|e| in_use(&store_url, &e))?);
         }
-        Ok(Self { env, data: options.data.clone(), store_url, locks, marker, owner: None })
+        Ok(Self { env, data: options.data.clone(), store_url, locks, marker, marker_end, owner: None })
     }
 
     /// Fails if there was a log and is none.
@@ -226,10 +228,14 @@ impl Claim {
         }
         let path = self.data.join(MARKER);
         let io = |e: std::io::Error| EngineError::io(path.display().to_string(), &e);
+        let said = self.marker.lines();
+        let added: String = marker.lines().into_iter().filter(|line| !said.contains(line)).collect();
         let file = self.env.disk.open(&path, true).map_err(io)?;
-        file.write_at(&marker.encode(), 0).map_err(io)?;
+        file.set_size(self.marker_end).map_err(io)?;
+        file.write_at(added.as_bytes(), self.marker_end).map_err(io)?;
         file.sync_data().map_err(io)?;
         self.marker = marker;
+        self.marker_end += added.len() as u64;
         Ok(())
     }
 
@@ -281,20 +287,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_are_read_as_they_were_written() {
+    fn marks_are_read_as_they_were_written_wherever_they_end() {
         let id = || Some("00112233445566778899aabbccddeeff".to_owned());
         for store in [None, id()] {
             for (claimed, log_begun) in [(false, false), (false, true), (true, true)] {
                 let marker = Marker { claimed: claimed && store.is_some(), store: store.clone(), log_begun };
-                assert_eq!(marker.encode().len(), MARKER_LEN);
-                assert_eq!(Marker::decode(&marker.encode()), Ok(marker));
+                let text = format!("{FORMAT}\n{}", marker.lines().concat());
+                assert_eq!(Marker::decode(text.as_bytes()), Ok((marker, text.len() as u64)));
+                for cut in 0..text.len() {
+                    let (_, whole) =
+                        Marker::decode(&text.as_bytes()[..cut]).expect("what is not whole says nothing");
+                    let last = text[..cut].rfind('\n').map_or(0, |at| at + 1);
+                    assert_eq!(whole, last as u64);
+                }
             }
         }
-        let nothing = Ok(Marker::default());
-        assert_eq!(Marker::decode(b"Avocet data directory, format 1\n"), nothing);
-        for torn in [&b""[..], &[0; 20], b"Avocet data direc"] {
-            assert_eq!(Marker::decode(torn), nothing);
-        }
+        assert_eq!(Marker::decode(&[0; 20]), Ok((Marker::default(), 0)));
         assert!(Marker::decode(b"Avocet data directory, format 2\n").is_err());
         assert!(Marker::decode(b"Avocet data directory, format 1\nlog lost\n").is_err());
     }

@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(shown(Datum::Double(1e30), &SqlType::BIGINT), "Above");
         assert_eq!(shown(Datum::Double(-1e30), &SqlType::BIGINT), "Below");
         assert_eq!(shown(Datum::Double(1e300), &money), "Above");
-        let near = format!("{:?}..{:?}", dec("0.99"), dec("1.01"));
+        let near = format!("{:?}..{:?}", dec("0.98"), dec("1.01"));
         assert_eq!(shown(Datum::Double(1.0), &money), near);
         assert!(shown(dec("1.005"), &money).starts_with("> "));
         assert_eq!(shown(dec("100"), &money), "Above");

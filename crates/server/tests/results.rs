@@ -239,7 +239,8 @@ fn replies_of_many_statements_hold_them_up_too() {
     slow.first_row(&text);
     server.within(LATER, "they wait", || slow.holds_up(&server));
     let buffered = server.buffered();
-    assert!(buffered <= MOST_BUFFERED + 2 * text.len(), "{buffered} bytes are buffered");
+    // The text, and what its statements are counted as once they are parsed.
+    assert!(buffered <= MOST_BUFFERED + 6 * text.len(), "{buffered} bytes are buffered");
 }
 
 /// COM_STMT_PREPARE; the statement's id.

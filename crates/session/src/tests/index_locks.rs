@@ -74,7 +74,7 @@ const WHERES: &[(&str, i32)] = &[
 
 fn held(client: &mut Client) -> i32 {
     let free = client.run("SELECT COUNT(*) FROM q FOR UPDATE SKIP LOCKED");
-    ROWS - free.parse::<i32>().expect("a count")
+    ROWS - free.trim().parse::<i32>().expect("a count")
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn a_queue_by_primary_key_serves_every_worker() {
             .iter_mut()
             .map(|worker| {
                 worker.run("BEGIN");
-                worker.run(take)
+                worker.run(take).trim().to_owned()
             })
             .collect();
         assert_eq!(taken, jobs, "{take}");

@@ -94,7 +94,8 @@ fn rows_longer_than_the_buffer_arrive_whole_and_too_long_ones_are_refused() {
         client.run("SELECT id, LENGTH(v), MD5(v) = MD5(REPEAT('0123456789', 100000)) FROM t"),
         "1|1000000|1\n2|1000000|1\n"
     );
-    client.run("SET max_allowed_packet = 500000");
+    client.run("SET GLOBAL max_allowed_packet = 500000");
+    let mut client = client.another();
     assert_eq!(
         run(&mut client, &load.replace("data:1", "data:3")),
         "ERROR 1153: Got a packet bigger than 'max_allowed_packet' bytes\n"

@@ -123,7 +123,9 @@ fn a_limit_that_is_a_parameter_is_planned_as_what_it_is() {
         assert_eq!(client.execute(id, &params), wanted, "{limit} rows");
         assert_eq!(client.execute(all, &[Datum::Int(10), Datum::Int(limit), Datum::Int(0)]), wanted);
         let statement = client.session.prepared[&id].clone();
-        let candidate = statement.candidate(&params).expect("a query");
+        // As the session has it: limits are settled before anything is planned.
+        let settled = [Datum::UInt(limit.unsigned_abs())];
+        let candidate = statement.candidate(&settled).expect("a query");
         let (hash, plan) = client.session.take_plan(&candidate).expect("it was made");
         let way = plan.plan.as_ref().map(|plan| (plan.describe(), plan.is_measured()));
         ways.push(way.map_err(ToString::to_string));
