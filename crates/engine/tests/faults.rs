@@ -232,7 +232,7 @@ fn fail_at_every_site(ops: &[DiskOp], error: DiskError) {
 const SITES: [(&str, &[DiskOp]); 8] = {
     use DiskOp::{Create, Open, Read, Remove, Rename, Resize, Sync, SyncDir, Write};
     [
-        ("marker", &[Create, Open, Read, Sync, Write]),
+        ("marker", &[Create, Open, Read, Resize, Sync, Write]),
         ("owner of the store", &[Create, Open, Read, Rename, Resize, Sync, Write]),
         ("log segment", &[Open, Read, Resize, Sync, Write]),
         ("spare of the log", &[Create, Open, Rename, Resize, Sync, Write]),

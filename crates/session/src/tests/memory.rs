@@ -229,7 +229,7 @@ fn a_transaction_beyond_its_share_is_refused_by_name() {
 #[test]
 fn an_insert_of_a_query_streams_to_column_blocks() {
     let mut client = Client::with(|options| {
-        options.memory_limit = 128 << 20;
+        options.memory_limit = 32 << 20;
         options.background = true;
     });
     let folder = tempfile::tempdir().expect("made");
@@ -330,7 +330,7 @@ fn queries_that_do_not_fit_together_yield_now_and_then() {
 #[test]
 fn changes_by_many_rows_of_a_query_stream_to_column_blocks() {
     let mut client = Client::with(|options| {
-        options.memory_limit = 32 << 20;
+        options.memory_limit = 128 << 20;
         options.background = true;
     });
     let folder = tempfile::tempdir().expect("made");
