@@ -23,7 +23,7 @@ def check(name, got, expected):
 connection = mysql.connector.connect(host="127.0.0.1", port=PORT, user="root", use_pure=True)
 cursor = connection.cursor(prepared=True)
 for value, read in [
-    (2, "Int(2)"),
+    (2, "UInt(2)"),
     (-300, "Int(-300)"),
     ("grün", 'Str("grün")'),
     (1.5, "Double(1.5)"),

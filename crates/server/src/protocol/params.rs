@@ -43,11 +43,11 @@ pub fn execute<'a>(
 ) -> Result<ExecuteFlags, Malformed> {
     let flags = reader.u8()?;
     reader.u32()?;
-    // Without the flag, the packet is as it was before there were attributes, whatever the client is able to.
-    let named = capabilities.contains(CapabilityFlags::CLIENT_QUERY_ATTRIBUTES)
-        && flags & PARAMETER_COUNT_AVAILABLE != 0;
+    // Who knows of query attributes sends a count and names with all parameters; the flag says that there may be attributes
+    // where the statement has no parameters (MySQL's source documentation, "COM_STMT_EXECUTE").
+    let named = capabilities.contains(CapabilityFlags::CLIENT_QUERY_ATTRIBUTES);
     let mut sent = count;
-    if named {
+    if named && (count > 0 || flags & PARAMETER_COUNT_AVAILABLE != 0) {
         sent = usize::try_from(reader.lenenc_int()?).map_err(|_| Malformed)?;
     }
     if sent < count {
