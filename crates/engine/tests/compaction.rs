@@ -10,7 +10,7 @@ use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 use avocet_base::env::sim::SimDisk;
 use avocet_engine::*;
-use avocet_types::Datum;
+use avocet_types::{Collation, Datum, IndexDef};
 use common::{create, insert, options, table};
 
 const ROWS: i64 = 200;
@@ -126,6 +126,71 @@ fn every_snapshot_has_each_row_once_while_blocks_are_rewritten() {
     drop(engine);
     let report = check(options(&disk)).expect("it can be looked at");
     assert_eq!(report.findings, Vec::<String>::new());
+}
+
+/// Entries of cold rows are counted without a look at their block. The keys of rows change all the time, so stale entries come
+/// and go, and pages freeze between a scan's look at the index and its look at the row.
+#[test]
+fn counts_along_an_index_meet_no_stale_entry_while_pages_freeze() {
+    let disk = SimDisk::new();
+    let engine = Engine::open(options(&disk)).expect("open");
+    engine.create_database("d", Collation::DEFAULT).expect("created");
+    let mut def = common::definition();
+    def.indexes.push(IndexDef::secondary("note", &[1]));
+    engine.create_table(def).expect("created");
+    let t = table(&engine);
+    let mut txn = engine.begin(TxnOptions::default());
+    for id in 0..ROWS {
+        insert(&mut txn, &t, id).expect("inserted");
+    }
+    txn.commit().expect("logged").wait().expect("durable");
+    let (ended, rounds) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|threads| {
+        for worker in 0..2 {
+            let (engine, t, ended, rounds) = (&engine, &t, &ended, &rounds);
+            threads.spawn(move || {
+                let mut round = 0;
+                while !ended.load(Ordering::Relaxed) {
+                    round += 1;
+                    change_some(engine, t, round, worker).expect("changed");
+                    rounds.fetch_add(1, Ordering::Relaxed);
+                    if round % 64 == 0 {
+                        // Long enough for pages without versions, which freeze.
+                        std::thread::sleep(std::time::Duration::from_millis(2));
+                    }
+                }
+            });
+        }
+        for direction in [Direction::Ascending, Direction::Descending] {
+            let (engine, t, ended) = (&engine, &t, &ended);
+            threads.spawn(move || {
+                let index = t.indexes()[1].clone();
+                let mut scratch = ReadScratch::default();
+                let mut count = |txn: &Txn, columns: Option<&[usize]>| {
+                    let mut rows = 0;
+                    let each = &mut |_, _: avocet_types::RowRef<'_>| {
+                        rows += 1;
+                        ControlFlow::Continue(())
+                    };
+                    txn.index_scan_of(t, &index, &KeyRange::all(), direction, columns, &mut scratch, each)
+                        .expect("readable");
+                    rows
+                };
+                while !ended.load(Ordering::Relaxed) {
+                    let txn = engine.begin(TxnOptions::default());
+                    assert_eq!(count(&txn, Some(&[])), ROWS, "each row has one entry");
+                    assert_eq!(count(&txn, Some(&[0])), ROWS);
+                    assert_eq!(count(&txn, None), ROWS);
+                }
+            });
+        }
+        let begin = std::time::Instant::now();
+        while begin.elapsed().as_millis() < 1500 {
+            engine.freeze_all().expect("frozen, rewritten");
+        }
+        ended.store(true, Ordering::Relaxed);
+    });
+    assert!(rounds.load(Ordering::Relaxed) > 20);
 }
 
 /// Two compactions and a checkpoint while the log waits for the disk: the first one's block is in no table any more, but the

@@ -15,7 +15,7 @@ mod union;
 use std::cmp::Reverse;
 
 use avocet_engine::{IndexHandle, TableHandle};
-use avocet_types::expr::{CompareOp, Expr};
+use avocet_types::expr::{CompareOp, Expr, RowProgram};
 use avocet_types::{IndexKind, IndexPart};
 
 use super::Refusal;
@@ -45,6 +45,8 @@ pub struct Access {
     pub descending: bool,
     /// Of each group only the ends are read.
     pub loose: Option<Loose>,
+    /// The columns that the statement uses of rows that it does not lock; `None` for all.
+    pub columns: Option<Box<[usize]>>,
     /// The table may have so many rows before another path is better.
     pub row_limit: u64,
     /// The range ends a unique key and has two bounds: if they are integers, they tell how many rows it holds at most.
@@ -99,6 +101,21 @@ impl Access {
             (_, n, false) => format!("by {index} ({n} equal)"),
             (_, n, true) => format!("by {index} ({n} equal, range)"),
         }
+    }
+
+    /// Of the rows only these columns are used.
+    pub fn read_only(&mut self, columns: &[usize]) {
+        // The ends of groups are compared by the columns of the index.
+        if self.loose.is_none() {
+            self.columns = Some(columns.into());
+            self.union.iter_mut().for_each(|part| part.read_only(columns));
+        }
+    }
+
+    /// All programs that give the values of its keys.
+    pub fn for_each_program(&self, visit: &mut dyn FnMut(&RowProgram)) {
+        self.terms.for_each_program(visit);
+        self.union.iter().for_each(|part| part.for_each_program(visit));
     }
 
     /// Whether it goes to rows by keys that the statement gives, and not through all of them.
@@ -159,6 +176,8 @@ pub struct Wish<'w> {
     pub must: bool,
     /// Any index will do: the plan is left when it takes too long.
     pub tries: bool,
+    /// Nothing but an index that gives the order.
+    pub only_in_order: bool,
 }
 
 /// Chooses how to read `table`, the rows of `bound` tables (a bit each) being known. `None` if nothing serves.
@@ -194,6 +213,10 @@ pub fn choose(
                 best = Some(draft);
             }
         }
+    }
+    if wish.only_in_order {
+        let choice = in_order.map(|draft| draft.finish(scope, handle, rows)).transpose()?;
+        return Ok(choice.map(|choice| choice.of_any_size(wish.tries)));
     }
     let union = alternatives.iter().filter_map(|or| Union::of(handle, or, rows.max(LIKELY_ROWS), wish));
     let mut union = union.min_by(|a, b| a.rows(rows).total_cmp(&b.rows(rows)));

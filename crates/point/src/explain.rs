@@ -6,6 +6,7 @@ use avocet_types::schema::TableDef;
 
 use super::choose::Access;
 use super::select::{Level, Output, Select, Source};
+use super::subplan::SubPlan;
 use super::{Kind, PointPlan};
 use avocet_sql::explain::{Access as Described, AccessKind, Block, Estimate, Note, Step};
 
@@ -106,13 +107,19 @@ fn output_steps(output: &Output, mut step: Step) -> Step {
 fn level_step(level: &Level, is_first: bool) -> Step {
     let step = match &level.source {
         Source::Table { table, access } => access_step(table, &table.def.name, access, is_first),
-        Source::Subquery(plan) => {
-            let inputs: Vec<_> = plan.selects.iter().map(select_steps).collect();
-            let inputs = inputs.into_iter().map(|step| Step { block: Some(Block::Derived), ..step });
-            Step { inputs: inputs.collect(), ..Step::new("Subquery in the place of a table") }
-        }
+        Source::Subquery(plan) => subplan_step(plan),
     };
     filtered(step, level.residual.is_some() || level.on.is_some())
+}
+
+fn subplan_step(plan: &SubPlan) -> Step {
+    if let Some(parts) = plan.recursion() {
+        let inputs = parts.into_iter().map(subplan_step).collect();
+        return Step { inputs, ..Step::new("Materialize recursive CTE") };
+    }
+    let inputs: Vec<_> = plan.selects.iter().map(select_steps).collect();
+    let inputs = inputs.into_iter().map(|step| Step { block: Some(Block::Derived), ..step });
+    Step { inputs: inputs.collect(), ..Step::new("Subquery in the place of a table") }
 }
 
 fn rows_of(step: &Step) -> f64 {

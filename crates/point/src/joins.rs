@@ -5,24 +5,25 @@
 //! `IN (SELECT …)` that is all of a conjunct of WHERE and depends on no other table is a join with the distinct rows of the
 //! subquery, so that it may come first and lead to the others.
 
-use avocet_sql::plan::{
-    self, BoundQuery, ColumnId, ColumnInfo, From, JoinKind, QueryExpr, Subquery, SubqueryKind,
-};
+use avocet_sql::plan::{self, BoundQuery, ColumnId, ColumnInfo, From, JoinKind, Subquery, SubqueryKind};
 use avocet_types::compare::double;
 use avocet_types::expr::{CompareOp, Expr, ExprKind, RowProgram};
 use avocet_types::{Datum, SqlType};
 
 use super::choose::{Choice, Wish, choose};
 use super::conditions::without_not;
-use super::known::Known;
+use super::known::{Known, Referenced};
 use super::locks::row_lock;
 use super::scope::Scope;
 use super::select::{Level, Source, conjunction};
-use super::subplan::{Answer, SubPlan, compile_subplan};
+use super::subplan::{Answer, SubPlan, compile_recursion, compile_subplan, compile_work_table};
 use super::{NotPoint, Refusal, Table};
 
 /// Joins of so many rows are for the analytical path.
 const MANY_ROWS: f64 = 20_000.0;
+
+/// Of so many rows one is taken to pass the tests of joined tables and subqueries.
+const LIKELY_TESTED: f64 = 8.0;
 
 /// What a block joins.
 #[derive(Default)]
@@ -86,10 +87,17 @@ pub struct Step {
     pub choice: Option<Choice>,
 }
 
+impl Step {
+    /// The table's number in the scope.
+    pub fn position(&self) -> usize {
+        self.position
+    }
+}
+
 /// A subquery that is still to be compiled.
 struct Pending<'q> {
     position: usize,
-    query: &'q QueryExpr,
+    query: Referenced<'q>,
     outer: &'q [ColumnId],
     answer: Answer<'q>,
     tests: bool,
@@ -147,7 +155,7 @@ impl Joins {
             From::Derived(derived) => {
                 let position = scope.add_rows(&derived.query.outputs)?;
                 self.on.push(None);
-                let (query, outer) = (&derived.query, &*derived.outer);
+                let (query, outer) = (Referenced::Query(&derived.query), &*derived.outer);
                 pending.push(Pending { position, query, outer, answer: Answer::Rows, tests: true });
                 Ok(())
             }
@@ -183,7 +191,8 @@ impl Joins {
         block: &plan::Select,
         scope: &mut Scope,
     ) -> Result<Pending<'q>, NotPoint> {
-        let (query, outer) = (&subquery.query, &*subquery.outer);
+        let (outputs, outer) = (&subquery.query.outputs, &*subquery.outer);
+        let query = Referenced::Query(&subquery.query);
         let is_this = |expr: &Expr| expr.columns().contains(&subquery.id.index());
         let is_all_of = |expr: &Expr| matches!(expr.kind, ExprKind::Column(id) if id == subquery.id.index());
         let tests = self.conjuncts.iter().chain(self.on.iter().flatten().flatten()).any(is_this);
@@ -203,8 +212,8 @@ impl Joins {
                             let ColumnInfo { ty, nullable, .. } = parent.columns[*output];
                             equals(needle.clone(), Expr::column(output.index(), ty, nullable))
                         };
-                        self.conjuncts.extend(needles.iter().zip(&query.outputs).map(equal));
-                        let position = scope.add_rows(&query.outputs)?;
+                        self.conjuncts.extend(needles.iter().zip(outputs).map(equal));
+                        let position = scope.add_rows(outputs)?;
                         self.on.push(None);
                         let answer = Answer::DistinctRows;
                         return Ok(Pending { position, query, outer, answer, tests });
@@ -227,7 +236,11 @@ impl Joins {
         scope: &Scope,
     ) -> Result<Rows, Refusal> {
         let is_value = answer.is_value();
-        let compiled = compile_subplan(query, outer, answer, parent, known, scope)?;
+        let compiled = match query {
+            Referenced::Query(query) => compile_subplan(query, outer, answer, parent, known, scope)?,
+            Referenced::Recursion(cte) => compile_recursion(cte, parent, known, scope)?,
+            Referenced::WorkTable(cte) => compile_work_table(cte, parent),
+        };
         let needs = compiled.needs;
         let rows = if is_value { 1.0 } else { compiled.rows };
         let plan = Box::new(compiled.plan);
@@ -328,7 +341,7 @@ impl Joins {
     }
 
     /// The order that goes along an index of the leading table, if every row of that leads to others by unique keys alone: then
-    /// a LIMIT is soon reached. (Behind a left join there may be any number of rows.)
+    /// a LIMIT is soon reached. (Behind a left join there may be any number of rows.) What is tried may test what it likes.
     fn order_along(
         &self,
         lead: &Lead<'_>,
@@ -337,32 +350,48 @@ impl Joins {
     ) -> Result<Option<Ordered>, Refusal> {
         let count = scope.tables.len();
         let leads = self.on[lead.position].is_none() && self.rows_at(lead.position).is_none();
-        if !leads || !self.subqueries.iter().all(|rows| rows.is_value && !rows.tests) {
+        let tries = wish.tries;
+        let is_harmless = |rows: &Rows| rows.is_value && (tries || !rows.tests);
+        if !leads || !self.subqueries.iter().all(is_harmless) {
             return Ok(None);
         }
         let mut bound = 1 << lead.position;
         let is_own = |at: &usize| scope.uses_only(&self.conjuncts[*at], bound);
         let own: Vec<usize> = (0..self.conjuncts.len()).filter(is_own).collect();
         let conditions: Vec<Expr> = own.iter().map(|at| self.conjuncts[*at].clone()).collect();
-        let tries = wish.tries;
         let wish = Wish { order: lead.order, limit: Some(lead.limit), tries, ..Wish::default() };
-        let Some(mut first) = choose(scope, lead.position, 0, &conditions, &wish)? else { return Ok(None) };
-        if !first.gives_order {
-            return Ok(None);
+        let gives_order = |choice: &Choice| choice.gives_order;
+        let mut first = choose(scope, lead.position, 0, &conditions, &wish)?.filter(gives_order);
+        if first.is_none() && tries {
+            let wish = Wish { only_in_order: true, ..wish };
+            first = choose(scope, lead.position, 0, &conditions, &wish)?.filter(gives_order);
         }
+        let Some(mut first) = first else { return Ok(None) };
         first.served.iter_mut().for_each(|at| *at = own[*at]);
+        if tries {
+            first.estimate = first.estimate.min(lead.limit as f64 * LIKELY_TESTED);
+        }
         let mut tested = own;
         let mut ordered = Ordered { is_wanted_order: true, ..Ordered::new(count) };
         ordered.add(lead.position, Some(first), None);
         while ordered.steps.len() < count {
             let is_ready = |at: &usize| bound & (1 << *at) == 0 && self.is_ready(scope, *at, bound);
-            let mut left = (0..count).filter(is_ready);
-            let next = self.next_table(scope, &Wish { tries, ..Wish::default() }, bound, None, &mut left)?;
-            let is_value = |at: &usize| is_ready(at) && self.rows_at(*at).is_some();
-            let next = next.or_else(|| Some(((0..count).find(is_value)?, None)));
-            let Some((position, choice)) = next else { return Ok(None) };
+            let value = |tests: bool| {
+                let is_it = |at: &usize| self.rows_at(*at).is_some_and(|rows| rows.tests == tests);
+                (0..count).filter(is_ready).find(is_it)
+            };
+            // What a test needs is evaluated as soon as it can be, what the output needs at the end.
+            let (position, choice) = if let Some(position) = value(true) {
+                (position, None)
+            } else {
+                let mut left = (0..count).filter(is_ready);
+                let next =
+                    self.next_table(scope, &Wish { tries, ..Wish::default() }, bound, None, &mut left)?;
+                let Some(next) = next.or_else(|| Some((value(false)?, None))) else { return Ok(None) };
+                next
+            };
             if let Some(choice) = choice.as_ref().filter(|_| self.on[position].is_none()) {
-                if !choice.access.terms.unique {
+                if !choice.access.terms.unique && !tries {
                     return Ok(None);
                 }
                 tested.extend(&choice.served);
@@ -370,7 +399,7 @@ impl Joins {
             bound |= 1 << position;
             ordered.add(position, choice, self.rows_at(position));
         }
-        Ok(Some(ordered).filter(|_| (0..self.conjuncts.len()).all(|at| tested.contains(&at))))
+        Ok(Some(ordered).filter(|_| tries || (0..self.conjuncts.len()).all(|at| tested.contains(&at))))
     }
 
     /// Of the tables that are left, and subqueries that give rows, the one with the fewest rows; `first`, if given.

@@ -74,6 +74,30 @@ pub struct KeyTerms {
     pub all_of: Box<[KeyTerms]>,
 }
 
+impl RangeTerm {
+    fn for_each_program(&self, visit: &mut dyn FnMut(&RowProgram)) {
+        self.lower.iter().chain(&self.upper).for_each(|edge| visit(&edge.program));
+        self.except.iter().chain(self.only.iter().flatten()).for_each(&mut *visit);
+        self.prefix.iter().for_each(|prefix| visit(&prefix.pattern));
+    }
+}
+
+impl KeyTerms {
+    /// All programs that give the values of its keys.
+    pub fn for_each_program(&self, visit: &mut dyn FnMut(&RowProgram)) {
+        for term in &self.eq {
+            match term {
+                EqTerm::Value { program, .. } => visit(program),
+                EqTerm::List(list) => list.iter().for_each(&mut *visit),
+                EqTerm::IsNull => {}
+            }
+        }
+        let ranges = self.also.iter().map(|(_, range)| range).chain(&self.range);
+        ranges.for_each(|range| range.for_each_program(visit));
+        self.any_of.iter().chain(&self.all_of).for_each(|terms| terms.for_each_program(visit));
+    }
+}
+
 /// Memory for keys, to be used again and again.
 #[derive(Default)]
 pub struct Keys {

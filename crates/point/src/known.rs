@@ -10,14 +10,24 @@ use super::NotPoint;
 pub struct Known<'k> {
     pub catalog: &'k Catalog,
     ctes: &'k [Cte],
+    /// The recursion whose step this is.
+    within: Option<&'k Cte>,
     around: Option<&'k Known<'k>>,
     /// Estimates are no reason against a way along an index: the plan is tried, and left when it takes too long.
     pub tries: bool,
 }
 
+/// What a reference to a common table expression stands for.
+pub enum Referenced<'k> {
+    Query(&'k QueryExpr),
+    Recursion(&'k Cte),
+    /// In its own step: the rows of the round before.
+    WorkTable(&'k Cte),
+}
+
 impl<'k> Known<'k> {
     pub fn new(catalog: &'k Catalog) -> Self {
-        Self { catalog, ctes: &[], around: None, tries: false }
+        Self { catalog, ctes: &[], within: None, around: None, tries: false }
     }
 
     /// The same, for a plan that is tried.
@@ -27,24 +37,35 @@ impl<'k> Known<'k> {
 
     /// The same, for a block with some more common table expressions.
     pub fn with(&'k self, ctes: &'k [Cte]) -> Self {
-        Self { ctes, around: Some(self), ..*self }
+        Self { ctes, within: None, around: Some(self), ..*self }
     }
 
-    /// The query of a common table expression. Each reference runs it, so it must give the same rows each time.
-    pub fn cte(&self, id: CteId) -> Result<&'k QueryExpr, NotPoint> {
+    /// The same, for the step of a recursion.
+    pub fn within(&'k self, cte: &'k Cte) -> Self {
+        Self { ctes: &[], within: Some(cte), around: Some(self), ..*self }
+    }
+
+    /// What a common table expression is. Each reference runs it, so it must give the same rows each time.
+    pub fn cte(&self, id: CteId) -> Result<Referenced<'k>, NotPoint> {
+        if let Some(cte) = self.within.filter(|cte| cte.id == id) {
+            return Ok(Referenced::WorkTable(cte));
+        }
         let Some(cte) = self.ctes.iter().find(|cte| cte.id == id) else {
             let around =
                 self.around.ok_or_else(|| NotPoint::because("a common table expression out of reach"))?;
             return around.cte(id);
         };
-        let CteBody::Plain(query) = &cte.body else {
-            return Err(NotPoint::because("a recursive common table expression"));
+        let (queries, referenced) = match &cte.body {
+            CteBody::Plain(query) => (vec![query], Referenced::Query(query)),
+            CteBody::Recursive { seed, step, .. } => (vec![seed, step], Referenced::Recursion(cte)),
         };
         let mut is_volatile = false;
-        for_each_expr_mut(&mut query.clone(), &mut |expr| is_volatile |= expr.is_volatile());
+        for query in queries {
+            for_each_expr_mut(&mut query.clone(), &mut |expr| is_volatile |= expr.is_volatile());
+        }
         match is_volatile {
             true => Err(NotPoint::because("a common table expression that differs from call to call")),
-            false => Ok(query),
+            false => Ok(referenced),
         }
     }
 }

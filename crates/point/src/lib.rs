@@ -61,6 +61,7 @@ use avocet_base::RowId;
 use avocet_channel::{OutputColumn, PlanColumns, ResultSink};
 use avocet_engine::{Catalog, EngineError, ReadScratch, TableHandle, Txn};
 use avocet_sql::bind::unsupported;
+use avocet_types::compare::sort_order;
 use avocet_types::convert::{ConvertContext, StoreError};
 use avocet_types::error::SqlError;
 use avocet_types::expr::{EvalContext, EvalError, Warning};
@@ -76,6 +77,7 @@ pub use modify::Changer;
 pub use rows::Rows;
 pub use scope::ReadAs;
 pub use select::compile_query;
+pub use subplan::WorkTable;
 pub use upsert::{NewRow, Rounds, Updates, Upserted, conflicting};
 pub use write::{compile_delete, compile_update};
 
@@ -219,6 +221,8 @@ pub struct Run<'r> {
     pub params: &'r [Datum<'r>],
     pub ctx: &'r EvalContext,
     pub bounds: &'r Bounds<'r>,
+    /// Within the step of a recursion: the rows that it goes on from.
+    pub work_table: Option<&'r WorkTable<'r>>,
 }
 
 /// Memory for the rows of one table.
@@ -264,6 +268,31 @@ impl FoundRows {
     fn push_id(&mut self, id: RowId, bounds: &Bounds<'_>) {
         self.rows.push(FoundRow { id, begin: 0, end: 0 });
         bounds.hold(size_of::<FoundRow>());
+    }
+
+    /// Puts them in the order of some of their columns.
+    fn sort(&mut self, order: &[select::LeadTerm], layout: &avocet_types::RowLayout, bounds: &Bounds<'_>) {
+        if order.is_empty() || self.rows.len() < 2 {
+            return;
+        }
+        let key = |n: usize| -> Vec<Datum<'_>> {
+            let (_, row) = self.get(n, layout);
+            order.iter().map(|term| row.get(term.column)).collect()
+        };
+        let mut keyed: Vec<(Vec<Datum<'_>>, usize)> = (0..self.rows.len()).map(|n| (key(n), n)).collect();
+        let bytes =
+            keyed.len() * (size_of::<Datum<'_>>() * order.len() + size_of::<(Vec<Datum<'_>>, usize)>());
+        bounds.hold(bytes);
+        keyed.sort_by(|(a, _), (b, _)| {
+            let orders = order.iter().zip(a.iter().zip(b)).map(|(term, (a, b))| {
+                let order = sort_order(a, b, term.collation);
+                if term.descending { order.reverse() } else { order }
+            });
+            orders.into_iter().find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
+        });
+        let order: Vec<usize> = keyed.into_iter().map(|(_, n)| n).collect();
+        bounds.let_go(bytes);
+        self.arrange(order.into_iter());
     }
 
     /// Puts them in another order: of `order`, which has each number once at most. All others are left out.

@@ -96,6 +96,26 @@ impl<'t> Pipeline<'t> {
         }
     }
 
+    /// How many rows it takes at least, where they come in the order that is wanted.
+    pub fn least(&self) -> u64 {
+        let output = self.output;
+        match output.aggregation.is_none()
+            && output.windows.is_none()
+            && output.presorted == output.order.len()
+        {
+            true => self.wanted(),
+            false => self.most(),
+        }
+    }
+
+    /// How many of those are still to come, as far as that is known.
+    pub fn missing(&self) -> u64 {
+        match self.output.order.is_empty() {
+            true => self.skip.saturating_add(self.left),
+            false => self.wanted().saturating_sub(self.kept.len() as u64),
+        }
+    }
+
     /// Counts a row that is visited, whether it is taken or not.
     #[inline]
     pub fn visit(&mut self) -> Result<(), SqlError> {

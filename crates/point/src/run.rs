@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use avocet_channel::blocking::{ROWS_IN_PLACE, blocking_if};
 use avocet_channel::{PlanColumns, ResultSink};
-use avocet_engine::{LockHow, RowVerdict, Txn};
+use avocet_engine::{LockHow, RowBuf, RowVerdict, Txn};
 use avocet_types::Datum;
 use avocet_types::error::SqlError;
 use avocet_types::expr::program::NoRow;
@@ -185,7 +185,7 @@ impl Select {
         pipeline: &mut Pipeline<'_>,
     ) -> Result<(), SqlError> {
         let LevelScratch { keys, read, .. } = scratch;
-        let Run { params, ctx, bounds } = pipeline.run;
+        let Run { params, ctx, bounds, .. } = pipeline.run;
         let nothing = JoinedRow::new(&self.slots);
         let found = locate(table, access, &nothing, params, ctx, keys)?;
         if let (Some(loose), Some(index)) = (access.loose, access.index) {
@@ -234,7 +234,7 @@ impl Select {
     ) -> Result<ControlFlow<()>, SqlError> {
         let level = &self.levels[depth];
         let (own, rest) = scratch.split_first_mut().expect("reserved for every level");
-        let Run { params, ctx, bounds } = pipeline.run;
+        let Run { params, ctx, bounds, .. } = pipeline.run;
         let last = depth + 1 == self.levels.len();
         let (table, access) = match &level.source {
             Source::Table { table, access } => (table, access),
@@ -248,8 +248,9 @@ impl Select {
         let LevelScratch { keys, read, found: rows, .. } = own;
         let found = locate(table, access, &row, params, ctx, keys)?;
         // Where nearly each row leads to another, there need be no more than are taken, or some more, in several turns.
-        let mut enough = if self.leads && depth == 0 { pipeline.most() } else { u64::MAX };
-        let mut past = 0;
+        let is_led = depth == 0 && self.leads && self.lead_order.is_empty();
+        let mut enough = if is_led { pipeline.least() } else { u64::MAX };
+        let (mut past, wanted_at_first) = (0, pipeline.missing());
         loop {
             let mut failure = None;
             let mut flow = ControlFlow::Continue(());
@@ -294,12 +295,22 @@ impl Select {
             if level.outer && found_none {
                 return self.without(depth, txn, row, rest, pipeline);
             }
+            if depth == 0 && !last {
+                rows.sort(&self.lead_order, &table.layout, bounds);
+            }
             // Each leads to some more.
             let is_much = depth == 0 && rows.len() > ROWS_IN_PLACE / 8;
             let has_more = !last && flow.is_break();
             let flow = blocking_if(is_much, || {
+                let mut whole = RowBuf::default();
                 for n in 0..rows.len() {
-                    let (id, here) = rows.get(n, &table.layout);
+                    let (id, mut here) = rows.get(n, &table.layout);
+                    if depth == 0 && !self.lead_order.is_empty() {
+                        if !txn.read_again(table, id, &mut whole)? {
+                            continue;
+                        }
+                        here = whole.row(&table.layout);
+                    }
                     flow =
                         self.descend(depth + 1, txn, row.with(level.position, id, here), rest, pipeline)?;
                     if flow.is_break() {
@@ -312,9 +323,17 @@ impl Select {
                 return Ok(flow);
             }
             past += rows.len() as u64;
-            enough = enough.saturating_mul(8);
+            enough = next_look(past, wanted_at_first, pipeline.missing());
         }
     }
+}
+
+/// How many rows are looked for next where `past` have not led to all that were wanted, which are looked at once more on the way:
+/// as many as it takes if the others do as these did, and some more; each time half as many again at least.
+fn next_look(past: u64, wanted: u64, missing: u64) -> u64 {
+    let got = wanted.saturating_sub(missing).max(1);
+    let likely = missing.saturating_mul(past) / got;
+    (likely + likely / 2 + 2).clamp(past / 2, past.saturating_mul(8)).max(1)
 }
 
 impl Select {

@@ -30,6 +30,8 @@ pub struct Scope {
     pub slots: Arc<[(u8, u16)]>,
     /// The parameters that what was compiled reads as dates or times.
     dates: RefCell<Vec<(usize, ReadAs)>>,
+    /// The slots that what was compiled reads.
+    used: RefCell<HashSet<usize>>,
 }
 
 pub struct Source {
@@ -59,11 +61,18 @@ impl Scope {
             slots: (0..columns).map(|column| (0, column)).collect(),
             tables: vec![Source { stored: Some(handle), alias, lock: None, only: None }],
             dates: RefCell::default(),
+            used: RefCell::default(),
         }
     }
 
     pub fn new() -> Self {
-        Self { tables: Vec::new(), by_id: Vec::new(), slots: Arc::from([]), dates: RefCell::default() }
+        Self {
+            tables: Vec::new(),
+            by_id: Vec::new(),
+            slots: Arc::from([]),
+            dates: RefCell::default(),
+            used: RefCell::default(),
+        }
     }
 
     /// Adds a table of which the query knows these columns: position and id.
@@ -160,7 +169,34 @@ impl Scope {
     pub fn compile(&self, expr: &Expr) -> Result<RowProgram, Refusal> {
         let expr = self.to_slots(expr)?;
         self.note_dates(&expr);
-        Ok(RowProgram::compile_named(&expr, &|slot| self.slot_name(slot))?)
+        let program = RowProgram::compile_named(&expr, &|slot| self.slot_name(slot))?;
+        self.note_used(&program);
+        Ok(program)
+    }
+
+    /// A program of the plan reads these slots.
+    pub fn note_used(&self, program: &RowProgram) {
+        self.used.borrow_mut().extend(program.columns());
+    }
+
+    /// Runs something whose programs need not come into the plan; who uses one notes what it reads.
+    pub fn without_notes<T>(&self, run: impl FnOnce() -> T) -> T {
+        let before = self.used.borrow().clone();
+        let result = run();
+        self.used.replace(before);
+        result
+    }
+
+    /// The columns of a table that the plan reads, ascending.
+    pub fn columns_used(&self, table: usize) -> Vec<usize> {
+        let used = self.used.borrow();
+        let of_table = |slot: &usize| {
+            let (of, column) = self.slots[*slot];
+            (usize::from(of) == table && column != ROW_ID).then_some(usize::from(column))
+        };
+        let mut columns: Vec<usize> = used.iter().filter_map(of_table).collect();
+        columns.sort_unstable();
+        columns
     }
 
     fn note_dates(&self, expr: &Expr) {

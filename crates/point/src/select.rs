@@ -15,7 +15,7 @@ use avocet_types::{Collation, Datum, SqlType};
 
 use super::aggregate::AggregatePlan;
 use super::choose::{Access, Choice, Grouped, Wish, choose_loose};
-use super::joins::{Joins, Lead, Membership, Ordered};
+use super::joins::{Joins, Lead, Membership, Ordered, Step};
 use super::known::Known;
 use super::scope::{ReadAs, Scope};
 use super::subplan::SubPlan;
@@ -57,6 +57,8 @@ pub struct Select {
     pub record: Record,
     /// Nearly each row of the first table leads to a row.
     pub leads: bool,
+    /// The rows of the first table are put in this order before they are joined, so that a LIMIT ends the join.
+    pub lead_order: Box<[LeadTerm]>,
     pub output: Output,
     pub limit: Option<RowProgram>,
     pub offset: Option<RowProgram>,
@@ -150,6 +152,14 @@ pub struct SortTerm {
     pub collation: Collation,
 }
 
+/// A column of the first table that its rows are ordered by.
+#[derive(Clone, Copy, Debug)]
+pub struct LeadTerm {
+    pub column: usize,
+    pub descending: bool,
+    pub collation: Collation,
+}
+
 /// What stands after it is over the keys followed by the aggregates.
 #[derive(Debug)]
 pub struct Aggregation {
@@ -177,10 +187,7 @@ impl Select {
         let level = |level: &Level| {
             let source = match &level.source {
                 Source::Table { table, access } => access.describe(table),
-                Source::Subquery(plan) => {
-                    let parts: Vec<_> = plan.selects.iter().map(Self::describe).collect();
-                    format!("({})", parts.join(", and "))
-                }
+                Source::Subquery(plan) => describe_subplan(plan),
             };
             if level.outer { format!("left join {source}") } else { source }
         };
@@ -189,6 +196,18 @@ impl Select {
             (true, _) => "no tables".to_owned(),
             (false, true) => format!("{}, if it is soon done", levels.join(", then ")),
             (false, false) => levels.join(", then "),
+        }
+    }
+}
+
+fn describe_subplan(plan: &SubPlan) -> String {
+    match plan.recursion() {
+        Some([seed, step]) => {
+            format!("({}, again and again {})", describe_subplan(seed), describe_subplan(step))
+        }
+        None => {
+            let parts: Vec<_> = plan.selects.iter().map(Select::describe).collect();
+            format!("({})", parts.join(", and "))
         }
     }
 }
@@ -275,19 +294,26 @@ fn compile_plain(
             Some(_) if asked.may_measure => {
                 return Err(NotPoint::because("groups of which nothing is known").into());
             }
-            _ => joins.order(&scope, &asked.wish(), asked.lead())?,
+            _ => scope.without_notes(|| joins.order(&scope, &asked.wish(), asked.lead()))?,
         },
     };
+    for choice in ordered.steps.iter().filter_map(|step| step.choice.as_ref()) {
+        choice.access.for_each_program(&mut |program| scope.note_used(program));
+    }
     let leads = alone || ordered.is_wanted_order;
     let first = ordered.steps.first().and_then(|step| step.choice.as_ref()).filter(|_| leads);
     // What is tried is kept until there is enough of it: nothing may be sent before.
-    let is_kept = first.is_some_and(|choice| choice.access.is_tried);
+    let is_kept = first.is_some_and(|choice| choice.access.is_tried) || known.tries && !joins.is_empty();
     let in_order = first.is_some_and(|choice| choice.gives_order) && asked.order_known && !is_kept;
     let served_all = first.is_some_and(|choice| choice.served.len() == joins.conjuncts.len());
     let first_only = asked.first_value
         && served_all
         && first.is_some_and(|choice| choice.first_value && choice.gives_order);
     let order_prefix = first.map_or(0, |choice| choice.order_prefix);
+    let lead_order = match in_order || query.locks {
+        true => Box::default(),
+        false => asked.lead_order(&scope, &ordered),
+    };
     let (cost, mut rows) = (ordered.cost, ordered.rows);
     let mut tables: Vec<_> = scope.stored().map(|(_, handle)| Table(handle.clone())).collect();
     for plan in &joins.subqueries {
@@ -296,13 +322,32 @@ fn compile_plain(
         scope.add_dates(&own.collect::<Vec<_>>());
     }
     let gate = joins.compile_gate(&scope)?;
-    let levels = match joins.is_empty() {
+    let mut levels = match joins.is_empty() {
         true => Box::default(),
         false => joins.into_levels(&scope, ordered.steps)?,
     };
     let mut output = compile_output(query, block, &scope, in_order)?;
+    for (depth, level) in levels.iter_mut().enumerate() {
+        let Source::Table { table, access } = &mut level.source else { continue };
+        if depth == 0 && !lead_order.is_empty() {
+            // Of those that are joined, all is read then.
+            let tested =
+                level.residual.iter().flat_map(|test| test.columns()).map(|slot| scope.slots[*slot].1);
+            let mut columns: Vec<usize> =
+                tested.map(usize::from).filter(|&c| c < table.def.columns.len()).collect();
+            columns.extend(lead_order.iter().map(|term| term.column));
+            columns.sort_unstable();
+            columns.dedup();
+            access.read_only(&columns);
+        } else if level.lock.is_none() {
+            access.read_only(&scope.columns_used(level.position));
+        }
+    }
     if asked.order_known && output.aggregation.is_none() {
-        output.presorted = order_prefix.min(output.order.len());
+        output.presorted = match lead_order.is_empty() {
+            true => order_prefix.min(output.order.len()),
+            false => output.order.len(),
+        };
     }
     if output.aggregation.as_ref().is_some_and(|aggregation| aggregation.keys.is_empty()) {
         rows = 1.0;
@@ -318,6 +363,7 @@ fn compile_plain(
         is_tried: false,
         record: Record::default(),
         leads,
+        lead_order,
         output,
         limit: limit.map(|l| scope.compile(&l.count)).transpose()?,
         offset: limit.and_then(|l| l.offset.as_ref()).map(|offset| scope.compile(offset)).transpose()?,
@@ -412,6 +458,8 @@ struct Asked {
     /// Whether `order` is all of the wanted order.
     order_known: bool,
     limit: Option<u64>,
+    /// The same; rows that are there already do not count.
+    distinct_limit: Option<u64>,
     first_value: bool,
     /// Of a single table.
     alone: bool,
@@ -428,6 +476,7 @@ impl Asked {
             leader: None,
             order_known: false,
             limit: None,
+            distinct_limit: None,
             first_value: false,
             alone,
             may_measure: is_only && nesting != Nesting::Subquery,
@@ -473,10 +522,12 @@ impl Asked {
             Some(Datum::Int(n)) => (*n).max(0) as u64,
             _ => likely_count(query, expr).unwrap_or(LIKELY_LIMIT),
         };
-        let limit = query.body.limit.as_ref().filter(|_| !block.distinct);
-        let limit = limit.map(|l| count(&l.count).saturating_add(l.offset.as_ref().map_or(0, count)));
+        let limit = query.body.limit.as_ref();
+        let distinct_limit =
+            limit.map(|l| count(&l.count).saturating_add(l.offset.as_ref().map_or(0, count)));
+        let limit = distinct_limit.filter(|_| !block.distinct);
         let order_known = order.is_some();
-        Self { order: order.unwrap_or_default(), leader, order_known, limit, ..asked }
+        Self { order: order.unwrap_or_default(), leader, order_known, limit, distinct_limit, ..asked }
     }
 
     fn wish(&self) -> Wish<'_> {
@@ -485,13 +536,32 @@ impl Asked {
             return Wish { may_measure, must, tries, ..Wish::default() };
         }
         let (order, limit, first_value) = (&*self.order, self.limit, self.first_value);
-        Wish { order, limit, first_value, may_measure, must, tries }
+        Wish { order, limit, first_value, may_measure, must, tries, only_in_order: false }
+    }
+
+    /// How the rows of the first table are put in order before they are joined; nothing if that does not help.
+    fn lead_order(&self, scope: &Scope, ordered: &Ordered) -> Box<[LeadTerm]> {
+        let is_first = |step: &Step| Some(step.position()) == self.leader && step.choice.is_some();
+        let helps = self.order_known
+            && self.distinct_limit.is_some()
+            && ordered.steps.len() > 1
+            && ordered.steps.first().is_some_and(is_first);
+        let Some(table) = self.leader.filter(|_| helps).and_then(|leader| scope.tables[leader].stored())
+        else {
+            return Box::default();
+        };
+        let term = |&(column, descending): &(usize, bool)| {
+            let collation = table.def.columns[column].ty.collation().unwrap_or(Collation::BINARY);
+            LeadTerm { column, descending, collation }
+        };
+        self.order.iter().map(term).collect()
     }
 
     /// What is wanted of a join whose rows are not locked.
     fn lead(&self) -> Option<Lead<'_>> {
         let is_join = !self.alone && self.order_known && !self.must;
-        let (position, limit) = (self.leader?, self.limit?);
+        let limit = if self.tries { self.distinct_limit } else { self.limit };
+        let (position, limit) = (self.leader?, limit?);
         is_join.then_some(Lead { position, order: &self.order, limit })
     }
 }

@@ -3,14 +3,16 @@
 //! What a subquery uses of the enclosing block it gets as parameters after the statement's. One that uses nothing runs once
 //! for each run of the enclosing block.
 
+mod recursion;
+
 use std::collections::{HashMap, HashSet};
 
 use avocet_engine::Txn;
 use avocet_sql::parse::ast::SetOperator;
 use avocet_sql::plan::walk::{for_each_scan_mut, subquery_depth, substitute_outer};
 use avocet_sql::plan::{
-    BoundQuery, ColumnId, ColumnInfo, Comparison, Derived, From, Limit, Projected, QueryBody, QueryExpr,
-    SetOperation,
+    BoundQuery, ColumnId, ColumnInfo, Comparison, CteId, Derived, From, Limit, Projected, QueryBody,
+    QueryExpr, SetOperation,
 };
 use avocet_types::compare::sort_order;
 use avocet_types::error::{ErrorCode, SqlError};
@@ -26,6 +28,9 @@ use super::rows::EachRow;
 use super::scope::{JoinedRow, ReadAs, Scope};
 use super::select::{Nesting, Select, compile_block};
 use super::{NotPoint, PointScratch, Refusal, Run, Table};
+use recursion::{Recursion, gather_work_table};
+
+pub use recursion::{WorkTable, compile_recursion, compile_work_table};
 
 /// What is wanted of a subquery.
 #[derive(Clone, Copy)]
@@ -111,6 +116,9 @@ enum Kind {
         op: Comparison,
         all: bool,
     },
+    Recursion(Recursion),
+    /// The rows of a recursion's round before.
+    WorkTable(CteId),
 }
 
 /// A set operation of all rows so far with those of one more select.
@@ -317,6 +325,8 @@ fn at_most(rows: u64) -> Limit {
 pub struct SubScratch {
     inner: PointScratch,
     gathered: Gathered,
+    /// Of a recursion's seed and step.
+    rounds: Option<Box<[SubScratch; 2]>>,
     /// What it gives is there, and the same for all rows of the enclosing block.
     is_known: bool,
 }
@@ -350,10 +360,21 @@ impl SubScratch {
         self.gathered.clear();
         self.is_known = false;
         self.inner.forget();
+        self.rounds.iter_mut().flat_map(|rounds| &mut **rounds).for_each(Self::forget_all);
     }
 }
 
 impl SubPlan {
+    /// One that uses nothing of the enclosing block, and has no selects of its own.
+    fn of_kind(kind: Kind, params: usize, width: usize) -> Self {
+        Self { selects: Box::default(), steps: Box::default(), params, outer: Box::default(), width, kind }
+    }
+
+    /// The plans of a recursion's seed and step.
+    pub fn recursion(&self) -> Option<[&Self; 2]> {
+        if let Kind::Recursion(recursion) = &self.kind { Some(recursion.parts()) } else { None }
+    }
+
     /// Runs the subquery for a row of the enclosing block; returns how many rows it gives, which `row` shows.
     pub fn run(
         &self,
@@ -388,10 +409,15 @@ impl SubPlan {
     /// A row that the subquery gave.
     pub fn row<'s>(&self, scratch: &'s SubScratch, at: usize) -> &'s [Value] {
         let width = match self.kind {
-            Kind::Rows { .. } => self.width,
+            _ if self.gives_rows() => self.width,
             _ => 1,
         };
         &scratch.gathered.values[at * width..(at + 1) * width]
+    }
+
+    /// Whether it stands for a table, and not for a value.
+    fn gives_rows(&self) -> bool {
+        matches!(self.kind, Kind::Rows { .. } | Kind::Recursion(_) | Kind::WorkTable(_))
     }
 
     /// Of rows that are compared.
@@ -403,7 +429,7 @@ impl SubPlan {
         &self,
         row: &JoinedRow<'_>,
         txn: &mut Txn,
-        run @ Run { params, ctx, bounds }: Run<'_>,
+        run @ Run { params, ctx, bounds, .. }: Run<'_>,
         scratch: &mut SubScratch,
     ) -> Result<(), SqlError> {
         let mut own: Vec<Datum<'_>> = Vec::with_capacity(params.len() + self.outer.len());
@@ -411,9 +437,20 @@ impl SubPlan {
         for program in &self.outer {
             own.push(program.eval(row, params, ctx)?);
         }
-        let SubScratch { inner, gathered, .. } = scratch;
+        let SubScratch { inner, gathered, rounds, .. } = scratch;
         bounds.let_go(gathered.held);
         gathered.clear();
+        match &self.kind {
+            Kind::Recursion(recursion) => {
+                let rounds = rounds.get_or_insert_default();
+                return recursion.gather(row, txn, Run { params: &own, ..run }, gathered, rounds);
+            }
+            Kind::WorkTable(cte) => {
+                gather_work_table(*cte, run, self.width, gathered);
+                return Ok(());
+            }
+            _ => {}
+        }
         let distinct = if let Kind::Rows { distinct, .. } = self.kind { distinct } else { 0 };
         for (at, select) in self.selects.iter().enumerate() {
             let step = self.steps[at];
@@ -435,7 +472,11 @@ impl SubPlan {
                 let step = SetStep { op: SetOperator::Union, all: false };
                 gathered.keep(self.width, self.collations(), step, RowCounts::default(), bounds);
             }
-            Kind::Rows { .. } | Kind::In { .. } | Kind::Quantified { .. } => {}
+            Kind::Rows { .. }
+            | Kind::In { .. }
+            | Kind::Quantified { .. }
+            | Kind::Recursion(_)
+            | Kind::WorkTable(_) => {}
             Kind::Scalar => match gathered.rows {
                 0 => gathered.values.push(Datum::Null),
                 1 => {}
@@ -447,7 +488,7 @@ impl SubPlan {
                 gathered.values.push(Datum::Int(i64::from(exists)));
             }
         }
-        if !matches!(self.kind, Kind::Rows { .. }) {
+        if !self.gives_rows() {
             gathered.rows = 1;
         }
         Ok(())
@@ -488,10 +529,27 @@ impl Gathered {
                 return;
             }
             Kind::Rows { .. } | Kind::Scalar => {}
+            Kind::Recursion(_) | Kind::WorkTable(_) => unreachable!("rows that no select gives"),
         }
         self.rows += 1;
         self.hold(row.iter().map(bytes_of).sum(), bounds);
         self.values.extend(row.iter().map(|value| value.clone().into_owned()));
+    }
+
+    /// Takes all of these rows.
+    fn extend(&mut self, rows: &[Value], width: usize, bounds: &Bounds<'_>) {
+        self.rows += rows.len() / width;
+        self.hold(rows.iter().map(bytes_of).sum(), bounds);
+        self.values.extend_from_slice(rows);
+    }
+
+    /// Leaves the rows between an offset and an end.
+    fn keep_some(&mut self, from: usize, to: u64, width: usize) {
+        let to = usize::try_from(to).map_or(self.rows, |to| to.min(self.rows));
+        let from = from.min(to);
+        self.values.truncate(to * width);
+        self.values.drain(..from * width);
+        self.rows = to - from;
     }
 
     /// Keeps the key of these values if it is new.

@@ -241,7 +241,7 @@ impl World {
         let mark = txn.begin_statement();
         let interrupt = Interrupt::default();
         let bounds = Bounds::new(&interrupt, self.engine.memory(), None);
-        let run = Run { params, ctx: &ctx, bounds: &bounds };
+        let run = Run { params, ctx: &ctx, bounds: &bounds, work_table: None };
         match plan.execute(&mut txn, run, &mut self.scratch, &mut sink) {
             Ok(outcome) => {
                 txn.commit().expect("logged").wait().expect("durable");

@@ -15,7 +15,7 @@ use super::keys::{Found, Keys};
 
 /// So many rows are looked up one by one, whatever the table's size: to read all of a table takes as long as to look up one of
 /// so many.
-const LEAST_ENTRIES: u64 = 1_000;
+const LEAST_ENTRIES: u64 = 4_000;
 const MOST_ENTRIES: u64 = 20_000;
 const ROWS_PER_LOOKUP: u64 = 64;
 
@@ -206,7 +206,8 @@ fn visit_here(
                 match &mut lock {
                     None => {
                         let mut each = |id, row: RowRef<'_>| each(id, row).flow();
-                        txn.index_scan(table, index, range, direction, read, &mut each)?;
+                        let columns = access.columns.as_deref();
+                        txn.index_scan_of(table, index, range, direction, columns, read, &mut each)?;
                     }
                     Some(how) => {
                         txn.lock_range(table, index, range, direction, how, read, &mut each)?;

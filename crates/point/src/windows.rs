@@ -359,7 +359,7 @@ fn aggregates(
     plan: &AggregatePlan,
     rows: &Partition<'_>,
     frames: &[Range<usize>],
-    Run { params, ctx, bounds }: Run<'_>,
+    Run { params, ctx, bounds, .. }: Run<'_>,
     results: &mut Vec<Value>,
 ) -> Result<(), SqlError> {
     let new = |ctx: &EvalContext| Accumulator::new(plan, ctx);

@@ -314,7 +314,7 @@ impl Target {
         (found, mut left): (Found, u64),
         is_update: bool,
         txn: &mut Txn,
-        Run { params, ctx, bounds }: Run<'_>,
+        Run { params, ctx, bounds, .. }: Run<'_>,
         scratch: &mut LevelScratch,
     ) -> Result<(), SqlError> {
         let LevelScratch { keys, read, found: rows, .. } = scratch;
@@ -422,7 +422,7 @@ impl Update {
     pub(super) fn run(
         &self,
         txn: &mut Txn,
-        run @ Run { params, ctx, bounds }: Run<'_>,
+        run @ Run { params, ctx, bounds, .. }: Run<'_>,
         scratch: &mut PointScratch,
     ) -> Result<Changes, SqlError> {
         scratch.reserve(1);
@@ -478,7 +478,7 @@ impl Delete {
     pub(super) fn run(
         &self,
         txn: &mut Txn,
-        run @ Run { params, ctx, bounds }: Run<'_>,
+        run @ Run { params, ctx, bounds, .. }: Run<'_>,
         scratch: &mut PointScratch,
     ) -> Result<Changes, SqlError> {
         scratch.reserve(1);

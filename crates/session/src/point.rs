@@ -396,7 +396,7 @@ impl Session {
         let txn = txn.as_mut().expect("the statement began");
         let memory = shared.engine.memory();
         let bounds = of(Bounds::new(&info.interrupt, memory, settings.query_memory_limit));
-        work(txn, Run { params, ctx: context, bounds: &bounds }, point_scratch)
+        work(txn, Run { params, ctx: context, bounds: &bounds, work_table: None }, point_scratch)
     }
 
     fn done(&self, plan: &PointPlan, changes: Changes) -> Done {

@@ -1,8 +1,8 @@
 //! Lifting literals: a statement's syntax tree with parameters in place of those literals that a plan need not know.
 //!
 //! A literal is lifted only where its value decides nothing but which rows are met or what is stored: beside a
-//! comparison or in an IN list of WHERE and ON, as a stored value, in plain arithmetic there, and as an OFFSET. All others stay (are
-//! *pinned*): they may name a column, give a type its length or scale, be a position of ORDER BY or an argument that has to be
+//! comparison or in an IN list of WHERE and ON, as a pattern of LIKE there, as a stored value, in plain arithmetic, CONCAT and
+//! date arithmetic in these places, and as an OFFSET. All others stay (are *pinned*): they may name a column, give a type its length or scale, be a position of ORDER BY or an argument that has to be
 //! constant, or make the planner choose otherwise.
 
 use crate::parse::ast::{
@@ -142,6 +142,10 @@ impl Lifter<'_> {
                 self.value(expr);
                 list.iter_mut().for_each(|item| self.value(item));
             }
+            ExprKind::Like { expr, pattern, .. } if has_no_constant(expr) => {
+                self.value(expr);
+                self.value(pattern);
+            }
             _ => {}
         }
     }
@@ -154,9 +158,28 @@ impl Lifter<'_> {
                 self.number(right);
             }
             ExprKind::Unary { op: UnaryOp::Minus, .. } => self.number(expr),
+            ExprKind::Function { name, args } if name.eq_ignore_ascii_case("concat") => {
+                args.iter_mut().for_each(|arg| self.text(arg));
+            }
+            // A number of other types gives the result its fraction.
+            ExprKind::DateArithmetic { expr, amount, .. } => {
+                self.text(expr);
+                if matches!(amount.kind, ExprKind::Integer(_) | ExprKind::Param(_)) {
+                    self.literal(amount);
+                }
+            }
             ExprKind::Subquery(query) => self.query(query),
             ExprKind::Row(parts) => parts.iter_mut().for_each(|part| self.value(part)),
             _ => self.literal(expr),
+        }
+    }
+
+    /// A part of a text, or a date.
+    fn text(&mut self, expr: &mut Expr) {
+        match &expr.kind {
+            ExprKind::String { .. } | ExprKind::Param(_) => self.literal(expr),
+            ExprKind::Function { .. } | ExprKind::DateArithmetic { .. } => self.value(expr),
+            _ => {}
         }
     }
 
@@ -256,7 +279,7 @@ mod tests {
             ),
             (
                 "SELECT a FROM t WHERE a BETWEEN 1 AND 2 + 3 AND b LIKE 'x%' AND ROUND(c, 2) = 1 AND 1 = 1 ORDER BY 1 LIMIT 5, 9",
-                "SELECT a FROM t WHERE a BETWEEN ? AND ? + ? AND b LIKE 'x%' AND ROUND(c, 2) = ? AND 1 = 1 ORDER BY 1 LIMIT ?, 9",
+                "SELECT a FROM t WHERE a BETWEEN ? AND ? + ? AND b LIKE ? AND ROUND(c, 2) = ? AND 1 = 1 ORDER BY 1 LIMIT ?, 9",
             ),
             (
                 "SELECT a 'x' FROM t WHERE b = 'y' 'z' AND c = _utf8'w' AND d = DATE '2020-01-01'",
@@ -264,11 +287,15 @@ mod tests {
             ),
             (
                 "INSERT INTO t VALUES (1, 'a', NOW() - INTERVAL 1 DAY), (-9223372036854775808, -2, CONCAT('a', 'b'))",
-                "INSERT INTO t VALUES (?, ?, NOW() - INTERVAL 1 DAY), (-9223372036854775808, -?, CONCAT('a', 'b'))",
+                "INSERT INTO t VALUES (?, ?, NOW() - INTERVAL ? DAY), (-9223372036854775808, -?, CONCAT(?, ?))",
+            ),
+            (
+                "SELECT a FROM t WHERE b LIKE CONCAT('x', '%', 1) AND 'x' LIKE 'y' AND c < '2020-01-01' + INTERVAL 1 DAY AND c > d - INTERVAL '1.5' SECOND",
+                "SELECT a FROM t WHERE b LIKE CONCAT(?, ?, 1) AND 'x' LIKE 'y' AND c < ? + INTERVAL ? DAY AND c > d - INTERVAL '1.5' SECOND",
             ),
             (
                 "UPDATE t SET a = a + 1, b = CONCAT(b, 'x'), c = 1.5 WHERE a = 3 LIMIT 1",
-                "UPDATE t SET a = a + ?, b = CONCAT(b, 'x'), c = ? WHERE a = ? LIMIT 1",
+                "UPDATE t SET a = a + ?, b = CONCAT(b, ?), c = ? WHERE a = ? LIMIT 1",
             ),
             (
                 "SELECT a FROM t WHERE (a, b) IN ((1, 'x'), (2, 'y')) AND (a, b) > (1, 'z') AND (a, 1) = (2, 1) AND (1, 2) < (a, b)",

@@ -112,8 +112,22 @@ pub struct HotSegment {
     pages: Box<[OnceLock<HotPage>]>,
 }
 
+/// How many column segments had come into being at some moment. Equal to or above [`ColdSegment::made`], the segment was there:
+/// so were its rows' index entries, and no others. (A row's last stale entry goes before its page can be frozen.)
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Moment(u64);
+
+static COLD_SEGMENTS: AtomicU64 = AtomicU64::new(0);
+
+impl Moment {
+    pub fn now() -> Self {
+        Self(COLD_SEGMENTS.load(Ordering::Acquire))
+    }
+}
+
 pub struct ColdSegment {
     pub block: Arc<Block>,
+    made: Moment,
     /// Who loaded the block, as long as some snapshot may not see it.
     pub created: Option<Arc<TxnState>>,
     pub deletes: DeleteVector,
@@ -121,7 +135,14 @@ pub struct ColdSegment {
 
 impl ColdSegment {
     pub fn new(block: Arc<Block>, created: Option<Arc<TxnState>>, deletes: Deletes) -> Self {
-        Self { block, created, deletes: DeleteVector::new(deletes) }
+        let made = Moment(COLD_SEGMENTS.fetch_add(1, Ordering::AcqRel) + 1);
+        Self { block, made, created, deletes: DeleteVector::new(deletes) }
+    }
+
+    /// Whether every index entry of its rows that was read since is of a row's one version, and no stale one.
+    #[inline]
+    pub fn was_there(&self, moment: Moment) -> bool {
+        self.made <= moment
     }
 
     /// Whether the block as a whole exists for the snapshot.

@@ -22,4 +22,4 @@ mod read;
 
 pub use image::{cold_image, partial_image};
 pub use latch::{Access, Exclusive, Latched, Loading, RowGlance, RowLatch, Shared};
-pub use read::RowImages;
+pub use read::{RowImages, RowRead};

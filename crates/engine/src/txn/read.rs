@@ -6,6 +6,8 @@ use std::sync::Arc;
 use avocet_base::{RowId, SegmentNo};
 use avocet_storage::hot::RowBuf;
 use avocet_storage::index::Direction;
+use avocet_storage::relation::Moment;
+use avocet_storage::rows::RowRead;
 use avocet_types::RowRef;
 
 use super::action::{LockHow, RowLock};
@@ -30,6 +32,11 @@ impl Txn {
         self.load(table, id, buf)
     }
 
+    /// As [`Self::read`], for a row that the statement has found by another read already.
+    pub fn read_again(&self, table: &TableHandle, id: RowId, buf: &mut RowBuf) -> Result<bool> {
+        self.load(table, id, buf)
+    }
+
     /// Copies the row as the snapshot has it. False if there is none.
     pub(super) fn load(&self, table: &TableHandle, id: RowId, buf: &mut RowBuf) -> Result<bool> {
         Ok(table.relation.read_row(id, &self.snapshot(), buf)?)
@@ -45,18 +52,44 @@ impl Txn {
         scratch: &mut ReadScratch,
         visit: &mut dyn FnMut(RowId, RowRef<'_>) -> ControlFlow<()>,
     ) -> Result<()> {
+        self.index_scan_of(table, index, range, direction, None, scratch, visit)
+    }
+
+    /// The same; if `columns` are given, only these of a row are sure to have their values. With none, entries of cold rows
+    /// that nobody has deleted are counted without a look at their block.
+    #[expect(clippy::too_many_arguments, reason = "as index_scan, and which columns")]
+    pub fn index_scan_of(
+        &self,
+        table: &Arc<TableHandle>,
+        index: &IndexHandle,
+        range: &KeyRange,
+        direction: Direction,
+        columns: Option<&[usize]>,
+        scratch: &mut ReadScratch,
+        visit: &mut dyn FnMut(RowId, RowRef<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
         self.check_readable(table, index)?;
         self.note_read(|reads| reads.add_range(table, table.position_of(index), range));
         let ReadScratch { scan, row, key, .. } = scratch;
         let mut outcome = Ok(());
         let (lower, upper) = range.bounds();
+        let (snapshot, moment) = (self.snapshot(), Moment::now());
         index.tree.scan(lower, upper, direction, scan, &mut |entry| {
             let (_, id) = split_entry(entry);
-            match self.load(table, id, row) {
-                Ok(false) => ControlFlow::Continue(()),
-                Ok(true) => {
+            let read = match columns {
+                Some(columns) => {
+                    table.relation.read_columns(id, &snapshot, columns, moment, row).map_err(Into::into)
+                }
+                None => self.load(table, id, row).map(|is_there| match is_there {
+                    true => RowRead::Whole,
+                    false => RowRead::Absent,
+                }),
+            };
+            match read {
+                Ok(RowRead::Absent) => ControlFlow::Continue(()),
+                Ok(read) => {
                     let row = row.row(&table.layout);
-                    if !entry_is_of(index, &row, entry, key) {
+                    if read == RowRead::Whole && !entry_is_of(index, &row, entry, key) {
                         return ControlFlow::Continue(());
                     }
                     visit(id, row)

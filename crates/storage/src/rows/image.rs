@@ -19,6 +19,22 @@ pub fn cold_image(layout: &RowLayout, block: &Block, ordinal: u16, image: &mut V
     Ok(true)
 }
 
+/// The same, with only these columns; the others are zero.
+pub fn cold_columns(
+    layout: &RowLayout,
+    block: &Block,
+    ordinal: u16,
+    columns: &[usize],
+    image: &mut Vec<u8>,
+) -> Result<bool> {
+    let Some(row) = block.meta().ordinals.row_of(ordinal) else { return Ok(false) };
+    start_image(layout, image);
+    for &column in columns {
+        put_column(layout, column, &*block.peek_column(column)?, row, image)?;
+    }
+    Ok(true)
+}
+
 /// Replaces `image` by a row that has only the given columns of a block's row; the others are zero.
 pub fn partial_image(
     layout: &RowLayout,

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use avocet_base::{RowId, SegmentNo, Timestamp};
 use avocet_types::RowRef;
 
-use super::image::cold_image;
+use super::image::{cold_columns, cold_image};
 use crate::error::Result;
 use crate::hot::{PageBody, RowBuf, SlotRead};
-use crate::relation::{Relation, SegmentState, pin};
+use crate::relation::{Moment, Relation, SegmentState, pin};
 use crate::version::{Snapshot, TxnState, Undo};
 
 /// A row before and after a change, as images; `None` where there is none.
@@ -18,7 +18,39 @@ pub struct RowImages {
     pub after: Option<Vec<u8>>,
 }
 
+/// What reading a row that an index entry led to came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RowRead {
+    Absent,
+    /// All columns. The entry may be one of another version, or stale: the key is to be compared.
+    Whole,
+    /// The columns that were asked for. The row has the entry's key.
+    Columns,
+}
+
 impl Relation {
+    /// As [`Self::read_row`], for a row that an index entry led to which was read after `moment`: of a row of a block only
+    /// `columns` are decoded.
+    #[inline]
+    pub fn read_columns(
+        &self,
+        id: RowId,
+        snapshot: &Snapshot<'_>,
+        columns: &[usize],
+        moment: Moment,
+        buf: &mut RowBuf,
+    ) -> Result<RowRead> {
+        if let SegmentState::Cold(cold) = &*self.segment(id.segment()).state()
+            && cold.was_there(moment)
+        {
+            let gone = !cold.is_visible(snapshot)
+                || cold.deletes.body.read().is_deleted_for(id.ordinal(), snapshot)
+                || !cold_columns(&self.layout, &cold.block, id.ordinal(), columns, &mut buf.image)?;
+            return Ok(if gone { RowRead::Absent } else { RowRead::Columns });
+        }
+        Ok(if self.read_row(id, snapshot, buf)? { RowRead::Whole } else { RowRead::Absent })
+    }
+
     /// Copies the row as a snapshot has it. False if there is none.
     #[inline]
     pub fn read_row(&self, id: RowId, snapshot: &Snapshot<'_>, buf: &mut RowBuf) -> Result<bool> {

@@ -102,6 +102,8 @@ pub fn reborrow<'a>(value: &'a Datum<'_>) -> Datum<'a> {
 pub struct RowProgram {
     root: Node,
     ty: SqlType,
+    /// What it reads of a row, ascending.
+    columns: Box<[usize]>,
 }
 
 /// What one evaluation works with.
@@ -259,7 +261,13 @@ impl RowProgram {
 
     /// `column_name` gives the names that error texts use.
     pub fn compile_named(expr: &Expr, column_name: &dyn Fn(usize) -> String) -> EvalResult<Self> {
-        Ok(Self { root: compile::compile(expr, column_name)?, ty: expr.ty })
+        let root = compile::compile(expr, column_name)?;
+        Ok(Self { root, ty: expr.ty, columns: expr.columns().into() })
+    }
+
+    /// The columns that it reads of a row, ascending.
+    pub fn columns(&self) -> &[usize] {
+        &self.columns
     }
 
     /// The type of the values that it gives.

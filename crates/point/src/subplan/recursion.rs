@@ -1,0 +1,162 @@
+//! Recursive common table expressions: the seed's rows, and round by round what the step makes of the rows of the round before.
+
+use avocet_engine::Txn;
+use avocet_sql::plan::{BoundQuery, ColumnId, Cte, CteBody, CteId, Limit, QueryExpr};
+use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::expr::RowProgram;
+use avocet_types::{Collation, Value};
+
+use super::{Answer, Compiled, Gathered, Kind, SubPlan, SubScratch, compile_subplan, of_columns};
+use crate::known::Known;
+use crate::run::count;
+use crate::scope::{JoinedRow, Scope};
+use crate::{Bounds, NotPoint, Refusal, Run};
+
+/// How often the step is taken to run.
+const LIKELY_ROUNDS: f64 = 10.0;
+
+#[derive(Debug)]
+pub(super) struct Recursion {
+    cte: CteId,
+    seed: Box<SubPlan>,
+    step: Box<SubPlan>,
+    /// Rows that are there already are left out, and lead to no others.
+    distinct: bool,
+    collations: Box<[Collation]>,
+    /// The recursion ends when there are enough rows.
+    limit: Option<RowProgram>,
+    offset: Option<RowProgram>,
+}
+
+/// The rows of the round before, for the step; around it are those of recursions that enclose this one.
+#[derive(Clone, Copy)]
+pub struct WorkTable<'w> {
+    cte: CteId,
+    rows: &'w [Value],
+    around: Option<&'w WorkTable<'w>>,
+}
+
+impl<'w> WorkTable<'w> {
+    fn find(&'w self, cte: CteId) -> Option<&'w [Value]> {
+        if self.cte == cte { Some(self.rows) } else { self.around?.find(cte) }
+    }
+}
+
+/// Compiles a reference to a recursive common table expression from outside of it.
+pub fn compile_recursion(
+    cte: &Cte,
+    parent: &BoundQuery,
+    known: &Known<'_>,
+    scope: &Scope,
+) -> Result<Compiled, Refusal> {
+    let CteBody::Recursive { seed, step, distinct, limit } = &cte.body else {
+        return Err(NotPoint::because("a common table expression without a step").into());
+    };
+    let within = known.within(cte);
+    let compile = |query: &QueryExpr, known: &Known<'_>| {
+        let query = of_columns(query.clone(), &cte.columns, parent);
+        compile_subplan(&query, &[], Answer::Rows, parent, known, scope)
+    };
+    let mut first = compile(seed, known)?;
+    let next = compile(step, &within)?;
+    first.tables.extend(next.tables);
+    let dates = first.dates.iter().chain(&next.dates).copied().collect();
+    let program = |limit: &Limit| {
+        let offset = limit.offset.as_ref().map(|offset| scope.compile(offset)).transpose()?;
+        Ok::<_, Refusal>((scope.compile(&limit.count)?, offset))
+    };
+    let (limit, offset) = limit.as_ref().map(program).transpose()?.unzip();
+    let collation = |id: &ColumnId| parent.columns[*id].ty.collation().unwrap_or(Collation::BINARY);
+    let recursion = Recursion {
+        cte: cte.id,
+        seed: Box::new(first.plan),
+        step: Box::new(next.plan),
+        distinct: *distinct,
+        collations: cte.columns.iter().map(collation).collect(),
+        limit,
+        offset: offset.flatten(),
+    };
+    Ok(Compiled {
+        plan: SubPlan::of_kind(Kind::Recursion(recursion), parent.params.len(), cte.columns.len()),
+        needs: 0,
+        tables: first.tables,
+        dates,
+        cost: first.cost + LIKELY_ROUNDS * next.cost,
+        rows: first.rows.max(1.0) * LIKELY_ROUNDS,
+    })
+}
+
+/// A reference to the rows of the round before, in the step.
+pub fn compile_work_table(cte: &Cte, parent: &BoundQuery) -> Compiled {
+    Compiled {
+        plan: SubPlan::of_kind(Kind::WorkTable(cte.id), parent.params.len(), cte.columns.len()),
+        needs: 0,
+        tables: Vec::new(),
+        dates: Box::default(),
+        cost: 1.0,
+        rows: 1.0,
+    }
+}
+
+impl Recursion {
+    /// What EXPLAIN shows.
+    pub fn parts(&self) -> [&SubPlan; 2] {
+        [&self.seed, &self.step]
+    }
+
+    pub(super) fn gather(
+        &self,
+        row: &JoinedRow<'_>,
+        txn: &mut Txn,
+        run: Run<'_>,
+        gathered: &mut Gathered,
+        [seeds, steps]: &mut [SubScratch; 2],
+    ) -> Result<(), SqlError> {
+        let Run { params, ctx, bounds, .. } = run;
+        let offset = count(self.offset.as_ref(), params, ctx)?.unwrap_or(0);
+        let most = count(self.limit.as_ref(), params, ctx)?.map_or(u64::MAX, |n| n.saturating_add(offset));
+        let is_enough = |gathered: &Gathered| gathered.rows as u64 >= most;
+        self.seed.gather(row, txn, run, seeds)?;
+        let mut round = std::mem::take(&mut seeds.gathered.values);
+        self.accept(&mut round, gathered, bounds);
+        let mut rounds = 0;
+        while !round.is_empty() && !is_enough(gathered) {
+            rounds += 1;
+            if rounds > ctx.cte_max_recursion_depth {
+                return Err(ErrorCode::CTE_MAX_RECURSION_DEPTH.with(&[&rounds]));
+            }
+            let table = WorkTable { cte: self.cte, rows: &round, around: run.work_table };
+            self.step.gather(row, txn, Run { work_table: Some(&table), ..run }, steps)?;
+            let mut next = std::mem::take(&mut steps.gathered.values);
+            self.accept(&mut next, gathered, bounds);
+            round = next;
+        }
+        gathered.keep_some(offset as usize, most, self.collations.len());
+        Ok(())
+    }
+
+    /// Adds a round's rows to the others, and leaves those of it that go on.
+    fn accept(&self, round: &mut Vec<Value>, gathered: &mut Gathered, bounds: &Bounds<'_>) {
+        let width = self.collations.len();
+        if self.distinct {
+            let rows = std::mem::take(round);
+            let mut rows = rows.into_iter();
+            loop {
+                let row: Vec<Value> = rows.by_ref().take(width).collect();
+                if row.is_empty() {
+                    break;
+                }
+                if gathered.insert_key(row.iter().zip(&self.collations), bounds) {
+                    round.extend(row);
+                }
+            }
+        }
+        gathered.extend(round, width, bounds);
+    }
+}
+
+/// Copies the rows of the round before.
+pub(super) fn gather_work_table(cte: CteId, run: Run<'_>, width: usize, gathered: &mut Gathered) {
+    let rows = run.work_table.and_then(|table| table.find(cte));
+    gathered.extend(rows.expect("a step runs within its recursion"), width, run.bounds);
+}
