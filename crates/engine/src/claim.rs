@@ -284,7 +284,83 @@ fn new_id(env: &Env) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
+
+    use avocet_base::env::sim::SimDisk;
+    use avocet_storage::store::ObjectBlobs;
+
     use super::*;
+
+    /// A client of its own of an object store that honours conditional puts.
+    fn objects(root: &std::path::Path) -> ObjectBlobs {
+        ObjectBlobs::open(&format!("file://{}", root.display())).expect("opens")
+    }
+
+    /// A data directory whose store is an object store, where nothing can be locked.
+    fn claim_of(disk: &SimDisk) -> Claim {
+        let env = Env { clock: Env::os().clock, ..disk.env() };
+        let options = EngineOptions {
+            env,
+            store_url: Some("s3://bucket/shared".into()),
+            ..EngineOptions::new("/data")
+        };
+        Claim::of(&options).expect("the directory is its own")
+    }
+
+    /// Whoever comes first has it, and all others are told so, however close together they come.
+    #[test]
+    fn of_directories_that_want_one_object_store_one_gets_it() {
+        const CLAIMANTS: usize = 6;
+        for _ in 0..20 {
+            let root = tempfile::tempdir().expect("made");
+            let together = Barrier::new(CLAIMANTS);
+            let outcomes: Vec<_> = std::thread::scope(|scope| {
+                let claimants: Vec<_> = (0..CLAIMANTS)
+                    .map(|_| {
+                        scope.spawn(|| {
+                            let (mut claim, store) = (claim_of(&SimDisk::new()), objects(root.path()));
+                            together.wait();
+                            let outcome = claim.take_store(&store);
+                            (claim, outcome)
+                        })
+                    })
+                    .collect();
+                claimants.into_iter().map(|claimant| claimant.join().expect("ran")).collect()
+            });
+            let store = objects(root.path());
+            let owner = String::from_utf8(store.get(OWNER).expect("is there").to_vec()).expect("text");
+            let winners: Vec<_> = outcomes.iter().filter(|(_, outcome)| outcome.is_ok()).collect();
+            let [(winner, _)] = winners[..] else { panic!("{} have it", winners.len()) };
+            let id = winner.marker.store.as_ref().expect("it has an id");
+            assert_eq!(owner.lines().nth(1), Some(&*format!("id {id}")));
+            winner.check_owner(&store).expect("it is its own");
+            for (_, outcome) in outcomes.iter().filter(|(_, outcome)| outcome.is_err()) {
+                // Which of the ways in which it met the other is chance.
+                let refused = outcome.as_ref().expect_err("filtered");
+                assert!(matches!(refused, EngineError::NotADataDirectory(_)), "{refused}");
+                assert!(refused.to_string().contains("the store s3://bucket/shared"), "{refused}");
+            }
+        }
+    }
+
+    /// A copy of the directory is as good as the directory: the one that was there before writes no checkpoint any more.
+    #[test]
+    fn a_server_whose_object_store_was_taken_over_notices() {
+        let root = tempfile::tempdir().expect("made");
+        let (disk, store) = (SimDisk::new(), objects(root.path()));
+        let mut first = claim_of(&disk);
+        first.take_store(&store).expect("it is new");
+        first.check_owner(&store).expect("it is its own");
+        let mut second = claim_of(&disk.kill());
+        second.take_store(&store).expect("its directory has the id");
+        second.check_owner(&store).expect("it is its own");
+        let taken = first.check_owner(&store).expect_err("it is another's");
+        assert!(taken.to_string().contains("taken by another server"), "{taken}");
+        let other = claim_of(&SimDisk::new()).take_store(&store).expect_err("it has an owner");
+        assert!(other.to_string().contains("belongs to another data directory"), "{other}");
+        assert!(!store.put_new(OWNER, b"mine").expect("answered"), "the store honours conditional puts");
+        second.check_owner(&store).expect("nobody has changed it");
+    }
 
     #[test]
     fn marks_are_read_as_they_were_written_wherever_they_end() {
