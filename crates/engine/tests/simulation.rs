@@ -45,8 +45,9 @@ fn scheduler(
     engine: &Arc<Engine>,
     check: impl Fn(usize) + Send + Sync + 'static,
 ) -> Arc<Scheduler> {
-    let waited_on = engine.clone();
-    Scheduler::new(seed, Box::new(move || waited_on.sleeping_waiters()), Box::new(check))
+    let (waited_on, settled) = (engine.clone(), engine.clone());
+    let sleepers = Box::new(move || waited_on.sleeping_waiters());
+    Scheduler::new(seed, sleepers, Box::new(move || settled.wait_until_visible()), Box::new(check))
 }
 
 /// Freezes, compacts and writes checkpoints now and then.

@@ -51,6 +51,8 @@ pub struct Scheduler {
     /// Nobody runs.
     idle: Condvar,
     sleepers: Sleepers,
+    /// Waits until all that is logged is visible.
+    settle: Box<dyn Fn() + Send + Sync>,
     /// Called at every step, while nobody runs.
     check: Check,
 }
@@ -60,7 +62,12 @@ struct Ended;
 
 impl Scheduler {
     /// `sleepers` says how many of those that wait in the engine have not been woken.
-    pub fn new(seed: u64, sleepers: Sleepers, check: Check) -> Arc<Self> {
+    pub fn new(
+        seed: u64,
+        sleepers: Sleepers,
+        settle: Box<dyn Fn() + Send + Sync>,
+        check: Check,
+    ) -> Arc<Self> {
         let state = State {
             random: Random(seed),
             actors: Vec::new(),
@@ -73,6 +80,7 @@ impl Scheduler {
             turn: Condvar::new(),
             idle: Condvar::new(),
             sleepers,
+            settle,
             check,
         })
     }
@@ -151,7 +159,15 @@ impl Scheduler {
         self.idle.notify_all();
     }
 
+    /// As nobody's actor: this wait is none of the schedule's.
+    fn settle(&self) {
+        let me = ACTOR.take();
+        (self.settle)();
+        ACTOR.set(me);
+    }
+
     fn pause(&self, me: usize) {
+        self.settle();
         let step = self.state.lock().schedule.len();
         (self.check)(step);
         self.leave(me, Status::Ready);
@@ -159,6 +175,7 @@ impl Scheduler {
     }
 
     fn block(&self, me: usize, wait: &mut dyn FnMut()) {
+        self.settle();
         self.leave(me, Status::Blocked);
         wait();
         self.state.lock().actors[me] = Status::Ready;
