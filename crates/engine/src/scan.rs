@@ -2,10 +2,13 @@
 //!
 //! A scan is cut into morsels, one per segment; threads take them in any order. Predicates are checked against
 //! a block's metadata first, then in the encoded domain, and only the rows that are left are decoded. Rows of
-//! hot pages are gathered column by column under the page's latch.
+//! hot pages are gathered column by column under the page's latch, a batch when it is asked for and a part of a page at a
+//! time, so that neither writers nor the memory budget see a segment being copied at once.
 //!
-//! Invariant: what a morsel yields depends on the snapshot alone, not on whether its segment is frozen or
-//! compacted before, during or after the scan.
+//! Invariants:
+//! 1. What a morsel yields depends on the snapshot alone, not on whether its segment is frozen or
+//!    compacted before, during or after the scan. The pages of a segment that is frozen meanwhile stay as they were.
+//! 2. Rows that the scan's own transaction inserts after the scan began are not in it.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -26,6 +29,10 @@ use crate::table::TableHandle;
 
 /// Rows per batch, at most.
 pub const BATCH_ROWS: usize = 8192;
+/// Bytes of a batch of hot rows, about: those of a block are as wide, and whoever asks knows how wide after the first batch.
+const BATCH_BYTES: usize = 4 << 20;
+/// Bytes that are copied under a page's latch, about.
+const LATCHED_BYTES: usize = 256 << 10;
 
 #[derive(Clone, Debug, Default)]
 pub struct ScanRequest {
@@ -45,6 +52,8 @@ pub struct TableScan {
     snapshot: SnapshotGuard,
     own: Arc<TxnState>,
     segments: u64,
+    /// Hot rows from this id on came later.
+    rows_before: u64,
 }
 
 impl TableScan {
@@ -63,8 +72,9 @@ impl TableScan {
             fields.push(Field::new("_row_id", DataType::UInt64, false));
         }
         // Rows inserted after the snapshot may open further segments; it does not see them.
-        let segments = table.relation.segments();
-        Self { schema: Arc::new(Schema::new(fields)), table, request, snapshot, own, segments }
+        let (segments, rows_before) = (table.relation.segments(), table.relation.rows_before());
+        let schema = Arc::new(Schema::new(fields));
+        Self { schema, table, request, snapshot, own, segments, rows_before }
     }
 
     pub fn schema(&self) -> &SchemaRef {
@@ -95,16 +105,16 @@ impl TableScan {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Begins to read a morsel. Rows of hot pages are gathered at once; those of a column block are found now, and decoded
-    /// when they are asked for.
+    /// Begins to read a morsel. Rows of a column block are found now, and decoded when they are asked for, as rows of hot
+    /// pages are gathered.
     pub fn open(&self, morsel: usize) -> Result<Morsel> {
         let number = SegmentNo(morsel as u64);
         let state = self.table.relation.segment(number).state_owned();
         let rows = match &*state {
-            SegmentState::Empty => Rows::Gathered(Vec::new().into_iter()),
-            SegmentState::Hot(hot) => Rows::Gathered(self.gather(number, hot)?.into_iter()),
+            SegmentState::Empty => Rows::None,
+            SegmentState::Hot(_) => Rows::Hot(state, Place::default()),
             SegmentState::Cold(cold) => match self.find(cold)? {
-                None => Rows::Gathered(Vec::new().into_iter()),
+                None => Rows::None,
                 Some(found) => Rows::Encoded(state, found),
             },
         };
@@ -190,20 +200,26 @@ impl TableScan {
         self.batch(columns, ids, len).map(Some)
     }
 
-    fn gather(&self, number: SegmentNo, hot: &HotSegment) -> Result<Vec<RecordBatch>> {
-        let mut batches = Vec::new();
-        let mut gather = Gather::new(self);
-        for (n, page) in hot.pages() {
-            gather.page(self, number, n, &page.body.read());
-            if gather.rows >= BATCH_ROWS - self.table.relation.slots_per_page() {
-                let full = std::mem::replace(&mut gather, Gather::new(self));
-                batches.push(full.finish(self)?);
+    /// Gathers the next rows of a hot segment, so many at most.
+    fn gather(
+        &self,
+        number: SegmentNo,
+        hot: &HotSegment,
+        place: &mut Place,
+        most_rows: usize,
+    ) -> Result<Option<RecordBatch>> {
+        let relation = &self.table.relation;
+        let mut gather = Gather::new(self, most_rows.clamp(1, BATCH_ROWS));
+        while place.page < relation.pages_per_segment() && gather.has_room() {
+            place.slot = match hot.page(place.page) {
+                Some(page) => gather.slots(self, number, *place, &page.body.read()),
+                None => relation.slots_per_page(),
+            };
+            if place.slot >= relation.slots_per_page() {
+                *place = Place { page: place.page + 1, slot: 0 };
             }
         }
-        if gather.rows > 0 {
-            batches.push(gather.finish(self)?);
-        }
-        Ok(batches)
+        if gather.rows > 0 { gather.finish(self).map(Some) } else { Ok(None) }
     }
 }
 
@@ -214,9 +230,18 @@ pub struct Morsel {
 }
 
 enum Rows {
-    Gathered(std::vec::IntoIter<RecordBatch>),
+    None,
+    /// Of the segment's pages, from a place on.
+    Hot(Arc<SegmentState>, Place),
     /// Of the segment's column block. Columns stay in memory as they are encoded, whatever becomes of the segment.
     Encoded(Arc<SegmentState>, Found),
+}
+
+/// Page and slot that come next.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    page: usize,
+    slot: usize,
 }
 
 /// Rows of a column block that a scan wants.
@@ -233,11 +258,15 @@ impl Morsel {
     /// The next rows, about so many at most; `scan` is the one that opened it.
     pub fn next(&mut self, scan: &TableScan, most_rows: usize) -> Result<Option<RecordBatch>> {
         match &mut self.rows {
-            Rows::Gathered(batches) => Ok(batches.next()),
+            Rows::Hot(state, place) => match &**state {
+                SegmentState::Hot(hot) => scan.gather(self.number, hot, place, most_rows),
+                SegmentState::Empty | SegmentState::Cold(_) => Ok(None),
+            },
             Rows::Encoded(state, found) => match &**state {
                 SegmentState::Cold(cold) => scan.decode(self.number, cold, found, most_rows),
                 SegmentState::Empty | SegmentState::Hot(_) => Ok(None),
             },
+            Rows::None => Ok(None),
         }
     }
 }
@@ -247,50 +276,74 @@ struct Gather {
     columns: Vec<ColumnBuilder>,
     ids: Option<Vec<u64>>,
     rows: usize,
+    most_rows: usize,
+    /// Of the rows, about.
+    bytes: usize,
     slots: Vec<usize>,
     rebuilt: RowBuf,
 }
 
 impl Gather {
-    fn new(scan: &TableScan) -> Self {
+    fn new(scan: &TableScan, most_rows: usize) -> Self {
         let ty = |c: usize| &scan.table.def.columns[c].ty;
         let columns = &scan.request.columns;
         Self {
-            columns: columns.iter().map(|&c| ColumnBuilder::new(ty(c), BATCH_ROWS)).collect(),
-            ids: scan.request.with_row_id.then(|| Vec::with_capacity(BATCH_ROWS)),
+            columns: columns.iter().map(|&c| ColumnBuilder::new(ty(c), most_rows)).collect(),
+            ids: scan.request.with_row_id.then(|| Vec::with_capacity(most_rows)),
             rows: 0,
+            most_rows,
+            bytes: 0,
             slots: Vec::new(),
             rebuilt: RowBuf::default(),
         }
     }
 
-    fn page(&mut self, scan: &TableScan, number: SegmentNo, page: usize, body: &PageBody) {
+    fn has_room(&self) -> bool {
+        self.rows < self.most_rows && self.bytes < BATCH_BYTES
+    }
+
+    /// Takes rows of a page from a slot on, as many as may be copied under its latch. Returns the slot that comes next.
+    fn slots(&mut self, scan: &TableScan, number: SegmentNo, from: Place, body: &PageBody) -> usize {
         let layout = &scan.table.layout;
         let relation = &scan.table.relation;
-        let id = |slot: usize| RowId::new(number, relation.ordinal(page, slot)).0;
+        let id = |slot: usize| RowId::new(number, relation.ordinal(from.page, slot)).0;
+        // Deleted rows have bytes, too, as long as somebody sees them.
+        let row_bytes = body.bytes() / body.live_count().max(relation.slots_per_page() / 8).max(1);
+        let most = (LATCHED_BYTES / row_bytes.max(1)).clamp(1, self.most_rows - self.rows);
+        let (mut taken, mut next) = (0, relation.slots_per_page());
         self.slots.clear();
         let plain = !body.has_versions();
         let view = scan.view();
-        for (w, &live) in body.live_words().iter().enumerate() {
+        'page: for (w, &live) in body.live_words().iter().enumerate().skip(from.slot / 64) {
             let mut word = if plain { live } else { u64::MAX };
+            if w == from.slot / 64 {
+                word &= u64::MAX << (from.slot % 64);
+            }
             while word != 0 {
                 let slot = w * 64 + word.trailing_zeros() as usize;
                 word &= word - 1;
-                if slot >= relation.slots_per_page() {
-                    break;
+                if slot >= relation.slots_per_page() || id(slot) >= scan.rows_before {
+                    break 'page;
+                }
+                if taken == most {
+                    next = slot;
+                    break 'page;
                 }
                 let seen =
                     if plain { SlotRead::InPlace } else { body.read(layout, slot, &view, &mut self.rebuilt) };
                 match seen {
                     SlotRead::Absent => {}
-                    SlotRead::InPlace if matches(scan, &body.in_place(layout, slot)) => self.slots.push(slot),
+                    SlotRead::InPlace if matches(scan, &body.in_place(layout, slot)) => {
+                        self.slots.push(slot);
+                        taken += 1;
+                    }
                     SlotRead::Rebuilt if matches(scan, &self.rebuilt.row(layout)) => {
                         let row = self.rebuilt.row(layout);
                         for (builder, &column) in self.columns.iter_mut().zip(&scan.request.columns) {
                             builder.append_row(&row, column);
                         }
                         self.ids.iter_mut().for_each(|ids| ids.push(id(slot)));
-                        self.rows += 1;
+                        taken += 1;
                     }
                     SlotRead::InPlace | SlotRead::Rebuilt => {}
                 }
@@ -302,7 +355,9 @@ impl Gather {
         if let Some(ids) = &mut self.ids {
             ids.extend(self.slots.iter().map(|&slot| id(slot)));
         }
-        self.rows += self.slots.len();
+        self.rows += taken;
+        self.bytes += taken * row_bytes;
+        next
     }
 
     fn finish(mut self, scan: &TableScan) -> Result<RecordBatch> {
