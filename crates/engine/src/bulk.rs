@@ -141,7 +141,8 @@ impl Txn {
         let cold = ColdSegment::new(block, Some(self.state().clone()), Deletes::default());
         table.relation.segment(segment).replace(SegmentState::Cold(cold));
         self.note_load(Load { table: t, segment, block: id, rows });
-        Op::Block { table: table.id(), segment, block: id }.encode(self.redo());
+        let counted = Some(rows as u32);
+        Op::Block { table: table.id(), segment, block: id, rows: counted }.encode(self.redo());
         let state = table.relation.segment(segment).state_owned();
         let SegmentState::Cold(cold) = &*state else { unreachable!("set above") };
         note_auto_increment(table, segment)?;

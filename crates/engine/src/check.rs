@@ -1,22 +1,25 @@
 //! `avocet check`: verifies every page image, block, index and log record of a data directory, and that they agree.
 //!
-//! First what is on disk, by checksums and by decoding all of it; then the state that recovery makes of it: the
+//! First what is on disk, by checksums, by decoding all of it, and by the number of rows that each segment had; then the state that recovery makes of it: the
 //! trees' own invariants, that each index has exactly the entries of the rows that there are, and that children have parents.
 
 use std::sync::Arc;
 
-use avocet_base::RowId;
+use avocet_base::codec::Reader;
+use avocet_base::{RowId, SegmentNo, TableId};
+use avocet_storage::cold::decode_deletes;
 use avocet_storage::relation::SegmentState;
 use avocet_storage::store::open_store;
+use hashbrown::{HashMap, HashSet};
 
 use crate::block_rows;
 use crate::blocks::Blocks;
 use crate::catalog::Catalog;
-use crate::checkpoint::image_bytes;
-use crate::checkpoint::manifest::{SegmentEntry, pages_key};
+use crate::checkpoint::manifest::{ImagePlace, Manifest, SegmentPlace, pages_key};
+use crate::checkpoint::{DELETES, image_bytes};
 use crate::claim::Claim;
 use crate::engine::{Engine, EngineOptions};
-use crate::error::{EngineError, Result};
+use crate::error::{EngineError, Result, malformed};
 use crate::foreign::count_orphans;
 use crate::recovery;
 use crate::stop::Stop;
@@ -80,26 +83,80 @@ fn on_disk(options: &EngineOptions, report: &mut CheckReport) -> Result<()> {
             return Ok(());
         }
     };
+    let mut rows = RowsFound::default();
     for (object, images) in manifest.images_by_object() {
         report.images += images.len() as u64;
         match store.get(&pages_key(object)) {
             Ok(bytes) => {
-                let bad = images.iter().filter_map(|(_, image)| image_bytes(&bytes, image).err());
-                bad.for_each(|e| report.find(e));
+                for (place, image) in &images {
+                    match image_bytes(&bytes, image).and_then(|image| rows_of_image(place, image)) {
+                        Ok(count) => rows.add(place.table, place.segment, count),
+                        Err(e) => {
+                            rows.unknown.insert((place.table, place.segment));
+                            report.find(e);
+                        }
+                    }
+                }
             }
-            Err(e) => report.find(EngineError::from(e)),
+            Err(e) => {
+                rows.unknown.extend(images.iter().map(|(place, _)| (place.table, place.segment)));
+                report.find(EngineError::from(e));
+            }
         }
     }
-    let segments = manifest.tables.iter().flat_map(|table| &table.segments);
-    for (_, segment) in segments {
-        if let SegmentEntry::Cold { block, .. } = segment {
+    for (table, segment) in manifest.tables.iter().flat_map(|t| t.segments.iter().map(|s| (t.table, s))) {
+        if let SegmentPlace::Cold { block, .. } = segment.place {
             report.blocks += 1;
-            if let Err(e) = blocks.open(*block).and_then(|block| Ok(block.verify()?)) {
-                report.find(e);
+            match blocks.open(block).and_then(|block| Ok(block.verify().map(|()| block.meta().rows())?)) {
+                Ok(count) => rows.add(table, segment.number, count as i64),
+                Err(e) => {
+                    rows.unknown.insert((table, segment.number));
+                    report.find(e);
+                }
             }
         }
     }
+    check_rows(&manifest, &rows, options, report);
     Ok(())
+}
+
+/// Rows of each segment, as the objects of a checkpoint have them.
+#[derive(Default)]
+struct RowsFound {
+    counts: HashMap<(TableId, SegmentNo), i64>,
+    /// Damage that has been found hides the rest.
+    unknown: HashSet<(TableId, SegmentNo)>,
+}
+
+impl RowsFound {
+    fn add(&mut self, table: TableId, segment: SegmentNo, rows: i64) {
+        *self.counts.entry((table, segment)).or_default() += rows;
+    }
+}
+
+/// What an image adds to the rows of its segment.
+fn rows_of_image(place: &ImagePlace, image: &[u8]) -> Result<i64> {
+    match place.page {
+        DELETES => Ok(-(decode_deletes(image)?.len() as i64)),
+        _ => Ok(Reader::new(image).u16("page image").map_err(malformed("page image"))?.into()),
+    }
+}
+
+/// Whether each segment has the rows that it had when the checkpoint was written.
+fn check_rows(manifest: &Manifest, rows: &RowsFound, options: &EngineOptions, report: &mut CheckReport) {
+    let catalog = recovery::catalog_of(manifest, options.rows_per_segment);
+    for entry in &manifest.tables {
+        let name = catalog.table_by_id(entry.table).map_or_else(|| entry.table.to_string(), |t| t.name());
+        for segment in &entry.segments {
+            let place = (entry.table, segment.number);
+            let found = rows.counts.get(&place).map_or(0, |&count| count.max(0) as u64);
+            if !rows.unknown.contains(&place)
+                && let Some(wrong) = segment.wrong_rows(&name, found)
+            {
+                report.find(wrong);
+            }
+        }
+    }
 }
 
 fn in_memory(engine: &Arc<Engine>, report: &mut CheckReport) {

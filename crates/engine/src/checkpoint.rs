@@ -17,7 +17,8 @@
 //! 3. No record from the checkpoint's log position on names a block that the checkpoint lets go of.
 //! 4. No name is used twice in an engine's life: a manifest whose writing failed may be there all the same, and come into
 //!    force after power loss, so what it names stays until a newer one is in force.
-//! 5. The catalog is captured together with the snapshot, under the DDL latch, so it is the catalog of that moment.
+//! 5. The manifest says how many rows each segment has, counted where they are in memory: whoever loads it counts again.
+//! 6. The catalog is captured together with the snapshot, under the DDL latch, so it is the catalog of that moment.
 
 pub(crate) mod manifest;
 
@@ -45,7 +46,7 @@ use crate::origins::Origins;
 use crate::pace::Pacer;
 use crate::snapshots::Snapshots;
 use crate::table::TableHandle;
-use manifest::{ImageRef, Manifest, SegmentEntry, TableEntry};
+use manifest::{ImageRef, Manifest, SegmentEntry, SegmentPlace, TableEntry};
 
 /// Bytes of page images per object, about.
 const OBJECT_BYTES: usize = 8 << 20;
@@ -212,19 +213,18 @@ impl<'e> ImageWriter<'e> {
     fn table(&mut self, table: &Arc<TableHandle>, snapshot: &Snapshot<'_>) -> Result<TableEntry> {
         let mut segments = Vec::new();
         for (number, state) in table.relation.used_segments() {
-            match &*state {
-                SegmentState::Empty => {}
-                SegmentState::Hot(hot) => {
-                    let pages = self.hot(table, number, hot, snapshot)?;
-                    segments.push((number, SegmentEntry::Hot { pages }));
-                }
+            let (rows, place) = match &*state {
+                SegmentState::Empty => continue,
+                SegmentState::Hot(hot) => self.hot(table, number, hot, snapshot)?,
                 SegmentState::Cold(cold) if cold.is_visible(snapshot) => {
-                    let deletes = self.deletes(table, number, cold, snapshot)?;
-                    segments.push((number, SegmentEntry::Cold { block: cold.block.id(), deletes }));
+                    let (deleted, deletes) = self.deletes(table, number, cold, snapshot)?;
+                    let rows = cold.block.meta().rows() as u64 - deleted;
+                    (rows as u32, SegmentPlace::Cold { block: cold.block.id(), deletes })
                 }
                 // Loaded after the snapshot: the log has it.
-                SegmentState::Cold(_) => {}
-            }
+                SegmentState::Cold(_) => continue,
+            };
+            segments.push(SegmentEntry { number, rows: Some(rows), place });
         }
         Ok(TableEntry {
             table: table.id(),
@@ -241,29 +241,33 @@ impl<'e> ImageWriter<'e> {
         number: SegmentNo,
         hot: &HotSegment,
         snapshot: &Snapshot<'_>,
-    ) -> Result<Vec<(u16, ImageRef)>> {
-        let mut pages = Vec::new();
+    ) -> Result<(u32, SegmentPlace)> {
+        let (mut rows, mut pages) = (0, Vec::new());
         for (n, page) in hot.pages() {
-            let key = (table.id(), number, n as u16);
-            let image = match self.known.get(&key) {
-                Some(&known) if !page.body.read().dirty => known,
-                _ => {
-                    let Some(image) = self.page(table, page, snapshot)? else { continue };
-                    image
-                }
+            let n = n as u16;
+            // What is counted is the page: an image that has other rows than that is noticed when it is loaded.
+            let unchanged = {
+                let body = page.body.read();
+                (!body.dirty).then(|| body.live_count())
             };
-            pages.push((n as u16, image));
+            if let (Some(&image), Some(live)) = (self.known.get(&(table.id(), number, n)), unchanged) {
+                rows += live as u32;
+                pages.push((n, image));
+            } else if let Some((written, image)) = self.page(table, page, snapshot)? {
+                rows += u32::from(written);
+                pages.push((n, image));
+            }
         }
-        Ok(pages)
+        Ok((rows, SegmentPlace::Hot { pages }))
     }
 
-    /// Writes a page's rows as the snapshot sees them; `None` if it sees none.
+    /// Writes a page's rows as the snapshot sees them, and says how many these are; `None` if it sees none.
     fn page(
         &mut self,
         table: &TableHandle,
         page: &HotPage,
         snapshot: &Snapshot<'_>,
-    ) -> Result<Option<ImageRef>> {
+    ) -> Result<Option<(u16, ImageRef)>> {
         let layout = &table.layout;
         let start = self.buffer.len();
         let mut rows = 0u16;
@@ -294,32 +298,33 @@ impl<'e> ImageWriter<'e> {
             return Ok(None);
         }
         self.buffer[start..start + 2].copy_from_slice(&rows.to_le_bytes());
-        self.image(start).map(Some)
+        self.image(start).map(|image| Some((rows, image)))
     }
 
+    /// Writes what the snapshot sees deleted of a block, if that has changed. Returns the number of these rows, too.
     fn deletes(
         &mut self,
         table: &TableHandle,
         number: SegmentNo,
         cold: &ColdSegment,
         snapshot: &Snapshot<'_>,
-    ) -> Result<Option<ImageRef>> {
+    ) -> Result<(u64, Option<ImageRef>)> {
         let mut deletes = cold.deletes.body.write();
         if !deletes.dirty
             && let Some(&known) = self.known.get(&(table.id(), number, DELETES))
         {
-            return Ok(Some(known));
+            return Ok((deletes.all_settled().len(), Some(known)));
         }
         let deleted = deletes.deleted_for(snapshot);
         // With chains left, later commits may add to what this image has.
         deletes.dirty = deletes.has_versions();
         drop(deletes);
         if deleted.is_empty() {
-            return Ok(None);
+            return Ok((0, None));
         }
         let start = self.buffer.len();
         self.buffer.extend_from_slice(&encode_deletes(&deleted));
-        self.image(start).map(Some)
+        Ok((deleted.len(), Some(self.image(start)?)))
     }
 
     /// Ends the image that began at `start` of the buffer.

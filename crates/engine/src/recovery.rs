@@ -11,13 +11,15 @@
 
 mod calls;
 mod load;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use avocet_base::{BlockId, Timestamp};
 use avocet_log::{LogOptions, LogReader, LogWriter};
-use avocet_storage::relation::SegmentState;
+use avocet_storage::relation::{RowsPerSegment, SegmentState};
 use avocet_storage::store::{BlobStore, open_store};
 use hashbrown::HashSet;
 
@@ -25,7 +27,7 @@ use crate::background;
 use crate::blocks::Blocks;
 use crate::catalog::Catalog;
 use crate::checkpoint::CheckpointState;
-use crate::checkpoint::manifest::{self, Manifest, SegmentEntry};
+use crate::checkpoint::manifest::{self, Manifest, SegmentPlace};
 use crate::claim::Claim;
 use crate::engine::{Engine, EngineOptions, Parts};
 use crate::error::Result;
@@ -53,9 +55,7 @@ fn open(options: EngineOptions) -> Result<Arc<Engine>> {
     let blocks = Blocks::new(store.clone(), options.memory_limit / 4);
     let manifest = newest_manifest(&*store)?;
 
-    let mut catalog = Catalog::new(options.rows_per_segment);
-    manifest.catalog.iter().for_each(|change| catalog.apply(change));
-    catalog.note_id(manifest.next_id.saturating_sub(1));
+    let catalog = catalog_of(&manifest, options.rows_per_segment);
     blocks.note_id(BlockId(manifest.next_block.0.saturating_sub(1)));
     let sizes = load::load(&catalog, &manifest, &blocks, &*store)?;
 
@@ -109,6 +109,14 @@ pub(crate) fn newest_manifest(store: &dyn BlobStore) -> Result<Manifest> {
     }
 }
 
+/// The catalog as a checkpoint has it; its tables have no rows yet.
+pub(crate) fn catalog_of(manifest: &Manifest, segment_rows: RowsPerSegment) -> Catalog {
+    let mut catalog = Catalog::new(segment_rows);
+    manifest.catalog.iter().for_each(|change| catalog.apply(change));
+    catalog.note_id(manifest.next_id.saturating_sub(1));
+    catalog
+}
+
 /// Deletes objects that a crash left without a reference.
 fn delete_orphans(
     store: &dyn BlobStore,
@@ -125,9 +133,9 @@ fn delete_orphans(
             }
         }
     }
-    let in_checkpoint = manifest.tables.iter().flat_map(|t| &t.segments).filter_map(|(_, s)| match s {
-        SegmentEntry::Cold { block, .. } => Some(*block),
-        SegmentEntry::Hot { .. } => None,
+    let in_checkpoint = manifest.tables.iter().flat_map(|t| &t.segments).filter_map(|s| match s.place {
+        SegmentPlace::Cold { block, .. } => Some(block),
+        SegmentPlace::Hot { .. } => None,
     });
     let named: HashSet<BlockId> = in_checkpoint.chain(named_in_log.iter().copied()).collect();
     blocks.delete_orphans(&in_use, &named)?;

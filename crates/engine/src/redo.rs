@@ -36,15 +36,34 @@ pub(crate) const KIND_APPLIED: u8 = 5;
 const INSERT: u8 = 1;
 const UPDATE: u8 = 2;
 const DELETE: u8 = 3;
-const BLOCK: u8 = 4;
+/// As written before the number of rows was in it.
+const UNCOUNTED_BLOCK: u8 = 4;
+const BLOCK: u8 = 5;
 
 /// One change of a committed transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op<'a> {
-    Insert { table: TableId, row: RowId, image: &'a [u8] },
-    Update { table: TableId, row: RowId, delta: &'a [u8] },
-    Delete { table: TableId, row: RowId },
-    Block { table: TableId, segment: SegmentNo, block: BlockId },
+    Insert {
+        table: TableId,
+        row: RowId,
+        image: &'a [u8],
+    },
+    Update {
+        table: TableId,
+        row: RowId,
+        delta: &'a [u8],
+    },
+    Delete {
+        table: TableId,
+        row: RowId,
+    },
+    /// A loaded block with so many rows, unless the log is of a release that did not say.
+    Block {
+        table: TableId,
+        segment: SegmentNo,
+        block: BlockId,
+        rows: Option<u32>,
+    },
 }
 
 /// A segment's rows are in `block` from now on (`None`: it has none left).
@@ -72,9 +91,10 @@ impl Op<'_> {
                 to.put_bytes(delta);
             }
             Self::Delete { table, row } => head(DELETE, table, row.0),
-            Self::Block { table, segment, block } => {
-                head(BLOCK, table, segment.0);
+            Self::Block { table, segment, block, rows } => {
+                head(if rows.is_some() { BLOCK } else { UNCOUNTED_BLOCK }, table, segment.0);
                 to.put_u64(block.0);
+                rows.iter().for_each(|&rows| to.put_varint(rows.into()));
             }
         }
     }
@@ -106,7 +126,14 @@ fn next_op<'a>(reader: &mut Reader<'a>) -> Result<Op<'a>, Malformed> {
         INSERT => Op::Insert { table, row: RowId(place), image: reader.bytes(WHAT)? },
         UPDATE => Op::Update { table, row: RowId(place), delta: reader.bytes(WHAT)? },
         DELETE => Op::Delete { table, row: RowId(place) },
-        BLOCK => Op::Block { table, segment: SegmentNo(place), block: BlockId(reader.u64(WHAT)?) },
+        UNCOUNTED_BLOCK | BLOCK => {
+            let block = BlockId(reader.u64(WHAT)?);
+            let rows = match op == BLOCK {
+                true => Some(u32::try_from(reader.varint(WHAT)?).map_err(|_| reader.malformed(WHAT))?),
+                false => None,
+            };
+            Op::Block { table, segment: SegmentNo(place), block, rows }
+        }
         _ => return Err(reader.malformed(WHAT)),
     })
 }
@@ -147,7 +174,8 @@ mod tests {
             Op::Insert { table, row, image: b"image" },
             Op::Update { table, row, delta: b"" },
             Op::Delete { table, row },
-            Op::Block { table, segment: SegmentNo(9), block: BlockId(77) },
+            Op::Block { table, segment: SegmentNo(9), block: BlockId(77), rows: Some(1000) },
+            Op::Block { table, segment: SegmentNo(9), block: BlockId(77), rows: None },
         ];
         let mut bytes = Vec::new();
         all.iter().for_each(|op| op.encode(&mut bytes));

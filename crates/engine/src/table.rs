@@ -215,6 +215,11 @@ impl TableHandle {
         self.def.id
     }
 
+    /// With its database, for messages.
+    pub(crate) fn name(&self) -> String {
+        format!("{}.{}", self.def.database, self.def.name)
+    }
+
     /// Whether a foreign key refers to it.
     pub fn is_parent(&self) -> bool {
         self.referenced.load(Ordering::Relaxed)

@@ -13,8 +13,10 @@ use crate::redo::Origin;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"AVCK");
 /// The format that is written.
-const FORMAT: u16 = 2;
-/// Without the row ids that a table has given out, and without origins.
+const FORMAT: u16 = 3;
+/// Without numbers of rows.
+const FORMAT_2: u16 = 2;
+/// Also without the row ids that a table has given out, and without origins.
 const FORMAT_1: u16 = 1;
 
 /// Segments that a table may have had beyond those that the log accounts for: those of rows that were rolled back.
@@ -45,11 +47,20 @@ pub(crate) struct TableEntry {
     pub auto_increment: u64,
     /// Row ids below this were given out, to rows that are gone perhaps; unknown in format 1.
     pub rows_before: Option<u64>,
-    pub segments: Vec<(SegmentNo, SegmentEntry)>,
+    pub segments: Vec<SegmentEntry>,
 }
 
 #[derive(Debug)]
-pub(crate) enum SegmentEntry {
+pub(crate) struct SegmentEntry {
+    pub number: SegmentNo,
+    /// How many rows the checkpoint's snapshot sees in it; unknown before format 3.
+    pub rows: Option<u32>,
+    pub place: SegmentPlace,
+}
+
+/// Where a segment's rows are.
+#[derive(Debug)]
+pub(crate) enum SegmentPlace {
     Hot { pages: Vec<(u16, ImageRef)> },
     Cold { block: BlockId, deletes: Option<ImageRef> },
 }
@@ -83,13 +94,14 @@ impl Manifest {
     /// All images in force.
     pub fn images(&self) -> impl Iterator<Item = ((TableId, SegmentNo, u16), ImageRef)> + '_ {
         self.tables.iter().flat_map(|table| {
-            table.segments.iter().flat_map(move |(number, segment)| {
-                let (pages, deletes) = match segment {
-                    SegmentEntry::Hot { pages } => (&pages[..], None),
-                    SegmentEntry::Cold { deletes, .. } => (&[][..], *deletes),
+            table.segments.iter().flat_map(move |segment| {
+                let (pages, deletes) = match &segment.place {
+                    SegmentPlace::Hot { pages } => (&pages[..], None),
+                    SegmentPlace::Cold { deletes, .. } => (&[][..], *deletes),
                 };
-                let pages = pages.iter().map(move |&(page, image)| ((table.table, *number, page), image));
-                pages.chain(deletes.map(|image| ((table.table, *number, DELETES), image)))
+                let of = move |page| (table.table, segment.number, page);
+                let pages = pages.iter().map(move |&(page, image)| (of(page), image));
+                pages.chain(deletes.map(|image| (of(DELETES), image)))
             })
         })
     }
@@ -169,7 +181,7 @@ impl Manifest {
             }
             manifest.tables.push(table);
         }
-        if format != FORMAT_1 {
+        if format >= FORMAT_2 {
             for _ in 0..r.varint(WHAT)? {
                 manifest.origins.push(Origin::read(&mut r)?);
             }
@@ -180,9 +192,14 @@ impl Manifest {
 }
 
 impl TableEntry {
+    /// How many rows the checkpoint's snapshot sees; unknown before format 3.
+    pub fn rows(&self) -> Option<u64> {
+        self.segments.iter().map(|segment| segment.rows.map(u64::from)).sum()
+    }
+
     /// Whether its segments ascend up to where the next one goes.
     fn has_its_segments(&self) -> bool {
-        let numbers = || self.segments.iter().map(|(number, _)| number.0);
+        let numbers = || self.segments.iter().map(|segment| segment.number.0);
         numbers().is_sorted_by(|a, b| a < b)
             && numbers().next_back().is_none_or(|last| last < self.next_segment)
     }
@@ -192,11 +209,13 @@ impl TableEntry {
         to.put_u64(self.next_segment);
         to.put_u64(self.auto_increment);
         to.put_u64(self.rows_before.unwrap_or_default());
+        to.put_varint(self.rows().expect("what is written now is counted"));
         to.put_varint(self.segments.len() as u64);
-        for (number, segment) in &self.segments {
-            to.put_u64(number.0);
-            match segment {
-                SegmentEntry::Hot { pages } => {
+        for segment in &self.segments {
+            to.put_u64(segment.number.0);
+            to.put_varint(segment.rows.expect("what is written now is counted").into());
+            match &segment.place {
+                SegmentPlace::Hot { pages } => {
                     to.put_u8(1);
                     to.put_varint(pages.len() as u64);
                     for (page, image) in pages {
@@ -204,7 +223,7 @@ impl TableEntry {
                         image.encode(to);
                     }
                 }
-                SegmentEntry::Cold { block, deletes } => {
+                SegmentPlace::Cold { block, deletes } => {
                     to.put_u8(if deletes.is_some() { 3 } else { 2 });
                     to.put_u64(block.0);
                     deletes.iter().for_each(|image| image.encode(to));
@@ -222,23 +241,41 @@ impl TableEntry {
             rows_before: if format == FORMAT_1 { None } else { Some(r.u64(WHAT)?) },
             segments: Vec::new(),
         };
+        let rows = if format >= FORMAT { Some(r.varint(WHAT)?) } else { None };
         for _ in 0..r.varint(WHAT)? {
             let number = SegmentNo(r.u64(WHAT)?);
-            let segment = match r.u8(WHAT)? {
+            let rows = match format >= FORMAT {
+                true => Some(u32::try_from(r.varint(WHAT)?).map_err(|_| r.malformed(WHAT))?),
+                false => None,
+            };
+            let place = match r.u8(WHAT)? {
                 1 => {
                     let mut pages = Vec::new();
                     for _ in 0..r.varint(WHAT)? {
                         pages.push((r.u16(WHAT)?, ImageRef::decode(r)?));
                     }
-                    SegmentEntry::Hot { pages }
+                    SegmentPlace::Hot { pages }
                 }
-                2 => SegmentEntry::Cold { block: BlockId(r.u64(WHAT)?), deletes: None },
-                3 => SegmentEntry::Cold { block: BlockId(r.u64(WHAT)?), deletes: Some(ImageRef::decode(r)?) },
+                2 => SegmentPlace::Cold { block: BlockId(r.u64(WHAT)?), deletes: None },
+                3 => SegmentPlace::Cold { block: BlockId(r.u64(WHAT)?), deletes: Some(ImageRef::decode(r)?) },
                 _ => return Err(r.malformed(WHAT)),
             };
-            entry.segments.push((number, segment));
+            entry.segments.push(SegmentEntry { number, rows, place });
+        }
+        // A segment that is not listed is missed by the table's number.
+        if rows.is_some() && rows != entry.rows() {
+            return Err(r.malformed("number of rows"));
         }
         Ok(entry)
+    }
+}
+
+impl SegmentEntry {
+    /// What is wrong if so many rows of a table's segment are there.
+    pub fn wrong_rows(&self, table: &str, found: u64) -> Option<EngineError> {
+        let recorded = self.rows.filter(|&rows| u64::from(rows) != found)?;
+        let why = format!("it has {found} rows, and had {recorded} when the checkpoint was written");
+        Some(EngineError::corrupt(format!("{table} {}", self.number), why))
     }
 }
 
@@ -260,8 +297,41 @@ impl ImageRef {
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_table_has_the_rows_of_its_segments() {
+        let segments = (0..3).map(|n| SegmentEntry {
+            number: SegmentNo(n),
+            rows: Some(100 + n as u32),
+            place: SegmentPlace::Cold { block: BlockId(n), deletes: None },
+        });
+        let table = TableEntry {
+            table: TableId(1),
+            next_segment: 3,
+            auto_increment: 0,
+            rows_before: Some(0),
+            segments: segments.collect(),
+        };
+        let bytes = Manifest { tables: vec![table], ..Manifest::default() }.encode();
+        let back = Manifest::decode(&bytes, "example").expect("sound");
+        assert_eq!((back.tables[0].rows(), back.tables[0].segments[2].rows), (Some(303), Some(102)));
+        // One segment less, its entry of 8 + 1 + 1 + 8 bytes and their number, before the number of origins and the checksum.
+        let mut cut = bytes[..bytes.len() - 5 - 18].to_vec();
+        let count = cut.len() - 2 * 18 - 1;
+        assert_eq!(cut[count], 3);
+        cut[count] = 2;
+        cut.push(0);
+        let crc = crc32c(&cut);
+        cut.put_u32(crc);
+        let refused = Manifest::decode(&cut, "example").expect_err("a segment is missing");
+        assert!(refused.to_string().contains("number of rows"), "{refused}");
+    }
+
     fn with_segments(next_segment: u64, numbers: &[u64], redo_from: u64) -> Result<Manifest> {
-        let segments = numbers.iter().map(|&n| (SegmentNo(n), SegmentEntry::Hot { pages: Vec::new() }));
+        let segments = numbers.iter().map(|&n| SegmentEntry {
+            number: SegmentNo(n),
+            rows: Some(0),
+            place: SegmentPlace::Hot { pages: Vec::new() },
+        });
         let table = TableEntry {
             table: TableId(1),
             next_segment,
@@ -284,9 +354,9 @@ mod tests {
         assert!(with_segments(1 << 30, &[], 1 << 40).is_ok(), "the log has room for the rows of as many");
     }
 
-    /// As written before the row ids that were given out, and origins, were in it.
+    /// As written before the numbers of rows were in it, and before the row ids that were given out, and origins, were.
     #[test]
-    fn manifests_of_format_1_are_read() {
+    fn manifests_of_older_formats_are_read() {
         let table = TableEntry {
             table: TableId(1),
             next_segment: 3,
@@ -306,14 +376,18 @@ mod tests {
         assert_eq!((now.tables[0].rows_before, &now.origins[..]), (Some(0x1_0005), &[origin][..]));
         let mut head = Vec::new();
         now.origins.iter().for_each(|origin| origin.encode(&mut head));
-        // Number of segments, number of origins, origins, checksum.
-        let end = bytes.len() - 4 - head.len() - 1 - 1;
-        let mut old = [&bytes[..end - 8], &bytes[end..end + 1]].concat();
-        old[4..6].copy_from_slice(&FORMAT_1.to_le_bytes());
-        let crc = crc32c(&old);
-        old.put_u32(crc);
-        let old = Manifest::decode(&old, "old").expect("sound");
+        // Number of rows, number of segments, number of origins, origins, checksum.
+        let end = bytes.len() - 4 - head.len() - 1 - 1 - 1;
+        let read = |format: u16, mut old: Vec<u8>| {
+            old[4..6].copy_from_slice(&format.to_le_bytes());
+            let crc = crc32c(&old);
+            old.put_u32(crc);
+            Manifest::decode(&old, "old").expect("sound")
+        };
+        let old = read(FORMAT_1, [&bytes[..end - 8], &bytes[end + 1..end + 2]].concat());
         assert_eq!((old.sequence, old.tables[0].rows_before, old.origins.len()), (4, None, 0));
         assert_eq!((old.tables[0].next_segment, old.tables[0].auto_increment), (3, 9));
+        let old = read(FORMAT_2, [&bytes[..end], &bytes[end + 1..bytes.len() - 4]].concat());
+        assert_eq!((old.tables[0].rows_before, &old.origins[..]), (Some(0x1_0005), &now.origins[..]));
     }
 }

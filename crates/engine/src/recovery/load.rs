@@ -3,7 +3,9 @@
 //! A checkpoint writes the pages that have changed, so those of one table come to lie in many objects, and those of many
 //! tables in one. So the objects are gone through, not the tables: each is read once, and several at a time.
 //!
-//! Invariant: the manifest names a page once, so whoever loads it is alone with it.
+//! Invariants:
+//! 1. The manifest names a page once, so whoever loads it is alone with it.
+//! 2. Each segment has as many rows as it had when the checkpoint was written, or nothing is loaded.
 
 use avocet_base::{SegmentNo, TableId};
 use avocet_storage::cold::decode_deletes;
@@ -14,7 +16,7 @@ use parking_lot::Mutex;
 
 use crate::blocks::Blocks;
 use crate::catalog::Catalog;
-use crate::checkpoint::manifest::{self, ImagePlace, Manifest, SegmentEntry, TableEntry};
+use crate::checkpoint::manifest::{self, ImagePlace, Manifest, SegmentPlace, TableEntry};
 use crate::checkpoint::{DELETES, image_bytes};
 use crate::error::{EngineError, Result, malformed};
 use crate::index_build::in_parallel;
@@ -30,6 +32,11 @@ pub(super) fn load(
     for entry in &manifest.tables {
         open_segments(table(catalog, entry.table)?, entry, blocks)?;
     }
+    for table in catalog.tables() {
+        if manifest.tables.iter().all(|entry| entry.table != table.id()) {
+            return Err(EngineError::corrupt("checkpoint", format!("it has no rows of {}", table.name())));
+        }
+    }
     let objects: Vec<_> = manifest.images_by_object().into_iter().collect();
     let sizes = Mutex::new(HashMap::new());
     in_parallel(objects.len(), |n| {
@@ -40,10 +47,21 @@ pub(super) fn load(
             load_image(table(catalog, place.table)?, place, image_bytes(&bytes, image)?)
         })
     })?;
+    manifest.tables.iter().try_for_each(|entry| check_rows(table(catalog, entry.table)?, entry))?;
     for entry in manifest.tables.iter().filter(|entry| entry.rows_before.is_none()) {
         note_last_row(table(catalog, entry.table)?);
     }
     Ok(sizes.into_inner())
+}
+
+fn check_rows(table: &TableHandle, entry: &TableEntry) -> Result<()> {
+    for segment in &entry.segments {
+        let found = table.relation.segment(segment.number).state().count_rows();
+        if let Some(wrong) = segment.wrong_rows(&table.name(), found) {
+            return Err(wrong);
+        }
+    }
+    Ok(())
 }
 
 /// All that a manifest of format 1 tells of the row ids that were given out: the last hot row that is there.
@@ -69,12 +87,12 @@ fn open_segments(table: &TableHandle, entry: &TableEntry, blocks: &Blocks) -> Re
     }
     table.note_auto_increment(entry.auto_increment.saturating_sub(1));
     table.relation.note_rows_before(entry.rows_before.unwrap_or_default());
-    for (number, segment) in &entry.segments {
-        match segment {
-            SegmentEntry::Hot { .. } => table.relation.open_hot(*number),
-            SegmentEntry::Cold { block, .. } => {
-                let cold = ColdSegment::new(blocks.open(*block)?, None, Deletes::default());
-                table.relation.segment(*number).replace(SegmentState::Cold(cold));
+    for segment in &entry.segments {
+        match segment.place {
+            SegmentPlace::Hot { .. } => table.relation.open_hot(segment.number),
+            SegmentPlace::Cold { block, .. } => {
+                let cold = ColdSegment::new(blocks.open(block)?, None, Deletes::default());
+                table.relation.segment(segment.number).replace(SegmentState::Cold(cold));
             }
         }
     }
@@ -96,7 +114,14 @@ fn load_deletes(table: &TableHandle, number: SegmentNo, bytes: &[u8]) -> Result<
     let segment = table.relation.segment(number);
     let state = segment.state_owned();
     let SegmentState::Cold(cold) = &*state else { return Err(named_twice(number)) };
-    let deletes = Deletes::settled(decode_deletes(bytes)?);
+    let deleted = decode_deletes(bytes)?;
+    let has =
+        |ordinal: u32| u16::try_from(ordinal).is_ok_and(|o| cold.block.meta().ordinals.row_of(o).is_some());
+    if let Some(none) = deleted.iter().find(|&ordinal| !has(ordinal)) {
+        let what = format!("deletes of {} {number}", table.name());
+        return Err(EngineError::corrupt(what, format!("the block has no row {none}")));
+    }
+    let deletes = Deletes::settled(deleted);
     segment.replace(SegmentState::Cold(ColdSegment::new(cold.block.clone(), None, deletes)));
     Ok(())
 }

@@ -30,16 +30,20 @@ impl Applier<'_> {
             Op::Insert { table, row, image } => insert(self.table(table)?, row, image),
             Op::Update { table, row, delta } => update(self.table(table)?, row, delta),
             Op::Delete { table, row } => delete(self.table(table)?, row),
-            Op::Block { table, segment, block } => self.load(self.table(table)?, segment, block),
+            Op::Block { table, segment, block, rows } => self.load(self.table(table)?, segment, block, rows),
         }
     }
 
-    fn load(&self, table: &TableHandle, segment: SegmentNo, block: BlockId) -> Result<()> {
+    fn load(&self, table: &TableHandle, segment: SegmentNo, block: BlockId, rows: Option<u32>) -> Result<()> {
         reach(&table.relation, segment)?;
         if !matches!(&*table.relation.segment(segment).state(), SegmentState::Empty) {
             return Err(EngineError::corrupt(format!("{} {segment}", table.id()), "it is in use already"));
         }
-        let cold = ColdSegment::new(self.blocks.open(block)?, None, Deletes::fresh());
+        let block = self.blocks.open(block)?;
+        if let Some(rows) = rows {
+            check_moved(table, segment, rows.into(), block.meta().rows() as u64)?;
+        }
+        let cold = ColdSegment::new(block, None, Deletes::fresh());
         table.relation.segment(segment).replace(SegmentState::Cold(cold));
         crate::block_rows::note_auto_increment(table, segment)
     }
@@ -48,23 +52,38 @@ impl Applier<'_> {
         let table = self.table(change.table)?;
         reach(&table.relation, change.segment)?;
         let segment = table.relation.segment(change.segment);
-        let Some(block) = change.block else {
-            segment.replace(SegmentState::Empty);
-            return Ok(());
+        let before = segment.state_owned();
+        let after = match (change.block, &*before) {
+            // The checkpoint may have caught the segment when it had moved already, perhaps more than once: block ids ascend.
+            // What the later block does not have was gone for the checkpoint's snapshot.
+            (Some(block), SegmentState::Cold(cold)) if cold.block.id() >= block => return Ok(()),
+            (Some(_), SegmentState::Empty) => return Ok(()),
+            (None, _) => SegmentState::Empty,
+            (Some(block), _) => {
+                let settled = match &*before {
+                    SegmentState::Cold(cold) => (**cold.deletes.body.read().all_settled()).clone(),
+                    SegmentState::Hot(_) | SegmentState::Empty => Default::default(),
+                };
+                let block = self.blocks.open(block)?;
+                let still: Vec<u32> =
+                    settled.iter().filter(|&o| block.meta().ordinals.row_of(o as u16).is_some()).collect();
+                let deletes = Deletes::fresh_with(still.into_iter().collect());
+                SegmentState::Cold(ColdSegment::new(block, None, deletes))
+            }
         };
-        let settled = match &*segment.state() {
-            // The checkpoint may have caught the segment when it had moved already.
-            SegmentState::Cold(cold) if cold.block.id() == block => return Ok(()),
-            SegmentState::Cold(cold) => (**cold.deletes.body.read().all_settled()).clone(),
-            SegmentState::Hot(_) | SegmentState::Empty => Default::default(),
-        };
-        let block = self.blocks.open(block)?;
-        let still: Vec<u32> =
-            settled.iter().filter(|&o| block.meta().ordinals.row_of(o as u16).is_some()).collect();
-        let deletes = Deletes::fresh_with(still.into_iter().collect());
-        segment.replace(SegmentState::Cold(ColdSegment::new(block, None, deletes)));
+        check_moved(table, change.segment, before.count_rows(), after.count_rows())?;
+        segment.replace(after);
         Ok(())
     }
+}
+
+/// Rows that move to another place are as many there.
+fn check_moved(table: &TableHandle, segment: SegmentNo, from: u64, to: u64) -> Result<()> {
+    if from == to {
+        return Ok(());
+    }
+    let why = format!("its block has {to} rows of the {from} that were put there");
+    Err(EngineError::corrupt(format!("{} {segment}", table.name()), why))
 }
 
 /// Checks a segment number from the log before memory is spent on it.

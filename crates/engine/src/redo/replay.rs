@@ -193,7 +193,7 @@ impl Sorter {
                 Op::Insert { table, row, .. } | Op::Update { table, row, .. } | Op::Delete { table, row } => {
                     (table, row.segment())
                 }
-                Op::Block { table, segment, block } => {
+                Op::Block { table, segment, block, .. } => {
                     self.replayed.named.insert(block);
                     (table, segment)
                 }

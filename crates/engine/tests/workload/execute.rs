@@ -268,6 +268,7 @@ impl Run {
             Step::DropIndex(name) => engine.drop_index(DATABASE, name, "by_note", AT_ONCE),
             Step::User(n) => engine.put_user(UserDef::new(&format!("user{n}"), "%")),
             Step::Alter(name) => self.alter(name),
+            Step::Copy(from, to) => self.copy(from, to),
             _ => unreachable!("not a definition"),
         }
     }
@@ -285,6 +286,14 @@ impl Run {
         let copy = engine.create_unfinished(def)?;
         let rows = self.copy_rows(&old, copy.table())?;
         alteration.replace_by(copy, rows, NewForeignKeys::default(), AlterRest::default())
+    }
+
+    fn copy(&self, from: &str, to: &str) -> Result<()> {
+        let Some(old) = self.table(from) else { return Ok(()) };
+        let def = TableDef { columns: old.def.columns.clone(), ..definition(to) };
+        let copy = self.engine.create_unfinished(def.clone())?;
+        let rows = self.copy_rows(&old, copy.table())?;
+        copy.publish(&def, rows, None, true, AT_ONCE)
     }
 
     fn copy_rows(&self, old: &Arc<TableHandle>, new: &Arc<TableHandle>) -> Result<u64> {

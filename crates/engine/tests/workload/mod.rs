@@ -9,7 +9,7 @@
 //! open over later steps, commits that are waited for together, bulk loads, definitions of all kinds, freezing (which
 //! compacts, too) and checkpoints. A step makes at most one change that others can see, but for commits that are waited
 //! for together; a step that fails has made none, unless the engine has stopped.
-#![allow(dead_code, reason = "not every test binary uses all of it")]
+#![allow(dead_code, unused_imports, reason = "not every test binary uses all of it")]
 
 mod execute;
 #[path = "../common/random.rs"]

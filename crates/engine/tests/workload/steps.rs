@@ -26,6 +26,8 @@ pub enum Step {
     DropIndex(&'static str),
     /// Adds the column `extra`, or drops it.
     Alter(&'static str),
+    /// A table with the rows of another one, filled before it has its name.
+    Copy(&'static str, &'static str),
     User(i64),
     Commit(Vec<Change>),
     RollBack(Vec<Change>),
@@ -126,6 +128,12 @@ impl Step {
                 if let Some(table) = state.get_mut(*name) {
                     table.has_extra = !table.has_extra;
                     table.rows.values_mut().for_each(|row| row.extra = None);
+                }
+            }
+            Self::Copy(from, to) => {
+                if let Some(table) = state.get(*from) {
+                    let indexes = ["PRIMARY", "by_amount"].map(str::to_owned).into();
+                    state.insert((*to).to_owned(), Table { indexes, ..table.clone() });
                 }
             }
             Self::Load { table: name, first, count, stamp } => {

@@ -28,6 +28,17 @@ pub enum RowRead {
     Columns,
 }
 
+impl SegmentState {
+    /// Counts the rows, which nobody changes meanwhile.
+    pub fn count_rows(&self) -> u64 {
+        match self {
+            Self::Empty => 0,
+            Self::Cold(cold) => cold.block.meta().rows() as u64 - cold.deletes.body.read().newest_count(),
+            Self::Hot(hot) => hot.pages().map(|(_, page)| page.body.read().live_count() as u64).sum(),
+        }
+    }
+}
+
 impl Relation {
     /// As [`Self::read_row`], for a row that an index entry led to which was read after `moment`: of a row of a block only
     /// `columns` are decoded.
@@ -166,14 +177,7 @@ impl Relation {
 
     /// Counts the rows, which nobody changes meanwhile.
     pub fn count_rows(&self) -> u64 {
-        let of_segment = |state: &SegmentState| match state {
-            SegmentState::Empty => 0,
-            SegmentState::Cold(cold) => {
-                cold.block.meta().rows() as u64 - cold.deletes.body.read().newest_count()
-            }
-            SegmentState::Hot(hot) => hot.pages().map(|(_, page)| page.body.read().live_count() as u64).sum(),
-        };
-        self.used_segments().map(|(_, state)| of_segment(&state)).sum()
+        self.used_segments().map(|(_, state)| state.count_rows()).sum()
     }
 
     /// Frees the version vectors of hot pages that have no versions just now.
