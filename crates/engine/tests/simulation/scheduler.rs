@@ -13,6 +13,7 @@
 use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use avocet_base::env::{DirectoryLock, Disk, DiskFile, SimDisk};
 use avocet_engine::WaitHook;
@@ -199,77 +200,99 @@ pub fn pause() {
 }
 
 /// A disk on which actors pause when they write what is not the log: the engine holds no latch then.
-pub struct Pausing(pub SimDisk);
+pub struct Pausing {
+    pub disk: SimDisk,
+    /// Syncs of the log take a while, and not always the same.
+    pub slow_log: bool,
+}
 
-struct PausingFile(Arc<dyn DiskFile>);
+/// A file, and what happens before it is written or synced.
+struct PausingFile {
+    file: Arc<dyn DiskFile>,
+    before_write: fn(),
+    before_sync: fn(),
+}
 
-fn pauses(path: &Path) -> bool {
-    path.starts_with("/data/store")
+impl Pausing {
+    fn wrap(&self, path: &Path, file: Arc<dyn DiskFile>) -> Arc<dyn DiskFile> {
+        if path.starts_with("/data/store") {
+            return Arc::new(PausingFile { file, before_write: pause, before_sync: pause });
+        }
+        match self.slow_log && path.starts_with("/data/log") {
+            true => Arc::new(PausingFile { file, before_write: || {}, before_sync: dawdle }),
+            false => file,
+        }
+    }
+}
+
+/// Takes up to a millisecond, by chance.
+fn dawdle() {
+    let now = std::time::SystemTime::UNIX_EPOCH.elapsed().expect("it is later than that");
+    std::thread::sleep(Duration::from_micros(u64::from(now.subsec_nanos() / 7 % 1000)));
 }
 
 impl Disk for Pausing {
     fn create(&self, path: &Path) -> std::io::Result<Arc<dyn DiskFile>> {
-        let file = self.0.create(path)?;
-        Ok(if pauses(path) { Arc::new(PausingFile(file)) } else { file })
+        Ok(self.wrap(path, self.disk.create(path)?))
     }
 
     fn open(&self, path: &Path, write: bool) -> std::io::Result<Arc<dyn DiskFile>> {
-        self.0.open(path, write)
+        Ok(self.wrap(path, self.disk.open(path, write)?))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> std::io::Result<()> {
-        self.0.rename(from, to)
+        self.disk.rename(from, to)
     }
 
     fn remove(&self, path: &Path) -> std::io::Result<()> {
-        self.0.remove(path)
+        self.disk.remove(path)
     }
 
     fn list(&self, dir: &Path) -> std::io::Result<Vec<String>> {
-        self.0.list(dir)
+        self.disk.list(dir)
     }
 
     fn create_dir_all(&self, dir: &Path) -> std::io::Result<()> {
-        self.0.create_dir_all(dir)
+        self.disk.create_dir_all(dir)
     }
 
     fn sync_dir(&self, dir: &Path) -> std::io::Result<()> {
-        self.0.sync_dir(dir)
+        self.disk.sync_dir(dir)
     }
 
     fn exists(&self, path: &Path) -> std::io::Result<bool> {
-        self.0.exists(path)
+        self.disk.exists(path)
     }
 
     fn lock(&self, dir: &Path, name: Option<&str>) -> std::io::Result<Box<dyn DirectoryLock>> {
-        self.0.lock(dir, name)
+        self.disk.lock(dir, name)
     }
 }
 
 impl DiskFile for PausingFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> std::io::Result<()> {
-        self.0.read_at(buf, offset)
+        self.file.read_at(buf, offset)
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> std::io::Result<()> {
-        pause();
-        self.0.write_at(buf, offset)
+        (self.before_write)();
+        self.file.write_at(buf, offset)
     }
 
     fn sync_data(&self) -> std::io::Result<()> {
-        pause();
-        self.0.sync_data()
+        (self.before_sync)();
+        self.file.sync_data()
     }
 
     fn size(&self) -> std::io::Result<u64> {
-        self.0.size()
+        self.file.size()
     }
 
     fn set_size(&self, size: u64) -> std::io::Result<()> {
-        self.0.set_size(size)
+        self.file.set_size(size)
     }
 
     fn allocate(&self, size: u64) -> std::io::Result<()> {
-        self.0.allocate(size)
+        self.file.allocate(size)
     }
 }
