@@ -1,7 +1,10 @@
 //! `bench/run memory`: much data in little memory. Wide rows in small transactions, many small tables, a large INSERT … SELECT,
-//! and a transaction that is too large, which must be refused by name; each for many times the server's memory limit.
+//! LOAD DATA and REPLACE … SELECT, a transaction that is too large, which must be refused by name, and single statements that
+//! lock, change or index many rows (`memory/statements.rs`); the data is many times the server's memory limit.
 //!
 //! Nothing of it may fail or be lost, and the most that the server's process ever took must stay near the limit.
+
+mod statements;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -29,9 +32,12 @@ pub struct Options {
     /// Tables of a few rows
     #[arg(long, default_value_t = 10_000)]
     tables: u64,
-    /// Bytes of those wide rows that one INSERT … SELECT copies
+    /// Bytes of those wide rows that one INSERT … SELECT copies, one REPLACE … SELECT, and one LOAD DATA brings
     #[arg(long, default_value_t = 5.0, value_name = "GIB")]
     select_gib: f64,
+    /// Rows that one statement locks for reading; two thirds of as many are indexed, a sixth changed
+    #[arg(long, default_value_t = 3_000_000)]
+    rows: u64,
     #[arg(long, default_value_t = 4)]
     terminals: usize,
     /// The most that the process may take, as a multiple of the limit
@@ -70,6 +76,14 @@ pub fn command(options: &Options) -> Result<()> {
     let copied = ((options.select_gib * (1 << 30) as f64) as u64 / WIDE_BYTES as u64).min(rows);
     run.part("select", || select(server, copied))?;
     run.part("refused", || refused(server))?;
+    conn.query_drop(format!("DROP TABLE {DATABASE}.copy"))?;
+    run.part("load", || statements::load(server, copied))?;
+    conn.query_drop(format!("DROP TABLE {DATABASE}.loaded"))?;
+    run.part("replace", || statements::replace(server, copied))?;
+    run.part("shared", || statements::shared(server, options.rows))?;
+    run.part("indexed", || statements::indexed(server, options.rows / 3 * 2))?;
+    run.part("changed", || statements::changed(server, options.rows / 6))?;
+    run.given_back()?;
     let over = run.over;
     report.publish(common.json.as_deref())?;
     match over.is_empty() {
@@ -103,6 +117,20 @@ impl Run<'_> {
         self.report.add(format!("memory.{name}_rate"), "MB/s", Some(bytes as f64 / 1e6 / took), None);
         if rss > self.options.most {
             self.over.push(name.to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl Run<'_> {
+    /// What the server takes when all this is over and nothing runs.
+    fn given_back(&mut self) -> Result<()> {
+        let limit = (self.options.limit_mib << 20) as f64;
+        let rss = statements::given_back(self.server, limit as u64)? as f64 / limit;
+        println!("given back: RSS {rss:.3} of the limit");
+        self.report.add("memory.given_back_rss".to_owned(), "x", Some(rss), None);
+        if rss > self.options.most {
+            self.over.push("given back".to_owned());
         }
         Ok(())
     }
