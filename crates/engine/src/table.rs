@@ -1,18 +1,21 @@
 //! A table as the engine runs it: its definition, its relation and its indexes.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
 use avocet_base::{IndexId, RowId, TableId, Timestamp};
 use avocet_storage::TxnState;
-use avocet_storage::index::BTree;
+use avocet_storage::index::{BTree, Direction};
 use avocet_storage::relation::{Relation, RowsPerSegment};
 use avocet_types::key::KeyLayout;
 use avocet_types::{IndexDef, IndexKind, IndexPart, RowLayout, RowRef, TableDef};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
+use crate::buffers::ReadScratch;
 use crate::hints::Hints;
+use crate::keys::KeyRange;
 use crate::metadata_lock::MetadataLock;
 use crate::sample::SampleCache;
 
@@ -119,6 +122,17 @@ impl IndexHandle {
 
     pub fn entries(&self) -> u64 {
         self.tree.len()
+    }
+
+    /// Whether a row has this whole key, or had it not long ago, committed or not. Waits for nobody.
+    pub fn may_have_key(&self, key: &[u8], scratch: &mut ReadScratch) -> bool {
+        let (range, mut found) = (KeyRange::prefix(key), false);
+        let (lower, upper) = range.bounds();
+        self.tree.scan(lower, upper, Direction::Ascending, &mut scratch.scan, &mut |_| {
+            found = true;
+            ControlFlow::Break(())
+        });
+        found
     }
 
     pub fn bytes(&self) -> u64 {

@@ -46,6 +46,10 @@ impl<'a> RowSource<'a> for Assigned<'a, '_> {
 }
 
 impl Assignments {
+    pub fn columns(&self) -> impl Iterator<Item = usize> + '_ {
+        self.list.iter().map(|assignment| assignment.column).chain(self.touched.iter().copied())
+    }
+
     /// `list` has columns, each with its new value over the table's columns followed by inputs, or `None` for DEFAULT.
     pub fn compile(
         list: &[(usize, Option<Expr>)],

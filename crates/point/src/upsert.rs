@@ -89,6 +89,11 @@ impl Updates {
         Ok(Self(Assignments::compile(&assigned, def, insert.ignore || is_list, &compile)?))
     }
 
+    /// The columns that change when a row is updated.
+    pub fn columns(&self) -> impl Iterator<Item = usize> + '_ {
+        self.0.columns()
+    }
+
     /// Updates the row that is there. `ignore`: what is wrong with one row is a warning.
     pub fn run(
         &self,

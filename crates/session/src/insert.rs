@@ -102,6 +102,11 @@ impl Inserter<'_> {
         }
     }
 
+    /// The columns that change in a row whose key is there.
+    pub fn updated_columns(&self) -> impl Iterator<Item = usize> + '_ {
+        self.updates.iter().flat_map(Updates::columns)
+    }
+
     fn note_inserted(&mut self) {
         self.affected += 1;
         if self.first_generated == 0 {

@@ -2,9 +2,10 @@
 //!
 //! Rows are gathered until they fill a block, which is then written as one: its keys are checked against all that is there,
 //! and the log carries a reference. If one of its rows may not be stored as it is (its key is there, its parent is not), the
-//! block is taken back, and its rows go one by one, with what the statement says of such rows. So a load into new keys
-//! costs a check per block, and one into keys that are there at most twice what it costs row by row: after a block that
-//! was taken back, ever more are not tried.
+//! block is taken back. The rows whose keys are there (`sift.rs`) then go one by one, with what the statement says of
+//! such rows, and the rest is a block again; the blocks that follow are sifted first, as long as that finds any. So a load
+//! into new keys costs a check per block, and one into keys that are there a look at each key more than row by row.
+//! If that does not help, all rows of the block go one by one, and ever more blocks after it are not tried.
 
 use std::mem;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use avocet_types::Value;
 use avocet_types::arrow_map::{ColumnBuilder, datum_at};
 use avocet_types::error::{ErrorCode, SqlError};
 
+use super::sift::{Sifted, may_sift};
 use crate::bulk::{BATCH, builders, schema};
 use crate::insert::Inserter;
 use crate::state::Session;
@@ -26,8 +28,9 @@ const BLOCK_ROWS: usize = 1 << 16;
 const BATCH_BYTES: usize = 4 << 20;
 /// A block is written when what it is made of takes this.
 const BLOCK_BYTES: usize = 32 << 20;
-/// While a block is written there are its batches, its columns in one piece, and their encoded form.
-const COPIES: usize = 3;
+/// While a block is written there are its batches, its columns in one piece, and their encoded form; if it was sifted, its rows in
+/// two parts as well.
+const COPIES: usize = 4;
 /// At most so many blocks go row by row before one is tried again.
 const MOST_UNTRIED: u32 = 64;
 
@@ -41,12 +44,23 @@ pub(crate) struct Blocks {
     bytes: usize,
     batches: Vec<RecordBatch>,
     batched_rows: usize,
+    /// The last block had keys that are there.
+    sifts: bool,
     /// Blocks that go row by row from here on.
     untried: u32,
     /// How many those will be if the next block is taken back, too.
     next_untried: u32,
     memory: Arc<MemoryBudget>,
     reserved: usize,
+}
+
+/// What became of a block.
+enum Written {
+    Whole,
+    /// A key is there.
+    Duplicate,
+    /// A parent is not.
+    Orphan,
 }
 
 impl Blocks {
@@ -59,6 +73,7 @@ impl Blocks {
             bytes: 0,
             batches: Vec::new(),
             batched_rows: 0,
+            sifts: false,
             untried: 0,
             next_untried: 0,
             memory,
@@ -120,45 +135,83 @@ impl Blocks {
     /// Stores the rows that were gathered: as a block, or one by one.
     fn write(&mut self, session: &mut Session, inserter: &mut Inserter<'_>) -> Result<(), SqlError> {
         let batches = mem::take(&mut self.batches);
-        let rows = mem::take(&mut self.batched_rows);
-        if rows > 0 && !self.write_block(session, inserter, &batches)? {
-            self.write_rows(session, inserter, &batches)?;
+        if mem::take(&mut self.batched_rows) > 0 {
+            self.store(session, inserter, &batches)?;
         }
         drop(batches);
         self.memory.release(mem::take(&mut self.reserved));
         Ok(())
     }
 
-    /// False if the rows have to go one by one.
+    fn store(
+        &mut self,
+        session: &mut Session,
+        inserter: &mut Inserter<'_>,
+        batches: &[RecordBatch],
+    ) -> Result<(), SqlError> {
+        if self.untried > 0 {
+            self.untried -= 1;
+            return self.write_rows(session, inserter, batches);
+        }
+        if !self.sifts {
+            match self.write_block(session, inserter, batches)? {
+                Written::Whole => return Ok(()),
+                Written::Duplicate if may_sift(&self.table, inserter) => {}
+                Written::Duplicate | Written::Orphan => return self.give_up(session, inserter, batches),
+            }
+        }
+        let sifted = Sifted::of(session, &self.table, batches)?;
+        let was_tried = !mem::replace(&mut self.sifts, !sifted.is_empty());
+        if !sifted.leaves_most() {
+            return self.write_rows(session, inserter, batches);
+        }
+        // What has failed as it is would fail again.
+        if was_tried && sifted.is_empty() {
+            return self.give_up(session, inserter, batches);
+        }
+        let (others, these) = sifted.split(batches)?;
+        match self.write_block(session, inserter, &others)? {
+            Written::Whole => self.write_rows(session, inserter, &these),
+            Written::Duplicate | Written::Orphan => self.give_up(session, inserter, batches),
+        }
+    }
+
+    /// All rows go one by one, and those of some blocks after this one.
+    fn give_up(
+        &mut self,
+        session: &mut Session,
+        inserter: &mut Inserter<'_>,
+        batches: &[RecordBatch],
+    ) -> Result<(), SqlError> {
+        self.untried = self.next_untried;
+        self.next_untried = (2 * self.next_untried + 1).min(MOST_UNTRIED);
+        self.write_rows(session, inserter, batches)
+    }
+
+    /// Writes rows as a block, which is taken back if one of them cannot be stored as it is.
     fn write_block(
         &mut self,
         session: &mut Session,
         inserter: &mut Inserter<'_>,
         batches: &[RecordBatch],
-    ) -> Result<bool, SqlError> {
-        if self.untried > 0 {
-            self.untried -= 1;
-            return Ok(false);
-        }
+    ) -> Result<Written, SqlError> {
         let txn = session.txn();
         let mark = txn.mark();
         let mut block = txn.bulk_insert(&self.table)?;
         let pushed = batches.iter().try_for_each(|batch| block.push(txn, batch));
-        match pushed.and_then(|()| block.finish(txn)) {
+        let written = match pushed.and_then(|()| block.finish(txn)) {
             Ok(rows) => {
                 inserter.rows += rows;
                 inserter.affected += rows;
                 self.next_untried = 0;
-                Ok(true)
+                return Ok(Written::Whole);
             }
-            Err(EngineError::DuplicateKey { .. } | EngineError::ForeignKey(_)) => {
-                txn.rollback_statement(mark);
-                self.untried = self.next_untried;
-                self.next_untried = (2 * self.next_untried + 1).min(MOST_UNTRIED);
-                Ok(false)
-            }
-            Err(error) => Err(error.into()),
-        }
+            Err(EngineError::DuplicateKey { .. }) => Written::Duplicate,
+            Err(EngineError::ForeignKey(_)) => Written::Orphan,
+            Err(error) => return Err(error.into()),
+        };
+        txn.rollback_statement(mark);
+        Ok(written)
     }
 
     fn write_rows(

@@ -10,6 +10,7 @@
 mod blocks;
 mod reader;
 mod rows;
+mod sift;
 mod source;
 
 use std::sync::Arc;

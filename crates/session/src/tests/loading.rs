@@ -171,6 +171,49 @@ fn blocks_with_keys_that_are_there_go_row_by_row() {
     assert_eq!(client.run(load), "ok 50000 (Records: 100000  Deleted: 0  Skipped: 50000  Warnings: 50000)\n");
 }
 
+/// A few keys that are there in each block, and a few that come twice: these rows alone go one by one, and what comes of all is
+/// what comes of them one by one.
+#[test]
+fn blocks_with_few_keys_that_are_there_are_blocks_without_these() {
+    let mut client = Client::new();
+    client.run("CREATE TABLE s (id INT PRIMARY KEY, v VARCHAR(40), w INT)");
+    client.run("LOAD DATA LOCAL INFILE 'rows:300000' INTO TABLE s (id, v) SET w = id");
+    let fill =
+        "TRUNCATE TABLE t; INSERT INTO t SELECT id, CONCAT('old ', v), -1 FROM s WHERE id % 10000 = 17";
+    // Every id once, but that of each 10,000th row again in the row behind it; 30 are there, and 30 come twice.
+    let rows = "SELECT id - (id % 10000 = 5), v, w FROM s ORDER BY id";
+    let state = "SELECT COUNT(*), SUM(id), SUM(w), COUNT(DISTINCT v), SUM(v LIKE 'old%') FROM t";
+    client.run("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(60), w INT, KEY (w), UNIQUE (v))");
+    let ids: u64 = (0..300_000).filter(|id| id % 10_000 != 5).sum();
+    let there = |of: u64| (0..300_000).filter(|id| id % 10_000 == of).sum::<u64>() as i64;
+    let all = (0..300_000).sum::<u64>() as i64;
+    for (statement, affected, w, old) in [
+        (format!("INSERT IGNORE INTO t {rows}"), 299_940, all - there(5) - there(17) - 30, 30),
+        (format!("REPLACE INTO t {rows}"), 300_000 + 60, all - there(4), 0),
+        (
+            format!("INSERT INTO t {rows} ON DUPLICATE KEY UPDATE w = VALUES(w) + 1"),
+            299_940 + 2 * 60,
+            all - there(4) + 60,
+            30,
+        ),
+    ] {
+        client.run(fill);
+        let logged = client.database.engine().log_stats().bytes;
+        let answer = run(&mut client, &statement);
+        assert_eq!(answer, format!("ok {affected}\n"), "{statement}");
+        let logged = client.database.engine().log_stats().bytes - logged;
+        assert!(logged < 1 << 20, "{statement}: {logged} bytes of log");
+        assert_eq!(client.run(state), format!("299970|{ids}|{w}|299970|{old}\n"), "{statement}");
+        assert_eq!(client.database.engine().memory().in_use().queries, 0, "all memory is given back");
+    }
+    // Where what becomes of a row changes a key, the order of all rows counts.
+    client.run("CREATE TABLE k (id INT PRIMARY KEY, u INT, UNIQUE (u)); INSERT INTO k VALUES (50000, -1)");
+    let moved = "INSERT INTO k SELECT id, id FROM s ORDER BY id
+                 ON DUPLICATE KEY UPDATE u = IF(k.id = 50000, 50001, k.u)";
+    assert_eq!(run(&mut client, moved), "ok 300000\n");
+    assert_eq!(client.run("SELECT u FROM k WHERE id = 50000; SELECT COUNT(*) FROM k"), "50001\n299999\n");
+}
+
 /// Of the ids that were loaded again, or were not.
 fn sum(again: bool) -> String {
     let is_again = |id: &u64| (100_000..390_000).contains(id) || *id == 5;
