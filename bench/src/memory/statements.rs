@@ -84,6 +84,7 @@ pub fn shared(server: &Server, rows: u64) -> Result<u64> {
     conn.query_drop("ROLLBACK")?;
     // Nothing of it is left.
     conn.query_drop(format!("UPDATE shared SET body = 'y' WHERE id IN (0, {}, {})", rows / 2, rows - 1))?;
+    conn.query_drop("DROP TABLE shared")?;
     Ok(rows * 8)
 }
 
@@ -95,6 +96,7 @@ pub fn indexed(server: &Server, rows: u64) -> Result<u64> {
     if is_done("indexed", outcome, OUT_OF_RESOURCES)? {
         conn.query_drop("DROP INDEX by_body ON indexed")?;
     }
+    conn.query_drop("DROP TABLE indexed")?;
     Ok(rows * INDEXED_BYTES)
 }
 

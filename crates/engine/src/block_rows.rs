@@ -11,6 +11,7 @@ use arrow::datatypes::Schema;
 use avocet_base::{RowId, SegmentNo};
 use avocet_storage::cold::ColdType;
 use avocet_storage::hot::RowBuf;
+use avocet_storage::index::MAX_KEY_LEN;
 use avocet_storage::relation::{ColdSegment, SegmentState};
 
 use crate::error::{EngineError, Result};
@@ -27,41 +28,61 @@ pub(crate) fn cold_types(table: &TableHandle) -> Result<Arc<[ColdType]>> {
     Ok(ColdType::of_schema(&Schema::new(fields))?)
 }
 
-/// Many index entries in one piece of memory, to be sorted.
+/// Many index entries, to be sorted.
 #[derive(Default)]
 pub(crate) struct SortedEntries {
-    bytes: Vec<u8>,
+    /// The entries' bytes, in pieces that do not move: of very many, none is copied while they come, and none is there twice.
+    chunks: Vec<Vec<u8>>,
     places: Vec<Place>,
 }
+
+/// Bytes of the first piece, and of those after it, at least.
+const FIRST_CHUNK: usize = 64 << 10;
+const CHUNK: usize = 1 << 20;
 
 #[derive(Clone, Copy)]
 struct Place {
     /// The first sixteen bytes of the entry as a big-endian number, which is nearly always enough to compare by.
     head: u128,
-    start: usize,
+    chunk: u32,
+    start: u32,
     len: u32,
+}
+
+impl Place {
+    fn entry<'e>(&self, chunks: &'e [Vec<u8>]) -> &'e [u8] {
+        &chunks[self.chunk as usize][self.start as usize..][..self.len as usize]
+    }
 }
 
 impl SortedEntries {
     pub fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        let start = self.bytes.len();
-        write(&mut self.bytes);
-        let entry = &self.bytes[start..];
+        let is_full = |chunk: &Vec<u8>| chunk.capacity() - chunk.len() < MAX_KEY_LEN;
+        if self.chunks.last().is_none_or(is_full) {
+            self.chunks.push(Vec::with_capacity(if self.chunks.is_empty() { FIRST_CHUNK } else { CHUNK }));
+        }
+        let chunk = self.chunks.len() - 1;
+        let bytes = &mut self.chunks[chunk];
+        let start = bytes.len();
+        write(bytes);
+        let entry = &bytes[start..];
         let mut head = [0; 16];
         let known = entry.len().min(16);
         head[..known].copy_from_slice(&entry[..known]);
-        self.places.push(Place { head: u128::from_be_bytes(head), start, len: entry.len() as u32 });
+        let (chunk, start, len) = (chunk as u32, start as u32, entry.len() as u32);
+        self.places.push(Place { head: u128::from_be_bytes(head), chunk, start, len });
     }
 
     /// What they take.
     pub fn bytes(&self) -> usize {
-        self.bytes.capacity() + self.places.capacity() * size_of::<Place>()
+        let chunks: usize = self.chunks.iter().map(Vec::capacity).sum();
+        chunks + self.places.capacity() * size_of::<Place>()
     }
 
     pub fn sort(&mut self) {
-        let Self { bytes, places } = self;
-        let entry = |place: &Place| &bytes[place.start..][..place.len as usize];
-        places.sort_unstable_by(|a, b| a.head.cmp(&b.head).then_with(|| entry(a).cmp(entry(b))));
+        let Self { chunks, places } = self;
+        places
+            .sort_unstable_by(|a, b| a.head.cmp(&b.head).then_with(|| a.entry(chunks).cmp(b.entry(chunks))));
     }
 
     /// The entries in ascending order.
@@ -71,7 +92,7 @@ impl SortedEntries {
     }
 
     fn iter(&self) -> impl Iterator<Item = (u128, &[u8])> {
-        self.places.iter().map(|place| (place.head, &self.bytes[place.start..][..place.len as usize]))
+        self.places.iter().map(|place| (place.head, place.entry(&self.chunks)))
     }
 
     /// The entries of several runs, each of which is sorted, in ascending order.

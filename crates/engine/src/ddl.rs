@@ -170,7 +170,10 @@ impl Engine {
             None => create,
             Some(next) => Change::Several(vec![create, Change::AutoIncrement { table: id, next }]),
         })?;
-        Ok(self.catalog().table_by_id(id).expect("published just now").clone())
+        let table = self.catalog().table_by_id(id).expect("published just now").clone();
+        // Until tables are counted again, whoever asks for room is to know of it.
+        self.memory.grow(table.bytes_of_few_rows());
+        Ok(table)
     }
 
     fn find_in(&self, catalog: &Catalog, database: &str, name: &str) -> Result<Arc<TableHandle>> {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  0                                                                              limit
-//!  ├── tables: hot pages, indexes, old versions, transactions ──┬── queries ──┬── cache ──┤
+//!  ├── tables: hot pages, indexes, versions, definitions, txns ──┬── queries ──┬── cache ──┤
 //!        grow with the data and with what is being changed        reserve       takes what is left
 //! ```
 //!
@@ -81,6 +81,8 @@ pub struct MemoryUse {
     pub hot_pages: usize,
     pub indexes: usize,
     pub versions: usize,
+    /// What tables take without rows: definitions, directories, what is known of column blocks.
+    pub definitions: usize,
     /// Redo and undo of running transactions.
     pub transactions: usize,
     /// Copies that are being encoded.
@@ -96,7 +98,7 @@ pub struct MemoryUse {
 impl MemoryUse {
     /// What cannot be given up for others at once.
     fn of_tables(&self) -> usize {
-        self.hot_pages + self.indexes + self.versions + self.transactions
+        self.hot_pages + self.indexes + self.versions + self.definitions + self.transactions
     }
 
     /// The greatest part of that, and what makes it less.
@@ -111,6 +113,7 @@ impl MemoryUse {
             ),
             (self.indexes, ("indexes", "drop indexes or rows")),
             (self.versions, ("old versions of rows", "end transactions that have been open for long")),
+            (self.definitions, ("definitions of tables", "drop tables")),
             (self.transactions, ("running transactions", "commit in smaller parts")),
         ];
         parts.into_iter().max_by_key(|(bytes, _)| *bytes).expect("there are parts").1
@@ -133,6 +136,7 @@ pub struct MemoryBudget {
     hot_pages: AtomicUsize,
     indexes: AtomicUsize,
     versions: AtomicUsize,
+    definitions: AtomicUsize,
     transactions: AtomicUsize,
     work: AtomicUsize,
     /// Of queries and of clients.
@@ -182,6 +186,7 @@ impl MemoryBudget {
             hot_pages: AtomicUsize::new(0),
             indexes: AtomicUsize::new(0),
             versions: AtomicUsize::new(0),
+            definitions: AtomicUsize::new(0),
             transactions: AtomicUsize::new(0),
             work: AtomicUsize::new(0),
             queries: AtomicUsize::new(0),
@@ -208,6 +213,7 @@ impl MemoryBudget {
             hot_pages: self.hot_pages.load(Relaxed),
             indexes: self.indexes.load(Relaxed),
             versions: self.versions.load(Relaxed),
+            definitions: self.definitions.load(Relaxed),
             transactions: self.transactions.load(Relaxed),
             work: self.work.load(Relaxed),
             // Two counters, read one after the other.
@@ -346,8 +352,10 @@ impl MemoryBudget {
         let tables = || catalog.tables();
         let hot: usize = tables().map(|table| Relation::hot_bytes(&table.relation)).sum();
         let indexes: u64 = tables().flat_map(|table| &table.indexes).map(|index| index.bytes()).sum();
+        let fixed: usize = tables().map(|table| table.fixed_bytes()).sum();
         self.hot_pages.store(hot, Relaxed);
         self.indexes.store(indexes as usize, Relaxed);
+        self.definitions.store(fixed, Relaxed);
         self.versions.store(version_backlog * VERSION_BYTES, Relaxed);
         if let Some(process) = &self.process {
             let now = self.in_use();

@@ -19,6 +19,9 @@ use crate::keys::KeyRange;
 use crate::metadata_lock::MetadataLock;
 use crate::sample::SampleCache;
 
+/// A column in a definition, a layout and a key, about.
+const COLUMN_BYTES: usize = 256;
+
 /// Immutable once published; DDL publishes a new handle that shares what stayed.
 pub struct TableHandle {
     pub def: Arc<TableDef>,
@@ -218,6 +221,29 @@ impl TableHandle {
     /// The commit that made the table or its newest index.
     pub(crate) fn changed_at(&self) -> Timestamp {
         self.changed_at
+    }
+
+    /// What the table takes of memory without any row: its definition, its directory, and what its indexes have beside
+    /// their trees.
+    pub(crate) fn fixed_bytes(&self) -> usize {
+        const SHARED_PARTS: usize = size_of::<TableDef>()
+            + size_of::<RowLayout>()
+            + size_of::<MetadataLock>()
+            + size_of::<Relocations>()
+            + size_of::<SampleCache>();
+        let names = |texts: &mut dyn Iterator<Item = &String>| texts.map(String::len).sum::<usize>();
+        let columns = self.def.columns.len() * COLUMN_BYTES
+            + names(&mut self.def.columns.iter().flat_map(|c| [&c.name, &c.comment]));
+        let indexes = self.indexes.iter().map(|index| {
+            size_of::<IndexHandle>() + index.parts.len() * COLUMN_BYTES + 2 * index.def.name.len()
+        });
+        size_of::<Self>() + SHARED_PARTS + self.relation.directory_bytes() + columns + indexes.sum::<usize>()
+    }
+
+    /// What it takes with its first rows, beside these: it has a page then.
+    pub(crate) fn bytes_of_few_rows(&self) -> usize {
+        let trees: u64 = self.indexes.iter().map(|index| index.bytes()).sum();
+        self.fixed_bytes() + trees as usize + self.relation.slots_per_page() * self.layout.fixed_size
     }
 
     /// Counts the rows, which nobody changes meanwhile.

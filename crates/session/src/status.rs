@@ -78,6 +78,7 @@ impl Shared {
             ("Avocet_memory_hot_pages", memory.hot_pages.to_string()),
             ("Avocet_memory_indexes", memory.indexes.to_string()),
             ("Avocet_memory_versions", memory.versions.to_string()),
+            ("Avocet_memory_definitions", memory.definitions.to_string()),
             ("Avocet_memory_transactions", memory.transactions.to_string()),
             ("Avocet_memory_work", memory.work.to_string()),
             ("Avocet_memory_rest", memory.rest.to_string()),

@@ -379,6 +379,17 @@ impl Relation {
         })
     }
 
+    /// Bytes of the directory and of what is known of column blocks, which stay however cold the rows are.
+    pub fn directory_bytes(&self) -> usize {
+        let made = self.chunks.iter().filter_map(OnceLock::get).map(|chunk| chunk.len());
+        let of_state = |state: &SegmentState| match state {
+            SegmentState::Cold(cold) => size_of::<Block>() + cold.block.meta().bytes(),
+            _ => 0,
+        };
+        let states = self.used_segments().map(|(_, state)| size_of::<SegmentState>() + of_state(&state));
+        size_of::<Self>() + made.sum::<usize>() * size_of::<Segment>() + states.sum::<usize>()
+    }
+
     /// Bytes of hot segments.
     pub fn hot_bytes(&self) -> usize {
         let of_state = |state: &SegmentState| match state {

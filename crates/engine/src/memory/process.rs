@@ -11,7 +11,7 @@ use avocet_base::process::resident_bytes;
 use parking_lot::Mutex;
 
 /// So many looks are kept, one for each second: longer than freed memory stays with the allocator.
-const KEPT: usize = 8;
+const KEPT: usize = 4;
 const KEPT_FOR: Duration = Duration::from_secs(1);
 
 pub(super) struct Process {

@@ -117,6 +117,12 @@ pub struct BlockMeta {
 }
 
 impl BlockMeta {
+    /// What it takes of memory, about.
+    pub fn bytes(&self) -> usize {
+        let of = |column: &ColumnMeta| size_of::<ColumnMeta>() + column.distinct.sketch.len();
+        size_of::<Self>() + self.columns.iter().map(of).sum::<usize>()
+    }
+
     pub fn rows(&self) -> usize {
         self.ordinals.len()
     }
