@@ -43,8 +43,15 @@ impl Binder<'_> {
         if query.outputs.len() != 1 {
             return Err(ErrorCode::OPERAND_COLUMNS.with(&[&1]));
         }
-        let ty = self.columns[query.outputs[0]].ty;
-        Ok(self.add_subquery(SubqueryKind::Scalar, query, outer, ty, true))
+        let output = query.outputs[0];
+        let ty = self.columns[output].ty;
+        let value = self.add_subquery(SubqueryKind::Scalar, query, outer, ty, true);
+        // What shows a literal insists on its collation no more than the literal does.
+        if let (true, Some(id)) = (self.typer.coercible_columns.contains(&output.index()), column_of(&value))
+        {
+            self.typer.coercible_columns.insert(id.index());
+        }
+        Ok(value)
     }
 
     pub(super) fn exists(&mut self, query: &ast::Query, negated: bool) -> Result<Expr, SqlError> {
@@ -100,7 +107,12 @@ impl Binder<'_> {
         }
         // Literals would be folded: what counts is the types.
         let stand_in = Expr::column(STAND_IN.index(), left.ty, left.nullable);
-        let compared = self.typer.compare(CompareOp::Eq, stand_in, right)?;
+        if self.typer.is_coercible(&left) {
+            self.typer.coercible_columns.insert(STAND_IN.index());
+        }
+        let compared = self.typer.compare(CompareOp::Eq, stand_in, right);
+        self.typer.coercible_columns.remove(&STAND_IN.index());
+        let compared = compared?;
         let (mut left_side, right_side) =
             sides(compared).ok_or_else(|| unsupported("a comparison of this kind with a subquery"))?;
         crate::plan::walk::replace(&mut left_side, &mut |part| {
