@@ -151,6 +151,10 @@ pub fn are_compatible(a: &SqlType, b: &SqlType) -> bool {
         | (T::Timestamp { .. }, T::Timestamp { .. })
         | (T::Time { .. }, T::Time { .. })
         | (T::Year, T::Year) => true,
+        // By their numbers, as InnoDB does.
+        (T::Enum(_), T::Enum(_)) | (T::Set(_), T::Set(_)) | (T::Bit { .. }, T::Bit { .. }) => {
+            narrow(a).coded_width() == narrow(b).coded_width()
+        }
         (a, b) => match (a.collation(), b.collation()) {
             (Some(x), Some(y)) => x == y,
             _ => is_binary(&a) && is_binary(&b),

@@ -6,7 +6,9 @@ use avocet_types::error::{ErrorCode, SqlError, store_error};
 use avocet_types::expr::{EvalContext, Expr, RowProgram, RowSource, Warning};
 use avocet_types::{ColumnDef, Datum, DefaultValue, RowRef, TableDef, Value};
 
-use super::{Refusal, Run, convert_context, implicit_default, note_stored, note_updated, now};
+use super::{
+    Refusal, Run, convert_context, implicit_default, note_stored, note_updated, now, unstated_default,
+};
 
 /// The assignments to the columns of one table, in order.
 #[derive(Debug)]
@@ -144,6 +146,9 @@ pub fn default_of(column: &ColumnDef, ctx: &EvalContext) -> Result<Value, SqlErr
 
 /// What a column gets that has no default: an error, or its type's default, of which `warns` tells.
 pub fn missing_default(column: &ColumnDef, ctx: &EvalContext, warns: bool) -> Result<Value, SqlError> {
+    if let Some(value) = unstated_default(column) {
+        return Ok(value);
+    }
     let missing = ErrorCode::NO_DEFAULT_FOR_FIELD.with(&[&column.name]);
     let value = implicit_default(&column.ty).filter(|_| !ctx.is_strict());
     let Some(value) = value else { return Err(missing) };

@@ -266,7 +266,7 @@ fn column_of(scope: &Scope, table: usize, expr: &Expr) -> Option<(usize, bool)> 
 
 /// Whether a conversion between the types gives every value one of its own, in the same order.
 fn keeps_apart(from: &SqlType, to: &SqlType) -> bool {
-    from.is_integer() && matches!(to, SqlType::Decimal { .. })
+    (from.is_integer() || from.is_coded()) && matches!(to, SqlType::Decimal { .. })
 }
 
 /// What a LIKE pattern begins with before its first wildcard, and whether that is all of it.

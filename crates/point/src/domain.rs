@@ -49,6 +49,7 @@ pub fn fit<'a>(value: Datum<'a>, column: &SqlType) -> Fit<'a> {
     match (column, value) {
         (_, Datum::Null) => Fit::Null,
         (SqlType::Bool | SqlType::Int { .. } | SqlType::Year, value) => fit_int(value, column),
+        (SqlType::Enum(_) | SqlType::Set(_) | SqlType::Bit { .. }, value) => fit_int(value, column),
         (SqlType::Decimal { precision, scale, .. }, Datum::Decimal(v)) => fit_decimal(&v, *precision, *scale),
         (SqlType::Decimal { precision, scale, .. }, Datum::Double(v)) => {
             decimals_near(v, *precision, *scale).unwrap_or(Fit::Unknown)

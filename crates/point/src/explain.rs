@@ -216,7 +216,8 @@ fn key_len(table: &TableDef, column: usize) -> u32 {
         SqlType::Bool | SqlType::Year => 1,
         SqlType::Int { width, .. } => width.bits() / 8,
         SqlType::Float => 4,
-        _ => 8,
+        SqlType::Bit { len } => u32::from(len).div_ceil(8),
+        ty => ty.coded_width().map_or(8, |width| width.bits() / 8),
     };
     bytes + u32::from(column.nullable)
 }

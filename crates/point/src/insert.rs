@@ -297,8 +297,17 @@ pub fn implicit_default(ty: &SqlType) -> Option<Value> {
         SqlType::Binary { len } => Datum::Bytes(vec![0; len as usize].into()),
         SqlType::VarBinary { .. } | SqlType::Blob { .. } => Datum::Bytes((&[][..]).into()),
         SqlType::Time { .. } => Datum::Time(0),
+        SqlType::Enum(_) | SqlType::Set(_) | SqlType::Bit { .. } => Datum::UInt(0),
         SqlType::Date | SqlType::DateTime { .. } | SqlType::Timestamp { .. } => return None,
     })
+}
+
+/// What a column that is NOT NULL gets without a DEFAULT, in any mode: of an ENUM the first member.
+pub const fn unstated_default(column: &ColumnDef) -> Option<Value> {
+    match column.ty {
+        SqlType::Enum(_) if !column.nullable && column.default.is_none() => Some(Datum::UInt(1)),
+        _ => None,
+    }
 }
 
 /// The AUTO_INCREMENT values of one statement.
@@ -596,7 +605,9 @@ impl Insert {
     fn before_given(&self, at: usize, column: &ColumnDef, ctx: &EvalContext) -> Result<Value, SqlError> {
         let value = if self.misses(at, column) { Datum::Null } else { self.default_of(at, column, ctx)? };
         let is_none = value.is_null() && !column.nullable;
-        Ok(if is_none { implicit_default(&column.ty).unwrap_or(Datum::Null) } else { value })
+        let none =
+            || unstated_default(column).or_else(|| implicit_default(&column.ty)).unwrap_or(Datum::Null);
+        Ok(if is_none { none() } else { value })
     }
 
     fn default_of(&self, at: usize, column: &ColumnDef, ctx: &EvalContext) -> Result<Value, SqlError> {

@@ -71,7 +71,9 @@ use avocet_types::{Datum, SqlType};
 pub use assign::Assignments;
 pub use bounds::Bounds;
 pub use ignore::{can_ignore, warn_of};
-pub use insert::{BULK_ROWS, LARGE_SHARE, compile_insert, implicit_default, note_updated, now};
+pub use insert::{
+    BULK_ROWS, LARGE_SHARE, compile_insert, implicit_default, note_updated, now, unstated_default,
+};
 pub use locks::row_lock;
 pub use modify::Changer;
 pub use rows::Rows;
@@ -515,6 +517,6 @@ fn convert_context(ctx: &EvalContext) -> ConvertContext {
 /// Notes that a value was changed to fit its column; `row` counts from 1.
 #[cold]
 fn note_stored(ctx: &EvalContext, problem: &StoreError, column: &str, row: u64) {
-    let (errno, message) = problem.warning(column, row);
+    let (errno, message) = problem.warning(column, row, ctx.sql_mode.is_strict());
     ctx.push_warning(Warning { errno, message, note: problem.is_note() });
 }

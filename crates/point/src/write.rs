@@ -26,7 +26,7 @@ use super::select::conjunction;
 use super::visit::{locate, visit};
 use super::{
     Changes, FoundRow, FoundRows, Kind, LevelScratch, NotPoint, PointPlan, PointScratch, Refusal, Run, Table,
-    recycle_changes,
+    recycle_changes, unstated_default,
 };
 
 /// The rows that a statement changes.
@@ -192,7 +192,10 @@ pub fn default_value(of: Option<&ast::Ident>, def: &TableDef, column: usize) -> 
     match &from.default {
         Some(avocet_types::DefaultValue::Const(value)) => Ok(Expr::literal(value.clone(), from.ty)),
         None if from.nullable => Ok(Expr::literal(Datum::Null, from.ty)),
-        None => Err(ErrorCode::NO_DEFAULT_FOR_FIELD.with(&[&from.name]).into()),
+        None => match unstated_default(from) {
+            Some(value) => Ok(Expr::literal(value, from.ty)),
+            None => Err(ErrorCode::NO_DEFAULT_FOR_FIELD.with(&[&from.name]).into()),
+        },
         Some(avocet_types::DefaultValue::Now) => Err(NotPoint::because("DEFAULT of a time").into()),
     }
 }

@@ -295,7 +295,8 @@ impl ResultSink for FileSink {
 /// MySQL counts what is not a number, dates too, as a string.
 fn is_string(ty: &SqlType) -> bool {
     let is_float = matches!(ty, SqlType::Float | SqlType::Double);
-    !(ty.is_integer() || is_float || matches!(ty, SqlType::Bool | SqlType::Decimal { .. } | SqlType::Year))
+    let is_number = ty.is_integer() || matches!(ty, SqlType::Bit { .. });
+    !(is_number || is_float || matches!(ty, SqlType::Bool | SqlType::Decimal { .. } | SqlType::Year))
 }
 
 impl Delimited {

@@ -328,7 +328,7 @@ fn columns(table: &TableDef, full: bool, access: &Access) -> Rowset {
     for (at, column) in table.columns.iter().enumerate().filter(sees) {
         let mut row = vec![text(&column.name), text(column.ty.to_string())];
         if full {
-            row.push(optional(column.ty.collation().map(avocet_types::Collation::name)));
+            row.push(optional(column.ty.declared_collation().map(avocet_types::Collation::name)));
         }
         row.push(text(if column.nullable { "YES" } else { "NO" }));
         row.push(text(key_of(table, at)));

@@ -1,7 +1,7 @@
 //! Values on their way into a table: conversions to column types, defaults, NULLs, AUTO_INCREMENT.
 
 use avocet_engine::TableHandle;
-use avocet_point::{implicit_default, now};
+use avocet_point::{implicit_default, now, unstated_default};
 use avocet_types::convert::{ConvertContext, StoreError, store_column};
 use avocet_types::error::{ErrorCode, SqlError, store_error};
 use avocet_types::expr::SqlMode;
@@ -62,7 +62,7 @@ impl Session {
     #[cold]
     fn warn_stored(&mut self, problem: &StoreError, column: &ColumnDef, row: u64) {
         let level = if problem.is_note() { Level::Note } else { Level::Warning };
-        let (errno, message) = problem.warning(&column.name, row);
+        let (errno, message) = problem.warning(&column.name, row, self.context.sql_mode.is_strict());
         self.warn(level, errno, message);
     }
 
@@ -78,6 +78,9 @@ impl Session {
             Some(DefaultValue::Now) => Ok(now(&column.ty, storing.now, storing.convert.zone)),
             None if column.nullable => Ok(Datum::Null),
             None => {
+                if let Some(value) = unstated_default(column) {
+                    return Ok(value);
+                }
                 let missing = ErrorCode::NO_DEFAULT_FOR_FIELD.with(&[&column.name]);
                 let value = implicit_default(&column.ty).filter(|_| !storing.convert.strict);
                 let Some(value) = value else { return Err(missing) };

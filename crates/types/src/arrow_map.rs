@@ -302,6 +302,11 @@ mod tests {
     use crate::sql_type::{IntWidth, LobSize};
     use crate::{Collation, Value};
 
+    fn members(count: usize) -> crate::Members {
+        let names = (0..count).map(|n| format!("m{n}")).collect();
+        crate::Members::new(names, Collation::DEFAULT).expect("distinct names")
+    }
+
     fn samples() -> Vec<(SqlType, Value)> {
         let int = |width, unsigned| SqlType::Int { width, unsigned };
         let decimal = |precision| SqlType::Decimal { precision, scale: 2, unsigned: false };
@@ -328,6 +333,11 @@ mod tests {
             (SqlType::Timestamp { fsp: 0 }, Datum::DateTime(1_000_000)),
             (SqlType::Time { fsp: 0 }, Datum::Time(-1_000_000)),
             (SqlType::Year, Datum::UInt(2020)),
+            (SqlType::Enum(members(300)), Datum::UInt(300)),
+            (SqlType::Set(members(24)), Datum::UInt((1 << 24) - 1)),
+            (SqlType::Set(members(64)), Datum::UInt(u64::MAX)),
+            (SqlType::Bit { len: 1 }, Datum::UInt(1)),
+            (SqlType::Bit { len: 33 }, Datum::UInt(1 << 32)),
         ]
     }
 

@@ -5,9 +5,11 @@
 //!
 //! - `problem`: what can be wrong with a value, with MySQL's numbers and texts
 //! - `store`: values into columns
+//! - `coded`: values into and out of ENUM, SET and BIT
 //! - `cast`: CAST and CONVERT
 
 mod cast;
+mod coded;
 mod problem;
 mod store;
 

@@ -11,6 +11,7 @@ use crate::sql_type::{Collation, SqlType};
 /// |---|---|
 /// | Bool, signed Int | `Int` |
 /// | unsigned Int, Year | `UInt` |
+/// | Enum, Set, Bit | `UInt`: number of the member, bits |
 /// | Decimal | `Decimal`, at the column's scale |
 /// | Float / Double | `Float` / `Double` |
 /// | Char, VarChar, Text | `Str` |

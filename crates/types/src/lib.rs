@@ -15,6 +15,7 @@ pub mod decimal;
 pub mod error;
 pub mod expr;
 pub mod key;
+pub mod members;
 pub mod number;
 mod persist;
 pub mod row;
@@ -28,6 +29,7 @@ pub use datum::{Datum, Value};
 pub use decimal::Decimal;
 pub use expr::{EvalContext, EvalError, Expr, ExprKind, Function, SqlMode, Typer};
 pub use key::KeyLayout;
+pub use members::Members;
 pub use row::{RowLayout, RowRef};
 pub use schema::{
     ColumnDef, DefaultValue, ForeignKeyDef, IndexDef, IndexKind, IndexPart, ReferentialAction, TableDef,

@@ -6,6 +6,7 @@
 //! ```text
 //!  table    version u8 = 1 or 2 │ id u32 │ database │ name │ columns │ indexes │ collation u16 │ comment
 //!           from version 2: │ foreign keys
+//!  type     tag u8 │ what the type has: of ENUM and SET collation u16 │ names
 //!  column   name │ type │ flags u8 (1 nullable, 2 on update now, 4 auto_increment) │ default │ comment
 //!  default  0 none │ 1 value │ 2 now
 //!  index    id u32 │ name │ kind u8 (128 added: made for a foreign key) │ parts
@@ -22,6 +23,7 @@ use avocet_base::{IndexId, TableId};
 
 use crate::datum::{Datum, Value};
 use crate::decimal::Decimal;
+use crate::members::{MAX_ENUM, MAX_SET, Members};
 use crate::schema::{
     ColumnDef, DefaultValue, ForeignKeyDef, IndexDef, IndexKind, IndexPart, ReferentialAction, TableDef,
 };
@@ -43,6 +45,11 @@ impl SqlType {
             to.put_u8(tag);
             to.put_varint(len.into());
             to.put_u16(collation.0);
+        };
+        let listed = |to: &mut Vec<u8>, tag: u8, members: Members| {
+            to.put_u8(tag);
+            to.put_u16(members.collation().0);
+            put_list(members.names(), to, |name, to| to.put_str(name));
         };
         match *self {
             Self::Null => to.put_u8(0),
@@ -70,6 +77,9 @@ impl SqlType {
             Self::Timestamp { fsp } => to.extend_from_slice(&[14, fsp]),
             Self::Time { fsp } => to.extend_from_slice(&[15, fsp]),
             Self::Year => to.put_u8(16),
+            Self::Enum(members) => listed(to, 20, members),
+            Self::Set(members) => listed(to, 21, members),
+            Self::Bit { len } => to.extend_from_slice(&[22, len]),
         }
     }
 
@@ -120,9 +130,26 @@ impl SqlType {
             14 => Self::Timestamp { fsp: fsp(from)? },
             15 => Self::Time { fsp: fsp(from)? },
             16 => Self::Year,
+            20 => Self::Enum(members(from, MAX_ENUM)?),
+            21 => Self::Set(members(from, MAX_SET)?),
+            22 => match from.u8(WHAT)? {
+                len @ 1..=64 => Self::Bit { len },
+                _ => return Err(from.malformed(WHAT)),
+            },
             _ => return Err(from.malformed(WHAT)),
         })
     }
+}
+
+/// The members of an ENUM or SET: their collation and names.
+fn members(from: &mut Reader<'_>, most: usize) -> Result<Members, Malformed> {
+    const WHAT: &str = "members";
+    let collation = Collation(from.u16(WHAT)?);
+    let names = list(from, |from| Ok(from.str(WHAT)?.to_owned()))?;
+    if names.is_empty() || names.len() > most {
+        return Err(from.malformed(WHAT));
+    }
+    Members::of_stored(names, collation).map_err(|_| from.malformed(WHAT))
 }
 
 fn flag(from: &mut Reader<'_>) -> Result<bool, Malformed> {
@@ -390,6 +417,11 @@ mod tests {
 
     use super::*;
 
+    fn members(names: &[&str]) -> Members {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        Members::new(names, Collation::UTF8MB4_BIN).expect("distinct names")
+    }
+
     fn table() -> TableDef {
         let column = |name: &str, ty, default| ColumnDef {
             name: name.into(),
@@ -419,6 +451,9 @@ mod tests {
             SqlType::Timestamp { fsp: 3 },
             SqlType::Time { fsp: 0 },
             SqlType::Year,
+            SqlType::Enum(members(&["a", "ü"])),
+            SqlType::Set(members(&["x", "y", "z"])),
+            SqlType::Bit { len: 64 },
         ];
         TableDef {
             id: TableId(7),

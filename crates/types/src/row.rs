@@ -75,6 +75,10 @@ impl Storage {
             SqlType::DateTime { .. } | SqlType::Timestamp { .. } => Self::Micros,
             SqlType::Time { .. } => Self::Time,
             SqlType::Year => Self::U16,
+            SqlType::Enum(_) | SqlType::Set(_) | SqlType::Bit { .. } => match ty.coded_width() {
+                Some(width) => Self::of(&SqlType::Int { width, unsigned: true }),
+                None => unreachable!("the type is coded"),
+            },
         }
     }
 

@@ -4,6 +4,8 @@ use std::fmt;
 
 use arrow::datatypes::{DataType, TimeUnit};
 
+use crate::members::Members;
+
 /// A MySQL type, with all that decides how its values are stored, compared and shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SqlType {
@@ -61,6 +63,14 @@ pub enum SqlType {
         fsp: u8,
     },
     Year,
+    /// The number of a member, from 1; 0 is the error value, an empty string.
+    Enum(Members),
+    /// A bit for each member that is in it.
+    Set(Members),
+    /// `len` bits as a number, 1 ≤ `len` ≤ 64.
+    Bit {
+        len: u8,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -129,9 +139,49 @@ impl SqlType {
     pub const fn is_unsigned(&self) -> bool {
         match self {
             Self::Int { unsigned, .. } | Self::Decimal { unsigned, .. } => *unsigned,
-            Self::Year => true,
+            Self::Year | Self::Enum(_) | Self::Set(_) | Self::Bit { .. } => true,
             _ => false,
         }
+    }
+
+    /// The members of ENUM and SET.
+    pub const fn members(&self) -> Option<Members> {
+        match self {
+            Self::Enum(members) | Self::Set(members) => Some(*members),
+            _ => None,
+        }
+    }
+
+    /// Whether values are numbers that stand for texts: the types of strings whose `Datum` is an integer.
+    pub const fn is_coded(&self) -> bool {
+        matches!(self, Self::Enum(_) | Self::Set(_) | Self::Bit { .. })
+    }
+
+    /// The width of the unsigned integer that keeps a value of a coded type.
+    pub const fn coded_width(&self) -> Option<IntWidth> {
+        let bits = match self {
+            Self::Enum(members) if members.count() < 256 => 8,
+            Self::Enum(_) => 16,
+            Self::Set(members) => members.count(),
+            Self::Bit { len } => *len as usize,
+            _ => return None,
+        };
+        Some(match bits {
+            0..=8 => IntWidth::W8,
+            9..=16 => IntWidth::W16,
+            17..=32 => IntWidth::W32,
+            _ => IntWidth::W64,
+        })
+    }
+
+    /// The largest value of a coded type.
+    pub const fn coded_max(&self) -> Option<u64> {
+        Some(match self {
+            Self::Enum(members) => members.count() as u64,
+            Self::Set(members) => members.mask(),
+            Self::Bit { len } => u64::MAX >> (64 - *len as u32),
+            _ => return None,
+        })
     }
 
     /// The collation of a character string type.
@@ -141,6 +191,14 @@ impl SqlType {
                 Some(*collation)
             }
             _ => None,
+        }
+    }
+
+    /// The collation that a column of the type is declared with: of character strings, ENUM and SET.
+    pub const fn declared_collation(&self) -> Option<Collation> {
+        match self {
+            Self::Enum(members) | Self::Set(members) => Some(members.collation()),
+            _ => self.collation(),
         }
     }
 
@@ -173,6 +231,10 @@ impl SqlType {
             }
             Self::Time { .. } => DataType::Duration(TimeUnit::Microsecond),
             Self::Year => DataType::UInt16,
+            Self::Enum(_) | Self::Set(_) | Self::Bit { .. } => match self.coded_width() {
+                Some(width) => Self::Int { width, unsigned: true }.arrow_type(),
+                None => unreachable!("the type is coded"),
+            },
         }
     }
 }
@@ -210,13 +272,13 @@ impl SqlType {
         }
     }
 
-    /// The least and largest value of an integer type.
+    /// The least and largest value of a type that is kept as an integer.
     pub fn int_range(&self) -> Option<(i128, i128)> {
         let bits = match self {
             Self::Bool => 8,
             Self::Int { width, .. } => width.bits(),
             Self::Year => return Some((0, 2155)),
-            _ => return None,
+            _ => return self.coded_max().map(|max| (0, max.into())),
         };
         Some(if self.is_unsigned() {
             (0, (1 << bits) - 1)
@@ -281,6 +343,9 @@ impl fmt::Display for SqlType {
             Self::Timestamp { fsp } => with_fsp(f, "timestamp", *fsp),
             Self::Time { fsp } => with_fsp(f, "time", *fsp),
             Self::Year => f.write_str("year"),
+            Self::Enum(members) => write!(f, "enum({members})"),
+            Self::Set(members) => write!(f, "set({members})"),
+            Self::Bit { len } => write!(f, "bit({len})"),
         }
     }
 }

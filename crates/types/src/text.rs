@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::datum::Datum;
+use crate::datum::{Datum, Value};
 use crate::number::{write_f32, write_f64, write_i64, write_u64};
 use crate::sql_type::SqlType;
 use crate::temporal::{TimeZone, write_date, write_datetime, write_time, write_year};
@@ -13,7 +13,12 @@ pub fn write_text(value: &Datum<'_>, ty: &SqlType, zone: TimeZone, to: &mut Vec<
         Datum::Null => {}
         Datum::Int(v) => write_i64(*v, to),
         Datum::UInt(v) if *ty == SqlType::Year => write_year(*v, to),
-        Datum::UInt(v) => write_u64(*v, to),
+        Datum::UInt(v) => match ty {
+            SqlType::Enum(members) => to.extend_from_slice(members.name(*v).as_bytes()),
+            SqlType::Set(members) => to.extend_from_slice(members.joined(*v).as_bytes()),
+            SqlType::Bit { len } => to.extend_from_slice(bit_bytes(&v.to_be_bytes(), *len)),
+            _ => write_u64(*v, to),
+        },
         Datum::Float(v) => write_f32(*v, to),
         Datum::Double(v) => write_f64(*v, to),
         Datum::Decimal(v) => v.write(to),
@@ -35,12 +40,42 @@ pub fn to_text<'a>(value: &'a Datum<'_>, ty: &SqlType, zone: TimeZone) -> Option
         Datum::Null => None,
         Datum::Str(s) => Some(Cow::Borrowed(s)),
         Datum::Bytes(b) => std::str::from_utf8(b).ok().map(Cow::Borrowed),
+        Datum::UInt(v) if ty.members().is_some() => member_text(*v, ty),
         _ => {
             let mut text = Vec::with_capacity(32);
             write_text(value, ty, zone, &mut text);
-            Some(Cow::Owned(String::from_utf8(text).expect("numbers and temporals are ASCII")))
+            // Numbers and temporals are ASCII; bits may be no text.
+            String::from_utf8(text).ok().map(Cow::Owned)
         }
     }
+}
+
+/// The text of a value of ENUM or SET; `None` for other types.
+pub fn member_text(value: u64, ty: &SqlType) -> Option<Cow<'static, str>> {
+    match ty {
+        SqlType::Enum(members) => Some(Cow::Borrowed(members.name(value))),
+        SqlType::Set(members) => Some(members.joined(value)),
+        _ => None,
+    }
+}
+
+/// A value without a column: a name of ENUM or SET is a string there, and BIT a number.
+pub fn without_members(value: Value, ty: SqlType) -> (Value, SqlType) {
+    match (&value, ty) {
+        (Datum::UInt(number), ty) if let Some(members) = ty.members() => {
+            let name = member_text(*number, &ty).unwrap_or_default();
+            let len = name.chars().count() as u32;
+            (Datum::Str(name), SqlType::VarChar { len, collation: members.collation() })
+        }
+        (_, SqlType::Bit { .. }) => (value, SqlType::BIGINT_UNSIGNED),
+        (Datum::Null, ty) if ty.members().is_some() => (value, SqlType::Null),
+        _ => (value, ty),
+    }
+}
+
+/// Of a number's big-endian bytes those that a BIT of this length shows.
+pub const fn bit_bytes(number: &[u8; 8], len: u8) -> &[u8] {
+    number.split_at(8 - (len as usize).div_ceil(8)).1
 }
 
 /// Digits that a fraction needs where no type says how many it has.

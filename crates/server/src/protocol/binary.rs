@@ -7,6 +7,7 @@
 //! ```
 
 use avocet_types::temporal::{Civil, Clock, TimeZone, date_of, time_of};
+use avocet_types::text::{bit_bytes, member_text};
 use avocet_types::{Datum, IntWidth, SqlType};
 
 use super::PacketBuf;
@@ -35,6 +36,11 @@ pub fn cell(
         (Datum::Null, _) => out.set_bits(nulls_at + (column + 2) / 8, 1 << ((column + 2) % 8)),
         (Datum::Int(v), ty) if ty.is_integer() => integer(out, *v as u64, ty),
         (Datum::UInt(v), ty) if ty.is_integer() => integer(out, *v, ty),
+        (Datum::UInt(v), SqlType::Bit { len }) => out.lenenc_bytes(bit_bytes(&v.to_be_bytes(), *len)),
+        (Datum::UInt(v), ty) => match member_text(*v, ty) {
+            Some(name) => out.lenenc_bytes(name.as_bytes()),
+            None => return false,
+        },
         (Datum::Float(v), SqlType::Float) => out.put(&v.to_le_bytes()),
         (Datum::Double(v), SqlType::Double) => out.put(&v.to_le_bytes()),
         (Datum::Decimal(v), SqlType::Decimal { .. }) => out.lenenc_short(|buf| v.write(buf)),

@@ -2,7 +2,7 @@
 
 use avocet_channel::OutputColumn;
 use avocet_types::collation::Charset;
-use avocet_types::{Collation, IntWidth, LobSize, SqlType};
+use avocet_types::{Collation, IntWidth, LobSize, Members, SqlType};
 use mysql_common::constants::{ColumnFlags, ColumnType};
 
 use super::{PacketBuf, charset};
@@ -64,6 +64,12 @@ impl WireType {
                 year.flags |= ColumnFlags::ZEROFILL_FLAG;
                 year
             }
+            SqlType::Enum(members) => Self::members(members, members.longest(), ColumnFlags::ENUM_FLAG),
+            SqlType::Set(members) => Self::members(members, members.joined_len(), ColumnFlags::SET_FLAG),
+            SqlType::Bit { len } => Self {
+                flags: ColumnFlags::UNSIGNED_FLAG,
+                ..Self::binary(ColumnType::MYSQL_TYPE_BIT, len.into())
+            },
         }
     }
 
@@ -76,6 +82,17 @@ impl WireType {
     fn string(code: ColumnType, chars: u32) -> Self {
         let length = chars.saturating_mul(UTF8MB4_BYTES);
         Self { code, length, collation: Collation::DEFAULT, decimals: 0, flags: ColumnFlags::empty() }
+    }
+
+    /// ENUM and SET are announced as CHARs, with a flag.
+    fn members(members: Members, chars: u32, flag: ColumnFlags) -> Self {
+        let ty = match members.collation() {
+            Collation::BINARY => {
+                Self::binary(ColumnType::MYSQL_TYPE_STRING, chars.saturating_mul(UTF8MB4_BYTES))
+            }
+            _ => Self::string(ColumnType::MYSQL_TYPE_STRING, chars),
+        };
+        Self { flags: ty.flags | flag, ..ty }
     }
 
     /// As a client is told of it that gets text in another character set.
@@ -200,5 +217,13 @@ mod tests {
         assert_eq!((datetime.length, datetime.decimals), (26, 6));
         let long = WireType::of(&SqlType::Text { size: LobSize::Long, collation: Collation::DEFAULT });
         assert_eq!(long.length, u32::MAX);
+        let members =
+            Members::new(vec!["a".into(), "bc".into()], Collation::DEFAULT).expect("distinct names");
+        let wire = WireType::of(&SqlType::Enum(members));
+        assert_eq!((wire.code as u8, wire.length, wire.flags), (254, 8, ColumnFlags::ENUM_FLAG));
+        let wire = WireType::of(&SqlType::Set(members));
+        assert_eq!((wire.code as u8, wire.length, wire.flags), (254, 16, ColumnFlags::SET_FLAG));
+        let wire = WireType::of(&SqlType::Bit { len: 10 });
+        assert_eq!((wire.code as u8, wire.length, wire.flags), (16, 10, ColumnFlags::UNSIGNED_FLAG));
     }
 }

@@ -44,6 +44,11 @@ enum Values<'a> {
     LargeBytes(&'a LargeBinaryArray),
 }
 
+/// Whether values of the type are integers here.
+const fn is_integer(ty: &SqlType) -> bool {
+    ty.is_integer() || ty.is_coded()
+}
+
 impl<'a> Column<'a> {
     /// `None` if the array is not one that `ty` can be read from. Besides `ty.arrow_type()` the other widths of
     /// strings are taken, which DataFusion's functions return.
@@ -54,10 +59,10 @@ impl<'a> Column<'a> {
             (DataType::Int16, ty) if ty.is_integer() => Values::I16(array.as_primitive()),
             (DataType::Int32, ty) if ty.is_integer() => Values::I32(array.as_primitive()),
             (DataType::Int64, ty) if ty.is_integer() => Values::I64(array.as_primitive()),
-            (DataType::UInt8, ty) if ty.is_integer() => Values::U8(array.as_primitive()),
-            (DataType::UInt16, ty) if ty.is_integer() => Values::U16(array.as_primitive()),
-            (DataType::UInt32, ty) if ty.is_integer() => Values::U32(array.as_primitive()),
-            (DataType::UInt64, ty) if ty.is_integer() => Values::U64(array.as_primitive()),
+            (DataType::UInt8, ty) if is_integer(ty) => Values::U8(array.as_primitive()),
+            (DataType::UInt16, ty) if is_integer(ty) => Values::U16(array.as_primitive()),
+            (DataType::UInt32, ty) if is_integer(ty) => Values::U32(array.as_primitive()),
+            (DataType::UInt64, ty) if is_integer(ty) => Values::U64(array.as_primitive()),
             (DataType::Float32, SqlType::Float) => Values::F32(array.as_primitive()),
             (DataType::Float64, SqlType::Double) => Values::F64(array.as_primitive()),
             (DataType::Decimal128(_, scale), SqlType::Decimal { .. }) => {

@@ -1,7 +1,7 @@
 //! The cells of the text protocol.
 
 use avocet_types::temporal::TimeZone;
-use avocet_types::text::write_text;
+use avocet_types::text::{member_text, write_text};
 use avocet_types::{Datum, SqlType};
 
 use super::PacketBuf;
@@ -13,6 +13,7 @@ pub fn cell(out: &mut PacketBuf, value: &Datum<'_>, ty: &SqlType, zone: TimeZone
         Datum::Null => out.put_u8(0xFB),
         Datum::Str(text) => out.lenenc_bytes(text.as_bytes()),
         Datum::Bytes(bytes) => out.lenenc_bytes(bytes),
+        Datum::UInt(v) if let Some(name) = member_text(*v, ty) => out.lenenc_bytes(name.as_bytes()),
         // No number and no moment has a text of more than 250 bytes.
         _ => out.lenenc_short(|buf| write_text(value, ty, zone, buf)),
     }

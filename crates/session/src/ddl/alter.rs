@@ -372,7 +372,9 @@ impl Session {
                     // A string that is too long counts as data that is cut.
                     let stored = self.store(value, &ty, column, storing, number);
                     stored.map_err(|error| match error.errno {
-                        1406 => ErrorCode::WARN_DATA_TRUNCATED.with(&[&column.name, &number]),
+                        1406 if !matches!(column.ty, SqlType::Bit { .. }) => {
+                            ErrorCode::WARN_DATA_TRUNCATED.with(&[&column.name, &number])
+                        }
                         _ => error,
                     })?
                 }

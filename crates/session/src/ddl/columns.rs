@@ -10,8 +10,9 @@ use avocet_sql::plan::BoundQuery;
 use avocet_types::convert::store;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::{Expr as BoundExpr, ExprKind as BoundKind, Function, RowProgram};
+use avocet_types::members::{MAX_ENUM, MAX_SET, MembersError};
 use avocet_types::schema::{ColumnDef, DefaultValue, TableDef};
-use avocet_types::{Collation, Datum, IntWidth, LobSize, SqlType, Value};
+use avocet_types::{Collation, Datum, IntWidth, LobSize, Members, SqlType, Value};
 
 use super::{check_name, indexes};
 use crate::analytics::RunningQuery;
@@ -25,6 +26,8 @@ use crate::state::Session;
 const MAX_COLUMNS: usize = 4096;
 const MAX_ROW_BYTES: u64 = 65_535;
 const MAX_FSP: u64 = 6;
+/// Characters of a member of ENUM or SET.
+const MAX_MEMBER_CHARS: usize = 255;
 
 /// The columns that CREATE TABLE … AS SELECT makes of a query's outputs.
 pub(super) fn of_query(bound: &BoundQuery) -> Vec<ColumnDef> {
@@ -153,6 +156,14 @@ impl Session {
         if bound.is_null_literal() {
             return if column.nullable { Ok(None) } else { Err(invalid()) };
         }
+        if let Some(members) = column.ty.members() {
+            return match bound.as_literal() {
+                Some(Datum::Str(text)) => {
+                    member_default(&column.ty, members, text).map(Some).ok_or_else(invalid)
+                }
+                _ => Err(invalid()),
+            };
+        }
         if matches!(column.ty, SqlType::Text { .. } | SqlType::Blob { .. }) {
             return Err(ErrorCode::BLOB_CANT_HAVE_DEFAULT.with(&[&column.name]));
         }
@@ -274,6 +285,52 @@ fn now_precision(expr: &BoundExpr) -> Option<u8> {
     }
 }
 
+/// A DEFAULT of members: all of the text is names, which may not be numbers.
+fn member_default(ty: &SqlType, members: Members, text: &str) -> Option<DefaultValue> {
+    let value = match ty {
+        SqlType::Set(_) => Some(members.bits(text)).filter(|(_, all)| *all).map(|(bits, _)| bits),
+        _ => members.number(text),
+    };
+    value.map(|value| DefaultValue::Const(Datum::UInt(value)))
+}
+
+/// The members of an ENUM or SET (`kind`), at most `most` of them.
+fn members(
+    spec: &TypeSpec,
+    column: &str,
+    kind: &str,
+    most: usize,
+    collation: Collation,
+) -> Result<Members, SqlError> {
+    if spec.values.len() > most {
+        return Err(ErrorCode::TOO_BIG_SET.with(&[&column, &kind]));
+    }
+    if let Some(name) = spec.values.iter().find(|name| most == MAX_SET && name.contains(',')) {
+        return Err(ErrorCode::ILLEGAL_VALUE_FOR_TYPE.with(&[&"set", name]));
+    }
+    if spec.values.iter().any(|name| name.chars().count() > MAX_MEMBER_CHARS) {
+        return Err(ErrorCode::TOO_LONG_SET_ENUM_VALUE.with(&[&column]));
+    }
+    Members::new(spec.values.clone(), collation).map_err(|error| member_error(error, column, kind))
+}
+
+pub(super) fn member_error(error: MembersError, column: &str, kind: &str) -> SqlError {
+    match error {
+        MembersError::Duplicate(name) => ErrorCode::DUPLICATED_VALUE_IN_TYPE.with(&[&column, &name, &kind]),
+        MembersError::TooMany => ErrorCode::TOO_BIG_SET.with(&[&column, &kind]),
+        MembersError::NoRoom => ErrorCode::OUT_OF_RESOURCES.with(&[]),
+    }
+}
+
+/// BIT(n): one bit if nothing is said.
+fn bit(spec: &TypeSpec, column: &str) -> Result<SqlType, SqlError> {
+    match spec.args.first().copied().unwrap_or(1) {
+        0 => Err(ErrorCode::INVALID_FIELD_SIZE.with(&[&column])),
+        len @ 1..=64 => Ok(SqlType::Bit { len: len as u8 }),
+        _ => Err(ErrorCode::TOO_BIG_DISPLAYWIDTH.with(&[&column, &64])),
+    }
+}
+
 /// The type that a specification means.
 pub(super) fn type_of(spec: &TypeSpec, column: &str, inherited: Collation) -> Result<SqlType, SqlError> {
     let unsigned = spec.unsigned;
@@ -300,6 +357,7 @@ pub(super) fn type_of(spec: &TypeSpec, column: &str, inherited: Collation) -> Re
             Err(ErrorCode::INVALID_YEAR_COLUMN_LENGTH.with(&[]))
         }
         "YEAR" => Ok(SqlType::Year),
+        "BIT" => bit(spec, column),
         _ => string_type(spec, column, inherited),
     }
 }
@@ -343,6 +401,13 @@ fn string_type(spec: &TypeSpec, column: &str, inherited: Collation) -> Result<Sq
             let collation = collation()?;
             let max = MAX_ROW_BYTES / u64::from(collation.info().charset.max_len());
             Ok(SqlType::VarChar { len: length(None, max)?, collation })
+        }
+        "ENUM" | "SET" => {
+            let collation = if binary_charset { Collation::BINARY } else { collation()? };
+            Ok(match spec.name.as_str() {
+                "ENUM" => SqlType::Enum(members(spec, column, "ENUM", MAX_ENUM, collation)?),
+                _ => SqlType::Set(members(spec, column, "SET", MAX_SET, collation)?),
+            })
         }
         "BINARY" => Ok(SqlType::Binary { len: length(Some(1), 255)? }),
         "VARBINARY" => Ok(SqlType::VarBinary { len: length(None, MAX_ROW_BYTES)? }),

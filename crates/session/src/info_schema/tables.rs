@@ -558,8 +558,8 @@ fn column_row(table: &TableDef, at: usize) -> Vec<Value> {
         number(precision),
         number(scale),
         number(ty.fsp().map(u64::from)),
-        optional(ty.collation().map(|collation| collation.info().charset.name())),
-        optional(ty.collation().map(avocet_types::Collation::name)),
+        optional(ty.declared_collation().map(|collation| collation.info().charset.name())),
+        optional(ty.declared_collation().map(avocet_types::Collation::name)),
         text(full),
         text(key_of(table, at)),
         text(extra_of(column)),
@@ -577,6 +577,12 @@ fn lengths(ty: &SqlType) -> (Option<u64>, Option<u64>) {
             let per_char = collation.info().charset.max_len();
             (Some((*len).into()), Some(u64::from(*len) * u64::from(per_char)))
         }
+        SqlType::Enum(members) | SqlType::Set(members) => {
+            let is_set = matches!(ty, SqlType::Set(_));
+            let len = if is_set { members.joined_len() } else { members.longest() };
+            let per_char = members.collation().info().charset.max_len();
+            (Some(len.into()), Some(u64::from(len) * u64::from(per_char)))
+        }
         _ => (ty.max_bytes(), ty.max_bytes()),
     }
 }
@@ -586,6 +592,7 @@ fn numeric(ty: &SqlType) -> (Option<u64>, Option<u64>) {
         SqlType::Bool => (Some(3), Some(0)),
         SqlType::Int { width, unsigned } => (Some(digits(*width, *unsigned)), Some(0)),
         SqlType::Decimal { precision, scale, .. } => (Some((*precision).into()), Some((*scale).into())),
+        SqlType::Bit { len } => (Some((*len).into()), None),
         SqlType::Float => (Some(12), None),
         SqlType::Double => (Some(22), None),
         _ => (None, None),

@@ -273,6 +273,11 @@ pub(super) fn display_size(ty: &SqlType) -> Option<usize> {
         SqlType::DateTime { fsp } | SqlType::Timestamp { fsp } => 19 + fraction(fsp),
         SqlType::Time { fsp } => 10 + fraction(fsp),
         SqlType::Year => 4,
+        SqlType::Bit { len } => usize::from(len.div_ceil(8)),
+        SqlType::Enum(members) => (members.longest() * members.collation().info().charset.max_len()) as usize,
+        SqlType::Set(members) => {
+            (members.joined_len() * members.collation().info().charset.max_len()) as usize
+        }
     })
 }
 

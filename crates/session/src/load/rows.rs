@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use avocet_channel::blocking::blocking;
 use avocet_engine::TableHandle;
-use avocet_point::{implicit_default, now};
+use avocet_point::{implicit_default, now, unstated_default};
 use avocet_sql::bind::{CatalogView, Clause, TableBinder, TableStatistics};
 use avocet_sql::parse::ast::{self, VariableScope};
 use avocet_sql::parse::statement::{LoadData, LoadTarget, OnDuplicateKey};
@@ -229,7 +229,14 @@ impl<'l> Loading<'l> {
     fn text<'f>(&self, bytes: &'f [u8], column: Option<&ColumnDef>) -> (Datum<'f>, SqlType) {
         let binary = || (Datum::bytes(bytes), SqlType::VarBinary { len: u32::MAX });
         let is_binary = |ty: &SqlType| {
-            matches!(ty, SqlType::Binary { .. } | SqlType::VarBinary { .. } | SqlType::Blob { .. })
+            // The bytes of a BIT are no text.
+            matches!(
+                ty,
+                SqlType::Binary { .. }
+                    | SqlType::VarBinary { .. }
+                    | SqlType::Blob { .. }
+                    | SqlType::Bit { .. }
+            )
         };
         if column.is_some_and(|column| is_binary(&column.ty)) {
             return binary();
@@ -439,7 +446,7 @@ impl Session {
             Some(DefaultValue::Const(value)) => value.clone(),
             Some(DefaultValue::Now) => now(&column.ty, storing.now, storing.convert.zone),
             None if column.nullable || column.auto_increment => Datum::Null,
-            None => implicit_default(&column.ty).unwrap_or(Datum::Null),
+            None => unstated_default(column).or_else(|| implicit_default(&column.ty)).unwrap_or(Datum::Null),
         };
         table.def.columns.iter().map(default).collect()
     }

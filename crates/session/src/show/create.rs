@@ -53,7 +53,7 @@ pub(super) fn create_database(
 
 fn column_line(column: &ColumnDef, inherited: Collation, quotes: Quotes) -> String {
     let mut line = format!("  {} {}", quotes.quote(&column.name), column.ty);
-    if let Some(collation) = column.ty.collation() {
+    if let Some(collation) = column.ty.declared_collation() {
         let info = collation.info();
         if collation != inherited {
             let _ = write!(line, " CHARACTER SET {}", info.charset.name());
@@ -137,6 +137,7 @@ pub(crate) fn default_text(default: &DefaultValue, ty: &SqlType, quoted: bool) -
     match default {
         DefaultValue::Now => now_text(ty),
         DefaultValue::Const(Value::Null) => "NULL".into(),
+        DefaultValue::Const(Value::UInt(bits)) if matches!(ty, SqlType::Bit { .. }) => format!("b'{bits:b}'"),
         DefaultValue::Const(value) => {
             let mut text = Vec::new();
             avocet_types::text::write_text(value, ty, TimeZone::UTC, &mut text);

@@ -180,6 +180,9 @@ impl Binder<'_> {
         use AggregateFunction as F;
         let class = ValueClass::of(&arg.ty);
         Ok(match function {
+            F::Sum | F::Avg if arg.ty.is_coded() => self.typer.number(arg),
+            // Names in the order of their collation.
+            F::Min | F::Max | F::GroupConcat if arg.ty.members().is_some() => self.typer.decoded(arg),
             F::Sum | F::Avg => match class {
                 ValueClass::Int | ValueClass::Decimal | ValueClass::Double | ValueClass::Null => arg,
                 _ => self.typer.number(arg),
@@ -192,6 +195,7 @@ impl Binder<'_> {
             F::BitAnd | F::BitOr | F::BitXor => self.typer.call(Function::BitOr, vec![arg, Expr::int(0)])?,
             F::GroupConcat if !arg.ty.is_string() => {
                 let collation = self.typer.connection_collation;
+                let arg = self.typer.decoded(arg);
                 self.typer.convert(arg, SqlType::Text { size: LobSize::Normal, collation })
             }
             _ => arg,

@@ -322,6 +322,10 @@ impl<'a> Binder<'a> {
                     SqlType::Char { collation, .. } | SqlType::VarChar { collation, .. } => {
                         SqlType::VarChar { len: 16_383, collation }
                     }
+                    SqlType::Enum(members) | SqlType::Set(members) => {
+                        SqlType::VarChar { len: 16_383, collation: members.collation() }
+                    }
+                    SqlType::Bit { .. } => SqlType::BIGINT_UNSIGNED,
                     ty => ty,
                 };
                 self.params[index] = ty;

@@ -9,7 +9,7 @@ use avocet_types::expr::SqlMode;
 
 use crate::parse::ast::*;
 use crate::parse::error::{ParseError, ParseResult};
-use crate::parse::lexer::{Op, TokenKind};
+use crate::parse::lexer::Op;
 use crate::parse::parser::Parser;
 use crate::parse::refuse::{refused, unserved};
 use crate::parse::statement::*;
@@ -560,11 +560,12 @@ impl Parser<'_> {
             binary: false,
             span: start,
         };
-        if ty.may_have_args() && self.eat_op(Op::LParen) {
-            match self.peek() {
-                TokenKind::String(_) => ty.values = self.comma_separated(Self::string)?,
-                _ => ty.args = self.comma_separated(Self::unsigned)?,
-            }
+        if ty.has_members() {
+            self.expect_op(Op::LParen)?;
+            ty.values = self.comma_separated(Self::string)?;
+            self.expect_op(Op::RParen)?;
+        } else if ty.may_have_args() && self.eat_op(Op::LParen) {
+            ty.args = self.comma_separated(Self::unsigned)?;
             self.expect_op(Op::RParen)?;
         }
         if ty.is_approximate() && ty.args.len() > 1 {

@@ -396,7 +396,12 @@ pub struct TypeSpec {
 }
 
 impl TypeSpec {
-    /// INT(11), VARCHAR(10), ENUM('a'): not DATE(3).
+    /// ENUM('a'): a list of strings, which must be there.
+    pub fn has_members(&self) -> bool {
+        matches!(self.name.as_str(), "ENUM" | "SET")
+    }
+
+    /// INT(11), VARCHAR(10): not DATE(3).
     pub fn may_have_args(&self) -> bool {
         !matches!(
             self.name.as_str(),

@@ -25,6 +25,9 @@ pub enum StoreError {
     PartLost { kind: &'static str, value: String },
     #[error("Data too long")]
     TooLong,
+    /// A number of more bits than the column has.
+    #[error("Data too long")]
+    TooManyBits,
     #[error("cannot be null")]
     Null,
 }
@@ -36,7 +39,7 @@ impl StoreError {
             Self::Truncated | Self::Rounded => 1265,
             Self::Incorrect { .. } => 1366,
             Self::IncorrectTemporal { .. } | Self::PartLost { .. } => 1292,
-            Self::TooLong => 1406,
+            Self::TooLong | Self::TooManyBits => 1406,
             Self::Null => 1048,
         }
     }
@@ -47,7 +50,7 @@ impl StoreError {
             Self::Truncated | Self::Rounded => "01000",
             Self::Incorrect { .. } => "HY000",
             Self::IncorrectTemporal { .. } | Self::PartLost { .. } => "22007",
-            Self::TooLong => "22001",
+            Self::TooLong | Self::TooManyBits => "22001",
             Self::Null => "23000",
         }
     }
@@ -57,9 +60,14 @@ impl StoreError {
         matches!(self, Self::Rounded | Self::PartLost { .. })
     }
 
-    /// Number and text where it is no error: a string that was cut is a value like any other that was.
-    pub fn warning(&self, column: &str, row: u64) -> (u16, String) {
-        let shown = if *self == Self::TooLong { &Self::Truncated } else { self };
+    /// Number and text where it is no error: a string that was cut is a value like any other that was. Bits are out of range,
+    /// unless the mode is strict and the statement is not (IGNORE).
+    pub fn warning(&self, column: &str, row: u64, strict_mode: bool) -> (u16, String) {
+        let shown = match self {
+            Self::TooLong => &Self::Truncated,
+            Self::TooManyBits if !strict_mode => &Self::OutOfRange,
+            other => other,
+        };
         (shown.errno(), shown.message(column, row))
     }
 

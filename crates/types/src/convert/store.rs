@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::coded;
 use super::{
     ConvertContext, Read, StoreError, byte_limit, char_limit, read_datetime, read_time, round_double,
     temporal_to_integer, text_of,
@@ -23,7 +24,7 @@ pub struct Stored<'v> {
 }
 
 /// What becomes of a value, and what is wrong with it.
-type Outcome<'v> = (Datum<'v>, Option<StoreError>);
+pub(super) type Outcome<'v> = (Datum<'v>, Option<StoreError>);
 
 /// Converts a value of type `from` for a column; refuses NULL if the column does.
 #[inline]
@@ -76,8 +77,20 @@ fn convert<'v>(value: Datum<'v>, from: &SqlType, to: &SqlType, context: &Convert
     if value.is_null() {
         return (Datum::Null, None);
     }
+    let (value, from) = match value {
+        Datum::UInt(v) if from.is_coded() => match coded::taken_as(v, from, to) {
+            Ok(as_it_is) => return as_it_is,
+            Err(Some(name)) => (Datum::Str(name), &coded::NAME),
+            // Stored as a number is.
+            Err(None) => (value, &SqlType::BIGINT_UNSIGNED),
+        },
+        value => (value, from),
+    };
     match to {
         SqlType::Null => (value, None),
+        SqlType::Enum(members) => coded::to_enum(&value, from, *members, context),
+        SqlType::Set(members) => coded::to_set(&value, from, *members, context),
+        SqlType::Bit { len } => coded::to_bits(&value, *len),
         SqlType::Bool | SqlType::Int { .. } => to_int(&value, from, to, context),
         SqlType::Year => to_year(&value, from, context),
         SqlType::Decimal { precision, scale, unsigned } => {

@@ -11,6 +11,7 @@ use crate::expr::func::text::{bytes, count_chars, from_buffer, offset, slice};
 use crate::expr::program::CallInfo;
 use crate::expr::program::arith::int_datum;
 use crate::expr::typing::ValueClass;
+use crate::members::NO_MEMBER;
 use crate::number;
 use crate::sql_type::{IntWidth, SqlType};
 use crate::temporal::{self, DAY, Parsed, SECOND, date_of, time_of};
@@ -173,6 +174,8 @@ fn to_int<'a>(value: &Datum<'_>, from: &SqlType, unsigned: bool, ctx: &EvalConte
 fn to_double(value: &Datum<'_>, from: &SqlType, ctx: &EvalContext) -> EvalResult<f64> {
     Ok(match value {
         Datum::Int(v) => *v as f64,
+        // The 64th member is a sign (`Field_enum::val_real`).
+        Datum::UInt(v) if matches!(from, SqlType::Set(_)) => *v as i64 as f64,
         Datum::UInt(v) => *v as f64,
         Datum::Float(v) => (*v).into(),
         Datum::Double(v) => *v,
@@ -234,6 +237,7 @@ fn to_text_or_bytes<'a>(value: Datum<'a>, from: &SqlType) -> Datum<'a> {
         Datum::Null | Datum::Str(_) | Datum::Bytes(_) => return value,
         Datum::Int(v) => return Datum::Str(v.to_string().into()),
         Datum::UInt(v) if *from == SqlType::Year => temporal::write_year(*v, &mut text),
+        Datum::UInt(v) if from.is_coded() => return decoded(*v, from),
         Datum::UInt(v) => return Datum::Str(v.to_string().into()),
         Datum::Float(v) => number::write_f32(*v, &mut text),
         Datum::Double(v) => number::write_f64(*v, &mut text),
@@ -243,6 +247,17 @@ fn to_text_or_bytes<'a>(value: Datum<'a>, from: &SqlType) -> Datum<'a> {
         Datum::Time(v) => temporal::write_time(*v, fsp(from), &mut text),
     }
     from_buffer(text)
+}
+
+/// A name of ENUM or SET, or the bytes of a BIT.
+fn decoded<'a>(value: u64, from: &SqlType) -> Datum<'a> {
+    match (crate::text::member_text(value, from), from) {
+        (Some(name), _) => Datum::Str(name),
+        (None, SqlType::Bit { len }) => {
+            Datum::Bytes(crate::text::bit_bytes(&value.to_be_bytes(), *len).to_vec().into())
+        }
+        (None, _) => unreachable!("{from} is not coded"),
+    }
 }
 
 fn to_text<'a>(value: Datum<'a>, from: &SqlType) -> EvalResult<Datum<'a>> {
@@ -309,6 +324,24 @@ pub(crate) fn full_year<'a>(args: &mut [Datum<'a>], _: &CallInfo, _: &EvalContex
         Datum::UInt(number) => Datum::UInt(i64::try_from(number).ok().and_then(of).unwrap_or(number)),
         _ => Datum::Null,
     })
+}
+
+/// The number that a string is equal to; the second argument has the type of the members.
+pub(crate) fn member_number<'a>(
+    args: &mut [Datum<'a>],
+    info: &CallInfo,
+    _: &EvalContext,
+) -> EvalResult<Datum<'a>> {
+    let Datum::Str(text) = &args[0] else { return Ok(Datum::Null) };
+    let number = match &info.arg_types[1] {
+        SqlType::Enum(members) => members.number_equal_to(text),
+        SqlType::Set(members) => match members.bits_equal_to(text) {
+            (bits, true) => bits,
+            _ => NO_MEMBER,
+        },
+        _ => NO_MEMBER,
+    };
+    Ok(Datum::UInt(number))
 }
 
 /// A text as what a date is compared with: what is no date is before all dates.
@@ -540,6 +573,8 @@ pub(crate) fn is_identity(from: &SqlType, to: &SqlType) -> bool {
             *width == IntWidth::W64 || from.is_integer()
         }
         (SqlType::Int { unsigned: true, .. } | SqlType::Year, SqlType::Int { unsigned: true, .. }) => true,
+        (SqlType::Bit { len: a }, SqlType::Bit { len: b }) => a <= b,
+        (a, SqlType::Int { unsigned: true, .. }) => a.is_coded(),
         (a, b) => a == b,
     }
 }

@@ -252,6 +252,8 @@ fn write_cast_type(f: &mut Formatter<'_>, ty: &SqlType) -> fmt::Result {
             fraction(f, fsp)
         }
         SqlType::Year => f.write_str("year"),
+        SqlType::Enum(_) | SqlType::Set(_) => f.write_str("char"),
+        SqlType::Bit { .. } => f.write_str("unsigned"),
     }
 }
 

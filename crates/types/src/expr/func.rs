@@ -50,7 +50,7 @@ pub(crate) fn stored<'a>(
         Err(problem) => Err(EvalError::Stored { problem, column: column() }),
         Ok(stored) => {
             if let Some(problem) = stored.warning {
-                let (errno, message) = problem.warning(&column(), 1);
+                let (errno, message) = problem.warning(&column(), 1, ctx.sql_mode.is_strict());
                 ctx.push_warning(Warning { errno, message, note: problem.is_note() });
             }
             Ok(stored.value)

@@ -251,6 +251,7 @@ functions! {
     Date ["DATE"] 1..=1, [Any], Ret::Rewrite, Partial, Immutable, func::rewritten;
     TimeOf ["TIME"] 1..=1, [Any], Ret::Rewrite, Partial, Immutable, func::rewritten;
     Stored [] 2..=2, [Any], Ret::Rewrite, Own, Immutable, func::stored;
+    MemberNumber [] 2..=2, [Text, Any], Ret::UInt, Strict, Immutable, coerce::member_number;
     FullYear [] 1..=1, [Int], Ret::Int, Strict, Immutable, coerce::full_year;
     DateTimeOrZero [] 1..=1, [Text], Ret::Custom(ret::datetime6), Strict, Immutable, coerce::datetime_or_zero;
     ExactInteger [] 1..=1, [Text], Ret::Custom(ret::exact), Strict, Immutable, coerce::exact_beside_integers;
@@ -306,6 +307,7 @@ impl Function {
             Self::BitNot => "~",
             Self::ShiftLeft => "<<",
             Self::ShiftRight => ">>",
+            Self::MemberNumber => "member",
             Self::FullYear => "year",
             Self::DateTimeOrZero => "datetime",
             Self::ExactInteger | Self::ExactDecimal => "decimal",

@@ -8,6 +8,7 @@ pub mod aggregate;
 mod arith;
 mod call;
 mod cast;
+mod coded;
 pub mod collation;
 mod compare;
 mod gather;
@@ -69,6 +70,8 @@ impl ValueClass {
         match ty {
             SqlType::Null => Self::Null,
             SqlType::Bool | SqlType::Int { .. } | SqlType::Year => Self::Int,
+            // Evaluated as the integers that they are: names and bytes are conversions.
+            SqlType::Enum(_) | SqlType::Set(_) | SqlType::Bit { .. } => Self::Int,
             SqlType::Decimal { .. } => Self::Decimal,
             SqlType::Float | SqlType::Double => Self::Double,
             SqlType::Char { .. } | SqlType::VarChar { .. } | SqlType::Text { .. } => Self::Text,
@@ -211,7 +214,7 @@ impl Typer {
 
     /// COALESCE; IFNULL with two.
     pub fn coalesce(&self, args: Vec<Expr>) -> EvalResult<Expr> {
-        let args = self.unify(args, "coalesce")?;
+        let args = self.unify(self.bits_as_numbers(args), "coalesce")?;
         let ty = args[0].ty;
         let nullable = args.iter().all(|arg| arg.nullable);
         Ok(Expr::new(ExprKind::Coalesce(args), ty, nullable))
@@ -219,6 +222,7 @@ impl Typer {
 
     /// Converts expressions to the type that CASE, UNION and their like give them together.
     pub fn unify(&self, exprs: Vec<Expr>, operation: &str) -> EvalResult<Vec<Expr>> {
+        let exprs = self.coded_alternatives(exprs);
         let ty = self.common_type(&exprs, operation)?;
         Ok(exprs.into_iter().map(|expr| self.convert(expr, ty)).collect())
     }
@@ -254,6 +258,10 @@ impl Typer {
             let unsigned = number.ty.is_unsigned();
             let to = if to == SqlType::BIGINT && unsigned { SqlType::BIGINT_UNSIGNED } else { to };
             return self.convert(number, to);
+        }
+        // A date or time is read from a name.
+        if expr.ty.members().is_some() && to.is_temporal() {
+            return self.convert(self.decoded(expr), to);
         }
         if !needs_conversion(&expr.ty, &to) {
             // A value of the narrower type is one of the wider type as it is. What has its meaning from its type keeps it.

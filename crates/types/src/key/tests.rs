@@ -51,6 +51,11 @@ fn key(layout: &KeyLayout, values: &[Value]) -> Vec<u8> {
     key
 }
 
+fn members(count: usize) -> crate::Members {
+    let names = (0..count).map(|n| format!("m{n}")).collect();
+    crate::Members::new(names, Collation::DEFAULT).expect("distinct names")
+}
+
 fn types() -> impl Strategy<Value = SqlType> {
     let widths = [IntWidth::W8, IntWidth::W16, IntWidth::W24, IntWidth::W32, IntWidth::W64];
     let strings =
@@ -63,6 +68,9 @@ fn types() -> impl Strategy<Value = SqlType> {
         proptest::sample::select(strings.collect::<Vec<_>>())
             .prop_map(|collation| SqlType::VarChar { len: 20, collation }),
         Just(SqlType::Blob { size: LobSize::Normal }),
+        proptest::sample::select(vec![3, 300]).prop_map(|count| SqlType::Enum(members(count))),
+        proptest::sample::select(vec![3, 20, 64]).prop_map(|count| SqlType::Set(members(count))),
+        (1..=64u8).prop_map(|len| SqlType::Bit { len }),
         Just(SqlType::Float),
         Just(SqlType::Double),
         Just(SqlType::Date),
@@ -73,7 +81,7 @@ fn types() -> impl Strategy<Value = SqlType> {
 
 fn value(ty: SqlType) -> BoxedStrategy<Value> {
     let some = match ty {
-        SqlType::Int { .. } => {
+        SqlType::Int { .. } | SqlType::Enum(_) | SqlType::Set(_) | SqlType::Bit { .. } => {
             let (min, max) = ty.int_range().expect("an integer type");
             let unsigned = ty.is_unsigned();
             prop_oneof![min..=max, (-3i128..3).prop_map(move |v| v.max(min))]
@@ -221,4 +229,16 @@ fn like_prefixes_bound_their_strings() {
         let key = key(&layout, &[Datum::str(text).into_owned()]);
         assert_eq!((low.as_slice()..high.as_slice()).contains(&key.as_slice()), inside, "{text}");
     }
+}
+
+/// An ENUM's keys go by number, whatever the names.
+#[test]
+fn enums_order_by_number() {
+    let names = vec!["z".to_owned(), "a".to_owned(), "m".to_owned()];
+    let ty = SqlType::Enum(crate::Members::new(names, Collation::DEFAULT).expect("distinct names"));
+    let (_, layout) = table(&[ty], true, false, None);
+    let keys: Vec<_> = (0..4).map(|number| key(&layout, &[Datum::UInt(number)])).collect();
+    assert!(keys.is_sorted() && key(&layout, &[Datum::Null]) < keys[0]);
+    // What is none of its numbers has no key.
+    assert!(!layout.encode_prefix(&[Datum::UInt(crate::members::NO_MEMBER)], &mut Vec::new()));
 }

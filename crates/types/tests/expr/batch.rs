@@ -1,32 +1,47 @@
 //! Row-wise, vector-wise and folded evaluation agree, on generated expressions and data.
 
+use std::sync::LazyLock;
+
 use arrow::array::ArrayRef;
 use avocet_types::arrow_map::{ColumnBuilder, datum_at};
 use avocet_types::expr::{
     ArithOp, BatchProgram, CastTarget, CompareOp, EvalContext, Expr, Function, IntervalUnit, IsTest,
     RowProgram, Typer, UnitFunction,
 };
-use avocet_types::{Collation, Datum, Decimal, EvalError, IntWidth, SqlType};
+use avocet_types::{Collation, Datum, Decimal, EvalError, IntWidth, Members, SqlType};
 use proptest::prelude::*;
 
-const COLUMNS: [SqlType; 11] = [
-    SqlType::BIGINT,
-    SqlType::INT,
-    SqlType::BIGINT_UNSIGNED,
-    SqlType::Int { width: IntWidth::W8, unsigned: false },
-    SqlType::Decimal { precision: 15, scale: 2, unsigned: false },
-    SqlType::Decimal { precision: 30, scale: 5, unsigned: false },
-    SqlType::Double,
-    SqlType::VarChar { len: 20, collation: Collation::DEFAULT },
-    SqlType::VarChar { len: 20, collation: Collation::UTF8MB4_0900_BIN },
-    SqlType::Date,
-    SqlType::DateTime { fsp: 6 },
-];
+static COLUMNS: LazyLock<[SqlType; 16]> = LazyLock::new(|| {
+    [
+        SqlType::BIGINT,
+        SqlType::INT,
+        SqlType::BIGINT_UNSIGNED,
+        SqlType::Int { width: IntWidth::W8, unsigned: false },
+        SqlType::Decimal { precision: 15, scale: 2, unsigned: false },
+        SqlType::Decimal { precision: 30, scale: 5, unsigned: false },
+        SqlType::Double,
+        SqlType::VarChar { len: 20, collation: Collation::DEFAULT },
+        SqlType::VarChar { len: 20, collation: Collation::UTF8MB4_0900_BIN },
+        SqlType::Date,
+        SqlType::DateTime { fsp: 6 },
+        SqlType::Enum(members(&["b", "A", "ß", "12"], Collation::DEFAULT)),
+        SqlType::Enum(members(&["b", "B", "a"], Collation::UTF8MB4_BIN)),
+        SqlType::Set(members(&["a", "B", "ab"], Collation::DEFAULT)),
+        SqlType::Bit { len: 1 },
+        SqlType::Bit { len: 20 },
+    ]
+});
+
+fn members(names: &[&str], collation: Collation) -> Members {
+    let names = names.iter().map(|name| (*name).to_owned()).collect();
+    Members::new(names, collation).expect("distinct names")
+}
 
 type Row = Vec<Datum<'static>>;
 
 fn value(ty: SqlType) -> BoxedStrategy<Datum<'static>> {
     let some = match ty {
+        _ if let Some(max) = ty.coded_max() => (0..=max).prop_map(Datum::UInt).boxed(),
         SqlType::Int { unsigned: true, .. } => {
             prop_oneof![Just(0), Just(u64::MAX), 0..20u64].prop_map(Datum::UInt).boxed()
         }

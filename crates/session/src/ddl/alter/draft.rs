@@ -2,10 +2,11 @@
 
 use avocet_sql::parse::ast::ObjectName;
 use avocet_sql::parse::statement::{AlterAction, ColumnPosition, TableOptions};
-use avocet_types::SqlType;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::schema::{ColumnDef, IndexDef, TableDef};
+use avocet_types::{Collation, Members, SqlType};
 
+use super::super::columns::member_error;
 use super::super::{check_name, check_options, indexes};
 use crate::settings::collation_of;
 
@@ -189,6 +190,8 @@ impl Draft {
         self.def.default_collation = to;
         for column in &mut self.def.columns {
             column.ty = match column.ty {
+                SqlType::Enum(members) => SqlType::Enum(under_collation(members, to, &column.name, "ENUM")?),
+                SqlType::Set(members) => SqlType::Set(under_collation(members, to, &column.name, "SET")?),
                 SqlType::Char { len, .. } => SqlType::Char { len, collation: to },
                 SqlType::VarChar { len, .. } => SqlType::VarChar { len, collation: to },
                 SqlType::Text { size, .. } => SqlType::Text { size, collation: to },
@@ -211,4 +214,9 @@ impl Draft {
         }
         Ok(())
     }
+}
+
+/// The same members in another character set.
+fn under_collation(members: Members, to: Collation, column: &str, kind: &str) -> Result<Members, SqlError> {
+    members.with_collation(to).map_err(|error| member_error(error, column, kind))
 }

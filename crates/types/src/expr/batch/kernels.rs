@@ -89,6 +89,7 @@ fn arrow_compare(
 /// A constant as one value of exactly this type, if it is one.
 fn constant_as(value: &Value, ty: &SqlType) -> Option<ArrayRef> {
     let value = match (value, ty) {
+        (Datum::Int(v), ty) if ty.is_coded() => Datum::UInt(u64::try_from(*v).ok()?),
         (Datum::Int(v), SqlType::Int { unsigned: true, .. } | SqlType::Year) => {
             Datum::UInt(u64::try_from(*v).ok()?)
         }
@@ -108,6 +109,7 @@ fn constant_as(value: &Value, ty: &SqlType) -> Option<ArrayRef> {
     let fits = match (&value, ty) {
         (Datum::Int(v), SqlType::Bool) => i8::try_from(*v).is_ok(),
         (Datum::Int(v), SqlType::Int { .. }) => fits_width(i128::from(*v), &ty.arrow_type()),
+        (Datum::UInt(v), ty) if ty.is_coded() => fits_width(i128::from(*v), &ty.arrow_type()),
         (Datum::UInt(v), SqlType::Int { .. } | SqlType::Year) => fits_width(i128::from(*v), &ty.arrow_type()),
         _ => true,
     };

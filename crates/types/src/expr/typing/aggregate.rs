@@ -57,6 +57,9 @@ pub(crate) fn text_len(ty: &SqlType) -> u64 {
         SqlType::DateTime { fsp } | SqlType::Timestamp { fsp } => 19 + fraction(fsp),
         SqlType::Time { fsp } => 10 + fraction(fsp),
         SqlType::Year => 4,
+        SqlType::Enum(members) => members.longest().into(),
+        SqlType::Set(members) => members.joined_len().into(),
+        SqlType::Bit { len } => u64::from(len).div_ceil(8),
     }
 }
 
@@ -74,7 +77,7 @@ impl Typer {
         let ty = exprs.iter().fold(SqlType::Null, |so_far, expr| {
             // A literal counts its own digits where it meets a decimal.
             match (so_far, expr.as_literal(), &expr.ty) {
-                (SqlType::Decimal { .. }, Some(_), SqlType::Int { .. }) => {
+                (SqlType::Decimal { .. } | SqlType::Bit { .. }, Some(_), SqlType::Int { .. }) => {
                     Digits::of_type(&so_far).union(Digits::of(expr)).decimal()
                 }
                 _ => union_type(so_far, expr.ty, derivation.collation),
@@ -106,6 +109,7 @@ pub fn union_type(a: SqlType, b: SqlType, collation: Collation) -> SqlType {
     match (C::of(&a), C::of(&b)) {
         (C::Null, _) => b,
         (_, C::Null) => a,
+        (C::Int, C::Int) if a.is_coded() || b.is_coded() => union_coded(a, b),
         (C::Int, C::Int) => union_int(a, b),
         (C::Int | C::Decimal, C::Int | C::Decimal) => {
             Digits::of_type(&a).union(Digits::of_type(&b)).decimal()
@@ -131,6 +135,14 @@ fn union_string(a: SqlType, b: SqlType, collation: Collation) -> SqlType {
     match text_size(&a).max(text_size(&b)) {
         Some(size) => SqlType::Text { size, collation },
         None => string_type(text_len(&a).max(text_len(&b)), collation),
+    }
+}
+
+/// BITs are as long as the longest; beside other integers they are decimals.
+fn union_coded(a: SqlType, b: SqlType) -> SqlType {
+    match (a, b) {
+        (SqlType::Bit { len: a }, SqlType::Bit { len: b }) => SqlType::Bit { len: a.max(b) },
+        _ => Digits::of_type(&a).union(Digits::of_type(&b)).decimal(),
     }
 }
 

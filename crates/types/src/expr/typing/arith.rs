@@ -32,6 +32,10 @@ impl Digits {
             SqlType::Bool => (1, 0, false),
             SqlType::Int { width, unsigned } => (int_digits(width, unsigned), 0, unsigned),
             SqlType::Year => (4, 0, true),
+            SqlType::Enum(_) => (5, 0, true),
+            SqlType::Set(_) => (20, 0, true),
+            // As many digits as bits, as MySQL counts them.
+            SqlType::Bit { len } => (len.min(20), 0, true),
             SqlType::Decimal { precision, scale, unsigned } => (precision - scale, scale, unsigned),
             SqlType::Date => (8, 0, false),
             SqlType::DateTime { fsp } | SqlType::Timestamp { fsp } => (14, fsp, false),
@@ -91,6 +95,7 @@ pub(crate) fn numeric_type(expr: &Expr) -> SqlType {
         // The type of a parameter is not known yet.
         SqlType::Null if matches!(expr.kind, ExprKind::Param(_)) => SqlType::BIGINT,
         SqlType::Null => SqlType::Double,
+        SqlType::Bit { .. } => SqlType::BIGINT_UNSIGNED,
         SqlType::Date => SqlType::BIGINT,
         SqlType::DateTime { fsp } | SqlType::Timestamp { fsp } | SqlType::Time { fsp } => match fsp {
             0 => SqlType::BIGINT,

@@ -35,6 +35,17 @@ impl Typer {
 
     fn arguments(&self, function: Function, args: Vec<Expr>) -> EvalResult<Vec<Expr>> {
         let info = function.info();
+        // A BIT has digits where others are read as texts of digits.
+        let args = match function {
+            Function::Conv | Function::Bin | Function::Oct => {
+                let digits = |arg: Expr| match arg.ty {
+                    SqlType::Bit { .. } => self.convert(arg, SqlType::BIGINT_UNSIGNED),
+                    _ => arg,
+                };
+                args.into_iter().map(digits).collect()
+            }
+            _ => args,
+        };
         let args: Vec<_> =
             args.into_iter().enumerate().map(|(i, arg)| self.argument(arg, info.arg(i))).collect();
         let name = function.name();
@@ -77,10 +88,10 @@ impl Typer {
         match class {
             ArgClass::Any => arg,
             ArgClass::Text => self.text(arg),
-            ArgClass::Chars => match arg.ty.is_bytes() {
-                true => self.under_collation(arg, self.connection_collation),
-                false => self.text(arg),
-            },
+            ArgClass::Chars => {
+                let text = self.text(arg);
+                if text.ty.is_bytes() { self.under_collation(text, self.connection_collation) } else { text }
+            }
             ArgClass::Int => match ValueClass::of(&arg.ty) {
                 ValueClass::Int | ValueClass::Null => arg,
                 _ => self.convert(arg, SqlType::BIGINT),
@@ -108,6 +119,7 @@ impl Typer {
     /// GREATEST and LEAST compare and return in the arguments' common type.
     fn extremes(&self, args: Vec<Expr>, name: &str) -> EvalResult<Vec<Expr>> {
         let args: Vec<_> = args.into_iter().map(|arg| self.session_time(arg)).collect();
+        let args = self.coded_alternatives(self.bits_as_numbers(args));
         let is_text = |e: &Expr| matches!(ValueClass::of(&e.ty), ValueClass::Text | ValueClass::Bytes);
         if args.iter().all(|arg| is_text(arg) || arg.ty == SqlType::Null) {
             let to = collation::aggregate(&args, self, &name.to_lowercase(), false)?;
@@ -120,6 +132,8 @@ impl Typer {
     /// FIELD compares strings that agree on no collation by their bytes.
     fn field_arguments(&self, args: Vec<Expr>) -> EvalResult<Vec<Expr>> {
         let is_text = |e: &Expr| matches!(ValueClass::of(&e.ty), ValueClass::Text | ValueClass::Bytes);
+        let args = self.coded_operands(args);
+        // Members of one type are still numbers, which is the same.
         if !args.iter().all(is_text) {
             return self.comparable(args, "field");
         }
@@ -140,6 +154,7 @@ impl Typer {
     /// What ADDTIME adds to: numbers are read as texts of the same digits are.
     fn time_or_text(&self, arg: Expr) -> Expr {
         match ValueClass::of(&arg.ty) {
+            _ if arg.ty.members().is_some() => self.decoded(arg),
             ValueClass::Int | ValueClass::Decimal | ValueClass::Double => self.text(arg),
             _ => self.session_time(arg),
         }
@@ -153,6 +168,7 @@ impl Typer {
             && strings.iter().any(|arg| arg.ty.is_bytes() && arg.as_literal().is_none());
         let number = |arg: Expr| match arg.ty.is_string() || arg.ty.is_bytes() {
             true if hybrid_number(&arg).is_none() => self.cast(arg, CastTarget::Unsigned),
+            _ if arg.ty.is_coded() => Ok(self.convert(arg, SqlType::BIGINT_UNSIGNED)),
             _ => Ok(self.number(arg)),
         };
         let one = |(at, arg)| if of_bytes && !(shifts && at == 1) { Ok(arg) } else { number(arg) };
@@ -162,6 +178,7 @@ impl Typer {
     /// HEX takes numbers as integers and everything else as bytes.
     fn hex_argument(&self, arg: Expr) -> Expr {
         match ValueClass::of(&arg.ty) {
+            _ if arg.ty.members().is_some() => self.decoded(arg),
             ValueClass::Decimal | ValueClass::Double => self.convert(arg, SqlType::BIGINT),
             ValueClass::Int | ValueClass::Null => arg,
             _ => self.text(arg),

@@ -28,6 +28,11 @@ pub enum CastTarget {
 impl Typer {
     /// `CAST(expr AS target)`.
     pub fn cast(&self, expr: Expr, target: CastTarget) -> EvalResult<Expr> {
+        let expr = match target {
+            CastTarget::Char(..) | CastTarget::Binary(_) => self.decoded(expr),
+            CastTarget::Date | CastTarget::DateTime(_) | CastTarget::Time(_) => self.with_names(expr),
+            _ => expr,
+        };
         let ty = self.cast_type(&expr, target)?;
         // A timestamp has to come into the session's time zone first.
         let expr = match expr.ty {

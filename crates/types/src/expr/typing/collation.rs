@@ -61,7 +61,9 @@ impl Expr {
             ExprKind::Column(_) => Coercibility::Implicit,
             ExprKind::Collate(_) => Coercibility::Explicit,
             ExprKind::Cast(_) => Coercibility::Implicit,
-            ExprKind::Convert(inner) if inner.ty.is_string() || inner.ty.is_bytes() => {
+            ExprKind::Convert(inner)
+                if inner.ty.is_string() || inner.ty.is_bytes() || inner.ty.is_coded() =>
+            {
                 inner.coercibility(typer)
             }
             ExprKind::Call(function, args) => match function.info().ret {

@@ -4,7 +4,7 @@ use crate::datum::Datum;
 use crate::decimal::{Decimal, ParseStatus};
 use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::typing::aggregate::{fsp_of, fsp_of_expr, string_type, text_len};
-use crate::expr::typing::arith::numeric_type;
+use crate::expr::typing::arith::{hybrid_number, numeric_type};
 use crate::expr::typing::{Typer, ValueClass, collation};
 use crate::expr::{CompareOp, Expr, ExprKind, Function};
 use crate::sql_type::{Collation, SqlType};
@@ -58,6 +58,8 @@ impl Typer {
     }
 
     fn compare_unchecked(&self, op: CompareOp, exprs: Vec<Expr>) -> EvalResult<Expr> {
+        let is_equality = matches!(op, CompareOp::Eq | CompareOp::NullSafeEq | CompareOp::Ne);
+        let exprs = if is_equality { self.constants_as_numbers(exprs, op.symbol()) } else { exprs };
         let [left, right]: [Expr; 2] =
             self.comparable(exprs, op.symbol())?.try_into().expect("two go in, two come out");
         let nullable = op != CompareOp::NullSafeEq && (left.nullable || right.nullable);
@@ -76,7 +78,8 @@ impl Typer {
         let mut columns = exprs.iter().filter(|expr| matches!(expr.kind, ExprKind::Column(_)));
         let (Some(column), None) = (columns.next(), columns.next()) else { return exprs };
         let of_column = class(column);
-        if !matches!(of_column, ValueClass::Int | ValueClass::Decimal) || column.ty == SqlType::Year {
+        let is_exact = matches!(of_column, ValueClass::Int | ValueClass::Decimal);
+        if !is_exact || column.ty == SqlType::Year || column.ty.members().is_some() {
             return exprs;
         }
         let is_string =
@@ -165,7 +168,11 @@ impl Typer {
         let mut all = Vec::with_capacity(list.len() + 1);
         all.push(expr);
         all.extend(list);
-        let mut all = self.as_the_number(all).into_iter();
+        let all = self.constants_as_numbers(self.as_the_number(all), " IN ");
+        // Names, if nothing beside them is a number.
+        let plain = |expr: &Expr| is_number(ValueClass::of(&expr.ty)) && expr.ty.members().is_none();
+        let numbers = all[1..].iter().any(plain);
+        let mut all = if numbers { all } else { self.coded_operands(all) }.into_iter();
         let expr = all.next().expect("the list came after the expression");
         let mut list: Vec<_> = all.collect();
         let class = ValueClass::of(&expr.ty);
@@ -208,6 +215,7 @@ impl Typer {
 
     /// Converts expressions so that their values compare with each other.
     pub(crate) fn comparable(&self, exprs: Vec<Expr>, operation: &str) -> EvalResult<Vec<Expr>> {
+        let exprs = self.coded_operands(exprs);
         let classes: Vec<_> = exprs.iter().map(|expr| ValueClass::of(&expr.ty)).collect();
         let met = classes.iter().copied().fold(ValueClass::Null, meet);
         if classes.iter().any(|c| is_temporal(*c)) && classes.iter().any(|c| is_number(*c)) {
@@ -275,6 +283,7 @@ impl Typer {
     pub(crate) fn text(&self, expr: Expr) -> Expr {
         match ValueClass::of(&expr.ty) {
             ValueClass::Text | ValueClass::Bytes => expr,
+            _ if expr.ty.is_coded() => self.decoded(expr),
             _ => {
                 let ty =
                     SqlType::VarChar { len: text_len(&expr.ty) as u32, collation: self.connection_collation };
@@ -332,6 +341,9 @@ impl Typer {
 
 /// A constant string as the number that it is beside a column of integers or decimals.
 fn exact(text: Expr, column: ValueClass) -> Expr {
+    if let Some(number) = hybrid_number(&text) {
+        return number;
+    }
     if let Some(Datum::Str(_) | Datum::Bytes(_)) = text.as_literal()
         && let Some(number) = whole_number(&text)
     {
