@@ -28,7 +28,7 @@ const WORKLOADS: [&str; 16] = [
     "ch --tiny --terminals 2 --seconds 2 --warm-up 0.5",
     "tpch --sf 0.01 --runs 1",
     "load --sf 0.01",
-    "memory --limit-mib 64 --wide-gib 0.1 --tables 40 --select-gib 0.05 --rows 30000 --terminals 2 --most 6",
+    "memory --limit-mib 256 --wide-gib 0.1 --tables 40 --select-gib 0.05 --rows 30000 --terminals 2 --most 6",
     "recovery --tiny --terminals 2 --log-mib 4 --at-most 20",
     "crash --tiny --terminals 2 --kills 3 --lives 1.5",
 ];
