@@ -63,6 +63,20 @@ impl<'c> Cancellation<'c> {
         }
     }
 
+    /// What `work` comes to, unless the statement ends before.
+    pub async fn unless_done<T>(
+        &self,
+        work: impl Future<Output = Result<T, SqlError>>,
+    ) -> Result<T, SqlError> {
+        // Where nobody drives timers, whoever works looks at the time.
+        let timed = Cancellation { deadline: self.deadline.filter(|_| can_await()), ..*self };
+        tokio::select! {
+            biased;
+            done = work => done,
+            error = timed.cancelled() => Err(error),
+        }
+    }
+
     /// Waits until the receiver has taken all that the sink holds.
     pub async fn flush(&self, sink: &mut dyn ResultSink) -> Result<(), SqlError> {
         self.check()?;

@@ -1,5 +1,6 @@
 //! Aggregation, DISTINCT and window functions.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
@@ -24,21 +25,28 @@ use crate::lookahead::mirrored;
 use crate::lower::Lowerer;
 use crate::method::Method;
 use crate::names::{df_result, name_of};
+use crate::nodes;
 use crate::udaf::{ExtremeString, FirstMet, Fold, GroupConcat, OverFrame};
 use crate::udf::RowKeyUdf;
+use crate::wide::WIDE;
 
 /// Aggregate calls of one node, each computed once under a name of its own.
 #[derive(Default)]
 pub(super) struct Calls {
     pub calls: Vec<df::Expr>,
     pub prefix: &'static str,
+    positions: HashMap<df::Expr, usize>,
 }
 
 impl Calls {
+    pub fn new(prefix: &'static str) -> Self {
+        Self { prefix, ..Self::default() }
+    }
+
     /// The column that shows a call's result.
     pub fn add(&mut self, call: df::Expr) -> df::Expr {
-        let index = self.calls.iter().position(|c| *c == call).unwrap_or_else(|| {
-            self.calls.push(call);
+        let index = *self.positions.entry(call).or_insert_with_key(|call| {
+            self.calls.push(call.clone());
             self.calls.len() - 1
         });
         df::Expr::Column(datafusion::common::Column::from_name(format!("{}{index}", self.prefix)))
@@ -64,7 +72,7 @@ impl Lowerer {
             return self.rollup(plan, aggregation);
         }
         let mut groups = Vec::with_capacity(aggregation.keys.len());
-        let mut calls = Calls { prefix: "a", ..Calls::default() };
+        let mut calls = Calls::new("a");
         // What the node above shows of it, under the ids.
         let mut shown = Vec::new();
         for key in &aggregation.keys {
@@ -94,7 +102,7 @@ impl Lowerer {
             calls.add(call(agg::count::count_udaf(), vec![lit(1i64)], false));
         }
         let plan = self.aggregated(plan, groups, calls)?;
-        df_result(LogicalPlanBuilder::from(plan).project(shown).and_then(|b| b.build()))
+        nodes::project(plan, shown)
     }
 
     /// The groups' keys and the calls' results, under their names.
@@ -107,7 +115,7 @@ impl Lowerer {
         if self.method == Method::Spilling && calls.calls.iter().any(is_distinct) {
             return self.aggregated_apart(plan, groups, calls, false);
         }
-        df_result(LogicalPlanBuilder::from(plan).aggregate(groups, calls.named()).and_then(|b| b.build()))
+        nodes::aggregate(plan, groups, calls.named())
     }
 
     /// One aggregate's value, in terms of the calls.
@@ -317,7 +325,7 @@ impl Lowerer {
     /// GROUP BY … WITH ROLLUP: DataFusion's grouping sets, of which each row tells its own by a number with a bit for each
     /// key, the first key's highest.
     fn rollup(&mut self, plan: LogicalPlan, aggregation: &Aggregation) -> Result<LogicalPlan, SqlError> {
-        let mut calls = Calls { prefix: "a", ..Calls::default() };
+        let mut calls = Calls::new("a");
         let mut passed: Vec<_> = plan.schema().columns().into_iter().map(df::Expr::Column).collect();
         let mut groups = Vec::with_capacity(aggregation.keys.len());
         let mut shown = Vec::new();
@@ -354,23 +362,22 @@ impl Lowerer {
             self.define(aggregate.id, result.ty.clone());
             shown.push(result.expr.alias(name_of(aggregate.id)));
         }
-        let plan = df_result(LogicalPlanBuilder::from(plan).project(passed).and_then(|b| b.build()))?;
+        let plan = nodes::project(plan, passed)?;
         let plan = match self.method == Method::Spilling && calls.calls.iter().any(is_distinct) {
             true => self.aggregated_apart(plan, groups, calls, true)?,
             false => grouped(plan, groups, calls.named(), true)?,
         };
-        df_result(LogicalPlanBuilder::from(plan).project(shown).and_then(|b| b.build()))
+        nodes::project(plan, shown)
     }
 
     /// Rows that differ in some column, as the columns' collations see it.
     pub(super) fn distinct(&mut self, plan: LogicalPlan, ids: &[ColumnId]) -> Result<LogicalPlan, SqlError> {
         let types: Vec<_> = ids.iter().map(|id| self.columns()[*id].ty).collect();
         let column = |id: &ColumnId| df::ident(name_of(*id));
-        if types.iter().all(equals_bytewise) {
+        if types.len() <= WIDE && types.iter().all(equals_bytewise) {
             return df_result(LogicalPlanBuilder::from(plan).distinct().and_then(|b| b.build()));
         }
-        let (mut groups, mut calls, mut shown) =
-            (Vec::new(), Calls { prefix: "a", ..Calls::default() }, Vec::new());
+        let (mut groups, mut calls, mut shown) = (Vec::new(), Calls::new("a"), Vec::new());
         for (id, ty) in ids.iter().zip(types) {
             let name = format!("k{}", id.0);
             match equals_bytewise(&ty) {
@@ -385,8 +392,7 @@ impl Lowerer {
                 }
             }
         }
-        let builder = df_result(LogicalPlanBuilder::from(plan).aggregate(groups, calls.named()))?;
-        df_result(builder.project(shown).and_then(|b| b.build()))
+        nodes::project(nodes::aggregate(plan, groups, calls.named())?, shown)
     }
 
     pub(super) fn windows(
@@ -395,7 +401,7 @@ impl Lowerer {
         windows: &[WindowFunction],
     ) -> Result<LogicalPlan, SqlError> {
         let mut passed: Vec<_> = plan.schema().columns().into_iter().map(df::Expr::Column).collect();
-        let mut calls = Calls { prefix: "v", ..Calls::default() };
+        let mut calls = Calls::new("v");
         for window in windows {
             let mirrored = match self.method {
                 Method::InMemory => None,
@@ -414,14 +420,13 @@ impl Lowerer {
             .collect();
         let below: Vec<_> = plan.schema().columns().into_iter().map(df::Expr::Column).chain(named).collect();
         let plan = self.with_windows(plan, calls.calls)?;
-        let builder = df_result(LogicalPlanBuilder::from(plan).project(below))?;
-        df_result(builder.project(passed).and_then(|b| b.build()))
+        nodes::project(nodes::project(plan, below)?, passed)
     }
 
     /// All in one go; if memory is scarce one by one, since some of them need more of it than others.
     fn with_windows(&self, mut plan: LogicalPlan, mut calls: Vec<df::Expr>) -> Result<LogicalPlan, SqlError> {
         if self.method == Method::InMemory {
-            return df_result(LogicalPlanBuilder::window_plan(plan, calls));
+            return nodes::windows(plan, calls);
         }
         // What is sorted by more is sorted by less, too.
         let keys = |call: &df::Expr| match call {
@@ -430,7 +435,7 @@ impl Lowerer {
         };
         calls.sort_by_key(|call| std::cmp::Reverse(keys(call)));
         for call in calls {
-            plan = df_result(LogicalPlanBuilder::window_plan(plan, vec![call]))?;
+            plan = nodes::windows(plan, vec![call])?;
         }
         Ok(plan)
     }

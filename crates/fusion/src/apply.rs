@@ -37,12 +37,14 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 use exec::ApplyExec;
 
+use crate::barrier::BarrierNode;
 use crate::depth::DepthNode;
 use crate::lower::Lowerer;
 use crate::measure::MeasuredNode;
 use crate::names::{df_result, name_of};
 use crate::shared::SharedNode;
 use crate::single::SingleRowNode;
+use crate::wide::WideNode;
 
 /// A subquery, and all that is needed to plan it for given outer values.
 pub struct Applied {
@@ -196,6 +198,10 @@ impl ExtensionPlanner for NodePlanner {
         if let Some(physical) = physical_of(node, physical_inputs.first().ok_or_else(missing)?) {
             return Ok(Some(physical));
         }
+        if let Some(node) = node.as_any().downcast_ref::<WideNode>() {
+            let input = physical_inputs.first().ok_or_else(missing)?.clone();
+            return node.physical(input, planner, session, context).map(Some);
+        }
         let Some(node) = node.as_any().downcast_ref::<ApplyNode>() else { return Ok(None) };
         let state = session.as_any().downcast_ref::<SessionState>().ok_or_else(missing)?;
         let ([logical], [physical]) = (logical_inputs, physical_inputs) else { return Err(missing()) };
@@ -224,6 +230,9 @@ fn physical_of(
         return Some(node.physical(input));
     }
     if let Some(node) = node.downcast_ref::<SingleRowNode>() {
+        return Some(node.physical(input));
+    }
+    if let Some(node) = node.downcast_ref::<BarrierNode>() {
         return Some(node.physical(input));
     }
     node.downcast_ref::<MeasuredNode>().map(|node| node.physical(input))

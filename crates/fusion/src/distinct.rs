@@ -20,6 +20,8 @@
 //! This is slower than what DataFusion does as long as that fits, so it is for the second attempt of a query that did not.
 //! ROLLUP makes grouping sets of the keys; the value is in each of the sets.
 
+use std::collections::HashMap;
+
 use avocet_types::error::SqlError;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::NullEquality;
@@ -30,6 +32,7 @@ use crate::aggregate::{Calls, call};
 use crate::expr::binary;
 use crate::lower::Lowerer;
 use crate::names::df_result;
+use crate::nodes;
 use crate::shared::SharedNode;
 use crate::udaf::FirstMet;
 
@@ -51,15 +54,14 @@ pub(super) fn grouped(
     calls: Vec<df::Expr>,
     rollup: bool,
 ) -> Result<LogicalPlan, SqlError> {
-    let builder = LogicalPlanBuilder::from(plan);
     if !rollup {
-        return df_result(builder.aggregate(keys, calls).and_then(|b| b.build()));
+        return nodes::aggregate(plan, keys, calls);
     }
     let mut shown = keys.clone();
     shown.extend(calls.iter().map(|call| df::ident(call.schema_name().to_string())));
     shown.push(df::cast(df::ident(GROUPING_ID), DataType::UInt64).alias(GROUPING_SET));
     let sets = df::Expr::GroupingSet(df::GroupingSet::Rollup(keys));
-    df_result(builder.aggregate(vec![sets], calls).and_then(|b| b.project(shown)).and_then(|b| b.build()))
+    nodes::project(nodes::aggregate(plan, vec![sets], calls)?, shown)
 }
 
 /// What the plans read: the keys, and all that the calls ask for, each under a name.
@@ -68,12 +70,13 @@ struct Rows {
     keys: Vec<df::Expr>,
     names: Vec<String>,
     columns: Vec<df::Expr>,
+    positions: HashMap<df::Expr, usize>,
 }
 
 impl Rows {
     fn new(groups: Vec<df::Expr>) -> Self {
         let names = groups.iter().map(|group| group.schema_name().to_string()).collect();
-        Self { keys: groups, names, columns: Vec::new() }
+        Self { keys: groups, names, ..Self::default() }
     }
 
     /// The column that an expression is.
@@ -82,7 +85,7 @@ impl Rows {
         if matches!(expr, df::Expr::Literal(..)) {
             return expr.clone();
         }
-        let at = self.columns.iter().position(|known| known == expr).unwrap_or_else(|| {
+        let at = *self.positions.entry(expr.clone()).or_insert_with(|| {
             self.columns.push(expr.clone());
             self.columns.len() - 1
         });
@@ -143,7 +146,7 @@ impl Lowerer {
         let passed: Vec<_> = passed
             .chain(rows.columns.iter().enumerate().map(|(at, column)| column.clone().alias(format!("x{at}"))))
             .collect();
-        let mut base = df_result(LogicalPlanBuilder::from(plan).project(passed).and_then(|b| b.build()))?;
+        let mut base = nodes::project(plan, passed)?;
         if apart.len() + usize::from(!together.is_empty()) > 1 {
             base = SharedNode::plan(base);
         }
@@ -167,7 +170,7 @@ impl Lowerer {
 
 /// The calls' results over rows of which each has another value.
 fn of_distinct(base: LogicalPlan, rows: &Rows, apart: Apart, rollup: bool) -> Result<LogicalPlan, SqlError> {
-    let mut firsts = Calls { prefix: "f", ..Calls::default() };
+    let mut firsts = Calls::new("f");
     let mut calls = Vec::with_capacity(apart.calls.len());
     for (name, mut call_of) in apart.calls {
         let params = &mut call_of.params;
@@ -184,25 +187,24 @@ fn of_distinct(base: LogicalPlan, rows: &Rows, apart: Apart, rollup: bool) -> Re
     let value = apart.value.alias(VALUE);
     if !rollup {
         let by_value: Vec<_> = keys.iter().cloned().chain([value]).collect();
-        let plan = df_result(LogicalPlanBuilder::from(base).aggregate(by_value, firsts.named()))?;
-        return df_result(plan.aggregate(keys, calls).and_then(|b| b.build()));
+        return nodes::aggregate(nodes::aggregate(base, by_value, firsts.named())?, keys, calls);
     }
     // Grouping sets want columns.
     let passed: Vec<_> = base.schema().columns().into_iter().map(df::Expr::Column).chain([value]).collect();
-    let builder = df_result(LogicalPlanBuilder::from(base).project(passed))?;
+    let plan = nodes::project(base, passed)?;
     let sets = (0..=keys.len()).rev().map(|count| {
         let set = keys[..count].iter().cloned();
         set.chain([df::ident(VALUE)]).collect()
     });
     let sets = df::Expr::GroupingSet(df::GroupingSet::GroupingSets(sets.collect()));
-    let builder = df_result(builder.aggregate(vec![sets], firsts.named()))?;
+    let plan = nodes::aggregate(plan, vec![sets], firsts.named())?;
     // The value's bit is the last one.
     let id = df::cast(df::ident(GROUPING_ID), DataType::UInt64);
     let set = binary(id, Operator::BitwiseShiftRight, lit(1u64)).alias(GROUPING_SET);
-    let firsts = builder.schema().columns().into_iter().filter(|column| column.name != GROUPING_ID);
+    let firsts = plan.schema().columns().into_iter().filter(|column| column.name != GROUPING_ID);
     let shown: Vec<_> = firsts.map(df::Expr::Column).chain([set]).collect();
     keys.push(df::ident(GROUPING_SET));
-    df_result(builder.project(shown).and_then(|b| b.aggregate(keys, calls)).and_then(|b| b.build()))
+    nodes::aggregate(nodes::project(plan, shown)?, keys, calls)
 }
 
 /// Each group of the left side with its results of the right side, which has the same groups.
@@ -228,9 +230,9 @@ fn beside(
             false => df::Expr::Column(column),
         })
         .collect();
-    let right = df_result(LogicalPlanBuilder::from(right).project(renamed).and_then(|b| b.build()))?;
+    let right = nodes::project(right, renamed)?;
     let on: (Vec<_>, Vec<_>) = keys.iter().map(|key| (key.clone(), theirs(key))).unzip();
     let builder = LogicalPlanBuilder::from(left);
     let joined = builder.join_detailed(right, JoinType::Inner, on, None, NullEquality::NullEqualsNull);
-    df_result(joined.and_then(|b| b.project(shown)).and_then(|b| b.build()))
+    nodes::project(df_result(joined.and_then(|b| b.build()))?, shown)
 }

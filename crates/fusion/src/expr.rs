@@ -11,6 +11,7 @@ use avocet_types::error::SqlError;
 use avocet_types::expr::{ArithOp, CompareOp, Expr, ExprKind, IsTest, ValueClass};
 use avocet_types::{Collation, Datum, SqlType};
 use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::logical_expr::expr::{InList, Like};
 use datafusion::logical_expr::{self as df, BinaryExpr, Operator, ScalarUDF, lit};
 
@@ -47,6 +48,41 @@ pub(super) fn cast(lowered: Lowered, to: &DataType) -> df::Expr {
 /// stacks, for what they can make nothing of.
 pub(super) const LONG_CHAIN: usize = 64;
 
+fn is_small(expr: &Expr) -> bool {
+    let mut parts = 0;
+    !expr.any(&mut |_| {
+        parts += 1;
+        parts > LONG_CHAIN
+    })
+}
+
+fn has_coalesce(expr: &df::Expr) -> bool {
+    let is_coalesce =
+        |part: &df::Expr| matches!(part, df::Expr::ScalarFunction(call) if call.name() == "coalesce");
+    expr.exists(|part| Ok(is_coalesce(part))).unwrap_or(true)
+}
+
+/// Whether it has so many operands, or leads down so many operators.
+fn is_long(expr: &Expr) -> bool {
+    let operands = match &expr.kind {
+        ExprKind::And(parts) | ExprKind::Or(parts) | ExprKind::Coalesce(parts) => parts.len(),
+        ExprKind::Case { branches, .. } => branches.len(),
+        _ => 0,
+    };
+    let down = std::iter::successors(Some(expr), |expr| match &expr.kind {
+        ExprKind::Arith { left: first, .. }
+        | ExprKind::Compare { left: first, .. }
+        | ExprKind::Xor(first, _)
+        | ExprKind::Convert(first)
+        | ExprKind::Cast(first)
+        | ExprKind::Negate(first)
+        | ExprKind::Not(first) => Some(first),
+        ExprKind::UnitCall { args, .. } | ExprKind::Call(_, args) => args.first(),
+        _ => None,
+    });
+    operands > LONG_CHAIN || down.take(LONG_CHAIN + 1).count() > LONG_CHAIN
+}
+
 /// AND or OR of all, as a tree as flat as can be: whoever walks it recurses.
 pub(super) fn junction(mut parts: Vec<df::Expr>, op: Operator) -> df::Expr {
     match parts.len() {
@@ -80,6 +116,7 @@ impl Lowerer {
             return Ok(Lowered { expr: df::cast(truth, DataType::Int64), ty: DataType::Int64 });
         }
         let native = match &expr.kind {
+            _ if is_long(expr) => None,
             ExprKind::Literal(value) => {
                 self.results.note_constant(string_len(value));
                 literal(value, &expr.ty)
@@ -120,9 +157,7 @@ impl Lowerer {
     /// Something for WHERE, ON, HAVING, CASE WHEN: a BOOLEAN.
     pub(super) fn condition(&mut self, expr: &Expr) -> Result<df::Expr, SqlError> {
         Ok(match &expr.kind {
-            ExprKind::And(parts) | ExprKind::Or(parts) if parts.len() > LONG_CHAIN => {
-                self.evaluated(expr, true)?
-            }
+            _ if is_long(expr) => self.evaluated(expr, true)?,
             ExprKind::And(parts) => junction(self.conditions(parts)?, Operator::And),
             ExprKind::Or(parts) => junction(self.conditions(parts)?, Operator::Or),
             ExprKind::Xor(left, right) => {
@@ -133,6 +168,8 @@ impl Lowerer {
                 Some(native) => native,
                 None => self.evaluated(expr, true)?,
             },
+            // What stands twice is nothing that has such a thing within.
+            ExprKind::Between { expr: inner, .. } if !is_small(inner) => self.evaluated(expr, true)?,
             ExprKind::Between { expr: inner, low, high, negated } => {
                 match (self.compare(CompareOp::Ge, inner, low)?, self.compare(CompareOp::Le, inner, high)?) {
                     (Some(low), Some(high)) if !inner.is_volatile() => {
@@ -404,6 +441,10 @@ impl Lowerer {
 
     fn coalesce(&mut self, parts: &[Expr], whole: &Expr) -> Result<Lowered, SqlError> {
         let values = parts.iter().map(|p| self.value(p)).collect::<Result<Vec<_>, _>>()?;
+        // DataFusion makes a CASE of it, in which all but the last stand twice: of one within another four times, and so on.
+        if values.iter().any(|value| has_coalesce(&value.expr)) {
+            return Ok(Lowered { expr: self.evaluated(whole, false)?, ty: whole.ty.arrow_type() });
+        }
         let ty = self.common_physical(&values, whole);
         let args = values.into_iter().map(|v| cast(v, &ty)).collect();
         Ok(Lowered { expr: datafusion::functions::core::expr_fn::coalesce(args), ty })

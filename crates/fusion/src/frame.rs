@@ -18,8 +18,9 @@ use datafusion::logical_expr::{
     self as df, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition,
 };
 
-use crate::expr::{Lowered, cast, literal};
+use crate::expr::{LONG_CHAIN, Lowered, cast, literal};
 use crate::lower::Lowerer;
+use crate::udf::OrderKeyUdf;
 
 /// The most digits of a decimal of 128 bits.
 const SMALL_DIGITS: u8 = 38;
@@ -40,7 +41,19 @@ impl Lowerer {
         for (key, descending) in &window.order_by {
             call.params.order_by.push(Sort::new(self.sort_key(key)?, !descending, !descending));
         }
-        let is_counted = window.order_by.first().is_none_or(|(key, _)| has_distances(&key.ty));
+        if call.params.partition_by.len() > LONG_CHAIN {
+            let keys = std::mem::take(&mut call.params.partition_by);
+            call.params.partition_by = vec![OrderKeyUdf::create(vec![false; keys.len()]).call(keys)];
+        }
+        let is_long = call.params.order_by.len() > LONG_CHAIN;
+        if is_long {
+            let keys = std::mem::take(&mut call.params.order_by);
+            let descending = keys.iter().map(|key| !key.asc).collect();
+            let keys = keys.into_iter().map(|key| key.expr).collect();
+            let key = OrderKeyUdf::create(descending).call(keys);
+            call.params.order_by = vec![Sort::new(key, true, true)];
+        }
+        let is_counted = window.order_by.first().is_none_or(|(key, _)| has_distances(&key.ty) && !is_long);
         call.params.window_frame = match &window.frame {
             Some(frame) if frame.unit == FrameUnit::Rows => self.rows(frame)?,
             Some(frame) if frame.distances().next().is_some() => {

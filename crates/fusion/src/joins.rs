@@ -3,21 +3,26 @@
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
+use avocet_sql::bind::unsupported;
 use avocet_sql::parse::ast::SetOperator;
 use avocet_sql::plan::ColumnId;
 use avocet_sql::relational::{Equality, Join, JoinKind, Node, SetOperation};
 use avocet_types::error::SqlError;
 use avocet_types::expr::{CompareOp, Expr};
 use datafusion::common::tree_node::TreeNode;
-use datafusion::common::{Column, NullEquality};
+use datafusion::common::{Column, DFSchema, NullEquality};
 use datafusion::functions_aggregate as agg;
-use datafusion::logical_expr::{self as df, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, Union, lit};
+use datafusion::logical_expr::{
+    self as df, BinaryExpr, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, Union, lit,
+};
 
 use crate::aggregate::call;
-use crate::expr::{binary, cast, equality_key_of, key_meeting_type};
+use crate::barrier::{BarrierNode, JOINS_BETWEEN};
+use crate::expr::{LONG_CHAIN, binary, cast, equality_key_of, key_meeting_type};
 use crate::lower::{Lowerer, as_subquery};
 use crate::method::Method;
 use crate::names::{df_result, name_of};
+use crate::nodes;
 
 /// The column that numbers equal rows.
 const NUMBER: &str = "row_number";
@@ -26,8 +31,18 @@ const MARK: &str = "mark";
 
 impl Lowerer {
     pub(super) fn join(&mut self, join: &Join) -> Result<LogicalPlan, SqlError> {
+        let joined = self.join_of(join)?;
+        self.outer_joins += usize::from(join.kind != JoinKind::Inner);
+        let is_next = join.kind != JoinKind::Inner && self.outer_joins.is_multiple_of(JOINS_BETWEEN);
+        Ok(if is_next { BarrierNode::plan(joined) } else { joined })
+    }
+
+    fn join_of(&mut self, join: &Join) -> Result<LogicalPlan, SqlError> {
         let left = self.node(&join.left)?;
         let right = self.node(&join.right)?;
+        if self.has_many_joins && matches!(join.kind, JoinKind::Left | JoinKind::Single | JoinKind::Semi) {
+            return self.join_by_columns(join, left, right);
+        }
         let of = |kind| (LogicalPlanBuilder::from(left.clone()), kind);
         let (builder, kind) = match join.kind {
             JoinKind::Inner => of(JoinType::Inner),
@@ -46,17 +61,70 @@ impl Lowerer {
         df_result(joined.and_then(|b| b.build()))
     }
 
+    /// A join whose keys are columns. DataFusion would make columns of them too, by a builder that walks the whole plan below
+    /// for each of the left side's: among many joins that takes long.
+    fn join_by_columns(
+        &mut self,
+        join: &Join,
+        left: LogicalPlan,
+        right: LogicalPlan,
+    ) -> Result<LogicalPlan, SqlError> {
+        let columns =
+            |plan: &LogicalPlan| plan.schema().columns().into_iter().map(df::Expr::Column).collect();
+        let (mut lefts, mut rights): (Vec<df::Expr>, Vec<df::Expr>) = (columns(&left), columns(&right));
+        let mut kept = lefts.clone();
+        if join.kind != JoinKind::Semi {
+            kept.extend(rights.iter().cloned());
+        }
+        let of = |schema: &DFSchema, expr: &df::Expr| {
+            let columns = expr.column_refs();
+            !columns.is_empty() && columns.into_iter().all(|column| schema.has_column(column))
+        };
+        let mut conditions = self.join_conditions(join)?;
+        for (at, condition) in conditions.iter_mut().enumerate() {
+            let df::Expr::BinaryExpr(equality) = condition else { continue };
+            let BinaryExpr { left: a, op: Operator::Eq, right: b } = equality else { continue };
+            let (x, y) = match of(left.schema(), a) && of(right.schema(), b) {
+                true => (a, b),
+                false if of(left.schema(), b) && of(right.schema(), a) => (b, a),
+                false => continue,
+            };
+            for (key, columns, side) in [(x, &mut lefts, "x"), (y, &mut rights, "y")] {
+                if !matches!(**key, df::Expr::Column(_)) {
+                    let name = format!("{side}{at}_{}", self.outer_joins);
+                    columns.push(std::mem::take(&mut **key).alias(&name));
+                    **key = df::ident(name);
+                }
+            }
+        }
+        let (left, right) = (nodes::project(left, lefts)?, nodes::project(right, rights)?);
+        let kind = if join.kind == JoinKind::Semi { JoinType::LeftSemi } else { JoinType::Left };
+        if conditions.is_empty() {
+            conditions.push(lit(true));
+        }
+        let joined = LogicalPlanBuilder::from(left).join_on(right, kind, conditions);
+        nodes::project(df_result(joined.and_then(|b| b.build()))?, kept)
+    }
+
     fn join_conditions(&mut self, join: &Join) -> Result<Vec<df::Expr>, SqlError> {
         let mut conditions = Vec::with_capacity(join.keys.len() + join.residual.len());
-        for key in &join.keys {
+        // Of many, some are seen one by one, and the rest as one.
+        let is_long = join.keys.len() + join.residual.len() > 2 * LONG_CHAIN;
+        let most = if is_long { LONG_CHAIN } else { usize::MAX };
+        let (keys, other_keys) = join.keys.split_at(most.min(join.keys.len()));
+        let (residual, others) = join.residual.split_at(most.min(join.residual.len()));
+        for key in keys {
             conditions.push(match join.kind {
                 JoinKind::Semi | JoinKind::Anti { .. } | JoinKind::Mark(_) => self.membership(key)?,
                 _ => self.condition(&key.clone().into_expr())?,
             });
         }
-        for condition in &join.residual {
+        for condition in residual {
             conditions.push(self.condition(condition)?);
         }
+        let others: Vec<_> =
+            other_keys.iter().cloned().map(Equality::into_expr).chain(others.iter().cloned()).collect();
+        conditions.extend(self.packed(others)?);
         Ok(conditions)
     }
 
@@ -94,7 +162,7 @@ impl Lowerer {
         if columns.is_empty() {
             columns.push(lit(1i64).alias("one"));
         }
-        let right = LogicalPlanBuilder::from(right).project(columns).and_then(|b| b.alias(side.as_str()));
+        let right = LogicalPlanBuilder::from(nodes::project(right, columns)?).alias(side.as_str());
         let right = df_result(right.and_then(|b| b.build()))?;
         for id in &join.right.outputs {
             self.names.insert(*id, Column::new(Some(side.as_str()), name_of(*id)));
@@ -107,8 +175,7 @@ impl Lowerer {
         let mark = df::Expr::Column(Column::new(Some(side.as_str()), MARK)).alias(name_of(id));
         self.define(id, DataType::Boolean);
         let joined = LogicalPlanBuilder::from(left).join_on(right, JoinType::LeftMark, conditions);
-        let joined = joined.and_then(|b| b.project(passed.into_iter().chain([mark])));
-        df_result(joined.and_then(|b| b.build()))
+        nodes::project(df_result(joined.and_then(|b| b.build()))?, passed.into_iter().chain([mark]))
     }
 
     /// NOT IN, if NULLs may be among the needles or the rows.
@@ -122,7 +189,7 @@ impl Lowerer {
         let builder = LogicalPlanBuilder::from(left);
         // The right side is run several times then.
         let [Equality { left: needle, right: key }] = &join.keys[..] else {
-            return Err(avocet_sql::bind::unsupported("NOT IN of rows that may hold NULL"));
+            return Err(unsupported("NOT IN of rows that may hold NULL"));
         };
         if self.method == Method::InMemory || is_volatile(&right)? {
             let none = (Vec::<Column>::new(), Vec::<Column>::new());
@@ -147,7 +214,7 @@ impl Lowerer {
             Ok::<_, SqlError>(binary(count, Operator::Eq, lit(0i64)))
         };
         let null = df::Expr::IsNull(Box::new(self.value(key)?.expr));
-        let nulls = df_result(LogicalPlanBuilder::from(rows.clone()).filter(null))?;
+        let nulls = LogicalPlanBuilder::from(nodes::filter(rows.clone(), null)?);
         let needle = df::Expr::IsNotNull(Box::new(self.value(needle)?.expr));
         let alone = is_none(LogicalPlanBuilder::from(rows))?;
         Ok(binary(is_none(nulls)?, Operator::And, binary(needle, Operator::Or, alone)))
@@ -163,15 +230,17 @@ impl Lowerer {
         set: &SetOperation,
         outputs: &[ColumnId],
     ) -> Result<LogicalPlan, SqlError> {
-        let left = self.side(&set.left, outputs)?;
-        let right = self.side(&set.right, outputs)?;
+        let sides = set.inputs.iter().map(|side| self.side(side, outputs).map(Arc::new));
+        let sides = sides.collect::<Result<Vec<_>, _>>()?;
         match set.op {
             SetOperator::Union => {
-                let union = Union::try_new_with_loose_types(vec![Arc::new(left), Arc::new(right)]);
-                let plan = LogicalPlan::Union(df_result(union)?);
+                let plan = LogicalPlan::Union(df_result(Union::try_new_with_loose_types(sides))?);
                 if set.all { Ok(plan) } else { self.distinct(plan, outputs) }
             }
             op => {
+                let [left, right] =
+                    <[_; 2]>::try_from(sides).map_err(|_| unsupported("this set operation"))?;
+                let (left, right) = (Arc::unwrap_or_clone(left), Arc::unwrap_or_clone(right));
                 let join = if op == SetOperator::Except { JoinType::LeftAnti } else { JoinType::LeftSemi };
                 if set.all {
                     let left = self.numbered(left, outputs)?;
@@ -194,8 +263,7 @@ impl Lowerer {
         let number = df::ident(call.schema_name().to_string()).alias(NUMBER);
         let columns: Vec<_> =
             plan.schema().columns().into_iter().map(df::Expr::Column).chain([number]).collect();
-        let plan = df_result(LogicalPlanBuilder::window_plan(plan, vec![call]))?;
-        df_result(LogicalPlanBuilder::from(plan).project(columns).and_then(|b| b.build()))
+        nodes::project(nodes::windows(plan, vec![call])?, columns)
     }
 
     /// Rows of the left side that have, or do not have, an equal one on the right; NULLs are equal.
@@ -230,7 +298,7 @@ impl Lowerer {
             other => other,
         };
         let columns: Vec<_> = ids.iter().map(|id| self.plain_column(*id)).collect();
-        df_result(LogicalPlanBuilder::from(joined).project(columns).and_then(|b| b.build()))
+        nodes::project(joined, columns)
     }
 }
 

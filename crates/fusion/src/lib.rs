@@ -3,6 +3,7 @@
 //! ```text
 //!  relational::Plan ─lower.rs─▶ LogicalPlan ─DataFusion's optimizer─▶ ExecutionPlan ─▶ stream of RecordBatch
 //!     joins.rs       joins, set operations                          │
+//!     nodes.rs, wide.rs   logical nodes, however wide               │
 //!     expr.rs        MySQL's semantics, natively or by EvalUdf      ├─ scan.rs   morsels of a snapshot
 //!     aggregate.rs   sums that can not overflow, collations         ├─ apply.rs  subqueries, row by row
 //!     frame.rs       OVER                                           ├─ windows.rs   window functions, partition by partition
@@ -15,6 +16,7 @@
 mod admission;
 mod aggregate;
 mod apply;
+mod barrier;
 mod compact;
 mod counted;
 mod depth;
@@ -32,6 +34,7 @@ mod memory;
 mod merge_joins;
 mod method;
 mod names;
+mod nodes;
 mod pass;
 mod pools;
 mod recursion;
@@ -49,6 +52,8 @@ mod stop;
 mod streamed;
 mod udaf;
 mod udf;
+mod wide;
+mod wide_exec;
 mod windows;
 mod yielding;
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema};
 use avocet_sql::plan::{ColumnId, ColumnTable, CteId, Projected, SortKey};
-use avocet_sql::relational::{Checkpoint, Node, Operator, Plan, Recursive, RowRange, Scan};
+use avocet_sql::relational::{Checkpoint, JoinKind, Node, Operator, Plan, Recursive, RowRange, Scan};
 use avocet_types::error::SqlError;
 use avocet_types::expr::{EvalContext, Expr, ExprKind};
 use datafusion::catalog::cte_worktable::CteWorkTable;
@@ -18,17 +18,23 @@ use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::logical_plan::{RecursiveQuery, Subquery};
 use datafusion::logical_expr::{self as df, LogicalPlan, LogicalPlanBuilder, Operator as Op};
 
+use crate::barrier::JOINS_BETWEEN;
 use crate::depth::DepthNode;
 use crate::expr::{LONG_CHAIN, Lowered, cast, junction};
 use crate::measure::{MeasuredNode, Measurements};
 use crate::method::Method;
 use crate::names::{df_result, name_of};
+use crate::nodes;
 use crate::results::ResultBytes;
 use crate::scan::SnapshotTable;
 use crate::shared::SharedNode;
 use crate::single::SingleRowNode;
 use crate::source::ScanSource;
 use crate::stop::Stop;
+use crate::udf::OrderKeyUdf;
+
+/// Of a long ORDER BY, those that stay keys of their own.
+const FIRST_KEYS: usize = 8;
 
 #[derive(Clone)]
 pub(super) struct Lowerer {
@@ -51,6 +57,10 @@ pub(super) struct Lowerer {
     /// The most rows that the aggregate or window at hand has.
     pub most_rows: f64,
     scans: usize,
+    /// Joins but inner ones, so far.
+    pub outer_joins: usize,
+    /// There are many of these.
+    pub has_many_joins: bool,
     pub stop: Arc<Stop>,
 }
 
@@ -80,6 +90,8 @@ impl Lowerer {
             shared: HashMap::new(),
             most_rows: 1.0,
             scans: 0,
+            outer_joins: 0,
+            has_many_joins: false,
             stop,
         }
     }
@@ -87,13 +99,16 @@ impl Lowerer {
     /// The whole query; outputs have the Arrow types of their SQL types, in order.
     pub(super) fn root(&mut self) -> Result<LogicalPlan, SqlError> {
         let plan = self.plan.clone();
+        let is_outer =
+            |node: &&Node| matches!(&node.operator, Operator::Join(join) if join.kind != JoinKind::Inner);
+        self.has_many_joins = nodes_of(&plan.root).into_iter().filter(is_outer).count() > JOINS_BETWEEN;
         let lowered = self.node(&plan.root)?;
         let mut outputs = Vec::with_capacity(plan.root.outputs.len());
         for (i, id) in plan.root.outputs.iter().enumerate() {
             let column = self.column(*id);
             outputs.push(cast(column, &plan.columns[*id].ty.arrow_type()).alias(format!("o{i}")));
         }
-        df_result(LogicalPlanBuilder::from(lowered).project(outputs).and_then(|b| b.build()))
+        nodes::project(lowered, outputs)
     }
 
     pub(super) fn columns(&self) -> &ColumnTable {
@@ -204,8 +219,8 @@ impl Lowerer {
         let plan = self.node(query)?;
         let output = query.outputs[0];
         let column = self.column(output);
-        let plan = LogicalPlanBuilder::from(plan).project([column.expr.alias(name_of(output))]);
-        let plan = SingleRowNode::plan(df_result(plan.and_then(|b| b.build()))?)?;
+        let plan = nodes::project(plan, [column.expr.alias(name_of(output))])?;
+        let plan = SingleRowNode::plan(plan)?;
         self.before.insert(id, (df::Expr::ScalarSubquery(as_subquery(plan)), column.ty));
         Ok(())
     }
@@ -215,8 +230,15 @@ impl Lowerer {
             let column = self.column_expr(key.column);
             Ok(self.sort_key(&column)?.sort(!key.descending, !key.descending))
         });
-        let keys = keys.collect::<Result<Vec<_>, SqlError>>()?;
-        df_result(LogicalPlanBuilder::from(plan).sort(keys).and_then(|b| b.build()))
+        let mut keys = keys.collect::<Result<Vec<_>, SqlError>>()?;
+        // Of many keys most decide nothing: these are one.
+        if keys.len() > LONG_CHAIN {
+            let others = keys.split_off(FIRST_KEYS);
+            let descending = others.iter().map(|key| !key.asc).collect();
+            let others = others.into_iter().map(|key| key.expr).collect();
+            keys.push(OrderKeyUdf::create(descending).call(others).sort(true, true));
+        }
+        nodes::sort(plan, keys)
     }
 
     /// The rows for which all conditions hold.
@@ -228,12 +250,18 @@ impl Lowerer {
         let native = if conditions.len() <= 2 * LONG_CHAIN { conditions.len() } else { LONG_CHAIN };
         let (native, packed) = conditions.split_at(native);
         let mut all = native.iter().map(|part| self.condition(part)).collect::<Result<Vec<_>, _>>()?;
-        if !packed.is_empty() {
-            let nullable = packed.iter().any(|part| part.nullable);
-            all.push(self.condition(&Expr::truth(ExprKind::And(packed.to_vec()), nullable))?);
-        }
+        all.extend(self.packed(packed.to_vec())?);
         let all = junction(all, Op::And);
-        df_result(LogicalPlanBuilder::from(plan).filter(all).and_then(|b| b.build()))
+        nodes::filter(plan, all)
+    }
+
+    /// Many conditions as one; none if there are none.
+    pub(super) fn packed(&mut self, conditions: Vec<Expr>) -> Result<Option<df::Expr>, SqlError> {
+        if conditions.is_empty() {
+            return Ok(None);
+        }
+        let nullable = conditions.iter().any(|part| part.nullable);
+        self.condition(&Expr::truth(ExprKind::And(conditions), nullable)).map(Some)
     }
 
     fn projection(
@@ -243,8 +271,9 @@ impl Lowerer {
         outputs: &[ColumnId],
     ) -> Result<LogicalPlan, SqlError> {
         let mut exprs = Vec::with_capacity(outputs.len());
+        let items: HashMap<_, _> = items.iter().map(|item| (item.id, item)).collect();
         for id in outputs {
-            match items.iter().find(|item| item.id == *id) {
+            match items.get(id) {
                 Some(item) => {
                     let lowered = self.value(&item.expr)?;
                     self.define(item.id, lowered.ty);
@@ -258,7 +287,7 @@ impl Lowerer {
         if exprs.is_empty() {
             return Ok(plan);
         }
-        df_result(LogicalPlanBuilder::from(plan).project(exprs).and_then(|b| b.build()))
+        nodes::project(plan, exprs)
     }
 
     /// With no columns but these.
@@ -267,7 +296,7 @@ impl Lowerer {
             return Ok(plan);
         }
         let columns: Vec<_> = outputs.iter().map(|id| self.plain_column(*id)).collect();
-        df_result(LogicalPlanBuilder::from(plan).project(columns).and_then(|b| b.build()))
+        nodes::project(plan, columns)
     }
 
     fn scan(&mut self, scan: &Scan) -> Result<LogicalPlan, SqlError> {
@@ -294,7 +323,7 @@ impl Lowerer {
             df::cast(df::Expr::Column(column), self.columns()[*id].ty.arrow_type()).alias(name_of(*id))
         });
         let exprs: Vec<_> = exprs.collect();
-        df_result(LogicalPlanBuilder::from(plan).project(exprs).and_then(|b| b.build()))
+        nodes::project(plan, exprs)
     }
 
     fn recursive(&mut self, recursive: &Recursive, outputs: &[ColumnId]) -> Result<LogicalPlan, SqlError> {
@@ -327,7 +356,7 @@ impl Lowerer {
                 .push(df::Expr::Column(Column::new(Some(name.as_str()), name_of(*from))).alias(name_of(*to)));
             self.define(*to, self.physical_type(*from));
         }
-        df_result(LogicalPlanBuilder::from(scan).project(exprs).and_then(|b| b.build()))
+        nodes::project(scan, exprs)
     }
 
     /// The plan with its columns `from` under the ids `to`, whatever their physical types are.
@@ -346,7 +375,7 @@ impl Lowerer {
             exprs.push(column.expr.alias(name_of(*to)));
             self.define(*to, column.ty);
         }
-        df_result(LogicalPlanBuilder::from(plan).project(exprs).and_then(|b| b.build()))
+        nodes::project(plan, exprs)
     }
 
     /// The same, with the columns cast to the Arrow types of the ids' SQL types.
@@ -361,8 +390,19 @@ impl Lowerer {
             let ty = self.columns()[*to].ty.arrow_type();
             exprs.push(cast(self.column(*from), &ty).alias(name_of(*to)));
         }
-        df_result(LogicalPlanBuilder::from(plan).project(exprs).and_then(|b| b.build()))
+        nodes::project(plan, exprs)
     }
+}
+
+fn nodes_of(root: &Node) -> Vec<&Node> {
+    let mut nodes = vec![root];
+    let mut at = 0;
+    while let Some(node) = nodes.get(at) {
+        let inputs = node.inputs();
+        nodes.extend(inputs);
+        at += 1;
+    }
+    nodes
 }
 
 fn work_table_of(cte: CteId) -> String {

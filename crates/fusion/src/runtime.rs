@@ -80,7 +80,7 @@ const NICENESS: i32 = 10;
 
 /// The stack of one of those threads. Of what it does not use, nothing but addresses is taken. DataFusion's plans are as deep
 /// as the parser lets statements be, and to run them takes some frames for each level.
-const STACK: usize = 64 << 20;
+const STACK: usize = 256 << 20;
 
 impl Analytics {
     pub fn new(options: AnalyticsOptions) -> Result<Self, std::io::Error> {
@@ -139,9 +139,20 @@ impl Analytics {
         source: Arc<dyn ScanSource>,
         options: RunOptions,
     ) -> Result<Arc<Plan>, SqlError> {
-        let stop = Stop::after(options.deadline);
+        let stop = Arc::new(Stop::after(options.deadline));
+        // Whoever drops this waits for it no longer.
+        let _abandoned = Abandon(stop.clone());
         let task = self.runtime().spawn(async move { planned(&query, &*source, &options, &stop) });
         task.await.unwrap_or_else(|error| Err(ErrorCode::UNKNOWN_ERROR.because(error.to_string())))
+    }
+}
+
+/// Abandons a query when it is dropped.
+struct Abandon(Arc<Stop>);
+
+impl Drop for Abandon {
+    fn drop(&mut self) {
+        self.0.abandon();
     }
 }
 

@@ -6,6 +6,7 @@ use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, StringViewArray};
+use arrow::compute::SortOptions;
 use arrow::datatypes::DataType;
 use arrow::row::{RowConverter, SortField};
 use avocet_types::error::SqlError;
@@ -205,6 +206,48 @@ impl ScalarUDFImpl for TrimmedUdf {
         let trimmed: StringViewArray =
             strings.iter().map(|text| text.map(|t| t.trim_end_matches(' '))).collect();
         Ok(ColumnarValue::Array(Arc::new(trimmed)))
+    }
+}
+
+/// Several values as one, by which rows are sorted or told apart as by all of them: never NULL.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct OrderKeyUdf {
+    /// By value: whether the largest comes first.
+    descending: Box<[bool]>,
+    signature: Signature,
+}
+
+impl OrderKeyUdf {
+    pub fn create(descending: Vec<bool>) -> ScalarUDF {
+        let signature = Signature::new(TypeSignature::Any(descending.len()), Volatility::Immutable);
+        ScalarUDF::new_from_impl(Self { descending: descending.into(), signature })
+    }
+}
+
+impl ScalarUDFImpl for OrderKeyUdf {
+    fn name(&self) -> &str {
+        "order_key"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _args: &[DataType]) -> Result<DataType> {
+        Ok(DataType::BinaryView)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let columns = args.args.iter().map(|a| a.to_array(args.number_rows)).collect::<Result<Vec<_>>>()?;
+        // NULL is the least value.
+        let fields = columns.iter().zip(&self.descending).map(|(column, &descending)| {
+            let options = SortOptions { descending, nulls_first: !descending };
+            SortField::new_with_options(column.data_type().clone(), options)
+        });
+        let rows = RowConverter::new(fields.collect())?.convert_columns(&columns)?;
+        let mut out = BinaryViewBuilder::with_capacity(args.number_rows);
+        rows.iter().for_each(|row| out.append_value(row.as_ref()));
+        Ok(ColumnarValue::Array(Arc::new(out.finish())))
     }
 }
 

@@ -28,15 +28,14 @@ use super::state::Session;
 pub(super) struct RunningQuery {
     run: QueryRun,
     interrupt: Arc<Interrupt>,
+    deadline: Option<Instant>,
 }
 
 impl RunningQuery {
-    /// The next rows; ends with 1317 when the session is interrupted.
+    /// The next rows; ends when the session is interrupted or its time is up, whatever the query's threads are at.
     pub async fn next(&mut self) -> Result<Option<RecordBatch>, SqlError> {
-        tokio::select! {
-            batch = self.run.next() => batch,
-            _ = self.interrupt.raised() => Err(ErrorCode::QUERY_INTERRUPTED.with(&[])),
-        }
+        let cancellation = Cancellation { interrupt: &self.interrupt, deadline: self.deadline };
+        cancellation.unless_done(self.run.next()).await
     }
 
     /// As [`Self::next`], for code that cannot await. The query's own threads make the rows.
@@ -136,7 +135,7 @@ impl Session {
     ) -> Result<RunningQuery, SqlError> {
         let source = self.source(&bound, readers, tables)?;
         let run = self.analytics()?.execute(bound, source, options)?;
-        Ok(RunningQuery { run, interrupt: self.info.interrupt.clone() })
+        Ok(RunningQuery { run, interrupt: self.info.interrupt.clone(), deadline: self.deadline })
     }
 
     /// Runs a query at some snapshots; returns the number of rows.
@@ -184,7 +183,10 @@ impl Session {
         let options = self.run_options(text, &tables);
         let mut to_run = self.run_options(text, &tables);
         let source = self.source(&bound, readers, tables)?;
-        let plan = self.analytics()?.plan(bound.clone(), source.clone(), options).await?;
+        let interrupt = self.info.interrupt.clone();
+        let cancellation = Cancellation { interrupt: &interrupt, deadline: self.deadline };
+        let planning = self.analytics()?.plan(bound.clone(), source.clone(), options);
+        let plan = cancellation.unless_done(planning).await?;
         if !measured {
             return Ok((plan, None));
         }
@@ -192,7 +194,7 @@ impl Session {
         to_run.plan = Some(plan.clone());
         to_run.measurements = Some(measurements.clone());
         let run = self.analytics()?.execute(bound, source, to_run)?;
-        let mut run = RunningQuery { run, interrupt: self.info.interrupt.clone() };
+        let mut run = RunningQuery { run, interrupt, deadline: self.deadline };
         while run.next().await?.is_some() {}
         Ok((plan, Some(measurements)))
     }

@@ -223,6 +223,16 @@ impl Host for SessionHost {
         }
     }
 
+    fn check(&self) -> EvalResult<()> {
+        if self.interrupt.get().is_some() {
+            return Err(EvalError::Interrupted);
+        }
+        match self.time.left() {
+            Some(Duration::ZERO) => Err(EvalError::Timeout),
+            _ => Ok(()),
+        }
+    }
+
     fn get_lock(&self, name: &str, timeout: Option<Duration>) -> EvalResult<bool> {
         let interrupted = || self.interrupt.get().is_some();
         let left = self.time.left();

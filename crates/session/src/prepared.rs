@@ -8,8 +8,8 @@ use avocet_sql::bind::bind_query;
 use avocet_sql::parse::ast::Ident;
 use avocet_sql::parse::digest::{Digest, SlotKind};
 use avocet_sql::parse::hints::Hints;
-use avocet_sql::parse::parse;
 use avocet_sql::parse::statement::{PrepareSource, Statement, StatementKind};
+use avocet_sql::parse::{is_tall, on_stack_for, parse};
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::SqlMode;
 use avocet_types::{Datum, SqlType, Value};
@@ -19,7 +19,7 @@ use super::database::Shared;
 use super::held::{Held, STATEMENT, TextSize};
 use super::output::columns_of;
 use super::point::Candidate;
-use super::run::{Outcome, Text};
+use super::run::{self, Outcome, Text};
 use super::state::Session;
 
 /// What is kept of a statement between its executions.
@@ -28,6 +28,8 @@ pub(super) struct PreparedStatement {
     pub kind: StatementKind,
     pub hints: Option<Box<Hints>>,
     pub params: usize,
+    /// How tall its trees are.
+    pub height: u32,
     /// Which parameters are a LIMIT or an OFFSET.
     limits: Box<[usize]>,
     _counted: CountedStatement,
@@ -80,11 +82,12 @@ impl PreparedStatement {
             kind: statement.kind,
             hints: statement.hints,
             params: statement.params as usize,
+            height: statement.height,
             limits: statement.limit_params.iter().map(|at| *at as usize).collect(),
             _counted: counted,
             size: held.0,
             _held: held.1,
-            digest: has_plan.then_some(digest),
+            digest: (has_plan && !is_tall(statement.height)).then_some(digest),
         }
     }
 
@@ -192,7 +195,7 @@ impl Session {
         if statement.params > usize::from(u16::MAX) {
             return Err(ErrorCode::PS_MANY_PARAM.with(&[]));
         }
-        let (params, columns) = self.shape_of(&statement)?;
+        let (params, columns) = on_stack_for(statement.height, || self.shape_of(&statement))?;
         let id = StatementId(self.next_statement);
         self.next_statement = self.next_statement.wrapping_add(1).max(1);
         self.prepared.insert(id, Arc::new(statement));
@@ -254,7 +257,7 @@ impl Session {
         let key = name.name.to_lowercase();
         self.named.remove(&key);
         let statement = self.parse_one(&sql)?;
-        self.shape_of(&statement)?;
+        on_stack_for(statement.height, || self.shape_of(&statement))?;
         self.named.insert(key, Arc::new(statement));
         Ok(Outcome::Done(super::run::Done { info: "Statement prepared".into(), ..Default::default() }))
     }
@@ -300,7 +303,8 @@ impl Session {
             }
         }
         let text = Text::new(statement.source.as_bytes(), params, self.settings.connection_collation);
-        self.dispatch(&statement.kind, &Text { using, ..text }, sink).await
+        let text = Text { using, ..text };
+        Box::pin(run::on_stack_for(statement.height, self.dispatch(&statement.kind, &text, sink))).await
     }
 
     pub(super) fn deallocate(&mut self, name: &Ident) -> Result<Outcome, SqlError> {

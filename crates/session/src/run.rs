@@ -6,7 +6,7 @@ use avocet_point as point;
 use avocet_sql::bind::{CatalogView, unsupported};
 use avocet_sql::parse::digest::Digest;
 use avocet_sql::parse::statement::{ShowKind, Statement, StatementKind};
-use avocet_sql::parse::{ast, parse};
+use avocet_sql::parse::{self, ast, is_tall, parse};
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::Host;
 use avocet_types::{Collation, Datum, SqlType};
@@ -177,6 +177,13 @@ fn syntax_error(source: &[u8], statement: &Statement) -> SqlError {
     ErrorCode::PARSE_ERROR.with(&[&near.text(source).chars().take(80).collect::<String>(), &line])
 }
 
+/// Polls what walks trees of a statement of such a height, on a stack that has room for them. Plans of tall statements are not
+/// kept: whoever runs one would need that stack, too.
+pub(super) async fn on_stack_for<F: Future>(height: u32, future: F) -> F::Output {
+    let mut future = std::pin::pin!(future);
+    std::future::poll_fn(|context| parse::on_stack_for(height, || future.as_mut().poll(context))).await
+}
+
 /// Whether a text to be prepared is SHOW WARNINGS or one of its kind.
 fn asks_for_conditions(sql: &str, mode: avocet_types::expr::SqlMode) -> bool {
     let begins = sql.trim_start().as_bytes().get(..4).is_some_and(|word| word.eq_ignore_ascii_case(b"SHOW"));
@@ -282,6 +289,12 @@ impl Session {
             let planned = planned.unwrap_or_default();
             held.resize(planned, STATEMENT).map_err(|error| self.failed(error))?;
         }
+        let height = statements.iter().map(|statement| statement.height).max().unwrap_or_default();
+        if height > 0 && is_tall(height) {
+            let result = Box::pin(on_stack_for(height, self.run_statements(sql, &statements, sink))).await;
+            blocking_if(is_long, || parse::on_stack_for(height, || drop((statements, held))));
+            return result;
+        }
         if let [statement] = &*statements
             && statement.hints.is_some()
         {
@@ -384,7 +397,7 @@ impl Session {
             Ok(false) => {
                 let text = Text::new(statement.source.as_bytes(), params, self.settings.connection_collation);
                 // As above.
-                Box::pin(self.run(&statement.kind, &text, sink)).await
+                Box::pin(on_stack_for(statement.height, self.run(&statement.kind, &text, sink))).await
             }
             other => other.map(drop),
         };

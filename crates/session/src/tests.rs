@@ -12,6 +12,7 @@ mod differential;
 mod foreign_keys;
 mod fuzz;
 mod grammar;
+mod growth;
 mod hints;
 mod index_locks;
 mod into;

@@ -333,6 +333,7 @@ codes! {
     4027 b"HY000" ROLE_GRANTED_TO_ITSELF "User account {} is directly or indirectly granted to the role {}. The GRANT would create a loop"
     4028 b"HY000" TABLE_MUST_HAVE_A_VISIBLE_COLUMN "A table must have at least one visible column."
     4031 b"HY000" CLIENT_INTERACTION_TIMEOUT "The client was disconnected by the server because of inactivity. See wait_timeout and interactive_timeout for configuring this behavior."
+    4086 b"HY000" TOO_MANY_WINDOWS "Too many windows in SELECT: {}. Maximum allowed is {}. Use named windows to share windows between window functions."
     4163 b"42000" USER_LOCK_OVERLONG_NAME "User-level lock name '{}' should not exceed {} characters."
     6125 b"HY000" FK_NO_UNIQUE_INDEX_PARENT "Failed to add the foreign key constraint. Missing unique key for constraint '{}' in the referenced table '{}'"
 }

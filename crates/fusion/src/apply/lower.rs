@@ -13,6 +13,7 @@ use super::{Applied, ApplyNode};
 use crate::expr::{Lowered, cast, equality_key_of, key_meeting_type, sort_key_of};
 use crate::lower::Lowerer;
 use crate::names::{df_result, name_of};
+use crate::nodes;
 
 impl Lowerer {
     pub(crate) fn apply(&mut self, apply: &Apply) -> Result<LogicalPlan, SqlError> {
@@ -50,9 +51,10 @@ impl Lowerer {
         keys: &[DataType],
     ) -> Result<LogicalPlan, SqlError> {
         let plan = self.node(query)?;
-        let builder = LogicalPlanBuilder::from(plan);
         let most = match kind {
-            ApplyKind::Exists { .. } => return df_result(builder.limit(0, Some(1)).and_then(|b| b.build())),
+            ApplyKind::Exists { .. } => {
+                return df_result(LogicalPlanBuilder::from(plan).limit(0, Some(1)).and_then(|b| b.build()));
+            }
             ApplyKind::Scalar => Some(2),
             _ => None,
         };
@@ -66,7 +68,7 @@ impl Lowerer {
             };
             columns.push(column.alias(format!("r{at}")));
         }
-        let builder = df_result(builder.project(columns))?;
+        let builder = LogicalPlanBuilder::from(nodes::project(plan, columns)?);
         df_result(builder.limit(0, most).and_then(|b| b.build()))
     }
 }

@@ -1,5 +1,7 @@
 //! Aggregate functions: argument conversion and MySQL's result types (manual, 14.19.1).
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::{Expr, Function, Typer, ValueClass};
 use avocet_types::{Decimal, IntWidth, LobSize, SqlType};
@@ -85,13 +87,17 @@ impl Binder<'_> {
         if !owner.clause.allows_aggregates() || (owner.in_aggregate && depth + 1 < self.blocks.len()) {
             return Err(ErrorCode::INVALID_GROUP_FUNC_USE.with(&[]));
         }
-        let id = match owner.aggregates.iter().find(|a| same_aggregate(a, &aggregate)) {
+        let hash = hash_of(&aggregate);
+        let alike = owner.alike_aggregates.get(&hash).into_iter().flatten();
+        let id = match alike.map(|at| &owner.aggregates[*at]).find(|a| same_aggregate(a, &aggregate)) {
             Some(same) => same.id,
             None => {
                 let (ty, nullable) = result_type(function, &aggregate.args, &self.typer);
                 aggregate.id = self.add_column(call.name.to_lowercase(), ty, nullable);
                 let id = aggregate.id;
-                self.blocks[depth].aggregates.push(aggregate);
+                let owner = &mut self.blocks[depth];
+                owner.alike_aggregates.entry(hash).or_default().push(owner.aggregates.len());
+                owner.aggregates.push(aggregate);
                 id
             }
         };
@@ -215,6 +221,13 @@ impl Binder<'_> {
         let columns = aggregate.args.iter().chain(order).flat_map(Expr::columns);
         columns.filter_map(|index| owner(ColumnId(index as u32))).max().unwrap_or(innermost)
     }
+}
+
+/// Equal for those that are the same.
+fn hash_of(aggregate: &Aggregate) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    aggregate.args.hash(&mut hasher);
+    hasher.finish()
 }
 
 fn same_aggregate(a: &Aggregate, b: &Aggregate) -> bool {

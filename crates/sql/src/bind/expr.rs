@@ -13,9 +13,24 @@ use crate::bind::{Binder, unsupported};
 use crate::parse::ast::{self, BinaryOp, ExprKind, TemporalKind, TrimSide, UnaryOp};
 use crate::parse::grow_stack;
 
+/// Expressions that are bound more than once: as many as the longest lists of rows have, and no more in all.
+const MOST_REPEATED: usize = 1 << 22;
+
 impl Binder<'_> {
     pub(super) fn expr(&mut self, expr: &ast::Expr) -> Result<Expr, SqlError> {
+        self.exprs_bound += 1;
         grow_stack(|| self.expr_here(expr))
+    }
+
+    /// Binds what was bound before, or will be again. What is nested is bound twice as often with each level.
+    fn again<T>(&mut self, bind: impl FnOnce(&mut Self) -> Result<T, SqlError>) -> Result<T, SqlError> {
+        let before = self.exprs_bound;
+        let bound = bind(self)?;
+        self.exprs_repeated += self.exprs_bound - before;
+        if self.exprs_repeated > MOST_REPEATED {
+            return Err(ErrorCode::STACK_OVERRUN_NEED_MORE.with(&[&"rows that are compared within rows"]));
+        }
+        Ok(bound)
     }
 
     fn expr_here(&mut self, expr: &ast::Expr) -> Result<Expr, SqlError> {
@@ -161,14 +176,13 @@ impl Binder<'_> {
             return self.comparison(comparison_of(op), left, right);
         }
         let (left, right) = (self.expr(left)?, self.expr(right)?);
-        let call = |f| (f, vec![left.clone(), right.clone()]);
-        let (function, args) = match op {
-            BinaryOp::BitOr => call(Function::BitOr),
-            BinaryOp::BitAnd => call(Function::BitAnd),
-            BinaryOp::BitXor => call(Function::BitXor),
-            BinaryOp::ShiftLeft => call(Function::ShiftLeft),
-            BinaryOp::ShiftRight => call(Function::ShiftRight),
-            BinaryOp::Concat => call(Function::Concat),
+        let function = match op {
+            BinaryOp::BitOr => Function::BitOr,
+            BinaryOp::BitAnd => Function::BitAnd,
+            BinaryOp::BitXor => Function::BitXor,
+            BinaryOp::ShiftLeft => Function::ShiftLeft,
+            BinaryOp::ShiftRight => Function::ShiftRight,
+            BinaryOp::Concat => Function::Concat,
             BinaryOp::Xor => return Ok(self.typer.xor(left, right)),
             BinaryOp::JsonExtract | BinaryOp::JsonExtractText => return Err(unsupported("JSON")),
             _ => {
@@ -176,7 +190,7 @@ impl Binder<'_> {
                 return Ok(self.typer.arith(arithmetic_of(op), left, right)?);
             }
         };
-        Ok(self.typer.call(function, args)?)
+        Ok(self.typer.call(function, vec![left, right])?)
     }
 
     pub(super) fn comparison(
@@ -234,7 +248,7 @@ impl Binder<'_> {
             return self.comparison(op, &left[0], &right[0]);
         }
         let first = self.comparison(strict, &left[0], &right[0])?;
-        let equal = self.comparison(CompareOp::Eq, &left[0], &right[0])?;
+        let equal = self.again(|binder| binder.comparison(CompareOp::Eq, &left[0], &right[0]))?;
         let rest = self.row_ordering(op, &left[1..], &right[1..])?;
         let both = self.typer.and(vec![equal, rest]);
         Ok(self.typer.or(vec![first, both]))
@@ -282,7 +296,7 @@ impl Binder<'_> {
         }
         let mut parts = Vec::with_capacity(left.len());
         for (left, right) in left.iter().zip(right) {
-            let (left, right) = (self.expr(left)?, self.expr(right)?);
+            let (left, right) = (self.again(|binder| binder.expr(left))?, self.expr(right)?);
             let (left, right) = self.settle_pair(left, right);
             parts.push(self.typer.compare_leniently(CompareOp::Eq, left, right)?);
         }

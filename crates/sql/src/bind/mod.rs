@@ -130,6 +130,9 @@ pub struct Binder<'a> {
     extent: query::Extent,
     params: Vec<SqlType>,
     session_dependent: bool,
+    exprs_bound: usize,
+    /// Of these, those that were bound before.
+    exprs_repeated: usize,
 }
 
 impl<'a> Binder<'a> {
@@ -147,6 +150,8 @@ impl<'a> Binder<'a> {
             extent: query::Extent::default(),
             params: params.to_vec(),
             session_dependent: false,
+            exprs_bound: 0,
+            exprs_repeated: 0,
         }
     }
 

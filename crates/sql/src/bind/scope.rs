@@ -1,6 +1,6 @@
 //! Scopes: which names a block can see, and what it collects while its expressions are bound.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use avocet_types::error::{ErrorCode, SqlError};
@@ -70,6 +70,10 @@ pub struct Block {
     pub windows: Vec<(Ident, WindowSpec)>,
     pub aggregates: Vec<Aggregate>,
     pub window_functions: Vec<WindowFunction>,
+    /// Places among the aggregates, by a hash of their arguments.
+    pub alike_aggregates: HashMap<u64, Vec<usize>>,
+    /// How many windows have no name.
+    pub unnamed_windows: usize,
     pub subqueries: Vec<BlockSubquery>,
     /// Inside of an aggregate's arguments.
     pub in_aggregate: bool,
@@ -95,6 +99,8 @@ impl Block {
             windows: Vec::new(),
             aggregates: Vec::new(),
             window_functions: Vec::new(),
+            unnamed_windows: 0,
+            alike_aggregates: HashMap::new(),
             subqueries: Vec::new(),
             in_aggregate: false,
             in_window: false,

@@ -136,6 +136,7 @@ impl Binder<'_> {
             }
         }
         let block = self.block();
+        block.check_windows()?;
         let windows = std::mem::take(&mut block.window_functions);
         let subqueries = std::mem::take(&mut block.subqueries).into_iter().map(|s| s.subquery).collect();
         let select = Select { from, filter, aggregation, having, windows, projection, distinct, subqueries };

@@ -5,6 +5,7 @@ use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::{Expr, IntervalUnit};
 
 use crate::bind::aggregate::result_type;
+use crate::bind::scope::Block;
 use crate::bind::{Binder, unsupported};
 use crate::parse::ast::{self, ExprKind, WindowRef, WindowSpec};
 use crate::plan::{AggregateFunction, Distance, Frame, FrameBound, WindowFunction, WindowKind};
@@ -24,6 +25,19 @@ fn kind_of(name: &str) -> Option<WindowKind> {
         "NTH_VALUE" => WindowKind::NthValue,
         _ => return None,
     })
+}
+
+/// Windows of one SELECT, as in MySQL.
+const MOST_WINDOWS: usize = 127;
+
+impl Block {
+    pub(super) fn check_windows(&self) -> Result<(), SqlError> {
+        let windows = self.windows.len() + self.unnamed_windows;
+        match windows > MOST_WINDOWS {
+            true => Err(ErrorCode::TOO_MANY_WINDOWS.with(&[&windows, &MOST_WINDOWS])),
+            false => Ok(()),
+        }
+    }
 }
 
 impl Binder<'_> {
@@ -124,6 +138,9 @@ impl Binder<'_> {
         kind: WindowKind,
         args: Vec<Expr>,
     ) -> Result<WindowFunction, SqlError> {
+        if let WindowRef::Inline(_) = over {
+            self.block().unnamed_windows += 1;
+        }
         let spec = self.window_spec(over, 0)?;
         let mut keys = spec.partition_by.iter().chain(spec.order_by.iter().map(|item| &item.expr));
         if keys.any(|key| matches!(key.kind, ExprKind::Integer(_))) {

@@ -14,8 +14,8 @@ pub enum ParseError {
          for the right syntax to use near '{near}' at line {line}"
     )]
     Syntax { near: String, line: usize },
-    /// 1064, as MySQL words it when its parser's stack is full.
-    #[error("memory exhausted near '{near}' at line {line}")]
+    /// 1436, as what MySQL's stack has no room for.
+    #[error("The statement is too deep near '{near}' at line {line}")]
     TooDeep { near: String, line: usize },
     /// 1300
     #[error("Invalid {charset} character string: '{shown}'")]
@@ -32,7 +32,8 @@ impl From<ParseError> for SqlError {
     fn from(error: ParseError) -> Self {
         let code = match &error {
             ParseError::Refused(error) => return (**error).clone(),
-            ParseError::Syntax { .. } | ParseError::TooDeep { .. } => ErrorCode::PARSE_ERROR,
+            ParseError::Syntax { .. } => ErrorCode::PARSE_ERROR,
+            ParseError::TooDeep { .. } => ErrorCode::STACK_OVERRUN_NEED_MORE,
             ParseError::InvalidText { .. } => ErrorCode::INVALID_CHARACTER_STRING,
             ParseError::UnknownCharset(_) => ErrorCode::UNKNOWN_CHARACTER_SET,
         };

@@ -94,15 +94,15 @@ impl Parser<'_> {
     }
 
     fn xor_expr(&mut self) -> ParseResult<Expr> {
-        let mut left = self.and_expr()?;
-        let mut chain = 0;
-        while self.eat("XOR") {
-            self.deeper(1)?;
-            chain += 1;
-            left = binary(BinaryOp::Xor, left, self.and_expr()?);
-        }
-        self.shallower(chain);
-        Ok(left)
+        self.apart(|parser| {
+            let mut left = parser.and_expr()?;
+            while parser.eat("XOR") {
+                let right = parser.apart(Self::and_expr)?;
+                parser.taller()?;
+                left = binary(BinaryOp::Xor, left, right);
+            }
+            Ok(left)
+        })
     }
 
     fn at_and(&self) -> bool {
@@ -110,7 +110,7 @@ impl Parser<'_> {
     }
 
     fn and_expr(&mut self) -> ParseResult<Expr> {
-        let first = self.not_expr()?;
+        let first = self.apart(Self::not_expr)?;
         if !self.at_and() {
             return Ok(first);
         }
@@ -118,7 +118,7 @@ impl Parser<'_> {
         let mut operands = vec![first];
         while self.at_and() {
             self.advance();
-            operands.push(self.not_expr()?);
+            operands.push(self.apart(Self::not_expr)?);
         }
         Ok(Expr { kind: ExprKind::And(operands), span: self.span_from(start) })
     }
@@ -157,8 +157,11 @@ impl Parser<'_> {
 
     /// Comparisons and IS NULL, from left to right.
     fn comparison(&mut self) -> ParseResult<Expr> {
+        self.apart(Self::comparison_here)
+    }
+
+    fn comparison_here(&mut self) -> ParseResult<Expr> {
         let mut left = self.predicate()?;
-        let mut chain = 0;
         loop {
             if let Some(op) = comparison_operator(self.peek()) {
                 self.advance();
@@ -171,11 +174,9 @@ impl Parser<'_> {
                 left =
                     Expr { kind: ExprKind::Is { expr: Box::new(left), test: IsTest::Null, negated }, span };
             } else {
-                self.shallower(chain);
                 return Ok(left);
             }
-            self.deeper(1)?;
-            chain += 1;
+            self.taller()?;
         }
     }
 
@@ -184,7 +185,7 @@ impl Parser<'_> {
             && *self.peek_ahead(1) == TokenKind::Op(Op::LParen)
             && op != BinaryOp::NullSafeEq;
         if !quantified {
-            let right = self.predicate()?;
+            let right = self.apart(Self::predicate)?;
             return Ok(binary(op, left, right));
         }
         let all = self.is_word("ALL");
@@ -247,16 +248,17 @@ impl Parser<'_> {
 
     /// Operators that bind at least as tightly as `min`, from left to right.
     fn bit_expr(&mut self, min: u8) -> ParseResult<Expr> {
+        self.apart(|parser| parser.bit_expr_here(min))
+    }
+
+    fn bit_expr_here(&mut self, min: u8) -> ParseResult<Expr> {
         let mut left = if self.is_word("INTERVAL") && !self.at_interval_function() {
             self.interval_first()?
         } else {
             self.simple_expr()?
         };
-        let mut chain = 0;
         while let Some((op, power)) = bit_operator(self).filter(|(_, power)| *power >= min) {
             self.advance();
-            self.deeper(1)?;
-            chain += 1;
             let additive = matches!(op, BinaryOp::Add | BinaryOp::Sub);
             if additive && self.is_word("INTERVAL") && !self.at_interval_function() {
                 left = self.plus_interval(left, op == BinaryOp::Sub)?;
@@ -264,8 +266,8 @@ impl Parser<'_> {
                 let right = self.bit_expr(power + 1)?;
                 left = binary(op, left, right);
             }
+            self.taller()?;
         }
-        self.shallower(chain);
         Ok(left)
     }
 
@@ -342,8 +344,11 @@ impl Parser<'_> {
 
     /// A primary followed by COLLATE, `->` or `->>`.
     fn postfix(&mut self) -> ParseResult<Expr> {
+        self.apart(Self::postfix_here)
+    }
+
+    fn postfix_here(&mut self) -> ParseResult<Expr> {
         let mut expr = self.primary()?;
-        let mut chain = 0;
         loop {
             let start = expr.span;
             if self.eat("COLLATE") {
@@ -357,11 +362,9 @@ impl Parser<'_> {
                 let path = self.primary()?;
                 expr = binary(op, expr, path);
             } else {
-                self.shallower(chain);
                 return Ok(expr);
             }
-            self.deeper(1)?;
-            chain += 1;
+            self.taller()?;
         }
     }
 }

@@ -36,12 +36,12 @@ use avocet_types::expr::SqlMode;
 
 pub use error::{ParseError, ParseResult};
 pub use keywords::is_reserved;
-pub use parser::grow_stack;
+pub use parser::{grow_stack, is_tall, on_stack_for};
 pub use statement::{Statement, StatementKind};
 
 use crate::parse::ast::Expr;
 use crate::parse::lexer::Op;
-use crate::parse::parser::Parser;
+use crate::parse::parser::{MAX_DEPTH, Parser};
 use avocet_types::error::ErrorCode;
 
 /// Parses all statements of `source`, which are separated by semicolons. Empty ones between semicolons are left out;
@@ -67,6 +67,10 @@ pub fn parse(source: &[u8], mode: SqlMode) -> ParseResult<Vec<Statement>> {
 pub fn parse_expr(source: &[u8], mode: SqlMode) -> ParseResult<Expr> {
     let mut parser = Parser::new(source, mode);
     let expr = parser.expr()?;
+    // It is kept, and walked wherever it is used.
+    if parser.height > MAX_DEPTH {
+        return Err(parser.too_deep());
+    }
     if parser.at_end() { Ok(expr) } else { Err(parser.error()) }
 }
 
@@ -74,6 +78,7 @@ impl Parser<'_> {
     /// One statement and the semicolon after it.
     fn statement(&mut self) -> ParseResult<Statement> {
         self.params = 0;
+        self.height = 0;
         self.limit_params.clear();
         self.calc_found_rows = None;
         self.into = None;
@@ -92,13 +97,18 @@ impl Parser<'_> {
             }
             other => other?,
         };
+        // What is kept is walked wherever it is used.
+        if self.height > MAX_DEPTH && kind.is_kept() {
+            return Err(self.too_deep());
+        }
         self.restart_depth();
         let span = self.span_from(start);
         if !self.at_end() {
             self.expect_op(Op::Semicolon)?;
         }
         let hints = hints::read(self.source, self.mode, &self.hint_comments(span));
-        Ok(Statement { kind, span, params: self.params, limit_params: self.limit_params(), hints })
+        let height = self.height;
+        Ok(Statement { kind, span, params: self.params, limit_params: self.limit_params(), hints, height })
     }
 
     /// The parameters so far that are a LIMIT or an OFFSET.

@@ -12,8 +12,12 @@ use crate::parse::keywords::is_reserved;
 use crate::parse::lexer::{Op, Token, TokenKind, tokenize};
 use crate::parse::statement::SelectInto;
 
-/// How deep expressions and queries may nest, chains of operators included.
-const MAX_DEPTH: u32 = 300;
+/// How deep expressions and queries may nest.
+pub(super) const MAX_DEPTH: u32 = 300;
+
+/// How tall the tree of a chain of operators may grow, which leans to its left: `a + b + c …`. Chains are read in a loop, but
+/// whoever walks their tree recurses; see [`Statement::height`](crate::parse::Statement::height).
+const MAX_HEIGHT: u32 = 10_000;
 
 /// How much of the source an error quotes, in bytes, as MySQL does.
 const NEAR_LEN: usize = 80;
@@ -25,6 +29,24 @@ pub fn grow_stack<T>(level: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(RED_ZONE, SEGMENT, level)
 }
 
+/// Runs what walks trees of a statement of such a [height](crate::parse::Statement::height), on a stack that has room for them.
+pub fn on_stack_for<T>(height: u32, walk: impl FnOnce() -> T) -> T {
+    // For one level of the walk that needs most. Of what is not used nothing but addresses is taken.
+    const LEVEL: usize = 16 << 10;
+    match is_tall(height) {
+        false => walk(),
+        true => {
+            let room = height as usize * LEVEL;
+            stacker::maybe_grow(room, room, walk)
+        }
+    }
+}
+
+/// Whether trees of such a height need a stack of their own.
+pub fn is_tall(height: u32) -> bool {
+    height > MAX_DEPTH
+}
+
 pub struct Parser<'a> {
     pub(super) source: &'a [u8],
     pub(super) mode: SqlMode,
@@ -33,6 +55,10 @@ pub struct Parser<'a> {
     hints: Vec<Span>,
     at: usize,
     depth: u32,
+    /// The height of the tallest tree that was read since the innermost [`Parser::apart`] began.
+    tall: u32,
+    /// The most that it was in the current statement.
+    pub(super) height: u32,
     /// Queries around the cursor.
     pub(super) queries: u32,
     /// How many `?` the current statement has had so far.
@@ -55,6 +81,8 @@ impl<'a> Parser<'a> {
             hints,
             at: 0,
             depth: 0,
+            tall: 0,
+            height: 0,
             queries: 0,
             params: 0,
             limit_params: Vec::new(),
@@ -360,19 +388,40 @@ impl<'a> Parser<'a> {
     /// Runs `parse` one level deeper.
     pub(super) fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> ParseResult<T>) -> ParseResult<T> {
         self.deeper(1)?;
+        let around = std::mem::take(&mut self.tall);
         let result = grow_stack(|| parse(self));
+        self.tall = around.max(self.tall + 1);
         self.depth -= 1;
         result
+    }
+
+    /// Runs `parse` for a tree beside those that were read before.
+    pub(super) fn apart<T>(&mut self, parse: impl FnOnce(&mut Self) -> ParseResult<T>) -> ParseResult<T> {
+        let around = std::mem::take(&mut self.tall);
+        let result = parse(self);
+        self.tall = around.max(self.tall);
+        result
+    }
+
+    /// What was read becomes the left side of a new tree.
+    pub(super) fn taller(&mut self) -> ParseResult<()> {
+        self.tall += 1;
+        self.height = self.height.max(self.tall);
+        if self.tall > MAX_HEIGHT { Err(self.too_deep()) } else { Ok(()) }
     }
 
     /// Counts `levels` more levels; the caller gives them back by [`Parser::shallower`].
     pub(super) fn deeper(&mut self, levels: u32) -> ParseResult<()> {
         if self.depth + levels > MAX_DEPTH {
-            let (near, line) = self.place();
-            return Err(ParseError::TooDeep { near, line });
+            return Err(self.too_deep());
         }
         self.depth += levels;
         Ok(())
+    }
+
+    pub(super) fn too_deep(&self) -> ParseError {
+        let (near, line) = self.place();
+        ParseError::TooDeep { near, line }
     }
 
     pub(super) fn shallower(&mut self, levels: u32) {
@@ -382,6 +431,7 @@ impl<'a> Parser<'a> {
     /// Between statements: one that was refused half-way has not given its levels back.
     pub(super) fn restart_depth(&mut self) {
         self.depth = 0;
+        self.tall = 0;
         self.queries = 0;
     }
 

@@ -110,8 +110,11 @@ impl Parser<'_> {
 
     /// Set operators from left to right; INTERSECT binds tighter than UNION and EXCEPT.
     fn set_operation(&mut self, min: u8) -> ParseResult<QueryBody> {
-        let mut left = self.query_primary()?;
-        let mut chain = 0;
+        self.apart(|parser| parser.set_operation_here(min))
+    }
+
+    fn set_operation_here(&mut self, min: u8) -> ParseResult<QueryBody> {
+        let mut left = self.apart(Self::query_primary)?;
         loop {
             let (op, power) = match () {
                 () if self.is_word("UNION") => (SetOperator::Union, 0),
@@ -127,16 +130,14 @@ impl Parser<'_> {
                 return Err(misplaced_into());
             }
             self.advance();
-            self.deeper(1)?;
-            chain += 1;
             let all = self.eat("ALL");
             if !all {
                 self.eat("DISTINCT");
             }
             let right = self.set_operation(power + 1)?;
+            self.taller()?;
             left = QueryBody::SetOperation { op, all, left: Box::new(left), right: Box::new(right) };
         }
-        self.shallower(chain);
         Ok(left)
     }
 

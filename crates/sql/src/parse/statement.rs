@@ -8,6 +8,13 @@ use crate::parse::ast::{
 };
 use crate::parse::hints::Hints;
 
+impl StatementKind {
+    /// Whether it makes definitions with expressions in them.
+    pub(super) fn is_kept(&self) -> bool {
+        matches!(self, Self::CreateTable(_) | Self::AlterTable { .. } | Self::CreateIndex { .. })
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statement {
     pub kind: StatementKind,
@@ -18,11 +25,14 @@ pub struct Statement {
     /// Which of them are a LIMIT or an OFFSET, by number.
     pub limit_params: Vec<u32>,
     pub hints: Option<Box<Hints>>,
+    /// How tall the trees of its chains of operators are, beside what is nested. Whoever walks trees recurses: tall ones are
+    /// walked on a stack that is as large, see [`on_stack_for`](crate::parse::on_stack_for).
+    pub height: u32,
 }
 
 impl Statement {
     pub(super) fn without_params(kind: StatementKind, span: Span) -> Self {
-        Self { kind, span, params: 0, limit_params: Vec::new(), hints: None }
+        Self { kind, span, params: 0, limit_params: Vec::new(), hints: None, height: 0 }
     }
 }
 

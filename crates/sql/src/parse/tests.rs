@@ -236,6 +236,27 @@ fn deep_nesting_is_refused() {
     assert!(matches!(parse(chain.as_bytes(), SqlMode::DEFAULT), Err(ParseError::TooDeep { .. })));
     let wide = format!("SELECT 1{}", " OR 1".repeat(50_000));
     assert!(parse(wide.as_bytes(), SqlMode::DEFAULT).is_ok(), "long chains of OR are no deep trees");
+    // Chains within chains add up.
+    let within = (0..100).fold("1".to_owned(), |inner, _| format!("({inner}){}", " + 1".repeat(200)));
+    let within = format!("SELECT {within}");
+    assert!(matches!(parse(within.as_bytes(), SqlMode::DEFAULT), Err(ParseError::TooDeep { .. })));
+}
+
+#[test]
+fn heights_are_those_of_trees() {
+    let height = |sql: &str| parse(sql.as_bytes(), SqlMode::DEFAULT).unwrap()[0].height;
+    for (link, links) in [(" + a", 900), (" | a * a", 901), (" XOR a = a", 901), (" = a", 900)] {
+        assert_eq!(height(&format!("SELECT a{}", link.repeat(900))), links, "{link}");
+        assert_eq!(height(&format!("SELECT a{}", format!(", a{link}").repeat(900))), links - 899, "{link}");
+        assert_eq!(
+            height(&format!("SELECT a{}", format!(" OR (a{link})").repeat(900))),
+            links - 899,
+            "{link}"
+        );
+    }
+    assert_eq!(height(&format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(900))), 901);
+    let table = format!("CREATE TABLE t (a INT AS (1{}))", " + 1".repeat(900));
+    assert!(matches!(parse(table.as_bytes(), SqlMode::DEFAULT), Err(ParseError::TooDeep { .. })));
 }
 
 #[test]

@@ -139,7 +139,7 @@ impl Finder<'_> {
             }
             Operator::Sort { input, range, .. } => limited(input.most_rows, *range),
             Operator::Limit { input, range } => limited(input.most_rows, Some(*range)),
-            Operator::SetOperation(set) => set.left.most_rows + set.right.most_rows,
+            Operator::SetOperation(set) => set.inputs.iter().map(|input| input.most_rows).sum(),
             Operator::Apply(apply) => match apply.kind {
                 super::ApplyKind::Rows { .. } => MOST_ROWS,
                 _ => apply.input.most_rows,

@@ -18,11 +18,32 @@ use super::{
     Apply, ApplyKind, Environment, Join, JoinKind, Node, Operator, Recursive, RowRange, Scan, SetOperation,
 };
 use crate::bind::unsupported;
+use crate::parse::ast::SetOperator;
 use crate::plan::walk;
 use crate::plan::{
     self, Aggregation, BoundQuery, ColumnId, ColumnTable, Cte, CteBody, CteId, CteRef, Derived, From, Limit,
     Projected, QueryBody, QueryExpr, Select, Subquery, SubqueryKind, TableScan,
 };
+
+/// What a set operation combines: of a chain of UNIONs all, where their order makes no difference. A UNION DISTINCT is one over
+/// those before it, too.
+fn sides_of(set: &plan::SetOperation) -> Vec<&QueryExpr> {
+    let (mut left, mut sides) = (&set.left, vec![&set.right]);
+    while let Some(inner) = union_of(left).filter(|inner| set.op == inner.op && (inner.all || !set.all)) {
+        sides.push(&inner.right);
+        left = &inner.left;
+    }
+    sides.push(left);
+    sides.reverse();
+    sides
+}
+
+/// The UNION that a query is, and no more.
+fn union_of(query: &QueryExpr) -> Option<&plan::SetOperation> {
+    let QueryBody::SetOperation(set) = &query.body else { return None };
+    let is_plain = query.order_by.is_empty() && query.limit.is_none() && query.ctes.is_empty();
+    (set.op == SetOperator::Union && is_plain && query.outputs == set.columns).then_some(set)
+}
 
 pub(super) fn build(
     query: &BoundQuery,
@@ -193,8 +214,12 @@ impl Builder<'_> {
     }
 
     fn set_operation(&mut self, set: &plan::SetOperation) -> Result<Node, SqlError> {
-        let (left, right) = (self.query_expr(&set.left)?, self.query_expr(&set.right)?);
-        let operation = SetOperation { op: set.op, all: set.all, left, right };
+        let sides = sides_of(set);
+        let mut inputs = Vec::with_capacity(sides.len());
+        for side in sides {
+            inputs.push(self.query_expr(side)?);
+        }
+        let operation = SetOperation { op: set.op, all: set.all, inputs };
         Ok(Node::new(Operator::SetOperation(Box::new(operation)), set.columns.clone()))
     }
 

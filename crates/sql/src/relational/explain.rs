@@ -125,7 +125,7 @@ impl<'p> Printer<'p> {
                     (SetOperator::Intersect, true) => "Intersect all materialize",
                     (SetOperator::Intersect, false) => "Intersect materialize with deduplication",
                 };
-                if let Some(right) = inputs.last_mut() {
+                for right in inputs.iter_mut().skip(1) {
                     right.block = Some(Block::Union);
                 }
                 over(what.into(), inputs)

@@ -235,9 +235,8 @@ pub struct RowRange {
 pub struct SetOperation {
     pub op: SetOperator,
     pub all: bool,
-    /// Their outputs are converted to the node's, in order.
-    pub left: Node,
-    pub right: Node,
+    /// Two or more; more than two only of UNION. Their outputs are converted to the node's, in order.
+    pub inputs: Vec<Node>,
 }
 
 /// A query that is evaluated for each row of the input, with some of its columns as constants.

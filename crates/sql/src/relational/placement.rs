@@ -125,12 +125,13 @@ impl Placer<'_> {
                 _ => join.left.rows,
             },
             Operator::SetOperation(set) => {
-                let (left, right) = (set.left.rows, set.right.rows);
+                let rows = set.inputs.iter().map(|input| input.rows);
+                let sum = |a: Cardinality, b: Cardinality| {
+                    Cardinality::new(a.rows + b.rows, a.source.max(b.source))
+                };
                 match set.op {
-                    SetOperator::Union => {
-                        Cardinality::new(left.rows + right.rows, left.source.max(right.source))
-                    }
-                    _ => left,
+                    SetOperator::Union => rows.reduce(sum).unwrap_or(Cardinality::UNKNOWN),
+                    _ => set.inputs[0].rows,
                 }
             }
             Operator::Apply(apply) => match apply.kind {
@@ -163,8 +164,9 @@ impl Placer<'_> {
         for ((part, columns), conjuncts) in group.parts.into_iter().zip(columns).zip(of_one) {
             relations.push(self.relation(part, columns, conjuncts)?);
         }
-        for (conjunct, needed) in of_several {
-            match equality_sides(&conjunct, &relations) {
+        for (at, (conjunct, needed)) in of_several.into_iter().enumerate() {
+            self.environment.checkpoint.check()?;
+            match equality_sides(&conjunct, &relations).filter(|_| at < MOST_EQUALITIES) {
                 Some((left, right)) => graph.add_equality(conjunct, left, right, same_domain),
                 None => graph.conditions.push(Condition { expr: conjunct, relations: needed }),
             }
@@ -245,6 +247,9 @@ impl Placer<'_> {
         node
     }
 }
+
+/// So many equalities decide on the order of joins: each is compared with all before it.
+const MOST_EQUALITIES: usize = 256;
 
 impl SemiJoin {
     fn over(self, left: Node) -> Node {

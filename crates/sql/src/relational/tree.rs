@@ -66,7 +66,7 @@ impl Node {
             | Operator::Sort { input, .. }
             | Operator::Limit { input, .. } => vec![input],
             Operator::Join(join) => vec![&join.left, &join.right],
-            Operator::SetOperation(set) => vec![&set.left, &set.right],
+            Operator::SetOperation(set) => set.inputs.iter().collect(),
             Operator::Apply(apply) => vec![&apply.input, &apply.query],
             Operator::Once { query, input, .. } => vec![query, input],
             Operator::With { body, input, .. } => vec![body, input],
@@ -90,7 +90,7 @@ impl Node {
             | Operator::Sort { input, .. }
             | Operator::Limit { input, .. } => vec![input],
             Operator::Join(join) => vec![&mut join.left, &mut join.right],
-            Operator::SetOperation(set) => vec![&mut set.left, &mut set.right],
+            Operator::SetOperation(set) => set.inputs.iter_mut().collect(),
             Operator::Apply(apply) => vec![&mut apply.input, &mut apply.query],
             Operator::Once { query, input, .. } => vec![query, input],
             Operator::With { body, input, .. } => vec![body, input],

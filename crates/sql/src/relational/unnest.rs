@@ -30,13 +30,16 @@ use crate::plan::{Aggregate, AggregateFunction, ColumnId, ColumnInfo, ColumnTabl
 /// Joins within joins cost more to plan for each level: of deeper subqueries none is made.
 const MOST_NESTED: usize = 8;
 
+/// So many subqueries of one query are joins at most: each join has the columns of all before it.
+const MOST_JOINED: usize = 256;
+
 pub(super) fn unnest(
     mut root: Node,
     columns: &mut ColumnTable,
     environment: Environment<'_>,
 ) -> Result<Node, SqlError> {
     let uses = Uses::of(&root);
-    if !uses.applies.is_empty() {
+    if (1..=MOST_JOINED).contains(&uses.applies.len()) {
         Unnester { columns, environment, uses }.rewrite(&mut root, 0)?;
     }
     Ok(root)

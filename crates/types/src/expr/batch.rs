@@ -121,15 +121,32 @@ pub(crate) struct Rows<'b> {
     made: &'b Made,
 }
 
-/// Bytes of strings that an evaluation makes, those in between too.
+/// What an evaluation has done so far.
 pub(crate) struct Made {
+    /// Of strings, those in between too.
     bytes: Cell<usize>,
     most: usize,
+    /// Values since it was last asked whether to go on.
+    values: Cell<usize>,
 }
+
+/// Values that are evaluated before it is asked again whether to go on: about a millisecond.
+const VALUES_BETWEEN_CHECKS: usize = 1 << 14;
 
 impl Made {
     fn at_most(most: usize) -> Self {
-        Self { bytes: Cell::new(0), most }
+        Self { bytes: Cell::new(0), most, values: Cell::new(0) }
+    }
+
+    /// So many values come next: ends if the statement is to.
+    #[inline]
+    fn go_on(&self, values: usize, ctx: &EvalContext) -> EvalResult<()> {
+        self.values.set(self.values.get() + values);
+        if self.values.get() < VALUES_BETWEEN_CHECKS {
+            return Ok(());
+        }
+        self.values.set(0);
+        ctx.host.as_ref().map_or(Ok(()), |host| host.check())
     }
 
     #[inline]

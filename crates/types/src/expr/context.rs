@@ -109,6 +109,12 @@ pub trait Host: std::fmt::Debug + Send + Sync {
     /// If the statement is to end for it.
     fn sleep(&self, time: Duration) -> EvalResult<bool>;
 
+    /// Whether the statement goes on: evaluating many values asks now and then.
+    ///
+    /// # Errors
+    /// If an interruption or the statement's deadline came.
+    fn check(&self) -> EvalResult<()>;
+
     /// Waits for a lock by name, for ever if no time is given; whether the session has it now.
     fn get_lock(&self, name: &str, timeout: Option<Duration>) -> EvalResult<bool>;
 

@@ -96,18 +96,21 @@ pub enum EvalError {
          lock acquisition."
     )]
     UserLockDeadlock,
-    /// 1317: in a function that waits.
+    /// 1317: in a function that waits, or in a long evaluation.
     #[error("Query execution was interrupted")]
     Interrupted,
     /// 1649
     #[error("Unknown locale: '{0}'")]
     UnknownLocale(String),
-    /// 3024: in a function that waits.
+    /// 3024: in a function that waits, or in a long evaluation.
     #[error("Query execution was interrupted, maximum statement execution time exceeded")]
     Timeout,
     /// 1041: more bytes than the evaluation may make at once. Whoever set the bound evaluates fewer rows.
     #[error("Out of memory")]
     TooManyBytes,
+    /// 1436
+    #[error("The statement is too deep: {0}")]
+    TooDeep(&'static str),
     /// 1235
     #[error("This version of Avocet doesn't yet support '{0}'")]
     NotSupported(String),
@@ -161,6 +164,7 @@ impl EvalError {
             Self::UnknownLocale(_) => 1649,
             Self::Timeout => 3024,
             Self::TooManyBytes => 1041,
+            Self::TooDeep(_) => 1436,
             Self::NotSupported(_) => 1235,
         }
     }

@@ -13,18 +13,12 @@ use crate::expr::{Expr, ExprKind, Function};
 impl Expr {
     /// Folds what is constant for ever.
     pub fn fold(self) -> Self {
-        self.transform(&mut |expr| {
-            let foldable = expr.is_immutable_constant();
-            fold_node(expr, foldable, &|expr| evaluate(expr, &[], &EvalContext::new(0, 0)))
-        })
+        folded(self, &Expr::is_immutable, &|expr| evaluate(expr, &[], &EvalContext::new(0, 0))).0
     }
 
     /// Folds what is constant for one statement with these parameters.
     pub fn fold_for_statement(self, params: &[Datum<'_>], ctx: &EvalContext) -> Self {
-        self.transform(&mut |expr| {
-            let foldable = expr.is_constant();
-            fold_node(expr, foldable, &|expr| evaluate(expr, params, &ctx.quiet()))
-        })
+        folded(self, &Expr::is_steady, &|expr| evaluate(expr, params, &ctx.quiet())).0
     }
 
     /// Replaces parameters by their values.
@@ -41,6 +35,25 @@ fn evaluate(expr: &Expr, params: &[Datum<'_>], ctx: &EvalContext) -> Option<Valu
     let program = RowProgram::compile(expr).ok()?;
     let value = program.eval(&NoRow, params, ctx).ok()?.into_owned();
     (ctx.warning_count() == 0).then_some(value)
+}
+
+/// The expression, folded from below, and whether it is constant: `stays` tells it of a part whose operands are.
+fn folded(
+    mut expr: Expr,
+    stays: &dyn Fn(&Expr) -> bool,
+    evaluate: &dyn Fn(&Expr) -> Option<Value>,
+) -> (Expr, bool) {
+    let mut constant = true;
+    expr.for_each_child_mut(&mut |child| {
+        let taken = std::mem::replace(child, Expr::null());
+        let (folded, is_constant) = folded(taken, stays, evaluate);
+        *child = folded;
+        constant &= is_constant;
+    });
+    constant &= stays(&expr);
+    let expr = fold_node(expr, constant, evaluate);
+    constant |= matches!(expr.kind, ExprKind::Literal(_));
+    (expr, constant)
 }
 
 /// One step, its operands being folded already.

@@ -16,11 +16,12 @@ pub(crate) mod results;
 
 pub use cast::CastTarget;
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use crate::datum::Datum;
 use crate::expr::context::SqlMode;
-use crate::expr::error::EvalResult;
+use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::{Expr, ExprKind, Function, IsTest};
 use crate::sql_type::{Collation, SqlType};
 use gather::{Gather, gathered};
@@ -34,7 +35,13 @@ pub struct Typer {
     pub sql_mode: SqlMode,
     /// Columns that show literals and the like: other strings' collations win over theirs.
     pub coercible_columns: BTreeSet<usize>,
+    /// Parts of expressions that were copied.
+    pub copied: Cell<usize>,
 }
+
+/// Parts of expressions that are written several times: CASE's operand once for each WHEN, NULLIF's first argument twice, and
+/// so twice as often with each level of these.
+const MOST_COPIED: usize = 1 << 17;
 
 impl Default for Typer {
     fn default() -> Self {
@@ -43,6 +50,7 @@ impl Default for Typer {
             div_precision_increment: 4,
             sql_mode: SqlMode::DEFAULT,
             coercible_columns: BTreeSet::new(),
+            copied: Cell::new(0),
         }
     }
 }
@@ -185,6 +193,20 @@ impl Typer {
         Expr::truth(ExprKind::Is { expr: Box::new(expr), test, negated }, false)
     }
 
+    /// An operand that is written once more.
+    fn copy(&self, expr: &Expr) -> EvalResult<Expr> {
+        let mut parts = 0;
+        expr.any(&mut |_| {
+            parts += 1;
+            false
+        });
+        self.copied.set(self.copied.get() + parts);
+        if self.copied.get() > MOST_COPIED {
+            return Err(EvalError::TooDeep("operands that stand for many"));
+        }
+        Ok(expr.clone())
+    }
+
     /// CASE, with or without an operand.
     pub fn case(
         &self,
@@ -196,7 +218,7 @@ impl Typer {
         let mut results = Vec::with_capacity(branches.len() + 1);
         for (when, then) in branches {
             conditions.push(match &operand {
-                Some(operand) => self.compare_case(operand.clone(), when)?,
+                Some(operand) => self.compare_case(self.copy(operand)?, when)?,
                 None => self.condition(when),
             });
             results.push(then);

@@ -152,26 +152,37 @@ impl Expr {
 
     /// Whether it has one value for a whole statement: no columns, nothing random. Parameters, NOW() and the like count.
     pub fn is_constant(&self) -> bool {
-        !self.any(&mut |expr| match &expr.kind {
-            ExprKind::Column(_) => true,
-            ExprKind::Call(function, _) => function.volatility() == Volatility::Volatile,
-            _ => false,
-        })
+        !self.any(&mut |expr| !expr.is_steady())
+    }
+
+    /// As [`Self::is_constant`], whatever its operands are.
+    pub(crate) fn is_steady(&self) -> bool {
+        match &self.kind {
+            ExprKind::Column(_) => false,
+            ExprKind::Call(function, _) => function.volatility() != Volatility::Volatile,
+            _ => true,
+        }
+    }
+
+    /// Whether it has one value for ever, if its operands have: no column, no parameter, nothing of the session.
+    pub(crate) fn is_immutable(&self) -> bool {
+        match &self.kind {
+            ExprKind::Column(_) | ExprKind::Param(_) => false,
+            ExprKind::Call(function, _) => function.volatility() == Volatility::Immutable,
+            // A time gets the statement's date, a timestamp the session's time zone.
+            ExprKind::Convert(inner) | ExprKind::Cast(inner) => {
+                use crate::expr::ValueClass as C;
+                let (from, to) = (C::of(&inner.ty), C::of(&self.ty));
+                from == to
+                    || !(from == C::Timestamp || to == C::Timestamp || from == C::Time && to != C::Text)
+            }
+            _ => true,
+        }
     }
 
     /// Whether it has one value for ever: no columns, no parameters, nothing of the session.
     pub fn is_immutable_constant(&self) -> bool {
-        !self.any(&mut |expr| match &expr.kind {
-            ExprKind::Column(_) | ExprKind::Param(_) => true,
-            ExprKind::Call(function, _) => function.volatility() != Volatility::Immutable,
-            // A time gets the statement's date, a timestamp the session's time zone.
-            ExprKind::Convert(inner) | ExprKind::Cast(inner) => {
-                use crate::expr::ValueClass as C;
-                let (from, to) = (C::of(&inner.ty), C::of(&expr.ty));
-                from != to && (from == C::Timestamp || to == C::Timestamp || from == C::Time && to != C::Text)
-            }
-            _ => false,
-        })
+        !self.any(&mut |expr| !expr.is_immutable())
     }
 
     /// Whether it is random: to be evaluated once for each row, and never twice.
@@ -185,7 +196,12 @@ impl Expr {
     /// Whether evaluating it can raise an error or a warning, or is costly or random: then it must not be evaluated for
     /// rows that do not need it.
     pub fn can_fail(&self) -> bool {
-        self.any(&mut |expr| match &expr.kind {
+        self.any(&mut |expr| expr.fails_itself())
+    }
+
+    /// As [`Self::can_fail`], whatever its operands do.
+    pub(crate) fn fails_itself(&self) -> bool {
+        match &self.kind {
             ExprKind::Arith { .. }
             | ExprKind::Negate(_)
             | ExprKind::Cast(_)
@@ -194,10 +210,10 @@ impl Expr {
             ExprKind::Convert(inner) => {
                 inner.ty.is_string()
                     || inner.ty.is_bytes()
-                    || expr.ty.is_temporal() && !inner.ty.is_temporal()
+                    || self.ty.is_temporal() && !inner.ty.is_temporal()
             }
             _ => false,
-        })
+        }
     }
 
     /// Splits at the top-level ANDs.

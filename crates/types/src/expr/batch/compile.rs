@@ -1,5 +1,7 @@
 //! From an `Expr` to batch nodes.
 
+use std::collections::BTreeMap;
+
 use crate::datum::Datum;
 use crate::expr::batch::{BatchNode, BatchOp, RowStep};
 use crate::expr::coerce::is_identity;
@@ -64,8 +66,11 @@ pub(super) fn compile(expr: &Expr, names: Names<'_>) -> EvalResult<BatchNode> {
             otherwise: otherwise.as_ref().map(|otherwise| boxed(otherwise, names)).transpose()?,
         },
         // A later element must not fail where an earlier one is the value.
-        ExprKind::InList { expr, list, negated } if list.iter().skip(1).any(Expr::can_fail) => {
-            return compile(&in_list_as_or(expr, list, *negated), names);
+        ExprKind::InList { expr: tested, list, negated } if list.iter().skip(1).any(Expr::can_fail) => {
+            match is_small(tested) {
+                true => return compile(&in_list_as_or(tested, list, *negated), names),
+                false => whole_by_rows(expr, names)?,
+            }
         }
         ExprKind::Coalesce(args) => BatchOp::Coalesce(list(args, names)?),
         ExprKind::Convert(inner) | ExprKind::Collate(inner) if same_array(inner, &expr.ty) => {
@@ -76,7 +81,39 @@ pub(super) fn compile(expr: &Expr, names: Names<'_>) -> EvalResult<BatchNode> {
         }
         _ => by_rows(expr, names)?,
     };
-    Ok(BatchNode { op, ty: expr.ty, can_fail: expr.can_fail(), columns: expr.columns().into() })
+    // Of its operands both are known: trees may be tall.
+    let (mut columns, mut can_fail) = (Vec::new(), expr.fails_itself());
+    if let BatchOp::Column(index) = op {
+        columns.push(index);
+    }
+    op.for_each_operand(&mut |operand| {
+        columns.extend_from_slice(&operand.columns);
+        can_fail |= operand.can_fail;
+    });
+    columns.sort_unstable();
+    columns.dedup();
+    Ok(BatchNode { op, ty: expr.ty, can_fail, columns: columns.into() })
+}
+
+impl BatchOp {
+    fn for_each_operand(&self, visit: &mut dyn FnMut(&BatchNode)) {
+        match self {
+            Self::Column(_) | Self::Const(_) => {}
+            Self::Arith { sides, .. } | Self::Compare { sides, .. } => sides.iter().for_each(visit),
+            Self::Between { parts, .. } => parts.iter().for_each(visit),
+            Self::And(parts) | Self::Or(parts) | Self::Coalesce(parts) => parts.iter().for_each(visit),
+            Self::Rows { args, .. } => args.iter().for_each(visit),
+            Self::Not(inner) | Self::ArrowCast(inner) | Self::Relabel(inner) => visit(inner),
+            Self::Is { inner, .. } | Self::Like { inner, .. } => visit(inner),
+            Self::Case { branches, otherwise } => {
+                for (when, then) in branches {
+                    visit(when);
+                    visit(then);
+                }
+                otherwise.iter().for_each(|otherwise| visit(otherwise));
+            }
+        }
+    }
 }
 
 fn same_array(inner: &Expr, to: &SqlType) -> bool {
@@ -111,6 +148,34 @@ fn by_rows(expr: &Expr, names: Names<'_>) -> EvalResult<BatchOp> {
     }
 }
 
+/// What may stand once for each element of a list.
+fn is_small(expr: &Expr) -> bool {
+    const MOST_PARTS: usize = 16;
+    let mut parts = 0;
+    !expr.any(&mut |_| {
+        parts += 1;
+        parts > MOST_PARTS
+    })
+}
+
+/// Row by row, with no operands but the columns.
+fn whole_by_rows(expr: &Expr, names: Names<'_>) -> EvalResult<BatchOp> {
+    let mut columns = BTreeMap::new();
+    expr.any(&mut |part| {
+        if let ExprKind::Column(index) = part.kind {
+            columns.insert(index, part.clone());
+        }
+        false
+    });
+    let places: Vec<usize> = columns.keys().copied().collect();
+    let place = |index: usize| places.binary_search(&index).unwrap_or(usize::MAX);
+    let over = expr.clone().map_columns(&mut |index| place(index));
+    let node = rows::compile(&over, &|index| names(places[index]))?;
+    let types = columns.values().map(|column| column.ty).collect();
+    let args = columns.values().map(|column| compile(column, names)).collect::<EvalResult<_>>()?;
+    Ok(BatchOp::Rows { args, rows: RowStep { node, types, volatile: expr.is_volatile() }, strict: false })
+}
+
 fn is_strict(kind: &ExprKind) -> bool {
     match kind {
         ExprKind::Call(function, _) => matches!(function.info().nulls, Nulls::Strict | Nulls::Partial),
@@ -134,19 +199,44 @@ fn stays_inside(expr: &Expr, child: &Expr) -> bool {
     child.as_literal().is_some_and(|value| !(value.is_null() && is_strict(&expr.kind)))
 }
 
+/// The expression with other operands. Those that it has are not copied where trees may be tall.
+fn with_operands(expr: &Expr, make: &mut dyn FnMut(&Expr) -> Expr) -> Expr {
+    let mut boxed = |operand: &Expr| Box::new(make(operand));
+    let kind = match &expr.kind {
+        ExprKind::Arith { op, left, right } => {
+            ExprKind::Arith { op: *op, left: boxed(left), right: boxed(right) }
+        }
+        ExprKind::Compare { op, left, right } => {
+            ExprKind::Compare { op: *op, left: boxed(left), right: boxed(right) }
+        }
+        ExprKind::Xor(left, right) => ExprKind::Xor(boxed(left), boxed(right)),
+        ExprKind::Convert(inner) => ExprKind::Convert(boxed(inner)),
+        ExprKind::Cast(inner) => ExprKind::Cast(boxed(inner)),
+        ExprKind::Call(function, args) => ExprKind::Call(*function, args.iter().map(make).collect()),
+        ExprKind::UnitCall { function, unit, args } => {
+            ExprKind::UnitCall { function: *function, unit: *unit, args: args.iter().map(make).collect() }
+        }
+        _ => {
+            let mut expr = expr.clone();
+            expr.for_each_child_mut(&mut |child| *child = make(child));
+            return expr;
+        }
+    };
+    Expr::new(kind, expr.ty, expr.nullable)
+}
+
 /// The expression with its operands, but for literals, as columns 0, 1….
 fn row_step(expr: &Expr, names: Names<'_>) -> EvalResult<RowStep> {
-    let mut shallow = expr.clone();
     let (mut types, mut texts) = (Vec::new(), Vec::new());
     let keep_literals = !matches!(expr.kind, ExprKind::Arith { .. });
-    shallow.for_each_child_mut(&mut |child| {
+    let shallow = with_operands(expr, &mut |child| {
         if keep_literals && stays_inside(expr, child) {
-            return;
+            return child.clone();
         }
-        texts.push(child.sql(names).to_string());
+        texts.push(rows::text(child, names));
         types.push(child.ty);
-        *child = Expr::column(types.len() - 1, child.ty, child.nullable);
+        Expr::column(types.len() - 1, child.ty, child.nullable)
     });
-    let node = rows::compile(&shallow, &|index| texts[index].clone())?;
+    let node = rows::compile(&shallow, &|index| texts[index].clone().into())?;
     Ok(RowStep { node, types: types.into(), volatile: shallow.is_volatile() })
 }

@@ -205,10 +205,14 @@ impl BatchNode {
         let mut open = constant_truth(Some(true), rows.len);
         let mut picks = Picks::new(rows.len);
         for (when, then) in branches {
+            rows.made.go_on(rows.len, rows.ctx)?;
             let condition = when.truth_for(&open, rows)?;
             let taken = boolean::and(&open, &with_nulls_as(false, &condition)).map_err(kernel_error)?;
             picks.add(&taken, then.vector_for(&taken, rows)?.into_array(&self.ty, rows.len));
             open = boolean::and_not(&open, &taken).map_err(kernel_error)?;
+            if !open.has_true() {
+                break;
+            }
         }
         if let Some(otherwise) = otherwise {
             picks.add(&open, otherwise.vector_for(&open, rows)?.into_array(&self.ty, rows.len));
@@ -220,6 +224,7 @@ impl BatchNode {
         let mut open = constant_truth(Some(true), rows.len);
         let mut picks = Picks::new(rows.len);
         for arg in args {
+            rows.made.go_on(rows.len, rows.ctx)?;
             let array = arg.vector_for(&open, rows)?.into_array(&self.ty, rows.len);
             let there = boolean::is_not_null(&array).map_err(kernel_error)?;
             let taken = boolean::and(&open, &there).map_err(kernel_error)?;
@@ -236,15 +241,23 @@ impl BatchNode {
 /// Operands of a row-wise step. A strict one has no use for what stands behind a NULL.
 fn operands(args: &[BatchNode], strict: bool, rows: Rows<'_>) -> EvalResult<Vec<Vector>> {
     let mut done: Vec<Vector> = Vec::with_capacity(args.len());
+    // Rows without a NULL so far.
+    let mut open = BooleanBuffer::new_set(rows.len);
     for arg in args {
-        let operand = match strict && arg.can_fail && !done.is_empty() {
-            true => {
-                let no_nulls = |row| !done.iter().any(|operand| operand.is_null(row));
-                let open = BooleanBuffer::collect_bool(rows.len, no_nulls);
-                arg.vector_for(&BooleanArray::new(open, None), rows)?
-            }
+        rows.made.go_on(rows.len, rows.ctx)?;
+        let operand = match strict && arg.can_fail {
+            true => arg.vector_for(&BooleanArray::new(open.clone(), None), rows)?,
             false => arg.vector(rows)?,
         };
+        match &operand {
+            Vector::Const(value) if value.is_null() => open = BooleanBuffer::new_unset(rows.len),
+            Vector::Array(array) => {
+                if let Some(nulls) = array.logical_nulls().filter(|_| strict) {
+                    open = &open & nulls.inner();
+                }
+            }
+            Vector::Const(_) => {}
+        }
         done.push(operand);
     }
     Ok(done)
@@ -282,6 +295,7 @@ impl Picks {
 fn junction(parts: &[BatchNode], decisive: bool, rows: Rows<'_>) -> EvalResult<BooleanArray> {
     let mut result = constant_truth(Some(!decisive), rows.len);
     for part in parts {
+        rows.made.go_on(rows.len, rows.ctx)?;
         let undecided = if decisive { negate_if(true, result.clone())? } else { result.clone() };
         let truth = part.truth_for(&with_nulls_as(true, &undecided), rows)?;
         result = match decisive {
@@ -348,6 +362,7 @@ impl RowStep {
         let count = if constant { 1.min(rows.len) } else { rows.len };
         let mut builder = ColumnBuilder::new(ty, count);
         for row in 0..count {
+            rows.made.go_on(operands.len() + 1, rows.ctx)?;
             let source = OperandRow { operands, types: &self.types, row };
             let value = self.node.eval(&Env { row: &source, params: &[], ctx: rows.ctx })?;
             if constant {

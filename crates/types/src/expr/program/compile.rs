@@ -1,5 +1,7 @@
 //! From an `Expr` to nodes.
 
+use std::fmt::Write;
+
 use crate::datum::Datum;
 use crate::expr::coerce::is_identity;
 use crate::expr::error::EvalResult;
@@ -16,6 +18,28 @@ type Names<'n> = &'n dyn Fn(usize) -> String;
 
 pub(crate) fn compile(expr: &Expr, names: Names<'_>) -> EvalResult<Node> {
     Compiler { names }.node(expr)
+}
+
+/// No error is longer, nor in MySQL: of an expression it shows the beginning.
+const MOST_TEXT: usize = 512;
+
+/// An expression for error texts.
+pub(crate) fn text(expr: &Expr, names: Names<'_>) -> Box<str> {
+    let mut text = Beginning(String::new());
+    // It ends when there is enough.
+    let _ = write!(text, "{}", expr.sql(names));
+    text.0.into()
+}
+
+/// Takes so much of a text, and refuses more.
+struct Beginning(String);
+
+impl Write for Beginning {
+    fn write_str(&mut self, part: &str) -> std::fmt::Result {
+        let room = MOST_TEXT - self.0.len();
+        self.0.push_str(&part[..part.floor_char_boundary(room)]);
+        if part.len() <= room { Ok(()) } else { Err(std::fmt::Error) }
+    }
 }
 
 struct Compiler<'n> {
@@ -40,7 +64,7 @@ impl Compiler<'_> {
     }
 
     fn text(&self, expr: &Expr) -> Box<str> {
-        expr.sql(self.names).to_string().into()
+        text(expr, self.names)
     }
 
     fn node(&self, expr: &Expr) -> EvalResult<Node> {

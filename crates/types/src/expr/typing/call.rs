@@ -254,7 +254,7 @@ impl Typer {
             }
             Function::NullIf => {
                 let (value, other) = (next(), next());
-                let equal = self.compare(CompareOp::Eq, value.clone(), other)?;
+                let equal = self.compare(CompareOp::Eq, self.copy(&value)?, other)?;
                 self.case(None, vec![(equal, Expr::literal(Datum::Null, value.ty))], Some(value))
             }
             Function::IfNull | Function::Coalesce => self.coalesce(args.collect()),

@@ -188,7 +188,7 @@ impl Typer {
         if !uniform {
             let parts = list
                 .into_iter()
-                .map(|item| self.compare_leniently(CompareOp::Eq, expr.clone(), item))
+                .map(|item| self.compare_leniently(CompareOp::Eq, self.copy(&expr)?, item))
                 .collect::<EvalResult<Vec<_>>>()?;
             let any = self.or(parts);
             return Ok(if negated { self.not(any) } else { any });
