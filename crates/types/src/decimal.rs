@@ -54,10 +54,11 @@ pub const POW10: [i128; 39] = {
 
 /// 10^n, if it fits 256 bits (n ≤ 76).
 pub fn pow10_256(n: u32) -> Option<i256> {
-    if n <= 38 {
-        return Some(i256::from_i128(POW10[n as usize]));
+    let power = |n: u32| POW10.get(n as usize).copied().map(i256::from_i128);
+    match n {
+        0..=38 => power(n),
+        _ => i256::from_i128(POW10[38]).checked_mul(power(n - 38)?),
     }
-    i256::from_i128(POW10[38]).checked_mul(pow10_256(n - 38).filter(|_| n <= 76)?)
 }
 
 impl Decimal {

@@ -204,3 +204,15 @@ mod model {
         }
     }
 }
+
+#[test]
+fn powers_beyond_256_bits_are_refused() {
+    let mut power = i256::ONE;
+    for n in 0..=76 {
+        assert_eq!(pow10_256(n), Some(power), "10^{n}");
+        power = power.checked_mul(i256::from_i128(10)).unwrap_or_default();
+    }
+    for n in [77, 78, 1_000_000, u32::MAX] {
+        assert_eq!(pow10_256(n), None, "10^{n}");
+    }
+}

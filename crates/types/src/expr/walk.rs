@@ -2,6 +2,7 @@
 
 use crate::expr::function::Volatility;
 use crate::expr::{CompareOp, Expr, ExprKind};
+use crate::sql_type::SqlType;
 
 impl ExprKind {
     /// Calls `visit` with each direct operand, in order of evaluation.
@@ -210,6 +211,8 @@ impl Expr {
             ExprKind::Convert(inner) => {
                 inner.ty.is_string()
                     || inner.ty.is_bytes()
+                    // Its bytes may be no text.
+                    || matches!(inner.ty, SqlType::Bit { .. }) && self.ty.is_string()
                     || self.ty.is_temporal() && !inner.ty.is_temporal()
             }
             _ => false,
