@@ -413,6 +413,17 @@ impl MemoryBudget {
         let (most_of_it, remedy) = self.in_use().greatest();
         EngineError::OutOfMemory { used: self.tables(), limit: self.limit, most_of_it, remedy }
     }
+
+    /// There is no memory for the rows of a block.
+    pub(crate) fn no_block(&self) -> EngineError {
+        let now = self.in_use();
+        let queries = now.queries + now.clients;
+        let (most_of_it, remedy) = match queries > now.of_tables() {
+            true => ("queries and their results", "run fewer of them at once"),
+            false => now.greatest(),
+        };
+        EngineError::OutOfMemory { used: self.taken() + queries, limit: self.limit, most_of_it, remedy }
+    }
 }
 
 /// The default limit: a share of the memory that this process may use.

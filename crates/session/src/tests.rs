@@ -14,6 +14,7 @@ mod fuzz;
 mod grammar;
 mod growth;
 mod hints;
+mod histories;
 mod index_locks;
 mod into;
 mod killed;

@@ -53,7 +53,6 @@ impl Engine {
     /// `OutOfMemory` if a round that began after this was called has freed nothing, and there is still no room;
     /// `Interrupted`.
     pub(crate) fn wait_for_room(&self, interrupted: &dyn Fn() -> bool) -> Result<()> {
-        let clock = &self.options.env.clock;
         match self.memory.room() {
             Room::Ample => return Ok(()),
             Room::Scarce(pause) => {
@@ -63,9 +62,40 @@ impl Engine {
             }
             Room::None => {}
         }
+        let refused = || self.memory.out_of_memory();
+        self.await_relief(interrupted, &|| self.memory.room() != Room::None, &|| false, &refused)
+    }
+
+    /// Sets memory aside for rows that are gathered to a block, as [`MemoryBudget::reserve`](crate::MemoryBudget::reserve)
+    /// does, after having waited for it if need be.
+    ///
+    /// # Errors
+    /// `OutOfMemory` if rounds free nothing and nobody else has memory that they may give back; `Interrupted`.
+    pub(crate) fn reserve_with_patience(&self, bytes: usize, interrupted: &dyn Fn() -> bool) -> Result<()> {
+        if self.memory.reserve(bytes) {
+            return Ok(());
+        }
+        self.ask_for_relief();
+        let others = || {
+            let used = self.memory.in_use();
+            used.work > 0 || used.queries + used.clients >= bytes
+        };
+        self.await_relief(interrupted, &|| self.memory.reserve(bytes), &others, &|| self.memory.no_block())
+    }
+
+    /// Waits until rounds have made room. `hope` says whether there may be room without a round's doing, `refused` what the
+    /// error is.
+    fn await_relief(
+        &self,
+        interrupted: &dyn Fn() -> bool,
+        has_room: &dyn Fn() -> bool,
+        hope: &dyn Fn() -> bool,
+        refused: &dyn Fn() -> EngineError,
+    ) -> Result<()> {
+        let clock = &self.options.env.clock;
         let began = clock.monotonic();
         let mut before = self.memory.relief.rounds();
-        while self.memory.room() == Room::None {
+        while !has_room() {
             if interrupted() {
                 return Err(EngineError::Interrupted);
             }
@@ -73,13 +103,13 @@ impl Engine {
             let now = self.memory.relief.rounds();
             // One that began after this one asked has ended.
             if now.ended > before.begun {
-                if now.freed == 0 {
-                    return Err(self.memory.out_of_memory());
+                if now.freed == 0 && !hope() {
+                    return Err(refused());
                 }
                 before = now;
             }
             if clock.monotonic().saturating_sub(began) > PATIENCE {
-                return Err(self.memory.out_of_memory());
+                return Err(refused());
             }
             (self.wait_hook())(&mut || {
                 if self.options.background {

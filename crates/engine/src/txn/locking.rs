@@ -289,8 +289,9 @@ impl Txn {
         {
             let committed = Snapshot { ts: Timestamp::MAX, own: Some(self.state()) };
             let is_there = table.relation.read_row(id, &committed, buf)?;
-            let row = buf.row(&table.layout);
-            if !(is_there && fits(&row) && is_wanted(row)) {
+            // A row that is not there has left nothing in the buffer.
+            let mut is_asked_for = |row: RowRef<'_>| fits(&row) && is_wanted(row);
+            if !(is_there && is_asked_for(buf.row(&table.layout))) {
                 return Ok(Found::Busy);
             }
         }

@@ -24,8 +24,10 @@ use crate::state::Session;
 
 /// Rows of a block.
 const BLOCK_ROWS: usize = 1 << 16;
-/// A batch ends when it has grown to about this.
+/// A batch ends when it has grown to about this, or to this share of a small budget.
 const BATCH_BYTES: usize = 4 << 20;
+const LEAST_BATCH_BYTES: usize = 256 << 10;
+const SHARE: usize = 64;
 /// A block is written when what it is made of takes this.
 const BLOCK_BYTES: usize = 32 << 20;
 /// While a block is written there are its batches, its columns in one piece, and their encoded form; if it was sifted, its rows in
@@ -42,6 +44,7 @@ pub(crate) struct Blocks {
     /// Of the rows in `columns`.
     rows: usize,
     bytes: usize,
+    batch_bytes: usize,
     batches: Vec<RecordBatch>,
     batched_rows: usize,
     /// The last block had keys that are there.
@@ -71,6 +74,7 @@ impl Blocks {
             table: table.clone(),
             rows: 0,
             bytes: 0,
+            batch_bytes: (memory.limit() / SHARE).clamp(LEAST_BATCH_BYTES, BATCH_BYTES),
             batches: Vec::new(),
             batched_rows: 0,
             sifts: false,
@@ -95,27 +99,27 @@ impl Blocks {
         self.rows += 1;
         self.bytes += bytes;
         let is_full = self.batched_rows + self.rows == BLOCK_ROWS;
-        if self.rows < BATCH && self.bytes < BATCH_BYTES && !is_full {
+        if self.rows < BATCH && self.bytes < self.batch_bytes && !is_full {
             return Ok(());
         }
-        self.end_batch()?;
-        // Of a small budget, a small part.
-        let most = BLOCK_BYTES.min(self.memory.limit() / 64).max(BATCH_BYTES);
+        self.end_batch(session, inserter)?;
+        let most = BLOCK_BYTES.min(self.memory.limit() / SHARE).max(self.batch_bytes);
         if is_full || self.reserved >= COPIES * most {
             self.write(session, inserter)?;
         }
         Ok(())
     }
 
-    fn end_batch(&mut self) -> Result<(), SqlError> {
+    fn end_batch(&mut self, session: &mut Session, inserter: &mut Inserter<'_>) -> Result<(), SqlError> {
         let mut full = mem::replace(&mut self.columns, builders(&self.table));
         let columns = full.iter_mut().map(ColumnBuilder::finish).collect();
         let batch = RecordBatch::try_new(self.schema.clone(), columns)
             .map_err(|error| ErrorCode::UNKNOWN_ERROR.because(error.to_string()))?;
         let bytes = COPIES * batch.get_array_memory_size();
         if !self.memory.reserve(bytes) {
-            let why = format!("Out of memory: a block of {} rows", self.batched_rows + self.rows);
-            return Err(ErrorCode::OUT_OF_RESOURCES.because(why));
+            // A smaller block, so that nobody waits for memory who has some.
+            self.write(session, inserter)?;
+            session.txn().reserve_for_block(bytes)?;
         }
         self.reserved += bytes;
         self.batched_rows += mem::take(&mut self.rows);
@@ -127,7 +131,7 @@ impl Blocks {
     /// Writes what is left.
     pub fn finish(&mut self, session: &mut Session, inserter: &mut Inserter<'_>) -> Result<(), SqlError> {
         if self.rows > 0 {
-            self.end_batch()?;
+            self.end_batch(session, inserter)?;
         }
         self.write(session, inserter)
     }

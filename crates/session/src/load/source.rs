@@ -4,7 +4,7 @@ use std::fs::File;
 use std::future::poll_fn;
 use std::io::{self, Read};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use avocet_channel::blocking::blocking;
 use avocet_channel::{Interrupt, LocalFiles, ResultSink};
@@ -17,6 +17,9 @@ use crate::state::Session;
 
 /// So much is read at a time, at least.
 const CHUNK: usize = 256 * 1024;
+/// How long a load waits for the memory that others have, and how often it looks.
+const PATIENCE: Duration = Duration::from_secs(30);
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// A file that is being loaded.
 pub(super) enum Source<'s> {
@@ -149,19 +152,27 @@ impl Buffer {
             return Err(ErrorCode::NET_PACKET_TOO_LARGE.with(&[]));
         }
         let wanted = (2 * held).max(CHUNK);
-        self.reserve(wanted + CHUNK)?;
+        self.reserve(wanted + CHUNK, interrupt).await?;
         while self.bytes.len() < wanted && !self.all {
             self.all = !source.read(&mut self.bytes, interrupt).await?;
         }
         Ok(())
     }
 
-    /// Counts that the buffer may grow to so many bytes.
-    fn reserve(&mut self, bytes: usize) -> Result<(), SqlError> {
+    /// Counts that the buffer may grow to so many bytes; waits until there is memory for them.
+    async fn reserve(&mut self, bytes: usize, interrupt: &Interrupt) -> Result<(), SqlError> {
         let Some(more) = bytes.checked_sub(self.reserved).filter(|more| *more > 0) else { return Ok(()) };
-        if !self.memory.reserve(more) {
-            let why = format!("Out of memory: a row of the file takes more than {} bytes", self.bytes.len());
-            return Err(ErrorCode::OUT_OF_RESOURCES.because(why));
+        let until = Instant::now() + PATIENCE;
+        while !self.memory.reserve(more) {
+            if Instant::now() > until {
+                let why = format!("Out of memory: {bytes} bytes for a row of the file and what follows it");
+                return Err(ErrorCode::OUT_OF_RESOURCES.because(why));
+            }
+            tokio::select! {
+                biased;
+                _ = interrupt.raised() => return Err(ErrorCode::QUERY_INTERRUPTED.with(&[])),
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+            }
         }
         self.reserved += more;
         self.bytes.reserve(bytes.saturating_sub(self.bytes.len()));

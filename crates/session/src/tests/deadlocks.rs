@@ -12,10 +12,14 @@ const TRANSACTIONS: u64 = 60;
 const FOUND_WITHIN: Duration = Duration::from_millis(100);
 
 /// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
-struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
-    fn below(&mut self, end: u64) -> u64 {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

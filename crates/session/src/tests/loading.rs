@@ -269,3 +269,31 @@ fn wide_rows_fill_smaller_blocks() {
     assert_eq!(client.run("SELECT COUNT(*), SUM(LENGTH(v)) DIV 1000 FROM t"), "6000|118890\n");
     assert_eq!(client.database.engine().memory().in_use().queries, 0);
 }
+
+#[test]
+fn loads_wait_for_memory_and_write_smaller_blocks_meanwhile() {
+    let load = "LOAD DATA LOCAL INFILE 'rows:2000' INTO TABLE t (id, @v) SET v = REPEAT(@v, 1000)";
+    for mib in [32, 64, 128] {
+        let mut client = Client::with(|options| options.memory_limit = mib << 20);
+        client.run("CREATE TABLE t (id INT PRIMARY KEY, v LONGTEXT)");
+        assert_eq!(run(&mut client, load), "ok 2000\n", "under {mib} MiB");
+        // Another query has all that there is, and gives it back in the end.
+        client.run("TRUNCATE TABLE t");
+        let memory = client.database.engine().memory().clone();
+        let mut held = 0;
+        while memory.reserve(64 << 10) {
+            held += 64 << 10;
+        }
+        let other = std::thread::spawn({
+            let memory = memory.clone();
+            move || {
+                std::thread::sleep(std::time::Duration::from_millis(300));
+                memory.release(held);
+            }
+        });
+        assert_eq!(run(&mut client, load), "ok 2000\n", "under {mib} MiB, beside a query");
+        other.join().expect("gives it back");
+        assert_eq!(client.run("SELECT COUNT(*), SUM(LENGTH(v)) DIV 1000 FROM t"), "2000|38890\n");
+        assert_eq!(memory.in_use().queries, 0);
+    }
+}
