@@ -1,5 +1,7 @@
-//! Repository chores: `cargo xtask tidy` checks what compilers do not, `cargo xtask check` is the fast inner loop.
+//! Repository chores: `cargo xtask tidy` checks what compilers do not, `cargo xtask check` is the fast inner loop, and
+//! `cargo xtask functions` prints the table of functions.
 
+mod functions;
 mod imports;
 mod tidy;
 
@@ -9,7 +11,10 @@ fn main() -> ExitCode {
     let outcome = match std::env::args().nth(1).as_deref() {
         Some("tidy") => tidy::run(),
         Some("check") => check(),
-        _ => Err(vec!["usage: cargo xtask tidy | check".into()]),
+        Some("functions") => {
+            functions::table().map(|table| print!("{table}")).map_err(|problem| vec![problem])
+        }
+        _ => Err(vec!["usage: cargo xtask tidy | check | functions".into()]),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -62,6 +62,7 @@ const DATAFUSION_IN: &[&str] = &["avocet-fusion"];
 pub fn run() -> Result<(), Vec<String>> {
     let mut findings = crate_graph();
     findings.extend(crate::imports::findings());
+    findings.extend(crate::functions::findings());
     for file in tracked_files() {
         let Ok(text) = fs::read_to_string(&file) else { continue };
         file_rules(&file, &text, &mut findings);

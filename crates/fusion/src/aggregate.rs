@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow::datatypes::DataType;
 use avocet_sql::bind::unsupported;
 use avocet_sql::plan::*;
+use avocet_types::accumulate::documents::Gathered;
 use avocet_types::accumulate::texts::Concat;
 use avocet_types::error::SqlError;
 use avocet_types::expr::{ArithOp, Expr, ExprKind, Function, Typer};
@@ -26,7 +27,7 @@ use crate::lower::Lowerer;
 use crate::method::Method;
 use crate::names::{df_result, name_of};
 use crate::nodes;
-use crate::udaf::{ExtremeString, FirstMet, Fold, GroupConcat, OverFrame};
+use crate::udaf::{ExtremeString, FirstMet, Fold, GatherDocuments, GroupConcat, OverFrame};
 use crate::udf::RowKeyUdf;
 use crate::wide::WIDE;
 
@@ -169,6 +170,14 @@ impl Lowerer {
                 Ok(Lowered { expr: calls.add(call(function, vec![arg], false)), ty: DataType::Float64 })
             }
             F::GroupConcat => self.group_concat(aggregate, args, calls),
+            F::JsonArrayAgg | F::JsonObjectAgg => {
+                let value = self.value(&args[0])?;
+                let function = GatherDocuments::create(gathered_of(aggregate.function));
+                Ok(Lowered {
+                    expr: calls.add(call(function, vec![value.expr], false)),
+                    ty: DataType::BinaryView,
+                })
+            }
             F::AnyValue => {
                 let value = self.value(&args[0])?;
                 let expr = calls.add(call(FirstMet::create(), vec![value.expr], false));
@@ -264,7 +273,7 @@ impl Lowerer {
     ) -> Result<Lowered, SqlError> {
         let smallest = function == AggregateFunction::Min;
         let value = self.value(arg)?;
-        let Some(collation) = arg.ty.collation().filter(|c| !c.is_exact()) else {
+        let Some(collation) = arg.ty.order().filter(|c| !c.is_exact()) else {
             let function = if smallest { agg::min_max::min_udaf() } else { agg::min_max::max_udaf() };
             return Ok(Lowered { expr: calls.add(call(function, vec![value.expr], false)), ty: value.ty });
         };
@@ -475,15 +484,23 @@ impl Lowerer {
             AggregateFunction::Min | AggregateFunction::Max => {
                 let smallest = function == AggregateFunction::Min;
                 let value = self.value(&args[0])?;
-                let Some(collation) = args[0].ty.collation().filter(|c| !c.is_exact()) else {
+                let Some(collation) = args[0].ty.order().filter(|c| !c.is_exact()) else {
                     let function = if smallest { agg::min_max::min_udaf() } else { agg::min_max::max_udaf() };
                     let expr = calls.add(over(self, function, vec![value.expr])?);
                     return Ok(Lowered { expr, ty: value.ty });
                 };
-                let text = cast(value, &DataType::Utf8View);
+                let ty = args[0].ty.arrow_type();
+                let text = cast(value, &ty);
                 let key = sort_key_of(text.clone(), collation);
-                let expr = calls.add(over(self, ExtremeString::create(smallest), vec![text, key])?);
-                Ok(Lowered { expr, ty: DataType::Utf8View })
+                let expr =
+                    calls.add(over(self, ExtremeString::create(smallest, ty.clone()), vec![text, key])?);
+                Ok(Lowered { expr, ty })
+            }
+            AggregateFunction::JsonArrayAgg | AggregateFunction::JsonObjectAgg => {
+                let value = self.value(&args[0])?;
+                let function = GatherDocuments::create(gathered_of(function));
+                let expr = calls.add(over(self, function, vec![value.expr])?);
+                Ok(Lowered { expr, ty: DataType::BinaryView })
             }
             _ => match fold_of(function) {
                 Some(fold) => {
@@ -573,6 +590,13 @@ fn fold_of(function: AggregateFunction) -> Option<Fold> {
         F::StddevSamp => Fold::StddevSamp,
         _ => return None,
     })
+}
+
+fn gathered_of(function: AggregateFunction) -> Gathered {
+    match function {
+        AggregateFunction::JsonObjectAgg => Gathered::Object,
+        _ => Gathered::Array,
+    }
 }
 
 fn null_if_zero(count: df::Expr) -> df::Expr {

@@ -39,6 +39,7 @@ use exec::ApplyExec;
 
 use crate::barrier::BarrierNode;
 use crate::depth::DepthNode;
+use crate::json_table::JsonTableNode;
 use crate::lower::Lowerer;
 use crate::measure::MeasuredNode;
 use crate::names::{df_result, name_of};
@@ -202,9 +203,14 @@ impl ExtensionPlanner for NodePlanner {
             let input = physical_inputs.first().ok_or_else(missing)?.clone();
             return node.physical(input, planner, session, context).map(Some);
         }
+        let ([logical], [physical]) = (logical_inputs, physical_inputs) else { return Err(missing()) };
+        if let Some(node) = node.as_any().downcast_ref::<JsonTableNode>() {
+            let document =
+                planner.create_physical_expr(node.document(), logical.schema(), session, context)?;
+            return Ok(Some(node.physical(physical.clone(), document)));
+        }
         let Some(node) = node.as_any().downcast_ref::<ApplyNode>() else { return Ok(None) };
         let state = session.as_any().downcast_ref::<SessionState>().ok_or_else(missing)?;
-        let ([logical], [physical]) = (logical_inputs, physical_inputs) else { return Err(missing()) };
         let exprs = node
             .exprs
             .iter()

@@ -273,6 +273,11 @@ impl Lowerer {
                 }
                 (self.value(left)?, self.value(right)?)
             }
+            ValueClass::Json if left.is_constant() || right.is_constant() => return Ok(None),
+            ValueClass::Json => {
+                let (left, right) = (self.sort_key(left)?, self.sort_key(right)?);
+                return Ok(Some(binary(left, operator, right)));
+            }
             _ => (self.value(left)?, self.value(right)?),
         };
         let Some(ty) = meeting_type(&left, &right) else { return Ok(None) };
@@ -324,7 +329,7 @@ impl Lowerer {
     /// The bytes by which a string compares under its collation; other types are their own keys.
     pub(super) fn sort_key(&mut self, expr: &Expr) -> Result<df::Expr, SqlError> {
         let value = self.value(expr)?;
-        Ok(match expr.ty.collation() {
+        Ok(match expr.ty.order() {
             Some(collation) => sort_key_of(value.expr, collation),
             None => value.expr,
         })
@@ -530,7 +535,7 @@ pub(super) fn sort_key_of(value: df::Expr, collation: Collation) -> df::Expr {
 
 /// Whether equal values of a type are equal bytes.
 pub(super) fn equals_bytewise(ty: &SqlType) -> bool {
-    match (ty.collation(), ty) {
+    match (ty.order(), ty) {
         (None, _) => true,
         // A CHAR is stored without trailing spaces.
         (Some(collation), SqlType::Char { .. }) => collation.is_binary(),
@@ -540,7 +545,7 @@ pub(super) fn equals_bytewise(ty: &SqlType) -> bool {
 
 /// What is equal exactly if values of the type are.
 pub(super) fn equality_key_of(value: df::Expr, ty: &SqlType) -> df::Expr {
-    match ty.collation() {
+    match ty.order() {
         _ if equals_bytewise(ty) => value,
         Some(collation) if collation.is_binary() => TrimmedUdf::create().call(vec![value]),
         Some(collation) => SortKeyUdf::create(collation).call(vec![value]),

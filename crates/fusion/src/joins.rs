@@ -134,7 +134,7 @@ impl Lowerer {
         if let Some(native) = self.compare(CompareOp::Eq, left, right)? {
             return Ok(native);
         }
-        let (a, b) = match left.ty.collation().or(right.ty.collation()) {
+        let (a, b) = match left.ty.order().or(right.ty.order()) {
             Some(collation) if !collation.is_exact() => (self.equality_key(left)?, self.equality_key(right)?),
             _ => {
                 let (a, b) = (self.value(left)?, self.value(right)?);

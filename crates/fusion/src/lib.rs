@@ -27,6 +27,7 @@ mod error;
 mod expr;
 mod frame;
 mod joins;
+mod json_table;
 mod lookahead;
 mod lower;
 mod measure;

@@ -162,6 +162,9 @@ impl Lowerer {
             Operator::OneRow => df_result(LogicalPlanBuilder::empty(true).build()),
             Operator::Scan(scan) => self.scan(scan),
             Operator::Values(rows) => self.values(rows, &node.outputs),
+            Operator::JsonTable { document, level, columns } => {
+                self.json_table(document, level, columns, &node.outputs)
+            }
             Operator::Filter { input, conditions } => {
                 let plan = self.node(input)?;
                 self.filter(plan, conditions)

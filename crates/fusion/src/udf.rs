@@ -11,7 +11,7 @@ use arrow::datatypes::DataType;
 use arrow::row::{RowConverter, SortField};
 use avocet_types::error::SqlError;
 use avocet_types::expr::{BatchProgram, EvalContext, Expr};
-use avocet_types::{Collation, SqlType};
+use avocet_types::{Collation, SqlType, json};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
@@ -119,7 +119,7 @@ impl ScalarUDFImpl for EvalUdf {
     }
 }
 
-/// Bytes that compare, group and join as the strings do under a collation.
+/// Bytes that compare, group and join as strings do under a collation, or as documents.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct SortKeyUdf {
     collation: Collation,
@@ -148,11 +148,23 @@ impl ScalarUDFImpl for SortKeyUdf {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let array = args.args[0].to_array(args.number_rows)?;
+        let mut key = Vec::new();
+        if self.collation == Collation::JSON {
+            let documents = arrow::compute::cast(&array, &DataType::BinaryView)?;
+            let mut out = BinaryViewBuilder::with_capacity(documents.len());
+            for document in documents.as_binary_view() {
+                key.clear();
+                out.append_option(document.map(|document| {
+                    json::sort_key(json::Node::new(document), &mut key);
+                    &key
+                }));
+            }
+            return Ok(ColumnarValue::Array(Arc::new(out.finish())));
+        }
         let strings = array
             .as_string_view_opt()
             .ok_or_else(|| DataFusionError::Internal(format!("sort_key of {:?}", array.data_type())))?;
         let mut out = BinaryViewBuilder::with_capacity(strings.len());
-        let mut key = Vec::new();
         for value in strings {
             match value {
                 None => out.append_null(),

@@ -5,7 +5,7 @@ mod accumulator;
 use std::collections::HashMap;
 
 use avocet_types::expr::{EvalContext, EvalResult, RowSource};
-use avocet_types::{Collation, Datum, Decimal, Value};
+use avocet_types::{Collation, Datum, Decimal, Value, json};
 
 use super::bounds::{KEY_BYTES, bytes_of};
 use super::select::Aggregation;
@@ -146,6 +146,7 @@ pub fn value_key(value: &Datum<'_>, collation: Collation, key: &mut Vec<u8>) {
             key.extend_from_slice(&v.as_i256().to_le_bytes());
         }
         Datum::Str(s) => collation.sort_key(s, key),
+        Datum::Bytes(b) if collation == Collation::JSON => json::sort_key(json::Node::new(b), key),
         Datum::Bytes(b) => {
             key.extend_from_slice(&(b.len() as u64).to_le_bytes());
             key.extend_from_slice(b);

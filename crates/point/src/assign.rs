@@ -2,7 +2,7 @@
 
 use avocet_engine::TableHandle;
 use avocet_types::convert::{StoreError, store_column};
-use avocet_types::error::{ErrorCode, SqlError, store_error};
+use avocet_types::error::{ErrorCode, SqlError, column_error, store_error};
 use avocet_types::expr::{EvalContext, Expr, RowProgram, RowSource, Warning};
 use avocet_types::{ColumnDef, Datum, DefaultValue, RowRef, TableDef, Value};
 
@@ -108,7 +108,9 @@ impl Assignments {
                         Err(StoreError::Null) if self.takes_nulls && !convert.strict => {
                             null_of(column, ctx, number)?
                         }
-                        Err(problem) => return Err(store_error(&problem, &column.name, number)),
+                        Err(problem) => {
+                            return Err(column_error(&problem, &table.def.name, &column.name, number));
+                        }
                     }
                 }
             };

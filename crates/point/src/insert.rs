@@ -10,7 +10,7 @@ use avocet_sql::parse::ast::{self, ExprKind as Syntax};
 use avocet_sql::parse::statement::{self, InsertSource};
 use avocet_sql::plan::BoundQuery;
 use avocet_types::convert::{StoreError, store_column};
-use avocet_types::error::{ErrorCode, SqlError, store_error};
+use avocet_types::error::{ErrorCode, SqlError, column_error, store_error};
 use avocet_types::expr::program::{NoRow, reborrow};
 use avocet_types::expr::{EvalContext, RowProgram, SqlMode};
 use avocet_types::temporal::{TimeZone, date_of, time_of};
@@ -298,6 +298,7 @@ pub fn implicit_default(ty: &SqlType) -> Option<Value> {
         SqlType::VarBinary { .. } | SqlType::Blob { .. } => Datum::Bytes((&[][..]).into()),
         SqlType::Time { .. } => Datum::Time(0),
         SqlType::Enum(_) | SqlType::Set(_) | SqlType::Bit { .. } => Datum::UInt(0),
+        SqlType::Json => Datum::Bytes(avocet_types::json::Node::NULL.to_document().into()),
         SqlType::Date | SqlType::DateTime { .. } | SqlType::Timestamp { .. } => return None,
     })
 }
@@ -579,7 +580,7 @@ impl Insert {
                 continue;
             }
             let stored = store_column(value, ty, column, &convert)
-                .map_err(|problem| store_error(&problem, &column.name, number))?;
+                .map_err(|problem| column_error(&problem, &self.table.def.name, &column.name, number))?;
             if let Some(problem) = &stored.warning {
                 note_stored(ctx, problem, &column.name, number);
             }

@@ -186,7 +186,7 @@ impl<'t> Pipeline<'t> {
         if output.distinct {
             self.key.clear();
             for (value, program) in values[..output.visible].iter().zip(&output.programs) {
-                let collation = program.ty().collation().unwrap_or(avocet_types::Collation::BINARY);
+                let collation = program.ty().order().unwrap_or(avocet_types::Collation::BINARY);
                 value_key(value, collation, &mut self.key);
             }
             if self.seen.contains(&self.key[..]) {

@@ -621,7 +621,7 @@ fn compile_output(
                 wanted.push(at);
                 wanted.len() - 1
             });
-            let collation = block.projection[at].expr.ty.collation().unwrap_or(Collation::BINARY);
+            let collation = block.projection[at].expr.ty.order().unwrap_or(Collation::BINARY);
             order.push(SortTerm { program, descending: key.descending, collation });
         }
     }

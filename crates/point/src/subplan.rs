@@ -184,11 +184,8 @@ pub fn compile_subplan(
     let mut locks = false;
     for_each_scan_mut(&mut body, &mut |scan| locks |= scan.lock.is_some());
     let width = body.outputs.len();
-    let collations: Box<[Collation]> = body
-        .outputs
-        .iter()
-        .map(|id| parent.columns[*id].ty.collation().unwrap_or(Collation::BINARY))
-        .collect();
+    let collations: Box<[Collation]> =
+        body.outputs.iter().map(|id| parent.columns[*id].ty.order().unwrap_or(Collation::BINARY)).collect();
     let mut parts = Vec::new();
     split(body, answer, parent, &mut parts);
     let steps: Box<[SetStep]> = parts.iter().map(|(step, _)| *step).collect();

@@ -337,7 +337,7 @@ impl Target {
         let differs = |last: &[Value], terms: &[Value]| {
             let orders = presorted.iter().zip(last.iter().zip(terms));
             orders.into_iter().any(|((key, _), (a, b))| {
-                sort_order(a, b, key.ty().collation().unwrap_or(Collation::BINARY)).is_ne()
+                sort_order(a, b, key.ty().order().unwrap_or(Collation::BINARY)).is_ne()
             })
         };
         // What cannot be told is told once the row is locked.
@@ -411,7 +411,7 @@ impl Target {
         }
         keyed.sort_by(|(a, _), (b, _)| {
             let orders = self.sort.iter().zip(a.iter().zip(b)).map(|((key, descending), (a, b))| {
-                let order = sort_order(a, b, key.ty().collation().unwrap_or(Collation::BINARY));
+                let order = sort_order(a, b, key.ty().order().unwrap_or(Collation::BINARY));
                 if *descending { order.reverse() } else { order }
             });
             orders.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)

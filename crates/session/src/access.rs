@@ -345,7 +345,7 @@ fn candidates(
 /// The order of two rows of sort keys, each ascending or descending.
 pub(super) fn order(a: &[Value], b: &[Value], keys: &[(SqlType, bool)]) -> Ordering {
     for ((a, b), (ty, descending)) in a.iter().zip(b).zip(keys) {
-        let collation = ty.collation().unwrap_or(avocet_types::Collation::BINARY);
+        let collation = ty.order().unwrap_or(avocet_types::Collation::BINARY);
         let order = avocet_types::compare::sort_order(a, b, collation);
         let order = if *descending { order.reverse() } else { order };
         if order.is_ne() {

@@ -6,6 +6,8 @@ mod foreign_keys;
 mod how;
 mod indexes;
 
+pub(crate) use columns::type_of;
+
 use avocet_base::TableId;
 use avocet_channel::blocking::blocking;
 use avocet_engine::{DdlWait, Durability, EngineError, Isolation, TxnOptions};

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use avocet_engine::Catalog;
 use avocet_fusion::statistics_of;
 use avocet_sql::bind::{CatalogView, TableStatistics};
+use avocet_sql::parse::ast::TypeSpec;
 use avocet_sql::parse::ast::VariableScope;
 use avocet_types::error::SqlError;
 use avocet_types::expr::{Expr, Typer};
 use avocet_types::schema::TableDef;
-use avocet_types::{Collation, Datum};
+use avocet_types::{Collation, Datum, SqlType};
 
 use super::state::{Level, Session};
 use super::{info_schema, variables};
@@ -71,6 +72,10 @@ impl CatalogView for View<'_> {
             Some((value, ty)) => Expr::literal(value.clone(), *ty),
             None => Expr::null(),
         }
+    }
+
+    fn column_type(&self, spec: &TypeSpec, column: &str) -> Result<SqlType, SqlError> {
+        crate::ddl::type_of(spec, column, self.session.settings.connection_collation)
     }
 
     fn collation(&self, name: &str) -> Option<Collation> {

@@ -76,7 +76,7 @@ impl Lifter<'_> {
                 self.body(right);
             }
             QueryBody::Parenthesized(query) => self.query(query),
-            QueryBody::Values(_) | QueryBody::Table(_) => {}
+            QueryBody::Values(_) | QueryBody::JsonTable(_) | QueryBody::Table(_) => {}
         }
     }
 

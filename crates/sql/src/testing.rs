@@ -12,8 +12,9 @@ use avocet_types::schema::{ColumnDef, IndexDef, IndexKind, IndexPart, TableDef};
 use avocet_types::{Collation, IntWidth, SqlType, Value};
 
 use crate::bind::{CatalogView, ColumnStatistics, TableStatistics};
+use crate::parse::ast::TypeSpec;
 use crate::parse::ast::VariableScope;
-use crate::parse::statement::{CreateTable, IndexPartSpec, IndexSpecKind, StatementKind, TypeSpec};
+use crate::parse::statement::{CreateTable, IndexPartSpec, IndexSpecKind, StatementKind};
 use crate::relational::Statistics;
 
 /// The definition of a table of the database `test`, with its primary key alone.

@@ -59,12 +59,12 @@ impl Collation {
 
     /// Whether equal strings have equal bytes, trailing spaces apart.
     pub fn is_binary(self) -> bool {
-        matches!(self.info().family, names::Family::Bytes | names::Family::PaddedBytes)
+        self != Self::JSON && matches!(self.info().family, names::Family::Bytes | names::Family::PaddedBytes)
     }
 
     /// Whether equality is equality of bytes.
     pub fn is_exact(self) -> bool {
-        self.info().family == names::Family::Bytes
+        self != Self::JSON && self.info().family == names::Family::Bytes
     }
 
     /// Whether trailing spaces count.

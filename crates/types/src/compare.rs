@@ -3,6 +3,7 @@
 //! | operands | compared as |
 //! |---|---|
 //! | strings | by collation; bytes if one is binary |
+//! | documents (`Collation::JSON`) | by MySQL's order of them |
 //! | integers, decimals | exactly |
 //! | a double and a number, a string and a number | doubles |
 //! | temporals | instants; a date is its midnight |
@@ -14,6 +15,7 @@ use std::cmp::Ordering;
 use crate::collation::Collation;
 use crate::datum::Datum;
 use crate::decimal::Decimal;
+use crate::json;
 use crate::number::parse_f64;
 use crate::temporal::{
     DAY, SECOND, TimeZone, datetime_to_number, parse_datetime, parse_time, time_to_number,
@@ -28,6 +30,9 @@ pub fn compare(a: &Datum<'_>, b: &Datum<'_>, collation: Collation) -> Option<Ord
         (Datum::Int(x), Datum::UInt(y)) => i128::from(*x).cmp(&i128::from(*y)),
         (Datum::UInt(x), Datum::Int(y)) => i128::from(*x).cmp(&i128::from(*y)),
         (Datum::Str(x), Datum::Str(y)) => collation.compare(x, y),
+        (Datum::Bytes(x), Datum::Bytes(y)) if collation == Collation::JSON => {
+            json::compare(json::Node::new(x), json::Node::new(y))
+        }
         (Datum::Decimal(x), Datum::Decimal(y)) => x.cmp(y),
         (Datum::Date(x), Datum::Date(y)) => x.cmp(y),
         (Datum::DateTime(x), Datum::DateTime(y)) | (Datum::Time(x), Datum::Time(y)) => x.cmp(y),

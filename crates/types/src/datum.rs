@@ -16,6 +16,7 @@ use crate::sql_type::{Collation, SqlType};
 /// | Float / Double | `Float` / `Double` |
 /// | Char, VarChar, Text | `Str` |
 /// | Binary, VarBinary, Blob | `Bytes` |
+/// | Json | `Bytes`: the binary form (see [`crate::json`]) |
 /// | Date | `Date`: days since 1970-01-01 |
 /// | DateTime, Timestamp | `DateTime`: microseconds since 1970-01-01 00:00:00 (local time / UTC) |
 /// | Time | `Time`: microseconds, signed |

@@ -7,6 +7,7 @@ use std::fmt::{self, Display, Write};
 
 use crate::convert::StoreError;
 use crate::expr::EvalError;
+use crate::json::JsonError;
 
 /// An error as a client sees it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -285,10 +286,24 @@ codes! {
     3057 b"42000" USER_LOCK_WRONG_NAME "Incorrect user-level lock name '{}'."
     3058 b"HY000" USER_LOCK_DEADLOCK "Deadlock found when trying to get user-level lock; try rolling back transaction/releasing locks and restarting lock acquisition."
     3118 b"HY000" ACCOUNT_HAS_BEEN_LOCKED "Access denied for user '{}'@'{}'. Account is locked."
+    3140 b"22032" INVALID_JSON_TEXT "Invalid JSON text: \"{}\" at position {} in value for column '{}'."
     3141 b"22032" INVALID_JSON_TEXT_IN_PARAM "Invalid JSON text in argument {} to function {}: \"{}\" at position {}."
+    3143 b"42000" INVALID_JSON_PATH "Invalid JSON path expression. The error is around character position {}."
+    3144 b"22032" INVALID_JSON_CHARSET "Cannot create a JSON value from a string with CHARACTER SET '{}'."
+    3146 b"22032" INVALID_TYPE_FOR_JSON "Invalid data type for JSON data in argument {} to function {}; a JSON string or JSON type is required."
+    3149 b"42000" INVALID_JSON_PATH_WILDCARD "In this situation, path expressions may not contain the * and ** tokens or an array range."
+    3150 b"22032" JSON_VALUE_TOO_BIG "The JSON value is too big to be stored in a JSON column."
+    3151 b"22032" JSON_KEY_TOO_BIG "The JSON object contains a key name that is too long."
+    3152 b"42000" JSON_USED_AS_KEY "JSON column '{}' supports indexing only via generated columns on a specified JSON path."
+    3153 b"42000" JSON_VACUOUS_PATH "The path expression '$' is not allowed in this context."
+    3154 b"42000" JSON_BAD_ONE_OR_ALL_ARG "The oneOrAll argument to {} may take these values: 'one' or 'all'."
+    3156 b"22018" INVALID_JSON_VALUE_FOR_CAST "Invalid JSON value for CAST to {} from column {} at row {}"
+    3157 b"22032" JSON_DOCUMENT_TOO_DEEP "The JSON document exceeds the maximum depth."
+    3158 b"22032" JSON_DOCUMENT_NULL_KEY "JSON documents may not contain NULL member names."
     3159 b"HY000" SECURE_TRANSPORT_REQUIRED "Connections using insecure transport are prohibited while --require_secure_transport=ON."
     3162 b"HY000" USER_DOES_NOT_EXIST "Authorization ID {} does not exist."
     3163 b"HY000" USER_ALREADY_EXISTS "Authorization ID {} already exists."
+    3165 b"42000" INVALID_JSON_PATH_ARRAY_CELL "A path expression is not a path to a cell in an array."
     3169 b"HY000" SESSION_WAS_KILLED "Session was killed"
     3186 b"HY000" CAPACITY_EXCEEDED "Memory capacity of {} bytes for '{}' exceeded. {}"
     3503 b"42Y07" NO_SUCH_DB "Database '{}' doesn't exist"
@@ -314,11 +329,16 @@ codes! {
     3628 b"HY000" MANDATORY_ROLE "The role {} is a mandatory role and can't be revoked or dropped. The restriction can be lifted by excluding the role identifier from the global variable mandatory_roles."
     3636 b"HY000" CTE_MAX_RECURSION_DEPTH "Recursive query aborted after {} iterations. Try increasing @@cte_max_recursion_depth to a larger value."
     3638 b"HY000" CREDENTIALS_CONTRADICT_TO_HISTORY "Cannot use these credentials for '{}@{}' because they contradict the password history policy"
+    3665 b"22035" MISSING_JSON_TABLE_VALUE "Missing value for JSON_TABLE column '{}'"
+    3666 b"2203F" WRONG_JSON_TABLE_VALUE "Can't store an array or an object in the scalar JSON_TABLE column '{}'"
+    3667 b"42000" TF_MUST_HAVE_ALIAS "Every table function must have an alias"
+    3669 b"22003" JT_VALUE_OUT_OF_RANGE "Value is out of range for JSON_TABLE's column '{}'"
     3675 b"HY000" CREATE_FILEGROUP_FAILED "Create table/tablespace '{}' failed, as disk is full"
     3730 b"HY000" FK_CANNOT_DROP_PARENT "Cannot drop table '{}' referenced by a foreign key constraint '{}' on table '{}'."
     3734 b"HY000" FK_NO_COLUMN_PARENT "Failed to add the foreign key constraint. Missing column '{}' for constraint '{}' in the referenced table '{}'"
     3750 b"HY000" TABLE_WITHOUT_PK "Unable to create or change a table without a primary key, when the system variable 'sql_require_primary_key' is set. Add a primary key to the table or unset this variable to avoid this message. Note that tables without a primary key can cause performance problems in row-based replication, so please consult your DBA before changing this setting."
     3780 b"HY000" FK_INCOMPATIBLE_COLUMNS "Referencing column '{}' and referenced column '{}' in foreign key constraint '{}' are incompatible."
+    3853 b"22032" INVALID_JSON_TYPE "Invalid JSON type in argument {} to function {}; an {} is required."
     3878 b"HY000" SECOND_PASSWORD_CANNOT_BE_EMPTY "Empty password can not be retained as second password for user '{}'@'{}'."
     3891 b"HY000" INCORRECT_CURRENT_PASSWORD "Incorrect current password. Specify the correct password which has to be replaced."
     3892 b"HY000" MISSING_CURRENT_PASSWORD "Current password needs to be specified in the REPLACE clause in order to change it."
@@ -330,6 +350,8 @@ codes! {
     3953 b"42000" MULTIPLE_INTO_CLAUSES "Multiple INTO clauses in one query block."
     3954 b"HY000" MISPLACED_INTO "Misplaced INTO clause, INTO is not allowed inside subqueries, and must be placed at end of UNION clauses."
     3955 b"HY000" USER_ACCESS_DENIED_FOR_USER_ACCOUNT_BLOCKED_BY_PASSWORD_LOCK "Access denied for user '{}'@'{}'. Account is blocked for {} day(s) ({} day(s) remaining) due to {} consecutive failed logins."
+    3966 b"22035" MISSING_JSON_VALUE "No value was found by '{}' on the specified path."
+    3967 b"22034" MULTIPLE_JSON_VALUES "More than one value was found by '{}' on the specified path."
     4027 b"HY000" ROLE_GRANTED_TO_ITSELF "User account {} is directly or indirectly granted to the role {}. The GRANT would create a loop"
     4028 b"HY000" TABLE_MUST_HAVE_A_VISIBLE_COLUMN "A table must have at least one visible column."
     4031 b"HY000" CLIENT_INTERACTION_TIMEOUT "The client was disconnected by the server because of inactivity. See wait_timeout and interactive_timeout for configuring this behavior."
@@ -356,6 +378,14 @@ pub fn unsupported(what: impl std::fmt::Display) -> SqlError {
 pub fn store_error(problem: &StoreError, column: &str, row: u64) -> SqlError {
     let sqlstate = problem.sqlstate().as_bytes().try_into().unwrap_or(*b"HY000");
     SqlError { errno: problem.errno(), sqlstate, message: problem.message(column, row) }
+}
+
+/// The same, of a table's column: where a text is no document, MySQL names both.
+pub fn column_error(problem: &StoreError, table: &str, column: &str, row: u64) -> SqlError {
+    match problem {
+        StoreError::Json(JsonError::Syntax { .. }) => store_error(problem, &format!("{table}.{column}"), row),
+        _ => store_error(problem, column, row),
+    }
 }
 
 #[cfg(test)]

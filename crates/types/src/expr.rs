@@ -39,7 +39,7 @@ pub use error::{EvalError, EvalResult};
 pub use func::interval::interval_of;
 pub use function::{Function, Volatility};
 pub use program::{RowProgram, RowSource};
-pub use typing::{CastTarget, Typer, ValueClass};
+pub use typing::{CastTarget, OnJsonProblem, Typer, ValueClass};
 
 use crate::datum::{Datum, Value};
 use crate::sql_type::SqlType;

@@ -15,6 +15,7 @@
 //! | FLOAT, DOUBLE | IEEE bits, big-endian; sign flipped if positive, all bits if negative; −0 is 0 |
 //! | strings | the collation's sort key |
 //! | binary strings | the bytes, `00` as `00 ff`, then `00 00` |
+//! | documents | see `json::order` |
 //!
 //! Invariants:
 //! 1. Byte order of keys is MySQL's order of the values they were made of; NULL comes first.
@@ -206,7 +207,7 @@ impl KeyPart {
             nullable,
             descending: false,
             prefix_len: None,
-            collation: ty.collation().unwrap_or(Collation::BINARY),
+            collation: ty.order().unwrap_or(Collation::BINARY),
         }
     }
 
@@ -363,6 +364,9 @@ impl KeyPart {
     }
 
     fn bytes(&self, bytes: &[u8], key: &mut Vec<u8>) {
+        if self.collation == Collation::JSON {
+            return crate::json::sort_key(crate::json::Node::new(bytes), key);
+        }
         let len = self.prefix_len.map_or(bytes.len(), |n| n.min(bytes.len()));
         crate::collation::bytes_key(&bytes[..len], key);
     }

@@ -14,6 +14,7 @@ pub mod datum;
 pub mod decimal;
 pub mod error;
 pub mod expr;
+pub mod json;
 pub mod key;
 pub mod members;
 pub mod number;

@@ -80,6 +80,7 @@ impl SqlType {
             Self::Enum(members) => listed(to, 20, members),
             Self::Set(members) => listed(to, 21, members),
             Self::Bit { len } => to.extend_from_slice(&[22, len]),
+            Self::Json => to.put_u8(17),
         }
     }
 
@@ -136,6 +137,7 @@ impl SqlType {
                 len @ 1..=64 => Self::Bit { len },
                 _ => return Err(from.malformed(WHAT)),
             },
+            17 => Self::Json,
             _ => return Err(from.malformed(WHAT)),
         })
     }
@@ -454,6 +456,7 @@ mod tests {
             SqlType::Enum(members(&["a", "ü"])),
             SqlType::Set(members(&["x", "y", "z"])),
             SqlType::Bit { len: 64 },
+            SqlType::Json,
         ];
         TableDef {
             id: TableId(7),

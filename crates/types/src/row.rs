@@ -70,7 +70,9 @@ impl Storage {
             SqlType::Float => Self::F32,
             SqlType::Double => Self::F64,
             SqlType::Char { .. } | SqlType::VarChar { .. } | SqlType::Text { .. } => Self::Str,
-            SqlType::Binary { .. } | SqlType::VarBinary { .. } | SqlType::Blob { .. } => Self::Bytes,
+            SqlType::Binary { .. } | SqlType::VarBinary { .. } | SqlType::Blob { .. } | SqlType::Json => {
+                Self::Bytes
+            }
             SqlType::Date => Self::Date,
             SqlType::DateTime { .. } | SqlType::Timestamp { .. } => Self::Micros,
             SqlType::Time { .. } => Self::Time,

@@ -71,6 +71,8 @@ pub enum SqlType {
     Bit {
         len: u8,
     },
+    /// A document: see [`crate::json`].
+    Json,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -112,12 +114,17 @@ impl Collation {
     pub const UTF8MB4_BIN: Self = Self(46);
     pub const UTF8MB4_0900_BIN: Self = Self(309);
     pub const BINARY: Self = Self(63);
+    /// The order of JSON documents. No collation that can be named: it stands where strings have theirs, so that sorting,
+    /// grouping and joining find the order of a type in one way.
+    pub const JSON: Self = Self(u16::MAX);
     pub const DEFAULT: Self = Self::UTF8MB4_0900_AI_CI;
 }
 
 impl SqlType {
     pub const BIGINT: Self = Self::Int { width: IntWidth::W64, unsigned: false };
     pub const BIGINT_UNSIGNED: Self = Self::Int { width: IntWidth::W64, unsigned: true };
+    /// The texts of documents.
+    pub const JSON_TEXT: Self = Self::Text { size: LobSize::Long, collation: Collation::UTF8MB4_BIN };
     pub const INT: Self = Self::Int { width: IntWidth::W32, unsigned: false };
 
     pub const fn is_string(&self) -> bool {
@@ -202,6 +209,14 @@ impl SqlType {
         }
     }
 
+    /// By what values are ordered where bytes alone are not the order: the collation of strings, that of documents.
+    pub const fn order(&self) -> Option<Collation> {
+        match self {
+            Self::Json => Some(Collation::JSON),
+            other => other.collation(),
+        }
+    }
+
     /// How values of this type look in Arrow arrays: in column blocks, scans and DataFusion plans.
     pub fn arrow_type(&self) -> DataType {
         match *self {
@@ -224,7 +239,9 @@ impl SqlType {
             Self::Float => DataType::Float32,
             Self::Double => DataType::Float64,
             Self::Char { .. } | Self::VarChar { .. } | Self::Text { .. } => DataType::Utf8View,
-            Self::Binary { .. } | Self::VarBinary { .. } | Self::Blob { .. } => DataType::BinaryView,
+            Self::Binary { .. } | Self::VarBinary { .. } | Self::Blob { .. } | Self::Json => {
+                DataType::BinaryView
+            }
             Self::Date => DataType::Date32,
             Self::DateTime { .. } | Self::Timestamp { .. } => {
                 DataType::Timestamp(TimeUnit::Microsecond, None)
@@ -346,6 +363,7 @@ impl fmt::Display for SqlType {
             Self::Enum(members) => write!(f, "enum({members})"),
             Self::Set(members) => write!(f, "set({members})"),
             Self::Bit { len } => write!(f, "bit({len})"),
+            Self::Json => f.write_str("json"),
         }
     }
 }

@@ -23,6 +23,7 @@ pub fn write_text(value: &Datum<'_>, ty: &SqlType, zone: TimeZone, to: &mut Vec<
         Datum::Double(v) => write_f64(*v, to),
         Datum::Decimal(v) => v.write(to),
         Datum::Str(s) => to.extend_from_slice(s.as_bytes()),
+        Datum::Bytes(b) if *ty == SqlType::Json => crate::json::write(crate::json::Node::new(b), to),
         Datum::Bytes(b) => to.extend_from_slice(b),
         Datum::Date(days) => write_date(*days, to),
         Datum::DateTime(micros) => {
@@ -39,12 +40,12 @@ pub fn to_text<'a>(value: &'a Datum<'_>, ty: &SqlType, zone: TimeZone) -> Option
     match value {
         Datum::Null => None,
         Datum::Str(s) => Some(Cow::Borrowed(s)),
-        Datum::Bytes(b) => std::str::from_utf8(b).ok().map(Cow::Borrowed),
+        Datum::Bytes(b) if *ty != SqlType::Json => std::str::from_utf8(b).ok().map(Cow::Borrowed),
         Datum::UInt(v) if ty.members().is_some() => member_text(*v, ty),
         _ => {
             let mut text = Vec::with_capacity(32);
             write_text(value, ty, zone, &mut text);
-            // Numbers and temporals are ASCII; bits may be no text.
+            // Numbers and temporals are ASCII, documents text; bits may be no text.
             String::from_utf8(text).ok().map(Cow::Owned)
         }
     }
@@ -68,6 +69,10 @@ pub fn without_members(value: Value, ty: SqlType) -> (Value, SqlType) {
             (Datum::Str(name), SqlType::VarChar { len, collation: members.collation() })
         }
         (_, SqlType::Bit { .. }) => (value, SqlType::BIGINT_UNSIGNED),
+        (Datum::Bytes(document), SqlType::Json) => {
+            let text = crate::json::Node::new(document).text();
+            (Datum::Str(text.into()), SqlType::JSON_TEXT)
+        }
         (Datum::Null, ty) if ty.members().is_some() => (value, SqlType::Null),
         _ => (value, ty),
     }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field};
 use avocet_sql::bind::unsupported;
-use avocet_sql::relational::{Apply, ApplyKind, Node};
-use avocet_types::SqlType;
+use avocet_sql::relational::{Apply, ApplyKind, Node, Operator};
 use avocet_types::error::SqlError;
+use avocet_types::{Collation, SqlType};
 use datafusion::logical_expr::{self as df, LogicalPlan, LogicalPlanBuilder};
 
 use super::{Applied, ApplyNode};
@@ -18,6 +18,11 @@ use crate::nodes;
 impl Lowerer {
     pub(crate) fn apply(&mut self, apply: &Apply) -> Result<LogicalPlan, SqlError> {
         let plan = self.node(&apply.input)?;
+        if let (ApplyKind::Rows { outer }, Operator::JsonTable { document, level, columns }) =
+            (apply.kind, &apply.query.operator)
+        {
+            return self.expanded(plan, document, level, columns, &apply.query.outputs, outer);
+        }
         let ordered = is_ordered(apply.kind);
         let mut exprs = Vec::with_capacity(apply.outer.len() + apply.needles.len());
         let mut outer = Vec::with_capacity(apply.outer.len());
@@ -79,6 +84,9 @@ fn is_ordered(kind: ApplyKind) -> bool {
 
 /// The type of the keys by which a needle and a subquery's column compare.
 fn key_type(needle: &SqlType, column: &SqlType, ordered: bool) -> Result<DataType, SqlError> {
+    if *needle == SqlType::Json || *column == SqlType::Json {
+        return Ok(DataType::BinaryView);
+    }
     if let Some(collation) = needle.collation().or(column.collation()) {
         let bytes = if ordered { !collation.is_exact() } else { !collation.is_binary() };
         return Ok(if bytes { DataType::BinaryView } else { DataType::Utf8View });
@@ -94,7 +102,8 @@ fn key_type(needle: &SqlType, column: &SqlType, ordered: bool) -> Result<DataTyp
 }
 
 fn key_of(value: Lowered, ty: &SqlType, key: &DataType, ordered: bool) -> df::Expr {
-    match ty.collation() {
+    match ty.order() {
+        Some(Collation::JSON) => sort_key_of(value.expr, Collation::JSON),
         Some(collation) => {
             let text = cast(value, &DataType::Utf8View);
             if ordered { sort_key_of(text, collation) } else { equality_key_of(text, ty) }

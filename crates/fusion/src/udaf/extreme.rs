@@ -1,4 +1,4 @@
-//! MIN and MAX of strings over the frame of a window, in the order of a collation. Of strings that are equal, the first.
+//! MIN and MAX of strings and documents over the frame of a window, in the order of a collation. Of strings that are equal, the first.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,18 +15,21 @@ use datafusion::logical_expr::{
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct ExtremeString {
     smallest: bool,
+    /// Strings, or the bytes of documents.
+    ty: DataType,
     signature: Signature,
 }
 
 impl ExtremeString {
-    pub fn create(smallest: bool) -> Arc<AggregateUDF> {
-        let exact = TypeSignature::Exact(vec![DataType::Utf8View, DataType::BinaryView]);
+    pub fn create(smallest: bool, ty: DataType) -> Arc<AggregateUDF> {
+        let exact = TypeSignature::Exact(vec![ty.clone(), DataType::BinaryView]);
         let signature = Signature::new(exact, Volatility::Immutable);
-        Arc::new(AggregateUDF::new_from_impl(Self { smallest, signature }))
+        Arc::new(AggregateUDF::new_from_impl(Self { smallest, ty, signature }))
     }
 
     fn accumulate(&self, slides: bool) -> Box<dyn Accumulator> {
-        Box::new(Candidates { smallest: self.smallest, slides, rows: VecDeque::new(), met: 0, gone: 0 })
+        let ty = self.ty.clone();
+        Box::new(Candidates { smallest: self.smallest, ty, slides, rows: VecDeque::new(), met: 0, gone: 0 })
     }
 }
 
@@ -40,7 +43,7 @@ impl AggregateUDFImpl for ExtremeString {
     }
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Utf8View)
+        Ok(self.ty.clone())
     }
 
     fn accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
@@ -57,7 +60,7 @@ struct Candidate {
     /// How many rows were met before.
     number: u64,
     key: Box<[u8]>,
-    text: Box<str>,
+    value: Box<[u8]>,
 }
 
 /// Rows of the frame that are the extreme, or will be when those before them have left it: each is less extreme than the
@@ -65,6 +68,7 @@ struct Candidate {
 #[derive(Debug)]
 struct Candidates {
     smallest: bool,
+    ty: DataType,
     /// Rows leave the frame, too; if not, only the first candidate matters.
     slides: bool,
     rows: VecDeque<Candidate>,
@@ -77,25 +81,29 @@ impl Candidates {
         if self.smallest { *key < *other.key } else { *key > *other.key }
     }
 
-    fn meet(&mut self, number: u64, key: &[u8], text: &str) {
+    fn meet(&mut self, number: u64, key: &[u8], value: &[u8]) {
         while self.rows.back().is_some_and(|last| self.beats(key, last)) {
             self.rows.pop_back();
         }
         if self.slides || self.rows.is_empty() {
-            self.rows.push_back(Candidate { number, key: key.into(), text: text.into() });
+            self.rows.push_back(Candidate { number, key: key.into(), value: value.into() });
         }
     }
 }
 
 impl Accumulator for Candidates {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        let (texts, keys) = (values[0].as_string_view(), values[1].as_binary_view());
-        for row in 0..texts.len() {
-            if texts.is_valid(row) {
-                self.meet(self.met + row as u64, keys.value(row), texts.value(row));
+        let (array, keys) = (&values[0], values[1].as_binary_view());
+        for row in 0..array.len() {
+            if array.is_valid(row) {
+                let value = match self.ty {
+                    DataType::Utf8View => array.as_string_view().value(row).as_bytes(),
+                    _ => array.as_binary_view().value(row),
+                };
+                self.meet(self.met + row as u64, keys.value(row), value);
             }
         }
-        self.met += texts.len() as u64;
+        self.met += array.len() as u64;
         Ok(())
     }
 
@@ -120,11 +128,17 @@ impl Accumulator for Candidates {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        Ok(ScalarValue::Utf8View(self.rows.front().map(|first| first.text.to_string())))
+        let value = self.rows.front().map(|first| first.value.to_vec());
+        Ok(match self.ty {
+            DataType::Utf8View => {
+                ScalarValue::Utf8View(value.and_then(|value| String::from_utf8(value).ok()))
+            }
+            _ => ScalarValue::BinaryView(value),
+        })
     }
 
     fn size(&self) -> usize {
-        let texts: usize = self.rows.iter().map(|row| row.key.len() + row.text.len()).sum();
+        let texts: usize = self.rows.iter().map(|row| row.key.len() + row.value.len()).sum();
         size_of_val(self) + self.rows.capacity() * size_of::<Candidate>() + texts
     }
 }
@@ -150,7 +164,8 @@ mod tests {
         let texts =
             [Some("b"), None, Some("B"), Some("a"), Some("C"), Some("c"), None, None, None, Some("A")];
         for smallest in [true, false] {
-            let udaf = ExtremeString { smallest, signature: Signature::nullary(Volatility::Immutable) };
+            let ty = DataType::Utf8View;
+            let udaf = ExtremeString { smallest, ty, signature: Signature::nullary(Volatility::Immutable) };
             let mut accumulator = udaf.accumulate(true);
             for end in 0..texts.len() {
                 accumulator.update_batch(&batch(&texts[end..=end])).expect("updated");

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use avocet_sql::plan::{Aggregate, AggregateFunction};
+use avocet_types::accumulate::documents::{Documents, Gathered};
 use avocet_types::accumulate::moments::Moments;
 use avocet_types::accumulate::texts::{Concat, Entry, SortKey, Texts, shown_part};
 use avocet_types::compare::{double, sort_order};
@@ -42,6 +43,8 @@ enum Kind {
     },
     /// The only argument is the text.
     Concat(Box<ConcatPlan>),
+    /// The only argument is the row's document.
+    Gather(Gathered),
     /// The keys that are asked for, by number.
     Grouping(Box<[usize]>),
 }
@@ -77,6 +80,8 @@ impl AggregatePlan {
             F::VarSamp => Kind::Variance { sample: true, root: false },
             F::StddevPop => Kind::Variance { sample: false, root: true },
             F::StddevSamp => Kind::Variance { sample: true, root: true },
+            F::JsonArrayAgg => Kind::Gather(Gathered::Array),
+            F::JsonObjectAgg => Kind::Gather(Gathered::Object),
             F::GroupConcat => return Self::concat(aggregate, ty, compile),
             F::Grouping => {
                 let place = |arg: &Expr| keys.iter().position(|key| *key == arg);
@@ -123,7 +128,7 @@ impl AggregatePlan {
 }
 
 pub fn collation_of(ty: &SqlType) -> Collation {
-    ty.collation().unwrap_or(Collation::BINARY)
+    ty.order().unwrap_or(Collation::BINARY)
 }
 
 /// What an aggregate knows so far.
@@ -142,6 +147,7 @@ enum State {
     Bits(u64),
     Moments(Moments),
     Texts(Box<(Concat, Texts<OrderKey>)>),
+    Documents(Box<Documents>),
 }
 
 /// Values of GROUP_CONCAT's ORDER BY.
@@ -217,6 +223,7 @@ impl Accumulator {
             Kind::BitAnd => State::Bits(u64::MAX),
             Kind::BitOr | Kind::BitXor => State::Bits(0),
             Kind::Variance { .. } => State::Moments(Moments::default()),
+            Kind::Gather(gathered) => State::Documents(Box::new(Documents::new(*gathered))),
             Kind::Sum | Kind::Avg => match plan.args.first().map(RowProgram::ty) {
                 Some(SqlType::Bool | SqlType::Int { .. } | SqlType::Year) => State::Int(0),
                 _ if matches!(plan.ty, SqlType::Decimal { .. }) => State::Decimal(Decimal::ZERO),
@@ -312,6 +319,9 @@ impl Accumulator {
                 let (how, texts) = &mut **texts;
                 texts.concatenated(how, ctx).map_or(Datum::Null, |text| Datum::Str(text.into()))
             }
+            (_, State::Documents(documents)) => {
+                documents.together()?.map_or(Datum::Null, |document| Datum::Bytes(document.into()))
+            }
             (_, State::Bits(bits)) => Datum::UInt(*bits),
             (_, State::Value(value)) => value.clone().unwrap_or(Datum::Null),
             (kind, _) => unreachable!("{kind:?} has a state of another kind"),
@@ -342,6 +352,10 @@ impl State {
     fn take(&mut self, kind: &Kind, value: Datum<'_>, collation: Collation) -> EvalResult<usize> {
         match self {
             Self::Count | Self::Texts(_) => {}
+            Self::Documents(documents) => match &value {
+                Datum::Bytes(document) => return Ok(documents.add(document)),
+                v => unreachable!("documents were to be gathered of {v:?}"),
+            },
             Self::Int(sum) => match value {
                 Datum::Int(v) => *sum += i128::from(v),
                 Datum::UInt(v) => *sum += i128::from(v),

@@ -11,6 +11,7 @@ use avocet_types::text::{bit_bytes, member_text};
 use avocet_types::{Datum, IntWidth, SqlType};
 
 use super::PacketBuf;
+use super::text::json_text;
 
 /// Starts a row of `columns` cells and returns where its null bits are.
 #[inline]
@@ -45,6 +46,7 @@ pub fn cell(
         (Datum::Double(v), SqlType::Double) => out.put(&v.to_le_bytes()),
         (Datum::Decimal(v), SqlType::Decimal { .. }) => out.lenenc_short(|buf| v.write(buf)),
         (Datum::Str(text), ty) if ty.is_string() || ty.is_bytes() => out.lenenc_bytes(text.as_bytes()),
+        (Datum::Bytes(document), SqlType::Json) => out.lenenc_bytes(json_text(document).as_bytes()),
         (Datum::Bytes(bytes), ty) if ty.is_string() || ty.is_bytes() => out.lenenc_bytes(bytes),
         (Datum::Date(days), SqlType::Date) => date(out, *days),
         (Datum::DateTime(micros), SqlType::DateTime { .. }) => datetime(out, *micros),

@@ -51,6 +51,11 @@ impl WireType {
                 blob.flags |= ColumnFlags::BLOB_FLAG;
                 blob
             }
+            SqlType::Json => {
+                let mut json = Self::binary(ColumnType::MYSQL_TYPE_JSON, u32::MAX);
+                json.flags |= ColumnFlags::BLOB_FLAG;
+                json
+            }
             SqlType::Date => Self::temporal(ColumnType::MYSQL_TYPE_DATE, 10, 0),
             SqlType::DateTime { fsp } => Self::temporal(ColumnType::MYSQL_TYPE_DATETIME, 19, fsp),
             SqlType::Timestamp { fsp } => {

@@ -79,7 +79,9 @@ impl<'a> Column<'a> {
             (DataType::Duration(TimeUnit::Microsecond), SqlType::Time { .. }) => {
                 Values::Time(array.as_primitive())
             }
-            (data_type, ty) if ty.is_string() || ty.is_bytes() => Self::string_values(array, data_type)?,
+            (data_type, ty) if ty.is_string() || ty.is_bytes() || *ty == SqlType::Json => {
+                Self::string_values(array, data_type)?
+            }
             _ => return None,
         };
         Some(Self { values, nulls: array.nulls() })

@@ -12,11 +12,17 @@ pub fn cell(out: &mut PacketBuf, value: &Datum<'_>, ty: &SqlType, zone: TimeZone
     match value {
         Datum::Null => out.put_u8(0xFB),
         Datum::Str(text) => out.lenenc_bytes(text.as_bytes()),
+        Datum::Bytes(document) if *ty == SqlType::Json => out.lenenc_bytes(json_text(document).as_bytes()),
         Datum::Bytes(bytes) => out.lenenc_bytes(bytes),
         Datum::UInt(v) if let Some(name) = member_text(*v, ty) => out.lenenc_bytes(name.as_bytes()),
         // No number and no moment has a text of more than 250 bytes.
         _ => out.lenenc_short(|buf| write_text(value, ty, zone, buf)),
     }
+}
+
+/// A document goes out as its text in both protocols.
+pub(super) fn json_text(document: &[u8]) -> String {
+    avocet_types::json::Node::new(document).text()
 }
 
 #[cfg(test)]

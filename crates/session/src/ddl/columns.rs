@@ -5,7 +5,8 @@ use std::sync::Arc;
 use avocet_base::TableId;
 use avocet_engine::{TableHandle, Txn};
 use avocet_sql::bind::{Clause, TableBinder, unsupported};
-use avocet_sql::parse::statement::{ColumnSpec, CreateTable, TypeSpec};
+use avocet_sql::parse::ast::TypeSpec;
+use avocet_sql::parse::statement::{ColumnSpec, CreateTable};
 use avocet_sql::plan::BoundQuery;
 use avocet_types::convert::store;
 use avocet_types::error::{ErrorCode, SqlError};
@@ -164,7 +165,7 @@ impl Session {
                 _ => Err(invalid()),
             };
         }
-        if matches!(column.ty, SqlType::Text { .. } | SqlType::Blob { .. }) {
+        if matches!(column.ty, SqlType::Text { .. } | SqlType::Blob { .. } | SqlType::Json) {
             return Err(ErrorCode::BLOB_CANT_HAVE_DEFAULT.with(&[&column.name]));
         }
         if let Some(fsp) = now_precision(&bound) {
@@ -332,7 +333,7 @@ fn bit(spec: &TypeSpec, column: &str) -> Result<SqlType, SqlError> {
 }
 
 /// The type that a specification means.
-pub(super) fn type_of(spec: &TypeSpec, column: &str, inherited: Collation) -> Result<SqlType, SqlError> {
+pub(crate) fn type_of(spec: &TypeSpec, column: &str, inherited: Collation) -> Result<SqlType, SqlError> {
     let unsigned = spec.unsigned;
     let width = |width| Ok(SqlType::Int { width, unsigned });
     match spec.name.as_str() {
@@ -419,6 +420,7 @@ fn string_type(spec: &TypeSpec, column: &str, inherited: Collation) -> Result<Sq
         "BLOB" => Ok(SqlType::Blob { size: size_for(spec.args.first(), 1) }),
         "MEDIUMBLOB" => Ok(SqlType::Blob { size: LobSize::Medium }),
         "LONGBLOB" => Ok(SqlType::Blob { size: LobSize::Long }),
+        "JSON" => Ok(SqlType::Json),
         other => Err(unsupported(format_args!("type {other}"))),
     }
 }

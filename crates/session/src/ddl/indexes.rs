@@ -87,6 +87,9 @@ fn index_part(def: &TableDef, part: &IndexPartSpec) -> Result<IndexPart, SqlErro
     let column = def.column(&name.name);
     let column = column.ok_or_else(|| ErrorCode::KEY_COLUMN_DOES_NOT_EXIST.with(&[&name.name]))?;
     let ty = &def.columns[column].ty;
+    if *ty == SqlType::Json {
+        return Err(ErrorCode::JSON_USED_AS_KEY.with(&[&def.columns[column].name]));
+    }
     let lob = matches!(ty, SqlType::Text { .. } | SqlType::Blob { .. });
     let len = ty.declared_len();
     let prefix_len = match prefix_len {

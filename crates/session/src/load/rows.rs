@@ -6,6 +6,7 @@ use avocet_channel::blocking::blocking;
 use avocet_engine::TableHandle;
 use avocet_point::{implicit_default, now, unstated_default};
 use avocet_sql::bind::{CatalogView, Clause, TableBinder, TableStatistics};
+use avocet_sql::parse::ast::TypeSpec;
 use avocet_sql::parse::ast::{self, VariableScope};
 use avocet_sql::parse::statement::{LoadData, LoadTarget, OnDuplicateKey};
 use avocet_types::collation::Charset;
@@ -489,6 +490,10 @@ impl CatalogView for RowView<'_> {
             Some(at) => BoundExpr::param(at, self.ty),
             None => self.session.user_variable(name),
         }
+    }
+
+    fn column_type(&self, spec: &TypeSpec, column: &str) -> Result<SqlType, SqlError> {
+        self.session.column_type(spec, column)
     }
 
     fn collation(&self, name: &str) -> Option<Collation> {

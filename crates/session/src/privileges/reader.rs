@@ -77,6 +77,7 @@ impl<'n, 'q> Reader<'n, 'q> {
                 }
                 self.block = around;
             }
+            QueryBody::JsonTable(table) => self.expr(&table.document),
             QueryBody::Values(rows) => rows.iter().flatten().for_each(|value| self.expr(value)),
             QueryBody::Table(name) => {
                 self.table(name, None, locking);
@@ -275,6 +276,7 @@ impl<'n, 'q> Reader<'n, 'q> {
                 self.exprs([&**expr, &**pattern]);
                 self.exprs(escape.as_deref());
             }
+            K::JsonValue(call) => self.exprs([&*call.document, &*call.path]),
             K::Trim { what, expr, .. } => {
                 self.expr(expr);
                 self.exprs(what.as_deref());
@@ -315,7 +317,7 @@ fn columns_of(given: &[Ident], query: &Query) -> Option<Vec<String>> {
             QueryBody::Select(select) => break select,
             QueryBody::SetOperation { left, .. } => body = left,
             QueryBody::Parenthesized(query) => body = &query.body,
-            QueryBody::Values(_) | QueryBody::Table(_) => return None,
+            QueryBody::Values(_) | QueryBody::JsonTable(_) | QueryBody::Table(_) => return None,
         }
     };
     let name = |item: &SelectItem| match item {

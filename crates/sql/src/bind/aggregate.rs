@@ -26,6 +26,8 @@ fn function_of(name: &str) -> Option<AggregateFunction> {
         "VARIANCE" | "VAR_POP" => AggregateFunction::VarPop,
         "VAR_SAMP" => AggregateFunction::VarSamp,
         "GROUP_CONCAT" => AggregateFunction::GroupConcat,
+        "JSON_ARRAYAGG" => AggregateFunction::JsonArrayAgg,
+        "JSON_OBJECTAGG" => AggregateFunction::JsonObjectAgg,
         "ANY_VALUE" => AggregateFunction::AnyValue,
         _ => return None,
     })
@@ -143,7 +145,22 @@ impl Binder<'_> {
         call: &ast::AggregateCall,
         function: AggregateFunction,
     ) -> Result<Aggregate, SqlError> {
-        let args = self.exprs(&call.args)?;
+        let mut args = match function {
+            AggregateFunction::JsonArrayAgg => self.call_args(Function::JsonArray, &call.args)?,
+            AggregateFunction::JsonObjectAgg => self.call_args(Function::JsonObject, &call.args)?,
+            _ => self.exprs(&call.args)?,
+        };
+        // Each row's element or member as a document, of which none is NULL.
+        match function {
+            AggregateFunction::JsonArrayAgg if args.len() == 1 => {
+                args = vec![self.typer.call(Function::JsonArray, args)?];
+            }
+            AggregateFunction::JsonObjectAgg if args.len() == 2 => {
+                args = vec![self.typer.call(Function::JsonObject, args)?];
+            }
+            AggregateFunction::JsonObjectAgg => return Err(ErrorCode::PARSE_ERROR.with(&[&"", &1])),
+            _ => {}
+        }
         let single = !matches!(function, AggregateFunction::Count | AggregateFunction::GroupConcat);
         if (single && args.len() != 1)
             || (args.len() > 1 && function == AggregateFunction::Count && !call.distinct)
@@ -250,6 +267,7 @@ pub(super) fn result_type(function: AggregateFunction, args: &[Expr], typer: &Ty
         F::Min | F::Max | F::AnyValue => (arg, true),
         F::BitAnd | F::BitOr | F::BitXor => (SqlType::BIGINT_UNSIGNED, false),
         F::StddevPop | F::StddevSamp | F::VarPop | F::VarSamp => (SqlType::Double, true),
+        F::JsonArrayAgg | F::JsonObjectAgg => (SqlType::Json, true),
         F::GroupConcat => (
             SqlType::Text {
                 size: LobSize::Normal,

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use avocet_types::error::SqlError;
 use avocet_types::expr::{Expr, Typer};
 use avocet_types::schema::TableDef;
-use avocet_types::{Collation, Value};
+use avocet_types::{Collation, SqlType, Value};
 
+use crate::parse::ast::TypeSpec;
 use crate::parse::ast::VariableScope;
 
 /// A consistent view of the catalog and of the session's settings, for the binding of one statement.
@@ -28,6 +29,11 @@ pub trait CatalogView {
 
     /// `@name` as a literal; NULL if it was never set. The name is in lower case.
     fn user_variable(&self, name: &str) -> Expr;
+
+    /// The type that a column's specification means.
+    fn column_type(&self, spec: &TypeSpec, _column: &str) -> Result<SqlType, SqlError> {
+        Err(SqlError::unsupported(format_args!("type {}", spec.name)))
+    }
 
     /// A collation by its name, in any case.
     fn collation(&self, name: &str) -> Option<Collation>;

@@ -3,7 +3,8 @@
 use avocet_types::collation::Charset;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::{
-    ArithOp, CastTarget, CompareOp, Expr, ExprKind as Bound, Function, SqlMode, UnitFunction,
+    ArithOp, CastTarget, CompareOp, Expr, ExprKind as Bound, Function, OnJsonProblem, SqlMode, Typer,
+    UnitFunction,
 };
 use avocet_types::temporal::{TimeZone, date_of, parse_datetime, parse_time};
 use avocet_types::{Datum, Decimal, SqlType};
@@ -130,6 +131,7 @@ impl Binder<'_> {
                 let args = vec![self.expr(from)?, self.expr(to)?];
                 Ok(self.typer.unit_call(UnitFunction::TimestampDiff, *unit, args)?)
             }
+            ExprKind::JsonValue(call) => self.json_value(call),
             ExprKind::Trim { side, what, expr } => self.trim(*side, what.as_deref(), expr),
             ExprKind::Row(_) => Err(ErrorCode::OPERAND_COLUMNS.with(&[&1])),
             ExprKind::Subquery(query) => self.scalar_subquery(query),
@@ -184,7 +186,6 @@ impl Binder<'_> {
             BinaryOp::ShiftRight => Function::ShiftRight,
             BinaryOp::Concat => Function::Concat,
             BinaryOp::Xor => return Ok(self.typer.xor(left, right)),
-            BinaryOp::JsonExtract | BinaryOp::JsonExtractText => return Err(unsupported("JSON")),
             _ => {
                 let (left, right) = self.settle_pair(left, right);
                 return Ok(self.typer.arith(arithmetic_of(op), left, right)?);
@@ -202,7 +203,17 @@ impl Binder<'_> {
         if let (ExprKind::Row(left), ExprKind::Row(right)) = (&left.kind, &right.kind) {
             return self.row_comparison(op, left, right);
         }
-        let (left, right) = (self.expr(left)?, self.expr(right)?);
+        let words = [left, right].map(|side| match side.kind {
+            ExprKind::Bool(value) => Some(value),
+            _ => None,
+        });
+        let (mut left, mut right) = (self.expr(left)?, self.expr(right)?);
+        if let (Some(value), SqlType::Json) = (words[0], right.ty) {
+            left = self.typer.json_word(value);
+        }
+        if let (Some(value), SqlType::Json) = (words[1], left.ty) {
+            right = self.typer.json_word(value);
+        }
         let (left, right) = self.settle_pair(left, right);
         Ok(self.typer.compare(op, left, right)?)
     }
@@ -261,7 +272,10 @@ impl Binder<'_> {
         let mut expr = self.expr(expr)?;
         let mut items = Vec::with_capacity(list.len());
         for item in list {
-            let item = self.expr(item)?;
+            let item = match item.kind {
+                ExprKind::Bool(value) if expr.ty == SqlType::Json => self.typer.json_word(value),
+                _ => self.expr(item)?,
+            };
             let (left, item) = self.settle_pair(expr, item);
             expr = left;
             items.push(item);
@@ -339,6 +353,9 @@ impl Binder<'_> {
     }
 
     fn cast(&mut self, expr: &ast::Expr, target: CastTarget) -> Result<Expr, SqlError> {
+        if let (ExprKind::Bool(value), CastTarget::Json) = (&expr.kind, target) {
+            return Ok(self.typer.json_word(*value));
+        }
         let inner = self.expr(expr)?;
         Ok(self.typer.cast(inner, target)?)
     }
@@ -353,6 +370,28 @@ impl Binder<'_> {
             _ => return Err(ErrorCode::UNKNOWN_CHARACTER_SET.with(&[&charset])),
         };
         Ok(self.typer.cast(inner, target)?)
+    }
+
+    fn json_value(&mut self, call: &ast::JsonValueCall) -> Result<Expr, SqlError> {
+        let (document, path) = (self.expr(&call.document)?, self.expr(&call.path)?);
+        let ty = match call.returning {
+            None => Typer::JSON_VALUE_TYPE,
+            Some(target) => self.typer.cast_type_of(target)?,
+        };
+        let on_empty = self.on_json_problem(&call.on_empty)?;
+        let on_error = self.on_json_problem(&call.on_error)?;
+        Ok(self.typer.json_value(document, path, ty, on_empty, on_error)?)
+    }
+
+    pub(super) fn on_json_problem(
+        &mut self,
+        problem: &ast::OnJsonProblem,
+    ) -> Result<OnJsonProblem, SqlError> {
+        Ok(match problem {
+            ast::OnJsonProblem::Null => OnJsonProblem::Null,
+            ast::OnJsonProblem::Error => OnJsonProblem::Error,
+            ast::OnJsonProblem::Default(default) => OnJsonProblem::Default(self.expr(default)?),
+        })
     }
 
     fn trim(&mut self, side: TrimSide, what: Option<&ast::Expr>, expr: &ast::Expr) -> Result<Expr, SqlError> {
@@ -377,8 +416,27 @@ impl Binder<'_> {
             let shown = if name.contains('.') { name.to_owned() } else { format!("{database}.{name}") };
             return Err(ErrorCode::SP_DOES_NOT_EXIST.with(&[&"FUNCTION", &shown]));
         };
-        let args = self.exprs(args)?;
+        let args = self.call_args(function, args)?;
         Ok(self.typer.call(function, args)?)
+    }
+
+    /// The arguments of a function: TRUE and FALSE are no numbers where they become parts of documents.
+    pub(super) fn call_args(
+        &mut self,
+        function: Function,
+        args: &[ast::Expr],
+    ) -> Result<Vec<Expr>, SqlError> {
+        let one = |(at, arg): (usize, &ast::Expr)| match arg.kind {
+            ExprKind::Bool(value) if function.takes_json_value(at) => Ok(self.typer.json_word(value)),
+            ExprKind::Exists(_) | ExprKind::InSubquery { .. } | ExprKind::Quantified { .. }
+                if function.takes_json_value(at) =>
+            {
+                let truth = self.expr(arg)?;
+                Ok(self.typer.json_truth(truth))
+            }
+            _ => self.expr(arg),
+        };
+        args.iter().enumerate().map(one).collect()
     }
 }
 

@@ -58,7 +58,11 @@ impl Binder<'_> {
                 Ok(bound)
             }
             TableRef::Derived { query, alias, columns, lateral, .. } => {
-                let alias = alias.as_ref().ok_or_else(|| ErrorCode::DERIVED_MUST_HAVE_ALIAS.with(&[]))?;
+                let unnamed = match query.body {
+                    ast::QueryBody::JsonTable(_) => ErrorCode::TF_MUST_HAVE_ALIAS,
+                    _ => ErrorCode::DERIVED_MUST_HAVE_ALIAS,
+                };
+                let alias = alias.as_ref().ok_or_else(|| unnamed.with(&[]))?;
                 self.derived(query, alias, columns, *lateral)
             }
             TableRef::Join(join) => self.join(join),

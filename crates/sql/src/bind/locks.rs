@@ -20,7 +20,7 @@ pub fn apply(clauses: &[LockClause], body: &mut QueryBody) -> Result<(), SqlErro
         QueryBody::Select(select) => collect(&mut select.from, &mut block),
         QueryBody::SetOperation(set) => return apply(clauses, &mut set.right.body),
         QueryBody::Nested(inner) => return apply(clauses, &mut inner.body),
-        QueryBody::Values(_) => {}
+        QueryBody::Values(_) | QueryBody::JsonTable(_) => {}
     }
     let Block { mut scans, others } = block;
     for clause in clauses {

@@ -19,6 +19,7 @@ mod catalog;
 mod expr;
 mod from;
 mod group;
+mod json_table;
 mod locks;
 mod modify;
 mod query;

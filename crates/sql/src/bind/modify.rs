@@ -354,7 +354,7 @@ pub fn reads_directly(query: &QueryExpr, table: &TableDef) -> bool {
         }
         QueryBody::SetOperation(set) => reads_directly(&set.left, table) || reads_directly(&set.right, table),
         QueryBody::Nested(inner) => reads_directly(inner, table),
-        QueryBody::Values(_) => false,
+        QueryBody::Values(_) | QueryBody::JsonTable(_) => false,
     }
 }
 

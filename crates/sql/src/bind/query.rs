@@ -114,6 +114,7 @@ impl Binder<'_> {
                 self.set_operation(*op, *all, left, right)?
             }
             ast::QueryBody::Values(rows) => self.values(rows)?,
+            ast::QueryBody::JsonTable(table) => self.json_table(table)?,
             ast::QueryBody::Table(name) => self.table(name)?,
             ast::QueryBody::Parenthesized(query) => {
                 let inner = self.query(query)?;
@@ -347,7 +348,7 @@ fn mentions(body: &ast::QueryBody, name: &str) -> bool {
     match body {
         ast::QueryBody::Select(select) => select.from.iter().any(|table| table_mentions(table, name)),
         ast::QueryBody::SetOperation { left, right, .. } => mentions(left, name) || mentions(right, name),
-        ast::QueryBody::Values(_) => false,
+        ast::QueryBody::Values(_) | ast::QueryBody::JsonTable(_) => false,
         ast::QueryBody::Table(table) => {
             table.database.is_none() && table.name.name.eq_ignore_ascii_case(name)
         }

@@ -52,6 +52,7 @@ impl<'f, 'q> Reader<'f, 'q> {
                 self.body(left);
                 self.body(right);
             }
+            QueryBody::JsonTable(table) => self.expr(&table.document),
             QueryBody::Values(rows) => rows.iter().flatten().for_each(|value| self.expr(value)),
             QueryBody::Table(name) => {
                 self.table(name);
@@ -256,6 +257,10 @@ impl<'f, 'q> Reader<'f, 'q> {
             K::TimestampDiff { from, to, .. } => {
                 self.expr(from);
                 self.expr(to);
+            }
+            K::JsonValue(call) => {
+                self.expr(&call.document);
+                self.expr(&call.path);
             }
             K::Trim { what, expr, .. } => {
                 what.iter().for_each(|what| self.expr(what));

@@ -186,6 +186,7 @@ pub enum ExprKind {
         what: Option<Box<Expr>>,
         expr: Box<Expr>,
     },
+    JsonValue(Box<JsonValueCall>),
     Row(Vec<Expr>),
     Subquery(Box<Query>),
     Exists(Box<Query>),
@@ -250,9 +251,6 @@ pub enum BinaryOp {
     Mod,
     /// `||` under PIPES_AS_CONCAT.
     Concat,
-    /// `->` and `->>`
-    JsonExtract,
-    JsonExtractText,
 }
 
 impl BinaryOp {
@@ -279,6 +277,116 @@ pub struct AggregateCall {
     pub order_by: Vec<OrderItem>,
     pub separator: Option<String>,
     pub over: Option<WindowRef>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct JsonValueCall {
+    pub document: Box<Expr>,
+    pub path: Box<Expr>,
+    pub returning: Option<CastTarget>,
+    pub on_empty: OnJsonProblem,
+    pub on_error: OnJsonProblem,
+}
+
+/// `JSON_TABLE(document, path COLUMNS (…))`
+#[derive(Clone, Debug, PartialEq)]
+pub struct JsonTable {
+    pub document: Expr,
+    pub path: String,
+    pub columns: Vec<JsonTableColumn>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum JsonTableColumn {
+    /// `name FOR ORDINALITY`
+    Ordinality(Ident),
+    /// `name type [EXISTS] PATH path …`
+    Path(Box<JsonTablePath>),
+    /// `NESTED PATH path COLUMNS (…)`
+    Nested { path: String, columns: Vec<JsonTableColumn> },
+}
+
+/// A column of JSON_TABLE with a path.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JsonTablePath {
+    pub name: Ident,
+    pub ty: TypeSpec,
+    /// Whether there is a value, not which.
+    pub exists: bool,
+    pub path: String,
+    pub on_empty: OnJsonProblem,
+    pub on_error: OnJsonProblem,
+}
+
+/// A column type as written; what it means (widths, default collation) is decided by the statement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TypeSpec {
+    /// In upper case, without arguments: `INT`, `VARCHAR`, `DOUBLE`, …
+    pub name: String,
+    pub args: Vec<u64>,
+    /// Of ENUM and SET.
+    pub values: Vec<String>,
+    pub unsigned: bool,
+    pub charset: Option<String>,
+    pub collation: Option<String>,
+    /// `BINARY` after a character type: the charset's binary collation.
+    pub binary: bool,
+    pub span: Span,
+}
+
+impl TypeSpec {
+    /// ENUM('a'): a list of strings, which must be there.
+    pub fn has_members(&self) -> bool {
+        matches!(self.name.as_str(), "ENUM" | "SET")
+    }
+
+    /// INT(11), VARCHAR(10): not DATE(3).
+    pub fn may_have_args(&self) -> bool {
+        !matches!(
+            self.name.as_str(),
+            "BOOL"
+                | "BOOLEAN"
+                | "DATE"
+                | "JSON"
+                | "SERIAL"
+                | "TINYTEXT"
+                | "TINYBLOB"
+                | "MEDIUMTEXT"
+                | "MEDIUMBLOB"
+                | "LONGTEXT"
+                | "LONGBLOB"
+        )
+    }
+
+    pub fn is_approximate(&self) -> bool {
+        matches!(self.name.as_str(), "FLOAT" | "FLOAT4" | "DOUBLE")
+    }
+
+    /// Whether it may be UNSIGNED.
+    pub fn is_number(&self) -> bool {
+        let integer = matches!(
+            self.name.as_str(),
+            "TINYINT" | "SMALLINT" | "MEDIUMINT" | "MIDDLEINT" | "INT" | "INTEGER" | "BIGINT"
+        );
+        let numbered = matches!(self.name.as_str(), "INT1" | "INT2" | "INT3" | "INT4" | "INT8");
+        let exact = matches!(self.name.as_str(), "DECIMAL" | "DEC" | "NUMERIC" | "FIXED");
+        integer || numbered || exact || self.is_approximate() || self.name == "YEAR"
+    }
+
+    /// Whether it may have a character set.
+    pub fn is_text(&self) -> bool {
+        self.name.ends_with("CHAR")
+            || self.name.ends_with("TEXT")
+            || matches!(self.name.as_str(), "CHARACTER" | "VARCHARACTER" | "ENUM" | "SET")
+    }
+}
+
+/// What JSON_VALUE and a column of JSON_TABLE give where there is nothing, or no value of their type.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OnJsonProblem {
+    Null,
+    Error,
+    Default(Expr),
 }
 
 /// A call of a function that exists only as a window function.
@@ -340,6 +448,11 @@ pub struct Query {
 }
 
 impl Query {
+    /// A body and nothing else.
+    pub fn of(body: QueryBody) -> Self {
+        Self { with: None, body, order_by: Vec::new(), limit: None, locks: Vec::new(), span: Span::default() }
+    }
+
     /// `SELECT exprs`
     pub fn select_of(exprs: impl IntoIterator<Item = Expr>) -> Self {
         let items = exprs.into_iter().map(|expr| SelectItem::Expr { expr, alias: None }).collect();
@@ -370,6 +483,7 @@ impl Query {
         let select = match &self.body {
             QueryBody::Select(select) => select,
             QueryBody::Values(rows) => return rows.len() == 1,
+            QueryBody::JsonTable(_) => return false,
             _ => return false,
         };
         let has_aggregate =
@@ -389,7 +503,7 @@ impl QueryBody {
             Self::Select(select) => Some(select),
             Self::SetOperation { left, .. } => left.first_select(),
             Self::Parenthesized(query) => query.first_select(),
-            Self::Values(_) | Self::Table(_) => None,
+            Self::Values(_) | Self::JsonTable(_) | Self::Table(_) => None,
         }
     }
 
@@ -398,7 +512,7 @@ impl QueryBody {
             Self::Select(select) => Some(select),
             Self::SetOperation { left, .. } => left.first_select_mut(),
             Self::Parenthesized(query) => query.first_select_mut(),
-            Self::Values(_) | Self::Table(_) => None,
+            Self::Values(_) | Self::JsonTable(_) | Self::Table(_) => None,
         }
     }
 }
@@ -427,6 +541,8 @@ pub enum QueryBody {
     },
     /// `VALUES ROW(…), ROW(…)`
     Values(Vec<Vec<Expr>>),
+    /// `JSON_TABLE(…)`: of a derived table alone.
+    JsonTable(Box<JsonTable>),
     /// `TABLE t`
     Table(ObjectName),
     Parenthesized(Box<Query>),

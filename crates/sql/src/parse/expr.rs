@@ -226,6 +226,14 @@ impl Parser<'_> {
                 self.advance();
                 ExprKind::Regexp { expr, pattern: Box::new(self.bit_expr(0)?), negated }
             }
+            Some("MEMBER") => {
+                self.advance();
+                self.eat("OF");
+                self.expect_op(Op::LParen)?;
+                let document = self.simple_expr()?;
+                self.expect_op(Op::RParen)?;
+                ExprKind::Function { name: "MEMBER OF".into(), args: vec![*expr, document] }
+            }
             Some("SOUNDS") if self.is_word_ahead(1, "LIKE") => {
                 self.advance();
                 self.advance();
@@ -356,11 +364,20 @@ impl Parser<'_> {
                 let kind = ExprKind::Collate { expr: Box::new(expr), collation };
                 expr = Expr { kind, span: self.span_from(start) };
             } else if self.is_op(Op::Arrow) || self.is_op(Op::LongArrow) {
-                let op =
-                    if self.is_op(Op::Arrow) { BinaryOp::JsonExtract } else { BinaryOp::JsonExtractText };
+                if !matches!(expr.kind, ExprKind::Column { .. }) {
+                    return Err(self.error());
+                }
+                let unquotes = self.is_op(Op::LongArrow);
                 self.advance();
-                let path = self.primary()?;
-                expr = binary(op, expr, path);
+                let path = *self.string_literal()?;
+                let call = |name: &str, args| {
+                    let kind = ExprKind::Function { name: name.into(), args };
+                    Expr { kind, span: self.span_from(start) }
+                };
+                expr = call("json_extract", vec![expr, path]);
+                if unquotes {
+                    expr = call("json_unquote", vec![expr]);
+                }
             } else {
                 return Ok(expr);
             }

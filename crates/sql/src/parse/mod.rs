@@ -18,6 +18,7 @@ mod dml;
 pub mod error;
 mod expr;
 pub mod hints;
+mod json_table;
 mod keywords;
 mod lexer;
 mod load;

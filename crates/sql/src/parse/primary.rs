@@ -404,6 +404,7 @@ impl Parser<'_> {
             "TIMESTAMPADD" => Self::timestamp_add,
             "TIMESTAMPDIFF" => Self::timestamp_diff,
             "GET_FORMAT" => Self::get_format,
+            "JSON_VALUE" => Self::json_value,
             "CHAR" => Self::char_function,
             "WEIGHT_STRING" => Self::weight_string,
             "VALUES" => Self::inserted_value,
@@ -432,19 +433,15 @@ impl Parser<'_> {
     }
 
     fn cast_to(&mut self, expr: Box<Expr>) -> ParseResult<ExprKind> {
-        let Some(target) = self.cast_target()? else {
-            return Ok(ExprKind::Unsupported("CAST AS JSON"));
-        };
-        Ok(ExprKind::Cast { expr, target })
+        Ok(ExprKind::Cast { expr, target: self.cast_target()? })
     }
 
-    /// None for JSON.
-    fn cast_target(&mut self) -> ParseResult<Option<CastTarget>> {
+    fn cast_target(&mut self) -> ParseResult<CastTarget> {
         let word = self.word_upper().ok_or_else(|| self.error())?;
         self.advance();
-        Ok(Some(match word.as_str() {
+        Ok(match word.as_str() {
             "BINARY" => CastTarget::Binary(self.optional_len()?),
-            "CHAR" | "CHARACTER" | "NCHAR" => return self.char_target().map(Some),
+            "CHAR" | "CHARACTER" | "NCHAR" => return self.char_target(),
             "DECIMAL" | "DEC" | "NUMERIC" => self.decimal_target()?,
             "DATETIME" | "TIMESTAMP" => CastTarget::DateTime(self.optional_len()?.unwrap_or(0)),
             "TIME" => CastTarget::Time(self.optional_len()?.unwrap_or(0)),
@@ -462,12 +459,12 @@ impl Parser<'_> {
             "REAL" => CastTarget::Double,
             "DATE" => CastTarget::Date,
             "YEAR" => CastTarget::Year,
-            "JSON" => return Ok(None),
+            "JSON" => CastTarget::Json,
             _ => {
                 self.rewind(self.position() - 1);
                 return Err(self.error());
             }
-        }))
+        })
     }
 
     fn char_target(&mut self) -> ParseResult<CastTarget> {
@@ -494,6 +491,75 @@ impl Parser<'_> {
         let scale = if self.eat_op(Op::Comma) { self.unsigned()? } else { 0 };
         self.expect_op(Op::RParen)?;
         Ok(CastTarget::Decimal(Some((precision, scale))))
+    }
+
+    /// `JSON_VALUE(document, 'path' [RETURNING type] [… ON EMPTY] [… ON ERROR])`
+    fn json_value(&mut self) -> ParseResult<ExprKind> {
+        let document = self.boxed_expr()?;
+        self.expect_op(Op::Comma)?;
+        let path = self.string_literal()?;
+        let returning = if self.eat("RETURNING") { Some(self.cast_target()?) } else { None };
+        let (on_empty, on_error) = self.on_json_problems()?;
+        Ok(ExprKind::JsonValue(Box::new(JsonValueCall { document, path, returning, on_empty, on_error })))
+    }
+
+    /// `{NULL | ERROR | DEFAULT literal} ON EMPTY`, and the same ON ERROR.
+    pub(super) fn on_json_problems(&mut self) -> ParseResult<(OnJsonProblem, OnJsonProblem)> {
+        let (mut on_empty, mut on_error) = (OnJsonProblem::Null, OnJsonProblem::Null);
+        let mut next = 0;
+        while next < 2 {
+            let answer = match self.word_upper().as_deref() {
+                Some("NULL") => {
+                    self.advance();
+                    OnJsonProblem::Null
+                }
+                Some("ERROR") => {
+                    self.advance();
+                    OnJsonProblem::Error
+                }
+                Some("DEFAULT") => {
+                    self.advance();
+                    OnJsonProblem::Default(self.signed_literal()?)
+                }
+                _ => break,
+            };
+            self.expect("ON")?;
+            if next == 0 && self.eat("EMPTY") {
+                (on_empty, next) = (answer, 1);
+            } else {
+                self.expect("ERROR")?;
+                (on_error, next) = (answer, 2);
+            }
+        }
+        Ok((on_empty, on_error))
+    }
+
+    fn signed_literal(&mut self) -> ParseResult<Expr> {
+        let literal = self.simple_expr()?;
+        let value = match &literal.kind {
+            ExprKind::Unary { op: UnaryOp::Minus | UnaryOp::Plus, expr } => &expr.kind,
+            kind => kind,
+        };
+        match value {
+            ExprKind::Null
+            | ExprKind::Bool(_)
+            | ExprKind::Integer(_)
+            | ExprKind::Decimal(_)
+            | ExprKind::Float(_)
+            | ExprKind::String { .. }
+            | ExprKind::Bytes(_)
+            | ExprKind::Hybrid { .. }
+            | ExprKind::Temporal { .. } => Ok(literal),
+            _ => Err(self.error()),
+        }
+    }
+
+    /// A string, as an expression.
+    pub(super) fn string_literal(&mut self) -> ParseResult<Box<Expr>> {
+        match self.peek() {
+            TokenKind::String(_) => Ok(Box::new(self.primary()?)),
+            _ => Err(self.error()),
+        }
     }
 
     fn optional_len(&mut self) -> ParseResult<Option<u64>> {
@@ -628,7 +694,7 @@ impl Parser<'_> {
         } else {
             let takes_distinct = matches!(name, "AVG" | "COUNT" | "GROUP_CONCAT" | "MAX" | "MIN" | "SUM");
             call.distinct = takes_distinct && self.eat("DISTINCT");
-            if !call.distinct {
+            if !call.distinct && !name.starts_with("JSON_") {
                 self.eat("ALL");
             }
             call.args = self.expr_list()?;

@@ -437,6 +437,9 @@ impl Parser<'_> {
 
     fn table_factor(&mut self) -> ParseResult<TableRef> {
         let start = self.span();
+        if self.is_word("JSON_TABLE") {
+            return self.json_table();
+        }
         let lateral = self.eat("LATERAL");
         if lateral || self.at_parenthesized_query() {
             let query = Box::new(self.parenthesized_query()?);
@@ -464,7 +467,7 @@ impl Parser<'_> {
         }))
     }
 
-    fn table_alias(&mut self) -> ParseResult<Option<Ident>> {
+    pub(super) fn table_alias(&mut self) -> ParseResult<Option<Ident>> {
         if self.eat("AS") {
             return self.alias().map(Some);
         }

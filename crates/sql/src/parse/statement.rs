@@ -4,7 +4,7 @@ use avocet_types::ReferentialAction;
 use avocet_types::error::SqlError;
 
 use crate::parse::ast::{
-    Expr, Ident, Limit, ObjectName, OrderItem, Query, Span, TableRef, VariableScope, With,
+    Expr, Ident, Limit, ObjectName, OrderItem, Query, Span, TableRef, TypeSpec, VariableScope, With,
 };
 use crate::parse::hints::Hints;
 
@@ -386,69 +386,6 @@ impl ColumnSpec {
     pub fn foreign_key(&mut self) -> Option<ForeignKeySpec> {
         let references = self.references.take()?;
         Some(ForeignKeySpec { name: None, index: None, columns: vec![self.name.clone()], references })
-    }
-}
-
-/// A column type as written; what it means (widths, default collation) is decided by the statement.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TypeSpec {
-    /// In upper case, without arguments: `INT`, `VARCHAR`, `DOUBLE`, …
-    pub name: String,
-    pub args: Vec<u64>,
-    /// Of ENUM and SET.
-    pub values: Vec<String>,
-    pub unsigned: bool,
-    pub charset: Option<String>,
-    pub collation: Option<String>,
-    /// `BINARY` after a character type: the charset's binary collation.
-    pub binary: bool,
-    pub span: Span,
-}
-
-impl TypeSpec {
-    /// ENUM('a'): a list of strings, which must be there.
-    pub fn has_members(&self) -> bool {
-        matches!(self.name.as_str(), "ENUM" | "SET")
-    }
-
-    /// INT(11), VARCHAR(10): not DATE(3).
-    pub fn may_have_args(&self) -> bool {
-        !matches!(
-            self.name.as_str(),
-            "BOOL"
-                | "BOOLEAN"
-                | "DATE"
-                | "JSON"
-                | "SERIAL"
-                | "TINYTEXT"
-                | "TINYBLOB"
-                | "MEDIUMTEXT"
-                | "MEDIUMBLOB"
-                | "LONGTEXT"
-                | "LONGBLOB"
-        )
-    }
-
-    pub fn is_approximate(&self) -> bool {
-        matches!(self.name.as_str(), "FLOAT" | "FLOAT4" | "DOUBLE")
-    }
-
-    /// Whether it may be UNSIGNED.
-    pub fn is_number(&self) -> bool {
-        let integer = matches!(
-            self.name.as_str(),
-            "TINYINT" | "SMALLINT" | "MEDIUMINT" | "MIDDLEINT" | "INT" | "INTEGER" | "BIGINT"
-        );
-        let numbered = matches!(self.name.as_str(), "INT1" | "INT2" | "INT3" | "INT4" | "INT8");
-        let exact = matches!(self.name.as_str(), "DECIMAL" | "DEC" | "NUMERIC" | "FIXED");
-        integer || numbered || exact || self.is_approximate() || self.name == "YEAR"
-    }
-
-    /// Whether it may have a character set.
-    pub fn is_text(&self) -> bool {
-        self.name.ends_with("CHAR")
-            || self.name.ends_with("TEXT")
-            || matches!(self.name.as_str(), "CHARACTER" | "VARCHARACTER" | "ENUM" | "SET")
     }
 }
 

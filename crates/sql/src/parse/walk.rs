@@ -33,6 +33,8 @@ impl Expr {
                 let pairs = branches.iter_mut().flat_map(|(when, then)| [when, then]);
                 operand.as_deref_mut().into_iter().chain(pairs).chain(otherwise.as_deref_mut()).collect()
             }
+            // Defaults are literals.
+            K::JsonValue(call) => vec![&mut call.document, &mut call.path],
             K::Null
             | K::Bool(_)
             | K::Integer(_)

@@ -105,7 +105,7 @@ impl Search<'_> {
             QueryBody::SetOperation(set) => {
                 self.query(&set.left, dependent) && self.query(&set.right, dependent)
             }
-            QueryBody::Values(_) => true,
+            QueryBody::Values(_) | QueryBody::JsonTable(_) => true,
             QueryBody::Nested(inner) => self.query(inner, dependent),
         };
         self.ctes.truncate(scope);

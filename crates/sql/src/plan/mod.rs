@@ -132,6 +132,8 @@ pub enum QueryBody {
     Select(Box<Select>),
     SetOperation(Box<SetOperation>),
     Values(Values),
+    /// The rows of a JSON_TABLE.
+    JsonTable(Box<JsonTable>),
     Nested(Box<QueryExpr>),
 }
 
@@ -281,6 +283,10 @@ pub enum AggregateFunction {
     VarPop,
     VarSamp,
     GroupConcat,
+    /// Of arrays of one element each.
+    JsonArrayAgg,
+    /// Of objects of one member each.
+    JsonObjectAgg,
     /// ANY_VALUE, and columns that the grouping keys determine.
     AnyValue,
     /// `GROUPING(key, …)` under WITH ROLLUP.
@@ -415,6 +421,14 @@ pub struct SetOperation {
 #[derive(Clone, Debug)]
 pub struct Values {
     pub rows: Vec<Vec<Expr>>,
+    pub columns: Vec<ColumnId>,
+}
+
+#[derive(Clone, Debug)]
+pub struct JsonTable {
+    /// JSON, or NULL: no rows.
+    pub document: Expr,
+    pub level: Arc<avocet_types::json::table::Level>,
     pub columns: Vec<ColumnId>,
 }
 

@@ -16,7 +16,7 @@ pub fn subquery_depth(query: &QueryExpr) -> usize {
             within.max().unwrap_or(0).max(depth_of_from(&select.from))
         }
         QueryBody::SetOperation(set) => subquery_depth(&set.left).max(subquery_depth(&set.right)),
-        QueryBody::Values(_) => 0,
+        QueryBody::Values(_) | QueryBody::JsonTable(_) => 0,
         QueryBody::Nested(inner) => subquery_depth(inner),
     };
     of_ctes.max().unwrap_or(0).max(of_body)
@@ -48,6 +48,7 @@ pub fn for_each_expr_mut(query: &mut QueryExpr, visit: &mut dyn FnMut(&mut Expr)
             for_each_expr_mut(&mut set.right, visit);
         }
         QueryBody::Values(values) => values.rows.iter_mut().flatten().for_each(&mut *visit),
+        QueryBody::JsonTable(table) => visit(&mut table.document),
         QueryBody::Nested(inner) => for_each_expr_mut(inner, visit),
     }
     if let Some(limit) = &mut query.limit {
@@ -131,7 +132,7 @@ pub fn for_each_scan_mut(query: &mut QueryExpr, visit: &mut dyn FnMut(&mut Table
             for_each_scan_mut(&mut set.left, visit);
             for_each_scan_mut(&mut set.right, visit);
         }
-        QueryBody::Values(_) => {}
+        QueryBody::Values(_) | QueryBody::JsonTable(_) => {}
         QueryBody::Nested(inner) => for_each_scan_mut(inner, visit),
     }
 }
@@ -169,7 +170,7 @@ pub fn for_each_query<'q>(query: &'q QueryExpr, visit: &mut dyn FnMut(&'q QueryE
             for_each_query(&set.left, visit);
             for_each_query(&set.right, visit);
         }
-        QueryBody::Values(_) => {}
+        QueryBody::Values(_) | QueryBody::JsonTable(_) => {}
         QueryBody::Nested(inner) => for_each_query(inner, visit),
     }
 }
@@ -225,7 +226,7 @@ fn for_each_outer_mut(query: &mut QueryExpr, visit: &mut dyn FnMut(&mut Vec<Colu
             for_each_outer_mut(&mut set.left, visit);
             for_each_outer_mut(&mut set.right, visit);
         }
-        QueryBody::Values(_) => {}
+        QueryBody::Values(_) | QueryBody::JsonTable(_) => {}
         QueryBody::Nested(inner) => for_each_outer_mut(inner, visit),
     }
 }

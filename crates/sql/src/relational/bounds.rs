@@ -155,7 +155,7 @@ impl Finder<'_> {
                 self.evaluated.get(cte).copied().unwrap_or(MOST_ROWS)
             }
             Operator::With { input, .. } => input.most_rows,
-            Operator::Recursive(_) | Operator::WorkTable { .. } => MOST_ROWS,
+            Operator::Recursive(_) | Operator::WorkTable { .. } | Operator::JsonTable { .. } => MOST_ROWS,
         }
     }
 

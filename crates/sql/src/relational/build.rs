@@ -133,6 +133,11 @@ impl Builder<'_> {
                 let rows = values.rows.iter().map(|row| self.fold_all(row)).collect();
                 Node::new(Operator::Values(rows), values.columns.clone())
             }
+            QueryBody::JsonTable(table) => {
+                let (document, level) = (self.fold(&table.document), table.level.clone());
+                let columns = table.columns.clone();
+                Node::new(Operator::JsonTable { document, level, columns: columns.clone() }, columns)
+            }
             QueryBody::Nested(inner) => self.query_expr(inner)?,
         };
         node = self.ordered(node, query)?.with_outputs(&query.outputs);

@@ -75,6 +75,7 @@ impl<'p> Printer<'p> {
         let read = |what: String, table: &str| Step { access: Some(read(table, node)), ..Step::new(what) };
         let over = |what: String, inputs: Vec<Step>| Step { inputs, ..Step::new(what) };
         match &node.operator {
+            Operator::JsonTable { .. } => Step::new("Materialize table function"),
             Operator::OneRow | Operator::Values(_) => Step::new("Rows fetched before execution"),
             Operator::Filter { conditions, .. } => {
                 over(format!("Filter: {}", self.conjunction(conditions)), inputs)

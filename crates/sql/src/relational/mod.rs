@@ -39,6 +39,7 @@ use std::sync::Arc;
 use avocet_types::Value;
 use avocet_types::error::SqlError;
 use avocet_types::expr::{EvalContext, Expr};
+use avocet_types::json::table::Level;
 
 use crate::bind::TableStatistics;
 use crate::parse::ast::SetOperator;
@@ -123,6 +124,12 @@ pub enum Operator {
     Project {
         input: Box<Node>,
         items: Vec<Projected>,
+    },
+    /// The rows of a JSON_TABLE, made when the document is known; `columns` are those of the level, in order.
+    JsonTable {
+        document: Expr,
+        level: Arc<Level>,
+        columns: Vec<ColumnId>,
     },
     Join(Box<Join>),
     Aggregate {

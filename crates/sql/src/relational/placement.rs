@@ -149,6 +149,7 @@ impl Placer<'_> {
                 let known = self.shared.iter().rev().find(|(id, _)| id == cte);
                 known.map_or(Cardinality::new(UNKNOWN_ROWS, RowsFrom::Rule), |(_, rows)| *rows)
             }
+            Operator::JsonTable { .. } => Cardinality::new(UNKNOWN_ROWS, RowsFrom::Rule),
             Operator::Scan(_) => Cardinality::new(UNKNOWN_ROWS, RowsFrom::Rule),
         }
     }

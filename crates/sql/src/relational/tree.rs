@@ -56,6 +56,7 @@ impl Node {
             Operator::OneRow
             | Operator::Scan(_)
             | Operator::Values(_)
+            | Operator::JsonTable { .. }
             | Operator::Shared { .. }
             | Operator::WorkTable { .. } => Vec::new(),
             Operator::Filter { input, .. }
@@ -80,6 +81,7 @@ impl Node {
             Operator::OneRow
             | Operator::Scan(_)
             | Operator::Values(_)
+            | Operator::JsonTable { .. }
             | Operator::Shared { .. }
             | Operator::WorkTable { .. } => Vec::new(),
             Operator::Filter { input, .. }
@@ -103,6 +105,7 @@ impl Node {
         match &self.operator {
             Operator::Scan(scan) => scan.predicates.iter().for_each(visit),
             Operator::Values(rows) => rows.iter().flatten().for_each(visit),
+            Operator::JsonTable { document, .. } => visit(document),
             Operator::Filter { conditions, .. } => conditions.iter().for_each(visit),
             Operator::Project { items, .. } => items.iter().for_each(|item| visit(&item.expr)),
             Operator::Join(join) => {
@@ -134,6 +137,7 @@ impl Node {
         match &mut self.operator {
             Operator::Scan(scan) => scan.predicates.iter_mut().for_each(visit),
             Operator::Values(rows) => rows.iter_mut().flatten().for_each(visit),
+            Operator::JsonTable { document, .. } => visit(document),
             Operator::Filter { conditions, .. } => conditions.iter_mut().for_each(visit),
             Operator::Project { items, .. } => items.iter_mut().for_each(|item| visit(&mut item.expr)),
             Operator::Join(join) => {

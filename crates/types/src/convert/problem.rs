@@ -4,6 +4,8 @@ use std::fmt;
 
 use thiserror::Error;
 
+use crate::json::JsonError;
+
 /// A value does not fit its column as it is. Whether that is an error or a warning is the SQL mode's choice.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum StoreError {
@@ -30,6 +32,15 @@ pub enum StoreError {
     TooManyBits,
     #[error("cannot be null")]
     Null,
+    /// No document, in every SQL mode.
+    #[error("{0}")]
+    Json(JsonError),
+    /// A byte string is no text of a document.
+    #[error("Cannot create a JSON value from a string with CHARACTER SET 'binary'.")]
+    JsonCharset,
+    /// A document that is no value of the type.
+    #[error("Invalid JSON value for CAST to {0}")]
+    JsonCast(&'static str),
 }
 
 impl StoreError {
@@ -41,6 +52,9 @@ impl StoreError {
             Self::IncorrectTemporal { .. } | Self::PartLost { .. } => 1292,
             Self::TooLong | Self::TooManyBits => 1406,
             Self::Null => 1048,
+            Self::Json(problem) => problem.errno(),
+            Self::JsonCharset => 3144,
+            Self::JsonCast(_) => 3156,
         }
     }
 
@@ -52,12 +66,19 @@ impl StoreError {
             Self::IncorrectTemporal { .. } | Self::PartLost { .. } => "22007",
             Self::TooLong | Self::TooManyBits => "22001",
             Self::Null => "23000",
+            Self::Json(_) | Self::JsonCharset => "22032",
+            Self::JsonCast(_) => "22018",
         }
     }
 
     /// Whether it is a note in every SQL mode.
     pub const fn is_note(&self) -> bool {
         matches!(self, Self::Rounded | Self::PartLost { .. })
+    }
+
+    /// Whether it is an error in every SQL mode.
+    pub const fn is_fatal(&self) -> bool {
+        matches!(self, Self::Json(_) | Self::JsonCharset)
     }
 
     /// Number and text where it is no error: a string that was cut is a value like any other that was. Bits are out of range,
@@ -75,6 +96,11 @@ impl StoreError {
     pub fn message(&self, column: &str, row: u64) -> String {
         match self {
             Self::Null => format!("Column '{column}' cannot be null"),
+            Self::Json(problem @ JsonError::Syntax { .. }) => {
+                format!("Invalid JSON text: {problem} in value for column '{column}'.")
+            }
+            Self::Json(_) | Self::JsonCharset => self.to_string(),
+            Self::JsonCast(_) => format!("{self} from column {column} at row {row}"),
             other => format!("{other} for column '{column}' at row {row}"),
         }
     }

@@ -10,6 +10,7 @@ use super::{
 use crate::compare;
 use crate::datum::Datum;
 use crate::decimal::{Decimal, ParseStatus};
+use crate::json::{self, JsonError, Node, scalar};
 use crate::number::{parse_f64, write_f64_within};
 use crate::schema::ColumnDef;
 use crate::sql_type::SqlType;
@@ -56,7 +57,7 @@ pub fn store<'v>(
     }
     let (value, warning) = convert(value, from, to, context);
     match warning {
-        Some(problem) if context.strict && !problem.is_note() => Err(problem),
+        Some(problem) if problem.is_fatal() || context.strict && !problem.is_note() => Err(problem),
         warning => Ok(Stored { value, warning }),
     }
 }
@@ -86,7 +87,11 @@ fn convert<'v>(value: Datum<'v>, from: &SqlType, to: &SqlType, context: &Convert
         },
         value => (value, from),
     };
+    if *from == SqlType::Json {
+        return of_json(value, to, context);
+    }
     match to {
+        SqlType::Json => to_json(&value),
         SqlType::Null => (value, None),
         SqlType::Enum(members) => coded::to_enum(&value, from, *members, context),
         SqlType::Set(members) => coded::to_set(&value, from, *members, context),
@@ -118,6 +123,63 @@ fn convert<'v>(value: Datum<'v>, from: &SqlType, to: &SqlType, context: &Convert
         SqlType::DateTime { fsp } => to_datetime(&value, from, *fsp, context),
         SqlType::Timestamp { fsp } => to_timestamp(&value, from, *fsp, context),
         SqlType::Time { fsp } => to_time(&value, from, *fsp, context),
+    }
+}
+
+/// The document that a text is. Numbers and dates are none.
+fn to_json<'v>(value: &Datum<'_>) -> Outcome<'v> {
+    let problem = match value {
+        Datum::Str(text) => match json::parse(text).and_then(|json| json.encode()) {
+            Ok(document) => return (Datum::Bytes(document.into()), None),
+            Err(problem) => StoreError::Json(problem),
+        },
+        Datum::Bytes(_) => StoreError::JsonCharset,
+        _ => StoreError::Json(JsonError::Syntax { message: "not a JSON text, may need CAST", position: 0 }),
+    };
+    (Datum::Null, Some(problem))
+}
+
+/// A document for a column of another type: its text, or the value of a scalar.
+fn of_json<'v>(value: Datum<'v>, to: &SqlType, context: &ConvertContext) -> Outcome<'v> {
+    let Datum::Bytes(bytes) = &value else { return (value, None) };
+    let node = Node::new(bytes);
+    let text = |text: String| (Datum::Str(text.into()), SqlType::JSON_TEXT);
+    let (scalar, from) = match to {
+        SqlType::Json => return (value, None),
+        ty if ty.is_string() || ty.is_bytes() || ty.members().is_some() => text(node.text()),
+        _ => match scalar(node) {
+            Some(scalar) => scalar,
+            None => {
+                let zero = convert(Datum::Int(0), &SqlType::BIGINT, to, context).0;
+                return (
+                    if to.is_temporal() { Datum::Null } else { zero },
+                    Some(StoreError::JsonCast(cast_kind(to))),
+                );
+            }
+        },
+    };
+    let (stored, problem) = convert(scalar, &from, to, context);
+    // A string in a document that is no number or date is no value for the cast.
+    let problem = problem.map(|problem| match problem {
+        StoreError::Truncated | StoreError::Incorrect { .. } | StoreError::IncorrectTemporal { .. }
+            if from.is_string() && to.members().is_none() =>
+        {
+            StoreError::JsonCast(cast_kind(to))
+        }
+        other => other,
+    });
+    (stored.into_owned(), problem)
+}
+
+/// As MySQL names what a document was to become.
+fn cast_kind(to: &SqlType) -> &'static str {
+    match to {
+        SqlType::Decimal { .. } => "DECIMAL",
+        SqlType::Float | SqlType::Double => "DOUBLE",
+        SqlType::Date => "DATE",
+        SqlType::DateTime { .. } | SqlType::Timestamp { .. } => "DATETIME/TIMESTAMP",
+        SqlType::Time { .. } => "TIME",
+        _ => "INTEGER",
     }
 }
 

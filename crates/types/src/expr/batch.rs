@@ -35,7 +35,7 @@ use crate::sql_type::SqlType;
 #[derive(Debug)]
 pub struct BatchProgram {
     root: BatchNode,
-    /// What it makes of a row may be larger than the row.
+    /// What it makes of a row, strings or documents, may be larger than the row.
     makes_strings: bool,
     /// Gives other values when it is evaluated again.
     is_volatile: bool,
@@ -146,7 +146,7 @@ impl Made {
             return Ok(());
         }
         self.values.set(0);
-        ctx.host.as_ref().map_or(Ok(()), |host| host.check())
+        ctx.check()
     }
 
     #[inline]
@@ -185,7 +185,7 @@ impl BatchProgram {
         RowProgram::compile_named(expr, column_name)?;
         let makes_strings = expr.any(&mut |part| {
             let is_operand = matches!(part.kind, ExprKind::Column(_) | ExprKind::Literal(_));
-            part.ty.is_string() && !is_operand
+            (part.ty.is_string() || part.ty == SqlType::Json) && !is_operand
         });
         let root = compile::compile(expr, column_name)?;
         Ok(Self { root, makes_strings, is_volatile: expr.is_volatile(), part: AtomicUsize::new(1) })

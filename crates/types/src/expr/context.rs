@@ -202,6 +202,11 @@ impl EvalContext {
         }
     }
 
+    /// Whether the statement goes on: what takes long asks now and then.
+    pub fn check(&self) -> EvalResult<()> {
+        self.host.as_ref().map_or(Ok(()), |host| host.check())
+    }
+
     /// The statement's time in the session's time zone, microseconds.
     pub fn local_now_micros(&self) -> i64 {
         self.time_zone.to_local(self.statement_time_micros)

@@ -254,6 +254,7 @@ fn write_cast_type(f: &mut Formatter<'_>, ty: &SqlType) -> fmt::Result {
         SqlType::Year => f.write_str("year"),
         SqlType::Enum(_) | SqlType::Set(_) => f.write_str("char"),
         SqlType::Bit { .. } => f.write_str("unsigned"),
+        SqlType::Json => f.write_str("json"),
     }
 }
 

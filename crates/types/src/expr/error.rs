@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use crate::convert::StoreError;
+use crate::json::JsonError;
 
 pub type EvalResult<T> = Result<T, EvalError>;
 
@@ -27,6 +28,19 @@ pub enum EvalError {
     /// 1411
     #[error("Incorrect {kind} value: '{value}' for function {function}")]
     IncorrectForFunction { kind: &'static str, value: String, function: &'static str },
+    /// 1256
+    #[error(
+        "Uncompressed data size too large; the maximum size is {0} (probably, length of uncompressed data was corrupted)"
+    )]
+    UncompressedTooLarge(u64),
+    /// 1258
+    #[error(
+        "ZLIB: Not enough room in the output buffer (probably, length of uncompressed data was corrupted)"
+    )]
+    ZlibBuffer,
+    /// 1259
+    #[error("ZLIB: Input data corrupted")]
+    ZlibData,
     /// 1441
     #[error("Datetime function: {0} field overflow")]
     DatetimeOverflow(&'static str),
@@ -111,6 +125,75 @@ pub enum EvalError {
     /// 1436
     #[error("The statement is too deep: {0}")]
     TooDeep(&'static str),
+    /// 3141
+    #[error("{}", invalid_json_text(*argument, function, problem))]
+    InvalidJsonText { argument: usize, function: &'static str, problem: JsonError },
+    /// 3157 and its like: what a document cannot be.
+    #[error("{0}")]
+    Json(JsonError),
+    /// 3144
+    #[error("Cannot create a JSON value from a string with CHARACTER SET 'binary'.")]
+    JsonCharset,
+    /// 3146
+    #[error(
+        "Invalid data type for JSON data in argument {argument} to function {function}; a JSON string or JSON type is \
+         required."
+    )]
+    JsonType { argument: usize, function: &'static str },
+    /// 3853
+    #[error("Invalid JSON type in argument {argument} to function {function}; an object is required.")]
+    JsonNoObject { argument: usize, function: &'static str },
+    /// 3064
+    #[error("Incorrect type for argument {argument} in function {function}.")]
+    IncorrectType { argument: usize, function: &'static str },
+    /// 3158
+    #[error("JSON documents may not contain NULL member names.")]
+    JsonNullName,
+    /// 3143
+    #[error("Invalid JSON path expression. The error is around character position {0}.")]
+    JsonPath(usize),
+    /// 3149
+    #[error("In this situation, path expressions may not contain the * and ** tokens or an array range.")]
+    JsonPathWild,
+    /// 3153
+    #[error("The path expression '$' is not allowed in this context.")]
+    JsonPathVacuous,
+    /// 3165
+    #[error("A path expression is not a path to a cell in an array.")]
+    JsonPathNoCell,
+    /// 3154
+    #[error("The oneOrAll argument to {0} may take these values: 'one' or 'all'.")]
+    OneOrAll(&'static str),
+    /// 3156: a JSON value that is none of the SQL type.
+    #[error("Invalid JSON value for CAST to {0} from column cast_as_json at row 1")]
+    JsonCast(&'static str),
+    /// 3966
+    #[error("No value was found by 'json_value' on the specified path.")]
+    JsonMissing,
+    /// 3967
+    #[error("More than one value was found by 'json_value' on the specified path.")]
+    JsonMultiple,
+    /// 1690, of JSON_VALUE.
+    #[error("{0} value is out of range in 'json_value'")]
+    JsonValueRange(&'static str),
+    /// 3665
+    #[error("Missing value for JSON_TABLE column '{0}'")]
+    JsonTableMissing(String),
+    /// 3666
+    #[error("Can't store an array or an object in the scalar JSON_TABLE column '{0}'")]
+    JsonTableScalar(String),
+    /// 3669
+    #[error("Value is out of range for JSON_TABLE's column '{0}'")]
+    JsonTableRange(String),
+    /// 3156, of a column of JSON_TABLE.
+    #[error("Invalid JSON value for CAST to {kind} from column {column} at row 1")]
+    JsonTableCast { kind: &'static str, column: String },
+    /// 3986
+    #[error(
+        "Evaluating a JSON value in SQL boolean context does an implicit comparison against JSON integer 0; if this is \
+         not what you want, consider converting JSON to a SQL numeric type with JSON_VALUE RETURNING"
+    )]
+    JsonCondition,
     /// 1235
     #[error("This version of Avocet doesn't yet support '{0}'")]
     NotSupported(String),
@@ -125,6 +208,16 @@ fn in_parentheses(collations: &[String]) -> String {
     }
 }
 
+/// Of a text alone the message says where it stands.
+fn invalid_json_text(argument: usize, function: &str, problem: &JsonError) -> String {
+    match problem {
+        JsonError::Syntax { .. } => {
+            format!("Invalid JSON text in argument {argument} to function {function}: {problem}.")
+        }
+        other => other.to_string(),
+    }
+}
+
 impl EvalError {
     /// MySQL's error number.
     pub fn errno(&self) -> u16 {
@@ -134,6 +227,9 @@ impl EvalError {
             Self::TruncatedValue { .. } | Self::IncorrectValue { .. } => 1292,
             Self::IncorrectConstant { .. } => 1525,
             Self::IncorrectForFunction { .. } => 1411,
+            Self::UncompressedTooLarge(_) => 1256,
+            Self::ZlibBuffer => 1258,
+            Self::ZlibData => 1259,
             Self::DatetimeOverflow(_) => 1441,
             Self::ResultTooLarge { .. } => 1301,
             Self::InvalidLogarithm => 3020,
@@ -165,6 +261,26 @@ impl EvalError {
             Self::Timeout => 3024,
             Self::TooManyBytes => 1041,
             Self::TooDeep(_) => 1436,
+            Self::InvalidJsonText { problem: JsonError::Syntax { .. }, .. } => 3141,
+            Self::InvalidJsonText { problem, .. } | Self::Json(problem) => problem.errno(),
+            Self::JsonCharset => 3144,
+            Self::JsonType { .. } => 3146,
+            Self::JsonNoObject { .. } => 3853,
+            Self::IncorrectType { .. } => 3064,
+            Self::JsonNullName => 3158,
+            Self::JsonPath(_) => 3143,
+            Self::JsonPathWild => 3149,
+            Self::JsonPathVacuous => 3153,
+            Self::JsonPathNoCell => 3165,
+            Self::OneOrAll(_) => 3154,
+            Self::JsonCast(_) | Self::JsonTableCast { .. } => 3156,
+            Self::JsonTableMissing(_) => 3665,
+            Self::JsonTableScalar(_) => 3666,
+            Self::JsonTableRange(_) => 3669,
+            Self::JsonMissing => 3966,
+            Self::JsonMultiple => 3967,
+            Self::JsonValueRange(_) => 1690,
+            Self::JsonCondition => 3986,
             Self::NotSupported(_) => 1235,
         }
     }

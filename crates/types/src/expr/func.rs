@@ -2,10 +2,13 @@
 //!
 //! Arguments arrive converted to the classes that the table names; where a function is strict in NULL it never sees one.
 
+pub(crate) mod bits;
 pub(crate) mod clock;
 pub(crate) mod digest;
 pub(crate) mod host;
+pub(crate) mod inet;
 pub(crate) mod interval;
+pub mod json;
 mod locale;
 pub(crate) mod math;
 pub(crate) mod numeral;
@@ -14,6 +17,8 @@ pub(crate) mod session;
 pub(crate) mod string;
 pub(crate) mod temporal;
 pub(crate) mod text;
+pub(crate) mod units;
+pub(crate) mod uuid;
 
 use crate::convert::{ConvertContext, store};
 use crate::datum::Datum;

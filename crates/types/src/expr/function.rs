@@ -47,6 +47,8 @@ pub enum ArgClass {
     /// BIGINT or BIGINT UNSIGNED; other types are rounded.
     Int,
     Double,
+    /// A document; other types become scalars.
+    Json,
     /// An integer, decimal or double as it is; other types become doubles.
     Number,
     DateTime,
@@ -68,6 +70,7 @@ pub enum Ret {
     /// A name of at most so many characters, in the system collation.
     System(u32),
     Date,
+    Json,
     Custom(fn(&Typer, &[Expr]) -> EvalResult<SqlType>),
     Rewrite,
 }
@@ -201,6 +204,63 @@ functions! {
     RegexpInstr ["REGEXP_INSTR"] 2..=6, [Chars, Chars, Int, Int, Int, Chars], Ret::Int, Strict, Immutable, func::regexp::instr;
     RegexpSubstr ["REGEXP_SUBSTR"] 2..=5, [Chars, Chars, Int, Int, Chars], Ret::Text(ret::len_first), Partial, Immutable, func::regexp::substr;
     RegexpReplace ["REGEXP_REPLACE"] 3..=6, [Chars, Chars, Chars, Int, Int, Chars], Ret::Text(ret::len_long), Partial, Immutable, func::regexp::replace;
+    MakeSet ["MAKE_SET"] 2..=MANY, [Int, Text], Ret::Text(ret::len_make_set), Own, Immutable, func::bits::make_set;
+    ExportSet ["EXPORT_SET"] 3..=5, [Int, Text, Text, Text, Int], Ret::Text(ret::len_export_set), Strict, Immutable, func::bits::export_set;
+    Soundex ["SOUNDEX"] 1..=1, [Chars], Ret::Text(ret::len_soundex), Strict, Immutable, func::bits::soundex;
+    RandomBytes ["RANDOM_BYTES"] 1..=1, [Int], Ret::Bytes(ret::len_1024), Strict, Volatile, func::digest::random_bytes;
+    Compress ["COMPRESS"] 1..=1, [Text], Ret::Bytes(ret::len_compressed), Strict, Immutable, func::digest::compress;
+    Uncompress ["UNCOMPRESS"] 1..=1, [Text], Ret::Custom(ret::uncompressed), Partial, Immutable, func::digest::uncompress;
+    UncompressedLength ["UNCOMPRESSED_LENGTH"] 1..=1, [Text], Ret::Int, Strict, Immutable, func::digest::uncompressed_length;
+    FormatBytes ["FORMAT_BYTES"] 1..=1, [Double], Ret::System(11), Strict, Immutable, func::units::format_bytes;
+    FormatPicoTime ["FORMAT_PICO_TIME"] 1..=1, [Double], Ret::System(11), Strict, Immutable, func::units::format_pico_time;
+
+    // Addresses and UUIDs.
+    InetAton ["INET_ATON"] 1..=1, [Chars], Ret::UInt, Partial, Immutable, func::inet::aton;
+    InetNtoa ["INET_NTOA"] 1..=1, [Int], Ret::Ascii(ret::len_31), Partial, Immutable, func::inet::ntoa;
+    Inet6Aton ["INET6_ATON"] 1..=1, [Chars], Ret::Bytes(ret::len_16), Partial, Immutable, func::inet::aton6;
+    Inet6Ntoa ["INET6_NTOA"] 1..=1, [Text], Ret::Ascii(ret::len_39), Partial, Immutable, func::inet::ntoa6;
+    IsIpv4 ["IS_IPV4"] 1..=1, [Chars], Ret::Int, Strict, Immutable, func::inet::is_ipv4;
+    IsIpv6 ["IS_IPV6"] 1..=1, [Chars], Ret::Int, Strict, Immutable, func::inet::is_ipv6;
+    IsIpv4Compat ["IS_IPV4_COMPAT"] 1..=1, [Text], Ret::Int, Strict, Immutable, func::inet::is_compatible;
+    IsIpv4Mapped ["IS_IPV4_MAPPED"] 1..=1, [Text], Ret::Int, Strict, Immutable, func::inet::is_mapped;
+    IsUuid ["IS_UUID"] 1..=1, [Text], Ret::Int, Strict, Immutable, func::uuid::is_uuid;
+    UuidToBin ["UUID_TO_BIN"] 1..=2, [Text, Int], Ret::Bytes(ret::len_16), Own, Immutable, func::uuid::to_bin;
+    BinToUuid ["BIN_TO_UUID"] 1..=2, [Text, Int], Ret::Ascii(ret::len_36), Own, Immutable, func::uuid::from_bin;
+
+    // JSON.
+    JsonArray ["JSON_ARRAY"] 0..=MANY, [Json], Ret::Json, Own, Immutable, func::json::build::array;
+    JsonObject ["JSON_OBJECT"] 0..=MANY, [Any], Ret::Json, Own, Immutable, func::json::build::object;
+    JsonQuote ["JSON_QUOTE"] 1..=1, [Any], Ret::Custom(ret::json_quote), Partial, Immutable, func::json::quoted;
+    JsonUnquote ["JSON_UNQUOTE"] 1..=1, [Any], Ret::Custom(ret::json_text), Strict, Immutable, func::json::unquoted;
+    JsonExtract ["JSON_EXTRACT"] 2..=MANY, [Any, Chars], Ret::Json, Own, Immutable, func::json::look::extract;
+    JsonContains ["JSON_CONTAINS"] 2..=3, [Any, Any, Chars], Ret::Int, Own, Immutable, func::json::look::contained;
+    JsonContainsPath ["JSON_CONTAINS_PATH"] 3..=MANY, [Any, Chars], Ret::Int, Own, Immutable, func::json::look::contains_path;
+    JsonKeys ["JSON_KEYS"] 1..=2, [Any, Chars], Ret::Json, Own, Immutable, func::json::keys;
+    JsonOverlaps ["JSON_OVERLAPS"] 2..=2, [Any], Ret::Int, Own, Immutable, func::json::look::overlaps;
+    JsonSearch ["JSON_SEARCH"] 3..=MANY, [Any, Chars], Ret::Json, Own, Immutable, func::json::look::search;
+    JsonValue [] 6..=6, [Any, Chars, Any], Ret::Json, Own, Immutable, func::json::value::value;
+    JsonArrayAppend ["JSON_ARRAY_APPEND"] 3..=MANY, [Any], Ret::Json, Own, Immutable, func::json::modify::array_append;
+    JsonArrayInsert ["JSON_ARRAY_INSERT"] 3..=MANY, [Any], Ret::Json, Own, Immutable, func::json::modify::array_insert;
+    JsonInsert ["JSON_INSERT"] 3..=MANY, [Any], Ret::Json, Own, Immutable, func::json::modify::insert;
+    JsonReplace ["JSON_REPLACE"] 3..=MANY, [Any], Ret::Json, Own, Immutable, func::json::modify::replace;
+    JsonSet ["JSON_SET"] 3..=MANY, [Any], Ret::Json, Own, Immutable, func::json::modify::set;
+    JsonRemove ["JSON_REMOVE"] 2..=MANY, [Any, Chars], Ret::Json, Own, Immutable, func::json::modify::remove;
+    JsonMerge ["JSON_MERGE"] 2..=MANY, [Any], Ret::Json, Own, Immutable, func::json::modify::merge;
+    JsonMergePatch ["JSON_MERGE_PATCH"] 2..=MANY, [Any], Ret::Json, Own, Immutable, func::json::modify::merge_patch;
+    JsonMergePreserve ["JSON_MERGE_PRESERVE"] 2..=MANY, [Any], Ret::Json, Own, Immutable, func::json::modify::merge_preserve;
+    JsonDepth ["JSON_DEPTH"] 1..=1, [Any], Ret::Int, Strict, Immutable, func::json::depth;
+    JsonLength ["JSON_LENGTH"] 1..=2, [Any, Chars], Ret::Int, Own, Immutable, func::json::length;
+    JsonType ["JSON_TYPE"] 1..=1, [Any], Ret::Custom(ret::json_type), Strict, Immutable, func::json::type_name;
+    JsonValid ["JSON_VALID"] 1..=1, [Any], Ret::Int, Strict, Immutable, func::json::is_valid;
+    JsonPretty ["JSON_PRETTY"] 1..=1, [Any], Ret::Custom(ret::json_text), Strict, Immutable, func::json::prettied;
+    JsonStorageSize ["JSON_STORAGE_SIZE"] 1..=1, [Any], Ret::Int, Strict, Immutable, func::json::storage_size;
+    JsonStorageFree ["JSON_STORAGE_FREE"] 1..=1, [Any], Ret::Int, Strict, Immutable, func::json::storage_free;
+    JsonSchemaValid ["JSON_SCHEMA_VALID"] 2..=2, [Any], Ret::Int, Own, Immutable, func::json::schema::is_valid;
+    JsonSchemaReport ["JSON_SCHEMA_VALIDATION_REPORT"] 2..=2, [Any], Ret::Json, Own, Immutable, func::json::schema::report;
+    JsonMemberOf ["MEMBER OF"] 2..=2, [Json, Any], Ret::Int, Own, Immutable, func::json::look::member_of;
+    JsonTableDocument [] 1..=1, [Any], Ret::Json, Strict, Immutable, func::json::table_document;
+    JsonOfTruth [] 1..=1, [Any], Ret::Json, Strict, Immutable, func::json::build::of_truth;
+    JsonIsTrue [] 1..=1, [Json], Ret::Int, Strict, Immutable, coerce::json_is_true;
 
     // Dates and times.
     Year ["YEAR"] 1..=1, [DateTime], Ret::Custom(ret::year), Partial, Immutable, func::temporal::year;
@@ -312,9 +372,46 @@ impl Function {
             Self::DateTimeOrZero => "datetime",
             Self::ExactInteger | Self::ExactDecimal => "decimal",
             Self::Stored => "stored",
+            Self::JsonValue => "JSON_VALUE",
+            Self::JsonMemberOf => "MEMBER OF",
+            Self::JsonTableDocument => "json_table",
+            Self::JsonOfTruth | Self::JsonIsTrue => "json",
             Self::SetLastInsertId => "last_insert_id",
             _ => self.info().names[0],
         }
+    }
+
+    /// Whether an argument is a value to become a document, or a part of one.
+    pub fn takes_json_value(self, index: usize) -> bool {
+        match self {
+            Self::JsonObject => index % 2 == 1,
+            Self::JsonSet
+            | Self::JsonInsert
+            | Self::JsonReplace
+            | Self::JsonArrayAppend
+            | Self::JsonArrayInsert => index > 0 && index.is_multiple_of(2),
+            _ => self.info().arg(index) == ArgClass::Json,
+        }
+    }
+
+    /// Whether some of its arguments are JSON paths.
+    pub(crate) fn takes_json_paths(self) -> bool {
+        matches!(
+            self,
+            Self::JsonExtract
+                | Self::JsonContains
+                | Self::JsonContainsPath
+                | Self::JsonKeys
+                | Self::JsonSearch
+                | Self::JsonValue
+                | Self::JsonArrayAppend
+                | Self::JsonArrayInsert
+                | Self::JsonInsert
+                | Self::JsonReplace
+                | Self::JsonSet
+                | Self::JsonRemove
+                | Self::JsonLength
+        )
     }
 
     pub fn volatility(self) -> Volatility {

@@ -245,6 +245,8 @@ pub enum Prepared {
     /// RAND of a constant seed: one generator for all rows.
     Seed,
     Regex(Box<regex::Regex>),
+    /// Of the arguments of a JSON function, those that are constant paths.
+    Paths(Box<[Option<crate::json::Path>]>),
 }
 
 impl CallInfo {

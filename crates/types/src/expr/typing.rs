@@ -12,9 +12,11 @@ mod coded;
 pub mod collation;
 mod compare;
 mod gather;
+mod json;
 pub(crate) mod results;
 
 pub use cast::CastTarget;
+pub use json::OnJsonProblem;
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -71,6 +73,7 @@ pub enum ValueClass {
     /// In UTC.
     Timestamp,
     Time,
+    Json,
 }
 
 impl ValueClass {
@@ -88,6 +91,7 @@ impl ValueClass {
             SqlType::DateTime { .. } => Self::DateTime,
             SqlType::Timestamp { .. } => Self::Timestamp,
             SqlType::Time { .. } => Self::Time,
+            SqlType::Json => Self::Json,
         }
     }
 }
@@ -219,6 +223,8 @@ impl Typer {
         for (when, then) in branches {
             conditions.push(match &operand {
                 Some(operand) => self.compare_case(self.copy(operand)?, when)?,
+                // Where a document is asked whether it is 0, CASE and IF ask its number.
+                None if when.ty == SqlType::Json => self.convert(when, SqlType::Double),
                 None => self.condition(when),
             });
             results.push(then);
@@ -255,6 +261,11 @@ impl Typer {
         match ValueClass::of(&expr.ty) {
             ValueClass::Null | ValueClass::Int | ValueClass::Decimal | ValueClass::Double => expr,
             ValueClass::Text | ValueClass::Bytes => self.convert(expr, SqlType::Double),
+            // Whether it is another document than 0.
+            ValueClass::Json => {
+                let nullable = expr.nullable;
+                Expr::new(ExprKind::Call(Function::JsonIsTrue, vec![expr]), SqlType::BIGINT, nullable)
+            }
             ValueClass::Date | ValueClass::DateTime | ValueClass::Timestamp | ValueClass::Time => {
                 let ty = arith::numeric_type(&expr);
                 self.convert(expr, ty)

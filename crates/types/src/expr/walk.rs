@@ -213,6 +213,9 @@ impl Expr {
                     || inner.ty.is_bytes()
                     // Its bytes may be no text.
                     || matches!(inner.ty, SqlType::Bit { .. }) && self.ty.is_string()
+                    // It may be no number, or too much for a document.
+                    || inner.ty == SqlType::Json
+                    || self.ty == SqlType::Json
                     || self.ty.is_temporal() && !inner.ty.is_temporal()
             }
             _ => false,

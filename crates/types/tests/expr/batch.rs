@@ -8,10 +8,10 @@ use avocet_types::expr::{
     ArithOp, BatchProgram, CastTarget, CompareOp, EvalContext, Expr, Function, IntervalUnit, IsTest,
     RowProgram, Typer, UnitFunction,
 };
-use avocet_types::{Collation, Datum, Decimal, EvalError, IntWidth, Members, SqlType};
+use avocet_types::{Collation, Datum, Decimal, EvalError, IntWidth, Members, SqlType, json};
 use proptest::prelude::*;
 
-static COLUMNS: LazyLock<[SqlType; 16]> = LazyLock::new(|| {
+static COLUMNS: LazyLock<[SqlType; 17]> = LazyLock::new(|| {
     [
         SqlType::BIGINT,
         SqlType::INT,
@@ -20,8 +20,8 @@ static COLUMNS: LazyLock<[SqlType; 16]> = LazyLock::new(|| {
         SqlType::Decimal { precision: 15, scale: 2, unsigned: false },
         SqlType::Decimal { precision: 30, scale: 5, unsigned: false },
         SqlType::Double,
-        SqlType::VarChar { len: 20, collation: Collation::DEFAULT },
-        SqlType::VarChar { len: 20, collation: Collation::UTF8MB4_0900_BIN },
+        SqlType::VarChar { len: 24, collation: Collation::DEFAULT },
+        SqlType::VarChar { len: 24, collation: Collation::UTF8MB4_0900_BIN },
         SqlType::Date,
         SqlType::DateTime { fsp: 6 },
         SqlType::Enum(members(&["b", "A", "ß", "12"], Collation::DEFAULT)),
@@ -29,6 +29,7 @@ static COLUMNS: LazyLock<[SqlType; 16]> = LazyLock::new(|| {
         SqlType::Set(members(&["a", "B", "ab"], Collation::DEFAULT)),
         SqlType::Bit { len: 1 },
         SqlType::Bit { len: 20 },
+        SqlType::Json,
     ]
 });
 
@@ -38,6 +39,31 @@ fn members(names: &[&str], collation: Collation) -> Members {
 }
 
 type Row = Vec<Datum<'static>>;
+
+const DOCUMENTS: [&str; 16] = [
+    "null",
+    "true",
+    "0",
+    "1",
+    "-7",
+    "18446744073709551615",
+    "1.5",
+    "1e300",
+    r#""a""#,
+    r#""1.5""#,
+    r#""2024-02-03""#,
+    "[]",
+    "[1, 2]",
+    r#"[{"a": 1}, "b"]"#,
+    "{}",
+    r#"{"a": [1, 2], "b": "x"}"#,
+];
+const PATHS: [&str; 8] = ["$", "$.a", "$[0]", "$.a[last]", "$**.a", "$.*", "$[*]", "$[0 to 1].a"];
+
+fn document(text: &str) -> Datum<'static> {
+    let json = json::parse(text).expect("a document");
+    Datum::Bytes(json.encode().expect("it is small").into())
+}
 
 fn value(ty: SqlType) -> BoxedStrategy<Datum<'static>> {
     let some = match ty {
@@ -63,11 +89,22 @@ fn value(ty: SqlType) -> BoxedStrategy<Datum<'static>> {
         ]
         .prop_map(Datum::Double)
         .boxed(),
+        SqlType::Json => {
+            let some = (0..DOCUMENTS.len()).prop_map(|at| document(DOCUMENTS[at]));
+            let of = |v: u64| Datum::Bytes(json::Json::UInt(v).encode().expect("it is small").into());
+            prop_oneof![4 => some, 1 => any::<u64>().prop_map(of)].boxed()
+        }
         SqlType::Date => (0..30_000i32).prop_map(Datum::Date).boxed(),
         SqlType::DateTime { .. } => (0..3_000_000_000_000_000i64).prop_map(Datum::DateTime).boxed(),
-        _ => prop_oneof!["[abAB %_]{0,4}", "[0-9]{1,3}", "[äßa1.]{0,5}", "2024-0[1-9]-[0-3][0-9]"]
-            .prop_map(|s| Datum::Str(s.into()))
-            .boxed(),
+        _ => prop_oneof![
+            "[abAB %_]{0,4}",
+            "[0-9]{1,3}",
+            "[äßa1.]{0,5}",
+            "2024-0[1-9]-[0-3][0-9]",
+            (0..DOCUMENTS.len()).prop_map(|at| DOCUMENTS[at].to_owned())
+        ]
+        .prop_map(|s| Datum::Str(s.into()))
+        .boxed(),
     };
     prop_oneof![1 => Just(Datum::Null), 5 => some].boxed()
 }
@@ -112,8 +149,8 @@ fn combine(choice: u32, a: Expr, b: Expr, c: Expr) -> Option<Expr> {
         Function::Trim,
         Function::Reverse,
     ];
-    let n = choice as usize / 16;
-    let made: Result<Expr, EvalError> = match choice % 16 {
+    let n = choice as usize / 18;
+    let made: Result<Expr, EvalError> = match choice % 18 {
         0 | 1 => t.arith(ops[n % ops.len()], a, b),
         2 | 3 => t.compare(compares[n % compares.len()], a, b),
         4 => Ok(t.and(vec![a, b, c])),
@@ -134,14 +171,16 @@ fn combine(choice: u32, a: Expr, b: Expr, c: Expr) -> Option<Expr> {
             2 => t.call(Function::Left, vec![a, b]),
             _ => t.call(Function::If, vec![a, b, c]),
         },
-        14 => match n % 6 {
+        14 => match n % 7 {
             0 => t.cast(a, CastTarget::Signed),
             1 => t.cast(a, CastTarget::Unsigned),
             2 => t.cast(a, CastTarget::Decimal(Some((20, 3)))),
             3 => t.cast(a, CastTarget::Char(Some(3), None)),
             4 => t.cast(a, CastTarget::Date),
+            5 => t.cast(a, CastTarget::Json),
             _ => t.cast(a, CastTarget::Double),
         },
+        16 | 17 => json_call(n, a, b, c),
         _ => match n % 3 {
             0 => t.like(a, t.string("%a_"), Some('\\'), false),
             1 => t.unit_call(UnitFunction::DateAdd, IntervalUnit::Month, vec![a, b]),
@@ -149,6 +188,41 @@ fn combine(choice: u32, a: Expr, b: Expr, c: Expr) -> Option<Expr> {
         },
     };
     made.ok()
+}
+
+fn json_call(n: usize, a: Expr, b: Expr, c: Expr) -> Result<Expr, EvalError> {
+    use Function as F;
+    let t = Typer::default();
+    let unary = [
+        F::JsonType,
+        F::JsonDepth,
+        F::JsonLength,
+        F::JsonKeys,
+        F::JsonValid,
+        F::JsonPretty,
+        F::JsonStorageSize,
+        F::JsonUnquote,
+        F::JsonQuote,
+    ];
+    let binary = [
+        F::JsonContains,
+        F::JsonOverlaps,
+        F::JsonMemberOf,
+        F::JsonMergePatch,
+        F::JsonMergePreserve,
+        F::JsonArray,
+        F::JsonSchemaValid,
+        F::JsonSchemaReport,
+    ];
+    let path = t.string(PATHS[n / 9 % PATHS.len()]);
+    match n % 9 {
+        0 | 1 => t.call(unary[n / 9 % unary.len()], vec![a]),
+        2 | 3 => t.call(binary[n / 9 % binary.len()], vec![a, b]),
+        4 | 5 => t.call(F::JsonExtract, vec![a, path]),
+        6 => t.call([F::JsonSet, F::JsonArrayAppend, F::JsonReplace][n / 9 % 3], vec![a, path, b]),
+        7 => t.call(F::JsonObject, vec![t.string("k"), a, b, c]),
+        _ => t.call(F::JsonSearch, vec![a, t.string("all"), b]),
+    }
 }
 
 fn expression() -> impl Strategy<Value = Expr> {

@@ -56,7 +56,7 @@ fn arrow_compare(
     types: &[SqlType; 2],
 ) -> Option<EvalResult<BooleanArray>> {
     match by {
-        Comparer::Double => return None,
+        Comparer::Double | Comparer::Json => return None,
         Comparer::Text(collation) if !collation.is_exact() => return None,
         _ => {}
     }

@@ -1,8 +1,13 @@
-//! Digests and base 64.
+//! Digests, base 64, compression and random bytes.
+
+use std::io::{Read as _, Write as _};
 
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use flate2::Compression;
+use flate2::read::ZlibDecoder;
+use flate2::write::ZlibEncoder;
 use sha1::Digest as _;
 
 use crate::datum::Datum;
@@ -62,4 +67,84 @@ pub(crate) fn to_base64<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -
 pub(crate) fn from_base64<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
     let dense: Vec<u8> = bytes(&args[0]).iter().copied().filter(|b| !b.is_ascii_whitespace()).collect();
     Ok(BASE64.decode(dense).map_or(Datum::Null, |decoded| make(false, decoded)))
+}
+
+/// Random bytes come of the statement's generator, as UUIDs do.
+pub(crate) fn random_bytes<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    let Ok(len @ 1..=1024) = usize::try_from(int(&args[0])) else {
+        return Err(EvalError::OutOfRange { kind: "length", expr: "random_bytes".to_owned() });
+    };
+    let mut random = Vec::with_capacity(len + 8);
+    while random.len() < len {
+        random.extend_from_slice(&ctx.next_random().to_le_bytes());
+    }
+    random.truncate(len);
+    Ok(Datum::Bytes(random.into()))
+}
+
+/// The length before, in four bytes, and what zlib makes of the string. An empty string stays one.
+pub(crate) fn compress<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+    let given = bytes(&args[0]);
+    let mut out = Vec::new();
+    if !given.is_empty() {
+        out.extend_from_slice(&(given.len() as u32 & LENGTH_BITS).to_le_bytes());
+        let mut encoder = ZlibEncoder::new(out, Compression::default());
+        out = encoder.write_all(given).and_then(|()| encoder.finish()).expect("a vector takes all");
+        // What ends with a space would lose it in a CHAR column.
+        if out.last() == Some(&b' ') {
+            out.push(b'.');
+        }
+    }
+    Ok(Datum::Bytes(out.into()))
+}
+
+const LENGTH_BITS: u32 = 0x3fff_ffff;
+
+/// The length that a compressed string says it had.
+fn length_before(given: &[u8]) -> Option<u32> {
+    given.first_chunk().map(|len| u32::from_le_bytes(*len) & LENGTH_BITS)
+}
+
+pub(crate) fn uncompress<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    let given = bytes(&args[0]);
+    if given.is_empty() {
+        return Ok(Datum::bytes(b""));
+    }
+    let Some(len) = length_before(given).filter(|_| given.len() > 4) else {
+        ctx.warn(EvalError::ZlibData)?;
+        return Ok(Datum::Null);
+    };
+    if u64::from(len) > ctx.max_allowed_packet {
+        ctx.warn(EvalError::UncompressedTooLarge(ctx.max_allowed_packet))?;
+        return Ok(Datum::Null);
+    }
+    let mut out = Vec::new();
+    let read = ZlibDecoder::new(&given[4..]).take(u64::from(len) + 1).read_to_end(&mut out);
+    match read {
+        Ok(_) if out.len() <= len as usize => Ok(Datum::Bytes(out.into())),
+        Ok(_) => {
+            ctx.warn(EvalError::ZlibBuffer)?;
+            Ok(Datum::Null)
+        }
+        Err(_) => {
+            ctx.warn(EvalError::ZlibData)?;
+            Ok(Datum::Null)
+        }
+    }
+}
+
+pub(crate) fn uncompressed_length<'a>(
+    args: Args<'_, 'a>,
+    _: &CallInfo,
+    ctx: &EvalContext,
+) -> EvalResult<Datum<'a>> {
+    let given = bytes(&args[0]);
+    if given.is_empty() {
+        return Ok(Datum::Int(0));
+    }
+    let Some(len) = length_before(given).filter(|_| given.len() > 4) else {
+        ctx.warn(EvalError::ZlibData)?;
+        return Ok(Datum::Int(0));
+    };
+    Ok(Datum::Int(len.into()))
 }

@@ -9,7 +9,7 @@ use crate::expr::func::text::{bytes, chars, find, find_last, is_text, length, ma
 use crate::expr::func::{int, take};
 use crate::expr::program::CallInfo;
 use crate::expr::program::compare::Comparer;
-use crate::sql_type::Collation;
+use crate::sql_type::{Collation, SqlType};
 
 type Args<'x, 'a> = &'x mut [Datum<'a>];
 
@@ -393,11 +393,15 @@ pub(crate) fn quote<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> Ev
 
 /// CHARSET and COLLATION tell of the argument's type.
 pub(crate) fn charset<'a>(_: Args<'_, 'a>, info: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
-    Ok(Datum::str(if info.arg_types[0].collation().is_some() { "utf8mb4" } else { "binary" }))
+    let has_charset = info.arg_types[0].collation().is_some() || info.arg_types[0] == SqlType::Json;
+    Ok(Datum::str(if has_charset { "utf8mb4" } else { "binary" }))
 }
 
 pub(crate) fn collation<'a>(_: Args<'_, 'a>, info: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
-    let collation = info.arg_types[0].collation().unwrap_or(Collation::BINARY);
+    let collation = match info.arg_types[0] {
+        SqlType::Json => Collation::UTF8MB4_BIN,
+        ty => ty.collation().unwrap_or(Collation::BINARY),
+    };
     Ok(Datum::str(collation.name()))
 }
 

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use crate::datum::Datum;
 use crate::expr::typing::ValueClass;
+use crate::json;
 use crate::sql_type::{Collation, SqlType};
 
 /// How the values of an operation compare. NULLs are the caller's business.
@@ -14,6 +15,7 @@ pub(crate) enum Comparer {
     Double,
     Text(Collation),
     Bytes,
+    Json,
     /// Dates, datetimes and times among themselves: by their number.
     Temporal,
 }
@@ -26,6 +28,7 @@ impl Comparer {
             ValueClass::Double => Self::Double,
             ValueClass::Text => Self::Text(ty.collation().unwrap_or(Collation::DEFAULT)),
             ValueClass::Bytes => Self::Bytes,
+            ValueClass::Json => Self::Json,
             ValueClass::Date | ValueClass::DateTime | ValueClass::Timestamp | ValueClass::Time => {
                 Self::Temporal
             }
@@ -47,6 +50,9 @@ impl Comparer {
             (Self::Double, a, b) => as_double(a)?.partial_cmp(&as_double(b)?),
             (Self::Text(collation), Datum::Str(a), Datum::Str(b)) => Some(collation.compare(a, b)),
             (Self::Bytes, Datum::Bytes(a), Datum::Bytes(b)) => Some(a.cmp(b)),
+            (Self::Json, Datum::Bytes(a), Datum::Bytes(b)) => {
+                Some(json::compare(json::Node::new(a), json::Node::new(b)))
+            }
             (Self::Temporal, Datum::Date(a), Datum::Date(b)) => Some(a.cmp(b)),
             (Self::Temporal, Datum::DateTime(a), Datum::DateTime(b))
             | (Self::Temporal, Datum::Time(a), Datum::Time(b)) => Some(a.cmp(b)),

@@ -11,6 +11,7 @@ use crate::expr::program::compare::Comparer;
 use crate::expr::program::pattern::Pattern;
 use crate::expr::program::{CallInfo, CallNode, LikePattern, Node, Prepared, UnitCallNode};
 use crate::expr::{Expr, ExprKind};
+use crate::json::Path;
 use crate::sql_type::SqlType;
 
 /// Gives a column's name for error texts.
@@ -194,6 +195,14 @@ impl Compiler<'_> {
 
 /// What a call with constant arguments does beforehand.
 fn prepare(function: Function, args: &[Expr]) -> EvalResult<Prepared> {
+    if function.takes_json_paths() {
+        // What is no path is an error when the call is evaluated, if it is.
+        let path = |arg: &Expr| match arg.as_literal() {
+            Some(Datum::Str(text)) if text.trim_start().starts_with('$') => Path::parse(text).ok(),
+            _ => None,
+        };
+        return Ok(Prepared::Paths(args.iter().map(path).collect()));
+    }
     let flags = match function {
         Function::RegexpLike => 2,
         Function::RegexpSubstr => 4,

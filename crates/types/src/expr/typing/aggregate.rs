@@ -60,6 +60,7 @@ pub(crate) fn text_len(ty: &SqlType) -> u64 {
         SqlType::Enum(members) => members.longest().into(),
         SqlType::Set(members) => members.joined_len().into(),
         SqlType::Bit { len } => u64::from(len).div_ceil(8),
+        SqlType::Json => u64::from(u32::MAX),
     }
 }
 
@@ -83,6 +84,10 @@ impl Typer {
                 _ => union_type(so_far, expr.ty, derivation.collation),
             }
         });
+        // Documents that become texts keep the collation of their texts.
+        if ty.is_string() && exprs.iter().any(|expr| expr.ty == SqlType::Json) {
+            return Ok(with_collation(ty, Collation::UTF8MB4_BIN));
+        }
         Ok(match ty.collation() {
             Some(_) => with_collation(ty, derivation.collation),
             None => ty,
@@ -118,12 +123,13 @@ pub fn union_type(a: SqlType, b: SqlType, collation: Collation) -> SqlType {
         (C::Date | C::DateTime | C::Timestamp | C::Time, C::Date | C::DateTime | C::Timestamp | C::Time) => {
             union_temporal(a, b)
         }
+        (C::Json, _) | (_, C::Json) => SqlType::JSON_TEXT,
         (C::Bytes, _) | (_, C::Bytes) => bytes_type(byte_len(&a).max(byte_len(&b))),
         _ => union_string(a, b, collation),
     }
 }
 
-fn byte_len(ty: &SqlType) -> u64 {
+pub(crate) fn byte_len(ty: &SqlType) -> u64 {
     if ty.is_string() { text_len(ty) * 4 } else { text_len(ty) }
 }
 

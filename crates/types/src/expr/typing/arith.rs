@@ -107,7 +107,7 @@ pub(crate) fn numeric_type(expr: &Expr) -> SqlType {
 
 /// What a hexadecimal or bit literal is as a number.
 pub(crate) fn hybrid_number(expr: &Expr) -> Option<Expr> {
-    let Some(Datum::Bytes(bytes)) = expr.as_literal() else { return None };
+    let Some(Datum::Bytes(bytes)) = expr.as_literal().filter(|_| expr.ty.is_bytes()) else { return None };
     let significant = bytes.iter().position(|b| *b != 0).map_or(&[][..], |first| &bytes[first..]);
     if significant.len() > 8 {
         return None;

@@ -14,7 +14,16 @@ impl Typer {
     /// A call of `function`. Error 1582 if it does not take so many arguments.
     pub fn call(&self, function: Function, args: Vec<Expr>) -> EvalResult<Expr> {
         let info = function.info();
-        if !info.takes(args.len()) {
+        let in_pairs = match function {
+            Function::JsonObject => args.len().is_multiple_of(2),
+            Function::JsonSet
+            | Function::JsonInsert
+            | Function::JsonReplace
+            | Function::JsonArrayAppend
+            | Function::JsonArrayInsert => args.len() % 2 == 1,
+            _ => true,
+        };
+        if !info.takes(args.len()) || !in_pairs {
             return Err(EvalError::ParameterCount(function.name().to_owned()));
         }
         if function == Function::LastInsertId && !args.is_empty() {
@@ -52,6 +61,15 @@ impl Typer {
         Ok(match function {
             Function::Greatest | Function::Least => self.extremes(args, name)?,
             Function::Field => self.field_arguments(args)?,
+            Function::JsonQuote | Function::JsonUnquote => {
+                args.into_iter().map(|arg| self.json_string(function, arg)).collect::<EvalResult<_>>()?
+            }
+            Function::JsonObject => self.json_pairs(args, 1),
+            Function::JsonSet
+            | Function::JsonInsert
+            | Function::JsonReplace
+            | Function::JsonArrayAppend
+            | Function::JsonArrayInsert => self.json_pairs(args, 2),
             Function::BitAnd
             | Function::BitOr
             | Function::BitXor
@@ -97,6 +115,7 @@ impl Typer {
                 _ => self.convert(arg, SqlType::BIGINT),
             },
             ArgClass::Double => self.to_double(arg),
+            ArgClass::Json => self.json(arg),
             ArgClass::Number => self.number(arg),
             ArgClass::DateTime => match arg.ty {
                 SqlType::DateTime { .. } | SqlType::Null => arg,
@@ -119,7 +138,7 @@ impl Typer {
     /// GREATEST and LEAST compare and return in the arguments' common type.
     fn extremes(&self, args: Vec<Expr>, name: &str) -> EvalResult<Vec<Expr>> {
         let args: Vec<_> = args.into_iter().map(|arg| self.session_time(arg)).collect();
-        let args = self.coded_alternatives(self.bits_as_numbers(args));
+        let args = self.without_json(self.coded_alternatives(self.bits_as_numbers(args)), false);
         let is_text = |e: &Expr| matches!(ValueClass::of(&e.ty), ValueClass::Text | ValueClass::Bytes);
         if args.iter().all(|arg| is_text(arg) || arg.ty == SqlType::Null) {
             let to = collation::aggregate(&args, self, &name.to_lowercase(), false)?;
@@ -229,6 +248,7 @@ impl Typer {
             Ret::Bytes(len) => bytes_type(len(args)),
             Ret::System(len) => SqlType::VarChar { len, collation: Collation::UTF8MB4_GENERAL_CI },
             Ret::Date => SqlType::Date,
+            Ret::Json => SqlType::Json,
             Ret::Custom(rule) => rule(self, args)?,
             Ret::Rewrite => unreachable!("rewritten functions have no type of their own"),
         })

@@ -1,5 +1,6 @@
 //! CAST and CONVERT.
 
+use crate::datum::Datum;
 use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::typing::Typer;
 use crate::expr::typing::aggregate::{bytes_type, string_type, text_len};
@@ -23,6 +24,7 @@ pub enum CastTarget {
     DateTime(u64),
     Time(u64),
     Year,
+    Json,
 }
 
 impl Typer {
@@ -34,6 +36,9 @@ impl Typer {
             _ => expr,
         };
         let ty = self.cast_type(&expr, target)?;
+        if target == CastTarget::Json && !expr.ty.is_string() {
+            return Ok(self.json(expr));
+        }
         // A timestamp has to come into the session's time zone first.
         let expr = match expr.ty {
             SqlType::Timestamp { fsp } => self.convert(expr, SqlType::DateTime { fsp }),
@@ -45,6 +50,11 @@ impl Typer {
             || matches!(target, CastTarget::Char(..)) && expr.ty.is_bytes();
         let nullable = expr.nullable || can_fail && (from_text || !expr.ty.is_temporal());
         Ok(Expr::new(ExprKind::Cast(Box::new(expr)), ty, nullable))
+    }
+
+    /// The type that JSON_VALUE returns.
+    pub fn cast_type_of(&self, target: CastTarget) -> EvalResult<SqlType> {
+        self.cast_type(&Expr::literal(Datum::Null, Self::JSON_VALUE_TYPE), target)
     }
 
     fn cast_type(&self, expr: &Expr, target: CastTarget) -> EvalResult<SqlType> {
@@ -71,6 +81,7 @@ impl Typer {
             CastTarget::DateTime(fsp) => SqlType::DateTime { fsp: fsp_of(fsp, "CAST")? },
             CastTarget::Time(fsp) => SqlType::Time { fsp: fsp_of(fsp, "CAST")? },
             CastTarget::Year => SqlType::Year,
+            CastTarget::Json => SqlType::Json,
         })
     }
 }

@@ -16,6 +16,7 @@ fn meet(a: ValueClass, b: ValueClass) -> ValueClass {
     match (a, b) {
         (C::Null, other) | (other, C::Null) => other,
         (a, b) if a == b => a,
+        (C::Json, _) | (_, C::Json) => C::Json,
         (C::Int | C::Decimal, C::Int | C::Decimal) => C::Decimal,
         (C::Text | C::Bytes, C::Text | C::Bytes) => C::Bytes,
         // A string beside a date or time is read as one.
@@ -42,6 +43,9 @@ impl Typer {
     /// `left op right`.
     pub fn compare(&self, op: CompareOp, left: Expr, right: Expr) -> EvalResult<Expr> {
         let exprs = vec![left, right];
+        if exprs.iter().any(|expr| expr.ty == SqlType::Json) {
+            return self.compare_unchecked(op, exprs);
+        }
         check_dates(&exprs)?;
         self.compare_unchecked(op, self.as_the_column(exprs))
     }
@@ -150,7 +154,7 @@ impl Typer {
 
     /// `expr [NOT] BETWEEN low AND high`.
     pub fn between(&self, expr: Expr, low: Expr, high: Expr, negated: bool) -> EvalResult<Expr> {
-        let exprs = self.as_the_column(vec![expr, low, high]);
+        let exprs = self.as_the_column(self.without_json(vec![expr, low, high], true));
         let [expr, low, high]: [Expr; 3] =
             self.comparable(exprs, "between")?.try_into().expect("three go in, three come out");
         let nullable = expr.nullable || low.nullable || high.nullable;
@@ -215,6 +219,9 @@ impl Typer {
 
     /// Converts expressions so that their values compare with each other.
     pub(crate) fn comparable(&self, exprs: Vec<Expr>, operation: &str) -> EvalResult<Vec<Expr>> {
+        if exprs.iter().any(|expr| expr.ty == SqlType::Json) {
+            return Ok(exprs.into_iter().map(|expr| self.json(expr)).collect());
+        }
         let exprs = self.coded_operands(exprs);
         let classes: Vec<_> = exprs.iter().map(|expr| ValueClass::of(&expr.ty)).collect();
         let met = classes.iter().copied().fold(ValueClass::Null, meet);
@@ -232,12 +239,23 @@ impl Typer {
                 .into_iter()
                 .map(|expr| if numeric_type(&expr) == SqlType::Float { expr } else { self.to_double(expr) })
                 .collect(),
-            ValueClass::Timestamp => exprs,
+            ValueClass::Timestamp | ValueClass::Json => exprs,
             ValueClass::DateTime => self.as_datetimes(exprs),
             ValueClass::Time => {
                 exprs.into_iter().map(|expr| self.to_temporal(expr, ValueClass::Time)).collect()
             }
         })
+    }
+
+    /// BETWEEN, GREATEST and LEAST compare documents as texts; BETWEEN as numbers, if it has one beside them.
+    pub(super) fn without_json(&self, exprs: Vec<Expr>, numbers: bool) -> Vec<Expr> {
+        let has_number = numbers && exprs.iter().any(|expr| is_number(ValueClass::of(&expr.ty)));
+        let one = |expr: Expr| match expr.ty {
+            SqlType::Json if has_number => self.convert(expr, SqlType::Double),
+            SqlType::Json => self.text(expr),
+            _ => expr,
+        };
+        exprs.into_iter().map(one).collect()
     }
 
     /// Where every other operand is constant, a TIMESTAMP or DATE column stays as it is, so that an index on it can be
@@ -283,6 +301,7 @@ impl Typer {
     pub(crate) fn text(&self, expr: Expr) -> Expr {
         match ValueClass::of(&expr.ty) {
             ValueClass::Text | ValueClass::Bytes => expr,
+            ValueClass::Json => self.convert(expr, SqlType::JSON_TEXT),
             _ if expr.ty.is_coded() => self.decoded(expr),
             _ => {
                 let ty =

@@ -3,11 +3,11 @@
 use crate::datum::Datum;
 use crate::expr::Expr;
 use crate::expr::error::EvalResult;
-use crate::expr::typing::aggregate::{bytes_type, fsp_of, fsp_of_expr, string_type, text_len};
+use crate::expr::typing::aggregate::{byte_len, bytes_type, fsp_of, fsp_of_expr, string_type, text_len};
 use crate::expr::typing::arith::{Digits, decimal};
 use crate::expr::typing::cast;
 use crate::expr::typing::{Typer, ValueClass};
-use crate::sql_type::{LobSize, SqlType};
+use crate::sql_type::{Collation, LobSize, SqlType};
 
 type TypeResult = EvalResult<SqlType>;
 
@@ -188,7 +188,18 @@ macro_rules! fixed_lengths {
     )*};
 }
 
-fixed_lengths!(len_9 = 9, len_32 = 32, len_40 = 40, len_64 = 64, len_128 = 128);
+fixed_lengths!(
+    len_9 = 9,
+    len_16 = 16,
+    len_31 = 31,
+    len_32 = 32,
+    len_36 = 36,
+    len_39 = 39,
+    len_40 = 40,
+    len_64 = 64,
+    len_128 = 128,
+    len_1024 = 1024
+);
 
 pub(crate) fn len_long(_: &[Expr]) -> u64 {
     UNBOUNDED
@@ -263,6 +274,32 @@ pub(crate) fn len_elt(args: &[Expr]) -> u64 {
     args[1..].iter().map(|arg| text_len(&arg.ty)).max().unwrap_or(0)
 }
 
+/// MAKE_SET: all strings and the commas between them.
+pub(crate) fn len_make_set(args: &[Expr]) -> u64 {
+    args[1..].iter().map(|arg| text_len(&arg.ty) + 1).sum::<u64>() - 1
+}
+
+/// EXPORT_SET: 64 strings with separators.
+pub(crate) fn len_export_set(args: &[Expr]) -> u64 {
+    let one = text_len(&args[1].ty).max(text_len(&args[2].ty));
+    let separator = args.get(3).map_or(1, |separator| text_len(&separator.ty));
+    one.saturating_mul(64).saturating_add(separator.saturating_mul(63))
+}
+
+pub(crate) fn len_soundex(args: &[Expr]) -> u64 {
+    len_first(args).max(4)
+}
+
+/// What zlib needs at most, and the length before it.
+pub(crate) fn len_compressed(args: &[Expr]) -> u64 {
+    let len = byte_len(&args[0].ty);
+    len.saturating_mul(1001) / 1000 + 13 + 4
+}
+
+pub(crate) fn uncompressed(_: &Typer, _: &[Expr]) -> TypeResult {
+    Ok(SqlType::Blob { size: LobSize::Long })
+}
+
 /// FORMAT: digits with a comma after each three, point and decimals.
 pub(crate) fn len_format(args: &[Expr]) -> u64 {
     let int = match args[0].ty {
@@ -294,4 +331,18 @@ pub(crate) fn len_date_format(args: &[Expr]) -> u64 {
         Some(Datum::Str(format)) => format.chars().count() as u64 * 10,
         _ => args.get(1).map_or(0, |arg| text_len(&arg.ty)).saturating_mul(10).min(1024),
     }
+}
+
+/// A string that a document has or is.
+pub(crate) fn json_text(_: &Typer, _: &[Expr]) -> TypeResult {
+    Ok(SqlType::JSON_TEXT)
+}
+
+pub(crate) fn json_type(_: &Typer, _: &[Expr]) -> TypeResult {
+    Ok(SqlType::VarChar { len: 17, collation: Collation::UTF8MB4_BIN })
+}
+
+/// A character can become `\u001f`.
+pub(crate) fn json_quote(_: &Typer, args: &[Expr]) -> TypeResult {
+    Ok(string_type(text_len(&args[0].ty) * 6 + 2, Collation::UTF8MB4_BIN))
 }
