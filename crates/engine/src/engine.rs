@@ -22,7 +22,7 @@ use crate::garbage::{Collector, Garbage};
 use crate::health::Health;
 use crate::locks::{RowLocks, WaitHook};
 use crate::memory::MemoryBudget;
-use crate::metadata_lock::MetadataWaits;
+use crate::metadata_lock::{MetadataLock, MetadataWaits};
 use crate::origins::Origins;
 use crate::pace::{BackgroundStats, PaceCounters, Pacer};
 use crate::procedure::Procedures;
@@ -153,6 +153,8 @@ pub struct Engine {
     pub(crate) buffers: BufferPool,
     pub(crate) row_locks: RowLocks,
     pub(crate) metadata_waits: MetadataWaits,
+    /// Held by whoever changes definitions as by a transaction that changes a table, and READ by whoever has all tables locked.
+    pub(crate) definitions: Arc<MetadataLock>,
     pub(crate) serial: Serial,
     /// How far other sources' transactions are in force.
     pub(crate) origins: Origins,
@@ -187,6 +189,7 @@ impl Engine {
             buffers: BufferPool::default(),
             row_locks: RowLocks::default(),
             metadata_waits: MetadataWaits::default(),
+            definitions: Arc::default(),
             serial: Serial::default(),
             origins: parts.origins,
             call_gate: Arc::default(),

@@ -51,6 +51,13 @@ pub(crate) struct Links {
 }
 
 impl Link {
+    /// Whether what becomes of the parent may change rows of the child.
+    pub fn changes_children(&self) -> bool {
+        let def = &self.child.def.foreign_keys[self.key];
+        let changes = |action| matches!(action, ReferentialAction::Cascade | ReferentialAction::SetNull);
+        changes(def.on_delete) || changes(def.on_update)
+    }
+
     pub fn new(catalog: &Catalog, child: &Arc<TableHandle>, key: usize) -> Self {
         let def = &child.def.foreign_keys[key];
         let parent = catalog.table(&def.parent_database, &def.parent_table).and_then(|table| {

@@ -51,6 +51,7 @@ mod stats;
 mod stop;
 mod sync;
 mod table;
+mod table_locks;
 mod txn;
 pub mod typed;
 mod values;
@@ -86,6 +87,7 @@ pub use scan::{BATCH_ROWS, Morsel, ScanRequest, TableScan};
 pub use snapshots::SnapshotGuard;
 pub use stats::{ColumnStats, TableStats};
 pub use table::{IndexHandle, TableHandle};
+pub use table_locks::{Entered, TableLockMode, TableLocks};
 pub use txn::{
     Ahead, Freshness, Isolation, KeyList, LockHow, LockWait, ReadMode, RowBuf, RowChange, RowLock,
     RowVerdict, RowWait, SnapshotReader, StatementMark, TriedLock, Txn, TxnOptions,

@@ -1,9 +1,15 @@
-//! Metadata locks: transactions that use a table hold it shared until they end; DDL holds it exclusive.
+//! Metadata locks: transactions that use a table hold it shared until they end; DDL holds it exclusive. LOCK TABLES holds it
+//! as DDL does (WRITE), or beside those who only read (READ), beyond transactions (`table_locks.rs`).
 //!
 //! ```text
 //!  transaction ──waits for──▶ DDL that has the table, or waits for it      (newcomers queue behind DDL)
 //!  DDL ──────────waits for──▶ transactions that use one of its tables
+//!  first change ─waits for──▶ whoever has the table READ, or waits for that
+//!  READ ─────────waits for──▶ transactions that have changed the table; DDL that has it, not DDL that waits
 //! ```
+//!
+//! Whoever holds some of these locks while it waits for another one, and is no transaction, takes them in the order of the
+//! tables' ids: these are in no circle with each other.
 //!
 //! Whoever uses a table without conflict only counts up a number; nobody knows who it is. Everybody in a cycle waits, so it is
 //! enough that those who wait say what they hold ([`MetadataWaits`]): whoever begins to wait looks for a way back to itself.
@@ -13,7 +19,8 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -29,12 +36,19 @@ struct State {
     exclusive: bool,
     /// DDL that waits; newcomers queue behind it, so that it gets its turn.
     waiting: u32,
+    /// Those who have it READ.
+    readers: u32,
 }
 
 #[derive(Default)]
 pub(crate) struct MetadataLock {
     state: Mutex<State>,
     changed: Condvar,
+    /// Transactions that have changed the table, or are about to. These add themselves before they look at `no_writers`, and
+    /// who wants it READ adds itself there before it looks at this: one of them sees the other.
+    writers: AtomicU32,
+    /// Those who have it READ, or wait for that.
+    no_writers: AtomicU32,
 }
 
 impl State {
@@ -44,7 +58,7 @@ impl State {
     }
 
     fn is_in_use(&self) -> bool {
-        self.exclusive || self.shared > 0
+        self.exclusive || self.shared > 0 || self.readers > 0
     }
 }
 
@@ -70,6 +84,48 @@ impl MetadataLock {
         let free = !state.is_taken();
         state.shared += u32::from(free);
         free
+    }
+
+    /// For whoever has the table by LOCK TABLES.
+    pub fn lock_shared_as_holder(&self) {
+        self.state.lock().shared += 1;
+    }
+
+    /// A transaction that holds the table is about to change it for the first time. False if it must wait.
+    #[inline]
+    pub fn try_begin_write(&self) -> bool {
+        self.writers.fetch_add(1, SeqCst);
+        if self.no_writers.load(SeqCst) == 0 {
+            return true;
+        }
+        self.end_write();
+        false
+    }
+
+    /// For whoever has the table WRITE.
+    pub fn begin_write_as_holder(&self) {
+        self.writers.fetch_add(1, SeqCst);
+    }
+
+    #[inline]
+    pub fn end_write(&self) {
+        self.writers.fetch_sub(1, SeqCst);
+        if self.no_writers.load(SeqCst) > 0 {
+            self.tell();
+        }
+    }
+
+    /// Wakes those who look at what the mutex does not guard: none of them is between its look and its wait.
+    #[cold]
+    fn tell(&self) {
+        drop(self.state.lock());
+        self.changed.notify_all();
+    }
+
+    pub fn unlock_read(&self) {
+        self.state.lock().readers -= 1;
+        self.no_writers.fetch_sub(1, SeqCst);
+        self.tell();
     }
 
     pub fn unlock_shared(&self) {
@@ -175,12 +231,62 @@ impl MetadataWaits {
         Ok(())
     }
 
-    /// Locks tables for DDL: transactions that come now queue behind it, those that are there are waited for.
+    /// Waits until a transaction that holds the table may change it, and counts it as one that does.
+    ///
+    /// # Errors
+    /// `Deadlock`, `LockWaitTimeout`, `Interrupted`.
+    pub fn begin_write<'h>(
+        &self,
+        lock: &Arc<MetadataLock>,
+        holds: impl Iterator<Item = &'h Arc<MetadataLock>>,
+        patience: &Patience<'_>,
+    ) -> Result<()> {
+        let registered = self.register(holds.map(|held| held.id()).collect(), Some(lock.id()));
+        while !lock.try_begin_write() {
+            let mut state = lock.state.lock();
+            lock.wait(&mut state, patience, &registered.wait, |_| lock.no_writers.load(SeqCst) > 0)?;
+        }
+        Ok(())
+    }
+
+    /// Locks a table READ for LOCK TABLES, which holds some of `all` already and wants the others.
+    ///
+    /// # Errors
+    /// `LockWaitTimeout`, `Interrupted`.
+    pub fn lock_read(
+        &self,
+        lock: &Arc<MetadataLock>,
+        all: &[Arc<MetadataLock>],
+        patience: &Patience<'_>,
+    ) -> Result<()> {
+        let registered = self.register(all.iter().map(|lock| lock.id()).collect(), None);
+        lock.no_writers.fetch_add(1, SeqCst);
+        let mut state = lock.state.lock();
+        let stands = |state: &State| state.exclusive || lock.writers.load(SeqCst) > 0;
+        let outcome = lock.wait(&mut state, patience, &registered.wait, stands);
+        match outcome {
+            Ok(()) => state.readers += 1,
+            Err(_) => {
+                drop(state);
+                lock.no_writers.fetch_sub(1, SeqCst);
+                lock.tell();
+            }
+        }
+        outcome
+    }
+
+    /// Locks tables for DDL: transactions that come now queue behind it, those that are there are waited for. `all` are these and
+    /// what else it holds.
     ///
     /// # Errors
     /// `LockWaitTimeout`, `Interrupted`. Nothing is locked then.
-    pub fn lock_exclusive(&self, locks: &[Arc<MetadataLock>], patience: &Patience<'_>) -> Result<()> {
-        let registered = self.register(locks.iter().map(|lock| lock.id()).collect(), None);
+    pub fn lock_exclusive(
+        &self,
+        locks: &[Arc<MetadataLock>],
+        all: &[Arc<MetadataLock>],
+        patience: &Patience<'_>,
+    ) -> Result<()> {
+        let registered = self.register(all.iter().map(|lock| lock.id()).collect(), None);
         locks.iter().for_each(|lock| lock.announce());
         let mut taken = 0;
         let outcome = locks.iter().try_for_each(|lock| {
@@ -268,7 +374,8 @@ mod tests {
         assert!(a.try_lock_shared() && b.try_lock_shared());
         let begun = Barrier::new(2);
         let ddl = |lock: &Arc<MetadataLock>| {
-            let outcome = waits.lock_exclusive(std::slice::from_ref(lock), &patience(long));
+            let outcome =
+                waits.lock_exclusive(std::slice::from_ref(lock), std::slice::from_ref(lock), &patience(long));
             outcome.map(|()| lock.unlock_exclusive())
         };
         let transaction = |held: &Arc<MetadataLock>, wanted: &Arc<MetadataLock>| {
@@ -307,6 +414,60 @@ mod tests {
     }
 
     #[test]
+    fn who_reads_alone_and_who_writes_keep_each_other_out() {
+        let waits = MetadataWaits::default();
+        let lock = &Arc::new(MetadataLock::new());
+        let (inside, long) = (AtomicU32::new(0), Duration::from_secs(30));
+        const WRITER: u32 = 1 << 16;
+        thread::scope(|scope| {
+            for number in 0..4 {
+                let (waits, inside) = (&waits, &inside);
+                scope.spawn(move || {
+                    for _ in 0..2_000 {
+                        if number < 2 {
+                            if !lock.try_begin_write() {
+                                waits.begin_write(lock, [].into_iter(), &patience(long)).expect("its turn");
+                            }
+                            assert_eq!(inside.fetch_add(WRITER, SeqCst) % WRITER, 0, "somebody reads alone");
+                            inside.fetch_sub(WRITER, SeqCst);
+                            lock.end_write();
+                        } else {
+                            waits
+                                .lock_read(lock, std::slice::from_ref(lock), &patience(long))
+                                .expect("its turn");
+                            assert!(inside.fetch_add(1, SeqCst) < WRITER, "somebody writes");
+                            inside.fetch_sub(1, SeqCst);
+                            lock.unlock_read();
+                        }
+                    }
+                });
+            }
+        });
+        assert!(lock.try_lock_exclusive(), "nothing is left");
+    }
+
+    #[test]
+    fn a_writer_in_a_circle_with_lock_tables_is_a_deadlocks_victim() {
+        let waits = MetadataWaits::default();
+        let (a, b) = (&Arc::new(MetadataLock::new()), &Arc::new(MetadataLock::new()));
+        let all = [a.clone(), b.clone()];
+        assert!(b.try_lock_shared() && b.try_begin_write() && a.try_lock_shared());
+        thread::scope(|scope| {
+            let locks = scope.spawn(|| {
+                all.iter()
+                    .try_for_each(|lock| waits.lock_read(lock, &all, &patience(Duration::from_secs(30))))
+            });
+            while b.no_writers.load(SeqCst) == 0 {
+                thread::yield_now();
+            }
+            let outcome = waits.begin_write(a, [b, a].into_iter(), &patience(Duration::from_secs(30)));
+            assert!(matches!(outcome, Err(EngineError::Deadlock)), "{outcome:?}");
+            b.end_write();
+            locks.join().expect("no panic").expect("nobody writes");
+        });
+    }
+
+    #[test]
     fn ddl_of_several_tables_gets_them_under_load() {
         let waits = MetadataWaits::default();
         let locks = [Arc::new(MetadataLock::new()), Arc::new(MetadataLock::new())];
@@ -327,7 +488,7 @@ mod tests {
                     }
                 });
             }
-            let outcome = waits.lock_exclusive(&locks, &patience(Duration::from_secs(20)));
+            let outcome = waits.lock_exclusive(&locks, &locks, &patience(Duration::from_secs(20)));
             locks.iter().for_each(|lock| lock.unlock_exclusive());
             stop.store(true, Ordering::Relaxed);
             outcome.expect("newcomers queue behind it");
@@ -339,7 +500,7 @@ mod tests {
         let waits = MetadataWaits::default();
         let locks = [Arc::new(MetadataLock::new()), Arc::new(MetadataLock::new())];
         assert!(locks[1].try_lock_shared());
-        let outcome = waits.lock_exclusive(&locks, &patience(Duration::from_millis(1)));
+        let outcome = waits.lock_exclusive(&locks, &locks, &patience(Duration::from_millis(1)));
         assert!(matches!(outcome, Err(EngineError::LockWaitTimeout)));
         assert!(locks[0].try_lock_exclusive());
         assert!(locks[1].try_lock_shared());

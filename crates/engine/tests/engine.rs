@@ -407,7 +407,7 @@ fn changes_in_place_end_when_they_are_interrupted() {
             let asked = std::sync::atomic::AtomicUsize::new(0);
             let interrupted =
                 move || asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) >= asked_before;
-            let wait = DdlWait { timeout: WAIT, interrupted: Some(Arc::new(interrupted)) };
+            let wait = DdlWait { timeout: WAIT, interrupted: Some(Arc::new(interrupted)), own: None };
             let change = || {
                 let alteration = engine.alter("bank", "accounts", &[], None, wait)?;
                 let mut def = (*table(&engine).def).clone();

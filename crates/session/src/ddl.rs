@@ -63,8 +63,12 @@ impl Session {
     }
 
     /// How DDL waits for others that use its tables.
-    fn ddl_wait(&self) -> DdlWait {
-        DdlWait { timeout: self.settings.metadata_lock_timeout, interrupted: Some(self.stop.clone()) }
+    pub(super) fn ddl_wait(&self) -> DdlWait {
+        DdlWait {
+            timeout: self.settings.metadata_lock_timeout,
+            interrupted: Some(self.stop.clone()),
+            own: self.locked.as_ref().map(|locked| locked.locks.clone()),
+        }
     }
 
     /// Of the transaction that fills a table for DDL.

@@ -99,6 +99,7 @@ impl Session {
             && settings.auto_increment_offset == 1
             && settings.insert_id.is_none()
             && !settings.safe_updates
+            && self.locked.is_none()
     }
 
     /// The plan of a statement, if one is kept. It is to be given back with `give_plan`.

@@ -139,6 +139,7 @@ impl SqlSession for Session {
 
     async fn reset(&mut self) {
         self.rollback();
+        self.locked = None;
         self.host.0.release_all_locks();
         self.in_flight = false;
         self.prepared.clear();
@@ -476,7 +477,14 @@ impl Session {
         self.commit().await?;
         self.next = Characteristics::default();
         // FLUSH changes nothing that is stored.
-        if !matches!(kind, StatementKind::Flush(_) | StatementKind::Check(_)) {
+        let changes_nothing = matches!(
+            kind,
+            StatementKind::Flush(_)
+                | StatementKind::FlushWithReadLock(_)
+                | StatementKind::LockTables(_)
+                | StatementKind::Check(_)
+        );
+        if !changes_nothing {
             self.check_not_read_only()?;
         }
         let result = self.dispatch_one(kind, text, sink).await;
@@ -493,6 +501,7 @@ impl Session {
     ) -> Result<Outcome, SqlError> {
         use StatementKind as S;
         self.check_privileges(kind)?;
+        self.check_table_locks(kind)?;
         if matches!(kind, S::Insert(_) | S::LoadData(_) | S::Update(_) | S::Delete(_)) {
             self.check_not_read_only()?;
         }
@@ -539,8 +548,9 @@ impl Session {
             S::Deallocate(name) => self.deallocate(name),
             // Nothing that may be flushed is kept where it could go stale.
             S::Flush(_) => Ok(Outcome::ok()),
-            S::LockTables(_) => Err(unsupported("LOCK TABLES")),
-            S::UnlockTables => Ok(Outcome::ok()),
+            S::LockTables(tables) => self.lock_tables(tables),
+            S::UnlockTables => self.unlock_tables().await,
+            S::FlushWithReadLock(tables) => self.flush_with_read_lock(tables),
             S::Savepoint(name) => self.savepoint(&name.name),
             S::RollbackTo(name) => self.rollback_to(&name.name),
             S::ReleaseSavepoint(name) => self.release_savepoint(&name.name),
@@ -562,8 +572,16 @@ impl Session {
             | S::SetRole(_)
             | S::Grant { .. }
             | S::Revoke { .. }
-            | S::RevokeAll { .. } => self.account_statement(kind),
-            _ => self.ddl(kind, text).await,
+            | S::RevokeAll { .. } => {
+                let _entered = self.enter_definitions()?;
+                self.account_statement(kind)
+            }
+            _ => {
+                let _entered = self.enter_definitions()?;
+                let outcome = self.ddl(kind, text).await?;
+                self.follow_definitions(kind);
+                Ok(outcome)
+            }
         }
     }
 }
@@ -599,6 +617,7 @@ fn commits_implicitly(kind: &StatementKind) -> bool {
             | S::Revoke { .. }
             | S::RevokeAll { .. }
             | S::LockTables(_)
+            | S::FlushWithReadLock(_)
             | S::Analyze(_)
             | S::Check(_)
             | S::Optimize(_)

@@ -17,6 +17,7 @@ use super::api::{SessionInfo, StatementId};
 use super::database::{Shared, stop_request};
 use super::held::UserVariables;
 use super::hints::Hinted;
+use super::locked::Locked;
 use super::named_locks::{EndOfLocks, SessionHost, TimeLimit};
 use super::plan_cache::RecentPlans;
 use super::point::PointMemory;
@@ -104,6 +105,8 @@ pub struct Session {
     pub(super) changed_variables: Vec<usize>,
     /// What the account may do, as of the last statement.
     pub(super) access: Access,
+    /// LOCK TABLES. Behind the transaction, which ends before.
+    pub(super) locked: Option<Locked>,
 }
 
 impl Session {
@@ -151,6 +154,7 @@ impl Session {
             hinted: None,
             changed_variables: Vec::new(),
             access,
+            locked: None,
             info,
         };
         session.begin_variables();

@@ -18,7 +18,7 @@ mod reader;
 #[cfg(test)]
 mod tests;
 
-use crate::parse::ast::{ObjectName, VariableScope};
+use crate::parse::ast::{Ident, ObjectName, VariableScope};
 use crate::parse::statement::{
     InsertSource, LoadTarget, PrepareSource, SelectInto, SetItem, ShowFilter, Statement, StatementKind,
 };
@@ -78,6 +78,8 @@ pub struct TableUse {
     /// `None` for the default database.
     pub database: Option<String>,
     pub table: String,
+    /// What the statement calls it, if that is another name.
+    pub alias: Option<String>,
 }
 
 /// A column as a statement names it.
@@ -145,8 +147,17 @@ impl std::ops::BitOr for SessionState {
 }
 
 impl TableUse {
-    fn of(name: &ObjectName) -> Self {
-        Self { database: name.database.as_ref().map(|d| d.name.clone()), table: name.name.name.clone() }
+    fn of(name: &ObjectName, alias: Option<&Ident>) -> Self {
+        Self {
+            database: name.database.as_ref().map(|d| d.name.clone()),
+            table: name.name.name.clone(),
+            alias: alias.map(|alias| alias.name.clone()),
+        }
+    }
+
+    /// The name by which the statement's columns refer to it.
+    pub fn called(&self) -> &str {
+        self.alias.as_ref().unwrap_or(&self.table)
     }
 }
 
@@ -171,12 +182,20 @@ impl StatementFacts {
     }
 
     fn reads(&mut self, name: &ObjectName) {
-        add(&mut self.reads, name);
+        self.reads_as(name, None);
+    }
+
+    fn reads_as(&mut self, name: &ObjectName, alias: Option<&Ident>) {
+        add(&mut self.reads, name, alias);
         self.needs_database(name);
     }
 
     fn writes(&mut self, name: &ObjectName) {
-        add(&mut self.writes, name);
+        self.writes_as(name, None);
+    }
+
+    fn writes_as(&mut self, name: &ObjectName, alias: Option<&Ident>) {
+        add(&mut self.writes, name, alias);
         self.needs_database(name);
     }
 
@@ -236,7 +255,9 @@ impl StatementFacts {
                 self.needs.add(S::SQL_MODE);
                 let mut reader = Reader::new(self);
                 update.with.iter().for_each(|with| reader.with(with));
-                update.tables.iter().for_each(|table| reader.changed_tables(table));
+                let assigned = update.assignments.iter().map(|a| a.table.as_ref().map(|t| &t.name));
+                let assigned: Option<Vec<&Ident>> = assigned.collect();
+                update.tables.iter().for_each(|table| reader.changed_tables(table, assigned.as_deref()));
                 update.assignments.iter().for_each(|a| reader.expr(&a.value));
                 update.filter.iter().for_each(|filter| reader.expr(filter));
                 update.order_by.iter().for_each(|item| reader.expr(&item.expr));
@@ -298,7 +319,9 @@ impl StatementFacts {
                 self.needs.add(S::TRANSACTION);
                 self.changes.add(S::TRANSACTION);
             }
-            K::LockTables(_) | K::UnlockTables => self.changes.add(S::TABLE_LOCKS | S::TRANSACTION),
+            K::LockTables(_) | K::UnlockTables | K::FlushWithReadLock(_) => {
+                self.changes.add(S::TABLE_LOCKS | S::TRANSACTION)
+            }
             K::Prepare { source, .. } => {
                 self.changes.add(S::PREPARED);
                 if let PrepareSource::UserVariable(_) = source {
@@ -396,8 +419,8 @@ impl StatementFacts {
     }
 }
 
-fn add(uses: &mut Vec<TableUse>, name: &ObjectName) {
-    let table = TableUse::of(name);
+fn add(uses: &mut Vec<TableUse>, name: &ObjectName, alias: Option<&Ident>) {
+    let table = TableUse::of(name, alias);
     if !uses.contains(&table) {
         uses.push(table);
     }
@@ -429,7 +452,8 @@ fn class_of(kind: &StatementKind) -> StatementClass {
         | K::RollbackTo(_)
         | K::ReleaseSavepoint(_)
         | K::LockTables(_)
-        | K::UnlockTables => C::Transaction,
+        | K::UnlockTables
+        | K::FlushWithReadLock(_) => C::Transaction,
         K::Use(_) | K::Set(_) | K::Prepare { .. } | K::Deallocate(_) | K::SetRole(_) => C::Session,
         K::Show(_) | K::Describe { .. } | K::Explain { .. } => C::Information,
         K::CreateUser { .. }

@@ -14,6 +14,7 @@ use crate::error::{EngineError, Result};
 use crate::metadata_lock::Patience;
 use crate::stop::Stop;
 use crate::table::TableHandle;
+use crate::table_locks::{TableLockMode, TableLocks};
 
 /// So long DDL leaves all tables to others while it waits for one.
 const POLITE: Duration = Duration::from_secs(1);
@@ -24,9 +25,15 @@ pub struct DdlWait {
     pub timeout: Duration,
     /// Asked from time to time; true ends the wait with `Interrupted`.
     pub interrupted: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
+    /// What the session has locked by LOCK TABLES: those that it has WRITE are taken as they are.
+    pub own: Option<Arc<TableLocks>>,
 }
 
 impl DdlWait {
+    fn has(&self, table: &TableHandle) -> bool {
+        self.own.as_ref().is_some_and(|own| own.mode_of(table) == Some(TableLockMode::Write))
+    }
+
     pub(super) fn stop(&self) -> Stop {
         Stop(self.interrupted.clone())
     }
@@ -34,18 +41,22 @@ impl DdlWait {
 
 impl From<Duration> for DdlWait {
     fn from(timeout: Duration) -> Self {
-        Self { timeout, interrupted: None }
+        Self { timeout, interrupted: None, own: None }
     }
 }
 
 /// An exclusive metadata lock.
 pub(super) struct Exclusive {
     pub table: Arc<TableHandle>,
+    /// It stays locked: by LOCK TABLES.
+    stays: bool,
 }
 
 impl Drop for Exclusive {
     fn drop(&mut self) {
-        self.table.metadata_lock.unlock_exclusive();
+        if !self.stays {
+            self.table.metadata_lock.unlock_exclusive();
+        }
     }
 }
 
@@ -75,7 +86,8 @@ impl Engine {
         let patience = Patience { deadline: begun + wait.timeout, interrupted: &interrupted };
         let mut awaited: Option<Arc<TableHandle>> = None;
         loop {
-            let tables = one_each(wanted(&self.catalog())?);
+            let (own, tables): (Vec<_>, Vec<_>) =
+                one_each(wanted(&self.catalog())?).into_iter().partition(|table| wait.has(table));
             awaited = awaited.filter(|first| tables.iter().any(|table| Arc::ptr_eq(table, first)));
             let at_once: &[Arc<TableHandle>] = match &awaited {
                 Some(_) if begun.elapsed() > POLITE => &tables,
@@ -94,9 +106,12 @@ impl Engine {
                     awaited = Some(table.clone());
                     break;
                 }
-                locks.push(Exclusive { table: table.clone() });
+                locks.push(Exclusive { table: table.clone(), stays: false });
             }
-            if awaited.is_none() && are_same(&tables, &one_each(wanted(&self.catalog())?)) {
+            let mut all = [own.as_slice(), &tables].concat();
+            all.sort_by_key(|table| table.id());
+            if awaited.is_none() && are_same(&all, &one_each(wanted(&self.catalog())?)) {
+                locks.extend(own.into_iter().map(|table| Exclusive { table, stays: true }));
                 return Ok(Group { locks });
             }
         }
@@ -105,8 +120,8 @@ impl Engine {
     /// Waits for whoever uses these tables.
     fn lock_all(&self, tables: &[Arc<TableHandle>], patience: &Patience<'_>) -> Result<Vec<Exclusive>> {
         let locks: Vec<_> = tables.iter().map(|table| table.metadata_lock.clone()).collect();
-        self.metadata_waits.lock_exclusive(&locks, patience)?;
-        Ok(tables.iter().map(|table| Exclusive { table: table.clone() }).collect())
+        self.metadata_waits.lock_exclusive(&locks, &locks, patience)?;
+        Ok(tables.iter().map(|table| Exclusive { table: table.clone(), stays: false }).collect())
     }
 }
 

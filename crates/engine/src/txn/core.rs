@@ -8,7 +8,7 @@ use avocet_base::{Timestamp, TxnId};
 use avocet_storage::{Snapshot, TxnState};
 
 use super::options::{Freshness, Isolation, TxnOptions};
-use super::parts::{Changes, Constraints, Footprint, Load, Locks, StatementMark, View};
+use super::parts::{Changes, Constraints, Footprint, Load, Locks, StatementMark, View, Written};
 use crate::buffers::{Buffers, Scratch};
 use crate::engine::{BrokenRule, Engine};
 use crate::error::{EngineError, Result};
@@ -16,6 +16,7 @@ use crate::garbage::Lists;
 use crate::procedure::logical::Logical;
 use crate::serial::ReadSet;
 use crate::snapshots::SnapshotGuard;
+use crate::table_locks::TableLocks;
 
 /// A running transaction. Dropping it rolls it back.
 pub struct Txn {
@@ -30,6 +31,8 @@ pub struct Txn {
     pub(super) finished: bool,
     pub(super) scratch: Scratch,
     pub(super) interrupted: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
+    /// What its session has locked by LOCK TABLES.
+    pub(super) table_locks: Option<Arc<TableLocks>>,
     /// Of a call that may be logged as such, or that recovery runs again.
     pub(super) logical: Option<Box<Logical>>,
 }
@@ -49,13 +52,23 @@ impl Txn {
         Self {
             state: Arc::new(TxnState::new(id)),
             view: View::new(snapshot),
-            changes: Changes { tables, row_changes, undo, masks: 0, redo, origin: None, loads: Vec::new() },
+            changes: Changes {
+                tables,
+                row_changes,
+                written: Written::default(),
+                undo,
+                masks: 0,
+                redo,
+                origin: None,
+                loads: Vec::new(),
+            },
             locks: Locks::default(),
             constraints: Constraints { reads: validates.then(Arc::default), ..Constraints::default() },
             footprint: Footprint::new(carried),
             finished: false,
             scratch,
             interrupted: None,
+            table_locks: None,
             logical: None,
             options,
             engine: engine.clone(),

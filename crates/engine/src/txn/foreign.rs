@@ -203,7 +203,10 @@ impl Txn {
                 }
                 Side::Children => {
                     for link in &links.as_parent {
-                        self.touch(&link.child)?;
+                        match link.changes_children() {
+                            true => self.touch_to_write(&link.child)?,
+                            false => self.touch(&link.child)?,
+                        };
                     }
                 }
             }

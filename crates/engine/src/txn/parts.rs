@@ -48,11 +48,55 @@ impl View {
     }
 }
 
+/// A set of tables, by their places in a transaction's list. Most transactions have fewer than 64.
+#[derive(Default)]
+pub(crate) struct Written {
+    first: u64,
+    others: Vec<u16>,
+}
+
+impl Written {
+    #[inline]
+    pub fn has(&self, t: u16) -> bool {
+        match t {
+            0..64 => self.first >> t & 1 != 0,
+            _ => self.others.contains(&t),
+        }
+    }
+
+    #[inline]
+    pub fn add(&mut self, t: u16) {
+        match t {
+            0..64 => self.first |= 1 << t,
+            _ => self.others.push(t),
+        }
+    }
+
+    /// Those from a place on, which are in it no longer.
+    pub fn take_from(&mut self, from: usize) -> impl Iterator<Item = u16> + use<> {
+        let kept = 1u64.checked_shl(from as u32).map_or(u64::MAX, |bit| bit - 1);
+        let mut first = self.first & !kept;
+        self.first &= kept;
+        let others: Vec<u16> = match self.others.is_empty() {
+            true => Vec::new(),
+            false => self.others.extract_if(.., |t| usize::from(*t) >= from).collect(),
+        };
+        let bits = std::iter::from_fn(move || {
+            let t = (first != 0).then_some(first.trailing_zeros() as u16)?;
+            first &= first - 1;
+            Some(t)
+        });
+        bits.chain(others)
+    }
+}
+
 /// What a transaction has changed.
 pub(crate) struct Changes {
     pub tables: Vec<Arc<TableHandle>>,
     /// Rows that came, less those that went, of each table.
     pub row_changes: Vec<i64>,
+    /// Which of the tables it has changed, or was about to.
+    pub written: Written,
     pub undo: Vec<UndoEntry>,
     /// How many of these are marks that hide a row from it.
     pub masks: usize,

@@ -7,8 +7,9 @@ use std::time::Instant;
 use super::core::Txn;
 use super::options::Isolation;
 use crate::error::{EngineError, Result};
-use crate::metadata_lock::Patience;
+use crate::metadata_lock::{MetadataLock, MetadataWaits, Patience};
 use crate::table::{IndexHandle, TableHandle};
+use crate::table_locks::{TableLockMode, TableLocks};
 
 impl Txn {
     /// Remembers that the transaction uses a table, and holds its metadata lock till the end.
@@ -25,9 +26,53 @@ impl Txn {
         Ok((self.changes.tables.len() - 1) as u16)
     }
 
+    /// As [`touch`](Self::touch), of a table that the transaction is about to change.
+    #[inline]
+    pub(super) fn touch_to_write(&mut self, table: &Arc<TableHandle>) -> Result<u16> {
+        let t = self.touch(table)?;
+        if !self.changes.written.has(t) {
+            if !table.metadata_lock.try_begin_write() {
+                self.await_write(table)?;
+            }
+            self.changes.written.add(t);
+        }
+        Ok(t)
+    }
+
+    /// Waits for those who have the table READ.
+    #[cold]
+    fn await_write(&mut self, table: &TableHandle) -> Result<()> {
+        match self.table_locks.as_ref().and_then(|own| own.mode_of(table)) {
+            Some(TableLockMode::Write) => {
+                table.metadata_lock.begin_write_as_holder();
+                Ok(())
+            }
+            Some(TableLockMode::Read) => Err(EngineError::LockedForRead(table.def.name.clone())),
+            None => self.wait_for_table(|waits, holds, patience| {
+                waits.begin_write(&table.metadata_lock, holds, patience)
+            }),
+        }
+    }
+
+    /// What the session that runs the transaction has locked by LOCK TABLES.
+    pub fn set_table_locks(&mut self, locks: Arc<TableLocks>) {
+        self.table_locks = Some(locks);
+    }
+
     /// Waits for DDL that has the table, or stands before this transaction.
     #[cold]
     fn await_definition(&mut self, table: &TableHandle) -> Result<()> {
+        if self.table_locks.as_ref().is_some_and(|own| own.mode_of(table).is_some()) {
+            table.metadata_lock.lock_shared_as_holder();
+            return Ok(());
+        }
+        self.wait_for_table(|waits, holds, patience| waits.lock_shared(&table.metadata_lock, holds, patience))
+    }
+
+    fn wait_for_table(
+        &mut self,
+        wait: impl Fn(&MetadataWaits, &mut dyn Iterator<Item = &Arc<MetadataLock>>, &Patience<'_>) -> Result<()>,
+    ) -> Result<()> {
         self.meet_others();
         let interrupted = self.interrupted.as_deref();
         let interrupted = || interrupted.is_some_and(|asked| asked());
@@ -35,8 +80,8 @@ impl Txn {
         let patience = Patience { deadline, interrupted: &interrupted };
         let mut outcome = Ok(());
         (self.engine.wait_hook())(&mut || {
-            let holds = self.changes.tables.iter().map(|table| &table.metadata_lock);
-            outcome = self.engine.metadata_waits.lock_shared(&table.metadata_lock, holds, &patience);
+            let mut holds = self.changes.tables.iter().map(|table| &table.metadata_lock);
+            outcome = wait(&self.engine.metadata_waits, &mut holds, &patience);
         });
         outcome
     }
@@ -125,7 +170,7 @@ impl Txn {
         }
     }
 
-    pub(super) fn release_metadata_locks(&self) {
+    pub(super) fn release_metadata_locks(&mut self) {
         self.unlock_tables(0);
     }
 
@@ -136,7 +181,10 @@ impl Txn {
         self.changes.row_changes.truncate(kept);
     }
 
-    pub(super) fn unlock_tables(&self, from: usize) {
+    fn unlock_tables(&mut self, from: usize) {
+        for t in self.changes.written.take_from(from) {
+            self.changes.tables[usize::from(t)].metadata_lock.end_write();
+        }
         for (at, table) in self.changes.tables.iter().enumerate().skip(from) {
             let first = !self.changes.tables[..at]
                 .iter()

@@ -51,7 +51,7 @@ impl Txn {
         if Self::has_foreign_keys(table) {
             self.begin_foreign(table)?;
         }
-        self.touch(table)
+        self.touch_to_write(table)
     }
 
     fn check_writable(&self) -> Result<()> {

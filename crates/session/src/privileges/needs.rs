@@ -146,6 +146,13 @@ impl Needs {
                     self.table(name, Privileges::SELECT);
                 }
             }
+            S::FlushWithReadLock(names) => {
+                self.server(Privileges::RELOAD | Privileges::FLUSH_TABLES);
+                for name in names {
+                    self.database(name.database.as_ref(), Privileges::LOCK_TABLES);
+                    self.table(name, Privileges::SELECT);
+                }
+            }
             S::Kill { connection, .. } => Reader::new(self, STATEMENT).expr(connection),
             S::CreateUser { .. } | S::DropUser { .. } | S::RenameUser(_) | S::RevokeAll { .. } => {
                 self.server(Privileges::CREATE_USER);

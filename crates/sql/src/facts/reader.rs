@@ -55,7 +55,7 @@ impl<'f, 'q> Reader<'f, 'q> {
             QueryBody::JsonTable(table) => self.expr(&table.document),
             QueryBody::Values(rows) => rows.iter().flatten().for_each(|value| self.expr(value)),
             QueryBody::Table(name) => {
-                self.table(name);
+                self.table(name, None);
                 self.column(None, None, None);
             }
             QueryBody::Parenthesized(query) => self.query(query),
@@ -78,7 +78,7 @@ impl<'f, 'q> Reader<'f, 'q> {
 
     fn tables(&mut self, table: &'q TableRef) {
         match table {
-            TableRef::Table { name, alias: _, hints: _ } => self.table(name),
+            TableRef::Table { name, alias, hints: _ } => self.table(name, alias.as_ref()),
             TableRef::Derived { query, .. } => self.query(query),
             TableRef::Join(join) => {
                 self.tables(&join.left);
@@ -88,19 +88,22 @@ impl<'f, 'q> Reader<'f, 'q> {
         }
     }
 
-    /// The tables of an UPDATE: which of several it changes, names of columns alone do not tell.
-    pub fn changed_tables(&mut self, table: &'q TableRef) {
+    /// The tables of an UPDATE. Which of several it changes, the tables before the assigned columns tell, if these all have one;
+    /// names of columns alone do not.
+    pub fn changed_tables(&mut self, table: &'q TableRef, assigned: Option<&[&Ident]>) {
         match table {
-            TableRef::Table { name, alias: _, hints: _ } => {
-                self.table(name);
-                if !self.is_cte(name) {
-                    self.facts.writes(name);
+            TableRef::Table { name, alias, hints: _ } => {
+                self.table(name, alias.as_ref());
+                let called = alias.as_ref().unwrap_or(&name.name);
+                let is_meant = |target: &&Ident| target.name.eq_ignore_ascii_case(&called.name);
+                if !self.is_cte(name) && assigned.is_none_or(|tables| tables.iter().any(is_meant)) {
+                    self.facts.writes_as(name, alias.as_ref());
                 }
             }
             TableRef::Derived { query, .. } => self.query(query),
             TableRef::Join(join) => {
-                self.changed_tables(&join.left);
-                self.changed_tables(&join.right);
+                self.changed_tables(&join.left, assigned);
+                self.changed_tables(&join.right, assigned);
                 self.condition(&join.condition);
             }
         }
@@ -110,11 +113,11 @@ impl<'f, 'q> Reader<'f, 'q> {
     pub fn deleted_tables(&mut self, table: &'q TableRef, targets: &[ObjectName]) {
         match table {
             TableRef::Table { name, alias, hints: _ } => {
-                self.table(name);
+                self.table(name, alias.as_ref());
                 let called = alias.as_ref().unwrap_or(&name.name);
                 let is_meant = |target: &ObjectName| target.name.name.eq_ignore_ascii_case(&called.name);
                 if targets.is_empty() || targets.iter().any(is_meant) {
-                    self.facts.writes(name);
+                    self.facts.writes_as(name, alias.as_ref());
                 }
             }
             TableRef::Derived { query, .. } => self.query(query),
@@ -140,9 +143,9 @@ impl<'f, 'q> Reader<'f, 'q> {
         name.database.is_none() && self.ctes.iter().any(|cte| cte.eq_ignore_ascii_case(&name.name.name))
     }
 
-    fn table(&mut self, name: &'q ObjectName) {
+    fn table(&mut self, name: &'q ObjectName, alias: Option<&Ident>) {
         if !self.is_cte(name) {
-            self.facts.reads(name);
+            self.facts.reads_as(name, alias);
         }
     }
 

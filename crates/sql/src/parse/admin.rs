@@ -418,7 +418,6 @@ impl Parser<'_> {
             let name = p.object_name()?;
             let alias =
                 if p.is_any_word(&["READ", "WRITE", "LOW_PRIORITY"]) { None } else { p.optional_alias()? };
-            p.eat("LOW_PRIORITY");
             let write = match p.eat_any(&["READ", "WRITE"]) {
                 Some(word) => word == "WRITE",
                 None => return Err(p.error()),

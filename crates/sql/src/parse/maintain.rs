@@ -40,11 +40,9 @@ impl Parser<'_> {
 
     fn flush_tables(&mut self) -> ParseResult<StatementKind> {
         let named = !self.at_statement_end() && !self.is_any_word(&["WITH", "FOR"]);
-        if named {
-            self.comma_separated(Self::object_name)?;
-        }
+        let tables = if named { self.comma_separated(Self::object_name)? } else { Vec::new() };
         if self.eat_all(&["WITH", "READ", "LOCK"]) {
-            return Err(unserved("FLUSH TABLES WITH READ LOCK"));
+            return Ok(StatementKind::FlushWithReadLock(tables));
         }
         if named && self.eat_all(&["FOR", "EXPORT"]) {
             return Err(unserved("FLUSH TABLES ... FOR EXPORT"));

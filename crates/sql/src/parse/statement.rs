@@ -124,6 +124,8 @@ pub enum StatementKind {
     ReleaseSavepoint(Ident),
     LockTables(Vec<(ObjectName, Option<Ident>, bool)>),
     UnlockTables,
+    /// FLUSH TABLES … WITH READ LOCK: of these, or of all if none is named.
+    FlushWithReadLock(Vec<ObjectName>),
     Prepare {
         name: Ident,
         source: PrepareSource,

@@ -1,0 +1,137 @@
+//! LOCK TABLES: locks on tables that a session holds beyond its transactions.
+//!
+//! WRITE is what DDL takes, READ lets others read (`metadata_lock.rs`). Both are taken in the order of the tables' ids, as DDL
+//! does where it holds several, so that they stand in no circle. The session's own transactions and DDL go past its locks.
+//!
+//! Who locks all tables keeps definitions from changing first: whoever changes them has *entered* for as long
+//! ([`Engine::enter_definitions`]).
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::catalog::Catalog;
+use crate::ddl::DdlWait;
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::metadata_lock::{MetadataLock, Patience};
+use crate::table::TableHandle;
+
+/// Definitions may be changed until this is dropped: nobody has all tables locked.
+pub struct Entered(Arc<MetadataLock>);
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.0.end_write();
+    }
+}
+
+/// What others may do with a locked table: read it, or nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TableLockMode {
+    Read,
+    Write,
+}
+
+/// Tables that are locked until this is dropped.
+#[derive(Default)]
+pub struct TableLocks {
+    held: Vec<(Arc<MetadataLock>, TableLockMode)>,
+}
+
+impl TableLocks {
+    pub(crate) fn mode_of(&self, table: &TableHandle) -> Option<TableLockMode> {
+        let is_of = |(lock, _): &&(Arc<MetadataLock>, _)| Arc::ptr_eq(lock, &table.metadata_lock);
+        self.held.iter().find(is_of).map(|(_, mode)| *mode)
+    }
+}
+
+impl Drop for TableLocks {
+    fn drop(&mut self) {
+        for (lock, mode) in &self.held {
+            match mode {
+                TableLockMode::Read => lock.unlock_read(),
+                TableLockMode::Write => lock.unlock_exclusive(),
+            }
+        }
+    }
+}
+
+impl Engine {
+    /// Locks the tables that `wanted` names, which are then as it saw them. A table that is named twice is locked WRITE if it is
+    /// named so once.
+    ///
+    /// # Errors
+    /// `LockWaitTimeout`, `Interrupted`, what `wanted` fails with. Nothing is locked then.
+    pub fn lock_tables(
+        &self,
+        wait: &DdlWait,
+        wanted: impl Fn(&Catalog) -> Result<Vec<(Arc<TableHandle>, TableLockMode)>>,
+    ) -> Result<TableLocks> {
+        let interrupted = || wait.interrupted.as_ref().is_some_and(|asked| asked());
+        let patience = Patience { deadline: Instant::now() + wait.timeout, interrupted: &interrupted };
+        self.lock_with(&patience, wanted)
+    }
+
+    /// Locks all tables READ, and keeps others from changing definitions.
+    ///
+    /// # Errors
+    /// As [`Self::lock_tables`].
+    pub fn lock_all_tables(&self, wait: &DdlWait) -> Result<TableLocks> {
+        let interrupted = || wait.interrupted.as_ref().is_some_and(|asked| asked());
+        let patience = Patience { deadline: Instant::now() + wait.timeout, interrupted: &interrupted };
+        let gate = &self.definitions;
+        self.metadata_waits.lock_read(gate, std::slice::from_ref(gate), &patience)?;
+        let mut entrance = TableLocks { held: vec![(gate.clone(), TableLockMode::Read)] };
+        let all = |catalog: &Catalog| {
+            Ok(catalog.tables().map(|table| (table.clone(), TableLockMode::Read)).collect())
+        };
+        let mut locks = self.lock_with(&patience, all)?;
+        locks.held.append(&mut entrance.held);
+        Ok(locks)
+    }
+
+    /// For whoever is about to change definitions: waits until nobody has all tables locked.
+    ///
+    /// # Errors
+    /// `LockWaitTimeout`, `Interrupted`.
+    pub fn enter_definitions(&self, wait: &DdlWait) -> Result<Entered> {
+        let interrupted = || wait.interrupted.as_ref().is_some_and(|asked| asked());
+        let patience = Patience { deadline: Instant::now() + wait.timeout, interrupted: &interrupted };
+        if !self.definitions.try_begin_write() {
+            self.metadata_waits.begin_write(&self.definitions, [].into_iter(), &patience)?;
+        }
+        Ok(Entered(self.definitions.clone()))
+    }
+
+    fn lock_with(
+        &self,
+        patience: &Patience<'_>,
+        wanted: impl Fn(&Catalog) -> Result<Vec<(Arc<TableHandle>, TableLockMode)>>,
+    ) -> Result<TableLocks> {
+        loop {
+            let tables = one_each(wanted(&self.catalog())?);
+            let all: Vec<_> = tables.iter().map(|(table, _)| table.metadata_lock.clone()).collect();
+            let mut locks = TableLocks::default();
+            for (lock, (_, mode)) in all.iter().zip(&tables) {
+                match mode {
+                    TableLockMode::Read => self.metadata_waits.lock_read(lock, &all, patience)?,
+                    TableLockMode::Write => {
+                        self.metadata_waits.lock_exclusive(std::slice::from_ref(lock), &all, patience)?;
+                    }
+                }
+                locks.held.push((lock.clone(), *mode));
+            }
+            let now = one_each(wanted(&self.catalog())?);
+            if now.len() == tables.len() && now.iter().zip(&tables).all(|((a, _), (b, _))| Arc::ptr_eq(a, b))
+            {
+                return Ok(locks);
+            }
+        }
+    }
+}
+
+fn one_each(mut tables: Vec<(Arc<TableHandle>, TableLockMode)>) -> Vec<(Arc<TableHandle>, TableLockMode)> {
+    tables.sort_by_key(|(table, mode)| (table.id(), std::cmp::Reverse(*mode)));
+    tables.dedup_by_key(|(table, _)| table.id());
+    tables
+}

@@ -1,0 +1,197 @@
+//! LOCK TABLES, UNLOCK TABLES and FLUSH TABLES WITH READ LOCK.
+//!
+//! The engine keeps others away (`engine/src/table_locks.rs`); here stands what the session itself may do meanwhile: it uses
+//! the tables that it has locked, by the names by which it has locked them, and changes those that it has locked WRITE.
+//! Statements take the general path meanwhile, which asks [`Session::check_table_locks`].
+
+use std::sync::Arc;
+
+use avocet_channel::blocking::blocking;
+use avocet_engine::{Catalog, EngineError, Entered, TableHandle, TableLockMode};
+use avocet_sql::facts::{StatementClass, StatementFacts, TableUse};
+use avocet_sql::parse::ast::{Ident, ObjectName, TableRef};
+use avocet_sql::parse::statement::{AlterAction, StatementKind};
+use avocet_types::error::{ErrorCode, SqlError};
+
+use crate::info_schema;
+use crate::locked::{Locked, LockedName};
+use crate::run::Outcome;
+use crate::state::Session;
+
+impl Session {
+    /// LOCK TABLES. The transaction before it is committed already.
+    pub(crate) fn lock_tables(
+        &mut self,
+        tables: &[(ObjectName, Option<Ident>, bool)],
+    ) -> Result<Outcome, SqlError> {
+        self.locked = None;
+        let mut names: Vec<LockedName> = Vec::new();
+        for (name, alias, write) in tables {
+            let database = match &name.database {
+                Some(database) => database.name.clone(),
+                None => self.current_database()?.to_owned(),
+            };
+            let called = alias.as_ref().unwrap_or(&name.name).name.clone();
+            let is_same = |other: &LockedName| other.database == database && other.called == called;
+            if names.iter().any(is_same) {
+                return Err(ErrorCode::NONUNIQ_TABLE.with(&[&called]));
+            }
+            let mode = if *write { TableLockMode::Write } else { TableLockMode::Read };
+            names.push(LockedName { database, table: name.name.name.clone(), called, mode });
+        }
+        self.lock(names)
+    }
+
+    /// FLUSH TABLES … WITH READ LOCK.
+    pub(crate) fn flush_with_read_lock(&mut self, tables: &[ObjectName]) -> Result<Outcome, SqlError> {
+        if self.locked.is_some() {
+            return Err(ErrorCode::LOCK_OR_ACTIVE_TRANSACTION.with(&[]));
+        }
+        if !tables.is_empty() {
+            let tables: Vec<_> = tables.iter().map(|name| (name.clone(), None, false)).collect();
+            return self.lock_tables(&tables);
+        }
+        let (engine, wait) = (self.shared.engine.clone(), self.ddl_wait());
+        let locks = blocking(|| engine.lock_all_tables(&wait))?;
+        self.locked = Some(Locked { names: None, locks: Arc::new(locks) });
+        Ok(Outcome::ok())
+    }
+
+    fn lock(&mut self, names: Vec<LockedName>) -> Result<Outcome, SqlError> {
+        let (engine, wait) = (self.shared.engine.clone(), self.ddl_wait());
+        let wanted = |catalog: &Catalog| {
+            let stored = names.iter().filter(|name| !info_schema::is_virtual(&name.database));
+            let table = |name: &LockedName| -> Result<(Arc<TableHandle>, TableLockMode), EngineError> {
+                let missing = || EngineError::NoSuchTable(name.database.clone(), name.table.clone());
+                let table = catalog.table(&name.database, &name.table).ok_or_else(missing)?;
+                Ok((table.clone(), name.mode))
+            };
+            stored.map(table).collect()
+        };
+        let locks = blocking(|| engine.lock_tables(&wait, wanted))?;
+        self.locked = Some(Locked { names: Some(names), locks: Arc::new(locks) });
+        Ok(Outcome::ok())
+    }
+
+    /// Waits for whoever has all tables locked.
+    pub(crate) fn enter_definitions(&self) -> Result<Entered, SqlError> {
+        let wait = self.ddl_wait();
+        Ok(blocking(|| self.shared.engine.enter_definitions(&wait))?)
+    }
+
+    /// UNLOCK TABLES commits what was done under the locks.
+    pub(crate) async fn unlock_tables(&mut self) -> Result<Outcome, SqlError> {
+        if self.locked.is_some() {
+            self.commit().await?;
+            self.locked = None;
+        }
+        Ok(Outcome::ok())
+    }
+
+    /// Whether a statement keeps to what the session has locked.
+    pub(crate) fn check_table_locks(&self, kind: &StatementKind) -> Result<(), SqlError> {
+        let Some(locked) = &self.locked else { return Ok(()) };
+        let facts = StatementFacts::of_kind(kind);
+        let Some(names) = &locked.names else {
+            let stored = |table: &TableUse| !self.is_virtual(table);
+            let changes = facts.class == StatementClass::Definition
+                || facts.class == StatementClass::Account
+                || facts.writes.iter().any(stored);
+            return match changes {
+                true => Err(ErrorCode::CANT_UPDATE_WITH_READLOCK.with(&[])),
+                false => Ok(()),
+            };
+        };
+        match kind {
+            StatementKind::CreateDatabase { .. }
+            | StatementKind::AlterDatabase { .. }
+            | StatementKind::DropDatabase { .. } => {
+                return Err(ErrorCode::LOCK_OR_ACTIVE_TRANSACTION.with(&[]));
+            }
+            _ if facts.class == StatementClass::Information
+                && !matches!(kind, StatementKind::Explain { .. }) =>
+            {
+                return Ok(());
+            }
+            _ => {}
+        }
+        let is_new = |table: &TableUse| match kind {
+            StatementKind::RenameTable(pairs) => !pairs.iter().any(|(from, _)| from.name.name == table.table),
+            _ => false,
+        };
+        let mode_of = |table: &TableUse| {
+            let of = |name: &&LockedName| self.is_of(name, table);
+            names.iter().filter(of).map(|name| name.mode).max()
+        };
+        for table in facts.reads.iter().filter(|table| !self.is_virtual(table)) {
+            mode_of(table).ok_or_else(|| ErrorCode::TABLE_NOT_LOCKED.with(&[&table.called()]))?;
+        }
+        for table in facts.writes.iter().filter(|table| !self.is_virtual(table) && !is_new(table)) {
+            match mode_of(table) {
+                None => return Err(ErrorCode::TABLE_NOT_LOCKED.with(&[&table.called()])),
+                // Which table an unqualified column of several is of, binding tells; the engine refuses the change then.
+                Some(TableLockMode::Read) if !changes_one_of_several(kind) => {
+                    return Err(ErrorCode::TABLE_NOT_LOCKED_FOR_WRITE.with(&[&table.called()]));
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn is_virtual(&self, table: &TableUse) -> bool {
+        let database = table.database.as_deref().or(self.database.as_deref());
+        database.is_some_and(info_schema::is_virtual)
+    }
+
+    fn is_of(&self, name: &LockedName, table: &TableUse) -> bool {
+        table.database.as_deref().or(self.database.as_deref()) == Some(&*name.database)
+            && table.table == name.table
+            && table.called() == name.called
+    }
+
+    /// A definition has changed under the session's locks: a table has another name, or none.
+    pub(crate) fn follow_definitions(&mut self, kind: &StatementKind) {
+        let current = self.database.clone();
+        let Some(names) = self.locked.as_mut().and_then(|locked| locked.names.as_mut()) else { return };
+        let database_of =
+            |name: &ObjectName| name.database.as_ref().map(|d| d.name.clone()).or_else(|| current.clone());
+        let is_of = |at: &LockedName, name: &ObjectName| {
+            Some(&at.database) == database_of(name).as_ref() && at.table == name.name.name
+        };
+        let mut rename = |from: &ObjectName, to: &ObjectName| {
+            for at in names.iter_mut().filter(|at| is_of(at, from)) {
+                if at.called == at.table {
+                    at.called.clone_from(&to.name.name);
+                }
+                at.database = database_of(to).unwrap_or_default();
+                at.table.clone_from(&to.name.name);
+            }
+        };
+        match kind {
+            StatementKind::RenameTable(pairs) => pairs.iter().for_each(|(from, to)| rename(from, to)),
+            StatementKind::AlterTable { name, actions } => {
+                for action in actions {
+                    if let AlterAction::RenameTable(to) = action {
+                        rename(name, to);
+                    }
+                }
+            }
+            StatementKind::DropTable { names: dropped, .. } => {
+                names.retain(|at| !dropped.iter().any(|name| is_of(at, name)));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// An UPDATE of several tables.
+fn changes_one_of_several(kind: &StatementKind) -> bool {
+    match kind {
+        StatementKind::Update(update) => {
+            !matches!(&*update.tables, [TableRef::Table { .. }])
+                && update.assignments.iter().any(|assignment| assignment.table.is_none())
+        }
+        _ => false,
+    }
+}
