@@ -60,6 +60,9 @@ pub enum EngineError {
     KeyTooLong { len: usize, max: usize },
     #[error("the row is too large: {len} bytes, at most {max}")]
     RowTooLarge { len: usize, max: usize },
+    /// The session has locked tables, and this is none of them.
+    #[error("table '{0}' is not locked")]
+    NotLocked(String),
     /// The session itself has locked it for reading.
     #[error("table '{0}' is locked for reading")]
     LockedForRead(String),

@@ -31,6 +31,7 @@ impl From<EngineError> for SqlError {
             EngineError::IndexExists(name) => ErrorCode::DUP_KEYNAME.with(&[name]),
             EngineError::KeyTooLong { max, .. } => ErrorCode::TOO_LONG_KEY.with(&[max]),
             EngineError::RowTooLarge { max, .. } => ErrorCode::TOO_BIG_ROWSIZE.with(&[max]),
+            EngineError::NotLocked(table) => ErrorCode::TABLE_NOT_LOCKED.with(&[table]),
             EngineError::LockedForRead(table) => ErrorCode::TABLE_NOT_LOCKED_FOR_WRITE.with(&[table]),
             EngineError::ReadOnly => ErrorCode::CANT_EXECUTE_IN_READ_ONLY_TRANSACTION.with(&[]),
             EngineError::NullInColumn(column) => ErrorCode::BAD_NULL_ERROR.with(&[column]),

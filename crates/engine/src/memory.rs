@@ -414,8 +414,8 @@ impl MemoryBudget {
         EngineError::OutOfMemory { used: self.tables(), limit: self.limit, most_of_it, remedy }
     }
 
-    /// There is no memory for the rows of a block.
-    pub(crate) fn no_block(&self) -> EngineError {
+    /// There is no memory for rows that are to be loaded.
+    pub(crate) fn nothing_left(&self) -> EngineError {
         let now = self.in_use();
         let queries = now.queries + now.clients;
         let (most_of_it, remedy) = match queries > now.of_tables() {

@@ -38,6 +38,8 @@ struct State {
     waiting: u32,
     /// Those who have it READ.
     readers: u32,
+    /// One of these wants to have it alone.
+    upgrades: bool,
 }
 
 #[derive(Default)]
@@ -124,6 +126,7 @@ impl MetadataLock {
 
     pub fn unlock_read(&self) {
         self.state.lock().readers -= 1;
+        // Whoever wants it alone looks at the readers, others at this.
         self.no_writers.fetch_sub(1, SeqCst);
         self.tell();
     }
@@ -262,7 +265,7 @@ impl MetadataWaits {
         let registered = self.register(all.iter().map(|lock| lock.id()).collect(), None);
         lock.no_writers.fetch_add(1, SeqCst);
         let mut state = lock.state.lock();
-        let stands = |state: &State| state.exclusive || lock.writers.load(SeqCst) > 0;
+        let stands = |state: &State| state.exclusive || state.upgrades || lock.writers.load(SeqCst) > 0;
         let outcome = lock.wait(&mut state, patience, &registered.wait, stands);
         match outcome {
             Ok(()) => state.readers += 1,
@@ -300,6 +303,29 @@ impl MetadataWaits {
             locks[..taken].iter().for_each(|lock| lock.unlock_exclusive());
         }
         locks.iter().for_each(|lock| lock.withdraw());
+        outcome
+    }
+
+    /// Whoever has a table READ has it alone, too, until `unlock_exclusive`.
+    ///
+    /// # Errors
+    /// `Deadlock` if another one wants the same; `LockWaitTimeout`, `Interrupted`.
+    pub fn upgrade(&self, lock: &Arc<MetadataLock>, patience: &Patience<'_>) -> Result<()> {
+        let registered = self.register(vec![lock.id()], None);
+        let mut state = lock.state.lock();
+        if state.upgrades {
+            return Err(EngineError::Deadlock);
+        }
+        state.upgrades = true;
+        // Newcomers queue.
+        state.waiting += 1;
+        let outcome = lock.wait(&mut state, patience, &registered.wait, |state| {
+            state.exclusive || state.shared > 0 || state.readers > 1
+        });
+        state.upgrades = false;
+        state.exclusive |= outcome.is_ok();
+        drop(state);
+        lock.withdraw();
         outcome
     }
 
@@ -444,6 +470,29 @@ mod tests {
             }
         });
         assert!(lock.try_lock_exclusive(), "nothing is left");
+    }
+
+    #[test]
+    fn one_of_those_who_read_can_have_it_alone() {
+        let waits = MetadataWaits::default();
+        let lock = &Arc::new(MetadataLock::new());
+        let (all, long) = (std::slice::from_ref(lock), Duration::from_secs(30));
+        let read = || waits.lock_read(lock, all, &patience(long)).expect("nobody writes");
+        read();
+        read();
+        thread::scope(|scope| {
+            let upgraded = scope.spawn(|| waits.upgrade(lock, &patience(long)));
+            while !lock.state.lock().upgrades {
+                thread::yield_now();
+            }
+            let second = waits.upgrade(lock, &patience(long));
+            assert!(matches!(second, Err(EngineError::Deadlock)), "{second:?}");
+            lock.unlock_read();
+            upgraded.join().expect("no panic").expect("the other one has gone");
+        });
+        assert!(!lock.try_lock_shared(), "one has it alone");
+        lock.unlock_exclusive();
+        assert!(lock.try_lock_shared() && !lock.try_begin_write(), "it is still read");
     }
 
     #[test]

@@ -7,7 +7,6 @@
 //! ([`Engine::enter_definitions`]).
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use crate::catalog::Catalog;
 use crate::ddl::DdlWait;
@@ -36,9 +35,15 @@ pub enum TableLockMode {
 #[derive(Default)]
 pub struct TableLocks {
     held: Vec<(Arc<MetadataLock>, TableLockMode)>,
+    tables: Vec<(Arc<TableHandle>, TableLockMode)>,
 }
 
 impl TableLocks {
+    /// The tables as they were when they were locked, with those that foreign keys brought along.
+    pub fn tables(&self) -> &[(Arc<TableHandle>, TableLockMode)] {
+        &self.tables
+    }
+
     pub(crate) fn mode_of(&self, table: &TableHandle) -> Option<TableLockMode> {
         let is_of = |(lock, _): &&(Arc<MetadataLock>, _)| Arc::ptr_eq(lock, &table.metadata_lock);
         self.held.iter().find(is_of).map(|(_, mode)| *mode)
@@ -57,8 +62,8 @@ impl Drop for TableLocks {
 }
 
 impl Engine {
-    /// Locks the tables that `wanted` names, which are then as it saw them. A table that is named twice is locked WRITE if it is
-    /// named so once.
+    /// Locks the tables that `wanted` names, which are then as it saw them, and those that foreign keys link them with as far as
+    /// changes reach. A table that is named twice is locked WRITE if it is named so once.
     ///
     /// # Errors
     /// `LockWaitTimeout`, `Interrupted`, what `wanted` fails with. Nothing is locked then.
@@ -67,9 +72,9 @@ impl Engine {
         wait: &DdlWait,
         wanted: impl Fn(&Catalog) -> Result<Vec<(Arc<TableHandle>, TableLockMode)>>,
     ) -> Result<TableLocks> {
-        let interrupted = || wait.interrupted.as_ref().is_some_and(|asked| asked());
-        let patience = Patience { deadline: Instant::now() + wait.timeout, interrupted: &interrupted };
-        self.lock_with(&patience, wanted)
+        wait.patiently(|patience| {
+            self.lock_with(patience, |catalog| Ok(with_linked(catalog, wanted(catalog)?)))
+        })
     }
 
     /// Locks all tables READ, and keeps others from changing definitions.
@@ -77,17 +82,18 @@ impl Engine {
     /// # Errors
     /// As [`Self::lock_tables`].
     pub fn lock_all_tables(&self, wait: &DdlWait) -> Result<TableLocks> {
-        let interrupted = || wait.interrupted.as_ref().is_some_and(|asked| asked());
-        let patience = Patience { deadline: Instant::now() + wait.timeout, interrupted: &interrupted };
-        let gate = &self.definitions;
-        self.metadata_waits.lock_read(gate, std::slice::from_ref(gate), &patience)?;
-        let mut entrance = TableLocks { held: vec![(gate.clone(), TableLockMode::Read)] };
-        let all = |catalog: &Catalog| {
-            Ok(catalog.tables().map(|table| (table.clone(), TableLockMode::Read)).collect())
-        };
-        let mut locks = self.lock_with(&patience, all)?;
-        locks.held.append(&mut entrance.held);
-        Ok(locks)
+        wait.patiently(|patience| {
+            let gate = &self.definitions;
+            self.metadata_waits.lock_read(gate, std::slice::from_ref(gate), patience)?;
+            let mut entrance =
+                TableLocks { held: vec![(gate.clone(), TableLockMode::Read)], tables: Vec::new() };
+            let all = |catalog: &Catalog| {
+                Ok(catalog.tables().map(|table| (table.clone(), TableLockMode::Read)).collect())
+            };
+            let mut locks = self.lock_with(patience, all)?;
+            locks.held.append(&mut entrance.held);
+            Ok(locks)
+        })
     }
 
     /// For whoever is about to change definitions: waits until nobody has all tables locked.
@@ -95,10 +101,10 @@ impl Engine {
     /// # Errors
     /// `LockWaitTimeout`, `Interrupted`.
     pub fn enter_definitions(&self, wait: &DdlWait) -> Result<Entered> {
-        let interrupted = || wait.interrupted.as_ref().is_some_and(|asked| asked());
-        let patience = Patience { deadline: Instant::now() + wait.timeout, interrupted: &interrupted };
         if !self.definitions.try_begin_write() {
-            self.metadata_waits.begin_write(&self.definitions, [].into_iter(), &patience)?;
+            wait.patiently(|patience| {
+                self.metadata_waits.begin_write(&self.definitions, [].into_iter(), patience)
+            })?;
         }
         Ok(Entered(self.definitions.clone()))
     }
@@ -124,10 +130,38 @@ impl Engine {
             let now = one_each(wanted(&self.catalog())?);
             if now.len() == tables.len() && now.iter().zip(&tables).all(|((a, _), (b, _))| Arc::ptr_eq(a, b))
             {
+                locks.tables = tables;
                 return Ok(locks);
             }
         }
     }
+}
+
+/// With what changes of these tables reach by foreign keys: parents are read, children that are deleted or changed along with
+/// them are written, others are read. So nobody who has locked tables waits in the middle of a change for another who has.
+fn with_linked(
+    catalog: &Catalog,
+    mut tables: Vec<(Arc<TableHandle>, TableLockMode)>,
+) -> Vec<(Arc<TableHandle>, TableLockMode)> {
+    let mut at = 0;
+    while let Some((table, mode)) = tables.get(at).cloned() {
+        at += 1;
+        let Some(links) = catalog.links(table.id()).filter(|_| mode == TableLockMode::Write) else {
+            continue;
+        };
+        let parents = links.as_child.iter().filter_map(|link| link.parent.as_ref());
+        let parents = parents.map(|parent| (parent.table.clone(), TableLockMode::Read));
+        let children = links.as_parent.iter().map(|link| match link.changes_children() {
+            true => (link.child.clone(), TableLockMode::Write),
+            false => (link.child.clone(), TableLockMode::Read),
+        });
+        for (linked, mode) in parents.chain(children) {
+            if !tables.iter().any(|(one, has)| one.id() == linked.id() && *has >= mode) {
+                tables.push((linked, mode));
+            }
+        }
+    }
+    tables
 }
 
 fn one_each(mut tables: Vec<(Arc<TableHandle>, TableLockMode)>) -> Vec<(Arc<TableHandle>, TableLockMode)> {

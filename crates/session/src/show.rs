@@ -264,7 +264,9 @@ impl Session {
                 None => self.current_database()?.to_owned(),
             };
             let full = format!("{database}.{}", name.name.name);
-            match self.shown_table(name) {
+            let found =
+                self.check_is_locked(&database, &name.name.name).and_then(|()| self.shown_table(name));
+            match found {
                 Ok(_) => rows.push(vec![text(full), text(what), text("status"), text("OK")]),
                 Err(error) => {
                     rows.push(vec![text(&full), text(what), text("Error"), text(error.message)]);

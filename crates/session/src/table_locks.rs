@@ -57,7 +57,7 @@ impl Session {
         Ok(Outcome::ok())
     }
 
-    fn lock(&mut self, names: Vec<LockedName>) -> Result<Outcome, SqlError> {
+    fn lock(&mut self, mut names: Vec<LockedName>) -> Result<Outcome, SqlError> {
         let (engine, wait) = (self.shared.engine.clone(), self.ddl_wait());
         let wanted = |catalog: &Catalog| {
             let stored = names.iter().filter(|name| !info_schema::is_virtual(&name.database));
@@ -69,6 +69,14 @@ impl Session {
             stored.map(table).collect()
         };
         let locks = blocking(|| engine.lock_tables(&wait, wanted))?;
+        // What foreign keys brought along can be used by its name.
+        for (table, mode) in locks.tables() {
+            let (database, name) = (&table.def.database, &table.def.name);
+            if !names.iter().any(|at| at.database == *database && at.table == *name) {
+                let (database, table, called) = (database.clone(), name.clone(), name.clone());
+                names.push(LockedName { database, table, called, mode: *mode });
+            }
+        }
         self.locked = Some(Locked { names: Some(names), locks: Arc::new(locks) });
         Ok(Outcome::ok())
     }
@@ -79,12 +87,14 @@ impl Session {
         Ok(blocking(|| self.shared.engine.enter_definitions(&wait))?)
     }
 
-    /// UNLOCK TABLES commits what was done under the locks.
+    /// UNLOCK TABLES commits what was done under LOCK TABLES. A transaction under FLUSH TABLES WITH READ LOCK goes on.
     pub(crate) async fn unlock_tables(&mut self) -> Result<Outcome, SqlError> {
-        if self.locked.is_some() {
-            self.commit().await?;
-            self.locked = None;
+        match &self.locked {
+            Some(locked) if locked.names.is_some() => self.commit().await?,
+            Some(_) => self.txn.iter_mut().for_each(|txn| txn.set_table_locks(None)),
+            None => {}
         }
+        self.locked = None;
         Ok(Outcome::ok())
     }
 
@@ -108,6 +118,12 @@ impl Session {
             | StatementKind::DropDatabase { .. } => {
                 return Err(ErrorCode::LOCK_OR_ACTIVE_TRANSACTION.with(&[]));
             }
+            // A table of accounts would have to be locked.
+            _ if facts.class == StatementClass::Account => {
+                return Err(ErrorCode::TABLE_NOT_LOCKED.with(&[&"user"]));
+            }
+            // They answer of each table by itself.
+            StatementKind::Analyze(_) | StatementKind::Check(_) | StatementKind::Optimize(_) => return Ok(()),
             _ if facts.class == StatementClass::Information
                 && !matches!(kind, StatementKind::Explain { .. }) =>
             {
@@ -137,6 +153,17 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// Whether a table may be looked at.
+    pub(crate) fn check_is_locked(&self, database: &str, table: &str) -> Result<(), SqlError> {
+        let Some(names) = self.locked.as_ref().and_then(|locked| locked.names.as_ref()) else {
+            return Ok(());
+        };
+        match names.iter().any(|at| at.database == database && at.table == table) {
+            true => Ok(()),
+            false => Err(ErrorCode::TABLE_NOT_LOCKED.with(&[&table])),
+        }
     }
 
     fn is_virtual(&self, table: &TableUse) -> bool {

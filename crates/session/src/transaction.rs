@@ -62,9 +62,7 @@ impl Session {
     pub(super) fn begin_with(&mut self, begin: impl FnOnce(&Arc<Engine>) -> Txn) {
         let mut txn = begin(&self.shared.engine);
         txn.set_interrupt(self.stop.clone());
-        if let Some(locked) = &self.locked {
-            txn.set_table_locks(locked.locks.clone());
-        }
+        txn.set_table_locks(self.locked.as_ref().map(|locked| locked.locks.clone()));
         self.txn = Some(txn);
     }
 
@@ -93,7 +91,10 @@ impl Session {
     /// BEGIN and START TRANSACTION: commits what is open.
     pub(super) async fn begin(&mut self, read_only: Option<bool>, snapshot: bool) -> Result<(), SqlError> {
         self.commit().await?;
-        self.locked = None;
+        // FLUSH TABLES WITH READ LOCK lasts: a dump takes its snapshot under it.
+        if self.locked.as_ref().is_some_and(|locked| locked.names.is_some()) {
+            self.locked = None;
+        }
         self.explicit = Some(Explicit { read_only: false });
         if let Err(error) = self.start(read_only) {
             self.explicit = None;

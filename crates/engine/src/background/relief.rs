@@ -66,12 +66,13 @@ impl Engine {
         self.await_relief(interrupted, &|| self.memory.room() != Room::None, &|| false, &refused)
     }
 
-    /// Sets memory aside for rows that are gathered to a block, as [`MemoryBudget::reserve`](crate::MemoryBudget::reserve)
-    /// does, after having waited for it if need be.
+    /// Sets memory aside for rows that are read or gathered to be loaded, as
+    /// [`MemoryBudget::reserve`](crate::MemoryBudget::reserve) does, after having waited for it if need be, with the thread's
+    /// other work handed on.
     ///
     /// # Errors
-    /// `OutOfMemory` if rounds free nothing and nobody else has memory that they may give back; `Interrupted`.
-    pub(crate) fn reserve_with_patience(&self, bytes: usize, interrupted: &dyn Fn() -> bool) -> Result<()> {
+    /// `OutOfMemory` if rounds free nothing and nobody else has memory that they may give back, or after 30 s; `Interrupted`.
+    pub fn reserve_with_patience(&self, bytes: usize, interrupted: &dyn Fn() -> bool) -> Result<()> {
         if self.memory.reserve(bytes) {
             return Ok(());
         }
@@ -80,7 +81,9 @@ impl Engine {
             let used = self.memory.in_use();
             used.work > 0 || used.queries + used.clients >= bytes
         };
-        self.await_relief(interrupted, &|| self.memory.reserve(bytes), &others, &|| self.memory.no_block())
+        self.await_relief(interrupted, &|| self.memory.reserve(bytes), &others, &|| {
+            self.memory.nothing_left()
+        })
     }
 
     /// Waits until rounds have made room. `hope` says whether there may be room without a round's doing, `refused` what the

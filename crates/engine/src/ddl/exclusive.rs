@@ -25,13 +25,15 @@ pub struct DdlWait {
     pub timeout: Duration,
     /// Asked from time to time; true ends the wait with `Interrupted`.
     pub interrupted: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
-    /// What the session has locked by LOCK TABLES: those that it has WRITE are taken as they are.
+    /// What the session has locked by LOCK TABLES: it can lock no other tables then, since it would wait while it holds some.
     pub own: Option<Arc<TableLocks>>,
 }
 
 impl DdlWait {
-    fn has(&self, table: &TableHandle) -> bool {
-        self.own.as_ref().is_some_and(|own| own.mode_of(table) == Some(TableLockMode::Write))
+    /// From now on.
+    pub(crate) fn patiently<T>(&self, wait: impl FnOnce(&Patience<'_>) -> Result<T>) -> Result<T> {
+        let interrupted = || self.interrupted.as_ref().is_some_and(|asked| asked());
+        wait(&Patience { deadline: Instant::now() + self.timeout, interrupted: &interrupted })
     }
 
     pub(super) fn stop(&self) -> Stop {
@@ -48,13 +50,19 @@ impl From<Duration> for DdlWait {
 /// An exclusive metadata lock.
 pub(super) struct Exclusive {
     pub table: Arc<TableHandle>,
-    /// It stays locked: by LOCK TABLES.
-    stays: bool,
+    /// The session has it WRITE by LOCK TABLES, and keeps that. (What it has READ it has READ again afterwards.)
+    is_own: bool,
+}
+
+impl Exclusive {
+    fn taken(table: &Arc<TableHandle>) -> Self {
+        Self { table: table.clone(), is_own: false }
+    }
 }
 
 impl Drop for Exclusive {
     fn drop(&mut self) {
-        if !self.stays {
+        if !self.is_own {
             self.table.metadata_lock.unlock_exclusive();
         }
     }
@@ -81,20 +89,28 @@ impl Engine {
         wanted: impl Fn(&Catalog) -> Result<Vec<Arc<TableHandle>>>,
     ) -> Result<Group> {
         let wait = &wait.into();
-        let interrupted = || wait.interrupted.as_ref().is_some_and(|asked| asked());
+        wait.patiently(|patience| match &wait.own {
+            None => self.lock_group_with(patience, wanted),
+            Some(own) => self.lock_own_group(own, patience, wanted),
+        })
+    }
+
+    fn lock_group_with(
+        &self,
+        patience: &Patience<'_>,
+        wanted: impl Fn(&Catalog) -> Result<Vec<Arc<TableHandle>>>,
+    ) -> Result<Group> {
         let begun = Instant::now();
-        let patience = Patience { deadline: begun + wait.timeout, interrupted: &interrupted };
         let mut awaited: Option<Arc<TableHandle>> = None;
         loop {
-            let (own, tables): (Vec<_>, Vec<_>) =
-                one_each(wanted(&self.catalog())?).into_iter().partition(|table| wait.has(table));
+            let tables = one_each(wanted(&self.catalog())?);
             awaited = awaited.filter(|first| tables.iter().any(|table| Arc::ptr_eq(table, first)));
             let at_once: &[Arc<TableHandle>] = match &awaited {
                 Some(_) if begun.elapsed() > POLITE => &tables,
                 Some(first) => std::slice::from_ref(first),
                 None => &[],
             };
-            let mut locks = self.lock_all(at_once, &patience)?;
+            let mut locks = self.lock_all(at_once, patience)?;
             let is_locked =
                 |locks: &[Exclusive], table| locks.iter().any(|lock| Arc::ptr_eq(&lock.table, table));
             awaited = None;
@@ -106,22 +122,43 @@ impl Engine {
                     awaited = Some(table.clone());
                     break;
                 }
-                locks.push(Exclusive { table: table.clone(), stays: false });
+                locks.push(Exclusive::taken(table));
             }
-            let mut all = [own.as_slice(), &tables].concat();
-            all.sort_by_key(|table| table.id());
-            if awaited.is_none() && are_same(&all, &one_each(wanted(&self.catalog())?)) {
-                locks.extend(own.into_iter().map(|table| Exclusive { table, stays: true }));
+            if awaited.is_none() && are_same(&tables, &one_each(wanted(&self.catalog())?)) {
                 return Ok(Group { locks });
             }
         }
+    }
+
+    /// The same of tables that the session has locked.
+    ///
+    /// # Errors
+    /// `NotLocked` if it has not; `Deadlock` if another session wants to have one of them alone that both have READ.
+    fn lock_own_group(
+        &self,
+        own: &TableLocks,
+        patience: &Patience<'_>,
+        wanted: impl Fn(&Catalog) -> Result<Vec<Arc<TableHandle>>>,
+    ) -> Result<Group> {
+        let mut locks = Vec::new();
+        for table in one_each(wanted(&self.catalog())?) {
+            match own.mode_of(&table) {
+                None => return Err(EngineError::NotLocked(table.def.name.clone())),
+                Some(TableLockMode::Write) => locks.push(Exclusive { table, is_own: true }),
+                Some(TableLockMode::Read) => {
+                    self.metadata_waits.upgrade(&table.metadata_lock, patience)?;
+                    locks.push(Exclusive::taken(&table));
+                }
+            }
+        }
+        Ok(Group { locks })
     }
 
     /// Waits for whoever uses these tables.
     fn lock_all(&self, tables: &[Arc<TableHandle>], patience: &Patience<'_>) -> Result<Vec<Exclusive>> {
         let locks: Vec<_> = tables.iter().map(|table| table.metadata_lock.clone()).collect();
         self.metadata_waits.lock_exclusive(&locks, &locks, patience)?;
-        Ok(tables.iter().map(|table| Exclusive { table: table.clone(), stays: false }).collect())
+        Ok(tables.iter().map(Exclusive::taken).collect())
     }
 }
 

@@ -68,16 +68,6 @@ impl Txn {
         self.await_room()
     }
 
-    /// Sets memory aside for rows that are gathered to a block; waits for it. It is given back by
-    /// [`MemoryBudget::release`](crate::MemoryBudget::release).
-    ///
-    /// # Errors
-    /// `OutOfMemory` if there is none to be had; `Interrupted`.
-    pub fn reserve_for_block(&mut self, bytes: usize) -> Result<()> {
-        let interrupted = self.interrupted.clone();
-        self.engine.reserve_with_patience(bytes, &|| interrupted.as_ref().is_some_and(|asked| asked()))
-    }
-
     fn recharge(&mut self, forced: bool) -> Result<()> {
         let now = self.changes.redo.len() * REDO_COPIES
             + self.changes.undo.len() * UNDO_BYTES

@@ -59,7 +59,7 @@ impl Txn {
         lock: RowLock,
         buf: &mut RowBuf,
     ) -> Result<TriedLock> {
-        let t = self.touch(table)?;
+        let t = self.touch_to_lock(table, lock)?;
         let id = self.constraints.foreign.place_of(table, id);
         Ok(match self.lock_touched(t, table, id, lock, buf)? {
             Found::InPlace | Found::Relocated => TriedLock::Locked,
@@ -134,7 +134,7 @@ impl Txn {
         scratch: &mut ReadScratch,
         visit: &mut dyn FnMut(RowId, RowRef<'_>) -> RowVerdict,
     ) -> Result<()> {
-        let t = self.touch(table)?;
+        let t = self.touch_to_lock(table, how.lock)?;
         let mut may_move_on = strict && self.view.is_first_access.load(Ordering::Relaxed);
         if strict {
             self.note_read(|reads| reads.add_range(table, table.position_of(index), range));
@@ -227,7 +227,7 @@ impl Txn {
         visit: &mut dyn FnMut(RowId, RowRef<'_>) -> RowVerdict,
     ) -> Result<()> {
         self.note_locking_read(|reads| reads.add_table(table));
-        let t = self.touch(table)?;
+        let t = self.touch_to_lock(table, how.lock)?;
         let mut ids = Vec::new();
         let mut buf = RowBuf::default();
         let (mut visited, mut gone) = (RoaringTreemap::new(), HashSet::new());
@@ -296,6 +296,12 @@ impl Txn {
             }
         }
         self.lock_touched(t, table, id, lock, buf)
+    }
+
+    /// Who locks rows in order to change them is kept out by LOCK TABLES … READ, whatever there is to lock.
+    #[inline]
+    fn touch_to_lock(&mut self, table: &Arc<TableHandle>, lock: RowLock) -> Result<u16> {
+        if lock.exclusive { self.touch_to_write(table) } else { self.touch(table) }
     }
 
     /// Whether rows that are locked and then not wanted are let go.

@@ -54,9 +54,9 @@ impl Txn {
         }
     }
 
-    /// What the session that runs the transaction has locked by LOCK TABLES.
-    pub fn set_table_locks(&mut self, locks: Arc<TableLocks>) {
-        self.table_locks = Some(locks);
+    /// What the session that runs the transaction has locked by LOCK TABLES. The transaction must not keep it for longer.
+    pub fn set_table_locks(&mut self, locks: Option<Arc<TableLocks>>) {
+        self.table_locks = locks;
     }
 
     /// Waits for DDL that has the table, or stands before this transaction.

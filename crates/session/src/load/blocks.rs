@@ -119,7 +119,7 @@ impl Blocks {
         if !self.memory.reserve(bytes) {
             // A smaller block, so that nobody waits for memory who has some.
             self.write(session, inserter)?;
-            session.txn().reserve_for_block(bytes)?;
+            session.shared.engine.reserve_with_patience(bytes, &*session.stop)?;
         }
         self.reserved += bytes;
         self.batched_rows += mem::take(&mut self.rows);

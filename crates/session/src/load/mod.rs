@@ -66,7 +66,8 @@ impl Session {
         let dialect = self.dialect(load, &loading)?;
         let mut reader = Reader::new(dialect);
         source.open(self.settings.timeouts.read)?;
-        let mut buffer = Buffer::new(self.shared.engine.memory().clone(), self.settings.max_allowed_packet);
+        let mut buffer =
+            Buffer::new(&self.shared.engine, self.stop.clone(), self.settings.max_allowed_packet);
         let mut skip = load.skip_lines;
         let mut row = Row::default();
         loop {

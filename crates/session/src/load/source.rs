@@ -4,11 +4,11 @@ use std::fs::File;
 use std::future::poll_fn;
 use std::io::{self, Read};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use avocet_channel::blocking::blocking;
 use avocet_channel::{Interrupt, LocalFiles, ResultSink};
-use avocet_engine::MemoryBudget;
+use avocet_engine::Engine;
 use avocet_sql::parse::statement::LoadData;
 use avocet_types::error::{ErrorCode, SqlError};
 
@@ -17,9 +17,6 @@ use crate::state::Session;
 
 /// So much is read at a time, at least.
 const CHUNK: usize = 256 * 1024;
-/// How long a load waits for the memory that others have, and how often it looks.
-const PATIENCE: Duration = Duration::from_secs(30);
-const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// A file that is being loaded.
 pub(super) enum Source<'s> {
@@ -107,14 +104,16 @@ pub(super) struct Buffer {
     all: bool,
     /// A row may take so many bytes.
     most: usize,
-    memory: Arc<MemoryBudget>,
+    engine: Arc<Engine>,
+    /// Whether the statement is to end.
+    stop: Arc<dyn Fn() -> bool + Send + Sync>,
     reserved: usize,
 }
 
 impl Buffer {
-    pub fn new(memory: Arc<MemoryBudget>, most: u64) -> Self {
+    pub fn new(engine: &Arc<Engine>, stop: Arc<dyn Fn() -> bool + Send + Sync>, most: u64) -> Self {
         let most = usize::try_from(most).unwrap_or(usize::MAX).max(CHUNK);
-        Self { bytes: Vec::new(), at: 0, row: 0, all: false, most, memory, reserved: 0 }
+        Self { bytes: Vec::new(), at: 0, row: 0, all: false, most, engine: engine.clone(), stop, reserved: 0 }
     }
 
     pub fn unread(&self) -> &[u8] {
@@ -152,7 +151,7 @@ impl Buffer {
             return Err(ErrorCode::NET_PACKET_TOO_LARGE.with(&[]));
         }
         let wanted = (2 * held).max(CHUNK);
-        self.reserve(wanted + CHUNK, interrupt).await?;
+        self.reserve(wanted + CHUNK)?;
         while self.bytes.len() < wanted && !self.all {
             self.all = !source.read(&mut self.bytes, interrupt).await?;
         }
@@ -160,20 +159,9 @@ impl Buffer {
     }
 
     /// Counts that the buffer may grow to so many bytes; waits until there is memory for them.
-    async fn reserve(&mut self, bytes: usize, interrupt: &Interrupt) -> Result<(), SqlError> {
+    fn reserve(&mut self, bytes: usize) -> Result<(), SqlError> {
         let Some(more) = bytes.checked_sub(self.reserved).filter(|more| *more > 0) else { return Ok(()) };
-        let until = Instant::now() + PATIENCE;
-        while !self.memory.reserve(more) {
-            if Instant::now() > until {
-                let why = format!("Out of memory: {bytes} bytes for a row of the file and what follows it");
-                return Err(ErrorCode::OUT_OF_RESOURCES.because(why));
-            }
-            tokio::select! {
-                biased;
-                _ = interrupt.raised() => return Err(ErrorCode::QUERY_INTERRUPTED.with(&[])),
-                () = tokio::time::sleep(LOOK_EVERY) => {}
-            }
-        }
+        self.engine.reserve_with_patience(more, &*self.stop)?;
         self.reserved += more;
         self.bytes.reserve(bytes.saturating_sub(self.bytes.len()));
         Ok(())
@@ -182,6 +170,6 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        self.memory.release(self.reserved);
+        self.engine.memory().release(self.reserved);
     }
 }

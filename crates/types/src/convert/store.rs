@@ -10,7 +10,7 @@ use super::{
 use crate::compare;
 use crate::datum::Datum;
 use crate::decimal::{Decimal, ParseStatus};
-use crate::json::{self, JsonError, Node, scalar};
+use crate::json::{self, JsonError, Node, scalar, wanted_kind};
 use crate::number::{parse_f64, write_f64_within};
 use crate::schema::ColumnDef;
 use crate::sql_type::SqlType;
@@ -153,7 +153,7 @@ fn of_json<'v>(value: Datum<'v>, to: &SqlType, context: &ConvertContext) -> Outc
                 let zero = convert(Datum::Int(0), &SqlType::BIGINT, to, context).0;
                 return (
                     if to.is_temporal() { Datum::Null } else { zero },
-                    Some(StoreError::JsonCast(cast_kind(to))),
+                    Some(StoreError::JsonCast(wanted_kind(to))),
                 );
             }
         },
@@ -164,23 +164,11 @@ fn of_json<'v>(value: Datum<'v>, to: &SqlType, context: &ConvertContext) -> Outc
         StoreError::Truncated | StoreError::Incorrect { .. } | StoreError::IncorrectTemporal { .. }
             if from.is_string() && to.members().is_none() =>
         {
-            StoreError::JsonCast(cast_kind(to))
+            StoreError::JsonCast(wanted_kind(to))
         }
         other => other,
     });
     (stored.into_owned(), problem)
-}
-
-/// As MySQL names what a document was to become.
-fn cast_kind(to: &SqlType) -> &'static str {
-    match to {
-        SqlType::Decimal { .. } => "DECIMAL",
-        SqlType::Float | SqlType::Double => "DOUBLE",
-        SqlType::Date => "DATE",
-        SqlType::DateTime { .. } | SqlType::Timestamp { .. } => "DATETIME/TIMESTAMP",
-        SqlType::Time { .. } => "TIME",
-        _ => "INTEGER",
-    }
 }
 
 /// The integer that a value is worth: rounded, not yet in the range of any type.

@@ -601,14 +601,7 @@ fn from_json<'a>(value: Datum<'a>, to: &SqlType, is_cast: bool, ctx: &EvalContex
         ty if ty.is_bytes() => return Ok(Datum::Bytes(node.text().into_bytes().into())),
         _ => {}
     }
-    let kind = match to {
-        SqlType::Decimal { .. } => "DECIMAL",
-        SqlType::Float | SqlType::Double => "DOUBLE",
-        SqlType::Date => "DATE",
-        SqlType::DateTime { .. } | SqlType::Timestamp { .. } => "DATETIME/TIMESTAMP",
-        SqlType::Time { .. } => "TIME",
-        _ => "INTEGER",
-    };
+    let kind = json::wanted_kind(to);
     let scalar = json_scalar(node, to, ctx);
     let Some((scalar, from)) = scalar else {
         ctx.warn(EvalError::JsonCast(kind))?;

@@ -42,7 +42,7 @@ pub use order::{compare, sort_key};
 pub use parse::parse;
 pub use path::{BadPath, Index, Leg, Path, Wrap};
 pub use print::{pretty, quote, write};
-pub use scalar::scalar;
+pub use scalar::{scalar, wanted_kind};
 pub use schema::{SchemaError, Violation, validate};
 pub use tree::{Json, Map};
 

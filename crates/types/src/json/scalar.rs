@@ -24,3 +24,15 @@ pub fn scalar(node: Node<'_>) -> Option<(Value, SqlType)> {
     let ty = value.natural_type(Collation::UTF8MB4_BIN);
     Some((value, ty))
 }
+
+/// As MySQL names what a document was to become, and could not.
+pub fn wanted_kind(ty: &SqlType) -> &'static str {
+    match ty {
+        SqlType::Decimal { .. } => "DECIMAL",
+        SqlType::Float | SqlType::Double => "DOUBLE",
+        SqlType::Date => "DATE",
+        SqlType::DateTime { .. } | SqlType::Timestamp { .. } => "DATETIME/TIMESTAMP",
+        SqlType::Time { .. } => "TIME",
+        _ => "INTEGER",
+    }
+}

@@ -15,22 +15,32 @@ pub struct Violation {
 }
 
 /// A schema that cannot be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SchemaError {
     /// `$ref` to another document.
     RemoteReference,
     /// References that lead to themselves, or too far.
     TooDeep,
+    /// A regular expression that cannot be had.
+    Pattern(String),
+    /// Whoever asked wants no answer any more.
+    Stopped,
 }
 
 /// Schemas that are applied within one another: a reference can lead back to where it stands.
 const MAX_NESTED: usize = 300;
+/// Schemas that are applied between two questions whether to stop: a few of them can ask for any number (`anyOf` of references).
+const BETWEEN_QUESTIONS: usize = 1 << 10;
 /// A regular expression may take so much memory once it is compiled.
 const PATTERN_BYTES: usize = 1 << 20;
 
-/// Checks a document by a schema; `None` if it is valid.
-pub fn validate(schema: Node<'_>, document: Node<'_>) -> Result<Option<Violation>, SchemaError> {
-    let mut validator = Validator { root: schema, nested: 0, document: "#".to_owned() };
+/// Checks a document by a schema; `None` if it is valid. `stopped` is asked from time to time.
+pub fn validate(
+    schema: Node<'_>,
+    document: Node<'_>,
+    stopped: &dyn Fn() -> bool,
+) -> Result<Option<Violation>, SchemaError> {
+    let mut validator = Validator { root: schema, nested: 0, applied: 0, document: "#".to_owned(), stopped };
     validator.check(schema, "#", document)
 }
 
@@ -39,6 +49,8 @@ type Outcome = Result<Option<Violation>, SchemaError>;
 struct Validator<'a> {
     root: Node<'a>,
     nested: usize,
+    applied: usize,
+    stopped: &'a dyn Fn() -> bool,
     /// Where in the document the check is.
     document: String,
 }
@@ -75,9 +87,11 @@ fn is_of_type(node: Node<'_>, name: &str) -> bool {
     }
 }
 
-fn matches_pattern(pattern: &str, text: &str) -> Option<bool> {
-    let regex = RegexBuilder::new(pattern).size_limit(PATTERN_BYTES).build().ok()?;
-    Some(regex.is_match(text))
+fn matches_pattern(pattern: &str, text: &str) -> Result<bool, SchemaError> {
+    match RegexBuilder::new(pattern).size_limit(PATTERN_BYTES).build() {
+        Ok(regex) => Ok(regex.is_match(text)),
+        Err(_) => Err(SchemaError::Pattern(pattern.to_owned())),
+    }
 }
 
 /// A name as a step of a JSON pointer.
@@ -92,6 +106,10 @@ impl<'a> Validator<'a> {
 
     fn check(&mut self, schema: Node<'a>, at: &str, node: Node<'_>) -> Outcome {
         self.nested += 1;
+        self.applied += 1;
+        if self.applied.is_multiple_of(BETWEEN_QUESTIONS) && (self.stopped)() {
+            return Err(SchemaError::Stopped);
+        }
         if self.nested > MAX_NESTED {
             return Err(SchemaError::TooDeep);
         }
@@ -214,7 +232,7 @@ impl<'a> Validator<'a> {
             return self.violation(at, "maxLength");
         }
         if let Some(JsonRef::String(pattern)) = schema.get("pattern").map(|node| node.view())
-            && matches_pattern(pattern, text) == Some(false)
+            && !matches_pattern(pattern, text)?
         {
             return self.violation(at, "pattern");
         }
@@ -288,7 +306,7 @@ impl<'a> Validator<'a> {
                 }
             }
             for (pattern, one) in patterns.into_iter().flat_map(Object::iter) {
-                if matches_pattern(pattern, name) != Some(true) {
+                if !matches_pattern(pattern, name)? {
                     continue;
                 }
                 is_known = true;

@@ -8,7 +8,7 @@ use crate::datum::{Datum, Value};
 use crate::expr::context::EvalContext;
 use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::func::json::value::as_column;
-use crate::json::{Json, JsonRef, Node, Path};
+use crate::json::{Json, JsonRef, Node, Path, wanted_kind};
 use crate::sql_type::SqlType;
 
 /// A row for each value that a path leads to.
@@ -133,7 +133,7 @@ impl Column {
                 StoreError::OutOfRange | StoreError::TooLong => {
                     EvalError::JsonTableRange(self.name.to_string())
                 }
-                _ => EvalError::JsonTableCast { kind: kind(&self.ty), column: self.name.to_string() },
+                _ => EvalError::JsonTableCast { kind: wanted_kind(&self.ty), column: self.name.to_string() },
             })
         })
     }
@@ -146,17 +146,5 @@ impl Answer {
             Self::Value(value) => Ok(value.clone()),
             Self::Error => Err(error()),
         }
-    }
-}
-
-/// As MySQL names what a value was to become.
-fn kind(ty: &SqlType) -> &'static str {
-    match ty {
-        SqlType::Decimal { .. } => "DECIMAL",
-        SqlType::Float | SqlType::Double => "DOUBLE",
-        SqlType::Date => "DATE",
-        SqlType::DateTime { .. } | SqlType::Timestamp { .. } => "DATETIME/TIMESTAMP",
-        SqlType::Time { .. } => "TIME",
-        _ => "INTEGER",
     }
 }

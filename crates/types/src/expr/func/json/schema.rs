@@ -12,6 +12,7 @@ fn check(
     args: &[Datum<'_>],
     function: &'static str,
     info: &CallInfo,
+    ctx: &EvalContext,
 ) -> EvalResult<Option<Option<Violation>>> {
     let Some(schema) = document(args, 0, function, info)? else { return Ok(None) };
     let Some(document) = document(args, 1, function, info)? else { return Ok(None) };
@@ -19,22 +20,28 @@ fn check(
     if !matches!(schema.view(), JsonRef::Object(_)) {
         return Err(EvalError::JsonNoObject { argument: 1, function });
     }
-    match validate(schema, Node::new(&document)) {
+    match validate(schema, Node::new(&document), &|| ctx.check().is_err()) {
         Ok(violation) => Ok(Some(violation)),
         Err(SchemaError::RemoteReference) => {
             Err(EvalError::NotSupported("references to remote JSON Schema".to_owned()))
         }
+        Err(SchemaError::Pattern(pattern)) => {
+            Err(EvalError::NotSupported(format!("the regular expression '{pattern}' of a JSON Schema")))
+        }
+        Err(SchemaError::Stopped) => ctx.check().and(Err(EvalError::Interrupted)),
         Err(SchemaError::TooDeep) => Err(EvalError::Json(crate::json::JsonError::TooDeep)),
     }
 }
 
-pub(crate) fn is_valid<'a>(args: Args<'_, 'a>, info: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
-    let checked = check(args, "json_schema_valid", info)?;
+pub(crate) fn is_valid<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    let checked = check(args, "json_schema_valid", info, ctx)?;
     Ok(checked.map_or(Datum::Null, |violation| Datum::Int(violation.is_none().into())))
 }
 
-pub(crate) fn report<'a>(args: Args<'_, 'a>, info: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
-    let Some(violation) = check(args, "json_schema_validation_report", info)? else { return Ok(Datum::Null) };
+pub(crate) fn report<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    let Some(violation) = check(args, "json_schema_validation_report", info, ctx)? else {
+        return Ok(Datum::Null);
+    };
     let mut members = vec![("valid".to_owned(), Json::Bool(violation.is_none()))];
     if let Some(Violation { document, schema, keyword }) = violation {
         let reason = format!(
