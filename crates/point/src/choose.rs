@@ -15,8 +15,8 @@ mod union;
 use std::cmp::Reverse;
 
 use avocet_engine::{IndexHandle, TableHandle};
-use avocet_types::expr::{CompareOp, Expr, RowProgram};
-use avocet_types::{IndexKind, IndexPart};
+use avocet_types::expr::{CompareOp, EvalContext, Expr, RowProgram};
+use avocet_types::{Datum, IndexKind, IndexPart};
 
 use super::Refusal;
 use super::alternatives::{Alternatives, Side, alternatives};
@@ -119,9 +119,9 @@ impl Access {
     }
 
     /// Whether it goes to rows by keys that the statement gives, and not through all of them.
-    pub fn has_keys(&self) -> bool {
-        let KeyTerms { eq, range, any_of, .. } = &self.terms;
-        !eq.is_empty() || range.is_some() || !any_of.is_empty() || !self.union.is_empty()
+    pub fn has_keys(&self, params: &[Datum<'_>], ctx: &EvalContext) -> bool {
+        self.terms.are_keys(params, ctx)
+            || !self.union.is_empty() && self.union.iter().all(|part| part.has_keys(params, ctx))
     }
 
     /// Whether the groups whose ends it reads are those that the statement names.

@@ -151,7 +151,8 @@ pub fn compile_insert(
         is_listed,
     });
     let dates = scope.dates();
-    Ok(PointPlan { kind, tables: vec![Table(handle)], params, columns: PlanColumns::default(), dates })
+    let (tables, columns) = (vec![Table(handle)], PlanColumns::default());
+    Ok(PointPlan { kind, tables, params, columns, dates, is_of_session: binder.is_of_session() })
 }
 
 /// INSERT … SELECT.
@@ -171,9 +172,6 @@ fn compile_from_query(
 ) -> Result<PointPlan, Refusal> {
     if bound.locks {
         return Err(NotPoint::because("INSERT … SELECT that locks rows").into());
-    }
-    if bound.session_dependent {
-        return Err(NotPoint::because("it uses variables of the session").into());
     }
     let (width, beside) = (columns.len(), names.columns_of_query());
     if bound.body.outputs.len() != width + beside {
@@ -207,7 +205,8 @@ fn compile_from_query(
         is_listed,
     });
     let (params, columns) = (bound.params.clone(), PlanColumns::default());
-    Ok(PointPlan { kind, tables, params, columns, dates: block.dates })
+    let is_of_session = bound.session_dependent;
+    Ok(PointPlan { kind, tables, params, columns, dates: block.dates, is_of_session })
 }
 
 /// The positions of the columns that are named.

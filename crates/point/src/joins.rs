@@ -16,7 +16,9 @@ use super::known::{Known, Referenced};
 use super::locks::row_lock;
 use super::scope::Scope;
 use super::select::{Level, Source, conjunction};
-use super::subplan::{Answer, SubPlan, compile_recursion, compile_subplan, compile_work_table};
+use super::subplan::{
+    Answer, SubPlan, compile_given, compile_recursion, compile_subplan, compile_work_table,
+};
 use super::{NotPoint, Refusal, Table};
 
 /// Joins of so many rows are for the analytical path.
@@ -139,6 +141,14 @@ impl Joins {
     ) -> Result<(), NotPoint> {
         match from {
             From::Dual => Ok(()),
+            From::Table(scan) if known.is_given(scan.table.id) => {
+                let columns = scan.columns.iter().map(|(column, id)| (*column, id.index()));
+                let position = scope.add_given(scan.alias.clone(), scan.table.columns.len(), columns)?;
+                self.on.push(None);
+                let query = Referenced::Given(scan);
+                pending.push(Pending { position, query, outer: &[], answer: Answer::Rows, tests: true });
+                Ok(())
+            }
             From::Table(scan) => {
                 let handle = known.catalog.table_by_id(scan.table.id);
                 let handle = handle.ok_or_else(|| NotPoint::because("not a stored table"))?;
@@ -240,6 +250,7 @@ impl Joins {
             Referenced::Query(query) => compile_subplan(query, outer, answer, parent, known, scope)?,
             Referenced::Recursion(cte) => compile_recursion(cte, parent, known, scope)?,
             Referenced::WorkTable(cte) => compile_work_table(cte, parent),
+            Referenced::Given(scan) => compile_given(scan, parent),
         };
         let needs = compiled.needs;
         let rows = if is_value { 1.0 } else { compiled.rows };

@@ -40,7 +40,7 @@ pub struct RangeTerm {
     pub except: Box<[RowProgram]>,
     /// Lists each of which has the value. Of columns that equal something.
     pub only: Box<[Box<[RowProgram]>]>,
-    /// What the strings begin with; then the others are not looked at.
+    /// What the strings begin with; then the others are not looked at, unless it begins with a wildcard.
     pub prefix: Option<PrefixTerm>,
 }
 
@@ -75,6 +75,23 @@ pub struct KeyTerms {
 }
 
 impl RangeTerm {
+    /// Whether it leads to some of the values. A pattern that begins with a wildcard does not.
+    fn narrows(&self, params: &[Datum<'_>], ctx: &EvalContext) -> bool {
+        let has_others = !(self.lower.is_empty() && self.upper.is_empty() && self.except.is_empty());
+        match &self.prefix {
+            Some(prefix) if !has_others && prefix.pattern.columns().is_empty() => {
+                match prefix.pattern.eval_const(params, ctx) {
+                    Ok(Datum::Str(pattern)) => {
+                        literal_prefix(&pattern, prefix.escape) != (String::new(), false)
+                    }
+                    Ok(pattern) => pattern.is_null(),
+                    Err(_) => true,
+                }
+            }
+            _ => true,
+        }
+    }
+
     fn for_each_program(&self, visit: &mut dyn FnMut(&RowProgram)) {
         self.lower.iter().chain(&self.upper).for_each(|edge| visit(&edge.program));
         self.except.iter().chain(self.only.iter().flatten()).for_each(&mut *visit);
@@ -83,6 +100,14 @@ impl RangeTerm {
 }
 
 impl KeyTerms {
+    /// Whether they lead to some of the rows only.
+    pub fn are_keys(&self, params: &[Datum<'_>], ctx: &EvalContext) -> bool {
+        !self.eq.is_empty()
+            || self.range.as_ref().is_some_and(|range| range.narrows(params, ctx))
+            || !self.any_of.is_empty() && self.any_of.iter().all(|side| side.are_keys(params, ctx))
+            || self.all_of.iter().any(|or| or.are_keys(params, ctx))
+    }
+
     /// All programs that give the values of its keys.
     pub fn for_each_program(&self, visit: &mut dyn FnMut(&RowProgram)) {
         for term in &self.eq {
@@ -328,13 +353,17 @@ impl KeyTerms {
         }
         match &self.range {
             None => Ok(whole_prefixes(keys)),
-            Some(RangeTerm { prefix: Some(prefix), .. }) => {
-                self.locate_prefix(prefix, index, row, params, ctx, keys)
+            Some(RangeTerm { prefix, .. }) => {
+                if let Some(prefix) = prefix
+                    && let Some(found) = self.locate_prefix(prefix, index, row, params, ctx, keys)?
+                {
+                    return Ok(found);
+                }
+                match self.find_ends(self.eq.len(), index, row, params, ctx, &mut keys.ends)? {
+                    true => Ok(between(index, self.eq.len(), keys)),
+                    false => Ok(Found::Nothing),
+                }
             }
-            Some(_) => match self.find_ends(self.eq.len(), index, row, params, ctx, &mut keys.ends)? {
-                true => Ok(between(index, self.eq.len(), keys)),
-                false => Ok(Found::Nothing),
-            },
         }
     }
 
@@ -387,6 +416,7 @@ impl KeyTerms {
         Ok(if keys.used == 0 { Found::Nothing } else { Found::Ranges })
     }
 
+    /// What begins as a pattern does; `None` if it begins with a wildcard.
     fn locate_prefix<'a, R: RowSource<'a>>(
         &'a self,
         prefix: &'a PrefixTerm,
@@ -395,14 +425,17 @@ impl KeyTerms {
         params: &'a [Datum<'a>],
         ctx: &EvalContext,
         keys: &mut Keys,
-    ) -> EvalResult<Found> {
+    ) -> EvalResult<Option<Found>> {
         let part = self.eq.len();
         let (text, is_all) = match prefix.pattern.eval(row, params, ctx)? {
-            Datum::Null => return Ok(Found::Nothing),
+            Datum::Null => return Ok(Some(Found::Nothing)),
             Datum::Str(pattern) => literal_prefix(&pattern, prefix.escape),
             // Bytes: any string may match.
-            _ => return Ok(whole_prefixes(keys)),
+            _ => return Ok(None),
         };
+        if text.is_empty() && !is_all {
+            return Ok(None);
+        }
         let mut bytes = Vec::new();
         // Without a wildcard, what matches is equal as well, but for spaces at the end that a collation may pad.
         let found = match is_all && !text.ends_with(' ') {
@@ -410,9 +443,9 @@ impl KeyTerms {
             false => index.keys.encode_string_prefix(part, &text, &mut bytes),
         };
         if !found {
-            return Ok(whole_prefixes(keys));
+            return Ok(None);
         }
-        Ok(if multiply(keys, vec![bytes]) { whole_prefixes(keys) } else { Found::Nothing })
+        Ok(Some(if multiply(keys, vec![bytes]) { whole_prefixes(keys) } else { Found::Nothing }))
     }
 
     /// Evaluates what is said of a part's range; false if nothing lies in it.

@@ -1,14 +1,17 @@
 //! What a block can read: stored tables, and the common table expressions around it.
 
+use avocet_base::TableId;
 use avocet_engine::Catalog;
 use avocet_sql::plan::walk::for_each_expr_mut;
-use avocet_sql::plan::{Cte, CteBody, CteId, QueryExpr};
+use avocet_sql::plan::{Cte, CteBody, CteId, QueryExpr, TableScan};
 
 use super::NotPoint;
 
 #[derive(Clone, Copy)]
 pub struct Known<'k> {
     pub catalog: &'k Catalog,
+    /// Tables whose rows the caller has.
+    given: &'k [TableId],
     ctes: &'k [Cte],
     /// The recursion whose step this is.
     within: Option<&'k Cte>,
@@ -23,11 +26,22 @@ pub enum Referenced<'k> {
     Recursion(&'k Cte),
     /// In its own step: the rows of the round before.
     WorkTable(&'k Cte),
+    /// A table whose rows the caller has.
+    Given(&'k TableScan),
 }
 
 impl<'k> Known<'k> {
     pub fn new(catalog: &'k Catalog) -> Self {
-        Self { catalog, ctes: &[], within: None, around: None, tries: false }
+        Self { catalog, given: &[], ctes: &[], within: None, around: None, tries: false }
+    }
+
+    /// The same, with tables whose rows the caller has.
+    pub fn given(self, given: &'k [TableId]) -> Self {
+        Self { given, ..self }
+    }
+
+    pub fn is_given(&self, table: TableId) -> bool {
+        self.given.contains(&table)
     }
 
     /// The same, for a plan that is tried.

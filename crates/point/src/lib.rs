@@ -57,7 +57,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use avocet_base::RowId;
+use avocet_base::{RowId, TableId};
 use avocet_channel::{OutputColumn, PlanColumns, ResultSink};
 use avocet_engine::{Catalog, EngineError, ReadScratch, TableHandle, Txn};
 use avocet_sql::bind::unsupported;
@@ -66,7 +66,7 @@ use avocet_types::convert::{ConvertContext, StoreError};
 use avocet_types::error::SqlError;
 use avocet_types::expr::{EvalContext, EvalError, Warning};
 use avocet_types::temporal::date_of;
-use avocet_types::{Datum, SqlType};
+use avocet_types::{Datum, SqlType, Value};
 
 pub use assign::Assignments;
 pub use bounds::Bounds;
@@ -77,7 +77,7 @@ pub use insert::{
 pub use locks::row_lock;
 pub use modify::Changer;
 pub use rows::Rows;
-pub use scope::ReadAs;
+pub use scope::{ReadAs, dates_of};
 pub use select::compile_query;
 pub use subplan::WorkTable;
 pub use upsert::{NewRow, Rounds, Updates, Upserted, conflicting};
@@ -146,6 +146,8 @@ pub struct PointPlan {
     columns: PlanColumns,
     /// Parameters with text that is compared as a date.
     dates: Box<[(usize, ReadAs)]>,
+    /// Variables of the session stand in it as the values that they had: it is for one run.
+    is_of_session: bool,
 }
 
 /// What a plan's statement does.
@@ -225,6 +227,14 @@ pub struct Run<'r> {
     pub bounds: &'r Bounds<'r>,
     /// Within the step of a recursion: the rows that it goes on from.
     pub work_table: Option<&'r WorkTable<'r>>,
+    /// The rows of the tables for which the plan was made with rows of the caller's.
+    pub given: &'r [GivenRows],
+}
+
+/// The rows of a table that is not stored.
+pub struct GivenRows {
+    pub table: TableId,
+    pub rows: Vec<Vec<Value>>,
 }
 
 /// Memory for the rows of one table.
@@ -351,6 +361,21 @@ impl PointPlan {
         &self.params
     }
 
+    /// Whether it is for one run, since variables of the session have become values in it.
+    pub fn is_of_session(&self) -> bool {
+        self.is_of_session
+    }
+
+    /// Whether a LIMIT bounds the rows of an UPDATE or DELETE.
+    pub fn is_limited(&self) -> bool {
+        match &self.kind {
+            Kind::Update(update) => update.target.is_limited(),
+            Kind::Delete(delete) => delete.target.is_limited(),
+            Kind::Modify(modify) => modify.select.limit.is_some(),
+            Kind::Select(_) | Kind::Insert(_) => false,
+        }
+    }
+
     /// The columns of the result set; empty if there is none.
     pub fn columns(&self) -> &Arc<[OutputColumn]> {
         &self.columns.list
@@ -381,11 +406,11 @@ impl PointPlan {
     }
 
     /// Of an UPDATE or DELETE: whether keys lead to the rows that it changes.
-    pub fn changes_by_keys(&self) -> bool {
+    pub fn changes_by_keys(&self, params: &[Datum<'_>], ctx: &EvalContext) -> bool {
         match &self.kind {
-            Kind::Update(update) => update.has_keys(),
-            Kind::Delete(delete) => delete.has_keys(),
-            Kind::Modify(modify) => modify.has_keys(),
+            Kind::Update(update) => update.has_keys(params, ctx),
+            Kind::Delete(delete) => delete.has_keys(params, ctx),
+            Kind::Modify(modify) => modify.has_keys(params, ctx),
             Kind::Select(_) | Kind::Insert(_) => false,
         }
     }
@@ -414,6 +439,11 @@ impl PointPlan {
     /// Whether it counts rows before it reads them, and leaves many to another path.
     pub fn is_measured(&self) -> bool {
         matches!(&self.kind, Kind::Select(select) if select.is_measured())
+    }
+
+    /// Whether it is a query that may turn out to be of too many rows, and is left for another path then.
+    pub fn may_be_left(&self) -> bool {
+        matches!(&self.kind, Kind::Select(select) if select.may_be_left())
     }
 
     /// Whether it may write to tables.

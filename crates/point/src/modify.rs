@@ -17,7 +17,7 @@ use avocet_channel::blocking::{ROWS_IN_PLACE, blocking_if};
 use avocet_engine::{Catalog, RowBuf, RowLock, Txn};
 use avocet_sql::bind::{CatalogView, Modification, ModifySpec, bind_modification};
 use avocet_types::error::SqlError;
-use avocet_types::expr::RowProgram;
+use avocet_types::expr::{EvalContext, RowProgram};
 use avocet_types::{Datum, SqlType, Value};
 
 use super::assign::Assignments;
@@ -67,17 +67,15 @@ pub fn compile_modify(
     if bound.query.locks {
         return Err(NotPoint::because("a subquery that locks rows, in a change of others").into());
     }
-    if bound.query.session_dependent {
-        return Err(NotPoint::because("it uses variables of the session").into());
-    }
     let verb = if spec.is_delete() { Verb::Delete } else { Verb::Update };
     let changer = Changer::compile(&bound, verb, ignore, catalog)?;
     let block = compile_block(&bound.query, &Known::new(catalog), Nesting::Change)?;
     let values = bound.assignments.iter().filter_map(|assignment| assignment.value.as_ref());
     let dates = with_dates_of(values, &block.dates);
     let kind = Kind::Modify(Modify { select: block.select, changer });
+    let is_of_session = bound.query.session_dependent;
     let (params, columns) = (bound.query.params, PlanColumns::default());
-    Ok(PointPlan { kind, tables: block.tables, params, columns, dates })
+    Ok(PointPlan { kind, tables: block.tables, params, columns, dates, is_of_session })
 }
 
 impl Changer {
@@ -212,11 +210,11 @@ impl Modify {
     }
 
     /// Whether all tables whose rows change are read by keys.
-    pub fn has_keys(&self) -> bool {
+    pub fn has_keys(&self, params: &[Datum<'_>], ctx: &EvalContext) -> bool {
         let is_target =
             |table: &Table| self.changer.targets.iter().any(|target| target.table.id() == table.id());
         self.select.levels.iter().all(|level| match &level.source {
-            Source::Table { table, access } => access.has_keys() || !is_target(table),
+            Source::Table { table, access } => access.has_keys(params, ctx) || !is_target(table),
             Source::Subquery(_) => true,
         })
     }

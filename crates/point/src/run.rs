@@ -70,6 +70,14 @@ impl Select {
         }
     }
 
+    pub(super) fn may_be_left(&self) -> bool {
+        let finds_one = |level: &Level| match &level.source {
+            Source::Table { access, .. } => access.terms.unique,
+            Source::Subquery(_) => false,
+        };
+        self.repeatable && !self.levels.iter().all(finds_one)
+    }
+
     /// From now on another path may take the statement, if it can run twice.
     pub(super) fn allow_declining(&self, bounds: &Bounds<'_>) {
         if self.repeatable {

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use avocet_base::RowId;
 use avocet_engine::{RowLock, TableHandle};
-use avocet_sql::plan::ColumnId;
+use avocet_sql::plan::walk::for_each_expr_mut;
+use avocet_sql::plan::{BoundQuery, ColumnId};
 use avocet_types::expr::program::reborrow;
 use avocet_types::expr::{Expr, ExprKind, RowProgram, RowSource};
 use avocet_types::{Datum, RowRef, SqlType, Value};
@@ -90,6 +91,17 @@ impl Scope {
         let slots = self.slots.iter().copied().take(self.slots.len() - 1);
         self.slots = slots.chain([((self.tables.len() - 1) as u8, ROW_ID)]).collect();
         Ok(())
+    }
+
+    /// Adds a table whose rows the caller has, `width` columns each; the table's number.
+    pub fn add_given(
+        &mut self,
+        alias: Arc<str>,
+        width: usize,
+        columns: impl Iterator<Item = (usize, usize)>,
+    ) -> Result<usize, NotPoint> {
+        self.add_source(Source { stored: None, alias, lock: None, only: None }, width, columns)?;
+        Ok(self.tables.len() - 1)
     }
 
     /// Adds the rows that a subquery gives, with these columns; the table's number.
@@ -252,6 +264,13 @@ pub fn with_dates_of<'e>(
     let scope = Scope::new();
     scope.add_dates(dates);
     values.for_each(|value| scope.note_dates(value));
+    scope.dates()
+}
+
+/// The parameters that a query reads as dates or times, whoever runs it.
+pub fn dates_of(query: &BoundQuery) -> Box<[(usize, ReadAs)]> {
+    let scope = Scope::new();
+    for_each_expr_mut(&mut query.body.clone(), &mut |expr| scope.note_dates(expr));
     scope.dates()
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
-use avocet_base::RowId;
+use avocet_base::{RowId, TableId};
 use avocet_channel::OutputColumn;
 use avocet_engine::{Catalog, RowLock};
 use avocet_sql::plan::walk::for_each_expr_mut;
@@ -223,13 +223,15 @@ pub struct Block {
     pub rows: f64,
 }
 
-/// Compiles a query. `columns` is what the client is told of its outputs.
+/// Compiles a query. `columns` is what the client is told of its outputs; `given` are tables that are not stored, whose rows each
+/// run is given.
 pub fn compile_query(
     query: &BoundQuery,
     columns: Arc<[OutputColumn]>,
     catalog: &Catalog,
+    given: &[TableId],
 ) -> Result<PointPlan, Refusal> {
-    let known = Known::new(catalog);
+    let known = Known::new(catalog).given(given);
     let Block { select, tables, dates, .. } = match compile_block(query, &known, Nesting::Statement) {
         Err(Refusal::NotPoint(reason)) if is_repeatable(query) => {
             let Ok(mut block) = compile_block(query, &known.trying(), Nesting::Statement) else {
@@ -241,7 +243,8 @@ pub fn compile_query(
         block => block?,
     };
     let kind = Kind::Select(select);
-    Ok(PointPlan { kind, tables, params: query.params.clone(), columns: columns.into(), dates })
+    let (params, columns, is_of_session) = (query.params.clone(), columns.into(), query.session_dependent);
+    Ok(PointPlan { kind, tables, params, columns, dates, is_of_session })
 }
 
 /// Where a block stands.

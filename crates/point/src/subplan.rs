@@ -7,12 +7,13 @@ mod recursion;
 
 use std::collections::{HashMap, HashSet};
 
+use avocet_base::TableId;
 use avocet_engine::Txn;
 use avocet_sql::parse::ast::SetOperator;
 use avocet_sql::plan::walk::{for_each_scan_mut, subquery_depth, substitute_outer};
 use avocet_sql::plan::{
     BoundQuery, ColumnId, ColumnInfo, Comparison, CteId, Derived, From, Limit, Projected, QueryBody,
-    QueryExpr, SetOperation,
+    QueryExpr, SetOperation, TableScan,
 };
 use avocet_types::compare::sort_order;
 use avocet_types::error::{ErrorCode, SqlError};
@@ -119,6 +120,8 @@ enum Kind {
     Recursion(Recursion),
     /// The rows of a recursion's round before.
     WorkTable(CteId),
+    /// Those of a table that the caller has.
+    Given(TableId),
 }
 
 /// A set operation of all rows so far with those of one more select.
@@ -141,6 +144,9 @@ pub struct Compiled {
     pub cost: f64,
     pub rows: f64,
 }
+
+/// The rows that a table of the caller's is taken to have.
+const LIKELY_GIVEN: f64 = 100.0;
 
 /// So many subqueries may stand within one another: each is compiled for several ways to ask it, within each way to ask the
 /// one around it.
@@ -250,6 +256,18 @@ pub fn compile_subplan(
         cost,
         rows,
     })
+}
+
+/// The rows of a table that the caller has.
+pub fn compile_given(scan: &TableScan, parent: &BoundQuery) -> Compiled {
+    Compiled {
+        plan: SubPlan::of_kind(Kind::Given(scan.table.id), parent.params.len(), scan.table.columns.len()),
+        needs: 0,
+        tables: Vec::new(),
+        dates: Box::default(),
+        cost: 1.0,
+        rows: LIKELY_GIVEN,
+    }
 }
 
 /// Makes a subquery give only the rows that equal the needles.
@@ -414,7 +432,7 @@ impl SubPlan {
 
     /// Whether it stands for a table, and not for a value.
     fn gives_rows(&self) -> bool {
-        matches!(self.kind, Kind::Rows { .. } | Kind::Recursion(_) | Kind::WorkTable(_))
+        matches!(self.kind, Kind::Rows { .. } | Kind::Recursion(_) | Kind::WorkTable(_) | Kind::Given(_))
     }
 
     /// Of rows that are compared.
@@ -446,6 +464,14 @@ impl SubPlan {
                 gather_work_table(*cte, run, self.width, gathered);
                 return Ok(());
             }
+            Kind::Given(table) => {
+                let given = run.given.iter().find(|given| given.table == *table);
+                for row in &given.expect("the plan was made for them").rows {
+                    bounds.row()?;
+                    gathered.extend(row, self.width, bounds);
+                }
+                return Ok(());
+            }
             _ => {}
         }
         let distinct = if let Kind::Rows { distinct, .. } = self.kind { distinct } else { 0 };
@@ -473,7 +499,8 @@ impl SubPlan {
             | Kind::In { .. }
             | Kind::Quantified { .. }
             | Kind::Recursion(_)
-            | Kind::WorkTable(_) => {}
+            | Kind::WorkTable(_)
+            | Kind::Given(_) => {}
             Kind::Scalar => match gathered.rows {
                 0 => gathered.values.push(Datum::Null),
                 1 => {}
@@ -526,7 +553,9 @@ impl Gathered {
                 return;
             }
             Kind::Rows { .. } | Kind::Scalar => {}
-            Kind::Recursion(_) | Kind::WorkTable(_) => unreachable!("rows that no select gives"),
+            Kind::Recursion(_) | Kind::WorkTable(_) | Kind::Given(_) => {
+                unreachable!("rows that no select gives")
+            }
         }
         self.rows += 1;
         self.hold(row.iter().map(bytes_of).sum(), bounds);

@@ -221,7 +221,7 @@ impl World {
             StatementKind::Query(query) => {
                 let bound = bind_query(query, source, &view, &[])?;
                 let columns = bound.output().map(|c| OutputColumn::expression(&c.name, c.ty)).collect();
-                compile_query(&bound, columns, &catalog)
+                compile_query(&bound, columns, &catalog, &[])
             }
             StatementKind::Insert(insert) => compile_insert(insert, source, &view, &catalog, &[]),
             StatementKind::Update(update) => compile_update(update, source, &view, &catalog, &[]),
@@ -242,7 +242,7 @@ impl World {
         let mark = txn.begin_statement();
         let interrupt = Interrupt::default();
         let bounds = Bounds::new(&interrupt, self.engine.memory(), None);
-        let run = Run { params, ctx: &ctx, bounds: &bounds, work_table: None };
+        let run = Run { params, ctx: &ctx, bounds: &bounds, work_table: None, given: &[] };
         match plan.execute(&mut txn, run, &mut self.scratch, &mut sink) {
             Ok(outcome) => {
                 txn.commit().expect("logged").wait().expect("durable");

@@ -113,7 +113,8 @@ pub fn compile_update(
     let params = binder.params().to_vec();
     let kind = Kind::Update(Update { target, assignments, ignore: update.ignore });
     let dates = scope.dates();
-    Ok(PointPlan { kind, tables: vec![Table(handle)], params, columns: PlanColumns::default(), dates })
+    let (tables, columns) = (vec![Table(handle)], PlanColumns::default());
+    Ok(PointPlan { kind, tables, params, columns, dates, is_of_session: binder.is_of_session() })
 }
 
 /// As [`compile_update`].
@@ -141,7 +142,8 @@ pub fn compile_delete(
     let params = binder.params().to_vec();
     let kind = Kind::Delete(Delete { target, ignore: delete.ignore });
     let dates = scope.dates();
-    Ok(PointPlan { kind, tables: vec![Table(handle)], params, columns: PlanColumns::default(), dates })
+    let (tables, columns) = (vec![Table(handle)], PlanColumns::default());
+    Ok(PointPlan { kind, tables, params, columns, dates, is_of_session: binder.is_of_session() })
 }
 
 fn assigned_column(
@@ -205,8 +207,8 @@ impl Update {
         self.target.access.describe(&self.target.table)
     }
 
-    pub fn has_keys(&self) -> bool {
-        self.target.access.has_keys()
+    pub fn has_keys(&self, params: &[Datum<'_>], ctx: &EvalContext) -> bool {
+        self.target.access.has_keys(params, ctx)
     }
 }
 
@@ -215,8 +217,8 @@ impl Delete {
         self.target.access.describe(&self.target.table)
     }
 
-    pub fn has_keys(&self) -> bool {
-        self.target.access.has_keys()
+    pub fn has_keys(&self, params: &[Datum<'_>], ctx: &EvalContext) -> bool {
+        self.target.access.has_keys(params, ctx)
     }
 }
 
@@ -267,6 +269,10 @@ impl Target {
             presorted: if is_sorted || order.is_empty() { 0 } else { choice.order_prefix },
             sort,
         })
+    }
+
+    pub fn is_limited(&self) -> bool {
+        self.limit.is_some()
     }
 
     /// Where the rows are, and how many of them may be changed.

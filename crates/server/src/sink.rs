@@ -135,8 +135,7 @@ impl ResultSink for WireSink<'_> {
         }
         self.begin_result(&columns.list, zone);
         let packets = columns.encoded.get_or_init(|| column::encoded(&columns.list));
-        // The count and a definition for each.
-        self.out.put_packets(packets, columns.list.len() + 1);
+        self.out.put_packets(packets);
         self.end_columns(StatusFlags::empty())
     }
 

@@ -142,14 +142,13 @@ impl Session {
     pub(super) async fn analyze_at(
         &mut self,
         readers: Readers,
-        bound: BoundQuery,
+        bound: Arc<BoundQuery>,
         tables: Vec<Arc<TableHandle>>,
         text: &Text<'_>,
         sink: &mut dyn ResultSink,
         select_limit: u64,
     ) -> Result<u64, SqlError> {
         let mut left = if bound.body.limit.is_none() { select_limit } else { u64::MAX };
-        let bound = Arc::new(bound);
         let mut options = self.run_options(text, &tables);
         if is_streamed(&bound) {
             options.streams = true;

@@ -5,23 +5,22 @@ use std::time::Instant;
 
 use arrow::record_batch::RecordBatch;
 use avocet_channel::{OkReply, OutputColumn, ResultSink, SinkError, Status};
-use avocet_engine::TableHandle;
 use avocet_point::{self as point, PointPlan, Refusal, Verb};
 use avocet_sql::bind::unsupported;
 use avocet_sql::parse::ast;
 use avocet_sql::parse::statement::{Statement, StatementKind};
-use avocet_sql::plan::BoundQuery;
 use avocet_sql::relational;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::Warning;
 use avocet_types::temporal::TimeZone;
-use avocet_types::{Datum, SqlType, Value};
+use avocet_types::{Datum, SqlType};
 
 use super::output::{COUNT, LONG_TEXT, Rowset, optional, text, varchar};
 use super::point::ReadAt;
 use super::run::{Outcome, Text};
+use super::select::BoundNow;
 use super::state::Session;
-use avocet_sql::explain::{self, Access, AccessKind, Block, Measured, Step};
+use avocet_sql::explain::{self, Block, Measured, Step};
 
 /// ER_YES: the note under which EXPLAIN says more of a statement.
 const NOTE: u16 = 1003;
@@ -78,11 +77,18 @@ impl Session {
             S::Insert(_) | S::Update(_) | S::Delete(_) => None,
             _ => return Err(unsupported("EXPLAIN of this statement")),
         };
-        let source = std::str::from_utf8(text.source).unwrap_or_default();
-        let note = match self.compile_point(statement, source, &text.types, &[]) {
-            Ok(plan) if self.takes_point_path() => {
+        let bound = query.map(|query| self.bind_now(query, text)).transpose()?;
+        let compiled = match &bound {
+            Some(bound) => self.plan_once(&bound.query, self.settings.select_limit),
+            None => {
+                let source = std::str::from_utf8(text.source).unwrap_or_default();
+                self.compile_point(statement, source, &text.types, &[])
+            }
+        };
+        let note = match compiled {
+            Ok(plan) if self.settings.point_path => {
                 let note = format!("Point plan: {}", plan.describe());
-                if let Some(step) = self.point_steps(&plan, analyze, text).await? {
+                if let Some(step) = self.point_steps(&plan, bound.as_ref(), analyze, text).await? {
                     return Ok((step, note));
                 }
                 note
@@ -91,8 +97,8 @@ impl Session {
             Err(Refusal::NotPoint(reason)) => format!("Not a point plan: {reason}"),
             Err(Refusal::Error(error)) => return Err(error),
         };
-        let step = match query {
-            Some(query) => self.query_steps(query, analyze, text).await?,
+        let step = match query.zip(bound) {
+            Some((query, bound)) => self.query_steps(query, bound, analyze, text).await?,
             None => general_change(statement),
         };
         Ok((step, note))
@@ -102,6 +108,7 @@ impl Session {
     async fn point_steps(
         &mut self,
         plan: &PointPlan,
+        query: Option<&BoundNow>,
         analyze: bool,
         text: &Text<'_>,
     ) -> Result<Option<Step>, SqlError> {
@@ -113,12 +120,13 @@ impl Session {
             return Err(unsupported("EXPLAIN ANALYZE of a statement that locks rows"));
         }
         let mut rows = Counted::default();
-        let mark = self.begin_statement()?;
+        let own_rows = query.map_or(Ok(Vec::new()), |bound| self.own_rows_of(&bound.query))?;
+        let mark = self.begin_query(plan.tables().next().is_some())?;
         let begin = Instant::now();
-        let result = self.execute_plan(plan, text.params, ReadAt::Snapshot, &mut rows);
+        let result = self.execute_plan(plan, text.params, ReadAt::Snapshot, &own_rows, &mut rows);
         let all_ms = begin.elapsed().as_secs_f64() * 1e3;
         let first_ms = rows.first.map_or(all_ms, |first| (first - begin).as_secs_f64() * 1e3);
-        match self.end_statement(mark, result).await? {
+        match self.end_query(mark, result).await? {
             point::Outcome::Declined => Ok(None),
             _ => {
                 let rows = rows.rows as f64;
@@ -132,15 +140,13 @@ impl Session {
     async fn query_steps(
         &mut self,
         query: &ast::Query,
+        bound: BoundNow,
         analyze: bool,
         text: &Text<'_>,
     ) -> Result<Step, SqlError> {
-        let mark = self.begin_statement()?;
+        let mark = self.begin_query(bound.reads_tables())?;
         let result = async {
-            let (bound, tables) = self.bind_and_hold(query, text)?;
-            if !analyze && let Some(step) = self.steps_in_place(&bound, &tables, text)? {
-                return Ok(step);
-            }
+            let (bound, tables) = self.hold_bound(bound, query, text)?;
             if analyze && bound.locks {
                 return Err(unsupported("EXPLAIN ANALYZE of a statement that locks rows"));
             }
@@ -151,40 +157,7 @@ impl Session {
             Ok(relational::steps(&plan, &measured))
         }
         .await;
-        self.end_statement(mark, result).await
-    }
-
-    /// How a query is run that needs no plan.
-    fn steps_in_place(
-        &self,
-        bound: &BoundQuery,
-        tables: &[Arc<TableHandle>],
-        text: &Text<'_>,
-    ) -> Result<Option<Step>, SqlError> {
-        use super::rows::{RowQuery, Run};
-        let Some(rows) = RowQuery::compile(bound)? else { return Ok(None) };
-        let [table] = tables else {
-            return Ok(tables.is_empty().then(|| Step::new("Rows fetched before execution")));
-        };
-        let params: Vec<Value> = match text.params.is_empty() {
-            true => vec![Datum::Null; bound.params.len()],
-            false => text.params.iter().map(|value| value.clone().into_owned()).collect(),
-        };
-        let run = Run { params: &params, ..self.run_of(text) };
-        let Some(index) = rows.index_name(table, &run)? else { return Ok(None) };
-        let name = table.def.name.clone();
-        let what = format!("Index range scan on {name} using {index}");
-        let access = Access {
-            table: name,
-            kind: AccessKind::Range,
-            possible_keys: vec![index.clone()],
-            key: Some(index),
-            rows: (table.row_count() as f64 / 3.0).max(1.0),
-            filtered: 100.0,
-            condition: Some("conditions beside the key".to_owned()),
-            ..Access::default()
-        };
-        Ok(Some(Step { access: Some(access), ..Step::new(what) }))
+        self.end_query(mark, result).await
     }
 }
 

@@ -9,7 +9,7 @@ mod from_query;
 use std::sync::Arc;
 
 use avocet_channel::blocking::{ROWS_IN_PLACE, blocking_if, yield_now_and_then};
-use avocet_engine::TableHandle;
+use avocet_engine::{StatementMark, TableHandle};
 use avocet_point::{BULK_ROWS, Refusal, Updates};
 use avocet_sql::bind::{Clause, TableBinder, UpsertNames, reads_directly, unsupported};
 use avocet_sql::parse::ast::{Expr, ExprKind, Ident, Query, UnaryOp};
@@ -18,10 +18,12 @@ use avocet_sql::plan::BoundQuery;
 use avocet_types::convert::StoreError;
 use avocet_types::decimal::ParseStatus;
 use avocet_types::error::{ErrorCode, SqlError, store_error};
+use avocet_types::expr::RowProgram;
+use avocet_types::schema::TableDef;
 use avocet_types::{Datum, Decimal, SqlType, Value};
 
-use super::access::compile;
 use super::bulk::Bulk;
+use super::modify::Finds;
 use super::run::{Done, Outcome, Text};
 use super::select::Purpose;
 use super::state::Session;
@@ -145,10 +147,13 @@ impl Session {
     }
 
     pub(super) async fn insert(&mut self, insert: &Insert, text: &Text<'_>) -> Result<Outcome, SqlError> {
-        self.shared.counters.add(Counter::Insert);
         self.set_storing(!insert.ignore);
         let mark = self.begin_statement()?;
-        let result = self.insert_in_transaction(insert, text).await;
+        let result = match self.insert_once(insert, mark, text).await {
+            Ok(None) => self.insert_in_transaction(insert, text).await,
+            Ok(Some(done)) => Ok(done),
+            Err(error) => Err(error),
+        };
         let result = self.end_statement(mark, result).await;
         if self.settings.insert_id.is_some() {
             // It was for this statement.
@@ -158,7 +163,28 @@ impl Session {
         result.map(Outcome::Done)
     }
 
+    /// Runs the INSERT of a few rows of VALUES on a plan that is made for this run alone; `None` if it is not one.
+    async fn insert_once(
+        &mut self,
+        insert: &Insert,
+        mark: StatementMark,
+        text: &Text<'_>,
+    ) -> Result<Option<Done>, SqlError> {
+        let is_few =
+            |rows: &[Vec<Expr>]| rows.len() <= BULK_ROWS && !rows.iter().flatten().any(Expr::has_subquery);
+        match &insert.source {
+            InsertSource::Values(rows) if self.numbers_plainly() && is_few(rows) => {}
+            _ => return Ok(None),
+        }
+        let compile = |session: &Self| {
+            let (view, catalog) = (session.view(), session.catalog());
+            avocet_point::compile_insert(insert, text.source, &view, &catalog, &text.types)
+        };
+        self.change_once(&compile, Finds::Nothing, mark, text).await
+    }
+
     async fn insert_in_transaction(&mut self, insert: &Insert, text: &Text<'_>) -> Result<Done, SqlError> {
+        self.shared.counters.add(Counter::Insert);
         let table = self.insert_target(&insert.table)?;
         let mut inserter = self.inserter(table, insert, text)?;
         let many = match &insert.source {
@@ -356,7 +382,7 @@ impl Session {
         if !bound.columns().is_empty() {
             return Err(unsupported("columns in VALUES"));
         }
-        let program = compile(&bound, &inserter.table.def)?;
+        let program = compile_over(&bound, &inserter.table.def)?;
         let value = program.eval_const(text.params, &self.context)?.into_owned();
         Ok(Given::Value(value, bound.ty))
     }
@@ -502,4 +528,14 @@ fn decimal(text: &str) -> Option<(Value, SqlType)> {
     let (precision, scale) = (value.digits().clamp(1, 65) as u8, value.scale());
     let precision = precision.max(scale).max(1);
     Some((Datum::Decimal(value), SqlType::Decimal { precision, scale, unsigned: false }))
+}
+
+/// Compiles an expression over a table's columns.
+pub(crate) fn compile_over(
+    expr: &avocet_types::expr::Expr,
+    table: &TableDef,
+) -> Result<RowProgram, SqlError> {
+    let name =
+        |column: usize| format!("`{}`.`{}`.`{}`", table.database, table.name, table.columns[column].name);
+    Ok(RowProgram::compile_named(expr, &name)?)
 }

@@ -8,7 +8,6 @@ use std::path::PathBuf;
 use arrow::record_batch::RecordBatch;
 use avocet_channel::blocking::blocking;
 use avocet_channel::{OkReply, OutputColumn, ResultSink, SinkError, Status};
-use avocet_sql::bind::bind_query;
 use avocet_sql::parse::ast::Query;
 use avocet_sql::parse::statement::{DelimitedFormat, SelectInto};
 use avocet_types::arrow_map::datum_at;
@@ -33,7 +32,7 @@ impl Session {
         into: &SelectInto,
         text: &Text<'_>,
     ) -> Result<Outcome, SqlError> {
-        let bound = bind_query(query, text.source, &self.view(), &text.types)?;
+        let bound = self.bind_types(query, text.source, &text.types)?;
         let types: Vec<SqlType> = bound.output().map(|column| column.ty).collect();
         drop(bound);
         let rows = match into {

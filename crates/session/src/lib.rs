@@ -1,7 +1,7 @@
 //! Sessions: what a connection's statements run in.
 //!
 //! ```text
-//!  text ─run.rs─┬─ select.rs ──┬─ rows.rs       few rows, one at a time, by access.rs
+//!  text ─run.rs─┬─ select.rs ──┬─ point.rs      compiled plans, kept or for one run
 //!               │              ├─ analytics.rs  the rest, on DataFusion
 //!               │              └─ locking.rs    the same, with row locks
 //!               ├─ insert.rs (bulk.rs), load/, modify.rs   store.rs converts what is stored
@@ -24,7 +24,6 @@
 #[cfg(test)]
 extern crate self as avocet_session;
 
-mod access;
 mod accounts;
 mod analytics;
 pub mod api;
@@ -53,7 +52,6 @@ mod point;
 mod prepared;
 mod privileges;
 mod restart;
-mod rows;
 mod run;
 mod select;
 mod server_files;

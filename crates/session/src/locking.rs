@@ -12,19 +12,17 @@ use avocet_base::{RowId, TableId};
 use avocet_channel::ResultSink;
 use avocet_channel::blocking::{ROWS_IN_PLACE, blocking_if};
 use avocet_engine::{RowBuf, SnapshotReader, TableHandle, TriedLock};
-use avocet_point::{self as point, PointPlan, Refusal, row_lock};
+use avocet_point::row_lock;
 use avocet_sql::bind::unsupported;
 use avocet_sql::plan::walk::for_each_scan_mut;
 use avocet_sql::plan::{BoundQuery, Limit, LockQuery, lock_queries, show_only};
-use avocet_types::error::SqlError;
-use avocet_types::expr::Expr;
+use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::expr::{EvalContext, Expr, RowProgram};
 use avocet_types::{Datum, SqlType};
 
 use super::collect::Collected;
 use super::info_schema;
-use super::output::columns_of;
 use super::point::ReadAt;
-use super::rows::limit_value;
 use super::run::Text;
 use super::select::Purpose;
 use super::state::Session;
@@ -140,7 +138,7 @@ impl Session {
             return Ok(sent);
         }
         self.shared.counters.add(Counter::SlowAnalytics);
-        self.analyze_at(readers, bound, tables, text, sink, select_limit).await
+        self.analyze_at(readers, bound.into(), tables, text, sink, select_limit).await
     }
 
     /// Runs a query at the newest snapshot without locking anything; `None` if it has no point plan.
@@ -154,23 +152,7 @@ impl Session {
         let mut bound = bound.clone();
         for_each_scan_mut(&mut bound.body, &mut |scan| scan.lock = None);
         bound.locks = false;
-        let Some(plan) = self.plan_once(&bound)? else { return Ok(None) };
-        Ok(match self.execute_plan(&plan, text.params, ReadAt::Newest(newest), sink)? {
-            point::Outcome::Rows(rows) => Some(rows),
-            point::Outcome::Changed(_) | point::Outcome::Declined => None,
-        })
-    }
-
-    /// The point plan of a query that is run just once; `None` if it has none.
-    pub(super) fn plan_once(&self, bound: &BoundQuery) -> Result<Option<PointPlan>, SqlError> {
-        if !self.takes_point_path() {
-            return Ok(None);
-        }
-        match point::compile_query(bound, columns_of(bound).into(), &self.catalog()) {
-            Ok(plan) => Ok(Some(plan)),
-            Err(Refusal::NotPoint(_)) => Ok(None),
-            Err(Refusal::Error(error)) => Err(error),
-        }
+        self.visit_once(&bound, u64::MAX, text, ReadAt::Newest(newest), sink)
     }
 
     /// Locks the rows that the query wants at the readers' snapshots; false if they are others now.
@@ -251,6 +233,16 @@ impl Session {
             Ok(())
         })?;
         Ok(all_there)
+    }
+}
+
+/// The value of a LIMIT or OFFSET.
+fn limit_value(expr: &Expr, params: &[Datum<'_>], context: &EvalContext) -> Result<u64, SqlError> {
+    let program = RowProgram::compile(expr)?;
+    match program.eval_const(params, context)? {
+        Datum::UInt(v) => Ok(v),
+        Datum::Int(v) if v >= 0 => Ok(v as u64),
+        _ => Err(ErrorCode::WRONG_ARGUMENTS.with(&[&"LIMIT"])),
     }
 }
 

@@ -8,12 +8,13 @@
 //! ```
 //!
 //! Text statements, COM_STMT_EXECUTE and EXECUTE make the same keys ([`digest`](avocet_sql::parse::digest)), so they share plans.
-//! That a statement has no plan, and why, is kept in the same way.
+//! That a statement has no plan, and why, is kept in the same way. A query that has none, or one that may turn out to be of too
+//! many rows, is kept as it was bound: the analytical path takes it from there.
 //!
 //! Invariants:
 //! 1. A plan is used only while its tables are what they were when it was compiled, and for statements whose pinned literals
 //!    are byte for byte the same. After a change of definitions each plan's tables are looked at once, when it is wanted;
-//!    a reason for having none may be gone with any change.
+//!    a reason for having none may be gone with any change, and what is bound without a plan is not looked at again.
 //! 2. The cache is bounded, in plans and in variants of pinned literals. What was not used for longest goes first
 //!    (second chance).
 
@@ -23,8 +24,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use avocet_engine::{Catalog, Engine};
-use avocet_point::{NotPoint, PointPlan};
+use avocet_point::{NotPoint, PointPlan, ReadAs};
 use avocet_sql::parse::digest::Slot;
+use avocet_sql::plan::BoundQuery;
+use avocet_types::schema::TableDef;
 use parking_lot::Mutex;
 
 use super::privileges::Need;
@@ -37,6 +40,15 @@ const MAX_VARIANTS: usize = 8;
 /// Plans that a session finds without the shared cache: a power of two.
 const RECENT: usize = 64;
 
+/// A bound query, for when it has no plan or its plan declines.
+pub(super) struct KeptQuery {
+    pub bound: Arc<BoundQuery>,
+    /// What it reads.
+    pub tables: Vec<Arc<TableDef>>,
+    /// The parameters that it reads as dates or times.
+    pub dates: Box<[(usize, ReadAs)]>,
+}
+
 /// A plan, or why there is none, and what that holds for.
 pub(super) struct CachedPlan {
     pub key: Box<[u8]>,
@@ -45,6 +57,8 @@ pub(super) struct CachedPlan {
     /// Slots whose text has to be this one.
     pub pinned: Box<[(usize, Box<[u8]>)]>,
     pub plan: Result<PointPlan, NotPoint>,
+    /// What the other path runs instead of it, without binding it anew.
+    pub query: Option<Box<KeptQuery>>,
     /// What an account needs to run it.
     pub needs: Box<[Need]>,
     used: AtomicBool,
@@ -66,6 +80,7 @@ impl CachedPlan {
         wanted: &Wanted<'_>,
         pinned: Box<[(usize, Box<[u8]>)]>,
         plan: Result<PointPlan, NotPoint>,
+        query: Option<Box<KeptQuery>>,
         needs: Box<[Need]>,
     ) -> Self {
         Self {
@@ -73,6 +88,7 @@ impl CachedPlan {
             catalog_version: AtomicU64::new(wanted.catalog_version),
             pinned,
             plan,
+            query,
             needs,
             used: AtomicBool::new(false),
         }
@@ -234,7 +250,7 @@ mod tests {
     use super::*;
 
     fn refused(wanted: &Wanted<'_>) -> Arc<CachedPlan> {
-        Arc::new(CachedPlan::new(wanted, [].into(), Err(NotPoint::because("of the test")), [].into()))
+        Arc::new(CachedPlan::new(wanted, [].into(), Err(NotPoint::because("of the test")), None, [].into()))
     }
 
     #[test]

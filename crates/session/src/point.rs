@@ -9,9 +9,8 @@ use avocet_channel::ResultSink;
 use avocet_channel::blocking::can_await;
 use avocet_engine::{RowWait, SnapshotReader, StatementMark, Txn};
 use avocet_point::{
-    self as point, Bounds, Changes, NotPoint, PointPlan, PointScratch, ReadAs, Refusal, Run, Verb,
+    self as point, Bounds, Changes, GivenRows, NotPoint, PointPlan, PointScratch, ReadAs, Refusal, Run, Verb,
 };
-use avocet_sql::bind::bind_query;
 use avocet_sql::parse::digest::{Digest, Slot, literal_type};
 use avocet_sql::parse::statement::StatementKind;
 use avocet_sql::plan::BoundQuery;
@@ -19,8 +18,9 @@ use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::temporal::{datetime_from_number, parse_datetime, parse_time};
 use avocet_types::{Collation, Datum, SqlType, Value};
 
+use super::held::TextSize;
 use super::output::columns_of;
-use super::plan_cache::{CachedPlan, Wanted};
+use super::plan_cache::{CachedPlan, KeptQuery, Wanted};
 use super::run::{Done, Outcome};
 use super::state::Session;
 use super::status::Counter;
@@ -95,11 +95,16 @@ impl Session {
         let settings = &self.settings;
         settings.point_path
             && settings.select_limit == u64::MAX
-            && settings.auto_increment_increment == 1
+            && self.locked.is_none()
+            && self.numbers_plainly()
+    }
+
+    /// Whether AUTO_INCREMENT counts on by one.
+    pub(super) fn numbers_plainly(&self) -> bool {
+        let settings = &self.settings;
+        settings.auto_increment_increment == 1
             && settings.auto_increment_offset == 1
             && settings.insert_id.is_none()
-            && !settings.safe_updates
-            && self.locked.is_none()
     }
 
     /// The plan of a statement, if one is kept. It is to be given back with `give_plan`.
@@ -168,54 +173,62 @@ impl Session {
         let types = candidate.types(self.settings.connection_collation);
         let mut lifted = own.clone();
         let mut free = avocet_sql::lift(&mut lifted, slots);
-        let plan = match self.compile_lifted(own, &lifted, candidate, &types) {
-            Ok(plan) => Ok(plan),
-            Err(Refusal::NotPoint(reason)) => Err(reason),
-            Err(Refusal::Error(_)) if candidate.params => return None,
-            Err(Refusal::Error(_)) => {
+        let (plan, query) = match self.compile_lifted(&lifted, candidate, &types) {
+            Ok(compiled) => compiled,
+            Err(_) if candidate.params => return None,
+            Err(_) => {
                 // Perhaps only because a literal is none any more.
                 free.fill(false);
                 match self.compile_point(own, source, &[], &[]) {
-                    Ok(plan) => Ok(plan),
-                    Err(Refusal::NotPoint(reason)) => Err(reason),
+                    Ok(plan) if plan.is_of_session() => (Err(of_session()), None),
+                    Ok(plan) => (Ok(plan), None),
+                    Err(Refusal::NotPoint(reason)) => (Err(reason), None),
                     Err(Refusal::Error(_)) => return None,
                 }
             }
         };
         let pinned = slots.iter().enumerate().filter(|(at, _)| !free[*at]);
         let pinned = pinned.map(|(at, slot)| (at, slot.span.bytes(source.as_bytes()).into())).collect();
-        let plan = Arc::new(CachedPlan::new(&wanted, pinned, plan, self.needs_of(own)));
+        let plan = Arc::new(CachedPlan::new(&wanted, pinned, plan, query, self.needs_of(own)));
         self.shared.counters.add(Counter::PlansCompiled);
         self.shared.plans.put(hash, plan.clone(), &catalog);
         Some((hash, plan))
     }
 
-    /// Compiles with parameters in place of literals, if that means the same.
+    /// Compiles with parameters in place of literals. What a client is told of a query's columns does not depend on those that
+    /// are lifted.
     fn compile_lifted(
         &self,
-        own: &StatementKind,
         lifted: &StatementKind,
         candidate: &Candidate<'_>,
         types: &[SqlType],
-    ) -> Result<PointPlan, Refusal> {
-        if !candidate.params
-            && let (StatementKind::Query(own), StatementKind::Query(lifted)) = (own, lifted)
-        {
-            let view = self.view();
-            let source = candidate.source.as_bytes();
-            let own = bind_query(own, source, &view, &[])?;
-            let lifted = bind_query(lifted, source, &view, types)?;
-            if !same_columns(&own, &lifted) {
-                return Err(Refusal::Error(ErrorCode::UNKNOWN_ERROR.with(&[])));
+    ) -> Result<(Result<PointPlan, NotPoint>, Option<Box<KeptQuery>>), SqlError> {
+        let (compiled, bound) = match lifted {
+            StatementKind::Query(query) => {
+                let mut bound = self.bind_types(query, candidate.source.as_bytes(), types)?;
+                bound.likely_counts = candidate.likely_counts().into();
+                let columns = columns_of(&bound).into();
+                (point::compile_query(&bound, columns, &self.catalog(), &[]), Some(bound))
             }
-        }
-        let plan = self.compile_point(lifted, candidate.source, types, &candidate.likely_counts())?;
+            _ => (self.compile_point(lifted, candidate.source, types, &[]), None),
+        };
         // A NULL has any type.
         let fits = |(own, is): (&SqlType, &SqlType)| *is == SqlType::Null || own == is;
-        match plan.params().iter().zip(types).all(fits) {
-            true => Ok(plan),
-            false => Err(NotPoint::because("parameters of other types").into()),
-        }
+        let of_types = |params: &[SqlType]| params.iter().zip(types).all(fits);
+        let plan = match compiled {
+            Ok(plan) if plan.is_of_session() => Err(of_session()),
+            Ok(plan) if of_types(plan.params()) => Ok(plan),
+            Ok(_) => Err(NotPoint::because("parameters of other types")),
+            Err(Refusal::NotPoint(reason)) => Err(reason),
+            Err(Refusal::Error(error)) => return Err(error),
+        };
+        let is_kept = |bound: &BoundQuery| {
+            plan.as_ref().map_or(true, PointPlan::may_be_left)
+                && TextSize::of(candidate.source).is_none()
+                && of_types(&bound.params)
+        };
+        let query = bound.filter(is_kept).and_then(KeptQuery::of).map(Box::new);
+        Ok((plan, query))
     }
 
     pub(super) fn compile_point(
@@ -225,16 +238,14 @@ impl Session {
         types: &[SqlType],
         likely_counts: &[(u16, u64)],
     ) -> Result<PointPlan, Refusal> {
-        let (view, catalog, source) = (self.view(), self.catalog(), source.as_bytes());
+        let source = source.as_bytes();
+        let (view, catalog) = (self.view(), self.catalog());
         match statement {
             StatementKind::Query(query) => {
-                let mut bound = bind_query(query, source, &view, types)?;
+                let mut bound = self.bind_types(query, source, types)?;
                 bound.likely_counts = likely_counts.into();
-                if bound.session_dependent {
-                    return Err(NotPoint::because("it uses variables of the session").into());
-                }
                 let columns = columns_of(&bound).into();
-                point::compile_query(&bound, columns, &catalog)
+                point::compile_query(&bound, columns, &catalog, &[])
             }
             StatementKind::Insert(insert) => point::compile_insert(insert, source, &view, &catalog, types),
             StatementKind::Update(update) => point::compile_update(update, source, &view, &catalog, types),
@@ -273,29 +284,50 @@ impl Session {
         params: &[Datum<'_>],
         sink: &mut dyn ResultSink,
     ) -> Result<Option<Outcome>, SqlError> {
-        let needs = &plan.needs;
-        let Ok(plan) = &plan.plan else { return Ok(None) };
+        let CachedPlan { plan, query, needs, .. } = plan;
+        if plan.is_err() && query.is_none() {
+            return Ok(None);
+        }
         self.check_needs_of_plan(needs)?;
+        if let Ok(plan) = plan
+            && let Some(outcome) = self.try_point_plan(plan, params, sink).await?
+        {
+            return Ok(Some(outcome));
+        }
+        match query {
+            Some(query) => Box::pin(self.try_kept_query(query, params, sink)).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn try_point_plan(
+        &mut self,
+        plan: &PointPlan,
+        params: &[Datum<'_>],
+        sink: &mut dyn ResultSink,
+    ) -> Result<Option<Outcome>, SqlError> {
         if plan.dates().iter().any(|(at, read_as)| !is_read_as(&params[*at], *read_as)) {
             return Ok(None);
         }
         if plan.is_write() {
             self.check_not_read_only()?;
+            self.check_safe_plan(plan, params)?;
             self.set_storing(!plan.ignores());
         } else if plan.locks_exclusively() {
             self.check_server_takes_changes()?;
         }
         self.begin_time(plan.verb() == Verb::Select, plan.is_one_row());
-        let mark = self.begin_statement()?;
+        let mark = self.begin_query(plan.tables().next().is_some())?;
         let result = match plan.locks() {
-            true => self.execute_in_turn(plan, params, mark, sink).await,
-            false => self.execute_plan(plan, params, ReadAt::Snapshot, sink),
+            true => self.execute_in_turn(plan, params, mark.statement, sink).await,
+            false => self.execute_plan(plan, params, ReadAt::Snapshot, &[], sink),
         };
         if matches!(result, Ok(point::Outcome::Declined)) {
             self.set_storing(false);
+            self.leave_query(mark);
             return Ok(None);
         }
-        let result = self.end_statement(mark, result).await?;
+        let result = self.end_query(mark, result).await?;
         Ok(match result {
             point::Outcome::Rows(rows) => {
                 self.shared.counters.add(Counter::Select);
@@ -307,7 +339,7 @@ impl Session {
     }
 
     /// Runs a plan that locks rows. While it waits for the first of them, the thread goes on with other connections.
-    async fn execute_in_turn(
+    pub(super) async fn execute_in_turn(
         &mut self,
         plan: &PointPlan,
         params: &[Datum<'_>],
@@ -317,7 +349,7 @@ impl Session {
         self.txn().defer_waits(mark);
         let warnings = self.context.warning_count();
         let result = loop {
-            let result = self.execute_plan(plan, params, ReadAt::Snapshot, sink);
+            let result = self.execute_plan(plan, params, ReadAt::Snapshot, &[], sink);
             if result.is_ok() {
                 break result;
             }
@@ -355,11 +387,13 @@ impl Session {
         plan: &PointPlan,
         params: &[Datum<'_>],
         at: ReadAt<'_>,
+        given: &[GivenRows],
         sink: &mut dyn ResultSink,
     ) -> Result<point::Outcome, SqlError> {
         let deadline = self.deadline;
         let warnings = self.context.warning_count();
         let work = |txn: &mut Txn, run: Run<'_>, scratch: &mut PointScratch| {
+            let run = Run { given, ..run };
             let mut execute = |txn: &mut Txn| plan.execute(txn, run, scratch, sink);
             match at {
                 ReadAt::Snapshot => execute(txn),
@@ -397,10 +431,10 @@ impl Session {
         let txn = txn.as_mut().expect("the statement began");
         let memory = shared.engine.memory();
         let bounds = of(Bounds::new(&info.interrupt, memory, settings.query_memory_limit));
-        work(txn, Run { params, ctx: context, bounds: &bounds, work_table: None }, point_scratch)
+        work(txn, Run { params, ctx: context, bounds: &bounds, work_table: None, given: &[] }, point_scratch)
     }
 
-    fn done(&self, plan: &PointPlan, changes: Changes) -> Done {
+    pub(super) fn done(&self, plan: &PointPlan, changes: Changes) -> Done {
         let Changes { matched, changed, duplicates, unchanged, last_insert_id } = changes;
         let warnings = self.condition_count() + self.context.warning_count();
         let (counter, affected_rows, info) = match plan.verb() {
@@ -424,11 +458,8 @@ impl Session {
     }
 }
 
-/// Whether a client is told the same of two queries' results.
-fn same_columns(a: &BoundQuery, b: &BoundQuery) -> bool {
-    let (a, b) = (columns_of(a), columns_of(b));
-    a.len() == b.len()
-        && a.iter().zip(&b).all(|(a, b)| a.name == b.name && a.ty == b.ty && a.flags == b.flags)
+fn of_session() -> NotPoint {
+    NotPoint::because("it uses variables of the session")
 }
 
 /// Whether a value can be read so. If not, it is an error, or is compared in another way: the general path knows.

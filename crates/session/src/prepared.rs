@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use avocet_channel::{OutputColumn, ResultSink};
-use avocet_sql::bind::bind_query;
 use avocet_sql::parse::ast::Ident;
 use avocet_sql::parse::digest::{Digest, SlotKind};
 use avocet_sql::parse::hints::Hints;
@@ -21,6 +20,7 @@ use super::output::columns_of;
 use super::point::Candidate;
 use super::run::{self, Outcome, Text};
 use super::state::Session;
+use super::status::Counter;
 
 /// What is kept of a statement between its executions.
 pub(super) struct PreparedStatement {
@@ -169,6 +169,7 @@ impl Session {
         if let Some(size) = size {
             held.resize(size.parsed(), STATEMENT)?;
         }
+        self.shared.counters.add(Counter::StatementsParsed);
         let mut statements = parse(sql.as_bytes(), self.settings.sql_mode)?;
         let statement = statements.swap_remove(0);
         if !statements.is_empty() {
@@ -212,7 +213,7 @@ impl Session {
         let unknown = vec![SqlType::Null; statement.params];
         match &statement.kind {
             StatementKind::Query(query) => {
-                let bound = bind_query(query, source, &self.view(), &unknown)?;
+                let bound = self.bind_types(query, source, &unknown)?;
                 let columns = columns_of(&bound).into();
                 let mut params = bound.params;
                 params.resize(statement.params, SqlType::Null);

@@ -281,6 +281,7 @@ impl Session {
             }
         }
         let is_long = sql.len() > TEXT_IN_PLACE;
+        self.shared.counters.add(Counter::StatementsParsed);
         let statements = match blocking_if(is_long, || parse(sql.as_bytes(), mode)) {
             Ok(statements) => statements,
             Err(error) => return Err(self.failed(error.into())),
@@ -516,14 +517,8 @@ impl Session {
             S::SelectInto { query, into } => Box::pin(self.select_into(query, into, text)).await,
             S::Insert(insert) => self.insert(insert, text).await,
             S::LoadData(load) => Box::pin(self.load_data(load, text, sink)).await,
-            S::Update(update) => {
-                self.check_safe_change(kind, update.limit.is_some(), text)?;
-                self.update(update, text).await
-            }
-            S::Delete(delete) => {
-                self.check_safe_change(kind, delete.limit.is_some(), text)?;
-                self.delete(delete, text).await
-            }
+            S::Update(update) => self.update(update, text).await,
+            S::Delete(delete) => self.delete(delete, text).await,
             S::Begin { read_only, consistent_snapshot } => {
                 self.begin(*read_only, *consistent_snapshot).await?;
                 Ok(Outcome::ok())

@@ -2,20 +2,23 @@
 
 use std::sync::Arc;
 
-use avocet_channel::blocking::{ROWS_IN_PLACE, blocking_if};
-use avocet_channel::{Cancellation, ResultSink};
-use avocet_engine::{Catalog, EngineError, TableHandle, Txn};
-use avocet_point as point;
+use avocet_base::TableId;
+use avocet_channel::ResultSink;
+use avocet_engine::{Catalog, EngineError, TableHandle};
+use avocet_point::{self as point, GivenRows, PointPlan, Refusal};
 use avocet_sql::bind::bind_query;
 use avocet_sql::parse::ast;
-use avocet_sql::plan::{BoundQuery, walk};
+use avocet_sql::plan::{BoundQuery, Limit, QueryExpr, lock_queries, walk};
 use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::expr::Expr;
+use avocet_types::schema::TableDef;
+use avocet_types::{Datum, SqlType};
 
 use super::found_rows::Limited;
 use super::info_schema;
 use super::output::columns_of;
+use super::plan_cache::KeptQuery;
 use super::point::{ReadAt, is_read_as};
-use super::rows::{RowQuery, Rows, Run};
 use super::run::{Outcome, Text};
 use super::state::Session;
 use super::status::Counter;
@@ -34,8 +37,18 @@ pub(super) enum Purpose {
     Change,
 }
 
-/// Rows of tables of at most so many are sent by the connection's own thread, without a look at KILL.
-const ROWS_IN_ONE_GO: u64 = 20_000;
+/// A query, bound to the tables of a catalog.
+pub(super) struct BoundNow {
+    pub query: BoundQuery,
+    catalog: Arc<Catalog>,
+}
+
+impl BoundNow {
+    /// Whether it reads stored tables.
+    pub fn reads_tables(&self) -> bool {
+        tables_of(&self.query).iter().any(|(database, _)| !info_schema::is_virtual(database))
+    }
+}
 
 impl Purpose {
     pub(super) fn select_limit(self) -> u64 {
@@ -74,43 +87,21 @@ impl Session {
         text: &Text<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<Outcome, SqlError> {
-        let bound = bind_query(query, text.source, &self.view(), &text.types)?;
-        if tables_of(&bound).iter().all(|table| info_schema::is_virtual(&table.0))
-            && let Some(rows) = RowQuery::compile(&bound)?
-        {
-            return self.query_without_tables(&bound, &rows, select_limit, text, sink);
-        }
-        let mark = self.begin_statement()?;
-        let result = self.query_in_transaction(query, select_limit, text, sink).await;
-        self.end_statement(mark, result).await.map(Outcome::Rows)
-    }
-
-    /// A query on nothing but the server's own tables, or on none.
-    fn query_without_tables(
-        &mut self,
-        bound: &BoundQuery,
-        rows: &RowQuery,
-        select_limit: u64,
-        text: &Text<'_>,
-        sink: &mut dyn ResultSink,
-    ) -> Result<Outcome, SqlError> {
-        let source = match &rows.table {
-            None => Rows::One,
-            Some(table) => Rows::Values(self.virtual_rows(&table.database, &table.name)?),
-        };
-        let run = Run { select_limit, ..self.run_of(text) };
-        sink.columns(&columns_of(bound), self.settings.time_zone)?;
-        Ok(Outcome::Rows(rows.run(source, &run, sink)?))
+        let bound = self.bind_now(query, text)?;
+        let mark = self.begin_query(bound.reads_tables())?;
+        let result = self.query_in_transaction(bound, query, select_limit, text, sink).await;
+        self.end_query(mark, result).await.map(Outcome::Rows)
     }
 
     async fn query_in_transaction(
         &mut self,
+        bound: BoundNow,
         query: &ast::Query,
         select_limit: u64,
         text: &Text<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<u64, SqlError> {
-        let (bound, tables) = self.bind_and_hold(query, text)?;
+        let (bound, tables) = self.hold_bound(bound, query, text)?;
         if bound.locks && locks_exclusively(&bound) {
             self.check_server_takes_changes()?;
         }
@@ -134,7 +125,7 @@ impl Session {
             Purpose::Change => self.txn().read_for_change(|txn| txn.reader()),
             _ => self.txn().reader(),
         };
-        self.analyze_at(reader.into(), bound, tables, text, sink, purpose.select_limit()).await
+        self.analyze_at(reader.into(), bound.into(), tables, text, sink, purpose.select_limit()).await
     }
 
     /// Runs a query by the session's own thread, if that serves, or if it locks rows. `None` if it is to be analyzed.
@@ -147,103 +138,154 @@ impl Session {
         purpose: Purpose,
     ) -> Result<Option<u64>, SqlError> {
         let select_limit = purpose.select_limit();
-        // Variables of the session are values by now: a plan that is made for this run alone finds the rows that they ask for,
-        // and no more of them are locked.
-        let is_of_session = (bound.locks || bound.session_dependent) && !tables.is_empty();
-        if is_of_session && self.settings.point_path && select_limit == u64::MAX {
+        // No plan is kept of what such queries say: one is made for this run alone. (Variables of the session are values by now.)
+        let is_for_once = bound.locks
+            || bound.session_dependent
+            || tables.is_empty()
+            || select_limit < u64::MAX
+            || matches!(purpose, Purpose::Value);
+        if is_for_once {
             let at = if bound.locks { ReadAt::Snapshot } else { purpose.read_at() };
-            if let Some(sent) = self.visit_once(bound, text, at, sink)? {
+            if let Some(sent) = self.visit_once(bound, select_limit, text, at, sink)? {
                 return Ok(Some(sent));
-            }
-        }
-        let cancellation = Cancellation { interrupt: &self.info.interrupt, deadline: self.deadline };
-        let run = Run { params: text.params, context: &self.context, select_limit, cancellation };
-        if let Some(rows) = RowQuery::compile(bound)?
-            && tables.len() <= 1
-        {
-            let Some(table) = tables.first() else {
-                let source = match &rows.table {
-                    None => Rows::One,
-                    Some(table) => Rows::Values(self.virtual_rows(&table.database, &table.name)?),
-                };
-                sink.columns(&columns_of(bound), self.settings.time_zone)?;
-                return rows.run(source, &run, sink).map(Some);
-            };
-            let is_much = table.row_count() > ROWS_IN_PLACE as u64;
-            // Many rows stream from the analytics threads, a batch at a time.
-            let is_few = table.row_count() <= ROWS_IN_ONE_GO;
-            if rows.lock.is_some() || (is_few && rows.index_name(table, &run)?.is_some()) {
-                sink.columns(&columns_of(bound), self.settings.time_zone)?;
-                let txn = self.txn.as_mut().expect("the statement began");
-                let sent = blocking_if(is_much, || match (rows.lock, purpose) {
-                    (Some(lock), _) => rows.run(Rows::Locked(txn, table, lock), &run, sink),
-                    (None, Purpose::Change) => {
-                        txn.read_for_change(|txn| rows.run(Rows::Table(txn, table), &run, sink))
-                    }
-                    (None, _) => rows.run(Rows::Table(txn, table), &run, sink),
-                });
-                return sent.map(Some);
             }
         }
         if bound.locks {
-            if let Some(sent) = self.visit_once(bound, text, ReadAt::Snapshot, sink)? {
-                return Ok(Some(sent));
-            }
             let (bound, tables) = (bound.clone(), tables.to_vec());
             return self.run_locking_query(bound, tables, text, sink, purpose).await.map(Some);
-        }
-        // No plan is kept of what such queries say.
-        let is_new = bound.session_dependent || matches!(purpose, Purpose::Value);
-        if is_new
-            && select_limit == u64::MAX
-            && let Some(sent) = self.visit_once(bound, text, purpose.read_at(), sink)?
-        {
-            return Ok(Some(sent));
         }
         self.shared.counters.add(Counter::SlowAnalytics);
         Ok(None)
     }
 
-    pub(super) fn run_of<'r>(&'r self, text: &'r Text<'_>) -> Run<'r> {
-        let cancellation = Cancellation { interrupt: &self.info.interrupt, deadline: self.deadline };
-        Run { params: text.params, context: &self.context, select_limit: u64::MAX, cancellation }
-    }
-
     /// Runs a query row by row, and locks what it meets if it is to; `None` if it has no point plan.
-    fn visit_once(
+    pub(super) fn visit_once(
         &mut self,
         bound: &BoundQuery,
+        select_limit: u64,
         text: &Text<'_>,
         at: ReadAt<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<Option<u64>, SqlError> {
-        let Some(plan) = self.plan_once(bound)? else { return Ok(None) };
+        if !self.settings.point_path && !is_locked_by_visits_alone(bound) {
+            return Ok(None);
+        }
+        let plan = match self.plan_once(bound, select_limit) {
+            Ok(plan) => plan,
+            Err(Refusal::NotPoint(_)) => return Ok(None),
+            Err(Refusal::Error(error)) => return Err(error),
+        };
         if plan.dates().iter().any(|(at, read_as)| !is_read_as(&text.params[*at], *read_as)) {
             return Ok(None);
         }
-        Ok(match self.execute_plan(&plan, text.params, at, sink)? {
+        let given = self.own_rows_of(bound)?;
+        Ok(match self.execute_plan(&plan, text.params, at, &given, sink)? {
             point::Outcome::Rows(rows) => Some(rows),
             point::Outcome::Changed(_) | point::Outcome::Declined => None,
         })
     }
 
-    /// Binds a query and holds the definitions of its tables till the end of the transaction.
+    /// The point plan of a query that is run just once, and gives `select_limit` rows at most if it has no LIMIT. A run is given
+    /// the rows of the server's own tables.
+    pub(super) fn plan_once(&self, bound: &BoundQuery, select_limit: u64) -> Result<PointPlan, Refusal> {
+        let own: Vec<TableId> = own_tables_of(bound).map(|table| table.id).collect();
+        let columns = columns_of(bound).into();
+        let limited = (select_limit < u64::MAX && bound.body.limit.is_none()).then(|| {
+            let count = Expr::literal(Datum::UInt(select_limit), SqlType::BIGINT_UNSIGNED);
+            let limit = Some(Limit { count, offset: None });
+            BoundQuery { body: QueryExpr { limit, ..bound.body.clone() }, ..bound.clone() }
+        });
+        point::compile_query(limited.as_ref().unwrap_or(bound), columns, &self.catalog(), &own)
+    }
+
+    /// Runs a query that was bound before; `None` if its tables or the values are others than it was bound for, and nothing happened
+    /// yet.
+    pub(super) async fn try_kept_query(
+        &mut self,
+        KeptQuery { bound, tables, dates }: &KeptQuery,
+        params: &[Datum<'_>],
+        sink: &mut dyn ResultSink,
+    ) -> Result<Option<Outcome>, SqlError> {
+        if dates.iter().any(|(at, read_as)| !is_read_as(&params[*at], *read_as)) {
+            return Ok(None);
+        }
+        self.begin_time(true, false);
+        let mark = self.begin_statement()?;
+        let tables = match self.hold_as_bound(tables) {
+            Ok(Some(tables)) => tables,
+            Ok(None) => return Ok(None),
+            Err(error) => return self.end_statement(mark, Err(error)).await,
+        };
+        self.shared.counters.add(Counter::Select);
+        self.shared.counters.add(Counter::SlowAnalytics);
+        let text = Text::new(&[], params, self.settings.connection_collation);
+        let reader = self.txn().reader();
+        let result = self.analyze_at(reader.into(), bound.clone(), tables, &text, sink, u64::MAX).await;
+        self.end_statement(mark, result).await.map(|rows| Some(Outcome::Rows(rows)))
+    }
+
+    /// Holds the tables that a query was bound to; `None` if one of them is another by now.
+    fn hold_as_bound(&mut self, tables: &[Arc<TableDef>]) -> Result<Option<Vec<Arc<TableHandle>>>, SqlError> {
+        let catalog = self.catalog();
+        let now =
+            |def: &Arc<TableDef>| catalog.table_by_id(def.id).filter(|table| Arc::ptr_eq(&table.def, def));
+        match tables.iter().map(|def| now(def).cloned()).collect::<Option<Vec<_>>>() {
+            Some(tables) if self.hold_all(&tables)? => Ok(Some(tables)),
+            _ => Ok(None),
+        }
+    }
+
+    /// The rows of the server's own tables that a query reads, as of now.
+    pub(super) fn own_rows_of(&self, bound: &BoundQuery) -> Result<Vec<GivenRows>, SqlError> {
+        let rows = |table: Arc<TableDef>| {
+            let rows = self.virtual_rows(&table.database, &table.name)?;
+            Ok(GivenRows { table: table.id, rows })
+        };
+        own_tables_of(bound).map(rows).collect()
+    }
+
+    /// Binds a query to the tables as they are.
+    pub(super) fn bind_now(&self, query: &ast::Query, text: &Text<'_>) -> Result<BoundNow, SqlError> {
+        let catalog = self.catalog();
+        let query = self.bind_types(query, text.source, &text.types)?;
+        Ok(BoundNow { query, catalog })
+    }
+
+    /// Binds a query with parameters of these types.
+    pub(super) fn bind_types(
+        &self,
+        query: &ast::Query,
+        source: &[u8],
+        types: &[SqlType],
+    ) -> Result<BoundQuery, SqlError> {
+        self.shared.counters.add(Counter::QueriesBound);
+        bind_query(query, source, &self.view(), types)
+    }
+
+    /// Holds the definitions of a query's tables till the end of the transaction. If they have changed, the query is bound anew.
+    pub(super) fn hold_bound(
+        &mut self,
+        mut bound: BoundNow,
+        query: &ast::Query,
+        text: &Text<'_>,
+    ) -> Result<(BoundQuery, Vec<Arc<TableHandle>>), SqlError> {
+        for _ in 0..MAX_REBINDS {
+            if let Some(tables) = self.hold_tables_of(&bound.query, &bound.catalog)? {
+                return Ok((bound.query, tables));
+            }
+            bound = self.bind_now(query, text)?;
+        }
+        Err(ErrorCode::TABLE_DEF_CHANGED.with(&[]))
+    }
+
+    /// Binds a query and holds its tables, within a statement that has begun.
     pub(super) fn bind_and_hold(
         &mut self,
         query: &ast::Query,
         text: &Text<'_>,
     ) -> Result<(BoundQuery, Vec<Arc<TableHandle>>), SqlError> {
-        let mut rebinds = 0;
-        loop {
-            let view = self.view();
-            let catalog = view.catalog.clone();
-            let bound = bind_query(query, text.source, &view, &text.types)?;
-            match self.hold_tables_of(&bound, &catalog)? {
-                Some(tables) => return Ok((bound, tables)),
-                None if rebinds < MAX_REBINDS => rebinds += 1,
-                None => return Err(ErrorCode::TABLE_DEF_CHANGED.with(&[])),
-            }
-        }
+        let bound = self.bind_now(query, text)?;
+        self.hold_bound(bound, query, text)
     }
 
     /// Holds the stored tables of a query; `None` if one of them is not what it was bound to any more.
@@ -286,21 +328,8 @@ impl Session {
         Err(ErrorCode::DBACCESS_DENIED_ERROR.with(&[&user.user, &user.host, &database]))
     }
 
-    /// The table whose rows a statement finds and changes, held till the end of the transaction.
-    pub(super) fn target_table(&mut self, name: &ast::ObjectName) -> Result<Arc<TableHandle>, SqlError> {
-        self.find_target(name, Txn::use_table)
-    }
-
-    /// The same for INSERT, which may add rows to a table that is newer than the transaction's snapshot.
+    /// The table of an INSERT, held till the end of the transaction. It may be newer than the transaction's snapshot.
     pub(super) fn insert_target(&mut self, name: &ast::ObjectName) -> Result<Arc<TableHandle>, SqlError> {
-        self.find_target(name, Txn::use_table_as_now)
-    }
-
-    fn find_target(
-        &mut self,
-        name: &ast::ObjectName,
-        hold: impl Fn(&mut Txn, &Arc<TableHandle>) -> Result<(), EngineError>,
-    ) -> Result<Arc<TableHandle>, SqlError> {
         let database = match &name.database {
             Some(database) => database.name.clone(),
             None => self.current_database()?.to_owned(),
@@ -314,7 +343,7 @@ impl Session {
                     None => ErrorCode::BAD_DB_ERROR.with(&[&database]),
                 });
             };
-            if is_current(hold(self.txn(), &table))? {
+            if is_current(self.txn().use_table_as_now(&table))? {
                 return Ok(table);
             }
         }
@@ -329,6 +358,37 @@ fn is_current(held: Result<(), EngineError>) -> Result<bool, SqlError> {
         Err(EngineError::StaleDefinition(..)) => Ok(false),
         Err(error) => Err(error.into()),
     }
+}
+
+impl KeptQuery {
+    /// `None` unless a bound query serves each session and each run: it reads stored tables only, locks nothing, and no variable
+    /// of the session stands in it as a value.
+    pub fn of(bound: BoundQuery) -> Option<Self> {
+        let mut tables: Vec<Arc<TableDef>> = Vec::new();
+        walk::for_each_scan_mut(&mut bound.body.clone(), &mut |scan| {
+            if tables.iter().all(|table| table.id != scan.table.id) {
+                tables.push(scan.table.clone());
+            }
+        });
+        let serves_all = !bound.locks
+            && !bound.session_dependent
+            && !bound.calc_found_rows
+            && !tables.is_empty()
+            && !tables.iter().any(|table| info_schema::is_virtual(&table.database));
+        let dates = point::dates_of(&bound);
+        serves_all.then(|| Self { bound: Arc::new(bound), tables, dates })
+    }
+}
+
+/// The server's own tables that a query reads.
+fn own_tables_of(bound: &BoundQuery) -> impl Iterator<Item = Arc<TableDef>> {
+    let own = tables_of(bound).into_iter().filter(|(database, _)| info_schema::is_virtual(database));
+    own.filter_map(|(database, name)| info_schema::table(&database, &name))
+}
+
+/// Whether no query of its own tells which rows a query locks: a block that locks rows depends on those of another.
+fn is_locked_by_visits_alone(bound: &BoundQuery) -> bool {
+    bound.locks && lock_queries(bound).is_none()
 }
 
 /// Whether a query locks rows as if to change them.

@@ -1,7 +1,7 @@
 //! SET in all its forms, DO, KILL.
 
 use avocet_channel::Interruption;
-use avocet_sql::bind::{bind_query, unsupported};
+use avocet_sql::bind::unsupported;
 use avocet_sql::parse::ast::{self, VariableScope};
 use avocet_sql::parse::statement::{IsolationLevel, SetItem};
 use avocet_types::collation::Charset;
@@ -55,8 +55,8 @@ impl Session {
         text: &Text<'_>,
     ) -> Result<(Value, SqlType), SqlError> {
         let query = ast::Query::select_of([expr.clone()]);
-        let bound = bind_query(&query, text.source, &self.view(), &text.types)?;
-        if let avocet_sql::plan::QueryBody::Select(select) = &bound.body.body
+        let bound = self.bind_now(&query, text)?;
+        if let avocet_sql::plan::QueryBody::Select(select) = &bound.query.body.body
             && select.subqueries.is_empty()
             && select.aggregation.is_none()
             && let [projected] = select.projection.as_slice()
@@ -66,13 +66,13 @@ impl Session {
             return Ok((value, *program.ty()));
         }
         let mut rows = self.collected();
-        let mark = self.begin_statement()?;
+        let mark = self.begin_query(bound.reads_tables())?;
         let result = async {
-            let (bound, tables) = self.bind_and_hold(&query, text)?;
+            let (bound, tables) = self.hold_bound(bound, &query, text)?;
             self.run_bound(bound, tables, text, &mut rows, Purpose::Value).await
         }
         .await;
-        self.end_statement(mark, result).await?;
+        self.end_query(mark, result).await?;
         let mut value = (Datum::Null, SqlType::Null);
         rows.for_each(&mut |mut row| {
             value = row.swap_remove(0);
@@ -237,8 +237,7 @@ impl Session {
 
     /// The value of an expression without tables.
     pub(super) fn constant(&self, expr: &ast::Expr, text: &Text<'_>) -> Result<Value, SqlError> {
-        let bound =
-            bind_query(&ast::Query::select_of([expr.clone()]), text.source, &self.view(), &text.types)?;
+        let bound = self.bind_types(&ast::Query::select_of([expr.clone()]), text.source, &text.types)?;
         match &bound.body.body {
             avocet_sql::plan::QueryBody::Select(select) if select.subqueries.is_empty() => {
                 let program = RowProgram::compile(&select.projection[0].expr)?;

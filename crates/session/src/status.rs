@@ -18,9 +18,11 @@ pub enum Counter {
     Rollback,
     SlowAnalytics,
     PlansCompiled,
+    StatementsParsed,
+    QueriesBound,
 }
 
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 11] = [
     "Questions",
     "Com_select",
     "Com_insert",
@@ -30,6 +32,8 @@ const NAMES: [&str; 9] = [
     "Com_rollback",
     "Avocet_analytic_queries",
     "Avocet_point_plans_compiled",
+    "Avocet_statements_parsed",
+    "Avocet_queries_bound",
 ];
 
 /// Counters since start, of the whole server.

@@ -25,6 +25,13 @@ fn is_large(txn: &Txn) -> bool {
     txn.weight() > ROWS_IN_PLACE as u64
 }
 
+/// Where a query began.
+pub(super) struct QueryMark {
+    pub statement: StatementMark,
+    /// In a transaction that ends with it.
+    is_apart: bool,
+}
+
 impl Session {
     /// The transaction of a statement that reads or writes rows: the running one, or a new one.
     pub(super) fn begin_statement(&mut self) -> Result<StatementMark, SqlError> {
@@ -38,6 +45,39 @@ impl Session {
         txn.set_lock_timeouts(within(rows), within(definitions));
         txn.set_foreign_key_checks(self.settings.foreign_key_checks);
         Ok(txn.begin_statement())
+    }
+
+    /// Begins a query. Without stored tables it begins no transaction of the session's, and what SET TRANSACTION said of the
+    /// next one still holds: if none is running, the query has one for itself.
+    pub(super) fn begin_query(&mut self, reads_tables: bool) -> Result<QueryMark, SqlError> {
+        let is_apart = !reads_tables && self.txn.is_none();
+        if is_apart {
+            let options = TxnOptions { read_only: true, ..TxnOptions::default() };
+            self.begin_with(|engine| engine.begin(options));
+        }
+        Ok(QueryMark { statement: self.begin_statement()?, is_apart })
+    }
+
+    /// The end of what `begin_query` began.
+    pub(super) async fn end_query<T>(
+        &mut self,
+        mark: QueryMark,
+        result: Result<T, SqlError>,
+    ) -> Result<T, SqlError> {
+        match mark.is_apart {
+            true => {
+                self.leave_query(mark);
+                result
+            }
+            false => self.end_statement(mark.statement, result).await,
+        }
+    }
+
+    /// Another path is to take a query, from its beginning.
+    pub(super) fn leave_query(&mut self, mark: QueryMark) {
+        if mark.is_apart {
+            self.txn = None;
+        }
     }
 
     pub(super) fn txn(&mut self) -> &mut Txn {

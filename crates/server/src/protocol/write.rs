@@ -146,18 +146,14 @@ impl PacketBuf {
         self.end();
     }
 
-    /// Appends whole packets, none of them split, that were numbered from 0.
-    pub fn put_packets(&mut self, packets: &[u8], count: usize) {
-        let start = self.buf.len();
+    /// Appends whole packets that were numbered from 0.
+    pub fn put_packets(&mut self, packets: &[u8]) {
+        let mut at = self.buf.len();
         self.buf.extend_from_slice(packets);
         let first = self.sequence;
-        self.sequence = first.wrapping_add(count as u8);
-        if first == 0 {
-            return;
-        }
-        let mut at = start;
         while let [a, b, c, id, ..] = &mut self.buf[at..] {
             *id = id.wrapping_add(first);
+            self.sequence = id.wrapping_add(1);
             at += HEADER + u32::from_le_bytes([*a, *b, *c, 0]) as usize;
         }
     }
@@ -283,7 +279,7 @@ mod tests {
         }
         let mut out = PacketBuf::new();
         out.set_sequence(254);
-        out.put_packets(made.bytes(), 3);
+        out.put_packets(made.bytes());
         assert_eq!(out.bytes(), direct.bytes());
         assert_eq!(out.sequence(), direct.sequence());
     }

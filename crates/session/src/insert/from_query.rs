@@ -79,7 +79,7 @@ impl Session {
                 }
                 None => {
                     let reader = self.txn().read_for_change(|txn| txn.reader()).into();
-                    self.analyze_at(reader, bound, tables, text, &mut taken.first, u64::MAX).await?;
+                    self.analyze_at(reader, bound.into(), tables, text, &mut taken.first, u64::MAX).await?;
                 }
             }
         }

@@ -19,8 +19,8 @@ use avocet_types::{Collation, Datum, SqlType, TableDef, Value};
 use super::blocks::Blocks;
 use super::reader::Row;
 use super::{charset_of, column_of};
-use crate::access::compile;
 use crate::bulk::string_bytes;
+use crate::insert::compile_over;
 use crate::insert::{Given, Inserter, OnDuplicate};
 use crate::run::{Done, Text};
 use crate::state::{Level, Session};
@@ -174,7 +174,7 @@ impl<'l> Loading<'l> {
         let def = &self.inserter.table.def;
         let mut binder = TableBinder::new(text.source, &view, &types, def, None);
         let bound = binder.expr(value, Clause::Select)?;
-        Ok(Assignment::Program(compile(&bound, def)?))
+        Ok(Assignment::Program(compile_over(&bound, def)?))
     }
 
     pub fn charset(&self) -> Charset {

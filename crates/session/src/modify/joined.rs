@@ -12,19 +12,18 @@ use avocet_sql::bind::{Modification, ModifySpec, bind_modification};
 use avocet_sql::parse::statement::{Delete, Update};
 use avocet_types::error::{ErrorCode, SqlError};
 
-use super::{Done, Session, Text};
+use super::{Counter, Done, MAX_REBINDS, Session, Text};
 use crate::locking::RowLocks;
-
-/// How often a statement is bound anew because a table changed between binding and use.
-const MAX_REBINDS: usize = 100;
 
 impl Session {
     pub(super) async fn delete_joined(&mut self, delete: &Delete, text: &Text<'_>) -> Result<Done, SqlError> {
+        self.shared.counters.add(Counter::Delete);
         let changes = self.modify_joined(delete.into(), Verb::Delete, delete.ignore, text).await?;
         Ok(Done { affected_rows: changes.changed, ..Done::default() })
     }
 
     pub(super) async fn update_joined(&mut self, update: &Update, text: &Text<'_>) -> Result<Done, SqlError> {
+        self.shared.counters.add(Counter::Update);
         let Changes { matched, changed, .. } =
             self.modify_joined(update.into(), Verb::Update, update.ignore, text).await?;
         let warnings = self.condition_count() + self.context.warning_count();
@@ -87,7 +86,7 @@ impl Session {
             let mut found = self.collected();
             let as_read = self.lock_round(&mut locks, &reader.clone().into(), tables, text).await?;
             let query = locks.applied_to(query.clone());
-            self.analyze_at(reader.clone().into(), query, tables.to_vec(), text, &mut found, u64::MAX)
+            self.analyze_at(reader.clone().into(), query.into(), tables.to_vec(), text, &mut found, u64::MAX)
                 .await?;
             let mut rows = Rows::default();
             let all_there = self.with_run(text.params, |txn, run, _| {

@@ -64,6 +64,84 @@ fn a_change_of_definitions_concerns_the_plans_of_its_table_alone() {
     assert!(second.run("SELECT name FROM t WHERE id = 3").contains("1146"));
 }
 
+/// How often texts were parsed, queries bound and plans compiled while a statement ran.
+fn work_of(client: &mut Client, sql: &str, wanted: &str) -> [u64; 3] {
+    let counts = |client: &Client| {
+        let counters = client.database.0.counters.list();
+        let of = |name| {
+            let (_, count) = counters.iter().find(|(is, _)| *is == name).expect("a counter");
+            count.parse::<u64>().expect("a number")
+        };
+        ["Avocet_statements_parsed", "Avocet_queries_bound", "Avocet_point_plans_compiled"].map(of)
+    };
+    let before = counts(client);
+    client.check(sql, wanted);
+    let after = counts(client);
+    std::array::from_fn(|n| after[n] - before[n])
+}
+
+#[test]
+fn a_statement_is_parsed_bound_and_compiled_once() {
+    let mut client = shop();
+    let mut work = |sql: &str, wanted: &str| work_of(&mut client, sql, wanted);
+    // With a plan.
+    assert_eq!(work("SELECT name FROM t WHERE id = 1", "one"), [1, 1, 1]);
+    assert_eq!(work("SELECT name FROM t WHERE id = 2", "2"), [0, 0, 0]);
+    assert_eq!(work("SELECT 1 + 2 AS n", "3"), [1, 1, 1]);
+    assert_eq!(work("SELECT 1 + 2 AS n", "3"), [0, 0, 0]);
+    let done = "ok 1 (Rows matched: 1  Changed: 1  Warnings: 0)";
+    assert_eq!(work("UPDATE t SET k = 11 WHERE id = 1", done), [1, 0, 1]);
+    assert_eq!(work("UPDATE t SET k = 10 WHERE id = 1", done), [0, 0, 0]);
+    // Without one: the query is kept as it was bound.
+    let sums = "SELECT SUM(k) OVER (ORDER BY k RANGE 1 PRECEDING) AS s FROM t WHERE day > ";
+    assert_eq!(work(&format!("{sums}'2024-01-01'"), "20"), [1, 1, 1]);
+    assert_eq!(work(&format!("{sums}'2023-12-31'"), "10\n20"), [0, 0, 0]);
+    // What is no date is said by what reads the text itself.
+    assert_eq!(work(&format!("{sums}'soon'"), "ERROR 1525: Incorrect DATE value: 'soon'"), [1, 1, 0]);
+    assert_eq!(work(&format!("{sums}'2024-01-02'"), ""), [0, 0, 0]);
+    let offset =
+        "SELECT k, SUM(k) OVER (ORDER BY k RANGE 1 PRECEDING) AS s FROM t WHERE id <> 2 ORDER BY k LIMIT ";
+    assert_eq!(work(&format!("{offset}1 OFFSET 1"), "20|20"), [1, 1, 1]);
+    assert_eq!(work(&format!("{offset}1 OFFSET 2"), ""), [0, 0, 0]);
+    // A variable's value is of one run.
+    assert_eq!(work("SELECT name, @a FROM t WHERE id = 1", "one|NULL"), [1, 2, 1]);
+    assert_eq!(work("SELECT name, @a FROM t WHERE id = 2", "2|NULL"), [1, 1, 0]);
+}
+
+#[test]
+fn what_is_bound_without_a_plan_ends_with_its_tables() {
+    let mut client = shop();
+    let sql = "SELECT *, SUM(k) OVER (ORDER BY k RANGE 1 PRECEDING) AS s FROM u WHERE k > 10";
+    client.run("CREATE TABLE u (id INT PRIMARY KEY, k INT); INSERT INTO u SELECT id, k FROM t WHERE id < 3");
+    client.check(sql, "2|20|20");
+    client.check(sql, "2|20|20");
+    client.run("ALTER TABLE u ADD COLUMN w INT DEFAULT 7");
+    client.check(sql, "2|20|7|20");
+    client.run("DROP TABLE u; CREATE TABLE u (k INT, x INT); INSERT INTO u VALUES (30, 1)");
+    client.check(sql, "30|1|30");
+    let mut other = client.another();
+    other.run("BEGIN");
+    other.check(sql, "30|1|30");
+    client.run("INSERT INTO u VALUES (40, 2)");
+    other.check(sql, "30|1|30");
+    other.run("COMMIT");
+    other.check(sql, "30|1|30\n40|2|40");
+    client.run("DROP TABLE u");
+    assert!(other.run(sql).contains("1146"));
+}
+
+#[test]
+fn an_account_needs_its_privileges_each_time() {
+    let mut client = shop();
+    let sql = "SELECT SUM(k) OVER (ORDER BY k RANGE 1 PRECEDING) AS s FROM test.t WHERE k < 20";
+    client.check(sql, "10");
+    client.run("CREATE USER reader; GRANT SELECT ON test.t TO reader; CREATE USER nobody");
+    client.of("reader").check(sql, "10");
+    assert!(client.of("nobody").run(sql).contains("1142"));
+    client.run("REVOKE SELECT ON test.t FROM reader");
+    assert!(client.of("reader").run(sql).contains("1142"));
+}
+
 #[test]
 fn a_literals_type_is_part_of_its_statement() {
     let mut client = shop();

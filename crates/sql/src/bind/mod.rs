@@ -106,6 +106,11 @@ impl<'a> TableBinder<'a> {
         Ok(self.binder.typer.condition(bound))
     }
 
+    /// Whether a variable of the session was bound, as the value that it has.
+    pub fn is_of_session(&self) -> bool {
+        self.binder.session_dependent
+    }
+
     /// The types of the parameters, as given or as the context made them.
     pub fn params(&self) -> &[SqlType] {
         &self.binder.params

@@ -99,8 +99,6 @@ pub struct Modification {
     /// The tables whose rows change; one may be there twice, under two aliases.
     pub targets: Vec<Arc<TableDef>>,
     pub assignments: Vec<BoundAssignment>,
-    /// One table and nothing else: no WITH, no subqueries.
-    pub is_plain: bool,
 }
 
 pub struct BoundAssignment {
@@ -180,7 +178,6 @@ impl Binder<'_> {
         for target in &targets {
             refuse_own_reads(&subqueries, target)?;
         }
-        let is_plain = !joined && subqueries.is_empty() && ctes.is_empty();
         let inputs = inputs(&assigned, &values, &targets);
         refuse_late_reads(&assigned, &values, &targets, &subqueries)?;
         let select = Select { filter, subqueries, ..Select::plain(from, Vec::new()) };
@@ -194,7 +191,7 @@ impl Binder<'_> {
             })
             .collect();
         let targets = targets.into_iter().map(|target| target.table).collect();
-        Ok(Modification { query: self.finish(query), targets, assignments, is_plain })
+        Ok(Modification { query: self.finish(query), targets, assignments })
     }
 
     fn modification_query(
