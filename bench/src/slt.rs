@@ -50,6 +50,9 @@ pub struct Options {
     /// The list of known differences (Avocet only)
     #[arg(long, default_value = "tests/slt/differences.txt")]
     differences: PathBuf,
+    /// A list of those that this way to run the files has beside them
+    #[arg(long, conflicts_with = "update_differences")]
+    more_differences: Option<PathBuf>,
     /// Write that list anew
     #[arg(long)]
     update_differences: bool,
@@ -101,6 +104,9 @@ fn check(server: &mut Server, files: &[PathBuf], options: &Options) -> Result<()
         Target::Avocet => Differences::read(&options.differences)?,
         Target::Mysql | Target::Mariadb => Differences::default(),
     };
+    if let Some(more) = &options.more_differences {
+        differences.add(more)?;
+    }
     let (mut statements, mut failed) = (0, 0);
     for path in files {
         let parsed = read(path)?;

@@ -22,12 +22,19 @@ fn entry(file: &Path, sql: &str) -> String {
 
 impl Differences {
     pub fn read(path: &Path) -> Result<Differences> {
-        if !path.is_file() {
-            return Ok(Differences::default());
+        let mut differences = Differences::default();
+        if path.is_file() {
+            differences.add(path)?;
         }
+        Ok(differences)
+    }
+
+    /// Those of another list, too.
+    pub fn add(&mut self, path: &Path) -> Result<()> {
         let text = fs::read_to_string(path).context(|| format!("reading {}", path.display()))?;
         let listed = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
-        Ok(Differences { listed: listed.map(str::to_owned).collect(), seen: BTreeSet::new() })
+        self.listed.extend(listed.map(str::to_owned));
+        Ok(())
     }
 
     /// Whether a failure is a known difference; it is remembered either way.

@@ -521,6 +521,11 @@ impl Lowerer {
         out: SqlType,
         calls: &mut Calls,
     ) -> Result<Lowered, SqlError> {
+        if let (WindowKind::Lag | WindowKind::Lead, [value, offset, default]) = (&window.kind, args)
+            && default.as_literal().is_none()
+        {
+            return self.shifted(window, [value, offset, default], out, calls);
+        }
         let otherwise = match self.method {
             Method::InMemory => None,
             Method::Spilling => self.without_lookahead(window, args, calls)?,
@@ -531,6 +536,24 @@ impl Lowerer {
         };
         let ty = out.arrow_type();
         Ok(Lowered { expr: df::cast(result, ty.clone()), ty })
+    }
+
+    /// LAG or LEAD with a default that the row itself gives, which DataFusion's functions do not take.
+    fn shifted(
+        &mut self,
+        window: &WindowFunction,
+        [value, offset, default]: [&Expr; 3],
+        out: SqlType,
+        calls: &mut Calls,
+    ) -> Result<Lowered, SqlError> {
+        let one = Expr::literal(Datum::Int(1), SqlType::BIGINT);
+        let there = self.ranking(window, &[one, offset.clone()], SqlType::BIGINT, calls)?;
+        let Lowered { expr: value, ty } =
+            self.ranking(window, &[value.clone(), offset.clone()], out, calls)?;
+        let default = cast(self.value(default)?, &ty);
+        let branch = (Box::new(df::Expr::IsNull(Box::new(there.expr))), Box::new(default));
+        let case = df::expr::Case::new(None, vec![branch], Some(Box::new(value)));
+        Ok(Lowered { expr: df::Expr::Case(case), ty })
     }
 
     /// The result of a function that is no aggregate, in DataFusion's type.
