@@ -10,21 +10,22 @@ use avocet_types::json::{Node, Path, parse};
 use avocet_types::{Datum, SqlType};
 
 use crate::bind::scope::{Block, Clause};
-use crate::bind::{Binder, unsupported};
+use crate::bind::Binder;
 use crate::parse::ast::{self, JsonTableColumn, JsonTablePath};
 use crate::plan::{ColumnId, JsonTable, QueryBody, QueryExpr};
 
 impl Binder<'_> {
     pub(super) fn json_table(&mut self, table: &ast::JsonTable) -> Result<QueryExpr, SqlError> {
         let mut block = Block::new();
-        block.clause = Clause::Select;
+        block.clause = Clause::TableFunction;
         self.blocks.push(block);
         let document = self.expr(&table.document);
         let block = self.blocks.pop().expect("pushed above");
-        if !block.subqueries.is_empty() || !block.aggregates.is_empty() {
-            return Err(unsupported("subqueries in JSON_TABLE"));
+        let document = document?;
+        if !block.subqueries.is_empty() {
+            return Err(ErrorCode::WRONG_ARGUMENTS.with(&[&"JSON_TABLE"]));
         }
-        let document = self.typer.call(Function::JsonTableDocument, vec![document?])?;
+        let document = self.typer.call(Function::JsonTableDocument, vec![document])?;
         let mut columns = Vec::new();
         let level = self.json_level(&table.path, &table.columns, &mut columns)?;
         let table = JsonTable { document, level: Arc::new(level), columns: columns.clone() };

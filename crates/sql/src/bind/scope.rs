@@ -18,6 +18,8 @@ pub enum Clause {
     Group,
     Having,
     Order,
+    /// The document of JSON_TABLE.
+    TableFunction,
 }
 
 impl Clause {
@@ -29,6 +31,7 @@ impl Clause {
             Self::Group => "group statement",
             Self::Having => "having clause",
             Self::Order => "order clause",
+            Self::TableFunction => "a table function argument",
         }
     }
 
