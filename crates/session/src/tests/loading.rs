@@ -45,6 +45,36 @@ fn columns_without_any_default_need_a_value() {
     }
 }
 
+/// Row by row and as blocks; what is no document is an error, although LOCAL means IGNORE.
+#[test]
+fn documents_are_read_from_their_texts() {
+    let mut client = Client::new();
+    client.run("CREATE TABLE t (id INT PRIMARY KEY, j JSON)");
+    let load = |data: &str| format!("LOAD DATA LOCAL INFILE 'data:{data}' INTO TABLE t");
+    assert_eq!(run(&mut client, &load("1\\t{\"b\": 1, \"a\": [1, null]}\\n2\\t\\\\N\\n")), "ok 2\n");
+    assert_eq!(client.run("SELECT * FROM t ORDER BY id"), "1|{\"a\": [1, null], \"b\": 1}\n2|NULL\n");
+    let refused = client.run(&load("3\\t{\\n"));
+    assert!(
+        refused.starts_with(
+            "ERROR 3140: Invalid JSON text: \"Missing a name for object member.\" at position 1"
+        )
+    );
+    let many: String = (10..3010).map(|id| format!("{id}\\t[{id}]\\n")).collect();
+    assert_eq!(run(&mut client, &load(&many)), "ok 3000\n");
+    assert_eq!(client.run("SELECT COUNT(*), SUM(j->'$[0]') FROM t WHERE id >= 10"), "3000|4528500\n");
+}
+
+/// However many steps a path takes, it ends when the statement is to.
+#[test]
+fn long_paths_end_with_the_statements_time() {
+    let mut client = Client::new();
+    let wide = "CONCAT('[', REPEAT('[1],', 100000), '2]')";
+    let answer = client.run(&format!(
+        "SET max_execution_time = 100; SELECT JSON_LENGTH(JSON_EXTRACT({wide}, CONCAT('$', REPEAT('**[0]', 100000))))"
+    ));
+    assert!(answer.contains("ERROR 3024"), "{answer}");
+}
+
 #[test]
 fn files_of_the_server_are_read_below_one_folder_alone() {
     let folder = tempfile::tempdir().expect("a directory");
