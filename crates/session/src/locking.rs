@@ -166,6 +166,10 @@ impl Session {
         let RowLocks { queries, held, found } = locks;
         found.iter_mut().for_each(HashSet::clear);
         let mut as_read = true;
+        let handle = |id| tables.iter().find(|table| table.id() == id).expect("the query's tables are held");
+        for locked in queries.iter().flat_map(|query| &query.tables) {
+            self.txn().use_to_lock(handle(locked.table.id), row_lock(locked.lock))?;
+        }
         for query in &*queries {
             let most = self.most_combinations(query.limit.as_ref(), text)?;
             let mut bound = query.query.clone();

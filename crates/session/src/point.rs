@@ -25,6 +25,9 @@ use super::run::{Done, Outcome};
 use super::state::Session;
 use super::status::Counter;
 
+/// What is kept of a statement: its point plan, or why it has none, and the bound query that runs where that plan does not.
+type Compiled = (Result<PointPlan, NotPoint>, Option<Box<KeptQuery>>);
+
 /// A statement that is to find its plan.
 #[derive(Clone, Copy)]
 pub(super) struct Candidate<'c> {
@@ -202,7 +205,7 @@ impl Session {
         lifted: &StatementKind,
         candidate: &Candidate<'_>,
         types: &[SqlType],
-    ) -> Result<(Result<PointPlan, NotPoint>, Option<Box<KeptQuery>>), SqlError> {
+    ) -> Result<Compiled, SqlError> {
         let (compiled, bound) = match lifted {
             StatementKind::Query(query) => {
                 let mut bound = self.bind_types(query, candidate.source.as_bytes(), types)?;

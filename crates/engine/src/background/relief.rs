@@ -107,7 +107,8 @@ impl Engine {
             // One that began after this one asked has ended.
             if now.ended > before.begun {
                 if now.freed == 0 && !hope() {
-                    return Err(refused());
+                    // Whoever has none any more has just given it back.
+                    return if has_room() { Ok(()) } else { Err(refused()) };
                 }
                 before = now;
             }

@@ -298,6 +298,11 @@ impl Txn {
         self.lock_touched(t, table, id, lock, buf)
     }
 
+    /// Begins to use a table whose rows are to be locked, whether there are any or not.
+    pub fn use_to_lock(&mut self, table: &Arc<TableHandle>, lock: RowLock) -> Result<()> {
+        self.touch_to_lock(table, lock).map(drop)
+    }
+
     /// Who locks rows in order to change them is kept out by LOCK TABLES … READ, whatever there is to lock.
     #[inline]
     fn touch_to_lock(&mut self, table: &Arc<TableHandle>, lock: RowLock) -> Result<u16> {
