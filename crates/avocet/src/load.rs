@@ -2,6 +2,7 @@
 //!
 //! Each file is one transaction: it is loaded whole, or not at all.
 
+mod computed;
 mod delimited;
 mod embedded;
 mod remote;

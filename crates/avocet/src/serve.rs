@@ -132,6 +132,7 @@ fn open(args: &Args) -> Result<Arc<Engine>, Failure> {
     refuse_foreign(&args.data)?;
     let mut options = EngineOptions::new(&args.data);
     options.owns_process = true;
+    options.rule_compiler = Some(avocet_session::compile_rules);
     if let Some(limit) = args.memory_limit {
         options.memory_limit = limit;
     }

@@ -235,6 +235,20 @@ impl Catalog {
                     self.publish(handle.redefined(def));
                 }
             }
+            Change::SetChecks { table, checks } => {
+                if let Some(handle) = self.by_id.get(table).cloned() {
+                    let def = TableDef { checks: checks.clone(), ..(*handle.def).clone() };
+                    self.publish(handle.redefined(def));
+                }
+            }
+            Change::ShowIndex { table, index, visible } => {
+                if let Some(handle) = self.by_id.get(table).cloned() {
+                    let mut def = (*handle.def).clone();
+                    let shown = def.indexes.iter_mut().filter(|of| of.id == *index);
+                    shown.for_each(|index| index.invisible = !visible);
+                    self.publish(handle.redefined(def));
+                }
+            }
             Change::Unenforce { table, name } => {
                 self.unenforced.insert((*table, name.clone()));
             }
@@ -271,11 +285,13 @@ impl Catalog {
         Some(table)
     }
 
-    /// Foreign keys follow the parent that they refer to; and names that were made of the table's name follow it, too.
+    /// Foreign keys follow the parent that they refer to; and names that were made of the table's name follow it, too, those of
+    /// checks as well.
     fn rename(&mut self, table: TableId, database: &str, name: &str) {
         let Some(handle) = self.remove(table) else { return };
         let old = handle.def.clone();
         let mut def = (*old).clone();
+        def.checks = crate::ddl::checks::renamed(&old, name);
         def.database = database.into();
         def.name = name.into();
         let generated = format!("{}_ibfk_", old.name);

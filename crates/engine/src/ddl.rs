@@ -5,6 +5,7 @@
 //! the latch has the catalog of that snapshot.
 
 mod alter;
+pub(crate) mod checks;
 mod exclusive;
 mod foreign;
 mod unfinished;
@@ -151,6 +152,7 @@ impl Engine {
             return Err(EngineError::TableExists(def.name));
         }
         foreign::check_definition(&catalog, &def, checks)?;
+        checks::check_names(&catalog, &def.checks, &def.database, None)?;
         let table = self.create_under_latch(def, auto_increment)?;
         drop(group);
         Ok(table)

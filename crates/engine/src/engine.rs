@@ -1,8 +1,8 @@
 //! The engine: the services that transactions need, put together. Transactions, DDL, recovery and the background threads stand on it.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use avocet_base::{Env, IndexId, Lsn, Timestamp};
@@ -31,6 +31,7 @@ use crate::redo::Origin;
 use crate::serial::Serial;
 use crate::signals::Signals;
 use crate::snapshots::Snapshots;
+use crate::table::RuleCompiler;
 use crate::txn::{Txn, TxnOptions};
 
 /// When rows move from hot pages to column blocks.
@@ -82,6 +83,8 @@ pub struct EngineOptions {
     pub background: bool,
     /// Native procedures. Those that the log may hold calls of have to be here for recovery.
     pub procedures: Procedures,
+    /// For tables whose definitions have expressions: recovery needs it where the log has calls of procedures that write there.
+    pub rule_compiler: Option<RuleCompiler>,
     /// For tests of tests.
     #[doc(hidden)]
     pub broken_rule: Option<BrokenRule>,
@@ -112,6 +115,7 @@ impl EngineOptions {
             durability: Durability::Sync,
             background: true,
             procedures: Procedures::default(),
+            rule_compiler: None,
             broken_rule: None,
             rows_per_segment: RowsPerSegment::default(),
             updates_move_rows: false,
@@ -169,6 +173,7 @@ pub struct Engine {
     pub(crate) freezing: FreezerState,
     key_latches: Box<[Mutex<()>]>,
     wait_hook: RwLock<WaitHook>,
+    rule_compiler: OnceLock<RuleCompiler>,
     pub(crate) health: Health,
     pub(crate) signals: Arc<Signals>,
     /// Held as long as the engine is open.
@@ -206,6 +211,7 @@ impl Engine {
             freezing: FreezerState::default(),
             key_latches: (0..KEY_LATCHES).map(|_| Mutex::new(())).collect(),
             wait_hook: RwLock::new(Arc::new(|wait| wait())),
+            rule_compiler: parts.options.rule_compiler.map_or_else(OnceLock::new, OnceLock::from),
             health: Health::default(),
             signals: Arc::default(),
             claim: parts.claim,
@@ -258,6 +264,15 @@ impl Engine {
     /// must know whether somebody is still on the way.
     pub fn sleeping_waiters(&self) -> usize {
         self.row_locks.sleepers()
+    }
+
+    /// For tables whose definitions have expressions, unless the options gave one.
+    pub fn set_rule_compiler(&self, compiler: RuleCompiler) {
+        self.rule_compiler.get_or_init(|| compiler);
+    }
+
+    pub(crate) fn rule_compiler(&self) -> Option<RuleCompiler> {
+        self.rule_compiler.get().copied()
     }
 
     pub(crate) fn wait_hook(&self) -> WaitHook {

@@ -17,6 +17,8 @@ pub enum EngineError {
     DuplicateKey { entry: String, table: String, key: String },
     #[error(transparent)]
     ForeignKey(#[from] ForeignKeyError),
+    #[error("the check constraint '{0}' exists")]
+    DuplicateCheck(String),
     #[error("lock wait timeout exceeded")]
     LockWaitTimeout,
     /// The statement is to wait for a row without a thread, and to begin anew: see `Txn::defer_waits`.

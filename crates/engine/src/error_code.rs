@@ -11,6 +11,7 @@ impl From<EngineError> for SqlError {
                 ErrorCode::DUP_ENTRY.with(&[entry, &format_args!("{table}.{key}")])
             }
             EngineError::ForeignKey(error) => foreign_key_error(error),
+            EngineError::DuplicateCheck(name) => ErrorCode::CHECK_CONSTRAINT_DUP_NAME.with(&[name]),
             EngineError::LockNotAvailable => ErrorCode::LOCK_NOWAIT.with(&[]),
             EngineError::LockWaitTimeout | EngineError::WaitDeferred => {
                 ErrorCode::LOCK_WAIT_TIMEOUT.with(&[])

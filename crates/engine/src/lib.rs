@@ -42,6 +42,7 @@ mod pace;
 mod procedure;
 mod recovery;
 mod redo;
+mod rules;
 mod sample;
 mod scan;
 mod serial;
@@ -86,7 +87,7 @@ pub use sample::TableSample;
 pub use scan::{BATCH_ROWS, Morsel, ScanRequest, TableScan};
 pub use snapshots::SnapshotGuard;
 pub use stats::{ColumnStats, TableStats};
-pub use table::{IndexHandle, TableHandle};
+pub use table::{IndexHandle, RuleCompiler, TableHandle};
 pub use table_locks::{Entered, TableLockMode, TableLocks};
 pub use txn::{
     Ahead, Freshness, Isolation, KeyList, LockHow, LockWait, ReadMode, RowBuf, RowChange, RowLock,

@@ -1,15 +1,16 @@
 //! A table as the engine runs it: its definition, its relation and its indexes.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use avocet_base::{IndexId, RowId, TableId, Timestamp};
 use avocet_storage::TxnState;
 use avocet_storage::index::{BTree, Direction};
 use avocet_storage::relation::{Relation, RowsPerSegment};
+use avocet_types::error::SqlError;
 use avocet_types::key::KeyLayout;
-use avocet_types::{IndexDef, IndexKind, IndexPart, RowLayout, RowRef, TableDef};
+use avocet_types::{IndexDef, IndexKind, IndexPart, RowLayout, RowRef, RowRules, TableDef};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
@@ -21,6 +22,11 @@ use crate::sample::SampleCache;
 
 /// A column in a definition, a layout and a key, about.
 const COLUMN_BYTES: usize = 256;
+/// What a byte of an expression's text takes, there and in its program, about.
+const PROGRAM_BYTES: usize = 32;
+
+/// Makes programs of the SQL texts in a definition. The engine does not know SQL.
+pub type RuleCompiler = fn(&TableDef) -> Result<RowRules, SqlError>;
 
 /// Immutable once published; DDL publishes a new handle that shares what stayed.
 pub struct TableHandle {
@@ -38,6 +44,10 @@ pub struct TableHandle {
     pub(crate) relocations: Arc<Relocations>,
     /// A foreign key refers to the table. Changes only while nobody uses it.
     referenced: Arc<AtomicBool>,
+    /// The definition has expressions for its rows.
+    has_rules: bool,
+    /// These, compiled for the first that asks.
+    rules: OnceLock<Result<RowRules, SqlError>>,
     /// The commit that made the table what it is: snapshots before it do not have its rows.
     readable_from: Timestamp,
     /// The commit that made its newest index, or the table.
@@ -169,6 +179,8 @@ impl TableHandle {
             relocations: Arc::default(),
             referenced: Arc::default(),
             sample: Arc::default(),
+            has_rules: def.has_rules(),
+            rules: OnceLock::new(),
             readable_from: Timestamp::MIN,
             changed_at: Timestamp::MIN,
             def: Arc::new(def),
@@ -179,6 +191,8 @@ impl TableHandle {
     pub(crate) fn with_indexes(&self, def: TableDef, indexes: Vec<Arc<IndexHandle>>) -> Self {
         Self {
             key_columns: key_columns(&def, &indexes),
+            has_rules: def.has_rules(),
+            rules: OnceLock::new(),
             def: Arc::new(def),
             layout: self.layout.clone(),
             relation: self.relation.clone(),
@@ -234,10 +248,16 @@ impl TableHandle {
         let names = |texts: &mut dyn Iterator<Item = &String>| texts.map(String::len).sum::<usize>();
         let columns = self.def.columns.len() * COLUMN_BYTES
             + names(&mut self.def.columns.iter().flat_map(|c| [&c.name, &c.comment]));
+        let expressions = self.def.expressions().map(str::len).sum::<usize>() * PROGRAM_BYTES;
         let indexes = self.indexes.iter().map(|index| {
             size_of::<IndexHandle>() + index.parts.len() * COLUMN_BYTES + 2 * index.def.name.len()
         });
-        size_of::<Self>() + SHARED_PARTS + self.relation.directory_bytes() + columns + indexes.sum::<usize>()
+        size_of::<Self>()
+            + SHARED_PARTS
+            + self.relation.directory_bytes()
+            + columns
+            + expressions
+            + indexes.sum::<usize>()
     }
 
     /// What it takes with its first rows, beside these: it has a page then.
@@ -267,6 +287,19 @@ impl TableHandle {
 
     pub(crate) fn set_parent(&self, is_parent: bool) {
         self.referenced.store(is_parent, Ordering::Relaxed);
+    }
+
+    /// What the definition says of rows beyond types, if it says anything: for who writes rows. `compile` reads the definition,
+    /// once.
+    #[inline]
+    pub fn rules(&self, compile: RuleCompiler) -> Result<Option<&RowRules>, SqlError> {
+        if !self.has_rules {
+            return Ok(None);
+        }
+        match self.rules.get_or_init(|| compile(&self.def)) {
+            Ok(rules) => Ok(Some(rules)),
+            Err(error) => Err(error.clone()),
+        }
     }
 
     /// Whether it has foreign keys.

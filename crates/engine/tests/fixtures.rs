@@ -62,6 +62,22 @@ fn definition(name: &str) -> TableDef {
     )
 }
 
+/// With expressions of every kind, and a constraint that the log changes behind the checkpoint.
+fn computed_definition(name: &str) -> TableDef {
+    let def = definition(name);
+    let check = |condition: &str, enforced| CheckDef {
+        name: format!("{name}_chk_{enforced}"),
+        condition: condition.into(),
+        enforced,
+    };
+    let mut columns = def.columns.clone();
+    columns[1].default = Some(DefaultValue::Expr("(`id` % 40)".into()));
+    columns[4].generated = Some(GeneratedDef { expr: "(`id` / 8)".into(), stored: false });
+    columns[8].generated = Some(GeneratedDef { expr: "cast(`day` as datetime)".into(), stored: true });
+    let checks = vec![check("(`small` < 40)", true), check("(`name` <> _utf8mb4'')", false)];
+    TableDef { columns, checks, ..def }
+}
+
 fn values(id: i64) -> Vec<Value> {
     let of = |n: i64, value: Value| if (id + n) % 11 == 0 { Datum::Null } else { value };
     let large = format!("{}.5", i128::from(id) * 1_000_000_007_000_000_009).parse().expect("a number");
@@ -151,6 +167,8 @@ fn write(data: &Path) {
         engine.create_table(definition(name)).expect("created");
         insert(&engine, name, 0..90);
     }
+    engine.create_table(computed_definition("computed")).expect("created");
+    insert(&engine, "computed", 0..20);
     assert_eq!(engine.freeze_all().expect("frozen"), 0);
     load(&engine, "a", 1000..1100);
     delete(&engine, "a", |id| (5..15).contains(&id) || (1020..1025).contains(&id));
@@ -160,6 +178,12 @@ fn write(data: &Path) {
     engine.drop_table("d", "gone", std::time::Duration::ZERO).expect("dropped");
     engine.put_user(UserDef::new("ann", "10.%")).expect("put");
     engine.checkpoint().expect("written");
+    let alteration = engine.alter("d", "computed", &[], None, std::time::Duration::ZERO).expect("held");
+    let mut def = (*alteration.table().def).clone();
+    def.checks.remove(0);
+    let (foreign, rest) = (NewForeignKeys::unchanged(&def), AlterRest::default());
+    alteration.change_in_place(&engine, &def, foreign, rest).expect("changed");
+    engine.create_table(computed_definition("later")).expect("created");
     insert(&engine, "b", 200..230);
     delete(&engine, "b", |id| id % 7 == 0);
     delete(&engine, "a", |id| id % 17 == 0);
@@ -180,6 +204,13 @@ fn contents(engine: &Arc<Engine>) -> String {
     for table in tables {
         let txn = engine.begin(TxnOptions::default());
         writeln!(text, "{}: {} rows", table.def.name, table.row_count()).expect("grows");
+        for column in table.def.columns.iter().filter(|column| column.is_computed()) {
+            let (name, default, from) = (&column.name, &column.default, &column.generated);
+            writeln!(text, "  {name}: {default:?}, {from:?}").expect("grows");
+        }
+        for check in &table.def.checks {
+            writeln!(text, "  {check:?}").expect("grows");
+        }
         for index in table.indexes() {
             writeln!(text, "  {}: {} entries", index.def.name, index.entries()).expect("grows");
         }

@@ -4,10 +4,11 @@ use avocet_engine::TableHandle;
 use avocet_types::convert::{StoreError, store_column};
 use avocet_types::error::{ErrorCode, SqlError, column_error, store_error};
 use avocet_types::expr::{EvalContext, Expr, RowProgram, RowSource, Warning};
-use avocet_types::{ColumnDef, Datum, DefaultValue, RowRef, TableDef, Value};
+use avocet_types::{ColumnDef, Datum, DefaultValue, RowRef, RowRules, TableDef, Value};
 
 use super::{
-    Refusal, Run, convert_context, implicit_default, note_stored, note_updated, now, unstated_default,
+    Refusal, Run, convert_context, implicit_default, note_stored, note_updated, now, rules_of,
+    unstated_default,
 };
 
 /// The assignments to the columns of one table, in order.
@@ -62,9 +63,19 @@ impl Assignments {
         let mut sequential = false;
         let mut assignments: Vec<Assignment> = Vec::with_capacity(list.len());
         for (column, value) in list {
+            if def.columns[*column].generated.is_some() {
+                match value {
+                    Some(_) => return Err(not_for_generated(def, *column).into()),
+                    // It has no other value anyway.
+                    None => continue,
+                }
+            }
             let is_assigned = |column: usize| assignments.iter().any(|before| before.column == column);
             let uses = value.iter().flat_map(Expr::columns).any(is_assigned);
             sequential |= uses || is_assigned(*column);
+            // An expression's value depends on what was assigned before.
+            sequential |=
+                value.is_none() && matches!(def.columns[*column].default, Some(DefaultValue::Expr(_)));
             let value = value.as_ref().map(compile).transpose()?;
             assignments.push(Assignment { column: *column, value });
         }
@@ -86,12 +97,20 @@ impl Assignments {
         changes: &mut Vec<(usize, Datum<'a>)>,
     ) -> Result<(), SqlError> {
         let columns = &table.def.columns;
+        let rules = rules_of(table)?;
         let convert = convert_context(ctx);
+        let how = Computing { ctx, number, takes_nulls: self.takes_nulls };
         let is_plain = !self.sequential && inputs.is_empty();
         for Assignment { column: at, value: program } in &self.list {
             let column: &ColumnDef = &columns[*at];
             let value = match program {
-                None => default_of(column, ctx)?,
+                None => {
+                    let assigned = Assigned { row, width: columns.len(), inputs, changes };
+                    match computed_default(rules, *at, column, &assigned, how)? {
+                        Some(value) => value,
+                        None => default_of(column, ctx)?,
+                    }
+                }
                 Some(program) => {
                     let value = if is_plain {
                         program.eval(&row, params, ctx)?
@@ -132,17 +151,106 @@ impl Assignments {
                 changes.push((column, now(ty, ctx.statement_time_micros, ctx.time_zone)));
             }
         }
-        Ok(())
+        match rules.filter(|_| !changes.is_empty()) {
+            None => Ok(()),
+            Some(rules) => {
+                regenerate(rules, columns, row, changes, how)?;
+                check_changed(rules, row, columns.len(), changes, ctx)
+            }
+        }
     }
 }
 
-/// What a column gets that the statement gives no value.
+/// Adds the generated columns that get another value to the changes of a row.
+fn regenerate<'a>(
+    rules: &RowRules,
+    columns: &[ColumnDef],
+    row: RowRef<'a>,
+    changes: &mut Vec<(usize, Datum<'a>)>,
+    how: Computing<'_>,
+) -> Result<(), SqlError> {
+    let changed: Vec<usize> = changes.iter().map(|(column, _)| *column).collect();
+    for (at, program) in rules.generated_from(&|column| changed.contains(&column)) {
+        let assigned = Assigned { row, width: columns.len(), inputs: &[], changes };
+        let value = computed_value(program, &columns[*at], &assigned, how)?;
+        if !value.is_same(&row.get(*at)) {
+            changes.push((*at, value));
+        }
+    }
+    Ok(())
+}
+
+/// Error 3105: a generated column is given a value.
+#[cold]
+pub fn not_for_generated(def: &TableDef, column: usize) -> SqlError {
+    ErrorCode::NON_DEFAULT_VALUE_FOR_GENERATED_COLUMN.with(&[&def.columns[column].name, &def.name])
+}
+
+/// Error 3819 if a row may not become what the changes make of it.
+fn check_changed(
+    rules: &RowRules,
+    row: RowRef<'_>,
+    width: usize,
+    changes: &[(usize, Datum<'_>)],
+    ctx: &EvalContext,
+) -> Result<(), SqlError> {
+    let is_new = |column: usize| changes.iter().any(|(of, _)| *of == column);
+    rules.check_changed(&Assigned { row, width, inputs: &[], changes }, &is_new, ctx)
+}
+
+/// What a column gets that the statement gives no value. Of an expression NULL: it is evaluated when other values are there, see
+/// [`computed_default`].
 pub fn default_of(column: &ColumnDef, ctx: &EvalContext) -> Result<Value, SqlError> {
     match &column.default {
         Some(DefaultValue::Const(value)) => Ok(value.clone()),
         Some(DefaultValue::Now) => Ok(now(&column.ty, ctx.statement_time_micros, ctx.time_zone)),
+        Some(DefaultValue::Expr(_)) => Ok(Datum::Null),
         None if column.nullable => Ok(Datum::Null),
         None => missing_default(column, ctx, true),
+    }
+}
+
+/// A default that is an expression, over what is there of the row; `None` for others.
+pub fn computed_default<'r, R: RowSource<'r>>(
+    rules: Option<&'r RowRules>,
+    at: usize,
+    column: &ColumnDef,
+    row: &R,
+    how: Computing<'_>,
+) -> Result<Option<Value>, SqlError> {
+    match rules.and_then(|rules| rules.default_of(at)) {
+        Some(program) => computed_value(program, column, row, how).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// How a row's expressions are evaluated.
+#[derive(Clone, Copy)]
+pub struct Computing<'c> {
+    pub ctx: &'c EvalContext,
+    /// The row's number in the statement, from 1.
+    pub number: u64,
+    /// Out of strict mode, a NULL for a column that has none becomes the type's default, with a warning.
+    pub takes_nulls: bool,
+}
+
+/// What an expression of the table's definition gives a column.
+pub fn computed_value<'r, R: RowSource<'r>>(
+    program: &'r RowProgram,
+    column: &ColumnDef,
+    row: &R,
+    Computing { ctx, number, takes_nulls }: Computing<'_>,
+) -> Result<Value, SqlError> {
+    let value = program.eval(row, &[], ctx)?;
+    match store_column(value, program.ty(), column, &convert_context(ctx)) {
+        Ok(stored) => {
+            if let Some(problem) = &stored.warning {
+                note_stored(ctx, problem, &column.name, number);
+            }
+            Ok(stored.value.into_owned())
+        }
+        Err(StoreError::Null) if takes_nulls && !ctx.is_strict() => null_of(column, ctx, number),
+        Err(problem) => Err(store_error(&problem, &column.name, number)),
     }
 }
 

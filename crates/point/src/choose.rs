@@ -13,6 +13,7 @@ mod loose;
 mod union;
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 use avocet_engine::{IndexHandle, TableHandle};
 use avocet_types::expr::{CompareOp, EvalContext, Expr, RowProgram};
@@ -180,6 +181,11 @@ pub struct Wish<'w> {
     pub only_in_order: bool,
 }
 
+/// The indexes that a plan may use, with their positions.
+fn visible_indexes(handle: &TableHandle) -> impl Iterator<Item = (usize, &Arc<IndexHandle>)> {
+    handle.indexes().iter().enumerate().filter(|(n, _)| !handle.def.indexes[*n].invisible)
+}
+
 /// Chooses how to read `table`, the rows of `bound` tables (a bit each) being known. `None` if nothing serves.
 pub fn choose(
     scope: &Scope,
@@ -195,7 +201,7 @@ pub fn choose(
     alternatives.retain(|or| wish.must || or.narrows());
     let rows = (handle.row_count() as f64).max(1.0);
     let (mut best, mut in_order): (Option<Draft<'_>>, Option<Draft<'_>>) = (None, None);
-    for (n, index) in handle.indexes().iter().enumerate() {
+    for (n, index) in visible_indexes(handle) {
         let draft = Draft::of(handle, n, index, &conditions, conjuncts.len(), wish);
         if draft.gives_order && in_order.as_ref().is_none_or(|first| draft.beats(first, rows)) {
             in_order = Some(Draft::of(handle, n, index, &conditions, conjuncts.len(), wish));

@@ -1,7 +1,7 @@
 //! IGNORE: an error that concerns one row is a warning, and the row stays as it was.
 
 use avocet_engine::EngineError;
-use avocet_types::error::SqlError;
+use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::{EvalContext, Warning};
 
 /// Whether the error concerns one row.
@@ -13,8 +13,17 @@ pub fn can_ignore(error: &EngineError) -> bool {
     }
 }
 
+/// Whether an error in a row's values concerns that row alone: it violates a CHECK constraint.
+pub fn is_of_row(error: &SqlError) -> bool {
+    error.is(ErrorCode::CHECK_CONSTRAINT_VIOLATED)
+}
+
 #[cold]
 pub fn warn_of(ctx: &EvalContext, error: EngineError) {
-    let error = SqlError::from(error);
+    warn_of_row(ctx, error.into());
+}
+
+#[cold]
+pub fn warn_of_row(ctx: &EvalContext, error: SqlError) {
     ctx.push_warning(Warning { errno: error.errno, message: error.message, note: false });
 }

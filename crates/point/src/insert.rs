@@ -14,10 +14,12 @@ use avocet_types::error::{ErrorCode, SqlError, column_error, store_error};
 use avocet_types::expr::program::{NoRow, reborrow};
 use avocet_types::expr::{EvalContext, RowProgram, SqlMode};
 use avocet_types::temporal::{TimeZone, date_of, time_of};
-use avocet_types::{ColumnDef, Datum, Decimal, SqlType, TableDef, Value};
+use avocet_types::{ColumnDef, Datum, Decimal, RowRules, SqlType, TableDef, Value};
 
-use super::assign::{default_of, missing_default};
-use super::ignore::warn_of;
+use super::assign::{
+    Computing, computed_default, computed_value, default_of, missing_default, not_for_generated,
+};
+use super::ignore::{is_of_row, warn_of, warn_of_row};
 use super::known::Known;
 use super::rows::Rows;
 use super::scope::Scope;
@@ -26,7 +28,7 @@ use super::upsert::{NewRow, OnDuplicate, Rounds, Upserted, conflicting};
 use super::write::{default_value, find_table};
 use super::{
     Changes, Kind, NotPoint, Outcome, PointPlan, PointScratch, Refusal, Run, Table, convert_context,
-    note_stored, recycle,
+    note_stored, recycle, rules_of,
 };
 
 /// Statements of more rows than this go to column blocks.
@@ -133,6 +135,11 @@ pub fn compile_insert(
     for (n, row) in values.iter().enumerate() {
         rows.push(compile_row(row, n + 1, &columns, insert.columns.is_some(), &def, &mut binder, &scope)?);
     }
+    for &column in columns.iter().filter(|column| def.columns[**column].generated.is_some()) {
+        if rows.iter().any(|row| !matches!(row[column], Source::Default | Source::Omitted)) {
+            return Err(not_for_generated(&def, column).into());
+        }
+    }
     let params = binder.params().to_vec();
     let auto_increment = def.auto_increment_column();
     let table = Table(handle.clone());
@@ -181,6 +188,9 @@ fn compile_from_query(
     let types: Vec<SqlType> = bound.output().map(|column| column.ty).collect();
     let mut sources: Vec<Source> = handle.def.columns.iter().map(|_| Source::Omitted).collect();
     for (at, column) in columns.iter().enumerate() {
+        if handle.def.columns[*column].generated.is_some() {
+            return Err(not_for_generated(&handle.def, *column).into());
+        }
         sources[*column] = Source::Query(at, types[at]);
     }
     let table = Table(handle.clone());
@@ -211,7 +221,9 @@ fn compile_from_query(
 
 /// The positions of the columns that are named.
 fn target_columns(named: Option<&[ast::Ident]>, def: &TableDef) -> Result<Vec<usize>, SqlError> {
-    let Some(named) = named else { return Ok((0..def.columns.len()).collect()) };
+    let Some(named) = named else {
+        return Ok((0..def.columns.len()).filter(|at| !def.columns[*at].invisible).collect());
+    };
     let mut columns = Vec::with_capacity(named.len());
     for ident in named {
         let column = def.column(&ident.name);
@@ -462,10 +474,28 @@ impl Insert {
         if let Some(column) = self.auto_increment {
             self.number(&mut row[column], column, reserved, run.ctx, generated)?;
         }
+        let rules = rules_of(&self.table)?;
+        let how = self.computing(run.ctx, number);
+        for (at, program) in rules.iter().flat_map(|rules| rules.generated()) {
+            let column = &self.table.def.columns[*at];
+            row[*at] = computed_value(program, column, &&row[..], how)?;
+        }
         for (value, column) in row.iter().zip(&self.table.def.columns) {
             if value.is_null() && !column.nullable {
                 return Err(store_error(&StoreError::Null, &column.name, number));
             }
+        }
+        if let Some(rules) = rules
+            && let Err(error) = rules.check(&&row[..], run.ctx)
+        {
+            if !(self.ignore && is_of_row(&error)) {
+                return Err(error);
+            }
+            outcome.matched -= 1;
+            warn_of_row(run.ctx, error);
+            generated.give_back();
+            scratch.values = recycle(row);
+            return Ok(());
         }
         let new = NewRow { values: &row, beside, number };
         match self.put(new, txn, run, &mut scratch.levels[0].read, outcome)? {
@@ -545,7 +575,10 @@ impl Insert {
         let convert = convert_context(ctx);
         let columns = &self.table.def.columns;
         row.resize(columns.len(), Datum::Null);
-        if sources.iter().any(|source| matches!(source, Source::Dependent(_))) {
+        let rules = rules_of(&self.table)?;
+        let how = self.computing(ctx, number);
+        let depends = |source: &Source| matches!(source, Source::Dependent(_));
+        if rules.is_some_and(RowRules::has_defaults) || sources.iter().any(depends) {
             for (at, column) in columns.iter().enumerate() {
                 row[at] = self.before_given(at, column, ctx)?;
             }
@@ -557,7 +590,10 @@ impl Insert {
                 Source::Query(at, ty) => (reborrow(&given[*at]), ty),
                 Source::Dependent(program) => (dependent(program, params, ctx, row)?, program.ty()),
                 Source::Default => {
-                    row[at] = self.default_of(at, column, ctx)?;
+                    row[at] = match computed_default(rules, at, column, &&row[..], how)? {
+                        Some(value) => value,
+                        None => self.default_of(at, column, ctx)?,
+                    };
                     continue;
                 }
                 Source::Omitted => continue,
@@ -593,12 +629,29 @@ impl Insert {
                 };
             }
         }
+        // Expressions see all that is given, all constants, and expressions before them.
+        if let Some(rules) = rules.filter(|rules| rules.has_defaults()) {
+            for at in (0..columns.len()).filter(|at| matches!(sources[*at], Source::Omitted)) {
+                let Some(program) = rules.default_of(at) else { continue };
+                for (from, generated) in rules.generated_for(program) {
+                    row[*from] = computed_value(generated, &columns[*from], &&row[..], how)?;
+                }
+                row[at] = computed_value(program, &columns[at], &&row[..], how)?;
+            }
+        }
         Ok(())
+    }
+
+    fn computing<'c>(&self, ctx: &'c EvalContext, number: u64) -> Computing<'c> {
+        Computing { ctx, number, takes_nulls: self.takes_nulls }
     }
 
     /// Whether a column has no value if it is given none.
     fn misses(&self, at: usize, column: &ColumnDef) -> bool {
-        column.default.is_none() && !column.nullable && self.auto_increment != Some(at)
+        column.default.is_none()
+            && column.generated.is_none()
+            && !column.nullable
+            && self.auto_increment != Some(at)
     }
 
     /// What values that use the column see as long as it is not given.
@@ -613,6 +666,8 @@ impl Insert {
     fn default_of(&self, at: usize, column: &ColumnDef, ctx: &EvalContext) -> Result<Value, SqlError> {
         match self.auto_increment == Some(at) {
             true => Ok(Datum::Null),
+            // Generated when the others are there.
+            false if column.generated.is_some() => Ok(Datum::Null),
             false => default_of(column, ctx),
         }
     }

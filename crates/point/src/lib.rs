@@ -66,11 +66,11 @@ use avocet_types::convert::{ConvertContext, StoreError};
 use avocet_types::error::SqlError;
 use avocet_types::expr::{EvalContext, EvalError, Warning};
 use avocet_types::temporal::date_of;
-use avocet_types::{Datum, SqlType, Value};
+use avocet_types::{Datum, RowRules, SqlType, Value};
 
-pub use assign::Assignments;
+pub use assign::{Assignments, not_for_generated};
 pub use bounds::Bounds;
-pub use ignore::{can_ignore, warn_of};
+pub use ignore::{can_ignore, is_of_row, warn_of, warn_of_row};
 pub use insert::{
     BULK_ROWS, LARGE_SHARE, compile_insert, implicit_default, note_updated, now, unstated_default,
 };
@@ -535,6 +535,12 @@ fn recycle_changes<'b>(mut changes: Vec<(usize, Datum<'_>)>) -> Vec<(usize, Datu
 }
 
 /// How a statement's values are stored.
+/// What a table's definition says of its rows beyond types, if it says anything.
+#[inline]
+pub fn rules_of(table: &TableHandle) -> Result<Option<&RowRules>, SqlError> {
+    table.rules(avocet_sql::kept::compile)
+}
+
 fn convert_context(ctx: &EvalContext) -> ConvertContext {
     ConvertContext {
         strict: ctx.is_strict(),

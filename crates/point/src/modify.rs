@@ -21,7 +21,7 @@ use avocet_types::expr::{EvalContext, RowProgram};
 use avocet_types::{Datum, SqlType, Value};
 
 use super::assign::Assignments;
-use super::ignore::{can_ignore, warn_of};
+use super::ignore::{can_ignore, is_of_row, warn_of, warn_of_row};
 use super::known::Known;
 use super::rows::Rows;
 use super::scope::with_dates_of;
@@ -177,7 +177,13 @@ impl Changer {
                 outcome.matched += 1;
                 let mut changes: Vec<(usize, Datum<'_>)> = Vec::new();
                 let old = buf.row(&table.layout);
-                assignments.evaluate(table, old, inputs, run, outcome.matched, &mut changes)?;
+                match assignments.evaluate(table, old, inputs, run, outcome.matched, &mut changes) {
+                    Err(error) if self.ignore && is_of_row(&error) => {
+                        warn_of_row(run.ctx, error);
+                        continue;
+                    }
+                    other => other?,
+                }
                 if changes.is_empty() {
                     continue;
                 }

@@ -15,7 +15,7 @@ use avocet_engine::{Engine, EngineOptions, TxnOptions};
 use avocet_sql::bind::{CatalogView, TableStatistics, bind_query};
 use avocet_sql::parse::ast::TypeSpec;
 use avocet_sql::parse::ast::VariableScope;
-use avocet_sql::parse::statement::IndexSpecKind;
+use avocet_sql::parse::statement::{DefaultSpec, IndexSpecKind};
 use avocet_sql::parse::{StatementKind, parse};
 use avocet_types::convert::store;
 use avocet_types::error::ErrorCode;
@@ -128,6 +128,13 @@ fn type_of(spec: &TypeSpec) -> SqlType {
     }
 }
 
+fn default_value(spec: &DefaultSpec) -> &avocet_sql::parse::ast::ExprKind {
+    match spec {
+        DefaultSpec::Value(value) => &value.kind,
+        DefaultSpec::Expr(expr) => panic!("no {expr:?} as a default in tests"),
+    }
+}
+
 /// A definition from CREATE TABLE, as far as the tests need it.
 fn table_of(sql: &str) -> TableDef {
     let statement = parse(sql.as_bytes(), SqlMode::DEFAULT).expect("parses").remove(0);
@@ -139,7 +146,7 @@ fn table_of(sql: &str) -> TableDef {
             name: c.name.name.clone(),
             ty: type_of(&c.ty),
             nullable: c.nullable.unwrap_or(true) && !c.primary_key,
-            default: c.default.as_ref().map(|d| match &d.kind {
+            default: c.default.as_ref().map(|d| match default_value(d) {
                 avocet_sql::parse::ast::ExprKind::Integer(v) => {
                     let context = ConvertContext::STRICT_UTC;
                     let value = store(Datum::Int(*v as i64), &SqlType::BIGINT, &type_of(&c.ty), &context);
@@ -150,6 +157,8 @@ fn table_of(sql: &str) -> TableDef {
             }),
             on_update_now: c.on_update_now,
             auto_increment: c.auto_increment,
+            generated: None,
+            invisible: false,
             comment: String::new(),
         })
         .collect();
@@ -169,7 +178,14 @@ fn table_of(sql: &str) -> TableDef {
                 }
                 other => panic!("{other:?}"),
             });
-            IndexDef { id: IndexId(0), name, kind, parts: parts.collect(), generated: false }
+            IndexDef {
+                id: IndexId(0),
+                name,
+                kind,
+                parts: parts.collect(),
+                generated: false,
+                invisible: false,
+            }
         })
         .collect();
     for (n, spec) in create.columns.iter().enumerate().filter(|(_, c)| c.primary_key) {
@@ -181,6 +197,7 @@ fn table_of(sql: &str) -> TableDef {
             kind: IndexKind::Primary,
             parts,
             generated: false,
+            invisible: false,
         });
     }
     TableDef {
@@ -192,6 +209,7 @@ fn table_of(sql: &str) -> TableDef {
         default_collation: Collation::DEFAULT,
         comment: String::new(),
         foreign_keys: Vec::new(),
+        checks: Vec::new(),
     }
 }
 

@@ -12,7 +12,7 @@ use avocet_types::expr::{Expr, RowProgram};
 use avocet_types::{Datum, SqlType, TableDef};
 
 use super::assign::Assignments;
-use super::ignore::{can_ignore, warn_of};
+use super::ignore::{can_ignore, is_of_row, warn_of, warn_of_row};
 use super::{Refusal, Run};
 
 #[derive(Debug)]
@@ -82,7 +82,6 @@ impl Updates {
         params: &[SqlType],
     ) -> Result<Self, Refusal> {
         let assigned = names.bind(beside, source, view, params)?;
-        let assigned: Vec<_> = assigned.into_iter().map(|(column, value)| (column, Some(value))).collect();
         // One row alone, or a query's, is not given another value for a NULL.
         let is_list = matches!(&insert.source, InsertSource::Values(rows) if rows.len() > 1);
         let compile = |value: &Expr| Ok(RowProgram::compile(value)?);
@@ -117,7 +116,13 @@ impl Updates {
         };
         let old = buf.row(&table.layout);
         let mut changes: Vec<(usize, Datum<'_>)> = Vec::new();
-        self.0.evaluate(table, old, inputs, run, new.number, &mut changes)?;
+        match self.0.evaluate(table, old, inputs, run, new.number, &mut changes) {
+            Err(error) if ignore && is_of_row(&error) => {
+                warn_of_row(run.ctx, error);
+                return Ok(Upserted::Left);
+            }
+            other => other?,
+        }
         if changes.is_empty() {
             return Ok(Upserted::Unchanged);
         }

@@ -17,7 +17,7 @@ use avocet_types::{Collation, Datum, RowRef, SqlType, TableDef, Value};
 use super::assign::Assignments;
 use super::choose::{Access, Wish, choose};
 use super::conditions::without_not;
-use super::ignore::{can_ignore, warn_of};
+use super::ignore::{can_ignore, is_of_row, warn_of, warn_of_row};
 use super::keys::{Found, Keys};
 use super::modify::compile_modify;
 use super::run::{count, passes};
@@ -193,11 +193,14 @@ pub fn default_value(of: Option<&ast::Ident>, def: &TableDef, column: usize) -> 
     let from = &def.columns[of];
     match &from.default {
         Some(avocet_types::DefaultValue::Const(value)) => Ok(Expr::literal(value.clone(), from.ty)),
-        None if from.nullable => Ok(Expr::literal(Datum::Null, from.ty)),
+        None if from.nullable && from.generated.is_none() => Ok(Expr::literal(Datum::Null, from.ty)),
         None => match unstated_default(from) {
             Some(value) => Ok(Expr::literal(value, from.ty)),
             None => Err(ErrorCode::NO_DEFAULT_FOR_FIELD.with(&[&from.name]).into()),
         },
+        Some(avocet_types::DefaultValue::Expr(_)) => {
+            Err(ErrorCode::DEFAULT_AS_VAL_GENERATED.with(&[]).into())
+        }
         Some(avocet_types::DefaultValue::Now) => Err(NotPoint::because("DEFAULT of a time").into()),
     }
 }
@@ -461,14 +464,21 @@ impl Update {
                 let (id, row) = rows.get(n, &self.target.table.layout);
                 let mut changes = recycle_changes(std::mem::take(memory));
                 outcome.matched += 1;
-                self.assignments.evaluate(
+                let evaluated = self.assignments.evaluate(
                     &self.target.table,
                     row,
                     &[],
                     run,
                     outcome.matched,
                     &mut changes,
-                )?;
+                );
+                match evaluated {
+                    Err(error) if self.ignore && is_of_row(&error) => {
+                        warn_of_row(ctx, error);
+                        changes.clear();
+                    }
+                    other => other?,
+                }
                 if !changes.is_empty() {
                     match txn.update(&self.target.table, id, &changes) {
                         Ok(moved) => outcome.changed += u64::from(moved.is_some()),

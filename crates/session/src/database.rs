@@ -72,13 +72,15 @@ pub(super) struct Shared {
 impl Database {
     /// Opens a data directory, made if there is none, with default options.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, SqlError> {
-        let engine = Engine::open(EngineOptions::new(path))?;
+        let rule_compiler = Some(avocet_sql::kept::compile as avocet_engine::RuleCompiler);
+        let engine = Engine::open(EngineOptions { rule_compiler, ..EngineOptions::new(path) })?;
         Self::new(engine, None)
     }
 
     /// Serves an engine. A new data directory gets its first account, `root`@`localhost` without a password.
     pub fn new(engine: Arc<Engine>, passwords: Option<Box<dyn Passwords>>) -> Result<Self, SqlError> {
         engine.set_wait_hook(Arc::new(|wait| blocking(wait)));
+        engine.set_rule_compiler(avocet_sql::kept::compile);
         engine.drop_unfinished()?;
         if engine.catalog().users().next().is_none() {
             let mut root = UserDef::new("root", "localhost");

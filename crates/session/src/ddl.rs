@@ -1,8 +1,10 @@
 //! Changes of databases, tables and indexes. Each is a durable transaction of its own, after what is open was committed.
 
 pub(crate) mod alter;
+mod checks;
 mod columns;
 mod foreign_keys;
+mod generated;
 mod how;
 mod indexes;
 
@@ -291,6 +293,7 @@ impl Session {
         // Foreign keys are not copied; their indexes are ordinary ones here.
         def.foreign_keys.clear();
         def.indexes.iter_mut().for_each(|index| index.generated = false);
+        def.checks = checks::like(&def, &def.name);
         let (checks, wait) = (self.settings.foreign_key_checks, self.ddl_wait());
         blocking(|| self.shared.engine.create_table_with(def, None, checks, wait))?;
         Ok(Outcome::ok())
@@ -348,9 +351,6 @@ fn refuse_unserved(create: &CreateTable) -> Result<(), SqlError> {
     }
     if create.partitioned {
         return Err(unsupported("PARTITION BY"));
-    }
-    if !create.checks.is_empty() {
-        return Err(unsupported("CHECK"));
     }
     check_options(&create.options)
 }

@@ -3,6 +3,7 @@
 //! Few rows go one by one through the engine's row inserts; a statement of many is gathered to Arrow batches and goes
 //! straight to column blocks.
 
+mod computed;
 mod duplicate;
 mod from_query;
 
@@ -10,7 +11,7 @@ use std::sync::Arc;
 
 use avocet_channel::blocking::{ROWS_IN_PLACE, blocking_if, yield_now_and_then};
 use avocet_engine::{StatementMark, TableHandle};
-use avocet_point::{BULK_ROWS, Refusal, Updates};
+use avocet_point::{BULK_ROWS, Refusal, Updates, rules_of};
 use avocet_sql::bind::{Clause, TableBinder, UpsertNames, reads_directly, unsupported};
 use avocet_sql::parse::ast::{Expr, ExprKind, Ident, Query, UnaryOp};
 use avocet_sql::parse::statement::{Insert, InsertSource};
@@ -20,8 +21,9 @@ use avocet_types::decimal::ParseStatus;
 use avocet_types::error::{ErrorCode, SqlError, store_error};
 use avocet_types::expr::RowProgram;
 use avocet_types::schema::TableDef;
-use avocet_types::{Datum, Decimal, SqlType, Value};
+use avocet_types::{ColumnDef, Datum, Decimal, DefaultValue, SqlType, Value};
 
+use self::computed::check_given;
 use super::bulk::Bulk;
 use super::modify::Finds;
 use super::run::{Done, Outcome, Text};
@@ -307,6 +309,8 @@ impl Session {
         text: &Text<'_>,
     ) -> Result<(), SqlError> {
         inserter.expected_rows = rows.len() as u64;
+        inserter.storing.refuses_null = rows.len() == 1 && !inserter.ignore;
+        check_given(inserter, rows)?;
         if !rows.iter().flatten().any(Expr::has_subquery) {
             let is_much = rows.len() > ROWS_IN_PLACE;
             return blocking_if(is_much, || self.insert_given(inserter, rows, text));
@@ -322,8 +326,9 @@ impl Session {
                     false => self.given(expr, inserter, text)?,
                 });
             }
-            let values = self.complete(inserter, given, number)?;
-            self.insert_row(inserter, values)?;
+            if let Some(values) = self.complete(inserter, given, number)? {
+                self.insert_row(inserter, values)?;
+            }
         }
         Ok(())
     }
@@ -342,7 +347,7 @@ impl Session {
             let number = row_number(at, row, inserter)?;
             let given =
                 row.iter().map(|expr| self.given(expr, inserter, text)).collect::<Result<_, SqlError>>()?;
-            let values = self.complete(inserter, given, number)?;
+            let Some(values) = self.complete(inserter, given, number)? else { continue };
             match &mut batches {
                 Some(batches) => {
                     batches.push(self.txn(), &values)?;
@@ -368,6 +373,12 @@ impl Session {
             ExprKind::Default(Some(name)) => {
                 let column = column_of(&inserter.table, name)?;
                 let def = inserter.table.def.columns[column].clone();
+                if matches!(def.default, Some(DefaultValue::Expr(_))) {
+                    return Err(ErrorCode::DEFAULT_AS_VAL_GENERATED.with(&[]));
+                }
+                if def.generated.is_some() {
+                    return Err(ErrorCode::NO_DEFAULT_FOR_FIELD.with(&[&def.name]));
+                }
                 return Ok(Given::Value(self.default_value(&def, &inserter.storing, true)?, def.ty));
             }
             ExprKind::Param(index) => {
@@ -432,8 +443,22 @@ impl Session {
         })
     }
 
-    /// The whole row: values converted, defaults and generated values filled in.
+    /// The whole row: values converted, defaults and generated values filled in. `None` for one that a CHECK constraint keeps
+    /// out of an INSERT IGNORE.
     fn complete(
+        &mut self,
+        inserter: &mut Inserter<'_>,
+        given: Vec<Given>,
+        number: u64,
+    ) -> Result<Option<Vec<Value>>, SqlError> {
+        let table = inserter.table.clone();
+        match rules_of(&table)? {
+            None => self.complete_plain(inserter, given, number).map(Some),
+            Some(rules) => self.complete_by_rules(inserter, given, number, rules),
+        }
+    }
+
+    fn complete_plain(
         &mut self,
         inserter: &mut Inserter<'_>,
         mut given: Vec<Given>,
@@ -449,31 +474,40 @@ impl Session {
                 Some(source) => std::mem::replace(&mut given[source], Given::Default),
                 None => Given::Default,
             };
-            let value = match value {
-                Given::Value(value, _)
-                    if inserter.auto == Some(at) && generates(&value, &inserter.storing) =>
-                {
-                    self.generate(inserter, at, number)?
-                }
-                Given::Default if inserter.auto == Some(at) => self.generate(inserter, at, number)?,
-                // Out of strict mode, too, one row alone is not given another value.
-                Given::Value(Datum::Null, _)
-                    if !column.nullable && inserter.expected_rows == 1 && !inserter.ignore =>
-                {
-                    return Err(store_error(&StoreError::Null, &column.name, number));
-                }
-                Given::Value(value, ty) => {
-                    let stored = self.store(value, &ty, column, &inserter.storing, number)?;
-                    if inserter.auto == Some(at) {
-                        self.note_auto_value(inserter, &stored);
-                    }
-                    stored
-                }
-                Given::Default => self.default_value(column, &inserter.storing, number == 1)?,
-            };
-            row.push(value);
+            row.push(self.value_for(inserter, at, column, value, number)?);
         }
         Ok(row)
+    }
+
+    /// What a column gets for what is given.
+    fn value_for(
+        &mut self,
+        inserter: &mut Inserter<'_>,
+        at: usize,
+        column: &ColumnDef,
+        given: Given,
+        number: u64,
+    ) -> Result<Value, SqlError> {
+        match given {
+            Given::Value(value, _) if inserter.auto == Some(at) && generates(&value, &inserter.storing) => {
+                self.generate(inserter, at, number)
+            }
+            Given::Default if inserter.auto == Some(at) => self.generate(inserter, at, number),
+            // Out of strict mode, too, one row alone is not given another value.
+            Given::Value(Datum::Null, _)
+                if !column.nullable && inserter.expected_rows == 1 && !inserter.ignore =>
+            {
+                Err(store_error(&StoreError::Null, &column.name, number))
+            }
+            Given::Value(value, ty) => {
+                let stored = self.store(value, &ty, column, &inserter.storing, number)?;
+                if inserter.auto == Some(at) {
+                    self.note_auto_value(inserter, &stored);
+                }
+                Ok(stored)
+            }
+            Given::Default => self.default_value(column, &inserter.storing, number == 1),
+        }
     }
 
     pub(super) fn generate(
@@ -502,7 +536,9 @@ impl Session {
 
 /// The columns that an INSERT names, or all.
 fn targets(table: &TableHandle, insert: &Insert) -> Result<Vec<usize>, SqlError> {
-    let Some(names) = &insert.columns else { return Ok((0..table.def.columns.len()).collect()) };
+    let Some(names) = &insert.columns else {
+        return Ok((0..table.def.columns.len()).filter(|at| !table.def.columns[*at].invisible).collect());
+    };
     let mut targets = Vec::with_capacity(names.len());
     for name in names {
         let column = column_of(table, name)?;

@@ -71,6 +71,7 @@ mod view;
 #[cfg(test)]
 mod tests;
 
+pub use avocet_sql::kept::compile as compile_rules;
 pub use database::{Database, Passwords};
 pub use embedded::{Answer, Connection};
 pub use state::Session;

@@ -19,7 +19,7 @@ use super::privileges::Access;
 use super::run::{Outcome, Text};
 use super::state::Session;
 
-pub(super) use create::default_text;
+pub(super) use create::{checks_of, default_text, escaped};
 pub(super) use server::{charset_rows, collation_rows};
 
 impl Session {
@@ -203,7 +203,7 @@ impl Session {
                     text("BTREE"),
                     text(""),
                     text(""),
-                    text("YES"),
+                    text(if index.invisible { "NO" } else { "YES" }),
                     Datum::Null,
                 ]);
             }
@@ -299,13 +299,20 @@ pub(super) fn extra_of(column: &ColumnDef) -> String {
     if column.auto_increment {
         words.push("auto_increment".to_owned());
     }
-    if matches!(column.default, Some(avocet_types::schema::DefaultValue::Now)) {
+    use avocet_types::schema::DefaultValue;
+    if matches!(column.default, Some(DefaultValue::Now | DefaultValue::Expr(_))) {
         words.push("DEFAULT_GENERATED".to_owned());
+    }
+    if let Some(generated) = &column.generated {
+        words.push(if generated.stored { "STORED GENERATED" } else { "VIRTUAL GENERATED" }.to_owned());
     }
     if column.on_update_now {
         let precision =
             column.ty.fsp().filter(|fsp| *fsp > 0).map_or(String::new(), |fsp| format!("({fsp})"));
         words.push(format!("on update CURRENT_TIMESTAMP{precision}"));
+    }
+    if column.invisible {
+        words.push("INVISIBLE".to_owned());
     }
     words.join(" ")
 }

@@ -19,6 +19,8 @@ pub(super) struct Storing {
     pub zero_generates: bool,
     pub increment: u64,
     pub offset: u64,
+    /// Of one row alone: expressions must not be NULL where there is none, out of strict mode, too.
+    pub refuses_null: bool,
 }
 
 impl Session {
@@ -29,6 +31,7 @@ impl Session {
             zero_generates: !self.settings.sql_mode.has(SqlMode::NO_AUTO_VALUE_ON_ZERO),
             increment: self.settings.auto_increment_increment,
             offset: self.settings.auto_increment_offset,
+            refuses_null: false,
         }
     }
 
@@ -66,7 +69,8 @@ impl Session {
         self.warn(level, errno, message);
     }
 
-    /// What a column gets that the statement gives no value. `warns`: of one that has no default.
+    /// What a column gets that the statement gives no value. `warns`: of one that has no default. An expression is NULL: it is
+    /// evaluated when other values are there, see `computed.rs`.
     pub(super) fn default_value(
         &mut self,
         column: &ColumnDef,
@@ -76,6 +80,7 @@ impl Session {
         match &column.default {
             Some(DefaultValue::Const(value)) => Ok(value.clone()),
             Some(DefaultValue::Now) => Ok(now(&column.ty, storing.now, storing.convert.zone)),
+            Some(DefaultValue::Expr(_)) => Ok(Datum::Null),
             None if column.nullable => Ok(Datum::Null),
             None => {
                 if let Some(value) = unstated_default(column) {

@@ -4,6 +4,7 @@ mod anomalies;
 mod bounds;
 mod calls;
 mod client;
+mod computed;
 mod crowds;
 mod ctes;
 mod deadlocks;

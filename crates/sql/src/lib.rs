@@ -12,6 +12,7 @@
 pub mod bind;
 pub mod explain;
 pub mod facts;
+pub mod kept;
 mod lift;
 pub mod parse;
 pub mod plan;

@@ -46,6 +46,8 @@ fn define(create: &CreateTable, collation: Collation) -> TableDef {
                 default: None,
                 on_update_now: false,
                 auto_increment: false,
+                generated: None,
+                invisible: false,
                 comment: String::new(),
             }
         })
@@ -68,6 +70,7 @@ fn define(create: &CreateTable, collation: Collation) -> TableDef {
         kind: IndexKind::Primary,
         parts,
         generated: false,
+        invisible: false,
     };
     TableDef {
         id: TableId(1),
@@ -78,6 +81,7 @@ fn define(create: &CreateTable, collation: Collation) -> TableDef {
         default_collation: collation,
         comment: String::new(),
         foreign_keys: Vec::new(),
+        checks: Vec::new(),
     }
 }
 

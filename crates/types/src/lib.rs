@@ -20,6 +20,7 @@ pub mod members;
 pub mod number;
 mod persist;
 pub mod row;
+pub mod rules;
 pub mod schema;
 pub mod sql_type;
 pub mod temporal;
@@ -32,7 +33,9 @@ pub use expr::{EvalContext, EvalError, Expr, ExprKind, Function, SqlMode, Typer}
 pub use key::KeyLayout;
 pub use members::Members;
 pub use row::{RowLayout, RowRef};
+pub use rules::RowRules;
 pub use schema::{
-    ColumnDef, DefaultValue, ForeignKeyDef, IndexDef, IndexKind, IndexPart, ReferentialAction, TableDef,
+    CheckDef, ColumnDef, DefaultValue, ForeignKeyDef, GeneratedDef, IndexDef, IndexKind, IndexPart,
+    ReferentialAction, TableDef,
 };
 pub use sql_type::{Collation, IntWidth, LobSize, SqlType};

@@ -4,18 +4,22 @@
 //! has none. Enums are a tag byte and their fields; tags are never reused.
 //!
 //! ```text
-//!  table    version u8 = 1 or 2 │ id u32 │ database │ name │ columns │ indexes │ collation u16 │ comment
-//!           from version 2: │ foreign keys
+//!  table    version u8 = 1, 2 or 3 │ id u32 │ database │ name │ columns │ indexes │ collation u16 │ comment
+//!           from version 2: │ foreign keys, from version 3: │ checks
 //!  type     tag u8 │ what the type has: of ENUM and SET collation u16 │ names
-//!  column   name │ type │ flags u8 (1 nullable, 2 on update now, 4 auto_increment) │ default │ comment
-//!  default  0 none │ 1 value │ 2 now
-//!  index    id u32 │ name │ kind u8 (128 added: made for a foreign key) │ parts
+//!  column   name │ type │ flags u8 (1 nullable, 2 on update now, 4 auto_increment, 8 generated,
+//!           16 invisible) │ default │ comment
+//!           if generated (version 3): │ expression: text │ stored u8
+//!  default  0 none │ 1 value │ 2 now │ 3 expression: text (version 3)
+//!  index    id u32 │ name │ kind u8 (128 added: made for a foreign key, 64: invisible) │ parts
 //!  part     column varint │ descending u8 │ prefix length + 1, or 0: varint
 //!  foreign  name │ child's columns: list of varint │ parent's database │ table │ columns: list
 //!           │ on delete u8 │ on update u8 (0 no action, 1 restrict, 2 cascade, 3 set null, 4 set default)
+//!  check    name │ condition: text │ enforced u8
 //! ```
 //!
-//! A table without foreign keys is written as version 1, which every release reads.
+//! A table without foreign keys is written as version 1, which every release reads, and one without expressions as version 2 at
+//! most.
 
 use arrow::datatypes::i256;
 use avocet_base::codec::{Malformed, Put, Reader};
@@ -25,16 +29,21 @@ use crate::datum::{Datum, Value};
 use crate::decimal::Decimal;
 use crate::members::{MAX_ENUM, MAX_SET, Members};
 use crate::schema::{
-    ColumnDef, DefaultValue, ForeignKeyDef, IndexDef, IndexKind, IndexPart, ReferentialAction, TableDef,
+    CheckDef, ColumnDef, DefaultValue, ForeignKeyDef, GeneratedDef, IndexDef, IndexKind, IndexPart,
+    ReferentialAction, TableDef,
 };
 use crate::sql_type::{Collation, IntWidth, LobSize, SqlType};
 
 /// Of tables without foreign keys.
 const PLAIN: u8 = 1;
 const WITH_FOREIGN_KEYS: u8 = 2;
+/// Definitions keep expressions (defaults, checks, generated columns) or invisible columns.
+const WITH_EXPRESSIONS: u8 = 3;
 
 /// Beside the kind of an index that was made for a foreign key.
 const GENERATED: u8 = 0x80;
+/// Beside the kind of an index that no plan uses.
+const INVISIBLE: u8 = 0x40;
 
 /// More columns or indexes than a table can have: longer lists are damage.
 const MAX_ITEMS: u64 = 1 << 16;
@@ -256,7 +265,8 @@ fn list<T>(
 
 impl TableDef {
     pub fn encode(&self, to: &mut Vec<u8>) {
-        to.put_u8(if self.foreign_keys.is_empty() { PLAIN } else { WITH_FOREIGN_KEYS });
+        let version = self.version();
+        to.put_u8(version);
         to.put_u32(self.id.0);
         to.put_str(&self.database);
         to.put_str(&self.name);
@@ -264,8 +274,22 @@ impl TableDef {
         put_list(&self.indexes, to, IndexDef::encode);
         to.put_u16(self.default_collation.0);
         to.put_str(&self.comment);
-        if !self.foreign_keys.is_empty() {
+        if version >= WITH_FOREIGN_KEYS {
             put_list(&self.foreign_keys, to, ForeignKeyDef::encode);
+        }
+        if version >= WITH_EXPRESSIONS {
+            put_list(&self.checks, to, CheckDef::encode);
+        }
+    }
+
+    /// The lowest that has all of it.
+    fn version(&self) -> u8 {
+        if !self.checks.is_empty() || self.columns.iter().any(|c| c.is_computed() || c.invisible) {
+            WITH_EXPRESSIONS
+        } else if !self.foreign_keys.is_empty() {
+            WITH_FOREIGN_KEYS
+        } else {
+            PLAIN
         }
     }
 
@@ -273,7 +297,7 @@ impl TableDef {
     pub fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
         const WHAT: &str = "table definition";
         let version = from.u8(WHAT)?;
-        if !matches!(version, PLAIN | WITH_FOREIGN_KEYS) {
+        if !(PLAIN..=WITH_EXPRESSIONS).contains(&version) {
             return Err(from.malformed("version of a table definition"));
         }
         let mut table = Self {
@@ -285,9 +309,13 @@ impl TableDef {
             default_collation: Collation(from.u16(WHAT)?),
             comment: from.str(WHAT)?.to_owned(),
             foreign_keys: Vec::new(),
+            checks: Vec::new(),
         };
-        if version == WITH_FOREIGN_KEYS {
+        if version >= WITH_FOREIGN_KEYS {
             table.foreign_keys = list(from, ForeignKeyDef::decode)?;
+        }
+        if version >= WITH_EXPRESSIONS {
+            table.checks = list(from, CheckDef::decode)?;
         }
         let mut children = table.foreign_keys.iter().flat_map(|key| &key.columns);
         if children.any(|column| *column >= table.columns.len()) {
@@ -305,7 +333,13 @@ impl ColumnDef {
     fn encode(&self, to: &mut Vec<u8>) {
         to.put_str(&self.name);
         self.ty.encode(to);
-        let flags = [self.nullable, self.on_update_now, self.auto_increment];
+        let flags = [
+            self.nullable,
+            self.on_update_now,
+            self.auto_increment,
+            self.generated.is_some(),
+            self.invisible,
+        ];
         to.put_u8(flags.iter().rev().fold(0, |bits, flag| bits << 1 | u8::from(*flag)));
         match &self.default {
             None => to.put_u8(0),
@@ -314,8 +348,16 @@ impl ColumnDef {
                 value.encode(to);
             }
             Some(DefaultValue::Now) => to.put_u8(2),
+            Some(DefaultValue::Expr(text)) => {
+                to.put_u8(3);
+                to.put_str(text);
+            }
         }
         to.put_str(&self.comment);
+        if let Some(generated) = &self.generated {
+            to.put_str(&generated.expr);
+            to.put_u8(generated.stored.into());
+        }
     }
 
     fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
@@ -327,9 +369,10 @@ impl ColumnDef {
             0 => None,
             1 => Some(DefaultValue::Const(Datum::decode(from)?)),
             2 => Some(DefaultValue::Now),
+            3 => Some(DefaultValue::Expr(from.str(WHAT)?.to_owned())),
             _ => return Err(from.malformed(WHAT)),
         };
-        if flags > 7 {
+        if flags > 31 {
             return Err(from.malformed(WHAT));
         }
         Ok(Self {
@@ -340,6 +383,11 @@ impl ColumnDef {
             on_update_now: flags & 2 != 0,
             auto_increment: flags & 4 != 0,
             comment: from.str(WHAT)?.to_owned(),
+            invisible: flags & 16 != 0,
+            generated: match flags & 8 {
+                0 => None,
+                _ => Some(GeneratedDef { expr: from.str(WHAT)?.to_owned(), stored: flag(from)? }),
+            },
         })
     }
 }
@@ -348,7 +396,8 @@ impl IndexDef {
     pub fn encode(&self, to: &mut Vec<u8>) {
         to.put_u32(self.id.0);
         to.put_str(&self.name);
-        to.put_u8(self.kind as u8 | if self.generated { GENERATED } else { 0 });
+        let flags = if self.generated { GENERATED } else { 0 } | if self.invisible { INVISIBLE } else { 0 };
+        to.put_u8(self.kind as u8 | flags);
         put_list(&self.parts, to, |part, to| {
             to.put_varint(part.column as u64);
             to.put_u8(part.descending.into());
@@ -362,8 +411,9 @@ impl IndexDef {
         let name = from.str(WHAT)?.to_owned();
         let kinds = [IndexKind::Primary, IndexKind::Unique, IndexKind::Secondary];
         let tag = from.u8(WHAT)?;
-        let generated = tag & GENERATED != 0;
-        let kind = kinds.get(usize::from(tag & !GENERATED)).copied().ok_or(from.malformed(WHAT))?;
+        let (generated, invisible) = (tag & GENERATED != 0, tag & INVISIBLE != 0);
+        let kind =
+            kinds.get(usize::from(tag & !(GENERATED | INVISIBLE))).copied().ok_or(from.malformed(WHAT))?;
         let parts = list(from, |from| {
             let column = from.varint(WHAT)? as usize;
             let descending = flag(from)?;
@@ -371,7 +421,7 @@ impl IndexDef {
             let prefix_len = prefix_len.map_err(|_| from.malformed(WHAT))?;
             Ok(IndexPart { column, descending, prefix_len })
         })?;
-        Ok(Self { id, name, kind, parts, generated })
+        Ok(Self { id, name, kind, parts, generated, invisible })
     }
 }
 
@@ -404,6 +454,23 @@ impl ForeignKeyDef {
     }
 }
 
+impl CheckDef {
+    pub fn encode(&self, to: &mut Vec<u8>) {
+        to.put_str(&self.name);
+        to.put_str(&self.condition);
+        to.put_u8(self.enforced.into());
+    }
+
+    pub fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+        const WHAT: &str = "check constraint";
+        Ok(Self {
+            name: from.str(WHAT)?.to_owned(),
+            condition: from.str(WHAT)?.to_owned(),
+            enforced: flag(from)?,
+        })
+    }
+}
+
 impl ReferentialAction {
     fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
         const WHAT: &str = "referential action";
@@ -432,6 +499,8 @@ mod tests {
             default: default.then(|| DefaultValue::Const(Datum::Decimal(Decimal::new(-150, 2)))),
             on_update_now: !default,
             auto_increment: false,
+            generated: None,
+            invisible: false,
             comment: "ä".into(),
         };
         let collation = Collation::UTF8MB4_BIN;
@@ -472,6 +541,7 @@ mod tests {
                     IndexPart { column: 7, descending: true, prefix_len: Some(10) },
                 ],
                 generated: true,
+                invisible: true,
             }],
             default_collation: collation,
             comment: String::new(),
@@ -484,14 +554,29 @@ mod tests {
                 on_delete: ReferentialAction::Cascade,
                 on_update: ReferentialAction::SetNull,
             }],
+            checks: vec![CheckDef { name: "t_chk_1".into(), condition: "(`c` > 0)".into(), enforced: false }],
         }
     }
 
     #[test]
     fn tables_round_trip() {
-        let with = table();
-        let without = TableDef { foreign_keys: Vec::new(), ..table() };
-        for (table, version) in [(with, WITH_FOREIGN_KEYS), (without, PLAIN)] {
+        let with = TableDef { checks: Vec::new(), ..table() };
+        let without = TableDef { foreign_keys: Vec::new(), ..with.clone() };
+        let mut computed = without.clone();
+        computed.columns[3].default = Some(DefaultValue::Expr("uuid()".into()));
+        let mut generated = without.clone();
+        generated.columns[4].generated = Some(GeneratedDef { expr: "(`a` + 1)".into(), stored: true });
+        let mut invisible = without.clone();
+        invisible.columns[4].invisible = true;
+        let versions = [
+            (table(), WITH_EXPRESSIONS),
+            (computed, WITH_EXPRESSIONS),
+            (generated, WITH_EXPRESSIONS),
+            (invisible, WITH_EXPRESSIONS),
+            (with, WITH_FOREIGN_KEYS),
+            (without, PLAIN),
+        ];
+        for (table, version) in versions {
             let mut bytes = Vec::new();
             table.encode(&mut bytes);
             assert_eq!(bytes[0], version);

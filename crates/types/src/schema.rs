@@ -21,6 +21,8 @@ pub struct TableDef {
     pub indexes: Vec<IndexDef>,
     /// Those of which it is the child, in the order in which they were made.
     pub foreign_keys: Vec<ForeignKeyDef>,
+    /// In the order in which they were made.
+    pub checks: Vec<CheckDef>,
     pub default_collation: Collation,
     pub comment: String,
 }
@@ -33,7 +35,19 @@ pub struct ColumnDef {
     pub default: Option<DefaultValue>,
     pub on_update_now: bool,
     pub auto_increment: bool,
+    pub generated: Option<GeneratedDef>,
+    /// Left out of `*` and of an INSERT without a list of columns.
+    pub invisible: bool,
     pub comment: String,
+}
+
+/// What a generated column is computed from. Both kinds are stored with the row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GeneratedDef {
+    /// SQL text in MySQL's canonical form.
+    pub expr: String,
+    /// STORED, not VIRTUAL.
+    pub stored: bool,
 }
 
 impl TableDef {
@@ -51,6 +65,7 @@ impl TableDef {
             columns,
             indexes,
             foreign_keys: Vec::new(),
+            checks: Vec::new(),
             default_collation: Collation::DEFAULT,
             comment: String::new(),
         }
@@ -67,8 +82,24 @@ impl ColumnDef {
             default: None,
             on_update_now: false,
             auto_increment: false,
+            generated: None,
+            invisible: false,
             comment: String::new(),
         }
+    }
+
+    /// The texts that its default and its values come from, if they do.
+    fn expressions(&self) -> [Option<&str>; 2] {
+        let default = match &self.default {
+            Some(DefaultValue::Expr(text)) => Some(text.as_str()),
+            _ => None,
+        };
+        [default, self.generated.as_ref().map(|from| from.expr.as_str())]
+    }
+
+    /// Whether an expression gives it its values, or its default.
+    pub fn is_computed(&self) -> bool {
+        self.generated.is_some() || matches!(self.default, Some(DefaultValue::Expr(_)))
     }
 
     pub fn nullable(self) -> Self {
@@ -81,7 +112,7 @@ impl IndexDef {
     pub fn new(name: impl Into<String>, kind: IndexKind, columns: &[usize]) -> Self {
         let part = |&column: &usize| IndexPart { column, descending: false, prefix_len: None };
         let parts = columns.iter().map(part).collect();
-        Self { id: IndexId(0), name: name.into(), kind, parts, generated: false }
+        Self { id: IndexId(0), name: name.into(), kind, parts, generated: false, invisible: false }
     }
 
     pub fn primary(columns: &[usize]) -> Self {
@@ -122,6 +153,18 @@ pub enum DefaultValue {
     Const(Value),
     /// CURRENT_TIMESTAMP at the column's precision.
     Now,
+    /// An expression, as SQL text in MySQL's canonical form: evaluated for each row, once its other values are there.
+    Expr(String),
+}
+
+/// A CHECK constraint: a condition that no row makes false.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckDef {
+    /// Unique within the table's database.
+    pub name: String,
+    /// SQL text in MySQL's canonical form.
+    pub condition: String,
+    pub enforced: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -133,6 +176,8 @@ pub struct IndexDef {
     pub parts: Vec<IndexPart>,
     /// Made for a foreign key, not asked for: it goes when another index serves the key as well.
     pub generated: bool,
+    /// Kept up to date, but no plan uses it.
+    pub invisible: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -275,6 +320,17 @@ impl TableDef {
             index.kind.is_unique() && index.parts.len() == columns.len() && index.begins_with(columns)
         };
         self.indexes.iter().position(is_on)
+    }
+
+    /// Whether rows take more than values of the columns' types: expressions are evaluated when they are written.
+    pub fn has_rules(&self) -> bool {
+        self.checks.iter().any(|check| check.enforced) || self.columns.iter().any(ColumnDef::is_computed)
+    }
+
+    /// The texts of all its expressions.
+    pub fn expressions(&self) -> impl Iterator<Item = &str> {
+        let columns = self.columns.iter().flat_map(ColumnDef::expressions).flatten();
+        columns.chain(self.checks.iter().map(|check| check.condition.as_str()))
     }
 
     pub fn auto_increment_column(&self) -> Option<usize> {

@@ -11,7 +11,7 @@ use avocet_types::convert::{ConvertContext, store_column};
 use avocet_types::{ColumnDef, Datum, DefaultValue, SqlType};
 
 use super::source::Batch;
-use super::{TableName, Target};
+use super::{TableName, Target, computed};
 use crate::Failure;
 
 pub struct Embedded {
@@ -30,7 +30,8 @@ struct Running {
 
 impl Embedded {
     pub fn open(data: &Path, name: &TableName) -> Result<Self, Failure> {
-        let engine = Engine::open(EngineOptions::new(data))?;
+        let rule_compiler = Some(avocet_session::compile_rules as avocet_engine::RuleCompiler);
+        let engine = Engine::open(EngineOptions { rule_compiler, ..EngineOptions::new(data) })?;
         let table = engine
             .catalog()
             .table(&name.database, &name.table)
@@ -63,7 +64,9 @@ impl Target for Embedded {
             }
             None => absent(column, batch.rows),
         });
-        let columns = columns.collect::<Result<Vec<_>, _>>()?;
+        let mut columns = columns.collect::<Result<Vec<_>, _>>()?;
+        let now_us = self.engine.options().env.clock.wall_us();
+        computed::complete(&self.table, &mut columns, &|at| places[at].is_some(), running.rows + 1, now_us)?;
         let batch = RecordBatch::try_new(self.schema.clone(), columns)?;
         running.insert.push(&mut running.txn, &batch)?;
         running.rows += batch.num_rows() as u64;
@@ -112,6 +115,8 @@ fn fits(array: &ArrayRef, from: &SqlType, to: &SqlType) -> bool {
 fn absent(column: &ColumnDef, rows: usize) -> Result<ArrayRef, Failure> {
     let value = match &column.default {
         Some(DefaultValue::Const(value)) => value.clone(),
+        // Computed when the other values are there.
+        Some(DefaultValue::Expr(_)) => Datum::Null,
         None if column.nullable => Datum::Null,
         _ => {
             let name = &column.name;

@@ -2,7 +2,7 @@
 
 use avocet_base::codec::{Malformed, Put, Reader};
 use avocet_base::{IndexId, TableId};
-use avocet_types::{Collation, ForeignKeyDef, IndexDef, TableDef};
+use avocet_types::{CheckDef, Collation, ForeignKeyDef, IndexDef, TableDef};
 
 use super::{DatabaseDef, UserDef};
 
@@ -57,6 +57,17 @@ pub(crate) enum Change {
     DropForeignKey {
         table: TableId,
         name: String,
+    },
+    /// All CHECK constraints that the table has from now on.
+    SetChecks {
+        table: TableId,
+        checks: Vec<CheckDef>,
+    },
+    /// Whether plans may use an index.
+    ShowIndex {
+        table: TableId,
+        index: IndexId,
+        visible: bool,
     },
     /// From now on, rows may have no parents.
     Unenforce {
@@ -174,6 +185,18 @@ impl Change {
                 to.put_u32(table.0);
                 to.put_str(name);
             }
+            Self::SetChecks { table, checks } => {
+                to.put_u8(30);
+                to.put_u32(table.0);
+                to.put_varint(checks.len() as u64);
+                checks.iter().for_each(|check| check.encode(to));
+            }
+            Self::ShowIndex { table, index, visible } => {
+                to.put_u8(31);
+                to.put_u32(table.0);
+                to.put_u32(index.0);
+                to.put_u8((*visible).into());
+            }
             Self::AutoIncrement { table, next } => {
                 to.put_u8(16);
                 to.put_u32(table.0);
@@ -257,6 +280,19 @@ impl Change {
                 name: string(reader)?,
                 rows: reader.varint(WHAT)?,
             },
+            30 => {
+                let table = TableId(reader.u32(WHAT)?);
+                let mut checks = Vec::new();
+                for _ in 0..reader.varint(WHAT)? {
+                    checks.push(CheckDef::decode(reader)?);
+                }
+                Self::SetChecks { table, checks }
+            }
+            31 => Self::ShowIndex {
+                table: TableId(reader.u32(WHAT)?),
+                index: IndexId(reader.u32(WHAT)?),
+                visible: reader.u8(WHAT)? != 0,
+            },
             15 | 18 => {
                 let (old, new) = (TableId(reader.u32(WHAT)?), TableId(reader.u32(WHAT)?));
                 let rows = if tag == 18 { Some(reader.varint(WHAT)?) } else { None };
@@ -327,6 +363,11 @@ pub(super) mod tests {
             Change::AddForeignKey { table: old, key: key("p") },
             Change::DropForeignKey { table: old, name: "k".into() },
             Change::Unenforce { table: old, name: "k".into() },
+            Change::ShowIndex { table: old, index: IndexId(9), visible: true },
+            Change::SetChecks {
+                table: old,
+                checks: vec![CheckDef { name: "c".into(), condition: "(`a` > 0)".into(), enforced: true }],
+            },
             Change::ReplaceTable { old, new, rows: None, foreign_keys: vec![key("p")], renamed },
             Change::ReplaceTable { old, new, rows: None, foreign_keys: vec![], renamed: vec![] },
             Change::ReplaceTable { old, new, rows: Some(300), foreign_keys: vec![], renamed: vec![] },

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use avocet_base::IndexId;
-use avocet_types::{ForeignKeyDef, TableDef};
+use avocet_types::{ForeignKeyDef, IndexDef, TableDef};
 
 use super::exclusive::{DdlWait, Group};
 use super::unfinished::Unfinished;
-use super::{check_unique, foreign};
+use super::{check_unique, checks, foreign};
 use crate::catalog::{Catalog, Change};
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
@@ -95,6 +95,7 @@ impl Engine {
         if catalog.table(database, name).is_some() {
             return Err(EngineError::TableExists(name.into()));
         }
+        checks::check_names(catalog, &checks::renamed(def, name), database, Some(def.id))?;
         if foreign::children_of(catalog, database, name).next().is_some() {
             let mut renamed = def.clone();
             (renamed.database, renamed.name) = (database.into(), name.into());
@@ -127,6 +128,7 @@ impl Alteration {
         if let Some((database, name)) = &rest.rename {
             engine.check_name_is_free(&catalog, &def, database, name, *checks)?;
         }
+        checks::check_names(&catalog, &def.checks, &def.database, Some(self.table.id()))?;
         foreign::check_replacement(&catalog, &self.table, &def, added, renamed, *checks)
     }
 
@@ -164,7 +166,8 @@ impl Alteration {
         Ok(())
     }
 
-    /// The table gets the indexes of `def` (those that it does not have yet without ids), the foreign keys and the name;
+    /// The table gets the indexes of `def` (those that it does not have yet without ids), its checks (which the rows fulfil),
+    /// the foreign keys and the name;
     /// its columns stay. New indexes are filled first; for a unique one, fails if two rows have the same key.
     pub fn change_in_place(
         self,
@@ -181,6 +184,16 @@ impl Alteration {
         let table = self.table.id();
         let Reindexed { handle, mut changes, new } = self.reindex(engine, def)?;
         self.change_foreign_keys(engine, foreign, &mut changes)?;
+        for index in &def.indexes {
+            let is_same = |old: &&IndexDef| old.id == index.id;
+            let old = self.table.def.indexes.iter().find(is_same);
+            if old.is_some_and(|old| old.invisible != index.invisible) {
+                changes.push(Change::ShowIndex { table, index: index.id, visible: !index.invisible });
+            }
+        }
+        if def.checks != self.table.def.checks {
+            changes.push(Change::SetChecks { table, checks: def.checks.clone() });
+        }
         changes.extend(rest.auto_increment.map(|next| Change::AutoIncrement { table, next }));
         let renamed = rest.rename.map(|(database, name)| Change::RenameTable { table, database, name });
         changes.extend(renamed);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use avocet_types::TableDef;
 
-use super::{DdlWait, NO_TIMEOUT, foreign};
+use super::{DdlWait, NO_TIMEOUT, checks, foreign};
 use crate::catalog::Change;
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
@@ -94,6 +94,7 @@ impl Unfinished {
         let catalog = engine.catalog();
         engine.check_name_is_free(&catalog, def, &def.database, &def.name, checks)?;
         foreign::check_definition(&catalog, def, checks)?;
+        checks::check_names(&catalog, &def.checks, &def.database, None)?;
         let table = self.table.id();
         let (database, name) = (def.database.clone(), def.name.clone());
         let mut changes = vec![Change::PublishTable { table, database, name, rows }];

@@ -27,7 +27,7 @@ use avocet_storage::hot::{RowBuf, delta};
 use avocet_storage::index::Direction;
 use avocet_storage::relation::ColdSegment;
 use avocet_types::convert::{ConvertContext, store_column};
-use avocet_types::{ColumnDef, Datum, ReferentialAction, RowRef, SqlType, Value};
+use avocet_types::{ColumnDef, Datum, EvalContext, ReferentialAction, RowRef, RowRules, SqlType, Value};
 use hashbrown::HashSet;
 
 use super::action::{LockHow, LockWait, RowLock, RowVerdict};
@@ -39,6 +39,7 @@ use crate::error::ForeignKeyError;
 use crate::error::{EngineError, Result};
 use crate::foreign::{Link, Links, Parent, each_cold_row, key_values};
 use crate::keys::KeyRange;
+use crate::rules;
 use crate::table::TableHandle;
 
 /// So many children are seen to without a look at KILL, and without handing on the thread's other connections.
@@ -342,11 +343,26 @@ impl Txn {
             let value = value.ok_or_else(|| ForeignKeyError::has_children(&child.def, link.def()))?;
             changes.push((column, value));
         }
+        let mut buf = RowBuf::default();
+        if child.def.columns.iter().any(|column| column.generated.is_some())
+            && let Some((rules, context)) = self.rules_of(child)?
+            && self.lock_row(child, row, RowLock::FOR_UPDATE, &mut buf)?
+        {
+            let asked = changes.into_iter().map(|(column, value)| (column, value.into_owned())).collect();
+            let old = buf.row(&child.layout);
+            changes = rules::changed(rules, &context, child, old, asked)?;
+        }
         let undo = self.changes.undo.len();
         if let Some(to) = self.update(child, row, &changes)?.filter(|to| *to != row) {
             self.constraints.foreign.moved.insert((child.id(), row), (to, undo + 1));
         }
         Ok(())
+    }
+
+    /// What a child's definition computes.
+    fn rules_of<'t>(&mut self, table: &'t TableHandle) -> Result<Option<(&'t RowRules, EvalContext)>> {
+        let compiler = self.engine.rule_compiler();
+        rules::of(table, compiler, || self.now_us())
     }
 
     /// Locks newest rows whose keys are in the range, at most `most`, whatever the snapshot sees. To share a row is no

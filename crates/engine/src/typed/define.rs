@@ -97,7 +97,14 @@ impl NewTable {
                 None => self.unknown = Some((*column).into()),
             }
         }
-        self.def.indexes.push(IndexDef { id: IndexId(0), name: name.into(), kind, parts, generated: false });
+        self.def.indexes.push(IndexDef {
+            id: IndexId(0),
+            name: name.into(),
+            kind,
+            parts,
+            generated: false,
+            invisible: false,
+        });
         self
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use avocet_types::schema::{ColumnDef, DefaultValue};
-use avocet_types::{Collation, Datum, RowRef, SqlType, Value, compare};
+use avocet_types::{Collation, Datum, EvalContext, RowRef, RowRules, SqlType, Value, compare};
 
 use super::field::{FieldColumn, Row};
 use super::key::{Key, encode, range};
@@ -14,10 +14,11 @@ use crate::buffers::ReadScratch;
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
 use crate::keys::KeyRange;
+use crate::rules;
 use crate::table::{IndexHandle, TableHandle};
 use crate::txn::{RowLock, Txn};
 use crate::values::exactly;
-use crate::{Direction, RowId};
+use crate::{Direction, RowBuf, RowId};
 
 /// A table whose rows are `R`s. To be shared, and kept as long as one likes.
 pub struct Table<R> {
@@ -141,12 +142,24 @@ impl<R: Row> Table<R> {
         }
         loop {
             let mut scratch = ReadScratch::default();
+            let mut refused = None;
+            let rules = rules_of(&bound, txn)?;
             let mut change = |old: RowRef<'_>, to: &mut crate::RowChange<'_>| {
-                for (column, value) in values.iter().filter(|(column, v)| !same(&old.get(*column), v)) {
-                    to.set(*column, value);
+                let changed = || values.iter().filter(|(column, v)| !same(&old.get(*column), v));
+                let Some((rules, context)) = &rules else {
+                    return changed().for_each(|(column, value)| to.set(*column, value));
+                };
+                let changes = owned(changed().cloned().collect());
+                match rules::changed(rules, context, &bound.handle, old, changes) {
+                    Ok(all) => all.iter().for_each(|(column, value)| to.set(*column, value)),
+                    Err(error) => refused = Some(error),
                 }
             };
-            if txn.modify_unique(&bound.handle, primary, &key, &mut scratch, &mut change)?.is_some() {
+            let found = txn.modify_unique(&bound.handle, primary, &key, &mut scratch, &mut change)?;
+            if let Some(error) = refused {
+                return Err(error);
+            }
+            if found.is_some() {
                 return Ok(());
             }
             match insert(&bound, txn, row) {
@@ -160,14 +173,25 @@ impl<R: Row> Table<R> {
     /// Shows the newest row with a primary key to `change`, and stores what that makes of it. False if there is none.
     pub fn update(&self, txn: &mut Txn, key: impl Key, change: impl FnOnce(&mut R)) -> Result<bool> {
         let bound = self.hold(txn)?;
+        let rules = rules_of(&bound, txn)?;
         let Some((id, mut row)) = lock::<R>(&bound, txn, &key)? else { return Ok(false) };
         let before = owned(row_values(&bound, &row)?);
         change(&mut row);
         let mut changes = row_values(&bound, &row)?;
         changes.retain(|(column, value)| !before.iter().any(|(c, old)| c == column && same(old, value)));
-        if !changes.is_empty() {
-            txn.update(&bound.handle, id, &changes)?;
+        if changes.is_empty() {
+            return Ok(true);
         }
+        let mut buf = RowBuf::default();
+        if let Some((rules, context)) = &rules
+            && txn.lock_row(&bound.handle, id, RowLock::FOR_UPDATE, &mut buf)?
+        {
+            let old = buf.row(&bound.handle.layout);
+            let all = rules::changed(rules, context, &bound.handle, old, owned(changes))?;
+            txn.update(&bound.handle, id, &all)?;
+            return Ok(true);
+        }
+        txn.update(&bound.handle, id, &changes)?;
         Ok(true)
     }
 
@@ -271,6 +295,12 @@ fn lock<R: Row>(bound: &Bound, txn: &mut Txn, key: &impl Key) -> Result<Option<(
     Ok(found)
 }
 
+/// What the table's definition computes.
+fn rules_of<'b>(bound: &'b Bound, txn: &mut Txn) -> Result<Option<(&'b RowRules, EvalContext)>> {
+    let compiler = txn.engine().rule_compiler();
+    rules::of(&bound.handle, compiler, || txn.now_us())
+}
+
 /// The fields as their columns store them.
 fn row_values<'r, R: Row>(bound: &Bound, row: &'r R) -> Result<Vec<(usize, Datum<'r>)>> {
     let value = |(value, &at): (Datum<'r>, &usize)| {
@@ -304,9 +334,12 @@ fn insert<R: Row>(bound: &Bound, txn: &mut Txn, row: &R) -> Result<Option<u64>> 
                     *value = Some(exactly(Datum::UInt(next), column)?);
                 }
             }
-        } else if value.is_none() {
+        } else if value.is_none() && !column.is_computed() {
             *value = Some(default_value(column, txn)?);
         }
+    }
+    if let Some((rules, context)) = rules_of(bound, txn)? {
+        rules::complete(rules, &context, handle, &mut values)?;
     }
     let values: Vec<_> = values.into_iter().flatten().collect();
     txn.insert(handle, &values)?;
@@ -333,6 +366,8 @@ fn default_value(column: &ColumnDef, txn: &mut Txn) -> Result<Value> {
             let unit = 10_i64.pow(6 - u32::from(digits.min(6)));
             Ok(Datum::DateTime(txn.now_us().div_euclid(unit) * unit))
         }
+        // One that is an expression is evaluated when the row's other values are there.
+        Some(DefaultValue::Expr(_)) => Ok(Datum::Null),
         None if column.nullable => Ok(Datum::Null),
         None => Err(EngineError::BadValue {
             column: column.name.clone(),

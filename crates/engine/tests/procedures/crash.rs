@@ -74,7 +74,14 @@ fn index(engine: &Engine) -> Result<()> {
     }
     let parts = vec![IndexPart { column: 1, descending: false, prefix_len: None }];
     let id = avocet_base::IndexId(0);
-    let def = IndexDef { id, name: "owner".into(), kind: IndexKind::Unique, parts, generated: false };
+    let def = IndexDef {
+        id,
+        name: "owner".into(),
+        kind: IndexKind::Unique,
+        parts,
+        generated: false,
+        invisible: false,
+    };
     engine.create_index(database, table, def, timeout)
 }
 

@@ -41,7 +41,7 @@ pub fn choose_loose(scope: &Scope, conjuncts: &[Expr], grouped: &Grouped) -> Res
         choice.access.row_limit = u64::MAX;
         Ok(Some(choice))
     };
-    for (n, index) in handle.indexes().iter().enumerate() {
+    for (n, index) in super::visible_indexes(handle) {
         let parts = &index.parts;
         let is_whole = |at: usize| parts[at].prefix_len.is_none() && !parts[at].descending;
         let leads = groups <= parts.len()

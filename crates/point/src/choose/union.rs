@@ -22,8 +22,7 @@ impl<'c> Union<'c> {
     pub fn of(handle: &'c TableHandle, or: &'c Alternatives<'c>, rows: f64, wish: &Wish<'_>) -> Option<Self> {
         let each = Wish { must: wish.must, ..Wish::default() };
         let best_of = |side: &'c Side<'c>| {
-            let indexes = handle.indexes().iter().enumerate();
-            indexes
+            super::visible_indexes(handle)
                 .map(|(n, index)| Draft::of(handle, n, index, &side.conditions, usize::MAX, &each))
                 .filter(Draft::has_terms)
                 .reduce(|best, draft| if draft.beats(&best, rows) { draft } else { best })

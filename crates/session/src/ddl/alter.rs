@@ -8,16 +8,18 @@ use std::sync::Arc;
 
 use avocet_channel::blocking::blocking;
 use avocet_engine::{AlterRest, Alteration, NewForeignKeys, ScanRequest, TableHandle, Txn};
-use avocet_sql::bind::unsupported;
-use avocet_sql::parse::ast::{Expr, ObjectName};
-use avocet_sql::parse::statement::{AlterAction, ColumnPosition, ColumnSpec};
+use avocet_point::rules_of;
+use avocet_sql::kept;
+use avocet_sql::kept::allowed::check_for_old_rows;
+use avocet_sql::parse::ast::ObjectName;
+use avocet_sql::parse::statement::{AlterAction, ColumnPosition, ColumnSpec, DefaultSpec};
 use avocet_types::arrow_map::datum_at;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::schema::{ColumnDef, ForeignKeyDef, IndexDef, IndexKind};
-use avocet_types::{Datum, SqlType, Value};
+use avocet_types::{Datum, RowRules, SqlType, Value};
 use draft::{Draft, turn};
 
-use super::{check_name, columns, how, indexes};
+use super::{check_name, checks, columns, generated, how, indexes};
 use crate::bulk::Bulk;
 use crate::run::{Done, Outcome, Text};
 use crate::state::Session;
@@ -37,7 +39,7 @@ impl Session {
         };
         // What is wrong with the statement is said before it waits for anybody.
         let draft = self.draft(handle, actions, text)?;
-        how::check_actions(actions, draft.copies)?;
+        how::check_actions(actions, draft.copies || draft.verifies)?;
         self.check_primary_key(&draft.def)?;
         let rename = self.new_name(&draft, (&database, &table))?;
         let engine = self.shared.engine.clone();
@@ -48,10 +50,10 @@ impl Session {
         let draft = self.draft(alteration.table(), actions, text)?;
         let rest = AlterRest { auto_increment: draft.auto_increment, rename };
         // Columns that MySQL adds and drops in place count no rows.
-        let counted = draft.converts;
+        let counted = draft.converts || draft.verifies;
         let rows = blocking(|| match draft.copies {
             true => self.rebuild(alteration, draft, rest),
-            false => self.change_in_place(alteration, draft, rest).map(|()| 0),
+            false => self.change_in_place(alteration, draft, rest),
         })?;
         let affected_rows = if counted { rows } else { 0 };
         let info = format!("Records: {affected_rows}  Duplicates: 0  Warnings: 0");
@@ -78,10 +80,21 @@ impl Session {
         Ok(Outcome::ok())
     }
 
-    /// Changes that need no copy: of indexes, foreign keys and names.
-    fn change_in_place(&self, alteration: Alteration, draft: Draft, rest: AlterRest) -> Result<(), SqlError> {
+    /// Changes that need no copy: of indexes, checks, foreign keys and names. Returns how many rows were looked at.
+    fn change_in_place(
+        &mut self,
+        alteration: Alteration,
+        draft: Draft,
+        rest: AlterRest,
+    ) -> Result<u64, SqlError> {
         let foreign = self.new_foreign_keys(&draft);
-        Ok(alteration.change_in_place(&self.shared.engine, &draft.def, foreign, rest)?)
+        let rows = alteration.table().row_count();
+        if draft.verifies {
+            alteration.check(&self.shared.engine, &draft.def, &foreign, &rest)?;
+            self.verify_checks(alteration.table(), &draft.def)?;
+        }
+        alteration.change_in_place(&self.shared.engine, &draft.def, foreign, rest)?;
+        Ok(rows)
     }
 
     fn new_foreign_keys(&self, draft: &Draft) -> NewForeignKeys {
@@ -146,7 +159,7 @@ impl Session {
         actions: &[AlterAction],
         text: &Text<'_>,
     ) -> Result<Draft, SqlError> {
-        let mut draft = Draft::new(&table.def);
+        let mut draft = Draft::new(&table.def, actions);
         let mut ordered: Vec<&AlterAction> = actions.iter().collect();
         ordered.sort_by_key(|action| turn(action));
         for action in ordered {
@@ -177,6 +190,9 @@ impl Session {
                 if draft.def.column(&def.name).is_some() {
                     return Err(ErrorCode::DUP_FIELDNAME.with(&[&def.name]));
                 }
+                if let Some(DefaultSpec::Expr(expr)) = &column.default {
+                    check_for_old_rows(expr)?;
+                }
                 draft.insert(at, def, None);
                 indexes::of_attributes(&mut draft.def, column)?;
             }
@@ -184,6 +200,8 @@ impl Session {
                 draft.copies = true;
                 let at = draft.column(&name.name, ErrorCode::CANT_DROP_FIELD_OR_KEY.with(&[&name.name]))?;
                 self.check_no_key_needs(draft, at)?;
+                checks::let_go_of_column(&mut draft.def, at, true)?;
+                kept::check_is_unused(&draft.def, at, &|other| draft.drops(other))?;
                 draft.remove(at);
             }
             AlterAction::ModifyColumn { column, position } => {
@@ -199,6 +217,7 @@ impl Session {
                 if draft.def.column(&to.name).is_some_and(|other| other != at) {
                     return Err(ErrorCode::DUP_FIELDNAME.with(&[&to.name]));
                 }
+                check_may_rename(draft, at, &to.name)?;
                 draft.rename_column(at, &to.name);
             }
             AlterAction::SetDefault { column, default } => {
@@ -206,6 +225,12 @@ impl Session {
                 let at = draft.known(&column.name)?;
                 self.set_default(&mut draft.def.columns[at], default.as_ref(), text)?;
             }
+            AlterAction::SetVisible { column, visible } => {
+                draft.copies = true;
+                let at = draft.known(&column.name)?;
+                draft.def.columns[at].invisible = !visible;
+            }
+            AlterAction::SetIndexVisible { index, visible } => draft.show_index(&index.name, *visible)?,
             AlterAction::AddIndex(index) => {
                 let nullable: Vec<bool> = draft.def.columns.iter().map(|c| c.nullable).collect();
                 indexes::add(&mut draft.def, index)?;
@@ -228,13 +253,37 @@ impl Session {
                 let name = self.draft_foreign_key(&mut draft.def, spec)?;
                 draft.added_keys.push(name);
             }
-            AlterAction::AddCheck(_) => return Err(unsupported("CHECK")),
+            AlterAction::AddCheck(spec) => {
+                self.add_check(&mut draft.def, spec, text)?;
+                draft.verifies |= spec.enforced;
+            }
+            AlterAction::DropCheck(name) => {
+                let at = checks::position_of(&draft.def, &name.name);
+                let missing = || ErrorCode::CHECK_CONSTRAINT_NOT_FOUND.with(&[&name.name]);
+                draft.def.checks.remove(at.ok_or_else(missing)?);
+            }
+            AlterAction::EnforceCheck { name, enforced, is_check } => {
+                if !is_check {
+                    draft.check_is_one_constraint(&name.name, "ALTER")?;
+                }
+                let at = checks::position_of(&draft.def, &name.name);
+                let missing = || match is_check {
+                    true => ErrorCode::CHECK_CONSTRAINT_NOT_FOUND.with(&[&name.name]),
+                    false => ErrorCode::CONSTRAINT_NOT_FOUND.with(&[&name.name]),
+                };
+                let check = &mut draft.def.checks[at.ok_or_else(missing)?];
+                draft.verifies |= *enforced && !check.enforced;
+                check.enforced = *enforced;
+            }
             AlterAction::DropForeignKey(name) => {
                 draft.drop_foreign_key(&name.name, ErrorCode::CANT_DROP_FIELD_OR_KEY)?;
             }
             AlterAction::DropConstraint(name) => {
                 let missing = ErrorCode::CONSTRAINT_NOT_FOUND;
-                if draft.drop_foreign_key(&name.name, missing).is_err() {
+                draft.check_is_one_constraint(&name.name, "DROP")?;
+                if let Some(at) = checks::position_of(&draft.def, &name.name) {
+                    draft.def.checks.remove(at);
+                } else if draft.drop_foreign_key(&name.name, missing).is_err() {
                     draft.drop_unique(&name.name, missing)?;
                 }
             }
@@ -263,7 +312,10 @@ impl Session {
             .any(|i| i.kind == IndexKind::Primary && i.parts.iter().any(|p| p.column == at));
         def.nullable &= !in_primary;
         let before = &draft.def.columns[at];
-        draft.converts |= before.ty != def.ty || before.nullable != def.nullable;
+        draft.converts |=
+            before.generated != def.generated || before.ty != def.ty || before.nullable != def.nullable;
+        check_may_rename(draft, at, &def.name)?;
+        generated::check_change(&draft.def.columns[at], &def)?;
         draft.rename_column(at, &def.name);
         draft.def.columns[at] = def;
         if *position != ColumnPosition::Last {
@@ -275,11 +327,18 @@ impl Session {
     fn set_default(
         &mut self,
         column: &mut ColumnDef,
-        default: Option<&Expr>,
+        default: Option<&DefaultSpec>,
         text: &Text<'_>,
     ) -> Result<(), SqlError> {
         column.default = match default {
             None => None,
+            Some(_) if column.generated.is_some() => {
+                return Err(ErrorCode::WRONG_USAGE.with(&[&"DEFAULT", &"generated column"]));
+            }
+            // As MySQL has it: in ALTER … SET DEFAULT expressions, too, are refused for them.
+            Some(_) if matches!(column.ty, SqlType::Text { .. } | SqlType::Blob { .. } | SqlType::Json) => {
+                return Err(ErrorCode::BLOB_CANT_HAVE_DEFAULT.with(&[&column.name]));
+            }
             Some(default) => self.column_default(column, default, text)?,
         };
         Ok(())
@@ -328,6 +387,7 @@ impl Session {
         let request = ScanRequest { columns: (0..old.def.columns.len()).collect(), ..ScanRequest::default() };
         let scan = txn.newest_reader().scan(old, request);
         let mut bulk = Bulk::new(copy);
+        let rules = rules_of(copy)?;
         let (mut number, mut failure) = (0, None);
         for morsel in 0..scan.morsels() {
             self.info.interrupt.check()?;
@@ -338,7 +398,7 @@ impl Session {
                         let ty = &old.def.columns[at].ty;
                         (datum_at(batch.column(at).as_ref(), row, ty).into_owned(), *ty)
                     };
-                    let made = self.copied_row(draft, copy, &old_value, &storing, number);
+                    let made = self.copied_row(draft, copy, rules, &old_value, &storing, number);
                     if let Err(error) = made.and_then(|row| bulk.push(txn, &row)) {
                         failure = Some(error);
                         return std::ops::ControlFlow::Break(());
@@ -357,6 +417,7 @@ impl Session {
         &mut self,
         draft: &Draft,
         copy: &TableHandle,
+        rules: Option<&RowRules>,
         old_value: &dyn Fn(usize) -> (Value, SqlType),
         storing: &Storing,
         number: u64,
@@ -364,6 +425,8 @@ impl Session {
         let mut row = Vec::with_capacity(draft.def.columns.len());
         for (column, source) in draft.def.columns.iter().zip(&draft.sources) {
             row.push(match source {
+                // Computed below, as defaults of new columns are.
+                _ if column.generated.is_some() => Datum::Null,
                 Some(at) => {
                     let (value, ty) = old_value(*at);
                     if value.is_null() && !column.nullable {
@@ -385,7 +448,37 @@ impl Session {
                 None => self.value_for_old_rows(column, storing)?,
             });
         }
+        if let Some(rules) = rules {
+            let is_given: Vec<bool> = draft.sources.iter().map(Option::is_some).collect();
+            self.compute_copied(rules, &draft.def.columns, &mut row, &is_given, storing, number)?;
+            rules.check(&&row[..], &self.context)?;
+        }
         Ok(row)
+    }
+
+    /// As `compute_missing`. VIRTUAL columns take what fits of their values: MySQL does not evaluate them here.
+    fn compute_copied(
+        &mut self,
+        rules: &RowRules,
+        columns: &[ColumnDef],
+        row: &mut [Value],
+        is_given: &[bool],
+        storing: &Storing,
+        number: u64,
+    ) -> Result<(), SqlError> {
+        let is_virtual = |at: usize| columns[at].generated.as_ref().is_some_and(|from| !from.stored);
+        if !rules.generated().iter().any(|(at, _)| is_virtual(*at)) {
+            return self.compute_missing(rules, columns, row, is_given, storing, number);
+        }
+        let strict = rules.generated().iter().any(|(at, _)| !is_virtual(*at));
+        let convert = avocet_types::convert::ConvertContext { strict, ..storing.convert };
+        let warnings = self.conditions.len();
+        self.set_storing(strict);
+        let computed =
+            self.compute_missing(rules, columns, row, is_given, &Storing { convert, ..*storing }, number);
+        self.set_storing(true);
+        self.conditions.truncate(warnings);
+        computed
     }
 
     /// What rows that are there already get in a new column.
@@ -399,4 +492,13 @@ impl Session {
         self.conditions.truncate(warnings);
         value
     }
+}
+
+/// What defaults and checks name a column by stays.
+fn check_may_rename(draft: &mut Draft, at: usize, to: &str) -> Result<(), SqlError> {
+    if draft.def.columns[at].name.eq_ignore_ascii_case(to) {
+        return Ok(());
+    }
+    checks::let_go_of_column(&mut draft.def, at, false)?;
+    kept::check_is_unused(&draft.def, at, &|_| false)
 }

@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use avocet_base::TableId;
 use avocet_engine::{TableHandle, Txn};
+use avocet_point::rules_of;
 use avocet_sql::bind::{Clause, TableBinder, unsupported};
-use avocet_sql::parse::ast::TypeSpec;
-use avocet_sql::parse::statement::{ColumnSpec, CreateTable};
+use avocet_sql::kept;
+use avocet_sql::kept::allowed::Place;
+use avocet_sql::parse::ast::{Expr, TypeSpec};
+use avocet_sql::parse::statement::{ColumnSpec, CreateTable, DefaultSpec};
 use avocet_sql::plan::BoundQuery;
 use avocet_types::convert::store;
 use avocet_types::error::{ErrorCode, SqlError};
@@ -15,7 +18,7 @@ use avocet_types::members::{MAX_ENUM, MAX_SET, MembersError};
 use avocet_types::schema::{ColumnDef, DefaultValue, TableDef};
 use avocet_types::{Collation, Datum, IntWidth, LobSize, Members, SqlType, Value};
 
-use super::{check_name, indexes};
+use super::{check_name, checks, generated, indexes};
 use crate::analytics::RunningQuery;
 use crate::collect::{Collected, for_each_row};
 use crate::run::Text;
@@ -44,6 +47,8 @@ pub(super) fn of_query(bound: &BoundQuery) -> Vec<ColumnDef> {
             default: stored.and_then(|column| column.default.clone()),
             on_update_now: false,
             auto_increment: false,
+            generated: None,
+            invisible: false,
             comment: stored.map(|column| column.comment.clone()).unwrap_or_default(),
         }
     };
@@ -73,6 +78,7 @@ impl Session {
             default_collation: collation,
             comment: options.comment.clone().unwrap_or_default(),
             foreign_keys: Vec::new(),
+            checks: Vec::new(),
         };
         let redefined = |name: &str| of_query.iter().any(|c| c.name.eq_ignore_ascii_case(name));
         let own = create.columns.iter().filter(|spec| !redefined(&spec.name.name));
@@ -83,6 +89,11 @@ impl Session {
         for column in of_query {
             let spec = create.columns.iter().find(|spec| spec.name.name.eq_ignore_ascii_case(&column.name));
             let column = match spec {
+                Some(spec) if spec.generated.is_some() => {
+                    return Err(
+                        ErrorCode::NON_DEFAULT_VALUE_FOR_GENERATED_COLUMN.with(&[&column.name, &def.name])
+                    );
+                }
                 Some(spec) => self.column_def(spec, collation, text)?,
                 None => column,
             };
@@ -92,6 +103,9 @@ impl Session {
             return Err(ErrorCode::TABLE_MUST_HAVE_COLUMNS.with(&[]));
         }
         indexes::define(&mut def, create)?;
+        for spec in &create.checks {
+            self.add_check(&mut def, spec, text)?;
+        }
         self.define_foreign_keys(&mut def, create)?;
         check(&def)?;
         Ok(def)
@@ -105,12 +119,6 @@ impl Session {
     ) -> Result<ColumnDef, SqlError> {
         let name = &spec.name.name;
         check_name(name, ErrorCode::WRONG_COLUMN_NAME)?;
-        if spec.generated.is_some() {
-            return Err(unsupported("GENERATED columns"));
-        }
-        if spec.check.is_some() {
-            return Err(unsupported("CHECK"));
-        }
         let ty = type_of(&spec.ty, name, collation)?;
         let nullable = spec.nullable.unwrap_or(true) && !spec.primary_key && !spec.auto_increment;
         if spec.primary_key && spec.nullable == Some(true) {
@@ -135,6 +143,8 @@ impl Session {
             default: None,
             on_update_now: spec.on_update_now,
             auto_increment: spec.auto_increment,
+            generated: self.generated_def(spec, text)?,
+            invisible: spec.invisible,
             comment: spec.comment.clone().unwrap_or_default(),
         };
         if let Some(default) = &spec.default {
@@ -143,11 +153,26 @@ impl Session {
         Ok(column)
     }
 
-    /// A column's DEFAULT: a constant of the column's type, or the current time. DEFAULT NULL is no default.
+    /// A column's DEFAULT: a constant of the column's type, the current time, or an expression. DEFAULT NULL is no default.
     pub(super) fn column_default(
         &mut self,
         column: &ColumnDef,
-        default: &avocet_sql::parse::ast::Expr,
+        default: &DefaultSpec,
+        text: &Text<'_>,
+    ) -> Result<Option<DefaultValue>, SqlError> {
+        match default {
+            DefaultSpec::Value(value) => self.plain_default(column, value, text),
+            DefaultSpec::Expr(expr) => {
+                Place::Default(&column.name).check(expr)?;
+                Ok(Some(DefaultValue::Expr(self.kept_text(expr, text))))
+            }
+        }
+    }
+
+    fn plain_default(
+        &mut self,
+        column: &ColumnDef,
+        default: &Expr,
         text: &Text<'_>,
     ) -> Result<Option<DefaultValue>, SqlError> {
         let invalid = || ErrorCode::INVALID_DEFAULT.with(&[&column.name]);
@@ -173,7 +198,7 @@ impl Session {
             return if fits { Ok(Some(DefaultValue::Now)) } else { Err(invalid()) };
         }
         if !bound.is_immutable_constant() {
-            return Err(unsupported("an expression as DEFAULT"));
+            return Err(invalid());
         }
         let value = RowProgram::compile(&bound)?.eval_const(&[], &self.context)?.into_owned();
         let mut context = self.convert_context(false);
@@ -216,6 +241,7 @@ impl Session {
         let mut number = 0;
         let mut bulk = crate::bulk::Bulk::new(table);
         let many = self.is_much(&rows.first);
+        let rules = rules_of(table)?;
         let mut each = |values: Vec<(Value, SqlType)>| {
             number += 1;
             self.info.interrupt.check()?;
@@ -223,11 +249,18 @@ impl Session {
             for column in &table.def.columns[..first] {
                 row.push(match column.auto_increment {
                     true => Datum::Int(table.reserve_auto_increment(1) as i64),
+                    // Computed below.
+                    false if column.is_computed() => Datum::Null,
                     false => self.default_value(column, &storing, true)?,
                 });
             }
             for ((value, ty), column) in values.into_iter().zip(&table.def.columns[first..]) {
                 row.push(self.store(value, &ty, column, &storing, number)?);
+            }
+            if let Some(rules) = rules {
+                let is_given: Vec<bool> = (0..row.len()).map(|at| at >= first).collect();
+                self.compute_missing(rules, &table.def.columns, &mut row, &is_given, &storing, number)?;
+                rules.check(&&row[..], &self.context)?;
             }
             if many {
                 bulk.push(txn, &row)
@@ -275,6 +308,7 @@ fn no_columns() -> TableDef {
         default_collation: Collation::DEFAULT,
         comment: String::new(),
         foreign_keys: Vec::new(),
+        checks: Vec::new(),
     }
 }
 
@@ -462,11 +496,21 @@ fn decimal(spec: &TypeSpec, column: &str) -> Result<SqlType, SqlError> {
     Ok(SqlType::Decimal { precision: precision as u8, scale: scale as u8, unsigned: spec.unsigned })
 }
 
-/// MySQL's limit for a row without its BLOBs and TEXTs.
 /// What must hold of a table's columns together.
 pub(super) fn check(def: &TableDef) -> Result<(), SqlError> {
     if let Some(column) = def.columns.iter().find(|c| c.nullable && c.auto_increment) {
         return Err(ErrorCode::WRONG_FIELD_SPEC.with(&[&column.name]));
+    }
+    if def.columns.iter().all(|column| column.invisible) {
+        return Err(ErrorCode::TABLE_MUST_HAVE_A_VISIBLE_COLUMN.with(&[]));
+    }
+    kept::check_columns(def)?;
+    indexes::check_visible(def)?;
+    generated::check(def)?;
+    checks::check_referential_actions(def)?;
+    // What is wrong with functions' arguments and collations is found now, not when rows are written.
+    if def.has_rules() {
+        kept::compile(def)?;
     }
     check_row_size(def)
 }

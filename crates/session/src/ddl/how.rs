@@ -48,7 +48,16 @@ pub(super) fn check(how: AlterHow, work: Work) -> Result<(), SqlError> {
 pub(super) fn check_actions(actions: &[AlterAction], copies: bool) -> Result<(), SqlError> {
     let work = Work::of(actions, copies);
     actions.iter().try_for_each(|action| match action {
+        // As MySQL has it, though it is.
+        AlterAction::How(AlterHow { algorithm: "INSTANT", .. }) if shows_index(actions) => {
+            let (asked, instead) = ("ALGORITHM=INSTANT", "ALGORITHM=COPY/INPLACE");
+            Err(ErrorCode::ALTER_OPERATION_NOT_SUPPORTED.with(&[&asked, &instead]))
+        }
         AlterAction::How(how) => check(*how, work),
         _ => Ok(()),
     })
+}
+
+fn shows_index(actions: &[AlterAction]) -> bool {
+    actions.iter().any(|action| matches!(action, AlterAction::SetIndexVisible { .. }))
 }

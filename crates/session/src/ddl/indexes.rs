@@ -77,7 +77,20 @@ pub(super) fn add(def: &mut TableDef, spec: &IndexSpec) -> Result<usize, SqlErro
             return Err(ErrorCode::DUP_FIELDNAME.with(&[&def.columns[part.column].name]));
         }
     }
-    push(def, kind, spec.name.as_ref().map(|name| name.name.as_str()), parts)
+    let at = push(def, kind, spec.name.as_ref().map(|name| name.name.as_str()), parts)?;
+    def.indexes[at].invisible = spec.invisible;
+    Ok(at)
+}
+
+/// Error 3522 if the primary key is invisible, or the unique key that stands for it.
+pub(super) fn check_visible(def: &TableDef) -> Result<(), SqlError> {
+    let never_null = |index: &&IndexDef| index.parts.iter().all(|part| !def.columns[part.column].nullable);
+    let unique = def.indexes.iter().filter(|index| index.kind == IndexKind::Unique);
+    let primary = def.primary_key().or_else(|| unique.into_iter().find(never_null));
+    match primary.is_some_and(|index| index.invisible) {
+        true => Err(ErrorCode::PK_INDEX_CANT_BE_INVISIBLE.with(&[])),
+        false => Ok(()),
+    }
 }
 
 fn index_part(def: &TableDef, part: &IndexPartSpec) -> Result<IndexPart, SqlError> {
@@ -148,7 +161,8 @@ pub(super) fn push(
         }
     }
     let at = if kind == IndexKind::Primary { 0 } else { def.indexes.len() };
-    def.indexes.insert(at, IndexDef { id: IndexId(0), name, kind, parts, generated: false });
+    def.indexes
+        .insert(at, IndexDef { id: IndexId(0), name, kind, parts, generated: false, invisible: false });
     Ok(at)
 }
 

@@ -6,14 +6,14 @@ use avocet_types::{Datum, IntWidth, SqlType, Value};
 
 use super::NAME;
 use crate::output::{COUNT, LONG_TEXT, Rowset, optional, text, varchar};
-use crate::show::{charset_rows, collation_rows, default_text, extra_of, key_of};
+use crate::show::{charset_rows, checks_of, collation_rows, default_text, escaped, extra_of, key_of};
 use crate::state::Session;
 
 pub(super) type Entry = (fn() -> Rowset, fn(&Session, &mut Rowset));
 
 pub(super) const TABLES: &[Entry] = &[
     (character_sets, |_, rows| rows.rows = charset_list()),
-    (check_constraints, none),
+    (check_constraints, fill_check_constraints),
     (collations, |_, rows| rows.rows = collation_rows()),
     (columns, fill_columns),
     (engines, fill_engines),
@@ -60,10 +60,26 @@ fn charset_list() -> Vec<Vec<Value>> {
 }
 
 fn check_constraints() -> Rowset {
-    texts(
+    Rowset::new(
         "CHECK_CONSTRAINTS",
-        &["CONSTRAINT_CATALOG", "CONSTRAINT_SCHEMA", "CONSTRAINT_NAME", "CHECK_CLAUSE"],
+        &[
+            ("CONSTRAINT_CATALOG", NAME_TYPE),
+            ("CONSTRAINT_SCHEMA", NAME_TYPE),
+            ("CONSTRAINT_NAME", NAME_TYPE),
+            ("CHECK_CLAUSE", LONG_TEXT),
+        ],
     )
+}
+
+fn fill_check_constraints(session: &Session, rows: &mut Rowset) {
+    let catalog = session.catalog();
+    for handle in session.seen_tables(&catalog) {
+        let table = &handle.def;
+        for check in &table.checks {
+            let clause = escaped(&check.condition);
+            rows.push(vec![text("def"), text(&table.database), text(&check.name), text(clause)]);
+        }
+    }
 }
 
 fn collations() -> Rowset {
@@ -342,7 +358,7 @@ fn fill_statistics(session: &Session, rows: &mut Rowset) {
                     text("BTREE"),
                     text(""),
                     text(""),
-                    text("YES"),
+                    text(if index.invisible { "NO" } else { "YES" }),
                     Datum::Null,
                 ]);
             }
@@ -373,7 +389,9 @@ fn fill_table_constraints(session: &Session, rows: &mut Rowset) {
         let unique = table.indexes.iter().filter(|index| index.kind.is_unique());
         let unique = unique.map(|index| (&index.name, kind(index.kind)));
         let foreign = sorted(&table.foreign_keys).into_iter().map(|key| (&key.name, "FOREIGN KEY"));
-        for (name, kind) in unique.chain(foreign) {
+        let all = unique.chain(foreign).map(|(name, kind)| (name, kind, true));
+        let checks = checks_of(table).into_iter().map(|check| (&check.name, "CHECK", check.enforced));
+        for (name, kind, enforced) in all.chain(checks) {
             let schema = &table.database;
             rows.push(vec![
                 text("def"),
@@ -382,7 +400,7 @@ fn fill_table_constraints(session: &Session, rows: &mut Rowset) {
                 text(schema),
                 text(&table.name),
                 text(kind),
-                text("YES"),
+                text(if enforced { "YES" } else { "NO" }),
             ]);
         }
     }
@@ -565,7 +583,7 @@ fn column_row(table: &TableDef, at: usize) -> Vec<Value> {
         text(extra_of(column)),
         text("select,insert,update,references"),
         text(&column.comment),
-        text(""),
+        text(column.generated.as_ref().map_or(String::new(), |generated| escaped(&generated.expr))),
         Datum::Null,
     ]
 }

@@ -157,7 +157,7 @@ impl Session {
         let beside = row.split_off(inserter.targets.len());
         inserter.beside = beside.into_iter().map(|(value, _)| value).collect();
         let given = row.into_iter().map(|(value, ty)| Given::Value(value, ty)).collect();
-        let values = self.complete(inserter, given, *number)?;
+        let Some(values) = self.complete(inserter, given, *number)? else { return Ok(()) };
         match large {
             Some(Large::Bulk(bulk)) => {
                 inserter.note_inserted();

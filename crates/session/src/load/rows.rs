@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use avocet_channel::blocking::blocking;
 use avocet_engine::TableHandle;
-use avocet_point::{implicit_default, now, unstated_default};
+use avocet_point::{implicit_default, is_of_row, now, rules_of, unstated_default};
 use avocet_sql::bind::{CatalogView, Clause, TableBinder, TableStatistics};
 use avocet_sql::parse::ast::TypeSpec;
 use avocet_sql::parse::ast::{self, VariableScope};
 use avocet_sql::parse::statement::{LoadData, LoadTarget, OnDuplicateKey};
 use avocet_types::collation::Charset;
-use avocet_types::convert::store_column;
-use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::convert::{StoreError, store_column};
+use avocet_types::error::{ErrorCode, SqlError, store_error};
 use avocet_types::expr::{Expr as BoundExpr, RowProgram, RowSource, Typer};
 use avocet_types::schema::{ColumnDef, DefaultValue};
 use avocet_types::{Collation, Datum, SqlType, TableDef, Value};
@@ -43,6 +43,8 @@ pub(super) struct Loading<'l> {
     assignments: Vec<Assigned<'l>>,
     /// What columns get that no field and no assignment gives a value.
     defaults: Vec<Value>,
+    /// By column: whether a field or an assignment gives it a value.
+    is_given: Vec<bool>,
     /// Columns whose type has no default either, and that are never NULL.
     mandatory: Vec<usize>,
     /// The row that is being stored.
@@ -101,7 +103,10 @@ impl<'l> Loading<'l> {
         };
         let mut variables: Vec<String> = Vec::new();
         let fields = match &load.targets {
-            None => (0..table.def.columns.len()).map(Target::Column).collect(),
+            None => {
+                let is_visible = |at: &usize| !table.def.columns[*at].invisible;
+                (0..table.def.columns.len()).filter(is_visible).map(Target::Column).collect()
+            }
             Some(targets) => {
                 let mut fields = Vec::with_capacity(targets.len());
                 for target in targets {
@@ -127,7 +132,8 @@ impl<'l> Loading<'l> {
         let lenient = on_duplicate == OnDuplicate::Ignore;
         let defaults = session.load_defaults(&table, lenient);
         let is_mandatory = |column: &ColumnDef| {
-            !column.nullable && !column.auto_increment && implicit_default(&column.ty).is_none()
+            let has_other = column.auto_increment || column.is_computed();
+            !column.nullable && !has_other && implicit_default(&column.ty).is_none()
         };
         let columns = table.def.columns.iter().enumerate();
         let mandatory = columns.filter(|(_, column)| is_mandatory(column)).map(|(at, _)| at).collect();
@@ -140,6 +146,7 @@ impl<'l> Loading<'l> {
             variables,
             assignments: Vec::new(),
             row: Vec::with_capacity(defaults.len()),
+            is_given: vec![false; defaults.len()],
             defaults,
             mandatory,
             lenient,
@@ -152,6 +159,14 @@ impl<'l> Loading<'l> {
             let column = column_of(&loading.inserter.table, &assignment.column.name)?;
             let value = loading.assignment(session, &assignment.value, text)?;
             loading.assignments.push(Assigned { column, value });
+        }
+        for field in &loading.fields {
+            if let Target::Column(column) = field {
+                loading.is_given[*column] = true;
+            }
+        }
+        for assigned in &loading.assignments {
+            loading.is_given[assigned.column] = true;
         }
         Ok(loading)
     }
@@ -207,6 +222,8 @@ impl<'l> Loading<'l> {
             let target = self.fields[at];
             let field = if at < row.len() { row.field(at, input) } else { None };
             match target {
+                // Whatever the file has for it.
+                Target::Column(column) if self.inserter.table.def.columns[column].generated.is_some() => {}
                 Target::Variable(variable) => {
                     self.values[variable] =
                         field.map_or(Datum::Null, |bytes| self.text(bytes, None).0.into_owned());
@@ -288,6 +305,7 @@ impl<'l> Loading<'l> {
             }
             (_, None) if def.nullable || self.inserter.auto == Some(column) => Datum::Null,
             (_, Some(DefaultValue::Const(Datum::Null))) => Datum::Null,
+            (_, Some(DefaultValue::Expr(_))) if def.nullable => Datum::Null,
             (SqlType::Timestamp { .. }, _) if !def.nullable => self.now(&def.ty),
             (ty, _) => implicit_default(ty).unwrap_or(Datum::Null),
         }
@@ -325,12 +343,23 @@ impl<'l> Loading<'l> {
     pub fn assign(&mut self, session: &mut Session) -> Result<(), SqlError> {
         for at in 0..self.assignments.len() {
             let column = self.assignments[at].column;
+            if self.inserter.table.def.columns[column].generated.is_some() {
+                continue;
+            }
             let (value, ty) = match &mut self.assignments[at].value {
                 Assignment::Default => {
-                    let def = &self.inserter.table.def.columns[column];
-                    self.row[column] = match self.inserter.auto == Some(column) {
-                        true => Datum::Null,
-                        false => session.default_value(def, &self.inserter.storing, self.read == 1)?,
+                    let table = self.inserter.table.clone();
+                    let (def, storing) = (&table.def.columns[column], &self.inserter.storing);
+                    let computed = match rules_of(&table)? {
+                        Some(rules) => {
+                            session.computed_default(rules, column, def, &self.row, storing, self.read)?
+                        }
+                        None => None,
+                    };
+                    self.row[column] = match computed {
+                        Some(value) => value,
+                        None if self.inserter.auto == Some(column) => Datum::Null,
+                        None => session.default_value(def, storing, self.read == 1)?,
                     };
                     continue;
                 }
@@ -370,6 +399,10 @@ impl<'l> Loading<'l> {
                 false => explicit = Some(values[auto].clone()),
             }
         }
+        if !self.obey_rules(session, &mut values)? {
+            self.row = values;
+            return Ok(());
+        }
         // An expression may make much of few bytes.
         let bytes = bytes.max(string_bytes(&values));
         self.bytes += bytes as u64;
@@ -399,6 +432,25 @@ impl<'l> Loading<'l> {
             self.warn_or_fail(session, ErrorCode::WARN_TOO_MANY_RECORDS.with(&[&self.read]))?;
         }
         Ok(())
+    }
+
+    /// Evaluates what the table's definition says of the row; false if a CHECK constraint keeps it out, with a warning.
+    fn obey_rules(&mut self, session: &mut Session, values: &mut [Value]) -> Result<bool, SqlError> {
+        let table = self.inserter.table.clone();
+        let Some(rules) = rules_of(&table)? else { return Ok(true) };
+        let (columns, storing) = (&table.def.columns, self.inserter.storing);
+        session.compute_missing(rules, columns, values, &self.is_given, &storing, self.read)?;
+        if let Some(at) = (0..columns.len()).find(|at| values[*at].is_null() && !columns[*at].nullable) {
+            return Err(store_error(&StoreError::Null, &columns[at].name, self.read));
+        }
+        match rules.check(&&values[..], &session.context) {
+            Ok(()) => Ok(true),
+            Err(error) if self.lenient && is_of_row(&error) => {
+                session.warn(Level::Warning, error.errno, error.message);
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// The variables keep what the last row gave them.
@@ -446,7 +498,8 @@ impl Session {
         let default = |column: &ColumnDef| match &column.default {
             Some(DefaultValue::Const(value)) => value.clone(),
             Some(DefaultValue::Now) => now(&column.ty, storing.now, storing.convert.zone),
-            None if column.nullable || column.auto_increment => Datum::Null,
+            Some(DefaultValue::Expr(_)) => Datum::Null,
+            None if column.nullable || column.auto_increment || column.generated.is_some() => Datum::Null,
             None => unstated_default(column).or_else(|| implicit_default(&column.ty)).unwrap_or(Datum::Null),
         };
         table.def.columns.iter().map(default).collect()

@@ -492,6 +492,10 @@ impl Needs {
                 | AlterAction::DropPrimaryKey
                 | AlterAction::DropForeignKey(_)
                 | AlterAction::DropConstraint(_)
+                | AlterAction::DropCheck(_)
+                | AlterAction::SetVisible { .. }
+                | AlterAction::SetIndexVisible { .. }
+                | AlterAction::EnforceCheck { .. }
                 | AlterAction::RenameColumn { .. }
                 | AlterAction::RenameIndex { .. }
                 | AlterAction::SetDefault { .. }

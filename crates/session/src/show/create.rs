@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use avocet_types::expr::{SqlMode, TimeZone};
-use avocet_types::schema::{ColumnDef, DefaultValue, IndexDef, IndexKind, TableDef};
+use avocet_types::schema::{CheckDef, ColumnDef, DefaultValue, IndexDef, IndexKind, TableDef};
 use avocet_types::{Collation, SqlType, Value};
 
 /// The statement that would make the table.
@@ -15,7 +15,11 @@ pub(super) fn create_table(table: &TableDef, next_auto_increment: u64, quotes: Q
     let mut keys: Vec<_> = table.foreign_keys.iter().collect();
     keys.sort_by(|a, b| a.name.cmp(&b.name));
     let keys = keys.into_iter().map(|key| format!("  {}", key.definition(table, quote)));
-    let lines: Vec<String> = columns.chain(indexes).chain(keys).collect();
+    let checks = checks_of(table).into_iter().map(|check| {
+        let enforced = if check.enforced { "" } else { " /*!80016 NOT ENFORCED */" };
+        format!("  CONSTRAINT {} CHECK ({}){enforced}", quote(&check.name), check.condition)
+    });
+    let lines: Vec<String> = columns.chain(indexes).chain(keys).chain(checks).collect();
     sql.push_str(&lines.join(",\n"));
     let collation = table.default_collation.info();
     let _ = write!(sql, "\n) ENGINE=InnoDB");
@@ -62,6 +66,10 @@ fn column_line(column: &ColumnDef, inherited: Collation, quotes: Quotes) -> Stri
             let _ = write!(line, " COLLATE {}", info.name);
         }
     }
+    if let Some(generated) = &column.generated {
+        let kind = if generated.stored { "STORED" } else { "VIRTUAL" };
+        let _ = write!(line, " GENERATED ALWAYS AS ({}) {kind}", generated.expr);
+    }
     if !column.nullable {
         line.push_str(" NOT NULL");
     } else if matches!(column.ty, SqlType::Timestamp { .. }) {
@@ -71,6 +79,7 @@ fn column_line(column: &ColumnDef, inherited: Collation, quotes: Quotes) -> Stri
         Some(default) => {
             let _ = write!(line, " DEFAULT {}", default_text(default, &column.ty, true));
         }
+        _ if column.generated.is_some() => {}
         None if column.nullable && !matches!(column.ty, SqlType::Text { .. } | SqlType::Blob { .. }) => {
             line.push_str(" DEFAULT NULL");
         }
@@ -81,6 +90,9 @@ fn column_line(column: &ColumnDef, inherited: Collation, quotes: Quotes) -> Stri
     }
     if column.auto_increment {
         line.push_str(" AUTO_INCREMENT");
+    }
+    if column.invisible {
+        line.push_str(" /*!80023 INVISIBLE */");
     }
     if !column.comment.is_empty() {
         let _ = write!(line, " COMMENT {}", string(&column.comment));
@@ -101,6 +113,13 @@ pub(super) fn indexes_of(table: &TableDef) -> Vec<&IndexDef> {
     indexes
 }
 
+/// CHECK constraints by their names.
+pub(crate) fn checks_of(table: &TableDef) -> Vec<&CheckDef> {
+    let mut checks: Vec<_> = table.checks.iter().collect();
+    checks.sort_by_cached_key(|check| check.name.to_lowercase());
+    checks
+}
+
 fn index_line(index: &IndexDef, table: &TableDef, quotes: Quotes) -> String {
     let quote = |name: &str| quotes.quote(name);
     let parts: Vec<String> = index
@@ -118,10 +137,11 @@ fn index_line(index: &IndexDef, table: &TableDef, quotes: Quotes) -> String {
         })
         .collect();
     let parts = parts.join(",");
+    let hidden = if index.invisible { " /*!80000 INVISIBLE */" } else { "" };
     match index.kind {
         IndexKind::Primary => format!("  PRIMARY KEY ({parts})"),
-        IndexKind::Unique => format!("  UNIQUE KEY {} ({parts})", quote(&index.name)),
-        IndexKind::Secondary => format!("  KEY {} ({parts})", quote(&index.name)),
+        IndexKind::Unique => format!("  UNIQUE KEY {} ({parts}){hidden}", quote(&index.name)),
+        IndexKind::Secondary => format!("  KEY {} ({parts}){hidden}", quote(&index.name)),
     }
 }
 
@@ -136,6 +156,8 @@ fn now_text(ty: &SqlType) -> String {
 pub(crate) fn default_text(default: &DefaultValue, ty: &SqlType, quoted: bool) -> String {
     match default {
         DefaultValue::Now => now_text(ty),
+        DefaultValue::Expr(text) if quoted => format!("({text})"),
+        DefaultValue::Expr(text) => escaped(text),
         DefaultValue::Const(Value::Null) => "NULL".into(),
         DefaultValue::Const(Value::UInt(bits)) if matches!(ty, SqlType::Bit { .. }) => format!("b'{bits:b}'"),
         DefaultValue::Const(value) => {
@@ -145,6 +167,11 @@ pub(crate) fn default_text(default: &DefaultValue, ty: &SqlType, quoted: bool) -
             if quoted { string(&text) } else { text.into_owned() }
         }
     }
+}
+
+/// A kept expression as information_schema has it.
+pub(crate) fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('\'', "\\'")
 }
 
 /// What names stand in: double quotes under ANSI_QUOTES.

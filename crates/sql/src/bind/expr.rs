@@ -7,12 +7,13 @@ use avocet_types::expr::{
     UnitFunction,
 };
 use avocet_types::temporal::{TimeZone, date_of, parse_datetime, parse_time};
-use avocet_types::{Datum, Decimal, SqlType};
+use avocet_types::{Datum, Decimal, DefaultValue, SqlType};
 
 use crate::bind::scope::ColumnName;
 use crate::bind::{Binder, unsupported};
 use crate::parse::ast::{self, BinaryOp, ExprKind, TemporalKind, TrimSide, UnaryOp};
 use crate::parse::grow_stack;
+use crate::plan::ColumnId;
 
 /// Expressions that are bound more than once: as many as the longest lists of rows have, and no more in all.
 const MOST_REPEATED: usize = 1 << 22;
@@ -72,7 +73,8 @@ impl Binder<'_> {
             ExprKind::AssignVariable { .. } => {
                 Err(unsupported("assignment to a user variable in an expression"))
             }
-            ExprKind::Default(_) => Err(unsupported("DEFAULT in an expression")),
+            ExprKind::Default(Some(column)) => self.default_of(&column.name),
+            ExprKind::Default(None) => Err(unsupported("DEFAULT in an expression")),
             ExprKind::InsertedValue(_) => Err(unsupported("VALUES() outside of ON DUPLICATE KEY UPDATE")),
             ExprKind::Unsupported(what) => Err(unsupported(what)),
             ExprKind::Unary { op, expr } => self.unary(*op, expr),
@@ -137,6 +139,24 @@ impl Binder<'_> {
             ExprKind::Subquery(query) => self.scalar_subquery(query),
             ExprKind::Exists(query) => self.exists(query, false),
             ExprKind::Quantified { op, left, all, query } => self.quantified(*op, left, *all, query),
+        }
+    }
+
+    /// `DEFAULT(column)`
+    fn default_of(&mut self, column: &str) -> Result<Expr, SqlError> {
+        let column = self.resolve(&ColumnName { database: None, table: None, column })?;
+        let origin = match column.kind {
+            Bound::Column(id) => self.columns[ColumnId(id as u32)].origin.clone(),
+            _ => None,
+        };
+        let Some(origin) = origin else { return Err(ErrorCode::WRONG_ARGUMENTS.with(&[&"DEFAULT"])) };
+        let of = &origin.table.columns[origin.column];
+        match &of.default {
+            Some(DefaultValue::Const(value)) => Ok(Expr::literal(value.clone(), of.ty)),
+            Some(DefaultValue::Expr(_)) => Err(ErrorCode::DEFAULT_AS_VAL_GENERATED.with(&[])),
+            Some(DefaultValue::Now) => Err(unsupported("DEFAULT of a time in an expression")),
+            None if of.nullable && of.generated.is_none() => Ok(Expr::literal(Datum::Null, of.ty)),
+            None => Err(ErrorCode::NO_DEFAULT_FOR_FIELD.with(&[&of.name])),
         }
     }
 

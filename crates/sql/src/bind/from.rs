@@ -17,7 +17,9 @@ fn check_hints(hints: &[ast::IndexHint], from: &From) -> Result<(), SqlError> {
         From::Cte(cte) => (&cte.alias, &[][..]),
         From::Derived(_) | From::Join(_) | From::Dual => return Ok(()),
     };
-    let is_missing = |name: &&Ident| !indexes.iter().any(|index| index.name.eq_ignore_ascii_case(&name.name));
+    let visible = indexes.iter().filter(|index| !index.invisible);
+    let is_missing =
+        |name: &&Ident| !visible.clone().any(|index| index.name.eq_ignore_ascii_case(&name.name));
     match hints.iter().flat_map(|hint| &hint.indexes).find(is_missing) {
         Some(missing) => Err(ErrorCode::KEY_DOES_NOT_EXIST.with(&[&missing.name, shown])),
         None => Ok(()),
@@ -82,8 +84,10 @@ impl Binder<'_> {
         let database = alias.is_none().then(|| Arc::from(table.database.as_str()));
         self.check_next(&shown, database.as_deref())?;
         let first = self.block().tables.len();
-        let star = self.push_base_table(&table, shown.clone(), alias.is_none());
-        let columns = star.iter().copied().enumerate().collect();
+        let ids = self.push_base_table(&table, shown.clone(), alias.is_none());
+        let is_visible = |(column, _): &(usize, &ColumnId)| !table.columns[*column].invisible;
+        let star = ids.iter().enumerate().filter(is_visible).map(|(_, id)| *id).collect();
+        let columns = ids.into_iter().enumerate().collect();
         let scan = TableScan { table, alias: shown, columns, lock: None, only: None };
         Ok(Bound { from: From::Table(scan), first, star })
     }
@@ -129,7 +133,12 @@ impl Binder<'_> {
     fn push_scope_table(&mut self, name: Arc<str>, ids: &[ColumnId], keys: Vec<Vec<ColumnId>>) -> usize {
         let columns = ids
             .iter()
-            .map(|id| ScopeColumn { name: self.columns[*id].name.clone(), id: *id, merged: false })
+            .map(|id| ScopeColumn {
+                name: self.columns[*id].name.clone(),
+                id: *id,
+                merged: false,
+                invisible: false,
+            })
             .collect();
         let tables = &mut self.block().tables;
         tables.push(ScopeTable { database: None, name, columns, keys });
@@ -254,7 +263,10 @@ impl Binder<'_> {
         let mut conditions = Vec::with_capacity(names.len());
         let (mut kept, mut dropped) = (Vec::new(), Vec::new());
         for name in names {
-            let (l, r) = (self.star_column(left, name)?, self.star_column(right, name)?);
+            let split = right.first;
+            let tables = self.block().tables.len();
+            let l = self.joined_column(left, left.first..split, name)?;
+            let r = self.joined_column(right, split..tables, name)?;
             self.mark_used(l);
             self.mark_used(r);
             let (l_expr, r_expr) = (self.column_expr(l), self.column_expr(r));
@@ -279,6 +291,25 @@ impl Binder<'_> {
         let star = kept.iter().copied().chain(rest(first)).chain(rest(second)).collect();
         let on = (!conditions.is_empty()).then(|| self.typer.and(conditions));
         Ok((on, star))
+    }
+
+    /// A column by which a side is joined: invisible ones may be named, too.
+    fn joined_column(
+        &mut self,
+        side: &Bound,
+        tables: std::ops::Range<usize>,
+        name: &str,
+    ) -> Result<ColumnId, SqlError> {
+        if let Ok(id) = self.star_column(side, name) {
+            return Ok(id);
+        }
+        let columns = self.block().tables[tables].iter().flat_map(|table| &table.columns);
+        let mut invisible =
+            columns.filter(|column| column.invisible && column.name.eq_ignore_ascii_case(name));
+        match (invisible.next().map(|column| column.id), invisible.next()) {
+            (Some(id), None) => Ok(id),
+            _ => self.star_column(side, name),
+        }
     }
 
     fn star_column(&self, side: &Bound, name: &str) -> Result<ColumnId, SqlError> {

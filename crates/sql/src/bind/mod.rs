@@ -248,7 +248,10 @@ impl<'a> Binder<'a> {
         let columns = ids
             .iter()
             .zip(&table.columns)
-            .map(|(id, def)| ScopeColumn { name: def.name.as_str().into(), id: *id, merged: false })
+            .map(|(id, def)| {
+                let name = def.name.as_str().into();
+                ScopeColumn { name, id: *id, merged: false, invisible: def.invisible }
+            })
             .collect();
         let database = qualified.then(|| table.database.as_str().into());
         self.block().tables.push(ScopeTable { database, name: alias, columns, keys });

@@ -160,7 +160,12 @@ impl Binder<'_> {
         let columns = query
             .outputs
             .iter()
-            .map(|id| ScopeColumn { name: self.columns[*id].name.clone(), id: *id, merged: false })
+            .map(|id| ScopeColumn {
+                name: self.columns[*id].name.clone(),
+                id: *id,
+                merged: false,
+                invisible: false,
+            })
             .collect();
         block.tables.push(ScopeTable { database: None, name: "".into(), columns, keys: Vec::new() });
         self.blocks.push(block);

@@ -60,6 +60,8 @@ pub struct ScopeColumn {
     pub id: ColumnId,
     /// USING or NATURAL merged it into another table's column: only a qualified name reaches it.
     pub merged: bool,
+    /// Only its name reaches it.
+    pub invisible: bool,
 }
 
 /// A query block while it is being bound.

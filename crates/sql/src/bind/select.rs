@@ -205,7 +205,7 @@ impl Binder<'_> {
             let shown = database.map_or(table.name.clone(), |d| format!("{}.{}", d.name, table.name));
             ErrorCode::BAD_TABLE_ERROR.with(&[&shown])
         })?;
-        Ok(found.columns.iter().map(|c| c.id).collect())
+        Ok(found.columns.iter().filter(|c| !c.invisible).map(|c| c.id).collect())
     }
 
     fn group_keys(

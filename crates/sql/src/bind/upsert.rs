@@ -33,8 +33,8 @@ pub struct UpsertNames<'i> {
     of_query: Vec<Expr>,
 }
 
-/// The bound assignments: the columns, and values over all columns.
-pub type Assignments = Vec<(usize, avocet_types::expr::Expr)>;
+/// The bound assignments: the columns, and values over all columns, or `None` for DEFAULT.
+pub type Assignments = Vec<(usize, Option<avocet_types::expr::Expr>)>;
 
 impl<'i> UpsertNames<'i> {
     /// Checks the alias of the new row.
@@ -120,10 +120,14 @@ impl<'i> UpsertNames<'i> {
             if assignment.value.has_subquery() {
                 return Err(unsupported("subqueries in ON DUPLICATE KEY UPDATE"));
             }
+            if matches!(assignment.value.kind, ExprKind::Default(None)) {
+                updates.push((column, None));
+                continue;
+            }
             let mut value = assignment.value.clone();
             self.rename(&mut value)?;
             let value = binder.expr(&value, Clause::Select)?;
-            updates.push((column, binder.settle_param(value, self.table.columns[column].ty)));
+            updates.push((column, Some(binder.settle_param(value, self.table.columns[column].ty))));
         }
         Ok(updates)
     }

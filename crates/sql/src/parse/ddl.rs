@@ -20,7 +20,7 @@ struct TableParts {
     columns: Vec<ColumnSpec>,
     indexes: Vec<IndexSpec>,
     foreign_keys: Vec<ForeignKeySpec>,
-    checks: Vec<Expr>,
+    checks: Vec<CheckSpec>,
 }
 
 /// Whether a word begins a column's type; those that are not served are refused by name later.
@@ -91,6 +91,32 @@ fn is_type(word: &str) -> bool {
     TYPES.binary_search(&word).is_ok()
 }
 
+/// Whether DEFAULT takes it without parentheses.
+fn is_plain_default(value: &Expr, source: &[u8]) -> bool {
+    match &value.kind {
+        ExprKind::Unary { op: UnaryOp::Minus | UnaryOp::Plus, expr } => {
+            let is_number =
+                matches!(expr.kind, ExprKind::Integer(_) | ExprKind::Decimal(_) | ExprKind::Float(_));
+            is_number && !expr.span.bytes(source).starts_with(b"(")
+        }
+        ExprKind::Function { name, .. } => {
+            ["NOW", "LOCALTIME", "LOCALTIMESTAMP"].iter().any(|known| name.eq_ignore_ascii_case(known))
+        }
+        kind => matches!(
+            kind,
+            ExprKind::Null
+                | ExprKind::Bool(_)
+                | ExprKind::Integer(_)
+                | ExprKind::Decimal(_)
+                | ExprKind::Float(_)
+                | ExprKind::String { .. }
+                | ExprKind::Bytes(_)
+                | ExprKind::Hybrid { .. }
+                | ExprKind::Temporal { .. }
+        ),
+    }
+}
+
 impl Parser<'_> {
     pub(super) fn if_not_exists(&mut self) -> bool {
         self.eat_all(&["IF", "NOT", "EXISTS"])
@@ -157,9 +183,13 @@ impl Parser<'_> {
         self.expect("ON")?;
         let table = self.object_name()?;
         let parts = self.index_parts()?;
-        let comment = self.index_options(kind)?;
+        let (comment, invisible) = self.index_options(kind)?;
         let how = self.alter_options()?;
-        Ok(StatementKind::CreateIndex { table, index: IndexSpec { kind, name, parts, comment }, how })
+        Ok(StatementKind::CreateIndex {
+            table,
+            index: IndexSpec { kind, name, parts, comment, invisible },
+            how,
+        })
     }
 
     fn database_options(&mut self) -> ParseResult<(Option<String>, Option<String>)> {
@@ -255,7 +285,7 @@ impl Parser<'_> {
         if self.eat("FOREIGN") {
             parts.foreign_keys.push(self.foreign_key(constraint.flatten())?);
         } else if self.eat("CHECK") {
-            parts.checks.push(self.check()?);
+            parts.checks.push(self.check(constraint.flatten(), None)?);
         } else if let Some(kind) = self.index_kind() {
             parts.indexes.push(self.index_spec(kind, constraint.flatten())?);
         } else if constraint.is_some() {
@@ -263,21 +293,22 @@ impl Parser<'_> {
         } else {
             let mut column = self.column_spec()?;
             parts.foreign_keys.extend(column.foreign_key());
+            parts.checks.append(&mut column.checks);
             parts.columns.push(column);
         }
         Ok(())
     }
 
-    fn check(&mut self) -> ParseResult<Expr> {
+    /// After CHECK.
+    fn check(&mut self, name: Option<Ident>, column: Option<Ident>) -> ParseResult<CheckSpec> {
         self.expect_op(Op::LParen)?;
-        let expr = self.expr()?;
+        let condition = self.expr()?;
         self.expect_op(Op::RParen)?;
-        if self.eat("NOT") {
-            self.expect("ENFORCED")?;
-        } else {
+        let enforced = !self.eat_all(&["NOT", "ENFORCED"]);
+        if enforced {
             self.eat("ENFORCED");
         }
-        Ok(expr)
+        Ok(CheckSpec { name, column, condition, enforced })
     }
 
     /// `PRIMARY KEY`, `UNIQUE [KEY]`, `KEY`, `INDEX`, `FULLTEXT [KEY]`, `SPATIAL [KEY]`
@@ -298,8 +329,8 @@ impl Parser<'_> {
         let own_name = if self.is_ident() && !self.is_word("USING") { Some(self.ident()?) } else { None };
         self.index_type()?;
         let parts = self.index_parts()?;
-        let comment = self.index_options(kind)?;
-        Ok(IndexSpec { kind, name: own_name.or(constraint), parts, comment })
+        let (comment, invisible) = self.index_options(kind)?;
+        Ok(IndexSpec { kind, name: own_name.or(constraint), parts, comment, invisible })
     }
 
     /// `USING BTREE | HASH`: every index is a B+-tree.
@@ -341,8 +372,9 @@ impl Parser<'_> {
         Ok(Some(number))
     }
 
-    fn index_options(&mut self, kind: IndexSpecKind) -> ParseResult<Option<String>> {
-        let mut comment = None;
+    /// The comment, and whether the index is invisible.
+    fn index_options(&mut self, kind: IndexSpecKind) -> ParseResult<(Option<String>, bool)> {
+        let (mut comment, mut invisible) = (None, false);
         loop {
             if self.eat("COMMENT") {
                 comment = Some(self.string()?);
@@ -353,12 +385,12 @@ impl Parser<'_> {
                 self.index_type()?;
             } else if kind == IndexSpecKind::Fulltext && self.eat_all(&["WITH", "PARSER"]) {
                 self.ident()?;
-            } else if self.eat("INVISIBLE") {
-                return Err(unserved("INVISIBLE"));
+            } else if let Some(word) = self.eat_any(&["VISIBLE", "INVISIBLE"]) {
+                invisible = word == "INVISIBLE";
             } else if self.is_any_word(&["ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE"]) {
                 return Err(unserved("ENGINE_ATTRIBUTE"));
-            } else if !self.eat("VISIBLE") {
-                return Ok(comment);
+            } else {
+                return Ok((comment, invisible));
             }
         }
     }
@@ -424,16 +456,38 @@ impl Parser<'_> {
             unique: false,
             comment: None,
             references: None,
-            check: None,
+            checks: Vec::new(),
             generated: None,
+            invisible: false,
         };
         if column.ty.name == "SERIAL" {
             column.nullable = Some(false);
             column.auto_increment = true;
             column.unique = true;
         }
+        while self.eat("COLLATE") {
+            column.ty.collation = Some(self.name()?);
+        }
+        column.generated = self.generated()?;
         while self.column_attribute(&mut column)? {}
-        Ok(column)
+        match column.misused_if_generated().filter(|_| column.generated.is_some()) {
+            Some(what) => Err(refused(ErrorCode::WRONG_USAGE.with(&[&what, &"generated column"]))),
+            None => Ok(column),
+        }
+    }
+
+    /// `[GENERATED ALWAYS] AS (expr) [VIRTUAL | STORED]`, if it is there.
+    fn generated(&mut self) -> ParseResult<Option<GeneratedSpec>> {
+        if self.eat("GENERATED") {
+            self.expect_all(&["ALWAYS", "AS"])?;
+        } else if !self.eat("AS") {
+            return Ok(None);
+        }
+        self.expect_op(Op::LParen)?;
+        let expr = self.expr()?;
+        self.expect_op(Op::RParen)?;
+        let stored = self.eat_any(&["VIRTUAL", "STORED"]) == Some("STORED");
+        Ok(Some(GeneratedSpec { expr, stored }))
     }
 
     /// One attribute; false if there is none.
@@ -443,7 +497,12 @@ impl Parser<'_> {
         } else if self.eat("NULL") {
             column.nullable = Some(true);
         } else if self.eat("DEFAULT") {
-            column.default = Some(self.default_expr()?);
+            let default = self.default_spec()?;
+            let has_expr = |spec: &DefaultSpec| matches!(spec, DefaultSpec::Expr(_));
+            if column.default.as_ref().is_some_and(|before| has_expr(before) || has_expr(&default)) {
+                return Err(refused(ErrorCode::INVALID_DEFAULT.with(&[&column.name.name])));
+            }
+            column.default = Some(default);
         } else if self.eat_all(&["ON", "UPDATE"]) {
             self.on_update(column)?;
         } else if self.eat("AUTO_INCREMENT") {
@@ -460,16 +519,10 @@ impl Parser<'_> {
         } else if self.eat("REFERENCES") {
             column.references = Some(self.reference()?);
         } else if self.is_any_word(&["CONSTRAINT", "CHECK"]) {
-            if self.eat("CONSTRAINT") && self.is_ident() {
-                self.ident()?;
-            }
+            let named = self.eat("CONSTRAINT") && !self.is_word("CHECK");
+            let name = if named { Some(self.ident()?) } else { None };
             self.expect("CHECK")?;
-            column.check = Some(self.check()?);
-        } else if self.eat_all(&["GENERATED", "ALWAYS", "AS"]) || self.eat("AS") {
-            self.expect_op(Op::LParen)?;
-            column.generated = Some(self.expr()?);
-            self.expect_op(Op::RParen)?;
-            self.eat_any(&["VIRTUAL", "STORED"]);
+            column.checks.push(self.check(name, Some(column.name.clone()))?);
         } else if self.eat("COLUMN_FORMAT") {
             self.eat_any(&["FIXED", "DYNAMIC", "DEFAULT"]).ok_or_else(|| self.error())?;
         } else if self.eat("STORAGE") {
@@ -480,15 +533,15 @@ impl Parser<'_> {
             column.unique = true;
         } else {
             self.no_hidden_attributes()?;
-            return Ok(self.eat("VISIBLE"));
+            let Some(word) = self.eat_any(&["VISIBLE", "INVISIBLE"]) else { return Ok(false) };
+            column.invisible = word == "INVISIBLE";
         }
         Ok(true)
     }
 
     /// Attributes that would be missed if they were dropped.
     fn no_hidden_attributes(&self) -> ParseResult<()> {
-        const UNSERVED: &[&str] =
-            &["INVISIBLE", "SRID", "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE", "AUTO_RANDOM"];
+        const UNSERVED: &[&str] = &["SRID", "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE", "AUTO_RANDOM"];
         match UNSERVED.iter().find(|word| self.is_word(word)) {
             Some(word) => Err(unserved(word)),
             None => Ok(()),
@@ -519,8 +572,20 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn default_expr(&mut self) -> ParseResult<Expr> {
-        self.simple_expr()
+    /// After DEFAULT: a literal, the current time, or any expression in parentheses.
+    fn default_spec(&mut self) -> ParseResult<DefaultSpec> {
+        if self.eat_op(Op::LParen) {
+            let expr = self.expr()?;
+            self.expect_op(Op::RParen)?;
+            return Ok(DefaultSpec::Expr(expr));
+        }
+        let start = self.position();
+        let value = self.simple_expr()?;
+        if is_plain_default(&value, self.source) {
+            return Ok(DefaultSpec::Value(value));
+        }
+        self.rewind(start);
+        Err(self.error())
     }
 
     pub(super) fn type_spec(&mut self) -> ParseResult<TypeSpec> {

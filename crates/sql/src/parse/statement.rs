@@ -349,7 +349,8 @@ pub struct CreateTable {
     pub columns: Vec<ColumnSpec>,
     pub indexes: Vec<IndexSpec>,
     pub foreign_keys: Vec<ForeignKeySpec>,
-    pub checks: Vec<Expr>,
+    /// Those of columns, too.
+    pub checks: Vec<CheckSpec>,
     pub options: TableOptions,
     /// `PARTITION BY …` was given: parsed so that it can be refused by name.
     pub partitioned: bool,
@@ -371,24 +372,63 @@ pub struct ColumnSpec {
     pub name: Ident,
     pub ty: TypeSpec,
     pub nullable: Option<bool>,
-    pub default: Option<Expr>,
+    pub default: Option<DefaultSpec>,
     pub on_update_now: bool,
     pub auto_increment: bool,
     pub primary_key: bool,
     pub unique: bool,
     pub comment: Option<String>,
     pub references: Option<Reference>,
-    pub check: Option<Expr>,
-    /// `GENERATED ALWAYS AS (…)`: parsed so that it can be refused by name.
-    pub generated: Option<Expr>,
+    pub checks: Vec<CheckSpec>,
+    pub generated: Option<GeneratedSpec>,
+    pub invisible: bool,
 }
 
 impl ColumnSpec {
+    /// An attribute that a generated column cannot have.
+    pub fn misused_if_generated(&self) -> Option<&'static str> {
+        if self.default.is_some() {
+            Some("DEFAULT")
+        } else if self.on_update_now {
+            Some("ON UPDATE")
+        } else if self.auto_increment {
+            Some("AUTO_INCREMENT")
+        } else {
+            None
+        }
+    }
+
     /// Takes out what `REFERENCES` beside the column says: a foreign key of the table.
     pub fn foreign_key(&mut self) -> Option<ForeignKeySpec> {
         let references = self.references.take()?;
         Some(ForeignKeySpec { name: None, index: None, columns: vec![self.name.clone()], references })
     }
+}
+
+/// What follows DEFAULT.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DefaultSpec {
+    /// A literal, or the current time.
+    Value(Expr),
+    /// In parentheses.
+    Expr(Expr),
+}
+
+/// `GENERATED ALWAYS AS (…) [VIRTUAL | STORED]`
+#[derive(Clone, Debug, PartialEq)]
+pub struct GeneratedSpec {
+    pub expr: Expr,
+    pub stored: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct CheckSpec {
+    /// After CONSTRAINT.
+    pub name: Option<Ident>,
+    /// The column that it stands beside: it may use no other.
+    pub column: Option<Ident>,
+    pub condition: Expr,
+    pub enforced: bool,
 }
 
 /// What ALGORITHM and LOCK ask for: `DEFAULT`, or one of MySQL's words.
@@ -419,6 +459,7 @@ pub struct IndexSpec {
     pub name: Option<Ident>,
     pub parts: Vec<IndexPartSpec>,
     pub comment: Option<String>,
+    pub invisible: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -459,7 +500,22 @@ pub enum AlterAction {
     },
     AddIndex(IndexSpec),
     AddForeignKey(ForeignKeySpec),
-    AddCheck(Expr),
+    AddCheck(CheckSpec),
+    DropCheck(Ident),
+    SetVisible {
+        column: Ident,
+        visible: bool,
+    },
+    SetIndexVisible {
+        index: Ident,
+        visible: bool,
+    },
+    /// `ALTER CHECK`, and of a constraint of any kind `ALTER CONSTRAINT`.
+    EnforceCheck {
+        name: Ident,
+        enforced: bool,
+        is_check: bool,
+    },
     DropColumn(Ident),
     DropIndex(Ident),
     DropPrimaryKey,
@@ -485,7 +541,7 @@ pub enum AlterAction {
     RenameTable(ObjectName),
     SetDefault {
         column: Ident,
-        default: Option<Expr>,
+        default: Option<DefaultSpec>,
     },
     ConvertCharset {
         charset: String,

@@ -21,6 +21,8 @@ fn table(
         default: None,
         on_update_now: false,
         auto_increment: false,
+        generated: None,
+        invisible: false,
         comment: String::new(),
     };
     let part = |column| IndexPart { column, descending, prefix_len };
@@ -30,6 +32,7 @@ fn table(
         kind: IndexKind::Secondary,
         parts: (0..types.len()).map(part).collect(),
         generated: false,
+        invisible: false,
     };
     let table = TableDef {
         id: TableId(1),
@@ -40,6 +43,7 @@ fn table(
         default_collation: Collation::DEFAULT,
         comment: String::new(),
         foreign_keys: Vec::new(),
+        checks: Vec::new(),
     };
     let layout = KeyLayout::new(&table, &index.parts);
     (table, layout)

@@ -19,6 +19,10 @@ pub(super) struct Draft {
     pub converts: bool,
     /// Anything changed that needs a copy.
     pub copies: bool,
+    /// The names of the columns that go.
+    dropped: Vec<String>,
+    /// Checks are enforced that were not: rows must fulfil them.
+    pub verifies: bool,
     pub rename: Option<ObjectName>,
     pub auto_increment: Option<u64>,
     /// The names of its foreign keys that are new.
@@ -30,26 +34,37 @@ pub(super) struct Draft {
 /// The order in which actions count: what is dropped first may be added again, and foreign keys use what is added.
 pub(super) fn turn(action: &AlterAction) -> u8 {
     match action {
-        AlterAction::DropForeignKey(_) | AlterAction::DropConstraint(_) => 0,
+        AlterAction::DropForeignKey(_) | AlterAction::DropConstraint(_) | AlterAction::DropCheck(_) => 0,
         AlterAction::DropColumn(_) | AlterAction::DropIndex(_) | AlterAction::DropPrimaryKey => 1,
         AlterAction::AddIndex(_) => 3,
-        AlterAction::AddForeignKey(_) => 4,
+        AlterAction::AddForeignKey(_) | AlterAction::AddCheck(_) | AlterAction::EnforceCheck { .. } => 4,
         _ => 2,
     }
 }
 
 impl Draft {
-    pub fn new(def: &TableDef) -> Self {
+    pub fn new(def: &TableDef, actions: &[AlterAction]) -> Self {
+        let dropped = |action: &AlterAction| match action {
+            AlterAction::DropColumn(name) => Some(name.name.clone()),
+            _ => None,
+        };
         Self {
+            dropped: actions.iter().filter_map(dropped).collect(),
             def: def.clone(),
             sources: (0..def.columns.len()).map(Some).collect(),
             converts: false,
             copies: false,
+            verifies: false,
             rename: None,
             auto_increment: None,
             added_keys: Vec::new(),
             renamed: Vec::new(),
         }
+    }
+
+    /// Whether the statement drops a column.
+    pub fn drops(&self, name: &str) -> bool {
+        self.dropped.iter().any(|dropped| dropped.eq_ignore_ascii_case(name))
     }
 
     pub fn column(&self, name: &str, missing: SqlError) -> Result<usize, SqlError> {
@@ -154,6 +169,18 @@ impl Draft {
         Ok(())
     }
 
+    /// Error 3939 if the name is that of constraints of several kinds.
+    pub fn check_is_one_constraint(&self, name: &str, clause: &str) -> Result<(), SqlError> {
+        let is_meant = |other: &str| other.eq_ignore_ascii_case(name);
+        let unique = self.def.indexes.iter().filter(|index| index.kind.is_unique() && is_meant(&index.name));
+        let foreign = self.def.foreign_keys.iter().filter(|key| is_meant(&key.name));
+        let checks = self.def.checks.iter().filter(|check| is_meant(&check.name));
+        match unique.count() + foreign.count() + checks.count() {
+            0 | 1 => Ok(()),
+            _ => Err(ErrorCode::MULTIPLE_CONSTRAINTS_WITH_SAME_NAME.with(&[&name, &clause])),
+        }
+    }
+
     /// Of indexes, only unique ones are constraints.
     pub fn drop_unique(&mut self, name: &str, missing: ErrorCode) -> Result<(), SqlError> {
         let is_meant = |index: &IndexDef| index.kind.is_unique() && index.name.eq_ignore_ascii_case(name);
@@ -166,6 +193,13 @@ impl Draft {
         let at = self.def.indexes.iter().position(|index| index.name.eq_ignore_ascii_case(name));
         let at = at.ok_or_else(|| ErrorCode::CANT_DROP_FIELD_OR_KEY.with(&[&name]))?;
         self.def.indexes.remove(at);
+        Ok(())
+    }
+
+    pub fn show_index(&mut self, name: &str, visible: bool) -> Result<(), SqlError> {
+        let at = self.def.indexes.iter().position(|index| index.name.eq_ignore_ascii_case(name));
+        let at = at.ok_or_else(|| ErrorCode::KEY_DOES_NOT_EXIST.with(&[&name, &self.def.name]))?;
+        self.def.indexes[at].invisible = !visible;
         Ok(())
     }
 

@@ -77,13 +77,14 @@ impl Parser<'_> {
             return self.alter_add();
         }
         let mut action = self.alter_other()?;
-        let key = match &mut action {
+        let (key, checks) = match &mut action {
             AlterAction::ModifyColumn { column, .. } | AlterAction::ChangeColumn { column, .. } => {
-                column.foreign_key()
+                (column.foreign_key(), std::mem::take(&mut column.checks))
             }
-            _ => None,
+            _ => (None, Vec::new()),
         };
-        Ok([action].into_iter().chain(key.map(AlterAction::AddForeignKey)).collect())
+        let key = key.map(AlterAction::AddForeignKey);
+        Ok([action].into_iter().chain(key).chain(checks.into_iter().map(AlterAction::AddCheck)).collect())
     }
 
     /// Actions that are refused by their names.
@@ -108,9 +109,6 @@ impl Parser<'_> {
             return Err(refused(ErrorCode::PARTITION_MGMT_ON_NONPARTITIONED.with(&[])));
         }
         const UNSERVED: &[&[&str]] = &[
-            &["ALTER", "CHECK"],
-            &["ALTER", "CONSTRAINT"],
-            &["ALTER", "INDEX"],
             &["DISCARD", "TABLESPACE"],
             &["IMPORT", "TABLESPACE"],
             &["PARTITION", "BY"],
@@ -141,6 +139,17 @@ impl Parser<'_> {
             }
             Some("RENAME") => self.alter_rename(),
             Some("ALTER") => {
+                if let Some(word) = self.eat_any(&["CHECK", "CONSTRAINT"]) {
+                    let name = self.ident()?;
+                    let enforced = !self.eat("NOT");
+                    self.expect("ENFORCED")?;
+                    return Ok(AlterAction::EnforceCheck { name, enforced, is_check: word == "CHECK" });
+                }
+                if self.eat("INDEX") {
+                    let index = self.any_ident()?;
+                    let word = self.eat_any(&["VISIBLE", "INVISIBLE"]).ok_or_else(|| self.error())?;
+                    return Ok(AlterAction::SetIndexVisible { index, visible: word == "VISIBLE" });
+                }
                 self.eat("COLUMN");
                 let column = self.ident()?;
                 if self.eat_all(&["DROP", "DEFAULT"]) {
@@ -148,10 +157,10 @@ impl Parser<'_> {
                 }
                 self.expect("SET")?;
                 if let Some(word) = self.eat_any(&["VISIBLE", "INVISIBLE"]) {
-                    return Err(unserved(format_args!("ALTER COLUMN ... SET {word}")));
+                    return Ok(AlterAction::SetVisible { column, visible: word == "VISIBLE" });
                 }
                 self.expect("DEFAULT")?;
-                Ok(AlterAction::SetDefault { column, default: Some(self.default_expr()?) })
+                Ok(AlterAction::SetDefault { column, default: Some(self.default_spec()?) })
             }
             Some(_) => {
                 self.expect("TO")?;
@@ -196,8 +205,13 @@ impl Parser<'_> {
         } else if is_column || (self.is_ident() && !self.is_word("CONSTRAINT")) {
             let mut column = self.column_spec()?;
             let key = column.foreign_key().map(AlterAction::AddForeignKey);
+            let checks = std::mem::take(&mut column.checks).into_iter().map(AlterAction::AddCheck);
             let position = self.column_position()?;
-            return Ok([AlterAction::AddColumn { column, position }].into_iter().chain(key).collect());
+            return Ok([AlterAction::AddColumn { column, position }]
+                .into_iter()
+                .chain(key)
+                .chain(checks)
+                .collect());
         } else {
             self.table_element(&mut parts)?;
         }
@@ -220,7 +234,10 @@ impl Parser<'_> {
         if self.eat("INDEX") || self.eat("KEY") {
             return Ok(AlterAction::DropIndex(self.any_ident()?));
         }
-        if self.eat("CHECK") || self.eat("CONSTRAINT") {
+        if self.eat("CHECK") {
+            return Ok(AlterAction::DropCheck(self.ident()?));
+        }
+        if self.eat("CONSTRAINT") {
             return Ok(AlterAction::DropConstraint(self.ident()?));
         }
         self.eat("COLUMN");

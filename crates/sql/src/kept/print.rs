@@ -1,0 +1,532 @@
+//! Syntax trees as MySQL prints them in SHOW CREATE TABLE and information_schema: all parentheses, names in backticks without
+//! their table, functions by their first names, strings with their character set, and NOT as far inside as it goes.
+//!
+//! The text parses to a tree that means the same, in any SQL mode but ANSI_QUOTES and NO_BACKSLASH_ESCAPES.
+
+use avocet_types::collation::Charset;
+use avocet_types::expr::{CastTarget, Function, IsTest};
+
+use super::allowed::is_condition;
+use crate::parse::ast::{
+    BinaryOp, Expr, ExprKind, JsonValueCall, OnJsonProblem, TemporalKind, TrimSide, UnaryOp,
+};
+use crate::parse::grow_stack;
+
+/// An expression's canonical text. `source` is what it was parsed from, whose strings are in the character set `charset`.
+pub fn canonical(expr: &Expr, source: &[u8], charset: Charset) -> String {
+    let mut printer = Printer { source, charset, text: String::new() };
+    printer.value(expr);
+    printer.text
+}
+
+struct Printer<'s> {
+    source: &'s [u8],
+    charset: Charset,
+    text: String,
+}
+
+impl Printer<'_> {
+    fn put(&mut self, text: &str) {
+        self.text.push_str(text);
+    }
+
+    fn name(&mut self, name: &str) {
+        self.text.push('`');
+        self.put(&name.replace('`', "``"));
+        self.text.push('`');
+    }
+
+    /// A string with its character set.
+    fn string(&mut self, value: &str, charset: Charset) {
+        self.text.push('_');
+        self.put(charset.name());
+        self.quoted(value);
+    }
+
+    fn quoted(&mut self, value: &str) {
+        self.text.push('\'');
+        for c in value.chars() {
+            match c {
+                '\0' => self.put("\\0"),
+                '\n' => self.put("\\n"),
+                '\r' => self.put("\\r"),
+                '\\' => self.put("\\\\"),
+                '\'' => self.put("\\'"),
+                '\u{1a}' => self.put("\\Z"),
+                c => self.text.push(c),
+            }
+        }
+        self.text.push('\'');
+    }
+
+    fn list(&mut self, items: &[Expr], separator: &str) {
+        for (at, item) in items.iter().enumerate() {
+            if at > 0 {
+                self.put(separator);
+            }
+            self.value(item);
+        }
+    }
+
+    fn call(&mut self, name: &str, args: &[Expr]) {
+        self.put(name);
+        self.text.push('(');
+        self.list(args, ",");
+        self.text.push(')');
+    }
+
+    fn infix(&mut self, left: &Expr, op: &str, right: &Expr) {
+        self.text.push('(');
+        self.value(left);
+        self.put(op);
+        self.value(right);
+        self.text.push(')');
+    }
+
+    /// An operand of AND, OR, NOT, XOR and IS TRUE: what is no condition is compared with 0.
+    fn condition(&mut self, expr: &Expr, negated: bool) {
+        if !is_condition(expr) {
+            self.put(if negated { "(0 = " } else { "(0 <> " });
+            self.value(expr);
+            return self.text.push(')');
+        }
+        match &expr.kind {
+            ExprKind::Unary { op: UnaryOp::Not, expr } => self.condition(expr, !negated),
+            ExprKind::And(parts) => self.conditions(parts, if negated { " or " } else { " and " }, negated),
+            ExprKind::Or(parts) => self.conditions(parts, if negated { " and " } else { " or " }, negated),
+            ExprKind::Binary { op: BinaryOp::Xor, left, right } => {
+                self.text.push('(');
+                self.condition(left, negated);
+                self.put(" xor ");
+                self.condition(right, false);
+                self.text.push(')');
+            }
+            ExprKind::Binary { op, left, right } if *op != BinaryOp::NullSafeEq => {
+                self.comparison(if negated { opposite(*op) } else { *op }, left, right);
+            }
+            ExprKind::Is { expr, test, negated: own } => self.is(expr, *test, *own != negated),
+            ExprKind::InList { expr, list, negated: own } => self.in_list(expr, list, *own != negated),
+            ExprKind::Between { expr, low, high, negated: own } => {
+                self.text.push('(');
+                self.value(expr);
+                self.put(if *own != negated { " not between " } else { " between " });
+                self.value(low);
+                self.put(" and ");
+                self.value(high);
+                self.text.push(')');
+            }
+            ExprKind::Like { expr, pattern, escape, negated: own } => self.inside_not(*own != negated, |p| {
+                p.text.push('(');
+                p.value(expr);
+                p.put(" like ");
+                p.value(pattern);
+                if let Some(escape) = escape {
+                    p.put(" escape ");
+                    p.value(escape);
+                }
+                p.text.push(')');
+            }),
+            ExprKind::Regexp { expr, pattern, negated: own } => self.inside_not(*own != negated, |p| {
+                p.put("regexp_like(");
+                p.value(expr);
+                p.text.push(',');
+                p.value(pattern);
+                p.text.push(')');
+            }),
+            ExprKind::Function { name, args } if Function::lookup(name) == Some(Function::IsNull) => {
+                if let [arg] = &args[..] {
+                    self.is(arg, IsTest::Null, negated);
+                }
+            }
+            _ => self.inside_not(negated, |p| p.plain(expr)),
+        }
+    }
+
+    fn inside_not(&mut self, negated: bool, inner: impl FnOnce(&mut Self)) {
+        if negated {
+            self.put("(not(");
+        }
+        inner(self);
+        if negated {
+            self.put("))");
+        }
+    }
+
+    fn conditions(&mut self, parts: &[Expr], separator: &str, negated: bool) {
+        self.text.push('(');
+        for (at, part) in parts.iter().enumerate() {
+            if at > 0 {
+                self.put(separator);
+            }
+            self.condition(part, negated);
+        }
+        self.text.push(')');
+    }
+
+    /// Rows are equal if all their columns are.
+    fn comparison(&mut self, op: BinaryOp, left: &Expr, right: &Expr) {
+        if let (BinaryOp::Eq | BinaryOp::Ne, ExprKind::Row(lefts), ExprKind::Row(rights)) =
+            (op, &left.kind, &right.kind)
+            && lefts.len() == rights.len()
+        {
+            self.text.push('(');
+            for (at, (left, right)) in lefts.iter().zip(rights).enumerate() {
+                if at > 0 {
+                    self.put(if op == BinaryOp::Eq { " and " } else { " or " });
+                }
+                self.comparison(op, left, right);
+            }
+            return self.text.push(')');
+        }
+        self.infix(left, symbol(op), right);
+    }
+
+    fn is(&mut self, expr: &Expr, test: IsTest, negated: bool) {
+        self.text.push('(');
+        match test {
+            IsTest::True | IsTest::False => self.condition(expr, false),
+            IsTest::Null | IsTest::Unknown => self.value(expr),
+        }
+        self.put(if negated { " is not " } else { " is " });
+        self.put(match test {
+            IsTest::True => "true",
+            IsTest::False => "false",
+            IsTest::Null | IsTest::Unknown => "null",
+        });
+        self.text.push(')');
+    }
+
+    fn in_list(&mut self, expr: &Expr, list: &[Expr], negated: bool) {
+        if let [only] = list {
+            return self.comparison(if negated { BinaryOp::Ne } else { BinaryOp::Eq }, expr, only);
+        }
+        self.text.push('(');
+        self.value(expr);
+        self.put(if negated { " not in (" } else { " in (" });
+        self.list(list, ",");
+        self.put("))");
+    }
+
+    fn value(&mut self, expr: &Expr) {
+        grow_stack(|| match is_condition(expr) {
+            true => self.condition(expr, false),
+            false => self.plain(expr),
+        });
+    }
+
+    /// Anything but operators whose operands are conditions.
+    fn plain(&mut self, expr: &Expr) {
+        match &expr.kind {
+            ExprKind::Null => self.put("NULL"),
+            ExprKind::Bool(value) => self.put(if *value { "true" } else { "false" }),
+            ExprKind::Integer(value) => self.put(&value.to_string()),
+            ExprKind::Decimal(text) => self.put(&decimal(text)),
+            ExprKind::Float(value) => {
+                // As it was written, but for parentheses that its span has.
+                let written = expr.span.text(self.source).to_lowercase();
+                match written.trim_matches(|c: char| matches!(c, '(' | ')') || c.is_whitespace()) {
+                    "" => self.put(&format!("{value:e}")),
+                    digits => self.put(digits),
+                }
+            }
+            ExprKind::String { value, charset } => self.string(value, charset.unwrap_or(self.charset)),
+            ExprKind::Bytes(bytes) => match std::str::from_utf8(bytes) {
+                Ok(text) => self.string(text, Charset::Binary),
+                Err(_) => {
+                    self.put("_binary");
+                    self.hex(bytes);
+                }
+            },
+            ExprKind::Hybrid { bytes, .. } => self.hex(bytes),
+            ExprKind::Temporal { kind, text } => {
+                self.put(match kind {
+                    TemporalKind::Date => "DATE",
+                    TemporalKind::Time => "TIME",
+                    TemporalKind::Timestamp => "TIMESTAMP",
+                });
+                let text = temporal(*kind, text);
+                self.quoted(&text);
+            }
+            ExprKind::Column { column, .. } => self.name(&column.name),
+            ExprKind::Default(Some(column)) => {
+                self.put("default(");
+                self.name(&column.name);
+                self.text.push(')');
+            }
+            ExprKind::Unary { op, expr } => match op {
+                UnaryOp::Plus => self.value(expr),
+                UnaryOp::Minus => self.call("-", std::slice::from_ref(expr)),
+                UnaryOp::BitNot => self.call("~", std::slice::from_ref(expr)),
+                UnaryOp::Not => self.condition(expr, true),
+            },
+            ExprKind::Binary { op: BinaryOp::Concat, left, right } => {
+                self.put("concat(");
+                self.value(left);
+                self.text.push(',');
+                self.value(right);
+                self.text.push(')');
+            }
+            ExprKind::Binary { op, left, right } => self.infix(left, symbol(*op), right),
+            ExprKind::Case { operand, branches, otherwise } => {
+                self.put("(case ");
+                if let Some(operand) = operand {
+                    self.value(operand);
+                    self.text.push(' ');
+                }
+                for (when, then) in branches {
+                    self.put("when ");
+                    self.value(when);
+                    self.put(" then ");
+                    self.value(then);
+                    self.text.push(' ');
+                }
+                if let Some(otherwise) = otherwise {
+                    self.put("else ");
+                    self.value(otherwise);
+                    self.text.push(' ');
+                }
+                self.put("end)");
+            }
+            ExprKind::Cast { expr, target } => {
+                self.put("cast(");
+                self.value(expr);
+                self.put(" as ");
+                self.cast_target(*target);
+                self.text.push(')');
+            }
+            ExprKind::ConvertUsing { expr, charset } => {
+                self.put("convert(");
+                self.value(expr);
+                self.put(" using ");
+                self.put(&charset.to_lowercase());
+                self.text.push(')');
+            }
+            ExprKind::Collate { expr, collation } => {
+                self.text.push('(');
+                self.value(expr);
+                self.put(" collate ");
+                self.put(&collation.to_lowercase());
+                self.text.push(')');
+            }
+            ExprKind::Function { name, args } => self.function(name, args),
+            ExprKind::DateArithmetic { expr, amount, unit, subtract } => {
+                self.text.push('(');
+                self.value(expr);
+                self.put(if *subtract { " - interval " } else { " + interval " });
+                self.value(amount);
+                self.text.push(' ');
+                self.put(&unit.name().to_lowercase());
+                self.text.push(')');
+            }
+            ExprKind::Extract { unit, expr } => {
+                self.put("extract(");
+                self.put(&unit.name().to_lowercase());
+                self.put(" from ");
+                self.value(expr);
+                self.text.push(')');
+            }
+            ExprKind::TimestampDiff { unit, from, to } => {
+                self.put("timestampdiff(");
+                self.put(unit.name());
+                self.text.push(',');
+                self.value(from);
+                self.text.push(',');
+                self.value(to);
+                self.text.push(')');
+            }
+            ExprKind::Trim { side, what, expr } => self.trim(*side, what.as_deref(), expr),
+            ExprKind::JsonValue(call) => self.json_value(call),
+            ExprKind::Row(items) => self.call("", items),
+            // What no definition may contain, and conditions that are printed by `condition`.
+            _ => {
+                let written = expr.span.text(self.source).into_owned();
+                self.put(&written);
+            }
+        }
+    }
+
+    fn json_value(&mut self, call: &JsonValueCall) {
+        self.put("json_value(");
+        self.value(&call.document);
+        self.put(", ");
+        self.value(&call.path);
+        self.put(" returning ");
+        match call.returning {
+            Some(target) => self.cast_target(target),
+            None => self.put("char(512)"),
+        }
+        for (problem, event) in [(&call.on_empty, "empty"), (&call.on_error, "error")] {
+            match problem {
+                // As if nothing were said.
+                OnJsonProblem::Null => continue,
+                OnJsonProblem::Error => self.put(" error"),
+                OnJsonProblem::Default(value) => {
+                    self.put(" default ");
+                    self.value(value);
+                }
+            }
+            self.put(" on ");
+            self.put(event);
+        }
+        self.text.push(')');
+    }
+
+    fn hex(&mut self, bytes: &[u8]) {
+        let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        self.put("0x");
+        self.put(&digits);
+    }
+
+    fn trim(&mut self, side: TrimSide, what: Option<&Expr>, expr: &Expr) {
+        self.put("trim(");
+        if let Some(what) = what {
+            self.put(match side {
+                TrimSide::Both => "both ",
+                TrimSide::Leading => "leading ",
+                TrimSide::Trailing => "trailing ",
+            });
+            self.value(what);
+            self.put(" from ");
+        }
+        self.value(expr);
+        self.text.push(')');
+    }
+
+    fn cast_target(&mut self, target: CastTarget) {
+        let len = |len: Option<u64>| len.map_or(String::new(), |len| format!("({len})"));
+        let fsp = |fsp: u64| len(Some(fsp).filter(|fsp| *fsp > 0));
+        let text = match target {
+            CastTarget::Signed => "signed".to_owned(),
+            CastTarget::Unsigned => "unsigned".to_owned(),
+            CastTarget::Decimal(None) => "decimal(10,0)".to_owned(),
+            CastTarget::Decimal(Some((precision, scale))) => format!("decimal({precision},{scale})"),
+            CastTarget::Float => "float".to_owned(),
+            CastTarget::Double => "double".to_owned(),
+            CastTarget::Char(chars, collation) => {
+                let charset = collation.map_or(self.charset, |collation| collation.info().charset);
+                format!("char{} charset {}", len(chars), charset.name())
+            }
+            CastTarget::Binary(bytes) => format!("char{} charset binary", len(bytes)),
+            CastTarget::Date => "date".to_owned(),
+            CastTarget::DateTime(digits) => format!("datetime{}", fsp(digits)),
+            CastTarget::Time(digits) => format!("time{}", fsp(digits)),
+            CastTarget::Year => "year".to_owned(),
+            CastTarget::Json => "json".to_owned(),
+        };
+        self.put(&text);
+    }
+
+    /// A call under the name that MySQL has for the function, or as what it has in its place.
+    fn function(&mut self, name: &str, args: &[Expr]) {
+        let function = Function::lookup(name);
+        let known = function.map_or_else(|| name.to_lowercase(), |function| function.name().to_lowercase());
+        match (function, args) {
+            (Some(Function::Mod), [left, right]) => self.infix(left, " % ", right),
+            (Some(Function::IsNull), [arg]) => self.is(arg, IsTest::Null, false),
+            (Some(Function::Instr), [text, what]) => {
+                self.put("locate(");
+                self.value(what);
+                self.text.push(',');
+                self.value(text);
+                self.text.push(')');
+            }
+            (Some(Function::JsonMemberOf), [value, document]) => {
+                self.value(value);
+                self.put(" member of (");
+                self.value(document);
+                self.text.push(')');
+            }
+            (Some(Function::Date), [arg]) => self.cast(arg, "date"),
+            (Some(Function::TimeOf), [arg]) => self.cast(arg, "time"),
+            (Some(Function::Timestamp), [arg]) => self.cast(arg, "datetime"),
+            (Some(Function::Bin), [arg]) => self.call_with(arg, "conv", ",10,2"),
+            (Some(Function::Oct), [arg]) => self.call_with(arg, "conv", ",10,8"),
+            (Some(Function::Week), [arg]) => self.call_with(arg, "week", ",0"),
+            (Some(Function::Round), [arg]) => self.call_with(arg, "round", ",0"),
+            (Some(Function::Ceil), _) => self.call("ceiling", args),
+            (Some(Function::Substring), _) => self.call("substr", args),
+            _ => self.call(&known, args),
+        }
+    }
+
+    fn cast(&mut self, arg: &Expr, to: &str) {
+        self.put("cast(");
+        self.value(arg);
+        self.put(" as ");
+        self.put(to);
+        self.text.push(')');
+    }
+
+    /// A call with more arguments than were written.
+    fn call_with(&mut self, arg: &Expr, name: &str, more: &str) {
+        self.put(name);
+        self.text.push('(');
+        self.value(arg);
+        self.put(more);
+        self.text.push(')');
+    }
+}
+
+fn opposite(op: BinaryOp) -> BinaryOp {
+    match op {
+        BinaryOp::Eq => BinaryOp::Ne,
+        BinaryOp::Ne => BinaryOp::Eq,
+        BinaryOp::Lt => BinaryOp::Ge,
+        BinaryOp::Le => BinaryOp::Gt,
+        BinaryOp::Gt => BinaryOp::Le,
+        BinaryOp::Ge => BinaryOp::Lt,
+        op => op,
+    }
+}
+
+fn symbol(op: BinaryOp) -> &'static str {
+    match op {
+        BinaryOp::Xor => " xor ",
+        BinaryOp::Eq => " = ",
+        BinaryOp::NullSafeEq => " <=> ",
+        BinaryOp::Ne => " <> ",
+        BinaryOp::Lt => " < ",
+        BinaryOp::Le => " <= ",
+        BinaryOp::Gt => " > ",
+        BinaryOp::Ge => " >= ",
+        BinaryOp::BitOr => " | ",
+        BinaryOp::BitAnd => " & ",
+        BinaryOp::BitXor => " ^ ",
+        BinaryOp::ShiftLeft => " << ",
+        BinaryOp::ShiftRight => " >> ",
+        BinaryOp::Add => " + ",
+        BinaryOp::Sub => " - ",
+        BinaryOp::Mul => " * ",
+        BinaryOp::Div => " / ",
+        BinaryOp::IntDiv => " DIV ",
+        BinaryOp::Mod => " % ",
+        BinaryOp::Concat => " || ",
+    }
+}
+
+/// `.5` is `0.5`, `1.` is `1`.
+fn decimal(text: &str) -> String {
+    let text = text.strip_suffix('.').unwrap_or(text);
+    if text.starts_with('.') { format!("0{text}") } else { text.to_owned() }
+}
+
+/// A temporal literal with all its digits, if it is one.
+fn temporal(kind: TemporalKind, text: &str) -> String {
+    use avocet_types::temporal::{TimeZone, date_of, parse_datetime, parse_time};
+    use avocet_types::text::to_text;
+    use avocet_types::{Datum, SqlType};
+    let parsed = match kind {
+        TemporalKind::Time => parse_time(text.as_bytes(), TimeZone::UTC),
+        _ => parse_datetime(text.as_bytes(), TimeZone::UTC),
+    };
+    let Some(parsed) = parsed else { return text.to_owned() };
+    let (value, ty) = match kind {
+        TemporalKind::Date => (Datum::Date(date_of(parsed.micros)), SqlType::Date),
+        TemporalKind::Time => (Datum::Time(parsed.micros), SqlType::Time { fsp: parsed.fsp }),
+        TemporalKind::Timestamp => (Datum::DateTime(parsed.micros), SqlType::DateTime { fsp: parsed.fsp }),
+    };
+    to_text(&value, &ty, TimeZone::UTC).unwrap_or_default().into_owned()
+}
+
+#[cfg(test)]
+mod tests;

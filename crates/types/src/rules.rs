@@ -1,0 +1,126 @@
+//! The expressions of a table's definition, compiled: what a row gets that the statement gives no value, what its generated
+//! columns are, and what it must be.
+//!
+//! They are over the table's columns, by position. Whoever writes rows asks the table for them; most tables have none.
+
+use crate::datum::Datum;
+use crate::error::{ErrorCode, SqlError};
+use crate::expr::{EvalContext, EvalError, RowProgram, RowSource};
+
+/// All of one table.
+#[derive(Debug)]
+pub struct RowRules {
+    /// By column: the default, where that is an expression.
+    defaults: Box<[Option<RowProgram>]>,
+    /// The generated columns, each after those that it uses.
+    generated: Box<[(usize, RowProgram)]>,
+    /// Those that are enforced, in the order of their names.
+    checks: Box<[Check]>,
+}
+
+#[derive(Debug)]
+struct Check {
+    name: String,
+    condition: RowProgram,
+}
+
+impl RowRules {
+    /// `defaults` are by column, `generated` in the table's order, `checks` have their names.
+    pub fn new(
+        defaults: Vec<Option<RowProgram>>,
+        generated: Vec<(usize, RowProgram)>,
+        checks: Vec<(String, RowProgram)>,
+    ) -> Self {
+        let mut checks: Vec<_> =
+            checks.into_iter().map(|(name, condition)| Check { name, condition }).collect();
+        checks.sort_by_cached_key(|check| check.name.to_lowercase());
+        Self { defaults: defaults.into(), generated: generated.into(), checks: checks.into() }
+    }
+
+    /// A column's default, if that is an expression.
+    pub fn default_of(&self, column: usize) -> Option<&RowProgram> {
+        self.defaults[column].as_ref()
+    }
+
+    pub fn has_defaults(&self) -> bool {
+        self.defaults.iter().any(Option::is_some)
+    }
+
+    /// The generated columns, each after those that it uses.
+    pub fn generated(&self) -> &[(usize, RowProgram)] {
+        &self.generated
+    }
+
+    /// The generated columns that an expression uses, directly or through others.
+    pub fn generated_for(&self, program: &RowProgram) -> Vec<&(usize, RowProgram)> {
+        let mut wanted: Vec<usize> = program.columns().to_vec();
+        let mut found: Vec<_> = Vec::new();
+        // Each comes after those that it uses.
+        for one in self.generated.iter().rev() {
+            if wanted.contains(&one.0) {
+                wanted.extend(one.1.columns());
+                found.push(one);
+            }
+        }
+        found.reverse();
+        found
+    }
+
+    /// Those that get another value if the columns for which `changes` holds do, or are among these.
+    pub fn generated_from<'r>(
+        &'r self,
+        changes: &dyn Fn(usize) -> bool,
+    ) -> impl Iterator<Item = &'r (usize, RowProgram)> {
+        let mut all: Vec<usize> = Vec::new();
+        let affected: Vec<bool> = self
+            .generated
+            .iter()
+            .map(|(at, program)| {
+                let is_affected =
+                    program.columns().iter().any(|column| changes(*column) || all.contains(column));
+                all.extend(is_affected.then_some(*at));
+                is_affected
+            })
+            .collect();
+        self.generated.iter().zip(affected).filter(|(_, is_affected)| *is_affected).map(|(one, _)| one)
+    }
+
+    pub fn has_checks(&self) -> bool {
+        !self.checks.is_empty()
+    }
+
+    /// Error 3819 if a whole new row makes a condition false.
+    pub fn check<'r, R: RowSource<'r>>(&'r self, row: &R, ctx: &EvalContext) -> Result<(), SqlError> {
+        self.checks.iter().try_for_each(|check| check.test(row, ctx))
+    }
+
+    /// As [`Self::check`], for a row of which only the columns for which `changes` holds are new.
+    pub fn check_changed<'r, R: RowSource<'r>>(
+        &'r self,
+        row: &R,
+        changes: &dyn Fn(usize) -> bool,
+        ctx: &EvalContext,
+    ) -> Result<(), SqlError> {
+        let concerned = |check: &&Check| check.condition.columns().iter().any(|column| changes(*column));
+        self.checks.iter().filter(concerned).try_for_each(|check| check.test(row, ctx))
+    }
+}
+
+impl Check {
+    /// NULL is as good as true. What cannot be evaluated does not hold.
+    fn test<'r, R: RowSource<'r>>(&'r self, row: &R, ctx: &EvalContext) -> Result<(), SqlError> {
+        match self.condition.eval(row, &[], ctx) {
+            Ok(Datum::Int(0)) => Err(self.violated()),
+            Ok(_) => Ok(()),
+            Err(error @ (EvalError::Interrupted | EvalError::Timeout | EvalError::TooManyBytes)) => {
+                Err(error.into())
+            }
+            Err(_) => Err(self.violated()),
+        }
+    }
+
+    #[cold]
+    fn violated(&self) -> SqlError {
+        ErrorCode::CHECK_CONSTRAINT_VIOLATED.with(&[&self.name])
+    }
+}
