@@ -25,13 +25,19 @@ pub struct DatabaseDef {
     pub collation: Collation,
 }
 
+/// By database and name.
+type Relations = BTreeMap<String, BTreeMap<String, Arc<TableHandle>>>;
+
 #[derive(Clone, Default)]
 pub struct Catalog {
     version: u64,
     /// Of the tables that are made.
     segment_rows: RowsPerSegment,
     databases: BTreeMap<String, DatabaseDef>,
-    tables: BTreeMap<String, BTreeMap<String, Arc<TableHandle>>>,
+    tables: Relations,
+    /// They share the tables' names, but no code that looks for a table to read or write finds one.
+    views: Relations,
+    /// Tables and views.
     by_id: HashMap<TableId, Arc<TableHandle>>,
     users: BTreeMap<(String, String), Arc<UserDef>>,
     next_id: u32,
@@ -64,6 +70,35 @@ impl Catalog {
 
     pub fn table(&self, database: &str, name: &str) -> Option<&Arc<TableHandle>> {
         self.tables.get(database)?.get(name)
+    }
+
+    pub fn view(&self, database: &str, name: &str) -> Option<&Arc<TableHandle>> {
+        self.views.get(database)?.get(name)
+    }
+
+    /// A table or a view.
+    pub fn relation(&self, database: &str, name: &str) -> Option<&Arc<TableHandle>> {
+        self.table(database, name).or_else(|| self.view(database, name))
+    }
+
+    pub fn has_views(&self) -> bool {
+        !self.views.is_empty()
+    }
+
+    /// Sorted by name.
+    pub fn views_in(&self, database: &str) -> impl Iterator<Item = &Arc<TableHandle>> {
+        self.views.get(database).into_iter().flat_map(BTreeMap::values)
+    }
+
+    /// Tables and views, sorted by name.
+    pub fn relations_in(&self, database: &str) -> impl Iterator<Item = &Arc<TableHandle>> {
+        let mut all: Vec<_> = self.tables_in(database).chain(self.views_in(database)).collect();
+        all.sort_by(|a, b| a.def.name.cmp(&b.def.name));
+        all.into_iter()
+    }
+
+    pub fn views(&self) -> impl Iterator<Item = &Arc<TableHandle>> {
+        self.views.values().flat_map(BTreeMap::values)
     }
 
     /// Sorted by name.
@@ -163,6 +198,9 @@ impl Catalog {
             }
             Change::DropDatabase(name) => {
                 self.databases.remove(name);
+                for view in self.views.remove(name).unwrap_or_default().values() {
+                    self.by_id.remove(&view.id());
+                }
                 let tables = self.tables.remove(name).unwrap_or_default();
                 for table in tables.values() {
                     self.by_id.remove(&table.id());
@@ -174,6 +212,10 @@ impl Catalog {
                 self.note_id(def.id.0);
                 def.indexes.iter().for_each(|i| self.note_id(i.id.0));
                 self.publish(TableHandle::new((**def).clone(), self.segment_rows).readable_from(self.now));
+            }
+            Change::CreateView(def) => {
+                self.note_id(def.id.0);
+                self.publish(TableHandle::new((**def).clone(), self.segment_rows));
             }
             Change::DropTable(id) => {
                 if let Some(table) = self.remove(*id) {
@@ -275,11 +317,12 @@ impl Catalog {
     fn remove(&mut self, id: TableId) -> Option<Arc<TableHandle>> {
         let table = self.by_id.remove(&id)?;
         let database = &table.def.database;
-        if let Some(tables) = self.tables.get_mut(database) {
-            tables.remove(&table.def.name);
+        let relations = if table.def.is_view() { &mut self.views } else { &mut self.tables };
+        if let Some(all) = relations.get_mut(database) {
+            all.remove(&table.def.name);
             // Tables that are being filled are in databases that nobody has made.
-            if tables.is_empty() && !self.databases.contains_key(database) {
-                self.tables.remove(database);
+            if all.is_empty() && (table.def.is_view() || !self.databases.contains_key(database)) {
+                relations.remove(database);
             }
         }
         Some(table)
@@ -373,8 +416,9 @@ impl Catalog {
     pub(crate) fn publish(&mut self, handle: TableHandle) {
         let handle = Arc::new(handle);
         self.by_id.insert(handle.id(), handle.clone());
-        let tables = self.tables.entry(handle.def.database.clone()).or_default();
-        tables.insert(handle.def.name.clone(), handle);
+        let relations = if handle.def.is_view() { &mut self.views } else { &mut self.tables };
+        let all = relations.entry(handle.def.database.clone()).or_default();
+        all.insert(handle.def.name.clone(), handle);
         self.version += 1;
     }
 
@@ -382,10 +426,11 @@ impl Catalog {
     pub(crate) fn as_changes(&self) -> Vec<Change> {
         let databases = self.databases.values().cloned().map(Change::PutDatabase);
         let tables = self.tables().map(|t| Change::CreateTable(Box::new((*t.def).clone())));
+        let views = self.views().map(|view| Change::CreateView(Box::new((*view.def).clone())));
         let users = self.users.values().map(|user| Change::PutUser(Box::new((**user).clone())));
         let unenforced = self.unenforced.iter().cloned();
         let unenforced = unenforced.map(|(table, name)| Change::Unenforce { table, name });
-        databases.chain(tables).chain(users).chain(unenforced).collect()
+        databases.chain(tables).chain(views).chain(users).chain(unenforced).collect()
     }
 }
 

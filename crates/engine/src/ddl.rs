@@ -9,6 +9,7 @@ pub(crate) mod checks;
 mod exclusive;
 mod foreign;
 mod unfinished;
+mod views;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -105,13 +106,15 @@ impl Engine {
         self.apply_plain(&Change::PutDatabase(DatabaseDef { name: name.into(), collation }))
     }
 
-    /// Drops a database and all its tables; returns how many these were. With `checks`, tables of other databases must not
+    /// Drops a database and all its tables and views; returns how many these were. With `checks`, tables of other databases must not
     /// refer to them.
     pub fn drop_database(&self, name: &str, checks: bool, wait: impl Into<DdlWait>) -> Result<usize> {
         let group = self.lock_group(wait, |catalog| {
+            let views = catalog.views_in(name).cloned();
             let tables = catalog.tables_in(name);
             Ok(tables
                 .flat_map(|t| foreign::linked_with(catalog, &t.def).into_iter().chain([t.clone()]))
+                .chain(views)
                 .collect())
         })?;
         let _latch = self.ddl.lock();
@@ -119,6 +122,7 @@ impl Engine {
         if catalog.database(name).is_none() {
             return Err(EngineError::NoSuchDatabase(name.into()));
         }
+        let views = catalog.views_in(name).count();
         let tables: Vec<_> = catalog.tables_in(name).cloned().collect();
         if checks {
             tables.iter().try_for_each(|table| foreign::check_not_referenced(&catalog, table, &tables))?;
@@ -126,7 +130,7 @@ impl Engine {
         self.apply_plain(&Change::DropDatabase(name.into()))?;
         tables.iter().for_each(|table| self.retire_blocks(table));
         drop(group);
-        Ok(tables.len())
+        Ok(tables.len() + views)
     }
 
     /// Creates a table; the ids in `def` and its indexes are given here.
@@ -148,7 +152,7 @@ impl Engine {
         if catalog.database(&def.database).is_none() {
             return Err(EngineError::NoSuchDatabase(def.database));
         }
-        if catalog.table(&def.database, &def.name).is_some() {
+        if catalog.relation(&def.database, &def.name).is_some() {
             return Err(EngineError::TableExists(def.name));
         }
         foreign::check_definition(&catalog, &def, checks)?;
@@ -295,7 +299,7 @@ impl Engine {
             let mut all = Vec::new();
             for (from, to) in pairs {
                 // What is not there may be a name that an earlier pair gives.
-                if let Some(table) = catalog.table(&from.0, &from.1) {
+                if let Some(table) = catalog.relation(&from.0, &from.1) {
                     all.extend(foreign::linked_with(catalog, &table.def));
                     all.push(table.clone());
                 }
@@ -308,7 +312,8 @@ impl Engine {
         let mut catalog = (*self.catalog()).clone();
         let mut changes = Vec::with_capacity(pairs.len());
         for (from, (database, name)) in pairs {
-            let table = self.find_in(&catalog, &from.0, &from.1)?;
+            let missing = || EngineError::NoSuchTable(from.0.clone(), from.1.clone());
+            let table = catalog.relation(&from.0, &from.1).cloned().ok_or_else(missing)?;
             self.check_name_is_free(&catalog, &table.def, database, name, checks)?;
             let change =
                 Change::RenameTable { table: table.id(), database: database.clone(), name: name.clone() };

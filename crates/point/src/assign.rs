@@ -31,11 +31,11 @@ struct Assignment {
 }
 
 /// A row in which some columns have new values already, followed by what else assignments use.
-struct Assigned<'a, 'c> {
-    row: RowRef<'a>,
-    width: usize,
-    inputs: &'a [Datum<'a>],
-    changes: &'c [(usize, Datum<'a>)],
+pub(crate) struct Assigned<'a, 'c> {
+    pub row: RowRef<'a>,
+    pub width: usize,
+    pub inputs: &'a [Datum<'a>],
+    pub changes: &'c [(usize, Datum<'a>)],
 }
 
 impl<'a> RowSource<'a> for Assigned<'a, '_> {

@@ -198,6 +198,7 @@ fn compile_from_query(
         OnDuplicate::compile(insert, names, source, view, &table.def, &types[width..], &bound.params)?;
     let mut tables = block.tables;
     tables.push(Table(handle));
+    tables.extend(super::checks::views_of(&bound.views, catalog)?);
     let is_listed = matches!(insert.source, InsertSource::Query(_));
     let query = FromQuery { select: block.select, sources: sources.into(), width, beside };
     let auto_increment = table.def.auto_increment_column();

@@ -27,6 +27,7 @@ mod aggregate;
 mod alternatives;
 mod assign;
 mod bounds;
+mod checks;
 mod choose;
 mod conditions;
 mod domain;
@@ -70,6 +71,7 @@ use avocet_types::{Datum, RowRules, SqlType, Value};
 
 pub use assign::{Assignments, not_for_generated};
 pub use bounds::Bounds;
+pub use checks::{RowCheck, first_failed, warn_of_check};
 pub use ignore::{can_ignore, is_of_row, warn_of, warn_of_row};
 pub use insert::{
     BULK_ROWS, LARGE_SHARE, compile_insert, implicit_default, note_updated, now, unstated_default,
@@ -482,6 +484,16 @@ impl PointPlan {
         self.tables
             .iter()
             .all(|table| catalog.table_by_id(table.id()).is_some_and(|now| Arc::ptr_eq(now, &table.0)))
+    }
+
+    /// A plan that is good as long as these views are what they are, too.
+    pub fn with_views(
+        mut self,
+        views: &[Arc<avocet_types::TableDef>],
+        catalog: &Catalog,
+    ) -> Result<Self, Refusal> {
+        self.tables.extend(checks::views_of(views, catalog)?);
+        Ok(self)
     }
 
     /// The tables that it uses.

@@ -20,7 +20,8 @@ use avocet_types::error::SqlError;
 use avocet_types::expr::{EvalContext, RowProgram};
 use avocet_types::{Datum, SqlType, Value};
 
-use super::assign::Assignments;
+use super::assign::{Assigned, Assignments};
+use super::checks::{RowCheck, first_failed, warn_of_check};
 use super::ignore::{can_ignore, is_of_row, warn_of, warn_of_row};
 use super::known::Known;
 use super::rows::Rows;
@@ -50,6 +51,8 @@ pub struct Changer {
 #[derive(Debug)]
 struct Target {
     table: Table,
+    /// Of the views through which it changes.
+    checks: Box<[RowCheck]>,
     /// None in a DELETE.
     assignments: Assignments,
 }
@@ -73,9 +76,11 @@ pub fn compile_modify(
     let values = bound.assignments.iter().filter_map(|assignment| assignment.value.as_ref());
     let dates = with_dates_of(values, &block.dates);
     let kind = Kind::Modify(Modify { select: block.select, changer });
+    let views = bound.query.views;
     let is_of_session = bound.query.session_dependent;
     let (params, columns) = (bound.query.params, PlanColumns::default());
-    Ok(PointPlan { kind, tables: block.tables, params, columns, dates, is_of_session })
+    let plan = PointPlan { kind, tables: block.tables, params, columns, dates, is_of_session };
+    plan.with_views(&views, catalog)
 }
 
 impl Changer {
@@ -92,7 +97,11 @@ impl Changer {
             let list: Vec<_> = own.map(|a| (a.column, a.value.clone())).collect();
             let assignments =
                 Assignments::compile(&list, def, true, &|value| Ok(RowProgram::compile(value)?))?;
-            targets.push(Target { table: Table(table.clone()), assignments });
+            let own = bound.checks.iter().filter(|check| check.target == at);
+            let checks = own
+                .map(|check| RowCheck::compile(&check.condition, &check.view))
+                .collect::<Result<_, Refusal>>()?;
+            targets.push(Target { table: Table(table.clone()), checks, assignments });
         }
         Ok(Self { targets: targets.into(), verb, ignore, width: bound.query.body.outputs.len() })
     }
@@ -162,7 +171,7 @@ impl Changer {
         for row in rows.iter() {
             run.bounds.row()?;
             let (ids, inputs) = row.split_at(self.targets.len());
-            for (at, Target { table, assignments }) in self.targets.iter().enumerate() {
+            for (at, Target { table, checks, assignments }) in self.targets.iter().enumerate() {
                 let Some(found) = row_id(&ids[at]) else { continue };
                 if !done[at].insert(found) {
                     continue;
@@ -186,6 +195,14 @@ impl Changer {
                 }
                 if changes.is_empty() {
                     continue;
+                }
+                let new = Assigned { row: old, width: table.def.columns.len(), inputs, changes: &changes };
+                if let Some(failed) = first_failed(checks, &new, run)? {
+                    if self.ignore {
+                        warn_of_check(run.ctx, failed);
+                        continue;
+                    }
+                    return Err(failed);
                 }
                 match txn.update(table, id, &changes) {
                     Ok(to) => {

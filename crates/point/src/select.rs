@@ -244,7 +244,8 @@ pub fn compile_query(
     };
     let kind = Kind::Select(select);
     let (params, columns, is_of_session) = (query.params.clone(), columns.into(), query.session_dependent);
-    Ok(PointPlan { kind, tables, params, columns, dates, is_of_session })
+    let plan = PointPlan { kind, tables, params, columns, dates, is_of_session };
+    plan.with_views(&query.views, catalog)
 }
 
 /// Where a block stands.
@@ -448,7 +449,8 @@ fn selected_from(query: &BoundQuery) -> BoundQuery {
         plan::Projected { id: *id, expr: Expr::column(id.index(), ty, nullable) }
     };
     let projection = inner.outputs.iter().map(projected).collect();
-    let from = plan::From::Derived(plan::Derived { query: inner, alias: "".into(), outer: Vec::new() });
+    let from =
+        plan::From::Derived(plan::Derived { query: inner, alias: "".into(), outer: Vec::new(), view: None });
     let body = QueryBody::Select(Box::new(plan::Select::plain(from, projection)));
     BoundQuery { body: QueryExpr { ctes, body, order_by, limit, outputs }, ..query.clone() }
 }

@@ -210,6 +210,7 @@ pub fn compile_subplan(
         params,
         locks,
         session_dependent: false,
+        views: std::sync::Arc::default(),
         calc_found_rows: false,
         likely_counts: Box::default(),
     };
@@ -321,7 +322,7 @@ fn of_columns(side: QueryExpr, columns: &[ColumnId], parent: &BoundQuery) -> Que
         Projected { id: *to, expr }
     };
     let projection = side.outputs.iter().zip(columns).map(converted).collect();
-    let from = From::Derived(Derived { query: side, alias: "".into(), outer: Vec::new() });
+    let from = From::Derived(Derived { query: side, alias: "".into(), outer: Vec::new(), view: None });
     let body = QueryBody::Select(Box::new(avocet_sql::plan::Select::plain(from, projection)));
     QueryExpr { ctes: Vec::new(), body, order_by: Vec::new(), limit: None, outputs: columns.to_vec() }
 }

@@ -210,6 +210,7 @@ fn table_of(sql: &str) -> TableDef {
         comment: String::new(),
         foreign_keys: Vec::new(),
         checks: Vec::new(),
+        view: None,
     }
 }
 

@@ -11,7 +11,8 @@ use avocet_types::expr::program::reborrow;
 use avocet_types::expr::{Expr, RowProgram};
 use avocet_types::{Datum, SqlType, TableDef};
 
-use super::assign::Assignments;
+use super::assign::{Assigned, Assignments};
+use super::checks::{RowCheck, first_failed, warn_of_check};
 use super::ignore::{can_ignore, is_of_row, warn_of, warn_of_row};
 use super::{Refusal, Run};
 
@@ -27,7 +28,11 @@ pub enum OnDuplicate {
 /// The assignments of ON DUPLICATE KEY UPDATE, over the old row's columns followed by the new row's and those that only the
 /// query has.
 #[derive(Debug)]
-pub struct Updates(Assignments);
+pub struct Updates {
+    assignments: Assignments,
+    /// Of the views through which the row changes.
+    checks: Arc<[RowCheck]>,
+}
 
 /// A row to be inserted, with its number in the statement, from 1.
 #[derive(Clone, Copy)]
@@ -85,12 +90,18 @@ impl Updates {
         // One row alone, or a query's, is not given another value for a NULL.
         let is_list = matches!(&insert.source, InsertSource::Values(rows) if rows.len() > 1);
         let compile = |value: &Expr| Ok(RowProgram::compile(value)?);
-        Ok(Self(Assignments::compile(&assigned, def, insert.ignore || is_list, &compile)?))
+        let assignments = Assignments::compile(&assigned, def, insert.ignore || is_list, &compile)?;
+        Ok(Self { assignments, checks: Arc::default() })
+    }
+
+    /// With what the changed row has to meet.
+    pub fn checked(self, checks: Arc<[RowCheck]>) -> Self {
+        Self { checks, ..self }
     }
 
     /// The columns that change when a row is updated.
     pub fn columns(&self) -> impl Iterator<Item = usize> + '_ {
-        self.0.columns()
+        self.assignments.columns()
     }
 
     /// Updates the row that is there. `ignore`: what is wrong with one row is a warning.
@@ -116,7 +127,7 @@ impl Updates {
         };
         let old = buf.row(&table.layout);
         let mut changes: Vec<(usize, Datum<'_>)> = Vec::new();
-        match self.0.evaluate(table, old, inputs, run, new.number, &mut changes) {
+        match self.assignments.evaluate(table, old, inputs, run, new.number, &mut changes) {
             Err(error) if ignore && is_of_row(&error) => {
                 warn_of_row(run.ctx, error);
                 return Ok(Upserted::Left);
@@ -125,6 +136,14 @@ impl Updates {
         }
         if changes.is_empty() {
             return Ok(Upserted::Unchanged);
+        }
+        let row = Assigned { row: old, width: table.def.columns.len(), inputs, changes: &changes };
+        if let Some(failed) = first_failed(&self.checks, &row, run)? {
+            if !ignore {
+                return Err(failed);
+            }
+            warn_of_check(run.ctx, failed);
+            return Ok(Upserted::Left);
         }
         match txn.update(table, id, &changes) {
             Ok(_) => Ok(Upserted::Changed),

@@ -77,9 +77,16 @@ pub fn find_table(
     Ok((def, handle.clone()))
 }
 
-/// The only table of a statement that has no subqueries, with its alias.
-fn plain_table(spec: ModifySpec<'_>) -> Option<(&ast::ObjectName, Option<&str>)> {
-    spec.only_table().filter(|_| !spec.has_subquery())
+/// The only table of a statement that has no subqueries, with its alias; no view.
+fn plain_table<'s>(
+    spec: ModifySpec<'s>,
+    view: &dyn CatalogView,
+) -> Option<(&'s ast::ObjectName, Option<&'s str>)> {
+    let is_view = |name: &ast::ObjectName| {
+        let database = name.database.as_ref().map(|name| name.name.as_str()).or(view.current_database());
+        database.is_some_and(|database| view.view(database, &name.name.name).is_some())
+    };
+    spec.only_table().filter(|(name, _)| !spec.has_subquery() && !is_view(name))
 }
 
 /// `source` is the text that the statement was parsed from; `params` are the types of parameters as far as they are known.
@@ -91,7 +98,7 @@ pub fn compile_update(
     params: &[SqlType],
 ) -> Result<PointPlan, Refusal> {
     let spec = ModifySpec::from(update);
-    let Some((name, alias)) = plain_table(spec) else {
+    let Some((name, alias)) = plain_table(spec, view) else {
         return compile_modify(spec, update.ignore, source, view, catalog, params);
     };
     let (def, handle) = find_table(name, view, catalog)?;
@@ -126,7 +133,7 @@ pub fn compile_delete(
     params: &[SqlType],
 ) -> Result<PointPlan, Refusal> {
     let spec = ModifySpec::from(delete);
-    let Some((name, alias)) = plain_table(spec) else {
+    let Some((name, alias)) = plain_table(spec, view) else {
         return compile_modify(spec, delete.ignore, source, view, catalog, params);
     };
     let (def, handle) = find_table(name, view, catalog)?;

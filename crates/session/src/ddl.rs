@@ -7,6 +7,7 @@ mod foreign_keys;
 mod generated;
 mod how;
 mod indexes;
+mod views;
 
 pub(crate) use columns::type_of;
 
@@ -23,6 +24,7 @@ use super::info_schema;
 use super::run::{Done, Outcome, Text};
 use super::settings::collation_of;
 use super::state::{Level, Session};
+pub(crate) use columns::of_query as columns_of_query;
 
 /// MySQL's limit for names of databases, tables, columns and indexes, in characters.
 const MAX_NAME_LEN: usize = 64;
@@ -40,6 +42,7 @@ impl Session {
                 self.create_table_like(name, like, *if_not_exists, *temporary)
             }
             S::DropTable { names, if_exists, temporary } => self.drop_tables(names, *if_exists, *temporary),
+            S::CreateView(create) => self.create_view(create, text),
             S::DropView { names, if_exists } => self.drop_views(names, *if_exists),
             S::TruncateTable(name) => {
                 let (database, name) = self.full_name(name)?;
@@ -258,7 +261,7 @@ impl Session {
         if catalog.database(database).is_none() {
             return Err(ErrorCode::BAD_DB_ERROR.with(&[&database]));
         }
-        if catalog.table(database, name).is_none() {
+        if catalog.relation(database, name).is_none() {
             return Ok(false);
         }
         let exists = ErrorCode::TABLE_EXISTS_ERROR.with(&[&name]);
@@ -286,6 +289,7 @@ impl Session {
             return Ok(Outcome::ok());
         }
         let catalog = self.catalog();
+        self.refuse_view(&like_database, &like_name)?;
         let Some(model) = catalog.table(&like_database, &like_name) else {
             return Err(ErrorCode::NO_SUCH_TABLE.with(&[&like_database, &like_name]));
         };
@@ -319,14 +323,6 @@ impl Session {
             let (checks, wait) = (self.settings.foreign_key_checks, self.ddl_wait());
             blocking(|| self.shared.engine.drop_tables(&found, checks, wait))?;
         }
-        self.missing(missing, if_exists)
-    }
-
-    fn drop_views(&mut self, names: &[ObjectName], if_exists: bool) -> Result<Outcome, SqlError> {
-        let names = names
-            .iter()
-            .map(|name| self.full_name(name).map(|(database, name)| format!("{database}.{name}")));
-        let missing = names.collect::<Result<Vec<_>, _>>()?;
         self.missing(missing, if_exists)
     }
 

@@ -3,6 +3,7 @@
 mod accounts;
 mod grants;
 mod tables;
+mod views;
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,6 +16,7 @@ use super::output::Rowset;
 use super::state::Session;
 
 pub(super) use tables::status_of;
+pub(super) use views::type_of;
 
 /// The name of the schema, in MySQL's way of writing it.
 pub(super) const NAME: &str = "information_schema";
@@ -46,8 +48,12 @@ const LAST_ID: u32 = u32::MAX;
 fn all() -> &'static [Virtual] {
     static ALL: OnceLock<Vec<Virtual>> = OnceLock::new();
     ALL.get_or_init(|| {
-        let mut views: Vec<_> =
-            tables::TABLES.iter().chain(grants::TABLES).map(|table| (NAME, table)).collect();
+        let mut views: Vec<_> = tables::TABLES
+            .iter()
+            .chain(grants::TABLES)
+            .chain(views::TABLES)
+            .map(|table| (NAME, table))
+            .collect();
         // In alphabetical order, as SHOW TABLES lists them.
         views.sort_by_key(|(_, (shape, _))| shape().name);
         let shapes = views.into_iter().chain(accounts::TABLES.iter().map(|table| (MYSQL, table)));

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use avocet_channel::blocking::{ROWS_IN_PLACE, blocking_if, yield_now_and_then};
 use avocet_engine::{StatementMark, TableHandle};
-use avocet_point::{BULK_ROWS, Refusal, Updates, rules_of};
+use avocet_point::{BULK_ROWS, Refusal, RowCheck, Updates, first_failed, rules_of};
 use avocet_sql::bind::{Clause, TableBinder, UpsertNames, reads_directly, unsupported};
 use avocet_sql::parse::ast::{Expr, ExprKind, Ident, Query, UnaryOp};
 use avocet_sql::parse::statement::{Insert, InsertSource};
@@ -28,9 +28,12 @@ use super::bulk::Bulk;
 use super::modify::Finds;
 use super::run::{Done, Outcome, Text};
 use super::select::Purpose;
-use super::state::Session;
+use super::state::{Level, Session};
 use super::status::Counter;
 use super::store::{Storing, explicit_auto_value, generates, next_auto_value};
+
+/// How often a statement is bound anew because a view changed between binding and use.
+const MAX_REBINDS: usize = 100;
 
 /// What to do with a row whose key is there already.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -53,6 +56,8 @@ pub(super) struct Inserter<'i> {
     on_duplicate: OnDuplicate,
     ignore: bool,
     updates: Option<Updates>,
+    /// Of the view into which the rows go.
+    pub checks: Arc<[RowCheck]>,
     /// Of the row that is being inserted: what the query has for `updates` alone.
     beside: Vec<Value>,
     params: &'i [Datum<'i>],
@@ -142,6 +147,9 @@ impl Session {
             None => self.current_database()?,
         };
         let catalog = self.catalog();
+        if let Some(target) = self.insert_through_view(insert)? {
+            return target.insert(insert).map(drop);
+        }
         match catalog.table(database, &insert.table.name.name) {
             Some(table) => targets(table, insert).map(drop),
             None => Err(ErrorCode::NO_SUCH_TABLE.with(&[&database, &insert.table.name.name])),
@@ -178,17 +186,39 @@ impl Session {
             InsertSource::Values(rows) if self.numbers_plainly() && is_few(rows) => {}
             _ => return Ok(None),
         }
-        let compile = |session: &Self| {
-            let (view, catalog) = (session.view(), session.catalog());
-            avocet_point::compile_insert(insert, text.source, &view, &catalog, &text.types)
-        };
+        let compile = |session: &Self| session.compile_insert(insert, text.source, &text.types);
         self.change_once(&compile, Finds::Nothing, mark, text).await
     }
 
     async fn insert_in_transaction(&mut self, insert: &Insert, text: &Text<'_>) -> Result<Done, SqlError> {
         self.shared.counters.add(Counter::Insert);
-        let table = self.insert_target(&insert.table)?;
+        for _ in 0..MAX_REBINDS {
+            let Some(target) = self.insert_through_view(insert)? else {
+                let table = self.insert_target(&insert.table)?;
+                return self.insert_into(table, Arc::default(), insert, text).await;
+            };
+            let own = target.insert(insert)?;
+            // Whoever changes the view waits for this transaction once it is held.
+            if self.hold_views(&target.views)? {
+                let checks = self.checks_of(&target, &insert.table)?;
+                let table = self.insert_target(&own.table)?;
+                if Arc::ptr_eq(&table.def, &target.table) {
+                    return self.insert_into(table, checks, &own, text).await;
+                }
+            }
+        }
+        Err(ErrorCode::TABLE_DEF_CHANGED.with(&[]))
+    }
+
+    async fn insert_into(
+        &mut self,
+        table: Arc<TableHandle>,
+        checks: Arc<[RowCheck]>,
+        insert: &Insert,
+        text: &Text<'_>,
+    ) -> Result<Done, SqlError> {
         let mut inserter = self.inserter(table, insert, text)?;
+        inserter.checks = checks;
         let many = match &insert.source {
             InsertSource::Values(rows) => {
                 let names = UpsertNames::new(insert, &inserter.table.def, &inserter.targets)?;
@@ -253,6 +283,7 @@ impl Session {
             on_duplicate,
             ignore,
             updates: None,
+            checks: Arc::default(),
             beside: Vec::new(),
             params: &[],
             first_generated: 0,
@@ -299,7 +330,7 @@ impl Session {
     ) -> Result<Option<Updates>, SqlError> {
         let (view, def) = (self.view(), &inserter.table.def);
         let updates = Updates::compile(insert, names, text.source, &view, def, beside, &text.types);
-        updates.map(Some).map_err(Refusal::into_error)
+        updates.map(|updates| Some(updates.checked(inserter.checks.clone()))).map_err(Refusal::into_error)
     }
 
     async fn insert_values(
@@ -361,6 +392,30 @@ impl Session {
             inserter.affected = inserter.rows;
         }
         Ok(())
+    }
+
+    /// Whether a row meets what the view asks for, into which it goes; error 1369, or a warning under IGNORE.
+    pub(super) fn meets_checks(
+        &mut self,
+        inserter: &mut Inserter<'_>,
+        row: &[Value],
+    ) -> Result<bool, SqlError> {
+        if inserter.checks.is_empty() {
+            return Ok(true);
+        }
+        let failed = self.with_run(inserter.params, |_, run, _| {
+            let failed = first_failed(&inserter.checks, &row, run)?;
+            Ok::<_, SqlError>(failed)
+        })?;
+        match failed {
+            None => Ok(true),
+            Some(error) if inserter.ignore => {
+                self.warn(Level::Warning, error.errno, error.message);
+                inserter.give_number_back();
+                Ok(false)
+            }
+            Some(error) => Err(error),
+        }
     }
 
     /// The value of an expression in VALUES. Literals take no binding.
@@ -453,7 +508,10 @@ impl Session {
     ) -> Result<Option<Vec<Value>>, SqlError> {
         let table = inserter.table.clone();
         match rules_of(&table)? {
-            None => self.complete_plain(inserter, given, number).map(Some),
+            None => {
+                let row = self.complete_plain(inserter, given, number)?;
+                Ok(self.meets_checks(inserter, &row)?.then_some(row))
+            }
             Some(rules) => self.complete_by_rules(inserter, given, number, rules),
         }
     }

@@ -12,7 +12,7 @@ use avocet_point::{
     self as point, Bounds, Changes, GivenRows, NotPoint, PointPlan, PointScratch, ReadAs, Refusal, Run, Verb,
 };
 use avocet_sql::parse::digest::{Digest, Slot, literal_type};
-use avocet_sql::parse::statement::StatementKind;
+use avocet_sql::parse::statement::{Insert, StatementKind};
 use avocet_sql::plan::BoundQuery;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::temporal::{datetime_from_number, parse_datetime, parse_time};
@@ -250,11 +250,30 @@ impl Session {
                 let columns = columns_of(&bound).into();
                 point::compile_query(&bound, columns, &catalog, &[])
             }
-            StatementKind::Insert(insert) => point::compile_insert(insert, source, &view, &catalog, types),
+            StatementKind::Insert(insert) => self.compile_insert(insert, source, types),
             StatementKind::Update(update) => point::compile_update(update, source, &view, &catalog, types),
             StatementKind::Delete(delete) => point::compile_delete(delete, source, &view, &catalog, types),
             _ => Err(NotPoint::because("a statement of another kind").into()),
         }
+    }
+
+    /// The plan of an INSERT or REPLACE, of the table behind it if it names a view.
+    pub(super) fn compile_insert(
+        &self,
+        insert: &Insert,
+        source: &[u8],
+        types: &[SqlType],
+    ) -> Result<PointPlan, Refusal> {
+        let (view, catalog) = (self.view(), self.catalog());
+        let Some(target) = self.insert_through_view(insert)? else {
+            return point::compile_insert(insert, source, &view, &catalog, types);
+        };
+        if !target.checks.is_empty() {
+            return Err(NotPoint::because("rows for a view that checks them").into());
+        }
+        let own = target.insert(insert)?;
+        let plan = point::compile_insert(&own, source, &view, &catalog, types)?;
+        plan.with_views(&target.views, &catalog)
     }
 
     /// Runs a statement on its plan; false if another path is to take it, and nothing happened yet.

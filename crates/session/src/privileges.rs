@@ -26,6 +26,7 @@ mod reader;
 mod reads;
 mod roles;
 mod shown;
+mod through;
 
 use avocet_engine::Privileges;
 
@@ -55,10 +56,10 @@ impl Session {
         let access = self.access();
         if access.must_change_password() {
             self.check_changes_password(kind)?;
-        } else if access.unrestricted {
+        } else if access.unrestricted && !self.catalog().has_views() {
             return Ok(());
         }
-        self.check_needs(&needs::of(kind, self.database.as_deref(), &self.info.account))
+        self.check_needs(&self.needs_of(kind))
     }
 
     /// Fails if the account may not know of a table's columns.
@@ -69,7 +70,10 @@ impl Session {
 
     /// What a statement needs that is to be compiled.
     pub(super) fn needs_of(&self, kind: &StatementKind) -> Box<[Need]> {
-        needs::of(kind, self.database.as_deref(), &self.info.account).into()
+        let mut needs = needs::of(kind, self.database.as_deref(), &self.info.account);
+        let through = through::needs_through_views(&self.catalog(), kind, &needs);
+        needs.extend(through);
+        needs.into()
     }
 
     /// Fails if something is missing, as it does for a compiled plan.
@@ -82,13 +86,20 @@ impl Session {
 
     pub(super) fn check_needs(&mut self, needs: &[Need]) -> Result<(), SqlError> {
         if self.access().unrestricted {
-            return Ok(());
+            // What a definer lacks, nobody gets through the view.
+            let through = |need: &&Need| matches!(need, Need::Through(_));
+            return needs.iter().filter(through).try_for_each(|need| self.check_through(need));
         }
-        needs.iter().try_for_each(|need| self.check_need(need))
+        for need in needs {
+            match need {
+                Need::Through(_) => self.check_through(need)?,
+                _ => self.check_need(&self.access, need)?,
+            }
+        }
+        Ok(())
     }
 
-    fn check_need(&self, need: &Need) -> Result<(), SqlError> {
-        let access = &self.access;
+    pub(super) fn check_need(&self, access: &Access, need: &Need) -> Result<(), SqlError> {
         match need {
             Need::Server { any } if !access.global().intersects(*any) => Err(needs_one_of(*any)),
             Need::File if !access.global().intersects(Privileges::FILE) => Err(self.account_denied()),
@@ -136,12 +147,19 @@ impl Session {
                     return Ok(());
                 }
                 let may = |name: &str| access.on_column(database, table, name).contains(*privilege);
-                let Some(found) = self.catalog().table(database, table).cloned() else { return Ok(()) };
+                let Some(found) = self.catalog().relation(database, table).cloned() else { return Ok(()) };
                 match column {
                     Some(name) if may(name) || found.def.column(name).is_none() => Ok(()),
                     Some(name) => Err(self.column_denied(*privilege, table, name)),
                     None if found.def.columns.iter().all(|column| may(&column.name)) => Ok(()),
                     None => Err(self.table_denied(privilege, table)),
+                }
+            }
+            Need::Explained { database, table } => {
+                let all = Privileges::SELECT | Privileges::SHOW_VIEW;
+                match access.on_table(database, table).contains(all) {
+                    true => Ok(()),
+                    false => Err(ErrorCode::VIEW_NO_EXPLAIN.with(&[])),
                 }
             }
             Need::Reads(reads) => {
@@ -156,7 +174,7 @@ impl Session {
                 }
                 Err(self.routine_denied("execute", database, routine))
             }
-            Need::Server { .. } | Need::File | Need::Use { .. } => Ok(()),
+            Need::Server { .. } | Need::File | Need::Use { .. } | Need::Through(_) => Ok(()),
         }
     }
 

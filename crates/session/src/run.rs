@@ -3,7 +3,7 @@
 use avocet_channel::blocking::{TEXT_IN_PLACE, blocking_if};
 use avocet_channel::{Cancellation, Interruption, OkReply, OutputColumn, ResultSink, SessionChange, Status};
 use avocet_point as point;
-use avocet_sql::bind::{CatalogView, unsupported};
+use avocet_sql::bind::unsupported;
 use avocet_sql::parse::digest::Digest;
 use avocet_sql::parse::statement::{ShowKind, Statement, StatementKind};
 use avocet_sql::parse::{self, ast, is_tall, parse};
@@ -123,8 +123,7 @@ impl SqlSession for Session {
     fn table_columns(&mut self, table: &str) -> Result<Vec<OutputColumn>, SqlError> {
         let database = self.current_database()?.to_owned();
         self.check_may_see(&database, table)?;
-        let def = self.view().table(&database, table);
-        let def = def.ok_or_else(|| ErrorCode::NO_SUCH_TABLE.with(&[&database, &table]))?;
+        let def = self.shown_relation(&database, table)?;
         let sees = |at: &usize| self.seen().sees_column(&database, table, &def.columns[*at].name);
         Ok((0..def.columns.len()).filter(sees).map(|at| table_column(&def, at, table)).collect())
     }
@@ -589,6 +588,7 @@ fn commits_implicitly(kind: &StatementKind) -> bool {
         S::CreateTable(_)
             | S::CreateTableLike { .. }
             | S::DropTable { .. }
+            | S::CreateView(_)
             | S::DropView { .. }
             | S::AlterTable { .. }
             | S::RenameTable(_)

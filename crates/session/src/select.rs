@@ -211,7 +211,7 @@ impl Session {
         }
         self.begin_time(true, false);
         let mark = self.begin_statement()?;
-        let tables = match self.hold_as_bound(tables) {
+        let tables = match self.hold_as_bound(&bound.views, tables) {
             Ok(Some(tables)) => tables,
             Ok(None) => return Ok(None),
             Err(error) => return self.end_statement(mark, Err(error)).await,
@@ -224,13 +224,17 @@ impl Session {
         self.end_statement(mark, result).await.map(|rows| Some(Outcome::Rows(rows)))
     }
 
-    /// Holds the tables that a query was bound to; `None` if one of them is another by now.
-    fn hold_as_bound(&mut self, tables: &[Arc<TableDef>]) -> Result<Option<Vec<Arc<TableHandle>>>, SqlError> {
+    /// Holds the views and tables that a query was bound to; `None` if one of them is another by now.
+    fn hold_as_bound(
+        &mut self,
+        views: &[Arc<TableDef>],
+        tables: &[Arc<TableDef>],
+    ) -> Result<Option<Vec<Arc<TableHandle>>>, SqlError> {
         let catalog = self.catalog();
         let now =
             |def: &Arc<TableDef>| catalog.table_by_id(def.id).filter(|table| Arc::ptr_eq(&table.def, def));
         match tables.iter().map(|def| now(def).cloned()).collect::<Option<Vec<_>>>() {
-            Some(tables) if self.hold_all(&tables)? => Ok(Some(tables)),
+            Some(tables) if self.hold_views(views)? && self.hold_all(&tables)? => Ok(Some(tables)),
             _ => Ok(None),
         }
     }
@@ -300,7 +304,7 @@ impl Session {
             .map(|(database, name)| catalog.table(database, name).cloned())
             .collect();
         Ok(match tables {
-            Some(tables) if self.hold_all(&tables)? => Some(tables),
+            Some(tables) if self.hold_views(&bound.views)? && self.hold_all(&tables)? => Some(tables),
             _ => None,
         })
     }
@@ -309,6 +313,18 @@ impl Session {
     fn hold_all(&mut self, tables: &[Arc<TableHandle>]) -> Result<bool, SqlError> {
         for table in tables {
             if !self.hold(table)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Holds the definitions of views till the end of the transaction; false if one of them is another one by now.
+    pub(super) fn hold_views(&mut self, views: &[Arc<TableDef>]) -> Result<bool, SqlError> {
+        for view in views {
+            let catalog = self.catalog();
+            let Some(handle) = catalog.table_by_id(view.id) else { return Ok(false) };
+            if !Arc::ptr_eq(&handle.def, view) || !is_current(self.txn().hold_view(handle))? {
                 return Ok(false);
             }
         }

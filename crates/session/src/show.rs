@@ -2,6 +2,7 @@
 
 mod create;
 mod server;
+mod views;
 
 use std::sync::Arc;
 
@@ -52,6 +53,7 @@ impl Session {
             ShowKind::Columns { table, full } => Ok(columns(&*self.shown_table(table)?, *full, self.seen())),
             ShowKind::Indexes { table } => Ok(self.show_indexes(&*self.shown_table(table)?)),
             ShowKind::CreateTable(table) => self.show_create_table(table),
+            ShowKind::CreateView(view) => self.show_create_view(view),
             ShowKind::CreateDatabase { name, if_not_exists } => {
                 let catalog = self.catalog();
                 let found = catalog.database(&name.name);
@@ -96,8 +98,7 @@ impl Session {
 
     pub(super) fn shown_table(&self, table: &ObjectName) -> Result<Arc<TableDef>, SqlError> {
         let database = self.shown_database(table.database.as_ref())?;
-        let found = self.view().table(&database, &table.name.name);
-        found.ok_or_else(|| ErrorCode::NO_SUCH_TABLE.with(&[&database, &table.name.name]))
+        self.shown_relation(&database, &table.name.name)
     }
 
     fn show_tables(&self, database: Option<&Ident>, full: bool) -> Result<Rowset, SqlError> {
@@ -120,9 +121,9 @@ impl Session {
             info_schema::names(&database).filter(sees).for_each(|name| push(name, "BASE TABLE"));
         } else {
             self.catalog()
-                .tables_in(&database)
+                .relations_in(&database)
                 .filter(|table| !table.is_unfinished() && self.seen().sees_table(&database, &table.def.name))
-                .for_each(|table| push(&table.def.name, "BASE TABLE"));
+                .for_each(|table| push(&table.def.name, info_schema::type_of(&table.def)));
         }
         Ok(rows)
     }
@@ -152,12 +153,13 @@ impl Session {
                 ("Comment", varchar(2048)),
             ],
         );
-        for table in self.catalog().tables_in(&database) {
+        let catalog = self.catalog();
+        for table in catalog.relations_in(&database) {
             if table.is_unfinished() || !self.seen().sees_table(&database, &table.def.name) {
                 continue;
             }
             let mut row = vec![text(&table.def.name)];
-            row.extend(status_of(table));
+            row.extend(status_of(self, table));
             rows.push(row);
         }
         Ok(rows)
@@ -211,9 +213,13 @@ impl Session {
         rows
     }
 
-    fn show_create_table(&self, name: &ObjectName) -> Result<Rowset, SqlError> {
-        let table = self.shown_table(name)?;
+    fn show_create_table(&mut self, name: &ObjectName) -> Result<Rowset, SqlError> {
+        let database = self.shown_database(name.database.as_ref())?;
         let catalog = self.catalog();
+        if catalog.view(&database, &name.name.name).is_some() {
+            return self.show_create_view(name);
+        }
+        let table = self.shown_table(name)?;
         let next = catalog.table_by_id(table.id).map_or(0, |table| table.next_auto_increment());
         let mut rows = Rowset::new("", &[("Table", varchar(64)), ("Create Table", LONG_TEXT)]);
         rows.push(vec![
@@ -246,9 +252,6 @@ impl Session {
         tables: &[ObjectName],
         sink: &mut dyn ResultSink,
     ) -> Result<Outcome, SqlError> {
-        if what == "check" {
-            return Err(unsupported("CHECK TABLE (use `avocet check`)"));
-        }
         let mut rows = Rowset::new(
             "",
             &[
@@ -264,10 +267,22 @@ impl Session {
                 None => self.current_database()?.to_owned(),
             };
             let full = format!("{database}.{}", name.name.name);
-            let found =
-                self.check_is_locked(&database, &name.name.name).and_then(|()| self.shown_table(name));
-            match found {
-                Ok(_) => rows.push(vec![text(full), text(what), text("status"), text("OK")]),
+            let view = self.catalog().view(&database, &name.name.name).cloned();
+            if what == "check" && view.is_none() && self.view().table(&database, &name.name.name).is_some() {
+                return Err(unsupported("CHECK TABLE of tables (use `avocet check`)"));
+            }
+            let checked = self.check_is_locked(&database, &name.name.name);
+            let checked = match what {
+                "check" => checked,
+                _ => checked.and_then(|()| self.refuse_view(&database, &name.name.name)),
+            };
+            let checked = checked.and_then(|()| self.shown_table(name).map(drop));
+            match checked {
+                Ok(()) => rows.push(vec![text(full), text(what), text("status"), text("OK")]),
+                Err(error) if what == "check" && view.is_some() => {
+                    rows.push(vec![text(&full), text(what), text("Error"), text(error.message)]);
+                    rows.push(vec![text(full), text(what), text("error"), text("Corrupt")]);
+                }
                 Err(error) => {
                     rows.push(vec![text(&full), text(what), text("Error"), text(error.message)]);
                     rows.push(vec![text(full), text(what), text("status"), text("Operation failed")]);

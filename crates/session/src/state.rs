@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use avocet_channel::Status;
-use avocet_engine::{Catalog, StatementMark, Txn};
+use avocet_engine::{AccountId, Catalog, StatementMark, Txn};
 use avocet_point::PointScratch;
 use avocet_sql::parse::statement::IsolationLevel;
 use avocet_types::convert::ConvertContext;
@@ -107,6 +107,8 @@ pub struct Session {
     pub(super) access: Access,
     /// LOCK TABLES. Behind the transaction, which ends before.
     pub(super) locked: Option<Locked>,
+    /// What definers of views may do, as of the last statements that used them.
+    pub(super) definers: HashMap<AccountId, Arc<Access>>,
 }
 
 impl Session {
@@ -155,6 +157,7 @@ impl Session {
             changed_variables: Vec::new(),
             access,
             locked: None,
+            definers: HashMap::new(),
             info,
         };
         session.begin_variables();

@@ -35,5 +35,6 @@ mod transactions;
 mod turns;
 mod unwanted;
 mod upserts;
+mod views;
 
 use client::{Client, check};

@@ -43,6 +43,10 @@ impl CatalogView for View<'_> {
         self.catalog.table(database, name).map(|table| table.def.clone())
     }
 
+    fn view(&self, database: &str, name: &str) -> Option<Arc<TableDef>> {
+        self.catalog.view(database, name).map(|view| view.def.clone())
+    }
+
     fn statistics(&self, table: &TableDef) -> Option<Arc<TableStatistics>> {
         let handle = self.catalog.table_by_id(table.id)?;
         Some(Arc::new(statistics_of(handle)))

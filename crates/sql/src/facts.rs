@@ -7,7 +7,7 @@
 //!                                 └─▶ merged reads: which statements may share an answer
 //! ```
 //!
-//! Nothing is looked up: a name without a database is of the default one, and a column without a table is of any table of
+//! Nothing is looked up: a name may be a view's, whose own text has facts of its own; a name without a database is of the default one, and a column without a table is of any table of
 //! its query ([`ColumnUse`]). Facts err to the safe side: what is not known to be a pure read is none.
 //!
 //! Invariants:
@@ -284,6 +284,10 @@ impl StatementFacts {
             K::DropTable { names, temporary, .. } => {
                 names.iter().for_each(|name| self.defines(name, *temporary));
             }
+            K::CreateView(create) => {
+                self.defines(&create.name, false);
+                Reader::new(self).query(&create.query);
+            }
             K::DropView { names, .. } => names.iter().for_each(|name| self.defines(name, false)),
             K::AlterTable { name, .. } | K::TruncateTable(name) => self.defines(name, false),
             K::CreateIndex { table, .. } | K::DropIndex { table, .. } => self.defines(table, false),
@@ -436,6 +440,7 @@ fn class_of(kind: &StatementKind) -> StatementClass {
         K::CreateTable(_)
         | K::CreateTableLike { .. }
         | K::DropTable { .. }
+        | K::CreateView(_)
         | K::DropView { .. }
         | K::AlterTable { .. }
         | K::RenameTable(_)

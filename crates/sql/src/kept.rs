@@ -9,20 +9,26 @@
 //! strings are quoted in one way, whatever the SQL mode, and strings have their character sets with them.
 
 pub mod allowed;
-mod print;
 mod rules;
 
 use std::collections::BTreeSet;
 
+use avocet_types::collation::Charset;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::SqlMode;
 use avocet_types::{DefaultValue, TableDef};
 
 use crate::parse::ast::{Expr, ExprKind};
-use crate::parse::{ParseError, parse_expr};
+use crate::parse::{ParseError, grow_stack, parse_expr};
+use crate::print::{self, Names, Style};
 
-pub use print::canonical;
 pub use rules::compile;
+
+/// An expression's canonical text. `source` is what it was parsed from, whose strings are in the character set `charset`.
+pub fn canonical(expr: &Expr, source: &[u8], charset: Charset) -> String {
+    let style = Style { names: Names::Bare, strings: Some(charset), charset, quote: '`' };
+    print::expr(expr, source, style)
+}
 
 /// The syntax tree of a kept text.
 pub fn parse(text: &str) -> Result<Expr, SqlError> {
@@ -48,7 +54,7 @@ pub fn column_names(expr: &Expr) -> Vec<String> {
         {
             names.push(name.clone());
         }
-        expr.children_mut().into_iter().for_each(|child| gather(child, names));
+        expr.children_mut().into_iter().for_each(|child| grow_stack(|| gather(child, names)));
     }
     let mut names = Vec::new();
     gather(&mut expr.clone(), &mut names);

@@ -16,6 +16,8 @@ pub mod kept;
 mod lift;
 pub mod parse;
 pub mod plan;
+pub mod print;
+pub mod qualify;
 pub mod relational;
 pub mod testing;
 

@@ -82,6 +82,7 @@ fn define(create: &CreateTable, collation: Collation) -> TableDef {
         comment: String::new(),
         foreign_keys: Vec::new(),
         checks: Vec::new(),
+        view: None,
     }
 }
 

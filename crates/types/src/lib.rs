@@ -25,6 +25,7 @@ pub mod schema;
 pub mod sql_type;
 pub mod temporal;
 pub mod text;
+pub mod view;
 
 pub use arrow_map::{ColumnBuilder, datum_at};
 pub use datum::{Datum, Value};
@@ -39,3 +40,4 @@ pub use schema::{
     ReferentialAction, TableDef,
 };
 pub use sql_type::{Collation, IntWidth, LobSize, SqlType};
+pub use view::{ViewAlgorithm, ViewCheck, ViewDef, ViewSecurity};

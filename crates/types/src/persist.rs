@@ -310,6 +310,7 @@ impl TableDef {
             comment: from.str(WHAT)?.to_owned(),
             foreign_keys: Vec::new(),
             checks: Vec::new(),
+            view: None,
         };
         if version >= WITH_FOREIGN_KEYS {
             table.foreign_keys = list(from, ForeignKeyDef::decode)?;
@@ -528,6 +529,7 @@ mod tests {
             SqlType::Json,
         ];
         TableDef {
+            view: None,
             id: TableId(7),
             database: "d".into(),
             name: "t".into(),

@@ -4,6 +4,7 @@ use avocet_base::{IndexId, TableId};
 
 use crate::datum::Value;
 use crate::sql_type::{Collation, SqlType};
+use crate::view::ViewDef;
 
 /// Bytes of a key at most, as columns are declared: InnoDB's limit.
 pub const MAX_KEY_BYTES: u64 = 3072;
@@ -25,6 +26,8 @@ pub struct TableDef {
     pub checks: Vec<CheckDef>,
     pub default_collation: Collation,
     pub comment: String,
+    /// Of a view, which has no rows and no indexes of its own.
+    pub view: Option<Box<ViewDef>>,
 }
 
 #[derive(Clone, Debug)]
@@ -68,7 +71,12 @@ impl TableDef {
             checks: Vec::new(),
             default_collation: Collation::DEFAULT,
             comment: String::new(),
+            view: None,
         }
+    }
+
+    pub fn is_view(&self) -> bool {
+        self.view.is_some()
     }
 }
 

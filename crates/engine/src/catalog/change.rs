@@ -2,7 +2,7 @@
 
 use avocet_base::codec::{Malformed, Put, Reader};
 use avocet_base::{IndexId, TableId};
-use avocet_types::{CheckDef, Collation, ForeignKeyDef, IndexDef, TableDef};
+use avocet_types::{CheckDef, Collation, ForeignKeyDef, IndexDef, TableDef, ViewDef};
 
 use super::{DatabaseDef, UserDef};
 
@@ -86,6 +86,8 @@ pub(crate) enum Change {
         name: String,
         rows: u64,
     },
+    /// A definition with a view's query.
+    CreateView(Box<TableDef>),
     /// All of them or none, in this order: what one statement changes.
     Several(Vec<Change>),
 }
@@ -211,6 +213,11 @@ impl Change {
                     to.put_bytes(&bytes);
                 }
             }
+            Self::CreateView(def) => {
+                to.put_u8(40);
+                def.encode(to);
+                def.view.as_deref().expect("it is a view's").encode(to);
+            }
             Self::PublishTable { table, database, name, rows } => {
                 to.put_u8(19);
                 to.put_u32(table.0);
@@ -293,6 +300,11 @@ impl Change {
                 index: IndexId(reader.u32(WHAT)?),
                 visible: reader.u8(WHAT)? != 0,
             },
+            40 => {
+                let mut def = TableDef::decode(reader)?;
+                def.view = Some(Box::new(ViewDef::decode(reader)?));
+                Self::CreateView(Box::new(def))
+            }
             15 | 18 => {
                 let (old, new) = (TableId(reader.u32(WHAT)?), TableId(reader.u32(WHAT)?));
                 let rows = if tag == 18 { Some(reader.varint(WHAT)?) } else { None };
@@ -313,7 +325,9 @@ impl Change {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use avocet_types::ReferentialAction;
+    use avocet_types::{
+        ColumnDef, ReferentialAction, SqlMode, SqlType, ViewAlgorithm, ViewCheck, ViewSecurity,
+    };
 
     use super::super::{GrantScope, LoginRules, PasswordRules, Privileges, TlsRule};
     use super::*;
@@ -328,6 +342,25 @@ pub(super) mod tests {
             on_delete: ReferentialAction::Cascade,
             on_update: ReferentialAction::NoAction,
         }
+    }
+
+    pub fn view() -> TableDef {
+        let view = ViewDef {
+            select: "select `d`.`t`.`a` AS `a` from `d`.`t`".into(),
+            names: vec!["a".into()],
+            algorithm: ViewAlgorithm::Merge,
+            definer: ("ann".into(), "10.%".into()),
+            security: ViewSecurity::Invoker,
+            check: ViewCheck::Cascaded,
+            is_updatable: true,
+            sql_mode: SqlMode(5),
+            client_charset: "latin1".into(),
+            connection_collation: Collation::DEFAULT,
+            created_us: 77,
+        };
+        let column = ColumnDef::new("a", SqlType::BIGINT);
+        let def = TableDef::new("d", "v", vec![column], vec![]);
+        TableDef { id: TableId(9), view: Some(Box::new(view)), ..def }
     }
 
     #[test]
@@ -373,6 +406,7 @@ pub(super) mod tests {
             Change::ReplaceTable { old, new, rows: Some(300), foreign_keys: vec![], renamed: vec![] },
             Change::PublishTable { table: new, database: "d".into(), name: "t".into(), rows: 7 },
             Change::PutUser(Box::new(user)),
+            Change::CreateView(Box::new(view())),
             Change::Several(vec![
                 Change::DropTable(old),
                 Change::AutoIncrement { table: new, next: 1000 },

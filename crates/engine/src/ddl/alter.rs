@@ -92,7 +92,7 @@ impl Engine {
         if catalog.database(database).is_none() {
             return Err(EngineError::NoSuchDatabase(database.into()));
         }
-        if catalog.table(database, name).is_some() {
+        if catalog.relation(database, name).is_some() {
             return Err(EngineError::TableExists(name.into()));
         }
         checks::check_names(catalog, &checks::renamed(def, name), database, Some(def.id))?;

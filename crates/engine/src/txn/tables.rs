@@ -120,6 +120,14 @@ impl Txn {
         if self.is_strict() { self.use_table(table) } else { self.hold_definition(table) }
     }
 
+    /// Holds a view's definition till the end of the transaction. It has no rows, so it may be newer than the snapshot.
+    ///
+    /// # Errors
+    /// `StaleDefinition` if the handle is not the view any more: it is to be looked up again.
+    pub fn hold_view(&mut self, view: &Arc<TableHandle>) -> Result<()> {
+        self.hold_definition(view)
+    }
+
     pub(super) fn hold_definition(&mut self, table: &Arc<TableHandle>) -> Result<()> {
         let held = self.changes.tables.len();
         self.touch(table)?;

@@ -33,6 +33,7 @@ impl Session {
         text: &Text<'_>,
     ) -> Result<Outcome, SqlError> {
         let (database, table) = self.full_name(name)?;
+        self.refuse_view(&database, &table)?;
         let catalog = self.catalog();
         let Some(handle) = catalog.table(&database, &table) else {
             return Err(ErrorCode::NO_SUCH_TABLE.with(&[&database, &table]));
@@ -73,6 +74,9 @@ impl Session {
         for (from, to) in pairs {
             let (from, to) = (self.full_name(from)?, self.full_name(to)?);
             check_name(&to.1, ErrorCode::WRONG_TABLE_NAME)?;
+            if from.0 != to.0 && self.catalog().view(&from.0, &from.1).is_some() {
+                return Err(ErrorCode::FORBID_SCHEMA_CHANGE.with(&[&from.0, &to.0]));
+            }
             names.push((from, to));
         }
         let (checks, wait) = (self.settings.foreign_key_checks, self.ddl_wait());

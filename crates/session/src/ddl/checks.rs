@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use avocet_engine::{ScanRequest, TableHandle};
 use avocet_sql::kept;
-use avocet_sql::kept::allowed::{Place, is_condition};
+use avocet_sql::kept::allowed::Place;
 use avocet_sql::parse::statement::CheckSpec;
+use avocet_sql::print::is_condition;
 use avocet_types::Value;
 use avocet_types::arrow_map::datum_at;
 use avocet_types::error::{ErrorCode, SqlError};

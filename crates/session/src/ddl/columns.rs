@@ -34,7 +34,7 @@ const MAX_FSP: u64 = 6;
 const MAX_MEMBER_CHARS: usize = 255;
 
 /// The columns that CREATE TABLE … AS SELECT makes of a query's outputs.
-pub(super) fn of_query(bound: &BoundQuery) -> Vec<ColumnDef> {
+pub(crate) fn of_query(bound: &BoundQuery) -> Vec<ColumnDef> {
     let column = |info: &avocet_sql::plan::ColumnInfo| {
         let stored = info.origin.as_ref().map(|origin| &origin.table.columns[origin.column]);
         ColumnDef {
@@ -79,6 +79,7 @@ impl Session {
             comment: options.comment.clone().unwrap_or_default(),
             foreign_keys: Vec::new(),
             checks: Vec::new(),
+            view: None,
         };
         let redefined = |name: &str| of_query.iter().any(|c| c.name.eq_ignore_ascii_case(name));
         let own = create.columns.iter().filter(|spec| !redefined(&spec.name.name));
@@ -309,6 +310,7 @@ fn no_columns() -> TableDef {
         comment: String::new(),
         foreign_keys: Vec::new(),
         checks: Vec::new(),
+        view: None,
     }
 }
 

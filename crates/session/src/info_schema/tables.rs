@@ -28,10 +28,9 @@ pub(super) const TABLES: &[Entry] = &[
     (table_constraints, fill_table_constraints),
     (tables, fill_tables),
     (triggers, none),
-    (views, none),
 ];
 
-const NAME_TYPE: SqlType = varchar(64);
+pub(super) const NAME_TYPE: SqlType = varchar(64);
 
 fn none(_: &Session, _: &mut Rowset) {}
 
@@ -482,10 +481,11 @@ fn fill_tables(session: &Session, rows: &mut Rowset) {
         rows.push(row);
     }
     let catalog = session.catalog();
-    for handle in session.seen_tables(&catalog) {
+    for handle in session.seen_tables(&catalog).chain(session.seen_views(&catalog)) {
         let table = &handle.def;
-        let mut row = vec![text("def"), text(&table.database), text(&table.name), text("BASE TABLE")];
-        row.extend(status_of(handle));
+        let mut row =
+            vec![text("def"), text(&table.database), text(&table.name), text(super::type_of(table))];
+        row.extend(status_of(session, handle));
         rows.push(row);
     }
 }
@@ -498,8 +498,11 @@ fn auto_increment_of(table: &TableHandle) -> Value {
 }
 
 /// From ENGINE to TABLE_COMMENT: what SHOW TABLE STATUS tells of a table, too.
-pub fn status_of(handle: &TableHandle) -> [Value; 17] {
+pub fn status_of(session: &Session, handle: &TableHandle) -> [Value; 17] {
     let table = &handle.def;
+    if table.is_view() {
+        return super::views::status_of(session, table);
+    }
     let index_bytes: u64 = handle.indexes().iter().map(|index| index.bytes()).sum();
     [
         text("InnoDB"),
@@ -537,14 +540,15 @@ fn triggers() -> Rowset {
     )
 }
 
-fn views() -> Rowset {
-    texts("VIEWS", &["TABLE_CATALOG", "TABLE_SCHEMA", "TABLE_NAME", "VIEW_DEFINITION", "IS_UPDATABLE"])
-}
-
 fn fill_columns(session: &Session, rows: &mut Rowset) {
     let catalog = session.catalog();
     let own = super::all().iter().map(|table| &*table.def);
-    for table in session.seen_tables(&catalog).map(|handle| &*handle.def).chain(own) {
+    let views: Vec<TableDef> = session
+        .seen_views(&catalog)
+        .filter_map(|handle| session.with_columns_of_now(&handle.def).ok())
+        .collect();
+    let stored = session.seen_tables(&catalog).map(|handle| &*handle.def);
+    for table in stored.chain(&views).chain(own) {
         for at in 0..table.columns.len() {
             if session.seen().sees_column(&table.database, &table.name, &table.columns[at].name) {
                 rows.push(column_row(table, at));

@@ -53,6 +53,9 @@ impl Session {
             row[at] = self.value_for(inserter, at, &columns[at], Given::Default, number)?;
         }
         self.compute_missing(rules, columns, &mut row, &is_given, &inserter.storing, number)?;
+        if !self.meets_checks(inserter, &row)? {
+            return Ok(None);
+        }
         match rules.check(&&row[..], &self.context) {
             Ok(()) => Ok(Some(row)),
             Err(error) if inserter.ignore && is_of_row(&error) => {

@@ -61,8 +61,20 @@ impl Session {
         text: &Text<'_>,
         source: &mut Source<'_>,
     ) -> Result<Done, SqlError> {
+        let target = self.load_through_view(load)?;
+        let own = target.as_ref().map(|target| target.load(load)).transpose()?;
+        let (load, checks) = match (&target, &own) {
+            (Some(target), Some(own)) => {
+                if !self.hold_views(&target.views)? {
+                    return Err(ErrorCode::TABLE_DEF_CHANGED.with(&[]));
+                }
+                (own, self.checks_of(target, &load.table)?)
+            }
+            _ => (load, std::sync::Arc::default()),
+        };
         let table = self.insert_target(&load.table)?;
         let mut loading = Loading::new(self, load, table, text)?;
+        loading.check(checks);
         let dialect = self.dialect(load, &loading)?;
         let mut reader = Reader::new(dialect);
         source.open(self.settings.timeouts.read)?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use avocet_channel::blocking::blocking;
 use avocet_engine::TableHandle;
-use avocet_point::{implicit_default, is_of_row, now, rules_of, unstated_default};
+use avocet_point::{RowCheck, implicit_default, is_of_row, now, rules_of, unstated_default};
 use avocet_sql::bind::{CatalogView, Clause, TableBinder, TableStatistics};
 use avocet_sql::parse::ast::TypeSpec;
 use avocet_sql::parse::ast::{self, VariableScope};
@@ -190,6 +190,11 @@ impl<'l> Loading<'l> {
         let mut binder = TableBinder::new(text.source, &view, &types, def, None);
         let bound = binder.expr(value, Clause::Select)?;
         Ok(Assignment::Program(compile_over(&bound, def)?))
+    }
+
+    /// Rows have to meet these.
+    pub fn check(&mut self, checks: Arc<[RowCheck]>) {
+        self.inserter.checks = checks;
     }
 
     pub fn charset(&self) -> Charset {
@@ -437,11 +442,16 @@ impl<'l> Loading<'l> {
     /// Evaluates what the table's definition says of the row; false if a CHECK constraint keeps it out, with a warning.
     fn obey_rules(&mut self, session: &mut Session, values: &mut [Value]) -> Result<bool, SqlError> {
         let table = self.inserter.table.clone();
-        let Some(rules) = rules_of(&table)? else { return Ok(true) };
+        let Some(rules) = rules_of(&table)? else {
+            return session.meets_checks(&mut self.inserter, values);
+        };
         let (columns, storing) = (&table.def.columns, self.inserter.storing);
         session.compute_missing(rules, columns, values, &self.is_given, &storing, self.read)?;
         if let Some(at) = (0..columns.len()).find(|at| values[*at].is_null() && !columns[*at].nullable) {
             return Err(store_error(&StoreError::Null, &columns[at].name, self.read));
+        }
+        if !session.meets_checks(&mut self.inserter, values)? {
+            return Ok(false);
         }
         match rules.check(&&values[..], &session.context) {
             Ok(()) => Ok(true),
@@ -520,6 +530,10 @@ impl CatalogView for RowView<'_> {
 
     fn has_database(&self, name: &str) -> bool {
         self.session.has_database(name)
+    }
+
+    fn view(&self, database: &str, name: &str) -> Option<Arc<TableDef>> {
+        self.session.view(database, name)
     }
 
     fn table(&self, database: &str, name: &str) -> Option<Arc<TableDef>> {

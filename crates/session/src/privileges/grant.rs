@@ -249,7 +249,7 @@ impl Session {
     /// Fails if there is no such table, column or procedure.
     fn check_is_there(&self, scope: &GrantScope, specified: &Specified) -> Result<(), SqlError> {
         match scope {
-            GrantScope::Table { database, table } => match self.catalog().table(database, table) {
+            GrantScope::Table { database, table } => match self.catalog().relation(database, table) {
                 Some(found) => {
                     let missing = specified.columns.keys().find(|column| found.def.column(column).is_none());
                     missing.map_or(Ok(()), |column| Err(ErrorCode::BAD_FIELD_ERROR.with(&[column, table])))

@@ -1,6 +1,8 @@
 //! What each statement needs, told from its text.
 
-use avocet_engine::Privileges;
+use std::sync::Arc;
+
+use avocet_engine::{AccountId, Privileges};
 use avocet_sql::parse::ast::{Ident, ObjectName, TableRef, VariableScope, With};
 use avocet_sql::parse::statement::*;
 
@@ -69,6 +71,23 @@ pub(crate) enum Need {
         database: String,
         routine: String,
     },
+    /// To be told how a view's tables are read.
+    Explained {
+        database: String,
+        table: String,
+    },
+    /// What somebody needs for what a view does.
+    Through(Arc<Through>),
+}
+
+/// A view that a statement uses, and what it needs of the tables that it is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Through {
+    /// Database and name of the view that the statement names.
+    pub view: (String, String),
+    /// The definer; `None` for whoever runs the statement.
+    pub account: Option<AccountId>,
+    pub needs: Vec<Need>,
 }
 
 /// The needs of a statement, while they are collected.
@@ -121,6 +140,14 @@ impl Needs {
                 if !*temporary {
                     names.iter().for_each(|name| self.table(name, Privileges::DROP));
                 }
+            }
+            S::CreateView(create) => {
+                let more = match create.how {
+                    CreateViewHow::Create | CreateViewHow::IfNotExists => Privileges::NONE,
+                    CreateViewHow::OrReplace | CreateViewHow::Alter => Privileges::DROP,
+                };
+                self.table(&create.name, Privileges::CREATE_VIEW | more);
+                Reader::new(self, STATEMENT).query(&create.query);
             }
             S::DropView { names, if_exists: _ } => {
                 names.iter().for_each(|name| self.table(name, Privileges::DROP));
@@ -545,7 +572,7 @@ impl Needs {
             ShowKind::Columns { table, full: _ } | ShowKind::Indexes { table } => {
                 self.listed(table);
             }
-            ShowKind::CreateTable(name) => {
+            ShowKind::CreateTable(name) | ShowKind::CreateView(name) => {
                 if let Some(database) = self.database_of(name) {
                     self.list.push(Need::Definition { database, table: name.name.name.clone() });
                 }

@@ -114,7 +114,7 @@ impl Reads {
                     |name: Option<&str>| Denied { table: table.to_owned(), column: name.map(str::to_owned) };
                 let may_read =
                     |name: &str| access.on_column(database, table, name).contains(Privileges::SELECT);
-                let Some(def) = catalog.table(database, table).map(|table| &table.def) else { continue };
+                let Some(def) = catalog.relation(database, table).map(|table| &table.def) else { continue };
                 match &column.name {
                     None if def.columns.iter().all(|column| may_read(&column.name)) => {}
                     None => return Err(denied(None)),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use avocet_engine::{AccountId, Catalog, GrantScope, Grants, Privileges, TableHandle, TlsRule, UserDef};
 use avocet_sql::parse::statement::UserName;
 use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::schema::TableDef;
 
 use super::access::{Access, identities_of, specificity};
 use super::needs;
@@ -124,6 +125,21 @@ impl Session {
             !table.is_unfinished() && self.access.sees_table(&table.def.database, &table.def.name)
         };
         catalog.tables().filter(sees)
+    }
+
+    /// The views that the account may see.
+    pub(crate) fn seen_views<'c>(
+        &'c self,
+        catalog: &'c Catalog,
+    ) -> impl Iterator<Item = &'c Arc<TableHandle>> {
+        let sees = |view: &&Arc<TableHandle>| self.access.sees_table(&view.def.database, &view.def.name);
+        catalog.views().filter(sees)
+    }
+
+    /// Whether the account may see what a view is made of.
+    pub(crate) fn may_show_view(&self, view: &TableDef) -> bool {
+        let held = self.access.on_table(&view.database, &view.name);
+        self.access.unrestricted || held.contains(Privileges::SHOW_VIEW | Privileges::SELECT)
     }
 }
 

@@ -100,7 +100,8 @@ fn column_line(column: &ColumnDef, inherited: Collation, quotes: Quotes) -> Stri
     line
 }
 
-/// The indexes in the order in which MySQL keeps them: the primary key, unique ones that know no NULL, unique ones, others.
+/// The indexes in the order in which MySQL keeps them: the primary key, unique ones that know no NULL, unique ones, others; of
+/// each kind those last that have a VIRTUAL column.
 pub(super) fn indexes_of(table: &TableDef) -> Vec<&IndexDef> {
     let rank = |index: &IndexDef| match index.kind {
         IndexKind::Primary => 0,
@@ -109,7 +110,10 @@ pub(super) fn indexes_of(table: &TableDef) -> Vec<&IndexDef> {
         IndexKind::Secondary => 3,
     };
     let mut indexes: Vec<&IndexDef> = table.indexes.iter().collect();
-    indexes.sort_by_key(|index| rank(index));
+    let is_virtual =
+        |column: usize| table.columns[column].generated.as_ref().is_some_and(|from| !from.stored);
+    let has_virtual = |index: &IndexDef| index.parts.iter().any(|part| is_virtual(part.column));
+    indexes.sort_by_key(|index| (rank(index), has_virtual(index)));
     indexes
 }
 
@@ -181,6 +185,10 @@ pub(super) struct Quotes(char);
 impl Quotes {
     pub fn of(mode: SqlMode) -> Self {
         Self(if mode.has(SqlMode::ANSI_QUOTES) { '"' } else { '`' })
+    }
+
+    pub fn character(self) -> char {
+        self.0
     }
 
     pub fn quote(self, name: &str) -> String {

@@ -17,12 +17,13 @@ fn filled() -> Client {
          CREATE TABLE parent (id INT PRIMARY KEY); INSERT INTO parent VALUES (1);
          CREATE TABLE child (id INT PRIMARY KEY, parent INT, FOREIGN KEY (parent) REFERENCES parent (id) ON DELETE CASCADE);
          INSERT INTO child SELECT id, 1 FROM big WHERE id < 30000;
-         CREATE TABLE vacant LIKE big; CREATE TABLE two (id INT PRIMARY KEY, v INT); INSERT INTO two VALUES (1, 1), (2, 2)",
+         CREATE TABLE vacant LIKE big; CREATE VIEW vacant_view AS SELECT * FROM vacant WHERE id >= 0 WITH CHECK OPTION;
+         CREATE VIEW big_view AS SELECT * FROM big WHERE a >= 0; CREATE TABLE two (id INT PRIMARY KEY, v INT); INSERT INTO two VALUES (1, 1), (2, 2)",
     );
     client
 }
 
-const CHANGES: [&str; 19] = [
+const CHANGES: [&str; 22] = [
     "INSERT INTO vacant SELECT * FROM big",
     "REPLACE INTO vacant SELECT * FROM big",
     "INSERT IGNORE INTO vacant SELECT * FROM big",
@@ -40,6 +41,9 @@ const CHANGES: [&str; 19] = [
     "CREATE UNIQUE INDEX u ON big (s, id)",
     "ALTER TABLE big ADD FOREIGN KEY (a) REFERENCES ten (n)",
     "DELETE FROM parent WHERE id = 1",
+    "INSERT INTO vacant_view SELECT * FROM big",
+    "UPDATE big_view SET a = a + 1",
+    "DELETE FROM big_view",
     "UPDATE two SET v = v + SLEEP(5) + 10",
     "INSERT INTO two SELECT 5, SLEEP(5)",
 ];

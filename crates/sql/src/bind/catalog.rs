@@ -18,6 +18,11 @@ pub trait CatalogView {
 
     fn table(&self, database: &str, name: &str) -> Option<Arc<TableDef>>;
 
+    /// A view, whose name no table has.
+    fn view(&self, _database: &str, _name: &str) -> Option<Arc<TableDef>> {
+        None
+    }
+
     /// What is known of a table's contents, for the order of joins and the width of sums.
     fn statistics(&self, table: &TableDef) -> Option<Arc<TableStatistics>>;
 

@@ -42,7 +42,7 @@ impl Binder<'_> {
             ExprKind::Integer(value) => Ok(integer(*value)),
             ExprKind::Decimal(text) => Ok(decimal(text)),
             ExprKind::Float(value) if value.is_infinite() => {
-                let text = expr.span.text(self.source);
+                let text = expr.span.text(self.source.bytes());
                 Err(ErrorCode::ILLEGAL_VALUE_FOR_TYPE.with(&[&"double", &text]))
             }
             ExprKind::Float(value) => Ok(Expr::literal(Datum::Double(*value), SqlType::Double)),
@@ -60,7 +60,7 @@ impl Binder<'_> {
                     table: table.as_ref().map(|t| t.name.as_str()),
                     column: &column.name,
                 };
-                self.resolve(&name)
+                self.resolve(&name, expr.span)
             }
             ExprKind::SystemVariable { scope, name } => {
                 self.session_dependent = true;
@@ -73,7 +73,7 @@ impl Binder<'_> {
             ExprKind::AssignVariable { .. } => {
                 Err(unsupported("assignment to a user variable in an expression"))
             }
-            ExprKind::Default(Some(column)) => self.default_of(&column.name),
+            ExprKind::Default(Some(column)) => self.default_of(&column.name, column.span),
             ExprKind::Default(None) => Err(unsupported("DEFAULT in an expression")),
             ExprKind::InsertedValue(_) => Err(unsupported("VALUES() outside of ON DUPLICATE KEY UPDATE")),
             ExprKind::Unsupported(what) => Err(unsupported(what)),
@@ -143,8 +143,8 @@ impl Binder<'_> {
     }
 
     /// `DEFAULT(column)`
-    fn default_of(&mut self, column: &str) -> Result<Expr, SqlError> {
-        let column = self.resolve(&ColumnName { database: None, table: None, column })?;
+    fn default_of(&mut self, column: &str, span: ast::Span) -> Result<Expr, SqlError> {
+        let column = self.resolve(&ColumnName { database: None, table: None, column }, span)?;
         let origin = match column.kind {
             Bound::Column(id) => self.columns[ColumnId(id as u32)].origin.clone(),
             _ => None,

@@ -27,13 +27,13 @@ fn check_hints(hints: &[ast::IndexHint], from: &From) -> Result<(), SqlError> {
 }
 
 /// As many tables as MySQL joins in one block. Sets of them fit into 64 bits where joins are ordered.
-const MOST_TABLES: usize = 61;
+pub(super) const MOST_TABLES: usize = 61;
 
 /// A part of FROM that is bound: the tree, where its tables are in the block's list, and what `*` means.
 pub(super) struct Bound {
     pub from: From,
     /// Index of its first table in the block; its tables are the last ones.
-    first: usize,
+    pub first: usize,
     /// Columns of `*`, in order.
     pub star: Vec<ColumnId>,
 }
@@ -81,6 +81,10 @@ impl Binder<'_> {
             return self.cte_ref(&cte.columns, cte.id, shown);
         }
         let table = self.find_table(name)?;
+        self.note_database(name, &table.database);
+        if table.is_view() {
+            return self.view(&table, shown, alias.is_none());
+        }
         let database = alias.is_none().then(|| Arc::from(table.database.as_str()));
         self.check_next(&shown, database.as_deref())?;
         let first = self.block().tables.len();
@@ -92,7 +96,7 @@ impl Binder<'_> {
         Ok(Bound { from: From::Table(scan), first, star })
     }
 
-    /// A stored table by its name, in the current database if it names none.
+    /// A stored table or a view by its name, in the current database if it names none.
     pub(super) fn find_table(
         &self,
         name: &ast::ObjectName,
@@ -104,6 +108,9 @@ impl Binder<'_> {
         if let Some(table) = self.catalog.table(database, &name.name.name) {
             return Ok(table);
         }
+        if let Some(view) = self.catalog.view(database, &name.name.name) {
+            return Ok(view);
+        }
         Err(match self.catalog.has_database(database) {
             true => ErrorCode::NO_SUCH_TABLE.with(&[&database, &name.name.name]),
             false => ErrorCode::BAD_DB_ERROR.with(&[&database]),
@@ -111,7 +118,7 @@ impl Binder<'_> {
     }
 
     /// Whether the block can have one more table, of this name.
-    fn check_next(&mut self, name: &str, database: Option<&str>) -> Result<(), SqlError> {
+    pub(super) fn check_next(&mut self, name: &str, database: Option<&str>) -> Result<(), SqlError> {
         let tables = &self.block().tables;
         if tables.iter().any(|t| t.name.eq_ignore_ascii_case(name) && t.database.as_deref() == database) {
             return Err(ErrorCode::NONUNIQ_TABLE.with(&[&name]));
@@ -130,7 +137,12 @@ impl Binder<'_> {
     }
 
     /// Adds a table that is not stored to the block; where it is in the block's list.
-    fn push_scope_table(&mut self, name: Arc<str>, ids: &[ColumnId], keys: Vec<Vec<ColumnId>>) -> usize {
+    pub(super) fn push_scope_table(
+        &mut self,
+        name: Arc<str>,
+        ids: &[ColumnId],
+        keys: Vec<Vec<ColumnId>>,
+    ) -> usize {
         let columns = ids
             .iter()
             .map(|id| ScopeColumn {
@@ -164,7 +176,7 @@ impl Binder<'_> {
         let star = query.outputs.clone();
         let keys = keys_of(&query);
         let first = self.push_scope_table(alias.clone(), &star, keys);
-        Ok(Bound { from: From::Derived(Derived { query, alias, outer }), first, star })
+        Ok(Bound { from: From::Derived(Derived { query, alias, outer, view: None }), first, star })
     }
 
     /// Gives outputs the names of a column list, and refuses doubles.
@@ -195,12 +207,12 @@ impl Binder<'_> {
             JoinCondition::On(expr) => (Some(self.on(expr, left.first)?), None),
             JoinCondition::Using(names) => {
                 let names: Vec<_> = names.iter().map(|n| n.name.clone()).collect();
-                let (on, star) = self.merge(&left, &right, &names, swapped)?;
+                let (on, star) = self.merge(ast, &left, &right, &names)?;
                 (on, Some(star))
             }
             JoinCondition::Natural => {
                 let names = self.common_names(&left, &right)?;
-                let (on, star) = self.merge(&left, &right, &names, swapped)?;
+                let (on, star) = self.merge(ast, &left, &right, &names)?;
                 (on, Some(star))
             }
         };
@@ -255,12 +267,14 @@ impl Binder<'_> {
     /// what is left of the other.
     fn merge(
         &mut self,
+        join: &ast::Join,
         left: &Bound,
         right: &Bound,
         names: &[String],
-        keep_right: bool,
     ) -> Result<(Option<Expr>, Vec<ColumnId>), SqlError> {
+        let keep_right = join.kind == ast::JoinKind::Right;
         let mut conditions = Vec::with_capacity(names.len());
+        let mut pairs = Vec::with_capacity(names.len());
         let (mut kept, mut dropped) = (Vec::new(), Vec::new());
         for name in names {
             let split = right.first;
@@ -269,12 +283,14 @@ impl Binder<'_> {
             let r = self.joined_column(right, split..tables, name)?;
             self.mark_used(l);
             self.mark_used(r);
+            pairs.push((l, r));
             let (l_expr, r_expr) = (self.column_expr(l), self.column_expr(r));
             conditions.push(self.typer.compare(CompareOp::Eq, l_expr, r_expr)?);
             let (keep, drop) = if keep_right { (r, l) } else { (l, r) };
             kept.push(keep);
             dropped.push(drop);
         }
+        self.note_join(join, &pairs);
         for table in &mut self.block().tables[left.first..] {
             for column in &mut table.columns {
                 column.merged |= dropped.contains(&column.id);
@@ -330,7 +346,7 @@ fn join(kind: JoinKind, left: Bound, right: Bound, on: Option<Expr>) -> Bound {
 }
 
 /// Columns that determine a derived table's row: its grouping keys, if they are all outputs.
-fn keys_of(query: &QueryExpr) -> Vec<Vec<ColumnId>> {
+pub(super) fn keys_of(query: &QueryExpr) -> Vec<Vec<ColumnId>> {
     let QueryBody::Select(select) = &query.body else { return Vec::new() };
     let output_of = |expr: &Expr| {
         let shown = select.projection.iter().find(|p| p.expr == *expr && query.outputs.contains(&p.id));

@@ -9,8 +9,8 @@ use avocet_types::json::table::{Answer, Column, Level, Source};
 use avocet_types::json::{Node, Path, parse};
 use avocet_types::{Datum, SqlType};
 
-use crate::bind::scope::{Block, Clause};
 use crate::bind::Binder;
+use crate::bind::scope::{Block, Clause};
 use crate::parse::ast::{self, JsonTableColumn, JsonTablePath};
 use crate::plan::{ColumnId, JsonTable, QueryBody, QueryExpr};
 

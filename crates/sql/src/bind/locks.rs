@@ -6,9 +6,10 @@
 use std::sync::Arc;
 
 use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::schema::TableDef;
 
 use crate::parse::ast::{LockClause, ObjectName};
-use crate::plan::{From, QueryBody, ScanLock, TableScan};
+use crate::plan::{Derived, From, QueryBody, ScanLock, TableScan};
 
 /// Notes the locks in the block's scans.
 pub fn apply(clauses: &[LockClause], body: &mut QueryBody) -> Result<(), SqlError> {
@@ -17,7 +18,7 @@ pub fn apply(clauses: &[LockClause], body: &mut QueryBody) -> Result<(), SqlErro
     }
     let mut block = Block::default();
     match body {
-        QueryBody::Select(select) => collect(&mut select.from, &mut block),
+        QueryBody::Select(select) => collect(&mut select.from, None, &mut block),
         QueryBody::SetOperation(set) => return apply(clauses, &mut set.right.body),
         QueryBody::Nested(inner) => return apply(clauses, &mut inner.body),
         QueryBody::Values(_) | QueryBody::JsonTable(_) => {}
@@ -30,45 +31,64 @@ pub fn apply(clauses: &[LockClause], body: &mut QueryBody) -> Result<(), SqlErro
         }
         for name in &clause.of {
             let shown = &name.name.name;
-            match scans.iter_mut().find(|scan| is_meant(name, scan)) {
-                Some(scan) => put(scan, lock)?,
-                None if others.iter().any(|alias| alias.eq_ignore_ascii_case(shown)) => {}
-                None => return Err(ErrorCode::UNRESOLVED_TABLE_LOCK.with(&[shown])),
+            let mut is_found = others.iter().any(|alias| alias.eq_ignore_ascii_case(shown));
+            for scan in scans.iter_mut().filter(|scan| is_meant(name, scan)) {
+                put(scan, lock)?;
+                is_found = true;
+            }
+            if !is_found {
+                return Err(ErrorCode::UNRESOLVED_TABLE_LOCK.with(&[shown]));
             }
         }
     }
     Ok(())
 }
 
-fn put(scan: &mut TableScan, lock: ScanLock) -> Result<(), SqlError> {
+fn put((shown, scan): &mut Shown<'_>, lock: ScanLock) -> Result<(), SqlError> {
     match scan.lock.replace(lock) {
         None => Ok(()),
-        Some(_) => Err(ErrorCode::DUPLICATE_TABLE_LOCK.with(&[&scan.alias])),
+        Some(_) => {
+            Err(ErrorCode::DUPLICATE_TABLE_LOCK.with(&[&shown.as_ref().map_or(&scan.alias, |view| &view.1)]))
+        }
     }
 }
 
 /// OF names a table as the query calls it: by its alias, if it has one.
-fn is_meant(name: &ObjectName, scan: &TableScan) -> bool {
-    let same_database = name.database.as_ref().is_none_or(|of| of.name == scan.table.database);
-    same_database && name.name.name.eq_ignore_ascii_case(&scan.alias)
+fn is_meant(name: &ObjectName, (shown, scan): &Shown<'_>) -> bool {
+    let (database, alias) = match shown {
+        Some((view, alias)) => (&view.database, alias),
+        None => (&scan.table.database, &scan.alias),
+    };
+    let same_database = name.database.as_ref().is_none_or(|of| of.name == *database);
+    same_database && name.name.name.eq_ignore_ascii_case(alias)
 }
+
+/// A scan, and the view of the block through which it is read.
+type Shown<'p> = (Option<(Arc<TableDef>, Arc<str>)>, &'p mut TableScan);
 
 /// What a block's FROM names.
 #[derive(Default)]
 struct Block<'p> {
-    scans: Vec<&'p mut TableScan>,
+    scans: Vec<Shown<'p>>,
     /// Derived tables and common table expressions: they have no rows to be locked.
     others: Vec<Arc<str>>,
 }
 
-fn collect<'p>(from: &'p mut From, block: &mut Block<'p>) {
+fn collect<'p>(from: &'p mut From, through: Option<&(Arc<TableDef>, Arc<str>)>, block: &mut Block<'p>) {
     match from {
-        From::Table(scan) => block.scans.push(scan),
+        From::Table(scan) => block.scans.push((through.cloned(), scan)),
         From::Join(join) => {
-            collect(&mut join.left, block);
-            collect(&mut join.right, block);
+            collect(&mut join.left, through, block);
+            collect(&mut join.right, through, block);
         }
-        From::Derived(derived) => block.others.push(derived.alias.clone()),
+        From::Derived(Derived { query, alias, view, .. }) => match (view, &mut query.body) {
+            // Through a view that is merged, its tables are locked.
+            (Some(view), QueryBody::Select(select)) if view.merges => {
+                let own = (view.def.clone(), alias.clone());
+                collect(&mut select.from, Some(through.unwrap_or(&own)), block);
+            }
+            _ => block.others.push(alias.clone()),
+        },
         From::Cte(cte) => block.others.push(cte.alias.clone()),
         From::Dual => {}
     }

@@ -7,6 +7,7 @@
 //!               ├─ expr.rs       expressions, through types' Typer       │
 //!               ├─ aggregate.rs, window.rs, subquery.rs                  │
 //!               ├─ modify.rs     the query behind UPDATE and DELETE      │
+//!               ├─ views.rs, merge.rs, notes.rs                          │
 //!               ├─ upsert.rs     names in ON DUPLICATE KEY UPDATE        │
 //!               └─ query.rs      WITH, set operations, VALUES, order   ──┘
 //! ```
@@ -19,14 +20,18 @@ mod catalog;
 mod expr;
 mod from;
 mod group;
+mod insert;
 mod json_table;
 mod locks;
+mod merge;
 mod modify;
+mod notes;
 mod query;
 mod scope;
 mod select;
 mod subquery;
 mod upsert;
+mod views;
 mod window;
 
 #[cfg(test)]
@@ -34,16 +39,20 @@ mod tests;
 
 use std::sync::Arc;
 
+use avocet_base::TableId;
 use avocet_types::SqlType;
 use avocet_types::expr::{Expr, Typer};
 use avocet_types::schema::TableDef;
 
 pub use avocet_types::error::unsupported;
 pub use catalog::{CatalogView, ColumnStatistics, TableStatistics};
+pub use insert::{ViewTarget, through_view};
 pub use modify::reads_directly;
-pub use modify::{Modification, ModifySpec, bind_modification};
+pub use modify::{BoundCheck, Modification, ModifySpec, bind_modification};
+pub use notes::{Notes, Qualified, first_table};
 pub use scope::Clause;
 pub use upsert::UpsertNames;
+pub use views::{can_merge, invalid as invalid_view, is_one_block, names_in, parse_view};
 
 use crate::parse::ast::{self, Ident};
 use crate::plan::{BoundQuery, ColumnId, ColumnInfo, ColumnTable, walk};
@@ -63,6 +72,19 @@ pub fn bind_query(
     let mut bound = binder.finish(body);
     bound.calc_found_rows = query.first_select().is_some_and(|select| select.calc_found_rows);
     Ok(bound)
+}
+
+/// As [`bind_query`], with what the query's names mean.
+pub fn bind_with_notes(
+    query: &ast::Query,
+    source: &[u8],
+    catalog: &dyn CatalogView,
+) -> Result<(BoundQuery, Notes), SqlError> {
+    let mut binder = Binder::new(source, catalog, &[]);
+    binder.notes = Some(Notes::default());
+    let body = binder.query(query)?;
+    let notes = binder.notes.take().unwrap_or_default();
+    Ok((binder.finish(body), notes))
 }
 
 /// Binds expressions over the columns of one table, in which column `i` of the table is `Column(i)`: for UPDATE, DELETE,
@@ -122,8 +144,23 @@ impl<'a> TableBinder<'a> {
     }
 }
 
+/// What is being bound was parsed from.
+enum Source<'a> {
+    Statement(&'a [u8]),
+    View(Arc<TableDef>),
+}
+
+impl Source<'_> {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Statement(text) => text,
+            Self::View(view) => view.view.as_ref().map_or(&[][..], |view| view.select.as_bytes()),
+        }
+    }
+}
+
 pub struct Binder<'a> {
-    source: &'a [u8],
+    source: Source<'a>,
     catalog: &'a dyn CatalogView,
     typer: Typer,
     columns: ColumnTable,
@@ -139,12 +176,18 @@ pub struct Binder<'a> {
     exprs_bound: usize,
     /// Of these, those that were bound before.
     exprs_repeated: usize,
+    /// Views that were met, each once.
+    views: Vec<Arc<TableDef>>,
+    /// Those within which something is being bound.
+    open_views: Vec<TableId>,
+    merged: merge::Merged,
+    notes: Option<Notes>,
 }
 
 impl<'a> Binder<'a> {
     fn new(source: &'a [u8], catalog: &'a dyn CatalogView, params: &[SqlType]) -> Self {
         Self {
-            source,
+            source: Source::Statement(source),
             catalog,
             typer: catalog.typer(),
             columns: ColumnTable::default(),
@@ -158,11 +201,18 @@ impl<'a> Binder<'a> {
             session_dependent: false,
             exprs_bound: 0,
             exprs_repeated: 0,
+            views: Vec::new(),
+            open_views: Vec::new(),
+            merged: merge::Merged::default(),
+            notes: None,
         }
     }
 
     /// The bound query of a body, whose scans read what is used.
-    fn finish(self, mut body: crate::plan::QueryExpr) -> BoundQuery {
+    fn finish(mut self, mut body: crate::plan::QueryExpr) -> BoundQuery {
+        if !self.views.is_empty() {
+            self.merge_views(&mut body);
+        }
         let mut locks = false;
         walk::for_each_scan_mut(&mut body, &mut |scan| {
             scan.columns.retain(|(_, id)| self.used.get(id.index()).copied().unwrap_or(false));
@@ -176,6 +226,7 @@ impl<'a> Binder<'a> {
             calc_found_rows: false,
             likely_counts: Box::default(),
             session_dependent: self.session_dependent,
+            views: self.views.into(),
         }
     }
 
@@ -259,13 +310,14 @@ impl<'a> Binder<'a> {
     }
 
     /// The expression that a column's name means here.
-    fn resolve(&mut self, name: &ColumnName<'_>) -> Result<Expr, SqlError> {
+    fn resolve(&mut self, name: &ColumnName<'_>, span: ast::Span) -> Result<Expr, SqlError> {
         for depth in (0..self.blocks.len()).rev() {
             let block = &self.blocks[depth];
             if block.hidden {
                 continue;
             }
             if let Some(expr) = self.resolve_in(depth, name)? {
+                self.note_column(depth, name, span, &expr);
                 for id in expr.columns() {
                     self.cross(depth, ColumnId(id as u32));
                 }
@@ -319,11 +371,11 @@ impl<'a> Binder<'a> {
         match &expr.kind {
             ast::ExprKind::Column { column, .. } => column.name.as_str().into(),
             ast::ExprKind::String { value, charset }
-                if charset.is_none() || is_quoted(&expr.span.text(self.source)) =>
+                if charset.is_none() || is_quoted(&expr.span.text(self.source.bytes())) =>
             {
                 value.as_str().into()
             }
-            _ => expr.span.text(self.source).trim().into(),
+            _ => expr.span.text(self.source.bytes()).trim().into(),
         }
     }
 

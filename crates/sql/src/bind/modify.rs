@@ -12,6 +12,7 @@ use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::Expr;
 use avocet_types::schema::TableDef;
 
+use crate::bind::merge::MergedView;
 use crate::bind::scope::{Block, Clause, ColumnName};
 use crate::bind::{Binder, CatalogView, unsupported};
 use crate::parse::ast::{self, ExprKind, Limit, ObjectName, OrderItem, TableRef, With};
@@ -99,6 +100,17 @@ pub struct Modification {
     /// The tables whose rows change; one may be there twice, under two aliases.
     pub targets: Vec<Arc<TableDef>>,
     pub assignments: Vec<BoundAssignment>,
+    /// What rows have to meet that are written through views.
+    pub checks: Vec<BoundCheck>,
+}
+
+/// The condition of a view WITH CHECK OPTION.
+pub struct BoundCheck {
+    pub target: usize,
+    /// Over the target's columns and the inputs, as assignments' values are.
+    pub condition: Expr,
+    /// Its database and name.
+    pub view: (String, String),
 }
 
 pub struct BoundAssignment {
@@ -110,7 +122,7 @@ pub struct BoundAssignment {
 
 /// A target while it is being bound.
 struct Target {
-    /// In the block's list.
+    /// In the block's list: the table, or the view through which it changes.
     scope: usize,
     table: Arc<TableDef>,
     row_id: ColumnId,
@@ -143,6 +155,8 @@ impl Binder<'_> {
             return Err(ErrorCode::WRONG_USAGE.with(&[&verb, &"LIMIT"]));
         }
         let mut from = self.from(spec.tables)?.from;
+        let mut of_views = Vec::new();
+        let conditions = self.merge_targets(&mut from, &mut of_views);
         let mut targets = Vec::new();
         let mut assigned = Vec::new();
         match spec.change {
@@ -155,12 +169,15 @@ impl Binder<'_> {
         }
         self.block().clause = Clause::Where;
         let filter = spec.filter.map(|expr| self.condition(expr)).transpose()?;
+        let filter = self.all_of(conditions, filter);
         self.block().clause = Clause::Select;
         let mut values = Vec::with_capacity(assigned.len());
         if let Change::Assign(assignments) = spec.change {
             for (assignment, (target, column)) in assignments.iter().zip(&assigned) {
                 let ty = targets[*target].table.columns[*column].ty;
-                values.push(self.assigned_value(&assignment.value, ty)?);
+                let mut value = self.assigned_value(&assignment.value, ty)?;
+                value.iter_mut().for_each(|value| self.merged.apply(value));
+                values.push(value);
             }
         }
         self.block().clause = Clause::Order;
@@ -173,13 +190,16 @@ impl Binder<'_> {
         if !block.aggregates.is_empty() || !block.window_functions.is_empty() {
             return Err(ErrorCode::INVALID_GROUP_FUNC_USE.with(&[]));
         }
-        let subqueries: Vec<_> =
+        let mut subqueries: Vec<_> =
             std::mem::take(&mut block.subqueries).into_iter().map(|s| s.subquery).collect();
+        let verb = if matches!(spec.change, Change::Delete(_)) { "DELETE" } else { "UPDATE" };
         for target in &targets {
-            refuse_own_reads(&subqueries, target)?;
+            self.refuse_own_reads(&subqueries, target, verb)?;
         }
-        let inputs = inputs(&assigned, &values, &targets);
+        let checks = self.checks(&targets, &assigned)?;
+        let inputs = inputs(&assigned, &values, &checks, &targets);
         refuse_late_reads(&assigned, &values, &targets, &subqueries)?;
+        subqueries.append(&mut of_views);
         let select = Select { filter, subqueries, ..Select::plain(from, Vec::new()) };
         let query = self.modification_query(select, ctes, &targets, &inputs, order, limit);
         let assignments = assigned
@@ -190,8 +210,13 @@ impl Binder<'_> {
                 BoundAssignment { target, column, value }
             })
             .collect();
+        let over = |check: BoundCheck| {
+            let condition = over_row(check.condition, &targets[check.target], &inputs);
+            BoundCheck { condition, ..check }
+        };
+        let checks = checks.into_iter().map(over).collect();
         let targets = targets.into_iter().map(|target| target.table).collect();
-        Ok(Modification { query: self.finish(query), targets, assignments })
+        Ok(Modification { query: self.finish(query), targets, assignments, checks })
     }
 
     fn modification_query(
@@ -228,7 +253,7 @@ impl Binder<'_> {
         targets: &mut Vec<Target>,
     ) -> Result<(), SqlError> {
         if names.is_empty() {
-            self.target(0, "DELETE", from, targets)?;
+            self.target(0, None, "DELETE", from, targets)?;
             return Ok(());
         }
         for name in names {
@@ -240,32 +265,123 @@ impl Binder<'_> {
             };
             let scope = self.block().tables.iter().position(|t| wanted.fits(t)).ok_or_else(unknown)?;
             let before = targets.len();
-            if self.target(scope, "DELETE", from, targets)? < before {
+            if self.target(scope, None, "DELETE", from, targets)? < before {
                 return Err(ErrorCode::NONUNIQ_TABLE.with(&[&name.name.name]));
             }
         }
         Ok(())
     }
 
-    /// The target that a table of the block is, made one if it is none yet.
+    /// Merges the views whose rows are to change with the statement: its tables are theirs then.
+    fn merge_targets(&mut self, from: &mut From, subqueries: &mut Vec<Subquery>) -> Vec<Expr> {
+        if self.views.is_empty() {
+            return Vec::new();
+        }
+        let (conditions, views) = self.merge_from(from, subqueries);
+        self.merged.views = views;
+        conditions
+    }
+
+    /// The view that a table of the block is, if it was merged.
+    fn merged_view(&self, scope: usize) -> Option<&MergedView> {
+        let first = self.blocks.last()?.tables[scope].columns.first()?.id;
+        self.merged.views.iter().find(|view| view.outputs.first() == Some(&first))
+    }
+
+    /// The table's column that a column is; 1348 for what a view computes.
+    fn stored_column(&self, id: ColumnId, name: &str) -> Result<ColumnId, SqlError> {
+        match self.merged.meaning(id) {
+            None => Ok(id),
+            Some(shown) => {
+                walk::column_of(shown).ok_or_else(|| ErrorCode::NONUPDATEABLE_COLUMN.with(&[&name]))
+            }
+        }
+    }
+
+    /// The target that a table of the block is, made one if it is none yet. Through a view, it is the table that `column` is of,
+    /// or its only one.
     fn target(
         &mut self,
         scope: usize,
+        column: Option<ColumnId>,
         verb: &str,
         from: &mut From,
         targets: &mut Vec<Target>,
     ) -> Result<usize, SqlError> {
-        if let Some(known) = targets.iter().position(|target| target.scope == scope) {
-            return Ok(known);
-        }
         let table = &self.block().tables[scope];
         let name = table.name.clone();
-        let columns: Vec<_> = table.columns.iter().map(|c| c.id).collect();
-        let row_id = self.add_column("", SqlType::BIGINT_UNSIGNED, true);
+        let own = table.columns.first().map(|c| c.id);
         let refused = || ErrorCode::NON_UPDATABLE_TABLE.with(&[&name, &verb]);
+        let (columns, join_view) = match self.merged_view(scope) {
+            None => (columns_of_scan(from, own), None),
+            Some(view) => {
+                let is_updatable = view.def.view.as_ref().is_some_and(|view| view.is_updatable);
+                if !is_updatable {
+                    return Err(refused());
+                }
+                let def = view.def.clone();
+                let columns = match column {
+                    Some(column) => columns_of_scan(from, Some(column)),
+                    None if view.scans.len() > 1 => {
+                        return Err(ErrorCode::VIEW_DELETE_MERGE_VIEW.with(&[&def.database, &def.name]));
+                    }
+                    None => columns_of_scan(from, view.scans.first().copied().flatten()),
+                };
+                (columns, Some(def))
+            }
+        };
+        let columns = columns.ok_or_else(refused)?;
+        let is_same = |target: &Target| target.scope == scope && target.columns.first() == columns.first();
+        if let Some(known) = targets.iter().position(is_same) {
+            return Ok(known);
+        }
+        if let Some(view) = join_view
+            && targets.iter().any(|target| target.scope == scope)
+        {
+            return Err(ErrorCode::VIEW_MULTIUPDATE.with(&[&view.database, &view.name]));
+        }
+        let row_id = self.add_column("", SqlType::BIGINT_UNSIGNED, true);
         let table = give_row_id(from, &columns, row_id).ok_or_else(refused)?;
         targets.push(Target { scope, table, row_id, columns });
         Ok(targets.len() - 1)
+    }
+
+    /// A subquery reads a table that the statement changes, and not through a derived table: error 1093, or 1443 if a view is
+    /// involved, unless both are the same one.
+    fn refuse_own_reads(&self, subqueries: &[Subquery], target: &Target, verb: &str) -> Result<(), SqlError> {
+        let reads = |subquery: &&Subquery| reads_directly(&subquery.query, &target.table);
+        let Some(subquery) = subqueries.iter().find(reads) else { return Ok(()) };
+        let through = self.merged_view(target.scope).map(|view| view.def.id);
+        let other = view_that_reads(&subquery.query, &target.table);
+        let other_view = other.and_then(|derived| derived.view.as_ref()).map(|view| view.def.id);
+        let name = self.blocks.last().map_or("".into(), |block| block.tables[target.scope].name.clone());
+        if through == other_view {
+            let name = if through.is_some() { &*name } else { &*target.table.name };
+            return Err(ErrorCode::UPDATE_TABLE_USED.with(&[&name]));
+        }
+        let of = other.map_or(&name, |derived| &derived.alias);
+        Err(ErrorCode::VIEW_PREVENT_UPDATE.with(&[of, &verb, &name]))
+    }
+
+    /// What the rows have to meet that change through views.
+    fn checks(&self, targets: &[Target], assigned: &[(usize, usize)]) -> Result<Vec<BoundCheck>, SqlError> {
+        let mut checks = Vec::new();
+        for (at, target) in targets.iter().enumerate() {
+            let is_assigned = assigned.iter().any(|(of, _)| *of == at);
+            let Some(view) = self.merged_view(target.scope).filter(|_| is_assigned) else { continue };
+            let mut asked = Vec::new();
+            view.checks(false, &mut asked);
+            for asked in asked {
+                let Some(condition) = asked.condition.clone() else { continue };
+                if asked.has_subqueries {
+                    return Err(unsupported("WITH CHECK OPTION of a view whose condition has subqueries"));
+                }
+                // The view that the statement names is the one that refuses.
+                let view = (view.def.database.clone(), view.def.name.clone());
+                checks.push(BoundCheck { target: at, condition, view });
+            }
+        }
+        Ok(checks)
     }
 
     /// The target and the position in it of an assignment's column.
@@ -286,7 +402,8 @@ impl Binder<'_> {
         let id = self.block().find(&name)?.ok_or_else(unknown)?;
         let owns = |t: &crate::bind::scope::ScopeTable| t.columns.iter().any(|c| c.id == id);
         let scope = self.block().tables.iter().position(owns).ok_or_else(unknown)?;
-        let target = self.target(scope, "UPDATE", from, targets)?;
+        let id = self.stored_column(id, &assignment.column.name)?;
+        let target = self.target(scope, Some(id), "UPDATE", from, targets)?;
         let column = targets[target].columns.iter().position(|c| *c == id).ok_or_else(unknown)?;
         Ok((target, column))
     }
@@ -297,6 +414,21 @@ impl Binder<'_> {
         }
         let bound = self.expr(value)?;
         Ok(Some(self.settle(bound, ty)))
+    }
+}
+
+/// The columns of the scan that has this one.
+fn columns_of_scan(from: &From, column: Option<ColumnId>) -> Option<Vec<ColumnId>> {
+    match from {
+        From::Table(scan) => {
+            let own: Vec<_> = scan.columns.iter().filter(|(at, _)| *at < scan.table.columns.len()).collect();
+            let has = column.is_some_and(|column| own.iter().any(|(_, id)| *id == column));
+            has.then(|| own.iter().map(|(_, id)| *id).collect())
+        }
+        From::Join(join) => {
+            columns_of_scan(&join.left, column).or_else(|| columns_of_scan(&join.right, column))
+        }
+        From::Dual | From::Derived(_) | From::Cte(_) => None,
     }
 }
 
@@ -313,9 +445,18 @@ fn give_row_id(from: &mut From, columns: &[ColumnId], row_id: ColumnId) -> Optio
     }
 }
 
-/// The columns that assignments use and that are not their own target's.
-fn inputs(assigned: &[(usize, usize)], values: &[Option<Expr>], targets: &[Target]) -> Vec<ColumnId> {
+/// The columns that assignments and checks use and that are not their own target's.
+fn inputs(
+    assigned: &[(usize, usize)],
+    values: &[Option<Expr>],
+    checks: &[BoundCheck],
+    targets: &[Target],
+) -> Vec<ColumnId> {
     let mut inputs = BTreeSet::new();
+    for check in checks {
+        let columns = check.condition.columns().into_iter().map(|c| ColumnId(c as u32));
+        inputs.extend(columns.filter(|id| !targets[check.target].columns.contains(id)));
+    }
     for ((target, _), value) in assigned.iter().zip(values) {
         let columns = value.iter().flat_map(Expr::columns).map(|c| ColumnId(c as u32));
         inputs.extend(columns.filter(|id| !targets[*target].columns.contains(id)));
@@ -331,15 +472,6 @@ fn over_row(value: Expr, target: &Target, inputs: &[ColumnId]) -> Expr {
         let input = || inputs.iter().position(|i| *i == id).map(|at| target.columns.len() + at);
         own.or_else(input).expect("what is not the target's is an input")
     })
-}
-
-/// Error 1093: a subquery reads a table that the statement changes, and not through a derived table.
-fn refuse_own_reads(subqueries: &[Subquery], target: &Target) -> Result<(), SqlError> {
-    let reads = subqueries.iter().any(|subquery| reads_directly(&subquery.query, &target.table));
-    match reads {
-        true => Err(ErrorCode::UPDATE_TABLE_USED.with(&[&target.table.name])),
-        false => Ok(()),
-    }
 }
 
 /// Whether a query or one of its subqueries reads a table, and not through a derived table.
@@ -359,7 +491,31 @@ fn from_reads(from: &From, table: &TableDef) -> bool {
     match from {
         From::Table(scan) => scan.table.id == table.id,
         From::Join(join) => from_reads(&join.left, table) || from_reads(&join.right, table),
-        From::Dual | From::Derived(_) | From::Cte(_) => false,
+        // A view that is merged is its tables.
+        From::Derived(derived) => {
+            derived.view.as_ref().is_some_and(|view| view.merges) && reads_directly(&derived.query, table)
+        }
+        From::Dual | From::Cte(_) => false,
+    }
+}
+
+/// The view of a query's FROM through which it reads a table, if it does so through one.
+fn view_that_reads<'q>(query: &'q QueryExpr, table: &TableDef) -> Option<&'q Derived> {
+    fn of_from<'q>(from: &'q From, table: &TableDef) -> Option<&'q Derived> {
+        match from {
+            From::Join(join) => of_from(&join.left, table).or_else(|| of_from(&join.right, table)),
+            From::Derived(derived) => Some(derived).filter(|_| from_reads(from, table)),
+            From::Dual | From::Table(_) | From::Cte(_) => None,
+        }
+    }
+    match &query.body {
+        QueryBody::Select(select) => of_from(&select.from, table)
+            .or_else(|| select.subqueries.iter().find_map(|s| view_that_reads(&s.query, table))),
+        QueryBody::SetOperation(set) => {
+            view_that_reads(&set.left, table).or_else(|| view_that_reads(&set.right, table))
+        }
+        QueryBody::Nested(inner) => view_that_reads(inner, table),
+        QueryBody::Values(_) | QueryBody::JsonTable(_) => None,
     }
 }
 

@@ -166,14 +166,17 @@ impl Binder<'_> {
         let mut bound = Vec::with_capacity(items.len());
         for item in items {
             match item {
-                SelectItem::Wildcard { table: None, .. } => {
+                SelectItem::Wildcard { table: None, span, .. } => {
                     if star.is_empty() {
                         return Err(ErrorCode::NO_TABLES_USED.with(&[]));
                     }
+                    self.note_star(*span, star);
                     bound.extend(star.iter().map(|id| self.wildcard_item(*id)));
                 }
-                SelectItem::Wildcard { database, table: Some(table), .. } => {
-                    for id in self.table_columns(database.as_ref(), table)? {
+                SelectItem::Wildcard { database, table: Some(table), span } => {
+                    let ids = self.table_columns(database.as_ref(), table)?;
+                    self.note_star(*span, &ids);
+                    for id in ids {
                         bound.push(self.wildcard_item(id));
                     }
                 }

@@ -138,7 +138,7 @@ impl Binder<'_> {
             })
             .collect();
         let outputs = projection.iter().map(|p| p.id).collect();
-        let from = From::Derived(Derived { query, alias: "".into(), outer: Vec::new() });
+        let from = From::Derived(Derived { query, alias: "".into(), outer: Vec::new(), view: None });
         QueryExpr {
             ctes: Vec::new(),
             body: QueryBody::Select(Box::new(Select::plain(from, projection))),

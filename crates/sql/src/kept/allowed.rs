@@ -51,23 +51,6 @@ const ONLY_DEFAULTS: &[Function] = &[
     Function::ConnectionId,
 ];
 
-/// Functions that are conditions.
-const CONDITIONS: &[Function] = &[
-    Function::IsNull,
-    Function::RegexpLike,
-    Function::JsonValid,
-    Function::JsonContains,
-    Function::JsonContainsPath,
-    Function::JsonOverlaps,
-    Function::JsonSchemaValid,
-    Function::JsonMemberOf,
-    Function::IsUuid,
-    Function::IsIpv4,
-    Function::IsIpv4Compat,
-    Function::IsIpv4Mapped,
-    Function::IsIpv6,
-];
-
 /// Functions whose value a new column's old rows would each get anew, and another one on a copy of the table.
 const UNSAFE_FOR_OLD_ROWS: &[Function] = &[
     Function::Rand,
@@ -163,24 +146,4 @@ fn check_tree_for_old_rows(expr: &mut Expr) -> Result<(), SqlError> {
         return Err(ErrorCode::BINLOG_UNSAFE_SYSTEM_FUNCTION.with(&[]));
     }
     grow_stack(|| expr.children_mut().into_iter().try_for_each(check_tree_for_old_rows))
-}
-
-/// Whether an expression is a condition as MySQL has it: a comparison, a test, or several of them.
-pub fn is_condition(expr: &Expr) -> bool {
-    match &expr.kind {
-        ExprKind::Bool(_)
-        | ExprKind::And(_)
-        | ExprKind::Or(_)
-        | ExprKind::Is { .. }
-        | ExprKind::InList { .. }
-        | ExprKind::Between { .. }
-        | ExprKind::Like { .. }
-        | ExprKind::Regexp { .. } => true,
-        ExprKind::Unary { op, .. } => *op == crate::parse::ast::UnaryOp::Not,
-        ExprKind::Binary { op, .. } => op.is_comparison() || *op == crate::parse::ast::BinaryOp::Xor,
-        ExprKind::Function { name, .. } => {
-            Function::lookup(name).is_some_and(|function| CONDITIONS.contains(&function))
-        }
-        _ => false,
-    }
 }

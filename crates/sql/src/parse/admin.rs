@@ -197,6 +197,9 @@ impl Parser<'_> {
         if self.eat("TABLE") {
             return Ok(ShowKind::CreateTable(self.object_name()?));
         }
+        if self.eat("VIEW") {
+            return Ok(ShowKind::CreateView(self.object_name()?));
+        }
         if self.eat("DATABASE") || self.eat("SCHEMA") {
             let if_not_exists = self.eat_all(&["IF", "NOT", "EXISTS"]);
             return Ok(ShowKind::CreateDatabase { name: self.ident()?, if_not_exists });

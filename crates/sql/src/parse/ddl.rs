@@ -2,6 +2,7 @@
 
 mod alter;
 mod table_options;
+mod views;
 
 use avocet_types::ReferentialAction;
 use avocet_types::error::ErrorCode;
@@ -156,12 +157,12 @@ impl Parser<'_> {
         if self.eat("INDEX") {
             return self.create_index(kind);
         }
+        if !temporary && let Some(view) = self.create_view()? {
+            return Ok(view);
+        }
         let words = [
             "OR",
-            "VIEW",
-            "ALGORITHM",
             "DEFINER",
-            "SQL",
             "PROCEDURE",
             "FUNCTION",
             "TRIGGER",

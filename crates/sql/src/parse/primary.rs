@@ -497,7 +497,7 @@ impl Parser<'_> {
     fn json_value(&mut self) -> ParseResult<ExprKind> {
         let document = self.boxed_expr()?;
         self.expect_op(Op::Comma)?;
-        let path = self.string_literal()?;
+        let path = self.text_literal()?;
         let returning = if self.eat("RETURNING") { Some(self.cast_target()?) } else { None };
         let (on_empty, on_error) = self.on_json_problems()?;
         Ok(ExprKind::JsonValue(Box::new(JsonValueCall { document, path, returning, on_empty, on_error })))
@@ -559,6 +559,15 @@ impl Parser<'_> {
         match self.peek() {
             TokenKind::String(_) => Ok(Box::new(self.primary()?)),
             _ => Err(self.error()),
+        }
+    }
+
+    /// A string, with an introducer or without.
+    fn text_literal(&mut self) -> ParseResult<Box<Expr>> {
+        let wrong = self.error();
+        match self.primary()? {
+            literal if matches!(literal.kind, ExprKind::String { .. }) => Ok(Box::new(literal)),
+            _ => Err(wrong),
         }
     }
 

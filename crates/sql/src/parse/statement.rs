@@ -1,7 +1,7 @@
 //! The syntax tree of statements that are not plain queries.
 
-use avocet_types::ReferentialAction;
 use avocet_types::error::SqlError;
+use avocet_types::{ReferentialAction, ViewAlgorithm, ViewCheck, ViewSecurity};
 
 use crate::parse::ast::{
     Expr, Ident, Limit, ObjectName, OrderItem, Query, Span, TableRef, TypeSpec, VariableScope, With,
@@ -11,7 +11,10 @@ use crate::parse::hints::Hints;
 impl StatementKind {
     /// Whether it makes definitions with expressions in them.
     pub(super) fn is_kept(&self) -> bool {
-        matches!(self, Self::CreateTable(_) | Self::AlterTable { .. } | Self::CreateIndex { .. })
+        matches!(
+            self,
+            Self::CreateTable(_) | Self::AlterTable { .. } | Self::CreateIndex { .. } | Self::CreateView(_)
+        )
     }
 }
 
@@ -64,7 +67,8 @@ pub enum StatementKind {
         if_exists: bool,
         temporary: bool,
     },
-    /// Parsed so that `IF EXISTS` can answer a note; there are no views.
+    /// CREATE VIEW and ALTER VIEW.
+    CreateView(Box<CreateView>),
     DropView {
         names: Vec<ObjectName>,
         if_exists: bool,
@@ -358,6 +362,27 @@ pub struct CreateTable {
     pub query: Option<Box<Query>>,
 }
 
+/// A view's definition; what is `None` is as the view that is altered has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateView {
+    pub how: CreateViewHow,
+    pub name: ObjectName,
+    pub algorithm: Option<ViewAlgorithm>,
+    pub definer: Option<UserName>,
+    pub security: Option<ViewSecurity>,
+    pub columns: Vec<Ident>,
+    pub query: Box<Query>,
+    pub check: ViewCheck,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CreateViewHow {
+    Create,
+    IfNotExists,
+    OrReplace,
+    Alter,
+}
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TableOptions {
     pub engine: Option<String>,
@@ -633,7 +658,9 @@ pub enum ShowKind {
     Indexes {
         table: ObjectName,
     },
+    /// Of a table or a view.
     CreateTable(ObjectName),
+    CreateView(ObjectName),
     CreateDatabase {
         name: Ident,
         if_not_exists: bool,

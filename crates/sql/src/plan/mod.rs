@@ -51,6 +51,8 @@ pub struct BoundQuery {
     pub locks: bool,
     /// Values of session variables were bound as literals: the plan is good for this execution only.
     pub session_dependent: bool,
+    /// The views that the query reads, and those that these read.
+    pub views: Arc<[Arc<TableDef>]>,
     /// SQL_CALC_FOUND_ROWS was given.
     pub calc_found_rows: bool,
     /// What parameters that are a LIMIT or an OFFSET are likely to be, by their numbers.
@@ -223,6 +225,15 @@ pub struct Derived {
     pub alias: Arc<str>,
     /// What a LATERAL one uses of the tables to its left; empty otherwise.
     pub outer: Vec<ColumnId>,
+    /// The view whose name stands here.
+    pub view: Option<ViewUse>,
+}
+
+#[derive(Clone, Debug)]
+pub struct ViewUse {
+    pub def: Arc<TableDef>,
+    /// Whether it is merged with the query around it.
+    pub merges: bool,
 }
 
 #[derive(Clone, Debug)]

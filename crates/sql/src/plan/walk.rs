@@ -204,7 +204,7 @@ pub fn substitute_outer(query: &mut QueryExpr, value: &dyn Fn(ColumnId) -> Optio
 }
 
 /// Calls `visit` with each list of outer columns.
-fn for_each_outer_mut(query: &mut QueryExpr, visit: &mut dyn FnMut(&mut Vec<ColumnId>)) {
+pub fn for_each_outer_mut(query: &mut QueryExpr, visit: &mut dyn FnMut(&mut Vec<ColumnId>)) {
     for cte in &mut query.ctes {
         match &mut cte.body {
             CteBody::Plain(body) => for_each_outer_mut(body, visit),

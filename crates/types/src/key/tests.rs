@@ -44,6 +44,7 @@ fn table(
         comment: String::new(),
         foreign_keys: Vec::new(),
         checks: Vec::new(),
+        view: None,
     };
     let layout = KeyLayout::new(&table, &index.parts);
     (table, layout)

@@ -52,11 +52,11 @@ impl Parser<'_> {
         if self.eat("USER") {
             return self.alter_user();
         }
+        if let Some(view) = self.view(CreateViewHow::Alter)? {
+            return Ok(view);
+        }
         let words = [
-            "VIEW",
-            "ALGORITHM",
             "DEFINER",
-            "SQL",
             "PROCEDURE",
             "FUNCTION",
             "EVENT",

@@ -1,49 +1,49 @@
-//! Syntax trees as MySQL prints them in SHOW CREATE TABLE and information_schema: all parentheses, names in backticks without
-//! their table, functions by their first names, strings with their character set, and NOT as far inside as it goes.
-//!
-//! The text parses to a tree that means the same, in any SQL mode but ANSI_QUOTES and NO_BACKSLASH_ESCAPES.
+//! Expressions in MySQL's canonical text.
 
 use avocet_types::collation::Charset;
 use avocet_types::expr::{CastTarget, Function, IsTest};
 
-use super::allowed::is_condition;
+use super::{Names, Style, is_condition};
 use crate::parse::ast::{
-    BinaryOp, Expr, ExprKind, JsonValueCall, OnJsonProblem, TemporalKind, TrimSide, UnaryOp,
+    BinaryOp, Expr, ExprKind, Ident, JsonValueCall, OnJsonProblem, Query, TemporalKind, TrimSide, UnaryOp,
 };
 use crate::parse::grow_stack;
 
-/// An expression's canonical text. `source` is what it was parsed from, whose strings are in the character set `charset`.
-pub fn canonical(expr: &Expr, source: &[u8], charset: Charset) -> String {
-    let mut printer = Printer { source, charset, text: String::new() };
-    printer.value(expr);
-    printer.text
-}
-
-struct Printer<'s> {
-    source: &'s [u8],
-    charset: Charset,
-    text: String,
+pub(super) struct Printer<'s> {
+    pub source: &'s [u8],
+    pub style: Style<'s>,
+    pub text: String,
+    /// Whether a subquery of an expression is being printed, whose columns have no names.
+    pub in_expression: bool,
 }
 
 impl Printer<'_> {
-    fn put(&mut self, text: &str) {
+    pub fn put(&mut self, text: &str) {
         self.text.push_str(text);
     }
 
-    fn name(&mut self, name: &str) {
-        self.text.push('`');
-        self.put(&name.replace('`', "``"));
-        self.text.push('`');
+    pub fn name(&mut self, name: &str) {
+        let quote = self.style.quote;
+        self.text.push(quote);
+        for c in name.chars() {
+            if c == quote {
+                self.text.push(quote);
+            }
+            self.text.push(c);
+        }
+        self.text.push(quote);
     }
 
-    /// A string with its character set.
-    fn string(&mut self, value: &str, charset: Charset) {
-        self.text.push('_');
-        self.put(charset.name());
+    /// A string, with its character set if that is not the connection's.
+    fn string(&mut self, value: &str, charset: Option<Charset>) {
+        if let Some(charset) = charset.or(self.style.strings) {
+            self.text.push('_');
+            self.put(charset.name());
+        }
         self.quoted(value);
     }
 
-    fn quoted(&mut self, value: &str) {
+    pub fn quoted(&mut self, value: &str) {
         self.text.push('\'');
         for c in value.chars() {
             match c {
@@ -59,7 +59,7 @@ impl Printer<'_> {
         self.text.push('\'');
     }
 
-    fn list(&mut self, items: &[Expr], separator: &str) {
+    pub fn list(&mut self, items: &[Expr], separator: &str) {
         for (at, item) in items.iter().enumerate() {
             if at > 0 {
                 self.put(separator);
@@ -68,7 +68,7 @@ impl Printer<'_> {
         }
     }
 
-    fn call(&mut self, name: &str, args: &[Expr]) {
+    pub fn call(&mut self, name: &str, args: &[Expr]) {
         self.put(name);
         self.text.push('(');
         self.list(args, ",");
@@ -84,7 +84,7 @@ impl Printer<'_> {
     }
 
     /// An operand of AND, OR, NOT, XOR and IS TRUE: what is no condition is compared with 0.
-    fn condition(&mut self, expr: &Expr, negated: bool) {
+    pub fn condition(&mut self, expr: &Expr, negated: bool) {
         if !is_condition(expr) {
             self.put(if negated { "(0 = " } else { "(0 <> " });
             self.value(expr);
@@ -138,8 +138,49 @@ impl Printer<'_> {
                     self.is(arg, IsTest::Null, negated);
                 }
             }
+            ExprKind::InSubquery { expr, query, negated: own } => self.in_query(expr, query, *own != negated),
+            ExprKind::Quantified { op: BinaryOp::Eq, left, all: false, query } => {
+                self.in_query(left, query, negated);
+            }
+            ExprKind::Quantified { op: BinaryOp::Ne, left, all: true, query } => {
+                self.in_query(left, query, !negated);
+            }
+            ExprKind::Quantified { op, left, all, query } => self.inside_not(negated, |p| {
+                p.value(left);
+                p.put(symbol(*op));
+                p.put(if *all { "all " } else { "any " });
+                p.subquery(query);
+            }),
+            ExprKind::Exists(query) => {
+                self.put(if negated { "(not exists" } else { "exists" });
+                self.subquery(query);
+                if negated {
+                    self.text.push(')');
+                }
+            }
             _ => self.inside_not(negated, |p| p.plain(expr)),
         }
+    }
+
+    /// Not in parentheses, but for NOT: as a condition of several it stands between AND and OR.
+    fn in_query(&mut self, expr: &Expr, query: &Query, negated: bool) {
+        self.inside_not(negated, |p| {
+            p.value(expr);
+            p.put(" in ");
+            p.subquery(query);
+        });
+    }
+
+    fn column(&mut self, database: Option<&Ident>, table: Option<&Ident>, column: &Ident) {
+        if let (Some(table), Names::Qualified { left_out }) = (table, self.style.names) {
+            if let Some(database) = database.filter(|database| left_out != Some(&*database.name)) {
+                self.name(&database.name);
+                self.text.push('.');
+            }
+            self.name(&table.name);
+            self.text.push('.');
+        }
+        self.name(&column.name);
     }
 
     fn inside_not(&mut self, negated: bool, inner: impl FnOnce(&mut Self)) {
@@ -153,8 +194,10 @@ impl Printer<'_> {
     }
 
     fn conditions(&mut self, parts: &[Expr], separator: &str, negated: bool) {
+        let mut all = Vec::with_capacity(parts.len());
+        parts.iter().for_each(|part| flatten(part, negated, separator == " and ", &mut all));
         self.text.push('(');
-        for (at, part) in parts.iter().enumerate() {
+        for (at, (part, negated)) in all.into_iter().enumerate() {
             if at > 0 {
                 self.put(separator);
             }
@@ -207,7 +250,7 @@ impl Printer<'_> {
         self.put("))");
     }
 
-    fn value(&mut self, expr: &Expr) {
+    pub fn value(&mut self, expr: &Expr) {
         grow_stack(|| match is_condition(expr) {
             true => self.condition(expr, false),
             false => self.plain(expr),
@@ -229,9 +272,9 @@ impl Printer<'_> {
                     digits => self.put(digits),
                 }
             }
-            ExprKind::String { value, charset } => self.string(value, charset.unwrap_or(self.charset)),
+            ExprKind::String { value, charset } => self.string(value, *charset),
             ExprKind::Bytes(bytes) => match std::str::from_utf8(bytes) {
-                Ok(text) => self.string(text, Charset::Binary),
+                Ok(text) => self.string(text, Some(Charset::Binary)),
                 Err(_) => {
                     self.put("_binary");
                     self.hex(bytes);
@@ -247,7 +290,9 @@ impl Printer<'_> {
                 let text = temporal(*kind, text);
                 self.quoted(&text);
             }
-            ExprKind::Column { column, .. } => self.name(&column.name),
+            ExprKind::Column { database, table, column } => {
+                self.column(database.as_ref(), table.as_ref(), column);
+            }
             ExprKind::Default(Some(column)) => {
                 self.put("default(");
                 self.name(&column.name);
@@ -337,6 +382,9 @@ impl Printer<'_> {
             ExprKind::Trim { side, what, expr } => self.trim(*side, what.as_deref(), expr),
             ExprKind::JsonValue(call) => self.json_value(call),
             ExprKind::Row(items) => self.call("", items),
+            ExprKind::Subquery(query) => self.subquery(query),
+            ExprKind::Aggregate(call) => self.aggregate(call),
+            ExprKind::Window(call) => self.window_call(call),
             // What no definition may contain, and conditions that are printed by `condition`.
             _ => {
                 let written = expr.span.text(self.source).into_owned();
@@ -403,7 +451,7 @@ impl Printer<'_> {
             CastTarget::Float => "float".to_owned(),
             CastTarget::Double => "double".to_owned(),
             CastTarget::Char(chars, collation) => {
-                let charset = collation.map_or(self.charset, |collation| collation.info().charset);
+                let charset = collation.map_or(self.style.charset, |collation| collation.info().charset);
                 format!("char{} charset {}", len(chars), charset.name())
             }
             CastTarget::Binary(bytes) => format!("char{} charset binary", len(bytes)),
@@ -467,6 +515,22 @@ impl Printer<'_> {
     }
 }
 
+/// The parts of an AND or (not `is_and`) of an OR, those among them that NOT makes one.
+fn flatten<'e>(expr: &'e Expr, negated: bool, is_and: bool, to: &mut Vec<(&'e Expr, bool)>) {
+    match &expr.kind {
+        ExprKind::Unary { op: UnaryOp::Not, expr } if is_condition(expr) => {
+            grow_stack(|| flatten(expr, !negated, is_and, to));
+        }
+        ExprKind::And(parts) if is_and != negated => {
+            parts.iter().for_each(|part| grow_stack(|| flatten(part, negated, is_and, to)));
+        }
+        ExprKind::Or(parts) if is_and == negated => {
+            parts.iter().for_each(|part| grow_stack(|| flatten(part, negated, is_and, to)));
+        }
+        _ => to.push((expr, negated)),
+    }
+}
+
 fn opposite(op: BinaryOp) -> BinaryOp {
     match op {
         BinaryOp::Eq => BinaryOp::Ne,
@@ -527,6 +591,3 @@ fn temporal(kind: TemporalKind, text: &str) -> String {
     };
     to_text(&value, &ty, TimeZone::UTC).unwrap_or_default().into_owned()
 }
-
-#[cfg(test)]
-mod tests;

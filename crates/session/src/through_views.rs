@@ -1,0 +1,60 @@
+//! Statements that change rows through views.
+
+use std::sync::Arc;
+
+use avocet_point::{Refusal, RowCheck};
+use avocet_sql::bind::{ViewTarget, through_view};
+use avocet_sql::parse::ast::ObjectName;
+use avocet_sql::parse::statement::{Insert, LoadData, LoadTarget};
+use avocet_types::error::SqlError;
+
+use super::state::Session;
+
+impl Session {
+    /// The table behind the view that an INSERT or REPLACE names; `None` if it names none.
+    pub(super) fn insert_through_view(&self, insert: &Insert) -> Result<Option<ViewTarget>, SqlError> {
+        let columns = insert.columns.as_ref().filter(|columns| !columns.is_empty());
+        let columns: Option<Vec<&str>> =
+            columns.map(|columns| columns.iter().map(|column| column.name.as_str()).collect());
+        self.target_of_view(&insert.table, columns.as_deref())
+    }
+
+    pub(super) fn load_through_view(&self, load: &LoadData) -> Result<Option<ViewTarget>, SqlError> {
+        let column = |target: &'_ LoadTarget| match target {
+            LoadTarget::Column(column) => Some(column.name.clone()),
+            LoadTarget::Variable(_) => None,
+        };
+        let assigned = load.assignments.iter().map(|assignment| assignment.column.name.clone());
+        let columns = load.targets.as_ref().map(|targets| targets.iter().filter_map(column));
+        let columns: Option<Vec<String>> = columns.map(|columns| columns.chain(assigned).collect());
+        let columns: Option<Vec<&str>> =
+            columns.as_ref().map(|columns| columns.iter().map(String::as_str).collect());
+        self.target_of_view(&load.table, columns.as_deref())
+    }
+
+    fn target_of_view(
+        &self,
+        name: &ObjectName,
+        columns: Option<&[&str]>,
+    ) -> Result<Option<ViewTarget>, SqlError> {
+        if !self.catalog().has_views() {
+            return Ok(None);
+        }
+        through_view(name, columns, "INSERT", &self.view(), self.settings.sql_mode)
+    }
+
+    /// What rows have to meet that go into a view. The one that the statement names refuses them.
+    pub(super) fn checks_of(
+        &self,
+        target: &ViewTarget,
+        view: &ObjectName,
+    ) -> Result<Arc<[RowCheck]>, SqlError> {
+        let database = match &view.database {
+            Some(database) => database.name.clone(),
+            None => self.current_database()?.to_owned(),
+        };
+        let named = (database, view.name.name.clone());
+        let compile = |condition| RowCheck::compile(condition, &named).map_err(Refusal::into_error);
+        target.checks.iter().map(compile).collect()
+    }
+}

@@ -1,0 +1,282 @@
+//! Views that are merged with the query that reads them: their tables take their place in FROM, their conditions are its
+//! conditions, and what they show is replaced by what it is made of.
+//!
+//! ```text
+//!  SELECT v.x FROM v WHERE v.y = 1          v: SELECT a + 1 AS x, b AS y FROM t WHERE c > 0
+//!  ─────────▶  SELECT t.a + 1 FROM t WHERE t.c > 0 AND t.b = 1
+//! ```
+//!
+//! So an index is found through a view as it is without, and rows are locked and changed through it. Ids are unique in the whole
+//! query, so a map from what views show to expressions, applied once to all of it, is enough.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use avocet_types::ViewCheck;
+use avocet_types::expr::Expr;
+use avocet_types::schema::TableDef;
+
+use super::Binder;
+use crate::plan::walk::{column_of, for_each_expr_mut, for_each_outer_mut, replace};
+use crate::plan::*;
+
+/// Of one block: as many as MySQL joins.
+const MOST_TABLES: usize = super::from::MOST_TABLES;
+
+/// What was merged so far.
+#[derive(Default)]
+pub(super) struct Merged {
+    /// What each column that a view showed stands for.
+    shown: HashMap<ColumnId, Expr>,
+    /// Views that the block of an UPDATE or DELETE names, or that were named by these.
+    pub views: Vec<MergedView>,
+}
+
+/// A view whose tables stand in the place of it.
+pub(super) struct MergedView {
+    pub def: Arc<TableDef>,
+    /// What it showed.
+    pub outputs: Vec<ColumnId>,
+    /// The first columns of its tables' scans; `None` for what is no stored table.
+    pub scans: Vec<Option<ColumnId>>,
+    pub condition: Option<Expr>,
+    /// The answers of subqueries that its condition uses.
+    pub has_subqueries: bool,
+    pub below: Vec<MergedView>,
+}
+
+impl MergedView {
+    /// The conditions that rows have to meet which are written through the view. A view below is asked for its own only if it
+    /// wants it, unless one above it cascades.
+    pub fn checks<'v>(&'v self, cascades: bool, to: &mut Vec<&'v MergedView>) {
+        let own = self.def.view.as_ref().map_or(ViewCheck::None, |view| view.check);
+        let cascades = cascades || own == ViewCheck::Cascaded;
+        if cascades || own == ViewCheck::Local {
+            to.push(self);
+        }
+        self.below.iter().for_each(|view| view.checks(cascades, to));
+    }
+}
+
+impl Merged {
+    pub fn is_empty(&self) -> bool {
+        self.shown.is_empty()
+    }
+
+    /// The expression with what views show replaced.
+    pub fn apply(&self, expr: &mut Expr) {
+        if !self.shown.is_empty() {
+            replace(expr, &mut |part| column_of(part).and_then(|id| self.shown.get(&id).cloned()));
+        }
+    }
+
+    /// What a view's column stands for.
+    pub fn meaning(&self, id: ColumnId) -> Option<&Expr> {
+        self.shown.get(&id)
+    }
+}
+
+impl Binder<'_> {
+    /// Merges all views of a query that can be, and says which columns are used then.
+    pub(super) fn merge_views(&mut self, body: &mut QueryExpr) {
+        self.merge_query(body);
+        if self.merged.is_empty() {
+            return;
+        }
+        let merged = std::mem::take(&mut self.merged);
+        let mut used = HashSet::new();
+        for_each_expr_mut(body, &mut |expr| {
+            merged.apply(expr);
+            used.extend(expr.columns());
+        });
+        for_each_outer_mut(body, &mut |outer| {
+            let of = |id: &ColumnId| match merged.meaning(*id) {
+                Some(expr) => expr.columns().iter().map(|id| ColumnId(*id as u32)).collect(),
+                None => vec![*id],
+            };
+            let all: BTreeSet<ColumnId> = outer.iter().flat_map(of).collect();
+            *outer = all.into_iter().collect();
+        });
+        self.used.iter_mut().enumerate().for_each(|(id, used_before)| *used_before = used.contains(&id));
+        used.into_iter().for_each(|id| self.mark_used(ColumnId(id as u32)));
+    }
+
+    fn merge_query(&mut self, query: &mut QueryExpr) {
+        for cte in &mut query.ctes {
+            match &mut cte.body {
+                CteBody::Plain(body) => self.merge_query(body),
+                CteBody::Recursive { seed, step, .. } => {
+                    self.merge_query(seed);
+                    self.merge_query(step);
+                }
+            }
+        }
+        match &mut query.body {
+            QueryBody::Select(select) => {
+                let order = self.merge_block(select, query.order_by.is_empty());
+                if query.order_by.is_empty() {
+                    query.order_by = order;
+                }
+            }
+            QueryBody::SetOperation(set) => {
+                self.merge_query(&mut set.left);
+                self.merge_query(&mut set.right);
+            }
+            QueryBody::Values(_) | QueryBody::JsonTable(_) => {}
+            QueryBody::Nested(inner) => self.merge_query(inner),
+        }
+    }
+
+    /// The order that the block has of its only view, if it has none itself (`takes_order`).
+    fn merge_block(&mut self, select: &mut Select, takes_order: bool) -> Vec<SortKey> {
+        select.subqueries.iter_mut().for_each(|subquery| self.merge_query(&mut subquery.query));
+        let has_order = takes_order
+            && select.aggregation.is_none()
+            && select.windows.is_empty()
+            && !select.distinct
+            && matches!(&select.from, From::Derived(derived) if !derived.query.order_by.is_empty());
+        let order = match &select.from {
+            From::Derived(derived) if has_order => derived.query.order_by.clone(),
+            _ => Vec::new(),
+        };
+        let (conditions, views) = self.merge_from(&mut select.from, &mut select.subqueries);
+        self.merged.views = views;
+        select.filter = self.all_of(conditions, select.filter.take());
+        let mut keys = Vec::with_capacity(order.len());
+        for key in order {
+            // What was not merged keeps its order to itself.
+            let Some(expr) = self.merged.meaning(key.column).cloned() else { continue };
+            let id = self.add_projected("", &expr);
+            select.projection.push(Projected { id, expr });
+            keys.push(SortKey { column: id, descending: key.descending });
+        }
+        keys
+    }
+
+    pub(super) fn all_of(&self, mut conditions: Vec<Expr>, last: Option<Expr>) -> Option<Expr> {
+        conditions.extend(last);
+        match conditions.len() {
+            0 | 1 => conditions.pop(),
+            _ => Some(self.typer.and(conditions)),
+        }
+    }
+
+    /// Merges the views of a FROM. Gives the conditions that hold for all of its rows, and the views.
+    pub(super) fn merge_from(
+        &mut self,
+        from: &mut From,
+        subqueries: &mut Vec<Subquery>,
+    ) -> (Vec<Expr>, Vec<MergedView>) {
+        let mut room = MOST_TABLES.saturating_sub(tables_in(from));
+        let (mut conditions, mut views) = (Vec::new(), Vec::new());
+        self.merge_part(from, false, &mut room, &mut conditions, subqueries, &mut views);
+        (conditions, views)
+    }
+
+    /// `nullable`: an outer join may have no row of it.
+    fn merge_part(
+        &mut self,
+        from: &mut From,
+        nullable: bool,
+        room: &mut usize,
+        conditions: &mut Vec<Expr>,
+        subqueries: &mut Vec<Subquery>,
+        views: &mut Vec<MergedView>,
+    ) {
+        match from {
+            From::Dual | From::Table(_) | From::Cte(_) => {}
+            From::Join(join) => {
+                self.merge_part(&mut join.left, nullable, room, conditions, subqueries, views);
+                match join.kind {
+                    JoinKind::Inner => {
+                        self.merge_part(&mut join.right, nullable, room, conditions, subqueries, views);
+                    }
+                    JoinKind::Left => {
+                        let mut own = Vec::new();
+                        self.merge_part(&mut join.right, true, room, &mut own, subqueries, views);
+                        join.on = self.all_of(own, join.on.take());
+                    }
+                }
+            }
+            From::Derived(derived) => {
+                if !self.is_merged(derived, nullable, *room) {
+                    return self.merge_query(&mut derived.query);
+                }
+                let QueryBody::Select(select) = &mut derived.query.body else { return };
+                select.subqueries.iter_mut().for_each(|subquery| self.merge_query(&mut subquery.query));
+                *room -= tables_in(&select.from) - 1;
+                let (mut own, mut below) = (Vec::new(), Vec::new());
+                let inner = &mut select.subqueries;
+                self.merge_part(&mut select.from, nullable, room, &mut own, inner, &mut below);
+                let mut condition = select.filter.take();
+                condition.iter_mut().for_each(|condition| self.merged.apply(condition));
+                for item in &mut select.projection {
+                    self.merged.apply(&mut item.expr);
+                    item.expr.nullable |= self.columns[item.id].nullable;
+                    self.merged.shown.insert(item.id, item.expr.clone());
+                }
+                let has_subqueries = condition.as_ref().is_some_and(|condition| {
+                    let uses = |id: &ColumnId| condition.columns().contains(&id.index());
+                    select.subqueries.iter().any(|subquery| uses(&subquery.id))
+                });
+                conditions.extend(own);
+                conditions.extend(condition.clone());
+                subqueries.append(&mut select.subqueries);
+                let mut scans = Vec::new();
+                scans_of(&select.from, &mut scans);
+                let def = derived.view.as_ref().expect("views alone are merged").def.clone();
+                let outputs = derived.query.outputs.clone();
+                views.push(MergedView { def, outputs, scans, condition, has_subqueries, below });
+                if nullable {
+                    make_nullable(&select.from, &mut self.columns);
+                }
+                *from = std::mem::replace(&mut select.from, From::Dual);
+            }
+        }
+    }
+
+    /// Whether a derived table is merged where it stands. Beside an outer join what is computed would have to be NULL.
+    fn is_merged(&self, derived: &Derived, nullable: bool, room: usize) -> bool {
+        let QueryBody::Select(select) = &derived.query.body else { return false };
+        let is_plain = || {
+            select.subqueries.is_empty()
+                && select.projection.iter().all(|item| column_of(&item.expr).is_some())
+        };
+        derived.view.as_ref().is_some_and(|view| view.merges)
+            && tables_in(&select.from) <= room + 1
+            && (!nullable || is_plain())
+    }
+}
+
+fn tables_in(from: &From) -> usize {
+    match from {
+        From::Dual => 0,
+        From::Table(_) | From::Cte(_) | From::Derived(_) => 1,
+        From::Join(join) => tables_in(&join.left) + tables_in(&join.right),
+    }
+}
+
+fn scans_of(from: &From, to: &mut Vec<Option<ColumnId>>) {
+    match from {
+        From::Dual => {}
+        From::Table(scan) => to.push(scan.columns.first().map(|(_, id)| *id)),
+        From::Cte(_) | From::Derived(_) => to.push(None),
+        From::Join(join) => {
+            scans_of(&join.left, to);
+            scans_of(&join.right, to);
+        }
+    }
+}
+
+fn make_nullable(from: &From, columns: &mut ColumnTable) {
+    match from {
+        From::Dual => {}
+        From::Table(scan) => scan.columns.iter().for_each(|(_, id)| columns[*id].nullable = true),
+        From::Cte(cte) => cte.columns.iter().for_each(|id| columns[*id].nullable = true),
+        From::Derived(derived) => derived.query.outputs.iter().for_each(|id| columns[*id].nullable = true),
+        From::Join(join) => {
+            make_nullable(&join.left, columns);
+            make_nullable(&join.right, columns);
+        }
+    }
+}
