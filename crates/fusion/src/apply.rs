@@ -45,6 +45,7 @@ use crate::measure::MeasuredNode;
 use crate::names::{df_result, name_of};
 use crate::shared::SharedNode;
 use crate::single::SingleRowNode;
+use crate::unseen::UnseenNode;
 use crate::wide::WideNode;
 
 /// A subquery, and all that is needed to plan it for given outer values.
@@ -230,6 +231,9 @@ fn physical_of(
 ) -> Option<Arc<dyn ExecutionPlan>> {
     let (node, input) = (node.as_any(), input.clone());
     if let Some(node) = node.downcast_ref::<DepthNode>() {
+        return Some(node.physical(input));
+    }
+    if let Some(node) = node.downcast_ref::<UnseenNode>() {
         return Some(node.physical(input));
     }
     if let Some(node) = node.downcast_ref::<SharedNode>() {

@@ -53,6 +53,7 @@ mod stop;
 mod streamed;
 mod udaf;
 mod udf;
+mod unseen;
 mod wide;
 mod wide_exec;
 mod windows;

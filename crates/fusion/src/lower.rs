@@ -20,7 +20,7 @@ use datafusion::logical_expr::{self as df, LogicalPlan, LogicalPlanBuilder, Oper
 
 use crate::barrier::JOINS_BETWEEN;
 use crate::depth::DepthNode;
-use crate::expr::{LONG_CHAIN, Lowered, cast, junction};
+use crate::expr::{LONG_CHAIN, Lowered, cast, equality_key_of, equals_bytewise, junction};
 use crate::measure::{MeasuredNode, Measurements};
 use crate::method::Method;
 use crate::names::{df_result, name_of};
@@ -32,6 +32,7 @@ use crate::single::SingleRowNode;
 use crate::source::ScanSource;
 use crate::stop::Stop;
 use crate::udf::OrderKeyUdf;
+use crate::unseen::Keys;
 
 /// Of a long ORDER BY, those that stay keys of their own.
 const FIRST_KEYS: usize = 8;
@@ -331,14 +332,32 @@ impl Lowerer {
 
     fn recursive(&mut self, recursive: &Recursive, outputs: &[ColumnId]) -> Result<LogicalPlan, SqlError> {
         let seed = self.node(&recursive.seed)?;
-        let seed = self.as_columns(seed, &recursive.seed.outputs, outputs)?;
+        let mut seed = self.as_columns(seed, &recursive.seed.outputs, outputs)?;
         let step = self.node(&recursive.step)?;
-        let step = self.as_columns(step, &recursive.step.outputs, outputs)?;
+        let mut step = self.as_columns(step, &recursive.step.outputs, outputs)?;
+        let mut distinct = recursive.distinct;
+        if distinct && !outputs.iter().all(|id| equals_bytewise(&self.columns()[*id].ty)) {
+            let keys = Keys::default();
+            seed = self.unseen(seed, outputs, &keys)?;
+            step = self.unseen(step, outputs, &keys)?;
+            distinct = false;
+        }
         let step = DepthNode::plan(step, self.context.cte_max_recursion_depth);
-        let (name, distinct) = (work_table_of(recursive.cte), recursive.distinct);
+        let name = work_table_of(recursive.cte);
         let query = RecursiveQuery::try_new(name, Arc::new(seed), Arc::new(step), distinct);
         let plan = LogicalPlan::RecursiveQuery(df_result(query)?);
         limited(plan, recursive.range)
+    }
+
+    /// The rows that are equal to none before, by MySQL's equality.
+    fn unseen(&self, plan: LogicalPlan, columns: &[ColumnId], keys: &Keys) -> Result<LogicalPlan, SqlError> {
+        let column = |id: &ColumnId| df::ident(name_of(*id));
+        let key =
+            |id: &ColumnId| equality_key_of(column(id), &self.columns()[*id].ty).alias(format!("k{}", id.0));
+        let with_keys: Vec<_> = columns.iter().map(column).chain(columns.iter().map(key)).collect();
+        let unseen = keys.unseen(nodes::project(plan, with_keys)?, columns.len());
+        let shown: Vec<_> = columns.iter().map(column).collect();
+        nodes::project(unseen, shown)
     }
 
     /// The rows of the round before, `columns` as `outputs`.

@@ -21,9 +21,9 @@ use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 
-use crate::depth;
 use crate::measure::Measure;
 use crate::pass::{Pass, PassExec};
+use crate::{depth, unseen};
 
 /// Puts a [`Batch`] over recursive queries, or over what limits them.
 #[derive(Debug)]
@@ -92,6 +92,7 @@ impl Pass for Batch {
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         depth::begin(input);
+        unseen::begin(input);
         let schema = input.schema();
         let input = input.execute(partition, context.clone())?;
         let rows = BatchCoalescer::new(schema.clone(), context.session_config().batch_size());

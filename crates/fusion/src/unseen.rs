@@ -1,0 +1,181 @@
+//! UNION DISTINCT of a recursive query, by MySQL's equality: a node around the seed and the step that lets only those rows pass whose keys
+//! were not there before. DataFusion's own compares bytes, and `'a'` and `'A'` are other bytes.
+//!
+//! ```text
+//!  seed ─▶ columns, keys ─▶ unseen ─▶ columns ─┐
+//!                             │ keys           ├─▶ recursive query
+//!  step ─▶ columns, keys ─▶ unseen ─▶ columns ─┘
+//! ```
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
+use arrow::compute::filter_record_batch;
+use arrow::row::{RowConverter, SortField};
+use datafusion::common::{DFSchemaRef, DataFusionError, HashSet, Result};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{self as df, Extension, LogicalPlan, UserDefinedLogicalNodeCore};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::StreamExt;
+use parking_lot::Mutex;
+
+use crate::pass::{Pass, PassExec};
+
+/// What a key takes in the set beside its bytes.
+const KEY_OVERHEAD: usize = 2 * size_of::<Box<[u8]>>();
+
+/// The keys that were there, of a seed and its step.
+#[derive(Clone, Debug, Default)]
+pub struct Keys(Arc<Mutex<Option<Seen>>>);
+
+impl Keys {
+    /// The logical node: of the input's rows those whose columns from `keys_at` on are new.
+    pub fn unseen(&self, input: LogicalPlan, keys_at: usize) -> LogicalPlan {
+        let node = UnseenNode { input, keys_at, keys: self.clone() };
+        LogicalPlan::Extension(Extension { node: Arc::new(node) })
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct UnseenNode {
+    input: LogicalPlan,
+    keys_at: usize,
+    keys: Keys,
+}
+
+impl UnseenNode {
+    pub fn physical(&self, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        PassExec::plan(Unseen { keys_at: self.keys_at, keys: self.keys.clone() }, input)
+    }
+}
+
+impl PartialEq for UnseenNode {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.keys.0, &other.keys.0) && self.keys_at == other.keys_at && self.input == other.input
+    }
+}
+
+impl Eq for UnseenNode {}
+
+impl PartialOrd for UnseenNode {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        if self == other { Some(std::cmp::Ordering::Equal) } else { None }
+    }
+}
+
+impl Hash for UnseenNode {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.input.hash(state);
+        self.keys_at.hash(state);
+    }
+}
+
+impl UserDefinedLogicalNodeCore for UnseenNode {
+    fn name(&self) -> &str {
+        "Unseen"
+    }
+
+    fn inputs(&self) -> Vec<&LogicalPlan> {
+        vec![&self.input]
+    }
+
+    fn schema(&self) -> &DFSchemaRef {
+        self.input.schema()
+    }
+
+    fn expressions(&self) -> Vec<df::Expr> {
+        Vec::new()
+    }
+
+    fn fmt_for_explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Unseen: columns from {}", self.keys_at)
+    }
+
+    fn with_exprs_and_inputs(&self, _: Vec<df::Expr>, mut inputs: Vec<LogicalPlan>) -> Result<Self> {
+        let input = inputs.pop().ok_or_else(|| DataFusionError::Internal("Unseen without input".into()))?;
+        Ok(Self { input, keys_at: self.keys_at, keys: self.keys.clone() })
+    }
+}
+
+#[derive(Debug)]
+struct Unseen {
+    keys_at: usize,
+    /// Kept when the plan is reset for its next run.
+    keys: Keys,
+}
+
+impl Pass for Unseen {
+    const NAME: &'static str = "UnseenExec";
+
+    fn run(
+        &self,
+        input: &Arc<dyn ExecutionPlan>,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let (keys, keys_at) = (self.keys.clone(), self.keys_at);
+        let rows = input.execute(partition, context.clone())?;
+        let unseen = rows.map(move |batch| {
+            let batch = batch?;
+            let columns = &batch.columns()[keys_at..];
+            let mut seen = keys.0.lock();
+            let seen = match &mut *seen {
+                Some(seen) => seen,
+                none => none.insert(Seen::new(columns, context.memory_pool())?),
+            };
+            seen.unseen(&batch, columns)
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(input.schema(), unseen)))
+    }
+
+    fn renewed(&self) -> Self {
+        Self { keys_at: self.keys_at, keys: self.keys.clone() }
+    }
+}
+
+#[derive(Debug)]
+struct Seen {
+    converter: RowConverter,
+    keys: HashSet<Box<[u8]>>,
+    memory: MemoryReservation,
+}
+
+impl Seen {
+    fn new(columns: &[ArrayRef], pool: &Arc<dyn MemoryPool>) -> Result<Self> {
+        let fields = columns.iter().map(|column| SortField::new(column.data_type().clone()));
+        Ok(Self {
+            converter: RowConverter::new(fields.collect())?,
+            keys: HashSet::default(),
+            memory: MemoryConsumer::new("rows of UNION DISTINCT").register(pool),
+        })
+    }
+
+    fn unseen(&mut self, batch: &RecordBatch, columns: &[ArrayRef]) -> Result<RecordBatch> {
+        let rows = self.converter.convert_columns(columns)?;
+        self.memory.try_grow(rows.size() + rows.num_rows() * KEY_OVERHEAD)?;
+        let mut unused = 0;
+        let mut is_new = |key: &[u8]| {
+            let is_new = !self.keys.contains(key);
+            match is_new {
+                true => _ = self.keys.insert(key.into()),
+                false => unused += key.len() + KEY_OVERHEAD,
+            }
+            is_new
+        };
+        let new: BooleanArray = rows.iter().map(|row| Some(is_new(row.as_ref()))).collect();
+        self.memory.shrink(unused.min(self.memory.size()));
+        Ok(filter_record_batch(batch, &new)?)
+    }
+}
+
+/// A recursive query begins, perhaps anew: nothing was seen.
+pub(super) fn begin(plan: &Arc<dyn ExecutionPlan>) {
+    if let Some(unseen) = plan.downcast_ref::<PassExec<Unseen>>() {
+        *unseen.pass.keys.0.lock() = None;
+    }
+    plan.children().into_iter().for_each(begin);
+}
