@@ -16,5 +16,7 @@ pub(crate) struct LockedName {
     pub table: String,
     /// The name by which statements must call it.
     pub called: String,
+    /// Statements may call a view as they like.
+    pub is_view: bool,
     pub mode: TableLockMode,
 }

@@ -4,10 +4,12 @@
 //! the tables that it has locked, by the names by which it has locked them, and changes those that it has locked WRITE.
 //! Statements take the general path meanwhile, which asks [`Session::check_table_locks`].
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use avocet_channel::blocking::blocking;
 use avocet_engine::{Catalog, EngineError, Entered, TableHandle, TableLockMode};
+use avocet_sql::bind::{invalid_view, names_in, parse_view};
 use avocet_sql::facts::{StatementClass, StatementFacts, TableUse};
 use avocet_sql::parse::ast::{Ident, ObjectName, TableRef};
 use avocet_sql::parse::statement::{AlterAction, StatementKind};
@@ -37,7 +39,8 @@ impl Session {
                 return Err(ErrorCode::NONUNIQ_TABLE.with(&[&called]));
             }
             let mode = if *write { TableLockMode::Write } else { TableLockMode::Read };
-            names.push(LockedName { database, table: name.name.name.clone(), called, mode });
+            let (table, is_view) = (name.name.name.clone(), false);
+            names.push(LockedName { database, table, called, is_view, mode });
         }
         self.lock(names)
     }
@@ -59,22 +62,34 @@ impl Session {
 
     fn lock(&mut self, mut names: Vec<LockedName>) -> Result<Outcome, SqlError> {
         let (engine, wait) = (self.shared.engine.clone(), self.ddl_wait());
+        let invalid = Cell::new(None);
         let wanted = |catalog: &Catalog| {
-            let stored = names.iter().filter(|name| !info_schema::is_virtual(&name.database));
-            let table = |name: &LockedName| -> Result<(Arc<TableHandle>, TableLockMode), EngineError> {
+            let mut found = Vec::new();
+            for name in names.iter().filter(|name| !info_schema::is_virtual(&name.database)) {
                 let missing = || EngineError::NoSuchTable(name.database.clone(), name.table.clone());
-                let table = catalog.table(&name.database, &name.table).ok_or_else(missing)?;
-                Ok((table.clone(), name.mode))
-            };
-            stored.map(table).collect()
+                let relation = catalog.relation(&name.database, &name.table).ok_or_else(missing)?;
+                let parts = with_parts(catalog, relation, name.mode).map_err(|error| {
+                    invalid.set(Some(error));
+                    missing()
+                });
+                found.append(&mut parts?);
+            }
+            Ok(found)
         };
-        let locks = blocking(|| engine.lock_tables(&wait, wanted))?;
-        // What foreign keys brought along can be used by its name.
+        let locks = blocking(|| engine.lock_tables(&wait, wanted));
+        let locks = locks.map_err(|error| invalid.take().unwrap_or_else(|| error.into()))?;
+        // What foreign keys and views brought along can be used by its name.
         for (table, mode) in locks.tables() {
-            let (database, name) = (&table.def.database, &table.def.name);
-            if !names.iter().any(|at| at.database == *database && at.table == *name) {
+            let (database, name, is_view) = (&table.def.database, &table.def.name, table.def.view.is_some());
+            let mut known = false;
+            for at in names.iter_mut().filter(|at| at.database == *database && at.table == *name) {
+                (at.is_view, known) = (is_view, true);
+            }
+            if !known {
                 let (database, table, called) = (database.clone(), name.clone(), name.clone());
-                names.push(LockedName { database, table, called, mode: *mode });
+                // What may be changed through a view, its tables say.
+                let mode = if is_view { TableLockMode::Write } else { *mode };
+                names.push(LockedName { database, table, called, is_view, mode });
             }
         }
         self.locked = Some(Locked { names: Some(names), locks: Arc::new(locks) });
@@ -115,7 +130,9 @@ impl Session {
         match kind {
             StatementKind::CreateDatabase { .. }
             | StatementKind::AlterDatabase { .. }
-            | StatementKind::DropDatabase { .. } => {
+            | StatementKind::DropDatabase { .. }
+            | StatementKind::CreateView(_)
+            | StatementKind::DropView { .. } => {
                 return Err(ErrorCode::LOCK_OR_ACTIVE_TRANSACTION.with(&[]));
             }
             // A table of accounts would have to be locked.
@@ -174,7 +191,7 @@ impl Session {
     fn is_of(&self, name: &LockedName, table: &TableUse) -> bool {
         table.database.as_deref().or(self.database.as_deref()) == Some(&*name.database)
             && table.table == name.table
-            && table.called() == name.called
+            && (name.is_view || table.called() == name.called)
     }
 
     /// A definition has changed under the session's locks: a table has another name, or none.
@@ -210,6 +227,31 @@ impl Session {
             _ => {}
         }
     }
+}
+
+/// A table, or a view with all that it is made of. A view has no rows of its own: it is locked against who would define it anew.
+fn with_parts(
+    catalog: &Catalog,
+    relation: &Arc<TableHandle>,
+    mode: TableLockMode,
+) -> Result<Vec<(Arc<TableHandle>, TableLockMode)>, SqlError> {
+    let mut found = vec![(relation.clone(), mode)];
+    let mut at = 0;
+    while let Some((table, _)) = found.get(at).cloned() {
+        at += 1;
+        let Some(view) = &table.def.view else { continue };
+        found[at - 1].1 = TableLockMode::Read;
+        for (database, name) in names_in(&parse_view(&table.def, view)?) {
+            if info_schema::is_virtual(&database) {
+                continue;
+            }
+            let part = catalog.relation(&database, &name).ok_or_else(|| invalid_view(&relation.def))?;
+            if !found.iter().any(|(known, _)| known.id() == part.id()) {
+                found.push((part.clone(), mode));
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// An UPDATE of several tables.

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use avocet_engine::TableHandle;
+use avocet_engine::{RowLock, TableHandle};
 use avocet_point::{Changer, Changes, Refusal, Rows, Verb};
 use avocet_sql::bind::{Modification, ModifySpec, bind_modification};
 use avocet_sql::parse::statement::{Delete, Update};
@@ -78,6 +78,10 @@ impl Session {
         let mut query = bound.query.clone();
         // Of subqueries with FOR UPDATE or FOR SHARE.
         let mut locks = RowLocks::of(&mut query)?;
+        // Whether there are rows of theirs or not.
+        for table in tables.iter().filter(|table| bound.targets.iter().any(|of| of.id == table.id())) {
+            self.txn().use_to_lock(table, RowLock::FOR_UPDATE)?;
+        }
         let begin = self.txn().mark();
         let mut is_first = true;
         loop {
