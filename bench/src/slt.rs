@@ -70,9 +70,9 @@ pub struct Options {
 /// `bench/run slt`.
 pub fn command(options: &Options) -> Result<()> {
     let launch: Box<dyn Launch> = match options.target {
-        _ if options.record => Box::new(Mysql9::fetch()?),
+        _ if options.record => Box::new(Mysql9::fetch()?.with_zones()?),
         Target::Avocet => Box::new(Avocet::find(&watched(&options.serve_option))?),
-        Target::Mysql => Box::new(Mysql9::fetch()?),
+        Target::Mysql => Box::new(Mysql9::fetch()?.with_zones()?),
         Target::Mariadb => Box::new(MariaDb::fetch()?),
     };
     let mut files = Vec::new();

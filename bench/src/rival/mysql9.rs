@@ -1,12 +1,13 @@
 //! MySQL 9.7 from Debian unstable, with all its libraries and the loader of its own C library, so that it runs on any host.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::packages::{self, Suite};
 use super::server::{Endpoint, Launch};
 use crate::cache;
-use crate::error::Result;
+use crate::error::{IoContext, Result};
 
 /// The server with the closure of its libraries.
 const PACKAGES: [&str; 22] = [
@@ -53,12 +54,29 @@ impl Mysql9 {
         self
     }
 
+    /// The same server with the zones of this machine's zone database, by their names.
+    pub fn with_zones(mut self) -> Result<Mysql9> {
+        let file = self.root.join("zones.sql");
+        if !file.exists() {
+            let zones = cache::run(self.program("usr/bin/mysql_tzinfo_to_sql").arg("/usr/share/zoneinfo"))?;
+            fs::write(&file, format!("USE mysql;\n{zones}"))
+                .context(|| format!("writing {}", file.display()))?;
+        }
+        self.options.push(format!("--init-file={}", file.display()));
+        Ok(self)
+    }
+
+    fn program(&self, path: &str) -> Command {
+        let mut command = Command::new(self.root.join("usr/lib64/ld-linux-x86-64.so.2"));
+        let libraries = self.root.join("usr/lib/x86_64-linux-gnu");
+        command.arg("--library-path").arg(libraries).arg(self.root.join(path));
+        command
+    }
+
     fn command(&self, data: &Path) -> Command {
         let root = self.root.display();
-        let mut command = Command::new(self.root.join("usr/lib64/ld-linux-x86-64.so.2"));
+        let mut command = self.program("usr/sbin/mysqld");
         command
-            .args(["--library-path", &format!("{root}/usr/lib/x86_64-linux-gnu")])
-            .arg(self.root.join("usr/sbin/mysqld"))
             .args(["--no-defaults", &format!("--basedir={root}/usr")])
             .arg(format!("--lc-messages-dir={root}/usr/share/mysql"))
             .arg(format!("--character-sets-dir={root}/usr/share/mysql/charsets"))

@@ -137,7 +137,7 @@ impl Session {
         key.clear();
         key.extend_from_slice(&settings.sql_mode.0.to_le_bytes());
         key.extend_from_slice(&settings.connection_collation.0.to_le_bytes());
-        key.extend_from_slice(&settings.time_zone.offset().to_le_bytes());
+        key.extend_from_slice(&settings.time_zone.id().to_le_bytes());
         key.push(settings.div_precision_increment);
         match &self.database {
             Some(name) => {

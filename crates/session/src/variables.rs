@@ -13,6 +13,7 @@ use avocet_engine::Durability;
 use avocet_sql::parse::ast::VariableScope;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::Expr;
+use avocet_types::temporal::TimeZone;
 use avocet_types::{Collation, Datum, SqlType, Value};
 use parking_lot::RwLock;
 
@@ -388,9 +389,13 @@ impl Variable {
             }
             Kind::SqlMode => Ok(Datum::Str(super::sql_mode::normalize(text)?.into())),
             Kind::TimeZone => {
-                let zone = avocet_types::temporal::TimeZone::parse(text);
-                zone.map_err(|_| ErrorCode::UNKNOWN_TIME_ZONE.with(&[&text]))?;
-                Ok(owned(if text.eq_ignore_ascii_case("SYSTEM") { "SYSTEM" } else { text }))
+                let zone = TimeZone::parse(text).map_err(|_| ErrorCode::UNKNOWN_TIME_ZONE.with(&[&text]))?;
+                Ok(match text {
+                    _ if text.eq_ignore_ascii_case("SYSTEM") => owned("SYSTEM"),
+                    _ if text.eq_ignore_ascii_case("UTC") => owned("UTC"),
+                    _ if zone.is_named() => owned(&zone.to_string()),
+                    _ => owned(text),
+                })
             }
             Kind::Durability => {
                 let durability: Durability = text.parse().map_err(|_| self.wrong_value(text))?;

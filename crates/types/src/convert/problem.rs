@@ -22,6 +22,9 @@ pub enum StoreError {
     /// Not a date or time (`date`, `datetime`, `time`).
     #[error("Incorrect {kind} value: '{value}'")]
     IncorrectTemporal { kind: &'static str, value: String },
+    /// The clock leaves this time out where it is put forward.
+    #[error("Incorrect datetime value: '{value}'")]
+    LeftOut { value: String },
     /// The date or time has a part that the column has not: never more than a note.
     #[error("Incorrect {kind} value: '{value}'")]
     PartLost { kind: &'static str, value: String },
@@ -49,7 +52,7 @@ impl StoreError {
             Self::OutOfRange => 1264,
             Self::Truncated | Self::Rounded => 1265,
             Self::Incorrect { .. } => 1366,
-            Self::IncorrectTemporal { .. } | Self::PartLost { .. } => 1292,
+            Self::IncorrectTemporal { .. } | Self::LeftOut { .. } | Self::PartLost { .. } => 1292,
             Self::TooLong | Self::TooManyBits => 1406,
             Self::Null => 1048,
             Self::Json(problem) => problem.errno(),
@@ -63,7 +66,7 @@ impl StoreError {
             Self::OutOfRange => "22003",
             Self::Truncated | Self::Rounded => "01000",
             Self::Incorrect { .. } => "HY000",
-            Self::IncorrectTemporal { .. } | Self::PartLost { .. } => "22007",
+            Self::IncorrectTemporal { .. } | Self::LeftOut { .. } | Self::PartLost { .. } => "22007",
             Self::TooLong | Self::TooManyBits => "22001",
             Self::Null => "23000",
             Self::Json(_) | Self::JsonCharset => "22032",
@@ -85,6 +88,9 @@ impl StoreError {
     /// unless the mode is strict and the statement is not (IGNORE).
     pub fn warning(&self, column: &str, row: u64, strict_mode: bool) -> (u16, String) {
         let shown = match self {
+            Self::LeftOut { .. } => {
+                return (1299, format!("Invalid TIMESTAMP value in column '{column}' at row {row}"));
+            }
             Self::TooLong => &Self::Truncated,
             Self::TooManyBits if !strict_mode => &Self::OutOfRange,
             other => other,

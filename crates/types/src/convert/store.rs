@@ -482,11 +482,18 @@ fn to_datetime<'v>(value: &Datum<'_>, from: &SqlType, fsp: u8, context: &Convert
 }
 
 fn to_timestamp<'v>(value: &Datum<'_>, from: &SqlType, fsp: u8, context: &ConvertContext) -> Outcome<'v> {
+    let mut in_gap = false;
     let read = read_datetime(value, from, fsp, context).and_then(|read| {
-        let utc = context.zone.to_utc(read.micros);
+        let utc = context.zone.moment_of(read.micros).unwrap_or_else(|gap_end| {
+            in_gap = true;
+            gap_end
+        });
         (MIN_TIMESTAMP..=MAX_TIMESTAMP).contains(&utc).then_some(Read { micros: utc, ..read })
     });
-    let problem = temporal_problem(read, "datetime", value, from, context);
+    let mut problem = temporal_problem(read, "datetime", value, from, context);
+    if problem.is_none() && in_gap {
+        problem = Some(StoreError::LeftOut { value: text_of(value, from, context).into_owned() });
+    }
     (read.map_or(Datum::Null, |r| Datum::DateTime(r.micros)), problem)
 }
 
