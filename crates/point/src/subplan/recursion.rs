@@ -66,7 +66,7 @@ pub fn compile_recursion(
         Ok::<_, Refusal>((scope.compile(&limit.count)?, offset))
     };
     let (limit, offset) = limit.as_ref().map(program).transpose()?.unzip();
-    let collation = |id: &ColumnId| parent.columns[*id].ty.collation().unwrap_or(Collation::BINARY);
+    let collation = |id: &ColumnId| parent.columns[*id].ty.order().unwrap_or(Collation::BINARY);
     let recursion = Recursion {
         cte: cte.id,
         seed: Box::new(first.plan),

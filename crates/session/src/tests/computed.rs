@@ -22,7 +22,7 @@ const WRONG: &str = "SELECT COUNT(*) FROM t WHERE NOT (half <=> amount DIV 2) OR
 #[test]
 fn rows_from_rust_obey_definitions() {
     let mut client = Client::new();
-    assert_eq!(client.run(TABLE), "ok 0");
+    assert_eq!(client.run(TABLE), "ok 0\n");
     let engine = client.database.engine().clone();
     let items = engine.table::<Item>("test", "t").expect("opens");
     let refused = |error: EngineError| match error {
@@ -38,16 +38,16 @@ fn rows_from_rust_obey_definitions() {
     assert_eq!(refused(items.put(&mut txn, &Item { id: 2, amount: 4000 }).expect_err("too large")), 3819);
     assert_eq!(refused(items.update(&mut txn, 1, |item| item.amount = 4000).expect_err("too large")), 3819);
     txn.commit().expect("logged").wait().expect("durable");
-    assert_eq!(client.run("SELECT * FROM t ORDER BY id"), "1|48|24|n1|12\n2|60|30|n2|15");
-    assert_eq!(client.run("SELECT id FROM t WHERE half = 30"), "2");
-    assert_eq!(client.run(WRONG), "0");
+    assert_eq!(client.run("SELECT * FROM t ORDER BY id"), "1|48|24|n1|12\n2|60|30|n2|15\n");
+    assert_eq!(client.run("SELECT id FROM t WHERE half = 30"), "2\n");
+    assert_eq!(client.run(WRONG), "0\n");
 }
 
 /// Statements of every kind, drawn at random, over rows in pages and in blocks.
 #[test]
 fn no_statement_leaves_a_wrong_row() {
     let mut client = Client::new();
-    assert_eq!(client.run(TABLE), "ok 0");
+    assert_eq!(client.run(TABLE), "ok 0\n");
     client.run("SET SESSION cte_max_recursion_depth = 100000");
     let mut state = 7_u64;
     let mut random = |below: u64| {
@@ -57,7 +57,7 @@ fn no_statement_leaves_a_wrong_row() {
     let many = "INSERT IGNORE INTO t (id, amount) WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 12000) \
         SELECT i, i % 4100 FROM n";
     assert!(client.run(many).starts_with("ok "), "{}", client.run(many));
-    assert_eq!(client.run(WRONG), "0");
+    assert_eq!(client.run(WRONG), "0\n");
     let (mut refused, mut done) = (0, 0);
     for round in 0..300 {
         if round % 100 == 50 {
@@ -88,8 +88,8 @@ fn no_statement_leaves_a_wrong_row() {
         }
     }
     assert!(refused > 10 && done > 100, "{refused} were refused, {done} done");
-    assert_eq!(client.run(WRONG), "0");
-    assert_eq!(client.run("SELECT COUNT(*) FROM t WHERE label IS NULL OR label NOT LIKE 'n%'"), "0");
+    assert_eq!(client.run(WRONG), "0\n");
+    assert_eq!(client.run("SELECT COUNT(*) FROM t WHERE label IS NULL OR label NOT LIKE 'n%'"), "0\n");
     assert_eq!(client.run("ALTER TABLE t ADD CHECK (half <= amount)").split(' ').next(), Some("ok"));
 }
 
