@@ -24,7 +24,7 @@ use super::known::Known;
 use super::rows::Rows;
 use super::scope::Scope;
 use super::select::{Nesting, Select, compile_block};
-use super::upsert::{NewRow, OnDuplicate, Rounds, Upserted, conflicting};
+use super::upsert::{NewRow, OnDuplicate, Rounds, Upserted, auto_number, conflicting};
 use super::write::{default_value, find_table};
 use super::{
     Changes, Kind, NotPoint, Outcome, PointPlan, PointScratch, Refusal, Run, Table, convert_context,
@@ -521,6 +521,7 @@ impl Insert {
             let duplicate = match txn.insert(&self.table, new.values) {
                 Ok(_) => {
                     outcome.changed += 1;
+                    outcome.last_number = auto_number(&self.table.def, &new.values);
                     return Ok(Put::Inserted);
                 }
                 Err(duplicate @ EngineError::DuplicateKey { .. }) => duplicate,
@@ -546,7 +547,10 @@ impl Insert {
             match &self.on_duplicate {
                 OnDuplicate::Update(updates) => {
                     match updates.run(&self.table, id, new, self.ignore, txn, run)? {
-                        Upserted::Changed => outcome.changed += 2,
+                        Upserted::Changed { number } => {
+                            outcome.changed += 2;
+                            outcome.last_number = number;
+                        }
                         Upserted::Unchanged => outcome.unchanged += 1,
                         Upserted::Left => {}
                         Upserted::Gone => continue,

@@ -82,7 +82,7 @@ pub use rows::Rows;
 pub use scope::{ReadAs, dates_of};
 pub use select::compile_query;
 pub use subplan::WorkTable;
-pub use upsert::{NewRow, Rounds, Updates, Upserted, conflicting};
+pub use upsert::{NewRow, Rounds, Updates, Upserted, auto_number, conflicting};
 pub use write::{compile_delete, compile_update};
 
 /// Why a statement has no point plan; EXPLAIN shows it.
@@ -200,6 +200,8 @@ pub struct Changes {
     pub unchanged: u64,
     /// The first AUTO_INCREMENT value that was generated, or 0.
     pub last_insert_id: u64,
+    /// That of the last row that was inserted, or changed instead, whoever gave it; 0 without such a column.
+    pub last_number: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

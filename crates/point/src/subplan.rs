@@ -487,7 +487,8 @@ impl SubPlan {
             }
             let mut sink = EachRow(|row: &[Datum<'_>]| gathered.take(row, &self.kind, at < distinct, bounds));
             select.run_here(None, txn, Run { params: &own, ..run }, inner, &mut sink)?;
-            if !step.all && distinct == 0 {
+            // For other kinds it does not matter how often a row is there.
+            if !step.all && matches!(self.kind, Kind::Rows { distinct: 0, .. }) {
                 gathered.keep(self.width, self.collations(), step, RowCounts::default(), bounds);
             }
         }

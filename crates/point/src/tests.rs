@@ -317,7 +317,7 @@ fn accounts() -> World {
     );
     assert_eq!(
         inserted.expect("inserted"),
-        Changes { matched: 5, changed: 5, last_insert_id: 1, ..Changes::default() }
+        Changes { matched: 5, changed: 5, last_insert_id: 1, last_number: 5, ..Changes::default() }
     );
     world
 }

@@ -8,7 +8,7 @@ use avocet_sql::bind::{CatalogView, UpsertNames};
 use avocet_sql::parse::statement::{Insert, InsertSource};
 use avocet_types::error::SqlError;
 use avocet_types::expr::program::reborrow;
-use avocet_types::expr::{Expr, RowProgram};
+use avocet_types::expr::{Expr, RowProgram, RowSource};
 use avocet_types::{Datum, SqlType, TableDef};
 
 use super::assign::{Assigned, Assignments};
@@ -46,7 +46,10 @@ pub struct NewRow<'r> {
 /// What became of a row.
 pub enum Upserted {
     /// As its values say, but the time columns of an update.
-    Changed,
+    Changed {
+        /// Its AUTO_INCREMENT value.
+        number: u64,
+    },
     Unchanged,
     /// It stays, with a warning.
     Left,
@@ -146,13 +149,22 @@ impl Updates {
             return Ok(Upserted::Left);
         }
         match txn.update(table, id, &changes) {
-            Ok(_) => Ok(Upserted::Changed),
+            Ok(_) => Ok(Upserted::Changed { number: auto_number(&table.def, &row) }),
             Err(error) if ignore && can_ignore(&error) => {
                 warn_of(run.ctx, error);
                 Ok(Upserted::Left)
             }
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+/// A row's value of the AUTO_INCREMENT column, as the protocol has it; 0 without one.
+pub fn auto_number<'r, R: RowSource<'r>>(def: &TableDef, row: &R) -> u64 {
+    match def.auto_increment_column().map(|column| row.datum(column)) {
+        Some(Datum::Int(number)) => number as u64,
+        Some(Datum::UInt(number)) => number,
+        _ => 0,
     }
 }
 

@@ -366,6 +366,11 @@ fn check_name(name: &str, wrong: ErrorCode) -> Result<(), SqlError> {
     if name.is_empty() || name.ends_with(' ') || name.contains('\0') {
         return Err(wrong.with(&[&name]));
     }
+    check_length(name)
+}
+
+/// All that MySQL asks of a constraint's name.
+fn check_length(name: &str) -> Result<(), SqlError> {
     if name.chars().count() > MAX_NAME_LEN {
         return Err(ErrorCode::TOO_LONG_IDENT.with(&[&name]));
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use avocet_channel::blocking::{ROWS_IN_PLACE, blocking_if, yield_now_and_then};
 use avocet_engine::{StatementMark, TableHandle};
-use avocet_point::{BULK_ROWS, Refusal, RowCheck, Updates, first_failed, rules_of};
+use avocet_point::{BULK_ROWS, Refusal, RowCheck, Updates, auto_number, first_failed, rules_of};
 use avocet_sql::bind::{Clause, TableBinder, UpsertNames, reads_directly, unsupported};
 use avocet_sql::parse::ast::{Expr, ExprKind, Ident, Query, UnaryOp};
 use avocet_sql::parse::statement::{Insert, InsertSource};
@@ -63,6 +63,8 @@ pub(super) struct Inserter<'i> {
     params: &'i [Datum<'i>],
     /// The first generated number of a row that was inserted.
     pub first_generated: u64,
+    /// The AUTO_INCREMENT value of the last row that was inserted, or changed instead.
+    last_number: u64,
     /// `insert_id`: the next number, whatever the table's counter says.
     forced: Option<u64>,
     /// Numbers that are reserved and not given out yet.
@@ -116,8 +118,9 @@ impl Inserter<'_> {
         self.updates.iter().flat_map(Updates::columns)
     }
 
-    fn note_inserted(&mut self) {
+    fn note_inserted(&mut self, row: &[Value]) {
         self.affected += 1;
+        self.last_number = auto_number(&self.table.def, &row);
         if self.first_generated == 0 {
             self.first_generated = self.generated.unwrap_or(0);
         }
@@ -241,6 +244,7 @@ impl Session {
         Ok(Done {
             affected_rows: inserter.affected,
             last_insert_id: inserter.first_generated,
+            last_number: inserter.last_number,
             info,
             database_changed: false,
         })
@@ -287,6 +291,7 @@ impl Session {
             beside: Vec::new(),
             params: &[],
             first_generated: 0,
+            last_number: 0,
             forced: self.settings.insert_id,
             numbers: 0..0,
             reservations: 0,
@@ -382,7 +387,7 @@ impl Session {
             match &mut batches {
                 Some(batches) => {
                     batches.push(self.txn(), &values)?;
-                    inserter.note_inserted();
+                    inserter.note_inserted(&values);
                 }
                 None => self.insert_row(inserter, values)?,
             }

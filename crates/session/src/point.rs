@@ -457,7 +457,7 @@ impl Session {
     }
 
     pub(super) fn done(&self, plan: &PointPlan, changes: Changes) -> Done {
-        let Changes { matched, changed, duplicates, unchanged, last_insert_id } = changes;
+        let Changes { matched, changed, duplicates, unchanged, last_insert_id, last_number } = changes;
         let warnings = self.condition_count() + self.context.warning_count();
         let (counter, affected_rows, info) = match plan.verb() {
             Verb::Update => {
@@ -476,7 +476,7 @@ impl Session {
             }
         };
         self.shared.counters.add(counter);
-        Done { affected_rows, last_insert_id, info, database_changed: false }
+        Done { affected_rows, last_insert_id, last_number, info, database_changed: false }
     }
 }
 

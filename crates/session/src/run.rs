@@ -41,14 +41,16 @@ pub(super) enum Outcome {
 pub(super) struct Done {
     pub affected_rows: u64,
     pub last_insert_id: u64,
+    /// What a client is told where none was generated: the AUTO_INCREMENT value of the last row.
+    pub last_number: u64,
     pub info: String,
     /// The default database changed.
     pub database_changed: bool,
 }
 
 impl Outcome {
-    pub const fn ok() -> Self {
-        Self::Done(Done { affected_rows: 0, last_insert_id: 0, info: String::new(), database_changed: false })
+    pub fn ok() -> Self {
+        Self::Done(Done::default())
     }
 }
 
@@ -454,7 +456,7 @@ impl Session {
                     last_insert_id: if done.last_insert_id > 0 {
                         done.last_insert_id
                     } else {
-                        chosen.unwrap_or(0)
+                        chosen.unwrap_or(done.last_number)
                     },
                     info: &done.info,
                     status: self.status_now(),

@@ -39,7 +39,11 @@ use weights::{Rules, Units};
 pub use crate::sql_type::Collation;
 
 impl Collation {
+    /// By its name, or by the one that it had when `utf8` was the name of utf8mb3.
     pub fn by_name(name: &str) -> Option<Self> {
+        let old = name.get(..5).filter(|prefix| prefix.eq_ignore_ascii_case("utf8_"));
+        let renamed = old.map(|_| format!("utf8mb3_{}", &name[5..]));
+        let name = renamed.as_deref().unwrap_or(name);
         collations().iter().find(|c| c.name.eq_ignore_ascii_case(name)).map(|c| Self(c.id))
     }
 

@@ -22,7 +22,7 @@ pub use store::{Stored, store, store_column};
 use crate::datum::Datum;
 use crate::sql_type::SqlType;
 use crate::temporal::{
-    DAY, ExcessDigits, MAX_DATETIME, SECOND, TimeZone, datetime_from_number, datetime_to_number,
+    DAY, ExcessDigits, MAX_DATETIME, Parsed, SECOND, TimeZone, datetime_from_number, datetime_to_number,
     parse_datetime, parse_time, round_to_fsp, time_from_number, time_of, time_to_number,
 };
 use crate::text::to_text;
@@ -55,11 +55,13 @@ struct Read {
     had_time: bool,
     /// A TIME that was made from a text with a date.
     had_date: bool,
+    /// The moment, where more than local time is known of it.
+    utc: Option<i64>,
 }
 
 impl Read {
     fn new(micros: i64) -> Self {
-        Self { micros, truncated: false, clipped: false, had_time: false, had_date: false }
+        Self { micros, truncated: false, clipped: false, had_time: false, had_date: false, utc: None }
     }
 }
 
@@ -67,14 +69,16 @@ impl Read {
 fn read_datetime(value: &Datum<'_>, from: &SqlType, fsp: u8, context: &ConvertContext) -> Option<Read> {
     let of_text = |text: &[u8]| {
         let parsed = parse_datetime(text, context.zone)?;
-        Some(Read { truncated: parsed.truncated, had_time: parsed.has_time, ..Read::new(parsed.micros) })
+        let Parsed { truncated, has_time: had_time, utc, .. } = parsed;
+        Some(Read { truncated, had_time, utc, ..Read::new(parsed.micros) })
     };
     let read = match value {
         Datum::Date(days) => Read::new(i64::from(*days) * DAY),
         Datum::DateTime(micros) => {
             let is_utc = matches!(from, SqlType::Timestamp { .. });
+            let utc = is_utc.then_some(*micros);
             let micros = if is_utc { context.zone.to_local(*micros) } else { *micros };
-            Read { had_time: time_of(micros) != 0, ..Read::new(micros) }
+            Read { had_time: time_of(micros) != 0, utc, ..Read::new(micros) }
         }
         Datum::Time(micros) => Read { had_time: true, ..Read::new(i64::from(context.today) * DAY + micros) },
         Datum::Str(text) => of_text(text.as_bytes())?,
@@ -89,7 +93,8 @@ fn read_datetime(value: &Datum<'_>, from: &SqlType, fsp: u8, context: &ConvertCo
         }
     };
     let micros = context.excess_digits.datetime(read.micros, fsp);
-    (micros <= MAX_DATETIME).then_some(Read { micros, ..read })
+    let utc = read.utc.map(|utc| context.excess_digits.datetime(utc, fsp));
+    (micros <= MAX_DATETIME).then_some(Read { micros, utc, ..read })
 }
 
 /// The TIME that a value is worth, with `fsp` digits; `None` if it is none.

@@ -12,7 +12,7 @@ use avocet_types::arrow_map::datum_at;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::schema::{CheckDef, ForeignKeyDef, ReferentialAction, TableDef};
 
-use super::check_name;
+use super::check_length;
 use crate::run::Text;
 use crate::state::Session;
 
@@ -29,7 +29,7 @@ impl Session {
     ) -> Result<String, SqlError> {
         let name = match &spec.name {
             Some(name) => {
-                check_name(&name.name, ErrorCode::WRONG_COLUMN_NAME)?;
+                check_length(&name.name)?;
                 name.name.clone()
             }
             None => free_name(def),

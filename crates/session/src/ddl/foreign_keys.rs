@@ -6,7 +6,7 @@ use avocet_sql::parse::statement::{CreateTable, ForeignKeySpec};
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::schema::{ForeignKeyDef, IndexDef, IndexKind, IndexPart, TableDef};
 
-use super::{check_name, indexes};
+use super::{check_length, indexes};
 use crate::info_schema;
 use crate::state::Session;
 
@@ -74,7 +74,7 @@ impl Session {
         let parent_columns = parent_columns(spec, parent, columns.len()).ok_or_else(|| mismatch(spec))?;
         let name = match &spec.name {
             Some(name) => {
-                check_name(&name.name, ErrorCode::WRONG_COLUMN_NAME)?;
+                check_length(&name.name)?;
                 name.name.clone()
             }
             None => {

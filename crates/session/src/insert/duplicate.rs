@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use avocet_base::RowId;
 use avocet_engine::{EngineError, ReadScratch, RowBuf, RowLock, TableHandle};
-use avocet_point::{NewRow, Rounds, Upserted, conflicting};
+use avocet_point::{NewRow, Rounds, Upserted, auto_number, conflicting};
 use avocet_types::Value;
 use avocet_types::error::SqlError;
 
@@ -33,7 +33,7 @@ impl Session {
         loop {
             match self.txn().insert(&inserter.table, &row) {
                 Ok(_) => {
-                    inserter.note_inserted();
+                    inserter.note_inserted(&row);
                     return Ok(());
                 }
                 Err(error @ EngineError::DuplicateKey { .. }) => match inserter.on_duplicate {
@@ -54,6 +54,7 @@ impl Session {
                             Replaced::Done => {
                                 inserter.duplicates += 1;
                                 inserter.affected += 2;
+                                inserter.last_number = auto_number(&inserter.table.def, &&row[..]);
                                 return Ok(());
                             }
                             Replaced::Blocked => {
@@ -128,7 +129,10 @@ impl Session {
         let upserted = self.with_run(params, |txn, run, _| updates.run(table, id, new, *ignore, txn, run))?;
         inserter.affected += match upserted {
             Upserted::Gone => return Ok(false),
-            Upserted::Changed => 2,
+            Upserted::Changed { number } => {
+                inserter.last_number = number;
+                2
+            }
             Upserted::Unchanged => u64::from(self.info.found_rows),
             Upserted::Left => 0,
         };

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use avocet_channel::blocking::{ROWS_IN_PLACE, blocking_if};
 use avocet_engine::TableHandle;
-use avocet_point::{BULK_ROWS, LARGE_SHARE};
+use avocet_point::{BULK_ROWS, LARGE_SHARE, auto_number};
 use avocet_sql::plan::BoundQuery;
 use avocet_types::error::SqlError;
 use avocet_types::{SqlType, Value};
@@ -160,13 +160,14 @@ impl Session {
         let Some(values) = self.complete(inserter, given, *number)? else { return Ok(()) };
         match large {
             Some(Large::Bulk(bulk)) => {
-                inserter.note_inserted();
+                inserter.note_inserted(&values);
                 bulk.push(self.txn(), &values)
             }
             Some(Large::Blocks(blocks)) => {
                 if inserter.first_generated == 0 {
                     inserter.first_generated = inserter.generated.unwrap_or(0);
                 }
+                inserter.last_number = auto_number(&inserter.table.def, &&values[..]);
                 let bytes = string_bytes(&values) + values.len() * size_of::<u64>();
                 blocks.push(self, inserter, &values, bytes)
             }

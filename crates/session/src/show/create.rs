@@ -167,8 +167,14 @@ pub(crate) fn default_text(default: &DefaultValue, ty: &SqlType, quoted: bool) -
         DefaultValue::Const(value) => {
             let mut text = Vec::new();
             avocet_types::text::write_text(value, ty, TimeZone::UTC, &mut text);
-            let text = String::from_utf8_lossy(&text);
-            if quoted { string(&text) } else { text.into_owned() }
+            match String::from_utf8(text) {
+                // As far as a C string goes.
+                Ok(text) if ty.is_bytes() && !quoted => hex(text.split('\0').next().unwrap_or("").as_bytes()),
+                Ok(text) if quoted => string(&text),
+                Ok(text) => text,
+                Err(bytes) if quoted => hex(bytes.as_bytes()),
+                Err(bytes) => hex(bytes.as_bytes().split(|byte| *byte == 0).next().unwrap_or_default()),
+            }
         }
     }
 }
@@ -198,5 +204,25 @@ impl Quotes {
 }
 
 fn string(text: &str) -> String {
-    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''").replace('\n', "\\n"))
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('\'');
+    for c in text.chars() {
+        match c {
+            '\0' => quoted.push_str("\\0"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\\' => quoted.push_str("\\\\"),
+            '\'' => quoted.push_str("''"),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('\'');
+    quoted
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold("0x".to_owned(), |mut text, byte| {
+        let _ = write!(text, "{byte:02X}");
+        text
+    })
 }

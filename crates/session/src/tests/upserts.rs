@@ -176,3 +176,36 @@ fn statements_that_find_and_lock_end_after_newer_rows_were_met() {
         }
     }
 }
+
+/// MySQL 9.7's OK packets: what was generated, else the number of the last row; LAST_INSERT_ID() knows only the former.
+#[test]
+fn clients_are_told_of_explicit_numbers() {
+    for point_path in ["ON", "OFF"] {
+        let mut client = Client::new();
+        client.run(&format!("SET avocet_point_path = {point_path}"));
+        client.run(
+            "CREATE TABLE ai (id INT AUTO_INCREMENT PRIMARY KEY, v INT);
+             CREATE TABLE na (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(5));
+             CREATE TABLE oc (id INT AUTO_INCREMENT PRIMARY KEY, a INT UNIQUE, b INT);
+             INSERT INTO oc VALUES (1, 1, 1), (2, 2, 2); CREATE TABLE plain (id INT PRIMARY KEY)",
+        );
+        for (sql, told) in [
+            ("INSERT INTO ai VALUES (7, 1)", "ok 1 id 7"),
+            ("INSERT INTO ai VALUES (20, 1), (30, 2)", "ok 2 id 30"),
+            ("INSERT INTO ai VALUES (7, 1) ON DUPLICATE KEY UPDATE v = 9", "ok 2 id 7"),
+            ("INSERT INTO ai VALUES (7, 1) ON DUPLICATE KEY UPDATE v = 9", "ok 0"),
+            ("REPLACE INTO ai VALUES (7, 3)", "ok 2 id 7"),
+            ("INSERT INTO ai SELECT 50, 1", "ok 1 id 50"),
+            ("INSERT IGNORE INTO ai VALUES (50, 2)", "ok 0"),
+            ("INSERT INTO oc (a, b) VALUES (2, 5) ON DUPLICATE KEY UPDATE b = b + 10", "ok 2 id 2"),
+            ("INSERT INTO na VALUES (-1, 'x')", "ok 1 id 18446744073709551615"),
+            ("INSERT INTO plain VALUES (5)", "ok 1"),
+            ("UPDATE ai SET v = 4 WHERE id = 7", "ok 1"),
+        ] {
+            assert_eq!(client.run(sql).trim(), told, "{sql}");
+        }
+        assert_eq!(client.run("SELECT LAST_INSERT_ID()"), "0\n");
+        assert_eq!(client.run("INSERT INTO ai (v) VALUES (1)").trim(), "ok 1 id 51");
+        assert_eq!(client.run("SELECT LAST_INSERT_ID()"), "51\n");
+    }
+}

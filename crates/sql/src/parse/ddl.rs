@@ -498,7 +498,10 @@ impl Parser<'_> {
         } else if self.eat("NULL") {
             column.nullable = Some(true);
         } else if self.eat("DEFAULT") {
-            let default = self.default_spec()?;
+            let (default, collation) = self.default_spec()?;
+            if collation.is_some() {
+                column.ty.collation = collation;
+            }
             let has_expr = |spec: &DefaultSpec| matches!(spec, DefaultSpec::Expr(_));
             if column.default.as_ref().is_some_and(|before| has_expr(before) || has_expr(&default)) {
                 return Err(refused(ErrorCode::INVALID_DEFAULT.with(&[&column.name.name])));
@@ -574,16 +577,21 @@ impl Parser<'_> {
     }
 
     /// After DEFAULT: a literal, the current time, or any expression in parentheses.
-    fn default_spec(&mut self) -> ParseResult<DefaultSpec> {
+    /// A default, and the collation of the column if one follows: an expression takes it for its own.
+    fn default_spec(&mut self) -> ParseResult<(DefaultSpec, Option<String>)> {
         if self.eat_op(Op::LParen) {
             let expr = self.expr()?;
             self.expect_op(Op::RParen)?;
-            return Ok(DefaultSpec::Expr(expr));
+            return Ok((DefaultSpec::Expr(expr), None));
         }
         let start = self.position();
-        let value = self.simple_expr()?;
+        let mut value = self.simple_expr()?;
+        let mut collation = None;
+        if let ExprKind::Collate { expr, collation: of_column } = value.kind {
+            (value, collation) = (*expr, Some(of_column));
+        }
         if is_plain_default(&value, self.source) {
-            return Ok(DefaultSpec::Value(value));
+            return Ok((DefaultSpec::Value(value), collation));
         }
         self.rewind(start);
         Err(self.error())

@@ -147,11 +147,16 @@ impl Printer<'_> {
         }
         if !select.from.is_empty() {
             self.put(" from ");
+            // A list is joins from the left.
+            self.put(&"(".repeat(select.from.len() - 1));
             for (at, table) in select.from.iter().enumerate() {
                 if at > 0 {
                     self.put(" join ");
                 }
                 self.table_ref(table);
+                if at > 0 {
+                    self.text.push(')');
+                }
             }
         } else if select.filter.is_some() {
             self.put(" from DUAL ");

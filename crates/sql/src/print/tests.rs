@@ -27,7 +27,7 @@ fn queries_are_printed_as_mysql_prints_them() {
         ),
         (
             "(select 1 from e.t order by t.a limit 1) union all select t.a from d.t, d.u limit 2 offset 3",
-            "(select 1 from `e`.`t` order by `t`.`a` limit 1) union all select `t`.`a` from `t` join `u` limit 3,2",
+            "(select 1 from `e`.`t` order by `t`.`a` limit 1) union all select `t`.`a` from (`t` join `u`) limit 3,2",
         ),
         (
             "select group_concat(distinct t.a order by t.b) from d.t left join d.u on t.a = u.a",

@@ -484,7 +484,8 @@ fn to_datetime<'v>(value: &Datum<'_>, from: &SqlType, fsp: u8, context: &Convert
 fn to_timestamp<'v>(value: &Datum<'_>, from: &SqlType, fsp: u8, context: &ConvertContext) -> Outcome<'v> {
     let mut in_gap = false;
     let read = read_datetime(value, from, fsp, context).and_then(|read| {
-        let utc = context.zone.moment_of(read.micros).unwrap_or_else(|gap_end| {
+        let moment = read.utc.map_or_else(|| context.zone.moment_of(read.micros), Ok);
+        let utc = moment.unwrap_or_else(|gap_end| {
             in_gap = true;
             gap_end
         });

@@ -59,7 +59,10 @@ pub(crate) fn convert<'a>(
         ValueClass::Timestamp => {
             let at = match (&value, from) {
                 (Datum::DateTime(utc), SqlType::Timestamp { .. }) => Some(*utc),
-                _ => to_datetime(&value, from, ctx)?.map(|local| ctx.time_zone.to_utc(local)),
+                _ => match moment_of_text(&value, ctx) {
+                    Some(utc) => Some(utc),
+                    None => to_datetime(&value, from, ctx)?.map(|local| ctx.time_zone.to_utc(local)),
+                },
             };
             Ok(at.map_or(Datum::Null, |at| {
                 Datum::DateTime(ctx.sql_mode.excess_digits().datetime(at, fsp(to)))
@@ -296,6 +299,14 @@ fn to_text<'a>(value: Datum<'a>, from: &SqlType) -> EvalResult<Datum<'a>> {
 fn not_text(bytes: &[u8]) -> EvalError {
     let value = bytes.iter().take(6).map(|b| format!("\\x{b:02X}")).collect();
     EvalError::CannotConvertString { value, from: "binary", to: "utf8mb4" }
+}
+
+/// The moment that a text says with an offset.
+fn moment_of_text(value: &Datum<'_>, ctx: &EvalContext) -> Option<i64> {
+    if !matches!(value, Datum::Str(_) | Datum::Bytes(_)) {
+        return None;
+    }
+    temporal::parse_datetime(bytes(value), ctx.time_zone)?.utc
 }
 
 /// Microseconds of local time.

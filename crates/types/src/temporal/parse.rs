@@ -21,6 +21,8 @@ pub struct Parsed {
     pub truncated: bool,
     /// A TIME was out of range and is now the largest of its sign.
     pub clipped: bool,
+    /// The moment, if an offset says it: a local time may come twice.
+    pub utc: Option<i64>,
 }
 
 /// A date and time with only `fsp` digits of fraction: halves become the later one, before 1970 too.
@@ -134,12 +136,13 @@ pub fn parse_datetime(text: &[u8], zone: TimeZone) -> Option<Parsed> {
         Some(_) => delimited(text)?,
     };
     let mut micros = datetime_of(&fields)?;
-    let mut rest = &text[fields.end..];
+    let (mut rest, mut utc) = (&text[fields.end..], None);
     if fields.count == 6
         && let Some(offset) = offset_suffix(rest)
     {
-        micros = zone.to_local(offset.to_utc(micros));
-        rest = &[];
+        let moment = offset.to_utc(micros);
+        micros = zone.to_local(moment);
+        (rest, utc) = (&[], Some(moment));
     }
     Some(Parsed {
         micros: Some(micros).filter(|m| (MIN_DATETIME..=MAX_DATETIME).contains(m))?,
@@ -148,6 +151,7 @@ pub fn parse_datetime(text: &[u8], zone: TimeZone) -> Option<Parsed> {
         has_time: fields.count > 3,
         truncated: space_run(rest) < rest.len(),
         clipped: false,
+        utc,
     })
 }
 
@@ -306,6 +310,7 @@ pub fn parse_time(text: &[u8], zone: TimeZone) -> Option<Parsed> {
         has_time: true,
         truncated: space_run(rest) < rest.len(),
         clipped,
+        utc: None,
     })
 }
 
@@ -383,6 +388,7 @@ pub fn time_from_number(n: i64) -> Option<Parsed> {
         has_time: true,
         truncated: false,
         clipped,
+        utc: None,
     };
     let magnitude = n.unsigned_abs();
     if magnitude > 8_385_959 {

@@ -160,7 +160,10 @@ impl Parser<'_> {
                     return Ok(AlterAction::SetVisible { column, visible: word == "VISIBLE" });
                 }
                 self.expect("DEFAULT")?;
-                Ok(AlterAction::SetDefault { column, default: Some(self.default_spec()?) })
+                match self.default_spec()? {
+                    (default, None) => Ok(AlterAction::SetDefault { column, default: Some(default) }),
+                    (_, Some(_)) => Err(self.error()),
+                }
             }
             Some(_) => {
                 self.expect("TO")?;

@@ -58,7 +58,21 @@ impl Typer {
     /// The comparison of `CASE operand WHEN value`: a literal that is no date is not equal to any, and no error. Numbers and
     /// strings meet as doubles here, also where the operand is a column.
     pub(crate) fn compare_case(&self, operand: Expr, value: Expr) -> EvalResult<Expr> {
-        self.compare_unchecked(CompareOp::Eq, self.as_the_temporal(vec![operand, value]))
+        let is_document = |expr: &Expr| expr.ty == SqlType::Json;
+        let mut exprs = self.as_the_temporal(vec![operand, value]);
+        // A document beside another value counts as its text here, or as its number.
+        if let Some(at) = exprs.iter().position(is_document)
+            && !is_document(&exprs[1 - at])
+        {
+            let to = if is_number(ValueClass::of(&exprs[1 - at].ty)) {
+                SqlType::Double
+            } else {
+                SqlType::JSON_TEXT
+            };
+            let document = std::mem::replace(&mut exprs[at], Expr::literal(Datum::Null, SqlType::Null));
+            exprs[at] = self.convert(document, to);
+        }
+        self.compare_unchecked(CompareOp::Eq, exprs)
     }
 
     fn compare_unchecked(&self, op: CompareOp, exprs: Vec<Expr>) -> EvalResult<Expr> {
