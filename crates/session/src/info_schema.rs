@@ -2,6 +2,7 @@
 
 mod accounts;
 mod grants;
+mod rare;
 mod tables;
 mod views;
 
@@ -51,6 +52,7 @@ fn all() -> &'static [Virtual] {
         let mut views: Vec<_> = tables::TABLES
             .iter()
             .chain(grants::TABLES)
+            .chain(rare::TABLES)
             .chain(views::TABLES)
             .map(|table| (NAME, table))
             .collect();

@@ -16,29 +16,18 @@ pub(super) const TABLES: &[Entry] = &[
     (check_constraints, fill_check_constraints),
     (collations, |_, rows| rows.rows = collation_rows()),
     (columns, fill_columns),
-    (engines, fill_engines),
-    (events, none),
     (key_column_usage, fill_key_column_usage),
-    (partitions, none),
     (processlist, fill_processlist),
     (referential_constraints, fill_referential_constraints),
-    (routines, fill_routines),
     (schemata, fill_schemata),
     (statistics, fill_statistics),
     (table_constraints, fill_table_constraints),
     (tables, fill_tables),
-    (triggers, none),
 ];
 
 pub(super) const NAME_TYPE: SqlType = varchar(64);
 
-fn none(_: &Session, _: &mut Rowset) {}
-
-/// Tables that hold nothing have text columns throughout.
-fn texts(name: &'static str, columns: &[&str]) -> Rowset {
-    let columns: Vec<_> = columns.iter().map(|column| (*column, varchar(1024))).collect();
-    Rowset::new(name, &columns)
-}
+pub(super) fn none(_: &Session, _: &mut Rowset) {}
 
 fn character_sets() -> Rowset {
     Rowset::new(
@@ -126,18 +115,6 @@ fn columns() -> Rowset {
     )
 }
 
-fn engines() -> Rowset {
-    texts("ENGINES", &["ENGINE", "SUPPORT", "COMMENT", "TRANSACTIONS", "XA", "SAVEPOINTS"])
-}
-
-fn fill_engines(_: &Session, rows: &mut Rowset) {
-    rows.push(["InnoDB", "DEFAULT", "Avocet", "YES", "NO", "NO"].into_iter().map(text).collect());
-}
-
-fn events() -> Rowset {
-    texts("EVENTS", &["EVENT_CATALOG", "EVENT_SCHEMA", "EVENT_NAME", "DEFINER", "EVENT_TYPE", "STATUS"])
-}
-
 fn key_column_usage() -> Rowset {
     Rowset::new(
         "KEY_COLUMN_USAGE",
@@ -155,13 +132,6 @@ fn key_column_usage() -> Rowset {
             ("REFERENCED_TABLE_NAME", NAME_TYPE),
             ("REFERENCED_COLUMN_NAME", NAME_TYPE),
         ],
-    )
-}
-
-fn partitions() -> Rowset {
-    texts(
-        "PARTITIONS",
-        &["TABLE_CATALOG", "TABLE_SCHEMA", "TABLE_NAME", "PARTITION_NAME", "SUBPARTITION_NAME"],
     )
 }
 
@@ -242,34 +212,6 @@ fn sorted(keys: &[ForeignKeyDef]) -> Vec<&ForeignKeyDef> {
     let mut keys: Vec<_> = keys.iter().collect();
     keys.sort_by(|a, b| a.name.cmp(&b.name));
     keys
-}
-
-fn routines() -> Rowset {
-    texts(
-        "ROUTINES",
-        &[
-            "SPECIFIC_NAME",
-            "ROUTINE_CATALOG",
-            "ROUTINE_SCHEMA",
-            "ROUTINE_NAME",
-            "ROUTINE_TYPE",
-            "DATA_TYPE",
-            "DEFINER",
-        ],
-    )
-}
-
-/// Native procedures; there are no others.
-fn fill_routines(session: &Session, rows: &mut Rowset) {
-    for procedure in session.shared.engine.procedures().list() {
-        let held = session.seen().on_procedure(procedure.database(), procedure.name());
-        if !held.intersects(avocet_engine::Privileges::EXECUTE) {
-            continue;
-        }
-        let (database, name) = (procedure.database(), procedure.name());
-        let row = [name, "def", database, name, "PROCEDURE", "", "root@localhost"];
-        rows.push(row.map(text).to_vec());
-    }
 }
 
 fn schemata() -> Rowset {
@@ -523,21 +465,6 @@ pub fn status_of(session: &Session, handle: &TableHandle) -> [Value; 17] {
         text(""),
         text(&table.comment),
     ]
-}
-
-fn triggers() -> Rowset {
-    texts(
-        "TRIGGERS",
-        &[
-            "TRIGGER_CATALOG",
-            "TRIGGER_SCHEMA",
-            "TRIGGER_NAME",
-            "EVENT_MANIPULATION",
-            "EVENT_OBJECT_SCHEMA",
-            "EVENT_OBJECT_TABLE",
-            "ACTION_STATEMENT",
-        ],
-    )
 }
 
 fn fill_columns(session: &Session, rows: &mut Rowset) {
