@@ -11,7 +11,7 @@ use super::Client;
 /// Beyond a linear growth: tests run beside each other.
 const SLACK: u32 = 3;
 /// A shorter statement is taken to need so much at least: it may run on a plan that is kept, which the longer one has not.
-const LITTLE: Duration = Duration::from_millis(60);
+const LITTLE: Duration = Duration::from_millis(100);
 /// After KILL or its deadline a statement ends within this time.
 const SOON: Duration = Duration::from_secs(1);
 

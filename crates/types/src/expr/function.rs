@@ -52,6 +52,8 @@ pub enum ArgClass {
     /// An integer, decimal or double as it is; other types become doubles.
     Number,
     DateTime,
+    /// A TIMESTAMP as it is; other types become DATETIMEs.
+    Moment,
     Time,
 }
 
@@ -294,7 +296,7 @@ functions! {
     DateFormat ["DATE_FORMAT"] 2..=2, [DateTime, Chars], Ret::Ascii(ret::len_date_format), Partial, Immutable, func::temporal::date_format;
     TimeFormat ["TIME_FORMAT"] 2..=2, [Time, Chars], Ret::Ascii(ret::len_date_format), Partial, Immutable, func::temporal::time_format;
     StrToDate ["STR_TO_DATE"] 2..=2, [Chars], Ret::Custom(ret::str_to_date), Partial, Immutable, func::temporal::str_to_date;
-    UnixTimestamp ["UNIX_TIMESTAMP"] 0..=1, [DateTime], Ret::Custom(ret::unix_timestamp), Partial, Statement, func::temporal::unix_timestamp;
+    UnixTimestamp ["UNIX_TIMESTAMP"] 0..=1, [Moment], Ret::Custom(ret::unix_timestamp), Partial, Statement, func::temporal::unix_timestamp;
     FromUnixTime ["FROM_UNIXTIME"] 1..=2, [Number, Chars], Ret::Custom(ret::from_unix_time), Partial, Statement, func::temporal::from_unix_time;
     PeriodAdd ["PERIOD_ADD"] 2..=2, [Int], Ret::Int, Strict, Immutable, func::temporal::period_add;
     PeriodDiff ["PERIOD_DIFF"] 2..=2, [Int], Ret::Int, Strict, Immutable, func::temporal::period_diff;

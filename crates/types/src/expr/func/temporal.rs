@@ -283,7 +283,9 @@ pub(crate) fn unix_timestamp<'a>(
     info: &CallInfo,
     ctx: &EvalContext,
 ) -> EvalResult<Datum<'a>> {
-    let utc = args.first().map_or(ctx.statement_time_micros, |at| ctx.time_zone.to_utc(micros(at)));
+    let is_moment = matches!(info.arg_types.first(), Some(SqlType::Timestamp { .. }));
+    let moment = |at| if is_moment { micros(at) } else { ctx.time_zone.to_utc(micros(at)) };
+    let utc = args.first().map_or(ctx.statement_time_micros, moment);
     let valid = (0..=(MAX_UNIX_SECONDS + 1) * SECOND - 1).contains(&utc);
     let utc = if valid { utc } else { 0 };
     Ok(match info.ty {

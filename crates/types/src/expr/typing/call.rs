@@ -125,6 +125,10 @@ impl Typer {
                     self.convert(arg, SqlType::DateTime { fsp })
                 }
             },
+            ArgClass::Moment => match arg.ty {
+                SqlType::Timestamp { .. } => arg,
+                _ => self.argument(arg, ArgClass::DateTime),
+            },
             ArgClass::Time => match arg.ty {
                 SqlType::Time { .. } | SqlType::Null => arg,
                 _ => {
