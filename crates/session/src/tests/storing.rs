@@ -12,7 +12,7 @@ fn rows_are_inserted_with_defaults_and_generated_ids() {
             "INSERT INTO t (a, b) VALUES (1, 'x'), (2, DEFAULT)",
             "ok 2 id 1 (Records: 2  Duplicates: 0  Warnings: 0)",
         ),
-        ("INSERT INTO t SET a = 1 + 2, id = 10", "ok 1"),
+        ("INSERT INTO t SET a = 1 + 2, id = 10", "ok 1 id 10"),
         ("INSERT INTO t VALUES (NULL, 4, 'y', -2.345)", "ok 1 id 11"),
         ("SHOW WARNINGS", "Note|1265|Data truncated for column 'c' at row 1"),
         ("SELECT LAST_INSERT_ID()", "11"),
@@ -43,7 +43,7 @@ fn what_does_not_fit_is_refused_in_strict_mode() {
         ("INSERT INTO t (x) VALUES (1)", "ERROR 1054: Unknown column 'x' in 'field list'"),
         ("SELECT COUNT(*) FROM t", "0"),
         ("SET sql_mode = ''", "ok 0"),
-        ("INSERT INTO t (id, a, b) VALUES (50, 3000000000, 'toolong')", "ok 1"),
+        ("INSERT INTO t (id, a, b) VALUES (50, 3000000000, 'toolong')", "ok 1 id 50"),
         ("SELECT id, a, b FROM t WHERE id = 50", "50|2147483647|toolo"),
     ]);
 }

@@ -202,7 +202,8 @@ fn clients_are_told_of_explicit_numbers() {
             ("INSERT INTO plain VALUES (5)", "ok 1"),
             ("UPDATE ai SET v = 4 WHERE id = 7", "ok 1"),
         ] {
-            assert_eq!(client.run(sql).trim(), told, "{sql}");
+            let answer = client.run(sql);
+            assert_eq!(answer.trim().split(" (").next(), Some(told), "{sql}");
         }
         assert_eq!(client.run("SELECT LAST_INSERT_ID()"), "0\n");
         assert_eq!(client.run("INSERT INTO ai (v) VALUES (1)").trim(), "ok 1 id 51");
