@@ -156,18 +156,20 @@ impl Seen {
 
     fn unseen(&mut self, batch: &RecordBatch, columns: &[ArrayRef]) -> Result<RecordBatch> {
         let rows = self.converter.convert_columns(columns)?;
+        let before = self.memory.size();
         self.memory.try_grow(rows.size() + rows.num_rows() * KEY_OVERHEAD)?;
-        let mut unused = 0;
+        let mut kept = 0;
         let mut is_new = |key: &[u8]| {
             let is_new = !self.keys.contains(key);
-            match is_new {
-                true => _ = self.keys.insert(key.into()),
-                false => unused += key.len() + KEY_OVERHEAD,
+            if is_new {
+                self.keys.insert(key.into());
+                kept += key.len() + KEY_OVERHEAD;
             }
             is_new
         };
         let new: BooleanArray = rows.iter().map(|row| Some(is_new(row.as_ref()))).collect();
-        self.memory.shrink(unused.min(self.memory.size()));
+        // The rows themselves go with this batch.
+        self.memory.resize(before + kept);
         Ok(filter_record_batch(batch, &new)?)
     }
 }
