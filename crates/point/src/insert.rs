@@ -521,7 +521,7 @@ impl Insert {
             let duplicate = match txn.insert(&self.table, new.values) {
                 Ok(_) => {
                     outcome.changed += 1;
-                    outcome.last_number = auto_number(&self.table.def, &new.values);
+                    outcome.last_number = auto_number(self.auto_increment, &new.values);
                     return Ok(Put::Inserted);
                 }
                 Err(duplicate @ EngineError::DuplicateKey { .. }) => duplicate,

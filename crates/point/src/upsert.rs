@@ -149,7 +149,7 @@ impl Updates {
             return Ok(Upserted::Left);
         }
         match txn.update(table, id, &changes) {
-            Ok(_) => Ok(Upserted::Changed { number: auto_number(&table.def, &row) }),
+            Ok(_) => Ok(Upserted::Changed { number: auto_number(table.def.auto_increment_column(), &row) }),
             Err(error) if ignore && can_ignore(&error) => {
                 warn_of(run.ctx, error);
                 Ok(Upserted::Left)
@@ -160,8 +160,8 @@ impl Updates {
 }
 
 /// A row's value of the AUTO_INCREMENT column, as the protocol has it; 0 without one.
-pub fn auto_number<'r, R: RowSource<'r>>(def: &TableDef, row: &R) -> u64 {
-    match def.auto_increment_column().map(|column| row.datum(column)) {
+pub fn auto_number<'r, R: RowSource<'r>>(column: Option<usize>, row: &R) -> u64 {
+    match column.map(|column| row.datum(column)) {
         Some(Datum::Int(number)) => number as u64,
         Some(Datum::UInt(number)) => number,
         _ => 0,

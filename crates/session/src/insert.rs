@@ -120,7 +120,7 @@ impl Inserter<'_> {
 
     fn note_inserted(&mut self, row: &[Value]) {
         self.affected += 1;
-        self.last_number = auto_number(&self.table.def, &row);
+        self.last_number = auto_number(self.auto, &row);
         if self.first_generated == 0 {
             self.first_generated = self.generated.unwrap_or(0);
         }

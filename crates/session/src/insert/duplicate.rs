@@ -54,7 +54,7 @@ impl Session {
                             Replaced::Done => {
                                 inserter.duplicates += 1;
                                 inserter.affected += 2;
-                                inserter.last_number = auto_number(&inserter.table.def, &&row[..]);
+                                inserter.last_number = auto_number(inserter.auto, &&row[..]);
                                 return Ok(());
                             }
                             Replaced::Blocked => {

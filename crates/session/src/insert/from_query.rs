@@ -167,7 +167,7 @@ impl Session {
                 if inserter.first_generated == 0 {
                     inserter.first_generated = inserter.generated.unwrap_or(0);
                 }
-                inserter.last_number = auto_number(&inserter.table.def, &&values[..]);
+                inserter.last_number = auto_number(inserter.auto, &&values[..]);
                 let bytes = string_bytes(&values) + values.len() * size_of::<u64>();
                 blocks.push(self, inserter, &values, bytes)
             }
