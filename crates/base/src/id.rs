@@ -46,6 +46,15 @@ ids! {
     Lsn(u64), "lsn#";
 }
 
+impl TableId {
+    /// Ids from here on are of temporary tables, which no log and no checkpoint knows; they may be given out again.
+    pub const FIRST_TEMPORARY: Self = Self(1 << 31);
+
+    pub const fn is_temporary(self) -> bool {
+        self.0 >= Self::FIRST_TEMPORARY.0
+    }
+}
+
 impl RowId {
     /// Rows per segment.
     pub const PER_SEGMENT: u64 = 1 << 16;

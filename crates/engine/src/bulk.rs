@@ -14,6 +14,8 @@ use avocet_storage::cold::{Ordinals, encode_block};
 use avocet_storage::hot::RowBuf;
 use avocet_storage::index::MAX_KEY_LEN;
 use avocet_storage::relation::{ColdSegment, Deletes, SegmentState};
+use avocet_types::Datum;
+use avocet_types::arrow_map::datum_at;
 
 use crate::block_rows::{SortedEntries, block_entries, cold_types, note_auto_increment};
 use crate::entries;
@@ -42,6 +44,9 @@ impl BulkInsert {
     /// Adds rows. On an error the transaction's statement must be rolled back.
     pub fn push(&mut self, txn: &mut Txn, batch: &RecordBatch) -> Result<()> {
         self.check(batch)?;
+        if self.table.id().is_temporary() {
+            return self.push_rows(txn, batch);
+        }
         let (most_rows, most) =
             (self.table.relation.rows_per_segment(), txn.engine().memory().segment_bytes());
         let row_bytes = bytes_of(batch).div_ceil(batch.num_rows().max(1));
@@ -57,6 +62,30 @@ impl BulkInsert {
                 self.flush(txn)?;
             }
         }
+        Ok(())
+    }
+
+    /// Rows of a temporary table are hot, whatever their number.
+    fn push_rows(&mut self, txn: &mut Txn, batch: &RecordBatch) -> Result<()> {
+        let columns = &self.table.def.columns;
+        let mut row = Vec::with_capacity(columns.len());
+        for at in 0..batch.num_rows() {
+            row.clear();
+            row.extend(
+                columns.iter().zip(batch.columns()).map(|(column, array)| datum_at(array, at, &column.ty)),
+            );
+            txn.insert(&self.table, &row)?;
+            let number = columns.iter().position(|column| column.auto_increment).map(|at| &row[at]);
+            match number {
+                Some(Datum::Int(number)) if *number > 0 => self.table.note_auto_increment(*number as u64),
+                Some(Datum::UInt(number)) => self.table.note_auto_increment(*number),
+                _ => {}
+            }
+            if at % ENTRIES_BETWEEN_CHECKS == 0 {
+                txn.check_interrupted()?;
+            }
+        }
+        self.loaded += batch.num_rows() as u64;
         Ok(())
     }
 

@@ -422,6 +422,16 @@ impl Catalog {
         self.version += 1;
     }
 
+    /// A table that stands before all others of its name.
+    pub(crate) fn put_in_front(&mut self, table: &Arc<TableHandle>) {
+        let TableDef { database, name, .. } = &*table.def;
+        if let Some(views) = self.views.get_mut(database) {
+            views.remove(name);
+        }
+        self.by_id.insert(table.id(), table.clone());
+        self.tables.entry(database.clone()).or_default().insert(name.clone(), table.clone());
+    }
+
     /// The changes that build this catalog from nothing.
     pub(crate) fn as_changes(&self) -> Vec<Change> {
         let databases = self.databases.values().cloned().map(Change::PutDatabase);
@@ -445,7 +455,7 @@ impl TableHandle {
     }
 
     /// The same rows and indexes under another definition of names and foreign keys.
-    fn redefined(&self, def: TableDef) -> Self {
+    pub(crate) fn redefined(&self, def: TableDef) -> Self {
         self.with_indexes(def, self.indexes.clone())
     }
 

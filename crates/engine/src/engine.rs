@@ -32,6 +32,7 @@ use crate::serial::Serial;
 use crate::signals::Signals;
 use crate::snapshots::Snapshots;
 use crate::table::RuleCompiler;
+use crate::temporary::TemporaryTables;
 use crate::txn::{Txn, TxnOptions};
 
 /// When rows move from hot pages to column blocks.
@@ -147,6 +148,7 @@ pub(crate) struct Parts {
 pub struct Engine {
     pub(crate) options: EngineOptions,
     pub(crate) catalog: ArcSwap<Catalog>,
+    pub(crate) temporary: TemporaryTables,
     /// A change of the catalog is logged, or about to be, and not published yet.
     pub(crate) catalog_changing: AtomicBool,
     /// Held by DDL from its check until its record is visible and its catalog published.
@@ -186,6 +188,7 @@ impl Engine {
     pub(crate) fn assemble(parts: Parts) -> Self {
         Self {
             catalog: ArcSwap::from_pointee(parts.catalog),
+            temporary: TemporaryTables::default(),
             catalog_changing: AtomicBool::new(false),
             ddl: Mutex::new(()),
             snapshots: parts.snapshots,
@@ -292,7 +295,12 @@ impl Engine {
     }
 
     pub(crate) fn collector(&self) -> Collector<'_> {
-        Collector { garbage: &self.garbage, snapshots: &self.snapshots, catalog: &self.catalog }
+        Collector {
+            garbage: &self.garbage,
+            snapshots: &self.snapshots,
+            catalog: &self.catalog,
+            temporary: &self.temporary,
+        }
     }
 
     pub(crate) fn freezer(&self) -> Freezer<'_> {

@@ -151,8 +151,8 @@ pub fn are_compatible(a: &SqlType, b: &SqlType) -> bool {
     match (narrow(a), narrow(b)) {
         (T::Int { width: a, unsigned: x }, T::Int { width: b, unsigned: y }) => a == b && x == y,
         (T::Decimal { .. }, T::Decimal { .. })
-        | (T::Float, T::Float)
-        | (T::Double, T::Double)
+        | (T::Float(_), T::Float(_))
+        | (T::Double(_), T::Double(_))
         | (T::Date, T::Date)
         | (T::DateTime { .. }, T::DateTime { .. })
         | (T::Timestamp { .. }, T::Timestamp { .. })

@@ -53,6 +53,7 @@ mod stop;
 mod sync;
 mod table;
 mod table_locks;
+mod temporary;
 mod txn;
 pub mod typed;
 mod values;
@@ -89,6 +90,7 @@ pub use snapshots::SnapshotGuard;
 pub use stats::{ColumnStats, TableStats};
 pub use table::{IndexHandle, RuleCompiler, TableHandle};
 pub use table_locks::{Entered, TableLockMode, TableLocks};
+pub use temporary::TemporaryTable;
 pub use txn::{
     Ahead, Freshness, Isolation, KeyList, LockHow, LockWait, ReadMode, RowBuf, RowChange, RowLock,
     RowVerdict, RowWait, SnapshotReader, StatementMark, TriedLock, Txn, TxnOptions,

@@ -37,6 +37,7 @@ use avocet_storage::store::BlockCache;
 
 use crate::catalog::Catalog;
 use crate::error::{EngineError, Result};
+use crate::table::TableHandle;
 use process::Process;
 pub(crate) use relief::Relief;
 
@@ -347,9 +348,14 @@ impl MemoryBudget {
     }
 
     /// Counts what tables take. Returns how much hot pages are over their target.
-    pub(crate) fn count(&self, catalog: &Catalog, version_backlog: usize) -> usize {
+    pub(crate) fn count(
+        &self,
+        catalog: &Catalog,
+        temporary: &[Arc<TableHandle>],
+        version_backlog: usize,
+    ) -> usize {
         self.grown.store(0, Relaxed);
-        let tables = || catalog.tables();
+        let tables = || catalog.tables().chain(temporary);
         let hot: usize = tables().map(|table| Relation::hot_bytes(&table.relation)).sum();
         let indexes: u64 = tables().flat_map(|table| &table.indexes).map(|index| index.bytes()).sum();
         let fixed: usize = tables().map(|table| table.fixed_bytes()).sum();

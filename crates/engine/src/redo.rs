@@ -75,6 +75,28 @@ pub struct SegmentChange {
 }
 
 impl Op<'_> {
+    /// What it takes beside its bytes, about.
+    const HEAD_BYTES: usize = 16;
+
+    pub fn table(&self) -> TableId {
+        match *self {
+            Self::Insert { table, .. }
+            | Self::Update { table, .. }
+            | Self::Delete { table, .. }
+            | Self::Block { table, .. } => table,
+        }
+    }
+
+    /// Bytes that its encoding takes, about; at least one.
+    pub fn size_hint(&self) -> usize {
+        Self::HEAD_BYTES
+            + match self {
+                Self::Insert { image, .. } => image.len(),
+                Self::Update { delta, .. } => delta.len(),
+                Self::Delete { .. } | Self::Block { .. } => 0,
+            }
+    }
+
     pub fn encode(&self, to: &mut Vec<u8>) {
         let mut head = |op: u8, table: TableId, place: u64| {
             to.put_u8(op);

@@ -430,3 +430,57 @@ fn changes_in_place_end_when_they_are_interrupted() {
         }
     }
 }
+
+/// Rows of a temporary table are versioned and taken back like others. Neither they nor their table cost a sync, are in a catalog
+/// but their session's, or are there after a restart; what a transaction changes beside them is.
+#[test]
+fn temporary_tables_leave_no_trace() {
+    let (disk, env) = sim();
+    let engine = Engine::open(options(&env)).expect("opens");
+    let stored = accounts(&engine);
+    insert(&engine, &[(1, "ann", 10)]);
+    let def = TableDef { id: Default::default(), ..(*stored.def).clone() };
+    let before = disk.syncs();
+    let own = engine.create_temporary(def.clone(), Some(5)).expect("created");
+    let other = engine.create_temporary(def, None).expect("created");
+    let own_table = own.table().clone();
+    assert!(own_table.id().is_temporary() && own_table.id() != other.table().id());
+    assert_eq!(own_table.next_auto_increment(), 5);
+    let seen = engine.catalog().with_temporary([&own]);
+    assert!(Arc::ptr_eq(seen.table("bank", "accounts").expect("there"), &own_table));
+    assert!(Arc::ptr_eq(engine.catalog().table("bank", "accounts").expect("there"), &stored));
+
+    let mut txn = engine.begin(TxnOptions { read_only: true, ..TxnOptions::default() });
+    txn.insert(&own_table, &row(7, "own", 70)).expect("inserted");
+    let mark = txn.mark();
+    txn.insert(&own_table, &row(8, "back", 80)).expect("inserted");
+    assert!(txn.has_changed_since(&mark) && txn.changes_temporary_alone());
+    txn.rollback_statement(mark);
+    assert!(!txn.has_changed_since(&mark));
+    assert!(txn.insert(&stored, &row(9, "no", 0)).is_err(), "it is read-only");
+    commit(txn);
+    let mut txn = engine.begin(TxnOptions::default());
+    set_balance(&mut txn, &own_table, 7, 71);
+    let error = txn.insert(&own_table, &row(7, "twice", 0)).expect_err("there is one");
+    assert!(matches!(error, EngineError::DuplicateKey { .. }), "{error}");
+    commit(txn);
+    let mut txn = engine.begin(TxnOptions::default());
+    set_balance(&mut txn, &own_table, 7, 72);
+    txn.rollback();
+    let txn = engine.begin(TxnOptions::default());
+    assert_eq!(scan_all(&txn, &own_table), ["7 own 71"]);
+    drop(txn);
+    assert_eq!(disk.syncs(), before);
+
+    let mut txn = engine.begin(TxnOptions::default());
+    txn.insert(&own_table, &row(8, "own", 80)).expect("inserted");
+    txn.insert(&stored, &row(2, "bob", 20)).expect("inserted");
+    assert!(!txn.changes_temporary_alone());
+    commit(txn);
+    engine.checkpoint().expect("written");
+    let again = Engine::open(options(&disk.kill().env())).expect("opens");
+    assert_eq!(contents(&again), ["1 ann 10", "2 bob 20"]);
+    assert_eq!(again.catalog().tables().count(), 1);
+    let txn = engine.begin(TxnOptions::default());
+    assert_eq!(scan_all(&txn, &own_table), ["7 own 71", "8 own 80"]);
+}

@@ -86,7 +86,7 @@ impl SnapshotTable {
             return None;
         }
         // Under other collations the literal's bytes say nothing of the order.
-        if ty.order().is_some_and(|c| !c.is_exact()) || matches!(ty, SqlType::Float | SqlType::Double) {
+        if ty.order().is_some_and(|c| !c.is_exact()) || matches!(ty, SqlType::Float(_) | SqlType::Double(_)) {
             return None;
         }
         let array = value.to_array().ok()?;

@@ -202,7 +202,7 @@ fn zero(ty: &SqlType) -> Option<&'static Expr> {
         [
             Expr::literal(Datum::Int(0), SqlType::BIGINT),
             Expr::literal(Datum::Decimal(Decimal::new(0, 0)), decimal),
-            Expr::literal(Datum::Double(0.0), SqlType::Double),
+            Expr::literal(Datum::Double(0.0), SqlType::DOUBLE),
         ]
     });
     match ValueClass::of(ty) {

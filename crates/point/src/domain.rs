@@ -54,14 +54,14 @@ pub fn fit<'a>(value: Datum<'a>, column: &SqlType) -> Fit<'a> {
         (SqlType::Decimal { precision, scale, .. }, Datum::Double(v)) => {
             decimals_near(v, *precision, *scale).unwrap_or(Fit::Unknown)
         }
-        (SqlType::Double, Datum::Float(v)) => Fit::Exact(Datum::Double(v.into())),
-        (SqlType::Float, Datum::Double(v)) => fit_float(v),
+        (SqlType::Double(_), Datum::Float(v)) => Fit::Exact(Datum::Double(v.into())),
+        (SqlType::Float(_), Datum::Double(v)) => fit_float(v),
         (SqlType::Date, Datum::DateTime(micros)) => {
             let day = Datum::Date(date_of(micros));
             if time_of(micros) == 0 { Fit::Exact(day) } else { Fit::Between(day) }
         }
-        (SqlType::Float, value @ Datum::Float(_))
-        | (SqlType::Double, value @ Datum::Double(_))
+        (SqlType::Float(_), value @ Datum::Float(_))
+        | (SqlType::Double(_), value @ Datum::Double(_))
         | (SqlType::Date, value @ Datum::Date(_))
         | (SqlType::DateTime { .. } | SqlType::Timestamp { .. }, value @ Datum::DateTime(_))
         | (SqlType::Time { .. }, value @ Datum::Time(_))
@@ -214,8 +214,8 @@ mod tests {
         assert_eq!(shown(dec("100"), &money), "Above");
         assert_eq!(shown(dec("-100"), &money), "Below");
         assert_eq!(shown(Datum::Null, &money), "Null");
-        assert_eq!(shown(Datum::Double(0.5), &SqlType::Float), "= Float(0.5)");
-        assert!(shown(Datum::Double(0.1), &SqlType::Float).starts_with("> Float"));
+        assert_eq!(shown(Datum::Double(0.5), &SqlType::FLOAT), "= Float(0.5)");
+        assert!(shown(Datum::Double(0.1), &SqlType::FLOAT).starts_with("> Float"));
         assert_eq!(shown(Datum::DateTime(86_400_000_001), &SqlType::Date), "> Date(1)");
     }
 }

@@ -215,7 +215,7 @@ fn key_len(table: &TableDef, column: usize) -> u32 {
         SqlType::Date => 3,
         SqlType::Bool | SqlType::Year => 1,
         SqlType::Int { width, .. } => width.bits() / 8,
-        SqlType::Float => 4,
+        SqlType::Float(_) => 4,
         SqlType::Bit { len } => u32::from(len).div_ceil(8),
         ty => ty.coded_width().map_or(8, |width| width.bits() / 8),
     };

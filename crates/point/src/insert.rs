@@ -303,8 +303,8 @@ pub fn implicit_default(ty: &SqlType) -> Option<Value> {
         SqlType::Bool | SqlType::Int { unsigned: false, .. } => Datum::Int(0),
         SqlType::Int { unsigned: true, .. } | SqlType::Year => Datum::UInt(0),
         SqlType::Decimal { scale, .. } => Datum::Decimal(Decimal::new(0, scale)),
-        SqlType::Float => Datum::Float(0.0),
-        SqlType::Double => Datum::Double(0.0),
+        SqlType::Float(_) => Datum::Float(0.0),
+        SqlType::Double(_) => Datum::Double(0.0),
         SqlType::Char { .. } | SqlType::VarChar { .. } | SqlType::Text { .. } => Datum::Str("".into()),
         SqlType::Binary { len } => Datum::Bytes(vec![0; len as usize].into()),
         SqlType::VarBinary { .. } | SqlType::Blob { .. } => Datum::Bytes((&[][..]).into()),
@@ -360,6 +360,10 @@ enum Put {
 }
 
 impl Insert {
+    pub(super) fn table(&self) -> &Arc<TableHandle> {
+        &self.table.0
+    }
+
     pub(super) fn query(&self) -> Option<&Select> {
         match &self.given {
             Given::Values(_) => None,

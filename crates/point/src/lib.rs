@@ -455,6 +455,17 @@ impl PointPlan {
         self.verb() != Verb::Select
     }
 
+    /// Whether all that it changes are rows of temporary tables.
+    pub fn changes_temporary_alone(&self) -> bool {
+        match &self.kind {
+            Kind::Select(_) => false,
+            Kind::Update(update) => update.target.table.0.id().is_temporary(),
+            Kind::Delete(delete) => delete.target.table.0.id().is_temporary(),
+            Kind::Modify(modify) => modify.changer.changes_temporary_alone(),
+            Kind::Insert(insert) => insert.table().id().is_temporary(),
+        }
+    }
+
     /// Whether it locks rows, those that it changes included.
     pub fn locks(&self) -> bool {
         self.is_write() || matches!(&self.kind, Kind::Select(select) if select.locks)

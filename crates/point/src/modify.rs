@@ -84,6 +84,11 @@ pub fn compile_modify(
 }
 
 impl Changer {
+    /// Whether all that it changes are rows of temporary tables.
+    pub(super) fn changes_temporary_alone(&self) -> bool {
+        self.targets.iter().all(|target| target.table.0.id().is_temporary())
+    }
+
     pub fn compile(
         bound: &Modification,
         verb: Verb,

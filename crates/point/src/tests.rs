@@ -119,8 +119,8 @@ fn type_of(spec: &TypeSpec) -> SqlType {
         "DECIMAL" => {
             SqlType::Decimal { precision: arg(0, 10) as u8, scale: arg(1, 0) as u8, unsigned: false }
         }
-        "DOUBLE" => SqlType::Double,
-        "FLOAT" => SqlType::Float,
+        "DOUBLE" => SqlType::DOUBLE,
+        "FLOAT" => SqlType::FLOAT,
         "DATE" => SqlType::Date,
         "DATETIME" => SqlType::DateTime { fsp: arg(0, 0) as u8 },
         "TIMESTAMP" => SqlType::Timestamp { fsp: arg(0, 0) as u8 },

@@ -15,6 +15,7 @@ use avocet_fusion::{
 use avocet_sql::plan::{BoundQuery, From, QueryBody};
 use avocet_sql::relational::Plan;
 use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::schema::TableDef;
 
 use super::collect::CELL_BYTES;
 use super::info_schema;
@@ -91,11 +92,11 @@ impl Session {
         tables: Vec<Arc<TableHandle>>,
     ) -> Result<Arc<dyn ScanSource>, SqlError> {
         let mut virtual_rows = Vec::new();
-        for (database, name) in tables_of(bound) {
-            if info_schema::is_virtual(&database)
-                && let Some(table) = info_schema::table(&database, &name)
+        for TableDef { database, name, .. } in tables_of(bound).iter().map(|table| &**table) {
+            if info_schema::is_virtual(database)
+                && let Some(table) = info_schema::table(database, name)
             {
-                virtual_rows.push(VirtualRows { rows: self.virtual_rows(&database, &name)?, table });
+                virtual_rows.push(VirtualRows { rows: self.virtual_rows(database, name)?, table });
             }
         }
         Ok(Arc::new(EngineSource { reader: plain, newest: locked, tables, virtual_rows }))

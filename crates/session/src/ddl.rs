@@ -46,6 +46,10 @@ impl Session {
             S::DropView { names, if_exists } => self.drop_views(names, *if_exists),
             S::TruncateTable(name) => {
                 let (database, name) = self.full_name(name)?;
+                if self.temporary.has(&database, &name) {
+                    self.truncate_temporary(&database, &name)?;
+                    return Ok(Outcome::ok());
+                }
                 let (checks, wait) = (self.settings.foreign_key_checks, self.ddl_wait());
                 blocking(|| self.shared.engine.truncate_table(&database, &name, checks, wait))?;
                 Ok(Outcome::ok())
@@ -77,7 +81,7 @@ impl Session {
     }
 
     /// Of the transaction that fills a table for DDL.
-    fn ddl_options(&self) -> TxnOptions {
+    pub(super) fn ddl_options(&self) -> TxnOptions {
         TxnOptions {
             isolation: Isolation::ReadCommitted,
             lock_wait_timeout: self.settings.lock_wait_timeout,
@@ -188,6 +192,10 @@ impl Session {
         }
         refuse_unserved(create)?;
         let (database, name) = self.full_name(&create.name)?;
+        if create.temporary {
+            check_name(&name, ErrorCode::WRONG_TABLE_NAME)?;
+            return Box::pin(self.create_temporary(create, (database, name), text)).await;
+        }
         if self.exists_already(&database, &name, create.if_not_exists)? {
             return Ok(Outcome::ok());
         }
@@ -257,7 +265,7 @@ impl Session {
 
     /// True if the table is there and that is fine; an error if it is not fine.
     fn exists_already(&mut self, database: &str, name: &str, if_not_exists: bool) -> Result<bool, SqlError> {
-        let catalog = self.catalog();
+        let catalog = self.stored_catalog();
         if catalog.database(database).is_none() {
             return Err(ErrorCode::BAD_DB_ERROR.with(&[&database]));
         }
@@ -279,13 +287,10 @@ impl Session {
         if_not_exists: bool,
         temporary: bool,
     ) -> Result<Outcome, SqlError> {
-        if temporary {
-            return Err(unsupported("TEMPORARY tables"));
-        }
         let (like_database, like_name) = self.full_name(like)?;
         let (database, name) = self.full_name(name)?;
         check_name(&name, ErrorCode::WRONG_TABLE_NAME)?;
-        if self.exists_already(&database, &name, if_not_exists)? {
+        if !temporary && self.exists_already(&database, &name, if_not_exists)? {
             return Ok(Outcome::ok());
         }
         let catalog = self.catalog();
@@ -298,6 +303,9 @@ impl Session {
         def.foreign_keys.clear();
         def.indexes.iter_mut().for_each(|index| index.generated = false);
         def.checks = checks::like(&def, &def.name);
+        if temporary {
+            return self.create_temporary_like(def, if_not_exists);
+        }
         let (checks, wait) = (self.settings.foreign_key_checks, self.ddl_wait());
         blocking(|| self.shared.engine.create_table_with(def, None, checks, wait))?;
         Ok(Outcome::ok())
@@ -309,17 +317,19 @@ impl Session {
         if_exists: bool,
         temporary: bool,
     ) -> Result<Outcome, SqlError> {
-        let catalog = self.catalog();
+        let catalog = self.stored_catalog();
         let (mut missing, mut found) = (Vec::new(), Vec::new());
         for name in names {
             let (database, table) = self.full_name(name)?;
-            match catalog.table(&database, &table).is_some() && !temporary {
+            let is_stored = || catalog.table(&database, &table).is_some() && !temporary;
+            match self.temporary.has(&database, &table) || is_stored() {
                 true => found.push((database, table)),
                 false => missing.push(format!("{database}.{table}")),
             }
         }
         // All or none.
         if if_exists || missing.is_empty() {
+            let found = self.drop_temporary(found);
             let (checks, wait) = (self.settings.foreign_key_checks, self.ddl_wait());
             blocking(|| self.shared.engine.drop_tables(&found, checks, wait))?;
         }
@@ -342,9 +352,6 @@ impl Session {
 /// What of CREATE TABLE is parsed but not served.
 fn refuse_unserved(create: &CreateTable) -> Result<(), SqlError> {
     check_name(&create.name.name.name, ErrorCode::WRONG_TABLE_NAME)?;
-    if create.temporary {
-        return Err(unsupported("TEMPORARY tables"));
-    }
     if create.partitioned {
         return Err(unsupported("PARTITION BY"));
     }
@@ -352,7 +359,7 @@ fn refuse_unserved(create: &CreateTable) -> Result<(), SqlError> {
 }
 
 fn check_options(options: &TableOptions) -> Result<(), SqlError> {
-    const ENGINES: &[&str] = &["innodb", "avocet", "myisam"];
+    const ENGINES: &[&str] = &["innodb", "avocet", "myisam", "memory", "heap", "archive", "csv"];
     match &options.engine {
         Some(engine) if !ENGINES.iter().any(|known| known.eq_ignore_ascii_case(engine)) => {
             Err(ErrorCode::UNKNOWN_STORAGE_ENGINE.with(&[engine]))

@@ -189,7 +189,7 @@ fn table(rows: &[explain::Row]) -> Rowset {
         ("key_len", varchar(4096)),
         ("ref", varchar(4096)),
         ("rows", COUNT),
-        ("filtered", SqlType::Double),
+        ("filtered", SqlType::DOUBLE),
         ("Extra", varchar(255)),
     ];
     let mut table = Rowset::new("", &columns);

@@ -488,7 +488,7 @@ impl Session {
                 Err(_) => (Datum::UInt(*v), SqlType::BIGINT_UNSIGNED),
             },
             ExprKind::Decimal(text) => decimal(text)?,
-            ExprKind::Float(v) if v.is_finite() => (Datum::Double(*v), SqlType::Double),
+            ExprKind::Float(v) if v.is_finite() => (Datum::Double(*v), SqlType::DOUBLE),
             ExprKind::String { value, charset: None } => {
                 let len = value.len() as u32;
                 let ty = SqlType::VarChar { len, collation: self.settings.connection_collation };

@@ -293,7 +293,7 @@ impl ResultSink for FileSink {
 
 /// MySQL counts what is not a number, dates too, as a string.
 fn is_string(ty: &SqlType) -> bool {
-    let is_float = matches!(ty, SqlType::Float | SqlType::Double);
+    let is_float = matches!(ty, SqlType::Float(_) | SqlType::Double(_));
     let is_number = ty.is_integer() || matches!(ty, SqlType::Bit { .. });
     !(is_number || is_float || matches!(ty, SqlType::Bool | SqlType::Decimal { .. } | SqlType::Year))
 }

@@ -64,6 +64,7 @@ mod state;
 mod status;
 mod store;
 mod table_locks;
+mod temporary;
 mod through_views;
 mod transaction;
 mod variables;

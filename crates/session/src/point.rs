@@ -147,7 +147,14 @@ impl Session {
             None => key.extend_from_slice(&u16::MAX.to_le_bytes()),
         }
         // Without slots the digest is a text of which the literals are a part.
-        key.push(u8::from(candidate.slots.is_empty()));
+        let of_text = u8::from(candidate.slots.is_empty());
+        match self.temporary.namespace() {
+            0 => key.push(of_text),
+            namespace => {
+                key.push(of_text | 2);
+                key.extend_from_slice(&namespace.to_le_bytes());
+            }
+        }
         key.extend_from_slice(candidate.digest);
         for value in candidate.values {
             put_type(value, candidate.params, key);
@@ -194,7 +201,10 @@ impl Session {
         let pinned = pinned.map(|(at, slot)| (at, slot.span.bytes(source.as_bytes()).into())).collect();
         let plan = Arc::new(CachedPlan::new(&wanted, pinned, plan, query, self.needs_of(own)));
         self.shared.counters.add(Counter::PlansCompiled);
-        self.shared.plans.put(hash, plan.clone(), &catalog);
+        // A session's own tables must not outlive it.
+        if self.temporary.is_empty() {
+            self.shared.plans.put(hash, plan.clone(), &catalog);
+        }
         Some((hash, plan))
     }
 
@@ -332,7 +342,9 @@ impl Session {
             return Ok(None);
         }
         if plan.is_write() {
-            self.check_not_read_only()?;
+            if !plan.changes_temporary_alone() {
+                self.check_not_read_only()?;
+            }
             self.check_safe_plan(plan, params)?;
             self.set_storing(!plan.ignores());
         } else if plan.locks_exclusively() {

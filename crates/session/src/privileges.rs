@@ -59,11 +59,23 @@ impl Session {
         } else if access.unrestricted && !self.catalog().has_views() {
             return Ok(());
         }
-        self.check_needs(&self.needs_of(kind))
+        let mut needs = self.needs_of(kind).into_vec();
+        if !self.temporary.is_empty() {
+            // They were made with a privilege of their own; more is not asked for.
+            needs.retain(|need| {
+                !need.table().is_some_and(|(database, table)| {
+                    self.temporary.has(database, table) && !self.defines_stored(kind, database, table)
+                })
+            });
+        }
+        self.check_needs(&needs)
     }
 
     /// Fails if the account may not know of a table's columns.
     pub(super) fn check_may_see(&mut self, database: &str, table: &str) -> Result<(), SqlError> {
+        if self.temporary.has(database, table) {
+            return Ok(());
+        }
         let (database, table) = (database.to_owned(), table.to_owned());
         self.check_needs(&[Need::Listed { database, table }])
     }
@@ -71,7 +83,7 @@ impl Session {
     /// What a statement needs that is to be compiled.
     pub(super) fn needs_of(&self, kind: &StatementKind) -> Box<[Need]> {
         let mut needs = needs::of(kind, self.database.as_deref(), &self.info.account);
-        let through = through::needs_through_views(&self.catalog(), kind, &needs);
+        let through = through::needs_through_views(&self.catalog(), &self.stored_catalog(), kind, &needs);
         needs.extend(through);
         needs.into()
     }
@@ -81,7 +93,14 @@ impl Session {
         if self.access().must_change_password() {
             return Err(ErrorCode::MUST_CHANGE_PASSWORD.with(&[]));
         }
-        self.check_needs(needs)
+        if self.temporary.is_empty() {
+            return self.check_needs(needs);
+        }
+        let is_stored = |need: &&Need| {
+            need.table().is_none_or(|(database, table)| !self.temporary.has(database, table))
+        };
+        let needs: Vec<Need> = needs.iter().filter(is_stored).cloned().collect();
+        self.check_needs(&needs)
     }
 
     pub(super) fn check_needs(&mut self, needs: &[Need]) -> Result<(), SqlError> {
@@ -163,7 +182,8 @@ impl Session {
                 }
             }
             Need::Reads(reads) => {
-                reads.check(access, &self.catalog()).map_err(|denied| match denied.column {
+                let is_free = |database: &str, table: &str| self.temporary.has(database, table);
+                reads.check(access, &self.catalog(), &is_free).map_err(|denied| match denied.column {
                     Some(column) => self.column_denied(Privileges::SELECT, &denied.table, &column),
                     None => self.table_denied(&Privileges::SELECT, &denied.table),
                 })

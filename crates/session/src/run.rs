@@ -140,6 +140,7 @@ impl SqlSession for Session {
 
     async fn reset(&mut self) {
         self.rollback();
+        self.drop_temporary_tables();
         self.locked = None;
         self.host.0.release_all_locks();
         self.in_flight = false;
@@ -504,8 +505,14 @@ impl Session {
         use StatementKind as S;
         self.check_privileges(kind)?;
         self.check_table_locks(kind)?;
-        if matches!(kind, S::Insert(_) | S::LoadData(_) | S::Update(_) | S::Delete(_)) {
-            self.check_not_read_only()?;
+        match kind {
+            S::Insert(_) | S::LoadData(_) | S::Update(_) | S::Delete(_) => {
+                if !self.changes_temporary_alone(kind) {
+                    self.check_not_read_only()?;
+                }
+            }
+            _ if defines_temporary(kind) => self.check_transaction_writes()?,
+            _ => {}
         }
         match kind {
             S::Query(query) | S::SelectInto { query, .. } => self.begin_time(true, query.is_one_row()),
@@ -572,6 +579,7 @@ impl Session {
                 let _entered = self.enter_definitions()?;
                 self.account_statement(kind)
             }
+            _ if defines_temporary(kind) => self.ddl(kind, text).await,
             _ => {
                 let _entered = self.enter_definitions()?;
                 let outcome = self.ddl(kind, text).await?;
@@ -582,9 +590,21 @@ impl Session {
     }
 }
 
+/// Statements of temporary tables alone, by their text.
+fn defines_temporary(kind: &StatementKind) -> bool {
+    match kind {
+        StatementKind::CreateTable(create) => create.temporary,
+        StatementKind::CreateTableLike { temporary, .. } | StatementKind::DropTable { temporary, .. } => *temporary,
+        _ => false,
+    }
+}
+
 /// MySQL Reference Manual, 15.3.3 "Statements That Cause an Implicit Commit". BEGIN does it itself.
 fn commits_implicitly(kind: &StatementKind) -> bool {
     use StatementKind as S;
+    if defines_temporary(kind) {
+        return false;
+    }
     matches!(
         kind,
         S::CreateTable(_)

@@ -46,7 +46,7 @@ pub(super) struct BoundNow {
 impl BoundNow {
     /// Whether it reads stored tables.
     pub fn reads_tables(&self) -> bool {
-        tables_of(&self.query).iter().any(|(database, _)| !info_schema::is_virtual(database))
+        tables_of(&self.query).iter().any(|table| !info_schema::is_virtual(&table.database))
     }
 }
 
@@ -300,8 +300,8 @@ impl Session {
     ) -> Result<Option<Vec<Arc<TableHandle>>>, SqlError> {
         let tables: Option<Vec<_>> = tables_of(bound)
             .iter()
-            .filter(|(database, _)| !info_schema::is_virtual(database))
-            .map(|(database, name)| catalog.table(database, name).cloned())
+            .filter(|def| !info_schema::is_virtual(&def.database))
+            .map(|def| catalog.table_by_id(def.id).filter(|table| Arc::ptr_eq(&table.def, def)).cloned())
             .collect();
         Ok(match tables {
             Some(tables) if self.hold_views(&bound.views)? && self.hold_all(&tables)? => Some(tables),
@@ -398,8 +398,8 @@ impl KeptQuery {
 
 /// The server's own tables that a query reads.
 fn own_tables_of(bound: &BoundQuery) -> impl Iterator<Item = Arc<TableDef>> {
-    let own = tables_of(bound).into_iter().filter(|(database, _)| info_schema::is_virtual(database));
-    own.filter_map(|(database, name)| info_schema::table(&database, &name))
+    let own = tables_of(bound).into_iter().filter(|table| info_schema::is_virtual(&table.database));
+    own.filter_map(|table| info_schema::table(&table.database, &table.name))
 }
 
 /// Whether no query of its own tells which rows a query locks: a block that locks rows depends on those of another.
@@ -416,15 +416,14 @@ fn locks_exclusively(bound: &BoundQuery) -> bool {
     found
 }
 
-/// Databases and names of the tables that a query reads, each once.
-pub(super) fn tables_of(bound: &BoundQuery) -> Vec<(String, String)> {
-    let mut names: Vec<(String, String)> = Vec::new();
+/// The tables that a query reads, each once.
+pub(super) fn tables_of(bound: &BoundQuery) -> Vec<Arc<TableDef>> {
+    let mut tables: Vec<Arc<TableDef>> = Vec::new();
     let mut body = bound.body.clone();
     walk::for_each_scan_mut(&mut body, &mut |scan| {
-        let name = (scan.table.database.clone(), scan.table.name.clone());
-        if !names.contains(&name) {
-            names.push(name);
+        if !tables.iter().any(|known| known.id == scan.table.id) {
+            tables.push(scan.table.clone());
         }
     });
-    names
+    tables
 }

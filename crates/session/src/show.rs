@@ -120,7 +120,7 @@ impl Session {
             let sees = |name: &&str| self.seen().sees_table(&database, name);
             info_schema::names(&database).filter(sees).for_each(|name| push(name, "BASE TABLE"));
         } else {
-            self.catalog()
+            self.stored_catalog()
                 .relations_in(&database)
                 .filter(|table| !table.is_unfinished() && self.seen().sees_table(&database, &table.def.name))
                 .for_each(|table| push(&table.def.name, info_schema::type_of(&table.def)));
@@ -153,7 +153,7 @@ impl Session {
                 ("Comment", varchar(2048)),
             ],
         );
-        let catalog = self.catalog();
+        let catalog = self.stored_catalog();
         for table in catalog.relations_in(&database) {
             if table.is_unfinished() || !self.seen().sees_table(&database, &table.def.name) {
                 continue;

@@ -24,6 +24,7 @@ use super::point::PointMemory;
 use super::prepared::PreparedStatement;
 use super::privileges::{Access, Need};
 use super::settings::Settings;
+use super::temporary::TemporaryTables;
 use super::variables::SessionVariables;
 
 /// How bad a condition of SHOW WARNINGS is.
@@ -98,6 +99,7 @@ pub struct Session {
     pub(super) point_scratch: PointScratch,
     pub(super) point_memory: PointMemory,
     pub(super) recent_plans: RecentPlans,
+    pub(super) temporary: TemporaryTables,
     pub(super) host: EndOfLocks,
     /// What the running statement's optimizer hints changed.
     pub(super) hinted: Option<Box<Hinted>>,
@@ -152,6 +154,7 @@ impl Session {
             point_scratch: PointScratch::default(),
             point_memory: PointMemory::default(),
             recent_plans: RecentPlans::default(),
+            temporary: TemporaryTables::default(),
             host: EndOfLocks(host),
             hinted: None,
             changed_variables: Vec::new(),
@@ -193,7 +196,13 @@ impl Session {
         self.settings = Settings::new(&self.variables.own);
     }
 
+    /// What the session's statements see: its temporary tables before what is stored.
     pub(super) fn catalog(&self) -> Arc<Catalog> {
+        let stored = self.stored_catalog();
+        if self.temporary.is_empty() { stored } else { self.temporary.over(stored) }
+    }
+
+    pub(super) fn stored_catalog(&self) -> Arc<Catalog> {
         self.shared.engine.catalog()
     }
 

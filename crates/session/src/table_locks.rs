@@ -33,6 +33,10 @@ impl Session {
                 Some(database) => database.name.clone(),
                 None => self.current_database()?.to_owned(),
             };
+            // Nobody else uses it: there is nothing to be locked.
+            if self.temporary.has(&database, &name.name.name) {
+                continue;
+            }
             let called = alias.as_ref().unwrap_or(&name.name).name.clone();
             let is_same = |other: &LockedName| other.database == database && other.called == called;
             if names.iter().any(is_same) {
@@ -117,8 +121,11 @@ impl Session {
     pub(crate) fn check_table_locks(&self, kind: &StatementKind) -> Result<(), SqlError> {
         let Some(locked) = &self.locked else { return Ok(()) };
         let facts = StatementFacts::of_kind(kind);
+        if facts.class == StatementClass::Definition && self.is_of_temporary(kind, &facts) {
+            return Ok(());
+        }
         let Some(names) = &locked.names else {
-            let stored = |table: &TableUse| !self.is_virtual(table);
+            let stored = |table: &TableUse| !self.needs_no_lock(table);
             let changes = facts.class == StatementClass::Definition
                 || facts.class == StatementClass::Account
                 || facts.writes.iter().any(stored);
@@ -156,10 +163,10 @@ impl Session {
             let of = |name: &&LockedName| self.is_of(name, table);
             names.iter().filter(of).map(|name| name.mode).max()
         };
-        for table in facts.reads.iter().filter(|table| !self.is_virtual(table)) {
+        for table in facts.reads.iter().filter(|table| !self.needs_no_lock(table)) {
             mode_of(table).ok_or_else(|| ErrorCode::TABLE_NOT_LOCKED.with(&[&table.called()]))?;
         }
-        for table in facts.writes.iter().filter(|table| !self.is_virtual(table) && !is_new(table)) {
+        for table in facts.writes.iter().filter(|table| !self.needs_no_lock(table) && !is_new(table)) {
             match mode_of(table) {
                 None => return Err(ErrorCode::TABLE_NOT_LOCKED.with(&[&table.called()])),
                 // Which table an unqualified column of several is of, binding tells; the engine refuses the change then.
@@ -177,15 +184,33 @@ impl Session {
         let Some(names) = self.locked.as_ref().and_then(|locked| locked.names.as_ref()) else {
             return Ok(());
         };
+        if self.temporary.has(database, table) {
+            return Ok(());
+        }
         match names.iter().any(|at| at.database == database && at.table == table) {
             true => Ok(()),
             false => Err(ErrorCode::TABLE_NOT_LOCKED.with(&[&table])),
         }
     }
 
-    fn is_virtual(&self, table: &TableUse) -> bool {
+    /// The server's own tables, and the session's.
+    fn needs_no_lock(&self, table: &TableUse) -> bool {
         let database = table.database.as_deref().or(self.database.as_deref());
-        database.is_some_and(info_schema::is_virtual)
+        database.is_some_and(info_schema::is_virtual) || self.is_temporary(table)
+    }
+
+    /// Whether a statement changes definitions of temporary tables alone.
+    fn is_of_temporary(&self, kind: &StatementKind, facts: &StatementFacts) -> bool {
+        use StatementKind as S;
+        match kind {
+            S::CreateTable(create) => create.temporary && create.query.is_none(),
+            S::CreateTableLike { temporary, .. } => *temporary,
+            S::DropTable { temporary: true, .. } => true,
+            S::DropTable { .. } | S::AlterTable { .. } | S::TruncateTable(_) | S::CreateIndex { .. } | S::DropIndex { .. } => {
+                !facts.writes.is_empty() && facts.writes.iter().all(|table| self.is_temporary(table))
+            }
+            _ => false,
+        }
     }
 
     fn is_of(&self, name: &LockedName, table: &TableUse) -> bool {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use avocet_point::{Refusal, RowCheck};
-use avocet_sql::bind::{ViewTarget, through_view};
+use avocet_sql::bind::{ViewTarget, through_view, unsupported};
 use avocet_sql::parse::ast::ObjectName;
 use avocet_sql::parse::statement::{Insert, LoadData, LoadTarget};
 use avocet_types::error::SqlError;
@@ -40,7 +40,13 @@ impl Session {
         if !self.catalog().has_views() {
             return Ok(None);
         }
-        through_view(name, columns, "INSERT", &self.view(), self.settings.sql_mode)
+        let target = through_view(name, columns, "INSERT", &self.view(), self.settings.sql_mode)?;
+        let hidden = target.as_ref().map(|target| &target.table);
+        match hidden.filter(|table| self.temporary.has(&table.database, &table.name)) {
+            None => Ok(target),
+            // Rows are stored by the table's name.
+            Some(_) => Err(unsupported("INSERT through a view of a table that a temporary table hides")),
+        }
     }
 
     /// What rows have to meet that go into a view. The one that the statement names refuses them.

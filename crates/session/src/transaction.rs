@@ -179,7 +179,7 @@ impl Session {
         let chain = completion.chain.unwrap_or(completion.release != Some(true) && by_default == "CHAIN");
         let before = self.txn.is_some().then_some(self.running);
         if commit {
-            if self.txn.as_ref().is_some_and(|txn| txn.weight() > 0) {
+            if self.txn.as_ref().is_some_and(|txn| txn.weight() > 0 && !txn.changes_temporary_alone()) {
                 self.check_server_takes_changes()?;
             }
             self.shared.counters.add(Counter::Commit);
@@ -204,6 +204,11 @@ impl Session {
     /// 1792 for what a READ ONLY transaction must not do, 1290 for what the server does not take.
     pub(super) fn check_not_read_only(&self) -> Result<(), SqlError> {
         self.check_server_takes_changes()?;
+        self.check_transaction_writes()
+    }
+
+    /// 1792 for what a READ ONLY transaction must not do.
+    pub(super) fn check_transaction_writes(&self) -> Result<(), SqlError> {
         let read_only = match &self.txn {
             Some(txn) => txn.options().read_only,
             None => self.next.read_only.unwrap_or(self.settings.read_only),

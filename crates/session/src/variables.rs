@@ -222,7 +222,7 @@ impl Variable {
         match self.kind {
             Kind::Bool | Kind::Int { .. } => SqlType::BIGINT,
             Kind::UInt { .. } => SqlType::BIGINT_UNSIGNED,
-            Kind::Double => SqlType::Double,
+            Kind::Double => SqlType::DOUBLE,
             _ => SqlType::VarChar { len: 1024, collation: connection },
         }
     }

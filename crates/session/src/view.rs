@@ -43,6 +43,17 @@ impl CatalogView for View<'_> {
         self.catalog.table(database, name).map(|table| table.def.clone())
     }
 
+    fn stored_table(&self, database: &str, name: &str) -> Option<Arc<TableDef>> {
+        if self.session.temporary.is_empty() || info_schema::is_virtual(database) {
+            return self.table(database, name);
+        }
+        self.session.stored_catalog().table(database, name).map(|table| table.def.clone())
+    }
+
+    fn stored_view(&self, database: &str, name: &str) -> Option<Arc<TableDef>> {
+        self.session.stored_catalog().view(database, name).map(|view| view.def.clone())
+    }
+
     fn view(&self, database: &str, name: &str) -> Option<Arc<TableDef>> {
         self.catalog.view(database, name).map(|view| view.def.clone())
     }

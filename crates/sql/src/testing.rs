@@ -97,7 +97,7 @@ fn type_of(spec: &TypeSpec, collation: Collation) -> SqlType {
         "DECIMAL" => {
             SqlType::Decimal { precision: arg(0, 10) as u8, scale: arg(1, 0) as u8, unsigned: spec.unsigned }
         }
-        "DOUBLE" => SqlType::Double,
+        "DOUBLE" => SqlType::DOUBLE,
         "CHAR" => SqlType::Char { len: arg(0, 1) as u32, collation },
         "VARCHAR" => SqlType::VarChar { len: arg(0, 1) as u32, collation },
         "DATE" => SqlType::Date,

@@ -320,8 +320,8 @@ mod tests {
             (decimal(12), Datum::Decimal(Decimal::new(-12345, 2))),
             (decimal(38), Datum::Decimal(Decimal::new(1 << 100, 2))),
             (decimal(65), Datum::Decimal(Decimal::max_of(65, 2, true))),
-            (SqlType::Float, Datum::Float(0.5)),
-            (SqlType::Double, Datum::Double(-1e300)),
+            (SqlType::FLOAT, Datum::Float(0.5)),
+            (SqlType::DOUBLE, Datum::Double(-1e300)),
             (SqlType::VarChar { len: 9, collation: Collation::DEFAULT }, Datum::Str("short".into())),
             (
                 SqlType::Text { size: LobSize::Normal, collation: Collation::DEFAULT },

@@ -237,6 +237,7 @@ codes! {
     1348 b"HY000" NONUPDATEABLE_COLUMN "Column '{}' is not updatable"
     1350 b"HY000" VIEW_SELECT_CLAUSE "View's SELECT contains a '{}' clause"
     1351 b"HY000" VIEW_SELECT_VARIABLE "View's SELECT contains a variable or parameter"
+    1352 b"HY000" VIEW_SELECT_TMPTABLE "View's SELECT refers to a temporary table '{}'"
     1353 b"HY000" VIEW_WRONG_LIST "In definition of view, derived table or common table expression, SELECT list and column names list have different column counts"
     1354 b"HY000" WARN_VIEW_MERGE "View merge algorithm can't be used here for now (assumed undefined algorithm)"
     1356 b"HY000" VIEW_INVALID "View '{}.{}' references invalid table(s) or column(s) or function(s) or definer/invoker of view lack rights to use them"

@@ -39,5 +39,5 @@ pub use schema::{
     CheckDef, ColumnDef, DefaultValue, ForeignKeyDef, GeneratedDef, IndexDef, IndexKind, IndexPart,
     ReferentialAction, TableDef,
 };
-pub use sql_type::{Collation, IntWidth, LobSize, SqlType};
+pub use sql_type::{Collation, IntWidth, LobSize, RealFormat, SqlType};
 pub use view::{ViewAlgorithm, ViewCheck, ViewDef, ViewSecurity};

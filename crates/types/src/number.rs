@@ -85,23 +85,43 @@ pub fn parse_int(text: &[u8]) -> Prefix<i128> {
 
 /// Digits that MySQL shows of a FLOAT.
 const FLOAT_DIGITS: usize = 6;
-/// Numbers below 10^15 and from 10^-15 on print without an exponent,
+/// Numbers below 10^15 and from 10^-15 on print without an exponent, greater ones if they have digits after the point;
 const HAS_POINT: std::ops::RangeInclusive<i32> = -14..=15;
-/// if they are no longer than this then.
+/// in strings if they are no longer than this then,
 const MAX_FIXED_LEN: i32 = 22;
+/// and FLOATs than this.
+const MAX_FIXED_LEN_OF_FLOAT: i32 = 12;
 
-/// Appends a DOUBLE as MySQL prints it.
+/// Appends a DOUBLE as MySQL prints it in strings.
 pub fn write_f64(v: f64, to: &mut Vec<u8>) {
-    let mut text = Stack::default();
-    write!(text, "{v:e}").expect("a double's shortest form has at most 24 bytes");
-    write_scientific(text.bytes(), to);
+    write_scientific(shortest(v).bytes(), MAX_FIXED_LEN, to);
 }
 
-/// Appends a FLOAT as MySQL prints it: six digits.
+/// Appends a FLOAT as MySQL prints it in strings: six digits.
 pub fn write_f32(v: f32, to: &mut Vec<u8>) {
+    write_scientific(six_digits(v).bytes(), MAX_FIXED_LEN_OF_FLOAT, to);
+}
+
+/// Appends a DOUBLE as MySQL sends it to clients: without an exponent however long it is.
+pub fn write_f64_result(v: f64, to: &mut Vec<u8>) {
+    write_scientific(shortest(v).bytes(), i32::MAX, to);
+}
+
+/// Appends a FLOAT as MySQL sends it to clients.
+pub fn write_f32_result(v: f32, to: &mut Vec<u8>) {
+    write_scientific(six_digits(v).bytes(), i32::MAX, to);
+}
+
+fn shortest(v: f64) -> Stack {
+    let mut text = Stack::default();
+    write!(text, "{v:e}").expect("a double's shortest form has at most 24 bytes");
+    text
+}
+
+fn six_digits(v: f32) -> Stack {
     let mut text = Stack::default();
     write!(text, "{:.*e}", FLOAT_DIGITS - 1, f64::from(v)).expect("six digits and an exponent fit");
-    write_scientific(text.bytes(), to);
+    text
 }
 
 /// Appends a DOUBLE with a fixed number of digits after the point, as ROUND(v, n) and the like print.
@@ -148,8 +168,8 @@ impl std::io::Write for Stack {
     }
 }
 
-/// Turns `d.ddde±x` into MySQL's form.
-fn write_scientific(text: &[u8], to: &mut Vec<u8>) {
+/// Turns `d.ddde±x` into MySQL's form, with an exponent if it were longer than `most` without.
+fn write_scientific(text: &[u8], most: i32, to: &mut Vec<u8>) {
     let Some(at) = text.iter().position(|b| *b == b'e') else {
         to.extend_from_slice(text);
         return;
@@ -169,17 +189,32 @@ fn write_scientific(text: &[u8], to: &mut Vec<u8>) {
     if negative {
         to.push(b'-');
     }
-    write_digits(&digits[..len], exponent + 1, MAX_FIXED_LEN - i32::from(negative), to);
+    write_digits(&digits[..len], exponent + 1, most - i32::from(negative), to);
 }
 
 /// Appends `0.digits × 10^point`, with an exponent if it were longer than `room` without.
 fn write_digits(digits: &[u8], point: i32, room: i32, to: &mut Vec<u8>) {
     if digits == b"0" {
         to.push(b'0');
-    } else if !HAS_POINT.contains(&point) || 2 - point.min(0) + digits.len() as i32 > room {
-        write_exponent(digits, point, to);
-    } else {
+    } else if has_point(digits, point) && fixed_len(digits, point) <= room {
         write_fixed(digits, point, to);
+    } else {
+        write_exponent(digits, point, to);
+    }
+}
+
+/// Whether `0.digits × 10^point` is written without an exponent where there is room.
+fn has_point(digits: &[u8], point: i32) -> bool {
+    HAS_POINT.contains(&point) || (point > 0 && digits.len() as i32 > point)
+}
+
+/// The length of what [`write_fixed`] writes.
+fn fixed_len(digits: &[u8], point: i32) -> i32 {
+    let len = digits.len() as i32;
+    match point {
+        ..=0 => 2 - point + len,
+        _ if point < len => len + 1,
+        _ => point,
     }
 }
 
@@ -265,8 +300,27 @@ mod tests {
             (0.1 + 0.2, "0.30000000000000004"),
             (123456.789e0, "123456.789"),
             (123456.789e0 * 1e10, "1.23456789e15"),
+            (1099999999713614.1, "1099999999713614.1"),
+            (1234567890123456.0, "1.234567890123456e15"),
         ] {
             assert_eq!(shown(v), wanted);
+        }
+        for (v, wanted) in [
+            (-1.234567890123457e-10, "-0.0000000001234567890123457"),
+            (0.00012345678901234567, "0.00012345678901234567"),
+            (1.5e-16, "1.5e-16"),
+        ] {
+            let mut text = Vec::new();
+            write_f64_result(v, &mut text);
+            assert_eq!(String::from_utf8(text).expect("ASCII"), wanted);
+        }
+        for (v, in_strings, as_result) in
+            [(1e14f32, "1e14", "100000000000000"), (-1.23456e-14, "-1.23456e-14", "-0.0000000000000123456")]
+        {
+            let (mut string, mut result) = (Vec::new(), Vec::new());
+            write_f32(v, &mut string);
+            write_f32_result(v, &mut result);
+            assert_eq!((&string[..], &result[..]), (in_strings.as_bytes(), as_result.as_bytes()));
         }
         for (v, wanted) in [(0.1f32, "0.1"), (1234567890f32, "1234570000"), (1.5, "1.5"), (3.4e38, "3.4e38")]
         {

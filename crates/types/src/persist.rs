@@ -32,7 +32,7 @@ use crate::schema::{
     CheckDef, ColumnDef, DefaultValue, ForeignKeyDef, GeneratedDef, IndexDef, IndexKind, IndexPart,
     ReferentialAction, TableDef,
 };
-use crate::sql_type::{Collation, IntWidth, LobSize, SqlType};
+use crate::sql_type::{Collation, IntWidth, LobSize, RealFormat, SqlType};
 
 /// Of tables without foreign keys.
 const PLAIN: u8 = 1;
@@ -60,6 +60,11 @@ impl SqlType {
             to.put_u16(members.collation().0);
             put_list(members.names(), to, |name, to| to.put_str(name));
         };
+        // Without (M,D), M is 0.
+        let formatted = |to: &mut Vec<u8>, tag: u8, real: RealFormat| {
+            let (digits, decimals) = real.digits.unwrap_or_default();
+            to.extend_from_slice(&[tag, real.unsigned.into(), digits, decimals]);
+        };
         match *self {
             Self::Null => to.put_u8(0),
             Self::Bool => to.put_u8(1),
@@ -67,8 +72,10 @@ impl SqlType {
             Self::Decimal { precision, scale, unsigned } => {
                 to.extend_from_slice(&[3, precision, scale, unsigned.into()]);
             }
-            Self::Float => to.put_u8(4),
-            Self::Double => to.put_u8(5),
+            Self::Float(RealFormat::PLAIN) => to.put_u8(4),
+            Self::Double(RealFormat::PLAIN) => to.put_u8(5),
+            Self::Float(real) => formatted(to, 23, real),
+            Self::Double(real) => formatted(to, 24, real),
             Self::Char { len, collation } => collated(to, 6, len, collation),
             Self::VarChar { len, collation } => collated(to, 7, len, collation),
             Self::Text { size, collation } => collated(to, 8, size as u32, collation),
@@ -127,8 +134,17 @@ impl SqlType {
                 }
                 Self::Decimal { precision, scale, unsigned: flag(from)? }
             }
-            4 => Self::Float,
-            5 => Self::Double,
+            4 => Self::FLOAT,
+            5 => Self::DOUBLE,
+            tag @ (23 | 24) => {
+                let unsigned = flag(from)?;
+                let (digits, decimals) = (from.u8(WHAT)?, from.u8(WHAT)?);
+                if decimals > digits {
+                    return Err(from.malformed(WHAT));
+                }
+                let real = RealFormat { unsigned, digits: (digits > 0).then_some((digits, decimals)) };
+                if tag == 23 { Self::Float(real) } else { Self::Double(real) }
+            }
             6 => Self::Char { len: len(from)?, collation: collation(from)? },
             7 => Self::VarChar { len: len(from)?, collation: collation(from)? },
             8 => Self::Text { size: size(from)?, collation: collation(from)? },
@@ -510,8 +526,10 @@ mod tests {
             SqlType::Bool,
             SqlType::Int { width: IntWidth::W24, unsigned: true },
             SqlType::Decimal { precision: 65, scale: 30, unsigned: false },
-            SqlType::Float,
-            SqlType::Double,
+            SqlType::FLOAT,
+            SqlType::DOUBLE,
+            SqlType::Float(RealFormat { unsigned: true, digits: None }),
+            SqlType::Double(RealFormat { unsigned: false, digits: Some((10, 3)) }),
             SqlType::Char { len: 255, collation },
             SqlType::VarChar { len: 20, collation },
             SqlType::Text { size: LobSize::Long, collation },

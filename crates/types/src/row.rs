@@ -67,8 +67,8 @@ impl Storage {
                 19..=38 => Self::Dec128,
                 _ => Self::Dec256,
             },
-            SqlType::Float => Self::F32,
-            SqlType::Double => Self::F64,
+            SqlType::Float(_) => Self::F32,
+            SqlType::Double(_) => Self::F64,
             SqlType::Char { .. } | SqlType::VarChar { .. } | SqlType::Text { .. } => Self::Str,
             SqlType::Binary { .. } | SqlType::VarBinary { .. } | SqlType::Blob { .. } | SqlType::Json => {
                 Self::Bytes
@@ -377,7 +377,7 @@ mod tests {
             SqlType::VarChar { len: 20, collation: crate::Collation::DEFAULT },
             SqlType::Decimal { precision: 12, scale: 2, unsigned: false },
             SqlType::Blob { size: crate::LobSize::Normal },
-            SqlType::Double,
+            SqlType::DOUBLE,
         ];
         let layout = RowLayout::new(&types);
         let row = [

@@ -23,8 +23,8 @@ pub enum SqlType {
         scale: u8,
         unsigned: bool,
     },
-    Float,
-    Double,
+    Float(RealFormat),
+    Double(RealFormat),
     /// Length in characters, at most 255.
     Char {
         len: u32,
@@ -84,6 +84,51 @@ pub enum IntWidth {
     W64,
 }
 
+/// What a FLOAT or DOUBLE has beside its width.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct RealFormat {
+    /// No values below zero.
+    pub unsigned: bool,
+    /// `(M,D)`: values are rounded to D digits after the point, and have M in all at most. They are shown with D.
+    pub digits: Option<(u8, u8)>,
+}
+
+impl RealFormat {
+    pub const PLAIN: Self = Self { unsigned: false, digits: None };
+
+    /// Digits after the point, if their number is fixed.
+    pub fn decimals(self) -> Option<u8> {
+        self.digits.map(|(_, decimals)| decimals)
+    }
+
+    /// A value as it is stored: rounded, as MySQL rounds it, and within what digits and sign allow. False if it was beyond.
+    pub fn fit(self, v: f64) -> (f64, bool) {
+        let (mut fitted, mut fits) = (v, true);
+        if let Some((digits, decimals)) = self.digits {
+            let unit = 10f64.powi(decimals.into());
+            let most = 10f64.powi(i32::from(digits) - i32::from(decimals)) - 1.0 / unit;
+            if v.is_finite() {
+                fitted = v.floor() + ((v - v.floor()) * unit).round_ties_even() / unit;
+            }
+            fits = fitted.abs() <= most;
+            fitted = fitted.clamp(-most, most);
+        }
+        if self.unsigned && fitted < 0.0 {
+            return (0.0, false);
+        }
+        (fitted, fits)
+    }
+}
+
+impl fmt::Display for RealFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((digits, decimals)) = self.digits {
+            write!(f, "({digits},{decimals})")?;
+        }
+        f.write_str(if self.unsigned { " unsigned" } else { "" })
+    }
+}
+
 /// The four sizes of TEXT and BLOB: at most 2^8−1, 2^16−1, 2^24−1, 2^32−1 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LobSize {
@@ -125,6 +170,8 @@ impl SqlType {
     pub const BIGINT_UNSIGNED: Self = Self::Int { width: IntWidth::W64, unsigned: true };
     /// The texts of documents.
     pub const JSON_TEXT: Self = Self::Text { size: LobSize::Long, collation: Collation::UTF8MB4_BIN };
+    pub const FLOAT: Self = Self::Float(RealFormat::PLAIN);
+    pub const DOUBLE: Self = Self::Double(RealFormat::PLAIN);
     pub const INT: Self = Self::Int { width: IntWidth::W32, unsigned: false };
 
     pub const fn is_string(&self) -> bool {
@@ -236,8 +283,8 @@ impl SqlType {
                 DataType::Decimal128(precision, scale as i8)
             }
             Self::Decimal { precision, scale, .. } => DataType::Decimal256(precision, scale as i8),
-            Self::Float => DataType::Float32,
-            Self::Double => DataType::Float64,
+            Self::Float(_) => DataType::Float32,
+            Self::Double(_) => DataType::Float64,
             Self::Char { .. } | Self::VarChar { .. } | Self::Text { .. } => DataType::Utf8View,
             Self::Binary { .. } | Self::VarBinary { .. } | Self::Blob { .. } | Self::Json => {
                 DataType::BinaryView
@@ -347,8 +394,8 @@ impl fmt::Display for SqlType {
             Self::Decimal { precision, scale, unsigned } => {
                 write!(f, "decimal({precision},{scale}){}", sign(unsigned))
             }
-            Self::Float => f.write_str("float"),
-            Self::Double => f.write_str("double"),
+            Self::Float(real) => write!(f, "float{real}"),
+            Self::Double(real) => write!(f, "double{real}"),
             Self::Char { len, .. } => write!(f, "char({len})"),
             Self::VarChar { len, .. } => write!(f, "varchar({len})"),
             Self::Text { size, .. } => write!(f, "{}text", lob(size)),
@@ -372,6 +419,26 @@ impl fmt::Display for SqlType {
 mod tests {
     use super::*;
 
+    /// MySQL 9.7: values of columns of these types.
+    #[test]
+    fn reals_are_rounded_as_they_are_stored() {
+        let real = |unsigned, digits| RealFormat { unsigned, digits };
+        let cases = [
+            (real(false, Some((8, 2))), 1.005, (1.0, true)),
+            (real(true, Some((10, 3))), 2.0005, (2.001, true)),
+            (real(false, Some((5, 0))), 5.5, (5.0, true)),
+            (real(false, Some((6, 4))), 6.55555, (6.5556, true)),
+            (real(false, Some((8, 2))), 1e6, (999_999.99, false)),
+            (real(false, Some((8, 2))), 999_999.996, (999_999.99, false)),
+            (real(false, Some((8, 2))), -1e300, (-999_999.99, false)),
+            (real(true, None), -0.5, (0.0, false)),
+            (RealFormat::PLAIN, -1e300, (-1e300, true)),
+        ];
+        for (format, v, wanted) in cases {
+            assert_eq!(format.fit(v), wanted, "{v} as {format}");
+        }
+    }
+
     #[test]
     fn types_print_as_in_show_create_table() {
         let collation = Collation::DEFAULT;
@@ -385,6 +452,8 @@ mod tests {
             (SqlType::DateTime { fsp: 6 }, "datetime(6)"),
             (SqlType::Time { fsp: 0 }, "time"),
             (SqlType::Blob { size: LobSize::Normal }, "blob"),
+            (SqlType::DOUBLE, "double"),
+            (SqlType::Float(RealFormat { unsigned: true, digits: Some((8, 2)) }), "float(8,2) unsigned"),
         ] {
             assert_eq!(ty.to_string(), wanted);
         }

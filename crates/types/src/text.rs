@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 
 use crate::datum::{Datum, Value};
-use crate::number::{write_f32, write_f64, write_i64, write_u64};
+use crate::number::{
+    write_f32, write_f32_result, write_f64, write_f64_fixed, write_f64_result, write_i64, write_u64,
+};
 use crate::sql_type::SqlType;
 use crate::temporal::{TimeZone, write_date, write_datetime, write_time, write_year};
 
@@ -19,8 +21,14 @@ pub fn write_text(value: &Datum<'_>, ty: &SqlType, zone: TimeZone, to: &mut Vec<
             SqlType::Bit { len } => to.extend_from_slice(bit_bytes(&v.to_be_bytes(), *len)),
             _ => write_u64(*v, to),
         },
-        Datum::Float(v) => write_f32(*v, to),
-        Datum::Double(v) => write_f64(*v, to),
+        Datum::Float(v) => match fixed_decimals(ty) {
+            Some(decimals) => write_f64_fixed((*v).into(), decimals, to),
+            None => write_f32_result(*v, to),
+        },
+        Datum::Double(v) => match fixed_decimals(ty) {
+            Some(decimals) => write_f64_fixed(*v, decimals, to),
+            None => write_f64_result(*v, to),
+        },
         Datum::Decimal(v) => v.write(to),
         Datum::Str(s) => to.extend_from_slice(s.as_bytes()),
         Datum::Bytes(b) if *ty == SqlType::Json => crate::json::write(crate::json::Node::new(b), to),
@@ -35,6 +43,14 @@ pub fn write_text(value: &Datum<'_>, ty: &SqlType, zone: TimeZone, to: &mut Vec<
     }
 }
 
+/// How many digits after the point a FLOAT or DOUBLE is shown with, if that does not depend on its value.
+pub(crate) fn fixed_decimals(ty: &SqlType) -> Option<u8> {
+    match ty {
+        SqlType::Float(real) | SqlType::Double(real) => real.decimals(),
+        _ => None,
+    }
+}
+
 /// The text of a value; `None` for NULL, and for bytes that are no text.
 pub fn to_text<'a>(value: &'a Datum<'_>, ty: &SqlType, zone: TimeZone) -> Option<Cow<'a, str>> {
     match value {
@@ -44,7 +60,11 @@ pub fn to_text<'a>(value: &'a Datum<'_>, ty: &SqlType, zone: TimeZone) -> Option
         Datum::UInt(v) if ty.members().is_some() => member_text(*v, ty),
         _ => {
             let mut text = Vec::with_capacity(32);
-            write_text(value, ty, zone, &mut text);
+            match value {
+                Datum::Float(v) if fixed_decimals(ty).is_none() => write_f32(*v, &mut text),
+                Datum::Double(v) if fixed_decimals(ty).is_none() => write_f64(*v, &mut text),
+                _ => write_text(value, ty, zone, &mut text),
+            }
             // Numbers and temporals are ASCII, documents text; bits may be no text.
             String::from_utf8(text).ok().map(Cow::Owned)
         }
@@ -104,7 +124,7 @@ mod tests {
             (Datum::DateTime(1_500_000), SqlType::DateTime { fsp: 3 }, "1970-01-01 00:00:01.500"),
             (Datum::Time(-3_020_399_000_000), SqlType::Time { fsp: 0 }, "-838:59:59"),
             (Datum::Date(-719_527), SqlType::Date, "0000-01-01"),
-            (Datum::Double(1e20), SqlType::Double, "1e20"),
+            (Datum::Double(1e20), SqlType::DOUBLE, "1e20"),
         ] {
             let mut text = Vec::new();
             write_text(&value, &ty, zone, &mut text);

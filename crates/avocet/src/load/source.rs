@@ -109,8 +109,8 @@ fn sql_type(data_type: &DataType) -> Option<SqlType> {
         DataType::UInt16 => int(IntWidth::W16, true),
         DataType::UInt32 => int(IntWidth::W32, true),
         DataType::UInt64 => int(IntWidth::W64, true),
-        DataType::Float32 => Some(SqlType::Float),
-        DataType::Float64 => Some(SqlType::Double),
+        DataType::Float32 => Some(SqlType::FLOAT),
+        DataType::Float64 => Some(SqlType::DOUBLE),
         DataType::Decimal32(p, s)
         | DataType::Decimal64(p, s)
         | DataType::Decimal128(p, s)

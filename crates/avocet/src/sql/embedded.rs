@@ -74,5 +74,5 @@ fn shown(answer: Answer) -> ResultSet {
 }
 
 fn is_number(ty: &SqlType) -> bool {
-    ty.is_integer() || matches!(ty, SqlType::Decimal { .. } | SqlType::Float | SqlType::Double)
+    ty.is_integer() || matches!(ty, SqlType::Decimal { .. } | SqlType::Float(_) | SqlType::Double(_))
 }

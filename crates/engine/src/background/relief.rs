@@ -35,7 +35,7 @@ impl Engine {
     }
 
     fn count_memory(&self) -> usize {
-        self.memory.count(&self.catalog(), self.version_backlog())
+        self.memory.count(&self.catalog(), &self.temporary.all(), self.version_backlog())
     }
 
     /// Tables have grown: they should be counted soon.

@@ -7,6 +7,7 @@ use avocet_base::Timestamp;
 use super::Garbage;
 use crate::catalog::Catalog;
 use crate::snapshots::Snapshots;
+use crate::temporary::TemporaryTables;
 
 /// Versions that the collecting thread merges before it lets committing threads do some again.
 const MERGED_AT_A_TIME: usize = 4 << 10;
@@ -16,6 +17,7 @@ pub(crate) struct Collector<'e> {
     pub garbage: &'e Garbage,
     pub snapshots: &'e Snapshots,
     pub catalog: &'e arc_swap::ArcSwap<Catalog>,
+    pub temporary: &'e TemporaryTables,
 }
 
 impl Collector<'_> {
@@ -50,5 +52,6 @@ impl Collector<'_> {
     /// Frees the version vectors of hot pages that have no versions just now.
     pub fn free_version_vectors(&self) {
         self.catalog.load().tables().for_each(|table| table.relation.free_version_vectors());
+        self.temporary.all().iter().for_each(|table| table.relation.free_version_vectors());
     }
 }

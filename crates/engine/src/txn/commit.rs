@@ -11,7 +11,7 @@ use hashbrown::HashSet;
 
 use super::core::Txn;
 use super::options::Freshness;
-use super::parts::StatementMark;
+use super::parts::{StatementMark, View};
 use crate::buffers::Buffers;
 use crate::commit::CommitTicket;
 use crate::engine::BrokenRule;
@@ -33,6 +33,9 @@ impl Txn {
     pub fn commit(mut self) -> Result<CommitTicket> {
         self.engine.health.check()?;
         if self.changes.redo.is_empty() && self.changes.origin.is_none() {
+            if self.changes.unlogged > 0 {
+                return Ok(self.commit_unlogged());
+            }
             self.end_without_changes();
             return Ok(match self.options.freshness {
                 Freshness::Visible => self.engine.pipeline.nothing(self.view.snapshot.ts()),
@@ -52,6 +55,18 @@ impl Txn {
         self.engine.collector().collect(2, MOST_COLLECTED_BY_COMMIT);
         self.engine.collector().merge(2 * versions);
         Ok(ticket)
+    }
+
+    /// All that it has changed are rows of temporary tables. Nobody but its session reads these, so they need no timestamp of
+    /// their own: snapshots to come are at or past the one that they share, and there are none of before that the session
+    /// still uses.
+    fn commit_unlogged(mut self) -> CommitTicket {
+        self.unmask_all();
+        let View { snapshot, newest_met, .. } = &self.view;
+        let ts = self.engine.snapshots.visible().max(snapshot.ts()).max(*newest_met);
+        self.state.commit(ts);
+        self.after_logged(ts);
+        self.engine.pipeline.nothing(ts)
     }
 
     /// It is committed at a timestamp: gives back what it held, and hands its versions on.
@@ -92,7 +107,7 @@ impl Txn {
 
     pub(super) fn end_without_changes(&mut self) {
         self.end_deferral();
-        self.roll_back_to(StatementMark { undo: 0, shared: 0, loads: 0, redo: 0 });
+        self.roll_back_to(StatementMark::default());
         self.finished = true;
         self.end_footprint();
         self.state.abort();

@@ -59,6 +59,7 @@ impl Txn {
                 undo,
                 masks: 0,
                 redo,
+                unlogged: 0,
                 origin: None,
                 loads: Vec::new(),
             },
@@ -132,7 +133,12 @@ impl Txn {
 
     /// Whether it changed any row so far.
     pub fn has_changes(&self) -> bool {
-        !self.changes.redo.is_empty()
+        self.changes.written_bytes() > 0
+    }
+
+    /// Whether all that it has changed so far are rows of temporary tables.
+    pub fn changes_temporary_alone(&self) -> bool {
+        self.changes.unlogged > 0 && self.changes.redo.is_empty()
     }
 
     pub(super) fn snapshot(&self) -> Snapshot<'_> {
@@ -203,6 +209,7 @@ impl Txn {
             shared: self.locks.shared.len(),
             loads: self.changes.loads.len(),
             redo: self.changes.redo.len(),
+            unlogged: self.changes.unlogged,
         }
     }
 }

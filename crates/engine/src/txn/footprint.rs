@@ -4,7 +4,7 @@
 //! nothing at all.
 
 use super::core::Txn;
-use super::parts::{Changes, REDO_COPIES, ROWS_STEP, SHARED_BYTES, UNDO_BYTES};
+use super::parts::{REDO_COPIES, ROWS_STEP, SHARED_BYTES, UNDO_BYTES};
 use crate::buffers::Carried;
 use crate::error::Result;
 use crate::memory::GROWTH_STEP;
@@ -32,7 +32,7 @@ impl Txn {
 
     #[inline]
     fn is_step(&self) -> bool {
-        self.changes.redo.len() >= self.footprint.redo_at || self.rows_held() >= self.footprint.rows_at
+        self.changes.written_bytes() >= self.footprint.written_at || self.rows_held() >= self.footprint.rows_at
     }
 
     #[inline]
@@ -44,10 +44,11 @@ impl Txn {
     fn tell_footprint(&mut self) -> Result<()> {
         self.recharge(self.is_replayed())?;
         let rows_at = self.rows_held() + ROWS_STEP;
-        let Self { changes: Changes { redo, .. }, footprint, .. } = self;
-        footprint.untold += redo.len().saturating_sub(footprint.seen);
-        footprint.seen = redo.len();
-        footprint.redo_at = redo.len() + GROWTH_STEP;
+        let Self { changes, footprint, .. } = self;
+        let written = changes.written_bytes();
+        footprint.untold += written.saturating_sub(footprint.seen);
+        footprint.seen = written;
+        footprint.written_at = written + GROWTH_STEP;
         footprint.rows_at = rows_at;
         if self.engine.memory.grow(std::mem::take(&mut self.footprint.untold)) {
             self.engine.ask_for_relief();
@@ -96,9 +97,10 @@ impl Txn {
     /// Something was taken back.
     pub(super) fn shrink_footprint(&mut self) {
         let rows_at = self.rows_held() + ROWS_STEP;
-        let Self { changes: Changes { redo, .. }, footprint, .. } = self;
-        footprint.seen = footprint.seen.min(redo.len());
-        footprint.redo_at = footprint.redo_at.min(redo.len() + GROWTH_STEP);
+        let Self { changes, footprint, .. } = self;
+        let written = changes.written_bytes();
+        footprint.seen = footprint.seen.min(written);
+        footprint.written_at = footprint.written_at.min(written + GROWTH_STEP);
         footprint.rows_at = footprint.rows_at.min(rows_at);
         if footprint.charged > 0 {
             self.recharge(true).expect("what is forced is not refused");
@@ -118,9 +120,10 @@ impl Txn {
     }
 
     pub(super) fn end_footprint(&mut self) {
-        let Self { engine, changes: Changes { redo, .. }, footprint, .. } = self;
-        footprint.untold += redo.len().saturating_sub(footprint.seen);
-        footprint.seen = redo.len();
+        let Self { engine, changes, footprint, .. } = self;
+        let written = changes.written_bytes();
+        footprint.untold += written.saturating_sub(footprint.seen);
+        footprint.seen = written;
         if footprint.charged > 0 {
             let charged = std::mem::take(&mut footprint.charged);
             engine.memory.charge_transaction(charged, 0, true).expect("what is forced is not refused");

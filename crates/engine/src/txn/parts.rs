@@ -12,7 +12,7 @@ use crate::foreign::Links;
 use crate::garbage::UndoEntry;
 use crate::locks::{LOCK_ENTRY_BYTES, RowKey, Waiter};
 use crate::memory::{GROWTH_STEP, VERSION_BYTES};
-use crate::redo::Origin;
+use crate::redo::{Op, Origin};
 use crate::serial::ReadSet;
 use crate::snapshots::SnapshotGuard;
 use crate::table::TableHandle;
@@ -101,9 +101,28 @@ pub(crate) struct Changes {
     /// How many of these are marks that hide a row from it.
     pub masks: usize,
     pub redo: Vec<u8>,
+    /// Bytes of changes of temporary tables, which are not logged: what they would take in `redo`, about.
+    pub unlogged: usize,
     /// Where they come from, if they were made elsewhere.
     pub origin: Option<Box<Origin>>,
     pub loads: Vec<Load>,
+}
+
+impl Changes {
+    /// Bytes of all that it has written, logged or not.
+    #[inline]
+    pub fn written_bytes(&self) -> usize {
+        self.redo.len() + self.unlogged
+    }
+
+    /// Notes a change of a row, for the log unless the table is temporary.
+    #[inline]
+    pub fn push(&mut self, op: &Op<'_>) {
+        match op.table().is_temporary() {
+            false => op.encode(&mut self.redo),
+            true => self.unlogged += op.size_hint(),
+        }
+    }
 }
 
 /// Which rows a transaction holds or waits for.
@@ -145,12 +164,13 @@ pub(crate) struct Load {
 }
 
 /// A point in a transaction that a failed statement goes back to.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct StatementMark {
     pub(crate) undo: usize,
     pub(crate) shared: usize,
     pub(crate) loads: usize,
     pub(crate) redo: usize,
+    pub(crate) unlogged: usize,
 }
 
 /// A statement whose waits are deferred.
@@ -194,14 +214,14 @@ pub(crate) struct Footprint {
     /// What the budget holds for redo and undo.
     pub charged: usize,
     /// With so much redo, or so many versions and shared rows, the next step is told.
-    pub redo_at: usize,
+    pub written_at: usize,
     pub rows_at: usize,
 }
 
 impl Footprint {
     pub fn new(Carried { untold, is_step }: Carried) -> Self {
-        let redo_at = if is_step { 0 } else { GROWTH_STEP.saturating_sub(untold) };
-        Self { untold, seen: 0, charged: 0, redo_at, rows_at: ROWS_STEP }
+        let written_at = if is_step { 0 } else { GROWTH_STEP.saturating_sub(untold) };
+        Self { untold, seen: 0, charged: 0, written_at, rows_at: ROWS_STEP }
     }
 }
 

@@ -8,14 +8,15 @@ use avocet_base::RowId;
 
 use super::action::{LockWait, RowLock};
 use super::core::Txn;
-use super::parts::StatementMark;
+use super::parts::{Changes, StatementMark};
 use crate::error::Result;
 use crate::table::TableHandle;
 
 impl Txn {
     /// Whether rows were changed since then.
     pub fn has_changed_since(&self, mark: &StatementMark) -> bool {
-        self.changes.redo.len() > mark.redo || self.changes.loads.len() > mark.loads
+        let Changes { redo, loads, unlogged, .. } = &self.changes;
+        redo.len() > mark.redo || loads.len() > mark.loads || *unlogged > mark.unlogged
     }
 
     /// Whether the statement that began last could be taken back and begin anew on another snapshot: nothing that was

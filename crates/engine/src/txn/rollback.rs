@@ -39,6 +39,7 @@ impl Txn {
             self.engine.blocks.discard(load.block);
         }
         self.changes.redo.truncate(mark.redo);
+        self.changes.unlogged = mark.unlogged;
         self.constraints.foreign.roll_back_to(&mark);
         self.unshare_rows(mark.shared);
         self.shrink_footprint();

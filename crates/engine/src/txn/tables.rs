@@ -131,6 +131,10 @@ impl Txn {
     pub(super) fn hold_definition(&mut self, table: &Arc<TableHandle>) -> Result<()> {
         let held = self.changes.tables.len();
         self.touch(table)?;
+        // Nobody but the session that runs this transaction could have changed it.
+        if table.id().is_temporary() {
+            return Ok(());
+        }
         let current = self.engine.catalog();
         match current.table_by_id(table.id()) {
             Some(now) if Arc::ptr_eq(now, table) => Ok(()),

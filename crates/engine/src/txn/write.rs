@@ -47,15 +47,15 @@ impl Txn {
 
     /// Checks that the transaction may write to a table; its position among the transaction's tables.
     pub(crate) fn writable_table(&mut self, table: &Arc<TableHandle>) -> Result<u16> {
-        self.check_writable()?;
+        self.check_writable(table)?;
         if Self::has_foreign_keys(table) {
             self.begin_foreign(table)?;
         }
         self.touch_to_write(table)
     }
 
-    fn check_writable(&self) -> Result<()> {
-        if self.options.read_only {
+    fn check_writable(&self, table: &TableHandle) -> Result<()> {
+        if self.options.read_only && !table.id().is_temporary() {
             return Err(EngineError::ReadOnly);
         }
         self.engine.health.check()
@@ -94,7 +94,7 @@ impl Txn {
         let (id, undo) = self.place_new(table, image)?;
         self.changes.row_changes[t as usize] += 1;
         self.push_undo(t, id, undo);
-        Op::Insert { table: table.id(), row: id, image }.encode(&mut self.changes.redo);
+        self.changes.push(&Op::Insert { table: table.id(), row: id, image });
         let (fixed, heap) = image.split_at(table.layout.fixed_size);
         let row = RowRef::new(&table.layout, fixed, heap);
         for index in 0..table.indexes.len() {
@@ -264,7 +264,7 @@ impl Txn {
     /// The row is deleted: books and redo.
     pub(super) fn note_delete(&mut self, t: u16, table: &TableHandle, id: RowId) {
         self.changes.row_changes[t as usize] -= 1;
-        Op::Delete { table: table.id(), row: id }.encode(&mut self.changes.redo);
+        self.changes.push(&Op::Delete { table: table.id(), row: id });
     }
 
     /// Changes columns of the newest version of a row: values of the columns' types, each column at most once.
@@ -326,7 +326,7 @@ impl Txn {
         match found {
             Found::Nowhere | Found::Gone | Found::Busy => Ok(None),
             Found::InPlace => {
-                Op::Update { table: table.id(), row: id, delta: after }.encode(&mut self.changes.redo);
+                self.changes.push(&Op::Update { table: table.id(), row: id, delta: after });
                 if changes_keys(table, after) {
                     self.move_entries(table, id, after, old)?;
                 }

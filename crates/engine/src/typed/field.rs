@@ -117,8 +117,8 @@ macro_rules! fields {
 
 fields! {
     bool, SqlType::Bool, v => Datum::Int((*v).into()), Datum::Int(v) => v != 0;
-    f32, SqlType::Float, v => Datum::Float(*v), Datum::Float(v) => v;
-    f64, SqlType::Double, v => Datum::Double(*v), Datum::Double(v) => v;
+    f32, SqlType::FLOAT, v => Datum::Float(*v), Datum::Float(v) => v;
+    f64, SqlType::DOUBLE, v => Datum::Double(*v), Datum::Double(v) => v;
     Decimal, SqlType::Decimal { .. }, v => Datum::Decimal(v.clone()), Datum::Decimal(v) => v;
     String, SqlType::Char { .. } | SqlType::VarChar { .. } | SqlType::Text { .. }, v => Datum::str(v),
         Datum::Str(v) => v.into_owned();

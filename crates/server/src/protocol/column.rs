@@ -35,8 +35,14 @@ impl WireType {
                 let length = u32::from(precision) + u32::from(scale > 0) + u32::from(!unsigned);
                 Self::number(ColumnType::MYSQL_TYPE_NEWDECIMAL, length, scale, unsigned)
             }
-            SqlType::Float => Self::number(ColumnType::MYSQL_TYPE_FLOAT, 12, NOT_FIXED, false),
-            SqlType::Double => Self::number(ColumnType::MYSQL_TYPE_DOUBLE, 22, NOT_FIXED, false),
+            SqlType::Float(real) => {
+                let (length, decimals) = real.digits.unwrap_or((12, NOT_FIXED));
+                Self::number(ColumnType::MYSQL_TYPE_FLOAT, length.into(), decimals, real.unsigned)
+            }
+            SqlType::Double(real) => {
+                let (length, decimals) = real.digits.unwrap_or((22, NOT_FIXED));
+                Self::number(ColumnType::MYSQL_TYPE_DOUBLE, length.into(), decimals, real.unsigned)
+            }
             SqlType::Char { len, .. } => Self::string(ColumnType::MYSQL_TYPE_STRING, len),
             SqlType::VarChar { len, .. } => Self::string(ColumnType::MYSQL_TYPE_VAR_STRING, len),
             SqlType::Text { size, .. } => {

@@ -63,8 +63,8 @@ impl<'a> Column<'a> {
             (DataType::UInt16, ty) if is_integer(ty) => Values::U16(array.as_primitive()),
             (DataType::UInt32, ty) if is_integer(ty) => Values::U32(array.as_primitive()),
             (DataType::UInt64, ty) if is_integer(ty) => Values::U64(array.as_primitive()),
-            (DataType::Float32, SqlType::Float) => Values::F32(array.as_primitive()),
-            (DataType::Float64, SqlType::Double) => Values::F64(array.as_primitive()),
+            (DataType::Float32, SqlType::Float(_)) => Values::F32(array.as_primitive()),
+            (DataType::Float64, SqlType::Double(_)) => Values::F64(array.as_primitive()),
             (DataType::Decimal128(_, scale), SqlType::Decimal { .. }) => {
                 Values::Dec128(array.as_primitive(), u8::try_from(*scale).ok()?)
             }

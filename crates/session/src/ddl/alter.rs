@@ -17,7 +17,8 @@ use avocet_types::arrow_map::datum_at;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::schema::{ColumnDef, ForeignKeyDef, IndexDef, IndexKind};
 use avocet_types::{Datum, RowRules, SqlType, Value};
-use draft::{Draft, turn};
+pub(crate) use draft::Draft;
+use draft::turn;
 
 use super::{check_name, checks, columns, generated, how, indexes};
 use crate::bulk::Bulk;
@@ -33,15 +34,16 @@ impl Session {
         text: &Text<'_>,
     ) -> Result<Outcome, SqlError> {
         let (database, table) = self.full_name(name)?;
+        if self.temporary.has(&database, &table) {
+            return self.alter_temporary((database, table), actions, text);
+        }
         self.refuse_view(&database, &table)?;
-        let catalog = self.catalog();
+        let catalog = self.stored_catalog();
         let Some(handle) = catalog.table(&database, &table) else {
             return Err(ErrorCode::NO_SUCH_TABLE.with(&[&database, &table]));
         };
         // What is wrong with the statement is said before it waits for anybody.
-        let draft = self.draft(handle, actions, text)?;
-        how::check_actions(actions, draft.copies || draft.verifies)?;
-        self.check_primary_key(&draft.def)?;
+        let draft = self.checked_draft(handle, actions, false, text)?;
         let rename = self.new_name(&draft, (&database, &table))?;
         let engine = self.shared.engine.clone();
         let parents = self.parents_named(&database, actions);
@@ -61,8 +63,22 @@ impl Session {
         Ok(Outcome::Done(Done { affected_rows, info, ..Done::default() }))
     }
 
+    /// The definition that the actions lead to, if they may.
+    pub(crate) fn checked_draft(
+        &mut self,
+        table: &TableHandle,
+        actions: &[AlterAction],
+        copies: bool,
+        text: &Text<'_>,
+    ) -> Result<Draft, SqlError> {
+        let draft = self.draft(table, actions, text)?;
+        how::check_actions(actions, copies || draft.copies || draft.verifies)?;
+        self.check_primary_key(&draft.def)?;
+        Ok(draft)
+    }
+
     /// The name that the actions give the table, if it is another one.
-    fn new_name(&self, draft: &Draft, from: (&str, &str)) -> Result<Option<(String, String)>, SqlError> {
+    pub(crate) fn new_name(&self, draft: &Draft, from: (&str, &str)) -> Result<Option<(String, String)>, SqlError> {
         let Some(to) = &draft.rename else { return Ok(None) };
         let to = self.full_name(to)?;
         check_name(&to.1, ErrorCode::WRONG_TABLE_NAME)?;
@@ -74,7 +90,7 @@ impl Session {
         for (from, to) in pairs {
             let (from, to) = (self.full_name(from)?, self.full_name(to)?);
             check_name(&to.1, ErrorCode::WRONG_TABLE_NAME)?;
-            if from.0 != to.0 && self.catalog().view(&from.0, &from.1).is_some() {
+            if from.0 != to.0 && self.stored_catalog().view(&from.0, &from.1).is_some() {
                 return Err(ErrorCode::FORBID_SCHEMA_CHANGE.with(&[&from.0, &to.0]));
             }
             names.push((from, to));
@@ -378,7 +394,7 @@ impl Session {
         actions.iter().filter_map(parent).collect()
     }
 
-    fn copy_rows(
+    pub(crate) fn copy_rows(
         &mut self,
         txn: &mut Txn,
         old: &Arc<TableHandle>,

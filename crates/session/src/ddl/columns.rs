@@ -16,7 +16,7 @@ use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::{Expr as BoundExpr, ExprKind as BoundKind, Function, RowProgram};
 use avocet_types::members::{MAX_ENUM, MAX_SET, MembersError};
 use avocet_types::schema::{ColumnDef, DefaultValue, TableDef};
-use avocet_types::{Collation, Datum, IntWidth, LobSize, Members, SqlType, Value};
+use avocet_types::{Collation, Datum, IntWidth, LobSize, Members, RealFormat, SqlType, Value};
 
 use super::{check_name, checks, generated, indexes};
 use crate::analytics::RunningQuery;
@@ -25,6 +25,10 @@ use crate::run::Text;
 use crate::select::Purpose;
 use crate::settings::collation_of;
 use crate::state::Session;
+
+/// Of FLOAT(M,D) and DOUBLE(M,D).
+const MOST_DIGITS_OF_REAL: u64 = 255;
+const MOST_DECIMALS: u64 = 30;
 
 /// MySQL's limits.
 const MAX_COLUMNS: usize = 4096;
@@ -57,7 +61,7 @@ pub(crate) fn of_query(bound: &BoundQuery) -> Vec<ColumnDef> {
 
 impl Session {
     /// The definition that a CREATE TABLE asks for. Columns of its query follow its own, unless they are of one name.
-    pub(super) fn table_def(
+    pub(crate) fn table_def(
         &mut self,
         create: &CreateTable,
         database: String,
@@ -209,7 +213,7 @@ impl Session {
     }
 
     /// Runs a query whose rows are to fill a new table, until it is known whether there are many.
-    pub(super) async fn begin_filling(
+    pub(crate) async fn begin_filling(
         &mut self,
         bound: BoundQuery,
         tables: Vec<Arc<TableHandle>>,
@@ -230,7 +234,7 @@ impl Session {
     }
 
     /// Stores a query's rows in a table that was made for them, whose last columns they are. Blocks while the query runs.
-    pub(super) fn fill(
+    pub(crate) fn fill(
         &mut self,
         txn: &mut Txn,
         table: &Arc<TableHandle>,
@@ -282,7 +286,7 @@ impl Session {
 }
 
 /// The rows that fill a new table: those that came first, and the query that goes on giving them.
-pub(super) struct Filling {
+pub(crate) struct Filling {
     first: Collected,
     types: Vec<SqlType>,
     rest: Option<RunningQuery>,
@@ -368,6 +372,26 @@ fn bit(spec: &TypeSpec, column: &str) -> Result<SqlType, SqlError> {
     }
 }
 
+/// `(M,D)` of FLOAT and DOUBLE.
+fn real_format(spec: &TypeSpec, column: &str) -> Result<RealFormat, SqlError> {
+    let digits = match *spec.args {
+        [digits, decimals, ..] => {
+            if decimals > MOST_DECIMALS {
+                return Err(ErrorCode::TOO_BIG_SCALE.with(&[&decimals, &column, &MOST_DECIMALS]));
+            }
+            if digits == 0 || digits > MOST_DIGITS_OF_REAL {
+                return Err(ErrorCode::TOO_BIG_DISPLAYWIDTH.with(&[&column, &MOST_DIGITS_OF_REAL]));
+            }
+            if decimals > digits {
+                return Err(ErrorCode::M_BIGGER_THAN_D.with(&[&column]));
+            }
+            Some((digits as u8, decimals as u8))
+        }
+        _ => None,
+    };
+    Ok(RealFormat { unsigned: spec.unsigned, digits })
+}
+
 /// The type that a specification means.
 pub(crate) fn type_of(spec: &TypeSpec, column: &str, inherited: Collation) -> Result<SqlType, SqlError> {
     let unsigned = spec.unsigned;
@@ -382,10 +406,14 @@ pub(crate) fn type_of(spec: &TypeSpec, column: &str, inherited: Collation) -> Re
         "BIGINT" | "INT8" => width(IntWidth::W64),
         "SERIAL" => Ok(SqlType::BIGINT_UNSIGNED),
         "DECIMAL" | "DEC" | "NUMERIC" | "FIXED" => decimal(spec, column),
-        "FLOAT" | "FLOAT4" => {
-            Ok(if spec.args.first().is_some_and(|p| *p > 24) { SqlType::Double } else { SqlType::Float })
-        }
-        "DOUBLE" => Ok(SqlType::Double),
+        "FLOAT" | "FLOAT4" => match *spec.args {
+            // A number of binary digits.
+            [54..=u64::MAX] => Err(ErrorCode::WRONG_FIELD_SPEC.with(&[&column])),
+            [25..=u64::MAX] => Ok(SqlType::Double(RealFormat { unsigned, digits: None })),
+            [_] => Ok(SqlType::Float(RealFormat { unsigned, digits: None })),
+            _ => Ok(SqlType::Float(real_format(spec, column)?)),
+        },
+        "DOUBLE" => Ok(SqlType::Double(real_format(spec, column)?)),
         "DATE" => Ok(SqlType::Date),
         "DATETIME" => Ok(SqlType::DateTime { fsp: precision(spec, column)? }),
         "TIMESTAMP" => Ok(SqlType::Timestamp { fsp: precision(spec, column)? }),

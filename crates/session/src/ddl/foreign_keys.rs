@@ -68,7 +68,7 @@ impl Session {
                 &table,
             ]));
         }
-        let catalog = self.catalog();
+        let catalog = self.stored_catalog();
         let is_self = parent_database == def.database && parent_table == def.name;
         let parent = if is_self { Some(&*def) } else { table_of(&catalog, &parent_database, &parent_table) };
         let parent_columns = parent_columns(spec, parent, columns.len()).ok_or_else(|| mismatch(spec))?;

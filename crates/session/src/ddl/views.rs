@@ -16,6 +16,7 @@ use super::{check_name, columns};
 use crate::info_schema;
 use crate::privileges::needs_one_of;
 use crate::run::{Outcome, Text};
+use crate::select::tables_of;
 use crate::state::{Level, Session};
 use crate::variables::find;
 
@@ -23,7 +24,7 @@ impl Session {
     pub(super) fn create_view(&mut self, create: &CreateView, text: &Text<'_>) -> Result<Outcome, SqlError> {
         let (database, name) = self.full_name(&create.name)?;
         check_name(&name, ErrorCode::WRONG_TABLE_NAME)?;
-        let catalog = self.catalog();
+        let catalog = self.stored_catalog();
         if catalog.database(&database).is_none() {
             return Err(ErrorCode::BAD_DB_ERROR.with(&[&database]));
         }
@@ -69,6 +70,7 @@ impl Session {
         let definer = self.definer(create, old)?;
         let mut query = (*create.query).clone();
         let (bound, notes) = bind_with_notes(&query, text.source, &self.view())?;
+        self.refuse_view_of_temporary(&tables_of(&bound))?;
         if bound.views.iter().any(|view| view.database == database && view.name == name) {
             // It would read itself.
             return Err(ErrorCode::NO_SUCH_TABLE.with(&[&database, &name]));
@@ -135,7 +137,7 @@ impl Session {
         if definer != own && !self.access().global().intersects(Privileges::SUPER) {
             return Err(needs_one_of(Privileges::SUPER));
         }
-        if self.catalog().user(&definer.0, &definer.1).is_none() {
+        if self.stored_catalog().user(&definer.0, &definer.1).is_none() {
             self.note(&ErrorCode::NO_SUCH_USER.with(&[&definer.0, &definer.1]));
         }
         Ok(definer)
@@ -143,7 +145,7 @@ impl Session {
 
     /// Views of those names, all or none; tables are none.
     pub(super) fn drop_views(&mut self, names: &[ObjectName], if_exists: bool) -> Result<Outcome, SqlError> {
-        let catalog = self.catalog();
+        let catalog = self.stored_catalog();
         let (mut missing, mut found) = (Vec::new(), Vec::new());
         for name in names {
             let (database, view) = self.full_name(name)?;
@@ -174,7 +176,7 @@ impl Session {
 
     /// 1347 if the name is a view's, where a table is asked for.
     pub(crate) fn refuse_view(&self, database: &str, name: &str) -> Result<(), SqlError> {
-        match self.catalog().view(database, name) {
+        match self.stored_catalog().view(database, name) {
             Some(_) => Err(ErrorCode::WRONG_OBJECT.with(&[&database, &name, &"BASE TABLE"])),
             None => Ok(()),
         }

@@ -410,7 +410,7 @@ fn fill_applicability(_: &Session, rows: &mut Rowset) {
 }
 
 fn fill_columns_extensions(session: &Session, rows: &mut Rowset) {
-    let catalog = session.catalog();
+    let catalog = session.stored_catalog();
     for handle in session.seen_tables(&catalog) {
         for column in &handle.def.columns {
             let names = [text("def"), text(&handle.def.database), text(&handle.def.name), text(&column.name)];
@@ -478,7 +478,7 @@ fn fill_routines(session: &Session, rows: &mut Rowset) {
 }
 
 fn fill_schemata_extensions(session: &Session, rows: &mut Rowset) {
-    let catalog = session.catalog();
+    let catalog = session.stored_catalog();
     let own = super::SCHEMAS.iter().copied();
     for name in own.chain(catalog.databases().map(|database| database.name.as_str())) {
         if session.seen().sees_database(name) {
@@ -488,7 +488,7 @@ fn fill_schemata_extensions(session: &Session, rows: &mut Rowset) {
 }
 
 fn fill_tables_extensions(session: &Session, rows: &mut Rowset) {
-    let catalog = session.catalog();
+    let catalog = session.stored_catalog();
     for handle in session.seen_tables(&catalog) {
         let names = [text("def"), text(&handle.def.database), text(&handle.def.name)];
         rows.push(names.into_iter().chain([Datum::Null, Datum::Null]).collect());
@@ -496,7 +496,7 @@ fn fill_tables_extensions(session: &Session, rows: &mut Rowset) {
 }
 
 fn fill_constraints_extensions(session: &Session, rows: &mut Rowset) {
-    let catalog = session.catalog();
+    let catalog = session.stored_catalog();
     for handle in session.seen_tables(&catalog) {
         let def = &handle.def;
         for index in def.indexes.iter().filter(|index| index.kind.is_unique()) {

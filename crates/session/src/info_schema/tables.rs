@@ -60,7 +60,7 @@ fn check_constraints() -> Rowset {
 }
 
 fn fill_check_constraints(session: &Session, rows: &mut Rowset) {
-    let catalog = session.catalog();
+    let catalog = session.stored_catalog();
     for handle in session.seen_tables(&catalog) {
         let table = &handle.def;
         for check in &table.checks {
@@ -186,7 +186,7 @@ fn referential_constraints() -> Rowset {
 }
 
 fn fill_referential_constraints(session: &Session, rows: &mut Rowset) {
-    let catalog = session.catalog();
+    let catalog = session.stored_catalog();
     for handle in session.seen_tables(&catalog) {
         let table = &handle.def;
         for key in sorted(&table.foreign_keys) {
@@ -244,7 +244,7 @@ fn fill_schemata(session: &Session, rows: &mut Rowset) {
     for schema in super::SCHEMAS.iter().filter(|schema| session.seen().sees_database(schema)) {
         push(schema, avocet_types::Collation(33));
     }
-    let catalog = session.catalog();
+    let catalog = session.stored_catalog();
     let databases = catalog.databases().filter(|database| session.seen().sees_database(&database.name));
     databases.for_each(|database| push(&database.name, database.collation));
 }
@@ -276,7 +276,7 @@ fn statistics() -> Rowset {
 }
 
 fn fill_statistics(session: &Session, rows: &mut Rowset) {
-    let catalog = session.catalog();
+    let catalog = session.stored_catalog();
     for handle in session.seen_tables(&catalog) {
         let table = &handle.def;
         for index in &table.indexes {
@@ -323,7 +323,7 @@ fn table_constraints() -> Rowset {
 }
 
 fn fill_table_constraints(session: &Session, rows: &mut Rowset) {
-    let catalog = session.catalog();
+    let catalog = session.stored_catalog();
     for handle in session.seen_tables(&catalog) {
         let table = &handle.def;
         let kind = |kind| if kind == IndexKind::Primary { "PRIMARY KEY" } else { "UNIQUE" };
@@ -348,7 +348,7 @@ fn fill_table_constraints(session: &Session, rows: &mut Rowset) {
 }
 
 fn fill_key_column_usage(session: &Session, rows: &mut Rowset) {
-    let catalog = session.catalog();
+    let catalog = session.stored_catalog();
     for handle in session.seen_tables(&catalog) {
         let table = &handle.def;
         let mut push =
@@ -422,7 +422,7 @@ fn fill_tables(session: &Session, rows: &mut Rowset) {
         row.resize(rows.columns.len(), Datum::Null);
         rows.push(row);
     }
-    let catalog = session.catalog();
+    let catalog = session.stored_catalog();
     for handle in session.seen_tables(&catalog).chain(session.seen_views(&catalog)) {
         let table = &handle.def;
         let mut row =
@@ -468,7 +468,7 @@ pub fn status_of(session: &Session, handle: &TableHandle) -> [Value; 17] {
 }
 
 fn fill_columns(session: &Session, rows: &mut Rowset) {
-    let catalog = session.catalog();
+    let catalog = session.stored_catalog();
     let own = super::all().iter().map(|table| &*table.def);
     let views: Vec<TableDef> = session
         .seen_views(&catalog)
@@ -542,8 +542,11 @@ fn numeric(ty: &SqlType) -> (Option<u64>, Option<u64>) {
         SqlType::Int { width, unsigned } => (Some(digits(*width, *unsigned)), Some(0)),
         SqlType::Decimal { precision, scale, .. } => (Some((*precision).into()), Some((*scale).into())),
         SqlType::Bit { len } => (Some((*len).into()), None),
-        SqlType::Float => (Some(12), None),
-        SqlType::Double => (Some(22), None),
+        SqlType::Float(real) | SqlType::Double(real) => match real.digits {
+            Some((digits, decimals)) => (Some(digits.into()), Some(decimals.into())),
+            None if matches!(ty, SqlType::Float(_)) => (Some(12), None),
+            None => (Some(22), None),
+        },
         _ => (None, None),
     }
 }

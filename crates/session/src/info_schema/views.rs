@@ -52,7 +52,7 @@ fn views() -> Rowset {
 }
 
 fn fill_views(session: &Session, rows: &mut Rowset) {
-    let catalog = session.catalog();
+    let catalog = session.stored_catalog();
     for handle in session.seen_views(&catalog) {
         let Some(view) = handle.def.view.as_deref() else { continue };
         let select = if session.may_show_view(&handle.def) { view.select.as_str() } else { "" };
@@ -90,7 +90,7 @@ fn view_table_usage() -> Rowset {
 }
 
 fn fill_view_table_usage(session: &Session, rows: &mut Rowset) {
-    let catalog = session.catalog();
+    let catalog = session.stored_catalog();
     for handle in session.seen_views(&catalog) {
         let Some(view) = handle.def.view.as_deref() else { continue };
         let Ok(query) = parse_view(&handle.def, view) else { continue };

@@ -275,8 +275,8 @@ pub(super) fn display_size(ty: &SqlType) -> Option<usize> {
         SqlType::Decimal { precision, scale, unsigned } => {
             usize::from(precision) + usize::from(scale > 0) + usize::from(!unsigned)
         }
-        SqlType::Float => 12,
-        SqlType::Double => 22,
+        SqlType::Float(_) => 12,
+        SqlType::Double(_) => 22,
         SqlType::Char { len, collation } | SqlType::VarChar { len, collation } => {
             (len * collation.info().charset.max_len()) as usize
         }

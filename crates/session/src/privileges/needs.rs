@@ -80,6 +80,28 @@ pub(crate) enum Need {
     Through(Arc<Through>),
 }
 
+impl Need {
+    /// The one table that it is about.
+    pub(super) fn table(&self) -> Option<(&str, &str)> {
+        match self {
+            Self::Table { database, table, .. }
+            | Self::Columns { database, table, .. }
+            | Self::AnyOnTable { database, table, .. }
+            | Self::Listed { database, table }
+            | Self::Definition { database, table }
+            | Self::Column { database, table, .. }
+            | Self::Explained { database, table } => Some((database, table)),
+            Self::Server { .. }
+            | Self::File
+            | Self::Database { .. }
+            | Self::Use { .. }
+            | Self::Reads(_)
+            | Self::Routine { .. }
+            | Self::Through(_) => None,
+        }
+    }
+}
+
 /// A view that a statement uses, and what it needs of the tables that it is made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Through {

@@ -89,18 +89,30 @@ impl Reads {
     }
 
     /// Fails with the first column that the account may not read.
-    pub(super) fn check(&self, access: &Access, catalog: &Catalog) -> Result<(), Denied> {
+    /// No table that `is_free` is asked for.
+    pub(super) fn check(
+        &self,
+        access: &Access,
+        catalog: &Catalog,
+        is_free: &dyn Fn(&str, &str) -> bool,
+    ) -> Result<(), Denied> {
         let sources = self.blocks.iter().flat_map(|block| &block.sources);
-        let mut may_read_all = sources
-            .filter_map(Source::stored)
-            .map(|(database, table)| access.on_table(database, table).contains(Privileges::SELECT));
+        let mut may_read_all = sources.filter_map(Source::stored).map(|(database, table)| {
+            is_free(database, table) || access.on_table(database, table).contains(Privileges::SELECT)
+        });
         if may_read_all.all(|may| may) {
             return Ok(());
         }
-        self.columns.iter().try_for_each(|column| self.check_column(column, access, catalog))
+        self.columns.iter().try_for_each(|column| self.check_column(column, access, catalog, is_free))
     }
 
-    fn check_column(&self, column: &Column, access: &Access, catalog: &Catalog) -> Result<(), Denied> {
+    fn check_column(
+        &self,
+        column: &Column,
+        access: &Access,
+        catalog: &Catalog,
+        is_free: &dyn Fn(&str, &str) -> bool,
+    ) -> Result<(), Denied> {
         let mut block = Some(column.block);
         while let Some(at) = block {
             let Block { outer, sources } = &self.blocks[at];
@@ -112,8 +124,10 @@ impl Reads {
                 };
                 let denied =
                     |name: Option<&str>| Denied { table: table.to_owned(), column: name.map(str::to_owned) };
-                let may_read =
-                    |name: &str| access.on_column(database, table, name).contains(Privileges::SELECT);
+                let may_read = |name: &str| {
+                    is_free(database, table)
+                        || access.on_column(database, table, name).contains(Privileges::SELECT)
+                };
                 let Some(def) = catalog.relation(database, table).map(|table| &table.def) else { continue };
                 match &column.name {
                     None if def.columns.iter().all(|column| may_read(&column.name)) => {}
@@ -132,7 +146,7 @@ impl Reads {
         }
         // Who may read some columns of a table is not told which others there are.
         let is_partial = |source: &&Source| match source.stored() {
-            Some((database, table)) if source.is_meant(column) => {
+            Some((database, table)) if source.is_meant(column) && !is_free(database, table) => {
                 !access.on_table(database, table).contains(Privileges::SELECT)
             }
             _ => false,

@@ -26,8 +26,13 @@ use crate::state::Session;
 /// Privileges that a view asks for again of its tables.
 const CHANGES: [Privileges; 3] = [Privileges::INSERT, Privileges::UPDATE, Privileges::DELETE];
 
-/// The needs behind the views that a statement uses.
-pub(super) fn needs_through_views(catalog: &Catalog, kind: &StatementKind, needs: &[Need]) -> Vec<Need> {
+/// The needs behind the views that a statement uses. It names what is in `catalog`, and they what is in `stored`.
+pub(super) fn needs_through_views(
+    catalog: &Catalog,
+    stored: &Catalog,
+    kind: &StatementKind,
+    needs: &[Need],
+) -> Vec<Need> {
     if !catalog.has_views() || !uses_rows(kind) {
         return Vec::new();
     }
@@ -40,7 +45,7 @@ pub(super) fn needs_through_views(catalog: &Catalog, kind: &StatementKind, needs
         let named = columns_named_in(kind);
         let mut open = BTreeSet::new();
         let view = Use { name: (database, name), uses: &uses, named: named.as_ref() };
-        expand(catalog, view, None, &top, &mut open, &mut found);
+        expand(stored, view, None, &top, &mut open, &mut found);
     }
     explained.extend(found.into_iter().map(|through| Need::Through(Arc::new(through))));
     explained
@@ -260,7 +265,7 @@ impl Session {
     fn check_all(&self, access: &Access, through: &Through) -> Result<(), SqlError> {
         let (database, name) = &through.view;
         let missing = through.needs.iter().any(|need| self.check_need(access, need).is_err());
-        match (missing, self.catalog().view(database, name)) {
+        match (missing, self.stored_catalog().view(database, name)) {
             (true, Some(view)) => Err(invalid_view(&view.def)),
             _ => Ok(()),
         }

@@ -9,7 +9,8 @@ use avocet_types::{Collation, SqlType, Value};
 /// The statement that would make the table.
 pub(super) fn create_table(table: &TableDef, next_auto_increment: u64, quotes: Quotes) -> String {
     let quote = |name: &str| quotes.quote(name);
-    let mut sql = format!("CREATE TABLE {} (\n", quote(&table.name));
+    let temporary = if table.id.is_temporary() { "TEMPORARY " } else { "" };
+    let mut sql = format!("CREATE {temporary}TABLE {} (\n", quote(&table.name));
     let columns = table.columns.iter().map(|column| column_line(column, table.default_collation, quotes));
     let indexes = indexes_of(table).into_iter().map(|index| index_line(index, table, quotes));
     let mut keys: Vec<_> = table.foreign_keys.iter().collect();

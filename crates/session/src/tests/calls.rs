@@ -46,7 +46,7 @@ pub fn procedures() -> Procedures {
     });
     let two = Procedure::new("test", "two", |call| {
         call.reply.result_set(&[("n", SqlType::BIGINT)]).push(&[Datum::Int(1)]);
-        let second = call.reply.result_set(&[("a", SqlType::BIGINT), ("b", SqlType::Double)]);
+        let second = call.reply.result_set(&[("a", SqlType::BIGINT), ("b", SqlType::DOUBLE)]);
         second.push(&[Datum::Null, Datum::Double(0.5)]);
         second.push(&[Datum::Int(2), Datum::Double(1.5)]);
         Ok(())

@@ -155,7 +155,7 @@ pub(crate) static VARIABLES: &[Variable] = &[
     fixed("gtid_executed", Global, Text, ""),
     line("gtid_mode", Global, Enum(&["OFF", "OFF_PERMISSIVE", "ON_PERMISSIVE", "ON"]), "OFF", OnlyDefault),
     restricted(line("gtid_next", Session, Text, "AUTOMATIC", OnlyDefault)),
-    line("gtid_purged", Global, Text, "", OnlyDefault),
+    line("gtid_purged", Global, Text, "", Inert),
     fixed("have_profiling", Global, Text, "NO"),
     fixed("hostname", Global, Text, "localhost"),
     line("identity", Session, ANY, "0", Sets("last_insert_id")),

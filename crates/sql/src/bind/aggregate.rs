@@ -53,14 +53,14 @@ fn digits_of(ty: &SqlType) -> Option<(u8, u8)> {
 
 /// SUM: 22 digits more.
 fn sum_type(ty: &SqlType) -> SqlType {
-    let Some((precision, scale)) = digits_of(ty) else { return SqlType::Double };
+    let Some((precision, scale)) = digits_of(ty) else { return SqlType::DOUBLE };
     let precision = (precision + 22).min(Decimal::MAX_PRECISION);
     SqlType::Decimal { precision, scale, unsigned: false }
 }
 
 /// AVG: as many digits more, all behind the point, as a division gives.
 fn average_type(ty: &SqlType, increment: u8) -> SqlType {
-    let Some((precision, scale)) = digits_of(ty) else { return SqlType::Double };
+    let Some((precision, scale)) = digits_of(ty) else { return SqlType::DOUBLE };
     let precision = (precision + increment).min(Decimal::MAX_PRECISION);
     let scale = (scale + increment).min(Decimal::MAX_SCALE).min(precision);
     SqlType::Decimal { precision, scale, unsigned: false }
@@ -210,7 +210,7 @@ impl Binder<'_> {
                 ValueClass::Int | ValueClass::Decimal | ValueClass::Double | ValueClass::Null => arg,
                 _ => self.typer.number(arg),
             },
-            F::StddevPop | F::StddevSamp | F::VarPop | F::VarSamp => self.typer.convert(arg, SqlType::Double),
+            F::StddevPop | F::StddevSamp | F::VarPop | F::VarSamp => self.typer.convert(arg, SqlType::DOUBLE),
             // An empty byte string is what MySQL says of its type.
             F::Min | F::Max if class == ValueClass::Null => {
                 self.typer.convert(arg, SqlType::VarBinary { len: 0 })
@@ -266,7 +266,7 @@ pub(super) fn result_type(function: AggregateFunction, args: &[Expr], typer: &Ty
         F::Avg => (average_type(&arg, typer.div_precision_increment), true),
         F::Min | F::Max | F::AnyValue => (arg, true),
         F::BitAnd | F::BitOr | F::BitXor => (SqlType::BIGINT_UNSIGNED, false),
-        F::StddevPop | F::StddevSamp | F::VarPop | F::VarSamp => (SqlType::Double, true),
+        F::StddevPop | F::StddevSamp | F::VarPop | F::VarSamp => (SqlType::DOUBLE, true),
         F::JsonArrayAgg | F::JsonObjectAgg => (SqlType::Json, true),
         F::GroupConcat => (
             SqlType::Text {

@@ -23,6 +23,16 @@ pub trait CatalogView {
         None
     }
 
+    /// As [`table`](Self::table), for the text of a view: a session's temporary tables are not meant there.
+    fn stored_table(&self, database: &str, name: &str) -> Option<Arc<TableDef>> {
+        self.table(database, name)
+    }
+
+    /// As [`view`](Self::view), for the text of a view.
+    fn stored_view(&self, database: &str, name: &str) -> Option<Arc<TableDef>> {
+        self.view(database, name)
+    }
+
     /// What is known of a table's contents, for the order of joins and the width of sums.
     fn statistics(&self, table: &TableDef) -> Option<Arc<TableStatistics>>;
 

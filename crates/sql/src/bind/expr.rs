@@ -45,7 +45,7 @@ impl Binder<'_> {
                 let text = expr.span.text(self.source.bytes());
                 Err(ErrorCode::ILLEGAL_VALUE_FOR_TYPE.with(&[&"double", &text]))
             }
-            ExprKind::Float(value) => Ok(Expr::literal(Datum::Double(*value), SqlType::Double)),
+            ExprKind::Float(value) => Ok(Expr::literal(Datum::Double(*value), SqlType::DOUBLE)),
             ExprKind::String { value, charset: None } => Ok(self.typer.string(value.as_str())),
             ExprKind::String { value, charset: Some(charset) } => {
                 Ok(self.typer.introduced(value.as_str(), charset.default_collation()))

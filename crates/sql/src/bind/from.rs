@@ -6,7 +6,7 @@ use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::{CompareOp, Expr};
 
 use crate::bind::scope::{Clause, ScopeColumn, ScopeTable};
-use crate::bind::{Binder, unsupported};
+use crate::bind::{Binder, Source, unsupported};
 use crate::parse::ast::{self, Ident, JoinCondition, TableRef};
 use crate::plan::*;
 
@@ -105,11 +105,15 @@ impl Binder<'_> {
             Some(database) => database.name.as_str(),
             None => self.catalog.current_database().ok_or_else(|| ErrorCode::NO_DB_ERROR.with(&[]))?,
         };
-        if let Some(table) = self.catalog.table(database, &name.name.name) {
-            return Ok(table);
-        }
-        if let Some(view) = self.catalog.view(database, &name.name.name) {
-            return Ok(view);
+        let (catalog, name_of) = (self.catalog, &name.name.name);
+        let found = match &self.source {
+            Source::View(_) => {
+                catalog.stored_table(database, name_of).or_else(|| catalog.stored_view(database, name_of))
+            }
+            _ => catalog.table(database, name_of).or_else(|| catalog.view(database, name_of)),
+        };
+        if let Some(found) = found {
+            return Ok(found);
         }
         Err(match self.catalog.has_database(database) {
             true => ErrorCode::NO_SUCH_TABLE.with(&[&database, &name.name.name]),
@@ -153,7 +157,7 @@ impl Binder<'_> {
             })
             .collect();
         let tables = &mut self.block().tables;
-        tables.push(ScopeTable { database: None, name, columns, keys });
+        tables.push(ScopeTable { database: None, name, columns, is_stored: false, keys });
         tables.len() - 1
     }
 

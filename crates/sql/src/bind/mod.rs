@@ -305,7 +305,8 @@ impl<'a> Binder<'a> {
             })
             .collect();
         let database = qualified.then(|| table.database.as_str().into());
-        self.block().tables.push(ScopeTable { database, name: alias, columns, keys });
+        let is_stored = !table.database.eq_ignore_ascii_case("information_schema");
+        self.block().tables.push(ScopeTable { database, name: alias, columns, is_stored, keys });
         ids
     }
 

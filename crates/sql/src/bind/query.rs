@@ -167,7 +167,13 @@ impl Binder<'_> {
                 invisible: false,
             })
             .collect();
-        block.tables.push(ScopeTable { database: None, name: "".into(), columns, keys: Vec::new() });
+        block.tables.push(ScopeTable {
+            database: None,
+            name: "".into(),
+            columns,
+            is_stored: false,
+            keys: Vec::new(),
+        });
         self.blocks.push(block);
         let bound = self.expr(expr);
         let block = self.blocks.pop().expect("pushed above");

@@ -50,6 +50,9 @@ pub struct ScopeTable {
     pub database: Option<Arc<str>>,
     pub name: Arc<str>,
     pub columns: Vec<ScopeColumn>,
+    /// A stored table: what a select item says is its name. Columns of views and derived tables have the name that they have
+    /// there, in whatever case they are written; so has information_schema, which is made of views.
+    pub is_stored: bool,
     /// Sets of columns that determine the row: the primary key and unique keys without NULLs.
     pub keys: Vec<Vec<ColumnId>>,
 }

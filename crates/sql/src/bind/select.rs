@@ -8,7 +8,7 @@ use avocet_types::{LobSize, SqlType};
 
 use crate::bind::expr::position;
 use crate::bind::group::Grouping;
-use crate::bind::scope::{Block, Clause, ColumnName};
+use crate::bind::scope::{Block, Clause, ColumnName, ScopeTable};
 use crate::bind::{Binder, unsupported};
 use crate::parse::ast::{self, ExprKind, Ident, OrderItem, SelectItem};
 use crate::plan::*;
@@ -181,8 +181,11 @@ impl Binder<'_> {
                     }
                 }
                 SelectItem::Expr { expr, alias } => {
-                    let name = self.item_name(expr, alias.as_ref());
                     let mut value = self.expr(expr)?;
+                    let name = match self.given_name(expr, &value).filter(|_| alias.is_none()) {
+                        Some(name) => name,
+                        None => self.item_name(expr, alias.as_ref()),
+                    };
                     // A user variable that was never set is shown as bytes.
                     if matches!(expr.kind, ExprKind::UserVariable(_)) && value.ty == SqlType::Null {
                         value.ty = SqlType::Blob { size: LobSize::Medium };
@@ -192,6 +195,15 @@ impl Binder<'_> {
             }
         }
         Ok(bound)
+    }
+
+    /// The name of a column that is not of a stored table.
+    fn given_name(&mut self, written: &ast::Expr, value: &Expr) -> Option<Arc<str>> {
+        let (ExprKind::Column { .. }, Some(id)) = (&written.kind, walk::column_of(value)) else { return None };
+        let of = |table: &&ScopeTable| table.columns.iter().any(|column| column.id == id);
+        let table = self.block().tables.iter().find(of)?;
+        let column = table.columns.iter().find(|column| column.id == id)?;
+        (!table.is_stored).then(|| column.name.clone())
     }
 
     fn wildcard_item(&mut self, id: ColumnId) -> Item {

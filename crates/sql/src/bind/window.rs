@@ -84,7 +84,7 @@ impl Binder<'_> {
                 (SqlType::BIGINT_UNSIGNED, false)
             }
             WindowKind::Ntile => (SqlType::BIGINT_UNSIGNED, true),
-            WindowKind::PercentRank | WindowKind::CumeDist => (SqlType::Double, false),
+            WindowKind::PercentRank | WindowKind::CumeDist => (SqlType::DOUBLE, false),
             WindowKind::Lag | WindowKind::Lead if args.len() == 3 => {
                 let default = args.remove(2);
                 let value = args.remove(0);

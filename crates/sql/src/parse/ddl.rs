@@ -642,8 +642,8 @@ impl Parser<'_> {
             ty.args = self.comma_separated(Self::unsigned)?;
             self.expect_op(Op::RParen)?;
         }
-        if ty.is_approximate() && ty.args.len() > 1 {
-            return Err(unserved(format_args!("{}(M,D)", ty.name)));
+        if ty.name == "DOUBLE" && ty.args.len() == 1 {
+            return Err(self.error());
         }
         self.type_attributes(&mut ty)?;
         ty.span = self.span_from(start);
@@ -661,9 +661,6 @@ impl Parser<'_> {
     fn number_attributes(&mut self, ty: &mut TypeSpec) -> ParseResult<()> {
         while let Some(word) = self.eat_any(&["SIGNED", "UNSIGNED", "ZEROFILL"]) {
             match word {
-                "UNSIGNED" if ty.is_approximate() => {
-                    return Err(unserved(format_args!("{} UNSIGNED", ty.name)));
-                }
                 "UNSIGNED" => ty.unsigned = true,
                 "ZEROFILL" => return Err(unserved("ZEROFILL")),
                 _ => {}

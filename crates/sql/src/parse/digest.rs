@@ -181,7 +181,7 @@ pub fn literal_type(value: &Datum<'_>, connection: Collation) -> SqlType {
     match value {
         Datum::Int(_) => SqlType::BIGINT,
         Datum::UInt(_) => SqlType::BIGINT_UNSIGNED,
-        Datum::Double(_) => SqlType::Double,
+        Datum::Double(_) => SqlType::DOUBLE,
         Datum::Decimal(v) => v.own_type(),
         _ => SqlType::VarChar { len: 16_383, collation: connection },
     }

@@ -29,11 +29,11 @@ pub fn cast<'v>(value: Datum<'v>, from: &SqlType, to: &SqlType, context: &Conver
         &SIGNED => to_signed(&value, from, context),
         &UNSIGNED => to_unsigned(&value, from, context),
         SqlType::Decimal { precision, scale, .. } => to_decimal(&value, *precision, *scale, from, context),
-        SqlType::Double => {
+        SqlType::Double(_) => {
             let (v, warning) = to_double(&value, from, context);
             (Datum::Double(v), warning)
         }
-        SqlType::Float => {
+        SqlType::Float(_) => {
             let (v, warning) = to_double(&value, from, context);
             (Datum::Float(v as f32), warning)
         }

@@ -36,8 +36,8 @@ pub(super) fn taken_as<'v>(
         SqlType::Bool
             | SqlType::Int { .. }
             | SqlType::Decimal { .. }
-            | SqlType::Float
-            | SqlType::Double
+            | SqlType::Float(_)
+            | SqlType::Double(_)
             | SqlType::Year
             | SqlType::Bit { .. }
     );
@@ -165,7 +165,7 @@ mod tests {
     const STRICT: ConvertContext = ConvertContext::STRICT_UTC;
     const LENIENT: ConvertContext = ConvertContext { strict: false, ..STRICT };
     const TEXT: SqlType = SqlType::VarChar { len: 50, collation: Collation::DEFAULT };
-    const DOUBLE: SqlType = SqlType::Double;
+    const DOUBLE: SqlType = SqlType::DOUBLE;
 
     fn members(names: &[&str]) -> Members {
         let names = names.iter().map(|name| (*name).to_owned()).collect();

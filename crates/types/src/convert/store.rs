@@ -101,17 +101,21 @@ fn convert<'v>(value: Datum<'v>, from: &SqlType, to: &SqlType, context: &Convert
         SqlType::Decimal { precision, scale, unsigned } => {
             to_decimal(value, from, (*precision, *scale, *unsigned), context)
         }
-        SqlType::Double => {
+        // Of the same type: it was rounded before.
+        SqlType::Double(_) | SqlType::Float(_) if from == to => (value, None),
+        SqlType::Double(real) => {
             let (v, problem) = to_double(&value, "DOUBLE", from, context);
-            (Datum::Double(v), problem)
+            let (v, fits) = real.fit(v);
+            (Datum::Double(v), if fits { problem } else { Some(StoreError::OutOfRange) })
         }
-        SqlType::Float => {
+        SqlType::Float(real) => {
             let (v, problem) = to_double(&value, "FLOAT", from, context);
+            let (v, fits) = real.fit(v);
             let narrow = v as f32;
             if narrow.is_infinite() {
                 return (Datum::Float(f32::MAX.copysign(narrow)), Some(StoreError::OutOfRange));
             }
-            (Datum::Float(narrow), problem)
+            (Datum::Float(narrow), if fits { problem } else { Some(StoreError::OutOfRange) })
         }
         SqlType::Char { .. } | SqlType::VarChar { .. } | SqlType::Text { .. } => {
             to_string(value, from, to, context)

@@ -17,8 +17,8 @@ fn column_type(name: &str) -> SqlType {
         "unsigned" => SqlType::BIGINT_UNSIGNED,
         "decimal(5,2)" => decimal(false),
         "decimal(5,2) unsigned" => decimal(true),
-        "double" => SqlType::Double,
-        "float" => SqlType::Float,
+        "double" => SqlType::DOUBLE,
+        "float" => SqlType::FLOAT,
         "char(3)" => SqlType::Char { len: 3, collation: COLLATION },
         "varchar(3)" => SqlType::VarChar { len: 3, collation: COLLATION },
         "tinytext" => SqlType::Text { size: LobSize::Tiny, collation: COLLATION },
@@ -48,7 +48,7 @@ fn literal(text: &str) -> (Datum<'_>, SqlType) {
         let time = parse_time(s.as_bytes(), TimeZone::UTC).expect("valid").micros;
         (Datum::Time(time), SqlType::Time { fsp: 2 })
     } else if text.contains('e') {
-        (Datum::Double(text.parse().expect("a double")), SqlType::Double)
+        (Datum::Double(text.parse().expect("a double")), SqlType::DOUBLE)
     } else if text.contains('.') {
         let decimal: crate::Decimal = text.parse().expect("a decimal");
         (Datum::Decimal(decimal), SqlType::Null)

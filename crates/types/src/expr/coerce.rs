@@ -37,7 +37,11 @@ pub(crate) fn convert<'a>(
         ValueClass::Decimal => to_decimal(&value, from, to, ctx).map(Datum::Decimal),
         ValueClass::Double => {
             let number = to_double(&value, from, ctx)?;
-            Ok(if *to == SqlType::Float { Datum::Float(number as f32) } else { Datum::Double(number) })
+            Ok(match to {
+                SqlType::Float(real) => Datum::Float(real.fit(number).0 as f32),
+                SqlType::Double(real) => Datum::Double(real.fit(number).0),
+                _ => Datum::Double(number),
+            })
         }
         ValueClass::Text => to_text(value, from),
         ValueClass::Bytes => Ok(match to_text_or_bytes(value, from) {
@@ -260,8 +264,14 @@ fn to_text_or_bytes<'a>(value: Datum<'a>, from: &SqlType) -> Datum<'a> {
         Datum::UInt(v) if *from == SqlType::Year => temporal::write_year(*v, &mut text),
         Datum::UInt(v) if from.is_coded() => return decoded(*v, from),
         Datum::UInt(v) => return Datum::Str(v.to_string().into()),
-        Datum::Float(v) => number::write_f32(*v, &mut text),
-        Datum::Double(v) => number::write_f64(*v, &mut text),
+        Datum::Float(v) => match crate::text::fixed_decimals(from) {
+            Some(decimals) => number::write_f64_fixed((*v).into(), decimals, &mut text),
+            None => number::write_f32(*v, &mut text),
+        },
+        Datum::Double(v) => match crate::text::fixed_decimals(from) {
+            Some(decimals) => number::write_f64_fixed(*v, decimals, &mut text),
+            None => number::write_f64(*v, &mut text),
+        },
         Datum::Decimal(v) => v.write(&mut text),
         Datum::Date(v) => temporal::write_date(*v, &mut text),
         Datum::DateTime(v) => temporal::write_datetime(*v, fsp(from), &mut text),
@@ -618,8 +628,8 @@ fn from_json<'a>(value: Datum<'a>, to: &SqlType, is_cast: bool, ctx: &EvalContex
         ctx.warn(EvalError::JsonCast(kind))?;
         return Ok(match to {
             ty if ty.is_temporal() => Datum::Null,
-            SqlType::Double => Datum::Double(0.0),
-            SqlType::Float => Datum::Float(0.0),
+            SqlType::Double(_) => Datum::Double(0.0),
+            SqlType::Float(_) => Datum::Float(0.0),
             SqlType::Decimal { scale, .. } => Datum::Decimal(Decimal::new(0, *scale)),
             ty if ty.is_unsigned() => Datum::UInt(0),
             _ => Datum::Int(0),
@@ -642,7 +652,7 @@ fn json_scalar(node: Node<'_>, to: &SqlType, ctx: &EvalContext) -> Option<(Datum
             }
             _ => temporal::parse_datetime(text.as_bytes(), ctx.time_zone).is_some_and(|t| !t.truncated),
         },
-        (Datum::Str(text), SqlType::Double | SqlType::Float) => {
+        (Datum::Str(text), SqlType::Double(_) | SqlType::Float(_)) => {
             let parsed = number::parse_f64(text.as_bytes());
             !parsed.truncated && !parsed.overflow
         }

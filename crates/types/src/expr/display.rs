@@ -218,7 +218,7 @@ fn write_literal(f: &mut Formatter<'_>, value: &Datum<'_>) -> fmt::Result {
             let ty = SqlType::DateTime { fsp: shown_fsp(*micros) };
             write!(f, "TIMESTAMP'{}'", plain_text(value, &ty))
         }
-        number => f.write_str(&plain_text(number, &SqlType::Double)),
+        number => f.write_str(&plain_text(number, &SqlType::DOUBLE)),
     }
 }
 
@@ -236,8 +236,8 @@ fn write_cast_type(f: &mut Formatter<'_>, ty: &SqlType) -> fmt::Result {
         SqlType::Int { unsigned: true, .. } => f.write_str("unsigned"),
         SqlType::Null | SqlType::Bool | SqlType::Int { .. } => f.write_str("signed"),
         SqlType::Decimal { precision, scale, .. } => write!(f, "decimal({precision},{scale})"),
-        SqlType::Float => f.write_str("float"),
-        SqlType::Double => f.write_str("double"),
+        SqlType::Float(_) => f.write_str("float"),
+        SqlType::Double(_) => f.write_str("double"),
         SqlType::Char { len, .. } | SqlType::VarChar { len, .. } => write!(f, "char({len})"),
         SqlType::Text { .. } => f.write_str("char"),
         SqlType::Binary { len } | SqlType::VarBinary { len } => write!(f, "binary({len})"),

@@ -84,7 +84,7 @@ impl ValueClass {
             // Evaluated as the integers that they are: names and bytes are conversions.
             SqlType::Enum(_) | SqlType::Set(_) | SqlType::Bit { .. } => Self::Int,
             SqlType::Decimal { .. } => Self::Decimal,
-            SqlType::Float | SqlType::Double => Self::Double,
+            SqlType::Float(_) | SqlType::Double(_) => Self::Double,
             SqlType::Char { .. } | SqlType::VarChar { .. } | SqlType::Text { .. } => Self::Text,
             SqlType::Binary { .. } | SqlType::VarBinary { .. } | SqlType::Blob { .. } => Self::Bytes,
             SqlType::Date => Self::Date,
@@ -224,7 +224,7 @@ impl Typer {
             conditions.push(match &operand {
                 Some(operand) => self.compare_case(self.copy(operand)?, when)?,
                 // Where a document is asked whether it is 0, CASE and IF ask its number.
-                None if when.ty == SqlType::Json => self.convert(when, SqlType::Double),
+                None if when.ty == SqlType::Json => self.convert(when, SqlType::DOUBLE),
                 None => self.condition(when),
             });
             results.push(then);
@@ -260,7 +260,7 @@ impl Typer {
     pub fn condition(&self, expr: Expr) -> Expr {
         match ValueClass::of(&expr.ty) {
             ValueClass::Null | ValueClass::Int | ValueClass::Decimal | ValueClass::Double => expr,
-            ValueClass::Text | ValueClass::Bytes => self.convert(expr, SqlType::Double),
+            ValueClass::Text | ValueClass::Bytes => self.convert(expr, SqlType::DOUBLE),
             // Whether it is another document than 0.
             ValueClass::Json => {
                 let nullable = expr.nullable;
@@ -325,7 +325,7 @@ fn fits(from: &SqlType, to: &SqlType) -> bool {
         (SqlType::Int { width: a, unsigned: x }, SqlType::Int { width: b, unsigned: y }) => {
             x == y && a.bits() <= b.bits()
         }
-        (SqlType::Bool, SqlType::Int { .. }) | (SqlType::Float, SqlType::Double) => true,
+        (SqlType::Bool, SqlType::Int { .. }) | (SqlType::Float(_), SqlType::Double(_)) => true,
         (SqlType::VarChar { len: a, .. }, SqlType::VarChar { len: b, .. }) => a <= b,
         (a, b) => a == b,
     }

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 
 use crate::json::binary::{JsonRef, Node};
-use crate::number::{write_f64, write_i64, write_u64};
+use crate::number::{write_f64_result, write_i64, write_u64};
 use crate::temporal::{write_date, write_datetime, write_time};
 
 /// Appends the text of a document, as MySQL shows it: a space behind each comma and colon.
@@ -53,7 +53,7 @@ pub(super) fn write_unquoted(node: Node<'_>, to: &mut Vec<u8>) {
         JsonRef::UInt(v) => write_u64(v, to),
         JsonRef::Double(v) => {
             let start = to.len();
-            write_f64(v, to);
+            write_f64_result(v, to);
             // A double is told from an integer.
             if !to[start..].iter().any(|b| matches!(b, b'.' | b'e')) {
                 to.extend_from_slice(b".0");

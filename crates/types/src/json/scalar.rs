@@ -29,7 +29,7 @@ pub fn scalar(node: Node<'_>) -> Option<(Value, SqlType)> {
 pub fn wanted_kind(ty: &SqlType) -> &'static str {
     match ty {
         SqlType::Decimal { .. } => "DECIMAL",
-        SqlType::Float | SqlType::Double => "DOUBLE",
+        SqlType::Float(_) | SqlType::Double(_) => "DOUBLE",
         SqlType::Date => "DATE",
         SqlType::DateTime { .. } | SqlType::Timestamp { .. } => "DATETIME/TIMESTAMP",
         SqlType::Time { .. } => "TIME",

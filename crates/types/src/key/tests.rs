@@ -76,8 +76,8 @@ fn types() -> impl Strategy<Value = SqlType> {
         proptest::sample::select(vec![3, 300]).prop_map(|count| SqlType::Enum(members(count))),
         proptest::sample::select(vec![3, 20, 64]).prop_map(|count| SqlType::Set(members(count))),
         (1..=64u8).prop_map(|len| SqlType::Bit { len }),
-        Just(SqlType::Float),
-        Just(SqlType::Double),
+        Just(SqlType::FLOAT),
+        Just(SqlType::DOUBLE),
         Just(SqlType::Date),
         Just(SqlType::DateTime { fsp: 6 }),
         Just(SqlType::Time { fsp: 6 }),
@@ -103,8 +103,8 @@ fn value(ty: SqlType) -> BoxedStrategy<Value> {
                 .prop_map(|b| Datum::Bytes(b.into()))
                 .boxed()
         }
-        SqlType::Float => any::<i16>().prop_map(|v| Datum::Float(f32::from(v) / 8.0)).boxed(),
-        SqlType::Double => {
+        SqlType::Float(_) => any::<i16>().prop_map(|v| Datum::Float(f32::from(v) / 8.0)).boxed(),
+        SqlType::Double(_) => {
             (proptest::num::f64::NORMAL | proptest::num::f64::ZERO).prop_map(Datum::Double).boxed()
         }
         SqlType::Date => (-1000..1000i32).prop_map(Datum::Date).boxed(),

@@ -1,6 +1,6 @@
 //! Doubles in strings of limited width, as MySQL stores them in CHAR, VARCHAR, BINARY and VARBINARY columns.
 
-use super::{HAS_POINT, MAX_FIXED_LEN, write_exponent, write_f64, write_f64_fixed, write_fixed};
+use super::{MAX_FIXED_LEN, has_point, write_exponent, write_f64, write_f64_fixed, write_fixed};
 
 /// Appends a DOUBLE as it is stored in a string of `width` characters: with as many digits as there is room for, without an
 /// exponent or with one, whichever leaves room for more. False if that is too little, or what is appended is cut off.
@@ -82,7 +82,7 @@ impl Digits {
 
     /// False if a number of this size is never written so.
     fn write_fixed(&self, to: &mut Vec<u8>) -> bool {
-        if !HAS_POINT.contains(&self.point) {
+        if !has_point(&self.digits, self.point) {
             return false;
         }
         let from = to.len();

@@ -11,7 +11,7 @@ use super::super::{check_name, check_options, indexes};
 use crate::settings::collation_of;
 
 /// A definition on its way to the new one.
-pub(super) struct Draft {
+pub(crate) struct Draft {
     pub def: TableDef,
     /// By column: where it was in the old table; `None` for a new one.
     pub sources: Vec<Option<usize>>,

@@ -215,7 +215,7 @@ pub(super) fn arith(
     }
     match ty {
         SqlType::Int { unsigned: false, .. } => int_arith(op, operands),
-        SqlType::Double => double_arith(op, operands, len),
+        SqlType::Double(_) => double_arith(op, operands, len),
         SqlType::Decimal { .. } => decimal_arith(op, operands, types, ty, len),
         _ => None,
     }

@@ -31,7 +31,7 @@ fn decimal_result<'a>(value: &Decimal, info: &CallInfo) -> EvalResult<Datum<'a>>
 fn kind_of(info: &CallInfo) -> &'static str {
     match info.ty {
         SqlType::Decimal { .. } => "DECIMAL",
-        SqlType::Double => "DOUBLE",
+        SqlType::Double(_) => "DOUBLE",
         _ => int_kind(info.ty.is_unsigned()),
     }
 }

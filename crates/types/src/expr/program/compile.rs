@@ -128,7 +128,7 @@ impl Compiler<'_> {
         };
         let (op, sides, text) = (*op, self.pair(left, right)?, self.text(expr));
         Ok(match expr.ty {
-            SqlType::Double => Node::DoubleArith { op, sides, text },
+            SqlType::Double(_) => Node::DoubleArith { op, sides, text },
             SqlType::Decimal { scale, .. } => Node::DecimalArith { op, scale, sides, text },
             ty => Node::IntArith {
                 op,

@@ -47,8 +47,8 @@ pub(crate) fn text_len(ty: &SqlType) -> u64 {
         SqlType::Decimal { precision, scale, unsigned } => {
             u64::from(precision) + u64::from(scale > 0) + u64::from(!unsigned)
         }
-        SqlType::Float => 12,
-        SqlType::Double => 23,
+        SqlType::Float(_) => 12,
+        SqlType::Double(_) => 23,
         SqlType::Char { len, .. } | SqlType::VarChar { len, .. } => len.into(),
         SqlType::Binary { len } | SqlType::VarBinary { len } => len.into(),
         SqlType::Text { size, .. } => size.max_bytes() / 4,
@@ -180,12 +180,12 @@ fn union_int(a: SqlType, b: SqlType) -> SqlType {
 
 fn union_float(a: SqlType, b: SqlType) -> SqlType {
     let fits_float = |ty: SqlType| match ty {
-        SqlType::Float | SqlType::Bool => true,
+        SqlType::Float(_) | SqlType::Bool => true,
         // MySQL's table of result types, which has no pattern.
         SqlType::Int { width, .. } => width != IntWidth::W32,
         _ => false,
     };
-    if fits_float(a) && fits_float(b) { SqlType::Float } else { SqlType::Double }
+    if fits_float(a) && fits_float(b) { SqlType::FLOAT } else { SqlType::DOUBLE }
 }
 
 fn union_temporal(a: SqlType, b: SqlType) -> SqlType {
@@ -202,7 +202,7 @@ pub(crate) fn fsp_of(ty: &SqlType) -> u8 {
     match *ty {
         SqlType::DateTime { fsp } | SqlType::Timestamp { fsp } | SqlType::Time { fsp } => fsp,
         SqlType::Decimal { scale, .. } => scale.min(6),
-        SqlType::Float | SqlType::Double => 6,
+        SqlType::Float(_) | SqlType::Double(_) => 6,
         _ if ty.is_string() || ty.is_bytes() => 6,
         _ => 0,
     }

@@ -94,14 +94,14 @@ pub(crate) fn numeric_type(expr: &Expr) -> SqlType {
         ty @ (SqlType::Bool | SqlType::Int { .. } | SqlType::Year | SqlType::Decimal { .. }) => ty,
         // The type of a parameter is not known yet.
         SqlType::Null if matches!(expr.kind, ExprKind::Param(_)) => SqlType::BIGINT,
-        SqlType::Null => SqlType::Double,
+        SqlType::Null => SqlType::DOUBLE,
         SqlType::Bit { .. } => SqlType::BIGINT_UNSIGNED,
         SqlType::Date => SqlType::BIGINT,
         SqlType::DateTime { fsp } | SqlType::Timestamp { fsp } | SqlType::Time { fsp } => match fsp {
             0 => SqlType::BIGINT,
             _ => Digits::of_type(&expr.ty).decimal(),
         },
-        _ => hybrid_number(expr).map_or(SqlType::Double, |number| number.ty),
+        _ => hybrid_number(expr).map_or(SqlType::DOUBLE, |number| number.ty),
     }
 }
 
@@ -131,7 +131,7 @@ impl Typer {
                 let unsigned = left.ty.is_unsigned() || right.ty.is_unsigned();
                 SqlType::Int { width: IntWidth::W64, unsigned }
             }
-            _ if double => SqlType::Double,
+            _ if double => SqlType::DOUBLE,
             ArithOp::Div => self.quotient_type(&left, &right),
             _ if int => self.int_type(op, &left, &right),
             _ => decimal_type(op, &left, &right),
@@ -140,7 +140,7 @@ impl Typer {
         let operand = match (op, &ty) {
             (ArithOp::IntDiv, _) if int => ValueClass::Int,
             (ArithOp::IntDiv, _) => ValueClass::Decimal,
-            (_, SqlType::Double) => ValueClass::Double,
+            (_, SqlType::Double(_)) => ValueClass::Double,
             (_, SqlType::Decimal { .. }) => ValueClass::Decimal,
             _ => ValueClass::Int,
         };
@@ -153,7 +153,7 @@ impl Typer {
     /// `-expr`.
     pub fn negate(&self, expr: Expr) -> Expr {
         let expr = match expr.ty.is_temporal() {
-            true => self.convert(expr, SqlType::Double),
+            true => self.convert(expr, SqlType::DOUBLE),
             false => self.number(expr),
         };
         match expr.as_literal() {
@@ -170,7 +170,7 @@ impl Typer {
             SqlType::Decimal { precision, scale, .. } => {
                 SqlType::Decimal { precision, scale, unsigned: false }
             }
-            SqlType::Float | SqlType::Double => SqlType::Double,
+            SqlType::Float(_) | SqlType::Double(_) => SqlType::DOUBLE,
             _ => SqlType::BIGINT,
         };
         let nullable = expr.nullable;
@@ -182,7 +182,7 @@ impl Typer {
         let ty = numeric_type(&expr);
         match (expr.ty, ty) {
             // The machine takes FLOATs where it takes DOUBLEs.
-            (SqlType::Float, _) => expr,
+            (SqlType::Float(_) | SqlType::Double(_), _) => expr,
             (from, to) if from == to => expr,
             _ => self.convert(expr, ty),
         }
@@ -195,7 +195,7 @@ impl Typer {
         }
         let ty = match class {
             ValueClass::Decimal => Digits::of(&expr).decimal(),
-            ValueClass::Double => SqlType::Double,
+            ValueClass::Double => SqlType::DOUBLE,
             _ => SqlType::BIGINT,
         };
         self.convert(expr, ty)

@@ -246,7 +246,7 @@ impl Typer {
         Ok(match function.info().ret {
             Ret::Int => SqlType::BIGINT,
             Ret::UInt => SqlType::BIGINT_UNSIGNED,
-            Ret::Double => SqlType::Double,
+            Ret::Double => SqlType::DOUBLE,
             Ret::Text(len) => self.text_type(len(args), args),
             Ret::Ascii(len) => string_type(len(args), self.connection_collation),
             Ret::Bytes(len) => bytes_type(len(args)),

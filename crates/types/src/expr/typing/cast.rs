@@ -63,8 +63,8 @@ impl Typer {
             CastTarget::Unsigned => SqlType::BIGINT_UNSIGNED,
             CastTarget::Decimal(None) => SqlType::Decimal { precision: 10, scale: 0, unsigned: false },
             CastTarget::Decimal(Some((precision, scale))) => decimal_type(precision, scale)?,
-            CastTarget::Float => SqlType::Float,
-            CastTarget::Double => SqlType::Double,
+            CastTarget::Float => SqlType::FLOAT,
+            CastTarget::Double => SqlType::DOUBLE,
             CastTarget::Char(_, Some(Collation::BINARY)) => bytes_type(text_len(&expr.ty)),
             CastTarget::Char(len, collation) => {
                 let collation = collation.unwrap_or(self.connection_collation);

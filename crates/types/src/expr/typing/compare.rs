@@ -7,8 +7,9 @@ use crate::expr::typing::aggregate::{fsp_of, fsp_of_expr, string_type, text_len}
 use crate::expr::typing::arith::{hybrid_number, numeric_type};
 use crate::expr::typing::{Typer, ValueClass, collation};
 use crate::expr::{CompareOp, Expr, ExprKind, Function};
-use crate::sql_type::{Collation, SqlType};
+use crate::sql_type::{Collation, RealFormat, SqlType};
 use crate::temporal::{TimeZone, parse_datetime, parse_time};
+use crate::text::fixed_decimals;
 
 /// The class in which two classes meet.
 fn meet(a: ValueClass, b: ValueClass) -> ValueClass {
@@ -47,12 +48,12 @@ impl Typer {
             return self.compare_unchecked(op, exprs);
         }
         check_dates(&exprs)?;
-        self.compare_unchecked(op, self.as_the_column(exprs))
+        self.compare_unchecked(op, self.as_the_reals(self.as_the_column(exprs)))
     }
 
     /// A comparison of rows, some of many: a literal that is no date is not equal to any, and no error.
     pub fn compare_leniently(&self, op: CompareOp, left: Expr, right: Expr) -> EvalResult<Expr> {
-        self.compare_unchecked(op, self.as_the_column(vec![left, right]))
+        self.compare_unchecked(op, self.as_the_reals(self.as_the_column(vec![left, right])))
     }
 
     /// The comparison of `CASE operand WHEN value`: a literal that is no date is not equal to any, and no error. Numbers and
@@ -65,7 +66,7 @@ impl Typer {
             && !is_document(&exprs[1 - at])
         {
             let to = if is_number(ValueClass::of(&exprs[1 - at].ty)) {
-                SqlType::Double
+                SqlType::DOUBLE
             } else {
                 SqlType::JSON_TEXT
             };
@@ -103,6 +104,26 @@ impl Typer {
         let is_string =
             |expr: &Expr| matches!(class(expr), ValueClass::Text | ValueClass::Bytes) && expr.is_constant();
         exprs.into_iter().map(|expr| if is_string(&expr) { exact(expr, of_column) } else { expr }).collect()
+    }
+
+    /// Beside a FLOAT or DOUBLE column that is rounded to so many decimals, an exact number is what the column would have of it:
+    /// `f = 1.1` finds 1.1 (`Arg_comparator::compare_real_fixed`; IN and BETWEEN have no such thing). Decimals that the column
+    /// does not keep count still.
+    fn as_the_reals(&self, exprs: Vec<Expr>) -> Vec<Expr> {
+        let mut columns = exprs.iter().filter(|expr| matches!(expr.kind, ExprKind::Column(_)));
+        let (Some(column), None) = (columns.next(), columns.next()) else { return exprs };
+        let Some(decimals) = fixed_decimals(&column.ty) else { return exprs };
+        let is_float = matches!(column.ty, SqlType::Float(_));
+        let one = |expr: Expr| {
+            let own = match expr.ty {
+                SqlType::Bool | SqlType::Int { .. } if expr.is_constant() => 0,
+                SqlType::Decimal { scale, .. } if expr.is_constant() => scale,
+                _ => return expr,
+            };
+            let real = RealFormat { unsigned: false, digits: Some((u8::MAX, decimals.max(own))) };
+            self.convert(expr, if is_float { SqlType::Float(real) } else { SqlType::Double(real) })
+        };
+        exprs.into_iter().map(one).collect()
     }
 
     /// Beside a column of dates or times, constants are read as what the column has, as far as they can be:
@@ -251,7 +272,7 @@ impl Typer {
             }
             ValueClass::Double => exprs
                 .into_iter()
-                .map(|expr| if numeric_type(&expr) == SqlType::Float { expr } else { self.to_double(expr) })
+                .map(|expr| if matches!(numeric_type(&expr), SqlType::Float(_)) { expr } else { self.to_double(expr) })
                 .collect(),
             ValueClass::Timestamp | ValueClass::Json => exprs,
             ValueClass::DateTime => self.as_datetimes(exprs),
@@ -265,7 +286,7 @@ impl Typer {
     pub(super) fn without_json(&self, exprs: Vec<Expr>, numbers: bool) -> Vec<Expr> {
         let has_number = numbers && exprs.iter().any(|expr| is_number(ValueClass::of(&expr.ty)));
         let one = |expr: Expr| match expr.ty {
-            SqlType::Json if has_number => self.convert(expr, SqlType::Double),
+            SqlType::Json if has_number => self.convert(expr, SqlType::DOUBLE),
             SqlType::Json => self.text(expr),
             _ => expr,
         };
@@ -307,7 +328,7 @@ impl Typer {
     pub(crate) fn to_double(&self, expr: Expr) -> Expr {
         match ValueClass::of(&expr.ty) {
             ValueClass::Double | ValueClass::Null => expr,
-            _ => self.convert(expr, SqlType::Double),
+            _ => self.convert(expr, SqlType::DOUBLE),
         }
     }
 

@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn what_differs_in_class_stays_apart() {
-        let half = Expr::literal(Datum::Double(0.5), SqlType::Double);
+        let half = Expr::literal(Datum::Double(0.5), SqlType::DOUBLE);
         let parts = vec![compare(CompareOp::Ne, column(0), int(1)), compare(CompareOp::Ne, column(0), half)];
         assert_eq!(gathered(parts.clone(), Gather::Unequal), parts);
         assert_eq!(gathered(parts.clone(), Gather::Equal), parts);

@@ -116,7 +116,7 @@ fn default_of(default: Expr, ty: SqlType) -> EvalResult<Expr> {
             SqlType::Int { unsigned: false, .. } => "INTEGER SIGNED",
             SqlType::Int { unsigned: true, .. } => "INTEGER UNSIGNED",
             SqlType::Decimal { .. } => "DECIMAL",
-            SqlType::Float | SqlType::Double => "DOUBLE",
+            SqlType::Float(_) | SqlType::Double(_) => "DOUBLE",
             ty if ty.is_temporal() => "datetime",
             _ => "CHAR",
         };

@@ -61,7 +61,7 @@ pub(crate) fn abs(_: &Typer, args: &[Expr]) -> TypeResult {
     Ok(match args[0].ty {
         SqlType::Int { unsigned: true, .. } | SqlType::Year => SqlType::BIGINT_UNSIGNED,
         SqlType::Bool | SqlType::Int { .. } | SqlType::Null => SqlType::BIGINT,
-        SqlType::Float => SqlType::Double,
+        SqlType::Float(_) => SqlType::DOUBLE,
         ty => ty,
     })
 }
@@ -303,7 +303,7 @@ pub(crate) fn uncompressed(_: &Typer, _: &[Expr]) -> TypeResult {
 /// FORMAT: digits with a comma after each three, point and decimals.
 pub(crate) fn len_format(args: &[Expr]) -> u64 {
     let int = match args[0].ty {
-        SqlType::Float | SqlType::Double => 309,
+        SqlType::Float(_) | SqlType::Double(_) => 309,
         _ => u64::from(Digits::of(&args[0]).int),
     };
     let decimals = literal_len(args.get(1)).unwrap_or(30).min(30);

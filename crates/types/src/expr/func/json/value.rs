@@ -114,7 +114,7 @@ fn kind(ty: &SqlType) -> &'static str {
         SqlType::Int { unsigned: false, .. } => "SIGNED",
         SqlType::Int { unsigned: true, .. } => "UNSIGNED",
         SqlType::Decimal { .. } => "DECIMAL",
-        SqlType::Float | SqlType::Double => "DOUBLE",
+        SqlType::Float(_) | SqlType::Double(_) => "DOUBLE",
         SqlType::Date => "DATE",
         SqlType::DateTime { .. } => "DATETIME",
         SqlType::Time { .. } => "TIME",
