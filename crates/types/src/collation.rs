@@ -7,34 +7,42 @@
 //! |---|---|
 //! | `binary`, `*_bin` | a byte of UTF-8 |
 //! | `*_general_ci`, `ascii_general_ci`, `latin1_swedish_ci` | the character's weight, 1–3 bytes |
-//! | `*_unicode_ci` | UCA 4.0.0 primary weights, 1 or 3 bytes |
-//! | `utf8mb4_0900_*` | UCA 9.0.0 weights, 1 or 3 bytes, level after level |
+//! | `*_unicode_ci`, `*_unicode_520_ci` and those of languages | primary weights of UCA 4.0.0 or 5.2.0, 1 or 3 bytes |
+//! | `utf8mb4_0900_*`, `utf8mb4_*_0900_*` | weights of UCA 9.0.0, 1 or 3 bytes, level after level |
 //!
 //! An ASCII character is one unit of one byte, found by a table of 256 (`Codes`), so comparing, hashing
 //! and making keys of ASCII strings is one look-up a byte. In the UCA collations the code 2k+2 stands for the
 //! k-th weight that ASCII has, and 2k+3, followed by the weight, for weights between that and the next.
-//! A character that has no such byte (not ASCII, or ignored by the collation) is 0 in the table, and goes the long way.
+//! A character that has no such byte (not ASCII, ignored by the collation, or one that can weigh together with others, as
+//! Czech `ch`) is 0 in the table, and goes the long way.
 //!
 //! PAD SPACE collations compare as if the shorter string were continued with spaces, NO PAD ones do not.
 //!
-//! - `names`: the collations that there are
-//! - `tables`: weights and case mappings, read from `data/collations.bin`
-//! - `weights`: units of characters
-//! - `like`: LIKE
+//! - `names`: the collations that there are; `charset`: their character sets
+//! - `tables`: weights and case mappings, read from `data/collations.bin`; `tailoring`: what languages change in them
+//! - `units`: units of characters; `weights`: by which rules; `keys`: keys made of them
+//! - `like`: LIKE; `weight_string`: what WEIGHT_STRING() shows
 
+mod charset;
+mod keys;
 mod like;
 mod names;
 mod tables;
+mod tailoring;
+mod units;
+mod weight_string;
 mod weights;
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::hash::Hasher;
 
+pub use charset::Charset;
+pub(crate) use keys::bytes_key;
 pub use like::LikePattern;
-pub use names::{Charset, CollationInfo, collations};
-pub(crate) use weights::bytes_key;
-use weights::{Rules, Units};
+pub use names::{CollationInfo, collations};
+use units::Units;
+use weights::Rules;
 
 pub use crate::sql_type::Collation;
 
@@ -58,7 +66,7 @@ impl Collation {
 
     #[inline]
     fn rules(self) -> &'static Rules {
-        weights::rules(self.info().family)
+        weights::rules(self.0)
     }
 
     /// Whether equal strings have equal bytes, trailing spaces apart.
@@ -117,14 +125,14 @@ impl Collation {
         ascii: fn(&u8) -> u8,
         upper: bool,
     ) -> Cow<'s, str> {
-        if s.is_ascii() {
+        if s.is_ascii() && self.info().case_rules() != names::CaseRules::Turkish {
             if !s.bytes().any(|b| changes(&b)) {
                 return Cow::Borrowed(s);
             }
             return Cow::Owned(s.bytes().map(|b| char::from(ascii(&b))).collect());
         }
-        let cases = tables::tables().cases(self.info().is_0900());
-        Cow::Owned(s.chars().map(|c| cases.map(c, upper)).collect())
+        let (tables, rules) = (tables::tables(), self.info().case_rules());
+        Cow::Owned(s.chars().map(|c| tables.case(rules, c, upper)).collect())
     }
 
     /// The collation of an expression of two operands that are equally explicit: `None` if they cannot be mixed.
@@ -146,7 +154,7 @@ impl Collation {
 }
 
 impl Rules {
-    fn compare(&self, a: &str, b: &str) -> Ordering {
+    fn compare(&'static self, a: &str, b: &str) -> Ordering {
         let (x, y) = (a.as_bytes(), b.as_bytes());
         let common = common_prefix(x, y);
         if !self.is_table() {
@@ -178,7 +186,7 @@ impl Rules {
         self.compare_levels(a, b)
     }
 
-    fn compare_bytes(&self, x: &[u8], y: &[u8], common: usize) -> Ordering {
+    fn compare_bytes(&'static self, x: &[u8], y: &[u8], common: usize) -> Ordering {
         match (&x[common..], &y[common..]) {
             ([u, ..], [v, ..]) => u.cmp(v),
             (x, y) if !self.padded => x.len().cmp(&y.len()),
@@ -189,8 +197,12 @@ impl Rules {
 
     /// Compares the first level from a byte on which both strings agree so far, and then the others.
     #[cold]
-    fn compare_slow(&self, a: &str, b: &str, at: usize) -> Ordering {
-        let at = (0..=at).rev().find(|&i| a.is_char_boundary(i) && b.is_char_boundary(i)).unwrap_or(0);
+    fn compare_slow(&'static self, a: &str, b: &str, at: usize) -> Ordering {
+        let mut at = (0..=at).rev().find(|&i| a.is_char_boundary(i) && b.is_char_boundary(i)).unwrap_or(0);
+        if let Some(tailoring) = self.tailoring() {
+            // Members of sequences have no code: those before `at` are the same in both strings.
+            at = tailoring.boundary(a, at);
+        }
         let (mut x, mut y) = (Units::new(self, &a[at..], 0), Units::new(self, &b[at..], 0));
         loop {
             let order = match (x.next(), y.next()) {
@@ -205,7 +217,7 @@ impl Rules {
     }
 
     /// How units that only one string has compare with nothing.
-    fn tail_order(&self, first: u32, rest: Units<'_>) -> Ordering {
+    fn tail_order(&'static self, first: u32, rest: Units<'_>) -> Ordering {
         if !self.padded {
             return Ordering::Greater;
         }
@@ -215,7 +227,7 @@ impl Rules {
 
     /// The second and third level of strings whose first levels are equal.
     #[inline]
-    fn compare_levels(&self, a: &str, b: &str) -> Ordering {
+    fn compare_levels(&'static self, a: &str, b: &str) -> Ordering {
         if self.levels == 1 || a == b {
             return Ordering::Equal;
         }
@@ -245,5 +257,7 @@ fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     start + a[start..].iter().zip(&b[start..]).take_while(|(u, v)| u == v).count()
 }
 
+#[cfg(test)]
+mod mysql_tests;
 #[cfg(test)]
 mod tests;

@@ -208,7 +208,8 @@ fn charsets() -> Rowset {
 pub(crate) fn collation_rows() -> Vec<Vec<Value>> {
     let yes = |is| text(if is { "Yes" } else { "" });
     let mut list: Vec<_> = collations().iter().collect();
-    list.sort_unstable_by_key(|collation| collation.name);
+    // As MySQL sorts names: `utf8mb4_danish_ci` before `utf8mb4_da_0900_ai_ci`.
+    list.sort_unstable_by_key(|collation| collation.name.to_ascii_uppercase());
     list.into_iter()
         .map(|collation| {
             vec![

@@ -92,7 +92,7 @@ impl LikePattern {
 
 impl Segment {
     /// The end of the segment if it stands at byte `at`.
-    fn match_at(&self, rules: &Rules, text: &str, mut at: usize) -> Option<usize> {
+    fn match_at(&self, rules: &'static Rules, text: &str, mut at: usize) -> Option<usize> {
         let bytes = text.as_bytes();
         for element in &self.elements {
             let byte = *bytes.get(at)?;
@@ -113,7 +113,7 @@ impl Segment {
     }
 
     /// The first place from `at` on where the segment stands.
-    fn find(&self, rules: &Rules, text: &str, mut at: usize) -> Option<(usize, usize)> {
+    fn find(&self, rules: &'static Rules, text: &str, mut at: usize) -> Option<(usize, usize)> {
         if let (false, Some(literal)) = (rules.is_table(), &self.literal) {
             let start = at + text[at..].find(literal.as_str())?;
             return Some((start, start + literal.len()));

@@ -1,107 +1,52 @@
 //! The collations that there are, by MySQL's ids and names.
 
-/// A character set, by name only: all text is UTF-8 inside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Charset {
-    Binary,
-    Ascii,
-    Latin1,
-    Utf8mb3,
-    Utf8mb4,
-}
-
-impl Charset {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Binary => "binary",
-            Self::Ascii => "ascii",
-            Self::Latin1 => "latin1",
-            Self::Utf8mb3 => "utf8mb3",
-            Self::Utf8mb4 => "utf8mb4",
-        }
-    }
-
-    pub fn by_name(name: &str) -> Option<Self> {
-        let name = if name.eq_ignore_ascii_case("utf8") { "utf8mb3" } else { name };
-        [Self::Binary, Self::Ascii, Self::Latin1, Self::Utf8mb3, Self::Utf8mb4]
-            .into_iter()
-            .find(|c| c.name().eq_ignore_ascii_case(name))
-    }
-
-    /// Bytes that a character takes at most in MySQL's character set.
-    pub const fn max_len(self) -> u32 {
-        match self {
-            Self::Binary | Self::Ascii | Self::Latin1 => 1,
-            Self::Utf8mb3 => 3,
-            Self::Utf8mb4 => 4,
-        }
-    }
-
-    pub fn default_collation(self) -> super::Collation {
-        let default = collations().iter().find(|c| c.charset == self && c.is_default);
-        default.map_or(super::Collation::DEFAULT, |c| super::Collation(c.id))
-    }
-
-    /// Whether the character set has a character.
-    pub fn has(self, c: char) -> bool {
-        match self {
-            Self::Binary | Self::Utf8mb4 => true,
-            Self::Ascii => c.is_ascii(),
-            Self::Latin1 => super::tables::latin1_byte(c).is_some(),
-            Self::Utf8mb3 => c <= '\u{ffff}',
-        }
-    }
-
-    /// The text that bytes of this character set are, or where they are none. What ASCII has not is shown as `?`.
-    pub fn decode(self, bytes: &[u8]) -> Result<String, usize> {
-        match self {
-            Self::Latin1 => Ok(bytes.iter().map(|byte| super::tables::latin1_char(*byte)).collect()),
-            Self::Ascii => {
-                Ok(bytes.iter().map(|byte| if byte.is_ascii() { char::from(*byte) } else { '?' }).collect())
-            }
-            Self::Binary | Self::Utf8mb3 | Self::Utf8mb4 => {
-                let text = std::str::from_utf8(bytes).map_err(|error| error.valid_up_to())?;
-                match text.char_indices().find(|(_, c)| !self.has(*c)) {
-                    Some((at, _)) => Err(at),
-                    None => Ok(text.to_owned()),
-                }
-            }
-        }
-    }
-
-    /// The bytes of a text in this character set; `?` for characters that it has not.
-    pub fn encode(self, text: &str) -> Vec<u8> {
-        let byte = |byte: Option<u8>| byte.unwrap_or(b'?');
-        match self {
-            Self::Latin1 => text.chars().map(|c| byte(super::tables::latin1_byte(c))).collect(),
-            Self::Ascii => text.chars().map(|c| byte(u8::try_from(c).ok().filter(u8::is_ascii))).collect(),
-            Self::Utf8mb3 => {
-                let kept = |c: char| if self.has(c) { c } else { '?' };
-                text.chars().map(kept).collect::<String>().into_bytes()
-            }
-            Self::Binary | Self::Utf8mb4 => text.as_bytes().to_vec(),
-        }
-    }
-
-    /// Which character set an expression of two has: the one that holds the other.
-    pub(super) const fn rank(self) -> u8 {
-        self as u8
-    }
-}
+use super::charset::Charset;
 
 /// How a collation weighs characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Family {
+    /// As their bytes in UTF-8, which is the order of code points.
     Bytes,
     PaddedBytes,
     Ascii,
     Latin1Swedish,
-    General,
-    Uca4,
-    /// UCA 9.0.0, the first 1, 2 or 3 levels.
-    Uca9Primary,
-    Uca9Secondary,
-    Uca9Tertiary,
+    General(General),
+    Uca {
+        version: Version,
+        /// How many of the levels decide.
+        levels: u8,
+        /// Number of the language's tailoring in `data/tailorings.bin`.
+        tailoring: Option<u8>,
+    },
+}
+
+/// One weight for each character of the first plane, by its upper case without marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum General {
+    Usual,
+    /// Of servers before 5.1.24: `ß` is not `s`.
+    Mysql500,
+    /// By lower case alone.
+    Lower,
+}
+
+/// A version of the Unicode Collation Algorithm, with its table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Version {
+    V400,
+    V520,
+    V900,
+}
+
+/// How a collation maps the case of letters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CaseRules {
+    /// As Unicode 3 did.
+    Older,
+    /// As those, but `i` and `I` have each a partner of its own.
+    Turkish,
+    V520,
+    V900,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -121,54 +66,146 @@ impl CollationInfo {
         matches!(self.family, Family::Bytes | Family::PaddedBytes)
     }
 
-    pub(super) fn is_0900(&self) -> bool {
-        self.id >= 255
+    pub(super) fn case_rules(&self) -> CaseRules {
+        match self.family {
+            Family::Uca { version: Version::V400, tailoring: Some(TURKISH), .. } => CaseRules::Turkish,
+            Family::Uca { version: Version::V520, .. } => CaseRules::V520,
+            Family::Uca { version: Version::V900, .. } => CaseRules::V900,
+            Family::Bytes if self.id != super::Collation::BINARY.0 => CaseRules::V900,
+            _ => CaseRules::Older,
+        }
     }
 }
 
-const fn line(
-    id: u16,
-    name: &'static str,
-    charset: Charset,
-    is_default: bool,
-    sort_len: u8,
-    family: Family,
-) -> CollationInfo {
-    let pad_space =
-        !matches!(family, Family::Bytes | Family::Uca9Primary | Family::Uca9Secondary | Family::Uca9Tertiary);
-    CollationInfo { id, name, charset, is_default, pad_space, sort_len, family }
+const fn line(id: u16, name: &'static str, charset: Charset, sort_len: u8, family: Family) -> CollationInfo {
+    let pad_space = !matches!(family, Family::Bytes | Family::Uca { version: Version::V900, .. });
+    CollationInfo { id, name, charset, is_default: false, pad_space, sort_len, family }
 }
 
-static COLLATIONS: [CollationInfo; 15] = [
-    line(8, "latin1_swedish_ci", Charset::Latin1, true, 1, Family::Latin1Swedish),
-    line(11, "ascii_general_ci", Charset::Ascii, true, 1, Family::Ascii),
-    line(33, "utf8mb3_general_ci", Charset::Utf8mb3, true, 1, Family::General),
-    line(45, "utf8mb4_general_ci", Charset::Utf8mb4, false, 1, Family::General),
-    line(46, "utf8mb4_bin", Charset::Utf8mb4, false, 1, Family::PaddedBytes),
-    line(47, "latin1_bin", Charset::Latin1, false, 1, Family::PaddedBytes),
-    line(63, "binary", Charset::Binary, true, 1, Family::Bytes),
-    line(65, "ascii_bin", Charset::Ascii, false, 1, Family::PaddedBytes),
-    line(83, "utf8mb3_bin", Charset::Utf8mb3, false, 1, Family::PaddedBytes),
-    line(192, "utf8mb3_unicode_ci", Charset::Utf8mb3, false, 8, Family::Uca4),
-    line(224, "utf8mb4_unicode_ci", Charset::Utf8mb4, false, 8, Family::Uca4),
-    line(255, "utf8mb4_0900_ai_ci", Charset::Utf8mb4, true, 0, Family::Uca9Primary),
-    line(278, "utf8mb4_0900_as_cs", Charset::Utf8mb4, false, 0, Family::Uca9Tertiary),
-    line(305, "utf8mb4_0900_as_ci", Charset::Utf8mb4, false, 0, Family::Uca9Secondary),
-    line(309, "utf8mb4_0900_bin", Charset::Utf8mb4, false, 1, Family::Bytes),
+const fn default(id: u16, name: &'static str, charset: Charset, sort_len: u8, family: Family) -> CollationInfo {
+    let mut line = line(id, name, charset, sort_len, family);
+    line.is_default = true;
+    line
+}
+
+const fn uca(version: Version, levels: u8, tailoring: Option<u8>) -> Family {
+    Family::Uca { version, levels, tailoring }
+}
+
+/// The tailorings of UCA 4.0.0 come first in the file; those of 9.0.0 follow.
+const TURKISH: u8 = 8;
+const FIRST_OF_900: u8 = 22;
+
+/// The 24 collations of UCA 4.0.0 and 5.2.0 that each Unicode character set has, in the order of their ids.
+macro_rules! unicode {
+    ($charset:ident, $name:literal, $first:literal) => {
+        unicode!(@lines $charset, $name, $first,
+            "unicode" None, "icelandic" Some(0), "latvian" Some(1), "romanian" Some(2), "slovenian" Some(3), "polish" Some(4),
+            "estonian" Some(5), "spanish" Some(6), "swedish" Some(7), "turkish" Some(TURKISH), "czech" Some(9), "danish" Some(10),
+            "lithuanian" Some(11), "slovak" Some(12), "spanish2" Some(13), "roman" Some(14), "persian" Some(15), "esperanto" Some(16),
+            "hungarian" Some(17), "sinhala" Some(18), "german2" Some(19), "croatian" Some(20), "unicode_520" None, "vietnamese" Some(21))
+    };
+    (@lines $charset:ident, $name:literal, $first:literal, $($language:literal $tailoring:expr),*) => {{
+        let mut id: u16 = $first;
+        [$({
+            let version = if id - $first == 22 { Version::V520 } else { Version::V400 };
+            id += 1;
+            let name = concat!($name, "_", $language, "_ci");
+            line(id - 1, name, Charset::$charset, 8, uca(version, 1, $tailoring))
+        }),*]
+    }};
+}
+
+/// Of a language's tailoring of UCA 9.0.0, counted from `FIRST_OF_900`, the collations that tell letters and those that tell all apart.
+macro_rules! languages {
+    ($($language:literal $tailoring:literal $ai_ci:literal $as_cs:literal),* $(,)?) => {
+        [$(
+            line($ai_ci, concat!("utf8mb4_", $language, "_0900_ai_ci"), Charset::Utf8mb4, 0,
+                 uca(Version::V900, 1, Some(FIRST_OF_900 + $tailoring))),
+            line($as_cs, concat!("utf8mb4_", $language, "_0900_as_cs"), Charset::Utf8mb4, 0,
+                 uca(Version::V900, 3, Some(FIRST_OF_900 + $tailoring))),
+        )*]
+    };
+}
+
+const LANGUAGES: [CollationInfo; 56] = languages! {
+    "de_pb" 0 256 279, "is" 1 257 280, "lv" 2 258 281, "ro" 3 259 282, "sl" 4 260 283, "pl" 5 261 284, "et" 6 262 285,
+    "es" 7 263 286, "sv" 8 264 287, "tr" 9 265 288, "cs" 10 266 289, "da" 11 267 290, "lt" 12 268 291, "sk" 13 269 292,
+    "es_trad" 14 270 293, "la" 15 271 294, "eo" 16 273 296, "hu" 17 274 297, "hr" 18 275 298, "vi" 19 277 300, "ru" 22 306 307,
+    "nb" 24 310 311, "nn" 25 312 313, "sr_latn" 26 314 315, "bs" 27 316 317, "bg" 28 318 319, "gl" 29 320 321, "mn_cyrl" 30 322 323,
+};
+
+const UTF8MB3: [CollationInfo; 24] = unicode!(Utf8mb3, "utf8mb3", 192);
+const UTF8MB4: [CollationInfo; 24] = unicode!(Utf8mb4, "utf8mb4", 224);
+
+const OTHERS: [CollationInfo; 18] = [
+    default(8, "latin1_swedish_ci", Charset::Latin1, 1, Family::Latin1Swedish),
+    default(11, "ascii_general_ci", Charset::Ascii, 1, Family::Ascii),
+    default(33, "utf8mb3_general_ci", Charset::Utf8mb3, 1, Family::General(General::Usual)),
+    line(45, "utf8mb4_general_ci", Charset::Utf8mb4, 1, Family::General(General::Usual)),
+    line(46, "utf8mb4_bin", Charset::Utf8mb4, 1, Family::PaddedBytes),
+    line(47, "latin1_bin", Charset::Latin1, 1, Family::PaddedBytes),
+    default(63, "binary", Charset::Binary, 1, Family::Bytes),
+    line(65, "ascii_bin", Charset::Ascii, 1, Family::PaddedBytes),
+    line(76, "utf8mb3_tolower_ci", Charset::Utf8mb3, 1, Family::General(General::Lower)),
+    line(83, "utf8mb3_bin", Charset::Utf8mb3, 1, Family::PaddedBytes),
+    line(223, "utf8mb3_general_mysql500_ci", Charset::Utf8mb3, 1, Family::General(General::Mysql500)),
+    default(255, "utf8mb4_0900_ai_ci", Charset::Utf8mb4, 0, uca(Version::V900, 1, None)),
+    line(278, "utf8mb4_0900_as_cs", Charset::Utf8mb4, 0, uca(Version::V900, 3, None)),
+    line(303, "utf8mb4_ja_0900_as_cs", Charset::Utf8mb4, 0, uca(Version::V900, 3, Some(FIRST_OF_900 + 20))),
+    line(304, "utf8mb4_ja_0900_as_cs_ks", Charset::Utf8mb4, 24, uca(Version::V900, 4, Some(FIRST_OF_900 + 21))),
+    line(305, "utf8mb4_0900_as_ci", Charset::Utf8mb4, 0, uca(Version::V900, 2, None)),
+    line(308, "utf8mb4_zh_0900_as_cs", Charset::Utf8mb4, 0, uca(Version::V900, 3, Some(FIRST_OF_900 + 23))),
+    line(309, "utf8mb4_0900_bin", Charset::Utf8mb4, 1, Family::Bytes),
 ];
+
+const COUNT: usize = LANGUAGES.len() + UTF8MB3.len() + UTF8MB4.len() + OTHERS.len();
+
+static COLLATIONS: [CollationInfo; COUNT] = {
+    let parts: [&[CollationInfo]; 4] = [&LANGUAGES, &UTF8MB3, &UTF8MB4, &OTHERS];
+    let mut all = [OTHERS[0]; COUNT];
+    let (mut count, mut part) = (0, 0);
+    while part < parts.len() {
+        let mut i = 0;
+        while i < parts[part].len() {
+            // Inserted where it belongs by its id.
+            let mut at = count;
+            while at > 0 && all[at - 1].id > parts[part][i].id {
+                all[at] = all[at - 1];
+                at -= 1;
+            }
+            all[at] = parts[part][i];
+            count += 1;
+            i += 1;
+        }
+        part += 1;
+    }
+    all
+};
 
 /// All collations, by id.
 pub fn collations() -> &'static [CollationInfo] {
     &COLLATIONS
 }
 
-/// Position in `COLLATIONS` by id.
-static BY_ID: [u8; 320] = {
-    let mut table = [11; 320];
+/// One more than the largest id.
+pub(super) const IDS: usize = COLLATIONS_END as usize + 1;
+const COLLATIONS_END: u16 = 323;
+
+/// Position in `COLLATIONS` by id; that of the default collation where there is none.
+static BY_ID: [u16; IDS] = {
+    let mut table = [u16::MAX; IDS];
     let mut i = 0;
     while i < COLLATIONS.len() {
-        table[COLLATIONS[i].id as usize] = i as u8;
+        table[COLLATIONS[i].id as usize] = i as u16;
         i += 1;
+    }
+    let (mut id, default) = (0, table[255]);
+    while id < IDS {
+        if table[id] == u16::MAX {
+            table[id] = default;
+        }
+        id += 1;
     }
     table
 };

@@ -1,4 +1,4 @@
-//! Weights and case mappings of characters, as `data/collations.py` packs them.
+//! Weights and case mappings of characters, as `data/collations.py` and `data/tailorings.py` pack them.
 //!
 //! A `CharMap` holds a run of numbers for each character that has one: pages of 256 characters, each entry
 //! an offset and a length in one array. Characters without an entry have implicit weights (UTS #10, section 10.1.3).
@@ -7,6 +7,8 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use avocet_base::codec::{Malformed, Reader};
+
+use super::names::CaseRules;
 
 /// Runs of numbers by character.
 #[derive(Default)]
@@ -19,7 +21,7 @@ pub(super) struct CharMap {
 }
 
 impl CharMap {
-    fn insert(&mut self, c: u32, numbers: &[u16]) {
+    pub fn insert(&mut self, c: u32, numbers: &[u16]) {
         if self.pages.is_empty() {
             self.pages = vec![0; 0x1100];
             self.entries = vec![0; 256];
@@ -36,10 +38,17 @@ impl CharMap {
 
     #[inline]
     pub fn get(&self, c: u32) -> Option<&[u16]> {
-        let page = usize::from(self.pages[(c >> 8) as usize]);
+        let page = usize::from(*self.pages.get((c >> 8) as usize)?);
         let entry = self.entries[page * 256 + (c & 255) as usize];
         let (start, len) = ((entry >> 8) as usize, (entry & 255) as usize);
         (len > 0).then(|| &self.numbers[start..start + len - 1])
+    }
+
+    /// The characters that have an entry, with their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &[u16])> {
+        let pages = self.pages.iter().enumerate().filter(|(_, page)| **page != 0);
+        let points = pages.flat_map(|(high, _)| (0..256).map(move |low| (high as u32) << 8 | low));
+        points.filter_map(|c| Some((c, self.get(c)?)))
     }
 }
 
@@ -70,8 +79,18 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    pub fn cases(&self, is_0900: bool) -> &Cases {
-        if is_0900 { &self.cases_0900 } else { &self.cases_older }
+    /// The case of a character.
+    pub fn case(&self, rules: CaseRules, c: char, upper: bool) -> char {
+        match (rules, c, upper) {
+            (CaseRules::Turkish, 'i', true) => 'İ',
+            (CaseRules::Turkish, 'I', false) => 'ı',
+            (CaseRules::V520, ..) => {
+                let changed = uca520().cases.map(c, upper);
+                if changed == c { self.cases_older.map(c, upper) } else { changed }
+            }
+            (CaseRules::V900, ..) => self.cases_0900.map(c, upper),
+            (CaseRules::Older | CaseRules::Turkish, ..) => self.cases_older.map(c, upper),
+        }
     }
 }
 
@@ -81,6 +100,37 @@ pub(super) fn tables() -> &'static Tables {
             .expect("the file was packed with this program")
     });
     &TABLES
+}
+
+/// What UCA 5.2.0 has of its own.
+#[derive(Default)]
+pub(super) struct Uca520 {
+    /// Primary weights.
+    pub weights: CharMap,
+    /// Where they differ from those of the older collations.
+    cases: Cases,
+}
+
+/// `data/tailorings.bin`: UCA 5.2.0, then the tailorings.
+pub(super) const TAILORINGS: &[u8] = include_bytes!("../../data/tailorings.bin");
+
+pub(super) fn uca520() -> &'static Uca520 {
+    static TABLE: LazyLock<Uca520> = LazyLock::new(|| {
+        read_uca520(&mut Reader::new(TAILORINGS)).expect("the file was packed with this program")
+    });
+    &TABLE
+}
+
+pub(super) fn read_uca520(from: &mut Reader<'_>) -> Result<Uca520, Malformed> {
+    let mut table = Uca520::default();
+    section(from, |c, from| {
+        table.weights.insert(c, &weights(from)?);
+        Ok(())
+    })?;
+    for map in [&mut table.cases.upper, &mut table.cases.lower] {
+        section(from, |c, from| mapping(map, c, from))?;
+    }
+    Ok(table)
 }
 
 /// MySQL takes only so many collation elements of a character.
@@ -104,10 +154,7 @@ fn read(mut from: Reader<'_>) -> Result<Tables, Malformed> {
         Ok(())
     })?;
     section(&mut from, |c, from| {
-        let count = number(from, "weights")?;
-        let weights =
-            (0..count).map(|_| Ok(number(from, "weight")? as u16)).collect::<Result<Vec<_>, Malformed>>()?;
-        tables.uca4.insert(c, &weights);
+        tables.uca4.insert(c, &weights(from)?);
         Ok(())
     })?;
     section(&mut from, |c, from| {
@@ -116,18 +163,25 @@ fn read(mut from: Reader<'_>) -> Result<Tables, Malformed> {
     })?;
     for cases in [&mut tables.cases_0900, &mut tables.cases_older] {
         for map in [&mut cases.upper, &mut cases.lower] {
-            section(&mut from, |c, from| {
-                let to = number(from, "character")?;
-                map.extend(char::from_u32(c).zip(char::from_u32(to)));
-                Ok(())
-            })?;
+            section(&mut from, |c, from| mapping(map, c, from))?;
         }
     }
     from.finish("collations")?;
     Ok(tables)
 }
 
-fn number(from: &mut Reader<'_>, what: &'static str) -> Result<u32, Malformed> {
+fn mapping(map: &mut HashMap<char, char>, c: u32, from: &mut Reader<'_>) -> Result<(), Malformed> {
+    let to = number(from, "character")?;
+    map.extend(char::from_u32(c).zip(char::from_u32(to)));
+    Ok(())
+}
+
+/// A count and as many weights.
+pub(super) fn weights(from: &mut Reader<'_>) -> Result<Vec<u16>, Malformed> {
+    (0..number(from, "weights")?).map(|_| Ok(number(from, "weight")? as u16)).collect()
+}
+
+pub(super) fn number(from: &mut Reader<'_>, what: &'static str) -> Result<u32, Malformed> {
     from.varint(what).map(|v| v as u32)
 }
 

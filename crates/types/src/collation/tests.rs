@@ -4,17 +4,17 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn named(name: &str) -> Collation {
+pub(super) fn named(name: &str) -> Collation {
     Collation::by_name(name).unwrap_or_else(|| panic!("{name}"))
 }
 
-fn key(collation: Collation, s: &str) -> Vec<u8> {
+pub(super) fn key(collation: Collation, s: &str) -> Vec<u8> {
     let mut key = Vec::new();
     collation.sort_key(s, &mut key);
     key
 }
 
-fn hash(collation: Collation, s: &str) -> u64 {
+pub(super) fn hash(collation: Collation, s: &str) -> u64 {
     let mut state = DefaultHasher::new();
     collation.hash(s, &mut state);
     state.finish()

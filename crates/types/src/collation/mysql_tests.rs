@@ -1,0 +1,110 @@
+//! Weights and cases of every character, and of texts with sequences, against checksums of what MySQL answers
+//! (`data/expected.py` made them).
+
+use std::cmp::Ordering;
+
+use super::tests::{hash, key, named};
+use super::*;
+use std::fmt::Write;
+
+/// SUM(CRC32(CONCAT(n, ':', HEX(…)))).
+fn checksum(answers: impl Iterator<Item = (usize, Vec<u8>)>) -> u64 {
+    let mut sum = 0;
+    let mut line = String::new();
+    for (n, bytes) in answers {
+        line.clear();
+        write!(line, "{n}:").expect("a String takes all");
+        bytes.iter().for_each(|byte| write!(line, "{byte:02X}").expect("a String takes all"));
+        let mut crc = flate2::Crc::new();
+        crc.update(line.as_bytes());
+        sum += u64::from(crc.sum());
+    }
+    sum
+}
+
+fn samples() -> Vec<String> {
+    let lines = include_str!("testdata/samples.txt").split_terminator('\n');
+    lines.map(|line| line.replace("\\0", "\0").replace("\\\\", "\\")).collect()
+}
+
+fn weights(collation: Collation, s: &str) -> Vec<u8> {
+    let mut weights = Vec::new();
+    collation.weight_string(s, &mut weights);
+    weights
+}
+
+#[test]
+fn weights_and_cases_are_mysqls() {
+    let samples = samples();
+    for line in include_str!("testdata/weights.tsv").lines() {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let [name, wanted @ ..] = &fields[..] else { panic!("{line}") };
+        let c = named(name);
+        let last = if c.info().charset == Charset::Utf8mb3 { '\u{ffff}' } else { char::MAX };
+        let all = || ('\0'..=last).map(|c| (c as usize, c));
+        let single = |c: char| c.encode_utf8(&mut [0; 4]).to_owned();
+        let has = |s: &str| String::from_utf8(c.info().charset.encode(s)).expect("UTF-8");
+        // What is longer in its other case MySQL cuts off.
+        let case = |c: char, changed: Cow<'_, str>| {
+            if changed.len() > c.len_utf8() { None } else { Some(changed.as_bytes().to_vec()) }
+        };
+        let sums = [
+            checksum(all().map(|(n, ch)| (n, weights(c, &single(ch))))),
+            checksum(samples.iter().enumerate().map(|(n, s)| (n, weights(c, &has(s))))),
+            checksum(all().filter_map(|(n, ch)| Some((n, case(ch, c.upper(&single(ch)))?)))),
+            checksum(all().filter_map(|(n, ch)| Some((n, case(ch, c.lower(&single(ch)))?)))),
+        ];
+        let wanted: Vec<u64> = wanted.iter().map(|sum| sum.parse().expect("a number")).collect();
+        assert_eq!(sums[..], wanted[..], "{name}");
+    }
+}
+
+/// The order of weights, a string continued with spaces where the collation pads.
+fn order_of_weights(c: Collation, a: &str, b: &str) -> Ordering {
+    if !c.is_padded() {
+        return weights(c, a).cmp(&weights(c, b));
+    }
+    let longest = a.chars().count().max(b.chars().count()) * 8 + 8;
+    let padded = |s: &str| weights(c, &format!("{s}{}", " ".repeat(longest)));
+    let (x, y) = (padded(a), padded(b));
+    let len = x.len().min(y.len());
+    x[..len].cmp(&y[..len])
+}
+
+#[test]
+fn samples_compare_as_their_weights() {
+    let samples = samples();
+    for info in collations() {
+        let c = Collation(info.id);
+        for (i, a) in samples.iter().enumerate() {
+            for b in samples.iter().skip(i % 7).step_by(7) {
+                let wanted = order_of_weights(c, a, b);
+                assert_eq!(c.compare(a, b), wanted, "{}: {a:?} {b:?}", info.name);
+                assert_eq!(key(c, a).cmp(&key(c, b)), wanted, "{}: keys of {a:?} {b:?}", info.name);
+                if wanted.is_eq() {
+                    assert_eq!(hash(c, a), hash(c, b), "{}: hashes of {a:?} {b:?}", info.name);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn prefix_keys_begin_the_keys_of_what_like_finds() {
+    let samples = samples();
+    for info in collations() {
+        let c = Collation(info.id);
+        for s in &samples {
+            for end in s.char_indices().map(|(at, _)| at) {
+                let start = &s[..end];
+                let mut prefix = Vec::new();
+                c.sort_key_prefix(start, &mut prefix);
+                assert!(key(c, s).starts_with(&prefix), "{}: {start:?} {s:?}", info.name);
+                let changed = format!("{}{}", c.upper(start), &s[end..]);
+                if LikePattern::new(&format!("{start}%"), None, c).matches(&changed) && !start.contains(['%', '_']) {
+                    assert!(key(c, &changed).starts_with(&prefix), "{}: {start:?} {changed:?}", info.name);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Tailorings: what the collation of a language changes in the table of its UCA version, read from `data/tailorings.bin`
+//! when a collation is first used.
+//!
+//! Scripts that a language puts elsewhere (Cyrillic before Latin in `ru`) are ranges of weights in the file; here the
+//! characters that have such weights are entries like the others, so that a look-up is two look-ups in tables at most.
+//!
+//! *Sequences* are the characters that weigh together: contractions (Czech `ch`), and in Japanese a mark with the kana
+//! before it (`かー`). The longest that a text goes on with is taken.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use avocet_base::codec::{Malformed, Reader};
+
+use super::tables::{CharMap, TAILORINGS, number, read_uca520, tables, weights};
+
+/// Levels that a collation can have.
+pub(super) const LEVELS: usize = 4;
+
+#[derive(Default)]
+pub(super) struct Tailoring {
+    /// Weights of characters, by level.
+    pub characters: [CharMap; LEVELS],
+    /// Of implicit weights: the first half in the base table, and now.
+    pub leads: Vec<(u16, u16)>,
+    /// What a tertiary weight is now; empty if they stay.
+    pub cases: Vec<u16>,
+    sequences: Sequences,
+}
+
+/// Sequences by their first character, and of these the longer first.
+#[derive(Default)]
+struct Sequences {
+    heads: Vec<(char, Range<usize>)>,
+    all: Vec<Sequence>,
+    weights: Vec<u16>,
+    /// All characters of sequences but those that stand only at the end.
+    inner: HashSet<char>,
+    members: HashSet<char>,
+    /// Whether each sequence's primary weights begin with those of its first character.
+    extend_heads: bool,
+    /// Primary weights of characters that begin a sequence, and of those that come second.
+    head_weights: HashSet<Vec<u16>>,
+    second_weights: HashSet<Vec<u16>>,
+}
+
+struct Sequence {
+    rest: String,
+    levels: [Range<usize>; LEVELS],
+}
+
+impl Tailoring {
+    /// By its number in the file.
+    pub fn get(number: u8) -> &'static Self {
+        static ALL: [OnceLock<Tailoring>; COUNT] = [const { OnceLock::new() }; COUNT];
+        ALL[usize::from(number)].get_or_init(|| load(number).expect("the file was packed with this program"))
+    }
+
+    /// Weights of the sequence that `head` and the text behind it begin with, and how many bytes of that text it takes.
+    #[inline]
+    pub fn sequence(&self, head: char, rest: &str, level: usize) -> Option<(&[u16], usize)> {
+        let Sequences { heads, all, weights, .. } = &self.sequences;
+        let at = heads.binary_search_by_key(&head, |(head, _)| *head).ok()?;
+        let found = all[heads[at].1.clone()].iter().find(|s| rest.starts_with(&s.rest))?;
+        Some((&weights[found.levels[level].clone()], found.rest.len()))
+    }
+
+    /// Whether the character is part of a sequence.
+    pub fn is_member(&self, c: char) -> bool {
+        self.sequences.members.contains(&c)
+    }
+
+    /// The last place, at or before `at`, that is inside of no sequence, whatever the text goes on with.
+    pub fn boundary(&self, text: &str, mut at: usize) -> usize {
+        if !self.sequences.inner.is_empty() {
+            while let Some(c) = text[..at].chars().next_back()
+                && self.sequences.inner.contains(&c)
+            {
+                at -= c.len_utf8();
+            }
+        }
+        at
+    }
+
+    /// How many bytes at the start of `text` weigh the same in all strings that begin with characters that are like `text`'s
+    /// one by one: those before the first that such a string could have in a sequence. `weigh` tells the primary weights of a character.
+    pub fn settled(&self, text: &str, weigh: impl Fn(char) -> Vec<u16>) -> usize {
+        let sequences = &self.sequences;
+        if sequences.all.is_empty() {
+            return text.len();
+        }
+        let mut chars = text.char_indices().peekable();
+        while let Some((at, c)) = chars.next() {
+            if !sequences.head_weights.contains(&weigh(c)) {
+                continue;
+            }
+            let could_follow =
+                chars.peek().is_none_or(|(_, next)| sequences.second_weights.contains(&weigh(*next)));
+            if could_follow {
+                return if sequences.extend_heads { at + c.len_utf8() } else { at };
+            }
+        }
+        text.len()
+    }
+}
+
+/// Tailorings in the file, and how many of them are of UCA 4.0.0, with one level.
+const COUNT: usize = 53;
+const OF_400: u8 = 22;
+/// The one that has a fourth level: kana are told apart there.
+const JAPANESE_KS: u8 = 43;
+
+fn load(wanted: u8) -> Result<Tailoring, Malformed> {
+    let mut file = Reader::new(TAILORINGS);
+    read_uca520(&mut file)?;
+    for _ in 0..wanted {
+        let len = file.u32("length")?;
+        file.take(len as usize, "tailoring")?;
+    }
+    let len = file.u32("length")?;
+    let mut from = Reader::new(file.take(len as usize, "tailoring")?);
+    let levels = match wanted {
+        ..OF_400 => 1,
+        JAPANESE_KS => 4,
+        _ => 3,
+    };
+    let tailoring = read(&mut from, levels)?;
+    from.finish("tailoring")?;
+    Ok(tailoring)
+}
+
+fn read(from: &mut Reader<'_>, levels: usize) -> Result<Tailoring, Malformed> {
+    let mut tailoring = Tailoring::default();
+    let moves = (0..number(from, "ranges")?).map(|_| Move::read(from)).collect::<Result<Vec<_>, _>>()?;
+    for _ in 0..number(from, "leads")? {
+        tailoring.leads.push((number(from, "lead")? as u16, number(from, "lead")? as u16));
+    }
+    if number(from, "cases")? == 1 {
+        tailoring.cases =
+            (0..32).map(|_| Ok(number(from, "case")? as u16)).collect::<Result<_, Malformed>>()?;
+    }
+    let primary = &tables().uca9[0];
+    if !moves.is_empty() {
+        for (c, weights) in primary.iter() {
+            if weights.iter().any(|weight| moves.iter().any(|m| m.has(*weight))) {
+                tailoring.characters[0].insert(c, &moved(weights, &moves));
+            }
+        }
+    }
+    read_runs(from, &mut tailoring)?;
+    let mut c = 0;
+    for _ in 0..number(from, "characters")? {
+        c += number(from, "code point")?;
+        for map in &mut tailoring.characters[..levels] {
+            map.insert(c, &weights(from)?);
+        }
+    }
+    tailoring.sequences = Sequences::read(from, levels)?;
+    tailoring.sequences.index(|c| {
+        let (own, c) = (&tailoring.characters[0], u32::from(c));
+        let base = if levels == 1 { &tables().uca4 } else { primary };
+        own.get(c).or_else(|| base.get(c)).unwrap_or(&[]).to_vec()
+    });
+    Ok(tailoring)
+}
+
+/// A range of primary weights that begins elsewhere now.
+struct Move {
+    weights: std::ops::RangeInclusive<u16>,
+    to: u16,
+    /// A weight that is put before each of them, or 0.
+    lead: u16,
+}
+
+impl Move {
+    fn read(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let [first, last, to, lead] = [number(from, "first")?, number(from, "last")?, number(from, "to")?, number(from, "lead")?]
+            .map(|n| n as u16);
+        Ok(Self { weights: first..=last, to, lead })
+    }
+
+    fn has(&self, weight: u16) -> bool {
+        self.weights.contains(&weight)
+    }
+}
+
+fn moved(weights: &[u16], moves: &[Move]) -> Vec<u16> {
+    let mut to = Vec::with_capacity(weights.len());
+    // An implicit pair is no weight of the table: its halves stay.
+    let mut weights = weights.iter();
+    while let Some(&weight) = weights.next() {
+        match moves.iter().find(|m| m.has(weight)) {
+            _ if weight >= 0xfb00 => {
+                to.push(weight);
+                to.extend(weights.next());
+            }
+            Some(m) => {
+                to.extend((m.lead != 0).then_some(m.lead));
+                to.push(weight - m.weights.start() + m.to);
+            }
+            None => to.push(weight),
+        }
+    }
+    to
+}
+
+/// Characters in a row that have one primary weight and the commonest other ones.
+fn read_runs(from: &mut Reader<'_>, tailoring: &mut Tailoring) -> Result<(), Malformed> {
+    let mut c = 0;
+    for _ in 0..number(from, "runs")? {
+        c += number(from, "code point")?;
+        for _ in 0..number(from, "run")? {
+            tailoring.characters[0].insert(c, &[from.u16("weight")?]);
+            tailoring.characters[1].insert(c, &[0x20]);
+            tailoring.characters[2].insert(c, &[2]);
+            c += 1;
+        }
+    }
+    Ok(())
+}
+
+impl Sequences {
+    fn read(from: &mut Reader<'_>, levels: usize) -> Result<Self, Malformed> {
+        let mut read: Vec<(char, Sequence)> = Vec::new();
+        let mut sequences = Self::default();
+        for _ in 0..number(from, "sequences")? {
+            let mut chars = Vec::new();
+            for _ in 0..number(from, "length")? {
+                let c = char::from_u32(number(from, "code point")?);
+                chars.push(c.ok_or_else(|| from.malformed("code point"))?);
+            }
+            let (head, rest) = chars.split_first().ok_or_else(|| from.malformed("sequence"))?;
+            sequences.members.extend(&chars);
+            sequences.inner.extend(&chars[..chars.len() - 1]);
+            let mut ranges = [const { 0..0 }; LEVELS];
+            for range in &mut ranges[..levels] {
+                let start = sequences.weights.len();
+                sequences.weights.extend(weights(from)?);
+                *range = start..sequences.weights.len();
+            }
+            read.push((*head, Sequence { rest: rest.iter().collect(), levels: ranges }));
+        }
+        read.sort_by(|(a, x), (b, y)| a.cmp(b).then(y.rest.len().cmp(&x.rest.len())));
+        for (head, sequence) in read {
+            let at = sequences.all.len();
+            match sequences.heads.last_mut() {
+                Some((last, range)) if *last == head => range.end = at + 1,
+                _ => sequences.heads.push((head, at..at + 1)),
+            }
+            sequences.all.push(sequence);
+        }
+        Ok(sequences)
+    }
+
+    /// Fills what is derived from the weights of single characters.
+    fn index(&mut self, primary: impl Fn(char) -> Vec<u16>) {
+        self.extend_heads = true;
+        for (head, range) in &self.heads {
+            let weights = primary(*head);
+            for sequence in &self.all[range.clone()] {
+                self.extend_heads &= self.weights[sequence.levels[0].clone()].starts_with(&weights);
+                self.second_weights.extend(sequence.rest.chars().next().map(&primary));
+            }
+            self.head_weights.insert(weights);
+        }
+    }
+}

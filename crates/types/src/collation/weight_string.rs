@@ -1,0 +1,44 @@
+//! What WEIGHT_STRING() shows: the weights of a string as MySQL compares them.
+
+use super::Collation;
+use super::names::Family;
+use super::tables::tables;
+use super::units::{Units, general};
+use super::weights::Weigher;
+
+impl Collation {
+    /// Appends the weights of all levels, as MySQL writes them. Not the keys of this server: see `sort_key`.
+    pub fn weight_string(self, s: &str, to: &mut Vec<u8>) {
+        let rules = self.rules();
+        let info = self.info();
+        match &rules.weigher {
+            Weigher::Uca(uca) => {
+                for level in 0..rules.levels {
+                    let start = to.len();
+                    let mut units = Units::new(rules, s, level);
+                    while let Some(weight) = units.next_weight(uca) {
+                        to.extend_from_slice(&weight.to_be_bytes());
+                    }
+                    // A separator before each level; the fourth is not there in strings without kana.
+                    if level > 0 && (level < 3 || to.len() > start) {
+                        to.splice(start..start, [0, 0]);
+                    }
+                }
+            }
+            Weigher::Bytes if info.family == Family::PaddedBytes && info.charset.max_len() > 1 => {
+                let skip = if info.charset.max_len() > 3 { 1 } else { 2 };
+                s.chars().for_each(|c| to.extend_from_slice(&u32::from(c).to_be_bytes()[skip..]));
+            }
+            Weigher::Bytes => to.extend_from_slice(s.as_bytes()),
+            Weigher::General(variant) => {
+                for c in s.chars() {
+                    let weight = general(tables(), c, *variant);
+                    to.extend_from_slice(&(weight as u16).to_be_bytes());
+                }
+            }
+            Weigher::Ascii | Weigher::Latin1Swedish => {
+                to.extend(Units::new(rules, s, 0).map(|unit| if unit < 0x800000 { (unit >> 16) as u8 } else { unit as u8 }));
+            }
+        }
+    }
+}
