@@ -497,7 +497,7 @@ impl Lowerer {
             SqlType::Text { size, .. } => size.max_bytes() / 4,
             _ => u64::MAX,
         };
-        !matches!(to, SqlType::Char { .. }) && len(from) <= len(to)
+        !matches!(to, SqlType::Char { .. }) && len(from) <= len(to) && from.text_stays(to)
     }
 
     /// Evaluates an expression by `types`, its columns being the arguments.

@@ -160,7 +160,7 @@ impl Session {
             None => Collation::DEFAULT,
             Some(charset) => collation_of(Some(charset), collation)?.unwrap_or(Collation::DEFAULT),
         };
-        self.put_charsets(collation.info().charset, collation);
+        self.put_charsets(client_charset(collation)?, collation);
         Ok(())
     }
 
@@ -169,7 +169,7 @@ impl Session {
         let of_client = collation_of(charset, None)?.unwrap_or(Collation::DEFAULT);
         let Datum::Str(name) = self.variables.own.by_name("collation_database") else { return Ok(()) };
         let connection = Collation::by_name(name).unwrap_or(Collation::DEFAULT);
-        self.put_charsets(of_client.info().charset, connection);
+        self.put_charsets(client_charset(of_client)?, connection);
         Ok(())
     }
 
@@ -291,6 +291,14 @@ fn characteristic(name: &str, value: &Value) -> Option<Characteristics> {
         _ => return None,
     }
     Some(of)
+}
+
+/// The character set that a client asks for with a collation; error 1231 if statements cannot be read in it.
+fn client_charset(collation: Collation) -> Result<Charset, SqlError> {
+    match collation.info().charset {
+        charset if charset.is_for_clients() => Ok(charset),
+        charset => Err(ErrorCode::WRONG_VALUE_FOR_VAR.with(&[&"character_set_client", &charset.name()])),
+    }
 }
 
 fn level_name(level: IsolationLevel) -> &'static str {

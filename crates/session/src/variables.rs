@@ -405,6 +405,9 @@ impl Variable {
             Kind::Charset | Kind::NullableCharset => {
                 let charset = avocet_types::collation::Charset::by_name(text);
                 let charset = charset.ok_or_else(|| ErrorCode::UNKNOWN_CHARACTER_SET.with(&[&text]))?;
+                if self.name == "character_set_client" && !charset.is_for_clients() {
+                    return Err(self.wrong_value(charset.name()));
+                }
                 Ok(owned(charset.name()))
             }
             Kind::Collation => {

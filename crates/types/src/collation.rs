@@ -5,8 +5,9 @@
 //!
 //! | collations | unit |
 //! |---|---|
-//! | `binary`, `*_bin` | a byte of UTF-8 |
-//! | `*_general_ci`, `ascii_general_ci`, `latin1_swedish_ci` | the character's weight, 1–3 bytes |
+//! | `binary`, `*_bin` of Unicode | a byte of UTF-8 |
+//! | `*_general_ci` of Unicode | the character's weight, 1–3 bytes |
+//! | those of `latin1`, `cp1251`, `gbk` and the like | the rank of the character's weight, 1 or 3 bytes |
 //! | `*_unicode_ci`, `*_unicode_520_ci` and those of languages | primary weights of UCA 4.0.0 or 5.2.0, 1 or 3 bytes |
 //! | `utf8mb4_0900_*`, `utf8mb4_*_0900_*` | weights of UCA 9.0.0, 1 or 3 bytes, level after level |
 //!
@@ -18,12 +19,14 @@
 //!
 //! PAD SPACE collations compare as if the shorter string were continued with spaces, NO PAD ones do not.
 //!
-//! - `names`: the collations that there are; `charset`: their character sets
+//! - `names`: the collations that there are; `charset`: their character sets; `coding`: tables of those that are not Unicode, `coded`: what their characters weigh
 //! - `tables`: weights and case mappings, read from `data/collations.bin`; `tailoring`: what languages change in them
 //! - `units`: units of characters; `weights`: by which rules; `keys`: keys made of them
 //! - `like`: LIKE; `weight_string`: what WEIGHT_STRING() shows
 
 mod charset;
+mod coded;
+mod coding;
 mod keys;
 mod like;
 mod names;
@@ -71,7 +74,7 @@ impl Collation {
 
     /// Whether equal strings have equal bytes, trailing spaces apart.
     pub fn is_binary(self) -> bool {
-        self != Self::JSON && matches!(self.info().family, names::Family::Bytes | names::Family::PaddedBytes)
+        self != Self::JSON && self.info().is_bin()
     }
 
     /// Whether equality is equality of bytes.

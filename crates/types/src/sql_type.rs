@@ -4,6 +4,7 @@ use std::fmt;
 
 use arrow::datatypes::{DataType, TimeUnit};
 
+use crate::collation::Charset;
 use crate::members::Members;
 
 /// A MySQL type, with all that decides how its values are stored, compared and shown.
@@ -155,6 +156,8 @@ pub struct Collation(pub u16);
 
 impl Collation {
     pub const UTF8MB4_0900_AI_CI: Self = Self(255);
+    /// The collation of names and of what the system says of itself.
+    pub const UTF8MB3_GENERAL_CI: Self = Self(33);
     pub const UTF8MB4_GENERAL_CI: Self = Self(45);
     pub const UTF8MB4_BIN: Self = Self(46);
     pub const UTF8MB4_0900_BIN: Self = Self(309);
@@ -253,6 +256,19 @@ impl SqlType {
         match self {
             Self::Enum(members) | Self::Set(members) => Some(members.collation()),
             _ => self.collation(),
+        }
+    }
+
+    /// The character set of a character string type.
+    pub fn charset(&self) -> Option<Charset> {
+        self.collation().map(|collation| collation.info().charset)
+    }
+
+    /// Whether texts of this type are texts of another as they are: its character set has all of their characters.
+    pub fn text_stays(&self, to: &Self) -> bool {
+        match (self.collation(), to.collation()) {
+            (Some(a), Some(b)) => a == b || b.info().charset.holds(a.info().charset),
+            _ => true,
         }
     }
 

@@ -29,7 +29,7 @@ pub fn decode_param(raw: &[u8], client: Charset) -> Datum<'static> {
 /// Text as a client reads it; what its character set does not have is `?`.
 pub fn encode(text: &str, results: Option<Charset>) -> Cow<'_, [u8]> {
     match results {
-        Some(charset) if !text.is_ascii() => Cow::Owned(charset.encode(text)),
+        Some(charset) if !(text.is_ascii() && charset.keeps_ascii()) => Cow::Owned(charset.encode(text)),
         _ => Cow::Borrowed(text.as_bytes()),
     }
 }
@@ -37,7 +37,9 @@ pub fn encode(text: &str, results: Option<Charset>) -> Cow<'_, [u8]> {
 /// As `encode`, for a value of a row; what is no text stays as it is.
 pub fn encode_datum(value: Datum<'_>, results: Charset) -> Datum<'_> {
     match value {
-        Datum::Str(text) if !text.is_ascii() => Datum::Bytes(Cow::Owned(results.encode(&text))),
+        Datum::Str(text) if !(text.is_ascii() && results.keeps_ascii()) => {
+            Datum::Bytes(Cow::Owned(results.encode(&text)))
+        }
         other => other,
     }
 }

@@ -97,7 +97,7 @@ impl Reader {
         let firsts = [dialect.field_terminator.first(), dialect.line_terminator.first()];
         let marks = firsts.into_iter().flatten().copied().chain(dialect.enclosed).chain(dialect.escape);
         marks.for_each(|byte| special[usize::from(byte)] = true);
-        if matches!(dialect.charset, Charset::Utf8mb3 | Charset::Utf8mb4) {
+        if dialect.charset.max_len() > 1 {
             special[0x80..].fill(true);
         }
         Self { dialect, special, ended: false }
@@ -328,19 +328,17 @@ impl Scanner<'_> {
 
     /// The length of the character at this place if it is one, or of its first byte.
     fn whole_char(&self, at: usize, len: usize) -> usize {
-        if std::str::from_utf8(&self.input[at..at + len]).is_ok() { len } else { 1 }
+        let bytes = &self.input[at..at + len];
+        let is_whole = match self.reader.dialect.charset {
+            charset if charset.is_utf8() => std::str::from_utf8(bytes).is_ok(),
+            charset => charset.decode(bytes).is_ok(),
+        };
+        if is_whole { len } else { 1 }
     }
 
     /// How long a character is that begins with this byte; 0 if none does.
     fn char_len(&self, first: u8) -> usize {
-        match (self.reader.dialect.charset, first) {
-            (Charset::Binary | Charset::Ascii | Charset::Latin1, _) | (_, ..0x80) => 1,
-            (_, 0x80..0xC2) => 0,
-            (_, 0xC2..0xE0) => 2,
-            (_, 0xE0..0xF0) => 3,
-            (Charset::Utf8mb4, 0xF0..0xF8) => 4,
-            _ => 0,
-        }
+        self.reader.dialect.charset.len_by_first_byte(first)
     }
 
     /// Reads a line's fields of fixed sizes; false at the file's end.

@@ -270,7 +270,7 @@ impl<'l> Loading<'l> {
                 Ok(text) => (Datum::str(text), self.text_type),
                 Err(_) => binary(),
             },
-            Charset::Ascii | Charset::Latin1 => match self.charset.decode(bytes) {
+            _ => match self.charset.decode(bytes) {
                 Ok(text) => (Datum::Str(text.into()), self.text_type),
                 Err(_) => binary(),
             },

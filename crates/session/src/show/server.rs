@@ -167,23 +167,13 @@ fn engines() -> Rowset {
     rows
 }
 
-fn charset_description(charset: Charset) -> &'static str {
-    match charset {
-        Charset::Binary => "Binary pseudo charset",
-        Charset::Ascii => "US ASCII",
-        Charset::Latin1 => "cp1252 West European",
-        Charset::Utf8mb3 => "UTF-8 Unicode",
-        Charset::Utf8mb4 => "UTF-8 Unicode",
-    }
-}
-
 pub(crate) fn charset_rows() -> Vec<Vec<Value>> {
-    let all = [Charset::Ascii, Charset::Binary, Charset::Latin1, Charset::Utf8mb3, Charset::Utf8mb4];
-    all.into_iter()
+    Charset::ALL
+        .iter()
         .map(|charset| {
             vec![
                 text(charset.name()),
-                text(charset_description(charset)),
+                text(charset.description()),
                 text(charset.default_collation().name()),
                 Datum::UInt(charset.max_len().into()),
             ]

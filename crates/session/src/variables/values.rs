@@ -73,13 +73,13 @@ pub(super) fn charset(value: &Value) -> Charset {
 
 /// What a client sends, if that is not UTF-8; bytes are read as if they were.
 pub(super) fn client_charset(value: &Value) -> Option<Charset> {
-    Some(charset(value)).filter(|charset| matches!(charset, Charset::Latin1 | Charset::Ascii))
+    Some(charset(value)).filter(|charset| !charset.is_utf8())
 }
 
 /// What a client gets, if that is not all of UTF-8; NULL and binary ask for text as it is.
 pub(super) fn results_charset(value: &Value) -> Option<Charset> {
     let charset = if value.is_null() { Charset::Binary } else { charset(value) };
-    Some(charset).filter(|charset| matches!(charset, Charset::Latin1 | Charset::Ascii | Charset::Utf8mb3))
+    Some(charset).filter(|charset| !matches!(charset, Charset::Utf8mb4 | Charset::Binary))
 }
 
 /// `SET timestamp`, in microseconds.

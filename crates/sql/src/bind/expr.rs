@@ -384,10 +384,8 @@ impl Binder<'_> {
         let inner = self.expr(expr)?;
         let target = match Charset::by_name(charset) {
             Some(Charset::Binary) => CastTarget::Binary(None),
-            Some(charset @ (Charset::Utf8mb3 | Charset::Utf8mb4)) => {
-                CastTarget::Char(None, Some(charset.default_collation()))
-            }
-            _ => return Err(ErrorCode::UNKNOWN_CHARACTER_SET.with(&[&charset])),
+            Some(charset) => CastTarget::Char(None, Some(charset.default_collation())),
+            None => return Err(ErrorCode::UNKNOWN_CHARACTER_SET.with(&[&charset])),
         };
         Ok(self.typer.cast(inner, target)?)
     }

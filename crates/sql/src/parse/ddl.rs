@@ -680,7 +680,7 @@ impl Parser<'_> {
             } else if self.eat("BYTE") {
                 ty.charset = Some("binary".into());
             } else if self.eat("UNICODE") {
-                return Err(ParseError::UnknownCharset("ucs2".into()));
+                ty.charset = Some("ucs2".into());
             } else {
                 return Ok(());
             }

@@ -253,10 +253,8 @@ impl Parser<'_> {
             return self.introduced_text(charset).map(Some);
         }
         match charset.as_str() {
-            "ucs2" | "utf16" | "utf16le" | "utf32" | "cp1250" | "cp1251" | "cp932" | "gbk" | "gb18030"
-            | "sjis" | "big5" | "latin2" | "koi8r" | "euckr" | "ujis" => {
-                Err(ParseError::UnknownCharset(charset))
-            }
+            // MySQL has these, too.
+            "gb18030" | "tis620" => Err(ParseError::UnknownCharset(charset)),
             _ => Ok(None),
         }
     }
@@ -274,6 +272,9 @@ impl Parser<'_> {
         if charset == Charset::Binary {
             return Ok(ExprKind::Bytes(bytes));
         }
+        // Where characters have at least two or four bytes, zeros are put before what is shorter.
+        let missing = bytes.len().next_multiple_of(charset.min_len() as usize) - bytes.len();
+        let bytes = if missing > 0 { [vec![0; missing], bytes].concat() } else { bytes };
         let value = match charset.decode(&bytes) {
             Ok(value) => value,
             Err(_) if is_string && charset == Charset::Utf8mb3 => {
@@ -475,11 +476,8 @@ impl Parser<'_> {
         let name = self.name()?;
         match Charset::by_name(&name) {
             Some(Charset::Binary) => Ok(CastTarget::Binary(len)),
-            Some(charset @ (Charset::Utf8mb3 | Charset::Utf8mb4)) => {
-                Ok(CastTarget::Char(len, Some(charset.default_collation())))
-            }
-            // Text is UTF-8 inside: other bytes for it can not be had.
-            _ => Err(ParseError::UnknownCharset(name)),
+            Some(charset) => Ok(CastTarget::Char(len, Some(charset.default_collation()))),
+            None => Err(ParseError::UnknownCharset(name)),
         }
     }
 
@@ -675,12 +673,25 @@ impl Parser<'_> {
     }
 
     fn weight_string(&mut self) -> ParseResult<ExprKind> {
-        let mut expr = self.expr()?;
+        let expr = self.expr()?;
+        let span = expr.span;
+        let mut args = vec![expr];
         if self.eat("AS") {
-            let span = expr.span;
-            expr = Expr { kind: self.cast_to(Box::new(expr))?, span };
+            let is_char = self.eat("CHAR");
+            if !is_char {
+                self.expect("BINARY")?;
+            }
+            self.expect_op(Op::LParen)?;
+            let len = self.unsigned()?;
+            self.expect_op(Op::RParen)?;
+            if is_char {
+                args.push(Expr { kind: ExprKind::Integer(len.into()), span });
+            } else if let Some(expr) = args.pop() {
+                let target = CastTarget::Binary(Some(len));
+                args.push(Expr { kind: ExprKind::Cast { expr: Box::new(expr), target }, span });
+            }
         }
-        Ok(ExprKind::Function { name: "WEIGHT_STRING".into(), args: vec![expr] })
+        Ok(ExprKind::Function { name: "WEIGHT_STRING".into(), args })
     }
 
     fn inserted_value(&mut self) -> ParseResult<ExprKind> {

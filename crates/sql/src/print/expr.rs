@@ -39,6 +39,11 @@ impl Printer<'_> {
         if let Some(charset) = charset.or(self.style.strings) {
             self.text.push('_');
             self.put(charset.name());
+            // In quotes, the bytes of the printed text would be taken for those of the character set.
+            if !charset.is_utf8() && !(value.is_ascii() && charset.keeps_ascii()) {
+                self.text.push(' ');
+                return self.hex(&charset.encode(value));
+            }
         }
         self.quoted(value);
     }

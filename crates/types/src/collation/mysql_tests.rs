@@ -101,10 +101,69 @@ fn prefix_keys_begin_the_keys_of_what_like_finds() {
                 c.sort_key_prefix(start, &mut prefix);
                 assert!(key(c, s).starts_with(&prefix), "{}: {start:?} {s:?}", info.name);
                 let changed = format!("{}{}", c.upper(start), &s[end..]);
-                if LikePattern::new(&format!("{start}%"), None, c).matches(&changed) && !start.contains(['%', '_']) {
+                if LikePattern::new(&format!("{start}%"), None, c).matches(&changed)
+                    && !start.contains(['%', '_'])
+                {
                     assert!(key(c, &changed).starts_with(&prefix), "{}: {start:?} {changed:?}", info.name);
                 }
             }
         }
+    }
+}
+
+/// Codes of one to three bytes, as `data/expected_charsets.py` lists them.
+fn codes() -> Vec<Vec<u8>> {
+    let mut codes: Vec<Vec<u8>> = (0..=255).map(|a| vec![a]).collect();
+    codes.extend((0x80..=255).flat_map(|a| (0x40..=255).map(move |b| vec![a, b])));
+    codes.extend((0xa1..255).flat_map(|a| (0xa1..255).map(move |b| vec![0x8f, a, b])));
+    codes
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02X}").expect("a String takes all");
+        text
+    })
+}
+
+fn sum_of_lines(lines: impl Iterator<Item = String>) -> u64 {
+    lines
+        .map(|line| {
+            let mut crc = flate2::Crc::new();
+            crc.update(line.as_bytes());
+            u64::from(crc.sum())
+        })
+        .sum()
+}
+
+#[test]
+fn character_sets_have_mysqls_codes_and_weights() {
+    let codes = codes();
+    for line in include_str!("testdata/charsets.tsv").lines() {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let wanted: Vec<u64> = fields[1..].iter().map(|sum| sum.parse().expect("a number")).collect();
+        let single = |c: char| c.encode_utf8(&mut [0; 4]).to_owned();
+        if let Some(charset) = Charset::by_name(fields[0]) {
+            let encoded =
+                ('\0'..=char::MAX).map(|c| format!("{}:{}", c as u32, hex(&charset.encode(&single(c)))));
+            assert_eq!(sum_of_lines(encoded), wanted[0], "{}: codes", fields[0]);
+            let decoded = codes.iter().filter_map(|code| {
+                let text = charset.decode(code).ok().filter(|_| !charset.is_unicode())?;
+                let is_one = **code == *b"?" || !text.contains('?');
+                is_one.then(|| format!("{}:{}", hex(code), hex(text.as_bytes())))
+            });
+            assert_eq!(sum_of_lines(decoded), wanted[1], "{}: characters", fields[0]);
+            continue;
+        }
+        let c = named(fields[0]);
+        let charset = c.info().charset;
+        let all =
+            || ('\0'..='\u{ffff}').map(|ch| (ch as u32, charset.fitted(single(ch).into()).into_owned()));
+        let sums = [
+            sum_of_lines(all().map(|(n, s)| format!("{n}:{}", hex(&weights(c, &s))))),
+            sum_of_lines(all().map(|(n, s)| format!("{n}:{}", hex(c.upper(&s).as_bytes())))),
+            sum_of_lines(all().map(|(n, s)| format!("{n}:{}", hex(c.lower(&s).as_bytes())))),
+        ];
+        assert_eq!(sums[..], wanted[..], "{}", fields[0]);
     }
 }

@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 
 use avocet_base::codec::{Malformed, Reader};
 
+use super::coding::Coding;
 use super::names::CaseRules;
 
 /// Runs of numbers by character.
@@ -88,6 +89,7 @@ impl Tables {
                 let changed = uca520().cases.map(c, upper);
                 if changed == c { self.cases_older.map(c, upper) } else { changed }
             }
+            (CaseRules::Coded(charset), ..) => Coding::get(charset).case(c, upper),
             (CaseRules::V900, ..) => self.cases_0900.map(c, upper),
             (CaseRules::Older | CaseRules::Turkish, ..) => self.cases_older.map(c, upper),
         }
@@ -195,35 +197,4 @@ fn section(
         record(c, from)?;
     }
     Ok(())
-}
-
-/// Characters 0x80–0x9f of MySQL's latin1, which is Windows-1252 with its gaps filled.
-const LATIN1_HIGH: [char; 32] = [
-    '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž', '\u{8f}', '\u{90}',
-    '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
-];
-
-/// The byte of a character in MySQL's latin1.
-pub(super) fn latin1_byte(c: char) -> Option<u8> {
-    match u32::from(c) {
-        v @ (0..0x80 | 0xa0..=0xff) => Some(v as u8),
-        _ => LATIN1_HIGH.iter().position(|h| *h == c).map(|i| i as u8 + 0x80),
-    }
-}
-
-/// The character of a byte in MySQL's latin1.
-pub(super) fn latin1_char(byte: u8) -> char {
-    match byte {
-        0x80..0xa0 => LATIN1_HIGH[usize::from(byte - 0x80)],
-        _ => char::from(byte),
-    }
-}
-
-/// Weights of bytes 0xc0–0xff in latin1_swedish_ci; below, letters weigh as upper case and others as themselves.
-const SWEDISH_HIGH: [u8; 64] = *b"\
-    AAAA\\[\\CEEEEIIIIDNOOOO]\xd7\xd8UUUYY\xde\xdf\
-    AAAA\\[\\CEEEEIIIIDNOOOO]\xf7\xd8UUUYY\xde\xff";
-
-pub(super) fn swedish_weight(byte: u8) -> u8 {
-    if byte >= 0xc0 { SWEDISH_HIGH[usize::from(byte - 0xc0)] } else { byte.to_ascii_uppercase() }
 }

@@ -175,8 +175,9 @@ struct Move {
 
 impl Move {
     fn read(from: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let [first, last, to, lead] = [number(from, "first")?, number(from, "last")?, number(from, "to")?, number(from, "lead")?]
-            .map(|n| n as u16);
+        let [first, last, to, lead] =
+            [number(from, "first")?, number(from, "last")?, number(from, "to")?, number(from, "lead")?]
+                .map(|n| n as u16);
         Ok(Self { weights: first..=last, to, lead })
     }
 

@@ -3,8 +3,9 @@
 //! A unit is up to three bytes in a `u32`, left-aligned below the top byte: `byte0 << 16 | byte1 << 8 | byte2`. All
 //! units of a level are prefix-free and order as their bytes do.
 
+use super::coded::CodedWeights;
 use super::names::{General, Version};
-use super::tables::{CharMap, Tables, latin1_byte, swedish_weight, tables, uca520};
+use super::tables::{CharMap, Tables, tables, uca520};
 use super::tailoring::Tailoring;
 use super::weights::{Rules, Weigher};
 
@@ -158,6 +159,21 @@ impl<'s> Units<'s> {
         };
     }
 
+    /// The next rank of a collation of a coded character set.
+    pub fn next_rank(&mut self, coded: &'static CodedWeights) -> Option<u16> {
+        loop {
+            if let Some(rank) = self.next_pending() {
+                return Some(rank);
+            }
+            let c = u32::from(self.chars.next()?);
+            self.pending = match coded.get(c) {
+                Some(ranks) => Pending::Weights(ranks),
+                // Behind all that the character set has.
+                None => computed(&[u16::MAX, (c >> 16) as u16, c as u16]),
+            };
+        }
+    }
+
     /// The next weight of a UCA collation.
     pub fn next_weight(&mut self, uca: &'static Uca) -> Option<u16> {
         loop {
@@ -183,8 +199,7 @@ impl Iterator for Units<'_> {
         match &self.rules.weigher {
             Weigher::Uca(uca) => self.next_weight(uca).map(|weight| self.unit(weight)),
             Weigher::Bytes => self.chars.next().map(|c| character_unit(c.into())),
-            Weigher::Ascii => self.chars.next().map(|c| character_unit(c.to_ascii_uppercase().into())),
-            Weigher::Latin1Swedish => self.chars.next().map(|c| character_unit(swedish(c))),
+            Weigher::Coded(coded) => self.next_rank(coded).map(|rank| self.rules.primary_unit(rank)),
             Weigher::General(variant) => {
                 self.chars.next().map(|c| character_unit(general(self.tables, c, *variant)))
             }
@@ -198,10 +213,6 @@ fn character_unit(weight: u32) -> u32 {
         0..0x80 => weight << 16,
         _ => (0x80 | weight >> 16) << 16 | weight & 0xffff,
     }
-}
-
-fn swedish(c: char) -> u32 {
-    latin1_byte(c).map_or(0xffff, |byte| u32::from(swedish_weight(byte)))
 }
 
 pub(super) fn general(tables: &Tables, c: char, variant: General) -> u32 {

@@ -36,8 +36,11 @@ impl Collation {
                     to.extend_from_slice(&(weight as u16).to_be_bytes());
                 }
             }
-            Weigher::Ascii | Weigher::Latin1Swedish => {
-                to.extend(Units::new(rules, s, 0).map(|unit| if unit < 0x800000 { (unit >> 16) as u8 } else { unit as u8 }));
+            Weigher::Coded(coded) => {
+                let mut units = Units::new(rules, s, 0);
+                while let Some(rank) = units.next_rank(coded) {
+                    to.extend_from_slice(coded.bytes(rank));
+                }
             }
         }
     }

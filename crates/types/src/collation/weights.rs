@@ -3,6 +3,7 @@
 use std::hash::Hasher;
 use std::sync::OnceLock;
 
+use super::coded::CodedWeights;
 use super::keys::{bytes_key, padded_key, push_unit};
 use super::names::{CollationInfo, Family, General, IDS};
 use super::tailoring::Tailoring;
@@ -14,8 +15,7 @@ type Codes = [u8; 256];
 /// What the units of a collation are made from.
 pub(super) enum Weigher {
     Bytes,
-    Ascii,
-    Latin1Swedish,
+    Coded(CodedWeights),
     General(General),
     Uca(Uca),
 }
@@ -27,7 +27,7 @@ pub(super) struct Rules {
     pub space: u8,
     pub padded: bool,
     pub levels: usize,
-    /// UCA only: ASCII's weights in order.
+    /// ASCII's weights in order, where weights are those of a table.
     ascii_weights: Vec<u16>,
 }
 
@@ -44,8 +44,7 @@ impl Rules {
     fn new(info: &CollationInfo) -> Self {
         let (weigher, levels) = match info.family {
             Family::Bytes | Family::PaddedBytes => (Weigher::Bytes, 1),
-            Family::Ascii => (Weigher::Ascii, 1),
-            Family::Latin1Swedish => (Weigher::Latin1Swedish, 1),
+            Family::Coded | Family::CodedBinary => (Weigher::Coded(CodedWeights::new(info)), 1),
             Family::General(variant) => (Weigher::General(variant), 1),
             Family::Uca { version, levels, tailoring } => {
                 (Weigher::Uca(Uca::new(version, tailoring)), usize::from(levels))
@@ -53,15 +52,18 @@ impl Rules {
         };
         let mut codes = [0; 256];
         let mut ascii_weights = Vec::new();
-        if let Weigher::Uca(uca) = &weigher {
-            ascii_weights = (0..128).filter_map(|byte| uca.ascii_weight(byte)).collect();
-            ascii_weights.sort_unstable();
-            ascii_weights.dedup();
-        }
+        let ascii_weight = |byte: u8| match &weigher {
+            Weigher::Uca(uca) => uca.ascii_weight(byte),
+            Weigher::Coded(coded) => coded.ascii_weight(byte),
+            Weigher::Bytes | Weigher::General(_) => None,
+        };
+        ascii_weights.extend((0..128).filter_map(ascii_weight));
+        ascii_weights.sort_unstable();
+        ascii_weights.dedup();
         for byte in 0..128u8 {
             codes[usize::from(byte)] = match &weigher {
-                Weigher::Uca(uca) => {
-                    let weight = uca.ascii_weight(byte);
+                Weigher::Uca(_) | Weigher::Coded(_) => {
+                    let weight = ascii_weight(byte);
                     let rank = weight.and_then(|weight| ascii_weights.binary_search(&weight).ok());
                     rank.map_or(0, |rank| 2 * rank as u8 + 2)
                 }
@@ -69,7 +71,14 @@ impl Rules {
                 _ => byte.to_ascii_uppercase(),
             };
         }
-        Self { weigher, codes, space: codes[usize::from(b' ')], padded: info.pad_space, levels, ascii_weights }
+        Self {
+            weigher,
+            codes,
+            space: codes[usize::from(b' ')],
+            padded: info.pad_space,
+            levels,
+            ascii_weights,
+        }
     }
 
     /// Whether units come from the table; else they are the bytes themselves.
@@ -90,7 +99,7 @@ impl Rules {
         u32::from(self.space) << 16
     }
 
-    /// The unit of a UCA weight of the first level.
+    /// The unit of a table's weight of the first level.
     pub fn primary_unit(&self, weight: u16) -> u32 {
         match self.ascii_weights.binary_search(&weight) {
             Ok(rank) => (2 * rank as u32 + 2) << 16,

@@ -7,6 +7,7 @@ use super::{
     ConvertContext, Read, StoreError, byte_limit, char_limit, read_datetime, read_time, round_double,
     temporal_to_integer, text_of,
 };
+use crate::collation::Charset;
 use crate::compare;
 use crate::datum::Datum;
 use crate::decimal::{Decimal, ParseStatus};
@@ -352,8 +353,16 @@ fn to_string<'v>(value: Datum<'v>, from: &SqlType, to: &SqlType, context: &Conve
     if let Some((text, problem)) = double_within(&value, to) {
         return (Datum::Str(text.into()), problem);
     }
+    let charset = to.charset().unwrap_or(Charset::Utf8mb4);
     let text: Cow<'v, str> = match value {
         Datum::Str(text) => text,
+        Datum::Bytes(bytes) if !charset.is_utf8() => match charset.decode(&bytes) {
+            Ok(text) => Cow::Owned(text),
+            Err(at) => {
+                let valid = charset.decode(&bytes[..at]).unwrap_or_default();
+                return (Datum::Str(valid.into()), Some(shown_string(&bytes[at..])));
+            }
+        },
         Datum::Bytes(bytes) => match utf8(bytes) {
             Ok(text) => text,
             Err(bytes) => {
@@ -364,15 +373,22 @@ fn to_string<'v>(value: Datum<'v>, from: &SqlType, to: &SqlType, context: &Conve
         },
         other => Cow::Owned(text_of(&other, from, context).into_owned()),
     };
+    let (text, missing) = match charset.first_missing(&text) {
+        None => (text, None),
+        Some(at) => {
+            let problem = shown_string(&text.as_bytes()[at..]);
+            (Cow::Owned(charset.fitted(text).into_owned()), Some(problem))
+        }
+    };
     let (end, counts_spaces) = match to {
         SqlType::Char { len, .. } => (char_limit(&text, *len as usize), false),
         SqlType::VarChar { len, .. } => (char_limit(&text, *len as usize), true),
         _ => {
             let max = to.max_bytes().map_or(usize::MAX, |max| max as usize);
-            ((text.len() > max).then(|| byte_limit(&text, max)), true)
+            (encoded_limit(&text, charset, max), true)
         }
     };
-    let problem = end.and_then(|end| match text[end..].trim_end_matches(' ').is_empty() {
+    let cut = end.and_then(|end| match text[end..].trim_end_matches(' ').is_empty() {
         true => counts_spaces.then_some(StoreError::Rounded),
         false => Some(StoreError::TooLong),
     });
@@ -385,7 +401,24 @@ fn to_string<'v>(value: Datum<'v>, from: &SqlType, to: &SqlType, context: &Conve
         }
         _ => text,
     };
-    (Datum::Str(text), problem)
+    (Datum::Str(text), missing.or(cut))
+}
+
+/// Where a text has to be cut to take no more than `max` bytes in a character set.
+fn encoded_limit(text: &str, charset: Charset, max: usize) -> Option<usize> {
+    // Most texts are far below it.
+    if text.len() <= max / charset.max_len() as usize {
+        return None;
+    }
+    if charset.is_utf8() {
+        return (text.len() > max).then(|| byte_limit(text, max));
+    }
+    let mut taken = 0;
+    let fits = |(at, c): (usize, char)| {
+        taken += charset.encoded_len(c.encode_utf8(&mut [0; 4]));
+        (taken > max).then_some(at)
+    };
+    text.char_indices().find_map(fits)
 }
 
 fn utf8(bytes: Cow<'_, [u8]>) -> Result<Cow<'_, str>, Cow<'_, [u8]>> {
@@ -404,7 +437,11 @@ fn utf8(bytes: Cow<'_, [u8]>) -> Result<Cow<'_, str>, Cow<'_, [u8]>> {
 /// `Incorrect string value: '\xFF...'`: at most six bytes from the first that is no UTF-8.
 fn incorrect_string(bytes: &[u8]) -> StoreError {
     let start = std::str::from_utf8(bytes).map_or_else(|e| e.valid_up_to(), str::len);
-    let rest = &bytes[start..];
+    shown_string(&bytes[start..])
+}
+
+/// The same of what begins with it.
+fn shown_string(rest: &[u8]) -> StoreError {
     let mut shown: String = rest.iter().take(6).map(|b| format!("\\x{b:02X}")).collect();
     if rest.len() > 6 {
         shown.push_str("...");
@@ -430,6 +467,9 @@ fn to_bytes<'v>(value: Datum<'v>, from: &SqlType, to: &SqlType, context: &Conver
     };
     let bytes: Cow<'v, [u8]> = match value {
         Datum::Bytes(bytes) => bytes,
+        Datum::Str(text) if let Some(charset) = from.charset().filter(|charset| !charset.is_utf8()) => {
+            Cow::Owned(charset.encode(&text))
+        }
         Datum::Str(Cow::Borrowed(text)) => Cow::Borrowed(text.as_bytes()),
         Datum::Str(Cow::Owned(text)) => Cow::Owned(text.into_bytes()),
         other => Cow::Owned(text_of(&other, from, context).into_owned().into_bytes()),

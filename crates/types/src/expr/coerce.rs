@@ -3,6 +3,7 @@
 //!
 //! What does not convert cleanly raises warning 1292, and becomes the nearest value, or NULL for dates and times.
 
+use crate::collation::Charset;
 use crate::datum::Datum;
 use crate::decimal::{Decimal, ParseStatus};
 use crate::expr::context::EvalContext;
@@ -43,8 +44,11 @@ pub(crate) fn convert<'a>(
                 _ => Datum::Double(number),
             })
         }
-        ValueClass::Text => to_text(value, from),
+        ValueClass::Text => to_text(value, from, to),
         ValueClass::Bytes => Ok(match to_text_or_bytes(value, from) {
+            Datum::Str(text) if let Some(charset) = from.charset().filter(|charset| !charset.is_utf8()) => {
+                Datum::Bytes(charset.encode(&text).into())
+            }
             Datum::Str(text) => Datum::Bytes(match text {
                 std::borrow::Cow::Borrowed(s) => s.as_bytes().into(),
                 std::borrow::Cow::Owned(s) => s.into_bytes().into(),
@@ -79,6 +83,21 @@ pub(crate) fn convert<'a>(
     }
 }
 
+/// A constant text in another character set; error 3854 if that has not all of its characters.
+pub(crate) fn recode<'a>(value: Datum<'a>, from: &SqlType, to: &SqlType) -> EvalResult<Datum<'a>> {
+    let (Datum::Str(text), Some(source), Some(target)) = (&value, from.charset(), to.charset()) else {
+        return Ok(value);
+    };
+    match target.first_missing(text) {
+        None => Ok(value),
+        Some(at) => {
+            let bytes = source.encode(&text[at..]);
+            let shown = bytes.iter().take(6).map(|b| format!("\\x{b:02X}")).collect();
+            Err(EvalError::CannotConvertString { value: shown, from: source.name(), to: target.name() })
+        }
+    }
+}
+
 /// `CAST(value AS to)`.
 pub(crate) fn cast<'a>(
     value: Datum<'a>,
@@ -104,7 +123,7 @@ pub(crate) fn cast<'a>(
             Err(EvalError::InvalidJsonText { argument: 1, function: "cast_as_json", problem })
         }
         SqlType::Int { unsigned, .. } => cast_int(&value, from, unsigned, ctx),
-        SqlType::VarChar { len, .. } => cast_text(value, from, len, ctx),
+        SqlType::VarChar { len, .. } => cast_text(value, from, to, len, ctx),
         SqlType::Binary { len } => cast_binary(value, from, len as usize, ctx),
         SqlType::Year => cast_year(&value, from, ctx),
         SqlType::Decimal { .. } => to_decimal(&value, from, to, ctx).map(Datum::Decimal),
@@ -291,24 +310,34 @@ fn decoded<'a>(value: u64, from: &SqlType) -> Datum<'a> {
     }
 }
 
-fn to_text<'a>(value: Datum<'a>, from: &SqlType) -> EvalResult<Datum<'a>> {
+/// In the character set of `to`: what it has not is `?`.
+fn to_text<'a>(value: Datum<'a>, from: &SqlType, to: &SqlType) -> EvalResult<Datum<'a>> {
     use std::borrow::Cow;
+    let charset = to.charset().unwrap_or(Charset::Utf8mb4);
     match to_text_or_bytes(value, from) {
+        Datum::Str(text) if !from.text_stays(to) => Ok(Datum::Str(match text {
+            Cow::Borrowed(text) => charset.fitted(text.into()),
+            Cow::Owned(text) => Cow::Owned(charset.fitted(text.into()).into_owned()),
+        })),
+        Datum::Bytes(bytes) if !charset.is_utf8() => match charset.decode(&bytes) {
+            Ok(text) => Ok(Datum::Str(text.into())),
+            Err(at) => Err(not_text(&bytes[at..], charset)),
+        },
         Datum::Bytes(Cow::Borrowed(bytes)) => {
-            std::str::from_utf8(bytes).map(Datum::str).map_err(|_| not_text(bytes))
+            std::str::from_utf8(bytes).map(Datum::str).map_err(|_| not_text(bytes, charset))
         }
         Datum::Bytes(Cow::Owned(bytes)) => match String::from_utf8(bytes) {
             Ok(text) => Ok(Datum::Str(Cow::Owned(text))),
-            Err(error) => Err(not_text(error.as_bytes())),
+            Err(error) => Err(not_text(error.as_bytes(), charset)),
         },
         text => Ok(text),
     }
 }
 
 #[cold]
-fn not_text(bytes: &[u8]) -> EvalError {
+fn not_text(bytes: &[u8], charset: Charset) -> EvalError {
     let value = bytes.iter().take(6).map(|b| format!("\\x{b:02X}")).collect();
-    EvalError::CannotConvertString { value, from: "binary", to: "utf8mb4" }
+    EvalError::CannotConvertString { value, from: "binary", to: charset.name() }
 }
 
 /// The moment that a text says with an offset.
@@ -525,8 +554,14 @@ pub(crate) fn float_to_bigint(value: f32) -> i64 {
 }
 
 /// CAST AS CHAR(len): cut after `len` characters; NULL for bytes that are no text.
-fn cast_text<'a>(value: Datum<'a>, from: &SqlType, len: u32, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
-    let text = match to_text(value, from) {
+fn cast_text<'a>(
+    value: Datum<'a>,
+    from: &SqlType,
+    to: &SqlType,
+    len: u32,
+    ctx: &EvalContext,
+) -> EvalResult<Datum<'a>> {
+    let text = match to_text(value, from, to) {
         Ok(text) => text,
         Err(_) => {
             ctx.note(&EvalError::InvalidCharacterString);
@@ -613,7 +648,7 @@ fn from_json<'a>(value: Datum<'a>, to: &SqlType, is_cast: bool, ctx: &EvalContex
     match *to {
         SqlType::Json => return Ok(value),
         SqlType::VarChar { len, .. } if is_cast => {
-            return cast_text(Datum::Str(node.text().into()), &SqlType::Null, len, ctx);
+            return cast_text(Datum::Str(node.text().into()), &SqlType::JSON_TEXT, to, len, ctx);
         }
         SqlType::Binary { len } if is_cast => {
             return cast_binary(Datum::Str(node.text().into()), &SqlType::Null, len as usize, ctx);
@@ -678,8 +713,8 @@ pub(crate) fn is_identity(from: &SqlType, to: &SqlType) -> bool {
         (
             SqlType::Char { .. } | SqlType::VarChar { .. } | SqlType::Text { .. },
             SqlType::Char { .. } | SqlType::VarChar { .. } | SqlType::Text { .. },
-        )
-        | (
+        ) => from.text_stays(to),
+        (
             SqlType::Binary { .. } | SqlType::VarBinary { .. } | SqlType::Blob { .. },
             SqlType::Binary { .. } | SqlType::VarBinary { .. } | SqlType::Blob { .. },
         ) => true,

@@ -44,6 +44,8 @@ pub enum ArgClass {
     Text,
     /// A character string; byte strings too become one.
     Chars,
+    /// A byte string, or a character string whose bytes are those of UTF-8: a text in another character set is its bytes there.
+    Encoded,
     /// BIGINT or BIGINT UNSIGNED; other types are rounded.
     Int,
     Double,
@@ -150,7 +152,7 @@ functions! {
     Interval ["INTERVAL"] 2..=MANY, [Number], Ret::Int, Never, Immutable, func::math::interval;
     Greatest ["GREATEST"] 2..=MANY, [Any], Ret::Custom(ret::longest), Strict, Immutable, func::math::greatest;
     Least ["LEAST"] 2..=MANY, [Any], Ret::Custom(ret::longest), Strict, Immutable, func::math::least;
-    Crc32 ["CRC32"] 1..=1, [Text], Ret::UInt, Strict, Immutable, func::numeral::crc32;
+    Crc32 ["CRC32"] 1..=1, [Encoded], Ret::UInt, Strict, Immutable, func::numeral::crc32;
     Conv ["CONV"] 3..=3, [Chars, Int, Int], Ret::Ascii(ret::len_64), Partial, Immutable, func::numeral::conv;
     Bin ["BIN"] 1..=1, [Chars], Ret::Ascii(ret::len_64), Partial, Immutable, func::numeral::bin;
     Oct ["OCT"] 1..=1, [Chars], Ret::Ascii(ret::len_64), Partial, Immutable, func::numeral::oct;
@@ -165,8 +167,8 @@ functions! {
     // Strings.
     Concat ["CONCAT"] 1..=MANY, [Text], Ret::Text(ret::len_sum), Strict, Immutable, func::string::concat;
     ConcatWs ["CONCAT_WS"] 2..=MANY, [Text], Ret::Text(ret::len_joined), Own, Immutable, func::string::concat_ws;
-    Length ["LENGTH", "OCTET_LENGTH"] 1..=1, [Text], Ret::Int, Strict, Immutable, func::string::byte_length;
-    BitLength ["BIT_LENGTH"] 1..=1, [Text], Ret::Int, Strict, Immutable, func::string::bit_length;
+    Length ["LENGTH", "OCTET_LENGTH"] 1..=1, [Encoded], Ret::Int, Strict, Immutable, func::string::byte_length;
+    BitLength ["BIT_LENGTH"] 1..=1, [Encoded], Ret::Int, Strict, Immutable, func::string::bit_length;
     CharLength ["CHAR_LENGTH", "CHARACTER_LENGTH"] 1..=1, [Text], Ret::Int, Strict, Immutable, func::string::char_length;
     Upper ["UPPER", "UCASE"] 1..=1, [Text], Ret::Text(ret::len_first), Strict, Immutable, func::string::upper;
     Lower ["LOWER", "LCASE"] 1..=1, [Text], Ret::Text(ret::len_first), Strict, Immutable, func::string::lower;
@@ -185,10 +187,11 @@ functions! {
     Instr ["INSTR"] 2..=2, [Text], Ret::Int, Strict, Immutable, func::string::instr;
     Locate ["LOCATE", "POSITION"] 2..=3, [Text, Text, Int], Ret::Int, Strict, Immutable, func::string::locate;
     Strcmp ["STRCMP"] 2..=2, [Text], Ret::Int, Strict, Immutable, func::string::strcmp;
-    Ascii ["ASCII"] 1..=1, [Text], Ret::Int, Strict, Immutable, func::string::ascii;
+    Ascii ["ASCII"] 1..=1, [Encoded], Ret::Int, Strict, Immutable, func::string::ascii;
     Ord ["ORD"] 1..=1, [Text], Ret::Int, Strict, Immutable, func::string::ord;
     Hex ["HEX"] 1..=1, [Any], Ret::Ascii(ret::len_hex), Strict, Immutable, func::numeral::hex;
     Unhex ["UNHEX"] 1..=1, [Text], Ret::Bytes(ret::len_unhex), Partial, Immutable, func::numeral::unhex;
+    WeightString ["WEIGHT_STRING"] 1..=2, [Any, Int], Ret::Bytes(ret::len_weights), Own, Immutable, func::string::weight_string;
     Char ["CHAR"] 1..=MANY, [Int], Ret::Bytes(ret::len_char), Own, Immutable, func::string::char;
     Field ["FIELD"] 2..=MANY, [Any], Ret::Int, Never, Immutable, func::string::field;
     Elt ["ELT"] 2..=MANY, [Int, Text], Ret::Text(ret::len_elt), Own, Immutable, func::string::elt;
@@ -197,10 +200,10 @@ functions! {
     Format ["FORMAT"] 2..=3, [Number, Int, Chars], Ret::Ascii(ret::len_format), Own, Immutable, func::numeral::format;
     Insert ["INSERT"] 4..=4, [Text, Int, Int, Text], Ret::Text(ret::len_insert), Strict, Immutable, func::string::insert;
     Quote ["QUOTE"] 1..=1, [Text], Ret::Text(ret::len_quote), Never, Immutable, func::string::quote;
-    Md5 ["MD5"] 1..=1, [Text], Ret::Ascii(ret::len_32), Strict, Immutable, func::digest::md5;
-    Sha1 ["SHA1", "SHA"] 1..=1, [Text], Ret::Ascii(ret::len_40), Strict, Immutable, func::digest::sha1;
-    Sha2 ["SHA2"] 2..=2, [Text, Int], Ret::Ascii(ret::len_128), Partial, Immutable, func::digest::sha2;
-    ToBase64 ["TO_BASE64"] 1..=1, [Text], Ret::Ascii(ret::len_base64), Partial, Immutable, func::digest::to_base64;
+    Md5 ["MD5"] 1..=1, [Encoded], Ret::Ascii(ret::len_32), Strict, Immutable, func::digest::md5;
+    Sha1 ["SHA1", "SHA"] 1..=1, [Encoded], Ret::Ascii(ret::len_40), Strict, Immutable, func::digest::sha1;
+    Sha2 ["SHA2"] 2..=2, [Encoded, Int], Ret::Ascii(ret::len_128), Partial, Immutable, func::digest::sha2;
+    ToBase64 ["TO_BASE64"] 1..=1, [Encoded], Ret::Ascii(ret::len_base64), Partial, Immutable, func::digest::to_base64;
     FromBase64 ["FROM_BASE64"] 1..=1, [Text], Ret::Bytes(ret::len_first), Partial, Immutable, func::digest::from_base64;
     RegexpLike ["REGEXP_LIKE"] 2..=3, [Chars], Ret::Int, Strict, Immutable, func::regexp::like;
     RegexpInstr ["REGEXP_INSTR"] 2..=6, [Chars, Chars, Int, Int, Int, Chars], Ret::Int, Strict, Immutable, func::regexp::instr;
@@ -210,9 +213,9 @@ functions! {
     ExportSet ["EXPORT_SET"] 3..=5, [Int, Text, Text, Text, Int], Ret::Text(ret::len_export_set), Strict, Immutable, func::bits::export_set;
     Soundex ["SOUNDEX"] 1..=1, [Chars], Ret::Text(ret::len_soundex), Strict, Immutable, func::bits::soundex;
     RandomBytes ["RANDOM_BYTES"] 1..=1, [Int], Ret::Bytes(ret::len_1024), Strict, Volatile, func::digest::random_bytes;
-    Compress ["COMPRESS"] 1..=1, [Text], Ret::Bytes(ret::len_compressed), Strict, Immutable, func::digest::compress;
-    Uncompress ["UNCOMPRESS"] 1..=1, [Text], Ret::Custom(ret::uncompressed), Partial, Immutable, func::digest::uncompress;
-    UncompressedLength ["UNCOMPRESSED_LENGTH"] 1..=1, [Text], Ret::Int, Strict, Immutable, func::digest::uncompressed_length;
+    Compress ["COMPRESS"] 1..=1, [Encoded], Ret::Bytes(ret::len_compressed), Strict, Immutable, func::digest::compress;
+    Uncompress ["UNCOMPRESS"] 1..=1, [Encoded], Ret::Custom(ret::uncompressed), Partial, Immutable, func::digest::uncompress;
+    UncompressedLength ["UNCOMPRESSED_LENGTH"] 1..=1, [Encoded], Ret::Int, Strict, Immutable, func::digest::uncompressed_length;
     FormatBytes ["FORMAT_BYTES"] 1..=1, [Double], Ret::System(11), Strict, Immutable, func::units::format_bytes;
     FormatPicoTime ["FORMAT_PICO_TIME"] 1..=1, [Double], Ret::System(11), Strict, Immutable, func::units::format_pico_time;
 
@@ -327,6 +330,8 @@ functions! {
     Coalesce ["COALESCE"] 1..=MANY, [Any], Ret::Rewrite, Own, Immutable, func::rewritten;
     AnyValue ["ANY_VALUE"] 1..=1, [Any], Ret::Custom(ret::of_first), Strict, Immutable, func::any_value;
     IsNull ["ISNULL"] 1..=1, [Any], Ret::Rewrite, Never, Immutable, func::rewritten;
+
+    Coercibility ["COERCIBILITY"] 1..=1, [Any], Ret::Rewrite, Never, Immutable, func::rewritten;
 
     // The session.
     Version ["VERSION"] 0..=0, [], Ret::System(60), Never, Statement, func::session::version;

@@ -195,6 +195,12 @@ pub(crate) enum Node {
         from: SqlType,
         to: SqlType,
     },
+    /// A constant text in another character set, which must have all its characters.
+    Recode {
+        inner: Box<Node>,
+        from: SqlType,
+        to: SqlType,
+    },
     Cast {
         inner: Box<Node>,
         from: SqlType,

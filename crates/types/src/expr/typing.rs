@@ -97,8 +97,9 @@ impl ValueClass {
 }
 
 impl Typer {
-    /// A string literal.
+    /// A string literal: `?` stands for what the connection's character set has not.
     pub fn string(&self, text: impl Into<String>) -> Expr {
+        let text = self.connection_collation.info().charset.fitted(text.into().into());
         self.introduced(text, self.connection_collation)
     }
 

@@ -2,10 +2,13 @@
 
 use std::borrow::Cow;
 
+use crate::collation::Charset;
 use crate::datum::Datum;
 use crate::expr::context::EvalContext;
 use crate::expr::error::{EvalError, EvalResult};
-use crate::expr::func::text::{bytes, chars, find, find_last, is_text, length, make, offset, slice, string};
+use crate::expr::func::text::{
+    bytes, chars, count_chars, find, find_last, is_text, length, make, offset, slice, string,
+};
 use crate::expr::func::{int, take};
 use crate::expr::program::CallInfo;
 use crate::expr::program::compare::Comparer;
@@ -273,9 +276,14 @@ pub(crate) fn ascii<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> Ev
 }
 
 /// The first character's bytes as a number.
-pub(crate) fn ord<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+pub(crate) fn ord<'a>(args: Args<'_, 'a>, info: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
     let len = offset(&args[0], 1);
-    let code = bytes(&args[0])[..len].iter().fold(0i64, |code, byte| code << 8 | i64::from(*byte));
+    let first = &bytes(&args[0])[..len];
+    let first = match (&args[0], info.arg_types[0].charset()) {
+        (Datum::Str(s), Some(charset)) if !charset.is_utf8() => Cow::Owned(charset.encode(&s[..len])),
+        _ => Cow::Borrowed(first),
+    };
+    let code = first.iter().fold(0i64, |code, byte| code << 8 | i64::from(*byte));
     Ok(Datum::Int(code))
 }
 
@@ -392,15 +400,48 @@ pub(crate) fn quote<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> Ev
 }
 
 /// CHARSET and COLLATION tell of the argument's type.
+/// WEIGHT_STRING(text), or of as many characters of it as a number says, spaces added where the collation pads.
+pub(crate) fn weight_string<'a>(
+    args: Args<'_, 'a>,
+    info: &CallInfo,
+    ctx: &EvalContext,
+) -> EvalResult<Datum<'a>> {
+    let chars = match args.get(1) {
+        Some(Datum::Null) => return Ok(Datum::Null),
+        Some(chars) => Some(int(chars).max(0) as u64),
+        None => None,
+    };
+    if chars.is_some_and(|chars| chars > ctx.max_allowed_packet) {
+        return too_large("weight_string", ctx);
+    }
+    let text = match (take(&mut args[0]), chars) {
+        (Datum::Str(text), None) => text,
+        (Datum::Str(text), Some(chars)) => {
+            let collation = info.arg_types[0].collation().unwrap_or(Collation::DEFAULT);
+            let end = text.char_indices().nth(chars as usize).map_or(text.len(), |(at, _)| at);
+            let missing = (chars as usize).saturating_sub(count_chars(text.as_bytes()));
+            let padding = if collation.is_padded() { " ".repeat(missing) } else { String::new() };
+            format!("{}{padding}", &text[..end]).into()
+        }
+        (other, _) => return Ok(other),
+    };
+    let mut weights = Vec::new();
+    info.arg_types[0].collation().unwrap_or(Collation::DEFAULT).weight_string(&text, &mut weights);
+    Ok(Datum::Bytes(weights.into()))
+}
+
 pub(crate) fn charset<'a>(_: Args<'_, 'a>, info: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
-    let has_charset = info.arg_types[0].collation().is_some() || info.arg_types[0] == SqlType::Json;
-    Ok(Datum::str(if has_charset { "utf8mb4" } else { "binary" }))
+    let charset = match info.arg_types[0] {
+        SqlType::Json => Charset::Utf8mb4,
+        ty => ty.declared_collation().map_or(Charset::Binary, |collation| collation.info().charset),
+    };
+    Ok(Datum::str(charset.name()))
 }
 
 pub(crate) fn collation<'a>(_: Args<'_, 'a>, info: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
     let collation = match info.arg_types[0] {
         SqlType::Json => Collation::UTF8MB4_BIN,
-        ty => ty.collation().unwrap_or(Collation::BINARY),
+        ty => ty.declared_collation().unwrap_or(Collation::BINARY),
     };
     Ok(Datum::str(collation.name()))
 }

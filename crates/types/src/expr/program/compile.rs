@@ -108,6 +108,9 @@ impl Compiler<'_> {
             ExprKind::Coalesce(args) => Node::Coalesce(self.list(args)?),
             ExprKind::Collate(inner) => self.node(inner)?,
             ExprKind::Convert(inner) if is_identity(&inner.ty, &expr.ty) => self.node(inner)?,
+            ExprKind::Convert(inner) if !inner.ty.text_stays(&expr.ty) && inner.is_constant() => {
+                Node::Recode { inner: self.boxed(inner)?, from: inner.ty, to: expr.ty }
+            }
             ExprKind::Convert(inner) => {
                 Node::Convert { inner: self.boxed(inner)?, from: inner.ty, to: expr.ty }
             }

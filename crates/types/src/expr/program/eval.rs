@@ -99,6 +99,7 @@ impl Node {
                 Ok(Datum::Null)
             }
             Self::Convert { inner, from, to } => coerce::convert(inner.eval(env)?, from, to, env.ctx),
+            Self::Recode { inner, from, to } => coerce::recode(inner.eval(env)?, from, to),
             Self::Cast { inner, from, to } => coerce::cast(inner.eval(env)?, from, to, env.ctx),
             Self::Call(call) => call.eval(env),
             Self::UnitCall(call) => call.eval(env),

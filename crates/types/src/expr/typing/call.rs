@@ -78,6 +78,11 @@ impl Typer {
             | Function::ShiftRight
             | Function::BitCount => self.bit_operands(function, args)?,
             Function::Hex => args.into_iter().map(|arg| self.hex_argument(arg)).collect(),
+            Function::WeightString => args
+                .into_iter()
+                .enumerate()
+                .map(|(at, arg)| if at == 0 { self.weighed(arg) } else { Ok(arg) })
+                .collect::<EvalResult<_>>()?,
             Function::TimeDiff => self.time_pair(args),
             Function::AddTime | Function::SubTime => {
                 args.into_iter().map(|arg| self.time_or_text(arg)).collect()
@@ -110,6 +115,7 @@ impl Typer {
                 let text = self.text(arg);
                 if text.ty.is_bytes() { self.under_collation(text, self.connection_collation) } else { text }
             }
+            ArgClass::Encoded => self.encoded(self.text(arg)),
             ArgClass::Int => match ValueClass::of(&arg.ty) {
                 ValueClass::Int | ValueClass::Null => arg,
                 _ => self.convert(arg, SqlType::BIGINT),
@@ -201,10 +207,27 @@ impl Typer {
     /// HEX takes numbers as integers and everything else as bytes.
     fn hex_argument(&self, arg: Expr) -> Expr {
         match ValueClass::of(&arg.ty) {
-            _ if arg.ty.members().is_some() => self.decoded(arg),
+            _ if arg.ty.members().is_some() => self.encoded(self.decoded(arg)),
             ValueClass::Decimal | ValueClass::Double => self.convert(arg, SqlType::BIGINT),
             ValueClass::Int | ValueClass::Null => arg,
-            _ => self.text(arg),
+            _ => self.encoded(self.text(arg)),
+        }
+    }
+
+    /// What WEIGHT_STRING takes: strings of all kinds.
+    fn weighed(&self, arg: Expr) -> EvalResult<Expr> {
+        match ValueClass::of(&arg.ty) {
+            _ if arg.ty.members().is_some() => Ok(self.decoded(arg)),
+            ValueClass::Text | ValueClass::Bytes | ValueClass::Null => Ok(arg),
+            _ => Err(EvalError::NotSupported("WEIGHT_STRING of what is no string".into())),
+        }
+    }
+
+    /// A text as the bytes that it has in its character set, where these are not those of UTF-8.
+    fn encoded(&self, text: Expr) -> Expr {
+        match text.ty.charset() {
+            Some(charset) if !charset.is_utf8() => self.under_collation(text, Collation::BINARY),
+            _ => text,
         }
     }
 
@@ -250,7 +273,7 @@ impl Typer {
             Ret::Text(len) => self.text_type(len(args), args),
             Ret::Ascii(len) => string_type(len(args), self.connection_collation),
             Ret::Bytes(len) => bytes_type(len(args)),
-            Ret::System(len) => SqlType::VarChar { len, collation: Collation::UTF8MB4_GENERAL_CI },
+            Ret::System(len) => SqlType::VarChar { len, collation: Collation::UTF8MB3_GENERAL_CI },
             Ret::Date => SqlType::Date,
             Ret::Json => SqlType::Json,
             Ret::Custom(rule) => rule(self, args)?,
@@ -282,6 +305,10 @@ impl Typer {
                 self.case(None, vec![(equal, Expr::literal(Datum::Null, value.ty))], Some(value))
             }
             Function::IfNull | Function::Coalesce => self.coalesce(args.collect()),
+            Function::Coercibility => {
+                let coercibility = next().derivation(self).coercibility;
+                Ok(Expr::literal(Datum::Int(coercibility.number()), SqlType::BIGINT))
+            }
             Function::IsNull => Ok(self.is(next(), IsTest::Null, false)),
             Function::Date => Ok(self.to_date(next())),
             Function::TimeOf => {

@@ -7,7 +7,7 @@ use crate::expr::typing::Typer;
 use crate::expr::{Expr, ExprKind};
 use crate::sql_type::{Collation, SqlType};
 
-/// How strongly an expression insists on its collation; the smaller wins. The numbers are those of COERCIBILITY().
+/// How strongly an expression insists on its collation; the smaller wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Coercibility {
     /// COLLATE was written.
@@ -24,6 +24,16 @@ pub enum Coercibility {
     Ignorable = 6,
     /// A mix of different collations: fine until two of them are compared.
     NoCollation = 7,
+}
+
+impl Coercibility {
+    /// As COERCIBILITY() says it.
+    pub const fn number(self) -> i64 {
+        match self {
+            Self::NoCollation => 1,
+            other => other as i64,
+        }
+    }
 }
 
 /// A collation and how it came about.

@@ -382,6 +382,12 @@ impl Typer {
             });
         }
         let expr = self.text(expr);
+        if let Some(charset) = expr.ty.charset().filter(|charset| *charset != to.info().charset) {
+            return Err(EvalError::CollationCharset {
+                collation: to.name().to_owned(),
+                charset: charset.name().to_owned(),
+            });
+        }
         let ty = match expr.ty {
             SqlType::Char { len, .. } => SqlType::Char { len, collation: to },
             SqlType::VarChar { len, .. } => SqlType::VarChar { len, collation: to },

@@ -209,6 +209,11 @@ pub(crate) fn len_first(args: &[Expr]) -> u64 {
     text_len(&args[0].ty)
 }
 
+/// At most eight weights of two bytes for each character and level.
+pub(crate) fn len_weights(args: &[Expr]) -> u64 {
+    len_first(args).saturating_mul(16 * 4).min(u32::MAX.into())
+}
+
 pub(crate) fn len_sum(args: &[Expr]) -> u64 {
     args.iter().map(|arg| text_len(&arg.ty)).sum()
 }
