@@ -151,6 +151,8 @@ impl Collation {
             _ if a.charset.rank() != b.charset.rank() => {
                 Some(if a.charset.rank() > b.charset.rank() { self } else { other })
             }
+            // Of the two that hold all the others, the first.
+            _ if a.charset.rank() == Charset::Utf8mb4.rank() => Some(self),
             _ => None,
         }
     }

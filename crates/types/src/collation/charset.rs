@@ -243,8 +243,8 @@ impl Charset {
         match self {
             Self::Binary => 0,
             Self::Ascii => 1,
-            Self::Utf8mb3 | Self::Ucs2 => 3,
-            Self::Utf8mb4 | Self::Utf16 | Self::Utf16le | Self::Utf32 => 4,
+            Self::Utf8mb3 | Self::Ucs2 | Self::Utf16 | Self::Utf16le => 3,
+            Self::Utf8mb4 | Self::Utf32 => 4,
             _ => 2,
         }
     }

@@ -36,6 +36,7 @@ fn weights(collation: Collation, s: &str) -> Vec<u8> {
 #[test]
 fn weights_and_cases_are_mysqls() {
     let samples = samples();
+    let mut wrong = Vec::new();
     for line in include_str!("testdata/weights.tsv").lines() {
         let fields: Vec<&str> = line.split('\t').collect();
         let [name, wanted @ ..] = &fields[..] else { panic!("{line}") };
@@ -45,8 +46,9 @@ fn weights_and_cases_are_mysqls() {
         let single = |c: char| c.encode_utf8(&mut [0; 4]).to_owned();
         let has = |s: &str| String::from_utf8(c.info().charset.encode(s)).expect("UTF-8");
         // What is longer in its other case MySQL cuts off.
-        let case = |c: char, changed: Cow<'_, str>| {
-            if changed.len() > c.len_utf8() { None } else { Some(changed.as_bytes().to_vec()) }
+        let case = |ch: char, changed: Cow<'_, str>| {
+            let cut = changed.len() > ch.len_utf8() && !name.contains("turkish");
+            if cut { None } else { Some(changed.as_bytes().to_vec()) }
         };
         let sums = [
             checksum(all().map(|(n, ch)| (n, weights(c, &single(ch))))),
@@ -55,8 +57,16 @@ fn weights_and_cases_are_mysqls() {
             checksum(all().filter_map(|(n, ch)| Some((n, case(ch, c.lower(&single(ch)))?)))),
         ];
         let wanted: Vec<u64> = wanted.iter().map(|sum| sum.parse().expect("a number")).collect();
-        assert_eq!(sums[..], wanted[..], "{name}");
+        if sums[..] != wanted[..] {
+            wrong.push(format!("{name}: {sums:?}, not {wanted:?}"));
+        }
     }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Collations without those of other Unicode character sets, which weigh as theirs.
+fn distinct() -> impl Iterator<Item = &'static CollationInfo> {
+    collations().iter().filter(|info| !info.charset.is_unicode() || info.charset == Charset::Utf8mb4)
 }
 
 /// The order of weights, a string continued with spaces where the collation pads.
@@ -73,11 +83,12 @@ fn order_of_weights(c: Collation, a: &str, b: &str) -> Ordering {
 
 #[test]
 fn samples_compare_as_their_weights() {
-    let samples = samples();
-    for info in collations() {
+    for info in distinct() {
         let c = Collation(info.id);
+        let fitted = |s: String| info.charset.fitted(s.into()).into_owned();
+        let samples: Vec<String> = samples().into_iter().map(fitted).collect();
         for (i, a) in samples.iter().enumerate() {
-            for b in samples.iter().skip(i % 7).step_by(7) {
+            for b in samples.iter().skip(i % 193).step_by(193).chain(samples.get(i + 1)) {
                 let wanted = order_of_weights(c, a, b);
                 assert_eq!(c.compare(a, b), wanted, "{}: {a:?} {b:?}", info.name);
                 assert_eq!(key(c, a).cmp(&key(c, b)), wanted, "{}: keys of {a:?} {b:?}", info.name);
@@ -92,7 +103,7 @@ fn samples_compare_as_their_weights() {
 #[test]
 fn prefix_keys_begin_the_keys_of_what_like_finds() {
     let samples = samples();
-    for info in collations() {
+    for info in distinct() {
         let c = Collation(info.id);
         for s in &samples {
             for end in s.char_indices().map(|(at, _)| at) {
@@ -139,6 +150,7 @@ fn sum_of_lines(lines: impl Iterator<Item = String>) -> u64 {
 #[test]
 fn character_sets_have_mysqls_codes_and_weights() {
     let codes = codes();
+    let mut wrong = Vec::new();
     for line in include_str!("testdata/charsets.tsv").lines() {
         let fields: Vec<&str> = line.split('\t').collect();
         let wanted: Vec<u64> = fields[1..].iter().map(|sum| sum.parse().expect("a number")).collect();
@@ -146,13 +158,17 @@ fn character_sets_have_mysqls_codes_and_weights() {
         if let Some(charset) = Charset::by_name(fields[0]) {
             let encoded =
                 ('\0'..=char::MAX).map(|c| format!("{}:{}", c as u32, hex(&charset.encode(&single(c)))));
-            assert_eq!(sum_of_lines(encoded), wanted[0], "{}: codes", fields[0]);
+            let encoded = sum_of_lines(encoded);
             let decoded = codes.iter().filter_map(|code| {
+                // What ASCII has not is `?` as well.
                 let text = charset.decode(code).ok().filter(|_| !charset.is_unicode())?;
                 let is_one = **code == *b"?" || !text.contains('?');
                 is_one.then(|| format!("{}:{}", hex(code), hex(text.as_bytes())))
             });
-            assert_eq!(sum_of_lines(decoded), wanted[1], "{}: characters", fields[0]);
+            let decoded = sum_of_lines(decoded);
+            if [encoded, decoded] != wanted[..] {
+                wrong.push(format!("{line}: {encoded}, {decoded}"));
+            }
             continue;
         }
         let c = named(fields[0]);
@@ -164,6 +180,9 @@ fn character_sets_have_mysqls_codes_and_weights() {
             sum_of_lines(all().map(|(n, s)| format!("{n}:{}", hex(c.upper(&s).as_bytes())))),
             sum_of_lines(all().map(|(n, s)| format!("{n}:{}", hex(c.lower(&s).as_bytes())))),
         ];
-        assert_eq!(sums[..], wanted[..], "{}", fields[0]);
+        if sums[..] != wanted[..] {
+            wrong.push(format!("{line}: {sums:?}"));
+        }
     }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }

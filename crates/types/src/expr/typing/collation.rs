@@ -152,8 +152,7 @@ fn combine(a: Derivation, b: Derivation, operation: &str) -> EvalResult<Derivati
     if a.coercibility != b.coercibility {
         return Ok(if a.coercibility < b.coercibility { a } else { b });
     }
-    let same_charset = a.collation.info().charset == b.collation.info().charset;
-    if a.coercibility == Coercibility::Explicit && same_charset && a.collation != b.collation {
+    if a.coercibility == Coercibility::Explicit && a.collation != b.collation {
         return Err(mix(&[a, b], operation));
     }
     match a.collation.merge(b.collation) {
