@@ -15,6 +15,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("avocet-sql", &["avocet-base", "avocet-types"]),
     ("avocet-channel", &["avocet-types"]),
     ("avocet-point", &["avocet-base", "avocet-types", "avocet-engine", "avocet-sql", "avocet-channel"]),
+    ("avocet-replicate", &["avocet-base", "avocet-types", "avocet-engine", "avocet-sql"]),
     ("avocet-fusion", &["avocet-base", "avocet-types", "avocet-engine", "avocet-sql"]),
     (
         "avocet-session",
@@ -38,6 +39,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "avocet-storage",
             "avocet-engine",
             "avocet-channel",
+            "avocet-replicate",
             "avocet-session",
             "avocet-server",
         ],

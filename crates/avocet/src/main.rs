@@ -1,10 +1,11 @@
-//! The `avocet` program: `serve` a data directory, `sql` on one, `load` files, `check` what is stored.
+//! The `avocet` program: `serve` a data directory, `attach` to a MySQL, `sql` on one, `load` files, `check` what is stored.
 //!
 //! Each command is a module with its arguments and a `run` that returns a readable error. Everything that a
 //! command does is done by the crates below; here are only arguments, terminals and files.
 #![deny(unsafe_code)]
 
 mod accounts;
+mod attach;
 mod check;
 mod connect;
 mod load;
@@ -38,6 +39,8 @@ struct Cli {
 enum Command {
     /// Serve a data directory over the MySQL protocol
     Serve(serve::Args),
+    /// Follow a MySQL server: copy its tables, keep them current, and serve them
+    Attach(attach::Args),
     /// Run SQL: interactively, from -e, or from standard input
     Sql(sql::Args),
     /// Load CSV, TBL or Parquet files into a table
@@ -52,6 +55,7 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Serve(args) => serve::run(args),
+        Command::Attach(args) => attach::run(args),
         Command::Sql(args) => sql::run(args),
         Command::Load(args) => load::run(args),
         Command::Check(args) => check::run(args),

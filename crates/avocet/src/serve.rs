@@ -111,15 +111,30 @@ fn bytes(text: &str) -> Result<usize, String> {
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
+    log_to_stderr();
+    run_with(&args, |_| Ok(()), drop)
+}
+
+pub fn log_to_stderr() {
     let filter = EnvFilter::try_from_env("AVOCET_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     let ansi = std::io::stderr().is_terminal();
     tracing_subscriber::fmt().with_env_filter(filter).with_ansi(ansi).with_writer(std::io::stderr).init();
+}
+
+/// Serves a data directory; `begin` sees its database before clients do, and `end` takes what that returned when they have gone.
+pub fn run_with<T>(
+    args: &Args,
+    begin: impl FnOnce(&Database) -> Result<T, Failure>,
+    end: impl FnOnce(T),
+) -> Result<(), Failure> {
     // It accepts connections and waits for signals; they run on the server's own threads.
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-    let engine = open(&args)?;
+    let engine = open(args)?;
     let database = Database::new(engine.clone(), Some(Box::new(PluginPasswords)))?;
     database.spill_to(args.data.join("spill"));
-    let served = runtime.block_on(serve(&args, database.clone()));
+    let begun = begin(&database)?;
+    let served = runtime.block_on(serve(args, database.clone()));
+    end(begun);
     // Whatever became of the server, what is committed is checkpointed.
     let closed = database.shutdown();
     served?;

@@ -16,7 +16,9 @@
 //! Invariants:
 //! 1. No snapshot sees a part of what is published together: it is all in the name of one transaction.
 //! 2. After an error nothing of what was pushed since the last publication stays.
-//! 3. Nobody else gives out row ids of these tables, or moves their rows: the engine runs with [`FreezePolicy::Never`].
+//! 3. Nobody else gives out row ids of tables that are changed by row ids, or moves their rows: the engine runs with
+//!    [`FreezePolicy::Never`]. Changes by key look rows up, wherever these are.
+//! 4. What is withheld from others ([`Engine::withhold`]) is changed all the same.
 
 mod worker;
 
@@ -58,15 +60,9 @@ struct Piece {
 
 impl Engine {
     /// Begins to apply transactions of a source, whose number is the caller's choice, on so many threads.
-    ///
-    /// # Errors
-    /// `CannotApply` if the engine freezes rows by itself.
-    pub fn applier(self: &Arc<Self>, source: u32, workers: usize) -> Result<Applier> {
-        if self.options.freeze != FreezePolicy::Never {
-            return Err(cannot("a log", "rows must not be frozen here by themselves"));
-        }
+    pub fn applier(self: &Arc<Self>, source: u32, workers: usize) -> Applier {
         let work = (0..workers.max(1)).map(|_| Vec::new()).collect();
-        Ok(Applier { engine: self.clone(), source, txn: None, pending: Vec::new(), work })
+        Applier { engine: self.clone(), source, txn: None, pending: Vec::new(), work }
     }
 }
 
@@ -78,9 +74,12 @@ impl Applier {
     /// A record of a log, in that log's order.
     ///
     /// # Errors
-    /// `CannotApply` for changes of the catalog, of segments, and for calls, which this does not do yet; `Corrupt` if rows are not as the
+    /// `CannotApply` if the engine freezes rows by itself, for changes of the catalog, of segments, and for calls, which this does not do yet; `Corrupt` if rows are not as the
     /// operations need them; of kind `Retry` if somebody else holds a row.
     pub fn push(&mut self, record: &LogRecord<'_>) -> Result<()> {
+        if self.engine.options.freeze != FreezePolicy::Never {
+            return Err(cannot("a log", "rows must not be frozen here by themselves"));
+        }
         match record.kind {
             redo::KIND_TXN => self.operations(record.payload),
             redo::KIND_APPLIED => {
@@ -125,7 +124,11 @@ impl Applier {
     }
 
     fn running(&mut self) -> &mut Txn {
-        self.txn.get_or_insert_with(|| self.engine.begin(TxnOptions::default()))
+        self.txn.get_or_insert_with(|| {
+            let mut txn = self.engine.begin(TxnOptions::default());
+            txn.see_withheld();
+            txn
+        })
     }
 
     fn operations(&mut self, operations: &[u8]) -> Result<()> {

@@ -34,6 +34,7 @@ use crate::snapshots::Snapshots;
 use crate::table::RuleCompiler;
 use crate::temporary::TemporaryTables;
 use crate::txn::{Txn, TxnOptions};
+use crate::withheld::Withheld;
 
 /// When rows move from hot pages to column blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -180,6 +181,7 @@ pub struct Engine {
     pub(crate) signals: Arc<Signals>,
     /// Held as long as the engine is open.
     pub(crate) claim: Claim,
+    pub(crate) withheld: Withheld,
 }
 
 const KEY_LATCHES: usize = 256;
@@ -218,6 +220,7 @@ impl Engine {
             health: Health::default(),
             signals: Arc::default(),
             claim: parts.claim,
+            withheld: Withheld::default(),
             options: parts.options,
         }
     }

@@ -87,6 +87,9 @@ pub enum EngineError {
     /// Of what another source has committed.
     #[error("{what} cannot be applied: {why}")]
     CannotApply { what: &'static str, why: &'static str },
+    /// Its rows come from elsewhere, and are not what they were there at any moment.
+    #[error("table '{table}' cannot be used now: {why}")]
+    Withheld { table: String, why: String },
     /// A new index.
     #[error(
         "there is no memory for index '{index}': index fewer columns or a prefix, drop other indexes or rows, or raise --memory-limit"

@@ -57,6 +57,7 @@ mod temporary;
 mod txn;
 pub mod typed;
 mod values;
+mod withheld;
 
 pub use apply::Applier;
 pub use avocet_base::RowId;

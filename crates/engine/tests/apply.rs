@@ -152,7 +152,7 @@ fn follow(
     records: usize,
     boundary: usize,
 ) -> Result<usize> {
-    let mut applier = replica.applier(SOURCE, 3)?;
+    let mut applier = replica.applier(SOURCE, 3);
     let mut done = 0;
     let mut end = follower.position();
     while done < records {
@@ -253,7 +253,7 @@ fn transactions_of_other_sources_are_applied_by_keys() {
         let txn = applier.transaction().expect("begun");
         txn.insert(&t, &[Datum::Int(id), Datum::Int(id), Datum::str(&text)]).map(drop)
     };
-    let mut applier = engine.applier(3, 2).expect("rows stay where they are");
+    let mut applier = engine.applier(3, 2);
     insert(&mut applier, 1).expect("inserted");
     insert(&mut applier, 2).expect("inserted");
     assert_eq!(contents(&engine), [], "nothing is published");
@@ -283,10 +283,70 @@ fn what_cannot_be_applied_is_refused_by_name() {
     create(&replica);
     let mut follower = primary.follow_log(Lsn(0), u64::MAX).expect("follows");
     create(&primary);
-    let mut applier = replica.applier(SOURCE, 1).expect("rows stay where they are");
+    let mut applier = replica.applier(SOURCE, 1);
     let record = follower.next_record().expect("read").expect("the database was made");
     let refused = applier.push(&record).expect_err("a change of the catalog");
     assert!(matches!(refused, EngineError::CannotApply { .. }), "{refused}");
     let freezing = Engine::open(common::options(&SimDisk::new())).expect("opens");
-    assert!(matches!(freezing.applier(SOURCE, 1), Err(EngineError::CannotApply { .. })));
+    let mut applier = freezing.applier(SOURCE, 1);
+    assert!(matches!(applier.push(&record), Err(EngineError::CannotApply { .. })), "by row ids");
+}
+
+/// Rows are looked up by their keys wherever they are: also in column blocks that the engine has made by itself meanwhile.
+#[test]
+fn changes_by_key_go_on_while_the_engine_freezes() {
+    let disk = SimDisk::new();
+    let options = || EngineOptions {
+        freeze: FreezePolicy::Always,
+        rows_per_segment: RowsPerSegment::new(64),
+        ..common::options(&disk)
+    };
+    let engine = Engine::open(options()).expect("opens");
+    create(&engine);
+    let mut applier = engine.applier(SOURCE, 1);
+    let mut scratch = ReadScratch::default();
+    for round in 0..20u8 {
+        let t = table(&engine);
+        let txn = applier.transaction().expect("begun");
+        for id in 0..50i64 {
+            let mut key = Vec::new();
+            let index = t.indexes()[0].clone();
+            assert!(index.keys.encode_prefix(&[Datum::Int(id)], &mut key));
+            let found = txn.modify_unique(&t, &index, &key, &mut scratch, &mut |_, change| {
+                change.set(1, &Datum::Int(round.into()));
+            });
+            if found.expect("looked up").is_none() {
+                let text = note(id, 1);
+                txn.insert(&t, &[Datum::Int(id), Datum::Int(0), Datum::str(&text)]).expect("inserted");
+            }
+        }
+        applier.publish(&[round], 0).expect("logged").wait().expect("durable");
+        engine.freeze_all().expect("frozen");
+    }
+    drop((applier, engine));
+    let engine = Engine::open(options()).expect("opens");
+    let rows = contents(&engine);
+    assert!(rows.len() == 50 && rows.iter().all(|(_, balance, _)| *balance == 19), "{rows:?}");
+    assert_eq!(engine.applied(SOURCE).expect("a position").position, [19]);
+}
+
+/// Whoever applies may use what is withheld from everybody else.
+#[test]
+fn withheld_tables_are_changed_and_not_shown() {
+    let engine = open(&SimDisk::new());
+    create(&engine);
+    engine.withhold("bank", "accounts", "it is being copied");
+    let t = table(&engine);
+    let mut applier = engine.applier(SOURCE, 1);
+    let row = [Datum::Int(1), Datum::Int(1), Datum::str("x")];
+    applier.transaction().expect("begun").insert(&t, &row).expect("inserted");
+    applier.publish(b"1", 0).expect("logged").wait().expect("durable");
+    let mut txn = engine.begin(TxnOptions::default());
+    let refused = txn.use_table(&t).expect_err("withheld");
+    assert!(matches!(&refused, EngineError::Withheld { why, .. } if why == "it is being copied"), "{refused}");
+    assert!(matches!(txn.insert(&t, &row), Err(EngineError::Withheld { .. })));
+    engine.release("bank", "accounts");
+    txn.use_table(&t).expect("released");
+    drop(txn);
+    assert_eq!(contents(&engine).len(), 1);
 }

@@ -20,6 +20,7 @@ use super::guard::ADMINISTRATORS;
 use super::named_locks::NamedLocks;
 use super::plan_cache::PlanCache;
 use super::privileges::Access;
+use super::replication::Replication;
 use super::state::Session;
 use super::status::Counters;
 use super::variables::{Globals, VARIABLES, Values, find};
@@ -64,6 +65,8 @@ pub(super) struct Shared {
     pub analytics: OnceLock<Analytics>,
     /// Held by who starts them.
     pub analytics_start: Mutex<()>,
+    /// Of a server that follows another.
+    pub replication: Arc<OnceLock<Arc<dyn Replication>>>,
     /// How many prepared statements there are.
     pub prepared: AtomicUsize,
     next_embedded: AtomicU32,
@@ -104,6 +107,7 @@ impl Database {
             spill: OnceLock::new(),
             analytics: OnceLock::new(),
             analytics_start: Mutex::new(()),
+            replication: Arc::default(),
             prepared: AtomicUsize::new(0),
             next_embedded: AtomicU32::new(1),
         })))
@@ -118,6 +122,12 @@ impl Database {
     pub fn spill_to(&self, folder: impl Into<PathBuf>) {
         // A second call would come too late.
         let _ = self.0.spill.set(folder.into());
+    }
+
+    /// The server follows another from now on: SHOW REPLICA STATUS and waits ask this. To be called once.
+    pub fn follow(&self, replication: Arc<dyn Replication>) {
+        // A second call would come too late.
+        let _ = self.0.replication.set(replication);
     }
 
     /// Gives a global variable a value, read-only ones too: for the server's options (`port`, `bind_address`, …).

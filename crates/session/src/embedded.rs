@@ -42,6 +42,13 @@ impl Database {
         let runtime = runtime.map_err(|e| ErrorCode::OUT_OF_RESOURCES.because(e.to_string()))?;
         Ok(Connection { runtime, session: self.session(default)? })
     }
+
+    /// As [`connect`](Self::connect), to run what another server has done: also while this one is read-only for everybody else.
+    pub fn connect_to_apply(&self) -> Result<Connection, SqlError> {
+        let mut connection = self.connect(None)?;
+        connection.session.applies = true;
+        Ok(connection)
+    }
 }
 
 impl Connection {

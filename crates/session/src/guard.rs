@@ -13,6 +13,7 @@ impl Session {
     pub(super) fn check_server_takes_changes(&self) -> Result<(), SqlError> {
         match self.variables.globals.changes() {
             Changes::Anybody => Ok(()),
+            _ if self.applies => Ok(()),
             Changes::Administrators if self.seen().global().intersects(ADMINISTRATORS) => Ok(()),
             Changes::Administrators => Err(ErrorCode::OPTION_PREVENTS_STATEMENT.with(&[&"--read-only"])),
             Changes::Nobody => Err(ErrorCode::OPTION_PREVENTS_STATEMENT.with(&[&"--super-read-only"])),

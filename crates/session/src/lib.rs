@@ -51,6 +51,7 @@ mod plan_cache;
 mod point;
 mod prepared;
 mod privileges;
+pub mod replication;
 mod restart;
 mod run;
 mod select;

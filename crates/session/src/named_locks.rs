@@ -2,7 +2,7 @@
 //! of transactions; a connection may have several, and each several times.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
@@ -11,6 +11,8 @@ use avocet_channel::Interrupt;
 use avocet_channel::blocking::blocking;
 use avocet_types::expr::{EvalError, EvalResult, Host};
 use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use super::replication::Replication;
 
 /// How often a waiter asks whether it was interrupted.
 const ASK_EVERY: Duration = Duration::from_millis(20);
@@ -205,6 +207,7 @@ pub(super) struct SessionHost {
     pub locks: Arc<NamedLocks>,
     pub interrupt: Arc<Interrupt>,
     pub time: TimeLimit,
+    pub replication: Arc<OnceLock<Arc<dyn Replication>>>,
 }
 
 impl Host for SessionHost {
@@ -255,6 +258,21 @@ impl Host for SessionHost {
 
     fn lock_owner(&self, name: &str) -> Option<u64> {
         self.locks.owner(&name.to_lowercase()).map(u64::from)
+    }
+
+    fn wait_for_transactions(&self, set: &str, timeout: Option<Duration>) -> EvalResult<Option<bool>> {
+        let Some(replication) = self.replication.get() else { return Ok(Some(set.trim().is_empty())) };
+        let left = self.time.left();
+        let is_cut_short = left.is_some_and(|left| timeout.is_none_or(|timeout| left < timeout));
+        let timeout = if is_cut_short { left } else { timeout };
+        let interrupted = || self.interrupt.get().is_some();
+        let mut arrived = None;
+        blocking(|| arrived = replication.wait_for(set, timeout.unwrap_or(Duration::MAX), &interrupted));
+        match arrived {
+            Some(false) if interrupted() => Err(EvalError::Interrupted),
+            Some(false) if is_cut_short => Err(EvalError::Timeout),
+            arrived => Ok(arrived),
+        }
     }
 }
 

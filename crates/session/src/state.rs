@@ -111,6 +111,8 @@ pub struct Session {
     pub(super) locked: Option<Locked>,
     /// What definers of views may do, as of the last statements that used them.
     pub(super) definers: HashMap<AccountId, Arc<Access>>,
+    /// It runs what another server has done: `super_read_only` does not hold for it.
+    pub(super) applies: bool,
 }
 
 impl Session {
@@ -124,6 +126,7 @@ impl Session {
             locks: shared.locks.clone(),
             interrupt: info.interrupt.clone(),
             time: TimeLimit::default(),
+            replication: shared.replication.clone(),
         });
         let user_variables = UserVariables::new(shared.engine.memory());
         let mut session = Self {
@@ -161,6 +164,7 @@ impl Session {
             access,
             locked: None,
             definers: HashMap::new(),
+            applies: false,
             info,
         };
         session.begin_variables();

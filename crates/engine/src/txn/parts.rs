@@ -145,6 +145,8 @@ pub(crate) struct Constraints {
     pub foreign: ForeignKeys,
     /// Of a serializable transaction that may write.
     pub reads: Option<Arc<ReadSet>>,
+    /// It may use tables that are withheld from others.
+    pub sees_withheld: bool,
 }
 
 /// A row that was to be locked, but had changed since the snapshot.

@@ -14,6 +14,9 @@ use crate::table_locks::{TableLockMode, TableLocks};
 impl Txn {
     /// Remembers that the transaction uses a table, and holds its metadata lock till the end.
     pub(super) fn touch(&mut self, table: &Arc<TableHandle>) -> Result<u16> {
+        if !self.constraints.sees_withheld {
+            self.engine.withheld.check(table)?;
+        }
         if let Some(at) = self.changes.tables.iter().position(|t| Arc::ptr_eq(t, table)) {
             return Ok(at as u16);
         }

@@ -56,6 +56,7 @@ impl Session {
                 nothing("TRIGGERS")
             }
             ShowKind::Other(words) if words == "PROCEDURE STATUS" => self.procedures(words),
+            ShowKind::Other(words) if matches!(words.as_str(), "REPLICA STATUS" | "SLAVE STATUS") => Ok(self.replica_status()),
             ShowKind::Other(words) => nothing(words),
             _ => Err(unsupported("this SHOW")),
         }
@@ -298,9 +299,6 @@ fn nothing(words: &str) -> Result<Rowset, SqlError> {
             "OPEN TABLES" => &["Database", "Table", "In_use", "Name_locked"],
             "MASTER STATUS" | "BINARY LOG STATUS" => {
                 &["File", "Position", "Binlog_Do_DB", "Binlog_Ignore_DB", "Executed_Gtid_Set"]
-            }
-            "REPLICA STATUS" | "SLAVE STATUS" => {
-                &["Replica_IO_State", "Source_Host", "Source_User", "Source_Port"]
             }
             "REPLICAS" => &["Server_Id", "Host", "Port", "Source_Id", "Replica_UUID"],
             "PROFILES" => &["Query_ID", "Duration", "Query"],

@@ -30,6 +30,7 @@ const NEVER: &[Function] = &[
     Function::ReleaseAllLocks,
     Function::IsFreeLock,
     Function::IsUsedLock,
+    Function::WaitForExecutedGtidSet,
 ];
 
 /// Functions of the time and the session, and random ones: they give a default, and nothing that is to hold later.

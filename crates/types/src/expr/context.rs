@@ -126,6 +126,10 @@ pub trait Host: std::fmt::Debug + Send + Sync {
 
     /// The connection that has a lock.
     fn lock_owner(&self, name: &str) -> Option<u64>;
+
+    /// Waits until transactions of the server that is followed are in force here, for ever if no time is given; whether they
+    /// are. `None` if the set's text is none.
+    fn wait_for_transactions(&self, set: &str, timeout: Option<Duration>) -> EvalResult<Option<bool>>;
 }
 
 /// One statement's surroundings. Shared by all threads that work for the statement.

@@ -350,6 +350,8 @@ functions! {
     ReleaseAllLocks ["RELEASE_ALL_LOCKS"] 0..=0, [], Ret::UInt, Never, Volatile, func::host::release_all_locks;
     IsFreeLock ["IS_FREE_LOCK"] 1..=1, [Chars], Ret::Int, Own, Volatile, func::host::is_free_lock;
     IsUsedLock ["IS_USED_LOCK"] 1..=1, [Chars], Ret::UInt, Own, Volatile, func::host::is_used_lock;
+    WaitForExecutedGtidSet ["WAIT_FOR_EXECUTED_GTID_SET"] 1..=2, [Chars, Double], Ret::Int, Strict, Volatile,
+        func::host::wait_for_executed_gtid_set;
     Uuid ["UUID"] 0..=0, [], Ret::System(36), Never, Volatile, func::session::uuid;
     Charset ["CHARSET"] 1..=1, [Any], Ret::System(64), Never, Immutable, func::string::charset;
     CollationOf ["COLLATION"] 1..=1, [Any], Ret::System(64), Never, Immutable, func::string::collation;

@@ -45,6 +45,25 @@ pub(crate) fn get_lock<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) 
     with_lock(args, ctx, |host, name| Ok(Some(host.get_lock(name, timeout)?.into())))
 }
 
+/// 0 when all of the transactions are in force here, 1 after the time. A time of 0 has no end.
+pub(crate) fn wait_for_executed_gtid_set<'a>(
+    args: Args<'_, 'a>,
+    _: &CallInfo,
+    ctx: &EvalContext,
+) -> EvalResult<Datum<'a>> {
+    let wrong = EvalError::WrongArguments("WAIT_FOR_EXECUTED_GTID_SET.");
+    let timeout = match args.get(1) {
+        None => None,
+        Some(Datum::Double(seconds)) if *seconds >= 0.0 => {
+            Duration::try_from_secs_f64(*seconds).ok().filter(|timeout| !timeout.is_zero())
+        }
+        Some(_) => return Err(wrong),
+    };
+    let (Datum::Str(set), Some(host)) = (&args[0], &ctx.host) else { return Ok(Datum::Null) };
+    let arrived = host.wait_for_transactions(set, timeout)?.ok_or(wrong)?;
+    Ok(Datum::Int(i64::from(!arrived)))
+}
+
 /// 1 if it was the session's, 0 if it is another's, NULL if nobody has it.
 pub(crate) fn release_lock<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
     with_lock(args, ctx, |host, name| Ok(host.release_lock(name).map(i64::from)))

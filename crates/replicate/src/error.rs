@@ -1,0 +1,77 @@
+//! What can go wrong between a source and this engine.
+
+use avocet_engine::EngineError;
+use avocet_types::error::SqlError;
+use thiserror::Error;
+
+pub type Result<T, E = ReplicateError> = std::result::Result<T, E>;
+
+#[derive(Debug, Error)]
+pub enum ReplicateError {
+    /// The source cannot be reached, or has said no.
+    #[error("the source: {0}")]
+    Source(#[from] mysql::Error),
+    #[error("{0}")]
+    Engine(#[from] EngineError),
+    #[error("error {}: {}", .0.errno, .0.message)]
+    Sql(SqlError),
+    /// What the source has sent is not what it may send: a cut or changed event.
+    #[error("the binary log is damaged: {0}")]
+    Damaged(String),
+    /// It is understood, but not followed; the cure is in the text.
+    #[error("{0}")]
+    Refused(String),
+    /// The transactions that come next are not in the source's logs any more.
+    #[error("the source has purged transactions that are not in force here: {0}")]
+    Purged(String),
+    #[error("it was stopped")]
+    Stopped,
+}
+
+impl From<SqlError> for ReplicateError {
+    fn from(error: SqlError) -> Self {
+        Self::Sql(error)
+    }
+}
+
+/// What an attempt can do after an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    /// Connect anew and go on from the position that is in force.
+    Retry,
+    /// Copy everything again.
+    CopyAnew,
+    /// Somebody has to look.
+    Halt,
+}
+
+impl ReplicateError {
+    pub fn damaged(what: impl Into<String>) -> Self {
+        Self::Damaged(what.into())
+    }
+
+    pub fn after(&self) -> After {
+        match self {
+            Self::Source(mysql::Error::MySqlError(error)) => after_refusal(error.code),
+            // A connection that broke may have broken an event, too.
+            Self::Source(_) | Self::Damaged(_) => After::Retry,
+            Self::Engine(error) => match error.kind() {
+                avocet_engine::ErrorKind::Retry | avocet_engine::ErrorKind::NoSpace => After::Retry,
+                _ => After::Halt,
+            },
+            Self::Purged(_) => After::CopyAnew,
+            Self::Sql(_) | Self::Refused(_) | Self::Stopped => After::Halt,
+        }
+    }
+}
+
+/// Errors of the source by their numbers: passing ones, and those that need somebody.
+fn after_refusal(code: u16) -> After {
+    match code {
+        // Too many connections, host blocked, shutdown in progress, aborted, killed, connection lost, lock waits.
+        1040 | 1043 | 1053 | 1077 | 1105 | 1152..=1161 | 1205 | 1213 | 1317 | 2002..=2014 | 3168 | 4031 => After::Retry,
+        // ER_SOURCE_FATAL_ERROR_READING_BINLOG: also "purged", which is told apart before.
+        1236 => After::Retry,
+        _ => After::Halt,
+    }
+}

@@ -1,0 +1,230 @@
+//! What copies bring, at boundaries of the source's transactions.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use arrow::array::BooleanArray;
+use arrow::compute::filter_record_batch;
+use arrow::record_batch::RecordBatch;
+use avocet_engine::{EngineError, TableHandle, Txn};
+use avocet_types::{Datum, datum_at};
+
+use super::{COPY_REST, Follower};
+use crate::binlog::SessionOfQuery;
+use crate::copy::{FromCopy, What, key_of};
+use crate::error::{After, ReplicateError, Result};
+use crate::source::{Definition, quoted};
+use crate::state::{TableName, TableState};
+
+impl Follower {
+    /// The transaction that the next commit is of.
+    pub(super) fn transaction(&mut self) -> Result<&mut Txn> {
+        let txn = self.applier.transaction()?;
+        // The source has checked them, and its log has what it did.
+        txn.set_foreign_key_checks(false);
+        Ok(txn)
+    }
+
+    /// Gives waiting tables to the threads that copy.
+    pub(super) fn start_copies(&mut self) {
+        if self.state.tables.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        let held: Vec<&TableName> = self.state.prepared.values().flatten().collect();
+        let waiting = self.state.tables.iter().filter(|(name, state)| {
+            matches!(state, TableState::Waiting { .. })
+                && !held.contains(name)
+                && self.run.resting.get(*name).is_none_or(|until| *until <= now)
+        });
+        for (name, _) in waiting {
+            if !self.copies.has(name) {
+                self.copies.add(name, None);
+            }
+        }
+    }
+
+    pub(super) fn copied(&mut self, copy: FromCopy) -> Result<()> {
+        let FromCopy { job, name, what } = copy;
+        if !self.copies.is_live(&name, job) {
+            return Ok(());
+        }
+        match what {
+            What::Make { definition, answer } => {
+                let made = self.make(&name, definition)?;
+                if made.is_none() {
+                    self.copies.cancel(&name);
+                }
+                // A thread that is gone copies nothing.
+                let _ = answer.send(made);
+                self.publish()
+            }
+            What::Rows { mark, batch, last } => {
+                let Some(deleted) = self.watch.end(&name, mark) else {
+                    self.set_aside(&name, "more rows were deleted than can be kept while it was copied");
+                    return Ok(());
+                };
+                let table = self.engine.catalog().table(&name.database, &name.table).cloned();
+                let Some(table) = table else {
+                    self.set_aside(&name, "its copy is gone");
+                    return Ok(());
+                };
+                let batch = match deleted.is_empty() {
+                    true => batch,
+                    false => without(&table, &batch, &deleted)?,
+                };
+                self.store(&table, &batch)?;
+                if let Some(TableState::Copying { after, .. }) = self.state.tables.get_mut(&name) {
+                    *after = Some(last);
+                }
+                self.run.group.is_changed = true;
+                self.publish()
+            }
+            What::Done(until) => {
+                self.copies.cancel(&name);
+                self.state.tables.insert(name.clone(), TableState::CatchingUp { until });
+                self.changed(&name);
+                self.publish()
+            }
+            What::Failed(error) => {
+                self.copies.cancel(&name);
+                match error.after() {
+                    // The source is away: what is here is good, and it goes on from there.
+                    After::Retry => {
+                        self.run.resting.insert(name.clone(), Instant::now() + COPY_REST);
+                        self.resume_copies();
+                    }
+                    _ => self.set_aside(&name, &error.to_string()),
+                }
+                Ok(())
+            }
+            What::Unfit(why) => {
+                self.drop_copy(&name)?;
+                self.refuse(&name, &why);
+                self.publish()
+            }
+        }
+    }
+
+    /// Makes a table anew, without rows; `None` if none are to be copied.
+    fn make(&mut self, name: &TableName, definition: Option<Definition>) -> Result<Option<Arc<TableHandle>>> {
+        self.publish()?;
+        self.drop_copy(name)?;
+        let Some(definition) = definition else {
+            // It is not at the source any more; the stream will say so, too.
+            self.state.tables.remove(name);
+            self.changed(name);
+            return Ok(None);
+        };
+        if let Some((why, cure)) = &definition.obstacle {
+            self.refuse(name, &format!("{why}; {cure}"));
+            return Ok(None);
+        }
+        let session = SessionOfQuery::default();
+        let database = format!("CREATE DATABASE IF NOT EXISTS {}", quoted(&name.database));
+        self.definitions.run(None, &session, &database)?;
+        let created = self.definitions.run(Some(&name.database), &session, &definition.text);
+        let created = match (created, without_partitions(&definition.text)) {
+            (Err(_), Some(text)) => self.definitions.run(Some(&name.database), &session, &text),
+            (created, _) => created,
+        };
+        if let Err(error) = created {
+            let are_tables_awaited = self.state.tables.iter().any(|(other, state)| {
+                other != name && matches!(state, TableState::Waiting { .. } | TableState::Copying { .. })
+            });
+            match definition.is_view && are_tables_awaited {
+                true => self.set_aside(name, &error.message),
+                false => self.refuse(name, &error.message),
+            }
+            return Ok(None);
+        }
+        if definition.is_view {
+            self.state.tables.remove(name);
+            self.changed(name);
+            return Ok(None);
+        }
+        let table = self.engine.catalog().table(&name.database, &name.table).cloned();
+        let Some(table) = table else {
+            self.refuse(name, "it was made under another name here");
+            return Ok(None);
+        };
+        if key_of(&table.def).is_none() {
+            self.drop_copy(name)?;
+            self.refuse(name, "it has no key here");
+            return Ok(None);
+        }
+        let definition = definition.text;
+        self.state.tables.insert(name.clone(), TableState::Copying { definition, after: None });
+        self.changed(name);
+        Ok(Some(table))
+    }
+
+    pub(super) fn drop_copy(&mut self, name: &TableName) -> Result<()> {
+        let catalog = self.engine.catalog();
+        if catalog.database(&name.database).is_none() {
+            return Ok(());
+        }
+        let session = SessionOfQuery::default();
+        let kind = if catalog.view(&name.database, &name.table).is_some() { "VIEW" } else { "TABLE" };
+        let name = format!("{}.{}", quoted(&name.database), quoted(&name.table));
+        self.publish()?;
+        self.definitions.run(None, &session, &format!("DROP {kind} IF EXISTS {name}"))?;
+        Ok(())
+    }
+
+    /// Stores rows of a chunk, less those that the stream has put here.
+    fn store(&mut self, table: &Arc<TableHandle>, batch: &RecordBatch) -> Result<()> {
+        if batch.num_rows() == 0 {
+            return Ok(());
+        }
+        let txn = self.transaction()?;
+        let mark = txn.mark();
+        let mut block = txn.bulk_insert(table)?;
+        let stored = block.push(txn, batch).and_then(|()| block.finish(txn));
+        match stored {
+            Ok(_) => return Ok(()),
+            Err(EngineError::DuplicateKey { .. }) => txn.rollback_statement(mark),
+            Err(error) => return Err(error.into()),
+        }
+        let columns = &table.def.columns;
+        for row in 0..batch.num_rows() {
+            let values = columns.iter().zip(batch.columns());
+            let values: Vec<Datum<'_>> =
+                values.map(|(column, array)| datum_at(array.as_ref(), row, &column.ty)).collect();
+            match txn.insert(table, &values) {
+                Ok(_) | Err(EngineError::DuplicateKey { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A chunk without the rows whose keys these are.
+fn without(
+    table: &TableHandle,
+    batch: &RecordBatch,
+    keys: &std::collections::HashSet<Vec<u8>>,
+) -> Result<RecordBatch> {
+    let index = key_of(&table.def).map(|at| &table.indexes()[at]);
+    let index = index.ok_or_else(|| ReplicateError::Refused("a table without a key".into()))?;
+    let mut key = Vec::new();
+    let stays = (0..batch.num_rows()).map(|row| {
+        let parts = index.def.parts.iter().map(|part| part.column);
+        let values = parts.map(|at| datum_at(batch.column(at).as_ref(), row, &table.def.columns[at].ty));
+        let values: Vec<Datum<'_>> = values.collect();
+        key.clear();
+        !(index.keys.encode_prefix(&values, &mut key) && keys.contains(&key))
+    });
+    let stays: Vec<bool> = stays.collect();
+    filter_record_batch(batch, &BooleanArray::from(stays))
+        .map_err(|error| ReplicateError::Refused(error.to_string()))
+}
+
+/// A definition without its partitions, which no answer depends on; `None` if it has none.
+fn without_partitions(text: &str) -> Option<String> {
+    let options = text.rfind("\n) ENGINE=")?;
+    let at = text[options..].find("\n/*!50")?;
+    let rest = &text[options + at..];
+    rest.contains("PARTITION BY").then(|| text[..options + at].to_owned())
+}

@@ -1,0 +1,552 @@
+//! The applying thread: events and copied rows to commits, in the source's order.
+//!
+//! ```text
+//!  stream ─▶ Transaction, events …, end ─┬─ row events ─▶ rows.rs ───────┐
+//!                                        └─ statements ─▶ statements.rs ─┤
+//!  copies ─▶ rows ──────────────────────────────────────▶ copied.rs ─────┴─▶ publish: one commit with the state
+//! ```
+//!
+//! Several transactions of the source may be one commit here. A commit ends where one of them ends, and has the GTIDs of all
+//! that is in it. So readers see states that the source has had, and a restart goes on where the rows are.
+//!
+//! Invariants:
+//! 1. A transaction is in `executed` only if all of its changes are in the same commit or before it, or the tables that lack some are set
+//!    aside by that commit.
+//! 2. A table that is not exactly the source's at the position is withheld from everybody else.
+//! 3. What is not understood stops the stream before its transaction; nothing is passed over.
+
+mod copied;
+mod rows;
+mod statements;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+use avocet_engine::{Applier, CommitTicket, Engine, EngineError, ReadScratch, TableHandle};
+use avocet_types::error::SqlError;
+use mysql::Opts;
+
+use crate::binlog::{SessionOfQuery, TableCodec, TableMap, kind};
+use crate::copy::{Copies, Resume, Watch, key_of};
+use crate::error::{After, ReplicateError, Result};
+use crate::gtid::{Gtid, GtidSet};
+use crate::inbox::{FromStream, Inbox};
+use crate::patterns::Patterns;
+use crate::source;
+use crate::state::{LogPlace, State, TableName, TableState};
+use crate::status::{Phase, Status};
+use crate::stream;
+
+/// The engine's number of this source.
+pub const SOURCE: u32 = 1;
+/// Changes that are in one commit at most, of more than one transaction.
+const GROUP_CHANGES: u64 = 4096;
+/// And for how long they are gathered.
+const GROUP_TIME: Duration = Duration::from_millis(20);
+/// How long the inbox is waited for before other work is looked at.
+const LOOK: Duration = Duration::from_millis(200);
+/// Waits between attempts to connect.
+const BACK_OFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
+/// A table whose copy failed rests for so long.
+const COPY_REST: Duration = Duration::from_secs(1);
+
+/// Runs definitions: SQL that no row event can express.
+pub trait Definitions: Send {
+    /// Runs one statement in a session like the one that it ran in at the source. Foreign keys are not checked.
+    fn run(&mut self, database: Option<&str>, session: &SessionOfQuery, sql: &str) -> Result<(), SqlError>;
+}
+
+/// What a commit makes known once it is visible.
+pub struct Announcement {
+    pub ticket: CommitTicket,
+    pub executed: GtidSet,
+    pub committed_us: i64,
+    pub release: Vec<TableName>,
+}
+
+pub struct Follower {
+    pub engine: Arc<Engine>,
+    pub applier: Applier,
+    pub definitions: Box<dyn Definitions>,
+    pub opts: Opts,
+    pub server_id: u32,
+    pub patterns: Patterns,
+    pub inbox: Arc<Inbox>,
+    pub watch: Arc<Watch>,
+    pub copies: Copies,
+    pub status: Arc<Status>,
+    pub state: State,
+    pub announce: Sender<Announcement>,
+    pub run: Run,
+}
+
+/// What is known since the stream began.
+#[derive(Default)]
+pub struct Run {
+    maps: HashMap<u64, Mapped>,
+    place: LogPlace,
+    /// The transaction whose events come.
+    open: Option<Open>,
+    group: Group,
+    scratch: ReadScratch,
+    /// Tables whose copies rest, until then.
+    resting: HashMap<TableName, Instant>,
+    /// Tables that the open transaction has changed.
+    touched: std::collections::BTreeSet<TableName>,
+    /// Names that are withheld by this.
+    withheld: std::collections::BTreeSet<TableName>,
+}
+
+struct Open {
+    gtid: Gtid,
+    committed_us: i64,
+}
+
+/// What the next commit has.
+#[derive(Default)]
+struct Group {
+    transactions: u64,
+    changes: u64,
+    begun: Option<Instant>,
+    committed_us: i64,
+    /// The state differs from what is committed.
+    is_changed: bool,
+}
+
+/// A table of the stream: its map, and what it is here.
+struct Mapped {
+    body: Vec<u8>,
+    map: TableMap,
+    name: TableName,
+    /// `None` until a row event asks, and after the table's state has changed.
+    target: Option<Target>,
+}
+
+enum Target {
+    /// Nobody wants it.
+    Unwanted,
+    /// It is to be copied, so nothing is to be done.
+    Aside,
+    Table(Box<Applied>),
+}
+
+/// A table whose rows are applied.
+struct Applied {
+    table: Arc<TableHandle>,
+    codec: TableCodec,
+    /// Which index tells rows apart.
+    key: usize,
+    /// It is being copied or catching up: rows may be newer than the position.
+    is_lenient: bool,
+}
+
+/// Why a change was not applied.
+enum Setback {
+    /// Its table cannot go on as it is.
+    Table(String),
+    Error(ReplicateError),
+}
+
+impl From<ReplicateError> for Setback {
+    fn from(error: ReplicateError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<EngineError> for Setback {
+    fn from(error: EngineError) -> Self {
+        use EngineError as E;
+        match &error {
+            E::DuplicateKey { .. }
+            | E::KeyTooLong { .. }
+            | E::RowTooLarge { .. }
+            | E::NullInColumn(_)
+            | E::BadValue { .. }
+            | E::NoSuchTable(..) => Self::Table(error.to_string()),
+            _ => Self::Error(error.into()),
+        }
+    }
+}
+
+impl Follower {
+    /// Follows until it is stopped, or somebody has to look.
+    pub fn follow(&mut self) {
+        let mut back_off = BACK_OFF.0;
+        while !self.inbox.is_stopped() {
+            let begin = Instant::now();
+            let error = match self.begin().and_then(|()| self.go_on()) {
+                Ok(()) | Err(ReplicateError::Stopped) => break,
+                Err(error) => error,
+            };
+            self.applier.take_back();
+            // They have read on; what they sent last may be lost.
+            self.state.tables.keys().for_each(|name| self.copies.cancel(name));
+            self.run = Run { withheld: std::mem::take(&mut self.run.withheld), ..Run::default() };
+            let text = error.to_string();
+            match error.after() {
+                After::Halt => {
+                    tracing::error!(error = text, "replication has halted; the data here stays as it is");
+                    self.status.set_phase(Phase::Halted, Some(text));
+                    return;
+                }
+                After::CopyAnew => {
+                    tracing::warn!(error = text, "everything is copied again");
+                    self.status.set_phase(Phase::Connecting, Some(text.clone()));
+                    if let Err(error) = self.begin_anew(&text) {
+                        tracing::warn!(%error, "it cannot be copied now");
+                    }
+                }
+                After::Retry => {
+                    tracing::warn!(error = text, "replication was interrupted; it goes on when the source is back");
+                    self.status.set_phase(Phase::Connecting, Some(text));
+                }
+            }
+            back_off = if begin.elapsed() > BACK_OFF.1 { BACK_OFF.0 } else { (back_off * 2).min(BACK_OFF.1) };
+            if self.inbox.wait_for_stop(back_off) {
+                break;
+            }
+        }
+        self.status.set_phase(Phase::Stopped, None);
+    }
+
+    /// Withholds what was unfinished when the server ended, before anybody is served.
+    pub fn take_up(&mut self) -> Result<()> {
+        if let Some(origin) = self.engine.applied(SOURCE) {
+            self.state = State::decode(&origin.position).map_err(damaged_position)?;
+            self.withhold_all();
+            self.status.set_visible(self.state.executed.clone(), origin.wall_us);
+            self.status.set_tables(&self.state);
+        }
+        Ok(())
+    }
+
+    /// Takes up what is committed, asks the source who it is, and starts the stream.
+    fn begin(&mut self) -> Result<()> {
+        let mut conn = source::connect(&self.opts)?;
+        let uuid = source::uuid(&mut conn)?;
+        match self.engine.applied(SOURCE) {
+            Some(origin) => {
+                self.state = State::decode(&origin.position).map_err(damaged_position)?;
+                if self.state.source != uuid {
+                    tracing::warn!(from = self.state.source, to = uuid, "another server is followed now");
+                    self.state.source = uuid;
+                    // Places in the logs of one server mean nothing in another's.
+                    self.recopy_unfinished("the source is another server");
+                }
+            }
+            None => {
+                self.state = State { source: uuid, ..State::default() };
+                self.state.executed = source::executed(&mut conn)?;
+            }
+        }
+        self.add_missing(&mut conn)?;
+        self.withhold_all();
+        self.commit()?;
+        self.resume_copies();
+        stream::start(self.opts.clone(), self.server_id, self.state.executed.clone(), self.inbox.clone());
+        self.status.set_phase(Phase::Following, None);
+        Ok(())
+    }
+
+    fn recopy_unfinished(&mut self, why: &str) {
+        for (name, state) in &mut self.state.tables {
+            if matches!(state, TableState::Copying { .. } | TableState::CatchingUp { .. }) {
+                self.copies.cancel(name);
+                *state = TableState::Waiting { why: why.to_owned() };
+            }
+        }
+    }
+
+    /// Tables that are wanted, are not here, and are not known: they are to be copied. What was refused is tried again.
+    fn add_missing(&mut self, conn: &mut mysql::Conn) -> Result<()> {
+        let catalog = self.engine.catalog();
+        for (name, _) in source::tables(conn, &self.patterns)? {
+            let is_here = catalog.table(&name.database, &name.table).is_some();
+            match self.state.tables.get_mut(&name) {
+                Some(state @ TableState::Refused { .. }) => {
+                    *state = TableState::Waiting { why: "it was refused before".into() };
+                }
+                Some(_) => {}
+                None if is_here || catalog.view(&name.database, &name.table).is_some() => {}
+                None => {
+                    self.state.tables.insert(name, TableState::Waiting { why: "it is not here yet".into() });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The transactions between the position and the source's logs are lost: everything is copied at a new position.
+    fn begin_anew(&mut self, why: &str) -> Result<()> {
+        let mut conn = source::connect(&self.opts)?;
+        let mut state = State { source: source::uuid(&mut conn)?, ..State::default() };
+        state.executed = source::executed(&mut conn)?;
+        let here = self.engine.catalog();
+        let here = here.tables().map(|table| (table.def.database.clone(), table.def.name.clone()));
+        let here = here.map(|(database, table)| TableName { database, table });
+        let there = source::tables(&mut conn, &self.patterns)?.into_iter().map(|(name, _)| name);
+        for name in here.filter(|name| self.patterns.has_table(&name.database, &name.table)).chain(there) {
+            self.copies.cancel(&name);
+            state.tables.insert(name, TableState::Waiting { why: why.to_owned() });
+        }
+        self.state = state;
+        self.withhold_all();
+        self.commit()
+    }
+
+    fn resume_copies(&mut self) {
+        let catalog = self.engine.catalog();
+        let mut lost = Vec::new();
+        for (name, state) in &self.state.tables {
+            let TableState::Copying { definition, after } = state else { continue };
+            if self.copies.has(name) {
+                continue;
+            }
+            match catalog.table(&name.database, &name.table) {
+                Some(table) => {
+                    let (table, definition, after) = (table.clone(), definition.clone(), after.clone());
+                    self.copies.add(name, Some(Resume { table, definition, after }));
+                }
+                None => lost.push(name.clone()),
+            }
+        }
+        for name in lost {
+            self.set_aside(&name, "its copy is gone");
+        }
+    }
+
+    /// Handles what comes, until the stream ends.
+    fn go_on(&mut self) -> Result<()> {
+        loop {
+            if self.inbox.is_stopped() {
+                return self.publish();
+            }
+            if self.run.open.is_none() {
+                while let Some(copy) = self.inbox.next_copy() {
+                    self.copied(copy)?;
+                }
+                self.start_copies();
+                if self.is_group_full() {
+                    self.publish()?;
+                }
+            }
+            match self.inbox.next_event(Instant::now() + LOOK) {
+                Some(FromStream::Ended(error)) => return Err(error),
+                Some(FromStream::Reached(place)) => self.reached(place)?,
+                Some(FromStream::Transaction { gtid, committed_us }) => {
+                    if self.run.open.is_some() {
+                        return Err(ReplicateError::damaged("a transaction begins within another"));
+                    }
+                    self.run.open = Some(Open { gtid, committed_us });
+                    self.run.touched.clear();
+                }
+                Some(FromStream::Event { kind, began, body }) => self.event(kind, began, &body)?,
+                None => {}
+            }
+        }
+    }
+
+    fn is_group_full(&self) -> bool {
+        let group = &self.run.group;
+        let is_old = group.begun.is_some_and(|begun| begun.elapsed() >= GROUP_TIME);
+        group.is_changed && (is_old || group.changes >= GROUP_CHANGES || !self.inbox.has_events())
+    }
+
+    fn reached(&mut self, place: LogPlace) -> Result<()> {
+        self.run.place = place;
+        let is_idle = !self.inbox.has_events();
+        if is_idle || self.run.group.changes >= GROUP_CHANGES {
+            self.status.set_place(&self.run.place, is_idle);
+        }
+        let place = &self.run.place;
+        let has_caught_up = |state: &TableState| matches!(state, TableState::CatchingUp { until } if place.reaches(until));
+        if self.run.open.is_none() && self.state.tables.values().any(has_caught_up) {
+            self.run.group.is_changed = true;
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, event_kind: u8, began: u32, body: &[u8]) -> Result<()> {
+        match event_kind {
+            kind::TABLE_MAP => self.table_map(body),
+            kind::WRITE_ROWS..=kind::DELETE_ROWS
+            | kind::WRITE_ROWS_V1..=kind::DELETE_ROWS_V1
+            | kind::PARTIAL_UPDATE_ROWS => self.row_event(event_kind, body),
+            kind::XID => self.end_transaction(),
+            kind::QUERY => self.query(body, began),
+            kind::XA_PREPARE => self.xa_prepare(body),
+            // They describe the log, or what follows for people.
+            kind::FORMAT_DESCRIPTION
+            | kind::PREVIOUS_GTIDS
+            | kind::STOP
+            | kind::ROWS_QUERY
+            | kind::IGNORABLE
+            | kind::TRANSACTION_CONTEXT
+            | kind::VIEW_CHANGE => Ok(()),
+            // They belong to a statement that follows, which is looked at.
+            kind::INTVAR | kind::RAND | kind::USER_VAR | kind::BEGIN_LOAD_QUERY => Ok(()),
+            kind::ANONYMOUS_GTID => Err(ReplicateError::Refused(
+                "the source has written a transaction without a GTID: set gtid_mode to ON there, and attach anew".into(),
+            )),
+            kind::INCIDENT => Err(ReplicateError::Purged("the source notes that its log has lost changes".into())),
+            other => Err(ReplicateError::Refused(format!(
+                "event {other} of the source's log is not known: this version cannot follow it beyond {}",
+                self.state.executed
+            ))),
+        }
+    }
+
+    fn table_map(&mut self, body: &[u8]) -> Result<()> {
+        let map = TableMap::read(body)?;
+        if self.run.maps.get(&map.table_id).is_some_and(|known| known.body == body) {
+            return Ok(());
+        }
+        const MOST: usize = 4096;
+        if self.run.maps.len() >= MOST {
+            self.run.maps.clear();
+        }
+        let name = TableName { database: map.database.clone(), table: map.table.clone() };
+        self.run.maps.insert(map.table_id, Mapped { body: body.to_vec(), map, name, target: None });
+        Ok(())
+    }
+
+    /// What a table of the stream is here.
+    fn target_of(&mut self, map: &TableMap, name: &TableName) -> Result<Target> {
+        if !self.patterns.has_table(&name.database, &name.table) {
+            return Ok(Target::Unwanted);
+        }
+        let state = self.state.tables.get(name);
+        let is_lenient = match state {
+            Some(TableState::Waiting { .. } | TableState::Refused { .. }) => return Ok(Target::Aside),
+            Some(TableState::Copying { .. } | TableState::CatchingUp { .. }) => true,
+            None => false,
+        };
+        if !map.is_full {
+            return Err(ReplicateError::Refused(
+                "the source writes row events without the names of their columns: SET PERSIST binlog_row_metadata = FULL there, then \
+                 FLUSH BINARY LOGS, and attach a new data directory"
+                    .into(),
+            ));
+        }
+        let catalog = self.engine.catalog();
+        let Some(table) = catalog.table(&name.database, &name.table) else {
+            self.set_aside(name, "the source has changed its rows, and it is not here");
+            return Ok(Target::Aside);
+        };
+        let codec = TableCodec::new(map, &table.def);
+        let codec = codec.and_then(|codec| match key_of(&table.def) {
+            Some(key) => Ok((codec, key)),
+            None => Err("it has no key".into()),
+        });
+        match codec {
+            Ok((codec, key)) => {
+                Ok(Target::Table(Box::new(Applied { table: table.clone(), codec, key, is_lenient })))
+            }
+            Err(why) => {
+                self.set_aside(name, &why);
+                Ok(Target::Aside)
+            }
+        }
+    }
+
+    /// A table is not what it is at the source any more: it is withheld, and copied again.
+    fn set_aside(&mut self, name: &TableName, why: &str) {
+        tracing::warn!(table = %name, why, "set aside; it will be copied again");
+        self.copies.cancel(name);
+        self.state.tables.insert(name.clone(), TableState::Waiting { why: why.to_owned() });
+        self.run.resting.insert(name.clone(), Instant::now() + COPY_REST);
+        self.changed(name);
+    }
+
+    fn refuse(&mut self, name: &TableName, why: &str) {
+        tracing::warn!(table = %name, why, "not followed");
+        self.copies.cancel(name);
+        self.state.tables.insert(name.clone(), TableState::Refused { why: why.to_owned() });
+        self.changed(name);
+    }
+
+    /// The state of a table has changed.
+    fn changed(&mut self, name: &TableName) {
+        self.run.maps.values_mut().filter(|mapped| mapped.name == *name).for_each(|mapped| mapped.target = None);
+        self.run.group.is_changed = true;
+        if let Some(state) = self.state.tables.get(name) {
+            let why = withheld_because(state);
+            self.engine.withhold(&name.database, &name.table, &why);
+            self.run.withheld.insert(name.clone());
+        }
+    }
+
+    /// Withholds what the state says, and nothing else.
+    fn withhold_all(&mut self) {
+        for (name, state) in &self.state.tables {
+            self.engine.withhold(&name.database, &name.table, &withheld_because(state));
+            self.run.withheld.insert(name.clone());
+        }
+        let no_more: Vec<_> =
+            self.run.withheld.iter().filter(|name| !self.state.tables.contains_key(*name)).cloned().collect();
+        for name in no_more {
+            self.engine.release(&name.database, &name.table);
+            self.run.withheld.remove(&name);
+        }
+    }
+
+    fn end_transaction(&mut self) -> Result<()> {
+        let Some(open) = self.run.open.take() else {
+            return Err(ReplicateError::damaged("a transaction ends that has not begun"));
+        };
+        self.state.executed.add(&open.gtid);
+        let group = &mut self.run.group;
+        group.begun.get_or_insert_with(Instant::now);
+        group.transactions += 1;
+        group.committed_us = open.committed_us;
+        group.is_changed = true;
+        Ok(())
+    }
+
+    /// Commits what has been applied, if anything was, unless the stream is within a transaction.
+    fn publish(&mut self) -> Result<()> {
+        if !self.run.group.is_changed || self.run.open.is_some() {
+            return Ok(());
+        }
+        self.commit()
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        let place = &self.run.place;
+        let has_caught_up =
+            |state: &TableState| matches!(state, TableState::CatchingUp { until } if place.reaches(until));
+        let caught_up: Vec<TableName> =
+            self.state.tables.iter().filter(|(_, state)| has_caught_up(state)).map(|(name, _)| name.clone()).collect();
+        for name in &caught_up {
+            tracing::info!(table = %name, "followed from here on");
+            self.state.tables.remove(name);
+            self.changed(name);
+        }
+        let committed_us = self.run.group.committed_us;
+        let ticket = self.applier.publish(&self.state.encode(), committed_us)?;
+        let release: Vec<TableName> =
+            self.run.withheld.iter().filter(|name| !self.state.tables.contains_key(*name)).cloned().collect();
+        release.iter().for_each(|name| drop(self.run.withheld.remove(name)));
+        let executed = self.state.executed.clone();
+        self.status.count(self.run.group.transactions, self.run.group.changes);
+        self.status.set_tables(&self.state);
+        self.run.group = Group::default();
+        // Whoever announces ends after this thread.
+        let _ = self.announce.send(Announcement { ticket, executed, committed_us, release });
+        Ok(())
+    }
+}
+
+fn damaged_position(error: impl std::fmt::Display) -> ReplicateError {
+    ReplicateError::Refused(format!("the position here is damaged: {error}"))
+}
+
+fn withheld_because(state: &TableState) -> String {
+    match state {
+        TableState::Waiting { why } => format!("it is copied from the source again: {why}"),
+        TableState::Copying { .. } | TableState::CatchingUp { .. } => "it is being copied from the source".into(),
+        TableState::Refused { why } => format!("it cannot be followed: {why}"),
+    }
+}

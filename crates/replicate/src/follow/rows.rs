@@ -1,0 +1,221 @@
+//! Row events: changes by the key that tells rows apart.
+//!
+//! Of a table that is followed, a row must be here as the event says that it was, to the last byte: otherwise the table is set
+//! aside. Of a table that is being copied, rows may be newer or absent: `copy` says why what is done here is right then.
+
+use avocet_engine::{EngineError, RowChange};
+use avocet_types::{Datum, RowRef};
+
+use super::{Applied, Follower, Setback, Target};
+use crate::binlog::{Change, Image, RowsEvent};
+use crate::copy::Watch;
+use crate::error::{ReplicateError, Result};
+use crate::state::TableName;
+
+impl Follower {
+    pub(super) fn row_event(&mut self, event_kind: u8, body: &[u8]) -> Result<()> {
+        if self.run.open.is_none() {
+            return Err(ReplicateError::damaged("rows are changed outside of a transaction"));
+        }
+        let event = RowsEvent::read(event_kind, body)?;
+        // A row event that ends a statement without any row.
+        const DUMMY: u64 = 0xff_ffff;
+        if event.table_id == DUMMY {
+            return Ok(());
+        }
+        let mapped = self.run.maps.remove(&event.table_id);
+        let Some(mut mapped) = mapped else {
+            return Err(ReplicateError::damaged("rows of a table that was not described"));
+        };
+        let target = match mapped.target.take() {
+            Some(target) => target,
+            None => self.target_of(&mapped.map, &mapped.name)?,
+        };
+        let outcome = match &target {
+            Target::Unwanted | Target::Aside => Ok(()),
+            Target::Table(applied) => {
+                if !self.run.touched.contains(&mapped.name) {
+                    self.run.touched.insert(mapped.name.clone());
+                }
+                self.apply(applied, &mapped.name, event)
+            }
+        };
+        match outcome {
+            Ok(()) => mapped.target = Some(target),
+            Err(Setback::Error(error)) => return Err(error),
+            Err(Setback::Table(why)) => self.set_aside(&mapped.name, &why),
+        }
+        self.run.maps.insert(mapped.map.table_id, mapped);
+        Ok(())
+    }
+
+    fn apply(&mut self, applied: &Applied, name: &TableName, mut event: RowsEvent<'_>) -> Result<(), Setback> {
+        event.check(&applied.codec)?;
+        let (mut before, mut after) = (Image::new(), Image::new());
+        let mut rows = Rows { follower: self, applied, name, key: Vec::new() };
+        while !event.is_empty() {
+            event.first_image(&applied.codec, &mut before)?;
+            match event.change {
+                Change::Insert => rows.insert(&before)?,
+                Change::Delete => rows.delete(&before)?,
+                Change::Update => {
+                    event.after_image(&applied.codec, &before, &mut after)?;
+                    rows.update(&before, &after)?;
+                }
+            }
+            rows.follower.run.group.changes += 1;
+        }
+        Ok(())
+    }
+}
+
+impl From<crate::binlog::ReadError> for Setback {
+    fn from(error: crate::binlog::ReadError) -> Self {
+        match error {
+            crate::binlog::ReadError::Damaged(error) => Self::Error(error),
+            crate::binlog::ReadError::Unfit(why) => Self::Table(why),
+        }
+    }
+}
+
+/// Rows of one event.
+struct Rows<'f> {
+    follower: &'f mut Follower,
+    applied: &'f Applied,
+    name: &'f TableName,
+    key: Vec<u8>,
+}
+
+fn different() -> Setback {
+    Setback::Table("a row here is not what the source says that it was".into())
+}
+
+fn incomplete() -> Setback {
+    Setback::Table("an event does not have all columns of a row: a session of the source has set binlog_row_image".into())
+}
+
+/// All of a row's values.
+fn whole<'i, 'a>(image: &'i Image<'a>) -> Result<Vec<Datum<'a>>, Setback> {
+    image.iter().cloned().collect::<Option<Vec<_>>>().ok_or_else(incomplete)
+}
+
+impl Rows<'_> {
+    fn watch(&self) -> &Watch {
+        &self.follower.watch
+    }
+
+    /// Encodes the key of a row into `self.key`.
+    fn encode_key(&mut self, image: &Image<'_>) -> Result<(), Setback> {
+        let index = &self.applied.table.indexes()[self.applied.key];
+        let values = index.def.parts.iter().map(|part| image[part.column].clone());
+        let values: Vec<Datum<'_>> = values.collect::<Option<_>>().ok_or_else(incomplete)?;
+        self.key.clear();
+        match index.keys.encode_prefix(&values, &mut self.key) {
+            true => Ok(()),
+            false => Err(Setback::Table("a key is none that its columns can have".into())),
+        }
+    }
+
+    fn insert(&mut self, image: &Image<'_>) -> Result<(), Setback> {
+        let row = whole(image)?;
+        match self.follower.transaction()?.insert(&self.applied.table, &row) {
+            Ok(_) => Ok(()),
+            Err(EngineError::DuplicateKey { .. }) if self.applied.is_lenient => self.replace(&row),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Puts a row in place of those that have one of its unique keys. These are newer than the position: the stream is still
+    /// to say what became of them.
+    fn replace(&mut self, row: &[Datum<'_>]) -> Result<(), Setback> {
+        for at in 0..self.applied.table.indexes().len() {
+            let index = self.applied.table.indexes()[at].clone();
+            let values: Vec<Datum<'_>> = index.def.parts.iter().map(|part| row[part.column].clone()).collect();
+            if !index.def.kind.is_unique() || values.iter().any(Datum::is_null) {
+                continue;
+            }
+            self.key.clear();
+            if index.keys.encode_prefix(&values, &mut self.key) {
+                self.modify(at, &mut |_, change| change.delete())?;
+            }
+        }
+        self.follower.transaction()?.insert(&self.applied.table, row)?;
+        Ok(())
+    }
+
+    /// Changes the row that has `self.key` in an index; false if there is none.
+    fn modify(
+        &mut self,
+        index: usize,
+        change: &mut dyn FnMut(RowRef<'_>, &mut RowChange<'_>),
+    ) -> Result<bool, Setback> {
+        let table = &self.applied.table;
+        let index = table.indexes()[index].clone();
+        let mut scratch = std::mem::take(&mut self.follower.run.scratch);
+        let txn = self.follower.transaction()?;
+        let found = txn.modify_unique(table, &index, &self.key, &mut scratch, change);
+        self.follower.run.scratch = scratch;
+        Ok(found?.is_some())
+    }
+
+    fn delete(&mut self, image: &Image<'_>) -> Result<(), Setback> {
+        self.encode_key(image)?;
+        if self.applied.is_lenient {
+            self.watch().deleted(self.name, &self.key);
+        }
+        let is_strict = !self.applied.is_lenient;
+        let mut is_same = true;
+        let found = self.modify(self.applied.key, &mut |row, change| {
+            is_same = is_row(&row, image);
+            if is_same || !is_strict {
+                change.delete();
+            }
+        })?;
+        match !is_strict || (found && is_same) {
+            true => Ok(()),
+            false => Err(different()),
+        }
+    }
+
+    fn update(&mut self, before: &Image<'_>, after: &Image<'_>) -> Result<(), Setback> {
+        self.encode_key(before)?;
+        let is_strict = !self.applied.is_lenient;
+        let index = &self.applied.table.indexes()[self.applied.key];
+        let keeps_key = index.def.parts.iter().all(|part| {
+            let (before, after) = (&before[part.column], &after[part.column]);
+            after.as_ref().is_none_or(|after| before.as_ref().is_some_and(|before| before.is_same(after)))
+        });
+        if !is_strict && !keeps_key {
+            // The new row may be here, and the old one be gone.
+            self.delete(before)?;
+            return self.insert(after);
+        }
+        let mut is_same = true;
+        let changed = self.modify(self.applied.key, &mut |row, change| {
+            is_same = is_row(&row, before);
+            if !is_same && is_strict {
+                return;
+            }
+            for (column, value) in after.iter().enumerate() {
+                if let Some(value) = value
+                    && !row.get(column).is_same(value)
+                {
+                    change.set(column, value);
+                }
+            }
+        });
+        match changed {
+            Ok(true) if is_same || !is_strict => Ok(()),
+            Ok(_) if is_strict => Err(different()),
+            Ok(_) => self.insert(after),
+            // Somebody who is newer has one of its other keys.
+            Err(Setback::Table(_)) if !is_strict => self.replace(&whole(after)?),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Whether a row is what the event says, as far as that says anything.
+fn is_row(row: &RowRef<'_>, image: &Image<'_>) -> bool {
+    image.iter().enumerate().all(|(at, value)| value.as_ref().is_none_or(|value| row.get(at).is_same(value)))
+}

@@ -1,0 +1,451 @@
+//! Statements of the log: definitions, which are barriers, and what else is not a row event.
+//!
+//! A definition commits by itself, before the position that has it. Between the two the state says that it is pending, and what all
+//! definitions were before. So after a crash it is known whether it was done: definitions are changed by nobody else.
+
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use avocet_sql::facts::{StatementClass, StatementFacts, TableUse};
+use avocet_sql::parse::{self, StatementKind};
+use avocet_types::collation::Charset;
+use avocet_types::{Collation, SqlMode};
+
+use super::Follower;
+use crate::binlog::Query;
+use crate::error::{ReplicateError, Result};
+use crate::state::{Pending, TableName};
+
+/// What a statement of the log asks for.
+enum Asked {
+    /// Nothing that is kept here: accounts, routines, triggers, events, maintenance.
+    Nothing,
+    /// A change of definitions of these tables and databases; tables that are only looked at.
+    Definition { tables: Vec<TableName>, databases: Vec<String>, looked_at: Vec<TableName> },
+    /// Rows, by a statement: not by row events.
+    Rows(Vec<TableName>),
+    NotUnderstood(String),
+}
+
+impl Follower {
+    pub(super) fn query(&mut self, body: &[u8], began: u32) -> Result<()> {
+        let query = Query::read(body, began)?;
+        let word = first_words(&query.text);
+        match word.as_str() {
+            "BEGIN" | "START TRANSACTION" => return Ok(()),
+            "COMMIT" => return self.end_transaction(),
+            // What came before it is of tables without transactions, and stays.
+            "ROLLBACK" => return self.end_transaction(),
+            _ if word.starts_with("SAVEPOINT") || word.starts_with("ROLLBACK TO") => return Ok(()),
+            _ if word.starts_with("XA ") => return self.xa(&word, &query),
+            _ => {}
+        }
+        if self.run.open.is_none() {
+            return Err(ReplicateError::damaged("a statement stands outside of a transaction"));
+        }
+        let text = text_of(&query)?;
+        let mode = query.session.sql_mode.map_or_else(SqlMode::default, sql_mode);
+        match asked(&text, &query.database, mode) {
+            Asked::Nothing => self.end_transaction(),
+            Asked::Definition { tables, databases, looked_at } => {
+                self.define(&query, &text, tables, databases, &looked_at)
+            }
+            Asked::Rows(tables) => {
+                for name in tables.iter().filter(|name| self.patterns.has_table(&name.database, &name.table)) {
+                    self.set_aside(name, "a session of the source has written a statement instead of its rows (binlog_format)");
+                }
+                // COMMIT or XID follows.
+                Ok(())
+            }
+            Asked::NotUnderstood(why) => Err(ReplicateError::Refused(format!(
+                "a statement of the source's log is not understood ({why}), so nobody knows which tables it changes: {text}"
+            ))),
+        }
+    }
+
+    fn define(
+        &mut self,
+        query: &Query,
+        text: &str,
+        tables: Vec<TableName>,
+        databases: Vec<String>,
+        looked_at: &[TableName],
+    ) -> Result<()> {
+        let wanted = |name: &&TableName| self.patterns.has_table(&name.database, &name.table);
+        let named: BTreeSet<TableName> = tables.iter().filter(wanted).cloned().collect();
+        let are_all_wanted = named.len() == tables.iter().collect::<BTreeSet<_>>().len();
+        let databases_wanted = databases.iter().any(|name| self.patterns.has_database(name));
+        if named.is_empty() && !databases_wanted {
+            return self.end_transaction();
+        }
+        let is_followed = |name: &TableName| !self.state.tables.contains_key(name);
+        let is_exact = named.iter().all(is_followed) && looked_at.iter().all(is_followed) && are_all_wanted;
+        if !is_exact {
+            named.iter().for_each(|name| self.set_aside(name, "the source has redefined it"));
+            return self.end_transaction();
+        }
+        // CREATE TABLE … SELECT writes its rows behind its definition, in one transaction: nobody may see it without.
+        if text.trim_end().ends_with("START TRANSACTION") {
+            named.iter().for_each(|name| self.set_aside(name, "it was made with rows"));
+            return Ok(());
+        }
+        if let Some(why) = gives_other_values(text) {
+            named.iter().for_each(|name| self.set_aside(name, why));
+            return self.end_transaction();
+        }
+        let gtid = self.run.open.as_ref().map(|open| open.gtid.to_string()).unwrap_or_default();
+        let now = self.fingerprint();
+        let begun = self.state.pending.take().filter(|pending| pending.gtid == gtid);
+        if begun.as_ref().is_none_or(|pending| pending.before == now) {
+            self.state.pending = Some(Pending { gtid, before: now });
+            self.commit()?;
+            let database = Some(query.database.as_str()).filter(|name| !name.is_empty());
+            let done = self.definitions.run(database, &query.session, text);
+            self.state.pending = None;
+            if let Err(error) = done {
+                if named.is_empty() {
+                    return Err(ReplicateError::Refused(format!("error {}: {}, of {text}", error.errno, error.message)));
+                }
+                named.iter().for_each(|name| self.set_aside(name, &error.message));
+            }
+        } else if named.len() > 1 {
+            // Perhaps a part of it.
+            named.iter().for_each(|name| self.set_aside(name, "it was being redefined when the server ended"));
+        }
+        self.run.maps.clear();
+        self.run.group.is_changed = true;
+        self.end_transaction()
+    }
+
+    /// Of all definitions that there are.
+    fn fingerprint(&self) -> u64 {
+        let catalog = self.engine.catalog();
+        let mut parts: Vec<String> = catalog.tables().chain(catalog.views()).map(|t| format!("{:?}", t.def)).collect();
+        parts.extend(catalog.databases().map(|database| format!("{database:?}")));
+        parts.sort_unstable();
+        let mut hasher = DefaultHasher::new();
+        parts.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// An XA transaction has been prepared: its rows are not in force, and nobody knows whether they will be.
+    pub(super) fn xa_prepare(&mut self, body: &[u8]) -> Result<()> {
+        let is_one_phase = body.first() == Some(&1);
+        if is_one_phase {
+            return self.end_transaction();
+        }
+        let lengths = body.get(5..13).and_then(|bytes| bytes.first_chunk::<8>());
+        let Some([a, b, c, d, e, f, g, h]) = lengths else {
+            return Err(ReplicateError::damaged("an XA_PREPARE event is cut"));
+        };
+        let length = u32::from_le_bytes([*a, *b, *c, *d]) + u32::from_le_bytes([*e, *f, *g, *h]);
+        let id = body.get(13..13 + length as usize).unwrap_or_default().to_vec();
+        // Its changes were applied as they came, and cannot be told from those of others in this commit: the tables are set aside.
+        let touched: BTreeSet<TableName> = self.run.touched.iter().cloned().collect();
+        for name in &touched {
+            self.set_aside(name, "an XA transaction that has changed it is prepared, and not ended");
+        }
+        self.state.prepared.insert(id, touched.into_iter().collect());
+        self.end_transaction()
+    }
+
+    fn xa(&mut self, word: &str, query: &Query) -> Result<()> {
+        match word {
+            _ if word.starts_with("XA START") || word.starts_with("XA BEGIN") || word.starts_with("XA END") => {
+                self.run.touched.clear();
+                Ok(())
+            }
+            _ => {
+                let id = xa_id(&query.text).unwrap_or_default();
+                for name in self.state.prepared.remove(&id).unwrap_or_default() {
+                    self.set_aside(&name, "an XA transaction that has changed it has ended");
+                }
+                self.end_transaction()
+            }
+        }
+    }
+}
+
+/// Whether a change of a table would give its rows other values here than at the source.
+fn gives_other_values(text: &str) -> Option<&'static str> {
+    const RANDOM: [&str; 5] = ["RAND", "UUID", "UUID_SHORT", "RANDOM_BYTES", "SYSDATE"];
+    let tokens: Vec<String> = tokens(text).iter().map(|token| token.to_ascii_uppercase()).collect();
+    if tokens.first().is_none_or(|first| first != "ALTER") {
+        return None;
+    }
+    let is_called = |at: usize| tokens.get(at + 1).is_some_and(|next| next == "(");
+    let numbers = |at: usize| {
+        let next = tokens.get(at + 1).map(String::as_str);
+        !matches!(next, Some("=")) && next.is_none_or(|next| !next.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    for (at, token) in tokens.iter().enumerate() {
+        if RANDOM.contains(&token.as_str()) && is_called(at) {
+            return Some("the source has given its rows random values");
+        }
+        if token == "AUTO_INCREMENT" && numbers(at) {
+            return Some("the source may have numbered its rows");
+        }
+    }
+    None
+}
+
+/// The bytes of `XA COMMIT X'…',X'…',n`.
+fn xa_id(text: &[u8]) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(text).ok()?;
+    let mut id = Vec::new();
+    for part in text.split("X'").skip(1) {
+        let digits = part.split('\'').next()?;
+        for pair in digits.as_bytes().chunks(2) {
+            id.push(u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?);
+        }
+    }
+    Some(id)
+}
+
+/// The first words of a statement, in upper case, without comments before them.
+fn first_words(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&text[..text.len().min(64)]);
+    let mut rest = text.trim_start();
+    while let Some(comment) = rest.strip_prefix("/*").filter(|c| !c.starts_with('!')) {
+        rest = comment.split_once("*/").map_or("", |(_, rest)| rest.trim_start());
+    }
+    let words: Vec<String> = rest.split_whitespace().take(2).map(str::to_ascii_uppercase).collect();
+    words.join(" ")
+}
+
+/// The statement's text; its session has said in which character set.
+fn text_of(query: &Query) -> Result<String> {
+    let collation = query.session.collations.map(|[client, ..]| Collation(client));
+    let charset = collation.map_or(Charset::Utf8mb4, |collation| collation.info().charset);
+    // Names and comments of all character sets are possible in statements of UTF-8 clients alone.
+    let charset = if charset == Charset::Utf8mb3 { Charset::Utf8mb4 } else { charset };
+    charset.decode(&query.text).map_err(|_| {
+        ReplicateError::Refused(format!("a statement of the source's log is not {}: {}", charset.name(), String::from_utf8_lossy(&query.text)))
+    })
+}
+
+/// MySQL's bits of sql_mode that change how a statement reads.
+fn sql_mode(bits: u64) -> SqlMode {
+    const PIPES_AS_CONCAT: u64 = 1 << 1;
+    const ANSI_QUOTES: u64 = 1 << 2;
+    const IGNORE_SPACE: u64 = 1 << 3;
+    const NO_BACKSLASH_ESCAPES: u64 = 1 << 20;
+    const HIGH_NOT_PRECEDENCE: u64 = 1 << 29;
+    let mut mode = SqlMode::default();
+    for (bit, flag) in [
+        (PIPES_AS_CONCAT, SqlMode::PIPES_AS_CONCAT),
+        (ANSI_QUOTES, SqlMode::ANSI_QUOTES),
+        (IGNORE_SPACE, SqlMode::IGNORE_SPACE),
+        (NO_BACKSLASH_ESCAPES, SqlMode::NO_BACKSLASH_ESCAPES),
+        (HIGH_NOT_PRECEDENCE, SqlMode::HIGH_NOT_PRECEDENCE),
+    ] {
+        if bits & bit != 0 {
+            mode = mode.with(flag);
+        }
+    }
+    mode
+}
+
+fn asked(text: &str, default: &str, mode: SqlMode) -> Asked {
+    // What only this form has is not for the parser.
+    let definition = text.trim_end().strip_suffix("START TRANSACTION").unwrap_or(text);
+    let statements = match parse::parse(definition.as_bytes(), mode) {
+        Ok(statements) => statements,
+        Err(error) => return by_words(text, default, &error.to_string()),
+    };
+    let [statement] = &statements[..] else { return Asked::NotUnderstood("several statements in one".into()) };
+    let facts = StatementFacts::of(statement);
+    let name = |used: &TableUse| TableName {
+        database: used.database.clone().unwrap_or_else(|| default.to_owned()),
+        table: used.table.clone(),
+    };
+    let tables: Vec<TableName> = facts.writes.iter().map(name).collect();
+    match &statement.kind {
+        StatementKind::Empty | StatementKind::Comment => Asked::Nothing,
+        StatementKind::Unsupported(_) => by_words(text, default, "it is not served here"),
+        StatementKind::Refused(error) => by_words(text, default, &error.message),
+        StatementKind::DropTable { temporary: true, .. } | StatementKind::CreateTableLike { temporary: true, .. } => {
+            Asked::Nothing
+        }
+        StatementKind::CreateTable(create) if create.temporary => Asked::Nothing,
+        StatementKind::CreateDatabase { name, .. } | StatementKind::DropDatabase { name, .. } => {
+            Asked::Definition { tables, databases: vec![name.name.clone()], looked_at: Vec::new() }
+        }
+        StatementKind::AlterDatabase { name, .. } => {
+            let database = name.as_ref().map_or_else(|| default.to_owned(), |name| name.name.clone());
+            Asked::Definition { tables, databases: vec![database], looked_at: Vec::new() }
+        }
+        StatementKind::CreateTableLike { like, .. } => {
+            let database = like.database.as_ref().map_or(default, |database| database.name.as_str());
+            let looked_at = vec![TableName { database: database.to_owned(), table: like.name.name.clone() }];
+            Asked::Definition { tables, databases: Vec::new(), looked_at }
+        }
+        // The new name stands among the actions.
+        StatementKind::AlterTable { actions, .. } => {
+            let mut tables = tables;
+            for action in actions {
+                if let parse::statement::AlterAction::RenameTable(to) = action {
+                    let database = to.database.as_ref().map_or(default, |database| database.name.as_str());
+                    tables.push(TableName { database: database.to_owned(), table: to.name.name.clone() });
+                }
+            }
+            Asked::Definition { tables, databases: Vec::new(), looked_at: Vec::new() }
+        }
+        _ => match facts.class {
+            StatementClass::Definition => Asked::Definition { tables, databases: Vec::new(), looked_at: Vec::new() },
+            StatementClass::Change => Asked::Rows(tables),
+            StatementClass::Account
+            | StatementClass::Administration
+            | StatementClass::Session
+            | StatementClass::Information
+            | StatementClass::Empty => Asked::Nothing,
+            class => Asked::NotUnderstood(format!("a statement of class {class:?}")),
+        },
+    }
+}
+
+/// A statement that the parser does not take, by its words: those about what is not kept here are passed over, those of one
+/// table name it in a fixed place.
+fn by_words(text: &str, default: &str, why: &str) -> Asked {
+    const NOT_KEPT: [&str; 14] = [
+        "PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "SERVER", "TABLESPACE", "LOGFILE", "UNDO", "RESOURCE", "SPATIAL",
+        "USER", "ROLE", "INSTANCE", "LIBRARY",
+    ];
+    const MAINTENANCE: [&str; 14] = [
+        "ANALYZE", "OPTIMIZE", "REPAIR", "CHECK", "FLUSH", "GRANT", "REVOKE", "SET", "INSTALL", "UNINSTALL", "RESET", "CACHE", "IMPORT",
+        "BINLOG",
+    ];
+    let tokens = tokens(text);
+    let upper: Vec<String> = tokens.iter().map(|token| token.to_ascii_uppercase()).collect();
+    let Some(first) = upper.first() else { return Asked::Nothing };
+    if MAINTENANCE.contains(&first.as_str()) {
+        return Asked::Nothing;
+    }
+    if !matches!(first.as_str(), "CREATE" | "ALTER" | "DROP" | "RENAME") {
+        return Asked::NotUnderstood(why.to_owned());
+    }
+    // What is defined comes first; DEFINER = … and other clauses may stand before it.
+    let kinds = ["TABLE", "VIEW", "INDEX"];
+    let kind = upper.iter().position(|word| kinds.contains(&word.as_str()) || NOT_KEPT.contains(&word.as_str()));
+    let Some(kind) = kind else { return Asked::NotUnderstood(why.to_owned()) };
+    let mut at = kind + 1;
+    match upper[kind].as_str() {
+        "TABLE" | "VIEW" if first != "DROP" && first != "RENAME" => {}
+        "INDEX" => match upper[at..].iter().position(|word| word == "ON") {
+            Some(on) => at += on + 1,
+            None => return Asked::NotUnderstood(why.to_owned()),
+        },
+        "TABLE" | "VIEW" => return Asked::NotUnderstood(why.to_owned()),
+        _ => return Asked::Nothing,
+    }
+    if upper.get(at).is_some_and(|word| word == "IF") {
+        at += upper[at..].iter().position(|word| word == "EXISTS").map_or(0, |exists| exists + 1);
+    }
+    // ALTER TABLE … RENAME, EXCHANGE PARTITION: another table is in it.
+    if upper.iter().any(|word| matches!(word.as_str(), "RENAME" | "EXCHANGE")) {
+        return Asked::NotUnderstood(why.to_owned());
+    }
+    let name = match (tokens.get(at), tokens.get(at + 1).map(String::as_str), tokens.get(at + 2)) {
+        (Some(database), Some("."), Some(table)) => TableName { database: database.clone(), table: table.clone() },
+        (Some(table), ..) => TableName { database: default.to_owned(), table: table.clone() },
+        (None, ..) => return Asked::NotUnderstood(why.to_owned()),
+    };
+    Asked::Definition { tables: vec![name], databases: Vec::new(), looked_at: Vec::new() }
+}
+
+/// Words, names without their quotes, and signs; texts and comments are left out.
+fn tokens(text: &str) -> Vec<String> {
+    const ENOUGH: usize = 4096;
+    let mut tokens = Vec::new();
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        if tokens.len() >= ENOUGH {
+            break;
+        }
+        match c {
+            '`' => {
+                let mut name = String::new();
+                while let Some((_, c)) = chars.next() {
+                    if c == '`' && chars.next_if(|(_, next)| *next == '`').is_none() {
+                        break;
+                    }
+                    name.push(c);
+                }
+                tokens.push(name);
+            }
+            '\'' | '"' => {
+                while let Some((_, inner)) = chars.next() {
+                    match inner {
+                        '\\' => drop(chars.next()),
+                        inner if inner == c => break,
+                        _ => {}
+                    }
+                }
+            }
+            '/' if text[at..].starts_with("/*") && !text[at..].starts_with("/*!") => {
+                let end = text[at..].find("*/").map_or(text.len(), |end| at + end + 2);
+                while chars.next_if(|(next, _)| *next < end).is_some() {}
+            }
+            c if c.is_alphanumeric() || c == '_' || c == '$' => {
+                let mut word = String::from(c);
+                while let Some((_, c)) = chars.next_if(|(_, c)| c.is_alphanumeric() || *c == '_' || *c == '$') {
+                    word.push(c);
+                }
+                tokens.push(word);
+            }
+            c if c.is_whitespace() => {}
+            c => tokens.push(c.to_string()),
+        }
+    }
+    tokens
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> String {
+        let names = |names: &[TableName]| names.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        match asked(text, "d", SqlMode::default()) {
+            Asked::Nothing => "nothing".into(),
+            Asked::Definition { tables, databases, looked_at } => {
+                format!("define {} [{}] {}", names(&tables), databases.join(" "), names(&looked_at)).trim_end().into()
+            }
+            Asked::Rows(tables) => format!("rows {}", names(&tables)),
+            Asked::NotUnderstood(_) => "?".into(),
+        }
+    }
+
+    #[test]
+    fn statements_say_which_tables_they_are_about() {
+        for (text, wanted) in [
+            ("CREATE TABLE t (a int primary key)", "define d.t []"),
+            ("CREATE TABLE x.t LIKE u", "define x.t [] d.u"),
+            ("CREATE TABLE t (a int) START TRANSACTION", "define d.t []"),
+            ("ALTER TABLE t ADD b int, RENAME TO x.u", "define d.t x.u []"),
+            ("RENAME TABLE a TO b, c TO x.d", "define d.a d.b d.c x.d []"),
+            ("DROP TABLE `a`,`x`.`b` /* generated by server */", "define d.a x.b []"),
+            ("DROP TEMPORARY TABLE IF EXISTS a", "nothing"),
+            ("TRUNCATE TABLE a", "define d.a []"),
+            ("CREATE DATABASE x", "define  [x]"),
+            ("INSERT INTO t SELECT * FROM u", "rows d.t"),
+            ("UPDATE t JOIN u ON t.a = u.a SET t.b = 1", "rows d.t"),
+            ("CREATE USER u", "nothing"),
+            ("GRANT ALL ON *.* TO u", "nothing"),
+            ("CREATE DEFINER=`root`@`localhost` TRIGGER g BEFORE INSERT ON t FOR EACH ROW SET new.a = 1", "nothing"),
+            ("CREATE DEFINER=`root`@`localhost` PROCEDURE p() BEGIN SELECT 1; SELECT 2; END", "nothing"),
+            ("ANALYZE TABLE t", "nothing"),
+            ("ALTER TABLE t PARTITION BY HASH(a) PARTITIONS 4", "define d.t []"),
+            ("CREATE TABLE `x`.`odd``name` (a geometry not null)", "define x.odd`name []"),
+            ("ALTER TABLE t EXCHANGE PARTITION p WITH TABLE u", "?"),
+            ("WHATEVER t", "?"),
+        ] {
+            assert_eq!(of(text), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn ids_of_xa_transactions_are_read() {
+        assert_eq!(xa_id(b"XA COMMIT X'6162',X'63',1"), Some(b"abc".to_vec()));
+    }
+}

@@ -1,0 +1,225 @@
+//! Sets of global transaction identifiers, as MySQL writes them: `uuid:1-5:7,uuid:tag:1-3`.
+//! MySQL 8.4 Reference Manual, 19.1.3.1 "GTID Format and Storage".
+//!
+//! Invariants:
+//! 1. Intervals of one source are ascending, do not touch, and none is empty.
+//! 2. There is no source without an interval.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+/// Where transactions come from: a server's UUID, and the tag that it gave them, which is mostly empty.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Origin {
+    pub uuid: [u8; 16],
+    pub tag: String,
+}
+
+/// One transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gtid {
+    pub origin: Origin,
+    pub number: u64,
+}
+
+/// A set of transactions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GtidSet {
+    /// First and last number of each interval.
+    intervals: BTreeMap<Origin, Vec<(u64, u64)>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("'{0}' is no set of GTIDs")]
+pub struct BadGtids(String);
+
+impl GtidSet {
+    pub fn is_empty(&self) -> bool {
+        self.intervals.is_empty()
+    }
+
+    pub fn add(&mut self, gtid: &Gtid) {
+        match self.intervals.get_mut(&gtid.origin) {
+            // Transactions mostly come in order.
+            Some(of_origin) => match of_origin.last_mut() {
+                Some((_, last)) if last.checked_add(1) == Some(gtid.number) => *last = gtid.number,
+                _ => insert(of_origin, gtid.number, gtid.number),
+            },
+            None => {
+                self.intervals.insert(gtid.origin.clone(), vec![(gtid.number, gtid.number)]);
+            }
+        }
+    }
+
+    pub fn contains(&self, gtid: &Gtid) -> bool {
+        self.intervals.get(&gtid.origin).is_some_and(|of| covers(of, gtid.number, gtid.number))
+    }
+
+    /// Whether all of the other set's transactions are in this one.
+    pub fn contains_all(&self, other: &Self) -> bool {
+        other.intervals.iter().all(|(origin, wanted)| {
+            let own = self.intervals.get(origin).map_or(&[][..], Vec::as_slice);
+            wanted.iter().all(|&(first, last)| covers(own, first, last))
+        })
+    }
+
+    pub fn extend(&mut self, other: &Self) {
+        for (origin, intervals) in &other.intervals {
+            let own = self.intervals.entry(origin.clone()).or_default();
+            intervals.iter().for_each(|&(first, last)| insert(own, first, last));
+        }
+    }
+
+    /// Sources with their intervals.
+    pub fn iter(&self) -> impl Iterator<Item = (&Origin, &[(u64, u64)])> {
+        self.intervals.iter().map(|(origin, intervals)| (origin, intervals.as_slice()))
+    }
+}
+
+fn covers(intervals: &[(u64, u64)], first: u64, last: u64) -> bool {
+    let at = intervals.partition_point(|&(_, end)| end < first);
+    intervals.get(at).is_some_and(|&(start, end)| start <= first && last <= end)
+}
+
+fn insert(intervals: &mut Vec<(u64, u64)>, first: u64, last: u64) {
+    // Those that overlap the new one or touch it.
+    let from = intervals.partition_point(|&(_, end)| end.saturating_add(1) < first);
+    let to = intervals.partition_point(|&(start, _)| start <= last.saturating_add(1));
+    let joined = intervals[from..to.max(from)].iter();
+    let joined = joined.fold((first, last), |(a, b), &(start, end)| (a.min(start), b.max(end)));
+    intervals.splice(from..to.max(from), [joined]);
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, byte) in self.uuid.iter().enumerate() {
+            if matches!(at, 4 | 6 | 8 | 10) {
+                f.write_str("-")?;
+            }
+            write!(f, "{byte:02x}")?;
+        }
+        if self.tag.is_empty() { Ok(()) } else { write!(f, ":{}", self.tag) }
+    }
+}
+
+impl fmt::Display for Gtid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.origin, self.number)
+    }
+}
+
+impl fmt::Display for GtidSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (origin, intervals)) in self.intervals.iter().enumerate() {
+            if at > 0 {
+                f.write_str(",")?;
+            }
+            write!(f, "{origin}")?;
+            for &(first, last) in intervals {
+                if first == last { write!(f, ":{first}")? } else { write!(f, ":{first}-{last}")? }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn uuid(text: &str) -> Option<[u8; 16]> {
+    let mut bytes = [0; 16];
+    let digits: Vec<u8> = text.bytes().filter(|byte| *byte != b'-').collect();
+    if digits.len() != 32 || !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+fn interval(text: &str) -> Option<(u64, u64)> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+    (0 < first && first <= last).then_some((first, last))
+}
+
+impl FromStr for GtidSet {
+    type Err = BadGtids;
+
+    fn from_str(text: &str) -> Result<Self, BadGtids> {
+        let bad = || BadGtids(text.to_owned());
+        let mut set = Self::default();
+        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            let mut pieces = part.split(':').map(str::trim);
+            let uuid = pieces.next().and_then(uuid).ok_or_else(bad)?;
+            let mut tag = String::new();
+            for piece in pieces {
+                if piece.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+                    tag = piece.to_ascii_lowercase();
+                    continue;
+                }
+                let (first, last) = interval(piece).ok_or_else(bad)?;
+                let origin = Origin { uuid, tag: tag.clone() };
+                insert(set.intervals.entry(origin).or_default(), first, last);
+            }
+        }
+        Ok(set)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: &str = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
+
+    fn set(text: &str) -> GtidSet {
+        text.parse().expect("a set")
+    }
+
+    #[test]
+    fn sets_round_trip_in_their_canonical_form() {
+        assert_eq!(set(&format!("{A}:1-3:5:4,{A}:tag:2")).to_string(), format!("{A}:1-5,{A}:tag:2"));
+        assert_eq!(set(&format!("{A}:1:tag:2-3:5")).to_string(), format!("{A}:1,{A}:tag:2-3:5"));
+        assert_eq!(set("").to_string(), "");
+        assert_eq!(set(&format!("{A}:7,\n{A}:1")).to_string(), format!("{A}:1:7"));
+        for bad in ["x:1", &format!("{A}:0"), &format!("{A}:5-4"), &format!("{A}:a b:")] {
+            assert!(bad.parse::<GtidSet>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn adding_joins_intervals() {
+        let origin = Origin { uuid: uuid(A).expect("a UUID"), tag: String::new() };
+        let mut all = GtidSet::default();
+        for number in [5, 1, 3, 2, 9, 4, 8] {
+            let gtid = Gtid { origin: origin.clone(), number };
+            assert!(!all.contains(&gtid));
+            all.add(&gtid);
+            assert!(all.contains(&gtid));
+        }
+        assert_eq!(all.to_string(), format!("{A}:1-5:8-9"));
+        let mut more = set(&format!("{A}:6-7:20"));
+        assert!(!more.contains_all(&all));
+        more.extend(&all);
+        assert_eq!(more.to_string(), format!("{A}:1-9:20"));
+        assert!(more.contains_all(&all) && !all.contains_all(&more));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_set_is_what_was_put_in(numbers in proptest::collection::vec(1u64..40, 0..30)) {
+            let origin = Origin { uuid: [7; 16], tag: "t".into() };
+            let mut all = GtidSet::default();
+            for &number in &numbers {
+                all.add(&Gtid { origin: origin.clone(), number });
+            }
+            for number in 1..40 {
+                let gtid = Gtid { origin: origin.clone(), number };
+                proptest::prop_assert_eq!(all.contains(&gtid), numbers.contains(&number));
+            }
+            proptest::prop_assert_eq!(set(&all.to_string()), all);
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Following a MySQL server: its tables are copied while it goes on, and its transactions are applied as they come.
+//!
+//! ```text
+//!                 ┌── stream ──▶ binary log's events ──┐
+//!  source (MySQL) ┤                                    ├─▶ inbox ─▶ follow ─▶ engine: one commit with the position
+//!                 └── copy ────▶ chunks of tables ─────┘                │
+//!                                                            announce ◀─┘ visible: waits end, tables are let go
+//! ```
+//!
+//! - `source`: what the server says about itself; whether it can be followed
+//! - `binlog`: the log's bytes
+//! - `stream`, `copy`: the threads that read
+//! - `follow`: the thread that applies
+//! - `state`: what is in force, and the tables that are not followed (yet)
+//!
+//! SQL comes in by [`Definitions`]: this crate knows neither sessions nor executors.
+#![deny(unsafe_code)]
+
+mod binlog;
+mod copy;
+mod error;
+mod follow;
+pub mod gtid;
+mod inbox;
+mod patterns;
+pub mod source;
+mod state;
+mod status;
+mod stream;
+
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
+
+use avocet_engine::Engine;
+use mysql::Opts;
+
+use copy::{Copies, Watch};
+use follow::{Announcement, Follower, Run};
+use inbox::Inbox;
+use state::State;
+
+pub use binlog::SessionOfQuery;
+pub use error::{ReplicateError, Result};
+pub use follow::Definitions;
+pub use patterns::{Pattern, Patterns};
+pub use state::{LogPlace, TableName};
+pub use status::{Phase, Progress, Snapshot, Status};
+
+/// What is followed, and how.
+pub struct Config {
+    pub source: Opts,
+    pub patterns: Patterns,
+    /// By which the source knows this replica; no other may have it.
+    pub server_id: u32,
+    /// Tables that are read at a time.
+    pub copy_threads: usize,
+    /// Threads of the engine's applier.
+    pub workers: usize,
+    /// Told whenever more transactions are visible.
+    pub on_visible: Box<dyn Fn(&gtid::GtidSet) + Send>,
+}
+
+/// A source that is followed.
+pub struct Attachment {
+    inbox: Arc<Inbox>,
+    status: Arc<Status>,
+    threads: Vec<JoinHandle<()>>,
+    memory: Reserved,
+}
+
+/// Bytes of the engine's budget, as long as it lives.
+struct Reserved {
+    engine: Arc<Engine>,
+    bytes: usize,
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.engine.memory().release(self.bytes);
+    }
+}
+
+/// What queues and chunks take: each chunk is in the queue, or with a thread that reads it, beside its encoded form.
+fn queue_bytes(config: &Config) -> usize {
+    const CHUNK: usize = 40 << 20;
+    inbox::EVENT_BYTES + (inbox::CHUNKS + config.copy_threads) * CHUNK
+}
+
+impl Attachment {
+    /// Begins to follow. The engine's tables that the patterns name belong to the source from now on.
+    ///
+    /// # Errors
+    /// `Refused` if there is no memory for it.
+    pub fn start(engine: &Arc<Engine>, config: Config, definitions: Box<dyn Definitions>) -> Result<Self> {
+        let bytes = queue_bytes(&config).min(engine.memory().limit() / 4);
+        if !engine.memory().reserve(bytes) {
+            return Err(ReplicateError::Refused(format!("there are no {bytes} bytes of memory for it: raise --memory-limit")));
+        }
+        let memory = Reserved { engine: engine.clone(), bytes };
+        let (inbox, watch, status) = (Arc::<Inbox>::default(), Arc::<Watch>::default(), Arc::<Status>::default());
+        status.set_source(
+            &config.source.get_ip_or_hostname(),
+            config.source.get_tcp_port(),
+            config.source.get_user().unwrap_or_default(),
+        );
+        let copies =
+            Copies::start(config.source.clone(), config.copy_threads, inbox.clone(), watch.clone(), status.clone());
+        let (announce, announced) = channel::<Announcement>();
+        let mut follower = Follower {
+            engine: engine.clone(),
+            applier: engine.applier(follow::SOURCE, config.workers),
+            definitions,
+            opts: config.source,
+            server_id: config.server_id,
+            patterns: config.patterns,
+            inbox: inbox.clone(),
+            watch,
+            copies,
+            status: status.clone(),
+            state: State::default(),
+            announce,
+            run: Run::default(),
+        };
+        follower.take_up()?;
+        let on_visible = config.on_visible;
+        on_visible(&follower.state.executed);
+        let announcer = {
+            let (engine, status) = (engine.clone(), status.clone());
+            move || {
+                for announcement in announced {
+                    let executed = announcement.executed.clone();
+                    if tell(&engine, &status, announcement) {
+                        on_visible(&executed);
+                    }
+                }
+            }
+        };
+        let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| std::thread::Builder::new().name(name.into()).spawn(run);
+        let refused = |error: std::io::Error| ReplicateError::Refused(format!("no thread for it: {error}"));
+        let mut threads = vec![spawn("replica-announce", Box::new(announcer)).map_err(refused)?];
+        threads.push(spawn("replica-apply", Box::new(move || follower.follow())).map_err(refused)?);
+        Ok(Self { inbox, status, threads, memory })
+    }
+
+    /// Whether the engine has followed a source before.
+    pub fn has_begun(engine: &Engine) -> bool {
+        engine.applied(follow::SOURCE).is_some()
+    }
+
+    pub fn status(&self) -> &Arc<Status> {
+        &self.status
+    }
+
+    /// Ends at the next boundary of the source's transactions; what was applied is committed.
+    pub fn stop(mut self) {
+        self.inbox.stop();
+        for thread in self.threads.drain(..).rev() {
+            if thread.join().is_err() {
+                tracing::error!("a thread of the replication has panicked");
+            }
+        }
+        tracing::info!(bytes = self.memory.bytes, "replication has ended");
+    }
+}
+
+/// Waits until a commit is visible, and says so; false if it never will be.
+fn tell(engine: &Engine, status: &Status, announcement: Announcement) -> bool {
+    let Announcement { ticket, executed, committed_us, release } = announcement;
+    if let Err(error) = ticket.wait() {
+        tracing::error!(%error, "a commit of the replication is not durable");
+        return false;
+    }
+    release.iter().for_each(|name| engine.release(&name.database, &name.table));
+    status.set_visible(executed, committed_us);
+    true
+}

@@ -1,0 +1,181 @@
+//! What a source must have to be followed, and how to mend what it lacks.
+
+use std::fmt;
+
+use mysql::Conn;
+use mysql::prelude::Queryable;
+
+use super::{LEAST_VERSION, tables, variable, version};
+use crate::error::Result;
+use crate::patterns::Patterns;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// As it should be.
+    Fine,
+    /// It can be followed, but something is worth knowing.
+    Notice,
+    /// A table or a kind of objects is left out.
+    Partly,
+    /// It cannot be followed as it is.
+    Fatal,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    pub severity: Severity,
+    pub what: String,
+    /// What to do about it, if anything is to be done.
+    pub cure: Option<String>,
+}
+
+/// All that was looked at.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    pub findings: Vec<Finding>,
+}
+
+impl Report {
+    pub fn is_fatal(&self) -> bool {
+        self.findings.iter().any(|finding| finding.severity == Severity::Fatal)
+    }
+
+    fn add(&mut self, severity: Severity, what: impl Into<String>, cure: &str) {
+        let cure = (!cure.is_empty()).then(|| cure.to_owned());
+        self.findings.push(Finding { severity, what: what.into(), cure });
+    }
+
+    fn fine(&mut self, what: impl Into<String>) {
+        self.add(Severity::Fine, what, "");
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for finding in &self.findings {
+            let mark = match finding.severity {
+                Severity::Fine => "ok     ",
+                Severity::Notice => "note   ",
+                Severity::Partly => "partly ",
+                Severity::Fatal => "cannot ",
+            };
+            writeln!(f, "{mark} {}", finding.what)?;
+            if let Some(cure) = &finding.cure {
+                writeln!(f, "         → {cure}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Looks at the source's settings, the account's privileges and the tables that the patterns name.
+pub fn check(conn: &mut Conn, patterns: &Patterns) -> Result<Report> {
+    let mut report = Report::default();
+    if !check_version(conn, &mut report)? {
+        return Ok(report);
+    }
+    check_log(conn, &mut report)?;
+    check_retention(conn, &mut report)?;
+    check_privileges(conn, &mut report)?;
+    check_tables(conn, patterns, &mut report)?;
+    Ok(report)
+}
+
+fn check_version(conn: &mut Conn, report: &mut Report) -> Result<bool> {
+    let (number, text) = version(conn)?;
+    match number {
+        None => report.add(Severity::Fatal, format!("the source is {text}"), "only MySQL from 8.0.1 on is followed"),
+        Some(number) if number < LEAST_VERSION => {
+            report.add(Severity::Fatal, format!("the source is MySQL {text}"), "upgrade it to MySQL 8.0 or later");
+        }
+        Some(_) => {
+            report.fine(format!("MySQL {text}"));
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn check_log(conn: &mut Conn, report: &mut Report) -> Result<()> {
+    for (name, wanted, cure) in [
+        ("log_bin", "ON", "start the source with --log-bin (it is on by default since MySQL 8.0)"),
+        ("gtid_mode", "ON", "SET GLOBAL gtid_mode step by step to ON_PERMISSIVE and ON (MySQL manual, 19.1.4.2)"),
+        ("binlog_format", "ROW", "SET PERSIST binlog_format = ROW; sessions keep their own until they reconnect"),
+        ("binlog_row_image", "FULL", "SET PERSIST binlog_row_image = FULL; sessions keep their own until they reconnect"),
+        ("binlog_row_metadata", "FULL", "SET PERSIST binlog_row_metadata = FULL"),
+    ] {
+        match variable(conn, name)? {
+            Some(value) if value.eq_ignore_ascii_case(wanted) => report.fine(format!("{name} = {value}")),
+            // Versions that know no other format have no variable for it.
+            None if name == "binlog_format" => report.fine("binlog_format = ROW"),
+            value => {
+                let value = value.unwrap_or_else(|| "unknown".into());
+                report.add(Severity::Fatal, format!("{name} = {value}, and it must be {wanted}"), cure);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_retention(conn: &mut Conn, report: &mut Report) -> Result<()> {
+    const HOUR: u64 = 3600;
+    const SHORT: u64 = 24 * HOUR;
+    let seconds = variable(conn, "binlog_expire_logs_seconds")?.and_then(|value| value.parse::<u64>().ok());
+    match seconds {
+        Some(0) | None => report.fine("binary logs are kept until they are purged by hand"),
+        Some(seconds) if seconds < SHORT => report.add(
+            Severity::Notice,
+            format!("binary logs are kept for {} hours: whoever is away for longer has to copy everything again", seconds / HOUR),
+            "SET PERSIST binlog_expire_logs_seconds = 604800",
+        ),
+        Some(seconds) => report.fine(format!("binary logs are kept for {} days", seconds / SHORT)),
+    }
+    Ok(())
+}
+
+fn check_privileges(conn: &mut Conn, report: &mut Report) -> Result<()> {
+    let grants: Vec<String> = conn.query("SHOW GRANTS")?;
+    let has_all = grants.iter().any(|grant| grant.starts_with("GRANT ALL PRIVILEGES ON *.*"));
+    let global = grants.iter().filter(|grant| grant.contains(" ON *.* "));
+    let global: Vec<&str> = global.filter_map(|grant| grant.split(" ON *.* ").next()).collect();
+    let has = |privilege: &str| {
+        has_all || global.iter().any(|list| list.trim_start_matches("GRANT ").split(", ").any(|one| one == privilege))
+    };
+    let user: Option<String> = conn.query_first("SELECT CURRENT_USER()")?;
+    let user = user.unwrap_or_default();
+    for (privilege, severity) in [
+        ("REPLICATION SLAVE", Severity::Fatal),
+        ("REPLICATION CLIENT", Severity::Fatal),
+        ("SELECT", Severity::Notice),
+        ("SHOW VIEW", Severity::Notice),
+    ] {
+        match has(privilege) {
+            true => report.fine(format!("{user} has {privilege}")),
+            false => {
+                let (name, host) = user.split_once('@').unwrap_or((&user, "%"));
+                let cure = format!("GRANT {privilege} ON *.* TO '{name}'@'{host}'");
+                report.add(severity, format!("{user} does not have {privilege} on all tables"), &cure);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_tables(conn: &mut Conn, patterns: &Patterns, report: &mut Report) -> Result<()> {
+    let (mut followed, mut views) = (0, 0);
+    for (name, is_view) in tables(conn, patterns)? {
+        if is_view {
+            views += 1;
+            continue;
+        }
+        match super::definition(conn, &name)?.map(|definition| definition.obstacle) {
+            Some(Some((why, cure))) => {
+                report.add(Severity::Partly, format!("{name} is left out: {why}"), &cure);
+            }
+            _ => followed += 1,
+        }
+    }
+    report.fine(format!("{followed} tables and {views} views can be followed"));
+    Ok(())
+}

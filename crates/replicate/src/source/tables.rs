@@ -1,0 +1,134 @@
+//! The tables of a source, and their definitions.
+
+use mysql::Conn;
+use mysql::prelude::Queryable;
+
+use super::variable;
+use crate::error::Result;
+use crate::patterns::Patterns;
+use crate::state::TableName;
+
+/// A table's definition, in the source's words.
+#[derive(Clone, Debug)]
+pub struct Definition {
+    /// SHOW CREATE TABLE, without the next AUTO_INCREMENT value.
+    pub text: String,
+    pub is_view: bool,
+    /// Why its rows cannot be followed, and what would help.
+    pub obstacle: Option<(String, String)>,
+}
+
+/// A name in backquotes.
+pub fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+/// All tables and views (true) that the patterns name.
+pub fn tables(conn: &mut Conn, patterns: &Patterns) -> Result<Vec<(TableName, bool)>> {
+    let rows: Vec<(String, String, String)> = conn.query(
+        "SELECT CAST(TABLE_SCHEMA AS CHAR), CAST(TABLE_NAME AS CHAR), CAST(TABLE_TYPE AS CHAR) FROM information_schema.TABLES
+         WHERE TABLE_TYPE IN ('BASE TABLE', 'VIEW') ORDER BY TABLE_SCHEMA, TABLE_NAME",
+    )?;
+    let wanted = rows.into_iter().filter(|(database, table, _)| patterns.has_table(database, table));
+    Ok(wanted.map(|(database, table, kind)| (TableName { database, table }, kind == "VIEW")).collect())
+}
+
+/// A table as it is now; `None` if there is none.
+pub fn definition(conn: &mut Conn, name: &TableName) -> Result<Option<Definition>> {
+    let statement = format!("SHOW CREATE TABLE {}.{}", quoted(&name.database), quoted(&name.table));
+    let row: Option<mysql::Row> = match conn.query_first(statement) {
+        Ok(row) => row,
+        // No such database, no such table, a view whose tables are gone.
+        Err(mysql::Error::MySqlError(error)) if matches!(error.code, 1049 | 1146 | 1356) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let Some(row) = row else { return Ok(None) };
+    let is_view = row.columns_ref().first().is_some_and(|column| column.name_ref() == b"View");
+    let text: String = row.get(1).unwrap_or_default();
+    let text = without_next_value(&text);
+    let obstacle = match is_view {
+        true => None,
+        false => obstacle(conn, name, &text)?,
+    };
+    Ok(Some(Definition { text, is_view, obstacle }))
+}
+
+/// The options of the table stand in the last line that begins with a parenthesis, and names cannot look like this one.
+fn without_next_value(text: &str) -> String {
+    let Some(options) = text.rfind("\n) ENGINE=") else { return text.to_owned() };
+    let (body, options) = text.split_at(options);
+    let mut kept = String::from(body);
+    let mut words = options.split(' ').peekable();
+    let mut is_first = true;
+    while let Some(word) = words.next() {
+        // A comment comes after it, and may hold anything.
+        if let Some(value) = word.strip_prefix("AUTO_INCREMENT=")
+            && value.bytes().all(|byte| byte.is_ascii_digit())
+        {
+            for word in words {
+                kept.push(' ');
+                kept.push_str(word);
+            }
+            return kept;
+        }
+        if !is_first {
+            kept.push(' ');
+        }
+        is_first = false;
+        kept.push_str(word);
+    }
+    kept
+}
+
+fn obstacle(conn: &mut Conn, name: &TableName, text: &str) -> Result<Option<(String, String)>> {
+    if !has_key(conn, name)? {
+        return Ok(Some((
+            "it has neither a primary key nor a unique key without NULLs, so that its rows cannot be told apart".into(),
+            format!(
+                "ALTER TABLE {}.{} ADD COLUMN id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT INVISIBLE PRIMARY KEY",
+                quoted(&name.database),
+                quoted(&name.table)
+            ),
+        )));
+    }
+    let cascades = ["CASCADE", "SET NULL"]
+        .iter()
+        .any(|action| text.contains(&format!(" ON DELETE {action}")) || text.contains(&format!(" ON UPDATE {action}")));
+    if cascades && !logs_cascades(conn)? {
+        return Ok(Some((
+            "its foreign key changes rows by CASCADE or SET NULL, and this source does not write such changes to its log".into(),
+            "delete and update children by statements of their own, or use MySQL 9.6 or later without innodb_native_foreign_keys".into(),
+        )));
+    }
+    Ok(None)
+}
+
+fn has_key(conn: &mut Conn, name: &TableName) -> Result<bool> {
+    let keys: Option<u64> = conn.exec_first(
+        "SELECT COUNT(*) FROM (SELECT INDEX_NAME FROM information_schema.STATISTICS
+         WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND NON_UNIQUE = 0
+         GROUP BY INDEX_NAME HAVING SUM(NULLABLE = 'YES' OR SUB_PART IS NOT NULL OR COLUMN_NAME IS NULL) = 0
+             OR INDEX_NAME = 'PRIMARY') AS k",
+        (&name.database, &name.table),
+    )?;
+    Ok(keys.unwrap_or(0) > 0)
+}
+
+/// Since MySQL 9.6 foreign keys are enforced above InnoDB, and what they change is logged.
+fn logs_cascades(conn: &mut Conn) -> Result<bool> {
+    Ok(variable(conn, "innodb_native_foreign_keys")?.is_some_and(|value| value == "OFF"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn definitions_are_compared_without_the_next_value() {
+        let text = "CREATE TABLE `t` (\n  `AUTO_INCREMENT=5 ` int,\n) ENGINE=InnoDB AUTO_INCREMENT=17 DEFAULT CHARSET=x COMMENT='AUTO_INCREMENT=9 '";
+        let kept = without_next_value(text);
+        assert!(kept.contains("`AUTO_INCREMENT=5 `") && kept.contains("'AUTO_INCREMENT=9 '"), "{kept}");
+        assert!(!kept.contains("17"), "{kept}");
+        assert_eq!(without_next_value(&kept.replace("=9", "=x")), kept.replace("=9", "=x"));
+    }
+}

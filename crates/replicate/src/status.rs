@@ -1,0 +1,178 @@
+//! What is known of the replication at this moment: for SHOW REPLICA STATUS, for waits, and for whoever watches a copy.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::gtid::GtidSet;
+use crate::state::{LogPlace, State, TableName, TableState};
+
+/// What the connection to the source is at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Phase {
+    #[default]
+    Connecting,
+    Following,
+    /// Somebody has to look.
+    Halted,
+    Stopped,
+}
+
+/// A moment's view.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    pub phase: Phase,
+    /// Host, port and user.
+    pub source: (String, u16, String),
+    pub source_uuid: String,
+    pub place: LogPlace,
+    pub executed: GtidSet,
+    pub last_error: Option<String>,
+    /// Seconds between a commit at the source and now, of the newest that is in force; `None` if nothing is waited for.
+    pub seconds_behind: Option<u64>,
+    pub transactions: u64,
+    pub changes: u64,
+    /// Tables that are not followed (yet), and why.
+    pub tables: Vec<(TableName, String)>,
+}
+
+/// How far a copy is.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    pub name: TableName,
+    pub rows: u64,
+    /// The source's estimate.
+    pub of_about: u64,
+    pub bytes: u64,
+    pub since: Instant,
+}
+
+#[derive(Default)]
+struct Inner {
+    shown: Snapshot,
+    committed_us: i64,
+    is_idle: bool,
+    copies: BTreeMap<TableName, Progress>,
+    copied_bytes: u64,
+    followed_from_start: bool,
+}
+
+/// The state that others see.
+#[derive(Default)]
+pub struct Status {
+    inner: Mutex<Inner>,
+    moved: Condvar,
+}
+
+impl std::fmt::Debug for Status {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Status").field("snapshot", &self.snapshot()).finish_non_exhaustive()
+    }
+}
+
+impl Status {
+    pub fn set_source(&self, host: &str, port: u16, user: &str) {
+        self.inner.lock().shown.source = (host.to_owned(), port, user.to_owned());
+    }
+
+    pub fn set_phase(&self, phase: Phase, error: Option<String>) {
+        let mut inner = self.inner.lock();
+        inner.shown.phase = phase;
+        if error.is_some() || phase == Phase::Following {
+            inner.shown.last_error = error;
+        }
+        self.moved.notify_all();
+    }
+
+    pub fn set_place(&self, place: &LogPlace, is_idle: bool) {
+        let mut inner = self.inner.lock();
+        inner.shown.place.clone_from(place);
+        inner.is_idle = is_idle;
+    }
+
+    /// What is visible to new statements from now on.
+    pub fn set_visible(&self, executed: GtidSet, committed_us: i64) {
+        let mut inner = self.inner.lock();
+        inner.shown.executed = executed;
+        inner.committed_us = inner.committed_us.max(committed_us);
+        self.moved.notify_all();
+    }
+
+    pub fn count(&self, transactions: u64, changes: u64) {
+        let mut inner = self.inner.lock();
+        inner.shown.transactions += transactions;
+        inner.shown.changes += changes;
+    }
+
+    pub fn set_tables(&self, state: &State) {
+        let mut inner = self.inner.lock();
+        inner.shown.source_uuid.clone_from(&state.source);
+        let told = |state: &TableState| match state {
+            TableState::Waiting { why } => format!("waiting to be copied: {why}"),
+            TableState::Copying { .. } => "being copied".to_owned(),
+            TableState::CatchingUp { .. } => "copied; the stream is not there yet".to_owned(),
+            TableState::Refused { why } => format!("not followed: {why}"),
+        };
+        inner.shown.tables = state.tables.iter().map(|(name, state)| (name.clone(), told(state))).collect();
+        inner.copies.retain(|name, _| matches!(state.tables.get(name), Some(TableState::Copying { .. })));
+        inner.followed_from_start |= state.tables.values().all(|state| matches!(state, TableState::Refused { .. }));
+        self.moved.notify_all();
+    }
+
+    pub fn copy_begins(&self, name: &TableName, of_about: u64) {
+        let progress = Progress { name: name.clone(), rows: 0, of_about, bytes: 0, since: Instant::now() };
+        self.inner.lock().copies.entry(name.clone()).or_insert(progress).of_about = of_about;
+    }
+
+    pub fn copied(&self, name: &TableName, rows: u64, bytes: u64) {
+        let mut inner = self.inner.lock();
+        inner.copied_bytes += bytes;
+        if let Some(progress) = inner.copies.get_mut(name) {
+            progress.rows += rows;
+            progress.bytes += bytes;
+        }
+    }
+
+    pub fn snapshot(&self) -> Snapshot {
+        let inner = self.inner.lock();
+        let mut shown = inner.shown.clone();
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let behind = (now.as_micros() as i64 - inner.committed_us).max(0) as u64 / 1_000_000;
+        shown.seconds_behind = match shown.phase {
+            Phase::Following if inner.is_idle => Some(0),
+            Phase::Following => Some(behind),
+            _ => None,
+        };
+        shown
+    }
+
+    pub fn copies(&self) -> Vec<Progress> {
+        self.inner.lock().copies.values().cloned().collect()
+    }
+
+    /// Bytes of rows that were copied, as they came over the network.
+    pub fn copied_bytes(&self) -> u64 {
+        self.inner.lock().copied_bytes
+    }
+
+    /// Whether every table that can be followed has been followed at some moment.
+    pub fn has_copied_all(&self) -> bool {
+        self.inner.lock().followed_from_start
+    }
+
+    /// Waits until all of these transactions are visible here; false if the time was too short, or `stop` says so.
+    pub fn wait_for(&self, wanted: &GtidSet, at_most: Duration, stop: &dyn Fn() -> bool) -> bool {
+        const LOOK: Duration = Duration::from_millis(50);
+        let begin = Instant::now();
+        let mut inner = self.inner.lock();
+        while !inner.shown.executed.contains_all(wanted) {
+            let left = at_most.saturating_sub(begin.elapsed());
+            if left.is_zero() || stop() {
+                return false;
+            }
+            self.moved.wait_for(&mut inner, left.min(LOOK));
+        }
+        true
+    }
+}

@@ -1,0 +1,157 @@
+//! The source's binary log as it grows, from the GTIDs that are in force on: COM_BINLOG_DUMP_GTID.
+//!
+//! Compressed transactions come apart here, and checksums are verified. A stream that is silent for longer than heartbeats
+//! are apart has broken.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mysql::binlog::events::Event;
+use mysql::prelude::Queryable;
+use mysql::{BinlogRequest, Conn, Opts, OptsBuilder};
+use mysql_common::packets::{GnoInterval, Sid, Tag};
+
+use crate::binlog::{self, kind};
+use crate::error::{ReplicateError, Result};
+use crate::gtid::GtidSet;
+use crate::inbox::{Closed, FromStream, Inbox};
+use crate::state::LogPlace;
+
+/// A heartbeat comes when nothing else has for so long.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+/// Silence of this length means that the connection is gone.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// Starts a thread that hands the stream's events on until it ends.
+pub fn start(opts: Opts, server_id: u32, from: GtidSet, inbox: Arc<Inbox>) {
+    let stream = inbox.begin_stream();
+    let spawned = std::thread::Builder::new().name("replica-stream".into()).spawn({
+        let inbox = inbox.clone();
+        move || {
+            let followed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                follow(opts, server_id, &from, stream, &inbox)
+            }));
+            let error = match followed {
+                Ok(Err(error)) => error,
+                Ok(Ok(Closed)) => return,
+                Err(_) => ReplicateError::damaged("an event cannot be read"),
+            };
+            // Nobody listens if the inbox is closed.
+            let _ = inbox.push_event(stream, FromStream::Ended(error));
+        }
+    });
+    if let Err(error) = spawned {
+        let _ = inbox.push_event(stream, FromStream::Ended(ReplicateError::Refused(error.to_string())));
+    }
+}
+
+fn sids(set: &GtidSet) -> Result<Vec<Sid<'static>>> {
+    set.iter()
+        .map(|(origin, intervals)| {
+            let bounds = intervals.iter().map(|&(first, last)| GnoInterval::new(first, last + 1));
+            let sid = Sid::new(origin.uuid).with_intervals(bounds.collect());
+            if origin.tag.is_empty() {
+                return Ok(sid);
+            }
+            let tag = Tag::new(origin.tag.clone()).map_err(|error| ReplicateError::Refused(error.to_string()))?;
+            Ok(sid.with_tag(tag))
+        })
+        .collect()
+}
+
+fn follow(opts: Opts, server_id: u32, from: &GtidSet, stream: u64, inbox: &Inbox) -> Result<Closed> {
+    let opts = OptsBuilder::from_opts(opts).read_timeout(Some(SILENCE));
+    let mut conn = Conn::new(opts)?;
+    let period = HEARTBEAT.as_nanos();
+    conn.query_drop(format!("SET @master_heartbeat_period = {period}, @source_heartbeat_period = {period}"))?;
+    conn.query_drop("SET @source_binlog_checksum = 'ALL'")?;
+    let request = BinlogRequest::new(server_id).with_use_gtid(true).with_sids(sids(from)?);
+    let mut place = LogPlace::default();
+    for event in conn.get_binlog_stream(request)? {
+        let event = event.map_err(refusal)?;
+        verify(&event)?;
+        match hand_on(&event, &mut place, stream, inbox)? {
+            Ok(()) => {}
+            Err(Closed) => return Ok(Closed),
+        }
+    }
+    Err(ReplicateError::Source(mysql::Error::IoError(std::io::ErrorKind::UnexpectedEof.into())))
+}
+
+/// What the source says when it cannot send what comes next.
+fn refusal(error: mysql::Error) -> ReplicateError {
+    match &error {
+        mysql::Error::MySqlError(refused) if refused.code == 1236 => {
+            let text = refused.message.clone();
+            match text.contains("purged") {
+                true => ReplicateError::Purged(text),
+                false if text.contains("more GTIDs") => ReplicateError::Refused(format!(
+                    "the source lacks transactions that are in force here ({text}): it was restored from a backup, or is another \
+                     server; attach a new data directory to it"
+                )),
+                false => error.into(),
+            }
+        }
+        _ => error.into(),
+    }
+}
+
+fn verify(event: &Event) -> Result<()> {
+    let Some(checksum) = event.checksum() else { return Ok(()) };
+    let Ok(Some(algorithm)) = event.footer().get_checksum_alg() else { return Ok(()) };
+    let is_described = event.header().event_type_raw() == kind::FORMAT_DESCRIPTION;
+    if is_described || event.calc_checksum(algorithm) == u32::from_le_bytes(checksum) {
+        return Ok(());
+    }
+    Err(ReplicateError::damaged("the checksum of an event is wrong"))
+}
+
+fn hand_on(event: &Event, place: &mut LogPlace, stream: u64, inbox: &Inbox) -> Result<Result<(), Closed>> {
+    let header = event.header();
+    let event_kind = header.event_type_raw();
+    let push = |event| inbox.push_event(stream, event);
+    let moves = |place: &mut LogPlace| {
+        // Events that the source makes for the stream alone have no place.
+        if header.log_pos() > 0 {
+            place.offset = header.log_pos().into();
+        }
+    };
+    match event_kind {
+        kind::ROTATE => {
+            let body = event.data();
+            let Some((offset, file)) = body.split_first_chunk() else {
+                return Err(ReplicateError::damaged("a ROTATE event is cut"));
+            };
+            *place = LogPlace { file: String::from_utf8_lossy(file).into_owned(), offset: u64::from_le_bytes(*offset) };
+            Ok(push(FromStream::Reached(place.clone())))
+        }
+        kind::HEARTBEAT | kind::HEARTBEAT_V2 => {
+            moves(place);
+            Ok(push(FromStream::Reached(place.clone())))
+        }
+        kind::GTID | kind::GTID_TAGGED => {
+            let (gtid, committed_us) = binlog::gtid_of(event)?;
+            Ok(push(FromStream::Transaction { gtid, committed_us }))
+        }
+        kind::TRANSACTION_PAYLOAD => {
+            let mut closed = Ok(());
+            binlog::each_event(event.data(), &mut |kind, began, body| {
+                if closed.is_ok() {
+                    closed = push(FromStream::Event { kind, began, body });
+                }
+                Ok(())
+            })?;
+            moves(place);
+            Ok(closed.and_then(|()| push(FromStream::Reached(place.clone()))))
+        }
+        _ => {
+            let pushed = push(FromStream::Event { kind: event_kind, began: header.timestamp(), body: event.data().to_vec() });
+            moves(place);
+            let ends = matches!(event_kind, kind::XID | kind::QUERY | kind::XA_PREPARE);
+            match ends && pushed.is_ok() {
+                true => Ok(push(FromStream::Reached(place.clone()))),
+                false => Ok(pushed),
+            }
+        }
+    }
+}
