@@ -6,6 +6,7 @@
 
 mod ablation;
 mod analytics;
+mod attach;
 mod cache;
 mod ch;
 mod connections;
@@ -109,6 +110,8 @@ enum Workload {
     Sysbench(sysbench::Options),
     /// Statements as applications send them, each beside the rival's time
     Shapes(shapes::Options),
+    /// Following a MySQL under random definitions, changes and kills; every table compared, and how fast it is
+    Attach(attach::Options),
     /// The SQL test files, against Avocet or a real MySQL
     Slt(slt::Options),
     /// Random schedules of concurrent transactions, step by step on Avocet and on MySQL
@@ -138,6 +141,7 @@ fn run(workload: Workload) -> Result<()> {
         Workload::Smoke(options) => smoke::command(&options),
         Workload::Sysbench(options) => sysbench::command(&options),
         Workload::Shapes(options) => shapes::command(&options),
+        Workload::Attach(options) => attach::command(&options),
         Workload::Slt(options) => slt::command(&options),
         Workload::Isolation(options) => isolation::command(&options),
         Workload::Random(options) => differential::command(&options),
