@@ -55,6 +55,8 @@ impl ReplicateError {
             Self::Source(mysql::Error::MySqlError(error)) => after_refusal(error.code),
             // A connection that broke may have broken an event, too.
             Self::Source(_) | Self::Damaged(_) => After::Retry,
+            // Memory may be free again.
+            Self::Engine(avocet_engine::EngineError::OutOfMemory { .. }) => After::Retry,
             Self::Engine(error) => match error.kind() {
                 avocet_engine::ErrorKind::Retry | avocet_engine::ErrorKind::NoSpace => After::Retry,
                 _ => After::Halt,

@@ -25,6 +25,8 @@ use crate::status::Status;
 /// Rows of a chunk at most, and bytes: a block's worth.
 const CHUNK_ROWS: usize = 1 << 16;
 const CHUNK_BYTES: usize = 16 << 20;
+/// Rows of a chunk at least: what is read beyond the bytes is read in vain.
+const LEAST_ROWS: usize = 64;
 /// How often a chunk is asked for again before its table waits.
 const ATTEMPTS: u32 = 5;
 
@@ -175,7 +177,9 @@ impl Shared {
             let (Ok(Some(table)), Some(definition)) = (made.recv(), text) else { return Ok(()) };
             job.resume = Some(Resume { table, definition, after: None });
         }
-        self.status.copy_begins(&job.name, rows_about(conn, &job.name)?);
+        let (rows_about, bytes_about) = size_about(conn, &job.name)?;
+        self.status.copy_begins(&job.name, rows_about);
+        let mut limit = rows_within(bytes_about);
         let resume = job.resume.as_mut().expect("made above");
         let query = ChunkQuery::new(&resume.table);
         loop {
@@ -183,11 +187,12 @@ impl Shared {
                 return Ok(());
             }
             let mark = self.watch.begin(&job.name);
-            let chunk = match read(conn, &query, &job.name, resume)? {
+            let chunk = match read(conn, &query, &job.name, resume, limit)? {
                 Read::Chunk(chunk) => chunk,
                 Read::Unfit(why) => return self.push(&job.clone(), super::What::Unfit(why)),
             };
             let Some(Chunk { batch, last, is_last, bytes }) = chunk else { break };
+            limit = rows_within((bytes / batch.num_rows()) as u64);
             self.status.copied(&job.name, batch.num_rows() as u64, bytes as u64);
             let message = super::What::Rows { mark, batch, last: last.clone() };
             let message = FromCopy { job: job.number, name: job.name.clone(), what: message };
@@ -202,12 +207,19 @@ impl Shared {
     }
 }
 
-fn rows_about(conn: &mut Conn, name: &TableName) -> Result<u64> {
-    let rows: Option<Option<u64>> = conn.exec_first(
-        "SELECT TABLE_ROWS FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?",
+/// How many rows a chunk may have if each takes so many bytes.
+fn rows_within(bytes_each: u64) -> usize {
+    (CHUNK_BYTES / (bytes_each as usize).max(1)).clamp(LEAST_ROWS, CHUNK_ROWS)
+}
+
+/// The source's estimates: rows, and bytes of one.
+fn size_about(conn: &mut Conn, name: &TableName) -> Result<(u64, u64)> {
+    let sizes: Option<(Option<u64>, Option<u64>)> = conn.exec_first(
+        "SELECT TABLE_ROWS, AVG_ROW_LENGTH FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?",
         (&name.database, &name.table),
     )?;
-    Ok(rows.flatten().unwrap_or(0))
+    let (rows, bytes) = sizes.unwrap_or_default();
+    Ok((rows.unwrap_or(0), bytes.unwrap_or(0)))
 }
 
 /// The key that tells rows apart: the primary key, or the first unique one that takes no NULL.
@@ -248,7 +260,7 @@ impl ChunkQuery {
     }
 
     /// The statement, and how its parameters repeat the key's values.
-    fn statement(&self, name: &TableName, is_first: bool) -> (String, Vec<usize>) {
+    fn statement(&self, name: &TableName, is_first: bool, limit: usize) -> (String, Vec<usize>) {
         let columns: Vec<String> =
             self.names.iter().zip(&self.types).map(|(name, ty)| selected(name, ty)).collect();
         let mut statement = format!(
@@ -280,7 +292,7 @@ impl ChunkQuery {
             format!("{}{}", quoted(&self.names[*column]), if *descending { " DESC" } else { "" })
         });
         let order: Vec<String> = order.collect();
-        statement.push_str(&format!(" ORDER BY {} LIMIT {CHUNK_ROWS}", order.join(", ")));
+        statement.push_str(&format!(" ORDER BY {} LIMIT {limit}", order.join(", ")));
         (statement, parameters)
     }
 }
@@ -299,13 +311,19 @@ enum Read {
 }
 
 /// Reads a chunk, whose definition is that of the copy: the transaction keeps it from changing.
-fn read(conn: &mut Conn, query: &ChunkQuery, name: &TableName, resume: &Resume) -> Result<Read> {
+fn read(
+    conn: &mut Conn,
+    query: &ChunkQuery,
+    name: &TableName,
+    resume: &Resume,
+    limit: usize,
+) -> Result<Read> {
     conn.query_drop("START TRANSACTION READ ONLY")?;
-    let (statement, parameters) = query.statement(name, resume.after.is_none());
+    let (statement, parameters) = query.statement(name, resume.after.is_none(), limit);
     let values = resume.after.as_deref().unwrap_or_default();
     let parameters: Vec<Value> =
         parameters.iter().map(|&at| sent(&values[at], &query.types[query.key[at].0])).collect();
-    let chunk = read_rows(conn, query, &statement, parameters)?;
+    let chunk = read_rows(conn, query, &statement, parameters, limit)?;
     let definition = source::definition(conn, name)?;
     conn.query_drop("COMMIT")?;
     match definition {
@@ -314,7 +332,13 @@ fn read(conn: &mut Conn, query: &ChunkQuery, name: &TableName, resume: &Resume) 
     }
 }
 
-fn read_rows(conn: &mut Conn, query: &ChunkQuery, statement: &str, parameters: Vec<Value>) -> Result<Read> {
+fn read_rows(
+    conn: &mut Conn,
+    query: &ChunkQuery,
+    statement: &str,
+    parameters: Vec<Value>,
+    limit: usize,
+) -> Result<Read> {
     let builder = |ty: &SqlType| ColumnBuilder::new(ty, 1024);
     let mut columns: Vec<ColumnBuilder> = query.types.iter().map(builder).collect();
     let parameters = match parameters.is_empty() {
@@ -351,6 +375,6 @@ fn read_rows(conn: &mut Conn, query: &ChunkQuery, statement: &str, parameters: V
     let arrays: Vec<ArrayRef> = columns.iter_mut().map(ColumnBuilder::finish).collect();
     let batch = RecordBatch::try_new(query.schema.clone(), arrays);
     let batch = batch.map_err(|error| ReplicateError::Refused(error.to_string()))?;
-    let is_last = !is_cut && count < CHUNK_ROWS;
+    let is_last = !is_cut && count < limit;
     Ok(Read::Chunk(Some(Chunk { batch, last, is_last, bytes })))
 }

@@ -121,8 +121,9 @@ impl Follower {
             return Ok(None);
         }
         let session = SessionOfQuery::default();
-        let database = format!("CREATE DATABASE IF NOT EXISTS {}", quoted(&name.database));
-        self.definitions.run(None, &session, &database)?;
+        if self.engine.catalog().database(&name.database).is_none() {
+            self.definitions.run(None, &session, &definition.database)?;
+        }
         let created = self.definitions.run(Some(&name.database), &session, &definition.text);
         let created = match (created, without_partitions(&definition.text)) {
             (Err(_), Some(text)) => self.definitions.run(Some(&name.database), &session, &text),

@@ -332,7 +332,7 @@ impl Follower {
                     self.publish()?;
                 }
             }
-            match self.inbox.next_event(Instant::now() + LOOK) {
+            match self.inbox.next_event(Instant::now() + LOOK, self.run.open.is_none()) {
                 Some(FromStream::Ended(error)) => return Err(error),
                 Some(FromStream::Reached(place)) => self.reached(place)?,
                 Some(FromStream::Transaction { gtid, committed_us }) => {

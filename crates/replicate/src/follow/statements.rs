@@ -34,9 +34,15 @@ impl Follower {
         match word.as_str() {
             "BEGIN" | "START TRANSACTION" => return Ok(()),
             "COMMIT" => return self.end_transaction(),
-            // What came before it is of tables without transactions, and stays.
-            "ROLLBACK" => return self.end_transaction(),
-            _ if word.starts_with("SAVEPOINT") || word.starts_with("ROLLBACK TO") => return Ok(()),
+            "ROLLBACK" => {
+                self.set_touched_aside("a transaction that has changed it was rolled back in the log");
+                return self.end_transaction();
+            }
+            _ if word.starts_with("ROLLBACK TO") => {
+                self.set_touched_aside("a transaction that has changed it was rolled back in part in the log");
+                return Ok(());
+            }
+            _ if word.starts_with("SAVEPOINT") => return Ok(()),
             _ if word.starts_with("XA ") => return self.xa(&word, &query),
             _ => {}
         }
@@ -102,8 +108,11 @@ impl Follower {
             let database = Some(query.database.as_str()).filter(|name| !name.is_empty());
             let done = self.definitions.run(database, &query.session, text);
             self.state.pending = None;
+            self.forget_databases(&databases);
             if let Err(error) = done {
-                if named.is_empty() {
+                // A database that is there was made for a copy, as it is at the source; one that is not never had a table here.
+                let is_done = named.is_empty() && matches!(error.errno, 1007 | 1008 | 1049);
+                if named.is_empty() && !is_done {
                     return Err(ReplicateError::Refused(format!("error {}: {}, of {text}", error.errno, error.message)));
                 }
                 named.iter().for_each(|name| self.set_aside(name, &error.message));
@@ -115,6 +124,28 @@ impl Follower {
         self.run.maps.clear();
         self.run.group.is_changed = true;
         self.end_transaction()
+    }
+
+    /// Tables of databases that are gone are not awaited.
+    fn forget_databases(&mut self, databases: &[String]) {
+        let catalog = self.engine.catalog();
+        let is_gone = |name: &&TableName| {
+            databases.contains(&name.database) && catalog.database(&name.database).is_none()
+        };
+        let gone: Vec<TableName> = self.state.tables.keys().filter(is_gone).cloned().collect();
+        for name in gone {
+            self.copies.cancel(&name);
+            self.state.tables.remove(&name);
+            self.changed(&name);
+        }
+    }
+
+    /// What the open transaction has changed cannot be told from what others in this commit have: such changes stay in InnoDB
+    /// tables' logs only if other engines' tables were changed, too.
+    fn set_touched_aside(&mut self, why: &str) -> BTreeSet<TableName> {
+        let touched = std::mem::take(&mut self.run.touched);
+        touched.iter().for_each(|name| self.set_aside(name, why));
+        touched
     }
 
     /// Of all definitions that there are.
@@ -140,11 +171,7 @@ impl Follower {
         };
         let length = u32::from_le_bytes([*a, *b, *c, *d]) + u32::from_le_bytes([*e, *f, *g, *h]);
         let id = body.get(13..13 + length as usize).unwrap_or_default().to_vec();
-        // Its changes were applied as they came, and cannot be told from those of others in this commit: the tables are set aside.
-        let touched: BTreeSet<TableName> = self.run.touched.iter().cloned().collect();
-        for name in &touched {
-            self.set_aside(name, "an XA transaction that has changed it is prepared, and not ended");
-        }
+        let touched = self.set_touched_aside("an XA transaction that has changed it is prepared, and not ended");
         self.state.prepared.insert(id, touched.into_iter().collect());
         self.end_transaction()
     }

@@ -14,6 +14,8 @@ pub struct Definition {
     /// SHOW CREATE TABLE, without the next AUTO_INCREMENT value.
     pub text: String,
     pub is_view: bool,
+    /// SHOW CREATE DATABASE.
+    pub database: String,
     /// Why its rows cannot be followed, and what would help.
     pub obstacle: Option<(String, String)>,
 }
@@ -50,7 +52,10 @@ pub fn definition(conn: &mut Conn, name: &TableName) -> Result<Option<Definition
         true => None,
         false => obstacle(conn, name, &text)?,
     };
-    Ok(Some(Definition { text, is_view, obstacle }))
+    let database: Option<(String, String)> =
+        conn.query_first(format!("SHOW CREATE DATABASE {}", quoted(&name.database)))?;
+    let database = database.map(|(_, text)| text).unwrap_or_default();
+    Ok(Some(Definition { text, is_view, database, obstacle }))
 }
 
 /// The options of the table stand in the last line that begins with a parenthesis, and names cannot look like this one.
