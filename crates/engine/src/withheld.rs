@@ -9,7 +9,6 @@ use parking_lot::RwLock;
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
 use crate::table::TableHandle;
-use crate::txn::Txn;
 
 /// By database and table, and why.
 #[derive(Default)]
@@ -51,12 +50,5 @@ impl Engine {
         let mut tables = self.withheld.tables.write();
         tables.remove(&(database.to_owned(), table.to_owned()));
         self.withheld.count.store(tables.len(), Ordering::Release);
-    }
-}
-
-impl Txn {
-    /// The transaction may use what is withheld.
-    pub(crate) fn see_withheld(&mut self) {
-        self.constraints.sees_withheld = true;
     }
 }

@@ -15,6 +15,11 @@ impl Txn {
         self.changes.origin = Some(Box::new(origin));
     }
 
+    /// It may use tables that are withheld from others.
+    pub(crate) fn see_withheld(&mut self) {
+        self.constraints.sees_withheld = true;
+    }
+
     /// The tables that it uses, by their numbers in the transaction.
     pub(crate) fn tables(&self) -> &[Arc<TableHandle>] {
         &self.changes.tables

@@ -50,7 +50,7 @@ impl Follower {
             return Err(ReplicateError::damaged("a statement stands outside of a transaction"));
         }
         let text = text_of(&query)?;
-        let mode = query.session.sql_mode.map_or_else(SqlMode::default, sql_mode);
+        let mode = query.session.sql_mode.map_or(SqlMode::DEFAULT, sql_mode);
         match asked(&text, &query.database, mode) {
             Asked::Nothing => self.end_transaction(),
             Asked::Definition { tables, databases, looked_at } => {
@@ -258,7 +258,7 @@ fn sql_mode(bits: u64) -> SqlMode {
     const IGNORE_SPACE: u64 = 1 << 3;
     const NO_BACKSLASH_ESCAPES: u64 = 1 << 20;
     const HIGH_NOT_PRECEDENCE: u64 = 1 << 29;
-    let mut mode = SqlMode::default();
+    let mut mode = SqlMode::DEFAULT;
     for (bit, flag) in [
         (PIPES_AS_CONCAT, SqlMode::PIPES_AS_CONCAT),
         (ANSI_QUOTES, SqlMode::ANSI_QUOTES),
@@ -433,7 +433,7 @@ mod tests {
 
     fn of(text: &str) -> String {
         let names = |names: &[TableName]| names.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
-        match asked(text, "d", SqlMode::default()) {
+        match asked(text, "d", SqlMode::DEFAULT) {
             Asked::Nothing => "nothing".into(),
             Asked::Definition { tables, databases, looked_at } => {
                 format!("define {} [{}] {}", names(&tables), databases.join(" "), names(&looked_at)).trim_end().into()
