@@ -120,6 +120,7 @@ impl Attachment {
             status: status.clone(),
             state: State::default(),
             announce,
+            tries_refused: false,
             run: Run::default(),
         };
         follower.take_up()?;

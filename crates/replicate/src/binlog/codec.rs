@@ -390,3 +390,72 @@ fn time(from: &mut Bytes<'_>, fsp: u8) -> Result<i64> {
     let value = clock.to_micros() + if bytes == 0 { 0 } else { micros };
     Ok(if negative { -value } else { value })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(codec: ColumnCodec, bytes: &[u8]) -> Datum<'_> {
+        let mut from = Bytes::new(bytes, "a test");
+        let value = codec.read(&mut from).expect("a value");
+        assert!(from.is_empty(), "{} bytes are left", from.rest().len());
+        for cut in 0..bytes.len() {
+            assert!(codec.read(&mut Bytes::new(&bytes[..cut], "a test")).is_err(), "cut at {cut}");
+        }
+        value
+    }
+
+    #[test]
+    fn decimals_are_groups_of_nine_digits() {
+        let codec = ColumnCodec::Decimal { precision: 14, scale: 4 };
+        let text = |bytes: &[u8]| match read(codec, bytes) {
+            Datum::Decimal(value) => value.to_string(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(text(&[0x81, 0x0d, 0xfb, 0x38, 0xd2, 0x04, 0xd2]), "1234567890.1234");
+        assert_eq!(text(&[0x7e, 0xf2, 0x04, 0xc7, 0x2d, 0xfb, 0x2d]), "-1234567890.1234");
+    }
+
+    /// The table of MySQL's `my_time_packed_to_binary`.
+    #[test]
+    fn times_before_midnight_count_backwards() {
+        for (bytes, micros) in [
+            ([0x80, 0, 0, 10], 100_000),
+            ([0x80, 0, 0, 1], 10_000),
+            ([0x80, 0, 0, 0], 0),
+            ([0x7f, 0xff, 0xff, 0xff], -10_000),
+            ([0x7f, 0xff, 0xff, 0x9d], -990_000),
+            ([0x7f, 0xff, 0xff, 0], -1_000_000),
+            ([0x7f, 0xff, 0xfe, 0xff], -1_010_000),
+            ([0x7f, 0xff, 0xfe, 0xf6], -1_100_000),
+        ] {
+            let value = read(ColumnCodec::Time { fsp: 2 }, &bytes);
+            assert!(value.is_same(&Datum::Time(micros)), "{value:?} is not {micros}");
+        }
+        assert!(read(ColumnCodec::Time { fsp: 0 }, &[0x7f, 0xff, 0xff]).is_same(&Datum::Time(-1_000_000)));
+    }
+
+    #[test]
+    fn dates_of_zero_are_unfit() {
+        for (codec, bytes) in [
+            (ColumnCodec::Date, &[0; 3][..]),
+            (ColumnCodec::DateTime { fsp: 0 }, &[0x80, 0, 0, 0, 0]),
+            (ColumnCodec::Timestamp { fsp: 0 }, &[0; 4]),
+        ] {
+            let value = codec.read(&mut Bytes::new(bytes, "a test"));
+            assert!(matches!(value, Err(ReadError::Unfit(_))), "{value:?}");
+        }
+        // 2026-11-25
+        let packed = (2026u32 << 9 | 11 << 5 | 25).to_le_bytes();
+        let value = read(ColumnCodec::Date, &packed[..3]);
+        assert!(value.is_same(&Datum::Date(checked_date(2026, 11, 25).expect("a date"))), "{value:?}");
+    }
+
+    #[test]
+    fn bytes_of_fixed_length_are_padded_again() {
+        let value = read(ColumnCodec::Binary { prefix: 1, len: 4 }, &[2, 7, 8]);
+        assert!(value.is_same(&Datum::bytes(&[7, 8, 0, 0])), "{value:?}");
+        assert!(read(ColumnCodec::Int { bytes: 3, unsigned: false }, &[0xff, 0xff, 0xff]).is_same(&Datum::Int(-1)));
+        assert!(read(ColumnCodec::Bit { bytes: 2 }, &[1, 2]).is_same(&Datum::UInt(258)));
+    }
+}

@@ -79,6 +79,8 @@ pub struct Follower {
     pub status: Arc<Status>,
     pub state: State,
     pub announce: Sender<Announcement>,
+    /// What was refused is tried once more: a start is when somebody may have mended it.
+    pub tries_refused: bool,
     pub run: Run,
 }
 
@@ -216,6 +218,7 @@ impl Follower {
         if let Some(origin) = self.engine.applied(SOURCE) {
             self.state = State::decode(&origin.position).map_err(damaged_position)?;
             self.withhold_all();
+            self.tries_refused = true;
             self.status.set_visible(self.state.executed.clone(), origin.wall_us);
             self.status.set_tables(&self.state);
         }
@@ -241,6 +244,11 @@ impl Follower {
                 self.state.executed = source::executed(&mut conn)?;
             }
         }
+        if std::mem::take(&mut self.tries_refused) {
+            for state in self.state.tables.values_mut().filter(|state| matches!(state, TableState::Refused { .. })) {
+                *state = TableState::Waiting { why: "it was refused before".into() };
+            }
+        }
         self.add_missing(&mut conn)?;
         self.withhold_all();
         self.commit()?;
@@ -259,15 +267,12 @@ impl Follower {
         }
     }
 
-    /// Tables that are wanted, are not here, and are not known: they are to be copied. What was refused is tried again.
+    /// Tables that are wanted, are not here, and are not known: they are to be copied.
     fn add_missing(&mut self, conn: &mut mysql::Conn) -> Result<()> {
         let catalog = self.engine.catalog();
         for (name, _) in source::tables(conn, &self.patterns)? {
             let is_here = catalog.table(&name.database, &name.table).is_some();
             match self.state.tables.get_mut(&name) {
-                Some(state @ TableState::Refused { .. }) => {
-                    *state = TableState::Waiting { why: "it was refused before".into() };
-                }
                 Some(_) => {}
                 None if is_here || catalog.view(&name.database, &name.table).is_some() => {}
                 None => {
