@@ -47,11 +47,12 @@ ids! {
 }
 
 impl TableId {
-    /// Ids from here on are of temporary tables, which no log and no checkpoint knows; they may be given out again.
-    pub const FIRST_TEMPORARY: Self = Self(1 << 31);
+    /// Ids of temporary tables, which no log and no checkpoint knows; they may be given out again. (Those of tables that are not
+    /// stored at all come behind them.)
+    pub const TEMPORARY: std::ops::Range<u32> = 1 << 31..3 << 30;
 
     pub const fn is_temporary(self) -> bool {
-        self.0 >= Self::FIRST_TEMPORARY.0
+        Self::TEMPORARY.start <= self.0 && self.0 < Self::TEMPORARY.end
     }
 }
 

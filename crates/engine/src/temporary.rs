@@ -6,7 +6,7 @@
 //! (`txn/parts.rs`), and a transaction that has changed nothing else has none (`txn/commit.rs`).
 //!
 //! Invariants:
-//! 1. Ids are from [`TableId::FIRST_TEMPORARY`] on, and of one table at a time.
+//! 1. Ids are in [`TableId::TEMPORARY`], and of one table at a time.
 //! 2. The table's rows are hot: nothing gives them a block, which the log would have to refer to.
 //! 3. Its memory is counted as long as its owner has it.
 
@@ -36,8 +36,8 @@ struct Known {
 impl Known {
     fn next_id(&mut self) -> TableId {
         loop {
-            self.last = self.last.wrapping_add(1) % TableId::FIRST_TEMPORARY.0;
-            let id = TableId(TableId::FIRST_TEMPORARY.0 + self.last);
+            self.last = (self.last + 1) % TableId::TEMPORARY.len() as u32;
+            let id = TableId(TableId::TEMPORARY.start + self.last);
             if !self.tables.contains_key(&id) {
                 return id;
             }
