@@ -201,11 +201,14 @@ fn run_round(
     let seeds: Vec<u64> = (0..options.writers).map(|_| random.bits()).collect();
     let connection = self::options(&pair.source);
     let mut what = String::from("no kill");
-    let mut outcome = Ok(());
+    let mut outcome: Result<()> = Ok(());
     let written = std::thread::scope(|scope| {
         let writers: Vec<_> = seeds
             .iter()
-            .map(|&seed| scope.spawn(|| writes::write(connection.clone(), seed, &known, &stop)))
+            .map(|&seed| {
+                let (connection, known, stop) = (connection.clone(), &known, &stop);
+                scope.spawn(move || writes::write(connection, seed, known, stop))
+            })
             .collect();
         let begin = Instant::now();
         outcome = (|| {

@@ -36,7 +36,6 @@ pub mod kind {
     pub const FORMAT_DESCRIPTION: u8 = 15;
     pub const XID: u8 = 16;
     pub const BEGIN_LOAD_QUERY: u8 = 17;
-    pub const EXECUTE_LOAD_QUERY: u8 = 18;
     pub const TABLE_MAP: u8 = 19;
     pub const WRITE_ROWS_V1: u8 = 23;
     pub const UPDATE_ROWS_V1: u8 = 24;
@@ -46,7 +45,6 @@ pub mod kind {
     pub const IGNORABLE: u8 = 28;
     pub const ROWS_QUERY: u8 = 29;
     pub const WRITE_ROWS: u8 = 30;
-    pub const UPDATE_ROWS: u8 = 31;
     pub const DELETE_ROWS: u8 = 32;
     pub const GTID: u8 = 33;
     pub const ANONYMOUS_GTID: u8 = 34;

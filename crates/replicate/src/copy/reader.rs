@@ -107,11 +107,6 @@ impl Copies {
         drop(jobs);
         self.0.watch.forget(name);
     }
-
-    /// Lets the threads see that the inbox was stopped.
-    pub fn wake(&self) {
-        self.0.added.notify_all();
-    }
 }
 
 impl Shared {

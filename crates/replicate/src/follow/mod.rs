@@ -533,7 +533,7 @@ impl Follower {
         let ticket = self.applier.publish(&self.state.encode(), committed_us)?;
         let release: Vec<TableName> =
             self.run.withheld.iter().filter(|name| !self.state.tables.contains_key(*name)).cloned().collect();
-        release.iter().for_each(|name| drop(self.run.withheld.remove(name)));
+        self.run.withheld.retain(|name| self.state.tables.contains_key(name));
         let executed = self.state.executed.clone();
         self.status.count(self.run.group.transactions, self.run.group.changes);
         self.status.set_tables(&self.state);

@@ -57,8 +57,11 @@ impl Follower {
                 self.define(&query, &text, tables, databases, &looked_at)
             }
             Asked::Rows(tables) => {
-                for name in tables.iter().filter(|name| self.patterns.has_table(&name.database, &name.table)) {
-                    self.set_aside(name, "a session of the source has written a statement instead of its rows (binlog_format)");
+                const WHY: &str = "a session of the source has written a statement instead of its rows (binlog_format)";
+                for name in tables {
+                    if self.patterns.has_table(&name.database, &name.table) {
+                        self.set_aside(&name, WHY);
+                    }
                 }
                 // COMMIT or XID follows.
                 Ok(())
@@ -94,6 +97,11 @@ impl Follower {
         if text.trim_end().ends_with("START TRANSACTION") {
             named.iter().for_each(|name| self.set_aside(name, "it was made with rows"));
             return Ok(());
+        }
+        if query.error != 0 {
+            let why = format!("a statement about it has failed with error {} at the source, perhaps in part", query.error);
+            named.iter().for_each(|name| self.set_aside(name, &why));
+            return self.end_transaction();
         }
         if let Some(why) = gives_other_values(text) {
             named.iter().for_each(|name| self.set_aside(name, why));
