@@ -19,7 +19,8 @@ pub fn all(pair: &Pair) -> Result<String> {
         return Err(Error::Check(format!("tables {missing:?} are missing, {surplus:?} are not the source's")));
     }
     let mut rows = 0;
-    for table in there.intersection(&here) {
+    let is_followed = |name: &&String| !refused.iter().any(|(refused, _)| refused == *name);
+    for table in there.intersection(&here).filter(is_followed) {
         rows += one(&mut source, &mut replica, table)?;
     }
     let refused: Vec<String> = refused.into_iter().map(|(name, why)| format!("{name} ({why})")).collect();
@@ -64,7 +65,7 @@ fn one(source: &mut Conn, replica: &mut Conn, table: &str) -> Result<usize> {
     let rows = |conn: &mut Conn| -> Result<Vec<Vec<Value>>> {
         let rows: Vec<Row> = conn.exec(&sql, ())?;
         let mut rows: Vec<Vec<Value>> = rows.into_iter().map(|row| same(row.unwrap())).collect();
-        rows.sort_by_cached_key(|row| format!("{row:?}"));
+        rows.sort_by_cached_key(|row| row.iter().map(|value| value.as_sql(true)).collect::<Vec<_>>());
         Ok(rows)
     };
     let (there, here) = (rows(source)?, rows(replica)?);

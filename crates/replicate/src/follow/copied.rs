@@ -99,9 +99,11 @@ impl Follower {
                 Ok(())
             }
             What::Unfit(why) => {
-                self.drop_copy(&name)?;
                 self.refuse(&name, &why);
-                self.publish()
+                self.publish()?;
+                // Its definition stays, so that statements are told why it cannot be used.
+                let truncate = format!("TRUNCATE TABLE {}.{}", quoted(&name.database), quoted(&name.table));
+                Ok(self.definitions.run(None, &SessionOfQuery::default(), &truncate)?)
             }
         }
     }
@@ -117,7 +119,7 @@ impl Follower {
             return Ok(None);
         };
         if let Some((why, cure)) = &definition.obstacle {
-            self.refuse(name, &format!("{why}; {cure}"));
+            self.refuse(name, &format!("{why} ({cure})"));
             return Ok(None);
         }
         let session = SessionOfQuery::default();
