@@ -116,8 +116,8 @@ fn column_codec(there: &MappedColumn, ty: &SqlType) -> Option<ColumnCodec> {
             && there.meta == u16::from_be_bytes([precision, scale])
             && there.unsigned == unsigned)
             .then_some(ColumnCodec::Decimal { precision, scale }),
-        SqlType::Float => is_type(column::FLOAT).then_some(ColumnCodec::Float),
-        SqlType::Double => is_type(column::DOUBLE).then_some(ColumnCodec::Double),
+        SqlType::Float(_) => is_type(column::FLOAT).then_some(ColumnCodec::Float),
+        SqlType::Double(_) => is_type(column::DOUBLE).then_some(ColumnCodec::Double),
         SqlType::Char { len, collation } => {
             let max = max_bytes(len, collation);
             let fits = is_type(column::STRING) && u32::from(there.meta) == max;

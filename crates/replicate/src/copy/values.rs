@@ -47,8 +47,8 @@ pub fn datum(sent: &Sent, ty: &SqlType) -> Result<Value, Unfit> {
         (Sent::UInt(v), ty) if ty.is_unsigned() && !matches!(ty, SqlType::Decimal { .. }) => Datum::UInt(*v),
         (Sent::Int(v), SqlType::Bool | SqlType::Int { .. }) => Datum::Int(*v),
         (Sent::UInt(v), SqlType::Bool | SqlType::Int { .. }) => Datum::Int(i64::try_from(*v).map_err(|_| wrong())?),
-        (Sent::Float(v), SqlType::Float) => Datum::Float(*v),
-        (Sent::Double(v), SqlType::Double) => Datum::Double(*v),
+        (Sent::Float(v), SqlType::Float(_)) => Datum::Float(*v),
+        (Sent::Double(v), SqlType::Double(_)) => Datum::Double(*v),
         (Sent::Bytes(bytes), SqlType::Decimal { scale, .. }) => {
             let text = std::str::from_utf8(bytes).map_err(|_| wrong())?;
             let value: Decimal = text.parse().map_err(|_| wrong())?;
