@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use avocet_channel::{Interrupt, Interruption};
-use avocet_session::api::{AccountName, ConnectionRow, Connections, Timeouts};
+use avocet_session::api::{AccountName, ConnectionRow, ConnectionTotals, Connections, Timeouts};
 use avocet_types::error::{ErrorCode, SqlError};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -213,6 +213,9 @@ struct Connected {
     signing_in: BTreeSet<u32>,
     admitted: usize,
     next_id: u32,
+    attempts: u64,
+    refused: u64,
+    most_admitted: usize,
 }
 
 impl Default for Registry {
@@ -223,6 +226,9 @@ impl Default for Registry {
                 signing_in: BTreeSet::new(),
                 admitted: 0,
                 next_id: 1,
+                attempts: 0,
+                refused: 0,
+                most_admitted: 0,
             }),
             started: Instant::now(),
             clock: Arc::default(),
@@ -241,6 +247,7 @@ impl Registry {
         if self.is_stopping() {
             return Err(ErrorCode::SERVER_SHUTDOWN.with(&[]));
         }
+        connected.attempts += 1;
         if connected.signing_in.len() >= MOST_SIGNING_IN
             && let Some(oldest) = connected.signing_in.pop_first()
             && let Some(entry) = connected.by_id.get(&oldest)
@@ -286,6 +293,7 @@ impl Registry {
             return Err(ErrorCode::CON_COUNT_ERROR.with(&[]));
         }
         connected.admitted += 1;
+        connected.most_admitted = connected.most_admitted.max(connected.admitted);
         connected.signing_in.remove(&entry.id);
         entry.admitted.store(true, Ordering::Relaxed);
         Ok(())
@@ -407,6 +415,22 @@ impl Connections for Registry {
         self.held_threads.load(Ordering::Relaxed)
     }
 
+    fn totals(&self) -> ConnectionTotals {
+        let mut running = 0;
+        self.each(|entry| {
+            running += u64::from(!matches!(entry.state.lock().activity, Activity::Sleep | Activity::Connect));
+        });
+        let connected = self.connections.lock();
+        let Connected { attempts, refused, .. } = *connected;
+        ConnectionTotals {
+            attempts,
+            refused,
+            most: connected.most_admitted as u64,
+            connected: connected.admitted as u64,
+            running,
+        }
+    }
+
     fn set_database(&self, connection_id: u32, database: Option<&str>) {
         if let Some(entry) = self.connections.lock().by_id.get(&connection_id) {
             entry.state.lock().database = database.map(str::to_owned);
@@ -439,7 +463,9 @@ impl Drop for Registration {
         let mut connected = self.registry.connections.lock();
         connected.by_id.remove(&self.entry.id);
         connected.signing_in.remove(&self.entry.id);
-        connected.admitted -= usize::from(self.entry.admitted.load(Ordering::Relaxed));
+        let was_admitted = self.entry.admitted.load(Ordering::Relaxed);
+        connected.admitted -= usize::from(was_admitted);
+        connected.refused += u64::from(!was_admitted);
         drop(connected);
         self.registry.left.notify_waiters();
     }

@@ -192,8 +192,27 @@ pub trait Connections: Send + Sync {
         0
     }
 
+    /// What has become of connections since the server started.
+    fn totals(&self) -> ConnectionTotals {
+        ConnectionTotals::default()
+    }
+
     /// Changes of what SHOW PROCESSLIST tells about the default database.
     fn set_database(&self, connection_id: u32, database: Option<&str>);
+}
+
+/// Numbers of connections since the server started.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ConnectionTotals {
+    /// Attempts to connect, successful or not.
+    pub attempts: u64,
+    /// Those of them that did not sign in.
+    pub refused: u64,
+    /// The most that were signed in at a time.
+    pub most: u64,
+    /// Signed in now, and those of them that run a statement.
+    pub connected: u64,
+    pub running: u64,
 }
 
 /// A row of SHOW PROCESSLIST.

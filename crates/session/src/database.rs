@@ -16,6 +16,7 @@ use avocet_types::{Collation, Value};
 use parking_lot::Mutex;
 
 use super::api::{AccountName, ClientMemory, ConnectionRow, Connections, SessionFactory, SessionInfo};
+use super::commands::Commands;
 use super::guard::ADMINISTRATORS;
 use super::named_locks::NamedLocks;
 use super::plan_cache::PlanCache;
@@ -57,6 +58,7 @@ pub(super) struct Shared {
     pub globals: Arc<Globals>,
     pub passwords: Box<dyn Passwords>,
     pub counters: Counters,
+    pub commands: Commands,
     pub plans: PlanCache,
     pub locks: Arc<NamedLocks>,
     /// Where queries put what does not fit into memory.
@@ -102,6 +104,7 @@ impl Database {
             globals: Arc::new(Globals::new(values)),
             passwords: passwords.unwrap_or_else(|| Box::new(NoPasswords)),
             counters: Counters::default(),
+            commands: Commands::default(),
             plans: PlanCache::default(),
             locks: Arc::default(),
             spill: OnceLock::new(),

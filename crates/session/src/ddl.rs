@@ -115,7 +115,7 @@ impl Session {
         let server = self.settings.server_collation;
         let collation = collation_of(charset, collation)?.unwrap_or(server);
         let created = match info_schema::is_virtual(&name.name) {
-            true if info_schema::is_schema(&name.name) => Err(EngineError::DatabaseExists(name.name.clone())),
+            true if info_schema::is_open(&name.name) => Err(EngineError::DatabaseExists(name.name.clone())),
             true => return Err(ErrorCode::NO_SYSTEM_SCHEMA_ACCESS.with(&[&name.name])),
             false => blocking(|| self.shared.engine.create_database(&name.name, collation)),
         };
@@ -136,7 +136,7 @@ impl Session {
             Some(name) => name.name.clone(),
             None => self.current_database()?.to_owned(),
         };
-        if info_schema::is_schema(&name) {
+        if info_schema::is_open(&name) {
             return Err(self.database_denied(&name));
         }
         if info_schema::is_virtual(&name) {
@@ -158,10 +158,10 @@ impl Session {
     }
 
     fn drop_database(&mut self, name: &Ident, if_exists: bool) -> Result<Outcome, SqlError> {
-        if info_schema::is_virtual(&name.name) && !info_schema::is_schema(&name.name) {
+        if info_schema::is_virtual(&name.name) && !info_schema::is_open(&name.name) {
             return Err(ErrorCode::NO_SYSTEM_SCHEMA_ACCESS.with(&[&name.name]));
         }
-        if info_schema::is_schema(&name.name) {
+        if info_schema::is_open(&name.name) {
             let user = &self.info.account;
             return Err(ErrorCode::DBACCESS_DENIED_ERROR.with(&[&user.user, &user.host, &name.name]));
         }

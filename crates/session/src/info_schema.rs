@@ -1,7 +1,9 @@
-//! `information_schema`: the catalog as tables; and `mysql`: accounts, as MySQL's grant tables show them.
+//! `information_schema`: the catalog as tables; `mysql`: accounts, as MySQL's grant tables show them; and what is asked for of
+//! `performance_schema`.
 
 mod accounts;
 mod grants;
+mod performance;
 mod rare;
 mod tables;
 mod views;
@@ -29,12 +31,19 @@ pub(super) fn is_schema(name: &str) -> bool {
 /// The schema of the grant tables, which are views of the catalog's accounts.
 const MYSQL: &str = "mysql";
 
+const PERFORMANCE: &str = "performance_schema";
+
 /// Those whose tables are filled when they are read.
-pub(super) const SCHEMAS: [&str; 2] = [NAME, MYSQL];
+pub(super) const SCHEMAS: [&str; 3] = [NAME, MYSQL, PERFORMANCE];
 
 /// Whether a schema's tables are the server's own.
 pub(super) fn is_virtual(name: &str) -> bool {
-    is_schema(name) || name == MYSQL
+    is_open(name) || name == MYSQL
+}
+
+/// Whether everybody may read a schema's tables.
+pub(super) fn is_open(name: &str) -> bool {
+    is_schema(name) || name == PERFORMANCE
 }
 
 /// A table of a schema: its shape, and what fills it.
@@ -58,7 +67,8 @@ fn all() -> &'static [Virtual] {
             .collect();
         // In alphabetical order, as SHOW TABLES lists them.
         views.sort_by_key(|(_, (shape, _))| shape().name);
-        let shapes = views.into_iter().chain(accounts::TABLES.iter().map(|table| (MYSQL, table)));
+        let of = |schema, tables: &'static [tables::Entry]| tables.iter().map(move |table| (schema, table));
+        let shapes = views.into_iter().chain(of(MYSQL, accounts::TABLES)).chain(of(PERFORMANCE, performance::TABLES));
         shapes
             .enumerate()
             .map(|(at, (schema, (shape, fill)))| {

@@ -30,6 +30,7 @@ pub mod api;
 mod bulk;
 mod call;
 mod collect;
+mod commands;
 mod database;
 mod ddl;
 pub mod embedded;

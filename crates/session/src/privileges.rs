@@ -123,7 +123,7 @@ impl Session {
             Need::Server { any } if !access.global().intersects(*any) => Err(needs_one_of(*any)),
             Need::File if !access.global().intersects(Privileges::FILE) => Err(self.account_denied()),
             Need::Database { database, all } => {
-                let held = if info_schema::is_schema(database) {
+                let held = if info_schema::is_open(database) {
                     Privileges::NONE
                 } else {
                     access.on_database(database)
@@ -131,7 +131,7 @@ impl Session {
                 if held.contains(*all) { Ok(()) } else { Err(self.database_denied(database)) }
             }
             Need::Use { database } if !access.may_use(database) => Err(self.database_denied(database)),
-            Need::Table { all, database, .. } if info_schema::is_schema(database) => {
+            Need::Table { all, database, .. } if info_schema::is_open(database) => {
                 if Privileges::SELECT.contains(*all) { Ok(()) } else { Err(self.database_denied(database)) }
             }
             Need::Table { database, table, all } => {
@@ -140,21 +140,21 @@ impl Session {
             }
             Need::AnyOnTable { database, table, any, said } => {
                 let held = access.on_some_column(database, table);
-                let is_there = info_schema::is_schema(database) || held.intersects(*any);
+                let is_there = info_schema::is_open(database) || held.intersects(*any);
                 if is_there { Ok(()) } else { Err(self.table_denied(said, table)) }
             }
             Need::Listed { database, table } => {
-                let is_there = info_schema::is_schema(database)
+                let is_there = info_schema::is_open(database)
                     || access.on_database(database).contains(Privileges::SELECT)
                     || access.of_table(database, table).intersects(Privileges::OF_TABLES);
                 if is_there { Ok(()) } else { Err(self.table_denied(&"SELECT", table)) }
             }
             Need::Definition { database, table } => {
                 let held = access.on_table(database, table).intersects(Privileges::OF_TABLES);
-                let is_there = info_schema::is_schema(database) || held;
+                let is_there = info_schema::is_open(database) || held;
                 if is_there { Ok(()) } else { Err(self.table_denied(&"SHOW", table)) }
             }
-            Need::Columns { all, database, .. } if info_schema::is_schema(database) => {
+            Need::Columns { all, database, .. } if info_schema::is_open(database) => {
                 if Privileges::SELECT.contains(*all) { Ok(()) } else { Err(self.database_denied(database)) }
             }
             Need::Columns { database, table, all } => {

@@ -225,6 +225,7 @@ impl Session {
         }
         self.begin_context();
         self.shared.counters.add(Counter::Questions);
+        self.shared.commands.add(kind);
         self.in_flight = true;
         let found_rows = self.found_rows;
         let result = self.dispatch(kind, text, sink).await;

@@ -71,11 +71,23 @@ const HISTOGRAMS: [[&str; 3]; 3] = [
     ["Avocet_log_sync_us", "Avocet_log_sync_us_p50", "Avocet_log_sync_us_p99"],
 ];
 
+/// InnoDB's, in which clients count memory.
+const PAGE_BYTES: usize = 16 << 10;
+
 impl Shared {
     /// SHOW STATUS: names and values, sorted by name.
     pub(super) fn status(&self, connections: &dyn Connections) -> Vec<(&'static str, String)> {
         let memory = self.engine.memory().in_use();
         let mut list = self.counters.list();
+        list.extend(self.commands.list().map(|(name, count)| (name, count.to_string())));
+        let totals = connections.totals();
+        list.extend([
+            ("Aborted_connects", totals.refused.to_string()),
+            ("Connections", totals.attempts.to_string()),
+            ("Max_used_connections", totals.most.to_string()),
+            ("Threads_connected", totals.connected.to_string()),
+            ("Threads_running", totals.running.to_string()),
+        ]);
         list.extend([
             ("Avocet_held_threads", connections.held_threads().to_string()),
             ("Avocet_memory_limit", memory.limit.to_string()),
@@ -98,6 +110,18 @@ impl Shared {
             ("Avocet_background_written_bytes", background.written_bytes.to_string()),
         ]);
         let log = self.engine.log_stats();
+        // Where InnoDB has a counterpart: a group is one write of the log.
+        let in_memory = memory.hot_pages + memory.cache;
+        list.extend([
+            ("Innodb_buffer_pool_bytes_data", in_memory.to_string()),
+            ("Innodb_buffer_pool_pages_data", (in_memory / PAGE_BYTES).to_string()),
+            ("Innodb_buffer_pool_pages_total", (memory.limit / PAGE_BYTES).to_string()),
+            ("Innodb_log_write_requests", log.records.to_string()),
+            ("Innodb_log_writes", log.groups.to_string()),
+            ("Innodb_os_log_fsyncs", log.syncs.to_string()),
+            ("Innodb_os_log_written", log.written_bytes.to_string()),
+            ("Innodb_page_size", PAGE_BYTES.to_string()),
+        ]);
         list.extend([
             ("Avocet_log_bytes", log.bytes.to_string()),
             ("Avocet_log_groups", log.groups.to_string()),

@@ -294,7 +294,7 @@ impl Access {
     /// Whether there is anything in a database that the account may do something with.
     pub fn may_use(&self, database: &str) -> bool {
         self.unrestricted
-            || info_schema::is_schema(database)
+            || info_schema::is_open(database)
             || self.on_database(database).intersects(Privileges::OF_DATABASES)
             || self
                 .held
@@ -310,7 +310,7 @@ impl Access {
     /// Whether lists of tables have it.
     pub fn sees_table(&self, database: &str, table: &str) -> bool {
         self.unrestricted
-            || info_schema::is_schema(database)
+            || info_schema::is_open(database)
             || self.on_some_column(database, table).intersects(Privileges::OF_TABLES)
     }
 
@@ -318,7 +318,7 @@ impl Access {
     pub fn column_privileges(&self, database: &str, table: &str, column: &str) -> String {
         let held = match self.unrestricted {
             true => Privileges::OF_COLUMNS,
-            false if info_schema::is_schema(database) => Privileges::SELECT,
+            false if info_schema::is_open(database) => Privileges::SELECT,
             false => self.on_column(database, table, column).and(Privileges::OF_COLUMNS),
         };
         held.names().map(str::to_lowercase).collect::<Vec<_>>().join(",")
@@ -327,7 +327,7 @@ impl Access {
     /// Whether lists of columns have it.
     pub fn sees_column(&self, database: &str, table: &str, column: &str) -> bool {
         self.unrestricted
-            || info_schema::is_schema(database)
+            || info_schema::is_open(database)
             || self.on_table(database, table).intersects(Privileges::OF_TABLES)
             || self.on_column(database, table, column).intersects(Privileges::OF_COLUMNS)
     }

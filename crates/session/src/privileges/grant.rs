@@ -215,7 +215,7 @@ impl Session {
             | GrantScope::Table { database, .. }
             | GrantScope::Column { database, .. }
             | GrantScope::Procedure { database, .. }
-                if info_schema::is_schema(database) =>
+                if info_schema::is_open(database) =>
             {
                 Err(self.database_denied(database))
             }

@@ -327,7 +327,7 @@ impl Needs {
     /// A table that columns in a block can be of.
     pub(super) fn source(&mut self, block: usize, name: &ObjectName, called: &str) {
         if let Some(database) = self.database_of(name) {
-            let rows = match info_schema::is_schema(&database) {
+            let rows = match info_schema::is_open(&database) {
                 // Everybody may read it.
                 true => Rows::Derived(None),
                 false => Rows::Stored { database, table: name.name.name.clone() },
