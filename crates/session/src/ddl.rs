@@ -290,14 +290,14 @@ impl Session {
         let (like_database, like_name) = self.full_name(like)?;
         let (database, name) = self.full_name(name)?;
         check_name(&name, ErrorCode::WRONG_TABLE_NAME)?;
-        if !temporary && self.exists_already(&database, &name, if_not_exists)? {
-            return Ok(Outcome::ok());
-        }
         let catalog = self.catalog();
         self.refuse_view(&like_database, &like_name)?;
         let Some(model) = catalog.table(&like_database, &like_name) else {
             return Err(ErrorCode::NO_SUCH_TABLE.with(&[&like_database, &like_name]));
         };
+        if !temporary && self.exists_already(&database, &name, if_not_exists)? {
+            return Ok(Outcome::ok());
+        }
         let mut def = TableDef { id: TableId(0), database, name, ..(*model.def).clone() };
         // Foreign keys are not copied; their indexes are ordinary ones here.
         def.foreign_keys.clear();

@@ -347,8 +347,8 @@ impl Session {
             }
             self.check_safe_plan(plan, params)?;
             self.set_storing(!plan.ignores());
-        } else if plan.locks_exclusively() {
-            self.check_server_takes_changes()?;
+        } else if plan.locks_exclusively() && !plan.tables().all(|table| table.id().is_temporary()) {
+            self.check_not_read_only()?;
         }
         self.begin_time(plan.verb() == Verb::Select, plan.is_one_row());
         let mark = self.begin_query(plan.tables().next().is_some())?;

@@ -103,7 +103,7 @@ impl Session {
     ) -> Result<u64, SqlError> {
         let (bound, tables) = self.hold_bound(bound, query, text)?;
         if bound.locks && locks_exclusively(&bound) {
-            self.check_server_takes_changes()?;
+            self.check_not_read_only()?;
         }
         let purpose = Purpose::Answer { select_limit };
         self.run_bound(bound, tables, text, sink, purpose).await
@@ -407,11 +407,12 @@ fn is_locked_by_visits_alone(bound: &BoundQuery) -> bool {
     bound.locks && lock_queries(bound).is_none()
 }
 
-/// Whether a query locks rows as if to change them.
+/// Whether a query locks rows of stored tables as if to change them.
 fn locks_exclusively(bound: &BoundQuery) -> bool {
     let mut found = false;
     walk::for_each_scan_mut(&mut bound.body.clone(), &mut |scan| {
-        found |= scan.lock.is_some_and(|lock| avocet_point::row_lock(lock).exclusive);
+        let is_stored = !scan.table.id.is_temporary();
+        found |= is_stored && scan.lock.is_some_and(|lock| avocet_point::row_lock(lock).exclusive);
     });
     found
 }

@@ -95,6 +95,14 @@ impl Session {
             }
             names.push((from, to));
         }
+        // As MySQL looks for them: the new name first.
+        if let [(from, to)] = &*names
+            && let catalog = self.stored_catalog()
+            && catalog.relation(&from.0, &from.1).is_none()
+            && catalog.relation(&to.0, &to.1).is_some()
+        {
+            return Err(ErrorCode::TABLE_EXISTS_ERROR.with(&[&to.1]));
+        }
         let (checks, wait) = (self.settings.foreign_key_checks, self.ddl_wait());
         blocking(|| self.shared.engine.rename_tables(&names, checks, wait))?;
         Ok(Outcome::ok())
