@@ -4,6 +4,7 @@
 //!  copying thread                                     applying thread
 //!  ask for a table ──────────────────────────────────▶ make it, withheld
 //!  ┌ begin a chunk: keys deleted from now on are kept ◀─ events
+//!  │ wait until what the stream has brought is visible
 //!  │ SELECT … WHERE key > last ORDER BY key LIMIT n
 //!  └ hand rows on ────────────────────────────────────▶ those neither deleted since nor here: into column blocks
 //!  the log's end ────────────────────────────────────▶ catching up until there
@@ -16,7 +17,8 @@
 //!    updated is put there, what is deleted may be absent. So once a row has been touched by the stream, it is as the stream says.
 //! 2. A row that is here when a chunk brings it was put there by the stream, which has its newest state up to where the stream is,
 //!    and will bring the rest. The chunk's is left out.
-//! 3. A row that the stream has deleted since the chunk began is left out: had the deletion come before the chunk began, the chunk would not have it.
+//! 3. A row that the stream has deleted since the chunk began is left out. What it had deleted before is not in the chunk: the source
+//!    sends a transaction before it is visible there, so a chunk waits until all that had come is.
 //! 4. Any other row of the chunk is as it was at the chunk's moment. What changed it before is in it; what changes it later
 //!    is still to come from the stream.
 //!

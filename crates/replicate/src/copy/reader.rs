@@ -181,7 +181,8 @@ impl Shared {
             if !self.is_live(&job.name, job.number) {
                 return Ok(());
             }
-            let mark = self.watch.begin(&job.name);
+            let (mark, handled) = self.watch.begin(&job.name);
+            source::await_executed(conn, &handled)?;
             let chunk = match read(conn, &query, &job.name, resume, limit)? {
                 Read::Chunk(chunk) => chunk,
                 Read::Unfit(why) => return self.push(&job.clone(), super::What::Unfit(why)),

@@ -1,9 +1,14 @@
-//! Keys that the stream deletes while chunks are on their way.
+//! Keys that the stream deletes while chunks are on their way, and the transactions that the stream has brought.
+//!
+//! The source sends a transaction as soon as it is in its log, which is before it is visible there. So a chunk waits, at the
+//! source, until all that had been handled here when it began is visible there: otherwise it could bring back what the stream
+//! has deleted already.
 
 use std::collections::{HashMap, HashSet};
 
 use parking_lot::Mutex;
 
+use crate::gtid::{Gtid, GtidSet};
 use crate::state::TableName;
 
 /// Bytes of keys that are kept for one table; a chunk whose keys are not all kept is read again.
@@ -15,7 +20,10 @@ pub struct ChunkMark(u64);
 
 /// Deleted keys by table, of those whose chunks are on their way.
 #[derive(Default)]
-pub struct Watch(Mutex<HashMap<TableName, Deleted>>);
+pub struct Watch {
+    tables: Mutex<HashMap<TableName, Deleted>>,
+    received: Mutex<GtidSet>,
+}
 
 #[derive(Default)]
 struct Deleted {
@@ -30,9 +38,25 @@ struct Deleted {
 }
 
 impl Watch {
-    /// A chunk is about to be read.
-    pub fn begin(&self, name: &TableName) -> ChunkMark {
-        let mut tables = self.0.lock();
+    /// The stream begins behind these.
+    pub fn begin_stream(&self, executed: &GtidSet) {
+        self.received.lock().clone_from(executed);
+    }
+
+    /// A transaction is about to be handled.
+    pub fn received(&self, gtid: &Gtid) {
+        self.received.lock().add(gtid);
+    }
+
+    /// A chunk is about to be read, when the source has made these transactions visible.
+    pub fn begin(&self, name: &TableName) -> (ChunkMark, GtidSet) {
+        let mark = self.mark(name);
+        // Behind the mark: what is received in between is in both.
+        (mark, self.received.lock().clone())
+    }
+
+    fn mark(&self, name: &TableName) -> ChunkMark {
+        let mut tables = self.tables.lock();
         let of = tables.entry(name.clone()).or_default();
         of.now += 1;
         let mark = ChunkMark(of.now);
@@ -42,7 +66,7 @@ impl Watch {
 
     /// The stream deletes a row of a table that is being copied.
     pub fn deleted(&self, name: &TableName, key: &[u8]) {
-        let mut tables = self.0.lock();
+        let mut tables = self.tables.lock();
         let Some(of) = tables.get_mut(name).filter(|of| !of.begun.is_empty()) else { return };
         of.now += 1;
         of.bytes += key.len();
@@ -55,7 +79,7 @@ impl Watch {
 
     /// A chunk has arrived: keys that were deleted since it began; `None` if there were too many.
     pub fn end(&self, name: &TableName, mark: ChunkMark) -> Option<HashSet<Vec<u8>>> {
-        let mut tables = self.0.lock();
+        let mut tables = self.tables.lock();
         let of = tables.get_mut(name)?;
         let is_known = mark.0 >= of.known_from;
         let since = of.keys.iter().filter(|(at, _)| *at > mark.0);
@@ -69,7 +93,7 @@ impl Watch {
 
     /// Nothing of the table is on its way any more.
     pub fn forget(&self, name: &TableName) {
-        self.0.lock().remove(name);
+        self.tables.lock().remove(name);
     }
 }
 
@@ -82,17 +106,17 @@ mod tests {
         let watch = Watch::default();
         let name = TableName { database: "d".into(), table: "t".into() };
         watch.deleted(&name, b"0");
-        let first = watch.begin(&name);
+        let (first, _) = watch.begin(&name);
         watch.deleted(&name, b"1");
-        let second = watch.begin(&name);
+        let (second, _) = watch.begin(&name);
         watch.deleted(&name, b"2");
         let keys = |of: &[&[u8]]| Some(of.iter().map(|key| key.to_vec()).collect());
         assert_eq!(watch.end(&name, first), keys(&[b"1", b"2"]));
         assert_eq!(watch.end(&name, second), keys(&[b"2"]));
-        let third = watch.begin(&name);
+        let (third, _) = watch.begin(&name);
         watch.deleted(&name, &vec![0; MOST_BYTES + 1]);
         assert_eq!(watch.end(&name, third), None, "too many");
-        let fourth = watch.begin(&name);
+        let (fourth, _) = watch.begin(&name);
         assert_eq!(watch.end(&name, fourth), keys(&[]));
     }
 }

@@ -252,6 +252,7 @@ impl Follower {
         self.add_missing(&mut conn)?;
         self.withhold_all();
         self.commit()?;
+        self.watch.begin_stream(&self.state.executed);
         self.resume_copies();
         stream::start(self.opts.clone(), self.server_id, self.state.executed.clone(), self.inbox.clone());
         self.status.set_phase(Phase::Following, None);
@@ -344,6 +345,7 @@ impl Follower {
                     if self.run.open.is_some() {
                         return Err(ReplicateError::damaged("a transaction begins within another"));
                     }
+                    self.watch.received(&gtid);
                     self.run.open = Some(Open { gtid, committed_us });
                     self.run.touched.clear();
                 }

@@ -64,6 +64,17 @@ pub fn executed(conn: &mut Conn) -> Result<GtidSet> {
     text.unwrap_or_default().parse().map_err(|error: crate::gtid::BadGtids| ReplicateError::Refused(error.to_string()))
 }
 
+/// Waits until the source has made these transactions visible: it sends them before.
+pub fn await_executed(conn: &mut Conn, set: &GtidSet) -> Result<()> {
+    const SECONDS: u32 = 10;
+    let late: Option<Option<i64>> =
+        conn.exec_first("SELECT WAIT_FOR_EXECUTED_GTID_SET(?, ?)", (set.to_string(), SECONDS))?;
+    match late.flatten() {
+        Some(0) => Ok(()),
+        _ => Err(ReplicateError::damaged(format!("the source has sent transactions that it does not commit: {set}"))),
+    }
+}
+
 /// The end of its log: whatever a statement before this one saw has been written before.
 pub fn log_end(conn: &mut Conn) -> Result<LogPlace> {
     let row: Option<mysql::Row> = match conn.query_first("SHOW BINARY LOG STATUS") {
