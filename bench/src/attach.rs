@@ -143,7 +143,8 @@ pub fn connect(server: &Server) -> Result<Conn> {
 }
 
 fn options(server: &Server) -> OptsBuilder {
-    let init = ["SET NAMES utf8mb4, time_zone = '+00:00'"].map(String::from).to_vec();
+    // A definition that waits for a writer's transaction would wait for the end of the round, which waits for it.
+    let init = ["SET NAMES utf8mb4, time_zone = '+00:00', lock_wait_timeout = 2"].map(String::from).to_vec();
     server.options().init(init).stmt_cache_size(32)
 }
 

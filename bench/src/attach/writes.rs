@@ -95,7 +95,10 @@ impl Writer {
                 run(conn, &format!("XA END {id}"))?;
                 run(conn, &format!("XA PREPARE {id}"))?;
                 let end = if self.random.percent(50) { "COMMIT" } else { "ROLLBACK" };
-                run(conn, &format!("XA {end} {id}"))?;
+                if !run(conn, &format!("XA {end} {id}"))? {
+                    // It was rolled back already, or cannot be prepared: its locks must not stay.
+                    run(conn, &format!("XA ROLLBACK {id}"))?;
+                }
             }
             (false, true) => {
                 let end = if self.random.percent(90) { "COMMIT" } else { "ROLLBACK" };

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use arrow::datatypes::i256;
 use avocet_types::collation::Charset;
 use avocet_types::temporal::{Civil, Clock, SECOND};
-use avocet_types::{Collation, Datum, Decimal, IndexKind, IntWidth, LobSize, SqlType, TableDef};
+use avocet_types::{Collation, Datum, Decimal, IndexDef, IntWidth, LobSize, SqlType, TableDef};
 
 use super::bytes::Bytes;
 use super::table_map::{MappedColumn, TableMap, column};
@@ -75,15 +75,19 @@ impl TableCodec {
     }
 }
 
+/// MySQL takes the first unique key without NULLs for the primary key where there is none, and writes so.
 fn check_key(map: &TableMap, def: &TableDef) -> Result<(), Unfit> {
-    let own = def.indexes.first().filter(|index| index.kind == IndexKind::Primary);
-    let own: Vec<usize> = own.map_or_else(Vec::new, |index| index.parts.iter().map(|part| part.column).collect());
-    let there = match &map.primary_key {
+    let columns = |index: &IndexDef| index.parts.iter().map(|part| part.column).collect::<Vec<_>>();
+    let there: Vec<usize> = match &map.primary_key {
         Some(key) => key.iter().map(|(at, _)| *at).collect(),
         None if map.is_full => Vec::new(),
         None => return Ok(()),
     };
-    if own == there { Ok(()) } else { Err("it has another primary key at the source".into()) }
+    let is_same = match def.primary_key() {
+        Some(own) => columns(own) == there,
+        None => there.is_empty() || def.indexes.iter().any(|index| index.kind.is_unique() && columns(index) == there),
+    };
+    if is_same { Ok(()) } else { Err("it has another primary key at the source".into()) }
 }
 
 fn lob_prefix(size: LobSize) -> u8 {
