@@ -9,7 +9,7 @@ use avocet_types::error::ErrorCode;
 use avocet_types::expr::SqlMode;
 
 use crate::parse::ast::*;
-use crate::parse::error::{ParseError, ParseResult};
+use crate::parse::error::ParseResult;
 use crate::parse::lexer::Op;
 use crate::parse::parser::Parser;
 use crate::parse::refuse::{refused, unserved};
