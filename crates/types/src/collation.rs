@@ -19,7 +19,8 @@
 //!
 //! PAD SPACE collations compare as if the shorter string were continued with spaces, NO PAD ones do not.
 //!
-//! - `names`: the collations that there are; `charset`: their character sets; `coding`: tables of those that are not Unicode, `coded`: what their characters weigh
+//! - `names`: the collations that there are; `charset`: their character sets
+//! - `coding`: tables of those that are not Unicode; `coded`: what their characters weigh
 //! - `tables`: weights and case mappings, read from `data/collations.bin`; `tailoring`: what languages change in them
 //! - `units`: units of characters; `weights`: by which rules; `keys`: keys made of them
 //! - `like`: LIKE; `weight_string`: what WEIGHT_STRING() shows

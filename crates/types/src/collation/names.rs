@@ -196,7 +196,8 @@ const CODED: [CollationInfo; 80] = coded! {
     Keybcs2 37 "keybcs2_general_ci", 73 "keybcs2_bin";
     Koi8r 7 "koi8r_general_ci", 74 "koi8r_bin";
     Koi8u 22 "koi8u_general_ci", 75 "koi8u_bin";
-    Latin1 8 "latin1_swedish_ci", 5 "latin1_german1_ci", 15 "latin1_danish_ci", 31 "latin1_german2_ci", 47 "latin1_bin", 48 "latin1_general_ci", 49 "latin1_general_cs", 94 "latin1_spanish_ci";
+    Latin1 8 "latin1_swedish_ci", 5 "latin1_german1_ci", 15 "latin1_danish_ci", 31 "latin1_german2_ci",
+        47 "latin1_bin", 48 "latin1_general_ci", 49 "latin1_general_cs", 94 "latin1_spanish_ci";
     Latin2 9 "latin2_general_ci", 21 "latin2_hungarian_ci", 27 "latin2_croatian_ci", 77 "latin2_bin";
     Latin5 30 "latin5_turkish_ci", 78 "latin5_bin";
     Latin7 41 "latin7_general_ci", 20 "latin7_estonian_cs", 42 "latin7_general_cs", 79 "latin7_bin";
