@@ -13,10 +13,13 @@ pub fn all(pair: &Pair) -> Result<String> {
     let (mut source, mut replica) = (connect(&pair.source)?, connect(&pair.replica)?);
     let (there, here) = (tables(&mut source)?, tables(&mut replica)?);
     let refused = refused(&mut replica)?;
-    let missing: Vec<&String> = there.difference(&here).filter(|name| !refused.iter().any(|(r, _)| r == *name)).collect();
+    let missing: Vec<&String> =
+        there.difference(&here).filter(|name| !refused.iter().any(|(r, _)| r == *name)).collect();
     let surplus: Vec<&String> = here.difference(&there).collect();
     if !missing.is_empty() || !surplus.is_empty() {
-        return Err(Error::Check(format!("tables {missing:?} are missing, {surplus:?} are not the source's")));
+        return Err(Error::Check(format!(
+            "tables {missing:?} are missing, {surplus:?} are not the source's"
+        )));
     }
     let mut rows = 0;
     let is_followed = |name: &&String| !refused.iter().any(|(refused, _)| refused == *name);
@@ -24,7 +27,8 @@ pub fn all(pair: &Pair) -> Result<String> {
         rows += one(&mut source, &mut replica, table)?;
     }
     let refused: Vec<String> = refused.into_iter().map(|(name, why)| format!("{name} ({why})")).collect();
-    let refused = if refused.is_empty() { String::new() } else { format!(", refused: {}", refused.join(", ")) };
+    let refused =
+        if refused.is_empty() { String::new() } else { format!(", refused: {}", refused.join(", ")) };
     Ok(format!("{} tables and {rows} rows are the same{refused}", here.len()))
 }
 
@@ -54,7 +58,9 @@ fn columns(conn: &mut Conn, table: &str) -> Result<Vec<(String, String, String)>
 fn one(source: &mut Conn, replica: &mut Conn, table: &str) -> Result<usize> {
     let (there, here) = (columns(source, table)?, columns(replica, table)?);
     if there != here {
-        return Err(Error::Check(format!("table {table} has columns {there:?} at the source and {here:?} here")));
+        return Err(Error::Check(format!(
+            "table {table} has columns {there:?} at the source and {here:?} here"
+        )));
     }
     // Numbers of members and bits as numbers, and all rows in an order that no collation decides.
     let names = there.iter().map(|(name, ty, _)| match ty.split(['(', ' ']).next() {

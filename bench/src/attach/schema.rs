@@ -9,21 +9,41 @@ use crate::random::Random;
 /// What a column can hold, as far as random values go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    Int { bits: u32, unsigned: bool },
-    Decimal { digits: u32, scale: u32 },
+    Int {
+        bits: u32,
+        unsigned: bool,
+    },
+    Decimal {
+        digits: u32,
+        scale: u32,
+    },
     Float,
     Double,
     /// At most so many characters, of ASCII alone or of more.
-    Text { chars: i64, latin: bool },
-    Bytes { len: i64, fixed: bool },
+    Text {
+        chars: i64,
+        latin: bool,
+    },
+    Bytes {
+        len: i64,
+        fixed: bool,
+    },
     Date,
-    DateTime { fsp: u32 },
-    Timestamp { fsp: u32 },
-    Time { fsp: u32 },
+    DateTime {
+        fsp: u32,
+    },
+    Timestamp {
+        fsp: u32,
+    },
+    Time {
+        fsp: u32,
+    },
     Year,
     Enum,
     Set,
-    Bit { len: u32 },
+    Bit {
+        len: u32,
+    },
     Json,
 }
 
@@ -103,10 +123,16 @@ pub fn literal(kind: Kind, random: &mut Random) -> String {
         Kind::Text { chars, latin } => text(chars, latin, random),
         Kind::Bytes { len, fixed } => {
             let len = if fixed { random.uniform(0, len) } else { random.uniform(0, len) };
-            let bytes = (0..len).map(|_| format!("{:02x}", if random.percent(20) { 0 } else { random.bits() as u8 }));
+            let bytes =
+                (0..len).map(|_| format!("{:02x}", if random.percent(20) { 0 } else { random.bits() as u8 }));
             format!("x'{}'", bytes.collect::<String>())
         }
-        Kind::Date => format!("'{:04}-{:02}-{:02}'", random.uniform(1, 9999), random.uniform(1, 12), random.uniform(1, 28)),
+        Kind::Date => format!(
+            "'{:04}-{:02}-{:02}'",
+            random.uniform(1, 9999),
+            random.uniform(1, 12),
+            random.uniform(1, 28)
+        ),
         Kind::DateTime { fsp } => format!(
             "'{:04}-{:02}-{:02} {:02}:{:02}:{:02}{}'",
             random.uniform(1000, 9999),
@@ -173,7 +199,8 @@ pub fn document(depth: u32, random: &mut Random) -> String {
             format!("[{}]", elements.collect::<Vec<_>>().join(", "))
         }
         _ => {
-            let members = (0..random.uniform(0, 4)).map(|at| format!("\"k{at}\": {}", document(depth - 1, random)));
+            let members =
+                (0..random.uniform(0, 4)).map(|at| format!("\"k{at}\": {}", document(depth - 1, random)));
             format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
         }
     }
@@ -199,12 +226,15 @@ fn key(random: &mut Random) -> (Vec<Column>, Vec<String>) {
         ),
         4 => (
             vec![part("id", int), part("id2", Kind::Text { chars: 2, latin: true })],
-            vec!["id INT NOT NULL", "id2 VARCHAR(10) CHARACTER SET latin1 NOT NULL", "PRIMARY KEY (id2, id DESC)"],
+            vec![
+                "id INT NOT NULL",
+                "id2 VARCHAR(10) CHARACTER SET latin1 NOT NULL",
+                "PRIMARY KEY (id2, id DESC)",
+            ],
         ),
-        5 => (
-            vec![part("id", Kind::Bytes { len: 2, fixed: true })],
-            vec!["id BINARY(4) NOT NULL PRIMARY KEY"],
-        ),
+        5 => {
+            (vec![part("id", Kind::Bytes { len: 2, fixed: true })], vec!["id BINARY(4) NOT NULL PRIMARY KEY"])
+        }
         6 => (vec![part("id", int)], vec!["id DECIMAL(12,2) NOT NULL PRIMARY KEY"]),
         7 => (vec![part("id", int)], vec!["id SMALLINT NOT NULL", "UNIQUE KEY (id)"]),
         _ => (
@@ -292,7 +322,10 @@ pub fn define(conn: &mut Conn, random: &mut Random, tables: &mut Vec<Table>) -> 
         11 => {
             let key = tables[at].key[0].name.clone();
             if tables[at].key.len() == 1
-                && run(conn, &format!("CREATE TABLE r.{other} (PRIMARY KEY ({key})) SELECT * FROM r.{table}"))?
+                && run(
+                    conn,
+                    &format!("CREATE TABLE r.{other} (PRIMARY KEY ({key})) SELECT * FROM r.{table}"),
+                )?
             {
                 let made = Table { name: other, ..tables[at].clone() };
                 tables.push(made);
@@ -313,7 +346,10 @@ pub fn define(conn: &mut Conn, random: &mut Random, tables: &mut Vec<Table>) -> 
             }
         }
         14 => {
-            run(conn, &format!("CREATE OR REPLACE VIEW r.v{} AS SELECT * FROM r.{table}", random.uniform(0, 2)))?;
+            run(
+                conn,
+                &format!("CREATE OR REPLACE VIEW r.v{} AS SELECT * FROM r.{table}", random.uniform(0, 2)),
+            )?;
         }
         _ => drop(run(conn, &format!("ALTER TABLE r.{table} COMMENT = 'c{fresh}', ALGORITHM = INPLACE"))?),
     }

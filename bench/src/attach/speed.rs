@@ -88,12 +88,19 @@ fn change(pair: &Pair, changes: u64) -> Result<()> {
                     for at in 0..changes / SESSIONS {
                         match at % 2 {
                             0 => {
-                                conn.exec_drop(&insert, (next, next, random.alphanumeric(10, 30), random.alphanumeric(10, 30)))?;
+                                conn.exec_drop(
+                                    &insert,
+                                    (next, next, random.alphanumeric(10, 30), random.alphanumeric(10, 30)),
+                                )?;
                                 next += SESSIONS as i64;
                             }
                             _ => conn.exec_drop(
                                 &update,
-                                (random.uniform(0, 1 << 30), random.alphanumeric(10, 30), random.uniform(1, ROWS)),
+                                (
+                                    random.uniform(0, 1 << 30),
+                                    random.alphanumeric(10, 30),
+                                    random.uniform(1, ROWS),
+                                ),
                             )?,
                         }
                     }

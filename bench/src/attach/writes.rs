@@ -122,11 +122,19 @@ fn statement(table: &Table, random: &mut Random) -> String {
             let set = assignment(table, random);
             format!("{} ON DUPLICATE KEY UPDATE {set}", insert(table, "INSERT", random))
         }
-        7 => format!("UPDATE IGNORE r.{name} SET {} LIMIT {}", assignment(table, random), random.uniform(1, 30)),
+        7 => format!(
+            "UPDATE IGNORE r.{name} SET {} LIMIT {}",
+            assignment(table, random),
+            random.uniform(1, 30)
+        ),
         8 => {
             let key = &table.key[0];
             let value = literal(key.kind, random);
-            format!("UPDATE IGNORE r.{name} SET {} WHERE {} >= {value} LIMIT 20", assignment(table, random), key.name)
+            format!(
+                "UPDATE IGNORE r.{name} SET {} WHERE {} >= {value} LIMIT 20",
+                assignment(table, random),
+                key.name
+            )
         }
         9 => {
             let key = &table.key[0];

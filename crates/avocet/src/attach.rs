@@ -175,7 +175,8 @@ impl Definitions for SqlDefinitions {
             settings.push(format!("default_collation_for_utf8mb4 = {}", Collation(collation).name()));
         }
         if let Some((increment, offset)) = like.auto_increment {
-            settings.push(format!("auto_increment_increment = {increment}, auto_increment_offset = {offset}"));
+            settings
+                .push(format!("auto_increment_increment = {increment}, auto_increment_offset = {offset}"));
         }
         if let Some(began) = like.began_us {
             settings.push(format!("timestamp = {}.{:06}", began / 1_000_000, began % 1_000_000));

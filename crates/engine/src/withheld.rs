@@ -26,12 +26,15 @@ impl Withheld {
     #[cold]
     fn look(&self, table: &TableHandle) -> Result<()> {
         let tables = self.tables.read();
-        let why = tables.iter().find(|((database, name), _)| *database == table.def.database && *name == table.def.name);
+        let why = tables
+            .iter()
+            .find(|((database, name), _)| *database == table.def.database && *name == table.def.name);
         match why {
             None => Ok(()),
-            Some((_, why)) => {
-                Err(EngineError::Withheld { table: format!("{}.{}", table.def.database, table.def.name), why: why.clone() })
-            }
+            Some((_, why)) => Err(EngineError::Withheld {
+                table: format!("{}.{}", table.def.database, table.def.name),
+                why: why.clone(),
+            }),
         }
     }
 }

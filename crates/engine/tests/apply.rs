@@ -343,7 +343,10 @@ fn withheld_tables_are_changed_and_not_shown() {
     applier.publish(b"1", 0).expect("logged").wait().expect("durable");
     let mut txn = engine.begin(TxnOptions::default());
     let refused = txn.use_table(&t).expect_err("withheld");
-    assert!(matches!(&refused, EngineError::Withheld { why, .. } if why == "it is being copied"), "{refused}");
+    assert!(
+        matches!(&refused, EngineError::Withheld { why, .. } if why == "it is being copied"),
+        "{refused}"
+    );
     assert!(matches!(txn.insert(&t, &row), Err(EngineError::Withheld { .. })));
     engine.release("bank", "accounts");
     txn.use_table(&t).expect("released");

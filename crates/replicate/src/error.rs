@@ -71,7 +71,9 @@ impl ReplicateError {
 fn after_refusal(code: u16) -> After {
     match code {
         // Too many connections, host blocked, shutdown in progress, aborted, killed, connection lost, lock waits.
-        1040 | 1043 | 1053 | 1077 | 1105 | 1152..=1161 | 1205 | 1213 | 1317 | 2002..=2014 | 3168 | 4031 => After::Retry,
+        1040 | 1043 | 1053 | 1077 | 1105 | 1152..=1161 | 1205 | 1213 | 1317 | 2002..=2014 | 3168 | 4031 => {
+            After::Retry
+        }
         // ER_SOURCE_FATAL_ERROR_READING_BINLOG: also "purged", which is told apart before.
         1236 => After::Retry,
         _ => After::Halt,

@@ -95,17 +95,25 @@ impl Attachment {
     pub fn start(engine: &Arc<Engine>, config: Config, definitions: Box<dyn Definitions>) -> Result<Self> {
         let bytes = queue_bytes(&config).min(engine.memory().limit() / 4);
         if !engine.memory().reserve(bytes) {
-            return Err(ReplicateError::Refused(format!("there are no {bytes} bytes of memory for it: raise --memory-limit")));
+            return Err(ReplicateError::Refused(format!(
+                "there are no {bytes} bytes of memory for it: raise --memory-limit"
+            )));
         }
         let memory = Reserved { engine: engine.clone(), bytes };
-        let (inbox, watch, status) = (Arc::<Inbox>::default(), Arc::<Watch>::default(), Arc::<Status>::default());
+        let (inbox, watch, status) =
+            (Arc::<Inbox>::default(), Arc::<Watch>::default(), Arc::<Status>::default());
         status.set_source(
             &config.source.get_ip_or_hostname(),
             config.source.get_tcp_port(),
             config.source.get_user().unwrap_or_default(),
         );
-        let copies =
-            Copies::start(config.source.clone(), config.copy_threads, inbox.clone(), watch.clone(), status.clone());
+        let copies = Copies::start(
+            config.source.clone(),
+            config.copy_threads,
+            inbox.clone(),
+            watch.clone(),
+            status.clone(),
+        );
         let (announce, announced) = channel::<Announcement>();
         let mut follower = Follower {
             engine: engine.clone(),
@@ -137,7 +145,9 @@ impl Attachment {
                 }
             }
         };
-        let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| std::thread::Builder::new().name(name.into()).spawn(run);
+        let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
+            std::thread::Builder::new().name(name.into()).spawn(run)
+        };
         let refused = |error: std::io::Error| ReplicateError::Refused(format!("no thread for it: {error}"));
         let mut threads = vec![spawn("replica-announce", Box::new(announcer)).map_err(refused)?];
         threads.push(spawn("replica-apply", Box::new(move || follower.follow())).map_err(refused)?);

@@ -29,8 +29,10 @@ impl Patterns {
     /// Whether some table of it may be followed.
     pub fn has_database(&self, database: &str) -> bool {
         let is_included = self.include.iter().any(|pattern| is_like(database, &pattern.database));
-        let is_excluded =
-            self.exclude.iter().any(|pattern| pattern.table.is_none() && is_like(database, &pattern.database));
+        let is_excluded = self
+            .exclude
+            .iter()
+            .any(|pattern| pattern.table.is_none() && is_like(database, &pattern.database));
         !SYSTEM.iter().any(|system| system.eq_ignore_ascii_case(database))
             && (self.include.is_empty() || is_included)
             && !is_excluded
@@ -96,7 +98,8 @@ mod tests {
     #[test]
     fn what_is_excluded_is_not_included() {
         let list = |texts: &[&str]| texts.iter().map(|text| text.parse().expect("a pattern")).collect();
-        let patterns = Patterns { include: list(&["shop", "log.a*"]), exclude: list(&["shop.tmp_*", "other"]) };
+        let patterns =
+            Patterns { include: list(&["shop", "log.a*"]), exclude: list(&["shop.tmp_*", "other"]) };
         assert!(patterns.has_table("shop", "t") && patterns.has_table("log", "abc"));
         assert!(!patterns.has_table("shop", "tmp_1") && !patterns.has_table("log", "b"));
         assert!(!patterns.has_table("other", "t") && !patterns.has_database("other"));

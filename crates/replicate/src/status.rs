@@ -116,7 +116,8 @@ impl Status {
         };
         inner.shown.tables = state.tables.iter().map(|(name, state)| (name.clone(), told(state))).collect();
         inner.copies.retain(|name, _| matches!(state.tables.get(name), Some(TableState::Copying { .. })));
-        inner.followed_from_start |= state.tables.values().all(|state| matches!(state, TableState::Refused { .. }));
+        inner.followed_from_start |=
+            state.tables.values().all(|state| matches!(state, TableState::Refused { .. }));
         self.moved.notify_all();
     }
 

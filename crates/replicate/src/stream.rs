@@ -53,7 +53,8 @@ fn sids(set: &GtidSet) -> Result<Vec<Sid<'static>>> {
             if origin.tag.is_empty() {
                 return Ok(sid);
             }
-            let tag = Tag::new(origin.tag.clone()).map_err(|error| ReplicateError::Refused(error.to_string()))?;
+            let tag =
+                Tag::new(origin.tag.clone()).map_err(|error| ReplicateError::Refused(error.to_string()))?;
             Ok(sid.with_tag(tag))
         })
         .collect()
@@ -122,7 +123,10 @@ fn hand_on(event: &Event, place: &mut LogPlace, stream: u64, inbox: &Inbox) -> R
             let Some((offset, file)) = body.split_first_chunk() else {
                 return Err(ReplicateError::damaged("a ROTATE event is cut"));
             };
-            *place = LogPlace { file: String::from_utf8_lossy(file).into_owned(), offset: u64::from_le_bytes(*offset) };
+            *place = LogPlace {
+                file: String::from_utf8_lossy(file).into_owned(),
+                offset: u64::from_le_bytes(*offset),
+            };
             Ok(push(FromStream::Reached(place.clone())))
         }
         kind::HEARTBEAT | kind::HEARTBEAT_V2 => {
@@ -145,7 +149,11 @@ fn hand_on(event: &Event, place: &mut LogPlace, stream: u64, inbox: &Inbox) -> R
             Ok(closed.and_then(|()| push(FromStream::Reached(place.clone()))))
         }
         _ => {
-            let pushed = push(FromStream::Event { kind: event_kind, began: header.timestamp(), body: event.data().to_vec() });
+            let pushed = push(FromStream::Event {
+                kind: event_kind,
+                began: header.timestamp(),
+                body: event.data().to_vec(),
+            });
             moves(place);
             let ends = matches!(event_kind, kind::XID | kind::QUERY | kind::XA_PREPARE);
             match ends && pushed.is_ok() {

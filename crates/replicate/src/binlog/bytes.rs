@@ -74,7 +74,9 @@ impl<'a> Bytes<'a> {
             252 => self.little(2),
             253 => self.little(3),
             254 => self.little(8),
-            other => Err(ReplicateError::damaged(format!("{} has a length that begins with {other}", self.what))),
+            other => {
+                Err(ReplicateError::damaged(format!("{} has a length that begins with {other}", self.what)))
+            }
         }
     }
 

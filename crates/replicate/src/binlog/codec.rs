@@ -27,25 +27,51 @@ pub struct TableCodec {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnCodec {
-    Int { bytes: u8, unsigned: bool },
+    Int {
+        bytes: u8,
+        unsigned: bool,
+    },
     Year,
     Float,
     Double,
-    Decimal { precision: u8, scale: u8 },
+    Decimal {
+        precision: u8,
+        scale: u8,
+    },
     Date,
-    DateTime { fsp: u8 },
-    Timestamp { fsp: u8 },
-    Time { fsp: u8 },
+    DateTime {
+        fsp: u8,
+    },
+    Timestamp {
+        fsp: u8,
+    },
+    Time {
+        fsp: u8,
+    },
     /// A length of so many bytes, and the text.
-    Text { prefix: u8, charset: Charset },
-    Bytes { prefix: u8 },
+    Text {
+        prefix: u8,
+        charset: Charset,
+    },
+    Bytes {
+        prefix: u8,
+    },
     /// Padded with zero bytes, which are not written.
-    Binary { prefix: u8, len: u32 },
-    Document { prefix: u8 },
+    Binary {
+        prefix: u8,
+        len: u32,
+    },
+    Document {
+        prefix: u8,
+    },
     /// The number of a member, or bits of members, lowest byte first.
-    Coded { bytes: u8 },
+    Coded {
+        bytes: u8,
+    },
     /// Bits, highest byte first.
-    Bit { bytes: u8 },
+    Bit {
+        bytes: u8,
+    },
 }
 
 impl TableCodec {
@@ -85,7 +111,10 @@ fn check_key(map: &TableMap, def: &TableDef) -> Result<(), Unfit> {
     };
     let is_same = match def.primary_key() {
         Some(own) => columns(own) == there,
-        None => there.is_empty() || def.indexes.iter().any(|index| index.kind.is_unique() && columns(index) == there),
+        None => {
+            there.is_empty()
+                || def.indexes.iter().any(|index| index.kind.is_unique() && columns(index) == there)
+        }
     };
     if is_same { Ok(()) } else { Err("it has another primary key at the source".into()) }
 }
@@ -110,8 +139,7 @@ fn column_codec(there: &MappedColumn, ty: &SqlType) -> Option<ColumnCodec> {
     let max_bytes = |len: u32, collation: Collation| len * collation.info().charset.max_len();
     let has_fsp = |fsp: u8| there.meta == u16::from(fsp);
     let text = |prefix: u8, collation: Collation| {
-        has_collation(collation)
-            .then_some(ColumnCodec::Text { prefix, charset: collation.info().charset })
+        has_collation(collation).then_some(ColumnCodec::Text { prefix, charset: collation.info().charset })
     };
     match *ty {
         SqlType::Bool => int(there, IntWidth::W8, false),
@@ -138,11 +166,13 @@ fn column_codec(there: &MappedColumn, ty: &SqlType) -> Option<ColumnCodec> {
             fits.then(|| text(prefix, collation)).flatten()
         }
         SqlType::Binary { len } => {
-            let fits = is_type(column::STRING) && u32::from(there.meta) == len && has_collation(Collation::BINARY);
+            let fits =
+                is_type(column::STRING) && u32::from(there.meta) == len && has_collation(Collation::BINARY);
             fits.then_some(ColumnCodec::Binary { prefix: string_prefix(len), len })
         }
         SqlType::VarBinary { len } => {
-            let fits = is_type(column::VARCHAR) && u32::from(there.meta) == len && has_collation(Collation::BINARY);
+            let fits =
+                is_type(column::VARCHAR) && u32::from(there.meta) == len && has_collation(Collation::BINARY);
             fits.then_some(ColumnCodec::Bytes { prefix: string_prefix(len) })
         }
         SqlType::Blob { size } => {
@@ -157,7 +187,9 @@ fn column_codec(there: &MappedColumn, ty: &SqlType) -> Option<ColumnCodec> {
         SqlType::Timestamp { fsp } => {
             (is_type(column::TIMESTAMP2) && has_fsp(fsp)).then_some(ColumnCodec::Timestamp { fsp })
         }
-        SqlType::Time { fsp } => (is_type(column::TIME2) && has_fsp(fsp)).then_some(ColumnCodec::Time { fsp }),
+        SqlType::Time { fsp } => {
+            (is_type(column::TIME2) && has_fsp(fsp)).then_some(ColumnCodec::Time { fsp })
+        }
         SqlType::Year => is_type(column::YEAR).then_some(ColumnCodec::Year),
         SqlType::Enum(members) => (is_type(column::ENUM) && has_members(there, members))
             .then_some(ColumnCodec::Coded { bytes: there.meta as u8 }),
@@ -183,11 +215,11 @@ fn int(there: &MappedColumn, width: IntWidth, unsigned: bool) -> Option<ColumnCo
 
 fn has_members(there: &MappedColumn, members: avocet_types::Members) -> bool {
     let charset = members.collation().info().charset;
-    let is_name = |(theirs, own): (&Vec<u8>, &Box<str>)| {
-        charset.decode(theirs).is_ok_and(|name| *name == **own)
-    };
+    let is_name =
+        |(theirs, own): (&Vec<u8>, &Box<str>)| charset.decode(theirs).is_ok_and(|name| *name == **own);
     let has_collation = there.collation.is_none_or(|id| id == members.collation().0);
-    let are_same = there.members.len() == members.count() && there.members.iter().zip(members.names()).all(is_name);
+    let are_same =
+        there.members.len() == members.count() && there.members.iter().zip(members.names()).all(is_name);
     has_collation && (there.members.is_empty() || are_same)
 }
 
@@ -459,7 +491,10 @@ mod tests {
     fn bytes_of_fixed_length_are_padded_again() {
         let value = read(ColumnCodec::Binary { prefix: 1, len: 4 }, &[2, 7, 8]);
         assert!(value.is_same(&Datum::bytes(&[7, 8, 0, 0])), "{value:?}");
-        assert!(read(ColumnCodec::Int { bytes: 3, unsigned: false }, &[0xff, 0xff, 0xff]).is_same(&Datum::Int(-1)));
+        assert!(
+            read(ColumnCodec::Int { bytes: 3, unsigned: false }, &[0xff, 0xff, 0xff])
+                .is_same(&Datum::Int(-1))
+        );
         assert!(read(ColumnCodec::Bit { bytes: 2 }, &[1, 2]).is_same(&Datum::UInt(258)));
     }
 }

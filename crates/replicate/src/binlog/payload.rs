@@ -72,7 +72,8 @@ fn events_of(mut from: impl Read, visit: Visit<'_>) -> Result<u64> {
         }
         from.read_exact(&mut header[1..]).map_err(|error| damaged(error.to_string()))?;
         let size = u32::from_le_bytes(header[9..13].try_into().expect("four bytes")) as usize;
-        let body = size.checked_sub(HEADER_LEN).ok_or_else(|| damaged("an event is smaller than its header"))?;
+        let body =
+            size.checked_sub(HEADER_LEN).ok_or_else(|| damaged("an event is smaller than its header"))?;
         let mut event = Vec::new();
         // What is not there is not set aside.
         let read = from.by_ref().take(body as u64).read_to_end(&mut event);

@@ -48,7 +48,8 @@ impl<'a> RowsEvent<'a> {
         let mut rows = Bytes::new(event, "a row event");
         let table_id = rows.little(6)?;
         rows.u16()?;
-        let has_extra = !matches!(event_kind, kind::WRITE_ROWS_V1 | kind::UPDATE_ROWS_V1 | kind::DELETE_ROWS_V1);
+        let has_extra =
+            !matches!(event_kind, kind::WRITE_ROWS_V1 | kind::UPDATE_ROWS_V1 | kind::DELETE_ROWS_V1);
         if has_extra {
             let len = usize::from(rows.u16()?);
             rows.take(len.saturating_sub(EXTRA_LENGTH))?;
@@ -140,6 +141,8 @@ fn patched<'a>(rows: &mut Bytes<'a>, before: Option<&Datum<'a>>) -> Result<Datum
     let diffs = rows.take(len)?;
     match before {
         Some(Datum::Bytes(document)) => Ok(Datum::Bytes(json_diff::apply(document, diffs)?.into())),
-        _ => Err(ReadError::Unfit("a document was changed in part, and what it was is not in the log".into())),
+        _ => {
+            Err(ReadError::Unfit("a document was changed in part, and what it was is not in the log".into()))
+        }
     }
 }

@@ -189,7 +189,8 @@ fn default_collations<'c>(
     while !value.is_empty() {
         let (at, collation) = (value.packed()? as usize, value.packed()? as u16);
         let column = columns.get_mut(at);
-        column.ok_or_else(|| ReplicateError::damaged("a collation of no column"))?.collation = Some(collation);
+        column.ok_or_else(|| ReplicateError::damaged("a collation of no column"))?.collation =
+            Some(collation);
     }
     Ok(())
 }

@@ -68,8 +68,15 @@ struct Jobs {
 
 impl Copies {
     /// Starts so many threads.
-    pub fn start(opts: Opts, threads: usize, inbox: Arc<Inbox>, watch: Arc<Watch>, status: Arc<Status>) -> Self {
-        let shared = Arc::new(Shared { opts, inbox, watch, status, jobs: Mutex::default(), added: Condvar::new() });
+    pub fn start(
+        opts: Opts,
+        threads: usize,
+        inbox: Arc<Inbox>,
+        watch: Arc<Watch>,
+        status: Arc<Status>,
+    ) -> Self {
+        let shared =
+            Arc::new(Shared { opts, inbox, watch, status, jobs: Mutex::default(), added: Condvar::new() });
         for _ in 0..threads.max(1) {
             let shared = shared.clone();
             let run = move || shared.run();
@@ -224,9 +231,8 @@ pub fn key_of(def: &TableDef) -> Option<usize> {
         return Some(0);
     }
     def.indexes.iter().position(|index| {
-        let is_whole = |part: &avocet_types::IndexPart| {
-            part.prefix_len.is_none() && !def.columns[part.column].nullable
-        };
+        let is_whole =
+            |part: &avocet_types::IndexPart| part.prefix_len.is_none() && !def.columns[part.column].nullable;
         index.kind.is_unique() && index.parts.iter().all(is_whole)
     })
 }
@@ -259,12 +265,8 @@ impl ChunkQuery {
     fn statement(&self, name: &TableName, is_first: bool, limit: usize) -> (String, Vec<usize>) {
         let columns: Vec<String> =
             self.names.iter().zip(&self.types).map(|(name, ty)| selected(name, ty)).collect();
-        let mut statement = format!(
-            "SELECT {} FROM {}.{}",
-            columns.join(", "),
-            quoted(&name.database),
-            quoted(&name.table)
-        );
+        let mut statement =
+            format!("SELECT {} FROM {}.{}", columns.join(", "), quoted(&name.database), quoted(&name.table));
         let mut parameters = Vec::new();
         if !is_first {
             // (a > x) OR (a = x AND b > y) …, which MySQL reads as ranges of the key.
@@ -350,7 +352,10 @@ fn read_rows(
             bytes += if let Value::Bytes(text) = value { text.len() + 1 } else { 8 };
             match datum(value, &query.types[at]) {
                 Ok(value) if value.is_null() && !query.nullable[at] => {
-                    return Ok(Read::Unfit(format!("column '{}' has NULL, which it does not allow", query.names[at])));
+                    return Ok(Read::Unfit(format!(
+                        "column '{}' has NULL, which it does not allow",
+                        query.names[at]
+                    )));
                 }
                 Ok(value) => columns[at].append(&value),
                 Err(why) => return Ok(Read::Unfit(format!("column '{}': {why}", query.names[at]))),

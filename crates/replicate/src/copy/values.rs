@@ -14,7 +14,9 @@ pub type Unfit = String;
 pub fn selected(name: &str, ty: &SqlType) -> String {
     match ty {
         // Numbers of members and bits, not their texts.
-        SqlType::Enum(_) | SqlType::Set(_) | SqlType::Bit { .. } => format!("CAST({} AS UNSIGNED)", quoted(name)),
+        SqlType::Enum(_) | SqlType::Set(_) | SqlType::Bit { .. } => {
+            format!("CAST({} AS UNSIGNED)", quoted(name))
+        }
         _ => quoted(name),
     }
 }
@@ -43,10 +45,14 @@ pub fn datum(sent: &Sent, ty: &SqlType) -> Result<Value, Unfit> {
     let wrong = || format!("a value of type {ty} arrived as {sent:?}");
     Ok(match (sent, ty) {
         (Sent::NULL, _) => Datum::Null,
-        (Sent::Int(v), ty) if ty.is_unsigned() && !matches!(ty, SqlType::Decimal { .. }) => Datum::UInt(*v as u64),
+        (Sent::Int(v), ty) if ty.is_unsigned() && !matches!(ty, SqlType::Decimal { .. }) => {
+            Datum::UInt(*v as u64)
+        }
         (Sent::UInt(v), ty) if ty.is_unsigned() && !matches!(ty, SqlType::Decimal { .. }) => Datum::UInt(*v),
         (Sent::Int(v), SqlType::Bool | SqlType::Int { .. }) => Datum::Int(*v),
-        (Sent::UInt(v), SqlType::Bool | SqlType::Int { .. }) => Datum::Int(i64::try_from(*v).map_err(|_| wrong())?),
+        (Sent::UInt(v), SqlType::Bool | SqlType::Int { .. }) => {
+            Datum::Int(i64::try_from(*v).map_err(|_| wrong())?)
+        }
         (Sent::Float(v), SqlType::Float(_)) => Datum::Float(*v),
         (Sent::Double(v), SqlType::Double(_)) => Datum::Double(*v),
         (Sent::Bytes(bytes), SqlType::Decimal { scale, .. }) => {
@@ -64,12 +70,16 @@ pub fn datum(sent: &Sent, ty: &SqlType) -> Result<Value, Unfit> {
         }
         (Sent::Bytes(bytes), ty) if ty.is_bytes() => Datum::Bytes(bytes.clone().into()),
         (Sent::Date(year, month, day, ..), SqlType::Date) => Datum::Date(date(*year, *month, *day)?),
-        (Sent::Date(year, month, day, hour, minute, second, micros), SqlType::DateTime { .. } | SqlType::Timestamp { .. }) => {
+        (
+            Sent::Date(year, month, day, hour, minute, second, micros),
+            SqlType::DateTime { .. } | SqlType::Timestamp { .. },
+        ) => {
             let clock = Clock::new((*hour).into(), (*minute).into(), (*second).into(), *micros);
             Datum::DateTime(i64::from(date(*year, *month, *day)?) * DAY + clock.to_micros())
         }
         (Sent::Time(negative, days, hours, minutes, seconds, micros), SqlType::Time { .. }) => {
-            let clock = Clock::new(days * 24 + u32::from(*hours), (*minutes).into(), (*seconds).into(), *micros);
+            let clock =
+                Clock::new(days * 24 + u32::from(*hours), (*minutes).into(), (*seconds).into(), *micros);
             Datum::Time(if *negative { -clock.to_micros() } else { clock.to_micros() })
         }
         _ => return Err(wrong()),
@@ -78,6 +88,7 @@ pub fn datum(sent: &Sent, ty: &SqlType) -> Result<Value, Unfit> {
 
 fn date(year: u16, month: u8, day: u8) -> Result<i32, Unfit> {
     let date = avocet_types::temporal::Civil::checked(year.into(), month.into(), day.into());
-    date.map(avocet_types::temporal::Civil::to_days)
-        .ok_or_else(|| format!("it has the date {year:04}-{month:02}-{day:02}, and dates of zero cannot be kept"))
+    date.map(avocet_types::temporal::Civil::to_days).ok_or_else(|| {
+        format!("it has the date {year:04}-{month:02}-{day:02}, and dates of zero cannot be kept")
+    })
 }

@@ -201,7 +201,10 @@ impl Follower {
                     }
                 }
                 After::Retry => {
-                    tracing::warn!(error = text, "replication was interrupted; it goes on when the source is back");
+                    tracing::warn!(
+                        error = text,
+                        "replication was interrupted; it goes on when the source is back"
+                    );
                     self.status.set_phase(Phase::Connecting, Some(text));
                 }
             }
@@ -245,7 +248,9 @@ impl Follower {
             }
         }
         if std::mem::take(&mut self.tries_refused) {
-            for state in self.state.tables.values_mut().filter(|state| matches!(state, TableState::Refused { .. })) {
+            for state in
+                self.state.tables.values_mut().filter(|state| matches!(state, TableState::Refused { .. }))
+            {
                 *state = TableState::Waiting { why: "it was refused before".into() };
             }
         }
@@ -368,7 +373,8 @@ impl Follower {
             self.status.set_place(&self.run.place, is_idle);
         }
         let place = &self.run.place;
-        let has_caught_up = |state: &TableState| matches!(state, TableState::CatchingUp { until } if place.reaches(until));
+        let has_caught_up =
+            |state: &TableState| matches!(state, TableState::CatchingUp { until } if place.reaches(until));
         if self.run.open.is_none() && self.state.tables.values().any(has_caught_up) {
             self.run.group.is_changed = true;
         }
@@ -476,7 +482,11 @@ impl Follower {
 
     /// The state of a table has changed.
     fn changed(&mut self, name: &TableName) {
-        self.run.maps.values_mut().filter(|mapped| mapped.name == *name).for_each(|mapped| mapped.target = None);
+        self.run
+            .maps
+            .values_mut()
+            .filter(|mapped| mapped.name == *name)
+            .for_each(|mapped| mapped.target = None);
         self.run.group.is_changed = true;
         if let Some(state) = self.state.tables.get(name) {
             let why = withheld_because(state);
@@ -524,8 +534,13 @@ impl Follower {
         let place = &self.run.place;
         let has_caught_up =
             |state: &TableState| matches!(state, TableState::CatchingUp { until } if place.reaches(until));
-        let caught_up: Vec<TableName> =
-            self.state.tables.iter().filter(|(_, state)| has_caught_up(state)).map(|(name, _)| name.clone()).collect();
+        let caught_up: Vec<TableName> = self
+            .state
+            .tables
+            .iter()
+            .filter(|(_, state)| has_caught_up(state))
+            .map(|(name, _)| name.clone())
+            .collect();
         for name in &caught_up {
             tracing::info!(table = %name, "followed from here on");
             self.state.tables.remove(name);
@@ -553,7 +568,9 @@ fn damaged_position(error: impl std::fmt::Display) -> ReplicateError {
 fn withheld_because(state: &TableState) -> String {
     match state {
         TableState::Waiting { why } => format!("it is copied from the source again: {why}"),
-        TableState::Copying { .. } | TableState::CatchingUp { .. } => "it is being copied from the source".into(),
+        TableState::Copying { .. } | TableState::CatchingUp { .. } => {
+            "it is being copied from the source".into()
+        }
         TableState::Refused { why } => format!("it cannot be followed: {why}"),
     }
 }

@@ -49,7 +49,12 @@ impl Follower {
         Ok(())
     }
 
-    fn apply(&mut self, applied: &Applied, name: &TableName, mut event: RowsEvent<'_>) -> Result<(), Setback> {
+    fn apply(
+        &mut self,
+        applied: &Applied,
+        name: &TableName,
+        mut event: RowsEvent<'_>,
+    ) -> Result<(), Setback> {
         event.check(&applied.codec)?;
         let (mut before, mut after) = (Image::new(), Image::new());
         let mut rows = Rows { follower: self, applied, name, key: Vec::new() };
@@ -91,7 +96,10 @@ fn different() -> Setback {
 }
 
 fn incomplete() -> Setback {
-    Setback::Table("an event does not have all columns of a row: a session of the source has set binlog_row_image".into())
+    Setback::Table(
+        "an event does not have all columns of a row: a session of the source has set binlog_row_image"
+            .into(),
+    )
 }
 
 /// All of a row's values.
@@ -130,7 +138,8 @@ impl Rows<'_> {
     fn replace(&mut self, row: &[Datum<'_>]) -> Result<(), Setback> {
         for at in 0..self.applied.table.indexes().len() {
             let index = self.applied.table.indexes()[at].clone();
-            let values: Vec<Datum<'_>> = index.def.parts.iter().map(|part| row[part.column].clone()).collect();
+            let values: Vec<Datum<'_>> =
+                index.def.parts.iter().map(|part| row[part.column].clone()).collect();
             if !index.def.kind.is_unique() || values.iter().any(Datum::is_null) {
                 continue;
             }

@@ -21,7 +21,11 @@ enum Asked {
     /// Nothing that is kept here: accounts, routines, triggers, events, maintenance.
     Nothing,
     /// A change of definitions of these tables and databases; tables that are only looked at.
-    Definition { tables: Vec<TableName>, databases: Vec<String>, looked_at: Vec<TableName> },
+    Definition {
+        tables: Vec<TableName>,
+        databases: Vec<String>,
+        looked_at: Vec<TableName>,
+    },
     /// Rows, by a statement: not by row events.
     Rows(Vec<TableName>),
     NotUnderstood(String),
@@ -39,7 +43,9 @@ impl Follower {
                 return self.end_transaction();
             }
             _ if word.starts_with("ROLLBACK TO") => {
-                self.set_touched_aside("a transaction that has changed it was rolled back in part in the log");
+                self.set_touched_aside(
+                    "a transaction that has changed it was rolled back in part in the log",
+                );
                 return Ok(());
             }
             _ if word.starts_with("SAVEPOINT") => return Ok(()),
@@ -57,7 +63,8 @@ impl Follower {
                 self.define(&query, &text, tables, databases, &looked_at)
             }
             Asked::Rows(tables) => {
-                const WHY: &str = "a session of the source has written a statement instead of its rows (binlog_format)";
+                const WHY: &str =
+                    "a session of the source has written a statement instead of its rows (binlog_format)";
                 for name in tables {
                     if self.patterns.has_table(&name.database, &name.table) {
                         self.set_aside(&name, WHY);
@@ -99,7 +106,10 @@ impl Follower {
             return Ok(());
         }
         if query.error != 0 {
-            let why = format!("a statement about it has failed with error {} at the source, perhaps in part", query.error);
+            let why = format!(
+                "a statement about it has failed with error {} at the source, perhaps in part",
+                query.error
+            );
             named.iter().for_each(|name| self.set_aside(name, &why));
             return self.end_transaction();
         }
@@ -121,13 +131,18 @@ impl Follower {
                 // A database that is there was made for a copy, as it is at the source; one that is not never had a table here.
                 let is_done = named.is_empty() && matches!(error.errno, 1007 | 1008 | 1049);
                 if named.is_empty() && !is_done {
-                    return Err(ReplicateError::Refused(format!("error {}: {}, of {text}", error.errno, error.message)));
+                    return Err(ReplicateError::Refused(format!(
+                        "error {}: {}, of {text}",
+                        error.errno, error.message
+                    )));
                 }
                 named.iter().for_each(|name| self.set_aside(name, &error.message));
             }
         } else if named.len() > 1 {
             // Perhaps a part of it.
-            named.iter().for_each(|name| self.set_aside(name, "it was being redefined when the server ended"));
+            named
+                .iter()
+                .for_each(|name| self.set_aside(name, "it was being redefined when the server ended"));
         }
         self.run.maps.clear();
         self.run.group.is_changed = true;
@@ -159,7 +174,8 @@ impl Follower {
     /// Of all definitions that there are.
     fn fingerprint(&self) -> u64 {
         let catalog = self.engine.catalog();
-        let mut parts: Vec<String> = catalog.tables().chain(catalog.views()).map(|t| format!("{:?}", t.def)).collect();
+        let mut parts: Vec<String> =
+            catalog.tables().chain(catalog.views()).map(|t| format!("{:?}", t.def)).collect();
         parts.extend(catalog.databases().map(|database| format!("{database:?}")));
         parts.sort_unstable();
         let mut hasher = DefaultHasher::new();
@@ -179,14 +195,18 @@ impl Follower {
         };
         let length = u32::from_le_bytes([*a, *b, *c, *d]) + u32::from_le_bytes([*e, *f, *g, *h]);
         let id = body.get(13..13 + length as usize).unwrap_or_default().to_vec();
-        let touched = self.set_touched_aside("an XA transaction that has changed it is prepared, and not ended");
+        let touched =
+            self.set_touched_aside("an XA transaction that has changed it is prepared, and not ended");
         self.state.prepared.insert(id, touched.into_iter().collect());
         self.end_transaction()
     }
 
     fn xa(&mut self, word: &str, query: &Query) -> Result<()> {
         match word {
-            _ if word.starts_with("XA START") || word.starts_with("XA BEGIN") || word.starts_with("XA END") => {
+            _ if word.starts_with("XA START")
+                || word.starts_with("XA BEGIN")
+                || word.starts_with("XA END") =>
+            {
                 self.run.touched.clear();
                 Ok(())
             }
@@ -255,7 +275,11 @@ fn text_of(query: &Query) -> Result<String> {
     // Names and comments of all character sets are possible in statements of UTF-8 clients alone.
     let charset = if charset == Charset::Utf8mb3 { Charset::Utf8mb4 } else { charset };
     charset.decode(&query.text).map_err(|_| {
-        ReplicateError::Refused(format!("a statement of the source's log is not {}: {}", charset.name(), String::from_utf8_lossy(&query.text)))
+        ReplicateError::Refused(format!(
+            "a statement of the source's log is not {}: {}",
+            charset.name(),
+            String::from_utf8_lossy(&query.text)
+        ))
     })
 }
 
@@ -288,7 +312,9 @@ fn asked(text: &str, default: &str, mode: SqlMode) -> Asked {
         Ok(statements) => statements,
         Err(error) => return by_words(text, default, &error.to_string()),
     };
-    let [statement] = &statements[..] else { return Asked::NotUnderstood("several statements in one".into()) };
+    let [statement] = &statements[..] else {
+        return Asked::NotUnderstood("several statements in one".into());
+    };
     let facts = StatementFacts::of(statement);
     let name = |used: &TableUse| TableName {
         database: used.database.clone().unwrap_or_else(|| default.to_owned()),
@@ -299,9 +325,8 @@ fn asked(text: &str, default: &str, mode: SqlMode) -> Asked {
         StatementKind::Empty | StatementKind::Comment => Asked::Nothing,
         StatementKind::Unsupported(_) => by_words(text, default, "it is not served here"),
         StatementKind::Refused(error) => by_words(text, default, &error.message),
-        StatementKind::DropTable { temporary: true, .. } | StatementKind::CreateTableLike { temporary: true, .. } => {
-            Asked::Nothing
-        }
+        StatementKind::DropTable { temporary: true, .. }
+        | StatementKind::CreateTableLike { temporary: true, .. } => Asked::Nothing,
         StatementKind::CreateTable(create) if create.temporary => Asked::Nothing,
         StatementKind::CreateDatabase { name, .. } | StatementKind::DropDatabase { name, .. } => {
             Asked::Definition { tables, databases: vec![name.name.clone()], looked_at: Vec::new() }
@@ -327,7 +352,9 @@ fn asked(text: &str, default: &str, mode: SqlMode) -> Asked {
             Asked::Definition { tables, databases: Vec::new(), looked_at: Vec::new() }
         }
         _ => match facts.class {
-            StatementClass::Definition => Asked::Definition { tables, databases: Vec::new(), looked_at: Vec::new() },
+            StatementClass::Definition => {
+                Asked::Definition { tables, databases: Vec::new(), looked_at: Vec::new() }
+            }
             StatementClass::Change => Asked::Rows(tables),
             StatementClass::Account
             | StatementClass::Administration
@@ -343,11 +370,35 @@ fn asked(text: &str, default: &str, mode: SqlMode) -> Asked {
 /// table name it in a fixed place.
 fn by_words(text: &str, default: &str, why: &str) -> Asked {
     const NOT_KEPT: [&str; 14] = [
-        "PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "SERVER", "TABLESPACE", "LOGFILE", "UNDO", "RESOURCE", "SPATIAL",
-        "USER", "ROLE", "INSTANCE", "LIBRARY",
+        "PROCEDURE",
+        "FUNCTION",
+        "TRIGGER",
+        "EVENT",
+        "SERVER",
+        "TABLESPACE",
+        "LOGFILE",
+        "UNDO",
+        "RESOURCE",
+        "SPATIAL",
+        "USER",
+        "ROLE",
+        "INSTANCE",
+        "LIBRARY",
     ];
     const MAINTENANCE: [&str; 14] = [
-        "ANALYZE", "OPTIMIZE", "REPAIR", "CHECK", "FLUSH", "GRANT", "REVOKE", "SET", "INSTALL", "UNINSTALL", "RESET", "CACHE", "IMPORT",
+        "ANALYZE",
+        "OPTIMIZE",
+        "REPAIR",
+        "CHECK",
+        "FLUSH",
+        "GRANT",
+        "REVOKE",
+        "SET",
+        "INSTALL",
+        "UNINSTALL",
+        "RESET",
+        "CACHE",
+        "IMPORT",
         "BINLOG",
     ];
     let tokens = tokens(text);
@@ -361,7 +412,8 @@ fn by_words(text: &str, default: &str, why: &str) -> Asked {
     }
     // What is defined comes first; DEFINER = … and other clauses may stand before it.
     let kinds = ["TABLE", "VIEW", "INDEX"];
-    let kind = upper.iter().position(|word| kinds.contains(&word.as_str()) || NOT_KEPT.contains(&word.as_str()));
+    let kind =
+        upper.iter().position(|word| kinds.contains(&word.as_str()) || NOT_KEPT.contains(&word.as_str()));
     let Some(kind) = kind else { return Asked::NotUnderstood(why.to_owned()) };
     let mut at = kind + 1;
     match upper[kind].as_str() {
@@ -381,7 +433,9 @@ fn by_words(text: &str, default: &str, why: &str) -> Asked {
         return Asked::NotUnderstood(why.to_owned());
     }
     let name = match (tokens.get(at), tokens.get(at + 1).map(String::as_str), tokens.get(at + 2)) {
-        (Some(database), Some("."), Some(table)) => TableName { database: database.clone(), table: table.clone() },
+        (Some(database), Some("."), Some(table)) => {
+            TableName { database: database.clone(), table: table.clone() }
+        }
         (Some(table), ..) => TableName { database: default.to_owned(), table: table.clone() },
         (None, ..) => return Asked::NotUnderstood(why.to_owned()),
     };
@@ -423,7 +477,8 @@ fn tokens(text: &str) -> Vec<String> {
             }
             c if c.is_alphanumeric() || c == '_' || c == '$' => {
                 let mut word = String::from(c);
-                while let Some((_, c)) = chars.next_if(|(_, c)| c.is_alphanumeric() || *c == '_' || *c == '$') {
+                while let Some((_, c)) = chars.next_if(|(_, c)| c.is_alphanumeric() || *c == '_' || *c == '$')
+                {
                     word.push(c);
                 }
                 tokens.push(word);
@@ -444,7 +499,9 @@ mod tests {
         match asked(text, "d", SqlMode::DEFAULT) {
             Asked::Nothing => "nothing".into(),
             Asked::Definition { tables, databases, looked_at } => {
-                format!("define {} [{}] {}", names(&tables), databases.join(" "), names(&looked_at)).trim_end().into()
+                format!("define {} [{}] {}", names(&tables), databases.join(" "), names(&looked_at))
+                    .trim_end()
+                    .into()
             }
             Asked::Rows(tables) => format!("rows {}", names(&tables)),
             Asked::NotUnderstood(_) => "?".into(),
@@ -467,7 +524,10 @@ mod tests {
             ("UPDATE t JOIN u ON t.a = u.a SET t.b = 1", "rows d.t"),
             ("CREATE USER u", "nothing"),
             ("GRANT ALL ON *.* TO u", "nothing"),
-            ("CREATE DEFINER=`root`@`localhost` TRIGGER g BEFORE INSERT ON t FOR EACH ROW SET new.a = 1", "nothing"),
+            (
+                "CREATE DEFINER=`root`@`localhost` TRIGGER g BEFORE INSERT ON t FOR EACH ROW SET new.a = 1",
+                "nothing",
+            ),
             ("CREATE DEFINER=`root`@`localhost` PROCEDURE p() BEGIN SELECT 1; SELECT 2; END", "nothing"),
             ("ANALYZE TABLE t", "nothing"),
             ("ALTER TABLE t PARTITION BY HASH(a) PARTITIONS 4", "define d.t []"),

@@ -85,9 +85,17 @@ pub fn check(conn: &mut Conn, patterns: &Patterns) -> Result<Report> {
 fn check_version(conn: &mut Conn, report: &mut Report) -> Result<bool> {
     let (number, text) = version(conn)?;
     match number {
-        None => report.add(Severity::Fatal, format!("the source is {text}"), "only MySQL from 8.0.1 on is followed"),
+        None => report.add(
+            Severity::Fatal,
+            format!("the source is {text}"),
+            "only MySQL from 8.0.1 on is followed",
+        ),
         Some(number) if number < LEAST_VERSION => {
-            report.add(Severity::Fatal, format!("the source is MySQL {text}"), "upgrade it to MySQL 8.0 or later");
+            report.add(
+                Severity::Fatal,
+                format!("the source is MySQL {text}"),
+                "upgrade it to MySQL 8.0 or later",
+            );
         }
         Some(_) => {
             report.fine(format!("MySQL {text}"));
@@ -100,9 +108,21 @@ fn check_version(conn: &mut Conn, report: &mut Report) -> Result<bool> {
 fn check_log(conn: &mut Conn, report: &mut Report) -> Result<()> {
     for (name, wanted, cure) in [
         ("log_bin", "ON", "start the source with --log-bin (it is on by default since MySQL 8.0)"),
-        ("gtid_mode", "ON", "SET GLOBAL gtid_mode step by step to ON_PERMISSIVE and ON (MySQL manual, 19.1.4.2)"),
-        ("binlog_format", "ROW", "SET PERSIST binlog_format = ROW; sessions keep their own until they reconnect"),
-        ("binlog_row_image", "FULL", "SET PERSIST binlog_row_image = FULL; sessions keep their own until they reconnect"),
+        (
+            "gtid_mode",
+            "ON",
+            "SET GLOBAL gtid_mode step by step to ON_PERMISSIVE and ON (MySQL manual, 19.1.4.2)",
+        ),
+        (
+            "binlog_format",
+            "ROW",
+            "SET PERSIST binlog_format = ROW; sessions keep their own until they reconnect",
+        ),
+        (
+            "binlog_row_image",
+            "FULL",
+            "SET PERSIST binlog_row_image = FULL; sessions keep their own until they reconnect",
+        ),
         ("binlog_row_metadata", "FULL", "SET PERSIST binlog_row_metadata = FULL"),
     ] {
         match variable(conn, name)? {
@@ -126,7 +146,10 @@ fn check_retention(conn: &mut Conn, report: &mut Report) -> Result<()> {
         Some(0) | None => report.fine("binary logs are kept until they are purged by hand"),
         Some(seconds) if seconds < SHORT => report.add(
             Severity::Notice,
-            format!("binary logs are kept for {} hours: whoever is away for longer has to copy everything again", seconds / HOUR),
+            format!(
+                "binary logs are kept for {} hours: whoever is away for longer has to copy everything again",
+                seconds / HOUR
+            ),
             "SET PERSIST binlog_expire_logs_seconds = 604800",
         ),
         Some(seconds) => report.fine(format!("binary logs are kept for {} days", seconds / SHORT)),
@@ -140,7 +163,10 @@ fn check_privileges(conn: &mut Conn, report: &mut Report) -> Result<()> {
     let global = grants.iter().filter(|grant| grant.contains(" ON *.* "));
     let global: Vec<&str> = global.filter_map(|grant| grant.split(" ON *.* ").next()).collect();
     let has = |privilege: &str| {
-        has_all || global.iter().any(|list| list.trim_start_matches("GRANT ").split(", ").any(|one| one == privilege))
+        has_all
+            || global
+                .iter()
+                .any(|list| list.trim_start_matches("GRANT ").split(", ").any(|one| one == privilege))
     };
     let user: Option<String> = conn.query_first("SELECT CURRENT_USER()")?;
     let user = user.unwrap_or_default();

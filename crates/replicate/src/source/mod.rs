@@ -54,14 +54,17 @@ pub fn uuid(conn: &mut Conn) -> Result<String> {
 
 /// A global variable; `None` if there is none of that name.
 pub fn variable(conn: &mut Conn, name: &str) -> Result<Option<String>> {
-    let row: Option<(String, String)> = conn.exec_first("SHOW GLOBAL VARIABLES WHERE Variable_name = ?", (name,))?;
+    let row: Option<(String, String)> =
+        conn.exec_first("SHOW GLOBAL VARIABLES WHERE Variable_name = ?", (name,))?;
     Ok(row.map(|(_, value)| value))
 }
 
 /// All that the source has committed: each of its transactions is visible to statements that begin now.
 pub fn executed(conn: &mut Conn) -> Result<GtidSet> {
     let text: Option<String> = conn.query_first("SELECT @@GLOBAL.gtid_executed")?;
-    text.unwrap_or_default().parse().map_err(|error: crate::gtid::BadGtids| ReplicateError::Refused(error.to_string()))
+    text.unwrap_or_default()
+        .parse()
+        .map_err(|error: crate::gtid::BadGtids| ReplicateError::Refused(error.to_string()))
 }
 
 /// Waits until the source has made these transactions visible: it sends them before.
@@ -71,7 +74,9 @@ pub fn await_executed(conn: &mut Conn, set: &GtidSet) -> Result<()> {
         conn.exec_first("SELECT WAIT_FOR_EXECUTED_GTID_SET(?, ?)", (set.to_string(), SECONDS))?;
     match late.flatten() {
         Some(0) => Ok(()),
-        _ => Err(ReplicateError::damaged(format!("the source has sent transactions that it does not commit: {set}"))),
+        _ => Err(ReplicateError::damaged(format!(
+            "the source has sent transactions that it does not commit: {set}"
+        ))),
     }
 }
 
@@ -80,7 +85,9 @@ pub fn log_end(conn: &mut Conn) -> Result<LogPlace> {
     let row: Option<mysql::Row> = match conn.query_first("SHOW BINARY LOG STATUS") {
         Ok(row) => row,
         // Before 8.2.
-        Err(mysql::Error::MySqlError(error)) if error.code == 1064 => conn.query_first("SHOW MASTER STATUS")?,
+        Err(mysql::Error::MySqlError(error)) if error.code == 1064 => {
+            conn.query_first("SHOW MASTER STATUS")?
+        }
         Err(error) => return Err(error.into()),
     };
     let mut row = row.ok_or_else(|| ReplicateError::Refused("the source writes no binary log".into()))?;

@@ -96,9 +96,9 @@ fn obstacle(conn: &mut Conn, name: &TableName, text: &str) -> Result<Option<(Str
             ),
         )));
     }
-    let cascades = ["CASCADE", "SET NULL"]
-        .iter()
-        .any(|action| text.contains(&format!(" ON DELETE {action}")) || text.contains(&format!(" ON UPDATE {action}")));
+    let cascades = ["CASCADE", "SET NULL"].iter().any(|action| {
+        text.contains(&format!(" ON DELETE {action}")) || text.contains(&format!(" ON UPDATE {action}"))
+    });
     if cascades && !logs_cascades(conn)? {
         return Ok(Some((
             "its foreign key changes rows by CASCADE or SET NULL, and this source does not write such changes to its log".into(),

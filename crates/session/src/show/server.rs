@@ -56,7 +56,9 @@ impl Session {
                 nothing("TRIGGERS")
             }
             ShowKind::Other(words) if words == "PROCEDURE STATUS" => self.procedures(words),
-            ShowKind::Other(words) if matches!(words.as_str(), "REPLICA STATUS" | "SLAVE STATUS") => Ok(self.replica_status()),
+            ShowKind::Other(words) if matches!(words.as_str(), "REPLICA STATUS" | "SLAVE STATUS") => {
+                Ok(self.replica_status())
+            }
             ShowKind::Other(words) => nothing(words),
             _ => Err(unsupported("this SHOW")),
         }
