@@ -207,7 +207,7 @@ impl Follower {
                 || word.starts_with("XA BEGIN")
                 || word.starts_with("XA END") =>
             {
-                self.run.touched.clear();
+                // What it has changed is asked for when it is prepared.
                 Ok(())
             }
             _ => {
