@@ -31,14 +31,13 @@ impl Follower {
             Some(target) => target,
             None => self.target_of(&mapped.map, &mapped.name)?,
         };
+        // Those that wait to be copied, too: a copy must not begin while the transaction is prepared.
+        if !matches!(target, Target::Unwanted) && !self.run.touched.contains(&mapped.name) {
+            self.run.touched.insert(mapped.name.clone());
+        }
         let outcome = match &target {
             Target::Unwanted | Target::Aside => Ok(()),
-            Target::Table(applied) => {
-                if !self.run.touched.contains(&mapped.name) {
-                    self.run.touched.insert(mapped.name.clone());
-                }
-                self.apply(applied, &mapped.name, event)
-            }
+            Target::Table(applied) => self.apply(applied, &mapped.name, event),
         };
         match outcome {
             Ok(()) => mapped.target = Some(target),
