@@ -190,7 +190,13 @@ mod tests {
         assert!(NAMES.is_sorted());
         let commands = Commands::default();
         let mode = avocet_types::expr::SqlMode::DEFAULT;
-        for sql in ["CREATE TABLE t (a INT)", "SHOW TABLES", "USE d", "UNLOCK TABLES", "ALTER DATABASE d COLLATE utf8mb4_bin"] {
+        for sql in [
+            "CREATE TABLE t (a INT)",
+            "SHOW TABLES",
+            "USE d",
+            "UNLOCK TABLES",
+            "ALTER DATABASE d COLLATE utf8mb4_bin",
+        ] {
             let statements = avocet_sql::parse::parse(sql.as_bytes(), mode).expect("it parses");
             commands.add(&statements[0].kind);
         }

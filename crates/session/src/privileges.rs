@@ -96,9 +96,8 @@ impl Session {
         if self.temporary.is_empty() {
             return self.check_needs(needs);
         }
-        let is_stored = |need: &&Need| {
-            need.table().is_none_or(|(database, table)| !self.temporary.has(database, table))
-        };
+        let is_stored =
+            |need: &&Need| need.table().is_none_or(|(database, table)| !self.temporary.has(database, table));
         let needs: Vec<Need> = needs.iter().filter(is_stored).cloned().collect();
         self.check_needs(&needs)
     }

@@ -595,7 +595,9 @@ impl Session {
 fn defines_temporary(kind: &StatementKind) -> bool {
     match kind {
         StatementKind::CreateTable(create) => create.temporary,
-        StatementKind::CreateTableLike { temporary, .. } | StatementKind::DropTable { temporary, .. } => *temporary,
+        StatementKind::CreateTableLike { temporary, .. } | StatementKind::DropTable { temporary, .. } => {
+            *temporary
+        }
         _ => false,
     }
 }

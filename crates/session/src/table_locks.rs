@@ -158,7 +158,9 @@ impl Session {
         let is_new = |table: &TableUse| match kind {
             StatementKind::RenameTable(pairs) => !pairs.iter().any(|(from, _)| from.name.name == table.table),
             StatementKind::CreateTable(create) => create.temporary && create.name.name.name == table.table,
-            StatementKind::CreateTableLike { name, temporary, .. } => *temporary && name.name.name == table.table,
+            StatementKind::CreateTableLike { name, temporary, .. } => {
+                *temporary && name.name.name == table.table
+            }
             _ => false,
         };
         let mode_of = |table: &TableUse| {
@@ -207,7 +209,11 @@ impl Session {
         match kind {
             S::CreateTable(create) => create.temporary && create.query.is_none(),
             S::DropTable { temporary: true, .. } => true,
-            S::DropTable { .. } | S::AlterTable { .. } | S::TruncateTable(_) | S::CreateIndex { .. } | S::DropIndex { .. } => {
+            S::DropTable { .. }
+            | S::AlterTable { .. }
+            | S::TruncateTable(_)
+            | S::CreateIndex { .. }
+            | S::DropIndex { .. } => {
                 !facts.writes.is_empty() && facts.writes.iter().all(|table| self.is_temporary(table))
             }
             _ => false,

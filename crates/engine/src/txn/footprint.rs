@@ -32,7 +32,8 @@ impl Txn {
 
     #[inline]
     fn is_step(&self) -> bool {
-        self.changes.written_bytes() >= self.footprint.written_at || self.rows_held() >= self.footprint.rows_at
+        self.changes.written_bytes() >= self.footprint.written_at
+            || self.rows_held() >= self.footprint.rows_at
     }
 
     #[inline]

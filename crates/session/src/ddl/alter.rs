@@ -78,7 +78,11 @@ impl Session {
     }
 
     /// The name that the actions give the table, if it is another one.
-    pub(crate) fn new_name(&self, draft: &Draft, from: (&str, &str)) -> Result<Option<(String, String)>, SqlError> {
+    pub(crate) fn new_name(
+        &self,
+        draft: &Draft,
+        from: (&str, &str),
+    ) -> Result<Option<(String, String)>, SqlError> {
         let Some(to) = &draft.rename else { return Ok(None) };
         let to = self.full_name(to)?;
         check_name(&to.1, ErrorCode::WRONG_TABLE_NAME)?;

@@ -199,7 +199,9 @@ impl Binder<'_> {
 
     /// The name of a column that is not of a stored table.
     fn given_name(&mut self, written: &ast::Expr, value: &Expr) -> Option<Arc<str>> {
-        let (ExprKind::Column { .. }, Some(id)) = (&written.kind, walk::column_of(value)) else { return None };
+        let (ExprKind::Column { .. }, Some(id)) = (&written.kind, walk::column_of(value)) else {
+            return None;
+        };
         let of = |table: &&ScopeTable| table.columns.iter().any(|column| column.id == id);
         let table = self.block().tables.iter().find(of)?;
         let column = table.columns.iter().find(|column| column.id == id)?;

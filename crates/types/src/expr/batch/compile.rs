@@ -124,7 +124,9 @@ fn same_array(inner: &Expr, to: &SqlType) -> bool {
 fn arrow_casts(from: &SqlType, to: &SqlType) -> bool {
     match (ValueClass::of(from), ValueClass::of(to)) {
         (ValueClass::Int, ValueClass::Int) => is_identity(from, to),
-        (ValueClass::Int, ValueClass::Double) => matches!(to, SqlType::Double(_)) && from.coded_max() != Some(u64::MAX),
+        (ValueClass::Int, ValueClass::Double) => {
+            matches!(to, SqlType::Double(_)) && from.coded_max() != Some(u64::MAX)
+        }
         (ValueClass::Date, ValueClass::DateTime) => true,
         (ValueClass::Double, ValueClass::Double) => matches!(to, SqlType::Double(_)),
         _ => false,

@@ -272,7 +272,9 @@ impl Typer {
             }
             ValueClass::Double => exprs
                 .into_iter()
-                .map(|expr| if matches!(numeric_type(&expr), SqlType::Float(_)) { expr } else { self.to_double(expr) })
+                .map(|expr| {
+                    if matches!(numeric_type(&expr), SqlType::Float(_)) { expr } else { self.to_double(expr) }
+                })
                 .collect(),
             ValueClass::Timestamp | ValueClass::Json => exprs,
             ValueClass::DateTime => self.as_datetimes(exprs),
