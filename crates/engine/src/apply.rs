@@ -66,6 +66,19 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// From now on statements that use a table of this name fail, and say why. It need not be there yet. Statements that
+    /// run already go on with the rows that they see. This is not kept: whoever withholds does so again after a restart.
+    pub fn withhold(&self, database: &str, table: &str, why: &str) {
+        self.withheld.add(database, table, why);
+    }
+
+    /// Ends what [`withhold`](Self::withhold) began.
+    pub fn release(&self, database: &str, table: &str) {
+        self.withheld.remove(database, table);
+    }
+}
+
 fn cannot(what: &'static str, why: &'static str) -> EngineError {
     EngineError::CannotApply { what, why }
 }

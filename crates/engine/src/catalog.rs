@@ -455,7 +455,7 @@ impl TableHandle {
     }
 
     /// The same rows and indexes under another definition of names and foreign keys.
-    pub(crate) fn redefined(&self, def: TableDef) -> Self {
+    fn redefined(&self, def: TableDef) -> Self {
         self.with_indexes(def, self.indexes.clone())
     }
 

@@ -8,6 +8,7 @@ mod alter;
 pub(crate) mod checks;
 mod exclusive;
 mod foreign;
+mod temporary;
 mod unfinished;
 mod views;
 
@@ -28,6 +29,7 @@ use crate::stop::Stop;
 use crate::table::{IndexHandle, TableHandle};
 pub use alter::{AlterRest, Alteration, NewForeignKeys};
 pub use exclusive::DdlWait;
+pub use temporary::TemporaryTable;
 pub use unfinished::Unfinished;
 
 /// Database and name of a table, and those that it gets.

@@ -75,7 +75,9 @@ pub use catalog::{
 };
 pub use check::{CheckReport, check};
 pub use commit::CommitTicket;
-pub use ddl::{AccountChange, AlterRest, Alteration, DdlWait, NewForeignKeys, Renaming, Unfinished};
+pub use ddl::{
+    AccountChange, AlterRest, Alteration, DdlWait, NewForeignKeys, Renaming, TemporaryTable, Unfinished,
+};
 pub use engine::{BrokenRule, Engine, EngineOptions, FreezePolicy};
 pub use error::{EngineError, ErrorKind, ForeignKeyError, Result};
 pub use foreign::are_compatible;
@@ -91,7 +93,6 @@ pub use snapshots::SnapshotGuard;
 pub use stats::{ColumnStats, TableStats};
 pub use table::{IndexHandle, RuleCompiler, TableHandle};
 pub use table_locks::{Entered, TableLockMode, TableLocks};
-pub use temporary::TemporaryTable;
 pub use txn::{
     Ahead, Freshness, Isolation, KeyList, LockHow, LockWait, ReadMode, RowBuf, RowChange, RowLock,
     RowVerdict, RowWait, SnapshotReader, StatementMark, TriedLock, Txn, TxnOptions,

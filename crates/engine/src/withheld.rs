@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::RwLock;
 
-use crate::engine::Engine;
 use crate::error::{EngineError, Result};
 use crate::table::TableHandle;
 
@@ -23,6 +22,24 @@ impl Withheld {
         if self.count.load(Ordering::Acquire) == 0 { Ok(()) } else { self.look(table) }
     }
 
+    fn set(&self, change: impl FnOnce(&mut HashMap<(String, String), String>)) {
+        let mut tables = self.tables.write();
+        change(&mut tables);
+        self.count.store(tables.len(), Ordering::Release);
+    }
+
+    pub fn add(&self, database: &str, table: &str, why: &str) {
+        self.set(|tables| {
+            tables.insert((database.to_owned(), table.to_owned()), why.to_owned());
+        });
+    }
+
+    pub fn remove(&self, database: &str, table: &str) {
+        self.set(|tables| {
+            tables.remove(&(database.to_owned(), table.to_owned()));
+        });
+    }
+
     #[cold]
     fn look(&self, table: &TableHandle) -> Result<()> {
         let tables = self.tables.read();
@@ -36,22 +53,5 @@ impl Withheld {
                 why: why.clone(),
             }),
         }
-    }
-}
-
-impl Engine {
-    /// From now on statements that use a table of this name fail, and say why. It need not be there yet. Statements that
-    /// run already go on with the rows that they see. This is not kept: whoever withholds does so again after a restart.
-    pub fn withhold(&self, database: &str, table: &str, why: &str) {
-        let mut tables = self.withheld.tables.write();
-        tables.insert((database.to_owned(), table.to_owned()), why.to_owned());
-        self.withheld.count.store(tables.len(), Ordering::Release);
-    }
-
-    /// Ends what [`withhold`](Self::withhold) began.
-    pub fn release(&self, database: &str, table: &str) {
-        let mut tables = self.withheld.tables.write();
-        tables.remove(&(database.to_owned(), table.to_owned()));
-        self.withheld.count.store(tables.len(), Ordering::Release);
     }
 }

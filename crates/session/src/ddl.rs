@@ -7,8 +7,10 @@ mod foreign_keys;
 mod generated;
 mod how;
 mod indexes;
+mod temporary;
 mod views;
 
+pub(crate) use columns::of_query as columns_of_query;
 pub(crate) use columns::type_of;
 
 use avocet_base::TableId;
@@ -24,7 +26,6 @@ use super::info_schema;
 use super::run::{Done, Outcome, Text};
 use super::settings::collation_of;
 use super::state::{Level, Session};
-pub(crate) use columns::of_query as columns_of_query;
 
 /// MySQL's limit for names of databases, tables, columns and indexes, in characters.
 const MAX_NAME_LEN: usize = 64;
@@ -81,7 +82,7 @@ impl Session {
     }
 
     /// Of the transaction that fills a table for DDL.
-    pub(super) fn ddl_options(&self) -> TxnOptions {
+    fn ddl_options(&self) -> TxnOptions {
         TxnOptions {
             isolation: Isolation::ReadCommitted,
             lock_wait_timeout: self.settings.lock_wait_timeout,

@@ -1,6 +1,7 @@
 //! SHOW, DESCRIBE and the maintenance statements.
 
 mod create;
+mod replica;
 mod server;
 mod views;
 

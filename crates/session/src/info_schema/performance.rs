@@ -21,9 +21,10 @@ fn pairs(name: &'static str) -> Rowset {
     Rowset::new(name, &[("VARIABLE_NAME", NAME_TYPE), ("VARIABLE_VALUE", varchar(1024))])
 }
 
-/// Counters are the server's alone: a session has none of its own.
+/// Counters are the server's alone: a session has none of its own. As in MySQL, those of statements are in SHOW STATUS only.
 fn fill_status(session: &Session, rows: &mut Rowset) {
-    for (name, value) in session.shared.status(&*session.info.connections) {
+    let status = session.shared.status(&*session.info.connections);
+    for (name, value) in status.into_iter().filter(|(name, _)| !name.starts_with("Com_")) {
         rows.push(vec![text(name), text(value)]);
     }
 }

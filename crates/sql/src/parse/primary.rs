@@ -272,9 +272,6 @@ impl Parser<'_> {
         if charset == Charset::Binary {
             return Ok(ExprKind::Bytes(bytes));
         }
-        // Where characters have at least two or four bytes, zeros are put before what is shorter.
-        let missing = bytes.len().next_multiple_of(charset.min_len() as usize) - bytes.len();
-        let bytes = if missing > 0 { [vec![0; missing], bytes].concat() } else { bytes };
         let value = match charset.decode(&bytes) {
             Ok(value) => value,
             Err(_) if is_string && charset == Charset::Utf8mb3 => {

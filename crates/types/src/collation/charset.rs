@@ -110,6 +110,12 @@ impl Charset {
         default.map_or(super::Collation::DEFAULT, |c| super::Collation(c.id))
     }
 
+    /// The collation in the order of codes.
+    pub fn binary_collation(self) -> super::Collation {
+        let binary = super::collations().iter().find(|c| c.charset == self && c.is_bin() && c.pad_space);
+        binary.map_or(super::Collation::BINARY, |c| super::Collation(c.id))
+    }
+
     pub const fn is_unicode(self) -> bool {
         matches!(self, Self::Ucs2 | Self::Utf16 | Self::Utf16le | Self::Utf32 | Self::Utf8mb3 | Self::Utf8mb4)
     }
@@ -188,8 +194,13 @@ impl Charset {
         }
     }
 
-    /// The text that bytes of this character set are, or where they are none. What ASCII has not is shown as `?`.
+    /// The text that bytes of this character set are, or where they are none. What ASCII has not is shown as `?`. Where characters
+    /// have at least two or four bytes, zeros are thought of before what is shorter.
     pub fn decode(self, bytes: &[u8]) -> Result<String, usize> {
+        let missing = bytes.len().next_multiple_of(self.min_len() as usize) - bytes.len();
+        if missing > 0 {
+            return self.decode(&[&[0; 4][..missing], bytes].concat());
+        }
         match self {
             Self::Binary | Self::Utf8mb3 | Self::Utf8mb4 => {
                 let text = std::str::from_utf8(bytes).map_err(|error| error.valid_up_to())?;

@@ -99,7 +99,7 @@ pub fn aggregate<'a>(
     compares: bool,
 ) -> EvalResult<Derivation> {
     let mut result: Option<Derivation> = None;
-    let mut disagree = false;
+    let (mut disagree, mut apart) = (false, false);
     let derivations: Vec<_> = exprs.into_iter().map(|expr| expr.derivation(typer)).collect();
     for next in derivations.iter().copied() {
         let Some(so_far) = result else {
@@ -107,7 +107,11 @@ pub fn aggregate<'a>(
             continue;
         };
         let combined = combine(so_far, next, operation)?;
-        disagree |= combined.coercibility == Coercibility::NoCollation;
+        if combined.coercibility == Coercibility::NoCollation {
+            disagree = true;
+            // Nor can texts stand together of which neither character set holds the other.
+            apart |= so_far.collation.info().charset != next.collation.info().charset;
+        }
         result = Some(combined);
     }
     let result = result.unwrap_or(Derivation {
@@ -118,7 +122,7 @@ pub fn aggregate<'a>(
         [one] if compares && one.coercibility == Coercibility::NoCollation => {
             Err(mix(&[*one, *one], operation))
         }
-        all if compares && disagree => Err(mix(all, operation)),
+        all if apart || compares && disagree => Err(mix(all, operation)),
         _ => Ok(result),
     }
 }
@@ -157,7 +161,10 @@ fn combine(a: Derivation, b: Derivation, operation: &str) -> EvalResult<Derivati
     }
     match a.collation.merge(b.collation) {
         Some(collation) => Ok(Derivation { collation, ..a }),
-        None => Ok(Derivation { collation: Collation::UTF8MB4_BIN, coercibility: Coercibility::NoCollation }),
+        None => {
+            let collation = a.collation.info().charset.binary_collation();
+            Ok(Derivation { collation, coercibility: Coercibility::NoCollation })
+        }
     }
 }
 
