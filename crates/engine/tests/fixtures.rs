@@ -38,7 +38,7 @@ fn types() -> Vec<(&'static str, SqlType)> {
         ("small", SqlType::Int { width: IntWidth::W16, unsigned: true }),
         ("price", SqlType::Decimal { precision: 12, scale: 2, unsigned: false }),
         ("large", SqlType::Decimal { precision: 50, scale: 10, unsigned: false }),
-        ("ratio", SqlType::Double),
+        ("ratio", SqlType::DOUBLE),
         ("name", SqlType::VarChar { len: 60, collation }),
         ("bytes", SqlType::VarBinary { len: 30 }),
         ("day", SqlType::Date),

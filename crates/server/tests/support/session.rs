@@ -96,8 +96,8 @@ pub fn all_types() -> Vec<(OutputColumn, Datum<'static>)> {
         ("i", int(IntWidth::W32, false), Datum::Int(-70_000)),
         ("b", int(IntWidth::W64, false), Datum::Int(i64::MIN)),
         ("ub", int(IntWidth::W64, true), Datum::UInt(u64::MAX)),
-        ("f", SqlType::Float, Datum::Float(1.5)),
-        ("d", SqlType::Double, Datum::Double(0.1)),
+        ("f", SqlType::FLOAT, Datum::Float(1.5)),
+        ("d", SqlType::DOUBLE, Datum::Double(0.1)),
         (
             "n",
             SqlType::Decimal { precision: 12, scale: 2, unsigned: false },

@@ -19,7 +19,7 @@ static COLUMNS: LazyLock<[SqlType; 17]> = LazyLock::new(|| {
         SqlType::Int { width: IntWidth::W8, unsigned: false },
         SqlType::Decimal { precision: 15, scale: 2, unsigned: false },
         SqlType::Decimal { precision: 30, scale: 5, unsigned: false },
-        SqlType::Double,
+        SqlType::DOUBLE,
         SqlType::VarChar { len: 24, collation: Collation::DEFAULT },
         SqlType::VarChar { len: 24, collation: Collation::UTF8MB4_0900_BIN },
         SqlType::Date,
@@ -81,7 +81,7 @@ fn value(ty: SqlType) -> BoxedStrategy<Datum<'static>> {
             let of = move |v| Datum::Decimal(Decimal::new(v, scale));
             prop_oneof![Just(0), -1000..1000i128, -max..=max].prop_map(of).boxed()
         }
-        SqlType::Double => prop_oneof![
+        SqlType::Double(_) => prop_oneof![
             Just(0.0),
             Just(-0.0),
             -9.0..9.0f64,

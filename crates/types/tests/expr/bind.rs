@@ -262,7 +262,7 @@ fn number(text: &str) -> Expr {
         return Expr::literal(Datum::UInt(v), SqlType::BIGINT_UNSIGNED);
     }
     if text.contains(['e', 'E']) {
-        return Expr::literal(Datum::Double(text.parse().expect("a double")), SqlType::Double);
+        return Expr::literal(Datum::Double(text.parse().expect("a double")), SqlType::DOUBLE);
     }
     let value = Decimal::parse_prefix(text.as_bytes()).value;
     let scale = value.scale();
