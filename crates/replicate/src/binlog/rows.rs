@@ -36,6 +36,8 @@ pub struct RowsEvent<'a> {
 
 const EXTRA_LENGTH: usize = 2;
 const PARTIAL_JSON: u64 = 1;
+/// More than MySQL's tables have.
+const MOST_COLUMNS: usize = 1 << 13;
 
 impl<'a> RowsEvent<'a> {
     /// Of an event of some kind, without its header.
@@ -54,7 +56,8 @@ impl<'a> RowsEvent<'a> {
             let len = usize::from(rows.u16()?);
             rows.take(len.saturating_sub(EXTRA_LENGTH))?;
         }
-        let columns = rows.packed_len()?;
+        // More than there are bytes behind it, where an image has few of them.
+        let columns = usize::try_from(rows.packed()?).unwrap_or(usize::MAX).min(MOST_COLUMNS);
         let before = rows.take(columns.div_ceil(8))?;
         let after = if change == Change::Update { rows.take(columns.div_ceil(8))? } else { before };
         let is_partial = event_kind == kind::PARTIAL_UPDATE_ROWS;
@@ -143,6 +146,33 @@ fn patched<'a>(rows: &mut Bytes<'a>, before: Option<&Datum<'a>>) -> Result<Datum
         Some(Datum::Bytes(document)) => Ok(Datum::Bytes(json_diff::apply(document, diffs)?.into())),
         _ => {
             Err(ReadError::Unfit("a document was changed in part, and what it was is not in the log".into()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::binlog::kind;
+
+    /// With `binlog_row_image = MINIMAL`, a table may have more columns than its row has bytes.
+    #[test]
+    fn a_minimal_image_is_shorter_than_its_table_is_wide() {
+        let mut event = vec![7, 0, 0, 0, 0, 0, 1, 0, 2, 0, 9, 0b1, 0];
+        // No nulls, and the key.
+        event.extend_from_slice(&[0, 42]);
+        let mut rows = RowsEvent::read(kind::DELETE_ROWS, &event).expect("an event");
+        let columns = vec![ColumnCodec::Int { bytes: 1, unsigned: false }; 9];
+        let codec = TableCodec { columns, documents: 0 };
+        rows.check(&codec).expect("nine columns");
+        let mut image = Image::new();
+        rows.first_image(&codec, &mut image).expect("a row");
+        assert!(rows.is_empty() && image.len() == 9 && image[1..].iter().all(Option::is_none));
+        assert!(image[0].as_ref().is_some_and(|key| key.is_same(&Datum::Int(42))));
+        for cut in 0..event.len() {
+            let read = RowsEvent::read(kind::DELETE_ROWS, &event[..cut]);
+            let row = read.map(|mut rows| (rows.is_empty(), rows.first_image(&codec, &mut image).is_err()));
+            assert!(matches!(row, Err(_) | Ok((true, _) | (_, true))), "cut at {cut}");
         }
     }
 }
