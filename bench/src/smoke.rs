@@ -14,7 +14,7 @@ pub struct Options {
     common: Vec<String>,
 }
 
-const WORKLOADS: [&str; 17] = [
+const WORKLOADS: [&str; 16] = [
     "tpcc --tiny --terminals 2 --seconds 2 --warm-up 0.5",
     "tpcc --tiny --terminals 2 --seconds 1 --warm-up 0.2 --only protocol --procedures calls",
     "tpcc --tiny --terminals 2 --seconds 1 --warm-up 0.2 --style sets",
@@ -30,7 +30,6 @@ const WORKLOADS: [&str; 17] = [
     "load --sf 0.01",
     "memory --limit-mib 256 --wide-gib 0.1 --tables 40 --select-gib 0.05 --rows 30000 --terminals 2 --most 6",
     "recovery --tiny --terminals 2 --log-mib 4 --at-most 20",
-    "attach --lives 0.5 --copy-mib 2 --changes 2000",
     "crash --tiny --terminals 2 --kills 3 --lives 1.5",
 ];
 
