@@ -682,7 +682,7 @@ impl Parser<'_> {
             let len = self.unsigned()?;
             self.expect_op(Op::RParen)?;
             if is_char {
-                args.push(Expr { kind: ExprKind::Integer(len.into()), span });
+                args.push(Expr { kind: ExprKind::Integer(len), span });
             } else if let Some(expr) = args.pop() {
                 let target = CastTarget::Binary(Some(len));
                 args.push(Expr { kind: ExprKind::Cast { expr: Box::new(expr), target }, span });

@@ -40,7 +40,7 @@ impl Printer<'_> {
             self.text.push('_');
             self.put(charset.name());
             // In quotes, the bytes of the printed text would be taken for those of the character set.
-            if !charset.is_utf8() && !(value.is_ascii() && charset.keeps_ascii()) {
+            if !(charset.is_utf8() || value.is_ascii() && charset.keeps_ascii()) {
                 self.text.push(' ');
                 return self.hex(&charset.encode(value));
             }
