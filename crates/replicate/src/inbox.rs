@@ -129,7 +129,7 @@ impl Inbox {
     /// The next event, if one is there or comes until then; `None` also if something of a copy comes and is wanted.
     pub fn next_event(&self, deadline: Instant, wants_copies: bool) -> Option<FromStream> {
         let mut queues = self.queues.lock();
-        while queues.events.is_empty() && !(wants_copies && !queues.copies.is_empty()) && !queues.stopped {
+        while queues.events.is_empty() && (!wants_copies || queues.copies.is_empty()) && !queues.stopped {
             if self.filled.wait_until(&mut queues, deadline).timed_out() {
                 break;
             }

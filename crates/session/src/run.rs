@@ -507,10 +507,10 @@ impl Session {
         self.check_privileges(kind)?;
         self.check_table_locks(kind)?;
         match kind {
-            S::Insert(_) | S::LoadData(_) | S::Update(_) | S::Delete(_) => {
-                if !self.changes_temporary_alone(kind) {
-                    self.check_not_read_only()?;
-                }
+            S::Insert(_) | S::LoadData(_) | S::Update(_) | S::Delete(_)
+                if !self.changes_temporary_alone(kind) =>
+            {
+                self.check_not_read_only()?;
             }
             _ if defines_temporary(kind) => self.check_transaction_writes()?,
             _ => {}

@@ -215,11 +215,10 @@ fn int(there: &MappedColumn, width: IntWidth, unsigned: bool) -> Option<ColumnCo
 
 fn has_members(there: &MappedColumn, members: avocet_types::Members) -> bool {
     let charset = members.collation().info().charset;
-    let is_name =
-        |(theirs, own): (&Vec<u8>, &Box<str>)| charset.decode(theirs).is_ok_and(|name| *name == **own);
+    let is_name = |theirs: &[u8], own: &str| charset.decode(theirs).is_ok_and(|name| name == own);
     let has_collation = there.collation.is_none_or(|id| id == members.collation().0);
-    let are_same =
-        there.members.len() == members.count() && there.members.iter().zip(members.names()).all(is_name);
+    let mut both = there.members.iter().zip(members.names());
+    let are_same = there.members.len() == members.count() && both.all(|(theirs, own)| is_name(theirs, own));
     has_collation && (there.members.is_empty() || are_same)
 }
 

@@ -346,7 +346,7 @@ fn read_rows(
     let mut rows = conn.exec_iter(statement, parameters)?;
     let (mut count, mut bytes, mut last) = (0, 0, Vec::new());
     let mut is_cut = false;
-    while let Some(row) = rows.next() {
+    for row in rows.by_ref() {
         let values = row?.unwrap();
         for (at, value) in values.iter().enumerate() {
             bytes += if let Value::Bytes(text) = value { text.len() + 1 } else { 8 };

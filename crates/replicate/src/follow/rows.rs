@@ -102,7 +102,7 @@ fn incomplete() -> Setback {
 }
 
 /// All of a row's values.
-fn whole<'i, 'a>(image: &'i Image<'a>) -> Result<Vec<Datum<'a>>, Setback> {
+fn whole<'a>(image: &Image<'a>) -> Result<Vec<Datum<'a>>, Setback> {
     image.iter().cloned().collect::<Option<Vec<_>>>().ok_or_else(incomplete)
 }
 

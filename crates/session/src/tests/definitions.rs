@@ -11,7 +11,7 @@ fn databases_come_and_go() {
             "CREATE DATABASE IF NOT EXISTS d; SHOW WARNINGS",
             "ok 1\nNote|1007|Can't create database 'd'; database exists",
         ),
-        ("SHOW DATABASES", "d\ninformation_schema\nmysql\ntest"),
+        ("SHOW DATABASES", "d\ninformation_schema\nmysql\nperformance_schema\ntest"),
         ("CREATE TABLE d.t (s VARCHAR(3)); DROP DATABASE d", "ok 0\nok 1"),
         ("USE d", "ERROR 1049: Unknown database 'd'"),
         ("DROP DATABASE d", "ERROR 1008: Can't drop database 'd'; database doesn't exist"),
