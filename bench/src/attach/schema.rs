@@ -121,8 +121,8 @@ pub fn literal(kind: Kind, random: &mut Random) -> String {
         Kind::Float => format!("{:e}", ((random.unit() - 0.5) * 1e6) as f32),
         Kind::Double => format!("{:e}", (random.unit() - 0.5) * 10f64.powi(random.uniform(-200, 200) as i32)),
         Kind::Text { chars, latin } => text(chars, latin, random),
-        Kind::Bytes { len, fixed } => {
-            let len = if fixed { random.uniform(0, len) } else { random.uniform(0, len) };
+        Kind::Bytes { len, .. } => {
+            let len = random.uniform(0, len);
             let bytes =
                 (0..len).map(|_| format!("{:02x}", if random.percent(20) { 0 } else { random.bits() as u8 }));
             format!("x'{}'", bytes.collect::<String>())
