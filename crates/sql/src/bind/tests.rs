@@ -39,6 +39,7 @@ fn type_name(ty: &SqlType) -> String {
         SqlType::Decimal { precision, scale, .. } => format!("decimal({precision},{scale})"),
         SqlType::VarChar { len, .. } => format!("varchar({len})"),
         SqlType::DateTime { fsp } => format!("datetime({fsp})"),
+        real @ (SqlType::Float(_) | SqlType::Double(_)) => real.to_string(),
         other => format!("{other:?}").split(' ').next().unwrap_or_default().to_lowercase(),
     }
 }
