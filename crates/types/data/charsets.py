@@ -92,7 +92,7 @@ class Server:
         encoded = {n: bytes(b) for n, b in self.ask(f"SELECT n, {code} FROM characters WHERE n = 0x3f OR {code} <> x'3f'")}
         return decoded, encoded
 
-    def weights(self, name, codes):
+    def weights(self, name, codes, encoded):
         """The collations of a character set: by id, what each code weighs. And its upper and lower case."""
         self.ask(f"CREATE TEMPORARY TABLE letters (b VARBINARY(4) PRIMARY KEY, c VARCHAR(2) CHARACTER SET {name} COLLATE {name}_bin)")
         for chunk in (codes[i : i + 5000] for i in range(0, len(codes), 5000)):
@@ -102,8 +102,10 @@ class Server:
             if coll not in LEFT_OUT and not coll.endswith("_bin"):
                 rows = self.ask(f"SELECT b, WEIGHT_STRING(c COLLATE {coll}) FROM letters")
                 collations[number] = {bytes(b): bytes(w) for b, w in rows}
-        rows = self.ask("SELECT CONVERT(c USING utf32), CONVERT(UPPER(c) USING utf32), CONVERT(LOWER(c) USING utf32) FROM letters")
-        cases = [[code_point(text) for text in row] for row in rows]
+        rows = self.ask("SELECT b, CONVERT(c USING utf32), CONVERT(UPPER(c) USING utf32), CONVERT(LOWER(c) USING utf32) FROM letters")
+        cases = [[bytes(b), *map(code_point, row)] for b, *row in rows]
+        # Of several codes of a character, the one that it is encoded as.
+        cases = [row for b, *row in cases if encoded.get(row[0]) == b]
         self.ask("DROP TEMPORARY TABLE letters")
         upper = {c: u for c, u, _ in cases if u is not None and u != c}
         lower = {c: l for c, _, l in cases if l is not None and l != c}
@@ -150,7 +152,7 @@ def main(address, target):
             first.setdefault(decoded[code], code)
         part += mapping({cp: number_of(code) for cp, code in encoded.items() if first.get(cp) != code})
         part += mapping({cp: 0 for cp in first if cp not in encoded})
-        collations, upper, lower = server.weights(name, codes)
+        collations, upper, lower = server.weights(name, codes, encoded)
         part += mapping(upper) + mapping(lower)
         part += numbers(len(collations))
         for number, weights in sorted(collations.items()):

@@ -76,7 +76,8 @@ def main(address, binary, target):
         chosen = own if len(own) < 60 else own[:: len(own) // 60]
         for i, s in enumerate(chosen):
             samples += [s, f"x{s}y", s + chosen[i - 1], f"{s[:-1]} {s[-1]}", s[::-1]]
-    samples = sorted(set(samples))
+    # MySQL takes the end of a string for what stands before its start, at the second and third level.
+    samples = sorted({s for s in samples if not (s and ord(s[0]) in tailorings.KANA_MARKS)})
     with open(target.replace("weights.tsv", "samples.txt"), "w", encoding="utf-8") as out:
         out.write("".join(s.replace("\\", "\\\\").replace("\0", "\\0") + "\n" for s in samples))
     server = tailorings.Server(address)

@@ -129,7 +129,7 @@ impl Collation {
         ascii: fn(&u8) -> u8,
         upper: bool,
     ) -> Cow<'s, str> {
-        if s.is_ascii() && self.info().case_rules() != names::CaseRules::Turkish {
+        if s.is_ascii() && tables::keeps_ascii_case(self.info().case_rules()) {
             if !s.bytes().any(|b| changes(&b)) {
                 return Cow::Borrowed(s);
             }

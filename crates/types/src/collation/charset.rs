@@ -186,11 +186,22 @@ impl Charset {
         }
     }
 
-    /// The same text with `?` for the characters that the character set has not.
+    /// The same text with `?` for the characters that the character set has not. A few have the code of another, and come back
+    /// as that: in sjis, a backslash is a wide one.
     pub fn fitted(self, text: Cow<'_, str>) -> Cow<'_, str> {
-        match self.first_missing(&text) {
-            None => text,
-            Some(_) => text.chars().map(|c| if self.has(c) { c } else { '?' }).collect(),
+        match self {
+            _ if self.is_unicode() || self == Self::Binary => match self.first_missing(&text) {
+                None => text,
+                Some(_) => text.chars().map(|c| if self.has(c) { c } else { '?' }).collect(),
+            },
+            _ if text.is_ascii() && self.keeps_ascii() => text,
+            _ => {
+                let coding = Coding::get(self);
+                match text.chars().all(|c| coding.kept(c) == c) {
+                    true => text,
+                    false => text.chars().map(|c| coding.kept(c)).collect(),
+                }
+            }
         }
     }
 

@@ -57,6 +57,7 @@ pub(super) struct Coding {
     codes: Pages,
     upper: HashMap<char, char>,
     lower: HashMap<char, char>,
+    keeps_ascii_case: bool,
     /// By the id of a collation, what codes weigh that do not weigh as themselves.
     weights: Vec<(u16, HashMap<u32, Weights>)>,
 }
@@ -128,6 +129,12 @@ impl Coding {
         self.codes.get(c.into())
     }
 
+    /// The character that comes back from a character's code; `?` if it has none.
+    pub fn kept(&self, c: char) -> char {
+        let back = self.code(c).and_then(|code| self.characters.get(code)).and_then(char::from_u32);
+        back.unwrap_or('?')
+    }
+
     pub fn encode(&self, text: &str, to: &mut Vec<u8>) {
         for c in text.chars() {
             let code = self.code(c).unwrap_or(u32::from(b'?'));
@@ -138,6 +145,11 @@ impl Coding {
     pub fn case(&self, c: char, upper: bool) -> char {
         let map = if upper { &self.upper } else { &self.lower };
         map.get(&c).copied().unwrap_or(c)
+    }
+
+    /// Whether the case of ASCII's letters, and of no others of its characters, changes as there.
+    pub fn keeps_ascii_case(&self) -> bool {
+        self.keeps_ascii_case
     }
 
     /// The characters with what they weigh in a collation; as their codes in `_bin` collations.
@@ -189,6 +201,9 @@ fn read(from: &mut Reader<'_>) -> Result<Coding, Malformed> {
     for map in [&mut coding.upper, &mut coding.lower] {
         pairs(from, |c, to| map.extend(char::from_u32(c).zip(char::from_u32(to))))?;
     }
+    coding.keeps_ascii_case = ('\0'..='\x7f').all(|c| {
+        coding.case(c, true) == c.to_ascii_uppercase() && coding.case(c, false) == c.to_ascii_lowercase()
+    });
     for _ in 0..number(from, "collations")? {
         let id = number(from, "id")? as u16;
         let mut own = HashMap::new();

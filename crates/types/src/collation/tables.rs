@@ -96,6 +96,15 @@ impl Tables {
     }
 }
 
+/// Whether letters of ASCII have their case as there. MySQL's tables of a few character sets have holes.
+pub(super) fn keeps_ascii_case(rules: CaseRules) -> bool {
+    match rules {
+        CaseRules::Turkish => false,
+        CaseRules::Coded(charset) => Coding::get(charset).keeps_ascii_case(),
+        CaseRules::Older | CaseRules::V520 | CaseRules::V900 => true,
+    }
+}
+
 pub(super) fn tables() -> &'static Tables {
     static TABLES: LazyLock<Tables> = LazyLock::new(|| {
         read(Reader::new(include_bytes!("../../data/collations.bin")))

@@ -148,6 +148,17 @@ fn read(from: &mut Reader<'_>, levels: usize) -> Result<Tailoring, Malformed> {
             }
         }
     }
+    if !tailoring.leads.is_empty() {
+        // Some ideographs stand in the base table with the weights that are implicit for the others.
+        for (c, weights) in primary.iter() {
+            if let [lead, rest] = *weights
+                && u32::from(rest) == c & 0x7fff | 0x8000
+                && let Some((_, to)) = tailoring.leads.iter().find(|(from, _)| *from == lead)
+            {
+                tailoring.characters[0].insert(c, &[*to, rest]);
+            }
+        }
+    }
     read_runs(from, &mut tailoring)?;
     let mut c = 0;
     for _ in 0..number(from, "characters")? {

@@ -56,6 +56,9 @@ impl Uca {
         match (self.version, level) {
             (Version::V400, _) if c > 0xffff => Pending::Weights(&[0xfffd]),
             (Version::V400 | Version::V520, _) => computed(&implicit_older(c)),
+            (Version::V900, 2) if let (0xd700.., Some((_, len))) = (c, hangul(c)) => {
+                Pending::Weights(&[3; 3][..len])
+            }
             (Version::V900, _) if let Some((jamos, len)) = hangul(c) => {
                 let mut weights = Computed::default();
                 jamos[..len].iter().for_each(|jamo| weights.push(self.get(*jamo, level).unwrap_or(&[])));
@@ -255,9 +258,10 @@ fn implicit_older(c: u32) -> [u16; 2] {
     [base + (c >> 15) as u16, (c & 0x7fff) as u16 | 0x8000]
 }
 
-/// The two or three letters of a Hangul syllable.
+/// The two or three letters of a Hangul syllable. As MySQL has it, the rest of their last column counts as syllables, and from
+/// U+D700 on all have their letters' weights of the third level from elsewhere.
 fn hangul(c: u32) -> Option<([u32; 3], usize)> {
-    let index = c.checked_sub(0xac00).filter(|i| *i < 11_172)?;
+    let index = c.checked_sub(0xac00).filter(|_| c < 0xd7b0)?;
     let tail = index % 28;
     Some(([0x1100 + index / 588, 0x1161 + index % 588 / 28, 0x11a7 + tail], if tail == 0 { 2 } else { 3 }))
 }

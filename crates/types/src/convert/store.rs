@@ -373,13 +373,8 @@ fn to_string<'v>(value: Datum<'v>, from: &SqlType, to: &SqlType, context: &Conve
         },
         other => Cow::Owned(text_of(&other, from, context).into_owned()),
     };
-    let (text, missing) = match charset.first_missing(&text) {
-        None => (text, None),
-        Some(at) => {
-            let problem = shown_string(&text.as_bytes()[at..]);
-            (Cow::Owned(charset.fitted(text).into_owned()), Some(problem))
-        }
-    };
+    let missing = charset.first_missing(&text).map(|at| shown_string(&text.as_bytes()[at..]));
+    let text = charset.fitted(text);
     let (end, counts_spaces) = match to {
         SqlType::Char { len, .. } => (char_limit(&text, *len as usize), false),
         SqlType::VarChar { len, .. } => (char_limit(&text, *len as usize), true),

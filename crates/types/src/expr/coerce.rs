@@ -89,7 +89,7 @@ pub(crate) fn recode<'a>(value: Datum<'a>, from: &SqlType, to: &SqlType) -> Eval
         return Ok(value);
     };
     match target.first_missing(text) {
-        None => Ok(value),
+        None => Ok(Datum::Str(target.fitted(text.clone()).into_owned().into())),
         Some(at) => {
             let bytes = source.encode(&text[at..]);
             let shown = bytes.iter().take(6).map(|b| format!("\\x{b:02X}")).collect();
