@@ -29,7 +29,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "avocet-fusion",
         ],
     ),
-    ("avocet-server", &["avocet-base", "avocet-types", "avocet-engine", "avocet-channel", "avocet-session"]),
+    (
+        "avocet-server",
+        &["avocet-base", "avocet-types", "avocet-engine", "avocet-channel", "avocet-sql", "avocet-session"],
+    ),
     (
         "avocet",
         &[

@@ -1,5 +1,8 @@
-//! `avocet attach`: a data directory that follows a MySQL server, and is served meanwhile.
+//! `avocet attach`: a data directory that follows a MySQL server, and is served meanwhile, perhaps in that one's place.
 
+mod front;
+
+use std::net::SocketAddr;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -11,12 +14,14 @@ use avocet_replicate::{
     Attachment, Config, Definitions, Pattern, Patterns, Phase, SessionOfQuery, Snapshot, Status,
 };
 use avocet_session::Database;
-use avocet_session::replication::{ReplicaStatus, Replication};
+use avocet_session::replication::{LeftOut, ReplicaStatus, Replication};
 use avocet_types::Collation;
 use avocet_types::error::SqlError;
 use mysql::Opts;
 
 use crate::{Failure, serve};
+
+use front::FrontSource;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -35,6 +40,10 @@ pub struct Args {
     /// The number by which the server knows this replica, which no other may have; made from the data directory's path if not given
     #[arg(long, value_name = "N")]
     server_id: Option<u32>,
+    /// Stand before the server here: clients sign in with its accounts, analytical queries are answered from the copy, and all
+    /// else goes to the server
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    front: Option<SocketAddr>,
     /// Tables that are copied at a time
     #[arg(long, value_name = "N", default_value_t = 2)]
     copy_threads: usize,
@@ -54,7 +63,11 @@ pub fn run(args: Args) -> Result<(), Failure> {
             false => Ok(()),
         };
     }
-    serve::run_with(&args.serve, |database| begin(&args, opts, patterns, database), Following::end)
+    let before = |following: &Following| {
+        let front = args.front?;
+        Some(serve::Front { listen: front, source: following.source.clone() })
+    };
+    serve::run_with(&args.serve, |database| begin(&args, opts, patterns, database), before, Following::end)
 }
 
 fn connect(opts: &Opts) -> Result<mysql::Conn, Failure> {
@@ -65,13 +78,15 @@ fn connect(opts: &Opts) -> Result<mysql::Conn, Failure> {
 /// What runs beside the server.
 struct Following {
     attachment: Attachment,
-    reporter: Option<JoinHandle<()>>,
+    source: Arc<FrontSource>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Following {
     fn end(self) {
+        self.source.probe.stop();
         self.attachment.stop();
-        if let Some(reporter) = self.reporter {
+        for reporter in self.threads {
             // It has nothing to lose.
             let _ = reporter.join();
         }
@@ -92,9 +107,10 @@ fn begin(args: &Args, opts: Opts, patterns: Patterns, database: &Database) -> Re
     }
     database.set_option("super_read_only", "ON")?;
     let told = database.clone();
+    let source = Arc::new(FrontSource::new(&opts, patterns.clone()));
     let config = Config {
         server_id: args.server_id.unwrap_or_else(|| server_id(engine.options().data.display().to_string())),
-        source: opts,
+        source: opts.clone(),
         patterns,
         copy_threads: args.copy_threads,
         workers: 1,
@@ -107,9 +123,11 @@ fn begin(args: &Args, opts: Opts, patterns: Patterns, database: &Database) -> Re
     let attachment = Attachment::start(engine, config, Box::new(definitions))?;
     let status = attachment.status().clone();
     database.follow(Arc::new(Told(status.clone())));
+    source.follow(status.clone());
+    let mut threads = vec![source.probe.start(opts)?];
     let report = move || report_progress(&status);
-    let reporter = std::thread::Builder::new().name("replica-report".into()).spawn(report).ok();
-    Ok(Following { attachment, reporter })
+    threads.extend(std::thread::Builder::new().name("replica-report".into()).spawn(report));
+    Ok(Following { attachment, source, threads })
 }
 
 /// Distinct for each data directory of a machine, and most probably of all.
@@ -222,7 +240,10 @@ impl Replication for Told {
             log_file: place.file,
             log_position: place.offset,
             last_error,
-            left_out: tables.iter().map(|(name, state)| format!("{name}: {state}")).collect(),
+            left_out: tables
+                .into_iter()
+                .map(|(name, state)| LeftOut { database: name.database, table: name.table, state })
+                .collect(),
             seconds_behind: shown.seconds_behind,
             executed: executed.to_string(),
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use avocet_engine::{Compression, Durability, Engine, EngineOptions, FreezePolicy};
-use avocet_server::{Server, ServerOptions, TlsFiles};
+use avocet_server::{Server, ServerOptions, Source, TlsFiles};
 use avocet_session::Database;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -112,7 +112,7 @@ fn bytes(text: &str) -> Result<usize, String> {
 
 pub fn run(args: Args) -> Result<(), Failure> {
     log_to_stderr();
-    run_with(&args, |_| Ok(()), drop)
+    run_with(&args, |_| Ok(()), |()| None, drop)
 }
 
 pub fn log_to_stderr() {
@@ -121,10 +121,18 @@ pub fn log_to_stderr() {
     tracing_subscriber::fmt().with_env_filter(filter).with_ansi(ansi).with_writer(std::io::stderr).init();
 }
 
-/// Serves a data directory; `begin` sees its database before clients do, and `end` takes what that returned when they have gone.
+/// A place before another server.
+pub struct Front {
+    pub listen: SocketAddr,
+    pub source: Arc<dyn Source>,
+}
+
+/// Serves a data directory; `begin` sees its database before clients do, `front` says whether it stands before another server, and
+/// `end` takes what `begin` returned when clients have gone.
 pub fn run_with<T>(
     args: &Args,
     begin: impl FnOnce(&Database) -> Result<T, Failure>,
+    front: impl FnOnce(&T) -> Option<Front>,
     end: impl FnOnce(T),
 ) -> Result<(), Failure> {
     // It accepts connections and waits for signals; they run on the server's own threads.
@@ -133,7 +141,7 @@ pub fn run_with<T>(
     let database = Database::new(engine.clone(), Some(Box::new(PluginPasswords)))?;
     database.spill_to(args.data.join("spill"));
     let begun = begin(&database)?;
-    let served = runtime.block_on(serve(args, database.clone()));
+    let served = runtime.block_on(serve(args, database.clone(), front(&begun)));
     end(begun);
     // Whatever became of the server, what is committed is checkpointed.
     let closed = database.shutdown();
@@ -174,7 +182,7 @@ fn refuse_foreign(data: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn serve(args: &Args, database: Database) -> Result<(), Failure> {
+async fn serve(args: &Args, database: Database, front: Option<Front>) -> Result<(), Failure> {
     let mut options = ServerOptions::new(args.data.clone(), args.listen[0]);
     options.listen.clone_from(&args.listen);
     options.sockets.clone_from(&args.socket);
@@ -199,7 +207,13 @@ async fn serve(args: &Args, database: Database) -> Result<(), Failure> {
         database.set_option("secure_file_priv", &format!("{}/", real.display()))?;
     }
     let accounts = Arc::new(CatalogAccounts { database: database.clone() });
-    let server = Server::bind(options, database.clone(), accounts).await?;
+    let mut server = Server::bind(options, database.clone(), accounts).await?;
+    if let Some(Front { listen, source }) = front {
+        let (host, port) = source.address();
+        let before = format!("{host}:{port}");
+        let address = server.listen_before(listen, source, database.journal().clone()).await?;
+        tracing::info!(%address, source = before, "ready to stand before the source");
+    }
     for address in server.addresses() {
         database.set_option("port", &address.port().to_string())?;
         database.set_option("bind_address", &address.ip().to_string())?;

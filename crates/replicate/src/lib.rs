@@ -23,6 +23,7 @@ mod follow;
 pub mod gtid;
 mod inbox;
 mod patterns;
+mod probe;
 pub mod source;
 mod state;
 mod status;
@@ -44,8 +45,9 @@ pub use binlog::SessionOfQuery;
 pub use error::{ReplicateError, Result};
 pub use follow::Definitions;
 pub use patterns::{Pattern, Patterns};
+pub use probe::{Answer, Probe, Question};
 pub use state::{LogPlace, TableName};
-pub use status::{Phase, Progress, Snapshot, Status};
+pub use status::{Broken, Phase, Progress, Snapshot, Status};
 
 /// What is followed, and how.
 pub struct Config {
@@ -138,9 +140,19 @@ impl Attachment {
             let (engine, status) = (engine.clone(), status.clone());
             move || {
                 for announcement in announced {
-                    let executed = announcement.executed.clone();
-                    if tell(&engine, &status, announcement) {
-                        on_visible(&executed);
+                    match announcement {
+                        Announcement::NoPlace => status.set_visible_place(None),
+                        Announcement::Place(place) => status.set_visible_place(Some(place)),
+                        Announcement::Commit { ticket, executed, committed_us, release, place } => {
+                            if let Err(error) = ticket.wait() {
+                                tracing::error!(%error, "a commit of the replication is not durable");
+                                continue;
+                            }
+                            release.iter().for_each(|name| engine.release(&name.database, &name.table));
+                            on_visible(&executed);
+                            status.set_visible(executed, committed_us);
+                            status.set_visible_place(Some(place));
+                        }
                     }
                 }
             }
@@ -173,16 +185,4 @@ impl Attachment {
         }
         tracing::info!(bytes = self.memory.bytes, "replication has ended");
     }
-}
-
-/// Waits until a commit is visible, and says so; false if it never will be.
-fn tell(engine: &Engine, status: &Status, announcement: Announcement) -> bool {
-    let Announcement { ticket, executed, committed_us, release } = announcement;
-    if let Err(error) = ticket.wait() {
-        tracing::error!(%error, "a commit of the replication is not durable");
-        return false;
-    }
-    release.iter().for_each(|name| engine.release(&name.database, &name.table));
-    status.set_visible(executed, committed_us);
-    true
 }

@@ -1,6 +1,7 @@
 //! What is known of the replication at this moment: for SHOW REPLICA STATUS, for waits, and for whoever watches a copy.
 
 use std::collections::BTreeMap;
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -56,6 +57,26 @@ struct Inner {
     copies: BTreeMap<TableName, Progress>,
     copied_bytes: u64,
     followed_from_start: bool,
+    /// All that the source has written up to here is visible; `None` until that is known of this stream.
+    visible: Option<LogPlace>,
+    /// Who waits for that to move.
+    waiting: Vec<Waker>,
+    accounts_version: u64,
+}
+
+/// It does not become visible until somebody mends what is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken(pub String);
+
+impl Inner {
+    fn broken(&self) -> Option<Broken> {
+        let error = || self.shown.last_error.clone();
+        match self.shown.phase {
+            Phase::Halted => Some(Broken(error().unwrap_or_else(|| "it has halted".into()))),
+            Phase::Stopped => Some(Broken(error().unwrap_or_else(|| "it was stopped".into()))),
+            Phase::Connecting | Phase::Following => None,
+        }
+    }
 }
 
 /// The state that others see.
@@ -82,6 +103,7 @@ impl Status {
         if error.is_some() || phase == Phase::Following {
             inner.shown.last_error = error;
         }
+        inner.waiting.drain(..).for_each(Waker::wake);
         self.moved.notify_all();
     }
 
@@ -97,6 +119,46 @@ impl Status {
         inner.shown.executed = executed;
         inner.committed_us = inner.committed_us.max(committed_us);
         self.moved.notify_all();
+    }
+
+    /// All that stands before this place in the source's log is visible; `None`: places of another stream say nothing any more.
+    pub fn set_visible_place(&self, place: Option<LogPlace>) {
+        let mut inner = self.inner.lock();
+        inner.visible = place;
+        inner.waiting.drain(..).for_each(Waker::wake);
+    }
+
+    /// Ready when all before this place in the source's log is visible.
+    ///
+    /// # Errors
+    /// If it will not be, as things are.
+    pub fn poll_visible(&self, place: &LogPlace, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
+        let mut inner = self.inner.lock();
+        if let Some(broken) = inner.broken() {
+            return Poll::Ready(Err(broken));
+        }
+        if inner.visible.as_ref().is_some_and(|visible| visible.reaches(place)) {
+            return Poll::Ready(Ok(()));
+        }
+        if !inner.waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+            inner.waiting.push(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    /// Why nothing more becomes visible, if that is so.
+    pub fn broken(&self) -> Option<Broken> {
+        self.inner.lock().broken()
+    }
+
+    /// The source has changed accounts or privileges.
+    pub fn count_change_of_accounts(&self) {
+        self.inner.lock().accounts_version += 1;
+    }
+
+    /// How often it has, as far as its log was read.
+    pub fn accounts_version(&self) -> u64 {
+        self.inner.lock().accounts_version
     }
 
     pub fn count(&self, transactions: u64, changes: u64) {
@@ -175,5 +237,27 @@ impl Status {
             self.moved.wait_for(&mut inner, left.min(LOOK));
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_becomes_visible_or_never_will() {
+        let status = Status::default();
+        let place = |file: &str, offset| LogPlace { file: file.into(), offset };
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut poll = |file, offset| status.poll_visible(&place(file, offset), &mut cx);
+        assert!(poll("log.000001", 4).is_pending());
+        status.set_visible_place(Some(place("log.000002", 100)));
+        assert_eq!(poll("log.000001", 900), Poll::Ready(Ok(())));
+        assert_eq!(poll("log.000002", 100), Poll::Ready(Ok(())));
+        assert!(poll("log.000002", 101).is_pending());
+        status.set_visible_place(None);
+        assert!(poll("log.000001", 4).is_pending());
+        status.set_phase(Phase::Halted, Some("an event is not known".into()));
+        assert_eq!(poll("log.000001", 4), Poll::Ready(Err(Broken("an event is not known".into()))));
     }
 }

@@ -155,7 +155,11 @@ fn hand_on(event: &Event, place: &mut LogPlace, stream: u64, inbox: &Inbox) -> R
                 body: event.data().to_vec(),
             });
             moves(place);
-            let ends = matches!(event_kind, kind::XID | kind::QUERY | kind::XA_PREPARE);
+            // A new log file begins with what has been executed before it, and perhaps nothing comes behind that for long.
+            let ends = matches!(
+                event_kind,
+                kind::XID | kind::QUERY | kind::XA_PREPARE | kind::PREVIOUS_GTIDS | kind::FORMAT_DESCRIPTION
+            );
             match ends && pushed.is_ok() {
                 true => Ok(push(FromStream::Reached(place.clone()))),
                 false => Ok(pushed),

@@ -4,6 +4,7 @@
 //! buffer, and one write sends the reply; a reply that is larger than the buffer is sent piece by piece. While a statement waits (for a lock, the log, a query's workers) the task
 //! also watches for KILL and for a client that hangs up; either drops the statement's future.
 
+mod behind;
 mod commands;
 mod sign_in;
 
@@ -24,6 +25,7 @@ use parking_lot::Mutex;
 use crate::account::Account;
 use crate::auth::accounts::ClientHost;
 use crate::cursor::Cursor;
+use crate::front::Front;
 use crate::listen::Peer;
 use crate::local_file::LocalFile;
 use crate::protocol::handshake::Salt;
@@ -33,6 +35,8 @@ use crate::registry::{Activity, Registration};
 use crate::server::Shared;
 use crate::transport::{Line, Transport};
 use crate::wire::{Wire, WireError};
+
+use behind::Behind;
 
 /// How long a client may go on sending a packet that was refused.
 const LINGER: Duration = Duration::from_secs(5);
@@ -89,6 +93,8 @@ struct Connection<F: SessionFactory> {
     /// As that, for parameters.
     values: Vec<Datum<'static>>,
     local_file: LocalFile,
+    /// Of a client that came through a front.
+    behind: Option<Box<Behind>>,
 }
 
 /// Serves a client until it leaves.
@@ -97,9 +103,14 @@ pub(crate) async fn serve<F: SessionFactory>(
     transport: Transport,
     peer: Peer,
     registration: Registration,
+    front: Option<Arc<Front>>,
 ) {
     let id = registration.id;
-    match sign_in::sign_in(shared, transport, peer, registration).await {
+    let signed_in = match front {
+        None => sign_in::sign_in(shared, transport, peer, registration).await,
+        Some(front) => behind::sign_in(shared, front, transport, peer, registration).await,
+    };
+    match signed_in {
         Ok(Some(mut connection)) => {
             if let Err(error) = connection.run().await {
                 tracing::debug!(connection = id, %error, "connection ended");
@@ -120,10 +131,12 @@ impl<F: SessionFactory> Connection<F> {
             if self.shared.registry.is_stopping() {
                 return self.say_goodbye(ErrorCode::SERVER_SHUTDOWN.with(&[])).await;
             }
+            let Self { wire, behind, .. } = self;
             let command = tokio::select! {
                 biased;
-                command = self.wire.command() => Some(command),
+                command = wire.command() => Some(command),
                 () = &mut ended => None,
+                () = behind::unasked(behind.as_deref_mut()) => return self.pass_unasked().await,
             };
             // A command that comes together with the KILL of its connection is too late.
             let command = command.filter(|_| interrupt.get() != Some(Interruption::Connection));
@@ -142,14 +155,20 @@ impl<F: SessionFactory> Connection<F> {
             match command {
                 Ok(packet) => {
                     interrupt.begin_statement();
-                    if self.handle(packet).await? == Next::Close {
+                    let next = match self.behind.is_some() {
+                        false => self.handle(packet).await?,
+                        // In a box, so that connections without a front pay nothing for it.
+                        true => Box::pin(self.handle_behind(packet)).await?,
+                    };
+                    if next == Next::Close {
                         return Ok(());
                     }
                     if self.registration.is_cut_off() {
                         return Ok(());
                     }
                     let timeouts = self.session.timeouts();
-                    if timeouts != self.timeouts {
+                    // The source has timeouts of its own.
+                    if timeouts != self.timeouts && self.behind.is_none() {
                         self.timeouts = timeouts;
                         self.registration.set_timeouts(timeouts);
                     }

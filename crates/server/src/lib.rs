@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!   server ──▶ connection ──▶ SqlSession (query)
-//!     │           │  ▲             │ rows
-//!     │           │  └── wire ◀── sink
+//!     │           │  ▲  │          │ rows
+//!     │           │  └──┼─ wire ◀─ sink
+//!     │           │     └▶ front ─▶ the MySQL that is followed
 //!     │           └▶ auth
 //!     └▶ registry (SHOW PROCESSLIST, KILL, limits, shutdown)
 //! ```
@@ -17,6 +18,7 @@ pub mod auth;
 mod connection;
 mod cursor;
 pub mod files;
+mod front;
 mod listen;
 mod local_file;
 pub mod protocol;
@@ -28,6 +30,7 @@ mod transport;
 mod wire;
 mod workers;
 
+pub use front::{Late, Source, Wait};
 pub use registry::Registry;
 pub use server::{Server, ServerOptions, StartError};
 pub use tls::TlsFiles;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use avocet_session::api::{ClientMemory, SessionFactory};
+use avocet_session::api::{ClientMemory, Journal, SessionFactory};
 use tokio_rustls::TlsAcceptor;
 
 use crate::auth::Accounts;
@@ -15,6 +15,7 @@ use crate::auth::exchange::Authenticator;
 use crate::auth::rsa_key::RsaKey;
 use crate::connection;
 use crate::files::FileError;
+use crate::front::{Front, Source};
 use crate::listen::{Incoming, Listener, Peer};
 use crate::protocol::{PacketBuf, reply};
 use crate::registry::Registry;
@@ -104,7 +105,7 @@ pub(crate) struct Shared<F> {
 /// A server that listens but does not accept yet.
 pub struct Server<F: SessionFactory> {
     shared: Arc<Shared<F>>,
-    listeners: Vec<Listener>,
+    listeners: Vec<(Listener, Option<Arc<Front>>)>,
     workers: Arc<Workers>,
 }
 
@@ -123,10 +124,10 @@ impl<F: SessionFactory> Server<F> {
         let tls = tls::acceptor(&options.data, options.tls.as_ref(), options.tls_ca.as_deref())?;
         let mut listeners = Vec::with_capacity(options.listen.len() + options.sockets.len());
         for &address in &options.listen {
-            listeners.push(Listener::tcp(address).await?);
+            listeners.push((Listener::tcp(address).await?, None));
         }
         for path in &options.sockets {
-            listeners.push(Listener::unix(path, root_is_open)?);
+            listeners.push((Listener::unix(path, root_is_open)?, None));
         }
         let workers = Workers::start(options.workers).map_err(|source| StartError::Threads { source })?;
         let workers = Arc::new(workers);
@@ -139,9 +140,27 @@ impl<F: SessionFactory> Server<F> {
         Ok(Self { shared: Arc::new(shared), listeners, workers })
     }
 
-    /// The TCP addresses that it listens on, with the ports that were chosen where 0 was asked for.
+    /// Listens on one more address, in the place of the source: clients sign in there with that one's accounts. Where their
+    /// queries run is noted in the journal. Returns the address, with the port that was chosen where 0 was asked for.
+    ///
+    /// # Errors
+    /// `InUse` or `Listen`.
+    pub async fn listen_before(
+        &mut self,
+        address: SocketAddr,
+        source: Arc<dyn Source>,
+        journal: Arc<Journal>,
+    ) -> Result<SocketAddr, StartError> {
+        let listener = Listener::tcp(address).await?;
+        let chosen = listener.address().unwrap_or(address);
+        self.listeners.push((listener, Some(Arc::new(Front::new(source, journal)))));
+        Ok(chosen)
+    }
+
+    /// The TCP addresses that it listens on as itself, with the ports that were chosen where 0 was asked for.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.listeners.iter().filter_map(Listener::address).collect()
+        let own = self.listeners.iter().filter(|(_, front)| front.is_none());
+        own.filter_map(|(listener, _)| listener.address()).collect()
     }
 
     pub fn registry(&self) -> Arc<Registry> {
@@ -152,8 +171,8 @@ impl<F: SessionFactory> Server<F> {
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let Self { shared, listeners, workers } = self;
         let mut accepting = Vec::with_capacity(listeners.len());
-        for listener in listeners {
-            accepting.push(tokio::spawn(accept(shared.clone(), workers.clone(), listener)));
+        for (listener, front) in listeners {
+            accepting.push(tokio::spawn(accept(shared.clone(), workers.clone(), listener, front)));
         }
         let janitor = tokio::spawn(end_overdue(shared.clone()));
         shutdown.await;
@@ -163,10 +182,15 @@ impl<F: SessionFactory> Server<F> {
     }
 }
 
-async fn accept<F: SessionFactory>(shared: Arc<Shared<F>>, workers: Arc<Workers>, listener: Listener) {
+async fn accept<F: SessionFactory>(
+    shared: Arc<Shared<F>>,
+    workers: Arc<Workers>,
+    listener: Listener,
+    front: Option<Arc<Front>>,
+) {
     loop {
         match listener.accept().await {
-            Ok((client, peer)) => admit(&shared, &workers, client, peer),
+            Ok((client, peer)) => admit(&shared, &workers, client, peer, front.clone()),
             // Out of file descriptors, or a client that left at once: wait for it to pass.
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
@@ -176,14 +200,20 @@ async fn accept<F: SessionFactory>(shared: Arc<Shared<F>>, workers: Arc<Workers>
     }
 }
 
-fn admit<F: SessionFactory>(shared: &Arc<Shared<F>>, workers: &Workers, client: Incoming, peer: Peer) {
+fn admit<F: SessionFactory>(
+    shared: &Arc<Shared<F>>,
+    workers: &Workers,
+    client: Incoming,
+    peer: Peer,
+    front: Option<Arc<Front>>,
+) {
     match shared.registry.enter(peer.to_string()) {
         Ok(registration) => {
             let shared = shared.clone();
             // The socket has left the event queue of the thread that accepts for that of its worker.
             workers.spawn(registration.id, async move {
                 if let Ok(transport) = client.register() {
-                    connection::serve(shared, transport, peer, registration).await;
+                    connection::serve(shared, transport, peer, registration, front).await;
                 }
             });
         }

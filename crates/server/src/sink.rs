@@ -45,6 +45,8 @@ pub struct WireSink<'a> {
     pub is_pipelined: bool,
     /// The session's state as it was before the statement, and after each of its results.
     pub status: Status,
+    /// The client has got some of it.
+    pub has_sent: bool,
 }
 
 impl WireSink<'_> {
@@ -208,9 +210,36 @@ impl ResultSink for WireSink<'_> {
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SinkError>> {
+        let before = self.out.len();
         let flushed = self.line.lock().poll_drain(cx, self.out);
+        self.has_sent |= self.out.len() < before;
         self.account.shrink(self.out.capacity());
         flushed.map_err(|_| SinkError::Disconnected)
+    }
+}
+
+/// Takes everything, and keeps nothing.
+pub struct Discard;
+
+impl ResultSink for Discard {
+    fn columns(&mut self, _columns: &[OutputColumn], _zone: TimeZone) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn row(&mut self, _row: &[Datum<'_>]) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn batch(&mut self, batch: &RecordBatch, _from: usize) -> Result<usize, SinkError> {
+        Ok(batch.num_rows())
+    }
+
+    fn end(&mut self, _status: Status) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn ok(&mut self, _ok: &OkReply<'_>) -> Result<(), SinkError> {
+        Ok(())
     }
 }
 

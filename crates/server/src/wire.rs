@@ -24,6 +24,8 @@ use crate::transport::{Line, Transport};
 const HEADER: usize = 4;
 /// Small, because most connections are idle most of the time; it grows with what clients send.
 const INPUT_SIZE: usize = 4 * 1024;
+/// So much is read at a time of what is passed on.
+const RELAYED: usize = 64 * 1024;
 
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
@@ -75,6 +77,25 @@ impl Input {
     /// Whether the client has sent more than the packets that were taken.
     pub fn has_more(&self) -> bool {
         self.start != self.end
+    }
+
+    /// What was read and not taken.
+    pub fn unread(&self) -> &[u8] {
+        &self.buf[self.start..self.end]
+    }
+
+    /// Takes so many bytes of what was read.
+    pub fn take(&mut self, count: usize) {
+        self.start += count;
+    }
+
+    /// Reads more than there is. Where much comes, much is read at a time.
+    async fn more(&mut self, line: &Mutex<Line>) -> Result<(), WireError> {
+        if self.end == self.buf.len() && self.buf.len() < RELAYED {
+            self.grow(RELAYED)?;
+        }
+        let count = self.end - self.start + 1;
+        self.need(line, count, count == 1).await
     }
 
     /// Takes over what somebody else read of the stream, behind all that was read here before.
@@ -236,8 +257,18 @@ impl Wire {
     /// Writes what is buffered and reads the packet that answers it.
     pub async fn exchange(&mut self) -> Result<&[u8], WireError> {
         self.flush().await?;
+        self.next().await
+    }
+
+    /// Reads the next packet of the sequence.
+    pub async fn next(&mut self) -> Result<&[u8], WireError> {
         let packet = self.read(self.out.sequence()).await?;
         Ok(self.input.slice(packet))
+    }
+
+    /// Reads bytes, whatever packets they belong to; they are left to be taken.
+    pub async fn more(&mut self) -> Result<(), WireError> {
+        self.input.more(&self.line).await
     }
 
     /// Like [`Self::exchange`], for the packet that may ask for TLS.

@@ -14,7 +14,10 @@ use std::time::Duration;
 
 use avocet_channel::{Interrupt, Interruption, OutputColumn, ResultSink, Status};
 use avocet_types::error::SqlError;
+use avocet_types::expr::SqlMode;
 use avocet_types::{Datum, SqlType};
+
+pub use crate::routing::{Freshness, Journal, Route, Routed, Routing};
 
 /// One connection's state and the statements that run in it. Used by one task at a time.
 pub trait SqlSession: Send {
@@ -63,6 +66,16 @@ pub trait SqlSession: Send {
     /// How long the connection waits for its client; asked for after each statement.
     fn timeouts(&self) -> Timeouts {
         Timeouts::default()
+    }
+
+    /// Where its queries may run, if the server stands before another.
+    fn routing(&self) -> Routing {
+        Routing::default()
+    }
+
+    /// How it reads statements.
+    fn sql_mode(&self) -> SqlMode {
+        SqlMode::DEFAULT
     }
 
     /// What an OK packet says of this session between statements.
@@ -122,6 +135,10 @@ pub trait SessionFactory: Send + Sync + 'static {
     fn spill_folder(&self) -> Option<PathBuf> {
         None
     }
+
+    /// Opens a session for a client of the server that this one follows, who signed in there. Who
+    /// may read what is decided there, and `super_read_only` keeps it from changing anything.
+    fn open_behind_front(&self, info: SessionInfo) -> Result<Self::Session, SqlError>;
 
     /// Fails with 1049 if `info.database` names no database, 1044 if the account may not use it.
     fn open(&self, info: SessionInfo) -> Result<Self::Session, SqlError>;

@@ -22,6 +22,7 @@ use super::named_locks::NamedLocks;
 use super::plan_cache::PlanCache;
 use super::privileges::Access;
 use super::replication::Replication;
+use super::routing::Journal;
 use super::state::Session;
 use super::status::Counters;
 use super::variables::{Globals, VARIABLES, Values, find};
@@ -69,6 +70,8 @@ pub(super) struct Shared {
     pub analytics_start: Mutex<()>,
     /// Of a server that follows another.
     pub replication: Arc<OnceLock<Arc<dyn Replication>>>,
+    /// Of a server that stands before the one that it follows.
+    pub journal: Arc<Journal>,
     /// How many prepared statements there are.
     pub prepared: AtomicUsize,
     next_embedded: AtomicU32,
@@ -111,6 +114,7 @@ impl Database {
             analytics: OnceLock::new(),
             analytics_start: Mutex::new(()),
             replication: Arc::default(),
+            journal: Arc::default(),
             prepared: AtomicUsize::new(0),
             next_embedded: AtomicU32::new(1),
         })))
@@ -131,6 +135,11 @@ impl Database {
     pub fn follow(&self, replication: Arc<dyn Replication>) {
         // A second call would come too late.
         let _ = self.0.replication.set(replication);
+    }
+
+    /// Where a front notes which queries ran where.
+    pub fn journal(&self) -> &Arc<Journal> {
+        &self.0.journal
     }
 
     /// Gives a global variable a value, read-only ones too: for the server's options (`port`, `bind_address`, …).
@@ -199,6 +208,13 @@ impl SessionFactory for Database {
 
     fn spill_folder(&self) -> Option<PathBuf> {
         self.0.spill.get().cloned()
+    }
+
+    fn open_behind_front(&self, info: SessionInfo) -> Result<Session, SqlError> {
+        let info = SessionInfo { database: None, ..info };
+        let mut session = Session::new(self.0.clone(), info, Access::embedded())?;
+        session.is_behind_front = true;
+        Ok(session)
     }
 
     fn open(&self, info: SessionInfo) -> Result<Session, SqlError> {

@@ -11,6 +11,7 @@ const HINTABLE: &[&str] = &[
     "auto_increment_increment",
     "auto_increment_offset",
     "avocet_point_path",
+    "avocet_route",
     "big_tables",
     "bulk_insert_buffer_size",
     "cte_max_recursion_depth",

@@ -1,8 +1,9 @@
 //! `information_schema`: the catalog as tables; `mysql`: accounts, as MySQL's grant tables show them; and what is asked for of
-//! `performance_schema`.
+//! `performance_schema`; `avocet`: what only this server has to tell.
 
 mod accounts;
 mod grants;
+mod own;
 mod performance;
 mod rare;
 mod tables;
@@ -33,7 +34,10 @@ const MYSQL: &str = "mysql";
 
 const PERFORMANCE: &str = "performance_schema";
 
-/// Those whose tables are filled when they are read.
+/// What no MySQL has. SHOW DATABASES does not list it: clients take what that lists for their own.
+const OWN: &str = "avocet";
+
+/// Those whose tables are filled when they are read, as far as they are listed.
 pub(super) const SCHEMAS: [&str; 3] = [NAME, MYSQL, PERFORMANCE];
 
 /// Whether a schema's tables are the server's own.
@@ -43,7 +47,7 @@ pub(super) fn is_virtual(name: &str) -> bool {
 
 /// Whether everybody may read a schema's tables.
 pub(super) fn is_open(name: &str) -> bool {
-    is_schema(name) || name == PERFORMANCE
+    is_schema(name) || name == PERFORMANCE || name == OWN
 }
 
 /// A table of a schema: its shape, and what fills it.
@@ -69,7 +73,11 @@ fn all() -> &'static [Virtual] {
         views.sort_by_key(|(_, (shape, _))| shape().name);
         let of = |schema, tables: &'static [tables::Entry]| tables.iter().map(move |table| (schema, table));
         let shapes =
-            views.into_iter().chain(of(MYSQL, accounts::TABLES)).chain(of(PERFORMANCE, performance::TABLES));
+            views
+            .into_iter()
+            .chain(of(MYSQL, accounts::TABLES))
+            .chain(of(PERFORMANCE, performance::TABLES))
+            .chain(of(OWN, own::TABLES));
         shapes
             .enumerate()
             .map(|(at, (schema, (shape, fill)))| {

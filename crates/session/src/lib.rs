@@ -54,6 +54,7 @@ mod prepared;
 mod privileges;
 pub mod replication;
 mod restart;
+mod routing;
 mod run;
 mod select;
 mod server_files;

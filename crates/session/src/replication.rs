@@ -13,6 +13,15 @@ pub trait Replication: std::fmt::Debug + Send + Sync {
     fn wait_for(&self, set: &str, at_most: Duration, stop: &dyn Fn() -> bool) -> Option<bool>;
 }
 
+/// A table that is not followed (yet).
+#[derive(Clone, Debug)]
+pub struct LeftOut {
+    pub database: String,
+    pub table: String,
+    /// What is being done about it, or why nothing is.
+    pub state: String,
+}
+
 /// A moment of it.
 #[derive(Clone, Debug, Default)]
 pub struct ReplicaStatus {
@@ -29,7 +38,7 @@ pub struct ReplicaStatus {
     /// Why nothing comes, or nothing is applied.
     pub last_error: Option<String>,
     /// Tables that are not followed, and why.
-    pub left_out: Vec<String>,
+    pub left_out: Vec<LeftOut>,
     pub seconds_behind: Option<u64>,
     pub executed: String,
 }

@@ -11,7 +11,7 @@ use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::Host;
 use avocet_types::{Collation, Datum, SqlType};
 
-use super::api::{Prepared, SqlSession, StatementId, Timeouts};
+use super::api::{Prepared, Routing, SqlSession, StatementId, Timeouts};
 use super::held::{Held, STATEMENT, TextSize};
 use super::output::table_column;
 use super::point::Candidate;
@@ -166,6 +166,14 @@ impl SqlSession for Session {
 
     fn timeouts(&self) -> Timeouts {
         self.settings.timeouts
+    }
+
+    fn sql_mode(&self) -> avocet_types::expr::SqlMode {
+        self.settings.sql_mode
+    }
+
+    fn routing(&self) -> Routing {
+        self.settings.routing
     }
 
     fn status(&self) -> Status {

@@ -13,6 +13,7 @@ use avocet_types::expr::{SqlMode, Typer};
 use avocet_types::temporal::TimeZone;
 
 use super::api::Timeouts;
+use super::routing::Routing;
 use super::variables::{Effect, VARIABLES, Values};
 
 /// Made from the session's variables after each SET, so that statements need not look names up.
@@ -71,6 +72,7 @@ pub(super) struct Settings {
     /// Whether clients are told of changes of the default database, and of which variables.
     pub track_schema: bool,
     pub tracked: Box<[String]>,
+    pub routing: Routing,
 }
 
 impl Settings {
@@ -124,6 +126,7 @@ impl Settings {
             database_charset: Charset::Utf8mb4,
             track_schema: true,
             tracked: Box::default(),
+            routing: Routing::default(),
         }
     }
 

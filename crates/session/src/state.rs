@@ -111,6 +111,8 @@ pub struct Session {
     pub(super) locked: Option<Locked>,
     /// What definers of views may do, as of the last statements that used them.
     pub(super) definers: HashMap<AccountId, Arc<Access>>,
+    /// Its client signed in at the server that this one stands before.
+    pub is_behind_front: bool,
     /// It runs what another server has done: `super_read_only` does not hold for it.
     pub(super) applies: bool,
 }
@@ -164,6 +166,7 @@ impl Session {
             access,
             locked: None,
             definers: HashMap::new(),
+            is_behind_front: false,
             applies: false,
             info,
         };

@@ -104,6 +104,14 @@ impl Shared {
             ("Avocet_versions", self.engine.version_backlog().to_string()),
             ("Innodb_row_lock_current_waits", self.engine.sleeping_waiters().to_string()),
         ]);
+        let routed = self.journal.totals();
+        list.extend([
+            ("Avocet_routed_here", routed.here.to_string()),
+            ("Avocet_routed_to_source", routed.source.to_string()),
+            ("Avocet_route_fallbacks", routed.fallbacks.to_string()),
+            ("Avocet_route_late", routed.late.to_string()),
+            ("Avocet_freshness_waited_us", routed.waited_us.to_string()),
+        ]);
         let background = self.engine.background_stats();
         list.extend([
             ("Avocet_background_paused_us", background.paused_us.to_string()),

@@ -18,6 +18,7 @@ use avocet_types::{Collation, Datum, SqlType, Value};
 use parking_lot::RwLock;
 
 use super::guard::Changes;
+use super::routing::Freshness;
 use super::settings::{ServerSettings, Settings};
 use super::state::Session;
 
@@ -62,6 +63,8 @@ pub enum Kind {
     Charset,
     /// `sync`, `group`, `group:MS` or `os`.
     Durability,
+    /// `latest`, `session`, `bounded(MS)` or `any`.
+    Freshness,
     /// As `Charset`, or NULL.
     NullableCharset,
     Collation,
@@ -400,6 +403,10 @@ impl Variable {
             Kind::Durability => {
                 let durability: Durability = text.parse().map_err(|_| self.wrong_value(text))?;
                 Ok(owned(&durability.to_string()))
+            }
+            Kind::Freshness => {
+                let freshness: Freshness = text.parse().map_err(|()| self.wrong_value(text))?;
+                Ok(owned(&freshness.to_string()))
             }
             Kind::NullableCharset if text.is_empty() => Ok(Datum::Null),
             Kind::Charset | Kind::NullableCharset => {

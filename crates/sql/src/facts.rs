@@ -43,6 +43,8 @@ pub struct StatementFacts {
     pub needs: SessionState,
     /// Parts of the session that it changes.
     pub changes: SessionState,
+    /// It names a variable `avocet_…`, which no MySQL has.
+    pub names_own_variable: bool,
 }
 
 /// The kinds of statements that are treated alike.
@@ -127,6 +129,10 @@ impl SessionState {
 
     pub fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
+    }
+
+    pub fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
     }
 
     pub fn is_empty(self) -> bool {
@@ -391,6 +397,7 @@ impl StatementFacts {
         match item {
             SetItem::Variable { scope, name, value } => {
                 value.iter().for_each(|value| Reader::new(self).expr(value));
+                self.names_own_variable |= is_own(name);
                 match (scope, name.as_str()) {
                     (VariableScope::Global | VariableScope::Persist, _) => {
                         self.class = StatementClass::Administration;
@@ -421,6 +428,11 @@ impl StatementFacts {
             },
         }
     }
+}
+
+/// Whether a variable, by its name in lower case, is one that no MySQL has.
+fn is_own(variable: &str) -> bool {
+    variable.starts_with("avocet_")
 }
 
 fn add(uses: &mut Vec<TableUse>, name: &ObjectName, alias: Option<&Ident>) {

@@ -58,12 +58,13 @@ pub trait Definitions: Send {
     fn run(&mut self, database: Option<&str>, session: &SessionOfQuery, sql: &str) -> Result<(), SqlError>;
 }
 
-/// What a commit makes known once it is visible.
-pub struct Announcement {
-    pub ticket: CommitTicket,
-    pub executed: GtidSet,
-    pub committed_us: i64,
-    pub release: Vec<TableName>,
+/// What becomes known once a commit is visible.
+pub enum Announcement {
+    Commit { ticket: CommitTicket, executed: GtidSet, committed_us: i64, release: Vec<TableName>, place: LogPlace },
+    /// Nothing stands between the last commit and this place in the source's log.
+    Place(LogPlace),
+    /// Another stream begins.
+    NoPlace,
 }
 
 pub struct Follower {
@@ -257,6 +258,7 @@ impl Follower {
         self.add_missing(&mut conn)?;
         self.withhold_all();
         self.commit()?;
+        self.tell(Announcement::NoPlace);
         self.watch.begin_stream(&self.state.executed);
         self.resume_copies();
         stream::start(self.opts.clone(), self.server_id, self.state.executed.clone(), self.inbox.clone());
@@ -377,6 +379,10 @@ impl Follower {
             |state: &TableState| matches!(state, TableState::CatchingUp { until } if place.reaches(until));
         if self.run.open.is_none() && self.state.tables.values().any(has_caught_up) {
             self.run.group.is_changed = true;
+        }
+        // What the next commit has is not visible before that.
+        if is_idle && self.run.open.is_none() && !self.run.group.is_changed {
+            self.tell(Announcement::Place(self.run.place.clone()));
         }
         Ok(())
     }
@@ -555,9 +561,13 @@ impl Follower {
         self.status.count(self.run.group.transactions, self.run.group.changes);
         self.status.set_tables(&self.state);
         self.run.group = Group::default();
-        // Whoever announces ends after this thread.
-        let _ = self.announce.send(Announcement { ticket, executed, committed_us, release });
+        self.tell(Announcement::Commit { ticket, executed, committed_us, release, place: self.run.place.clone() });
         Ok(())
+    }
+
+    fn tell(&self, announcement: Announcement) {
+        // Whoever announces ends after this thread.
+        let _ = self.announce.send(announcement);
     }
 }
 

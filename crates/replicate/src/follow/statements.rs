@@ -58,7 +58,11 @@ impl Follower {
         let text = text_of(&query)?;
         let mode = query.session.sql_mode.map_or(SqlMode::DEFAULT, sql_mode);
         match asked(&text, &query.database, mode) {
-            Asked::Nothing => self.end_transaction(),
+            Asked::Nothing => {
+                // It may be about privileges.
+                self.status.count_change_of_accounts();
+                self.end_transaction()
+            }
             Asked::Definition { tables, databases, looked_at } => {
                 self.define(&query, &text, tables, databases, &looked_at)
             }

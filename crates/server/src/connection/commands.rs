@@ -20,6 +20,19 @@ use crate::registry::Activity;
 use crate::sink::{FLUSH_AT, Rows, WireSink};
 use crate::wire::WireError;
 
+/// How a statement's run ended.
+pub(super) struct Ran {
+    pub outcome: Result<Result<(), SqlError>, Cut>,
+    /// The client has got some of its rows.
+    pub has_sent: bool,
+}
+
+impl Ran {
+    pub fn failed(error: SqlError) -> Self {
+        Self { outcome: Ok(Err(error)), has_sent: false }
+    }
+}
+
 impl<F: SessionFactory> Connection<F> {
     /// Runs one command and leaves its reply in the write buffer.
     pub(super) async fn handle(&mut self, packet: Range<usize>) -> Result<Next, WireError> {
@@ -77,17 +90,20 @@ impl<F: SessionFactory> Connection<F> {
     }
 
     async fn query(&mut self, packet: Range<usize>) -> Result<Next, WireError> {
+        let ran = self.run_query(packet).await?;
+        Ok(self.conclude(ran.outcome))
+    }
+
+    /// Runs the statements of a COM_QUERY. What is left to do is [`Self::conclude`].
+    pub(super) async fn run_query(&mut self, packet: Range<usize>) -> Result<Ran, WireError> {
         let Ok(Command::Query(raw)) = command::parse(self.wire.input.slice(packet), self.capabilities) else {
-            return Ok(Next::Close);
+            return Ok(Ran::failed(ErrorCode::MALFORMED_PACKET.with(&[])));
         };
         self.begin(Activity::Query, raw);
         let status = self.session.status();
         let sql = match charset::decode(raw, status.client) {
             Ok(sql) => sql,
-            Err(error) => {
-                self.reply_error(&error);
-                return Ok(Next::Continue);
-            }
+            Err(error) => return Ok(Ran::failed(error)),
         };
         let mut sink = WireSink {
             out: &mut self.wire.out,
@@ -101,26 +117,33 @@ impl<F: SessionFactory> Connection<F> {
             local_file: &mut self.local_file,
             is_pipelined: self.wire.input.has_more(),
             status,
+            has_sent: false,
         };
         let outcome = {
             let statement = pin!(self.session.execute(&sql, &mut sink));
             attended(statement, &self.wire.line, &self.registration.interrupt).await
         };
+        let has_sent = sink.has_sent;
         drop(sql);
         if self.local_file.was_asked_for() {
             self.end_local_file().await?;
         }
-        Ok(self.conclude(outcome))
+        Ok(Ran { outcome, has_sent })
     }
 
     async fn execute(&mut self, packet: Range<usize>, id: StatementId) -> Result<Next, WireError> {
+        let ran = self.run_prepared(packet, id).await;
+        Ok(self.conclude(ran.outcome))
+    }
+
+    /// Runs a prepared statement. What is left to do is [`Self::conclude`].
+    pub(super) async fn run_prepared(&mut self, packet: Range<usize>, id: StatementId) -> Ran {
         let Some(statement) = self.statements.get_mut(&id) else {
-            self.reply_unknown_statement(id, "mysqld_stmt_execute");
-            return Ok(Next::Continue);
+            return Ran::failed(ErrorCode::UNKNOWN_STMT_HANDLER.with(&[&id.0, &"mysqld_stmt_execute"]));
         };
         let payload = self.wire.input.slice(packet);
         let Ok(Command::Execute { rest, .. }) = command::parse(payload, self.capabilities) else {
-            return Ok(Next::Close);
+            return Ran::failed(ErrorCode::MALFORMED_PACKET.with(&[]));
         };
         self.shared.registry.count_statement();
         self.registration.begin(Activity::Execute, statement.text.as_bytes());
@@ -144,8 +167,7 @@ impl<F: SessionFactory> Connection<F> {
                 let error = error.unwrap_or_else(malformed);
                 self.values = recycle(values);
                 statement.long_data.clear();
-                self.reply_error(&error);
-                return Ok(Next::Continue);
+                return Ran::failed(error);
             }
         };
         let keeps_rows = flags.cursor && !statement.prepared.columns.is_empty();
@@ -164,15 +186,17 @@ impl<F: SessionFactory> Connection<F> {
             local_file: &mut self.local_file,
             is_pipelined: self.wire.input.has_more(),
             status,
+            has_sent: false,
         };
         let outcome = {
-            let running = pin!(self.session.execute_prepared(id, &values, &mut sink));
+            let running = pin!(self.session.execute_prepared(statement.prepared.id, &values, &mut sink));
             attended(running, &self.wire.line, &self.registration.interrupt).await
         };
+        let has_sent = sink.has_sent;
         self.values = recycle(values);
         statement.long_data.clear();
         statement.cursor = cursor.filter(|_| matches!(outcome, Ok(Ok(()))));
-        Ok(self.conclude(outcome))
+        Ran { outcome, has_sent }
     }
 
     /// Reads what a client still sends of its file, after which it awaits the reply.
@@ -196,7 +220,7 @@ impl<F: SessionFactory> Connection<F> {
     }
 
     /// Turns a statement's end into the rest of its reply.
-    fn conclude(&mut self, outcome: Result<Result<(), SqlError>, Cut>) -> Next {
+    pub(super) fn conclude(&mut self, outcome: Result<Result<(), SqlError>, Cut>) -> Next {
         match outcome {
             Ok(Ok(())) => Next::Continue,
             Ok(Err(error)) => {
@@ -324,7 +348,7 @@ impl<F: SessionFactory> Connection<F> {
         }
     }
 
-    fn reply_unknown_statement(&mut self, id: StatementId, command: &str) {
+    pub(super) fn reply_unknown_statement(&mut self, id: StatementId, command: &str) {
         self.reply_error(&ErrorCode::UNKNOWN_STMT_HANDLER.with(&[&id.0, &command]));
     }
 
@@ -415,7 +439,7 @@ impl<F: SessionFactory> Connection<F> {
 }
 
 /// Empties a vector of values and gives its memory to values that live for another time.
-fn recycle<'b>(mut values: Vec<Datum<'_>>) -> Vec<Datum<'b>> {
+pub(super) fn recycle<'b>(mut values: Vec<Datum<'_>>) -> Vec<Datum<'b>> {
     values.clear();
     values.into_iter().map(|_| unreachable!("the vector was emptied")).collect()
 }

@@ -9,7 +9,7 @@ use super::Connection;
 use crate::auth::exchange::{AuthError, Claim};
 use crate::auth::{Plugin, random_salt};
 use crate::listen::Peer;
-use crate::protocol::handshake::{self, ClientHello, Login, SERVER_CAPABILITIES, Salt};
+use crate::protocol::handshake::{self, ClientHello, Greeting, Login, SERVER_CAPABILITIES, Salt};
 use crate::protocol::{CapabilityFlags, Malformed, Reader, reply};
 use crate::registry::Registration;
 use crate::server::Shared;
@@ -17,7 +17,7 @@ use crate::transport::Transport;
 use crate::wire::{Wire, WireError};
 
 /// Nothing that a client says before it is known needs to be larger.
-const MAX_SIGN_IN_PACKET: usize = 256 * 1024;
+pub(super) const MAX_SIGN_IN_PACKET: usize = 256 * 1024;
 
 /// Why there is no session.
 enum Refusal {
@@ -105,6 +105,7 @@ pub(super) async fn sign_in<F: SessionFactory>(
                 types: Vec::new(),
                 values: Vec::new(),
                 local_file: Default::default(),
+                behind: None,
                 shared,
                 registration,
                 wire,
@@ -132,7 +133,8 @@ async fn introduce<F: SessionFactory>(
     connection_id: u32,
 ) -> Result<Identity, Refusal> {
     let tls = shared.tls.as_ref().filter(|_| peer.may_upgrade());
-    handshake::greeting(&mut wire.out, connection_id, salt, tls.is_some(), Plugin::CachingSha2.name());
+    let greeting = Greeting::new(connection_id, salt, tls.is_some(), Plugin::CachingSha2.name());
+    greeting.write(&mut wire.out);
     let mut is_private = wire.is_private();
     let mut packet = wire.exchange_before_tls().await?;
     let mut reader = Reader::new(packet);

@@ -38,25 +38,73 @@ pub const SERVER_CAPABILITIES: CapabilityFlags = CapabilityFlags::CLIENT_LONG_PA
 /// The random bytes that a client mixes into its proof of the password.
 pub type Salt = [u8; 20];
 
-/// Writes the first packet of a connection.
-pub fn greeting(out: &mut PacketBuf, connection_id: u32, salt: &Salt, tls: bool, plugin: &str) {
-    let mut capabilities = SERVER_CAPABILITIES;
-    capabilities.set(CapabilityFlags::CLIENT_SSL, tls);
-    let [c0, c1, c2, c3] = capabilities.bits().to_le_bytes();
-    out.begin();
-    out.put_u8(10);
-    out.nul_bytes(SERVER_VERSION.as_bytes());
-    out.put_u32(connection_id);
-    out.nul_bytes(&salt[..8]);
-    out.put(&[c0, c1]);
-    out.put_u8(SERVER_COLLATION);
-    out.put_u16(super::StatusFlags::SERVER_STATUS_AUTOCOMMIT.bits());
-    out.put(&[c2, c3]);
-    out.put_u8(salt.len() as u8 + 1);
-    out.put(&[0; 10]);
-    out.nul_bytes(&salt[8..]);
-    out.nul_bytes(plugin.as_bytes());
-    out.end();
+/// The first packet of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Greeting {
+    pub version: Vec<u8>,
+    pub connection_id: u32,
+    pub salt: Salt,
+    pub capabilities: CapabilityFlags,
+    pub collation: u8,
+    pub status: u16,
+    pub plugin: Vec<u8>,
+}
+
+impl Greeting {
+    /// Our own.
+    pub fn new(connection_id: u32, salt: &Salt, tls: bool, plugin: &str) -> Self {
+        let mut capabilities = SERVER_CAPABILITIES;
+        capabilities.set(CapabilityFlags::CLIENT_SSL, tls);
+        Self {
+            version: SERVER_VERSION.into(),
+            connection_id,
+            salt: *salt,
+            capabilities,
+            collation: SERVER_COLLATION,
+            status: super::StatusFlags::SERVER_STATUS_AUTOCOMMIT.bits(),
+            plugin: plugin.into(),
+        }
+    }
+
+    pub fn write(&self, out: &mut PacketBuf) {
+        let [c0, c1, c2, c3] = self.capabilities.bits().to_le_bytes();
+        out.begin();
+        out.put_u8(10);
+        out.nul_bytes(&self.version);
+        out.put_u32(self.connection_id);
+        out.nul_bytes(&self.salt[..8]);
+        out.put(&[c0, c1]);
+        out.put_u8(self.collation);
+        out.put_u16(self.status);
+        out.put(&[c2, c3]);
+        out.put_u8(self.salt.len() as u8 + 1);
+        out.put(&[0; 10]);
+        out.nul_bytes(&self.salt[8..]);
+        out.nul_bytes(&self.plugin);
+        out.end();
+    }
+
+    /// Another server's, which speaks protocol 10 and has authentication plugins, as all since MySQL 5.7 do.
+    pub fn read(payload: &[u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader::new(payload);
+        if reader.u8()? != 10 {
+            return Err(Malformed);
+        }
+        let version = reader.nul_bytes().to_vec();
+        let connection_id = reader.u32()?;
+        let mut salt = Salt::default();
+        salt[..8].copy_from_slice(reader.bytes(8)?);
+        reader.u8()?;
+        let low = reader.u16()?;
+        let collation = reader.u8()?;
+        let status = reader.u16()?;
+        let high = reader.u16()?;
+        reader.bytes(11)?;
+        salt[8..].copy_from_slice(reader.bytes(12)?);
+        reader.u8()?;
+        let capabilities = CapabilityFlags::from_bits_truncate(u32::from(high) << 16 | u32::from(low));
+        Ok(Self { version, connection_id, salt, capabilities, collation, status, plugin: reader.nul_bytes().to_vec() })
+    }
 }
 
 /// Asks the client to prove itself by another plugin.
@@ -181,7 +229,16 @@ mod tests {
             let _ = change_user(Reader::new(&payload), CapabilityFlags::all());
             let _ = login(Reader::new(&payload), CapabilityFlags::all());
             let _ = attributes(&payload);
+            let _ = Greeting::read(&payload);
         }
+    }
+
+    #[test]
+    fn a_greeting_is_read_as_it_was_written() {
+        let greeting = Greeting::new(77, b"01234567890123456789", true, "caching_sha2_password");
+        let mut out = PacketBuf::new();
+        greeting.write(&mut out);
+        assert_eq!(Greeting::read(&out.bytes()[4..]), Ok(greeting));
     }
 
     #[test]

@@ -14,6 +14,9 @@ use super::{CapabilityFlags, charset};
 const PARAMETER_COUNT_AVAILABLE: u8 = 0x08;
 const CURSOR_READ_ONLY: u8 = 0x01;
 const UNSIGNED: u8 = 0x80;
+/// In a whole COM_STMT_EXECUTE: the flags stand behind the command and the number, and an iteration count behind these.
+const EXECUTE_FLAGS: usize = 5;
+const EXECUTE_HEAD: usize = 10;
 
 /// A parameter's type as the client bound it: a column type and whether it is unsigned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +95,74 @@ fn read_types(
         }
     }
     Ok(())
+}
+
+/// What a COM_STMT_EXECUTE is like before its values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExecuteKind {
+    /// No cursor is asked for, and there are no attributes.
+    pub is_plain: bool,
+}
+
+/// Reads the flags of a whole COM_STMT_EXECUTE packet; `None` if it is malformed.
+pub fn execute_flags(payload: &[u8], capabilities: CapabilityFlags) -> Option<ExecuteKind> {
+    let flags = *payload.get(EXECUTE_FLAGS)?;
+    let has_attributes =
+        capabilities.contains(CapabilityFlags::CLIENT_QUERY_ATTRIBUTES) && flags & PARAMETER_COUNT_AVAILABLE != 0;
+    Some(ExecuteKind { is_plain: flags & !PARAMETER_COUNT_AVAILABLE == 0 && !has_attributes })
+}
+
+/// Where the bound types of `count` parameters stand in a COM_STMT_EXECUTE, if it has any: behind the NULLs, after the byte
+/// that says whether they are there.
+fn place_of_types(payload: &[u8], capabilities: CapabilityFlags, count: usize) -> Option<usize> {
+    let mut reader = Reader::new(payload.get(EXECUTE_HEAD..)?);
+    let before = reader.left();
+    if capabilities.contains(CapabilityFlags::CLIENT_QUERY_ATTRIBUTES)
+        && usize::try_from(reader.lenenc_int().ok()?).ok()? != count
+    {
+        return None;
+    }
+    reader.bytes(count.div_ceil(8)).ok()?;
+    Some(EXECUTE_HEAD + before - reader.left())
+}
+
+/// The types that a COM_STMT_EXECUTE of `count` parameters binds; `None` if it goes on with those of before.
+pub fn bound_types(payload: &[u8], capabilities: CapabilityFlags, count: usize) -> Option<Vec<ParamType>> {
+    if count == 0 {
+        return None;
+    }
+    let mut reader = Reader::new(payload.get(place_of_types(payload, capabilities, count)?..)?);
+    if reader.u8().ok()? == 0 {
+        return None;
+    }
+    let mut types = Vec::with_capacity(count);
+    let named = capabilities.contains(CapabilityFlags::CLIENT_QUERY_ATTRIBUTES);
+    read_types(&mut reader, count, named, &mut types).ok()?;
+    Some(types)
+}
+
+/// A COM_STMT_EXECUTE that goes on with the types of before, as one that binds them.
+pub fn with_types(
+    payload: &[u8],
+    capabilities: CapabilityFlags,
+    count: usize,
+    types: &[ParamType],
+) -> Option<Vec<u8>> {
+    if count == 0 || types.len() != count {
+        return None;
+    }
+    let at = place_of_types(payload, capabilities, count)?;
+    let mut whole = payload.get(..at)?.to_vec();
+    whole.push(1);
+    for ty in types {
+        whole.push(ty.code as u8);
+        whole.push(if ty.unsigned { UNSIGNED } else { 0 });
+        if capabilities.contains(CapabilityFlags::CLIENT_QUERY_ATTRIBUTES) {
+            whole.push(0);
+        }
+    }
+    whole.extend_from_slice(payload.get(at + 1..)?);
+    Some(whole)
 }
 
 /// Reads over the attributes in front of a COM_QUERY's text.

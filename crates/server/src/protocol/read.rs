@@ -20,6 +20,11 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
+    /// How many bytes are left.
+    pub fn left(&self) -> usize {
+        self.rest.len()
+    }
+
     pub fn bytes(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
         let (head, rest) = self.rest.split_at_checked(len).ok_or(Malformed)?;
         self.rest = rest;
@@ -61,6 +66,11 @@ impl<'a> Reader<'a> {
             // 0xFB is NULL and 0xFF the header of an error: neither is a number.
             _ => Err(Malformed),
         }
+    }
+
+    /// The next byte, which is left where it is.
+    pub fn peek(&self) -> Option<u8> {
+        self.rest.first().copied()
     }
 
     /// A string with its length before it.

@@ -88,6 +88,17 @@ impl PacketBuf {
         }
     }
 
+    /// Appends packets that somebody else has numbered.
+    pub fn put_raw(&mut self, packets: &[u8]) {
+        self.buf.extend_from_slice(packets);
+    }
+
+    /// Drops all that was not written.
+    pub fn clear(&mut self) {
+        self.buf.clear();
+        (self.written, self.start) = (0, 0);
+    }
+
     pub fn begin(&mut self) {
         self.start = self.buf.len();
         self.buf.extend_from_slice(&[0; HEADER]);

@@ -49,6 +49,10 @@ impl SessionFactory for TestSessions {
         self.max_connections.load(Ordering::SeqCst)
     }
 
+    fn open_behind_front(&self, info: SessionInfo) -> Result<TestSession, SqlError> {
+        self.open(info)
+    }
+
     fn open(&self, info: SessionInfo) -> Result<TestSession, SqlError> {
         check_database(info.database.as_deref())?;
         self.log.open.fetch_add(1, Ordering::SeqCst);

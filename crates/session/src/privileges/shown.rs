@@ -76,6 +76,11 @@ impl Session {
         &self.access
     }
 
+    /// Whether it may know what others run.
+    pub(crate) fn sees_statements_of_others(&self) -> bool {
+        !self.is_behind_front && self.access.global().intersects(Privileges::PROCESS)
+    }
+
     /// The connections that the account may know of: its own, or all with PROCESS.
     pub(crate) fn seen_connections(&self) -> Vec<ConnectionRow> {
         let mut all = self.info.connections.list();

@@ -73,7 +73,10 @@ const FATAL: u64 = 1593;
 
 fn value_of(column: &str, status: &ReplicaStatus) -> Value {
     let errno = |is_error: bool| Datum::UInt(if is_error { FATAL } else { 0 });
-    let left_out = || status.left_out.join("; ");
+    let left_out = || {
+        let each = status.left_out.iter().map(|out| format!("{}.{}: {}", out.database, out.table, out.state));
+        each.collect::<Vec<_>>().join("; ")
+    };
     let error = || status.last_error.clone().unwrap_or_else(left_out);
     let is_stopped = status.last_error.is_some();
     match column {

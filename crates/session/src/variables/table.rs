@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Effect::{Acts, Inert, OnlyDefault, Reads, Server, Sets};
 use super::Kind::{
-    Bool, Charset, Collation, Double, Durability, Enum, Int, NullableCharset, NullableText, Roles, SqlMode,
+    Bool, Charset, Collation, Double, Durability, Enum, Freshness, Int, NullableCharset, NullableText, Roles, SqlMode,
     Switches, Text, TimeZone, UInt, Words,
 };
 use super::Scope::{Both, Global, Session};
@@ -105,7 +105,12 @@ pub(crate) static VARIABLES: &[Variable] = &[
     line("auto_increment_offset", Both, Int { min: 1, max: 65535 }, "1", Reads(|s, v| s.auto_increment_offset = int(v).max(1))),
     line("autocommit", Both, Bool, "ON", Reads(|s, v| s.autocommit = on(v))),
     line("automatic_sp_privileges", Global, Bool, "ON", Inert),
+    line("avocet_freshness", Both, Freshness, "latest", Reads(|s, v| s.routing.freshness = text(v).parse().unwrap_or_default())),
+    line("avocet_freshness_fallback", Both, Enum(&["source", "error"]), "source", Reads(|s, v| s.routing.fails_when_late = text(v) == "error")),
+    line("avocet_freshness_timeout", Both, Int { min: 0, max: 3600000 }, "1000", Reads(|s, v| s.routing.patience = Duration::from_millis(int(v)))),
     line("avocet_point_path", Both, Bool, "ON", Reads(|s, v| s.point_path = on(v))),
+    line("avocet_route", Both, Enum(&["auto", "source", "here"]), "auto", Reads(|s, v| s.routing.route = text(v).parse().unwrap_or_default())),
+    line("avocet_route_cost", Both, ANY, "10000", Reads(|s, v| s.routing.least_cost = int(v) as f64)),
     fixed("back_log", Global, Int { min: 1, max: 65535 }, "151"),
     fixed("background_mib_per_second", Global, ANY, "64"),
     fixed("basedir", Global, Text, "/usr/"),

@@ -3,7 +3,7 @@
 use avocet_types::Function;
 use avocet_types::expr::Volatility;
 
-use super::{ColumnUse, SessionState, StatementFacts};
+use super::{ColumnUse, SessionState, StatementFacts, is_own};
 use crate::parse::ast::*;
 
 /// Walks syntax trees and collects their facts. Common table expressions in scope are no tables.
@@ -192,7 +192,14 @@ impl<'f, 'q> Reader<'f, 'q> {
             | K::Temporal { .. }
             | K::Param(_)
             | K::Unsupported(_) => {}
-            K::SystemVariable { .. } => self.facts.needs.add(S::VARIABLES),
+            K::SystemVariable { name, .. } => {
+                self.facts.names_own_variable |= is_own(name);
+                self.facts.needs.add(match name.as_str() {
+                    "warning_count" | "error_count" => S::CONDITIONS,
+                    "last_insert_id" | "identity" => S::LAST_INSERT_ID,
+                    _ => S::VARIABLES,
+                });
+            }
             K::UserVariable(_) => self.facts.needs.add(S::USER_VARIABLES),
             K::AssignVariable { name: _, value } => {
                 self.facts.changes.add(S::USER_VARIABLES);

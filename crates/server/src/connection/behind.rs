@@ -1,0 +1,213 @@
+//! A connection that came through a front: its commands go to the source, but for the queries that are answered here.
+
+mod choice;
+mod prepared;
+mod relay;
+mod sign_in;
+mod statement;
+
+use std::future::pending;
+use std::ops::Range;
+use std::sync::Arc;
+
+use avocet_session::api::{SessionFactory, SqlSession, StatementId};
+use avocet_sql::parse::digest::Digest;
+use avocet_types::error::{ErrorCode, SqlError};
+use foldhash::HashMap;
+
+use super::{Connection, Next};
+use crate::auth::exchange::AuthError;
+use crate::front::Front;
+use crate::front::exchange::{Exchange, Lost};
+use crate::front::framer::Reply;
+use crate::front::shape::Effects;
+use crate::front::upstream::Upstream;
+use crate::front::view::View;
+use crate::protocol::command::{self, Command};
+use crate::protocol::{Malformed, Reader, handshake};
+use crate::registry::Activity;
+use crate::wire::WireError;
+
+use prepared::Remote;
+pub(super) use sign_in::sign_in;
+
+/// The source's side of a connection.
+pub(super) struct Behind {
+    front: Arc<Front>,
+    upstream: Upstream,
+    view: View,
+    /// As the source numbers the connection.
+    thread: u32,
+    user: String,
+    /// What the client has prepared, by the source's numbers.
+    statements: HashMap<u32, Remote>,
+    /// Used again for each statement.
+    digest: Digest,
+    key: Vec<u8>,
+}
+
+impl Drop for Behind {
+    fn drop(&mut self) {
+        self.front.leave(self.thread);
+    }
+}
+
+/// Ready when the source says something that nobody has asked for: that it has closed the connection, mostly.
+pub(super) async fn unasked(behind: Option<&mut Behind>) {
+    match behind {
+        Some(behind) => {
+            // What is wrong with it shows when it is read.
+            let _ = behind.upstream.wire.more().await;
+        }
+        None => pending().await,
+    }
+}
+
+impl<F: SessionFactory> Connection<F> {
+    /// Passes on what the source says between commands, which is its last word.
+    pub(super) async fn pass_unasked(&mut self) -> Result<(), WireError> {
+        if let Some(behind) = &self.behind {
+            self.wire.out.put_raw(behind.upstream.wire.input.unread());
+            self.wire.flush().await?;
+        }
+        Ok(())
+    }
+
+    /// Runs one command, here or on the source, and leaves what is left of its reply in the write buffer.
+    pub(super) async fn handle_behind(&mut self, packet: Range<usize>) -> Result<Next, WireError> {
+        let Some(mut behind) = self.behind.take() else { return Ok(Next::Close) };
+        let next = self.handle_with(&mut behind, packet).await;
+        self.behind = Some(behind);
+        next
+    }
+
+    async fn handle_with(&mut self, behind: &mut Behind, packet: Range<usize>) -> Result<Next, WireError> {
+        let payload = self.wire.input.slice(packet.clone());
+        let Ok(command) = command::parse(payload, self.capabilities) else {
+            self.reply_error(&ErrorCode::MALFORMED_PACKET.with(&[]));
+            return Ok(Next::Continue);
+        };
+        let settings = Effects { settings: true, ..Effects::default() };
+        let nothing = Effects::default();
+        match command {
+            Command::Query(_) => return self.query_with(behind, packet).await,
+            Command::Prepare(_) => return self.prepare_with(behind, packet).await,
+            Command::Execute { statement, .. } => return self.execute_with(behind, packet, statement).await,
+            Command::Fetch { .. } => {
+                self.begin(Activity::Fetch, b"");
+                return self.pass(behind, packet, Reply::Rows, &nothing).await;
+            }
+            Command::CloseStatement(id) => {
+                self.forget_statement(behind, id);
+                return self.pass_without_reply(behind, packet).await;
+            }
+            Command::SendLongData { statement, .. } => {
+                if let Some(remote) = behind.statements.get_mut(&statement) {
+                    remote.has_long_data = true;
+                }
+                return self.pass_without_reply(behind, packet).await;
+            }
+            Command::ResetStatement(id) => {
+                if let Some(remote) = behind.statements.get_mut(&id) {
+                    remote.has_long_data = false;
+                }
+            }
+            Command::Quit => {
+                // Whether it arrives or not, the connection ends.
+                let _ = behind.upstream.send(payload).await;
+                return Ok(Next::Close);
+            }
+            Command::InitDb(_) => return self.pass(behind, packet, Reply::Packet, &settings).await,
+            Command::FieldList { .. } => return self.pass(behind, packet, Reply::Fields, &nothing).await,
+            Command::ProcessKill(thread) => {
+                let kills = Effects { kills: Some((thread, false)), ..Effects::default() };
+                return self.pass(behind, packet, Reply::Packet, &kills).await;
+            }
+            Command::ResetConnection => {
+                let next = self.pass(behind, packet, Reply::Packet, &settings).await?;
+                self.session.reset().await;
+                self.forget_statements(behind);
+                behind.view.reset();
+                return Ok(next);
+            }
+            Command::ChangeUser(_) => return self.change_user_with(behind, packet).await,
+            Command::Statistics | Command::Ping | Command::Debug | Command::SetOption { .. } => {}
+            Command::Unknown => {
+                self.reply_error(&ErrorCode::UNKNOWN_COM_ERROR.with(&[]));
+                return Ok(Next::Continue);
+            }
+        }
+        self.pass(behind, packet, Reply::Packet, &nothing).await
+    }
+
+    /// What the session here prepared for the client goes with the client's own.
+    fn forget_statement(&mut self, behind: &mut Behind, id: u32) {
+        behind.statements.remove(&id);
+        if let Some(statement) = self.statements.remove(&StatementId(id)) {
+            self.session.close_prepared(statement.prepared.id);
+        }
+    }
+
+    fn forget_statements(&mut self, behind: &mut Behind) {
+        behind.statements.clear();
+        self.statements.clear();
+    }
+
+    fn lost_source(&mut self, error: &WireError) -> Next {
+        tracing::debug!(%error, "a client has lost its connection to the source");
+        self.reply_error(&SqlError {
+            errno: 2013,
+            sqlstate: *b"HY000",
+            message: "Lost connection to MySQL server during query".into(),
+        });
+        Next::Close
+    }
+
+    /// Becomes another user, if the source lets it. A client that fails to is disconnected.
+    async fn change_user_with(&mut self, behind: &mut Behind, packet: Range<usize>) -> Result<Next, WireError> {
+        self.begin(Activity::Connect, b"");
+        match self.try_change_user_with(behind, packet).await {
+            Ok(()) => Ok(Next::Continue),
+            Err(AuthError::Denied(error)) => {
+                self.reply_error(&error);
+                self.wire.flush().await?;
+                Ok(Next::Close)
+            }
+            Err(AuthError::Wire(error)) => Err(error),
+        }
+    }
+
+    async fn try_change_user_with(&mut self, behind: &mut Behind, packet: Range<usize>) -> Result<(), AuthError> {
+        let bad = |_: Malformed| ErrorCode::UNKNOWN_COM_ERROR.with(&[]);
+        let payload = self.wire.input.slice(packet);
+        let reader = Reader::new(&payload[1..]);
+        let (login, _) = handshake::change_user(reader, self.capabilities).map_err(bad)?;
+        let user = String::from_utf8_lossy(login.user).into_owned();
+        let plugin = login.plugin.unwrap_or_default().to_vec();
+        behind.upstream.send(payload).await?;
+        let is_private = self.wire.is_private();
+        let mut exchange = Exchange {
+            client: &mut self.wire,
+            source: &mut behind.upstream.wire,
+            is_private,
+            plugin,
+            salt: self.salt,
+        };
+        let ok = exchange.run().await.map_err(|error| match error {
+            Lost::Client(error) => AuthError::Wire(error),
+            Lost::Source(error) => {
+                let (host, port) = behind.front.source.address();
+                crate::front::exchange::unreachable((host, port), &error).into()
+            }
+            Lost::Denied(error) => error.into(),
+        })?;
+        self.salt = exchange.salt;
+        self.session.reset().await;
+        self.forget_statements(behind);
+        behind.view.reset();
+        self.registration.signed_in(&user, &self.info.account, None);
+        behind.user = user;
+        self.wire.out.packet(&ok);
+        Ok(())
+    }
+}

@@ -1,0 +1,129 @@
+//! Commands that go to the source as they came, and replies that come back as they are.
+
+use std::future::poll_fn;
+use std::ops::Range;
+
+use avocet_channel::Interruption;
+use avocet_session::api::SessionFactory;
+
+use super::Behind;
+use crate::connection::{Connection, Next};
+use crate::front::framer::{Framer, Reply, Step};
+use crate::front::shape::Effects;
+use crate::wire::WireError;
+
+/// So much of a reply is gathered before it is written.
+const GATHERED: usize = 64 * 1024;
+
+impl<F: SessionFactory> Connection<F> {
+    /// Passes a command on that has no reply.
+    pub(super) async fn pass_without_reply(
+        &mut self,
+        behind: &mut Behind,
+        packet: Range<usize>,
+    ) -> Result<Next, WireError> {
+        match behind.upstream.send(self.wire.input.slice(packet)).await {
+            Ok(()) => Ok(Next::Continue),
+            // Nothing can be said of it: the client awaits no reply.
+            Err(_) => Ok(Next::Close),
+        }
+    }
+
+    /// Passes a command on, and its reply back.
+    pub(super) async fn pass(
+        &mut self,
+        behind: &mut Behind,
+        packet: Range<usize>,
+        reply: Reply,
+        effects: &Effects,
+    ) -> Result<Next, WireError> {
+        let mut framer = Framer::new(reply, behind.upstream.deprecates_eof());
+        let sent = behind.upstream.send(self.wire.input.slice(packet)).await;
+        self.pass_reply(behind, sent, &mut framer, effects).await
+    }
+
+    /// Passes the reply back to a command that was sent.
+    pub(super) async fn pass_reply(
+        &mut self,
+        behind: &mut Behind,
+        sent: Result<(), WireError>,
+        framer: &mut Framer,
+        effects: &Effects,
+    ) -> Result<Next, WireError> {
+        behind.view.note(effects);
+        if let Err(error) = sent {
+            return Ok(self.lost_source(&error));
+        }
+        let mut has_passed = false;
+        loop {
+            let unread = behind.upstream.wire.input.unread();
+            let step = framer.look(unread)?;
+            let (Step::More(count) | Step::File(count) | Step::Ended(count)) = step;
+            self.wire.out.put_raw(&unread[..count]);
+            behind.upstream.wire.input.take(count);
+            has_passed |= count > 0;
+            match step {
+                Step::Ended(_) => break,
+                Step::File(_) => {
+                    self.pass_file(behind, framer.sequence).await?;
+                    continue;
+                }
+                Step::More(_) => {}
+            }
+            if self.wire.out.len() >= GATHERED {
+                self.wire.flush().await?;
+            }
+            let line = self.wire.line.clone();
+            let is_waiting = !self.wire.out.is_empty();
+            tokio::select! {
+                biased;
+                read = behind.upstream.wire.more() => {
+                    if let Err(error) = read {
+                        // Half a reply cannot be ended properly.
+                        return Ok(if has_passed { Next::Close } else { self.lost_source(&error) });
+                    }
+                }
+                flushed = self.wire.flush(), if is_waiting => flushed?,
+                () = cut(&self.registration.interrupt) => return Ok(Next::Close),
+                () = poll_fn(|cx| line.lock().transport.poll_hangup(cx)) => return Ok(Next::Close),
+            }
+        }
+        behind.upstream.wire.rest();
+        if let Some(status) = framer.status {
+            behind.upstream.status = status;
+        }
+        if let Some((thread, of_statement)) = effects.kills.filter(|_| !framer.failed)
+            && let Some(interrupt) = behind.front.interrupt_of(thread)
+        {
+            interrupt.raise(if of_statement { Interruption::Statement } else { Interruption::Connection });
+        }
+        Ok(Next::Continue)
+    }
+
+    /// Passes the client's file on, packet by packet, to the empty one behind it. `sequence`: of the packet that asked for it.
+    async fn pass_file(&mut self, behind: &mut Behind, sequence: u8) -> Result<(), WireError> {
+        self.wire.flush().await?;
+        self.wire.out.set_sequence(sequence.wrapping_add(1));
+        behind.upstream.wire.out.set_sequence(sequence.wrapping_add(1));
+        loop {
+            let piece = tokio::select! {
+                biased;
+                piece = self.wire.next() => piece?,
+                () = cut(&self.registration.interrupt) => return Err(WireError::Closed),
+            };
+            let is_last = piece.is_empty();
+            behind.upstream.wire.out.packet(piece);
+            behind.upstream.wire.flush().await?;
+            if is_last {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Returns when the connection is to end; a KILL QUERY is the source's to obey.
+async fn cut(interrupt: &avocet_channel::Interrupt) {
+    if interrupt.raised().await != Interruption::Connection {
+        std::future::pending::<()>().await;
+    }
+}

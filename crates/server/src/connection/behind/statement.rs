@@ -1,0 +1,255 @@
+//! Statements of a client that came through a front, from their text to the end of their reply.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use avocet_session::api::{Journal, Routed, SessionFactory, SqlSession, StatementId};
+use avocet_types::error::ErrorCode;
+
+use super::Behind;
+use super::choice::{Chosen, Noted};
+use crate::connection::commands::Ran;
+use crate::connection::{Connection, Cut, Next};
+use crate::front::framer::Reply;
+use crate::front::shape::{Candidate, Effects, Place, Shape};
+use crate::protocol::charset;
+use crate::protocol::command::{self, Command};
+use crate::registry::Activity;
+use crate::wire::WireError;
+
+/// A query that takes the source so long is not as cheap as it was thought to be.
+const DEAR: Duration = Duration::from_millis(50);
+
+/// How a statement came.
+#[derive(Clone)]
+pub(super) enum Job {
+    Query(Range<usize>),
+    /// With the number that the source has given it.
+    Execute(Range<usize>, u32),
+}
+
+impl<F: SessionFactory> Connection<F> {
+    pub(super) async fn query_with(&mut self, behind: &mut Behind, packet: Range<usize>) -> Result<Next, WireError> {
+        let raw = match command::parse(self.wire.input.slice(packet.clone()), self.capabilities) {
+            Ok(Command::Query(raw)) => raw,
+            _ => return Ok(Next::Close),
+        };
+        self.begin(Activity::Query, raw);
+        let job = Job::Query(packet);
+        let Some((shape, has_key)) = self.shape_of(behind, &job) else {
+            // The source says what is wrong with its characters.
+            let effects = Effects { settings: true, writes: true, ..Effects::default() };
+            return self.pass_job(behind, job, &effects).await;
+        };
+        self.answer(behind, job, shape, has_key).await
+    }
+
+    /// The shape of a statement, and whether it has a digest, which is read then. `None` if its text is not in the client's
+    /// character set.
+    fn shape_of(&self, behind: &mut Behind, job: &Job) -> Option<(Arc<Shape>, bool)> {
+        let mode = self.session.sql_mode();
+        let Behind { front, digest, .. } = behind;
+        match job {
+            Job::Query(packet) => {
+                let text = self.text_of(packet.clone())?;
+                Some(front.shapes.of(&text, mode, digest))
+            }
+            Job::Execute(_, id) => Some(front.shapes.of(&behind.statements.get(id)?.text, mode, digest)),
+        }
+    }
+
+    fn text_of(&self, packet: Range<usize>) -> Option<Cow<'_, str>> {
+        match command::parse(self.wire.input.slice(packet), self.capabilities) {
+            Ok(Command::Query(raw)) => charset::decode(raw, self.session.status().client).ok(),
+            _ => None,
+        }
+    }
+
+    /// Runs a statement where its shape, its session and the data's freshness let it.
+    pub(super) async fn answer(
+        &mut self,
+        behind: &mut Behind,
+        job: Job,
+        mut shape: Arc<Shape>,
+        mut has_key: bool,
+    ) -> Result<Next, WireError> {
+        let began = Instant::now();
+        for is_known in [false, true] {
+            match &shape.place {
+                Place::Here => break,
+                Place::WithLast if behind.view.last_ran_here => break,
+                Place::Source(_) | Place::WithLast if shape.asks_last && behind.view.last_ran_here => {
+                    let message = "Avocet: the statement before ran here, and the source cannot tell its FOUND_ROWS(), ROW_COUNT() or \
+                                   warnings; SET avocet_route = 'source' before it";
+                    self.reply_error(&ErrorCode::UNKNOWN_ERROR.because(message));
+                    return Ok(Next::Continue);
+                }
+                Place::Source(_) | Place::WithLast => return self.pass_plainly(behind, job, &shape).await,
+                Place::Either(candidate) => {
+                    if self.why_not_here(behind, candidate).is_some() {
+                        return self.pass_plainly(behind, job, &shape).await;
+                    }
+                    if has_key && self.is_known_cheap(behind, candidate) {
+                        let next = self.pass_plainly(behind, job, &shape).await;
+                        if began.elapsed() > DEAR {
+                            behind.front.costs.forget(&behind.key);
+                        }
+                        return next;
+                    }
+                    if is_known || behind.view.is_known() {
+                        let candidate = candidate.clone();
+                        return self.answer_either(behind, job, &shape, &candidate, has_key, began).await;
+                    }
+                    if let Err(error) = self.match_session(behind).await {
+                        return Ok(self.lost_source(&error));
+                    }
+                    // The text may mean something else under the session's real settings.
+                    match self.shape_of(behind, &job) {
+                        Some(found) => (shape, has_key) = found,
+                        None => return self.pass_plainly(behind, job, &shape).await,
+                    }
+                }
+            }
+        }
+        // It is about what happened here.
+        if let Err(error) = self.match_session(behind).await {
+            return Ok(self.lost_source(&error));
+        }
+        let ran = self.run_job(behind, &job).await?;
+        behind.view.last_ran_here = true;
+        Ok(self.conclude(ran.outcome))
+    }
+
+    async fn answer_either(
+        &mut self,
+        behind: &mut Behind,
+        job: Job,
+        shape: &Shape,
+        candidate: &Candidate,
+        has_key: bool,
+        began: Instant,
+    ) -> Result<Next, WireError> {
+        let Some(explained) = self.explained(behind, &job) else {
+            return self.pass_plainly(behind, job, shape).await;
+        };
+        match self.choose(behind, candidate, &explained, has_key).await {
+            Chosen::Error(error) => {
+                self.reply_error(&error);
+                Ok(Next::Continue)
+            }
+            Chosen::SourceLost(error) => Ok(self.lost_source(&error)),
+            Chosen::ClientLost => Ok(Next::Close),
+            Chosen::Source(noted) => {
+                let next = self.pass_job(behind, job.clone(), &shape.effects).await;
+                self.note(behind, &job, false, noted, began);
+                next
+            }
+            Chosen::Here(mut noted) => {
+                let ran = self.run_job(behind, &job).await?;
+                match &ran.outcome {
+                    Ok(Err(error)) if !ran.has_sent && !is_asked_for(error.errno) => {
+                        // The source may be able to, or gives the error that a client of MySQL expects.
+                        noted.why = format!("it cannot run here: {}", error.message);
+                        noted.fell_back = true;
+                        if has_key {
+                            behind.front.costs.refuse(&behind.key, &noted.why);
+                        }
+                        self.wire.out.clear();
+                        self.wire.out.set_sequence(1);
+                        let next = self.pass_job(behind, job.clone(), &shape.effects).await;
+                        self.note(behind, &job, false, noted, began);
+                        next
+                    }
+                    Err(Cut::Panicked) if !ran.has_sent => {
+                        self.session.recover();
+                        noted.why = "it panicked here; see the log".into();
+                        noted.fell_back = true;
+                        self.wire.out.clear();
+                        self.wire.out.set_sequence(1);
+                        let next = self.pass_job(behind, job.clone(), &shape.effects).await;
+                        self.note(behind, &job, false, noted, began);
+                        next
+                    }
+                    _ => {
+                        behind.view.last_ran_here = true;
+                        self.note(behind, &job, true, noted, began);
+                        Ok(self.conclude(ran.outcome))
+                    }
+                }
+            }
+        }
+    }
+
+    /// As the source can explain it.
+    fn explained(&mut self, behind: &Behind, job: &Job) -> Option<Vec<u8>> {
+        match job {
+            Job::Query(packet) => match command::parse(self.wire.input.slice(packet.clone()), self.capabilities) {
+                Ok(Command::Query(raw)) => Some(raw.to_vec()),
+                _ => None,
+            },
+            Job::Execute(packet, id) => self.explained_execute(behind, packet.clone(), *id),
+        }
+    }
+
+    async fn run_job(&mut self, behind: &mut Behind, job: &Job) -> Result<Ran, WireError> {
+        match job {
+            Job::Query(packet) => self.run_query(packet.clone()).await,
+            Job::Execute(packet, id) => {
+                if let Err(error) = self.prepare_here(behind, *id).await {
+                    return Ok(Ran::failed(error));
+                }
+                let ran = self.run_prepared(packet.clone(), StatementId(*id)).await;
+                self.note_types(behind, packet.clone(), *id);
+                Ok(ran)
+            }
+        }
+    }
+
+    /// To the source, as one of many.
+    async fn pass_plainly(&mut self, behind: &mut Behind, job: Job, shape: &Shape) -> Result<Next, WireError> {
+        behind.front.journal.count_passed_on();
+        self.pass_job(behind, job, &shape.effects).await
+    }
+
+    async fn pass_job(&mut self, behind: &mut Behind, job: Job, effects: &Effects) -> Result<Next, WireError> {
+        match job {
+            Job::Query(packet) => self.pass(behind, packet, Reply::Results, effects).await,
+            Job::Execute(packet, id) => self.pass_execute(behind, packet, id, effects).await,
+        }
+    }
+
+    fn note(&self, behind: &Behind, job: &Job, ran_here: bool, noted: Noted, began: Instant) {
+        let text = match job {
+            Job::Query(packet) => self.text_of(packet.clone()).unwrap_or_default(),
+            Job::Execute(_, id) => behind.statements.get(id).map_or("", |remote| &remote.text).into(),
+        };
+        let mut end = text.len().min(Journal::TEXT);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let took = began.elapsed();
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let routed = Routed {
+            id: 0,
+            at_us: now.saturating_sub(took).as_micros() as i64,
+            thread: behind.thread,
+            user: behind.user.clone(),
+            database: behind.view.applied.as_ref().and_then(|settings| settings.database.clone()),
+            text: text[..end].to_owned(),
+            ran_here,
+            why: noted.why,
+            cost: noted.cost,
+            freshness: self.session.routing().freshness.to_string(),
+            waited_us: noted.waited.as_micros() as u64,
+            took_us: took.as_micros() as u64,
+        };
+        behind.front.journal.note(routed, noted.fell_back, noted.was_late);
+    }
+}
+
+/// Errors that somebody has asked for: KILL, and limits of time. They are the statement's end wherever it runs.
+fn is_asked_for(errno: u16) -> bool {
+    errno == ErrorCode::QUERY_INTERRUPTED.with(&[]).errno || errno == 3024
+}

@@ -1,0 +1,116 @@
+//! The front: this server in the place of the MySQL that it follows.
+//!
+//! ```text
+//!  client ─▶ command ─▶ shape (text alone) ─▶ route ─┬─▶ source: bytes there, bytes back   (framer)
+//!                           ▲                        │
+//!                session (view: what the source      └─▶ here: the data is fresh enough, then the
+//!                says of this one)                       connection's own session answers
+//! ```
+//!
+//! Clients sign in with the source's users and passwords: the exchange is passed on (`exchange`), and each client has a connection
+//! of its own to the source (`upstream`). Whatever is not a query that this server answers faster goes there as it came, and the
+//! reply is not parsed but for where it ends and what it says of the transaction.
+//!
+//! Invariants:
+//! 1. A query runs here only if the source, asked with EXPLAIN as this client and in this client's session, would have run
+//!    it: so its privileges, tables and names are the source's.
+//! 2. And only outside of transactions and with settings that this server has, too: the session here is given those that the source
+//!    tells of (`view`), after every statement that may have changed them.
+//! 3. What fails here before the client has got anything runs on the source; nothing is answered from data that is known to be
+//!    older than the session asks for.
+
+pub(crate) mod costs;
+pub(crate) mod exchange;
+pub(crate) mod framer;
+pub(crate) mod shape;
+pub(crate) mod upstream;
+pub(crate) mod view;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use avocet_channel::Interrupt;
+use avocet_session::api::{Freshness, Journal};
+use parking_lot::Mutex;
+
+use costs::Costs;
+use shape::Shapes;
+
+/// Why the data here cannot be said to be as fresh as it is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Late {
+    /// It did not get so far in time.
+    TimedOut,
+    /// It will not, until somebody mends it.
+    Broken(String),
+    /// The source cannot be asked.
+    SourceGone(String),
+}
+
+impl fmt::Display for Late {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TimedOut => f.write_str("the data here did not become fresh enough in time"),
+            Self::Broken(why) => write!(f, "replication is broken: {why}"),
+            Self::SourceGone(why) => write!(f, "the source cannot be asked how far it is: {why}"),
+        }
+    }
+}
+
+/// A wait for freshness.
+pub type Wait<'a> = Pin<Box<dyn Future<Output = Result<(), Late>> + Send + 'a>>;
+
+/// The MySQL server behind the front, and how far it is followed.
+pub trait Source: Send + Sync + 'static {
+    /// Host and port.
+    fn address(&self) -> (&str, u16);
+
+    /// Whether a table of it is among those that are followed.
+    fn follows(&self, database: &str, table: &str) -> bool;
+
+    /// Grows with every change of accounts and privileges at the source that is in force here.
+    fn accounts_version(&self) -> u64;
+
+    /// Returns when what is visible here is so fresh. `has_written`: the session has changed something since it waited last.
+    fn fresh(&self, freshness: Freshness, has_written: bool, at_most: Duration) -> Wait<'_>;
+}
+
+/// What all connections through a front share.
+pub(crate) struct Front {
+    pub source: Arc<dyn Source>,
+    pub shapes: Shapes,
+    pub costs: Costs,
+    pub journal: Arc<Journal>,
+    /// Who runs a statement here, by the thread id that the source has given the client.
+    threads: Mutex<HashMap<u32, Weak<Interrupt>>>,
+}
+
+impl Front {
+    pub fn new(source: Arc<dyn Source>, journal: Arc<Journal>) -> Self {
+        Self {
+            source,
+            shapes: Shapes::default(),
+            costs: Costs::default(),
+            journal,
+            threads: Mutex::default(),
+        }
+    }
+
+    /// A client has come, which the source knows by this number.
+    pub fn enter(&self, thread: u32, interrupt: &Arc<Interrupt>) {
+        self.threads.lock().insert(thread, Arc::downgrade(interrupt));
+    }
+
+    pub fn leave(&self, thread: u32) {
+        self.threads.lock().remove(&thread);
+    }
+
+    /// Who has this number, if it came through this front.
+    pub fn interrupt_of(&self, thread: u32) -> Option<Arc<Interrupt>> {
+        self.threads.lock().get(&thread).and_then(Weak::upgrade)
+    }
+}

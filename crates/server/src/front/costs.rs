@@ -1,0 +1,124 @@
+//! What the source thinks of a query: its optimizer's cost, by EXPLAIN in the client's own session.
+//!
+//! EXPLAIN checks privileges, names and tables as the query itself would, so its answer is a permission as well. It is kept by
+//! user, default database and digest, for a while: literals change costs, and grants change. A change of accounts that is known here
+//! ends all permissions.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::RwLock;
+
+/// So long an answer is kept.
+const KEPT: Duration = Duration::from_secs(60);
+
+/// What is known of queries of one digest, as one user sends them.
+#[derive(Clone, Debug)]
+pub struct Known {
+    pub cost: f64,
+    /// Why it cannot run here, found out by trying.
+    pub refused: Option<Arc<str>>,
+    accounts_version: u64,
+    since: Instant,
+}
+
+/// Costs by user, database and digest; when there are too many, all are forgotten.
+#[derive(Default)]
+pub struct Costs {
+    kept: RwLock<HashMap<Box<[u8]>, Known>>,
+}
+
+impl Costs {
+    const MOST: usize = 4096;
+
+    /// The key of a digest.
+    pub fn key(user: &str, database: Option<&str>, digest: &[u8], key: &mut Vec<u8>) {
+        key.clear();
+        key.extend_from_slice(user.as_bytes());
+        key.push(0);
+        key.extend_from_slice(database.unwrap_or_default().as_bytes());
+        key.push(0);
+        key.extend_from_slice(digest);
+    }
+
+    pub fn get(&self, key: &[u8], accounts_version: u64) -> Option<Known> {
+        let kept = self.kept.read();
+        let known = kept.get(key)?;
+        (known.accounts_version == accounts_version && known.since.elapsed() < KEPT).then(|| known.clone())
+    }
+
+    pub fn put(&self, key: &[u8], cost: f64, accounts_version: u64) {
+        let known = Known { cost, refused: None, accounts_version, since: Instant::now() };
+        let mut kept = self.kept.write();
+        if kept.len() >= Self::MOST {
+            kept.clear();
+        }
+        kept.insert(key.into(), known);
+    }
+
+    /// It was tried here, and failed.
+    pub fn refuse(&self, key: &[u8], why: &str) {
+        if let Some(known) = self.kept.write().get_mut(key) {
+            known.refused = Some(why.into());
+        }
+    }
+
+    /// It took the source long, whatever its cost was thought to be: the next one is asked for anew.
+    pub fn forget(&self, key: &[u8]) {
+        self.kept.write().remove(key);
+    }
+}
+
+/// The cost in EXPLAIN FORMAT=JSON: of all its query blocks together (`query_cost`), or of the root of the newer format
+/// (`estimated_total_cost`). `None` if there is none: a query that reads nothing.
+pub fn read_cost(json: &[u8]) -> Option<f64> {
+    let plan: serde_json::Value = serde_json::from_slice(json).ok()?;
+    if let Some(cost) = plan.pointer("/query_plan/estimated_total_cost").or_else(|| plan.get("estimated_total_cost")) {
+        return cost.as_f64();
+    }
+    let (mut total, mut pending) = (None, vec![&plan]);
+    while let Some(value) = pending.pop() {
+        match value {
+            serde_json::Value::Object(fields) => {
+                if let Some(cost) = fields.get("query_cost") {
+                    let cost = cost.as_f64().or_else(|| cost.as_str()?.parse().ok());
+                    total = cost.map(|cost: f64| total.unwrap_or(0.0) + cost).or(total);
+                }
+                pending.extend(fields.values());
+            }
+            serde_json::Value::Array(items) => pending.extend(items),
+            _ => {}
+        }
+    }
+    total
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_are_read_from_both_formats() {
+        let old = br#"{"query_block": {"select_id": 1, "cost_info": {"query_cost": "10.25"}, "table": {"attached_subqueries":
+            [{"query_block": {"cost_info": {"query_cost": "5.75"}}}]}}}"#;
+        assert_eq!(read_cost(old), Some(16.0));
+        let new = br#"{"query": "select 1", "query_plan": {"estimated_total_cost": 7.5, "inputs": [{"estimated_total_cost": 3}]}}"#;
+        assert_eq!(read_cost(new), Some(7.5));
+        assert_eq!(read_cost(br#"{"query_block": {"message": "No tables used"}}"#), None);
+        assert_eq!(read_cost(b"{"), None);
+    }
+
+    #[test]
+    fn a_change_of_accounts_ends_permissions() {
+        let (costs, mut key) = (Costs::default(), Vec::new());
+        Costs::key("app", Some("shop"), b"SELECT ?", &mut key);
+        costs.put(&key, 12.0, 3);
+        assert_eq!(costs.get(&key, 3).map(|known| known.cost), Some(12.0));
+        costs.refuse(&key, "it is not supported");
+        assert!(costs.get(&key, 3).is_some_and(|known| known.refused.is_some()));
+        assert!(costs.get(&key, 4).is_none());
+        costs.forget(&key);
+        assert!(costs.get(&key, 3).is_none());
+    }
+}

@@ -1,0 +1,222 @@
+//! Signing in through the front: the source decides, and hears of the client's password no more than it would without a front.
+//!
+//! ```text
+//!   client                    front                        source
+//!     │                         │ ◀──────── greeting (salt) ── │
+//!     │ ◀── the same greeting ─ │                              │
+//!     │ ── TLS, if asked for ─▶ │                              │
+//!     │ ── response ──────────▶ │ ── response ───────────────▶ │
+//!     │ ◀─────────────────────▶ │ ◀── switches, more data ───▶ │
+//!     │ ◀──────────────── OK ── │ ◀──────────────── OK ─────── │
+//! ```
+//!
+//! The salt is the source's, so proofs of passwords pass through as they are. Under TLS a client of caching_sha2_password sends
+//! the password itself when the source has not seen it before; towards the source it is encrypted with that one's public key.
+
+use avocet_types::error::{ErrorCode, SqlError};
+use rand::rngs::OsRng;
+use rsa::pkcs8::DecodePublicKey;
+use rsa::{Oaep, RsaPublicKey};
+use sha1::Sha1;
+use tokio_rustls::TlsAcceptor;
+
+use super::upstream::{Upstream, read_error};
+use crate::protocol::handshake::{self, ClientHello, Greeting, SERVER_CAPABILITIES, Salt};
+use crate::protocol::{CapabilityFlags, Malformed, Reader};
+use crate::wire::{Wire, WireError};
+
+const REQUEST_PUBLIC_KEY: &[u8] = &[2];
+const FAST_AUTH_SUCCESS: u8 = 3;
+const PERFORM_FULL_AUTHENTICATION: u8 = 4;
+const SHA2: &[u8] = b"caching_sha2_password";
+/// Passwords as they are: nobody between client and source should read them.
+const CLEAR: &[u8] = b"mysql_clear_password";
+
+/// A client that the source has let in.
+pub struct SignedIn {
+    pub upstream: Upstream,
+    pub user: String,
+    pub database: Option<String>,
+    pub hello: ClientHello,
+    /// As the source numbers it.
+    pub thread: u32,
+    pub salt: Salt,
+    /// What the source said last: the OK that the client gets.
+    pub ok: Vec<u8>,
+}
+
+/// Why a client does not come in.
+#[derive(Debug)]
+pub enum NotIn {
+    /// To be told to the client.
+    Denied(SqlError),
+    Wire(WireError),
+}
+
+impl From<WireError> for NotIn {
+    fn from(error: WireError) -> Self {
+        Self::Wire(error)
+    }
+}
+
+impl From<Malformed> for NotIn {
+    fn from(_: Malformed) -> Self {
+        Self::Denied(ErrorCode::HANDSHAKE_ERROR.with(&[]))
+    }
+}
+
+/// The source is away, or says nothing that could be understood.
+pub fn unreachable(address: (&str, u16), why: &dyn std::fmt::Display) -> SqlError {
+    SqlError {
+        errno: 2003,
+        sqlstate: *b"HY000",
+        message: format!("Can't connect to MySQL server on '{}:{}' ({why})", address.0, address.1),
+    }
+}
+
+/// Passes the connection phase on. `wire` is the client's, `source` is freshly connected.
+pub async fn sign_in(
+    wire: &mut Wire,
+    mut source: Wire,
+    address: (&str, u16),
+    tls: Option<&TlsAcceptor>,
+) -> Result<SignedIn, NotIn> {
+    let lost = |error: WireError| NotIn::Denied(unreachable(address, &error));
+    let first = source.next().await.map_err(lost)?;
+    if first.first() == Some(&0xFF) {
+        return Err(NotIn::Denied(read_error(first)));
+    }
+    let theirs = Greeting::read(first)
+        .map_err(|_| NotIn::Denied(unreachable(address, &"what answers there is no MySQL server")))?;
+    let mut capabilities = theirs.capabilities & SERVER_CAPABILITIES;
+    capabilities.set(CapabilityFlags::CLIENT_SSL, tls.is_some());
+    Greeting { capabilities, ..theirs.clone() }.write(&mut wire.out);
+
+    let mut packet = wire.exchange_before_tls().await?;
+    let mut reader = Reader::new(packet);
+    let mut hello = handshake::client_hello(&mut reader)?;
+    let is_private = hello.capabilities.contains(CapabilityFlags::CLIENT_SSL);
+    if is_private {
+        let acceptor = tls.ok_or(Malformed)?;
+        if !reader.is_empty() {
+            return Err(Malformed.into());
+        }
+        wire.upgrade(acceptor).await?;
+        packet = wire.exchange().await?;
+        reader = Reader::new(packet);
+        hello = handshake::client_hello(&mut reader)?;
+    }
+    let login = handshake::login(reader, hello.capabilities)?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (user, database) = (text(login.user), login.database.map(text));
+    let plugin = login.plugin.map_or_else(|| theirs.plugin.clone(), <[u8]>::to_vec);
+    // The source is spoken to without TLS.
+    let agreed = hello.capabilities & capabilities - CapabilityFlags::CLIENT_SSL;
+    let mut response = packet.to_vec();
+    response[..4].copy_from_slice(&agreed.bits().to_le_bytes());
+    source.out.packet(&response);
+    source.flush().await.map_err(lost)?;
+
+    let mut exchange = Exchange { client: wire, source: &mut source, is_private, plugin, salt: theirs.salt };
+    let ok = exchange.run().await.map_err(|error| match error {
+        Lost::Client(error) => NotIn::Wire(error),
+        Lost::Source(error) => lost(error),
+        Lost::Denied(error) => NotIn::Denied(error),
+    })?;
+    let salt = exchange.salt;
+    let status = Reader::new(&ok[1..]);
+    let status = status_of(status)?;
+    let upstream = Upstream { wire: source, capabilities: agreed, status };
+    hello.capabilities = agreed;
+    Ok(SignedIn { upstream, user, database, hello, thread: theirs.connection_id, salt, ok })
+}
+
+fn status_of(mut reader: Reader<'_>) -> Result<crate::protocol::StatusFlags, Malformed> {
+    reader.lenenc_int()?;
+    reader.lenenc_int()?;
+    Ok(crate::protocol::StatusFlags::from_bits_truncate(reader.u16()?))
+}
+
+/// Which of the two was lost, or that the source has said no.
+pub enum Lost {
+    Client(WireError),
+    Source(WireError),
+    Denied(SqlError),
+}
+
+/// An exchange of proofs, from the source's answer to the client's response on.
+pub struct Exchange<'a> {
+    pub client: &'a mut Wire,
+    pub source: &'a mut Wire,
+    /// Client and front speak under TLS.
+    pub is_private: bool,
+    pub plugin: Vec<u8>,
+    pub salt: Salt,
+}
+
+impl Exchange<'_> {
+    /// Passes proofs on until the source lets the client in; its OK is returned and not passed on.
+    pub async fn run(&mut self) -> Result<Vec<u8>, Lost> {
+        // Proofs go to and fro a few times; an endless exchange is none.
+        const MOST_PACKETS: usize = 32;
+        for _ in 0..MOST_PACKETS {
+            let packet = self.source.next().await.map_err(Lost::Source)?.to_vec();
+            match packet.first() {
+                Some(0x00) => return Ok(packet),
+                Some(0xFF) => return Err(Lost::Denied(read_error(&packet))),
+                Some(0xFE) => {
+                    let mut reader = Reader::new(&packet[1..]);
+                    self.plugin = reader.nul_bytes().to_vec();
+                    if let Some(salt) = reader.nul_bytes().first_chunk() {
+                        self.salt = *salt;
+                    }
+                    if self.plugin == CLEAR {
+                        let why = "mysql_clear_password does not pass a front; connect to the source itself";
+                        return Err(Lost::Denied(ErrorCode::ACCESS_DENIED_ERROR.because(why)));
+                    }
+                    self.pass_answer(&packet).await?;
+                }
+                Some(0x01) if packet.get(1) == Some(&FAST_AUTH_SUCCESS) && packet.len() == 2 => {
+                    self.client.out.packet(&packet);
+                    self.client.flush().await.map_err(Lost::Client)?;
+                    // The source goes on by itself, and the client's next packet is the front's OK.
+                }
+                Some(0x01)
+                    if self.is_private
+                        && self.plugin == SHA2
+                        && packet.get(1) == Some(&PERFORM_FULL_AUTHENTICATION) =>
+                {
+                    self.client.out.packet(&packet);
+                    let password = self.client.exchange().await.map_err(Lost::Client)?.to_vec();
+                    self.source.out.packet(REQUEST_PUBLIC_KEY);
+                    let key = self.source.exchange().await.map_err(Lost::Source)?;
+                    let secret = key.strip_prefix(&[1]).and_then(|pem| encrypt(&password, &self.salt, pem));
+                    let secret = secret.ok_or_else(|| {
+                        let why = "the source gives no public key to encrypt a password with";
+                        Lost::Denied(ErrorCode::ACCESS_DENIED_ERROR.because(why))
+                    })?;
+                    self.source.out.packet(&secret);
+                    self.source.flush().await.map_err(Lost::Source)?;
+                }
+                Some(0x01) => self.pass_answer(&packet).await?,
+                _ => return Err(Lost::Source(Malformed.into())),
+            }
+        }
+        Err(Lost::Source(WireError::OutOfOrder))
+    }
+
+    /// Passes a packet of the source on, and the client's answer back.
+    async fn pass_answer(&mut self, packet: &[u8]) -> Result<(), Lost> {
+        self.client.out.packet(packet);
+        let answer = self.client.exchange().await.map_err(Lost::Client)?;
+        self.source.out.packet(answer);
+        self.source.flush().await.map_err(Lost::Source)
+    }
+}
+
+/// A password (with its NUL) as a client without TLS sends it.
+fn encrypt(password: &[u8], salt: &Salt, pem: &[u8]) -> Option<Vec<u8>> {
+    let key = RsaPublicKey::from_public_key_pem(std::str::from_utf8(pem).ok()?.trim_end_matches('\0')).ok()?;
+    let masked: Vec<u8> = password.iter().zip(salt.iter().cycle()).map(|(byte, mask)| byte ^ mask).collect();
+    key.encrypt(&mut OsRng, Oaep::new::<Sha1>(), &masked).ok()
+}

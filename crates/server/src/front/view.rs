@@ -1,0 +1,185 @@
+//! What is known here of a client's session on the source, and how the session here is made to match.
+//!
+//! Settings are not followed statement by statement: there are too many ways to change them. After any statement that may have
+//! (`Effects`), the source is asked for the values, once, before a query runs here.
+
+use std::collections::HashSet;
+
+use super::shape::{Effects, Temporary};
+use super::upstream::Row;
+
+/// Variables whose values decide about answers. Names with a mark are numbers.
+const SETTINGS: &[(&str, bool)] = &[
+    ("sql_mode", false),
+    ("time_zone", false),
+    ("character_set_client", false),
+    ("collation_connection", false),
+    ("character_set_results", false),
+    ("lc_time_names", false),
+    ("sql_select_limit", true),
+    ("group_concat_max_len", true),
+    ("div_precision_increment", true),
+    ("default_week_format", true),
+    ("cte_max_recursion_depth", true),
+    ("max_execution_time", true),
+    ("sql_auto_is_null", true),
+    ("sql_big_selects", true),
+];
+
+/// As those, and `default_collation_for_utf8mb4`, which sources before 8.0 do not have, is left out: no query's answer depends
+/// on it beyond `collation_connection`.
+pub fn question() -> String {
+    let names: Vec<String> = SETTINGS.iter().map(|(name, _)| format!("@@session.{name}")).collect();
+    format!(
+        "SELECT DATABASE(), @@system_time_zone, @@timestamp - UNIX_TIMESTAMP(SYSDATE(6)), {}",
+        names.join(", ")
+    )
+}
+
+/// Columns before the settings.
+const AHEAD: usize = 3;
+/// A statement's time is its beginning; this is later than any.
+const CLOCK_IS_SET: f64 = 5.0;
+
+/// How the session here is to be set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    pub database: Option<String>,
+    /// One SET.
+    pub set: String,
+    pub clock_is_set: bool,
+}
+
+impl Settings {
+    /// From the source's answer to [`question`]; or why the session here cannot be like that.
+    pub fn read(row: &Row) -> Result<Self, String> {
+        let text = |at: usize| row.get(at).cloned().flatten().map(|value| String::from_utf8_lossy(&value).into_owned());
+        if row.len() != AHEAD + SETTINGS.len() {
+            return Err("the source does not tell its session's settings".into());
+        }
+        let system_zone = text(1).unwrap_or_default();
+        let ahead: f64 = text(2).and_then(|seconds| seconds.parse().ok()).unwrap_or_default();
+        let mut parts = Vec::with_capacity(SETTINGS.len());
+        for (at, (name, is_number)) in SETTINGS.iter().enumerate() {
+            let value = text(AHEAD + at);
+            let value = match (*name, value) {
+                ("time_zone", Some(zone)) if zone == "SYSTEM" => match &*system_zone {
+                    "UTC" | "GMT" | "Etc/UTC" | "Universal" => "'+00:00'".into(),
+                    _ => {
+                        return Err(format!(
+                            "the session's time zone is the source's own ({system_zone}); SET time_zone to a name or an offset"
+                        ));
+                    }
+                },
+                (_, None) => "NULL".into(),
+                (_, Some(number)) if *is_number && number.bytes().all(|byte| byte.is_ascii_digit()) => number,
+                (_, Some(value)) => format!("'{}'", value.replace('\\', "\\\\").replace('\'', "''")),
+            };
+            parts.push(format!("{name} = {value}"));
+        }
+        Ok(Self {
+            database: text(0),
+            set: format!("SET SESSION {}", parts.join(", ")),
+            clock_is_set: ahead.abs() > CLOCK_IS_SET,
+        })
+    }
+}
+
+/// One client's session on the source.
+#[derive(Debug, Default)]
+pub struct View {
+    /// As the session here is set; `None` if it may not be what the source has.
+    pub settings: Option<Settings>,
+    /// Why the session here cannot be set as the source's is.
+    pub unlike: Option<String>,
+    /// What the session here was set to last.
+    pub applied: Option<Settings>,
+    pub holds_table_locks: bool,
+    pub clock_is_set: bool,
+    pub temporary: HashSet<String>,
+    /// A procedure may have made temporary tables.
+    pub may_have_temporary: bool,
+    /// It has changed something since it waited for freshness.
+    pub has_written: bool,
+    /// The last statement ran here.
+    pub last_ran_here: bool,
+}
+
+impl View {
+    /// Whether it is known what the session is like, or that it cannot be had here.
+    pub fn is_known(&self) -> bool {
+        self.settings.is_some() || self.unlike.is_some()
+    }
+
+    /// After a statement on the source, whether it failed or not.
+    pub fn note(&mut self, effects: &Effects) {
+        self.last_ran_here = false;
+        self.has_written |= effects.writes;
+        if effects.settings {
+            (self.settings, self.unlike) = (None, None);
+        }
+        self.clock_is_set |= effects.clock;
+        if let Some(holds) = effects.table_locks {
+            self.holds_table_locks = holds;
+        }
+        match &effects.temporary {
+            Temporary::None => {}
+            Temporary::Named(name) => {
+                // A session that makes them without end is like one that calls procedures.
+                const MOST: usize = 1000;
+                self.may_have_temporary |= self.temporary.len() >= MOST;
+                if self.temporary.len() < MOST {
+                    self.temporary.insert(name.clone());
+                }
+            }
+            Temporary::Unknown => self.may_have_temporary = true,
+        }
+    }
+
+    /// COM_RESET_CONNECTION or COM_CHANGE_USER: the session is as new.
+    pub fn reset(&mut self) {
+        *self = Self { has_written: self.has_written, ..Self::default() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(zone: &str, system: &str, ahead: &str) -> Row {
+        let mut values = vec!["shop", system, ahead, "ANSI_QUOTES", zone, "utf8mb4", "utf8mb4_0900_ai_ci"];
+        values.extend(["latin1", "en_US", "18446744073709551615", "1024", "4", "0", "1000", "0", "0", "1"]);
+        values.into_iter().map(|value| Some(value.as_bytes().to_vec())).collect()
+    }
+
+    #[test]
+    fn settings_become_one_set() {
+        let settings = Settings::read(&row("SYSTEM", "UTC", "-0.000120")).expect("it is known");
+        assert_eq!(settings.database.as_deref(), Some("shop"));
+        assert!(settings.set.starts_with("SET SESSION sql_mode = 'ANSI_QUOTES', time_zone = '+00:00', "));
+        assert!(settings.set.contains("sql_select_limit = 18446744073709551615"));
+        assert!(!settings.clock_is_set);
+        let mut unnamed = row("Europe/Berlin", "CET", "-1700000000.5");
+        unnamed[0] = None;
+        let settings = Settings::read(&unnamed).expect("it is known");
+        assert!(settings.clock_is_set && settings.database.is_none());
+        assert!(settings.set.contains("time_zone = 'Europe/Berlin'"));
+    }
+
+    #[test]
+    fn what_cannot_be_the_same_here_is_said() {
+        assert!(Settings::read(&row("SYSTEM", "CEST", "0")).expect_err("a zone without a name").contains("CEST"));
+        assert!(Settings::read(&Row::new()).is_err());
+    }
+
+    #[test]
+    fn effects_are_kept_until_the_session_is_reset() {
+        let mut view = View { last_ran_here: true, ..View::default() };
+        view.note(&Effects { table_locks: Some(true), temporary: Temporary::Named("t".into()), ..Effects::default() });
+        assert!(view.holds_table_locks && view.temporary.contains("t") && !view.last_ran_here);
+        view.note(&Effects { table_locks: Some(false), temporary: Temporary::Unknown, writes: true, ..Effects::default() });
+        assert!(!view.holds_table_locks && view.may_have_temporary && view.has_written);
+        view.reset();
+        assert!(view.temporary.is_empty() && !view.may_have_temporary && view.has_written);
+    }
+}
