@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::RwLock;
+use serde_json::Value;
 
 /// So long an answer is kept.
 const KEPT: Duration = Duration::from_secs(60);
@@ -70,28 +71,69 @@ impl Costs {
     }
 }
 
-/// The cost in EXPLAIN FORMAT=JSON: of all its query blocks together (`query_cost`), or of the root of the newer format
-/// (`estimated_total_cost`). `None` if there is none: a query that reads nothing.
+/// The cost in EXPLAIN FORMAT=JSON: of all query blocks together, or of the tree of version 2 of the format, with each
+/// dependent subquery as often as there are rows that it runs for. `None` if there is none: a query that reads nothing.
 pub fn read_cost(json: &[u8]) -> Option<f64> {
-    let plan: serde_json::Value = serde_json::from_slice(json).ok()?;
-    if let Some(cost) = plan.pointer("/query_plan/estimated_total_cost").or_else(|| plan.get("estimated_total_cost")) {
-        return cost.as_f64();
+    // Deeper trees than serde_json takes have no cost either.
+    let plan: Value = serde_json::from_slice(json).ok()?;
+    match plan.get("query_plan") {
+        Some(tree) => Some(Estimate::of(tree)).map(|estimate| estimate.cost + estimate.of_subqueries),
+        None => cost_of_blocks(&plan),
     }
-    let (mut total, mut pending) = (None, vec![&plan]);
+}
+
+/// `query_cost` of every query block.
+fn cost_of_blocks(plan: &Value) -> Option<f64> {
+    let (mut total, mut pending) = (None, vec![plan]);
     while let Some(value) = pending.pop() {
         match value {
-            serde_json::Value::Object(fields) => {
+            Value::Object(fields) => {
                 if let Some(cost) = fields.get("query_cost") {
                     let cost = cost.as_f64().or_else(|| cost.as_str()?.parse().ok());
                     total = cost.map(|cost: f64| total.unwrap_or(0.0) + cost).or(total);
                 }
                 pending.extend(fields.values());
             }
-            serde_json::Value::Array(items) => pending.extend(items),
+            Value::Array(items) => pending.extend(items),
             _ => {}
         }
     }
     total
+}
+
+/// What is thought of a node of a tree and all below it.
+struct Estimate {
+    cost: f64,
+    rows: f64,
+    /// Which no node's cost has in it.
+    of_subqueries: f64,
+}
+
+impl Estimate {
+    fn of(node: &Value) -> Self {
+        let number = |name: &str| node.get(name).and_then(Value::as_f64);
+        let fields = node.as_object().into_iter().flatten();
+        let inputs = fields.filter(|(name, _)| name.starts_with("inputs")).filter_map(|(_, list)| list.as_array());
+        let (mut below, mut rows, mut of_subqueries, mut subqueries) = (0.0, 1.0_f64, 0.0, Vec::new());
+        for input in inputs.flatten() {
+            let is = |name: &str| input.get(name).and_then(Value::as_bool) == Some(true);
+            let estimate = Self::of(input);
+            if is("subquery") {
+                subqueries.push((estimate, is("dependent")));
+                continue;
+            }
+            below += estimate.cost;
+            rows = rows.max(estimate.rows);
+            of_subqueries += estimate.of_subqueries;
+        }
+        for (subquery, is_dependent) in subqueries {
+            let times = if is_dependent { rows } else { 1.0 };
+            of_subqueries += (subquery.cost + subquery.of_subqueries) * times;
+        }
+        // Some nodes have no numbers: temporary tables, sorts, limits.
+        let cost = number("estimated_total_cost").unwrap_or(0.0).max(below);
+        Self { cost, rows: number("estimated_rows").unwrap_or(rows), of_subqueries }
+    }
 }
 
 #[cfg(test)]
@@ -103,10 +145,17 @@ mod tests {
         let old = br#"{"query_block": {"select_id": 1, "cost_info": {"query_cost": "10.25"}, "table": {"attached_subqueries":
             [{"query_block": {"cost_info": {"query_cost": "5.75"}}}]}}}"#;
         assert_eq!(read_cost(old), Some(16.0));
-        let new = br#"{"query": "select 1", "query_plan": {"estimated_total_cost": 7.5, "inputs": [{"estimated_total_cost": 3}]}}"#;
-        assert_eq!(read_cost(new), Some(7.5));
         assert_eq!(read_cost(br#"{"query_block": {"message": "No tables used"}}"#), None);
         assert_eq!(read_cost(b"{"), None);
+        let new = br#"{"query": "select 1", "query_plan": {"estimated_total_cost": 7.5, "inputs": [{"estimated_total_cost": 3}]}}"#;
+        assert_eq!(read_cost(new), Some(7.5));
+        let without_numbers = br#"{"query_plan": {"operation": "Limit", "inputs": [{"operation": "Sort", "inputs":
+            [{"estimated_rows": 200.0, "estimated_total_cost": 20.5}]}]}}"#;
+        assert_eq!(read_cost(without_numbers), Some(20.5));
+        let dependent = br#"{"query_plan": {"estimated_total_cost": 20.0, "inputs": [{"estimated_rows": 100, "estimated_total_cost": 20},
+            {"subquery": true, "dependent": true, "estimated_total_cost": 3}],
+            "inputs_from_select_list": [{"subquery": true, "estimated_total_cost": 7}]}}"#;
+        assert_eq!(read_cost(dependent), Some(327.0));
     }
 
     #[test]
