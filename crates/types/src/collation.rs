@@ -266,4 +266,6 @@ fn common_prefix(a: &[u8], b: &[u8]) -> usize {
 #[cfg(test)]
 mod mysql_tests;
 #[cfg(test)]
+mod order_tests;
+#[cfg(test)]
 mod tests;

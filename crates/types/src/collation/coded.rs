@@ -1,5 +1,5 @@
 //! Weights of collations whose character set has a table: each character has one weight, or a few, of one to three bytes.
-//! Their ranks among all weights of the collation stand for them.
+//! Their ranks among all weights of the collation stand for them, from 1 on: a unit that is written in full must not end in zeros.
 
 use super::coding::{Coding, Weights};
 use super::names::CollationInfo;
@@ -7,8 +7,17 @@ use super::tables::CharMap;
 
 pub(super) struct CodedWeights {
     ranks: CharMap,
-    /// By rank.
+    /// By rank, less one.
     weights: Vec<Weights>,
+}
+
+/// Ranks are below this.
+const ABSENT: u16 = 0x8000;
+
+/// What stands for the ranks of a character that the character set has not: behind all that it has, in the order of code
+/// points. None of the three is a rank, and so none is taken for a space or for what another character begins with.
+pub(super) fn absent(c: u32) -> [u16; 3] {
+    [u16::MAX, 0xff00 | (c >> 15) as u16, ABSENT | c as u16]
 }
 
 impl CodedWeights {
@@ -24,8 +33,9 @@ impl CodedWeights {
         let mut weights: Vec<Weights> = found.iter().flat_map(|(_, parts)| parts.iter().copied()).collect();
         weights.sort_unstable_by(|a, b| a.bytes().cmp(b.bytes()));
         weights.dedup();
+        assert!(weights.len() < usize::from(ABSENT), "no character set has as many characters");
         let mut ranks = CharMap::default();
-        let rank = |of: &Weights| weights.partition_point(|w| w.bytes() < of.bytes()) as u16;
+        let rank = |of: &Weights| weights.partition_point(|w| w.bytes() < of.bytes()) as u16 + 1;
         for (c, parts) in &found {
             ranks.insert((*c).into(), &parts.iter().map(rank).collect::<Vec<_>>());
         }
@@ -47,6 +57,6 @@ impl CodedWeights {
     }
 
     pub fn bytes(&self, rank: u16) -> &[u8] {
-        self.weights.get(usize::from(rank)).map_or(&[], Weights::bytes)
+        usize::from(rank).checked_sub(1).and_then(|at| self.weights.get(at)).map_or(&[], Weights::bytes)
     }
 }

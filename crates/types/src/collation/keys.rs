@@ -9,7 +9,7 @@
 //!  space  3 ~n    n spaces, then something larger                 (more spaces: smaller)
 //! ```
 
-/// Units of one, two or three bytes; bytes after the first are never needed if zero, but for weights.
+/// Units of one byte or three. Those of three never end in two zeros, which is how the others are known.
 #[inline]
 pub(super) fn push_unit(unit: u32, to: &mut Vec<u8>) {
     let [_, first, second, third] = unit.to_be_bytes();

@@ -3,7 +3,7 @@
 //! A unit is up to three bytes in a `u32`, left-aligned below the top byte: `byte0 << 16 | byte1 << 8 | byte2`. All
 //! units of a level are prefix-free and order as their bytes do.
 
-use super::coded::CodedWeights;
+use super::coded::{CodedWeights, absent};
 use super::names::{General, Version};
 use super::tables::{CharMap, Tables, tables, uca520};
 use super::tailoring::Tailoring;
@@ -171,8 +171,7 @@ impl<'s> Units<'s> {
             let c = u32::from(self.chars.next()?);
             self.pending = match coded.get(c) {
                 Some(ranks) => Pending::Weights(ranks),
-                // Behind all that the character set has.
-                None => computed(&[u16::MAX, (c >> 16) as u16, c as u16]),
+                None => computed(&absent(c)),
             };
         }
     }

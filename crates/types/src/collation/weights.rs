@@ -99,7 +99,7 @@ impl Rules {
         u32::from(self.space) << 16
     }
 
-    /// The unit of a table's weight of the first level.
+    /// The unit of a table's weight of the first level, which is not 0.
     pub fn primary_unit(&self, weight: u16) -> u32 {
         match self.ascii_weights.binary_search(&weight) {
             Ok(rank) => (2 * rank as u32 + 2) << 16,
@@ -177,8 +177,8 @@ impl Rules {
     }
 
     pub fn hash<H: Hasher>(&'static self, s: &str, state: &mut H) {
-        let s = if self.padded { s.trim_end_matches(' ') } else { s };
         if !self.is_table() {
+            let s = if self.padded { s.trim_end_matches(' ') } else { s };
             state.write(s.as_bytes());
             state.write_u8(0xff);
             return;
@@ -187,7 +187,11 @@ impl Rules {
             self.hash_slow(s, state);
             return;
         }
-        hash_codes(s.bytes().map(|b| self.codes[usize::from(b)]), state);
+        let codes = s.bytes().map(|b| self.codes[usize::from(b)]);
+        // Not only spaces weigh as a space does: in koi8u_general_ci, a grave accent, too.
+        let spaces =
+            if self.padded { codes.clone().rev().take_while(|code| *code == self.space).count() } else { 0 };
+        hash_codes(codes.take(s.len() - spaces), state);
     }
 
     #[cold]
