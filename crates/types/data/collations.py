@@ -7,8 +7,10 @@
 - characters.tsv: one line for each code point but surrogates, as a MySQL server answers
 
     SELECT HEX(n), HEX(WEIGHT_STRING(c COLLATE utf8mb4_unicode_ci)), HEX(WEIGHT_STRING(c COLLATE utf8mb4_general_ci)),
-           HEX(CONVERT(UPPER(c COLLATE utf8mb4_0900_ai_ci) USING utf32)), HEX(CONVERT(LOWER(c COLLATE utf8mb4_0900_ai_ci) USING utf32)),
-           HEX(CONVERT(UPPER(c COLLATE utf8mb4_general_ci) USING utf32)), HEX(CONVERT(LOWER(c COLLATE utf8mb4_general_ci) USING utf32))
+           HEX(CONVERT(LEFT(UPPER(d COLLATE utf8mb4_0900_ai_ci), 1) USING utf32)), HEX(CONVERT(LEFT(LOWER(d COLLATE utf8mb4_0900_ai_ci), 1) USING utf32)),
+           HEX(CONVERT(LEFT(UPPER(d COLLATE utf8mb4_general_ci), 1) USING utf32)), HEX(CONVERT(LEFT(LOWER(d COLLATE utf8mb4_general_ci), 1) USING utf32))
+
+  where d is CONCAT(c, '  '): MySQL changes a text where it stands, and has no room for an other case that takes more bytes at its end.
 
 Six sections, each a u32 count of records, sorted by code point; code points are varint differences to the one
 before, other numbers varints:

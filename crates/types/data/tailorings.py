@@ -16,7 +16,8 @@ differ from those of the older ones, and then a tailoring for each line of TAILO
   characters count, count × (code point from the one before, levels × (count, weights))
   sequences  count, count × (length, code points, levels × (count, weights))
 
-Numbers without a size are varints. Weights that are zero are not there: no comparison sees them. Levels are 1 (of UCA 4.0.0), 3, or 4.
+Numbers without a size are varints. Levels are 1 (of UCA 4.0.0), 3, or 4. Weights that are zero are not there, as no comparison sees them, but
+for one: sequences of kana that are neither hiragana nor katakana to MySQL (U+31F0 to U+31FF) weigh zero at the fourth level, and it writes that.
 """
 import collections
 import itertools
@@ -282,7 +283,9 @@ def tailoring(server, kind, name, bases):
     out += numbers(len(known))
     for sequence, weights in sorted(known.items()):
         out += numbers(len(sequence), *sequence)
-        for level in weights:
+        for number, level in enumerate(weights):
+            # Where all weights of the fourth level are zero, as here, MySQL leaves it out; behind others it does not.
+            level = level or (0,) if number == 3 else level
             out += numbers(len(level), *level)
     print(f"{coll}: {len(ranges)} ranges, {len(leads)} leads, {len(runs)} runs of {sum(len(r[1]) for r in runs)}, "
           f"{len(characters)} characters, {len(known)} sequences, {len(out)} bytes", flush=True)
@@ -304,12 +307,13 @@ def main(address, target):
     out = struct.pack("<I", len(records)) + b"".join(records)
     print(f"UCA 5.2.0: {len(records)} characters, {len(out)} bytes", flush=True)
     for function in ("UPPER", "LOWER"):
-        # By those of utf16: in UTF-8, MySQL makes nothing of a character whose other case takes more bytes.
+        # By those of utf16: in UTF-8, MySQL has no room for an other case that takes more bytes. As HEX: to the collation of utf32,
+        # all characters beyond U+FFFF are equal, and so are the two cases of one.
         mapped = [
-            f"CONVERT({function}(CONVERT(c USING utf16) COLLATE {name}) USING utf32)"
+            f"HEX(CONVERT({function}(CONVERT(c USING utf16) COLLATE {name}) USING utf32))"
             for name in ("utf16_unicode_520_ci", "utf16_unicode_ci")
         ]
-        rows = server.ask(f"SELECT n, HEX({mapped[0]}) FROM characters WHERE {mapped[0]} <> {mapped[1]} ORDER BY n")
+        rows = server.ask(f"SELECT n, {mapped[0]} FROM characters WHERE {mapped[0]} <> {mapped[1]} ORDER BY n")
         out += struct.pack("<I", len(rows))
         last = 0
         for cp, to in rows:

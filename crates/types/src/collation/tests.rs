@@ -110,6 +110,16 @@ fn case_is_mapped_one_to_one() {
     assert_eq!(c.upper("straße Ñandú я"), "STRAßE ÑANDÚ Я");
     assert_eq!(c.lower("ÀÉÎ X"), "àéî x");
     assert!(matches!(c.upper("ABC 1"), Cow::Borrowed(_)));
+    // Letters whose other case takes more bytes, and those of Deseret, which UCA 4.0.0 had not yet.
+    for (name, upper, lower) in [
+        ("utf8mb4_0900_ai_ci", "AⱯBC\u{10400}", "ⱥⱦ\u{10428}"),
+        ("utf8mb4_unicode_520_ci", "AⱯBC\u{10400}", "ⱥⱦ\u{10428}"),
+        ("utf8mb4_unicode_ci", "AɐBC\u{10428}", "ȺȾ\u{10400}"),
+    ] {
+        let c = named(name);
+        assert_eq!(c.upper("aɐbc\u{10428}"), upper, "{name}");
+        assert_eq!(c.lower("ȺȾ\u{10400}"), lower, "{name}");
+    }
 }
 
 #[test]

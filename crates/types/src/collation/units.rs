@@ -199,7 +199,13 @@ impl Iterator for Units<'_> {
     #[inline]
     fn next(&mut self) -> Option<u32> {
         match &self.rules.weigher {
-            Weigher::Uca(uca) => self.next_weight(uca).map(|weight| self.unit(weight)),
+            Weigher::Uca(uca) => loop {
+                // A zero is shown by WEIGHT_STRING, but orders nothing: strings that agree so far have it at the same place.
+                match self.next_weight(uca)? {
+                    0 => {}
+                    weight => return Some(self.unit(weight)),
+                }
+            },
             Weigher::Bytes => self.chars.next().map(|c| character_unit(c.into())),
             Weigher::Coded(coded) => self.next_rank(coded).map(|rank| self.rules.primary_unit(rank)),
             Weigher::General(variant) => {

@@ -19,8 +19,10 @@ impl Collation {
                     while let Some(weight) = units.next_weight(uca) {
                         to.extend_from_slice(&weight.to_be_bytes());
                     }
-                    // A separator before each level; the fourth is not there in strings without kana.
-                    if level > 0 && (level < 3 || to.len() > start) {
+                    // The fourth level is not there in strings without kana, or whose kana have no weight there.
+                    if level == 3 && to[start..].iter().all(|byte| *byte == 0) {
+                        to.truncate(start);
+                    } else if level > 0 {
                         to.splice(start..start, [0, 0]);
                     }
                 }
