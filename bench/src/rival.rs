@@ -5,6 +5,7 @@
 pub mod avocet;
 
 pub mod duckdb;
+pub mod front;
 pub mod mariadb;
 pub mod mysql9;
 pub mod packages;

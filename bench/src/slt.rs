@@ -14,6 +14,7 @@ use clap::{Args, ValueEnum};
 use crate::cache::Scratch;
 use crate::error::{Error, IoContext, Result};
 use crate::rival::avocet::Avocet;
+use crate::rival::front::Front;
 use crate::rival::mariadb::MariaDb;
 use crate::rival::mysql9::Mysql9;
 use crate::rival::{Launch, Server};
@@ -25,6 +26,8 @@ enum Target {
     Avocet,
     Mysql,
     Mariadb,
+    /// Avocet before a MySQL that it follows
+    Front,
 }
 
 #[derive(Args, Clone)]
@@ -67,20 +70,31 @@ pub struct Options {
     setup: Option<String>,
 }
 
+/// What a MySQL has to have to be followed.
+const SOURCE: [&str; 5] =
+    ["--log-bin=binlog", "--server-id=1", "--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--binlog-row-metadata=FULL"];
+
 /// `bench/run slt`.
 pub fn command(options: &Options) -> Result<()> {
+    let scratch = Scratch::new("slt")?;
+    // It lives as long as what stands before it.
+    let mut source = None;
     let launch: Box<dyn Launch> = match options.target {
         _ if options.record => Box::new(Mysql9::fetch()?.with_zones()?),
         Target::Avocet => Box::new(Avocet::find(&watched(&options.serve_option))?),
         Target::Mysql => Box::new(Mysql9::fetch()?.with_zones()?),
         Target::Mariadb => Box::new(MariaDb::fetch()?),
+        Target::Front => {
+            let mysql = Box::new(Mysql9::fetch()?.with_zones()?.with(&SOURCE));
+            let before = source.insert(Server::start(mysql, &scratch.path().join("source"))?);
+            Box::new(Front::before(before.port(), &options.serve_option)?)
+        }
     };
     let mut files = Vec::new();
     for path in &options.paths {
         find(path, &mut files)?;
     }
     files.sort();
-    let scratch = Scratch::new("slt")?;
     let mut server = Server::start(launch, scratch.path())?;
     if options.record { record(&mut server, &files) } else { check(&mut server, &files, options) }
 }
@@ -102,7 +116,7 @@ fn check(server: &mut Server, files: &[PathBuf], options: &Options) -> Result<()
     let mode = Mode { binary: options.binary, restart: options.restart };
     let mut differences = match options.target {
         Target::Avocet => Differences::read(&options.differences)?,
-        Target::Mysql | Target::Mariadb => Differences::default(),
+        Target::Mysql | Target::Mariadb | Target::Front => Differences::default(),
     };
     if let Some(more) = &options.more_differences {
         differences.add(more)?;

@@ -44,6 +44,9 @@ pub struct Args {
     /// else goes to the server
     #[arg(long, value_name = "ADDRESS:PORT")]
     front: Option<SocketAddr>,
+    /// Queries that the server's optimizer puts lower stay there (variable avocet_route_cost)
+    #[arg(long, value_name = "COST", requires = "front")]
+    route_cost: Option<u64>,
     /// Tables that are copied at a time
     #[arg(long, value_name = "N", default_value_t = 2)]
     copy_threads: usize,
@@ -106,6 +109,9 @@ fn begin(args: &Args, opts: Opts, patterns: Patterns, database: &Database) -> Re
         Err(error) => tracing::warn!(%error, "the server does not answer yet"),
     }
     database.set_option("super_read_only", "ON")?;
+    if let Some(cost) = args.route_cost {
+        database.set_option("avocet_route_cost", &cost.to_string())?;
+    }
     let told = database.clone();
     let source = Arc::new(FrontSource::new(&opts, patterns.clone()));
     let config = Config {

@@ -30,7 +30,7 @@ use crate::listen::Peer;
 use crate::local_file::LocalFile;
 use crate::protocol::handshake::Salt;
 use crate::protocol::params::ParamType;
-use crate::protocol::{CapabilityFlags, reply};
+use crate::protocol::{CapabilityFlags, StatusFlags, reply};
 use crate::registry::{Activity, Registration};
 use crate::server::Shared;
 use crate::transport::{Line, Transport};
@@ -93,8 +93,9 @@ struct Connection<F: SessionFactory> {
     /// As that, for parameters.
     values: Vec<Datum<'static>>,
     local_file: LocalFile,
-    /// Of a client that came through a front.
+    /// Of a client that came through a front: its session on the source, and what that one said last of its transaction.
     behind: Option<Box<Behind>>,
+    outer_status: Option<StatusFlags>,
 }
 
 /// Serves a client until it leaves.

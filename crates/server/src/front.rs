@@ -22,6 +22,7 @@
 pub(crate) mod costs;
 pub(crate) mod exchange;
 pub(crate) mod framer;
+pub(crate) mod secure;
 pub(crate) mod shape;
 pub(crate) mod upstream;
 pub(crate) mod view;
@@ -36,6 +37,7 @@ use std::time::Duration;
 use avocet_channel::Interrupt;
 use avocet_session::api::{Freshness, Journal};
 use parking_lot::Mutex;
+use tokio_rustls::TlsConnector;
 
 use costs::Costs;
 use shape::Shapes;
@@ -85,6 +87,8 @@ pub(crate) struct Front {
     pub shapes: Shapes,
     pub costs: Costs,
     pub journal: Arc<Journal>,
+    /// `None` if there is no TLS here.
+    pub connector: Option<TlsConnector>,
     /// Who runs a statement here, by the thread id that the source has given the client.
     threads: Mutex<HashMap<u32, Weak<Interrupt>>>,
 }
@@ -96,6 +100,7 @@ impl Front {
             shapes: Shapes::default(),
             costs: Costs::default(),
             journal,
+            connector: secure::connector().ok(),
             threads: Mutex::default(),
         }
     }

@@ -47,6 +47,8 @@ pub struct WireSink<'a> {
     pub status: Status,
     /// The client has got some of it.
     pub has_sent: bool,
+    /// Of the client's session on another server, whose transaction is the one that the client knows.
+    pub outer_status: Option<StatusFlags>,
 }
 
 impl WireSink<'_> {
@@ -99,6 +101,17 @@ impl WireSink<'_> {
         }
     }
 
+    /// A status as the client is to see it.
+    fn shown(&self, status: Status) -> Status {
+        let Some(outer) = self.outer_status else { return status };
+        Status {
+            autocommit: outer.contains(StatusFlags::SERVER_STATUS_AUTOCOMMIT),
+            in_transaction: outer.contains(StatusFlags::SERVER_STATUS_IN_TRANS),
+            read_only: outer.contains(StatusFlags::SERVER_STATUS_IN_TRANS_READONLY),
+            ..status
+        }
+    }
+
     fn begin_result(&mut self, columns: &[OutputColumn], zone: TimeZone) {
         self.zone = zone;
         self.types.clear();
@@ -107,7 +120,7 @@ impl WireSink<'_> {
 
     fn end_columns(&mut self, of_what: StatusFlags) -> Result<(), SinkError> {
         if !matches!(self.rows, Rows::Cursor(_)) {
-            let status = reply::status_flags(&self.status) | of_what;
+            let status = reply::status_flags(&self.shown(self.status)) | of_what;
             reply::end_of_columns(self.out, self.capabilities, status);
         }
         Ok(())
@@ -188,7 +201,7 @@ impl ResultSink for WireSink<'_> {
             cursor.finish()?;
         }
         self.status = Status { more_results: false, ..status };
-        let mut flags = reply::status_flags(&status);
+        let mut flags = reply::status_flags(&self.shown(status));
         flags.set(StatusFlags::SERVER_STATUS_CURSOR_EXISTS, matches!(self.rows, Rows::Cursor(_)));
         reply::end_of_rows(self.out, self.capabilities, status.warnings, flags);
         Ok(())
@@ -196,7 +209,7 @@ impl ResultSink for WireSink<'_> {
 
     fn ok(&mut self, ok: &OkReply<'_>) -> Result<(), SinkError> {
         self.status = Status { more_results: false, ..ok.status };
-        reply::ok(self.out, self.capabilities, ok);
+        reply::ok(self.out, self.capabilities, &OkReply { status: self.shown(ok.status), ..*ok });
         Ok(())
     }
 

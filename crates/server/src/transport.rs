@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
-use tokio_rustls::server::TlsStream;
+use tokio_rustls::TlsStream;
 
 use crate::protocol::PacketBuf;
 
-/// TCP, with or without TLS, or a Unix socket.
+/// TCP, with or without TLS, or a Unix socket. Clients come by all of them, and the source behind a front is reached by TCP.
 pub enum Transport {
     Plain(TcpStream),
     Unix(UnixStream),

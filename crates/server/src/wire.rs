@@ -13,8 +13,9 @@ use std::time::Duration;
 
 use avocet_session::api::ClientMemory;
 use parking_lot::Mutex;
+use rustls::pki_types::ServerName;
 use tokio::io::ReadBuf;
-use tokio_rustls::TlsAcceptor;
+use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
 use crate::account::{Account, KEPT};
 use crate::protocol::{MAX_PAYLOAD, PacketBuf};
@@ -249,7 +250,10 @@ impl Wire {
     /// What TLS tells of the client; `None` without it.
     pub fn tls_peer(&self) -> Option<TlsPeer> {
         match &self.line.lock().transport {
-            Transport::Tls(tls) => Some(TlsPeer::of(tls.get_ref().1)),
+            Transport::Tls(tls) => match &**tls {
+                TlsStream::Server(client) => Some(TlsPeer::of(client.get_ref().1)),
+                TlsStream::Client(_) => None,
+            },
             Transport::Plain(_) | Transport::Unix(_) | Transport::Gone => None,
         }
     }
@@ -329,7 +333,7 @@ impl Wire {
         match transport {
             Transport::Plain(tcp) => {
                 let tls = acceptor.accept(tcp).await?;
-                self.line.lock().transport = Transport::Tls(Box::new(tls));
+                self.line.lock().transport = Transport::Tls(Box::new(tls.into()));
                 Ok(())
             }
             other => {
@@ -337,5 +341,21 @@ impl Wire {
                 Err(WireError::OutOfOrder)
             }
         }
+    }
+
+    /// Continues under TLS, as the client of a server that has been asked for it.
+    pub async fn upgrade_as_client(
+        &mut self,
+        connector: &TlsConnector,
+        server: ServerName<'static>,
+    ) -> Result<(), WireError> {
+        if self.input.start != self.input.end {
+            return Err(WireError::OutOfOrder);
+        }
+        let transport = std::mem::replace(&mut self.line.lock().transport, Transport::Gone);
+        let Transport::Plain(tcp) = transport else { return Err(WireError::OutOfOrder) };
+        let tls = connector.connect(server, tcp).await?;
+        self.line.lock().transport = Transport::Tls(Box::new(tls.into()));
+        Ok(())
     }
 }

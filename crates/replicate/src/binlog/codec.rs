@@ -307,7 +307,11 @@ pub fn text(bytes: &[u8], charset: Charset) -> Result<Cow<'_, str>, ReadError> {
 /// A document in the canonical form of what it holds: MySQL leaves gaps where it updates in place.
 pub fn document(bytes: &[u8]) -> Result<Vec<u8>, ReadError> {
     let node = avocet_types::json::Node::new(bytes);
-    node.to_json().encode().map_err(|error| unfit(format!("a document cannot be kept: {error}")))
+    let document = node.to_json();
+    if document.has_no_dates() {
+        return Err(unfit("a document has a date in it that no calendar has"));
+    }
+    document.encode().map_err(|error| unfit(format!("a document cannot be kept: {error}")))
 }
 
 /// Digits to bytes: nine digits have four, fewer have fewer.

@@ -10,7 +10,7 @@
 use avocet_types::Datum;
 
 use super::bytes::{Bytes, bit};
-use super::codec::{ColumnCodec, ReadError, TableCodec};
+use super::codec::{ColumnCodec, ReadError, TableCodec, document};
 use super::{json_diff, kind};
 use crate::error::{ReplicateError, Result};
 
@@ -143,7 +143,7 @@ fn patched<'a>(rows: &mut Bytes<'a>, before: Option<&Datum<'a>>) -> Result<Datum
     let len = rows.u32()? as usize;
     let diffs = rows.take(len)?;
     match before {
-        Some(Datum::Bytes(document)) => Ok(Datum::Bytes(json_diff::apply(document, diffs)?.into())),
+        Some(Datum::Bytes(before)) => Ok(Datum::Bytes(document(&json_diff::apply(before, diffs)?)?.into())),
         _ => {
             Err(ReadError::Unfit("a document was changed in part, and what it was is not in the log".into()))
         }

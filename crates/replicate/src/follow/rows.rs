@@ -4,7 +4,9 @@
 //! aside. Of a table that is being copied, rows may be newer or absent: `copy` says why what is done here is right then.
 
 use avocet_engine::{EngineError, RowChange};
-use avocet_types::{Datum, RowRef};
+use avocet_types::json::{Node, parse};
+use avocet_types::schema::TableDef;
+use avocet_types::{Datum, RowRef, SqlType};
 
 use super::{Applied, Follower, Setback, Target};
 use crate::binlog::{Change, Image, RowsEvent};
@@ -173,8 +175,9 @@ impl Rows<'_> {
         }
         let is_strict = !self.applied.is_lenient;
         let mut is_same = true;
+        let table = self.applied.table.clone();
         let found = self.modify(self.applied.key, &mut |row, change| {
-            is_same = is_row(&row, image);
+            is_same = is_row(&row, image, &table.def);
             if is_same || !is_strict {
                 change.delete();
             }
@@ -199,8 +202,9 @@ impl Rows<'_> {
             return self.insert(after);
         }
         let mut is_same = true;
+        let table = self.applied.table.clone();
         let changed = self.modify(self.applied.key, &mut |row, change| {
-            is_same = is_row(&row, before);
+            is_same = is_row(&row, before, &table.def);
             if !is_same && is_strict {
                 return;
             }
@@ -223,7 +227,23 @@ impl Rows<'_> {
     }
 }
 
-/// Whether a row is what the event says, as far as that says anything.
-fn is_row(row: &RowRef<'_>, image: &Image<'_>) -> bool {
-    image.iter().enumerate().all(|(at, value)| value.as_ref().is_none_or(|value| row.get(at).is_same(value)))
+/// Whether a row is what the event says, as far as that says anything. A document may have been copied as a text, in which dates
+/// are strings and decimals are doubles: then its text is what counts.
+fn is_row(row: &RowRef<'_>, image: &Image<'_>, def: &TableDef) -> bool {
+    image.iter().enumerate().all(|(at, value)| {
+        let Some(value) = value else { return true };
+        let here = row.get(at);
+        here.is_same(value)
+            || match (&here, value, def.columns[at].ty) {
+                (Datum::Bytes(here), Datum::Bytes(there), SqlType::Json) => {
+                    has_text_of(Node::new(here), Node::new(there))
+                }
+                _ => false,
+            }
+    })
+}
+
+/// Whether a document is what the text of another one means.
+fn has_text_of(copied: Node<'_>, document: Node<'_>) -> bool {
+    parse(&document.text()).is_ok_and(|meant| meant.encode().is_ok_and(|meant| Node::new(&meant).text() == copied.text()))
 }

@@ -185,11 +185,9 @@ impl<F: SessionFactory> Connection<F> {
         let user = String::from_utf8_lossy(login.user).into_owned();
         let plugin = login.plugin.unwrap_or_default().to_vec();
         behind.upstream.send(payload).await?;
-        let is_private = self.wire.is_private();
         let mut exchange = Exchange {
             client: &mut self.wire,
             source: &mut behind.upstream.wire,
-            is_private,
             plugin,
             salt: self.salt,
         };

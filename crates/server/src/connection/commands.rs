@@ -118,6 +118,7 @@ impl<F: SessionFactory> Connection<F> {
             is_pipelined: self.wire.input.has_more(),
             status,
             has_sent: false,
+            outer_status: self.outer_status,
         };
         let outcome = {
             let statement = pin!(self.session.execute(&sql, &mut sink));
@@ -187,6 +188,7 @@ impl<F: SessionFactory> Connection<F> {
             is_pipelined: self.wire.input.has_more(),
             status,
             has_sent: false,
+            outer_status: self.outer_status,
         };
         let outcome = {
             let running = pin!(self.session.execute_prepared(statement.prepared.id, &values, &mut sink));

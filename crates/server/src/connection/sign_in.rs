@@ -106,6 +106,7 @@ pub(super) async fn sign_in<F: SessionFactory>(
                 values: Vec::new(),
                 local_file: Default::default(),
                 behind: None,
+                outer_status: None,
                 shared,
                 registration,
                 wire,

@@ -1,7 +1,7 @@
 //! What the source thinks of a query: its optimizer's cost, by EXPLAIN in the client's own session.
 //!
 //! EXPLAIN checks privileges, names and tables as the query itself would, so its answer is a permission as well. It is kept by
-//! user, default database and digest, for a while: literals change costs, and grants change. A change of accounts that is known here
+//! account and roles, default database and digest, for a while: literals change costs, and grants change. A change of accounts that is known here
 //! ends all permissions.
 
 use std::collections::HashMap;
@@ -11,10 +11,12 @@ use std::time::{Duration, Instant};
 use parking_lot::RwLock;
 use serde_json::Value;
 
+use super::view::Settings;
+
 /// So long an answer is kept.
 const KEPT: Duration = Duration::from_secs(60);
 
-/// What is known of queries of one digest, as one user sends them.
+/// What is known of queries of one digest in sessions that may do the same.
 #[derive(Clone, Debug)]
 pub struct Known {
     pub cost: f64,
@@ -24,7 +26,7 @@ pub struct Known {
     since: Instant,
 }
 
-/// Costs by user, database and digest; when there are too many, all are forgotten.
+/// Costs by account and roles, database and digest; when there are too many, all are forgotten.
 #[derive(Default)]
 pub struct Costs {
     kept: RwLock<HashMap<Box<[u8]>, Known>>,
@@ -33,12 +35,12 @@ pub struct Costs {
 impl Costs {
     const MOST: usize = 4096;
 
-    /// The key of a digest.
-    pub fn key(user: &str, database: Option<&str>, digest: &[u8], key: &mut Vec<u8>) {
+    /// The key of a digest in a session like this.
+    pub fn key(session: &Settings, digest: &[u8], key: &mut Vec<u8>) {
         key.clear();
-        key.extend_from_slice(user.as_bytes());
+        key.extend_from_slice(session.identity.as_bytes());
         key.push(0);
-        key.extend_from_slice(database.unwrap_or_default().as_bytes());
+        key.extend_from_slice(session.database.as_deref().unwrap_or_default().as_bytes());
         key.push(0);
         key.extend_from_slice(digest);
     }
@@ -161,7 +163,14 @@ mod tests {
     #[test]
     fn a_change_of_accounts_ends_permissions() {
         let (costs, mut key) = (Costs::default(), Vec::new());
-        Costs::key("app", Some("shop"), b"SELECT ?", &mut key);
+        let session = Settings {
+            database: Some("shop".into()),
+            identity: "app@% NONE".into(),
+            reads_committed: false,
+            set: String::new(),
+            clock_is_set: false,
+        };
+        Costs::key(&session, b"SELECT ?", &mut key);
         costs.put(&key, 12.0, 3);
         assert_eq!(costs.get(&key, 3).map(|known| known.cost), Some(12.0));
         costs.refuse(&key, "it is not supported");

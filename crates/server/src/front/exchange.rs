@@ -10,16 +10,18 @@
 //!     │ ◀──────────────── OK ── │ ◀──────────────── OK ─────── │
 //! ```
 //!
-//! The salt is the source's, so proofs of passwords pass through as they are. Under TLS a client of caching_sha2_password sends
-//! the password itself when the source has not seen it before; towards the source it is encrypted with that one's public key.
+//! The salt is the source's, so proofs of passwords pass through as they are. Who speaks TLS to the front is passed on under TLS. Then a
+//! client of caching_sha2_password sends the password itself when the source has not seen it before; to a source that has no TLS it
+//! goes on encrypted with that one's public key.
 
 use avocet_types::error::{ErrorCode, SqlError};
 use rand::rngs::OsRng;
 use rsa::pkcs8::DecodePublicKey;
 use rsa::{Oaep, RsaPublicKey};
 use sha1::Sha1;
-use tokio_rustls::TlsAcceptor;
+use tokio_rustls::{TlsAcceptor, TlsConnector};
 
+use super::secure;
 use super::upstream::{Upstream, read_error};
 use crate::protocol::handshake::{self, ClientHello, Greeting, SERVER_CAPABILITIES, Salt};
 use crate::protocol::{CapabilityFlags, Malformed, Reader};
@@ -28,6 +30,8 @@ use crate::wire::{Wire, WireError};
 const REQUEST_PUBLIC_KEY: &[u8] = &[2];
 const FAST_AUTH_SUCCESS: u8 = 3;
 const PERFORM_FULL_AUTHENTICATION: u8 = 4;
+/// So much of a response stands before the user's name, and is a request for TLS without it.
+const REQUEST_FOR_TLS: usize = 32;
 const SHA2: &[u8] = b"caching_sha2_password";
 /// Passwords as they are: nobody between client and source should read them.
 const CLEAR: &[u8] = b"mysql_clear_password";
@@ -80,6 +84,7 @@ pub async fn sign_in(
     mut source: Wire,
     address: (&str, u16),
     tls: Option<&TlsAcceptor>,
+    connector: Option<&TlsConnector>,
 ) -> Result<SignedIn, NotIn> {
     let lost = |error: WireError| NotIn::Denied(unreachable(address, &error));
     let first = source.next().await.map_err(lost)?;
@@ -110,14 +115,21 @@ pub async fn sign_in(
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (user, database) = (text(login.user), login.database.map(text));
     let plugin = login.plugin.map_or_else(|| theirs.plugin.clone(), <[u8]>::to_vec);
-    // The source is spoken to without TLS.
-    let agreed = hello.capabilities & capabilities - CapabilityFlags::CLIENT_SSL;
+    let connector = connector.filter(|_| is_private && theirs.capabilities.contains(CapabilityFlags::CLIENT_SSL));
+    let secured = connector.zip(secure::name_of(address.0));
+    let mut agreed = hello.capabilities & capabilities;
+    agreed.set(CapabilityFlags::CLIENT_SSL, secured.is_some());
     let mut response = packet.to_vec();
     response[..4].copy_from_slice(&agreed.bits().to_le_bytes());
+    if let Some((connector, name)) = secured {
+        source.out.packet(&response[..REQUEST_FOR_TLS]);
+        source.flush().await.map_err(lost)?;
+        source.upgrade_as_client(connector, name).await.map_err(lost)?;
+    }
     source.out.packet(&response);
     source.flush().await.map_err(lost)?;
 
-    let mut exchange = Exchange { client: wire, source: &mut source, is_private, plugin, salt: theirs.salt };
+    let mut exchange = Exchange { client: wire, source: &mut source, plugin, salt: theirs.salt };
     let ok = exchange.run().await.map_err(|error| match error {
         Lost::Client(error) => NotIn::Wire(error),
         Lost::Source(error) => lost(error),
@@ -148,8 +160,6 @@ pub enum Lost {
 pub struct Exchange<'a> {
     pub client: &'a mut Wire,
     pub source: &'a mut Wire,
-    /// Client and front speak under TLS.
-    pub is_private: bool,
     pub plugin: Vec<u8>,
     pub salt: Salt,
 }
@@ -170,8 +180,8 @@ impl Exchange<'_> {
                     if let Some(salt) = reader.nul_bytes().first_chunk() {
                         self.salt = *salt;
                     }
-                    if self.plugin == CLEAR {
-                        let why = "mysql_clear_password does not pass a front; connect to the source itself";
+                    if self.plugin == CLEAR && !self.source.is_private() {
+                        let why = "mysql_clear_password needs TLS from the client to the source";
                         return Err(Lost::Denied(ErrorCode::ACCESS_DENIED_ERROR.because(why)));
                     }
                     self.pass_answer(&packet).await?;
@@ -182,7 +192,8 @@ impl Exchange<'_> {
                     // The source goes on by itself, and the client's next packet is the front's OK.
                 }
                 Some(0x01)
-                    if self.is_private
+                    if self.client.is_private()
+                        && !self.source.is_private()
                         && self.plugin == SHA2
                         && packet.get(1) == Some(&PERFORM_FULL_AUTHENTICATION) =>
                 {

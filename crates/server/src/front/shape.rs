@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use avocet_channel::blocking::{TEXT_IN_PLACE, blocking_if};
 use avocet_sql::facts::{SessionState, StatementClass, StatementFacts, TableUse};
-use avocet_sql::parse::ast::ExprKind;
+use avocet_sql::parse::ast::{ExprKind, VariableScope};
 use avocet_session::api::Route;
 use avocet_sql::parse::digest::Digest;
 use avocet_sql::parse::hints::HintValue;
-use avocet_sql::parse::statement::{ShowKind, Statement, StatementKind};
+use avocet_sql::parse::statement::{SetItem, ShowKind, Statement, StatementKind};
 use avocet_sql::parse::{self, is_tall, on_stack_for};
 use avocet_types::expr::SqlMode;
 use parking_lot::RwLock;
@@ -48,6 +48,10 @@ pub struct Effects {
     pub clock: bool,
     /// Rows or definitions that others see.
     pub writes: bool,
+    /// The end of a transaction, perhaps: what was written in it is seen by others then.
+    pub commits: bool,
+    /// The next transaction is of another isolation level than the session's.
+    pub next_level: bool,
     /// LOCK TABLES (`true`) or UNLOCK TABLES.
     pub table_locks: Option<bool>,
     pub temporary: Temporary,
@@ -103,6 +107,8 @@ impl Shape {
             effects.settings |= each.settings;
             effects.clock |= each.clock;
             effects.writes |= each.writes;
+            effects.commits |= each.commits;
+            effects.next_level |= each.next_level;
             effects.table_locks = each.table_locks.or(effects.table_locks);
             if each.temporary != Temporary::None {
                 effects.temporary = Temporary::Unknown;
@@ -122,6 +128,8 @@ impl Shape {
             settings: true,
             clock: is("set"),
             writes: !reads,
+            commits: !reads,
+            next_level: is("set"),
             table_locks: is("lock").then_some(true),
             temporary: match reads || is("insert") || is("update") || is("delete") || is("replace") {
                 true => Temporary::None,
@@ -135,13 +143,8 @@ impl Shape {
     fn of_statement(statement: &Statement) -> Self {
         let facts = StatementFacts::of(statement);
         let effects = effects(&statement.kind, &facts);
-        let is_own = |table: &TableUse| table.database.as_deref() == Some("avocet");
-        let reads_own = !facts.reads.is_empty() && facts.reads.iter().all(is_own) && facts.reads_only();
-        if facts.names_own_variable || reads_own {
-            return match effects.writes {
-                true => Self::source("it is not for Avocet alone", effects),
-                false => Self { place: Place::Here, effects: Effects::default(), asks_last: false },
-            };
+        if is_own(&statement.kind, &facts) {
+            return Self { place: Place::Here, effects: Effects::default(), asks_last: false };
         }
         use SessionState as S;
         let of_last = S::FOUND_ROWS | S::ROW_COUNT | S::CONDITIONS;
@@ -170,6 +173,27 @@ impl Shape {
             }
         };
         Self { place, effects, asks_last }
+    }
+}
+
+/// Whether a statement is about what no MySQL has, and nothing else: nobody asks the source whether it is permitted.
+fn is_own(kind: &StatementKind, facts: &StatementFacts) -> bool {
+    use SessionState as S;
+    match kind {
+        // Global variables are for accounts of this server's own.
+        StatementKind::Set(items) => facts.reads.is_empty() && facts.needs.is_empty() && items.iter().all(|item| {
+            matches!(item, SetItem::Variable { scope: VariableScope::Default | VariableScope::Session, name, .. } if name.starts_with("avocet_"))
+        }),
+        StatementKind::Query(_) => {
+            let is_own_table = |table: &TableUse| table.database.as_deref() == Some("avocet");
+            let of_settings = S::VARIABLES | S::DATABASE | S::CLOCK | S::TIME_ZONE | S::SQL_MODE;
+            (facts.names_own_variable || !facts.reads.is_empty())
+                && facts.reads.iter().all(is_own_table)
+                && facts.reads_only()
+                && facts.deterministic
+                && facts.needs.without(of_settings).is_empty()
+        }
+        _ => false,
     }
 }
 
@@ -214,12 +238,18 @@ fn effects(kind: &StatementKind, facts: &StatementFacts) -> Effects {
             C::Session | C::Account | C::Administration | C::Call | C::Refused => true,
         },
         clock: facts.changes.contains(S::CLOCK),
-        // COMMIT makes what was written before it visible.
-        writes: writes || facts.class == C::Transaction,
+        writes,
+        commits: writes || matches!(facts.class, C::Transaction | C::Session),
         ..Effects::default()
     };
     match kind {
         StatementKind::LockTables(_) | StatementKind::FlushWithReadLock(_) => effects.table_locks = Some(true),
+        StatementKind::Set(items) => {
+            let is_next = |item: &SetItem| {
+                matches!(item, SetItem::Transaction { scope: VariableScope::Default, .. })
+            };
+            effects.next_level = items.iter().any(is_next);
+        }
         StatementKind::UnlockTables => effects.table_locks = Some(false),
         StatementKind::CreateTable(create) if create.temporary => {
             effects.temporary = Temporary::Named(create.name.name.name.to_lowercase());
@@ -343,6 +373,16 @@ mod tests {
     }
 
     #[test]
+    fn what_is_the_servers_own_is_not_for_clients_of_the_source() {
+        for text in ["SET GLOBAL avocet_route = 'here'", "SET PERSIST avocet_route = 'here'", "SET avocet_route = 'here', GLOBAL avocet_route = 'here'",
+            "SET avocet_route = 'here', sql_mode = ''", "SELECT @@avocet_route, a FROM t", "SELECT @@avocet_route FROM mysql.user",
+            "SELECT @@avocet_route, LOAD_FILE('/etc/passwd')", "SELECT * FROM avocet.routed_queries JOIN t", "SELECT @@avocet_route INTO OUTFILE '/tmp/x'",
+            "SET avocet_route = (SELECT a FROM t)", "SELECT GET_LOCK('a', 1), @@avocet_route"] {
+            assert!(matches!(of(text).place, Place::Source(_)), "{text}");
+        }
+    }
+
+    #[test]
     fn avocets_own_variables_stay_here() {
         for text in ["SET avocet_route = 'here'", "SELECT @@avocet_freshness", "SET SESSION avocet_freshness = 'bounded(5)'", "SELECT * FROM avocet.routed_queries"] {
             assert_eq!(of(text).place, Place::Here, "{text}");
@@ -368,7 +408,10 @@ mod tests {
         }
         assert_eq!(effects("KILL QUERY 12").kills, Some((12, true)));
         assert_eq!(effects("KILL 12").kills, Some((12, false)));
-        assert!(effects("COMMIT").writes && effects("DELETE FROM t").writes && !effects("SELECT * FROM t").writes);
+        assert!(effects("COMMIT").commits && !effects("COMMIT").writes);
+        assert!(effects("DELETE FROM t").writes && !effects("SELECT * FROM t").writes);
+        assert!(effects("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE").next_level);
+        assert!(!effects("SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE").next_level);
     }
 
     #[test]

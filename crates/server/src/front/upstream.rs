@@ -66,7 +66,13 @@ impl Upstream {
     }
 
     /// Sends a command as the client sent it.
+    ///
+    /// # Errors
+    /// `OutOfMemory`, and nothing is sent; the others end the connection.
     pub async fn send(&mut self, payload: &[u8]) -> Result<(), WireError> {
+        if !self.wire.account.grow(self.wire.out.capacity().max(payload.len())) {
+            return Err(WireError::OutOfMemory);
+        }
         self.wire.out.set_sequence(0);
         self.wire.out.packet(payload);
         self.wire.flush().await

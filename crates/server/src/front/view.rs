@@ -10,6 +10,7 @@ use super::upstream::Row;
 
 /// Variables whose values decide about answers. Names with a mark are numbers.
 const SETTINGS: &[(&str, bool)] = &[
+    ("transaction_isolation", false),
     ("sql_mode", false),
     ("time_zone", false),
     ("character_set_client", false),
@@ -31,13 +32,13 @@ const SETTINGS: &[(&str, bool)] = &[
 pub fn question() -> String {
     let names: Vec<String> = SETTINGS.iter().map(|(name, _)| format!("@@session.{name}")).collect();
     format!(
-        "SELECT DATABASE(), @@system_time_zone, @@timestamp - UNIX_TIMESTAMP(SYSDATE(6)), {}",
+        "SELECT DATABASE(), @@system_time_zone, @@timestamp - UNIX_TIMESTAMP(SYSDATE(6)), CURRENT_USER(), CURRENT_ROLE(), {}",
         names.join(", ")
     )
 }
 
 /// Columns before the settings.
-const AHEAD: usize = 3;
+const AHEAD: usize = 5;
 /// A statement's time is its beginning; this is later than any.
 const CLOCK_IS_SET: f64 = 5.0;
 
@@ -45,6 +46,10 @@ const CLOCK_IS_SET: f64 = 5.0;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     pub database: Option<String>,
+    /// The account and its active roles: what the session may do.
+    pub identity: String,
+    /// Each of its statements reads what is committed when it begins: READ COMMITTED, or weaker.
+    pub reads_committed: bool,
     /// One SET.
     pub set: String,
     pub clock_is_set: bool,
@@ -79,6 +84,8 @@ impl Settings {
         }
         Ok(Self {
             database: text(0),
+            identity: format!("{} {}", text(3).unwrap_or_default(), text(4).unwrap_or_default()),
+            reads_committed: matches!(text(AHEAD).as_deref(), Some("READ-COMMITTED" | "READ-UNCOMMITTED")),
             set: format!("SET SESSION {}", parts.join(", ")),
             clock_is_set: ahead.abs() > CLOCK_IS_SET,
         })
@@ -101,6 +108,10 @@ pub struct View {
     pub may_have_temporary: bool,
     /// It has changed something since it waited for freshness.
     pub has_written: bool,
+    /// The open transaction has changed something that others do not see yet.
+    pub has_changed: bool,
+    /// SET TRANSACTION has been used: the session's level may not be the transaction's.
+    pub may_have_other_level: bool,
     /// The last statement ran here.
     pub last_ran_here: bool,
 }
@@ -114,7 +125,9 @@ impl View {
     /// After a statement on the source, whether it failed or not.
     pub fn note(&mut self, effects: &Effects) {
         self.last_ran_here = false;
-        self.has_written |= effects.writes;
+        self.has_written |= effects.writes || effects.commits;
+        self.has_changed |= effects.writes;
+        self.may_have_other_level |= effects.next_level;
         if effects.settings {
             (self.settings, self.unlike) = (None, None);
         }
@@ -147,7 +160,7 @@ mod tests {
     use super::*;
 
     fn row(zone: &str, system: &str, ahead: &str) -> Row {
-        let mut values = vec!["shop", system, ahead, "ANSI_QUOTES", zone, "utf8mb4", "utf8mb4_0900_ai_ci"];
+        let mut values = vec!["shop", system, ahead, "app@%", "`reader`@`%`", "READ-COMMITTED", "ANSI_QUOTES", zone, "utf8mb4", "utf8mb4_0900_ai_ci"];
         values.extend(["latin1", "en_US", "18446744073709551615", "1024", "4", "0", "1000", "0", "0", "1"]);
         values.into_iter().map(|value| Some(value.as_bytes().to_vec())).collect()
     }
@@ -156,7 +169,9 @@ mod tests {
     fn settings_become_one_set() {
         let settings = Settings::read(&row("SYSTEM", "UTC", "-0.000120")).expect("it is known");
         assert_eq!(settings.database.as_deref(), Some("shop"));
-        assert!(settings.set.starts_with("SET SESSION sql_mode = 'ANSI_QUOTES', time_zone = '+00:00', "));
+        assert_eq!(settings.identity, "app@% `reader`@`%`");
+        assert!(settings.reads_committed);
+        assert!(settings.set.contains("sql_mode = 'ANSI_QUOTES', time_zone = '+00:00', "));
         assert!(settings.set.contains("sql_select_limit = 18446744073709551615"));
         assert!(!settings.clock_is_set);
         let mut unnamed = row("Europe/Berlin", "CET", "-1700000000.5");

@@ -21,7 +21,7 @@
 
 use crate::decimal::Decimal;
 use crate::json::tree::{Json, Map, distinct_members, name_order};
-use crate::json::{JsonError, MAX_DEPTH, opaque};
+use crate::json::{JsonError, MAX_DEPTH, opaque, packed};
 
 mod kind {
     pub const SMALL_OBJECT: u8 = 0;
@@ -44,13 +44,6 @@ mod literal {
     pub const NULL: u8 = 0;
     pub const TRUE: u8 = 1;
     pub const FALSE: u8 = 2;
-}
-
-/// Types of opaque values that are not shown as such.
-mod temporal {
-    pub const DATE: u8 = 10;
-    pub const TIME: u8 = 11;
-    pub const DATETIME: u8 = 12;
 }
 
 /// Where a value stands in a document's bytes.
@@ -276,14 +269,17 @@ impl<'a> Node<'a> {
             kind::OPAQUE => {
                 let of_type = data.first().copied().unwrap_or(opaque::VAR_BINARY);
                 let bytes = sized(data, 1).0;
-                let micros = || i64::from_le_bytes(bytes_at(bytes, 0));
-                match of_type {
-                    temporal::DATE => JsonRef::Date(micros() as i32),
-                    temporal::TIME => JsonRef::Time(micros()),
-                    temporal::DATETIME => JsonRef::DateTime(micros()),
-                    opaque::DECIMAL => JsonRef::Decimal(read_decimal(bytes)),
-                    kind => JsonRef::Opaque { kind, bytes },
-                }
+                let packed = || i64::from_le_bytes(bytes_at(bytes, 0));
+                let read = match of_type {
+                    opaque::DATE => packed::unpack_date(packed()).map(JsonRef::Date),
+                    opaque::TIME => packed::unpack_time(packed()).map(JsonRef::Time),
+                    opaque::DATETIME | opaque::TIMESTAMP => {
+                        packed::unpack_datetime(packed()).map(JsonRef::DateTime)
+                    }
+                    opaque::DECIMAL => Some(JsonRef::Decimal(read_decimal(bytes))),
+                    _ => None,
+                };
+                read.unwrap_or(JsonRef::Opaque { kind: of_type, bytes })
             }
             _ => JsonRef::Null,
         }
@@ -589,9 +585,9 @@ fn push_scalar(value: &Json, to: &mut Vec<u8>) {
             push_len(text.len(), to);
             to.extend_from_slice(text.as_bytes());
         }
-        Json::Date(days) => opaque(temporal::DATE, &i64::from(*days).to_le_bytes()),
-        Json::DateTime(micros) => opaque(temporal::DATETIME, &micros.to_le_bytes()),
-        Json::Time(micros) => opaque(temporal::TIME, &micros.to_le_bytes()),
+        Json::Date(days) => opaque(opaque::DATE, &packed::pack_date(*days).to_le_bytes()),
+        Json::DateTime(micros) => opaque(opaque::DATETIME, &packed::pack_datetime(*micros).to_le_bytes()),
+        Json::Time(micros) => opaque(opaque::TIME, &packed::pack_time(*micros).to_le_bytes()),
         Json::Opaque { kind, bytes } => opaque(*kind, bytes),
         Json::Decimal(v) => {
             let mut bytes = Vec::new();

@@ -23,6 +23,7 @@
 mod binary;
 mod change;
 mod order;
+mod packed;
 mod parse;
 mod path;
 mod print;
@@ -51,6 +52,11 @@ pub const MAX_DEPTH: usize = 100;
 
 /// Opaque values are shown with the number that MySQL's protocol has for their type.
 pub mod opaque {
+    /// Dates and times are not shown as opaque, unless no calendar has them. A TIMESTAMP is written as a DATETIME.
+    pub const TIMESTAMP: u8 = 7;
+    pub const DATE: u8 = 10;
+    pub const TIME: u8 = 11;
+    pub const DATETIME: u8 = 12;
     pub const VAR_BINARY: u8 = 15;
     pub const BIT: u8 = 16;
     pub const DECIMAL: u8 = 246;

@@ -54,6 +54,22 @@ pub(super) fn distinct_members<N: AsRef<str>, V>(mut members: Vec<(N, V)>) -> Ve
     members
 }
 
+impl Json {
+    /// Whether there is a date or a time in it that no calendar has, such as one of zeros, which another server has written.
+    pub fn has_no_dates(&self) -> bool {
+        let mut pending = vec![self];
+        while let Some(value) = pending.pop() {
+            match value {
+                Self::Opaque { kind: opaque::TIMESTAMP | opaque::DATE | opaque::TIME | opaque::DATETIME, .. } => return true,
+                Self::Array(items) => pending.extend(items),
+                Self::Object(members) => pending.extend(members.members.iter().map(|(_, value)| value)),
+                _ => {}
+            }
+        }
+        false
+    }
+}
+
 impl Map {
     /// Of members in any order; of those with one name, the last.
     pub fn from_members(members: Vec<(String, Json)>) -> Self {

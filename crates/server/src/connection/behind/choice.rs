@@ -62,11 +62,9 @@ enum Waited {
 impl<F: SessionFactory> Connection<F> {
     /// Why nothing runs here in the session as it is.
     pub(super) fn why_not_here(&self, behind: &Behind, candidate: &Candidate) -> Option<&'static str> {
-        let status = behind.upstream.status;
         let view = &behind.view;
         Some(match () {
-            () if status.contains(StatusFlags::SERVER_STATUS_IN_TRANS) => "a transaction is open",
-            () if !status.contains(StatusFlags::SERVER_STATUS_AUTOCOMMIT) => "autocommit is off",
+            () if self.is_in_snapshot(behind, candidate) => "it is in a transaction",
             () if view.holds_table_locks => "the session has locked tables",
             () if candidate.needs_clock && view.clock_is_set => "the session's timestamp is set",
             () if self.routing_of(candidate).route == Route::Source => "avocet_route is source",
@@ -77,11 +75,29 @@ impl<F: SessionFactory> Connection<F> {
         })
     }
 
+    /// Whether a query belongs to a transaction that may see other rows than what is committed by now: its own changes, or a snapshot. One
+    /// of READ COMMITTED sees just that as long as it has changed nothing. Where no transaction is open yet and autocommit is off, the
+    /// query would begin one, and its snapshot; who asks for `avocet_route = here` takes two snapshots for one.
+    fn is_in_snapshot(&self, behind: &Behind, candidate: &Candidate) -> bool {
+        let status = behind.upstream.status;
+        let is_open = status.contains(StatusFlags::SERVER_STATUS_IN_TRANS);
+        if !is_open && status.contains(StatusFlags::SERVER_STATUS_AUTOCOMMIT) {
+            return false;
+        }
+        let view = &behind.view;
+        if !is_open && self.routing_of(candidate).route == Route::Here {
+            return false;
+        }
+        // What is not known is asked for, and this then again.
+        let reads_committed = view.settings.as_ref().is_none_or(|settings| settings.reads_committed);
+        !reads_committed || view.may_have_other_level || (is_open && view.has_changed)
+    }
+
     /// Whether the source is known to have little work with a query: then nothing else need be asked. Leaves the query's key.
     pub(super) fn is_known_cheap(&self, behind: &mut Behind, candidate: &Candidate) -> bool {
         let routing = self.routing_of(candidate);
-        let database = behind.view.applied.as_ref().and_then(|settings| settings.database.as_deref());
-        Costs::key(&behind.user, database, &behind.digest.text, &mut behind.key);
+        let Some(settings) = &behind.view.applied else { return false };
+        Costs::key(settings, &behind.digest.text, &mut behind.key);
         let known = behind.front.costs.get(&behind.key, behind.front.source.accounts_version());
         routing.route == Route::Auto && known.is_some_and(|known| known.cost < routing.least_cost)
     }
@@ -152,7 +168,7 @@ impl<F: SessionFactory> Connection<F> {
         }
         if has_key {
             // The default database is known by now.
-            Costs::key(&behind.user, settings.database.as_deref(), &behind.digest.text, &mut behind.key);
+            Costs::key(settings, &behind.digest.text, &mut behind.key);
         }
         if behind.view.may_have_temporary {
             let client = self.session.status().client;

@@ -81,6 +81,7 @@ impl<F: SessionFactory> Connection<F> {
         let is_simple = params::execute_flags(payload, self.capabilities).is_some_and(|flags| flags.is_plain);
         let job = Job::Execute(packet, id);
         if has_long_data || !is_simple {
+            // Parameters in pieces, a cursor or attributes: the source has them.
             behind.front.journal.count_passed_on();
             let Job::Execute(packet, id) = job else { return Ok(Next::Close) };
             return self.pass_execute(behind, packet, id, &shape.effects).await;

@@ -5,11 +5,13 @@ use std::ops::Range;
 
 use avocet_channel::Interruption;
 use avocet_session::api::SessionFactory;
+use avocet_types::error::ErrorCode;
 
 use super::Behind;
 use crate::connection::{Connection, Next};
 use crate::front::framer::{Framer, Reply, Step};
 use crate::front::shape::Effects;
+use crate::protocol::StatusFlags;
 use crate::wire::WireError;
 
 /// So much of a reply is gathered before it is written.
@@ -51,6 +53,11 @@ impl<F: SessionFactory> Connection<F> {
         effects: &Effects,
     ) -> Result<Next, WireError> {
         behind.view.note(effects);
+        if matches!(sent, Err(WireError::OutOfMemory)) {
+            let message = "The server has no memory for so large a packet at the moment";
+            self.reply_error(&ErrorCode::OUT_OF_RESOURCES.because(message));
+            return Ok(Next::Continue);
+        }
         if let Err(error) = sent {
             return Ok(self.lost_source(&error));
         }
@@ -91,6 +98,7 @@ impl<F: SessionFactory> Connection<F> {
         behind.upstream.wire.rest();
         if let Some(status) = framer.status {
             behind.upstream.status = status;
+            behind.view.has_changed &= status.contains(StatusFlags::SERVER_STATUS_IN_TRANS);
         }
         if let Some((thread, of_statement)) = effects.kills.filter(|_| !framer.failed)
             && let Some(interrupt) = behind.front.interrupt_of(thread)

@@ -34,7 +34,7 @@ pub async fn sign_in<F: SessionFactory>(
         let source = Upstream::connect(address, patience).await;
         let source = source.map_err(|error| NotIn::Denied(unreachable(address, &error)))?;
         let tls = shared.tls.as_ref().filter(|_| peer.may_upgrade());
-        pass_sign_in(&mut wire, source, address, tls).await
+        pass_sign_in(&mut wire, source, address, tls, front.connector.as_ref()).await
     };
     let sent_away = registration.interrupt.raised();
     let outcome = tokio::select! {
@@ -65,9 +65,10 @@ pub async fn sign_in<F: SessionFactory>(
         Ok((signed_in, info, session))
     });
     match opened {
-        Ok((signed_in, info, session)) => {
+        Ok((mut signed_in, info, session)) => {
             wire.max_packet = shared.options.max_allowed_packet;
             wire.count(shared.memory.as_ref());
+            signed_in.upstream.wire.count(shared.memory.as_ref());
             registration.signed_in(&signed_in.user, &info.account, signed_in.database.as_deref());
             registration.watch(&wire.line);
             front.enter(signed_in.thread, &registration.interrupt);
@@ -93,6 +94,7 @@ pub async fn sign_in<F: SessionFactory>(
                 values: Vec::new(),
                 local_file: Default::default(),
                 behind: Some(Box::new(behind)),
+                outer_status: None,
                 shared,
                 registration,
                 wire,

@@ -86,16 +86,19 @@ impl<F: SessionFactory> Connection<F> {
                     self.reply_error(&ErrorCode::UNKNOWN_ERROR.because(message));
                     return Ok(Next::Continue);
                 }
-                Place::Source(_) | Place::WithLast => return self.pass_plainly(behind, job, &shape).await,
+                Place::Source(why) => return self.pass_plainly(behind, job, &shape, why, began).await,
+                Place::WithLast => return self.pass_plainly(behind, job, &shape, "", began).await,
                 Place::Either(candidate) => {
-                    if self.why_not_here(behind, candidate).is_some() {
-                        return self.pass_plainly(behind, job, &shape).await;
+                    if let Some(why) = self.why_not_here(behind, candidate) {
+                        return self.pass_plainly(behind, job, &shape, why, began).await;
                     }
                     if has_key && self.is_known_cheap(behind, candidate) {
-                        let next = self.pass_plainly(behind, job, &shape).await;
+                        let key = std::mem::take(&mut behind.key);
+                        let next = self.pass_plainly(behind, job, &shape, "it seemed to be cheap", began).await;
                         if began.elapsed() > DEAR {
-                            behind.front.costs.forget(&behind.key);
+                            behind.front.costs.forget(&key);
                         }
+                        behind.key = key;
                         return next;
                     }
                     if is_known || behind.view.is_known() {
@@ -108,7 +111,7 @@ impl<F: SessionFactory> Connection<F> {
                     // The text may mean something else under the session's real settings.
                     match self.shape_of(behind, &job) {
                         Some(found) => (shape, has_key) = found,
-                        None => return self.pass_plainly(behind, job, &shape).await,
+                        None => return self.pass_plainly(behind, job, &shape, "its text cannot be read", began).await,
                     }
                 }
             }
@@ -132,7 +135,7 @@ impl<F: SessionFactory> Connection<F> {
         began: Instant,
     ) -> Result<Next, WireError> {
         let Some(explained) = self.explained(behind, &job) else {
-            return self.pass_plainly(behind, job, shape).await;
+            return self.pass_plainly(behind, job, shape, "it cannot be explained", began).await;
         };
         match self.choose(behind, candidate, &explained, has_key).await {
             Chosen::Error(error) => {
@@ -194,6 +197,7 @@ impl<F: SessionFactory> Connection<F> {
     }
 
     async fn run_job(&mut self, behind: &mut Behind, job: &Job) -> Result<Ran, WireError> {
+        self.outer_status = Some(behind.upstream.status);
         match job {
             Job::Query(packet) => self.run_query(packet.clone()).await,
             Job::Execute(packet, id) => {
@@ -207,10 +211,21 @@ impl<F: SessionFactory> Connection<F> {
         }
     }
 
-    /// To the source, as one of many.
-    async fn pass_plainly(&mut self, behind: &mut Behind, job: Job, shape: &Shape) -> Result<Next, WireError> {
-        behind.front.journal.count_passed_on();
-        self.pass_job(behind, job, &shape.effects).await
+    /// To the source, as one of many, of which nothing is noted unless it takes long.
+    async fn pass_plainly(
+        &mut self,
+        behind: &mut Behind,
+        job: Job,
+        shape: &Shape,
+        why: &str,
+        began: Instant,
+    ) -> Result<Next, WireError> {
+        let next = self.pass_job(behind, job.clone(), &shape.effects).await;
+        match began.elapsed() > DEAR {
+            true => self.note(behind, &job, false, Noted { why: why.to_owned(), ..Noted::default() }, began),
+            false => behind.front.journal.count_passed_on(),
+        }
+        next
     }
 
     async fn pass_job(&mut self, behind: &mut Behind, job: Job, effects: &Effects) -> Result<Next, WireError> {
