@@ -71,8 +71,13 @@ pub struct Options {
 }
 
 /// What a MySQL has to have to be followed.
-const SOURCE: [&str; 5] =
-    ["--log-bin=binlog", "--server-id=1", "--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--binlog-row-metadata=FULL"];
+const SOURCE: [&str; 5] = [
+    "--log-bin=binlog",
+    "--server-id=1",
+    "--gtid-mode=ON",
+    "--enforce-gtid-consistency=ON",
+    "--binlog-row-metadata=FULL",
+];
 
 /// `bench/run slt`.
 pub fn command(options: &Options) -> Result<()> {
@@ -115,8 +120,8 @@ fn check(server: &mut Server, files: &[PathBuf], options: &Options) -> Result<()
     }
     let mode = Mode { binary: options.binary, restart: options.restart };
     let mut differences = match options.target {
-        Target::Avocet => Differences::read(&options.differences)?,
-        Target::Mysql | Target::Mariadb | Target::Front => Differences::default(),
+        Target::Avocet | Target::Front => Differences::read(&options.differences)?,
+        Target::Mysql | Target::Mariadb => Differences::default(),
     };
     if let Some(more) = &options.more_differences {
         differences.add(more)?;

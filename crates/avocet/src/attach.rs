@@ -2,8 +2,8 @@
 
 mod front;
 
-use std::net::SocketAddr;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;

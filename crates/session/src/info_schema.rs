@@ -72,8 +72,7 @@ fn all() -> &'static [Virtual] {
         // In alphabetical order, as SHOW TABLES lists them.
         views.sort_by_key(|(_, (shape, _))| shape().name);
         let of = |schema, tables: &'static [tables::Entry]| tables.iter().map(move |table| (schema, table));
-        let shapes =
-            views
+        let shapes = views
             .into_iter()
             .chain(of(MYSQL, accounts::TABLES))
             .chain(of(PERFORMANCE, performance::TABLES))

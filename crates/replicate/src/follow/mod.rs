@@ -60,7 +60,13 @@ pub trait Definitions: Send {
 
 /// What becomes known once a commit is visible.
 pub enum Announcement {
-    Commit { ticket: CommitTicket, executed: GtidSet, committed_us: i64, release: Vec<TableName>, place: LogPlace },
+    Commit {
+        ticket: CommitTicket,
+        executed: GtidSet,
+        committed_us: i64,
+        release: Vec<TableName>,
+        place: LogPlace,
+    },
     /// Nothing stands between the last commit and this place in the source's log.
     Place(LogPlace),
     /// Another stream begins.
@@ -561,7 +567,13 @@ impl Follower {
         self.status.count(self.run.group.transactions, self.run.group.changes);
         self.status.set_tables(&self.state);
         self.run.group = Group::default();
-        self.tell(Announcement::Commit { ticket, executed, committed_us, release, place: self.run.place.clone() });
+        self.tell(Announcement::Commit {
+            ticket,
+            executed,
+            committed_us,
+            release,
+            place: self.run.place.clone(),
+        });
         Ok(())
     }
 

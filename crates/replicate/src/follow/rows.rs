@@ -245,5 +245,6 @@ fn is_row(row: &RowRef<'_>, image: &Image<'_>, def: &TableDef) -> bool {
 
 /// Whether a document is what the text of another one means.
 fn has_text_of(copied: Node<'_>, document: Node<'_>) -> bool {
-    parse(&document.text()).is_ok_and(|meant| meant.encode().is_ok_and(|meant| Node::new(&meant).text() == copied.text()))
+    parse(&document.text())
+        .is_ok_and(|meant| meant.encode().is_ok_and(|meant| Node::new(&meant).text() == copied.text()))
 }

@@ -164,7 +164,11 @@ impl<F: SessionFactory> Connection<F> {
     }
 
     /// Becomes another user, if the source lets it. A client that fails to is disconnected.
-    async fn change_user_with(&mut self, behind: &mut Behind, packet: Range<usize>) -> Result<Next, WireError> {
+    async fn change_user_with(
+        &mut self,
+        behind: &mut Behind,
+        packet: Range<usize>,
+    ) -> Result<Next, WireError> {
         self.begin(Activity::Connect, b"");
         match self.try_change_user_with(behind, packet).await {
             Ok(()) => Ok(Next::Continue),
@@ -177,7 +181,11 @@ impl<F: SessionFactory> Connection<F> {
         }
     }
 
-    async fn try_change_user_with(&mut self, behind: &mut Behind, packet: Range<usize>) -> Result<(), AuthError> {
+    async fn try_change_user_with(
+        &mut self,
+        behind: &mut Behind,
+        packet: Range<usize>,
+    ) -> Result<(), AuthError> {
         let bad = |_: Malformed| ErrorCode::UNKNOWN_COM_ERROR.with(&[]);
         let payload = self.wire.input.slice(packet);
         let reader = Reader::new(&payload[1..]);
@@ -185,12 +193,8 @@ impl<F: SessionFactory> Connection<F> {
         let user = String::from_utf8_lossy(login.user).into_owned();
         let plugin = login.plugin.unwrap_or_default().to_vec();
         behind.upstream.send(payload).await?;
-        let mut exchange = Exchange {
-            client: &mut self.wire,
-            source: &mut behind.upstream.wire,
-            plugin,
-            salt: self.salt,
-        };
+        let mut exchange =
+            Exchange { client: &mut self.wire, source: &mut behind.upstream.wire, plugin, salt: self.salt };
         let ok = exchange.run().await.map_err(|error| match error {
             Lost::Client(error) => AuthError::Wire(error),
             Lost::Source(error) => {

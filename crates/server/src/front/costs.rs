@@ -115,7 +115,8 @@ impl Estimate {
     fn of(node: &Value) -> Self {
         let number = |name: &str| node.get(name).and_then(Value::as_f64);
         let fields = node.as_object().into_iter().flatten();
-        let inputs = fields.filter(|(name, _)| name.starts_with("inputs")).filter_map(|(_, list)| list.as_array());
+        let inputs =
+            fields.filter(|(name, _)| name.starts_with("inputs")).filter_map(|(_, list)| list.as_array());
         let (mut below, mut rows, mut of_subqueries, mut subqueries) = (0.0, 1.0_f64, 0.0, Vec::new());
         for input in inputs.flatten() {
             let is = |name: &str| input.get(name).and_then(Value::as_bool) == Some(true);
@@ -151,7 +152,8 @@ mod tests {
         assert_eq!(read_cost(b"{"), None);
         let new = br#"{"query": "select 1", "query_plan": {"estimated_total_cost": 7.5, "inputs": [{"estimated_total_cost": 3}]}}"#;
         assert_eq!(read_cost(new), Some(7.5));
-        let without_numbers = br#"{"query_plan": {"operation": "Limit", "inputs": [{"operation": "Sort", "inputs":
+        let without_numbers =
+            br#"{"query_plan": {"operation": "Limit", "inputs": [{"operation": "Sort", "inputs":
             [{"estimated_rows": 200.0, "estimated_total_cost": 20.5}]}]}}"#;
         assert_eq!(read_cost(without_numbers), Some(20.5));
         let dependent = br#"{"query_plan": {"estimated_total_cost": 20.0, "inputs": [{"estimated_rows": 100, "estimated_total_cost": 20},

@@ -115,7 +115,8 @@ pub async fn sign_in(
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (user, database) = (text(login.user), login.database.map(text));
     let plugin = login.plugin.map_or_else(|| theirs.plugin.clone(), <[u8]>::to_vec);
-    let connector = connector.filter(|_| is_private && theirs.capabilities.contains(CapabilityFlags::CLIENT_SSL));
+    let connector =
+        connector.filter(|_| is_private && theirs.capabilities.contains(CapabilityFlags::CLIENT_SSL));
     let secured = connector.zip(secure::name_of(address.0));
     let mut agreed = hello.capabilities & capabilities;
     agreed.set(CapabilityFlags::CLIENT_SSL, secured.is_some());
@@ -227,7 +228,8 @@ impl Exchange<'_> {
 
 /// A password (with its NUL) as a client without TLS sends it.
 fn encrypt(password: &[u8], salt: &Salt, pem: &[u8]) -> Option<Vec<u8>> {
-    let key = RsaPublicKey::from_public_key_pem(std::str::from_utf8(pem).ok()?.trim_end_matches('\0')).ok()?;
+    let key =
+        RsaPublicKey::from_public_key_pem(std::str::from_utf8(pem).ok()?.trim_end_matches('\0')).ok()?;
     let masked: Vec<u8> = password.iter().zip(salt.iter().cycle()).map(|(byte, mask)| byte ^ mask).collect();
     key.encrypt(&mut OsRng, Oaep::new::<Sha1>(), &masked).ok()
 }

@@ -132,7 +132,9 @@ impl Framer {
                 return Ok(Step::File(at));
             }
             let rest = &bytes[at..];
-            let Some((header, payload)) = rest.split_first_chunk::<HEADER>() else { return Ok(Step::More(at)) };
+            let Some((header, payload)) = rest.split_first_chunk::<HEADER>() else {
+                return Ok(Step::More(at));
+            };
             let len = u32::from_le_bytes([header[0], header[1], header[2], 0]) as usize;
             let was_continued = std::mem::replace(&mut self.continues, len == MAX_PAYLOAD);
             if !was_continued {
@@ -175,8 +177,9 @@ impl Framer {
             }
             Expect::EndOfDefinitions(after) => {
                 self.eof(head)?;
-                let has_cursor =
-                    self.status.is_some_and(|status| status.contains(StatusFlags::SERVER_STATUS_CURSOR_EXISTS));
+                let has_cursor = self
+                    .status
+                    .is_some_and(|status| status.contains(StatusFlags::SERVER_STATUS_CURSOR_EXISTS));
                 match after {
                     After::Rows if has_cursor => self.end_of_result(),
                     _ => self.go_on(after),
@@ -339,7 +342,11 @@ mod tests {
         check(Reply::Results, false, &[head.clone(), eof(2), row.clone(), eof(3)]);
         assert!(check(Reply::Results, false, &[head.clone(), eof(2), row.clone(), error()]).failed);
         // Several results, with a cursor, and none.
-        check(Reply::Results, true, &[head.clone(), row.clone(), ok(0xFE, 8), ok(0, 10), head.clone(), ok(0xFE, 2)]);
+        check(
+            Reply::Results,
+            true,
+            &[head.clone(), row.clone(), ok(0xFE, 8), ok(0, 10), head.clone(), ok(0xFE, 2)],
+        );
         check(Reply::Results, false, &[ok(0, 8), head.clone(), eof(2 | 8), row.clone(), eof(8), error()]);
         check(Reply::Results, false, &[head.clone(), eof(0x42)]);
         check(Reply::Results, true, &[head, ok(0xFE, 0x42)]);
@@ -349,7 +356,8 @@ mod tests {
         check(Reply::Packet, true, &[packet(b"Uptime: 12  Threads: 1")]);
         check(Reply::Packet, true, &[eof(2)]);
         let prepared = |columns: u8, params: u8| packet(&[0, 9, 0, 0, 0, columns, 0, params, 0, 0, 0, 0]);
-        let framer = check(Reply::Prepared, true, &[prepared(1, 2), column.clone(), column.clone(), column.clone()]);
+        let framer =
+            check(Reply::Prepared, true, &[prepared(1, 2), column.clone(), column.clone(), column.clone()]);
         assert_eq!(framer.prepared, Some((9, 1, 2)));
         check(Reply::Prepared, false, &[prepared(1, 1), column.clone(), eof(2), column.clone(), eof(2)]);
         check(Reply::Prepared, false, &[prepared(1, 0), column.clone(), eof(2)]);

@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use avocet_channel::blocking::{TEXT_IN_PLACE, blocking_if};
+use avocet_session::api::Route;
 use avocet_sql::facts::{SessionState, StatementClass, StatementFacts, TableUse};
 use avocet_sql::parse::ast::{ExprKind, VariableScope};
-use avocet_session::api::Route;
 use avocet_sql::parse::digest::Digest;
 use avocet_sql::parse::hints::HintValue;
 use avocet_sql::parse::statement::{SetItem, ShowKind, Statement, StatementKind};
@@ -156,7 +156,8 @@ impl Shape {
             )
         );
         let is_query = matches!(statement.kind, StatementKind::Query(_));
-        let asks_last = shows_conditions || facts.class != StatementClass::Information && facts.needs.intersects(of_last);
+        let asks_last =
+            shows_conditions || facts.class != StatementClass::Information && facts.needs.intersects(of_last);
         let asks_nothing_else = facts.reads.is_empty() && facts.needs.without(of_last).is_empty();
         if shows_conditions || is_query && asks_last && asks_nothing_else {
             return Self { place: Place::WithLast, effects, asks_last };
@@ -230,7 +231,8 @@ fn why_source(facts: &StatementFacts, is_query: bool) -> Option<&'static str> {
 fn effects(kind: &StatementKind, facts: &StatementFacts) -> Effects {
     use SessionState as S;
     use StatementClass as C;
-    let writes = !facts.writes.is_empty() || matches!(facts.class, C::Definition | C::Account | C::Call | C::Refused);
+    let writes =
+        !facts.writes.is_empty() || matches!(facts.class, C::Definition | C::Account | C::Call | C::Refused);
     let mut effects = Effects {
         settings: match facts.class {
             C::Query | C::Change | C::Information | C::Transaction | C::Empty => false,
@@ -243,11 +245,12 @@ fn effects(kind: &StatementKind, facts: &StatementFacts) -> Effects {
         ..Effects::default()
     };
     match kind {
-        StatementKind::LockTables(_) | StatementKind::FlushWithReadLock(_) => effects.table_locks = Some(true),
+        StatementKind::LockTables(_) | StatementKind::FlushWithReadLock(_) => {
+            effects.table_locks = Some(true)
+        }
         StatementKind::Set(items) => {
-            let is_next = |item: &SetItem| {
-                matches!(item, SetItem::Transaction { scope: VariableScope::Default, .. })
-            };
+            let is_next =
+                |item: &SetItem| matches!(item, SetItem::Transaction { scope: VariableScope::Default, .. });
             effects.next_level = items.iter().any(is_next);
         }
         StatementKind::UnlockTables => effects.table_locks = Some(false),
@@ -258,7 +261,9 @@ fn effects(kind: &StatementKind, facts: &StatementFacts) -> Effects {
             effects.temporary = Temporary::Named(name.name.name.to_lowercase());
         }
         // ALTER TABLE … RENAME of a temporary table gives it a name that nobody has seen.
-        StatementKind::AlterTable { .. } | StatementKind::RenameTable(_) => effects.temporary = Temporary::Unknown,
+        StatementKind::AlterTable { .. } | StatementKind::RenameTable(_) => {
+            effects.temporary = Temporary::Unknown
+        }
         StatementKind::Kill { connection, query_only } => {
             if let ExprKind::Integer(number) = &connection.kind {
                 effects.kills = u32::try_from(*number).ok().map(|number| (number, *query_only));
@@ -324,7 +329,9 @@ mod tests {
         ] {
             assert!(is_candidate(text), "{text}");
         }
-        let Place::Either(candidate) = of("SELECT * FROM a.t WHERE x < NOW() AND y IN (SELECT z FROM u)").place else {
+        let Place::Either(candidate) =
+            of("SELECT * FROM a.t WHERE x < NOW() AND y IN (SELECT z FROM u)").place
+        else {
             panic!("it is a candidate")
         };
         assert_eq!(candidate.tables, [(Some("a".into()), "t".into()), (None, "u".into())]);
@@ -363,7 +370,12 @@ mod tests {
 
     #[test]
     fn what_asks_for_the_statement_before_goes_where_that_ran() {
-        for text in ["SHOW WARNINGS", "SHOW COUNT(*) WARNINGS", "SELECT FOUND_ROWS()", "SELECT ROW_COUNT(), @@warning_count"] {
+        for text in [
+            "SHOW WARNINGS",
+            "SHOW COUNT(*) WARNINGS",
+            "SELECT FOUND_ROWS()",
+            "SELECT ROW_COUNT(), @@warning_count",
+        ] {
             assert_eq!(of(text).place, Place::WithLast, "{text}");
         }
         let mixed = of("SELECT FOUND_ROWS(), @a");
@@ -374,17 +386,31 @@ mod tests {
 
     #[test]
     fn what_is_the_servers_own_is_not_for_clients_of_the_source() {
-        for text in ["SET GLOBAL avocet_route = 'here'", "SET PERSIST avocet_route = 'here'", "SET avocet_route = 'here', GLOBAL avocet_route = 'here'",
-            "SET avocet_route = 'here', sql_mode = ''", "SELECT @@avocet_route, a FROM t", "SELECT @@avocet_route FROM mysql.user",
-            "SELECT @@avocet_route, LOAD_FILE('/etc/passwd')", "SELECT * FROM avocet.routed_queries JOIN t", "SELECT @@avocet_route INTO OUTFILE '/tmp/x'",
-            "SET avocet_route = (SELECT a FROM t)", "SELECT GET_LOCK('a', 1), @@avocet_route"] {
+        for text in [
+            "SET GLOBAL avocet_route = 'here'",
+            "SET PERSIST avocet_route = 'here'",
+            "SET avocet_route = 'here', GLOBAL avocet_route = 'here'",
+            "SET avocet_route = 'here', sql_mode = ''",
+            "SELECT @@avocet_route, a FROM t",
+            "SELECT @@avocet_route FROM mysql.user",
+            "SELECT @@avocet_route, LOAD_FILE('/etc/passwd')",
+            "SELECT * FROM avocet.routed_queries JOIN t",
+            "SELECT @@avocet_route INTO OUTFILE '/tmp/x'",
+            "SET avocet_route = (SELECT a FROM t)",
+            "SELECT GET_LOCK('a', 1), @@avocet_route",
+        ] {
             assert!(matches!(of(text).place, Place::Source(_)), "{text}");
         }
     }
 
     #[test]
     fn avocets_own_variables_stay_here() {
-        for text in ["SET avocet_route = 'here'", "SELECT @@avocet_freshness", "SET SESSION avocet_freshness = 'bounded(5)'", "SELECT * FROM avocet.routed_queries"] {
+        for text in [
+            "SET avocet_route = 'here'",
+            "SELECT @@avocet_freshness",
+            "SET SESSION avocet_freshness = 'bounded(5)'",
+            "SELECT * FROM avocet.routed_queries",
+        ] {
             assert_eq!(of(text).place, Place::Here, "{text}");
         }
     }
@@ -392,10 +418,21 @@ mod tests {
     #[test]
     fn effects_on_the_session_are_told() {
         let effects = |text: &str| of(text).effects;
-        for text in ["SET sql_mode = ''", "USE a", "SET NAMES latin1", "CALL p()", "EXECUTE s", "SET ROLE r", "DROP DATABASE d", "garbage"] {
+        for text in [
+            "SET sql_mode = ''",
+            "USE a",
+            "SET NAMES latin1",
+            "CALL p()",
+            "EXECUTE s",
+            "SET ROLE r",
+            "DROP DATABASE d",
+            "garbage",
+        ] {
             assert!(effects(text).settings, "{text}");
         }
-        for text in ["SELECT 1", "INSERT INTO t VALUES (1)", "COMMIT", "CREATE TABLE t (a INT)", "SHOW TABLES"] {
+        for text in
+            ["SELECT 1", "INSERT INTO t VALUES (1)", "COMMIT", "CREATE TABLE t (a INT)", "SHOW TABLES"]
+        {
             assert!(!effects(text).settings, "{text}");
         }
         assert!(effects("SET timestamp = 7").clock);
@@ -403,7 +440,11 @@ mod tests {
         assert_eq!(effects("UNLOCK TABLES").table_locks, Some(false));
         assert_eq!(effects("CREATE TEMPORARY TABLE X (a INT)").temporary, Temporary::Named("x".into()));
         assert_eq!(effects("CREATE TEMPORARY TABLE x LIKE y").temporary, Temporary::Named("x".into()));
-        for text in ["CALL p()", "EXECUTE s", "CREATE TEMPORARY TABLE x (p POINT, SPATIAL INDEX (p)) PARTITION BY HASH(a)"] {
+        for text in [
+            "CALL p()",
+            "EXECUTE s",
+            "CREATE TEMPORARY TABLE x (p POINT, SPATIAL INDEX (p)) PARTITION BY HASH(a)",
+        ] {
             assert_eq!(effects(text).temporary, Temporary::Unknown, "{text}");
         }
         assert_eq!(effects("KILL QUERY 12").kills, Some((12, true)));
@@ -420,7 +461,8 @@ mod tests {
         let (first, _) = shapes.of("SELECT a FROM t WHERE b = 1", SqlMode::DEFAULT, &mut digest);
         let (second, _) = shapes.of("SELECT a FROM t WHERE b = 22", SqlMode::DEFAULT, &mut digest);
         assert!(Arc::ptr_eq(&first, &second));
-        let (hinted, has_digest) = shapes.of("SELECT /*+ SET_VAR(avocet_route = 'here') */ a FROM t", SqlMode::DEFAULT, &mut digest);
+        let (hinted, has_digest) =
+            shapes.of("SELECT /*+ SET_VAR(avocet_route = 'here') */ a FROM t", SqlMode::DEFAULT, &mut digest);
         let Place::Either(candidate) = &hinted.place else { panic!("it is a candidate") };
         assert!(!has_digest && candidate.route == Some(Route::Here));
     }

@@ -58,7 +58,9 @@ pub struct Settings {
 impl Settings {
     /// From the source's answer to [`question`]; or why the session here cannot be like that.
     pub fn read(row: &Row) -> Result<Self, String> {
-        let text = |at: usize| row.get(at).cloned().flatten().map(|value| String::from_utf8_lossy(&value).into_owned());
+        let text = |at: usize| {
+            row.get(at).cloned().flatten().map(|value| String::from_utf8_lossy(&value).into_owned())
+        };
         if row.len() != AHEAD + SETTINGS.len() {
             return Err("the source does not tell its session's settings".into());
         }
@@ -160,7 +162,18 @@ mod tests {
     use super::*;
 
     fn row(zone: &str, system: &str, ahead: &str) -> Row {
-        let mut values = vec!["shop", system, ahead, "app@%", "`reader`@`%`", "READ-COMMITTED", "ANSI_QUOTES", zone, "utf8mb4", "utf8mb4_0900_ai_ci"];
+        let mut values = vec![
+            "shop",
+            system,
+            ahead,
+            "app@%",
+            "`reader`@`%`",
+            "READ-COMMITTED",
+            "ANSI_QUOTES",
+            zone,
+            "utf8mb4",
+            "utf8mb4_0900_ai_ci",
+        ];
         values.extend(["latin1", "en_US", "18446744073709551615", "1024", "4", "0", "1000", "0", "0", "1"]);
         values.into_iter().map(|value| Some(value.as_bytes().to_vec())).collect()
     }
@@ -183,16 +196,27 @@ mod tests {
 
     #[test]
     fn what_cannot_be_the_same_here_is_said() {
-        assert!(Settings::read(&row("SYSTEM", "CEST", "0")).expect_err("a zone without a name").contains("CEST"));
+        assert!(
+            Settings::read(&row("SYSTEM", "CEST", "0")).expect_err("a zone without a name").contains("CEST")
+        );
         assert!(Settings::read(&Row::new()).is_err());
     }
 
     #[test]
     fn effects_are_kept_until_the_session_is_reset() {
         let mut view = View { last_ran_here: true, ..View::default() };
-        view.note(&Effects { table_locks: Some(true), temporary: Temporary::Named("t".into()), ..Effects::default() });
+        view.note(&Effects {
+            table_locks: Some(true),
+            temporary: Temporary::Named("t".into()),
+            ..Effects::default()
+        });
         assert!(view.holds_table_locks && view.temporary.contains("t") && !view.last_ran_here);
-        view.note(&Effects { table_locks: Some(false), temporary: Temporary::Unknown, writes: true, ..Effects::default() });
+        view.note(&Effects {
+            table_locks: Some(false),
+            temporary: Temporary::Unknown,
+            writes: true,
+            ..Effects::default()
+        });
         assert!(!view.holds_table_locks && view.may_have_temporary && view.has_written);
         view.reset();
         assert!(view.temporary.is_empty() && !view.may_have_temporary && view.has_written);

@@ -103,7 +103,15 @@ impl Greeting {
         salt[8..].copy_from_slice(reader.bytes(12)?);
         reader.u8()?;
         let capabilities = CapabilityFlags::from_bits_truncate(u32::from(high) << 16 | u32::from(low));
-        Ok(Self { version, connection_id, salt, capabilities, collation, status, plugin: reader.nul_bytes().to_vec() })
+        Ok(Self {
+            version,
+            connection_id,
+            salt,
+            capabilities,
+            collation,
+            status,
+            plugin: reader.nul_bytes().to_vec(),
+        })
     }
 }
 

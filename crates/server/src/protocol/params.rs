@@ -107,8 +107,8 @@ pub struct ExecuteKind {
 /// Reads the flags of a whole COM_STMT_EXECUTE packet; `None` if it is malformed.
 pub fn execute_flags(payload: &[u8], capabilities: CapabilityFlags) -> Option<ExecuteKind> {
     let flags = *payload.get(EXECUTE_FLAGS)?;
-    let has_attributes =
-        capabilities.contains(CapabilityFlags::CLIENT_QUERY_ATTRIBUTES) && flags & PARAMETER_COUNT_AVAILABLE != 0;
+    let has_attributes = capabilities.contains(CapabilityFlags::CLIENT_QUERY_ATTRIBUTES)
+        && flags & PARAMETER_COUNT_AVAILABLE != 0;
     Some(ExecuteKind { is_plain: flags & !PARAMETER_COUNT_AVAILABLE == 0 && !has_attributes })
 }
 

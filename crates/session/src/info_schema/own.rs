@@ -6,7 +6,8 @@ use super::tables::{Entry, NAME_TYPE};
 use crate::output::{COUNT, LONG_TEXT, Rowset, optional, text, varchar};
 use crate::state::Session;
 
-pub(super) const TABLES: &[Entry] = &[(replica_tables, fill_replica_tables), (routed_queries, fill_routed_queries)];
+pub(super) const TABLES: &[Entry] =
+    &[(replica_tables, fill_replica_tables), (routed_queries, fill_routed_queries)];
 
 fn routed_queries() -> Rowset {
     Rowset::new(
@@ -54,7 +55,10 @@ fn fill_routed_queries(session: &Session, rows: &mut Rowset) {
 }
 
 fn replica_tables() -> Rowset {
-    Rowset::new("replica_tables", &[("table_schema", NAME_TYPE), ("table_name", NAME_TYPE), ("state", varchar(2048))])
+    Rowset::new(
+        "replica_tables",
+        &[("table_schema", NAME_TYPE), ("table_name", NAME_TYPE), ("state", varchar(2048))],
+    )
 }
 
 /// Tables that are followed as they should be are not listed.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::Effect::{Acts, Inert, OnlyDefault, Reads, Server, Sets};
 use super::Kind::{
-    Bool, Charset, Collation, Double, Durability, Enum, Freshness, Int, NullableCharset, NullableText, Roles, SqlMode,
-    Switches, Text, TimeZone, UInt, Words,
+    Bool, Charset, Collation, Double, Durability, Enum, Freshness, Int, NullableCharset, NullableText, Roles,
+    SqlMode, Switches, Text, TimeZone, UInt, Words,
 };
 use super::Scope::{Both, Global, Session};
 use super::values::{

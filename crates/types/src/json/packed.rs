@@ -77,7 +77,8 @@ mod tests {
 
     #[test]
     fn packed_forms_come_back_and_order() {
-        let days = [Civil::new(0, 1, 1), Civil::new(1000, 12, 31), Civil::new(1970, 1, 1), Civil::new(9999, 12, 31)];
+        let days =
+            [Civil::new(0, 1, 1), Civil::new(1000, 12, 31), Civil::new(1970, 1, 1), Civil::new(9999, 12, 31)];
         let packed: Vec<i64> = days.iter().map(|day| pack_date(day.to_days())).collect();
         assert!(packed.is_sorted());
         for (day, packed) in days.iter().zip(packed) {
@@ -96,7 +97,10 @@ mod tests {
         for packed in [0, -1, i64::MIN, i64::MAX, 63, 1 << 24] {
             assert_eq!(unpack_datetime(packed), None, "{packed}");
         }
-        assert_eq!((unpack_time(i64::MIN), unpack_time(63 << 24), unpack_time(0xFF_FFFF)), (None, None, None));
+        assert_eq!(
+            (unpack_time(i64::MIN), unpack_time(63 << 24), unpack_time(0xFF_FFFF)),
+            (None, None, None)
+        );
         let noon = pack_datetime(Clock::new(12, 0, 0, 0).to_micros());
         assert_eq!(unpack_date(noon), None);
     }

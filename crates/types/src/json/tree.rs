@@ -60,7 +60,10 @@ impl Json {
         let mut pending = vec![self];
         while let Some(value) = pending.pop() {
             match value {
-                Self::Opaque { kind: opaque::TIMESTAMP | opaque::DATE | opaque::TIME | opaque::DATETIME, .. } => return true,
+                Self::Opaque {
+                    kind: opaque::TIMESTAMP | opaque::DATE | opaque::TIME | opaque::DATETIME,
+                    ..
+                } => return true,
                 Self::Array(items) => pending.extend(items),
                 Self::Object(members) => pending.extend(members.members.iter().map(|(_, value)| value)),
                 _ => {}

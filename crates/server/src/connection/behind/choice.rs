@@ -116,7 +116,9 @@ impl<F: SessionFactory> Connection<F> {
             return Ok(());
         }
         let settings = match behind.upstream.query(question().as_bytes()).await {
-            Ok(rows) => rows.first().map_or(Err("the source tells nothing of its session".into()), Settings::read),
+            Ok(rows) => {
+                rows.first().map_or(Err("the source tells nothing of its session".into()), Settings::read)
+            }
             Err(NoAnswer::Refused(error)) => Err(error.message),
             Err(NoAnswer::Lost(error)) => return Err(error),
         };
@@ -151,7 +153,13 @@ impl<F: SessionFactory> Connection<F> {
 
     /// Chooses a place for a query that may run on either server, once [`Self::match_session`] has been. `explained`: as the
     /// source can explain it, in the client's character set.
-    pub(super) async fn choose(&mut self, behind: &mut Behind, candidate: &Candidate, explained: &[u8], has_key: bool) -> Chosen {
+    pub(super) async fn choose(
+        &mut self,
+        behind: &mut Behind,
+        candidate: &Candidate,
+        explained: &[u8],
+        has_key: bool,
+    ) -> Chosen {
         let routing = self.routing_of(candidate);
         if let Some(why) = &behind.view.unlike {
             return Noted::because(why.clone());

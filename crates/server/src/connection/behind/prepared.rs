@@ -16,9 +16,9 @@ use crate::account::Account;
 use crate::connection::{Connection, LongData, Next, Statement};
 use crate::front::framer::{Framer, Reply};
 use crate::front::shape::Effects;
+use crate::protocol::charset;
 use crate::protocol::command::{self, Command};
 use crate::protocol::params::{self, ParamType};
-use crate::protocol::charset;
 use crate::registry::Activity;
 use crate::wire::WireError;
 
@@ -35,7 +35,11 @@ pub(super) struct Remote {
 }
 
 impl<F: SessionFactory> Connection<F> {
-    pub(super) async fn prepare_with(&mut self, behind: &mut Behind, packet: Range<usize>) -> Result<Next, WireError> {
+    pub(super) async fn prepare_with(
+        &mut self,
+        behind: &mut Behind,
+        packet: Range<usize>,
+    ) -> Result<Next, WireError> {
         let raw = match command::parse(self.wire.input.slice(packet.clone()), self.capabilities) {
             Ok(Command::Prepare(raw)) => raw,
             _ => return Ok(Next::Close),
@@ -152,14 +156,22 @@ impl<F: SessionFactory> Connection<F> {
     }
 
     /// A prepared statement as a text with its values, in the client's character set.
-    pub(super) fn explained_execute(&self, behind: &Behind, packet: Range<usize>, id: u32) -> Option<Vec<u8>> {
+    pub(super) fn explained_execute(
+        &self,
+        behind: &Behind,
+        packet: Range<usize>,
+        id: u32,
+    ) -> Option<Vec<u8>> {
         let remote = behind.statements.get(&id)?;
-        let Ok(Command::Execute { rest, .. }) = command::parse(self.wire.input.slice(packet), self.capabilities) else {
+        let Ok(Command::Execute { rest, .. }) =
+            command::parse(self.wire.input.slice(packet), self.capabilities)
+        else {
             return None;
         };
         let status = self.session.status();
         let (mut types, mut values) = (remote.types.clone(), Vec::new());
-        params::execute(rest, self.capabilities, remote.params, &mut types, &[], status.client, &mut values).ok()?;
+        params::execute(rest, self.capabilities, remote.params, &mut types, &[], status.client, &mut values)
+            .ok()?;
         let mut digest = Digest::default();
         if !digest.read(remote.text.as_bytes(), self.session.sql_mode()) {
             return None;

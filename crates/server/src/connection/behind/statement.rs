@@ -31,7 +31,11 @@ pub(super) enum Job {
 }
 
 impl<F: SessionFactory> Connection<F> {
-    pub(super) async fn query_with(&mut self, behind: &mut Behind, packet: Range<usize>) -> Result<Next, WireError> {
+    pub(super) async fn query_with(
+        &mut self,
+        behind: &mut Behind,
+        packet: Range<usize>,
+    ) -> Result<Next, WireError> {
         let raw = match command::parse(self.wire.input.slice(packet.clone()), self.capabilities) {
             Ok(Command::Query(raw)) => raw,
             _ => return Ok(Next::Close),
@@ -94,7 +98,8 @@ impl<F: SessionFactory> Connection<F> {
                     }
                     if has_key && self.is_known_cheap(behind, candidate) {
                         let key = std::mem::take(&mut behind.key);
-                        let next = self.pass_plainly(behind, job, &shape, "it seemed to be cheap", began).await;
+                        let next =
+                            self.pass_plainly(behind, job, &shape, "it seemed to be cheap", began).await;
                         if began.elapsed() > DEAR {
                             behind.front.costs.forget(&key);
                         }
@@ -111,7 +116,11 @@ impl<F: SessionFactory> Connection<F> {
                     // The text may mean something else under the session's real settings.
                     match self.shape_of(behind, &job) {
                         Some(found) => (shape, has_key) = found,
-                        None => return self.pass_plainly(behind, job, &shape, "its text cannot be read", began).await,
+                        None => {
+                            return self
+                                .pass_plainly(behind, job, &shape, "its text cannot be read", began)
+                                .await;
+                        }
                     }
                 }
             }
@@ -188,10 +197,12 @@ impl<F: SessionFactory> Connection<F> {
     /// As the source can explain it.
     fn explained(&mut self, behind: &Behind, job: &Job) -> Option<Vec<u8>> {
         match job {
-            Job::Query(packet) => match command::parse(self.wire.input.slice(packet.clone()), self.capabilities) {
-                Ok(Command::Query(raw)) => Some(raw.to_vec()),
-                _ => None,
-            },
+            Job::Query(packet) => {
+                match command::parse(self.wire.input.slice(packet.clone()), self.capabilities) {
+                    Ok(Command::Query(raw)) => Some(raw.to_vec()),
+                    _ => None,
+                }
+            }
             Job::Execute(packet, id) => self.explained_execute(behind, packet.clone(), *id),
         }
     }
@@ -228,7 +239,12 @@ impl<F: SessionFactory> Connection<F> {
         next
     }
 
-    async fn pass_job(&mut self, behind: &mut Behind, job: Job, effects: &Effects) -> Result<Next, WireError> {
+    async fn pass_job(
+        &mut self,
+        behind: &mut Behind,
+        job: Job,
+        effects: &Effects,
+    ) -> Result<Next, WireError> {
         match job {
             Job::Query(packet) => self.pass(behind, packet, Reply::Results, effects).await,
             Job::Execute(packet, id) => self.pass_execute(behind, packet, id, effects).await,
