@@ -11,11 +11,12 @@ use std::time::Duration;
 use avocet_replicate::gtid::GtidSet;
 use avocet_replicate::source::{self, check};
 use avocet_replicate::{
-    Attachment, Config, Definitions, Pattern, Patterns, Phase, SessionOfQuery, Snapshot, Status,
+    Attachment, Checker, Compared, Config, Definitions, Pattern, Patterns, Phase, Rows, SessionOfQuery, Snapshot,
+    Status, TableName, Verdict,
 };
 use avocet_session::Database;
-use avocet_session::replication::{LeftOut, ReplicaStatus, Replication};
-use avocet_types::Collation;
+use avocet_session::replication::{CheckedTable, LeftOut, ReplicaStatus, Replication};
+use avocet_types::{Collation, Value};
 use avocet_types::error::SqlError;
 use mysql::Opts;
 
@@ -128,7 +129,8 @@ fn begin(args: &Args, opts: Opts, patterns: Patterns, database: &Database) -> Re
     let definitions = SqlDefinitions { database: database.clone() };
     let attachment = Attachment::start(engine, config, Box::new(definitions))?;
     let status = attachment.status().clone();
-    database.follow(Arc::new(Told(status.clone())));
+    let told = Told { status: status.clone(), checker: attachment.checker(), database: database.clone() };
+    database.follow(Arc::new(told));
     source.follow(status.clone());
     let mut threads = vec![source.probe.start(opts)?];
     let report = move || report_progress(&status);
@@ -218,14 +220,32 @@ impl Definitions for SqlDefinitions {
 }
 
 /// The replication, as sessions see it.
-#[derive(Debug)]
-struct Told(Arc<Status>);
+struct Told {
+    status: Arc<Status>,
+    checker: Checker,
+    database: Database,
+}
+
+impl std::fmt::Debug for Told {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Told").field("status", &self.status).finish_non_exhaustive()
+    }
+}
+
+/// Rows of this server, by SQL.
+struct RowsHere(avocet_session::Connection);
+
+impl Rows for RowsHere {
+    fn read(&mut self, sql: &str, parameters: &[Value]) -> Result<Vec<Vec<Value>>, SqlError> {
+        Ok(self.0.query_with(sql, parameters)?.rows)
+    }
+}
 
 impl Replication for Told {
     fn status(&self) -> ReplicaStatus {
         let Snapshot { phase, source: (host, port, user), place, executed, last_error, tables, .. } =
-            self.0.snapshot();
-        let shown = self.0.snapshot();
+            self.status.snapshot();
+        let shown = self.status.snapshot();
         ReplicaStatus {
             source_host: host,
             source_port: port,
@@ -257,6 +277,34 @@ impl Replication for Told {
 
     fn wait_for(&self, set: &str, at_most: Duration, stop: &dyn Fn() -> bool) -> Option<bool> {
         let wanted: GtidSet = set.parse().ok()?;
-        Some(self.0.wait_for(&wanted, at_most, stop))
+        Some(self.status.wait_for(&wanted, at_most, stop))
+    }
+
+    fn check(
+        &self,
+        tables: &[(String, String)],
+        repairs: bool,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Vec<CheckedTable>, String> {
+        let name = |(database, table): &(String, String)| TableName {
+            database: database.clone(),
+            table: table.clone(),
+        };
+        let names: Vec<TableName> = tables.iter().map(name).collect();
+        let mut here = self.database.connect_to_apply().map_err(|error| error.message)?;
+        here.query("SET SESSION time_zone = '+00:00', sql_mode = ''").map_err(|error| error.message)?;
+        let compared = self.checker.check(&names, repairs, &mut RowsHere(here), stop);
+        let compared = compared.map_err(|error| error.to_string())?;
+        Ok(compared
+            .into_iter()
+            .map(|Compared { name, rows, verdict }| {
+                let (verdict, detail) = match verdict {
+                    Verdict::Equal => ("equal", String::new()),
+                    Verdict::Different(row) => ("different", row),
+                    Verdict::Unknown(why) => ("unknown", why),
+                };
+                CheckedTable { database: name.database, table: name.table, rows, verdict, detail }
+            })
+            .collect())
     }
 }

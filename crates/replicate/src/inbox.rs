@@ -16,7 +16,7 @@ use parking_lot::{Condvar, Mutex};
 use crate::copy::FromCopy;
 use crate::error::ReplicateError;
 use crate::gtid::Gtid;
-use crate::state::LogPlace;
+use crate::state::{LogPlace, TableName};
 
 /// Bytes of events that wait.
 pub const EVENT_BYTES: usize = 32 << 20;
@@ -51,6 +51,8 @@ struct Queues {
     events: VecDeque<FromStream>,
     bytes: usize,
     copies: VecDeque<FromCopy>,
+    /// Tables that somebody has found to differ.
+    doubted: Vec<TableName>,
     /// Which stream's events are wanted.
     stream: u64,
     stopped: bool,
@@ -85,6 +87,16 @@ impl Inbox {
         self.queues.lock().stopped = true;
         self.filled.notify_all();
         self.drained.notify_all();
+    }
+
+    /// Somebody has found that a table differs: it is to be copied again.
+    pub fn doubt(&self, name: TableName) {
+        self.queues.lock().doubted.push(name);
+        self.filled.notify_one();
+    }
+
+    pub fn take_doubted(&self) -> Vec<TableName> {
+        std::mem::take(&mut self.queues.lock().doubted)
     }
 
     pub fn is_stopped(&self) -> bool {

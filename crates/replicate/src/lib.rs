@@ -11,12 +11,14 @@
 //! - `binlog`: the log's bytes
 //! - `stream`, `copy`: the threads that read
 //! - `follow`: the thread that applies
+//! - `compare`: whether what is here is the source's
 //! - `state`: what is in force, and the tables that are not followed (yet)
 //!
 //! SQL comes in by [`Definitions`]: this crate knows neither sessions nor executors.
 #![deny(unsafe_code)]
 
 mod binlog;
+mod compare;
 mod copy;
 mod error;
 mod follow;
@@ -42,6 +44,7 @@ use inbox::Inbox;
 use state::State;
 
 pub use binlog::SessionOfQuery;
+pub use compare::{Compared, Rows, Verdict};
 pub use error::{ReplicateError, Result};
 pub use follow::Definitions;
 pub use patterns::{Pattern, Patterns};
@@ -63,8 +66,56 @@ pub struct Config {
     pub on_visible: Box<dyn Fn(&gtid::GtidSet) + Send>,
 }
 
+/// Compares what is here with the source, and has what differs copied again.
+#[derive(Clone)]
+pub struct Checker {
+    source: Opts,
+    patterns: Patterns,
+    engine: Arc<Engine>,
+    status: Arc<Status>,
+    inbox: Arc<Inbox>,
+}
+
+impl Checker {
+    /// Compares these tables, or all that are followed if none are named; `here` reads rows of this server. With `repairs`, those that
+    /// differ are copied again.
+    ///
+    /// # Errors
+    /// If the source is lost, or `stop` says so.
+    pub fn check(
+        &self,
+        tables: &[TableName],
+        repairs: bool,
+        here: &mut dyn Rows,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Vec<Compared>> {
+        let all: Vec<TableName>;
+        let tables = match tables {
+            [] => {
+                let catalog = self.engine.catalog();
+                let names = catalog.tables().map(|table| (&table.def.database, &table.def.name));
+                let followed = names.filter(|(database, table)| self.patterns.has_table(database, table));
+                let name = |(database, table): (&String, &String)| TableName {
+                    database: database.clone(),
+                    table: table.clone(),
+                };
+                all = followed.map(name).collect();
+                &all
+            }
+            named => named,
+        };
+        let compared = compare::compare(&self.source, &self.engine, &self.status, here, tables, stop)?;
+        if repairs {
+            let differ = compared.iter().filter(|table| matches!(table.verdict, Verdict::Different(_)));
+            differ.for_each(|table| self.inbox.doubt(table.name.clone()));
+        }
+        Ok(compared)
+    }
+}
+
 /// A source that is followed.
 pub struct Attachment {
+    checker: Checker,
     inbox: Arc<Inbox>,
     status: Arc<Status>,
     threads: Vec<JoinHandle<()>>,
@@ -116,6 +167,13 @@ impl Attachment {
             watch.clone(),
             status.clone(),
         );
+        let checker = Checker {
+            source: config.source.clone(),
+            patterns: config.patterns.clone(),
+            engine: engine.clone(),
+            status: status.clone(),
+            inbox: inbox.clone(),
+        };
         let (announce, announced) = channel::<Announcement>();
         let mut follower = Follower {
             engine: engine.clone(),
@@ -163,7 +221,7 @@ impl Attachment {
         let refused = |error: std::io::Error| ReplicateError::Refused(format!("no thread for it: {error}"));
         let mut threads = vec![spawn("replica-announce", Box::new(announcer)).map_err(refused)?];
         threads.push(spawn("replica-apply", Box::new(move || follower.follow())).map_err(refused)?);
-        Ok(Self { inbox, status, threads, memory })
+        Ok(Self { checker, inbox, status, threads, memory })
     }
 
     /// Whether the engine has followed a source before.
@@ -173,6 +231,10 @@ impl Attachment {
 
     pub fn status(&self) -> &Arc<Status> {
         &self.status
+    }
+
+    pub fn checker(&self) -> Checker {
+        self.checker.clone()
     }
 
     /// Ends at the next boundary of the source's transactions; what was applied is committed.

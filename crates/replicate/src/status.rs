@@ -79,6 +79,9 @@ impl Inner {
     }
 }
 
+/// How often who waits looks whether it is to stop.
+const LOOK: Duration = Duration::from_millis(50);
+
 /// The state that others see.
 #[derive(Default)]
 pub struct Status {
@@ -126,6 +129,7 @@ impl Status {
         let mut inner = self.inner.lock();
         inner.visible = place;
         inner.waiting.drain(..).for_each(Waker::wake);
+        self.moved.notify_all();
     }
 
     /// Ready when all before this place in the source's log is visible.
@@ -144,6 +148,20 @@ impl Status {
             inner.waiting.push(cx.waker().clone());
         }
         Poll::Pending
+    }
+
+    /// As [`Self::poll_visible`], for whoever blocks; false if the time was too short, it is broken, or `stop` says so.
+    pub fn wait_visible(&self, place: &LogPlace, at_most: Duration, stop: &dyn Fn() -> bool) -> bool {
+        let begin = Instant::now();
+        let mut inner = self.inner.lock();
+        while !inner.visible.as_ref().is_some_and(|visible| visible.reaches(place)) {
+            let left = at_most.saturating_sub(begin.elapsed());
+            if left.is_zero() || inner.broken().is_some() || stop() {
+                return false;
+            }
+            self.moved.wait_for(&mut inner, left.min(LOOK));
+        }
+        true
     }
 
     /// Why nothing more becomes visible, if that is so.
@@ -226,7 +244,6 @@ impl Status {
 
     /// Waits until all of these transactions are visible here; false if the time was too short, or `stop` says so.
     pub fn wait_for(&self, wanted: &GtidSet, at_most: Duration, stop: &dyn Fn() -> bool) -> bool {
-        const LOOK: Duration = Duration::from_millis(50);
         let begin = Instant::now();
         let mut inner = self.inner.lock();
         while !inner.shown.executed.contains_all(wanted) {

@@ -114,6 +114,7 @@ fn name_of(kind: &StatementKind) -> Option<&'static str> {
         S::Analyze(_) => "Com_analyze",
         S::Check(_) => "Com_check",
         S::Optimize(_) => "Com_optimize",
+        S::CheckReplication { .. } => return None,
         S::CreateUser { .. } => "Com_create_user",
         S::AlterUser { .. } => "Com_alter_user",
         S::DropUser { .. } => "Com_drop_user",

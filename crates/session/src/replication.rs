@@ -8,9 +8,34 @@ use std::time::Duration;
 pub trait Replication: std::fmt::Debug + Send + Sync {
     fn status(&self) -> ReplicaStatus;
 
+    /// Compares tables with the source by value, all that are followed if none are named; with `repairs`, those that differ are
+    /// copied again. Blocks.
+    ///
+    /// # Errors
+    /// Why nothing could be told.
+    fn check(
+        &self,
+        tables: &[(String, String)],
+        repairs: bool,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Vec<CheckedTable>, String>;
+
     /// Waits until all transactions of a set are visible here, but no longer than this; whether they are. `None` if the text is no
     /// set.
     fn wait_for(&self, set: &str, at_most: Duration, stop: &dyn Fn() -> bool) -> Option<bool>;
+}
+
+/// A table that was compared with the source.
+#[derive(Clone, Debug)]
+pub struct CheckedTable {
+    pub database: String,
+    pub table: String,
+    /// Rows that were found to be the same.
+    pub rows: u64,
+    /// `equal`, `different` or `unknown`.
+    pub verdict: &'static str,
+    /// The first row that differs, or why it could not be told.
+    pub detail: String,
 }
 
 /// A table that is not followed (yet).

@@ -569,6 +569,7 @@ impl Session {
             S::Analyze(tables) => self.maintain("analyze", tables, sink),
             S::Check(tables) => self.maintain("check", tables, sink),
             S::Optimize(tables) => self.maintain("optimize", tables, sink),
+            S::CheckReplication { tables, repairs } => self.check_replication(tables, *repairs, sink),
             S::Unsupported(words) => Err(unsupported(words)),
             S::Refused(error) => Err((**error).clone()),
             S::CreateUser { .. }

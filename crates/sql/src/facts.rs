@@ -363,6 +363,8 @@ impl StatementFacts {
             K::Analyze(names) | K::Check(names) | K::Optimize(names) => {
                 names.iter().for_each(|name| self.reads(name));
             }
+            // It looks at tables of another server.
+            K::CheckReplication { .. } => self.deterministic = false,
             K::Flush(_) => {}
             K::CreateUser { .. }
             | K::AlterUser { .. }
@@ -486,7 +488,9 @@ fn class_of(kind: &StatementKind) -> StatementClass {
         | K::Grant { .. }
         | K::Revoke { .. }
         | K::RevokeAll { .. } => C::Account,
-        K::Flush(_) | K::Kill { .. } | K::Analyze(_) | K::Check(_) | K::Optimize(_) => C::Administration,
+        K::Flush(_) | K::Kill { .. } | K::Analyze(_) | K::Check(_) | K::Optimize(_) | K::CheckReplication { .. } => {
+            C::Administration
+        }
         K::Call { .. } | K::Execute { .. } => C::Call,
         K::Unsupported(_) | K::Refused(_) => C::Refused,
     }

@@ -39,7 +39,8 @@ use crate::error::ReplicateError;
 use crate::source::Definition;
 use crate::state::{LogPlace, TableName};
 
-pub use reader::{Copies, Resume, key_of};
+pub use reader::{ChunkQuery, Copies, Resume, key_of};
+pub use values::{datum, sent};
 pub use watch::{ChunkMark, Watch};
 
 /// What a copying thread sends of a table.

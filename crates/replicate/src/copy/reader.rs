@@ -183,7 +183,7 @@ impl Shared {
         self.status.copy_begins(&job.name, rows_about);
         let mut limit = rows_within(bytes_about);
         let resume = job.resume.as_mut().expect("made above");
-        let query = ChunkQuery::new(&resume.table);
+        let query = ChunkQuery::new(&resume.table.def);
         loop {
             if !self.is_live(&job.name, job.number) {
                 return Ok(());
@@ -238,18 +238,17 @@ pub fn key_of(def: &TableDef) -> Option<usize> {
 }
 
 /// How a table is read.
-struct ChunkQuery {
-    types: Vec<SqlType>,
+pub struct ChunkQuery {
+    pub types: Vec<SqlType>,
     names: Vec<String>,
     nullable: Vec<bool>,
     /// Columns of the key, and whether they descend.
-    key: Vec<(usize, bool)>,
+    pub key: Vec<(usize, bool)>,
     schema: SchemaRef,
 }
 
 impl ChunkQuery {
-    fn new(table: &TableHandle) -> Self {
-        let def = &table.def;
+    pub fn new(def: &TableDef) -> Self {
         let key = key_of(def).map_or(&[][..], |at| &def.indexes[at].parts);
         let fields = def.columns.iter().map(|c| Field::new(&c.name, c.ty.arrow_type(), c.nullable));
         Self {
@@ -261,8 +260,13 @@ impl ChunkQuery {
         }
     }
 
+    /// The type of a column of the key, by its place there.
+    pub fn key_type(&self, at: usize) -> &SqlType {
+        &self.types[self.key[at].0]
+    }
+
     /// The statement, and how its parameters repeat the key's values.
-    fn statement(&self, name: &TableName, is_first: bool, limit: usize) -> (String, Vec<usize>) {
+    pub fn statement(&self, name: &TableName, is_first: bool, limit: usize) -> (String, Vec<usize>) {
         let columns: Vec<String> =
             self.names.iter().zip(&self.types).map(|(name, ty)| selected(name, ty)).collect();
         let mut statement =
@@ -320,7 +324,7 @@ fn read(
     let (statement, parameters) = query.statement(name, resume.after.is_none(), limit);
     let values = resume.after.as_deref().unwrap_or_default();
     let parameters: Vec<Value> =
-        parameters.iter().map(|&at| sent(&values[at], &query.types[query.key[at].0])).collect();
+        parameters.iter().map(|&at| sent(&values[at], query.key_type(at))).collect();
     let chunk = read_rows(conn, query, &statement, parameters, limit)?;
     let definition = source::definition(conn, name)?;
     conn.query_drop("COMMIT")?;

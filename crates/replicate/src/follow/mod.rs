@@ -19,6 +19,8 @@ mod copied;
 mod rows;
 mod statements;
 
+pub use rows::has_text_of;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -343,6 +345,9 @@ impl Follower {
                 return self.publish();
             }
             if self.run.open.is_none() {
+                for name in self.inbox.take_doubted() {
+                    self.set_aside(&name, "CHECK REPLICATION has found that it differs from the source's");
+                }
                 while let Some(copy) = self.inbox.next_copy() {
                     self.copied(copy)?;
                 }

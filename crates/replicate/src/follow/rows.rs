@@ -235,16 +235,15 @@ fn is_row(row: &RowRef<'_>, image: &Image<'_>, def: &TableDef) -> bool {
         let here = row.get(at);
         here.is_same(value)
             || match (&here, value, def.columns[at].ty) {
-                (Datum::Bytes(here), Datum::Bytes(there), SqlType::Json) => {
-                    has_text_of(Node::new(here), Node::new(there))
-                }
+                (Datum::Bytes(here), Datum::Bytes(there), SqlType::Json) => has_text_of(here, there),
                 _ => false,
             }
     })
 }
 
 /// Whether a document is what the text of another one means.
-fn has_text_of(copied: Node<'_>, document: Node<'_>) -> bool {
+pub fn has_text_of(copied: &[u8], document: &[u8]) -> bool {
+    let (copied, document) = (Node::new(copied), Node::new(document));
     parse(&document.text())
         .is_ok_and(|meant| meant.encode().is_ok_and(|meant| Node::new(&meant).text() == copied.text()))
 }

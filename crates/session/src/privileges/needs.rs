@@ -250,6 +250,8 @@ impl Needs {
             S::Analyze(names) | S::Optimize(names) => {
                 names.iter().for_each(|name| self.table(name, Privileges::SELECT | Privileges::INSERT));
             }
+            // Its answer has values of rows.
+            S::CheckReplication { .. } => self.server(Privileges::SUPER),
             S::Check(names) => {
                 names.iter().for_each(|name| self.listed(name));
             }

@@ -50,6 +50,13 @@ impl Parser<'_> {
         Ok(StatementKind::Flush(vec!["TABLES"]))
     }
 
+    /// After CHECK REPLICATION, which is Avocet's own: `[TABLE t, …] [REPAIR]`.
+    pub(super) fn check_replication(&mut self) -> ParseResult<StatementKind> {
+        let named = self.eat("TABLES") || self.eat("TABLE");
+        let tables = if named { self.comma_separated(Self::object_name)? } else { Vec::new() };
+        Ok(StatementKind::CheckReplication { tables, repairs: self.eat("REPAIR") })
+    }
+
     /// After ANALYZE, CHECK or OPTIMIZE.
     pub(super) fn maintained_tables(&mut self, what: &str) -> ParseResult<Vec<ObjectName>> {
         if what != "CHECK" {

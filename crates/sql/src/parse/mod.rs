@@ -181,6 +181,7 @@ impl Parser<'_> {
             "REVOKE" => self.revoke()?,
             "FLUSH" => self.flush()?,
             "ANALYZE" => StatementKind::Analyze(self.maintained_tables("ANALYZE")?),
+            "CHECK" if self.eat("REPLICATION") => self.check_replication()?,
             "CHECK" => StatementKind::Check(self.maintained_tables("CHECK")?),
             "OPTIMIZE" => StatementKind::Optimize(self.maintained_tables("OPTIMIZE")?),
             _ => return self.transaction_statement(&word),

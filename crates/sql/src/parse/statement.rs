@@ -225,6 +225,12 @@ pub enum StatementKind {
     Analyze(Vec<ObjectName>),
     Check(Vec<ObjectName>),
     Optimize(Vec<ObjectName>),
+    /// Compares tables with the source that is followed, all of them if none are named. `repairs`: those that differ are copied
+    /// again.
+    CheckReplication {
+        tables: Vec<ObjectName>,
+        repairs: bool,
+    },
     /// `HELP`, `XA`, `LOAD XML`, routines, triggers, …: known, but not served. Holds the leading words.
     Unsupported(String),
     /// It has a clause that is known, but not served.
