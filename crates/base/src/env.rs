@@ -71,6 +71,35 @@ pub trait DirectoryLock: Send + Sync {
     fn is_in_place(&self) -> io::Result<bool>;
 }
 
+/// Puts a file with these contents in the place of the one that has the path, if there is one: whenever the machine stops,
+/// one of the two is there, whole.
+pub fn replace_file(disk: &dyn Disk, path: &Path, contents: &[u8]) -> io::Result<()> {
+    let parent = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut new = path.as_os_str().to_owned();
+    new.push(".new");
+    let new = Path::new(&new);
+    // Of an attempt that the machine's end has cut off.
+    if disk.exists(new)? {
+        disk.remove(new)?;
+    }
+    let file = disk.create(new)?;
+    file.write_at(contents, 0)?;
+    file.sync_data()?;
+    disk.rename(new, path)?;
+    disk.sync_dir(parent)
+}
+
+/// The contents of a small file; `None` if there is none.
+pub fn read_file(disk: &dyn Disk, path: &Path) -> io::Result<Option<Vec<u8>>> {
+    if !disk.exists(path)? {
+        return Ok(None);
+    }
+    let file = disk.open(path, false)?;
+    let mut contents = vec![0; file.size()? as usize];
+    file.read_at(&mut contents, 0)?;
+    Ok(Some(contents))
+}
+
 /// An open file. Reads and writes are positioned and whole: short ones are errors.
 pub trait DiskFile: Send + Sync {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()>;

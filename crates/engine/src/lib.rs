@@ -19,6 +19,7 @@ mod buffers;
 mod bulk;
 mod catalog;
 mod check;
+mod check_table;
 mod checkpoint;
 mod claim;
 mod commit;

@@ -7,6 +7,7 @@
 
 pub mod accumulate;
 pub mod arrow_map;
+pub mod checksum;
 pub mod collation;
 pub mod compare;
 pub mod convert;

@@ -97,6 +97,11 @@ impl Txn {
         self.interrupted = Some(asked);
     }
 
+    /// What is asked whether the transaction's statement is to end.
+    pub(crate) fn interrupt(&self) -> Option<Arc<dyn Fn() -> bool + Send + Sync>> {
+        self.interrupted.clone()
+    }
+
     /// Fails if somebody wants the transaction's statement to end.
     pub(crate) fn check_interrupted(&self) -> Result<()> {
         match self.interrupted.as_ref().is_some_and(|asked| asked()) {

@@ -146,10 +146,12 @@ fn write_decimal(value: &Decimal, decimals: u8, to: &mut Vec<u8>) {
 }
 
 pub(crate) fn crc32<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
-    let crc = bytes(&args[0])
-        .iter()
-        .fold(u32::MAX, |crc, byte| CRC_TABLE[usize::from(crc as u8 ^ byte)] ^ crc >> 8);
-    Ok(Datum::UInt((!crc).into()))
+    Ok(Datum::UInt(crc32_from(0, bytes(&args[0])).into()))
+}
+
+/// The CRC-32 of bytes that follow those that had the checksum `crc`.
+pub(crate) fn crc32_from(crc: u32, bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!crc, |crc, byte| CRC_TABLE[usize::from(crc as u8 ^ byte)] ^ crc >> 8)
 }
 
 /// CRC-32 of IEEE 802.3, as zlib has it, a byte at a time.
