@@ -196,10 +196,10 @@ async fn serve(args: &Args, database: Database, front: Option<Front>) -> Result<
         .zip(args.tls_key.clone())
         .map(|(certificate, key)| TlsFiles { certificate, key });
     let connections = open_files::allow(args.max_connections);
-    database.set_option("max_connections", &connections.to_string())?;
-    database.set_option("max_allowed_packet", &options.max_allowed_packet.to_string())?;
+    database.set_default("max_connections", &connections.to_string())?;
+    database.set_default("max_allowed_packet", &options.max_allowed_packet.to_string())?;
     if let Some(limit) = args.query_memory_limit {
-        database.set_option("query_memory_limit", &limit.to_string())?;
+        database.set_default("query_memory_limit", &limit.to_string())?;
     }
     if let Some(folder) = &args.secure_file_priv {
         let real = folder.canonicalize().ok().filter(|real| real.is_dir());

@@ -175,6 +175,8 @@ pub struct Wish<'w> {
     pub may_measure: bool,
     /// Rows are locked on the way: what is examined counts, also where the tables are small.
     pub must: bool,
+    /// Rows are seen to one after the other, each once: those of a whole table in the wanted order, or that of the primary key.
+    pub in_key_order: bool,
     /// Any index will do: the plan is left when it takes too long.
     pub tries: bool,
     /// Nothing but an index that gives the order.
@@ -225,7 +227,7 @@ pub fn choose(
         return Ok(choice.map(|choice| choice.of_any_size(wish.tries)));
     }
     let union = alternatives.iter().filter_map(|or| Union::of(handle, or, rows.max(LIKELY_ROWS), wish));
-    let mut union = union.min_by(|a, b| a.rows(rows).total_cmp(&b.rows(rows)));
+    let mut union = union.min_by(|a, b| a.rows(rows).total_cmp(&b.rows(rows))).filter(|_| !wish.in_key_order);
     if let Some(sooner) = sooner_in_order(best.as_ref(), union.as_ref(), in_order.as_mut(), rows, wish) {
         in_order.iter_mut().for_each(|draft| draft.estimate = sooner);
         (best, union) = (in_order.take(), None);
@@ -237,6 +239,13 @@ pub fn choose(
         let useful = best.has_terms() || (best.order_prefix > 0 && wish.limit.is_some());
         useful && (wish.must || wish.tries || wish.may_measure || is_few(&best.estimate))
     });
+    if wish.in_key_order && best.is_none() {
+        let along = in_order.filter(|_| !wish.order.is_empty());
+        return match along {
+            Some(draft) => draft.finish(scope, handle, rows).map(|choice| Some(choice.of_any_size(true))),
+            None => Ok(Some(along_primary(handle, whole).of_any_size(true))),
+        };
+    }
     // Where nothing leads to few rows, those that a page of a list wants may come first in its order.
     let is_page =
         wish.may_measure && !wish.must && !wish.first_value && !wish.order.is_empty() && wish.limit.is_some();
@@ -295,6 +304,12 @@ fn sooner_in_order(
 fn whole_table(rows: f64) -> Choice {
     let access = Access { row_limit: SMALL_TABLE as u64, ..Access::default() };
     Choice { access, estimate: rows, ..Choice::default() }
+}
+
+/// The whole table in the order of its primary key, if it has one.
+fn along_primary(handle: &TableHandle, mut whole: Choice) -> Choice {
+    whole.access.index = handle.indexes().iter().position(|index| index.def.kind == IndexKind::Primary);
+    whole
 }
 
 /// What one index makes of the conditions.

@@ -21,6 +21,7 @@ use super::assign::{
 };
 use super::ignore::{is_of_row, warn_of, warn_of_row};
 use super::known::Known;
+use super::lookups::LookupScratch;
 use super::rows::Rows;
 use super::scope::Scope;
 use super::select::{Nesting, Select, compile_block};
@@ -143,7 +144,10 @@ pub fn compile_insert(
     let params = binder.params().to_vec();
     let auto_increment = def.auto_increment_column();
     let table = Table(handle.clone());
-    let on_duplicate = OnDuplicate::compile(insert, &names, source, view, &def, &[], &params)?;
+    let on_duplicate = OnDuplicate::compile(insert, &names, source, view, &def, &[], &params, catalog)?;
+    let tables = std::iter::once(Table(handle)).chain(on_duplicate.tables()).collect();
+    let dates = on_duplicate.with_dates(&scope.dates());
+    let is_of_session = binder.is_of_session() || on_duplicate.is_of_session();
     let takes_nulls = rows.len() > 1 || insert.ignore;
     let (given, named) = (Given::Values(rows.into()), columns.into());
     let (ignore, is_listed) = (insert.ignore, values.len() > 1);
@@ -157,9 +161,8 @@ pub fn compile_insert(
         ignore,
         is_listed,
     });
-    let dates = scope.dates();
-    let (tables, columns) = (vec![Table(handle)], PlanColumns::default());
-    Ok(PointPlan { kind, tables, params, columns, dates, is_of_session: binder.is_of_session() })
+    let columns = PlanColumns::default();
+    Ok(PointPlan { kind, tables, params, columns, dates, is_of_session })
 }
 
 /// INSERT … SELECT.
@@ -194,10 +197,21 @@ fn compile_from_query(
         sources[*column] = Source::Query(at, types[at]);
     }
     let table = Table(handle.clone());
-    let on_duplicate =
-        OnDuplicate::compile(insert, names, source, view, &table.def, &types[width..], &bound.params)?;
+    let on_duplicate = OnDuplicate::compile(
+        insert,
+        names,
+        source,
+        view,
+        &table.def,
+        &types[width..],
+        &bound.params,
+        catalog,
+    )?;
     let mut tables = block.tables;
     tables.push(Table(handle));
+    tables.extend(on_duplicate.tables());
+    let dates = on_duplicate.with_dates(&block.dates);
+    let is_of_session = bound.session_dependent || on_duplicate.is_of_session();
     tables.extend(super::checks::views_of(&bound.views, catalog)?);
     let is_listed = matches!(insert.source, InsertSource::Query(_));
     let query = FromQuery { select: block.select, sources: sources.into(), width, beside };
@@ -216,8 +230,7 @@ fn compile_from_query(
         is_listed,
     });
     let (params, columns) = (bound.params.clone(), PlanColumns::default());
-    let is_of_session = bound.session_dependent;
-    Ok(PointPlan { kind, tables, params, columns, dates: block.dates, is_of_session })
+    Ok(PointPlan { kind, tables, params, columns, dates, is_of_session })
 }
 
 /// The positions of the columns that are named.
@@ -377,6 +390,7 @@ impl Insert {
         run: Run<'_>,
         scratch: &mut PointScratch,
     ) -> Result<Outcome, SqlError> {
+        scratch.lookups.forget();
         match &self.given {
             Given::Values(rows) => {
                 let is_much = rows.len() > ROWS_IN_PLACE;
@@ -503,7 +517,8 @@ impl Insert {
             return Ok(());
         }
         let new = NewRow { values: &row, beside, number };
-        match self.put(new, txn, run, &mut scratch.levels[0].read, outcome)? {
+        let (read, lookups) = (&mut scratch.levels[0].read, &mut scratch.lookups);
+        match self.put(new, txn, run, read, lookups, outcome)? {
             Put::Inserted => generated.note_inserted(),
             Put::Not => generated.give_back(),
         }
@@ -518,6 +533,7 @@ impl Insert {
         txn: &mut Txn,
         run: Run<'_>,
         read: &mut ReadScratch,
+        lookups: &mut LookupScratch,
         outcome: &mut Changes,
     ) -> Result<Put, SqlError> {
         let mut rounds = Rounds::default();
@@ -550,7 +566,7 @@ impl Insert {
             let Some(id) = conflict else { continue };
             match &self.on_duplicate {
                 OnDuplicate::Update(updates) => {
-                    match updates.run(&self.table, id, new, self.ignore, txn, run)? {
+                    match updates.run(&self.table, id, new, self.ignore, txn, run, lookups)? {
                         Upserted::Changed { number } => {
                             outcome.changed += 2;
                             outcome.last_number = number;

@@ -311,7 +311,11 @@ impl Joins {
             }
         }
         match best {
-            Some(best) if count <= 1 || wish.tries || best.cost <= MANY_ROWS * count as f64 => Ok(best),
+            Some(best)
+                if count <= 1 || wish.tries || wish.in_key_order || best.cost <= MANY_ROWS * count as f64 =>
+            {
+                Ok(best)
+            }
             Some(_) => Err(NotPoint::because("the join would visit many rows").into()),
             None => Err(NotPoint::because("no index leads to few rows").into()),
         }

@@ -37,7 +37,9 @@ mod insert;
 mod joins;
 mod keys;
 mod known;
+mod late;
 mod locks;
+mod lookups;
 mod loose;
 mod modify;
 mod pipeline;
@@ -77,6 +79,7 @@ pub use insert::{
     BULK_ROWS, LARGE_SHARE, compile_insert, implicit_default, note_updated, now, unstated_default,
 };
 pub use locks::row_lock;
+pub use lookups::LookupScratch;
 pub use modify::Changer;
 pub use rows::Rows;
 pub use scope::{ReadAs, dates_of};
@@ -221,6 +224,7 @@ pub struct PointScratch {
     changes: Vec<(usize, Datum<'static>)>,
     /// That a change goes on with.
     rows: Rows,
+    lookups: LookupScratch,
 }
 
 /// What a run of a plan is given.
@@ -351,6 +355,7 @@ impl PointScratch {
 
     fn forget(&mut self) {
         self.rows.forget();
+        self.lookups.forget();
         for level in &mut self.levels {
             level.found.images.clear();
             level.found.rows.clear();

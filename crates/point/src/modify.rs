@@ -16,8 +16,9 @@ use avocet_channel::PlanColumns;
 use avocet_channel::blocking::{ROWS_IN_PLACE, blocking_if};
 use avocet_engine::{Catalog, RowBuf, RowLock, Txn};
 use avocet_sql::bind::{CatalogView, Modification, ModifySpec, bind_modification};
+use avocet_sql::plan::QueryBody;
 use avocet_types::error::SqlError;
-use avocet_types::expr::{EvalContext, RowProgram};
+use avocet_types::expr::{EvalContext, Expr, RowProgram};
 use avocet_types::{Datum, SqlType, Value};
 
 use super::assign::{Assigned, Assignments};
@@ -27,6 +28,7 @@ use super::known::Known;
 use super::rows::Rows;
 use super::scope::with_dates_of;
 use super::select::{Nesting, Select, Source, compile_block};
+use super::write::both_assign;
 use super::{Changes, Kind, NotPoint, Outcome, PointPlan, PointScratch, Refusal, Run, Table, Verb};
 
 /// A compiled UPDATE or DELETE, with the query that finds its rows.
@@ -70,6 +72,9 @@ pub fn compile_modify(
     if bound.query.locks {
         return Err(NotPoint::because("a subquery that locks rows, in a change of others").into());
     }
+    if bound.query.assigns && has_assigning_conditions(&bound) {
+        return Err(both_assign().into());
+    }
     let verb = if spec.is_delete() { Verb::Delete } else { Verb::Update };
     let changer = Changer::compile(&bound, verb, ignore, catalog)?;
     let block = compile_block(&bound.query, &Known::new(catalog), Nesting::Change)?;
@@ -81,6 +86,17 @@ pub fn compile_modify(
     let (params, columns) = (bound.query.params, PlanColumns::default());
     let plan = PointPlan { kind, tables: block.tables, params, columns, dates, is_of_session };
     plan.with_views(&views, catalog)
+}
+
+/// Whether both the conditions of an UPDATE and what it sets use user variables that it assigns to.
+fn has_assigning_conditions(bound: &Modification) -> bool {
+    let sets = |value: &Option<Expr>| value.as_ref().is_some_and(Expr::uses_assigned);
+    let QueryBody::Select(block) = &bound.query.body.body else { return false };
+    let mut inputs = block.projection.iter();
+    let sets = bound.assignments.iter().any(|assignment| sets(&assignment.value))
+        || inputs.any(|item| item.expr.uses_assigned());
+    let mut conditions = block.filter.iter().flat_map(|filter| filter.clone().into_conjuncts());
+    sets && conditions.any(|test| test.uses_assigned())
 }
 
 impl Changer {
@@ -278,6 +294,8 @@ impl Modify {
         let mut is_first = true;
         self.select.allow_declining(run.bounds);
         loop {
+            // What a round before has assigned is as if it had not been.
+            run.ctx.assigned.take();
             rows.begin(self.changer.width, run.bounds);
             let newest = txn.newest_reader();
             txn.read_at(&newest, |txn| {

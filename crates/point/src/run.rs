@@ -113,11 +113,30 @@ impl Select {
                 }
                 _ => {
                     levels.iter_mut().filter_map(|l| l.subquery.as_mut()).for_each(|s| s.forget());
+                    if self.assigns {
+                        self.run_derived(txn, run, levels)?;
+                    }
                     let _ = self.descend(0, txn, JoinedRow::new(&self.slots), levels, &mut pipeline)?;
                 }
             }
         }
         pipeline.finish(values)
+    }
+
+    /// Runs the derived tables that are the same for all rows, in the order of the text: what they assign is there before any row is
+    /// looked at.
+    fn run_derived(&self, txn: &mut Txn, run: Run<'_>, levels: &mut [LevelScratch]) -> Result<(), SqlError> {
+        let mut order: Vec<usize> = (0..self.levels.len()).collect();
+        order.sort_by_key(|at| self.levels[*at].position);
+        for at in order {
+            if let Source::Subquery(plan) = &self.levels[at].source
+                && plan.stands_alone()
+            {
+                let scratch = levels[at].subquery.get_or_insert_default();
+                plan.run(&JoinedRow::new(&self.slots), txn, run, scratch)?;
+            }
+        }
+        Ok(())
     }
 
     /// Whether its tables have so many rows now that another path is better.
@@ -136,7 +155,7 @@ impl Select {
     }
 
     fn has_outgrown(&self) -> bool {
-        let stays = self.locks && self.levels.len() == 1;
+        let stays = self.assigns || self.locks && self.levels.len() == 1;
         self.levels.iter().any(|level| match &level.source {
             Source::Table { table, access } => !stays && table.row_count() > access.row_limit,
             Source::Subquery(plan) => plan.selects.iter().any(Select::has_outgrown),

@@ -17,6 +17,7 @@ use super::aggregate::AggregatePlan;
 use super::choose::{Access, Choice, Grouped, Wish, choose_loose};
 use super::joins::{Joins, Lead, Membership, Ordered, Step};
 use super::known::Known;
+use super::late::evaluated_late;
 use super::scope::{ReadAs, Scope};
 use super::subplan::SubPlan;
 use super::windows::Windows;
@@ -44,6 +45,8 @@ pub struct Select {
     pub slots: Arc<[(u8, u16)]>,
     /// Whether rows of some table are locked.
     pub locks: bool,
+    /// Expressions assign to user variables.
+    pub assigns: bool,
     /// Running it twice does no harm.
     pub repeatable: bool,
     /// The ids of rows are among its columns.
@@ -179,6 +182,13 @@ impl Select {
         })
     }
 
+    /// Whether rows are sent as they are found.
+    fn sends_in_order(&self) -> bool {
+        let output = &self.output;
+        let waits = output.aggregation.is_some() || output.windows.is_some() || !output.order.is_empty();
+        !waits && self.lead_order.is_empty()
+    }
+
     pub fn is_one_row(&self) -> bool {
         self.levels.is_empty() && self.gate.is_none() && self.output.aggregation.is_none()
     }
@@ -266,6 +276,15 @@ pub fn compile_block(query: &BoundQuery, known: &Known<'_>, nesting: Nesting) ->
     }
     let block = plain_block(query)?;
     let known = known.with(&query.body.ctes);
+    if query.assigns
+        && let Some(late) = evaluated_late(query, block)
+    {
+        let compiled = compile_plain(query, block, &known, nesting, Membership::Join);
+        return match compiled {
+            Ok(block) if block.select.sends_in_order() => Ok(block),
+            _ => compile_block(&late, &known, nesting),
+        };
+    }
     let has_membership =
         block.subqueries.iter().any(|subquery| matches!(subquery.kind, SubqueryKind::In { .. }));
     match compile_plain(query, block, &known, nesting, Membership::Join) {
@@ -314,7 +333,7 @@ fn compile_plain(
         && served_all
         && first.is_some_and(|choice| choice.first_value && choice.gives_order);
     let order_prefix = first.map_or(0, |choice| choice.order_prefix);
-    let lead_order = match in_order || query.locks {
+    let lead_order = match in_order || query.locks || query.assigns {
         true => Box::default(),
         false => asked.lead_order(&scope, &ordered),
     };
@@ -360,6 +379,7 @@ fn compile_plain(
     let select = Select {
         slots: scope.slots.clone(),
         locks: query.locks,
+        assigns: query.assigns,
         repeatable: nesting != Nesting::Subquery && is_repeatable(query),
         gives_ids: scope.gives_ids(),
         first_only,
@@ -385,6 +405,7 @@ fn loose(
     alone: bool,
 ) -> Result<Option<Choice>, Refusal> {
     let plain = block.windows.is_empty() && block.subqueries.is_empty() && !query.locks && !scope.gives_ids();
+    let plain = plain && !query.assigns;
     if !alone || scope.tables.len() != 1 || !plain {
         return Ok(None);
     }
@@ -470,6 +491,7 @@ struct Asked {
     alone: bool,
     may_measure: bool,
     must: bool,
+    in_key_order: bool,
     tries: bool,
 }
 
@@ -485,7 +507,8 @@ impl Asked {
             first_value: false,
             alone,
             may_measure: is_only && nesting != Nesting::Subquery,
-            must: query.locks,
+            must: query.locks || query.assigns,
+            in_key_order: query.assigns,
             tries: false,
         };
         let column_of = |expr: &Expr| match expr.kind {
@@ -536,12 +559,12 @@ impl Asked {
     }
 
     fn wish(&self) -> Wish<'_> {
-        let Self { may_measure, must, tries, .. } = *self;
+        let Self { may_measure, must, in_key_order, tries, .. } = *self;
         if !self.alone || !self.order_known {
-            return Wish { may_measure, must, tries, ..Wish::default() };
+            return Wish { may_measure, must, in_key_order, tries, ..Wish::default() };
         }
         let (order, limit, first_value) = (&*self.order, self.limit, self.first_value);
-        Wish { order, limit, first_value, may_measure, must, tries, only_in_order: false }
+        Wish { order, limit, first_value, may_measure, must, in_key_order, tries, only_in_order: false }
     }
 
     /// How the rows of the first table are put in order before they are joined; nothing if that does not help.

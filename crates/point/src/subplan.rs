@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use avocet_base::TableId;
 use avocet_engine::Txn;
 use avocet_sql::parse::ast::SetOperator;
-use avocet_sql::plan::walk::{for_each_scan_mut, subquery_depth, substitute_outer};
+use avocet_sql::plan::walk::{for_each_expr_mut, for_each_scan_mut, subquery_depth, substitute_outer};
 use avocet_sql::plan::{
     BoundQuery, ColumnId, ColumnInfo, Comparison, CteId, Derived, From, Limit, Projected, QueryBody,
     QueryExpr, SetOperation, TableScan,
@@ -91,6 +91,8 @@ pub struct SubPlan {
     /// How many columns its rows have.
     width: usize,
     kind: Kind,
+    /// A value that depends on what the statement has assigned so far.
+    varies: bool,
 }
 
 #[derive(Debug)]
@@ -192,6 +194,7 @@ pub fn compile_subplan(
     let width = body.outputs.len();
     let collations: Box<[Collation]> =
         body.outputs.iter().map(|id| parent.columns[*id].ty.order().unwrap_or(Collation::BINARY)).collect();
+    let varies = answer.is_value() && uses_assigned(&body);
     let mut parts = Vec::new();
     split(body, answer, parent, &mut parts);
     let steps: Box<[SetStep]> = parts.iter().map(|(step, _)| *step).collect();
@@ -210,6 +213,7 @@ pub fn compile_subplan(
         params,
         locks,
         session_dependent: false,
+        assigns: parent.assigns,
         views: std::sync::Arc::default(),
         calc_found_rows: false,
         likely_counts: Box::default(),
@@ -250,7 +254,7 @@ pub fn compile_subplan(
     };
     let outer = uses.iter().map(|expr| scope.compile(expr)).collect::<Result<_, _>>()?;
     Ok(Compiled {
-        plan: SubPlan { selects: selects.into(), steps, params: first, outer, width, kind },
+        plan: SubPlan { selects: selects.into(), steps, params: first, outer, width, kind, varies },
         needs,
         tables,
         dates: dates.into(),
@@ -327,6 +331,13 @@ fn of_columns(side: QueryExpr, columns: &[ColumnId], parent: &BoundQuery) -> Que
     QueryExpr { ctes: Vec::new(), body, order_by: Vec::new(), limit: None, outputs: columns.to_vec() }
 }
 
+/// Whether user variables that the statement assigns to are used in it.
+fn uses_assigned(query: &QueryExpr) -> bool {
+    let mut found = false;
+    for_each_expr_mut(&mut query.clone(), &mut |expr| found |= expr.uses_assigned());
+    found
+}
+
 /// Whether there is nothing around its body.
 fn is_plain(query: &QueryExpr) -> bool {
     query.order_by.is_empty() && query.limit.is_none() && query.ctes.is_empty()
@@ -383,7 +394,8 @@ impl SubScratch {
 impl SubPlan {
     /// One that uses nothing of the enclosing block, and has no selects of its own.
     fn of_kind(kind: Kind, params: usize, width: usize) -> Self {
-        Self { selects: Box::default(), steps: Box::default(), params, outer: Box::default(), width, kind }
+        let (selects, steps, outer) = (Box::default(), Box::default(), Box::default());
+        Self { selects, steps, params, outer, width, kind, varies: false }
     }
 
     /// The plans of a recursion's seed and step.
@@ -401,7 +413,7 @@ impl SubPlan {
     ) -> Result<usize, SqlError> {
         if !scratch.is_known {
             self.gather(row, txn, run, scratch)?;
-            scratch.is_known = self.outer.is_empty();
+            scratch.is_known = self.outer.is_empty() && !self.varies;
         }
         let gathered = &mut scratch.gathered;
         if let Kind::In { needle, collation, negated } = &self.kind {
@@ -420,6 +432,11 @@ impl SubPlan {
             return Ok(1);
         }
         Ok(gathered.rows)
+    }
+
+    /// Whether it gives rows that are the same for all rows of the enclosing block.
+    pub fn stands_alone(&self) -> bool {
+        self.gives_rows() && self.outer.is_empty()
     }
 
     /// A row that the subquery gave.

@@ -3,18 +3,19 @@
 use std::sync::Arc;
 
 use avocet_base::RowId;
-use avocet_engine::{EngineError, ReadScratch, RowBuf, RowLock, TableHandle, Txn};
-use avocet_sql::bind::{CatalogView, UpsertNames};
+use avocet_engine::{Catalog, EngineError, ReadScratch, RowBuf, RowLock, TableHandle, Txn};
+use avocet_sql::bind::{CatalogView, Upsert, UpsertNames};
 use avocet_sql::parse::statement::{Insert, InsertSource};
 use avocet_types::error::SqlError;
 use avocet_types::expr::program::reborrow;
 use avocet_types::expr::{Expr, RowProgram, RowSource};
-use avocet_types::{Datum, SqlType, TableDef};
+use avocet_types::{Datum, SqlType, TableDef, Value};
 
 use super::assign::{Assigned, Assignments};
 use super::checks::{RowCheck, first_failed, warn_of_check};
 use super::ignore::{can_ignore, is_of_row, warn_of, warn_of_row};
-use super::{Refusal, Run};
+use super::lookups::{LookupScratch, Lookups};
+use super::{ReadAs, Refusal, Run, Table};
 
 #[derive(Debug)]
 pub enum OnDuplicate {
@@ -30,6 +31,9 @@ pub enum OnDuplicate {
 #[derive(Debug)]
 pub struct Updates {
     assignments: Assignments,
+    lookups: Option<Box<Lookups>>,
+    /// Variables of the session stand in them as the values that they had.
+    is_of_session: bool,
     /// Of the views through which the row changes.
     checks: Arc<[RowCheck]>,
 }
@@ -59,6 +63,7 @@ pub enum Upserted {
 
 impl OnDuplicate {
     /// `beside` are the types of what the query has for assignments alone.
+    #[expect(clippy::too_many_arguments, reason = "the statement, bound, and what it is bound with")]
     pub fn compile(
         insert: &Insert,
         names: &UpsertNames<'_>,
@@ -67,6 +72,7 @@ impl OnDuplicate {
         def: &TableDef,
         beside: &[SqlType],
         params: &[SqlType],
+        catalog: &Catalog,
     ) -> Result<Self, Refusal> {
         if insert.replace {
             return Ok(Self::Replace);
@@ -74,12 +80,33 @@ impl OnDuplicate {
         if insert.on_duplicate.is_empty() {
             return Ok(if insert.ignore { Self::Ignore } else { Self::Fail });
         }
-        Updates::compile(insert, names, source, view, def, beside, params).map(Self::Update)
+        Updates::compile(insert, names, source, view, def, beside, params, catalog).map(Self::Update)
+    }
+
+    /// Whether variables of the session have become values in it.
+    pub(super) fn is_of_session(&self) -> bool {
+        matches!(self, Self::Update(updates) if updates.is_of_session)
+    }
+
+    /// The tables that subqueries of assignments read.
+    pub(super) fn tables(&self) -> impl Iterator<Item = Table> {
+        let updates = if let Self::Update(updates) = self { Some(updates) } else { None };
+        updates.into_iter().flat_map(|updates| updates.tables().cloned().map(Table))
+    }
+
+    /// These, and the parameters that those subqueries read as dates or times.
+    pub(super) fn with_dates(&self, dates: &[(usize, ReadAs)]) -> Box<[(usize, ReadAs)]> {
+        let own = if let Self::Update(updates) = self { updates.dates() } else { &[] };
+        let mut all = [dates, own].concat();
+        all.sort_unstable();
+        all.dedup();
+        all.into()
     }
 }
 
 impl Updates {
     /// `names` tell what the assignments mean, `beside` are the types of what the query has for them alone.
+    #[expect(clippy::too_many_arguments, reason = "the statement, bound, and what it is bound with")]
     pub fn compile(
         insert: &Insert,
         names: &UpsertNames<'_>,
@@ -88,13 +115,19 @@ impl Updates {
         def: &TableDef,
         beside: &[SqlType],
         params: &[SqlType],
+        catalog: &Catalog,
     ) -> Result<Self, Refusal> {
-        let assigned = names.bind(beside, source, view, params)?;
+        let Upsert { assignments, width, subqueries, is_of_session } =
+            names.bind(beside, source, view, params)?;
+        let lookups = subqueries.map(|query| Lookups::compile(&query, width, catalog)).transpose()?;
         // One row alone, or a query's, is not given another value for a NULL.
         let is_list = matches!(&insert.source, InsertSource::Values(rows) if rows.len() > 1);
-        let compile = |value: &Expr| Ok(RowProgram::compile(value)?);
-        let assignments = Assignments::compile(&assigned, def, insert.ignore || is_list, &compile)?;
-        Ok(Self { assignments, checks: Arc::default() })
+        let compile = |value: &Expr| match &lookups {
+            Some(lookups) => Ok(RowProgram::compile(&lookups.over_answers(value))?),
+            None => Ok(RowProgram::compile(value)?),
+        };
+        let assignments = Assignments::compile(&assignments, def, insert.ignore || is_list, &compile)?;
+        Ok(Self { assignments, lookups: lookups.map(Box::new), checks: Arc::default(), is_of_session })
     }
 
     /// With what the changed row has to meet.
@@ -107,7 +140,18 @@ impl Updates {
         self.assignments.columns()
     }
 
+    /// The tables that its subqueries read.
+    pub fn tables(&self) -> impl Iterator<Item = &Arc<TableHandle>> {
+        self.lookups.iter().flat_map(|lookups| lookups.tables.iter().map(|table| &table.0))
+    }
+
+    /// The parameters that its subqueries read as dates or times.
+    pub(super) fn dates(&self) -> &[(usize, ReadAs)] {
+        self.lookups.as_ref().map_or(&[], |lookups| &lookups.dates)
+    }
+
     /// Updates the row that is there. `ignore`: what is wrong with one row is a warning.
+    #[expect(clippy::too_many_arguments, reason = "a row, and what changes it")]
     pub fn run(
         &self,
         table: &Arc<TableHandle>,
@@ -116,19 +160,29 @@ impl Updates {
         ignore: bool,
         txn: &mut Txn,
         run: Run<'_>,
+        scratch: &mut LookupScratch,
     ) -> Result<Upserted, SqlError> {
         let mut buf = RowBuf::default();
         if !txn.lock_row(table, id, RowLock::FOR_UPDATE, &mut buf)? {
             return Ok(Upserted::Gone);
         }
-        let both: Vec<Datum<'_>>;
-        let inputs = if new.beside.is_empty() {
+        let old = buf.row(&table.layout);
+        let answers = match &self.lookups {
+            Some(lookups) => {
+                let own = (0..table.def.columns.len()).map(|column| old.get(column).into_owned());
+                let given = new.values.iter().chain(new.beside).map(|value| value.clone().into_owned());
+                let row: Vec<Value> = own.chain(given).collect();
+                lookups.run(&row, txn, run, scratch)?
+            }
+            None => Vec::new(),
+        };
+        let all: Vec<Datum<'_>>;
+        let inputs = if new.beside.is_empty() && answers.is_empty() {
             new.values
         } else {
-            both = new.values.iter().chain(new.beside).map(reborrow).collect();
-            &both
+            all = new.values.iter().chain(new.beside).chain(&answers).map(reborrow).collect();
+            &all
         };
-        let old = buf.row(&table.layout);
         let mut changes: Vec<(usize, Datum<'_>)> = Vec::new();
         match self.assignments.evaluate(table, old, inputs, run, new.number, &mut changes) {
             Err(error) if ignore && is_of_row(&error) => {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use avocet_channel::PlanColumns;
 use avocet_channel::blocking::{ROWS_IN_PLACE, blocking_if};
 use avocet_engine::{Catalog, LockHow, RowChange, RowLock, RowVerdict, TableHandle, Txn};
-use avocet_sql::bind::{CatalogView, Clause, ModifySpec, TableBinder};
+use avocet_sql::bind::{CatalogView, Clause, ModifySpec, TableBinder, unsupported};
 use avocet_sql::parse::ast::{self, ExprKind as Syntax, OrderItem};
 use avocet_sql::parse::statement;
 use avocet_types::compare::sort_order;
@@ -40,6 +40,8 @@ pub struct Target {
     sort: Box<[(RowProgram, bool)]>,
     /// The rows come in the order of so many of these: those behind as many as are wanted are not locked.
     presorted: usize,
+    /// Conditions or sort keys use user variables that the statement assigns to.
+    assigns: bool,
 }
 
 #[derive(Debug)]
@@ -117,6 +119,10 @@ pub fn compile_update(
         &update.order_by,
         update.limit.as_ref(),
     )?;
+    let is_assigning = |(_, value): &(usize, Option<Expr>)| value.as_ref().is_some_and(Expr::uses_assigned);
+    if target.assigns && assigned.iter().any(is_assigning) {
+        return Err(both_assign().into());
+    }
     let params = binder.params().to_vec();
     let kind = Kind::Update(Update { target, assignments, ignore: update.ignore });
     let dates = scope.dates();
@@ -151,6 +157,13 @@ pub fn compile_delete(
     let dates = scope.dates();
     let (tables, columns) = (vec![Table(handle)], PlanColumns::default());
     Ok(PointPlan { kind, tables, params, columns, dates, is_of_session: binder.is_of_session() })
+}
+
+/// All rows are found before the first one is changed.
+pub fn both_assign() -> SqlError {
+    unsupported(
+        "assignment to user variables in SET that the conditions of an UPDATE read, or the other way round",
+    )
 }
 
 fn assigned_column(
@@ -261,7 +274,10 @@ impl Target {
             }
             None => None,
         };
-        let wish = Wish { order: &order, limit: limit.as_ref().map(|_| 1), must: true, ..Wish::default() };
+        let assigns = conjuncts.iter().chain(keys.iter().map(|(key, _)| key)).any(Expr::uses_assigned);
+        let limited = limit.as_ref().map(|_| 1);
+        let wish =
+            Wish { order: &order, limit: limited, must: true, in_key_order: assigns, ..Wish::default() };
         let choice = choose(scope, 0, 0, &conjuncts, &wish)?;
         let choice = choice.ok_or_else(|| NotPoint::because("no index leads to few rows"))?;
         // Without a LIMIT the order only matters to duplicates of keys on the way.
@@ -278,6 +294,7 @@ impl Target {
             limit: limit.map(|limit| scope.compile(&limit)).transpose()?,
             presorted: if is_sorted || order.is_empty() { 0 } else { choice.order_prefix },
             sort,
+            assigns,
         })
     }
 
@@ -360,7 +377,10 @@ impl Target {
         let mut is_wanted =
             |row: RowRef<'_>| passes(self.residual.as_ref(), &row, params, ctx).unwrap_or(true);
         let first_look: Option<&mut dyn FnMut(RowRef<'_>) -> bool> =
-            if is_update && self.access.is_scan(&self.table) { Some(&mut is_wanted) } else { None };
+            match is_update && !self.assigns && self.access.is_scan(&self.table) {
+                true => Some(&mut is_wanted),
+                false => None,
+            };
         let most = if self.residual.is_some() { u64::MAX } else { left };
         visit(
             &self.table,

@@ -17,6 +17,7 @@ use avocet_sql::relational::Plan;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::schema::TableDef;
 
+use super::assigned::not_assigning;
 use super::collect::CELL_BYTES;
 use super::info_schema;
 use super::locking::Readers;
@@ -134,6 +135,9 @@ impl Session {
         bound: Arc<BoundQuery>,
         tables: Vec<Arc<TableHandle>>,
     ) -> Result<RunningQuery, SqlError> {
+        if bound.assigns {
+            return Err(not_assigning("many rows, or values that are no dates"));
+        }
         let source = self.source(&bound, readers, tables)?;
         let run = self.analytics()?.execute(bound, source, options)?;
         Ok(RunningQuery { run, interrupt: self.info.interrupt.clone(), deadline: self.deadline })

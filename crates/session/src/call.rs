@@ -32,7 +32,7 @@ impl Session {
         }
         let mut values = Vec::with_capacity(got);
         for (at, (parameter, argument)) in procedure.parameters().iter().zip(arguments).enumerate() {
-            let is_place = matches!(argument.kind, ExprKind::UserVariable(_) | ExprKind::Param(_));
+            let is_place = matches!(argument.kind, ExprKind::UserVariable { .. } | ExprKind::Param(_));
             if parameter.mode != ParameterMode::In && !is_place {
                 return Err(ErrorCode::SP_NOT_VAR_ARG.with(&[&(at + 1), &procedure.full_name()]));
             }
@@ -108,7 +108,7 @@ impl Session {
                 (ParameterMode::Out | ParameterMode::InOut, value) => value.cloned().unwrap_or(Datum::Null),
             };
             let variable = match &argument.kind {
-                ExprKind::UserVariable(name) => Some(name),
+                ExprKind::UserVariable { name, .. } => Some(name),
                 ExprKind::Param(n) => using.get(*n as usize),
                 _ => unreachable!("looked at before the call"),
             };

@@ -19,6 +19,7 @@ use super::api::{AccountName, ClientMemory, ConnectionRow, Connections, SessionF
 use super::commands::Commands;
 use super::guard::ADMINISTRATORS;
 use super::named_locks::NamedLocks;
+use super::persisted::Persisted;
 use super::plan_cache::PlanCache;
 use super::privileges::Access;
 use super::replication::Replication;
@@ -74,6 +75,8 @@ pub(super) struct Shared {
     pub journal: Arc<Journal>,
     /// How many prepared statements there are.
     pub prepared: AtomicUsize,
+    /// What SET PERSIST has told it to keep.
+    pub persisted: Persisted,
     next_embedded: AtomicU32,
 }
 
@@ -102,7 +105,12 @@ impl Database {
         let pace = engine.options().background_bytes_per_second >> 20;
         values.put_by_name("background_mib_per_second", Value::UInt(pace));
         values.put_by_name("datadir", Value::Str(format!("{data}/").into()));
+        let persisted = Persisted::open(&engine.options().env, &engine.options().data)?;
+        for (name, value) in persisted.list() {
+            values.put_persisted(&name, &value).map_err(|error| persisted.wrong(&error.message))?;
+        }
         Ok(Self(Arc::new(Shared {
+            persisted,
             engine,
             globals: Arc::new(Globals::new(values)),
             passwords: passwords.unwrap_or_else(|| Box::new(NoPasswords)),
@@ -148,6 +156,11 @@ impl Database {
         let value = VARIABLES[position].parse_text(value)?;
         self.0.globals.put(position, value);
         Ok(())
+    }
+
+    /// As [`Self::set_option`], unless SET PERSIST has given the variable a value: as in MySQL, that prevails.
+    pub fn set_default(&self, name: &str, value: &str) -> Result<(), SqlError> {
+        if self.0.persisted.has(name) { Ok(()) } else { self.set_option(name, value) }
     }
 
     /// A session of `root`@`localhost` inside this process, which may do everything, whatever became of that account.

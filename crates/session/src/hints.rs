@@ -131,5 +131,6 @@ impl Session {
         if let Some(hinted) = &self.hinted {
             self.conditions.extend_from_slice(&hinted.conditions);
         }
+        self.warn_of_assignments();
     }
 }

@@ -326,7 +326,7 @@ impl Session {
 
     /// The assignments of ON DUPLICATE KEY UPDATE.
     fn duplicate_updates(
-        &self,
+        &mut self,
         insert: &Insert,
         names: &UpsertNames<'_>,
         beside: &[SqlType],
@@ -334,8 +334,16 @@ impl Session {
         text: &Text<'_>,
     ) -> Result<Option<Updates>, SqlError> {
         let (view, def) = (self.view(), &inserter.table.def);
-        let updates = Updates::compile(insert, names, text.source, &view, def, beside, &text.types);
-        updates.map(|updates| Some(updates.checked(inserter.checks.clone()))).map_err(Refusal::into_error)
+        let catalog = self.catalog();
+        let updates = Updates::compile(insert, names, text.source, &view, def, beside, &text.types, &catalog);
+        let updates = updates.map_err(Refusal::into_error)?;
+        // A transaction runs, so that a change of these waits for it from now on.
+        for table in updates.tables().cloned().collect::<Vec<_>>() {
+            if !self.hold(&table)? {
+                return Err(ErrorCode::TABLE_DEF_CHANGED.with(&[]));
+            }
+        }
+        Ok(Some(updates.checked(inserter.checks.clone())))
     }
 
     async fn insert_values(

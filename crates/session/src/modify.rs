@@ -9,6 +9,7 @@ use avocet_sql::parse::statement::{Delete, Update};
 use avocet_types::Datum;
 use avocet_types::error::{ErrorCode, SqlError};
 
+use super::assigned::not_assigning;
 use super::point::is_read_as;
 use super::run::{Done, Outcome, Text};
 use super::state::{Level, Session};
@@ -73,7 +74,7 @@ impl Session {
         text: &Text<'_>,
     ) -> Result<Option<Done>, SqlError> {
         let is_guarded = self.settings.safe_updates && finds == Finds::All;
-        let may_run = self.settings.point_path || finds == Finds::Nothing;
+        let may_run = self.settings.point_path || self.assigns || finds == Finds::Nothing;
         if !may_run && !is_guarded {
             return Ok(None);
         }
@@ -82,6 +83,9 @@ impl Session {
                 Ok(plan) => plan,
                 Err(Refusal::NotPoint(_)) if is_guarded => {
                     return Err(ErrorCode::UPDATE_WITHOUT_KEY_IN_SAFE_MODE.with(&[]));
+                }
+                Err(Refusal::NotPoint(reason)) if self.assigns && finds != Finds::Nothing => {
+                    return Err(not_assigning(reason));
                 }
                 Err(Refusal::NotPoint(_)) => return Ok(None),
                 Err(Refusal::Error(error)) => return Err(error),

@@ -393,6 +393,7 @@ impl Session {
             }
             self.context.truncate_warnings(warnings);
             self.context.take_insert_id();
+            self.context.assigned.take();
             self.txn().begin_anew();
         };
         self.txn().end_deferral();

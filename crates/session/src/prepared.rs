@@ -30,6 +30,8 @@ pub(super) struct PreparedStatement {
     pub params: usize,
     /// How tall its trees are.
     pub height: u32,
+    /// Its expressions assign to user variables.
+    pub assigns: bool,
     /// Which parameters are a LIMIT or an OFFSET.
     limits: Box<[usize]>,
     _counted: CountedStatement,
@@ -83,6 +85,7 @@ impl PreparedStatement {
             hints: statement.hints,
             params: statement.params as usize,
             height: statement.height,
+            assigns: statement.assignments > 0,
             limits: statement.limit_params.iter().map(|at| *at as usize).collect(),
             _counted: counted,
             size: held.0,
@@ -163,7 +166,7 @@ fn leading_count(text: &[u8]) -> u64 {
 }
 
 impl Session {
-    fn parse_one(&self, sql: &str) -> Result<PreparedStatement, SqlError> {
+    fn parse_one(&mut self, sql: &str) -> Result<PreparedStatement, SqlError> {
         let mut held = Held::nothing(self.shared.engine.memory());
         let size = TextSize::of(sql);
         if let Some(size) = size {
@@ -180,12 +183,15 @@ impl Session {
             StatementKind::Prepare { .. }
             | StatementKind::Execute { .. }
             | StatementKind::Deallocate(_)
+            | StatementKind::Check { .. }
             | StatementKind::LoadData(_) => {
                 return Err(ErrorCode::UNSUPPORTED_PS.with(&[]));
             }
             StatementKind::Refused(error) => return Err((**error).clone()),
             _ => {}
         }
+        self.assignments = statement.assignments;
+        self.warn_of_assignments();
         let counted = CountedStatement::new(&self.shared)?;
         Ok(PreparedStatement::new(sql, statement, counted, (size, held), self.settings.sql_mode))
     }
@@ -305,7 +311,11 @@ impl Session {
         }
         let text = Text::new(statement.source.as_bytes(), params, self.settings.connection_collation);
         let text = Text { using, ..text };
-        Box::pin(run::on_stack_for(statement.height, self.dispatch(&statement.kind, &text, sink))).await
+        self.assigns = statement.assigns;
+        let run = self.dispatch(&statement.kind, &text, sink);
+        let result = Box::pin(run::on_stack_for(statement.height, run)).await;
+        self.assigns = false;
+        result
     }
 
     pub(super) fn deallocate(&mut self, name: &Ident) -> Result<Outcome, SqlError> {

@@ -238,6 +238,7 @@ impl Session {
         let found_rows = self.found_rows;
         let result = self.dispatch(kind, text, sink).await;
         self.in_flight = false;
+        let result = self.keep_assigned(result);
         self.collect_warnings();
         match result {
             Ok(outcome) if is_about_conditions(kind) => {
@@ -295,7 +296,10 @@ impl Session {
         self.shared.counters.add(Counter::StatementsParsed);
         let statements = match blocking_if(is_long, || parse(sql.as_bytes(), mode)) {
             Ok(statements) => statements,
-            Err(error) => return Err(self.failed(error.into())),
+            Err(error) => {
+                self.clear_conditions();
+                return Err(self.failed(error.into()));
+            }
         };
         if let Some(size) = size {
             let planned = statements.iter().map(|statement| size.planned(&statement.kind)).max();
@@ -383,7 +387,9 @@ impl Session {
             if self.hinted.is_none() {
                 self.begin_hints(statement.hints.as_deref());
             }
+            (self.assigns, self.assignments) = (statement.assignments > 0, statement.assignments);
             let result = self.run(&statement.kind, &text, sink).await;
+            (self.assigns, self.assignments) = (false, 0);
             self.end_hints();
             if result.is_err() {
                 self.more_results = false;
@@ -409,8 +415,12 @@ impl Session {
         let result = match self.run_prepared_plan(statement, params, sink).await {
             Ok(false) => {
                 let text = Text::new(statement.source.as_bytes(), params, self.settings.connection_collation);
+                self.assigns = statement.assigns;
                 // As above.
-                Box::pin(on_stack_for(statement.height, self.run(&statement.kind, &text, sink))).await
+                let run = self.run(&statement.kind, &text, sink);
+                let result = Box::pin(on_stack_for(statement.height, run)).await;
+                self.assigns = false;
+                result
             }
             other => other.map(drop),
         };
@@ -494,7 +504,7 @@ impl Session {
             StatementKind::Flush(_)
                 | StatementKind::FlushWithReadLock(_)
                 | StatementKind::LockTables(_)
-                | StatementKind::Check(_)
+                | StatementKind::Check { .. }
         );
         if !changes_nothing {
             self.check_not_read_only()?;
@@ -560,6 +570,7 @@ impl Session {
             S::Deallocate(name) => self.deallocate(name),
             // Nothing that may be flushed is kept where it could go stale.
             S::Flush(_) => Ok(Outcome::ok()),
+            S::ResetPersist { name, if_exists } => self.reset_persist(name.as_deref(), *if_exists),
             S::LockTables(tables) => self.lock_tables(tables),
             S::UnlockTables => self.unlock_tables().await,
             S::FlushWithReadLock(tables) => self.flush_with_read_lock(tables),
@@ -567,7 +578,8 @@ impl Session {
             S::RollbackTo(name) => self.rollback_to(&name.name),
             S::ReleaseSavepoint(name) => self.release_savepoint(&name.name),
             S::Analyze(tables) => self.maintain("analyze", tables, sink),
-            S::Check(tables) => self.maintain("check", tables, sink),
+            S::Check { tables, for_upgrade } => self.check_tables(tables, *for_upgrade, sink).await,
+            S::Checksum { tables, quick } => self.checksum_tables(tables, *quick, sink).await,
             S::Optimize(tables) => self.maintain("optimize", tables, sink),
             S::CheckReplication { tables, repairs } => self.check_replication(tables, *repairs, sink),
             S::Unsupported(words) => Err(unsupported(words)),
@@ -648,7 +660,7 @@ fn commits_implicitly(kind: &StatementKind) -> bool {
             | S::LockTables(_)
             | S::FlushWithReadLock(_)
             | S::Analyze(_)
-            | S::Check(_)
+            | S::Check { .. }
             | S::Optimize(_)
             | S::Flush(_)
     )

@@ -14,6 +14,7 @@ use avocet_types::expr::Expr;
 use avocet_types::schema::TableDef;
 use avocet_types::{Datum, SqlType};
 
+use super::assigned::not_assigning;
 use super::found_rows::Limited;
 use super::info_schema;
 use super::output::columns_of;
@@ -24,7 +25,7 @@ use super::state::Session;
 use super::status::Counter;
 
 /// How often a statement is bound anew because a table changed between binding and use.
-const MAX_REBINDS: usize = 100;
+pub(super) const MAX_REBINDS: usize = 100;
 
 /// What a query's rows are for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -167,11 +168,12 @@ impl Session {
         at: ReadAt<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<Option<u64>, SqlError> {
-        if !self.settings.point_path && !is_locked_by_visits_alone(bound) {
+        if !self.settings.point_path && !bound.assigns && !is_locked_by_visits_alone(bound) {
             return Ok(None);
         }
         let plan = match self.plan_once(bound, select_limit) {
             Ok(plan) => plan,
+            Err(Refusal::NotPoint(reason)) if bound.assigns => return Err(not_assigning(reason)),
             Err(Refusal::NotPoint(_)) => return Ok(None),
             Err(Refusal::Error(error)) => return Err(error),
         };
@@ -331,7 +333,7 @@ impl Session {
         Ok(true)
     }
 
-    fn hold(&mut self, table: &Arc<TableHandle>) -> Result<bool, SqlError> {
+    pub(super) fn hold(&mut self, table: &Arc<TableHandle>) -> Result<bool, SqlError> {
         is_current(self.txn().use_table(table))
     }
 

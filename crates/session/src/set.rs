@@ -1,6 +1,8 @@
 //! SET in all its forms, DO, KILL.
 
 use avocet_channel::Interruption;
+use avocet_channel::blocking::blocking;
+use avocet_engine::Privileges;
 use avocet_sql::bind::unsupported;
 use avocet_sql::parse::ast::{self, VariableScope};
 use avocet_sql::parse::statement::{IsolationLevel, SetItem};
@@ -9,6 +11,7 @@ use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::RowProgram;
 use avocet_types::{Collation, Datum, SqlType, Value};
 
+use super::privileges::Need;
 use super::run::{Outcome, Text};
 use super::select::Purpose;
 use super::settings::collation_of;
@@ -29,6 +32,12 @@ impl Session {
         }
         for (item, value) in items.iter().zip(values) {
             self.set_item(item, value).await?;
+        }
+        for item in items {
+            if let SetItem::Variable { scope: VariableScope::Persist, name, .. } = item {
+                let position = find(name)?;
+                self.persist(position, &self.variables.globals.get(position))?;
+            }
         }
         Ok(Outcome::ok())
     }
@@ -90,10 +99,8 @@ impl Session {
         let position = find(name)?;
         let variable = &VARIABLES[position];
         variable.check_set(scope)?;
-        if scope == VariableScope::Persist {
-            return Err(unsupported("SET PERSIST"));
-        }
-        let global = scope == VariableScope::Global;
+        let global =
+            matches!(scope, VariableScope::Global | VariableScope::Persist | VariableScope::PersistOnly);
         let value = match value {
             Some((given, _)) => {
                 let (value, clipped) = variable.accept(&given)?;
@@ -112,9 +119,14 @@ impl Session {
             None if global || variable.scope == Scope::Session => variable.parse_text(variable.default)?,
             None => self.variables.globals.get(position),
         };
-        if global {
-            self.variables.globals.put(position, value);
-            return Ok(());
+        match scope {
+            VariableScope::PersistOnly => return self.persist(position, &value),
+            // What it is when all is set is persisted.
+            VariableScope::Global | VariableScope::Persist => {
+                self.variables.globals.put(position, value);
+                return Ok(());
+            }
+            VariableScope::Session | VariableScope::Default => {}
         }
         // `SET @@name` without a scope is about the next transaction, unlike `SET name` (Manual, 15.3.7).
         if scope == VariableScope::Default
@@ -123,6 +135,41 @@ impl Session {
             return self.set_next_transaction(of);
         }
         self.put_session_variable(position, value).await
+    }
+
+    fn persist(&self, position: usize, value: &Value) -> Result<(), SqlError> {
+        let variable = &VARIABLES[position];
+        blocking(|| self.shared.persisted.put(variable.name, variable.show(value), &self.info.account))
+    }
+
+    /// RESET PERSIST: what a variable has now stays.
+    pub(super) fn reset_persist(&mut self, name: Option<&str>, if_exists: bool) -> Result<Outcome, SqlError> {
+        let shared = self.shared.clone();
+        let persisted = &shared.persisted;
+        let Some(name) = name else {
+            if !persisted.list().is_empty() {
+                self.check_may_reset()?;
+            }
+            blocking(|| persisted.clear())?;
+            return Ok(Outcome::ok());
+        };
+        let name = name.to_lowercase();
+        if persisted.has(&name) {
+            self.check_may_reset()?;
+            blocking(|| persisted.remove(&name))?;
+            return Ok(Outcome::ok());
+        }
+        let missing = ErrorCode::VAR_DOES_NOT_EXIST.with(&[&name]);
+        if !if_exists {
+            return Err(missing);
+        }
+        self.warn(Level::Warning, missing.errno, missing.message);
+        Ok(Outcome::ok())
+    }
+
+    fn check_may_reset(&mut self) -> Result<(), SqlError> {
+        let any = Privileges::SUPER | Privileges::SYSTEM_VARIABLES_ADMIN;
+        self.check_needs(&[Need::Server { any }])
     }
 
     /// Gives a session variable a value, with all that follows from it.
@@ -195,8 +242,12 @@ impl Session {
         level: Option<IsolationLevel>,
         read_only: Option<bool>,
     ) -> Result<(), SqlError> {
-        if scope == VariableScope::Default {
-            return self.set_next_transaction(Characteristics { level, read_only });
+        match scope {
+            VariableScope::Default => return self.set_next_transaction(Characteristics { level, read_only }),
+            VariableScope::Persist | VariableScope::PersistOnly => {
+                return Err(ErrorCode::CANNOT_PERSIST_TRANSACTION_ISOLATION.with(&[]));
+            }
+            VariableScope::Global | VariableScope::Session => {}
         }
         let mut put = |name: &'static str, value: Value| match scope {
             VariableScope::Session => self.variables.own.put_by_name(name, value),

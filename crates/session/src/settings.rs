@@ -9,7 +9,7 @@ use avocet_engine::{AccountId, Durability};
 use avocet_sql::parse::statement::IsolationLevel;
 use avocet_types::Collation;
 use avocet_types::collation::Charset;
-use avocet_types::expr::{SqlMode, Typer};
+use avocet_types::expr::{BlockMode, SqlMode, Typer};
 use avocet_types::temporal::TimeZone;
 
 use super::api::Timeouts;
@@ -43,6 +43,7 @@ pub(super) struct Settings {
     pub server_collation: Collation,
     pub div_precision_increment: u8,
     pub default_week_format: u8,
+    pub block_encryption: BlockMode,
     pub max_allowed_packet: u64,
     pub group_concat_max_len: u64,
     pub cte_max_recursion_depth: u64,
@@ -106,6 +107,7 @@ impl Settings {
             server_collation: Collation::DEFAULT,
             div_precision_increment: 4,
             default_week_format: 0,
+            block_encryption: BlockMode::DEFAULT,
             max_allowed_packet: 0,
             group_concat_max_len: 0,
             cte_max_recursion_depth: 0,

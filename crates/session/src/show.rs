@@ -1,4 +1,4 @@
-//! SHOW, DESCRIBE and the maintenance statements.
+//! SHOW and DESCRIBE.
 
 mod create;
 mod replica;
@@ -8,7 +8,7 @@ mod views;
 use std::sync::Arc;
 
 use avocet_channel::ResultSink;
-use avocet_sql::bind::{CatalogView, unsupported};
+use avocet_sql::bind::CatalogView;
 use avocet_sql::parse::ast::{Ident, ObjectName};
 use avocet_sql::parse::statement::{Show, ShowFilter, ShowKind};
 use avocet_types::Datum;
@@ -241,54 +241,6 @@ impl Session {
         let mut rows = columns(&*self.shown_table(table)?, false, self.seen());
         if let Some(pattern) = column {
             rows.retain_like(0, pattern);
-        }
-        self.send(&rows, sink)
-    }
-
-    /// ANALYZE, CHECK and OPTIMIZE TABLE: statistics are always fresh and storage tidies up by itself, so there is
-    /// nothing to do but to say which tables there are.
-    pub(super) fn maintain(
-        &mut self,
-        what: &str,
-        tables: &[ObjectName],
-        sink: &mut dyn ResultSink,
-    ) -> Result<Outcome, SqlError> {
-        let mut rows = Rowset::new(
-            "",
-            &[
-                ("Table", varchar(128)),
-                ("Op", varchar(10)),
-                ("Msg_type", varchar(10)),
-                ("Msg_text", LONG_TEXT),
-            ],
-        );
-        for name in tables {
-            let database = match &name.database {
-                Some(database) => database.name.clone(),
-                None => self.current_database()?.to_owned(),
-            };
-            let full = format!("{database}.{}", name.name.name);
-            let view = self.catalog().view(&database, &name.name.name).cloned();
-            if what == "check" && view.is_none() && self.view().table(&database, &name.name.name).is_some() {
-                return Err(unsupported("CHECK TABLE of tables (use `avocet check`)"));
-            }
-            let checked = self.check_is_locked(&database, &name.name.name);
-            let checked = match what {
-                "check" => checked,
-                _ => checked.and_then(|()| self.refuse_view(&database, &name.name.name)),
-            };
-            let checked = checked.and_then(|()| self.shown_table(name).map(drop));
-            match checked {
-                Ok(()) => rows.push(vec![text(full), text(what), text("status"), text("OK")]),
-                Err(error) if what == "check" && view.is_some() => {
-                    rows.push(vec![text(&full), text(what), text("Error"), text(error.message)]);
-                    rows.push(vec![text(full), text(what), text("error"), text("Corrupt")]);
-                }
-                Err(error) => {
-                    rows.push(vec![text(&full), text(what), text("Error"), text(error.message)]);
-                    rows.push(vec![text(full), text(what), text("status"), text("Operation failed")]);
-                }
-            }
         }
         self.send(&rows, sink)
     }

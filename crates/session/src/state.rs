@@ -103,6 +103,10 @@ pub struct Session {
     pub(super) host: EndOfLocks,
     /// What the running statement's optimizer hints changed.
     pub(super) hinted: Option<Box<Hinted>>,
+    /// Expressions of the running statement assign to user variables.
+    pub(super) assigns: bool,
+    /// How often those of its text do, as far as nobody was warned of it.
+    pub(super) assignments: u32,
     /// Variables that changed since the last reply, of those that the client wants to be told of.
     pub(super) changed_variables: Vec<usize>,
     /// What the account may do, as of the last statement.
@@ -162,6 +166,8 @@ impl Session {
             temporary: TemporaryTables::default(),
             host: EndOfLocks(host),
             hinted: None,
+            assigns: false,
+            assignments: 0,
             changed_variables: Vec::new(),
             access,
             locked: None,
@@ -261,6 +267,7 @@ impl Session {
         context.sql_mode = settings.sql_mode;
         context.div_precision_increment = settings.div_precision_increment;
         context.default_week_format = settings.default_week_format;
+        context.block_encryption = settings.block_encryption;
         context.max_allowed_packet = settings.max_allowed_packet;
         context.group_concat_max_len = settings.group_concat_max_len;
         context.cte_max_recursion_depth = settings.cte_max_recursion_depth;

@@ -147,7 +147,9 @@ impl Session {
                 return Err(ErrorCode::TABLE_NOT_LOCKED.with(&[&"user"]));
             }
             // They answer of each table by itself.
-            StatementKind::Analyze(_) | StatementKind::Check(_) | StatementKind::Optimize(_) => return Ok(()),
+            StatementKind::Analyze(_) | StatementKind::Check { .. } | StatementKind::Optimize(_) => {
+                return Ok(());
+            }
             _ if facts.class == StatementClass::Information
                 && !matches!(kind, StatementKind::Explain { .. }) =>
             {

@@ -25,6 +25,7 @@ mod long_statements;
 mod memory;
 mod metadata_locks;
 mod named_locks;
+mod persisted;
 mod plans;
 mod privileges;
 mod queries;

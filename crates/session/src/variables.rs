@@ -168,6 +168,19 @@ impl Values {
         all.into_iter().map(&mut put).collect()
     }
 
+    /// Gives a variable a value that was persisted, unless this server does not know it, or it only tells.
+    pub fn put_persisted(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
+        let Ok(position) = find(name) else { return Ok(()) };
+        let variable = &VARIABLES[position];
+        if matches!(variable.effect, Effect::Tells) {
+            return Ok(());
+        }
+        let (value, _) = variable.accept(&variable.parse_text(value)?)?;
+        variable.check_value(&value)?;
+        self.put_with_others(position, value);
+        Ok(())
+    }
+
     pub fn by_name(&self, name: &'static str) -> &Value {
         self.get(known(name))
     }
@@ -250,6 +263,15 @@ impl Variable {
 
     /// Whether SET with this scope may reach it, and which value it then is.
     pub fn check_set(&self, scope: VariableScope) -> Result<(), SqlError> {
+        use VariableScope::{Global, Persist, PersistOnly};
+        if self.scope == Scope::Session && matches!(scope, Persist | PersistOnly) {
+            return Err(ErrorCode::LOCAL_VARIABLE.with(&[&self.name]));
+        }
+        if matches!(self.effect, Effect::Tells) && scope == PersistOnly {
+            return Err(
+                ErrorCode::INCORRECT_GLOBAL_LOCAL_VAR.with(&[&self.name, &"non persistent read only"])
+            );
+        }
         if matches!(self.effect, Effect::Tells) {
             return Err(ErrorCode::INCORRECT_GLOBAL_LOCAL_VAR.with(&[&self.name, &"read only"]));
         }
@@ -259,7 +281,7 @@ impl Variable {
             {
                 Err(ErrorCode::VARIABLE_IS_READONLY.with(&[&"SESSION", &self.name, &"GLOBAL"]))
             }
-            (VariableScope::Global | VariableScope::Persist, Scope::Session) => {
+            (Global | Persist | PersistOnly, Scope::Session) => {
                 Err(ErrorCode::LOCAL_VARIABLE.with(&[&self.name]))
             }
             (VariableScope::Session | VariableScope::Default, Scope::Global) => {
@@ -441,15 +463,13 @@ impl SessionVariables {
     pub fn read(&self, scope: VariableScope, position: usize) -> Result<Value, SqlError> {
         let variable = &VARIABLES[position];
         match (scope, variable.scope) {
-            (VariableScope::Global | VariableScope::Persist, Scope::Session) => {
+            (VariableScope::Global, Scope::Session) => {
                 Err(ErrorCode::INCORRECT_GLOBAL_LOCAL_VAR.with(&[&variable.name, &"SESSION"]))
             }
             (VariableScope::Session, Scope::Global) => {
                 Err(ErrorCode::INCORRECT_GLOBAL_LOCAL_VAR.with(&[&variable.name, &"GLOBAL"]))
             }
-            (VariableScope::Global | VariableScope::Persist, _) | (_, Scope::Global) => {
-                Ok(self.globals.get(position))
-            }
+            (VariableScope::Global, _) | (_, Scope::Global) => Ok(self.globals.get(position)),
             _ => Ok(self.own.get(position).clone()),
         }
     }

@@ -10,7 +10,7 @@ use avocet_sql::parse::ast::VariableScope;
 use avocet_types::error::SqlError;
 use avocet_types::expr::{Expr, Typer};
 use avocet_types::schema::TableDef;
-use avocet_types::{Collation, Datum, SqlType};
+use avocet_types::{Collation, Datum, SqlType, Value};
 
 use super::state::{Level, Session};
 use super::{info_schema, variables};
@@ -87,6 +87,10 @@ impl CatalogView for View<'_> {
             Some((value, ty)) => Expr::literal(value.clone(), *ty),
             None => Expr::null(),
         }
+    }
+
+    fn value_of_variable(&self, name: &str) -> Option<(Value, SqlType)> {
+        self.session.user_variables.get(name).cloned()
     }
 
     fn column_type(&self, spec: &TypeSpec, column: &str) -> Result<SqlType, SqlError> {

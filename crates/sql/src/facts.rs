@@ -62,7 +62,7 @@ pub enum StatementClass {
     Transaction,
     /// SET, USE, PREPARE: of this session alone.
     Session,
-    /// SHOW, DESCRIBE, EXPLAIN.
+    /// SHOW, DESCRIBE, EXPLAIN, CHECKSUM.
     Information,
     /// Accounts and privileges.
     Account,
@@ -360,12 +360,15 @@ impl StatementFacts {
                 arguments.iter().for_each(|expr| reader.expr(expr));
             }
             K::Kill { connection, .. } => Reader::new(self).expr(connection),
-            K::Analyze(names) | K::Check(names) | K::Optimize(names) => {
+            K::Analyze(names)
+            | K::Check { tables: names, .. }
+            | K::Checksum { tables: names, .. }
+            | K::Optimize(names) => {
                 names.iter().for_each(|name| self.reads(name));
             }
             // It looks at tables of another server.
             K::CheckReplication { .. } => self.deterministic = false,
-            K::Flush(_) => {}
+            K::Flush(_) | K::ResetPersist { .. } => {}
             K::CreateUser { .. }
             | K::AlterUser { .. }
             | K::DropUser { .. }
@@ -401,7 +404,7 @@ impl StatementFacts {
                 value.iter().for_each(|value| Reader::new(self).expr(value));
                 self.names_own_variable |= is_own(name);
                 match (scope, name.as_str()) {
-                    (VariableScope::Global | VariableScope::Persist, _) => {
+                    (VariableScope::Global | VariableScope::Persist | VariableScope::PersistOnly, _) => {
                         self.class = StatementClass::Administration;
                     }
                     (_, "time_zone") => self.changes.add(S::TIME_ZONE),
@@ -425,7 +428,9 @@ impl StatementFacts {
             }
             SetItem::Names { .. } | SetItem::CharacterSet(_) => self.changes.add(S::VARIABLES),
             SetItem::Transaction { scope, .. } => match scope {
-                VariableScope::Global | VariableScope::Persist => self.class = StatementClass::Administration,
+                VariableScope::Global | VariableScope::Persist | VariableScope::PersistOnly => {
+                    self.class = StatementClass::Administration;
+                }
                 VariableScope::Default | VariableScope::Session => self.changes.add(S::TRANSACTION),
             },
         }
@@ -474,7 +479,7 @@ fn class_of(kind: &StatementKind) -> StatementClass {
         | K::UnlockTables
         | K::FlushWithReadLock(_) => C::Transaction,
         K::Use(_) | K::Set(_) | K::Prepare { .. } | K::Deallocate(_) | K::SetRole(_) => C::Session,
-        K::Show(_) | K::Describe { .. } | K::Explain { .. } => C::Information,
+        K::Show(_) | K::Describe { .. } | K::Explain { .. } | K::Checksum { .. } => C::Information,
         K::CreateUser { .. }
         | K::AlterUser { .. }
         | K::DropUser { .. }
@@ -488,9 +493,13 @@ fn class_of(kind: &StatementKind) -> StatementClass {
         | K::Grant { .. }
         | K::Revoke { .. }
         | K::RevokeAll { .. } => C::Account,
-        K::Flush(_) | K::Kill { .. } | K::Analyze(_) | K::Check(_) | K::Optimize(_) | K::CheckReplication { .. } => {
-            C::Administration
-        }
+        K::Flush(_)
+        | K::ResetPersist { .. }
+        | K::Kill { .. }
+        | K::Analyze(_)
+        | K::Check { .. }
+        | K::Optimize(_)
+        | K::CheckReplication { .. } => C::Administration,
         K::Call { .. } | K::Execute { .. } => C::Call,
         K::Unsupported(_) | K::Refused(_) => C::Refused,
     }

@@ -243,7 +243,7 @@ impl Qualifier<'_> {
                 return Ok(());
             }
             ExprKind::Param(_)
-            | ExprKind::UserVariable(_)
+            | ExprKind::UserVariable { .. }
             | ExprKind::AssignVariable { .. }
             | ExprKind::SystemVariable { .. } => {
                 return Err(ErrorCode::VIEW_SELECT_VARIABLE.with(&[]));

@@ -218,6 +218,7 @@ codes! {
     1269 b"HY000" REVOKE_GRANTS "Can't revoke all privileges for one or more of the requested users"
     1273 b"HY000" UNKNOWN_COLLATION "Unknown collation: '{}'"
     1286 b"42000" UNKNOWN_STORAGE_ENGINE "Unknown storage engine '{}'"
+    1287 b"HY000" WARN_DEPRECATED_ASSIGNMENT "Setting user variables within expressions is deprecated and will be removed in a future release. Consider alternatives: {}."
     1288 b"HY000" NON_UPDATABLE_TABLE "The target table {} of the {} is not updatable"
     1290 b"HY000" OPTION_PREVENTS_STATEMENT "The MySQL server is running with the {} option so it cannot execute this statement"
     1291 b"HY000" DUPLICATED_VALUE_IN_TYPE "Column '{}' has duplicated value '{}' in {}"
@@ -356,6 +357,7 @@ codes! {
     3592 b"HY000" WINDOW_ILLEGAL_ORDER_BY "Window '{}': ORDER BY or PARTITION BY uses legacy position indication which is not supported, use expression."
     3593 b"HY000" WINDOW_INVALID_WINDOW_FUNC_USE "You cannot use the window function '{}' in this context."
     3602 b"HY000" FIELD_IN_GROUPING_NOT_GROUP_BY "Argument #{} of GROUPING function is not in GROUP BY"
+    3615 b"HY000" VAR_DOES_NOT_EXIST "Variable {} does not exist in persisted config file"
     3619 b"HY000" ILLEGAL_PRIVILEGE_LEVEL "Illegal privilege level specified for {}"
     3628 b"HY000" MANDATORY_ROLE "The role {} is a mandatory role and can't be revoked or dropped. The restriction can be lifted by excluding the role identifier from the global variable mandatory_roles."
     3636 b"HY000" CTE_MAX_RECURSION_DEPTH "Recursive query aborted after {} iterations. Try increasing @@cte_max_recursion_depth to a larger value."
@@ -411,6 +413,7 @@ codes! {
     4086 b"HY000" TOO_MANY_WINDOWS "Too many windows in SELECT: {}. Maximum allowed is {}. Use named windows to share windows between window functions."
     4163 b"42000" USER_LOCK_OVERLONG_NAME "User-level lock name '{}' should not exceed {} characters."
     6125 b"HY000" FK_NO_UNIQUE_INDEX_PARENT "Failed to add the foreign key constraint. Missing unique key for constraint '{}' in the referenced table '{}'"
+    6437 b"HY000" CANNOT_PERSIST_TRANSACTION_ISOLATION "Cannot persist transaction isolation."
 }
 
 impl From<EvalError> for SqlError {

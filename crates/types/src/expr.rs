@@ -19,7 +19,9 @@
 //!    in the session's time zone.
 //! 4. Subqueries, aggregates and windows never occur: the binder puts columns in their place.
 
+mod assigned;
 pub mod batch;
+mod block_mode;
 pub(crate) mod coerce;
 pub mod context;
 mod display;
@@ -33,7 +35,9 @@ pub mod typing;
 mod walk;
 
 pub use crate::temporal::{TimeZone, Unit as IntervalUnit};
+pub use assigned::AssignedVariables;
 pub use batch::BatchProgram;
+pub use block_mode::BlockMode;
 pub use context::{EvalContext, Host, SessionInfo, SqlMode, Warning};
 pub use error::{EvalError, EvalResult};
 pub use func::interval::interval_of;

@@ -11,6 +11,7 @@ use crate::variables::{Scope, VARIABLES};
 pub(super) const TABLES: &[Entry] = &[
     (|| pairs("global_status"), fill_status),
     (|| pairs("global_variables"), |session, rows| fill_variables(session, VariableScope::Global, rows)),
+    (|| pairs("persisted_variables"), fill_persisted),
     (processlist, fill_processlist),
     (|| pairs("session_status"), fill_status),
     (|| pairs("session_variables"), |session, rows| fill_variables(session, VariableScope::Default, rows)),
@@ -38,6 +39,12 @@ fn fill_variables(session: &Session, scope: VariableScope, rows: &mut Rowset) {
         if let Ok(value) = session.variables.read(scope, at) {
             rows.push(vec![text(variable.name), text(variable.show(&value))]);
         }
+    }
+}
+
+fn fill_persisted(session: &Session, rows: &mut Rowset) {
+    for (name, value) in session.shared.persisted.list() {
+        rows.push(vec![text(name), text(value)]);
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use avocet_base::RowId;
 use avocet_engine::{EngineError, ReadScratch, RowBuf, RowLock, TableHandle};
-use avocet_point::{NewRow, Rounds, Upserted, auto_number, conflicting};
+use avocet_point::{LookupScratch, NewRow, Rounds, Upserted, auto_number, conflicting};
 use avocet_types::Value;
 use avocet_types::error::SqlError;
 
@@ -126,7 +126,9 @@ impl Session {
             return Ok(false);
         };
         let new = NewRow { values: new, beside, number: *rows };
-        let upserted = self.with_run(params, |txn, run, _| updates.run(table, id, new, *ignore, txn, run))?;
+        let mut lookups = LookupScratch::default();
+        let upserted = self
+            .with_run(params, |txn, run, _| updates.run(table, id, new, *ignore, txn, run, &mut lookups))?;
         inserter.affected += match upserted {
             Upserted::Gone => return Ok(false),
             Upserted::Changed { number } => {

@@ -559,6 +559,10 @@ impl CatalogView for RowView<'_> {
         }
     }
 
+    fn value_of_variable(&self, name: &str) -> Option<(Value, SqlType)> {
+        self.session.value_of_variable(name)
+    }
+
     fn column_type(&self, spec: &TypeSpec, column: &str) -> Result<SqlType, SqlError> {
         self.session.column_type(spec, column)
     }

@@ -252,8 +252,11 @@ impl Needs {
             }
             // Its answer has values of rows.
             S::CheckReplication { .. } => self.server(Privileges::SUPER),
-            S::Check(names) => {
-                names.iter().for_each(|name| self.listed(name));
+            S::Check { tables, .. } => {
+                tables.iter().for_each(|name| self.listed(name));
+            }
+            S::Checksum { tables, .. } => {
+                tables.iter().for_each(|name| self.table(name, Privileges::SELECT));
             }
             // These look at what they grant, and on what, or at what the account was granted.
             S::Grant { .. }
@@ -272,6 +275,8 @@ impl Needs {
             | S::RollbackTo(_)
             | S::ReleaseSavepoint(_)
             | S::UnlockTables
+            // Whether it needs any depends on what is persisted.
+            | S::ResetPersist { .. }
             | S::Unsupported(_)
             | S::Refused(_) => {}
         }
@@ -577,7 +582,7 @@ impl Needs {
             SetItem::Names { .. } | SetItem::CharacterSet(_) => VariableScope::Session,
         };
         match scope {
-            VariableScope::Global | VariableScope::Persist => {
+            VariableScope::Global | VariableScope::Persist | VariableScope::PersistOnly => {
                 self.server(Privileges::SUPER | Privileges::SYSTEM_VARIABLES_ADMIN);
             }
             VariableScope::Session | VariableScope::Default => {}

@@ -244,7 +244,7 @@ impl<'n, 'q> Reader<'n, 'q> {
             | K::Temporal { .. }
             | K::Param(_)
             | K::SystemVariable { .. }
-            | K::UserVariable(_)
+            | K::UserVariable { .. }
             | K::Unsupported(_)
             | K::Default(None) => {}
             K::Default(Some(column)) => self.column(None, None, column),

@@ -9,8 +9,8 @@ use super::Kind::{
 };
 use super::Scope::{Both, Global, Session};
 use super::values::{
-    charset, client_charset, collation, completion, fixed_time, int, level, limit, on, results_charset,
-    roles, seconds, text, tracked, zone,
+    block_mode, charset, client_charset, collation, completion, fixed_time, int, level, limit, on,
+    results_charset, roles, seconds, text, tracked, zone,
 };
 use super::{Effect, Kind, Scope, SessionUse, Variable};
 use crate::sql_mode;
@@ -116,7 +116,7 @@ pub(crate) static VARIABLES: &[Variable] = &[
     fixed("basedir", Global, Text, "/usr/"),
     line("big_tables", Both, Bool, "OFF", Inert),
     fixed("bind_address", Global, Text, "127.0.0.1"),
-    line("block_encryption_mode", Both, Enum(ENCRYPTION_MODES), "aes-128-ecb", Inert),
+    line("block_encryption_mode", Both, Enum(ENCRYPTION_MODES), "aes-128-ecb", Reads(|s, v| s.block_encryption = block_mode(v))),
     restricted(line("bulk_insert_buffer_size", Both, ANY, "8388608", Inert)),
     line("character_set_client", Both, Charset, "utf8mb4", Reads(|s, v| s.client_charset = client_charset(v))),
     line("character_set_connection", Both, Charset, "utf8mb4", Sets("collation_connection")),

@@ -5,6 +5,7 @@ use std::time::Duration;
 use avocet_engine::{AccountId, Durability};
 use avocet_sql::parse::statement::IsolationLevel;
 use avocet_types::collation::Charset;
+use avocet_types::expr::BlockMode;
 use avocet_types::temporal::TimeZone;
 use avocet_types::{Collation, Datum, Value};
 
@@ -40,6 +41,10 @@ pub(super) fn limit(value: &Value) -> Option<u64> {
 
 pub(super) fn seconds(value: &Value) -> Duration {
     Duration::from_secs(int(value))
+}
+
+pub(super) fn block_mode(value: &Value) -> BlockMode {
+    BlockMode::by_name(text(value)).unwrap_or(BlockMode::DEFAULT)
 }
 
 pub(super) fn zone(value: &Value) -> TimeZone {

@@ -45,6 +45,11 @@ pub trait CatalogView {
     /// `@name` as a literal; NULL if it was never set. The name is in lower case.
     fn user_variable(&self, name: &str) -> Expr;
 
+    /// The value that a user variable has; `None` if it was never set.
+    fn value_of_variable(&self, _name: &str) -> Option<(Value, SqlType)> {
+        None
+    }
+
     /// The type that a column's specification means.
     fn column_type(&self, spec: &TypeSpec, _column: &str) -> Result<SqlType, SqlError> {
         Err(SqlError::unsupported(format_args!("type {}", spec.name)))

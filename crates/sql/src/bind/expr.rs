@@ -10,6 +10,7 @@ use avocet_types::temporal::{TimeZone, date_of, parse_datetime, parse_time};
 use avocet_types::{Datum, Decimal, DefaultValue, SqlType};
 
 use crate::bind::scope::ColumnName;
+use crate::bind::upsert::of_new_row;
 use crate::bind::{Binder, unsupported};
 use crate::parse::ast::{self, BinaryOp, ExprKind, TemporalKind, TrimSide, UnaryOp};
 use crate::parse::grow_stack;
@@ -66,15 +67,27 @@ impl Binder<'_> {
                 self.session_dependent = true;
                 self.catalog.system_variable(*scope, name)
             }
-            ExprKind::UserVariable(name) => {
+            ExprKind::UserVariable { name, among } if !among.has(name) => {
                 self.session_dependent = true;
                 Ok(self.catalog.user_variable(name))
             }
-            ExprKind::AssignVariable { .. } => {
-                Err(unsupported("assignment to a user variable in an expression"))
+            ExprKind::UserVariable { name, .. } => {
+                (self.session_dependent, self.assigns) = (true, true);
+                Ok(self.typer.read_variable(name, self.catalog.value_of_variable(name)))
+            }
+            ExprKind::AssignVariable { name, value } => {
+                (self.session_dependent, self.assigns) = (true, true);
+                let value = self.expr(value)?;
+                Ok(self.typer.assign_variable(name, value))
             }
             ExprKind::Default(Some(column)) => self.default_of(&column.name, column.span),
             ExprKind::Default(None) => Err(unsupported("DEFAULT in an expression")),
+            ExprKind::InsertedValue(column) if self.takes_inserted => {
+                // In a subquery: MySQL knows no row to be inserted there, unless by an alias.
+                let column = &of_new_row(&column.name);
+                let column = self.resolve(&ColumnName { database: None, table: None, column }, expr.span)?;
+                Ok(Expr::literal(Datum::Null, column.ty))
+            }
             ExprKind::InsertedValue(_) => Err(unsupported("VALUES() outside of ON DUPLICATE KEY UPDATE")),
             ExprKind::Unsupported(what) => Err(unsupported(what)),
             ExprKind::Unary { op, expr } => self.unary(*op, expr),
@@ -429,6 +442,9 @@ impl Binder<'_> {
         if name.eq_ignore_ascii_case("GROUPING") {
             return self.grouping(args);
         }
+        if name.eq_ignore_ascii_case("NAME_CONST") {
+            return self.name_const(args);
+        }
         let Some(function) = Function::lookup(name) else {
             let database = self.catalog.current_database().unwrap_or("");
             let shown = if name.contains('.') { name.to_owned() } else { format!("{database}.{name}") };
@@ -436,6 +452,36 @@ impl Binder<'_> {
         };
         let args = self.call_args(function, args)?;
         Ok(self.typer.call(function, args)?)
+    }
+
+    /// `NAME_CONST('name', literal)`: the literal; [`constant_name`] has its name.
+    fn name_const(&mut self, args: &[ast::Expr]) -> Result<Expr, SqlError> {
+        let [_, value] = args else {
+            return Err(ErrorCode::WRONG_PARAMCOUNT_TO_NATIVE_FCT.with(&[&"NAME_CONST"]));
+        };
+        let is_literal = |kind: &ExprKind| {
+            matches!(
+                kind,
+                ExprKind::Null
+                    | ExprKind::Bool(_)
+                    | ExprKind::Integer(_)
+                    | ExprKind::Decimal(_)
+                    | ExprKind::Float(_)
+                    | ExprKind::String { .. }
+                    | ExprKind::Bytes(_)
+                    | ExprKind::Hybrid { .. }
+                    | ExprKind::Temporal { .. }
+            )
+        };
+        let is_constant = match &value.kind {
+            ExprKind::Unary { op: UnaryOp::Minus, expr } => is_literal(&expr.kind),
+            ExprKind::Collate { expr, .. } => is_literal(&expr.kind),
+            kind => is_literal(kind),
+        };
+        match constant_name(args) {
+            Some(_) if is_constant => self.expr(value),
+            _ => Err(ErrorCode::WRONG_ARGUMENTS.with(&[&"NAME_CONST"])),
+        }
     }
 
     /// The arguments of a function: TRUE and FALSE are no numbers where they become parts of documents.
@@ -455,6 +501,14 @@ impl Binder<'_> {
             _ => self.expr(arg),
         };
         args.iter().enumerate().map(one).collect()
+    }
+}
+
+/// The name that NAME_CONST with these arguments gives a select item.
+pub(super) fn constant_name(args: &[ast::Expr]) -> Option<&str> {
+    match args {
+        [ast::Expr { kind: ExprKind::String { value, charset: None }, .. }, _] => Some(value),
+        _ => None,
     }
 }
 

@@ -51,11 +51,11 @@ pub use modify::reads_directly;
 pub use modify::{BoundCheck, Modification, ModifySpec, bind_modification};
 pub use notes::{Notes, Qualified, first_table};
 pub use scope::Clause;
-pub use upsert::UpsertNames;
+pub use upsert::{Upsert, UpsertNames};
 pub use views::{can_merge, invalid as invalid_view, is_one_block, names_in, parse_view};
 
 use crate::parse::ast::{self, Ident};
-use crate::plan::{BoundQuery, ColumnId, ColumnInfo, ColumnTable, walk};
+use crate::plan::{BoundQuery, ColumnId, ColumnInfo, ColumnTable, From, QueryBody, QueryExpr, Select, walk};
 use avocet_types::error::{ErrorCode, SqlError};
 use scope::{Block, Boundary, ColumnName, ScopeColumn, ScopeCte, ScopeTable};
 
@@ -111,21 +111,32 @@ impl<'a> TableBinder<'a> {
 
     /// Binds an expression of this clause.
     pub fn expr(&mut self, expr: &ast::Expr, clause: Clause) -> Result<Expr, SqlError> {
-        self.binder.block().clause = clause;
-        let bound = self.binder.expr(expr)?;
-        let block = self.binder.block();
-        if !block.subqueries.is_empty() {
-            return Err(unsupported("subqueries here"));
+        let bound = self.binder.bind_alone(expr, clause)?;
+        match self.binder.block().subqueries.is_empty() {
+            true => Ok(bound),
+            false => Err(unsupported("subqueries here")),
         }
-        if !block.aggregates.is_empty() || !block.window_functions.is_empty() {
-            return Err(ErrorCode::INVALID_GROUP_FUNC_USE.with(&[]));
-        }
-        Ok(bound)
     }
 
     pub fn condition(&mut self, expr: &ast::Expr) -> Result<Expr, SqlError> {
         let bound = self.expr(expr, Clause::Where)?;
         Ok(self.binder.typer.condition(bound))
+    }
+
+    /// As [`Self::expr`], but subqueries may stand in it, whose answers are columns behind the table's:
+    /// [`Self::into_subqueries`] has them.
+    fn expr_with_subqueries(&mut self, expr: &ast::Expr, clause: Clause) -> Result<Expr, SqlError> {
+        self.binder.bind_alone(expr, clause)
+    }
+
+    /// A block of nothing but the subqueries of what was bound.
+    fn into_subqueries(mut self) -> BoundQuery {
+        let subqueries = std::mem::take(&mut self.binder.block().subqueries);
+        let subqueries = subqueries.into_iter().map(|of| of.subquery).collect();
+        let block = Select { subqueries, ..Select::plain(From::Dual, Vec::new()) };
+        let body = QueryBody::Select(Box::new(block));
+        let (order_by, outputs) = (Vec::new(), Vec::new());
+        self.binder.finish(QueryExpr { ctes: Vec::new(), body, order_by, limit: None, outputs })
     }
 
     /// Whether a variable of the session was bound, as the value that it has.
@@ -173,6 +184,8 @@ pub struct Binder<'a> {
     extent: query::Extent,
     params: Vec<SqlType>,
     session_dependent: bool,
+    /// Expressions assign to user variables.
+    assigns: bool,
     exprs_bound: usize,
     /// Of these, those that were bound before.
     exprs_repeated: usize,
@@ -182,6 +195,8 @@ pub struct Binder<'a> {
     open_views: Vec<TableId>,
     merged: merge::Merged,
     notes: Option<Notes>,
+    /// VALUES() may stand in subqueries.
+    takes_inserted: bool,
 }
 
 impl<'a> Binder<'a> {
@@ -199,12 +214,14 @@ impl<'a> Binder<'a> {
             extent: query::Extent::default(),
             params: params.to_vec(),
             session_dependent: false,
+            assigns: false,
             exprs_bound: 0,
             exprs_repeated: 0,
             views: Vec::new(),
             open_views: Vec::new(),
             merged: merge::Merged::default(),
             notes: None,
+            takes_inserted: false,
         }
     }
 
@@ -226,7 +243,19 @@ impl<'a> Binder<'a> {
             calc_found_rows: false,
             likely_counts: Box::default(),
             session_dependent: self.session_dependent,
+            assigns: self.assigns,
             views: self.views.into(),
+        }
+    }
+
+    /// An expression that is not of a query: it has no aggregates.
+    fn bind_alone(&mut self, expr: &ast::Expr, clause: Clause) -> Result<Expr, SqlError> {
+        self.block().clause = clause;
+        let bound = self.expr(expr)?;
+        let block = self.block();
+        match block.aggregates.is_empty() && block.window_functions.is_empty() {
+            true => Ok(bound),
+            false => Err(ErrorCode::INVALID_GROUP_FUNC_USE.with(&[])),
         }
     }
 
@@ -375,6 +404,9 @@ impl<'a> Binder<'a> {
                 if charset.is_none() || is_quoted(&expr.span.text(self.source.bytes())) =>
             {
                 value.as_str().into()
+            }
+            ast::ExprKind::Function { name, args } if name.eq_ignore_ascii_case("NAME_CONST") => {
+                expr::constant_name(args).unwrap_or(name).into()
             }
             _ => expr.span.text(self.source.bytes()).trim().into(),
         }

@@ -187,7 +187,7 @@ impl Binder<'_> {
                         None => self.item_name(expr, alias.as_ref()),
                     };
                     // A user variable that was never set is shown as bytes.
-                    if matches!(expr.kind, ExprKind::UserVariable(_)) && value.ty == SqlType::Null {
+                    if matches!(expr.kind, ExprKind::UserVariable { .. }) && value.ty == SqlType::Null {
                         value.ty = SqlType::Blob { size: LobSize::Medium };
                     }
                     bound.push(Item { name, expr: value });

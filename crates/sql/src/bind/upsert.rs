@@ -15,9 +15,11 @@ use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::schema::TableDef;
 use avocet_types::{ColumnDef, SqlType};
 
-use super::{CatalogView, Clause, ColumnName, TableBinder, bind_query, unsupported};
+use super::scope::{ScopeColumn, ScopeTable};
+use super::{CatalogView, Clause, ColumnName, TableBinder, bind_query, reads_directly, unsupported};
 use crate::parse::ast::{self, Expr, ExprKind, Ident, Query, QueryBody, SelectItem};
-use crate::parse::statement::Insert;
+use crate::parse::statement::{Insert, InsertSource};
+use crate::plan::{BoundQuery, ColumnId, Subquery, SubqueryKind};
 
 /// Before the names of the new row's columns, and of the query's; no identifier can begin so.
 const NEW: char = '\u{1}';
@@ -33,8 +35,22 @@ pub struct UpsertNames<'i> {
     of_query: Vec<Expr>,
 }
 
-/// The bound assignments: the columns, and values over all columns, or `None` for DEFAULT.
-pub type Assignments = Vec<(usize, Option<avocet_types::expr::Expr>)>;
+/// The bound assignments.
+pub struct Upsert {
+    /// The columns, and values over all columns, followed by the answers of subqueries, or `None` for DEFAULT.
+    pub assignments: Vec<(usize, Option<avocet_types::expr::Expr>)>,
+    /// How many columns values are over, beside those answers.
+    pub width: usize,
+    /// A block of nothing but the subqueries, which may use all columns; `None` if there are none.
+    pub subqueries: Option<BoundQuery>,
+    /// Variables of the session were bound, as the values that they have.
+    pub is_of_session: bool,
+}
+
+/// By which name values know a column of the row that is to be inserted.
+pub(super) fn of_new_row(column: &str) -> String {
+    format!("{NEW}{column}")
+}
 
 impl<'i> UpsertNames<'i> {
     /// Checks the alias of the new row.
@@ -106,37 +122,75 @@ impl<'i> UpsertNames<'i> {
         source: &[u8],
         view: &dyn CatalogView,
         params: &[SqlType],
-    ) -> Result<Assignments, SqlError> {
+    ) -> Result<Upsert, SqlError> {
         if self.insert.on_duplicate.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Upsert { assignments: Vec::new(), width: 0, subqueries: None, is_of_session: false });
         }
         let all = Arc::new(self.all_columns(of_query));
         let mut binder = TableBinder::new(source, view, params, &all, None);
+        binder.binder.takes_inserted = true;
+        self.add_alias(&mut binder);
+        let mut has_subqueries = false;
         let mut updates = Vec::with_capacity(self.insert.on_duplicate.len());
         for assignment in &self.insert.on_duplicate {
             let name = &assignment.column.name;
             let column = self.table.column(name);
             let column = column.ok_or_else(|| ErrorCode::BAD_FIELD_ERROR.with(&[name, &"field list"]))?;
-            if assignment.value.has_subquery() {
-                return Err(unsupported("subqueries in ON DUPLICATE KEY UPDATE"));
-            }
             if matches!(assignment.value.kind, ExprKind::Default(None)) {
                 updates.push((column, None));
                 continue;
             }
             let mut value = assignment.value.clone();
             self.rename(&mut value)?;
-            let value = binder.expr(&value, Clause::Select)?;
+            let before = binder.binder.block().subqueries.len();
+            let value = binder.expr_with_subqueries(&value, Clause::Select)?;
+            let own = &binder.binder.block().subqueries[before..];
+            has_subqueries |= !own.is_empty();
+            let is_assigned = |id: &ColumnId| updates.iter().any(|(assigned, _)| *assigned == id.index());
+            if own.iter().any(|of| uses(&of.subquery).any(|id| is_assigned(&id))) {
+                return Err(unsupported("a subquery that refers to a column that was assigned before"));
+            }
             updates.push((column, Some(binder.settle_param(value, self.table.columns[column].ty))));
         }
-        Ok(updates)
+        let reads_variables = |(_, value): &(usize, Option<avocet_types::expr::Expr>)| {
+            value.as_ref().is_some_and(|v| v.uses_assigned())
+        };
+        if matches!(self.insert.source, InsertSource::Query(_)) && updates.iter().any(reads_variables) {
+            return Err(unsupported(
+                "assignment to user variables in ON DUPLICATE KEY UPDATE of INSERT ... SELECT",
+            ));
+        }
+        let is_of_session = binder.is_of_session();
+        let subqueries = has_subqueries.then(|| binder.into_subqueries());
+        if let Some(query) = &subqueries
+            && reads_directly(&query.body, self.table)
+        {
+            return Err(ErrorCode::UPDATE_TABLE_USED.with(&[&self.table.name]));
+        }
+        Ok(Upsert { assignments: updates, width: all.columns.len(), subqueries, is_of_session })
+    }
+
+    /// Subqueries know the row that is to be inserted by its alias.
+    fn add_alias(&self, binder: &mut TableBinder<'_>) {
+        let Some((alias, names)) = &self.insert.row_alias else { return };
+        let width = self.table.columns.len();
+        let column = |(at, target): (usize, &usize)| {
+            let own = || &self.table.columns[*target].name;
+            let name = names.get(at).map_or_else(own, |name| &name.name);
+            let id = ColumnId((width + target) as u32);
+            ScopeColumn { name: name.as_str().into(), id, merged: false, invisible: false }
+        };
+        let columns = self.targets.iter().enumerate().map(column).collect();
+        let name = alias.name.as_str().into();
+        let table = ScopeTable { database: None, name, columns, is_stored: false, keys: Vec::new() };
+        binder.binder.block().tables.push(table);
     }
 
     /// The table's columns twice, those of the row that is there and those of the row to be inserted, and the query's.
     fn all_columns(&self, of_query: &[SqlType]) -> TableDef {
         let mut all = self.table.clone();
         all.columns.extend(self.table.columns.iter().map(|column| {
-            let name = format!("{NEW}{}", column.name);
+            let name = of_new_row(&column.name);
             ColumnDef { name, ..column.clone() }
         }));
         let of_query = of_query.iter().enumerate();
@@ -147,7 +201,7 @@ impl<'i> UpsertNames<'i> {
     /// Replaces names of the new row's columns and of the query's.
     fn rename(&self, expr: &mut Expr) -> Result<(), SqlError> {
         let renamed = match &expr.kind {
-            ExprKind::InsertedValue(column) => Some(format!("{NEW}{}", column.name)),
+            ExprKind::InsertedValue(column) => Some(of_new_row(&column.name)),
             ExprKind::Column { database, table, column } => {
                 let same = |other: &Expr| is_same_name(&other.kind, &expr.kind);
                 match self.of_query.iter().position(same) {
@@ -186,7 +240,7 @@ impl<'i> UpsertNames<'i> {
             Some(_) if table.is_none() && self.table.column(&column.name).is_some() => {
                 Err(ErrorCode::NON_UNIQ_ERROR.with(&[&name, &"field list"]))
             }
-            Some((_, target)) => Ok(Some(format!("{NEW}{}", self.table.columns[*target].name))),
+            Some((_, target)) => Ok(Some(of_new_row(&self.table.columns[*target].name))),
             None if is_named => Err(ErrorCode::BAD_FIELD_ERROR.with(&[&name, &"field list"])),
             None => Ok(None),
         }
@@ -201,6 +255,20 @@ impl<'i> UpsertNames<'i> {
             && fits(table, &self.table.name)
             && self.table.column(&column.name).is_some()
     }
+}
+
+/// What a subquery uses of the rows around it.
+fn uses(subquery: &Subquery) -> impl Iterator<Item = ColumnId> {
+    let mut ids: Vec<ColumnId> = subquery.outer.clone();
+    let mut add = |expr: &avocet_types::expr::Expr| {
+        ids.extend(expr.columns().into_iter().map(|id| ColumnId(id as u32)));
+    };
+    match &subquery.kind {
+        SubqueryKind::In { needles, .. } => needles.iter().for_each(&mut add),
+        SubqueryKind::Quantified { left, .. } => add(left),
+        SubqueryKind::Scalar | SubqueryKind::Exists { .. } => {}
+    }
+    ids.into_iter()
 }
 
 /// The column names in an expression, each once. Those of VALUES() are the new row's.

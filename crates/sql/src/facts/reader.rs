@@ -200,7 +200,7 @@ impl<'f, 'q> Reader<'f, 'q> {
                     _ => S::VARIABLES,
                 });
             }
-            K::UserVariable(_) => self.facts.needs.add(S::USER_VARIABLES),
+            K::UserVariable { .. } => self.facts.needs.add(S::USER_VARIABLES),
             K::AssignVariable { name: _, value } => {
                 self.facts.changes.add(S::USER_VARIABLES);
                 self.expr(value);

@@ -50,6 +50,7 @@ fn what_is_a_pure_read() {
         "EXPLAIN DELETE FROM t",
         "SELECT RAND()",
         "VALUES ROW(1)",
+        "CHECKSUM TABLE t",
     ];
     let others = [
         "SELECT a FROM t FOR UPDATE",
@@ -57,6 +58,10 @@ fn what_is_a_pure_read() {
         "SELECT a INTO @x FROM t",
         "SELECT GET_LOCK('a', 1)",
         "SELECT LAST_INSERT_ID(5)",
+        "SELECT @x := a FROM t",
+        "SELECT a FROM t WHERE b IN (SELECT @x := 1)",
+        "CHECK TABLE t",
+        "RESET PERSIST",
         "EXPLAIN ANALYZE DELETE FROM t",
         "CALL p()",
         "DELETE FROM t",
@@ -109,10 +114,13 @@ fn what_sessions_are_left_with() {
         ("LOCK TABLES t READ", S::TABLE_LOCKS | S::TRANSACTION),
         ("CREATE TEMPORARY TABLE t (a INT)", S::TEMPORARY_TABLES),
         ("SELECT 1", S::FOUND_ROWS),
+        ("SELECT a FROM t ORDER BY @x := a", S::FOUND_ROWS | S::USER_VARIABLES),
+        ("UPDATE t SET a = (@x := @x + 1)", S::ROW_COUNT | S::USER_VARIABLES),
     ];
     for (sql, changes) in cases {
         assert_eq!(facts(sql).changes, changes, "{sql}");
     }
+    assert_eq!(facts("SET PERSIST max_connections = 5").class, StatementClass::Administration);
     assert_eq!(facts("SET GLOBAL max_connections = 5").class, StatementClass::Administration);
 }
 

@@ -112,7 +112,9 @@ impl Place<'_> {
             | ExprKind::Exists(_)
             | ExprKind::InSubquery { .. }
             | ExprKind::Quantified { .. } => return Err(self.has_subquery()),
-            ExprKind::UserVariable(_) | ExprKind::SystemVariable { .. } | ExprKind::AssignVariable { .. } => {
+            ExprKind::UserVariable { .. }
+            | ExprKind::SystemVariable { .. }
+            | ExprKind::AssignVariable { .. } => {
                 return Err(self.has_variable());
             }
             ExprKind::InsertedValue(_) => return Err(self.disallowed("values")),

@@ -106,6 +106,16 @@ impl Parser<'_> {
         Ok(SetItem::Variable { scope, name, value })
     }
 
+    /// After RESET.
+    pub(super) fn reset_persist(&mut self) -> ParseResult<StatementKind> {
+        self.expect("PERSIST")?;
+        if self.at_statement_end() {
+            return Ok(StatementKind::ResetPersist { name: None, if_exists: false });
+        }
+        let if_exists = self.eat_all(&["IF", "EXISTS"]);
+        Ok(StatementKind::ResetPersist { name: Some(self.variable_name()?), if_exists })
+    }
+
     fn set_scope(&mut self) -> ParseResult<VariableScope> {
         if self.eat_op(Op::AtAt) {
             let Some(scope) = self.eat_scope() else { return Ok(VariableScope::Default) };

@@ -4,10 +4,36 @@
 //! user wrote, and quotes the source in its errors. Nothing here is resolved; that is the binder's work.
 
 use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
 
 use avocet_types::collation::Charset;
 
 pub use avocet_types::expr::{CastTarget, IntervalUnit, IsTest};
+
+/// The user variables that a statement's expressions assign to. Whoever reads one knows them only when all of the statement has
+/// been parsed.
+#[derive(Clone, Debug, Default)]
+pub struct AssignedNames(Arc<OnceLock<Box<[String]>>>);
+
+impl AssignedNames {
+    /// What is set once stays.
+    pub(super) fn set(&self, names: &[String]) {
+        if !names.is_empty() {
+            self.0.get_or_init(|| names.into());
+        }
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.0.get().is_some_and(|names| names.iter().any(|known| known == name))
+    }
+}
+
+/// They say nothing that the statement's nodes do not say.
+impl PartialEq for AssignedNames {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
 
 /// Byte offsets into the source text of the statement list that was parsed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,7 +112,10 @@ pub enum ExprKind {
         scope: VariableScope,
         name: String,
     },
-    UserVariable(String),
+    UserVariable {
+        name: String,
+        among: AssignedNames,
+    },
     /// `@name := value`
     AssignVariable {
         name: String,
@@ -218,6 +247,7 @@ pub enum VariableScope {
     Global,
     /// `SET PERSIST`
     Persist,
+    PersistOnly,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -49,6 +49,11 @@ impl Parser<'_> {
         let targets = self.load_targets(&table)?;
         let assignments =
             if self.eat("SET") { self.comma_separated(|p| p.load_assignment(&table))? } else { Vec::new() };
+        let is_assigned =
+            |target: &LoadTarget| matches!(target, LoadTarget::Variable(name) if self.assigns.contains(name));
+        if targets.iter().flatten().any(is_assigned) {
+            return Err(unserved("LOAD DATA that assigns to a variable that it reads"));
+        }
         Ok(LoadData { local, file, on_duplicate, table, charset, format, skip_lines, targets, assignments })
     }
 

@@ -1,4 +1,4 @@
-//! FLUSH, ANALYZE, CHECK and OPTIMIZE.
+//! FLUSH, ANALYZE, CHECK, CHECKSUM and OPTIMIZE.
 
 use crate::parse::ast::ObjectName;
 use crate::parse::error::ParseResult;
@@ -57,27 +57,41 @@ impl Parser<'_> {
         Ok(StatementKind::CheckReplication { tables, repairs: self.eat("REPAIR") })
     }
 
-    /// After ANALYZE, CHECK or OPTIMIZE.
+    /// After ANALYZE or OPTIMIZE.
     pub(super) fn maintained_tables(&mut self, what: &str) -> ParseResult<Vec<ObjectName>> {
-        if what != "CHECK" {
-            let _ = self.eat("NO_WRITE_TO_BINLOG") || self.eat("LOCAL");
+        let _ = self.eat("NO_WRITE_TO_BINLOG") || self.eat("LOCAL");
+        let tables = self.listed_tables()?;
+        match what == "ANALYZE" && self.is_any_word(&["UPDATE", "DROP"]) && self.is_word_ahead(1, "HISTOGRAM")
+        {
+            true => Err(unserved("ANALYZE TABLE ... HISTOGRAM")),
+            false => Ok(tables),
         }
+    }
+
+    /// After CHECK.
+    pub(super) fn check_tables(&mut self) -> ParseResult<StatementKind> {
+        let tables = self.listed_tables()?;
+        let mut for_upgrade = false;
+        loop {
+            if self.eat_all(&["FOR", "UPGRADE"]) {
+                for_upgrade = true;
+            } else if self.eat_any(&["QUICK", "FAST", "MEDIUM", "EXTENDED", "CHANGED"]).is_none() {
+                return Ok(StatementKind::Check { tables, for_upgrade });
+            }
+        }
+    }
+
+    /// After CHECKSUM.
+    pub(super) fn checksum_tables(&mut self) -> ParseResult<StatementKind> {
+        let tables = self.listed_tables()?;
+        let quick = self.eat_any(&["QUICK", "EXTENDED"]) == Some("QUICK");
+        Ok(StatementKind::Checksum { tables, quick })
+    }
+
+    fn listed_tables(&mut self) -> ParseResult<Vec<ObjectName>> {
         if !self.eat("TABLES") {
             self.expect("TABLE")?;
         }
-        let tables = self.comma_separated(Self::object_name)?;
-        match what {
-            "ANALYZE" if self.is_any_word(&["UPDATE", "DROP"]) && self.is_word_ahead(1, "HISTOGRAM") => {
-                Err(unserved("ANALYZE TABLE ... HISTOGRAM"))
-            }
-            "CHECK" => {
-                while self.eat_all(&["FOR", "UPGRADE"])
-                    || self.eat_any(&["QUICK", "FAST", "MEDIUM", "EXTENDED", "CHANGED"]).is_some()
-                {
-                }
-                Ok(tables)
-            }
-            _ => Ok(tables),
-        }
+        self.comma_separated(Self::object_name)
     }
 }

@@ -83,6 +83,8 @@ impl Parser<'_> {
         self.limit_params.clear();
         self.calc_found_rows = None;
         self.into = None;
+        self.assigns.clear();
+        self.assigned = ast::AssignedNames::default();
         let start = self.span();
         if self.eat_op(Op::Semicolon) {
             return Ok(Statement::without_params(StatementKind::Empty, start));
@@ -109,7 +111,17 @@ impl Parser<'_> {
         }
         let hints = hints::read(self.source, self.mode, &self.hint_comments(span));
         let height = self.height;
-        Ok(Statement { kind, span, params: self.params, limit_params: self.limit_params(), hints, height })
+        self.assigned.set(&self.assigns);
+        let assignments = self.assigns.len() as u32;
+        Ok(Statement {
+            kind,
+            span,
+            params: self.params,
+            limit_params: self.limit_params(),
+            hints,
+            height,
+            assignments,
+        })
     }
 
     /// The parameters so far that are a LIMIT or an OFFSET.
@@ -182,7 +194,8 @@ impl Parser<'_> {
             "FLUSH" => self.flush()?,
             "ANALYZE" => StatementKind::Analyze(self.maintained_tables("ANALYZE")?),
             "CHECK" if self.eat("REPLICATION") => self.check_replication()?,
-            "CHECK" => StatementKind::Check(self.maintained_tables("CHECK")?),
+            "CHECK" => self.check_tables()?,
+            "CHECKSUM" => self.checksum_tables()?,
             "OPTIMIZE" => StatementKind::Optimize(self.maintained_tables("OPTIMIZE")?),
             _ => return self.transaction_statement(&word),
         };
@@ -210,10 +223,11 @@ impl Parser<'_> {
                 }
                 StatementKind::UnlockTables
             }
+            "RESET" if self.is_word("PERSIST") => self.reset_persist()?,
             "LOAD" if self.eat("DATA") => StatementKind::LoadData(Box::new(self.load_data()?)),
             "LOAD" | "XA" | "HELP" | "HANDLER" | "INSTALL" | "UNINSTALL" | "CHANGE" | "START" | "STOP"
-            | "RESET" | "PURGE" | "BINLOG" | "CACHE" | "CHECKSUM" | "REPAIR" | "SIGNAL" | "RESIGNAL"
-            | "GET" | "IMPORT" | "CLONE" | "SHUTDOWN" | "RESTART" => self.unsupported(word)?,
+            | "RESET" | "PURGE" | "BINLOG" | "CACHE" | "REPAIR" | "SIGNAL" | "RESIGNAL" | "GET"
+            | "IMPORT" | "CLONE" | "SHUTDOWN" | "RESTART" => self.unsupported(word)?,
             _ => {
                 self.rewind(self.position() - 1);
                 return Err(self.error());

@@ -5,7 +5,7 @@
 
 use avocet_types::expr::SqlMode;
 
-use crate::parse::ast::{Ident, ObjectName, Span};
+use crate::parse::ast::{AssignedNames, Ident, ObjectName, Span};
 use crate::parse::error::{ParseError, ParseResult};
 use crate::parse::hints::HintComment;
 use crate::parse::keywords::is_reserved;
@@ -69,6 +69,10 @@ pub struct Parser<'a> {
     pub(super) calc_found_rows: Option<(usize, usize)>,
     /// The current statement's INTO.
     pub(super) into: Option<SelectInto>,
+    /// The variables that the current statement's expressions have assigned to so far, each as often as they do.
+    pub(super) assigns: Vec<String>,
+    /// What those who read variables share: all of these, when the statement was read.
+    pub(super) assigned: AssignedNames,
 }
 
 impl<'a> Parser<'a> {
@@ -88,6 +92,8 @@ impl<'a> Parser<'a> {
             limit_params: Vec::new(),
             calc_found_rows: None,
             into: None,
+            assigns: Vec::new(),
+            assigned: AssignedNames::default(),
         }
     }
 

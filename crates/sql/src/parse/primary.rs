@@ -1,6 +1,7 @@
 //! Primary expressions: literals, names, variables, calls, and the functions with a syntax of their own.
 
 use avocet_types::collation::Charset;
+use avocet_types::error::ErrorCode;
 use avocet_types::expr::SqlMode;
 
 use crate::parse::ast::*;
@@ -8,6 +9,7 @@ use crate::parse::error::{ParseError, ParseResult};
 use crate::parse::keywords::is_reserved;
 use crate::parse::lexer::{Op, TokenKind};
 use crate::parse::parser::Parser;
+use crate::parse::refuse::refused;
 
 /// Reserved words that are functions when a parenthesis follows.
 const RESERVED_FUNCTIONS: &[&str] = &[
@@ -129,8 +131,9 @@ impl Parser<'_> {
     fn user_variable(&mut self) -> ParseResult<ExprKind> {
         let name = self.user_variable_name()?;
         if !self.eat_op(Op::Assign) {
-            return Ok(ExprKind::UserVariable(name));
+            return Ok(ExprKind::UserVariable { name, among: self.assigned.clone() });
         }
+        self.assigns.push(name.clone());
         let value = self.boxed_expr()?;
         Ok(ExprKind::AssignVariable { name, value })
     }
@@ -154,14 +157,22 @@ impl Parser<'_> {
             }
             None => VariableScope::Default,
         };
-        Ok(ExprKind::SystemVariable { scope, name: self.variable_name()? })
+        let name = self.variable_name()?;
+        let unreadable = match scope {
+            VariableScope::Persist => "persist",
+            VariableScope::PersistOnly => "persist_only",
+            _ => return Ok(ExprKind::SystemVariable { scope, name }),
+        };
+        let name = format!("{unreadable}.{name}");
+        Err(refused(ErrorCode::UNKNOWN_SYSTEM_VARIABLE.with(&[&name])))
     }
 
     /// GLOBAL, SESSION, LOCAL or PERSIST, where it is a scope and not a name.
     pub(super) fn eat_scope(&mut self) -> Option<VariableScope> {
         Some(match self.eat_any(&["GLOBAL", "SESSION", "LOCAL", "PERSIST", "PERSIST_ONLY"])? {
             "GLOBAL" => VariableScope::Global,
-            "PERSIST" | "PERSIST_ONLY" => VariableScope::Persist,
+            "PERSIST" => VariableScope::Persist,
+            "PERSIST_ONLY" => VariableScope::PersistOnly,
             _ => VariableScope::Session,
         })
     }

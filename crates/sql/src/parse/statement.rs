@@ -36,11 +36,13 @@ pub struct Statement {
     /// How tall the trees of its chains of operators are, beside what is nested. Whoever walks trees recurses: tall ones are
     /// walked on a stack that is as large, see [`on_stack_for`](crate::parse::on_stack_for).
     pub height: u32,
+    /// How often its expressions assign to user variables.
+    pub assignments: u32,
 }
 
 impl Statement {
     pub(super) fn without_params(kind: StatementKind, span: Span) -> Self {
-        Self { kind, span, params: 0, limit_params: Vec::new(), hints: None, height: 0 }
+        Self { kind, span, params: 0, limit_params: Vec::new(), hints: None, height: 0, assignments: 0 }
     }
 }
 
@@ -217,13 +219,25 @@ pub enum StatementKind {
     },
     /// What is flushed, in upper case: `PRIVILEGES`, `TABLES`, `BINARY LOGS`, …
     Flush(Vec<&'static str>),
+    /// All that is persisted if no variable is named.
+    ResetPersist {
+        name: Option<String>,
+        if_exists: bool,
+    },
     Do(Vec<Expr>),
     Call {
         name: ObjectName,
         arguments: Vec<Expr>,
     },
     Analyze(Vec<ObjectName>),
-    Check(Vec<ObjectName>),
+    Check {
+        tables: Vec<ObjectName>,
+        for_upgrade: bool,
+    },
+    Checksum {
+        tables: Vec<ObjectName>,
+        quick: bool,
+    },
     Optimize(Vec<ObjectName>),
     /// Compares tables with the source that is followed, all of them if none are named. `repairs`: those that differ are copied
     /// again.

@@ -47,7 +47,7 @@ impl Expr {
             | K::Param(_)
             | K::Column { .. }
             | K::SystemVariable { .. }
-            | K::UserVariable(_)
+            | K::UserVariable { .. }
             | K::Default(_)
             | K::Aggregate(_)
             | K::Window(_)

@@ -193,6 +193,7 @@ impl Search<'_> {
             params: self.bound.params.clone(),
             locks: false,
             session_dependent: self.bound.session_dependent,
+            assigns: self.bound.assigns,
             views: self.bound.views.clone(),
             calc_found_rows: false,
             likely_counts: Box::default(),

@@ -51,6 +51,8 @@ pub struct BoundQuery {
     pub locks: bool,
     /// Values of session variables were bound as literals: the plan is good for this execution only.
     pub session_dependent: bool,
+    /// Expressions assign to user variables: rows are seen to one after the other, and what stands before is evaluated before.
+    pub assigns: bool,
     /// The views that the query reads, and those that these read.
     pub views: Arc<[Arc<TableDef>]>,
     /// SQL_CALC_FOUND_ROWS was given.

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::expr::assigned::AssignedVariables;
+use crate::expr::block_mode::BlockMode;
 use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::func::math::SeededRandom;
 use crate::temporal::{ExcessDigits, TimeZone};
@@ -141,6 +143,7 @@ pub struct EvalContext {
     pub sql_mode: SqlMode,
     pub div_precision_increment: u8,
     pub default_week_format: u8,
+    pub block_encryption: BlockMode,
     pub max_allowed_packet: u64,
     /// In bytes.
     pub group_concat_max_len: u64,
@@ -151,6 +154,8 @@ pub struct EvalContext {
     pub session: SessionInfo,
     /// `None` where there is no session: nothing waits then, and nobody has locks.
     pub host: Option<Arc<dyn Host>>,
+    /// User variables that the statement has assigned to.
+    pub assigned: AssignedVariables,
     /// State of RAND() without a seed and of UUID().
     random: AtomicU64,
     /// Generators of the calls of RAND() with a constant seed, by the call's identity.
@@ -180,12 +185,14 @@ impl EvalContext {
             sql_mode: SqlMode::DEFAULT,
             div_precision_increment: 4,
             default_week_format: 0,
+            block_encryption: BlockMode::DEFAULT,
             max_allowed_packet: 64 << 20,
             group_concat_max_len: 1024,
             cte_max_recursion_depth: 1000,
             storing: false,
             session: SessionInfo::default(),
             host: None,
+            assigned: AssignedVariables::default(),
             random: AtomicU64::new(random_seed),
             seeded: Mutex::default(),
             warnings: Warnings::default(),
@@ -198,6 +205,7 @@ impl EvalContext {
         Self {
             session: self.session.clone(),
             host: self.host.clone(),
+            assigned: self.assigned.clone(),
             random: AtomicU64::new(self.random.load(Ordering::Relaxed)),
             seeded: Mutex::default(),
             warnings: Warnings::default(),

@@ -98,6 +98,30 @@ pub enum EvalError {
     /// 3685 and its like: a regular expression does not parse.
     #[error("Illegal argument to a regular expression.")]
     RegexpSyntax,
+    /// 1618
+    #[error("<{0}> option ignored")]
+    OptionIgnored(&'static str),
+    /// 1882
+    #[error("The initialization vector supplied to {0} is too short. Must be at least 16 bytes long")]
+    ShortVector(&'static str),
+    /// 3235
+    #[error("KDF method name is not valid. Please use hkdf or pbkdf2_hmac method name")]
+    DerivationMethod,
+    /// 3236
+    #[error(
+        "For KDF method pbkdf2_hmac iterations value less than 1000 or more than 65535 is not allowed due to security \
+         reasons. Please provide iterations >= 1000 and iterations < 65535"
+    )]
+    DerivationRounds,
+    /// 3237
+    #[error(
+        "AES key size should be {0} bytes length or secure KDF methods hkdf or pbkdf2_hmac should be used, please provide \
+         exact AES key size or use KDF methods for better security."
+    )]
+    KeySize(usize),
+    /// 3238
+    #[error("KDF option size is invalid, please provide valid size < {0} bytes and not NULL")]
+    DerivationOption(usize),
     /// 4163
     #[error("User-level lock name '{0}' should not exceed {1} characters.")]
     UserLockLongName(String, usize),
@@ -253,6 +277,12 @@ impl EvalError {
             Self::InvalidCharacterString => 1300,
             Self::CastComplement(_) => 1105,
             Self::RegexpSyntax => 3685,
+            Self::OptionIgnored(_) => 1618,
+            Self::ShortVector(_) => 1882,
+            Self::DerivationMethod => 3235,
+            Self::DerivationRounds => 3236,
+            Self::KeySize(_) => 3237,
+            Self::DerivationOption(_) => 3238,
             Self::UserLockLongName(..) => 4163,
             Self::UserLockName(_) => 3057,
             Self::UserLockDeadlock => 3058,

@@ -2,6 +2,7 @@
 //!
 //! Arguments arrive converted to the classes that the table names; where a function is strict in NULL it never sees one.
 
+pub(crate) mod aes;
 pub(crate) mod bits;
 pub(crate) mod clock;
 pub(crate) mod digest;
@@ -19,6 +20,7 @@ pub(crate) mod temporal;
 pub(crate) mod text;
 pub(crate) mod units;
 pub(crate) mod uuid;
+pub(crate) mod variables;
 
 use crate::convert::{ConvertContext, store};
 use crate::datum::Datum;

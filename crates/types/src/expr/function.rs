@@ -200,6 +200,8 @@ functions! {
     Format ["FORMAT"] 2..=3, [Number, Int, Chars], Ret::Ascii(ret::len_format), Own, Immutable, func::numeral::format;
     Insert ["INSERT"] 4..=4, [Text, Int, Int, Text], Ret::Text(ret::len_insert), Strict, Immutable, func::string::insert;
     Quote ["QUOTE"] 1..=1, [Text], Ret::Text(ret::len_quote), Never, Immutable, func::string::quote;
+    AesEncrypt ["AES_ENCRYPT"] 2..=6, [Encoded], Ret::Bytes(ret::len_encrypted), Own, Statement, func::aes::encrypt;
+    AesDecrypt ["AES_DECRYPT"] 2..=6, [Encoded], Ret::Bytes(ret::len_first), Own, Statement, func::aes::decrypt;
     Md5 ["MD5"] 1..=1, [Encoded], Ret::Ascii(ret::len_32), Strict, Immutable, func::digest::md5;
     Sha1 ["SHA1", "SHA"] 1..=1, [Encoded], Ret::Ascii(ret::len_40), Strict, Immutable, func::digest::sha1;
     Sha2 ["SHA2"] 2..=2, [Encoded, Int], Ret::Ascii(ret::len_128), Partial, Immutable, func::digest::sha2;
@@ -298,6 +300,7 @@ functions! {
     SubTime ["SUBTIME"] 2..=2, [Any, Time], Ret::Custom(ret::add_time), Partial, Immutable, func::temporal::sub_time;
     DateFormat ["DATE_FORMAT"] 2..=2, [DateTime, Chars], Ret::Ascii(ret::len_date_format), Partial, Immutable, func::temporal::date_format;
     TimeFormat ["TIME_FORMAT"] 2..=2, [Time, Chars], Ret::Ascii(ret::len_date_format), Partial, Immutable, func::temporal::time_format;
+    GetFormat ["GET_FORMAT"] 2..=2, [Chars], Ret::Ascii(ret::len_17), Partial, Immutable, func::temporal::get_format;
     StrToDate ["STR_TO_DATE"] 2..=2, [Chars], Ret::Custom(ret::str_to_date), Partial, Immutable, func::temporal::str_to_date;
     UnixTimestamp ["UNIX_TIMESTAMP"] 0..=1, [Moment], Ret::Custom(ret::unix_timestamp), Partial, Statement, func::temporal::unix_timestamp;
     FromUnixTime ["FROM_UNIXTIME"] 1..=2, [Number, Chars], Ret::Custom(ret::from_unix_time), Partial, Statement, func::temporal::from_unix_time;
@@ -342,6 +345,8 @@ functions! {
     ConnectionId ["CONNECTION_ID"] 0..=0, [], Ret::UInt, Never, Statement, func::session::connection_id;
     LastInsertId ["LAST_INSERT_ID"] 0..=1, [Int], Ret::UInt, Never, Statement, func::session::last_insert_id;
     SetLastInsertId [] 1..=1, [Int], Ret::UInt, Strict, Volatile, func::session::set_last_insert_id;
+    ReadVariable [] 2..=2, [Any], Ret::Custom(ret::of_first), Own, Volatile, func::variables::read;
+    AssignVariable [] 2..=2, [Any], Ret::Custom(ret::of_first), Own, Volatile, func::variables::assign;
     RowCount ["ROW_COUNT"] 0..=0, [], Ret::Int, Never, Statement, func::session::row_count;
     FoundRows ["FOUND_ROWS"] 0..=0, [], Ret::Int, Never, Statement, func::session::found_rows;
     Sleep ["SLEEP"] 1..=1, [Double], Ret::Int, Own, Volatile, func::host::sleep;
@@ -352,6 +357,7 @@ functions! {
     IsUsedLock ["IS_USED_LOCK"] 1..=1, [Chars], Ret::UInt, Own, Volatile, func::host::is_used_lock;
     WaitForExecutedGtidSet ["WAIT_FOR_EXECUTED_GTID_SET"] 1..=2, [Chars, Double], Ret::Int, Strict, Volatile,
         func::host::wait_for_executed_gtid_set;
+    UuidShort ["UUID_SHORT"] 0..=0, [], Ret::UInt, Never, Volatile, func::session::uuid_short;
     Uuid ["UUID"] 0..=0, [], Ret::System(36), Never, Volatile, func::session::uuid;
     Charset ["CHARSET"] 1..=1, [Any], Ret::System(64), Never, Immutable, func::string::charset;
     CollationOf ["COLLATION"] 1..=1, [Any], Ret::System(64), Never, Immutable, func::string::collation;
@@ -386,6 +392,8 @@ impl Function {
             Self::JsonTableDocument => "json_table",
             Self::JsonOfTruth | Self::JsonIsTrue => "json",
             Self::SetLastInsertId => "last_insert_id",
+            Self::ReadVariable => "@",
+            Self::AssignVariable => "@:=",
             _ => self.info().names[0],
         }
     }

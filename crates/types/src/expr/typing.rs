@@ -14,6 +14,7 @@ mod compare;
 mod gather;
 mod json;
 pub(crate) mod results;
+mod variables;
 
 pub use cast::CastTarget;
 pub use json::OnJsonProblem;

@@ -1,5 +1,7 @@
 //! Functions that tell of the session.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use crate::datum::Datum;
 use crate::expr::context::EvalContext;
 use crate::expr::error::EvalResult;
@@ -32,6 +34,7 @@ of_session! {
     row_count = |ctx| Datum::Int(ctx.session.row_count);
     found_rows = |ctx| Datum::Int(ctx.session.found_rows as i64);
     uuid = new_uuid;
+    uuid_short = new_short_uuid;
 }
 
 /// LAST_INSERT_ID(value): what LAST_INSERT_ID() gives from the next statement on.
@@ -46,6 +49,20 @@ pub(crate) fn set_last_insert_id<'a>(
     };
     ctx.set_insert_id(id);
     Ok(Datum::UInt(id))
+}
+
+/// The last one that was given out by this process; 0 for none.
+static SHORT_UUID: AtomicU64 = AtomicU64::new(0);
+
+/// The server's number, the second in which the first one was asked for, and how many there were since: unique as long as
+/// there are fewer than 2^24 a second.
+fn new_short_uuid(ctx: &EvalContext) -> Datum<'static> {
+    const SERVER: u64 = 1 << 56;
+    let seconds = (ctx.statement_time_micros.max(0) as u64 / 1_000_000) & 0xFFFF_FFFF;
+    let first = SERVER | seconds << 24;
+    let next = |last: u64| Some(if last == 0 { first } else { last + 1 });
+    let before = SHORT_UUID.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).unwrap_or_default();
+    Datum::UInt(next(before).unwrap_or_default())
 }
 
 /// Intervals of 100 ns from 1582-10-15 to 1970-01-01.

@@ -244,6 +244,22 @@ pub(crate) fn time_format<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext)
     Ok(if valid && !chars(&args[1]).is_empty() { from_buffer(result) } else { Datum::Null })
 }
 
+/// GET_FORMAT: what DATE_FORMAT and STR_TO_DATE take; NULL for a standard that there is not.
+pub(crate) fn get_format<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+    let [of_date, of_time, of_both] = match chars(&args[1]).to_ascii_uppercase().as_str() {
+        "USA" => ["%m.%d.%Y", "%h:%i:%s %p", "%Y-%m-%d %H.%i.%s"],
+        "JIS" | "ISO" => ["%Y-%m-%d", "%H:%i:%s", "%Y-%m-%d %H:%i:%s"],
+        "EUR" => ["%d.%m.%Y", "%H.%i.%s", "%Y-%m-%d %H.%i.%s"],
+        "INTERNAL" => ["%Y%m%d", "%H%i%s", "%Y%m%d%H%i%s"],
+        _ => return Ok(Datum::Null),
+    };
+    Ok(Datum::str(match chars(&args[0]) {
+        "DATE" => of_date,
+        "TIME" => of_time,
+        _ => of_both,
+    }))
+}
+
 /// STR_TO_DATE; what the text gives becomes what the call's type is.
 pub(crate) fn str_to_date<'a>(
     args: Args<'_, 'a>,

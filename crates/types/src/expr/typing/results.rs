@@ -131,7 +131,8 @@ pub(crate) fn add_time(typer: &Typer, args: &[Expr]) -> TypeResult {
 
 /// STR_TO_DATE: by a literal format a DATE, TIME or DATETIME; else DATETIME(6).
 pub(crate) fn str_to_date(_: &Typer, args: &[Expr]) -> TypeResult {
-    let Some(Datum::Str(format)) = args[1].as_literal() else {
+    let format = args[1].clone().fold();
+    let Some(Datum::Str(format)) = format.as_literal() else {
         return Ok(SqlType::DateTime { fsp: 6 });
     };
     let specifiers = || format.chars().zip(format.chars().skip(1)).filter(|(a, _)| *a == '%').map(|(_, b)| b);
@@ -191,6 +192,7 @@ macro_rules! fixed_lengths {
 fixed_lengths!(
     len_9 = 9,
     len_16 = 16,
+    len_17 = 17,
     len_31 = 31,
     len_32 = 32,
     len_36 = 36,
@@ -203,6 +205,11 @@ fixed_lengths!(
 
 pub(crate) fn len_long(_: &[Expr]) -> u64 {
     UNBOUNDED
+}
+
+/// Whole blocks of AES, of which the last one is never full.
+pub(crate) fn len_encrypted(args: &[Expr]) -> u64 {
+    (len_first(args) / 16 + 1) * 16
 }
 
 pub(crate) fn len_first(args: &[Expr]) -> u64 {
