@@ -5,7 +5,7 @@ CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/avocet
 export CARGO_TARGET_DIR ?= $(CACHE)/target
 CARGO_FLAGS := --release --locked
 
-.PHONY: build demo test check fuzz clean
+.PHONY: build demo demo-attach test check fuzz clean
 
 ## build: the release binary, $(CARGO_TARGET_DIR)/release/avocet. Always the whole workspace: the set of packages decides
 ## the features of dependencies, and another set would compile DataFusion anew.
@@ -15,6 +15,10 @@ build:
 ## demo: load, transactions beside analytics, a kill -9, and nothing lost (ARGS="--warehouses 2 --seconds 60")
 demo:
 	bench/run demo $(ARGS)
+
+## demo-attach: a real MySQL 9.7 with running transactions, Avocet before it: fresh analytics, and the same rows (ARGS="--warehouses 2")
+demo-attach:
+	bench/run demo-attach $(ARGS)
 
 ## test: everything that CI runs
 test:

@@ -25,17 +25,20 @@ impl Analyst {
     /// Runs a query and fetches all its rows; the time is what the client waits.
     pub fn query(&mut self, sql: &str) -> Result<(Duration, Rows)> {
         match self {
-            Analyst::Mysql(conn) => {
-                let begin = Instant::now();
-                let rows: Vec<Row> = conn.query(sql)?;
-                Ok((begin.elapsed(), rows.into_iter().map(texts).collect()))
-            }
+            Analyst::Mysql(conn) => ask(conn, sql),
             Analyst::DuckDb(duck) => {
                 let answer = duck.query(sql)?;
                 Ok((answer.took(), answer.rows))
             }
         }
     }
+}
+
+/// Runs a query and fetches all its rows over the text protocol; the time is what the client waits.
+pub fn ask(conn: &mut Conn, sql: &str) -> Result<(Duration, Rows)> {
+    let begin = Instant::now();
+    let rows: Vec<Row> = conn.query(sql)?;
+    Ok((begin.elapsed(), rows.into_iter().map(texts).collect()))
 }
 
 /// The text protocol's values as text.

@@ -98,6 +98,8 @@ enum Workload {
     FillLog(recovery::FillerOptions),
     /// Load, transactions beside analytics, a kill, and nothing lost
     Demo(demo::Options),
+    /// A MySQL with running writes, followed: analytical queries through the front on fresh data, and everything compared
+    DemoAttach(attach::demo::Options),
     /// SIGKILL at random moments under load, again and again
     Crash(crash::Options),
     /// Much data in little memory: what the process takes beside its limit
@@ -135,6 +137,7 @@ fn run(workload: Workload) -> Result<()> {
         Workload::ServeProcedures(options) => serve::command(&options),
         Workload::FillLog(options) => recovery::filler_command(&options),
         Workload::Demo(options) => demo::command(&options),
+        Workload::DemoAttach(options) => attach::demo::command(&options),
         Workload::Crash(options) => crash::command(&options),
         Workload::Memory(options) => memory::command(&options),
         Workload::Soak(options) => soak::command(&options),

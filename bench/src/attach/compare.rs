@@ -1,6 +1,10 @@
 //! Whether the replica has the source's tables, definitions and rows: by value, as the binary protocol brings them.
+//!
+//! Rows are read as a stream on both sides, and their hashes added, so that no order and no memory is needed; of a table that
+//! differs the rows are then compared one by one.
 
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use mysql::prelude::Queryable;
 use mysql::{Conn, Row, Value};
@@ -8,11 +12,11 @@ use mysql::{Conn, Row, Value};
 use super::{Pair, connect};
 use crate::error::{Error, Result};
 
-/// Compares all tables of database `r`; says how many there were.
-pub fn all(pair: &Pair) -> Result<String> {
+/// Compares all tables of a database; says how many there were.
+pub fn all(pair: &Pair, database: &str) -> Result<String> {
     let (mut source, mut replica) = (connect(&pair.source)?, connect(&pair.replica)?);
-    let (there, here) = (tables(&mut source)?, tables(&mut replica)?);
-    let refused = refused(&mut replica)?;
+    let (there, here) = (tables(&mut source, database)?, tables(&mut replica, database)?);
+    let refused = refused(&mut replica, database)?;
     let missing: Vec<&String> =
         there.difference(&here).filter(|name| !refused.iter().any(|(r, _)| r == *name)).collect();
     let surplus: Vec<&String> = here.difference(&there).collect();
@@ -24,7 +28,7 @@ pub fn all(pair: &Pair) -> Result<String> {
     let mut rows = 0;
     let is_followed = |name: &&String| !refused.iter().any(|(refused, _)| refused == *name);
     for table in there.intersection(&here).filter(is_followed) {
-        rows += one(&mut source, &mut replica, table)?;
+        rows += Compared { source: &mut source, replica: &mut replica, database, table }.run()?;
     }
     let refused: Vec<String> = refused.into_iter().map(|(name, why)| format!("{name} ({why})")).collect();
     let refused =
@@ -32,60 +36,119 @@ pub fn all(pair: &Pair) -> Result<String> {
     Ok(format!("{} tables and {rows} rows are the same{refused}", here.len()))
 }
 
-fn tables(conn: &mut Conn) -> Result<BTreeSet<String>> {
-    let names: Vec<String> = conn.query(
-        "SELECT CAST(TABLE_NAME AS CHAR) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'r' AND TABLE_TYPE = 'BASE TABLE'",
+fn tables(conn: &mut Conn, database: &str) -> Result<BTreeSet<String>> {
+    let names: Vec<String> = conn.exec(
+        "SELECT CAST(TABLE_NAME AS CHAR) FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_TYPE = 'BASE TABLE'",
+        (database,),
     )?;
     Ok(names.into_iter().collect())
 }
 
 /// Tables that are not followed, and why.
-fn refused(replica: &mut Conn) -> Result<Vec<(String, String)>> {
+fn refused(replica: &mut Conn, database: &str) -> Result<Vec<(String, String)>> {
     let row: Option<Row> = replica.query_first("SHOW REPLICA STATUS")?;
     let text: String = row.and_then(|row| row.get("Last_SQL_Error")).unwrap_or_default();
     let each = text.split("; ").filter_map(|part| part.split_once(": not followed: "));
-    Ok(each.map(|(name, why)| (name.trim_start_matches("r.").to_owned(), why.to_owned())).collect())
+    let of_database = |(name, why): (&str, &str)| {
+        let table = name.strip_prefix(database)?.strip_prefix('.')?;
+        Some((table.to_owned(), why.to_owned()))
+    };
+    Ok(each.filter_map(of_database).collect())
 }
 
-fn columns(conn: &mut Conn, table: &str) -> Result<Vec<(String, String, String)>> {
+fn columns(conn: &mut Conn, database: &str, table: &str) -> Result<Vec<(String, String, String)>> {
     Ok(conn.exec(
         "SELECT CAST(COLUMN_NAME AS CHAR), CAST(COLUMN_TYPE AS CHAR), CAST(IS_NULLABLE AS CHAR)
-         FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'r' AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION",
-        (table,),
+         FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION",
+        (database, table),
     )?)
 }
 
-fn one(source: &mut Conn, replica: &mut Conn, table: &str) -> Result<usize> {
-    let (there, here) = (columns(source, table)?, columns(replica, table)?);
-    if there != here {
-        return Err(Error::Check(format!(
-            "table {table} has columns {there:?} at the source and {here:?} here"
-        )));
+struct Compared<'a> {
+    source: &'a mut Conn,
+    replica: &'a mut Conn,
+    database: &'a str,
+    table: &'a str,
+}
+
+impl Compared<'_> {
+    fn run(&mut self) -> Result<u64> {
+        let Self { source, replica, database, table } = self;
+        let (there, here) = (columns(source, database, table)?, columns(replica, database, table)?);
+        if there != here {
+            return Err(Error::Check(format!(
+                "table {table} has columns {there:?} at the source and {here:?} here"
+            )));
+        }
+        // Numbers of members and bits as numbers.
+        let names = there.iter().map(|(name, ty, _)| match ty.split(['(', ' ']).next() {
+            Some("enum" | "set" | "bit") => format!("CAST(`{name}` AS UNSIGNED)"),
+            _ => format!("`{name}`"),
+        });
+        let sql = format!("SELECT {} FROM {database}.`{table}`", names.collect::<Vec<_>>().join(", "));
+        let (there, here) = (sum(source, &sql)?, sum(replica, &sql)?);
+        if there == here {
+            return Ok(there.0);
+        }
+        Err(self.difference(&sql)?)
     }
-    // Numbers of members and bits as numbers, and all rows in an order that no collation decides.
-    let names = there.iter().map(|(name, ty, _)| match ty.split(['(', ' ']).next() {
-        Some("enum" | "set" | "bit") => format!("CAST(`{name}` AS UNSIGNED)"),
-        _ => format!("`{name}`"),
-    });
-    let sql = format!("SELECT {} FROM r.`{table}`", names.collect::<Vec<_>>().join(", "));
-    let rows = |conn: &mut Conn| -> Result<Vec<Vec<Value>>> {
-        let rows: Vec<Row> = conn.exec(&sql, ())?;
-        let mut rows: Vec<Vec<Value>> = rows.into_iter().map(|row| same(row.unwrap())).collect();
-        rows.sort_by_cached_key(|row| row.iter().map(|value| value.as_sql(true)).collect::<Vec<_>>());
-        Ok(rows)
-    };
-    let (there, here) = (rows(source)?, rows(replica)?);
-    if there == here {
-        return Ok(there.len());
+
+    /// What is different first, in an order that no collation decides.
+    fn difference(&mut self, sql: &str) -> Result<Error> {
+        let rows = |conn: &mut Conn| -> Result<Vec<Vec<Value>>> {
+            let rows: Vec<Row> = conn.exec(sql, ())?;
+            let mut rows: Vec<Vec<Value>> = rows.into_iter().map(|row| same(row.unwrap())).collect();
+            rows.sort_by_cached_key(|row| row.iter().map(|value| value.as_sql(true)).collect::<Vec<_>>());
+            Ok(rows)
+        };
+        let (there, here) = (rows(self.source)?, rows(self.replica)?);
+        let at = there.iter().zip(&here).position(|(a, b)| a != b).unwrap_or(there.len().min(here.len()));
+        Ok(Error::Check(format!(
+            "table {} has {} rows at the source and {} here; row {at} in order is {:?} there and {:?} here",
+            self.table,
+            there.len(),
+            here.len(),
+            there.get(at),
+            here.get(at)
+        )))
     }
-    let at = there.iter().zip(&here).position(|(a, b)| a != b).unwrap_or(there.len().min(here.len()));
-    Err(Error::Check(format!(
-        "table {table} has {} rows at the source and {} here; row {at} in order is {:?} there and {:?} here",
-        there.len(),
-        here.len(),
-        there.get(at),
-        here.get(at)
-    )))
+}
+
+/// The number of rows, and the sum of their hashes.
+fn sum(conn: &mut Conn, sql: &str) -> Result<(u64, u128)> {
+    let (mut count, mut sum) = (0, 0_u128);
+    for row in conn.exec_iter(sql, ())? {
+        let row = same(row?.unwrap());
+        count += 1;
+        // Two hashes: equal sums of 64 bits would be found by chance in a few billion comparisons.
+        let hash = |salt: u8| {
+            let mut hasher = DefaultHasher::new();
+            salt.hash(&mut hasher);
+            row.iter().for_each(|value| hash_value(value, &mut hasher));
+            u128::from(hasher.finish())
+        };
+        sum = sum.wrapping_add(hash(0) << 64 | hash(1));
+    }
+    Ok((count, sum))
+}
+
+fn hash_value(value: &Value, hasher: &mut DefaultHasher) {
+    std::mem::discriminant(value).hash(hasher);
+    match value {
+        Value::NULL => {}
+        Value::Bytes(bytes) => bytes.hash(hasher),
+        Value::Int(n) => n.hash(hasher),
+        Value::UInt(n) => n.hash(hasher),
+        // Zeros of both signs are the same.
+        Value::Float(n) => (n + 0.0).to_bits().hash(hasher),
+        Value::Double(n) => (n + 0.0).to_bits().hash(hasher),
+        Value::Date(year, month, day, hour, minute, second, micros) => {
+            (year, month, day, hour, minute, second, micros).hash(hasher);
+        }
+        Value::Time(negative, days, hours, minutes, seconds, micros) => {
+            (negative, days, hours, minutes, seconds, micros).hash(hasher);
+        }
+    }
 }
 
 /// Numbers are numbers, whether they came as signed or unsigned.

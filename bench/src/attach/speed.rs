@@ -1,18 +1,31 @@
-//! How fast tables are copied, and missed changes are made up for: both from a source on the same machine, which does its part.
+//! How fast tables are copied, and missed changes are made up for: both from a source on the same machine, which does its part. Beside
+//! it, if it is asked for, MySQL's own replica of the same source.
 
+use std::path::Path;
 use std::time::Instant;
 
 use mysql::prelude::Queryable;
 
-use super::{Options, Pair, compare, connect};
+use super::{Options, Pair, compare, connect, pair};
 use crate::cache::Scratch;
 use crate::error::{Error, Result};
 use crate::random::Random;
 use crate::report::Report;
+use crate::rival::mysql9::Mysql9;
+use crate::rival::{Rival, Server};
 
 /// Rows of the table that is changed, and threads that change it.
 const ROWS: i64 = 50_000;
 const SESSIONS: u64 = 4;
+
+/// MySQL's replica with its parallel appliers. It writes no log of its own and syncs as little as the source does.
+const REPLICA: [&str; 5] = [
+    "--server-id=2",
+    "--gtid-mode=ON",
+    "--enforce-gtid-consistency=ON",
+    "--replica-parallel-workers=4",
+    "--innodb-flush-log-at-trx-commit=2",
+];
 
 /// Adds `attach.snapshot_bytes_per_s` and `attach.catchup_changes_per_s`.
 pub fn measure(options: &Options, report: &mut Report) -> Result<()> {
@@ -31,19 +44,76 @@ pub fn measure(options: &Options, report: &mut Report) -> Result<()> {
     })?;
     pair.settle()?;
     let copied = begin.elapsed().as_secs_f64();
-    compare::all(&pair)?;
-    report.add("attach.snapshot_bytes_per_s", "bytes/s", Some(bytes as f64 / copied), None);
-    if changes > 0 {
-        pair.replica.stop()?;
-        change(&pair, changes)?;
-        let begin = Instant::now();
-        pair.replica.start_again()?;
-        pair.settle()?;
-        let caught_up = begin.elapsed().as_secs_f64();
-        println!("{}", compare::all(&pair)?);
-        report.add("attach.catchup_changes_per_s", "1/s", Some(changes as f64 / caught_up), None);
+    println!("\ncopied: {}", compare::all(&pair, "r")?);
+    if copy_mib > 0 {
+        report.add("attach.snapshot_bytes_per_s", "bytes/s", Some(bytes as f64 / copied), None);
     }
+    if changes == 0 {
+        return Ok(());
+    }
+    let mut rival = match options.common.rival {
+        Rival::None => None,
+        Rival::Mysql => Some(Replica::start(folder.path(), &pair.source)?),
+        other => {
+            let why = format!("{} cannot follow a MySQL 9.7; take --rival mysql", other.name());
+            return Err(Error::Setup(why));
+        }
+    };
+    if let Some(rival) = &mut rival {
+        rival.until_it_has_all(&pair.source)?;
+        rival.conn.query_drop("STOP REPLICA")?;
+    }
+    pair.replica.stop()?;
+    let made = change(&pair, changes)? as f64;
+    let begin = Instant::now();
+    pair.replica.start_again()?;
+    pair.settle()?;
+    let caught_up = begin.elapsed().as_secs_f64();
+    println!("after {made} changes: {}", compare::all(&pair, "r")?);
+    let rivals = match rival {
+        None => None,
+        Some(mut rival) => {
+            let begin = Instant::now();
+            rival.conn.query_drop("START REPLICA")?;
+            rival.until_it_has_all(&pair.source)?;
+            Some(made / begin.elapsed().as_secs_f64())
+        }
+    };
+    report.add("attach.catchup_changes_per_s", "1/s", Some(made / caught_up), rivals);
     Ok(())
+}
+
+/// MySQL's own replica. What it is timed for does not include its start, as Avocet's does.
+struct Replica {
+    conn: mysql::Conn,
+    _server: Server,
+}
+
+impl Replica {
+    fn start(folder: &Path, source: &Server) -> Result<Self> {
+        let server = Server::start(Box::new(Mysql9::fetch()?.with(&REPLICA)), &folder.join("rival"))?;
+        let mut conn = connect(&server)?;
+        conn.query_drop(format!(
+            "CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_PORT = {}, SOURCE_USER = 'root',
+             SOURCE_AUTO_POSITION = 1, GET_SOURCE_PUBLIC_KEY = 1",
+            source.port()
+        ))?;
+        conn.query_drop("START REPLICA")?;
+        Ok(Self { conn, _server: server })
+    }
+
+    fn until_it_has_all(&mut self, source: &Server) -> Result<()> {
+        let executed: Option<String> = connect(source)?.query_first("SELECT @@GLOBAL.gtid_executed")?;
+        let waited: Option<i64> =
+            self.conn.exec_first("SELECT WAIT_FOR_EXECUTED_GTID_SET(?, 600)", (executed,))?;
+        if waited == Some(0) {
+            return Ok(());
+        }
+        let row: Option<mysql::Row> = self.conn.query_first("SHOW REPLICA STATUS")?;
+        let text = |name: &str| row.as_ref().and_then(|row| row.get::<String, _>(name)).unwrap_or_default();
+        let errors = format!("{} / {}", text("Last_IO_Error"), text("Last_SQL_Error"));
+        Err(Error::Setup(format!("MySQL's replica does not get there: {errors}")))
+    }
 }
 
 /// Hermes' table of two integers and two strings, and one to be copied; returns the bytes of all values.
@@ -74,44 +144,37 @@ fn load(conn: &mut mysql::Conn, wanted: u64) -> Result<u64> {
     Ok(rows * EACH)
 }
 
-/// So many changes of single rows, each a transaction: inserts, updates, deletes.
-fn change(pair: &Pair, changes: u64) -> Result<()> {
-    let options = super::options(&pair.source);
+/// About so many changes of single rows, each a transaction: inserts and updates. Returns how many.
+fn change(pair: &Pair, changes: u64) -> Result<u64> {
+    let options = pair::options(&pair.source);
     std::thread::scope(|scope| {
         let sessions: Vec<_> = (0..SESSIONS)
             .map(|session| {
                 let options = options.clone();
-                scope.spawn(move || -> Result<()> {
-                    let mut conn = mysql::Conn::new(options)?;
-                    let mut random = Random::new(session);
-                    let insert = conn.prep("INSERT INTO r.small VALUES (?, ?, ?, ?)")?;
-                    let update = conn.prep("UPDATE r.small SET n = ?, a = ? WHERE id = ?")?;
-                    let mut next = ROWS + 1 + session as i64;
-                    for at in 0..changes / SESSIONS {
-                        match at % 2 {
-                            0 => {
-                                conn.exec_drop(
-                                    &insert,
-                                    (next, next, random.alphanumeric(10, 30), random.alphanumeric(10, 30)),
-                                )?;
-                                next += SESSIONS as i64;
-                            }
-                            _ => conn.exec_drop(
-                                &update,
-                                (
-                                    random.uniform(0, 1 << 30),
-                                    random.alphanumeric(10, 30),
-                                    random.uniform(1, ROWS),
-                                ),
-                            )?,
-                        }
-                    }
-                    Ok(())
-                })
+                scope.spawn(move || change_in_session(options, session, changes / SESSIONS))
             })
             .collect();
-        sessions.into_iter().try_for_each(|session| {
+        let made = sessions.into_iter().map(|session| {
             session.join().unwrap_or_else(|_| Err(Error::Setup("a session has panicked".into())))
-        })
+        });
+        made.sum()
     })
+}
+
+fn change_in_session(options: mysql::OptsBuilder, session: u64, changes: u64) -> Result<u64> {
+    let mut conn = mysql::Conn::new(options)?;
+    let mut random = Random::new(session);
+    let insert = conn.prep("INSERT INTO r.small VALUES (?, ?, ?, ?)")?;
+    let update = conn.prep("UPDATE r.small SET n = ?, a = ? WHERE id = ?")?;
+    let mut next = ROWS + 1 + session as i64;
+    for at in 0..changes {
+        let text = random.alphanumeric(10, 30);
+        if at % 2 == 0 {
+            conn.exec_drop(&insert, (next, next, text, random.alphanumeric(10, 30)))?;
+            next += SESSIONS as i64;
+        } else {
+            conn.exec_drop(&update, (random.uniform(0, 1 << 30), text, random.uniform(1, ROWS)))?;
+        }
+    }
+    Ok(changes)
 }

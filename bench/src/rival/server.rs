@@ -212,7 +212,8 @@ fn spawn(launch: &dyn Launch, data: &Path, at: &Endpoint, log: &Path) -> Result<
     command.spawn().context(|| format!("starting {} ({:?})", launch.name(), command.get_program()))
 }
 
-fn free_port() -> Result<u16> {
+/// A port of loopback that nobody listens at.
+pub fn free_port() -> Result<u16> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).context(|| "looking for a free port".into())?;
     Ok(listener.local_addr().context(|| "looking for a free port".into())?.port())
 }

@@ -1,0 +1,152 @@
+//! A real MySQL, an Avocet that follows it, and the front through which clients reach both.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use mysql::prelude::Queryable;
+use mysql::{Conn, OptsBuilder};
+
+use crate::error::{Error, Result};
+use crate::rival::mysql9::Mysql9;
+use crate::rival::server::{self, free_port};
+use crate::rival::{Endpoint, Launch, Server, avocet};
+
+/// What a source has to have, beside what all rivals get. Commits need not survive a power cut here, but a kill.
+const SOURCE: [&str; 7] = [
+    "--log-bin=binlog",
+    "--server-id=1",
+    "--gtid-mode=ON",
+    "--enforce-gtid-consistency=ON",
+    "--binlog-row-metadata=FULL",
+    "--sync-binlog=0",
+    "--innodb-flush-log-at-trx-commit=2",
+];
+
+/// How long everything may take until it is the source's.
+const SETTLE_LIMIT: Duration = Duration::from_secs(180);
+
+/// `avocet attach` to a port of this machine.
+pub struct Attach {
+    binary: PathBuf,
+    source: u16,
+    front: u16,
+    options: Vec<String>,
+}
+
+impl Launch for Attach {
+    fn name(&self) -> &'static str {
+        "avocet attach"
+    }
+
+    fn initialize(&self, _data: &Path) -> Result<()> {
+        Ok(())
+    }
+
+    fn serve(&self, data: &Path, at: &Endpoint) -> Command {
+        let mut server = Command::new(&self.binary);
+        server
+            .arg("attach")
+            .arg(format!("mysql://root@127.0.0.1:{}/", self.source))
+            .arg("--data")
+            .arg(data)
+            .args(["--listen", &format!("127.0.0.1:{}", at.port)])
+            .args(["--front", &format!("127.0.0.1:{}", self.front)])
+            .args(&self.options);
+        server
+    }
+}
+
+/// A source, and who follows it.
+pub struct Pair {
+    pub source: Server,
+    pub replica: Server,
+    /// The port of the front.
+    pub front: u16,
+}
+
+/// A MySQL that can be followed.
+pub fn source(folder: &Path) -> Result<Server> {
+    Server::start(Box::new(Mysql9::fetch()?.with(&SOURCE)), &folder.join("source"))
+}
+
+impl Pair {
+    /// Starts both; `before` fills the source before it is followed.
+    pub fn start(
+        folder: &Path,
+        options: &[String],
+        before: impl FnOnce(&Server) -> Result<()>,
+    ) -> Result<Self> {
+        let source = source(folder)?;
+        before(&source)?;
+        Self::attach(source, folder, options)
+    }
+
+    pub fn attach(source: Server, folder: &Path, options: &[String]) -> Result<Self> {
+        let (binary, front) = (avocet::binary()?, free_port()?);
+        let attach = Attach { binary, source: source.port(), front, options: options.to_vec() };
+        let replica = Server::start(Box::new(attach), &folder.join("replica"))?;
+        let pair = Self { source, replica, front };
+        pair.wait_for_front()?;
+        Ok(pair)
+    }
+
+    fn wait_for_front(&self) -> Result<()> {
+        let begin = Instant::now();
+        loop {
+            match Conn::new(self.front_options()) {
+                Ok(_) => return Ok(()),
+                Err(error) if begin.elapsed() > Duration::from_secs(10) => {
+                    return Err(Error::Check(format!("the front does not answer: {error}")));
+                }
+                Err(_) => std::thread::sleep(Duration::from_millis(10)),
+            }
+        }
+    }
+
+    /// How clients connect that come through the front.
+    pub fn front_options(&self) -> OptsBuilder {
+        server::options(self.front)
+    }
+
+    /// Waits until all that the source has committed is visible here, and every table that can be followed is.
+    pub fn settle(&self) -> Result<()> {
+        let begin = Instant::now();
+        let executed: Option<String> = connect(&self.source)?.query_first("SELECT @@GLOBAL.gtid_executed")?;
+        let executed = executed.unwrap_or_default();
+        let mut replica = connect(&self.replica)?;
+        loop {
+            let waited: Option<i64> =
+                replica.exec_first("SELECT WAIT_FOR_EXECUTED_GTID_SET(?, 1)", (&executed,))?;
+            let row: Option<mysql::Row> = replica.query_first("SHOW REPLICA STATUS")?;
+            let row = row.ok_or_else(|| Error::Check("SHOW REPLICA STATUS is empty".into()))?;
+            let text = |name: &str| row.get::<String, _>(name).unwrap_or_default();
+            let tables = text("Last_SQL_Error");
+            let unfinished = ["waiting to be copied", "being copied", "the stream is not there yet"];
+            let is_unfinished = unfinished.iter().any(|state| tables.contains(state));
+            if waited == Some(0) && !is_unfinished {
+                return Ok(());
+            }
+            if text("Replica_SQL_Running") != "Yes" || begin.elapsed() > SETTLE_LIMIT {
+                return Err(Error::Check(format!(
+                    "the replica does not get there: {} / {}",
+                    text("Last_IO_Error"),
+                    tables
+                )));
+            }
+            if waited == Some(0) {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+}
+
+pub fn connect(server: &Server) -> Result<Conn> {
+    Ok(Conn::new(options(server))?)
+}
+
+pub fn options(server: &Server) -> OptsBuilder {
+    // A definition that waits for a writer's transaction would wait for the end of the round, which waits for it.
+    let init = ["SET NAMES utf8mb4, time_zone = '+00:00', lock_wait_timeout = 2"].map(String::from).to_vec();
+    server.options().init(init).stmt_cache_size(32)
+}
