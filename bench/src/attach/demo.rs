@@ -24,6 +24,7 @@ use crate::tpcc;
 use crate::tpcc::driver::{Control, Plan, Run, Watch};
 use crate::tpcc::schema::Scale;
 use crate::tpcc::sql::SqlOps;
+use crate::tpch::answers;
 use crate::value::now_micros;
 
 #[derive(Args, Clone)]
@@ -70,7 +71,7 @@ pub fn command(options: &Options) -> Result<()> {
         "ALTER TABLE history ADD COLUMN id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT INVISIBLE PRIMARY KEY";
     Conn::new(tpcc::options(&source))?.query_drop(KEY)?;
     println!(
-        "   MySQL at 127.0.0.1:{} has CH-benCHmark's twelve tables, {} warehouse(s), loaded in {:.0?}.\n",
+        "   MySQL at 127.0.0.1:{} has CH-benCHmark's twelve tables, {} warehouses, loaded in {:.0?}.\n",
         source.port(),
         scale.warehouses,
         began.elapsed()
@@ -91,6 +92,7 @@ pub fn command(options: &Options) -> Result<()> {
     );
     pair.settle()?;
     println!("   {}.", compare::all(&pair, tpcc::DATABASE)?);
+    println!("   {}.", same_answers(&pair, options.at_most)?);
     if let Some(why) = outcome {
         return Err(Error::Check(why));
     }
@@ -209,6 +211,7 @@ impl Show<'_> {
     fn show(&self, query: usize, asked: &Asked) {
         let millis = |time: Duration| number(Some(time.as_secs_f64() * 1_000.0));
         let (there, faster) = match asked.source {
+            Some(time) if !asked.routed.here => (millis(time), "-".into()),
             Some(time) => (millis(time), number(Some(time.as_secs_f64() / asked.front.as_secs_f64()))),
             None => {
                 let least = self.options.at_most / asked.front.as_secs_f64();
@@ -332,6 +335,29 @@ fn last_routed(front: &mut Session) -> Result<Routed> {
     let passed_on =
         || Routed { here: false, why: "known to be cheap".into(), cost: None, waited: Duration::ZERO };
     Ok(front.routed()?.pop().unwrap_or_else(passed_on))
+}
+
+/// The queries once more on both servers, whose data is the same now.
+fn same_answers(pair: &Pair, at_most: f64) -> Result<String> {
+    let options = pair.front_options().db_name(Some(tpcc::DATABASE));
+    let mut front = Session::open(options, "avocet_route = 'here'")?;
+    let mut source = Conn::new(tpcc::options(&pair.source))?;
+    source.query_drop(format!("SET max_execution_time = {}", (at_most * 1_000.0) as u64))?;
+    let mut same = 0;
+    for (number, sql) in (1..).zip(QUERIES) {
+        let mut there = match timed(&mut source, sql) {
+            Ok((_, rows)) => rows,
+            Err(error) if error.errno() == Some(3024) => continue,
+            Err(error) => return Err(error),
+        };
+        let (_, mut here) = timed(&mut front.conn, sql)?;
+        // Not all of them name an order for all rows.
+        there.sort();
+        here.sort();
+        answers::compare(&there, &here, &[]).map_err(|why| Error::Check(format!("Q{number}: {why}")))?;
+        same += 1;
+    }
+    Ok(format!("{same} of {} queries have the same answers on both", QUERIES.len()))
 }
 
 fn indented(text: &str) -> String {

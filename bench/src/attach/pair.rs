@@ -141,12 +141,31 @@ impl Pair {
     }
 }
 
+impl Pair {
+    /// How far both are, for whoever looks for the cause of a difference.
+    pub fn positions(&self) -> Result<String> {
+        let executed = |server: &Server| -> Result<String> {
+            Ok(connect(server)?.query_first("SELECT @@GLOBAL.gtid_executed")?.unwrap_or_default())
+        };
+        let row: Option<mysql::Row> = connect(&self.replica)?.query_first("SHOW REPLICA STATUS")?;
+        let tables: String = row.and_then(|row| row.get("Last_SQL_Error")).unwrap_or_default();
+        Ok(format!(
+            "executed at the source: {}; here: {}; tables: {tables}",
+            executed(&self.source)?,
+            executed(&self.replica)?
+        ))
+    }
+}
+
 pub fn connect(server: &Server) -> Result<Conn> {
     Ok(Conn::new(options(server))?)
 }
 
 pub fn options(server: &Server) -> OptsBuilder {
-    // A definition that waits for a writer's transaction would wait for the end of the round, which waits for it.
-    let init = ["SET NAMES utf8mb4, time_zone = '+00:00', lock_wait_timeout = 2"].map(String::from).to_vec();
+    // A definition that waits for a writer's transaction would wait for the end of the round, which waits for it; and a change may
+    // wait for what was prepared before a kill.
+    const INIT: &str =
+        "SET NAMES utf8mb4, time_zone = '+00:00', lock_wait_timeout = 2, innodb_lock_wait_timeout = 2";
+    let init = vec![INIT.to_owned()];
     server.options().init(init).stmt_cache_size(32)
 }

@@ -37,7 +37,10 @@ pub fn run(options: &Options, seed: u64) -> Result<()> {
         let (what, seen) = stage.round(options, lives).map_err(in_round)?;
         all.add(seen);
         stage.pair.settle().map_err(in_round)?;
-        let compared = compare::all(&stage.pair, "r").map_err(in_round)?;
+        let compared = compare::all(&stage.pair, "r").map_err(|error| {
+            let positions = stage.pair.positions().unwrap_or_else(|error| error.to_string());
+            in_round(Error::Check(format!("{error}\n{positions}")))
+        })?;
         println!("round {round}: {lives:.2?}, {what}; {compared}");
     }
     println!(
@@ -146,6 +149,9 @@ fn disturb(
             server.kill()?;
             server.start_again()?;
             *what = name.into();
+            if kills_source {
+                writes::end_prepared(&mut connect(&pair.source)?, random)?;
+            }
         }
         if begin.elapsed() >= lives {
             return Ok(());

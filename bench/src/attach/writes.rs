@@ -113,6 +113,18 @@ impl Writer {
     }
 }
 
+/// Ends what was prepared when the source was killed, as its operator has to: the tables would be set aside for ever.
+pub fn end_prepared(conn: &mut Conn, random: &mut Random) -> Result<()> {
+    let prepared: Vec<(i64, u64, u64, Vec<u8>)> = conn.query("XA RECOVER")?;
+    for (_, length, _, id) in prepared {
+        let id = String::from_utf8_lossy(&id[..length as usize]).into_owned();
+        let end = if random.percent(50) { "COMMIT" } else { "ROLLBACK" };
+        // One of a session that has come meanwhile is that one's.
+        run(conn, &format!("XA {end} '{id}'"))?;
+    }
+    Ok(())
+}
+
 fn statement(table: &Table, random: &mut Random) -> String {
     let name = &table.name;
     match random.uniform(0, 11) {
