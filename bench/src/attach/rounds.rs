@@ -47,6 +47,7 @@ pub fn run(options: &Options, seed: u64) -> Result<()> {
         "{} answers through the front were right, {} of them known to be Avocet's; {} connections were lost",
         all.answers, all.here, all.lost
     );
+    all.elsewhere.iter().for_each(|(why, count)| println!("  {count} on the source: {why}"));
     match all.here {
         0 => Err(Error::Check(format!("seed {seed}: no answer through the front was Avocet's"))),
         _ => Ok(()),

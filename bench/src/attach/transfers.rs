@@ -1,13 +1,14 @@
 //! What sessions through the front must see whatever is changed, defined and killed meanwhile: money that is moved between rows
 //! keeps its sum in every snapshot, and a session finds what it has written itself.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder};
 
-use super::session::Session;
+use super::session::{Routed, Session};
 use crate::error::{Error, Result};
 use crate::random::Random;
 
@@ -20,7 +21,7 @@ const RECONNECT_LIMIT: Duration = Duration::from_secs(60);
 const BATCH: usize = 20;
 
 /// What a session has asked.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 pub struct Seen {
     /// Answers that were checked.
     pub answers: u64,
@@ -28,6 +29,8 @@ pub struct Seen {
     pub here: u64,
     /// Connections that were lost and made anew.
     pub lost: u64,
+    /// Why the others ran on the source, as far as that is known.
+    pub elsewhere: BTreeMap<String, u64>,
 }
 
 impl Seen {
@@ -35,6 +38,18 @@ impl Seen {
         self.answers += other.answers;
         self.here += other.here;
         self.lost += other.lost;
+        for (why, count) in other.elsewhere {
+            *self.elsewhere.entry(why).or_default() += count;
+        }
+    }
+
+    fn count(&mut self, queries: Vec<Routed>) {
+        for query in queries {
+            match query.here {
+                true => self.here += 1,
+                false => *self.elsewhere.entry(query.why).or_default() += 1,
+            }
+        }
     }
 }
 
@@ -142,7 +157,7 @@ pub fn sum(front: OptsBuilder, seed: u64, stop: &AtomicBool) -> Result<Seen> {
                 }
                 seen.answers += 1;
             }
-            seen.here += session.routed()?.iter().filter(|query| query.here).count() as u64;
+            seen.count(session.routed()?);
         }
         Ok(())
     })?;
@@ -202,7 +217,7 @@ pub fn note(front: OptsBuilder, id: u64, seed: u64, noted: &mut Noted, stop: &At
                 }
                 seen.answers += 1;
             }
-            seen.here += session.routed()?.iter().filter(|query| query.here).count() as u64;
+            seen.count(session.routed()?);
         }
         Ok(())
     })?;
