@@ -67,5 +67,30 @@ fn pass(mut from: TcpStream, mut to: TcpStream) {
     }
     // The other end may have closed already.
     let _ = to.shutdown(Shutdown::Write);
-    let _ = from.shutdown(Shutdown::Read);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_and_ends_are_passed_on_both_ways() {
+        let server = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let relay = Relay::start(server.local_addr().unwrap().port()).unwrap();
+        let mut client = TcpStream::connect(("127.0.0.1", relay.port)).unwrap();
+        let (mut accepted, _) = server.accept().unwrap();
+        let sent: Vec<u8> = (0..300_000_u32).map(|at| at as u8).collect();
+        let expected = sent.clone();
+        let echo = std::thread::spawn(move || {
+            let mut received = Vec::new();
+            accepted.read_to_end(&mut received).unwrap();
+            accepted.write_all(&received).unwrap();
+        });
+        client.write_all(&sent).unwrap();
+        client.shutdown(Shutdown::Write).unwrap();
+        let mut received = Vec::new();
+        client.read_to_end(&mut received).unwrap();
+        echo.join().unwrap();
+        assert!(received == expected);
+    }
 }
