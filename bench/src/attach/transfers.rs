@@ -147,6 +147,10 @@ pub fn sum(front: OptsBuilder, seed: u64, stop: &AtomicBool) -> Result<Seen> {
         while !stop.load(Ordering::SeqCst) {
             let freshness = ["latest", "session", "bounded(50)", "any"][random.uniform(0, 3) as usize];
             session.conn.query_drop(format!("SET avocet_freshness = '{freshness}'"))?;
+            if random.percent(30) {
+                in_one_transaction(&mut session.conn, &mut random)?;
+                seen.answers += 2;
+            }
             for _ in 0..random.uniform(1, BATCH as i64) {
                 let (sum, count) = all_money(&mut session.conn, &mut random)?;
                 if (sum, count) != (MONEY, ACCOUNTS) {
@@ -162,6 +166,29 @@ pub fn sum(front: OptsBuilder, seed: u64, stop: &AtomicBool) -> Result<Seen> {
         Ok(())
     })?;
     Ok(seen)
+}
+
+/// Two looks at all accounts in a transaction: each finds the sum, and a snapshot stays what it is.
+fn in_one_transaction(conn: &mut Conn, random: &mut Random) -> Result<()> {
+    let is_snapshot = random.percent(50);
+    let level = if is_snapshot { "REPEATABLE READ" } else { "READ COMMITTED" };
+    conn.query_drop(format!("SET TRANSACTION ISOLATION LEVEL {level}"))?;
+    conn.query_drop(if random.percent(50) { "START TRANSACTION READ ONLY" } else { "BEGIN" })?;
+    let mut look = || -> Result<Vec<(i64, i64)>> {
+        let rows: Vec<(i64, i64)> = conn.query("SELECT id, balance FROM r.money ORDER BY id")?;
+        let sum: i64 = rows.iter().map(|(_, balance)| balance).sum();
+        match (sum, rows.len() as i64) == (MONEY, ACCOUNTS) {
+            true => Ok(rows),
+            false => {
+                Err(Error::Check(format!("{} accounts have {sum} in a {level} transaction", rows.len())))
+            }
+        }
+    };
+    let (first, second) = (look()?, look()?);
+    if is_snapshot && first != second {
+        return Err(Error::Check("a REPEATABLE READ transaction sees two states".into()));
+    }
+    Ok(conn.query_drop("COMMIT")?)
 }
 
 fn all_money(conn: &mut Conn, random: &mut Random) -> Result<(i64, i64)> {
@@ -238,8 +265,20 @@ fn write(conn: &mut Conn, id: u64, n: i64, random: &mut Random) -> Result<()> {
             conn.query_drop("SET autocommit = 1")?;
         }
         _ => {
+            let level = if random.percent(50) { "REPEATABLE READ" } else { "READ COMMITTED" };
+            conn.query_drop(format!("SET TRANSACTION ISOLATION LEVEL {level}"))?;
             conn.query_drop("BEGIN")?;
+            if random.percent(50) {
+                look(conn, id, random)?;
+            }
             conn.query_drop(format!("UPDATE r.notes SET n = {n} WHERE id = {id}"))?;
+            // It has not been committed, but is this session's own.
+            let found = look(conn, id, random)?;
+            if found != Some(n) {
+                return Err(Error::Check(format!(
+                    "a {level} transaction sees {found:?} where it has put {n}"
+                )));
+            }
             conn.query_drop("COMMIT")?;
         }
     }
