@@ -71,9 +71,10 @@ pub fn command(options: &Options) -> Result<()> {
         "ALTER TABLE history ADD COLUMN id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT INVISIBLE PRIMARY KEY";
     Conn::new(tpcc::options(&source))?.query_drop(KEY)?;
     println!(
-        "   MySQL at 127.0.0.1:{} has CH-benCHmark's twelve tables, {} warehouses, loaded in {:.0?}.\n",
+        "   MySQL at 127.0.0.1:{} has CH-benCHmark's twelve tables, {} warehouse{}, loaded in {:.0?}.\n",
         source.port(),
         scale.warehouses,
+        if scale.warehouses == 1 { "" } else { "s" },
         began.elapsed()
     );
     println!("2. Avocet is attached. Nothing is locked, nothing is changed at the source.");
