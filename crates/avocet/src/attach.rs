@@ -11,13 +11,13 @@ use std::time::Duration;
 use avocet_replicate::gtid::GtidSet;
 use avocet_replicate::source::{self, check};
 use avocet_replicate::{
-    Attachment, Checker, Compared, Config, Definitions, Pattern, Patterns, Phase, Rows, SessionOfQuery, Snapshot,
-    Status, TableName, Verdict,
+    Attachment, Checker, Compared, Config, Definitions, Pattern, Patterns, Phase, Rows, SessionOfQuery,
+    Snapshot, Status, TableName, Verdict,
 };
 use avocet_session::Database;
 use avocet_session::replication::{CheckedTable, LeftOut, ReplicaStatus, Replication};
-use avocet_types::{Collation, Value};
 use avocet_types::error::SqlError;
+use avocet_types::{Collation, Value};
 use mysql::Opts;
 
 use crate::{Failure, serve};

@@ -111,7 +111,10 @@ impl Comparison<'_> {
                 let range = match self.range(name, query, after.as_deref()) {
                     Ok(range) => range,
                     Err(ReplicateError::Source(mysql::Error::MySqlError(error))) => {
-                        return Ok((compared, Verdict::Unknown(format!("the source says: {}", error.message))));
+                        return Ok((
+                            compared,
+                            Verdict::Unknown(format!("the source says: {}", error.message)),
+                        ));
                     }
                     Err(error) => return Err(error),
                 };
@@ -204,15 +207,22 @@ impl Comparison<'_> {
 }
 
 /// The first row that one side has otherwise than the other.
-fn difference(def: &TableDef, query: &ChunkQuery, there: &[Vec<Value>], here: &[Vec<Value>]) -> Option<String> {
+fn difference(
+    def: &TableDef,
+    query: &ChunkQuery,
+    there: &[Vec<Value>],
+    here: &[Vec<Value>],
+) -> Option<String> {
     let key = |row: &[Value]| {
         let values: Vec<String> = query.key.iter().map(|(column, _)| shown(&row[*column])).collect();
         format!("({})", values.join(", "))
     };
-    let has_key_of = |a: &[Value], b: &[Value]| query.key.iter().all(|(column, _)| is_same(&a[*column], &b[*column]));
+    let has_key_of =
+        |a: &[Value], b: &[Value]| query.key.iter().all(|(column, _)| is_same(&a[*column], &b[*column]));
     for (at, there) in there.iter().enumerate() {
         let Some(here) = here.get(at) else { return Some(format!("row {} is missing here", key(there))) };
-        if let Some(column) = (0..def.columns.len()).find(|column| !is_same(&there[*column], &here[*column])) {
+        if let Some(column) = (0..def.columns.len()).find(|column| !is_same(&there[*column], &here[*column]))
+        {
             let name = &def.columns[column].name;
             return Some(match has_key_of(there, here) {
                 true => format!(

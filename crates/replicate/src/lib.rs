@@ -201,12 +201,13 @@ impl Attachment {
                     match announcement {
                         Announcement::NoPlace => status.set_visible_place(None),
                         Announcement::Place(place) => status.set_visible_place(Some(place)),
-                        Announcement::Commit { ticket, executed, committed_us, release, place } => {
+                        Announcement::Commit { ticket, executed, committed_us, release, place, state } => {
                             if let Err(error) = ticket.wait() {
                                 tracing::error!(%error, "a commit of the replication is not durable");
                                 continue;
                             }
                             release.iter().for_each(|name| engine.release(&name.database, &name.table));
+                            status.set_tables(&state);
                             on_visible(&executed);
                             status.set_visible(executed, committed_us);
                             status.set_visible_place(Some(place));

@@ -61,7 +61,6 @@ struct Inner {
     visible: Option<LogPlace>,
     /// Who waits for that to move.
     waiting: Vec<Waker>,
-    accounts_version: u64,
 }
 
 /// It does not become visible until somebody mends what is wrong.
@@ -116,6 +115,14 @@ impl Status {
         inner.is_idle = is_idle;
     }
 
+    /// Why a table is not followed (yet).
+    pub fn why_not_followed(&self, database: &str, table: &str) -> Option<String> {
+        let inner = self.inner.lock();
+        let found =
+            inner.shown.tables.iter().find(|(name, _)| name.database == database && name.table == table);
+        found.map(|(_, state)| state.clone())
+    }
+
     /// What is visible to new statements from now on.
     pub fn set_visible(&self, executed: GtidSet, committed_us: i64) {
         let mut inner = self.inner.lock();
@@ -167,16 +174,6 @@ impl Status {
     /// Why nothing more becomes visible, if that is so.
     pub fn broken(&self) -> Option<Broken> {
         self.inner.lock().broken()
-    }
-
-    /// The source has changed accounts or privileges.
-    pub fn count_change_of_accounts(&self) {
-        self.inner.lock().accounts_version += 1;
-    }
-
-    /// How often it has, as far as its log was read.
-    pub fn accounts_version(&self) -> u64 {
-        self.inner.lock().accounts_version
     }
 
     pub fn count(&self, transactions: u64, changes: u64) {

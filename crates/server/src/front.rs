@@ -12,8 +12,8 @@
 //! reply is not parsed but for where it ends and what it says of the transaction.
 //!
 //! Invariants:
-//! 1. A query runs here only if the source, asked with EXPLAIN as this client and in this client's session, would have run
-//!    it: so its privileges, tables and names are the source's.
+//! 1. A query runs here only if the source lets this client read every column of every table in it, which it is asked each time, in
+//!    the client's session and in words of the front's own: how the two servers read the client's text does not matter for that.
 //! 2. And only outside of transactions and with settings that this server has, too: the session here is given those that the source
 //!    tells of (`view`), after every statement that may have changed them.
 //! 3. What fails here before the client has got anything runs on the source; nothing is answered from data that is known to be
@@ -71,11 +71,8 @@ pub trait Source: Send + Sync + 'static {
     /// Host and port.
     fn address(&self) -> (&str, u16);
 
-    /// Whether a table of it is among those that are followed.
-    fn follows(&self, database: &str, table: &str) -> bool;
-
-    /// Grows with every change of accounts and privileges at the source that is in force here.
-    fn accounts_version(&self) -> u64;
+    /// Why a table of it cannot be read here; `None` if it can, or is no table.
+    fn why_not_followed(&self, database: &str, table: &str) -> Option<String>;
 
     /// Returns when what is visible here is so fresh. `has_written`: the session has changed something since it waited last.
     fn fresh(&self, freshness: Freshness, has_written: bool, at_most: Duration) -> Wait<'_>;

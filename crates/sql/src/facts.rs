@@ -45,6 +45,8 @@ pub struct StatementFacts {
     pub changes: SessionState,
     /// It names a variable `avocet_…`, which no MySQL has.
     pub names_own_variable: bool,
+    /// It calls a function that is none of MySQL's own: what that does is not in the text.
+    pub calls_unknown: bool,
 }
 
 /// The kinds of statements that are treated alike.

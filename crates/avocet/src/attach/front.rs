@@ -61,12 +61,11 @@ impl Source for FrontSource {
         (&self.host, self.port)
     }
 
-    fn follows(&self, database: &str, table: &str) -> bool {
-        self.patterns.has_table(database, table)
-    }
-
-    fn accounts_version(&self) -> u64 {
-        self.status.get().map_or(0, |status| status.accounts_version())
+    fn why_not_followed(&self, database: &str, table: &str) -> Option<String> {
+        if !self.patterns.has_table(database, table) {
+            return Some("it is left out".into());
+        }
+        self.status.get()?.why_not_followed(database, table)
     }
 
     fn fresh(&self, freshness: Freshness, has_written: bool, at_most: Duration) -> Wait<'_> {

@@ -323,8 +323,7 @@ fn read(
     conn.query_drop("START TRANSACTION READ ONLY")?;
     let (statement, parameters) = query.statement(name, resume.after.is_none(), limit);
     let values = resume.after.as_deref().unwrap_or_default();
-    let parameters: Vec<Value> =
-        parameters.iter().map(|&at| sent(&values[at], query.key_type(at))).collect();
+    let parameters: Vec<Value> = parameters.iter().map(|&at| sent(&values[at], query.key_type(at))).collect();
     let chunk = read_rows(conn, query, &statement, parameters, limit)?;
     let definition = source::definition(conn, name)?;
     conn.query_drop("COMMIT")?;

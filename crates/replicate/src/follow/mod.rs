@@ -68,6 +68,8 @@ pub enum Announcement {
         committed_us: i64,
         release: Vec<TableName>,
         place: LogPlace,
+        /// What is in force then.
+        state: Box<State>,
     },
     /// Nothing stands between the last commit and this place in the source's log.
     Place(LogPlace),
@@ -570,7 +572,6 @@ impl Follower {
         self.run.withheld.retain(|name| self.state.tables.contains_key(name));
         let executed = self.state.executed.clone();
         self.status.count(self.run.group.transactions, self.run.group.changes);
-        self.status.set_tables(&self.state);
         self.run.group = Group::default();
         self.tell(Announcement::Commit {
             ticket,
@@ -578,6 +579,7 @@ impl Follower {
             committed_us,
             release,
             place: self.run.place.clone(),
+            state: Box::new(self.state.clone()),
         });
         Ok(())
     }

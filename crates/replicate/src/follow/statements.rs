@@ -58,11 +58,7 @@ impl Follower {
         let text = text_of(&query)?;
         let mode = query.session.sql_mode.map_or(SqlMode::DEFAULT, sql_mode);
         match asked(&text, &query.database, mode) {
-            Asked::Nothing => {
-                // It may be about privileges.
-                self.status.count_change_of_accounts();
-                self.end_transaction()
-            }
+            Asked::Nothing => self.end_transaction(),
             Asked::Definition { tables, databases, looked_at } => {
                 self.define(&query, &text, tables, databases, &looked_at)
             }
@@ -91,21 +87,23 @@ impl Follower {
         databases: Vec<String>,
         looked_at: &[TableName],
     ) -> Result<()> {
+        // CREATE TABLE … SELECT writes its rows behind its definition, in one transaction, whether anybody here wants them or not.
+        let has_rows = text.trim_end().ends_with("START TRANSACTION");
         let wanted = |name: &&TableName| self.patterns.has_table(&name.database, &name.table);
         let named: BTreeSet<TableName> = tables.iter().filter(wanted).cloned().collect();
         let are_all_wanted = named.len() == tables.iter().collect::<BTreeSet<_>>().len();
         let databases_wanted = databases.iter().any(|name| self.patterns.has_database(name));
         if named.is_empty() && !databases_wanted {
-            return self.end_transaction();
+            return if has_rows { Ok(()) } else { self.end_transaction() };
         }
         let is_followed = |name: &TableName| !self.state.tables.contains_key(name);
         let is_exact = named.iter().all(is_followed) && looked_at.iter().all(is_followed) && are_all_wanted;
         if !is_exact {
             named.iter().for_each(|name| self.set_aside(name, "the source has redefined it"));
-            return self.end_transaction();
+            return if has_rows { Ok(()) } else { self.end_transaction() };
         }
-        // CREATE TABLE … SELECT writes its rows behind its definition, in one transaction: nobody may see it without.
-        if text.trim_end().ends_with("START TRANSACTION") {
+        // Nobody may see it without its rows.
+        if has_rows {
             named.iter().for_each(|name| self.set_aside(name, "it was made with rows"));
             return Ok(());
         }
@@ -278,7 +276,9 @@ fn text_of(query: &Query) -> Result<String> {
     let charset = collation.map_or(Charset::Utf8mb4, |collation| collation.info().charset);
     // Names and comments of all character sets are possible in statements of UTF-8 clients alone.
     let charset = if charset == Charset::Utf8mb3 { Charset::Utf8mb4 } else { charset };
-    charset.decode(&query.text).map_err(|_| {
+    // Some clients send a NUL behind a statement.
+    let end = query.text.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    charset.decode(&query.text[..end]).map_err(|_| {
         ReplicateError::Refused(format!(
             "a statement of the source's log is not {}: {}",
             charset.name(),

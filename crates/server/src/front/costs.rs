@@ -1,8 +1,6 @@
 //! What the source thinks of a query: its optimizer's cost, by EXPLAIN in the client's own session.
 //!
-//! EXPLAIN checks privileges, names and tables as the query itself would, so its answer is a permission as well. It is kept by
-//! account and roles, default database and digest, for a while: literals change costs, and grants change. A change of accounts that is known here
-//! ends all permissions.
+//! It is kept by account and roles, default database and digest, for a while: literals change costs.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,6 +11,9 @@ use serde_json::Value;
 
 use super::view::Settings;
 
+/// What a second of the source's time is in its optimizer's units, roughly: some tenths of a microsecond for a row, which is a
+/// tenth of one.
+const COST_OF_A_SECOND: f64 = 250_000.0;
 /// So long an answer is kept.
 const KEPT: Duration = Duration::from_secs(60);
 
@@ -22,7 +23,6 @@ pub struct Known {
     pub cost: f64,
     /// Why it cannot run here, found out by trying.
     pub refused: Option<Arc<str>>,
-    accounts_version: u64,
     since: Instant,
 }
 
@@ -45,14 +45,14 @@ impl Costs {
         key.extend_from_slice(digest);
     }
 
-    pub fn get(&self, key: &[u8], accounts_version: u64) -> Option<Known> {
+    pub fn get(&self, key: &[u8]) -> Option<Known> {
         let kept = self.kept.read();
         let known = kept.get(key)?;
-        (known.accounts_version == accounts_version && known.since.elapsed() < KEPT).then(|| known.clone())
+        (known.since.elapsed() < KEPT).then(|| known.clone())
     }
 
-    pub fn put(&self, key: &[u8], cost: f64, accounts_version: u64) {
-        let known = Known { cost, refused: None, accounts_version, since: Instant::now() };
+    pub fn put(&self, key: &[u8], cost: f64) {
+        let known = Known { cost, refused: None, since: Instant::now() };
         let mut kept = self.kept.write();
         if kept.len() >= Self::MOST {
             kept.clear();
@@ -67,9 +67,11 @@ impl Costs {
         }
     }
 
-    /// It took the source long, whatever its cost was thought to be: the next one is asked for anew.
-    pub fn forget(&self, key: &[u8]) {
-        self.kept.write().remove(key);
+    /// It took the source so long, whatever its cost was thought to be: as long as that is known, it counts.
+    pub fn measured(&self, key: &[u8], took: Duration) {
+        if let Some(known) = self.kept.write().get_mut(key) {
+            known.cost = known.cost.max(took.as_secs_f64() * COST_OF_A_SECOND);
+        }
     }
 }
 
@@ -163,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_accounts_ends_permissions() {
+    fn what_was_seen_of_a_query_counts() {
         let (costs, mut key) = (Costs::default(), Vec::new());
         let session = Settings {
             database: Some("shop".into()),
@@ -173,12 +175,11 @@ mod tests {
             clock_is_set: false,
         };
         Costs::key(&session, b"SELECT ?", &mut key);
-        costs.put(&key, 12.0, 3);
-        assert_eq!(costs.get(&key, 3).map(|known| known.cost), Some(12.0));
+        costs.put(&key, 12.0);
+        assert_eq!(costs.get(&key).map(|known| known.cost), Some(12.0));
         costs.refuse(&key, "it is not supported");
-        assert!(costs.get(&key, 3).is_some_and(|known| known.refused.is_some()));
-        assert!(costs.get(&key, 4).is_none());
-        costs.forget(&key);
-        assert!(costs.get(&key, 3).is_none());
+        assert!(costs.get(&key).is_some_and(|known| known.refused.is_some()));
+        costs.measured(&key, Duration::from_millis(100));
+        assert_eq!(costs.get(&key).map(|known| known.cost), Some(25_000.0));
     }
 }

@@ -46,6 +46,8 @@ pub struct Effects {
     pub settings: bool,
     /// `SET timestamp`.
     pub clock: bool,
+    /// FOUND_ROWS() tells of it from now on.
+    pub finds_rows: bool,
     /// Rows or definitions that others see.
     pub writes: bool,
     /// The end of a transaction, perhaps: what was written in it is seen by others then.
@@ -68,21 +70,40 @@ pub enum Temporary {
     Unknown,
 }
 
+/// The source explains a text with its conditions, several times over.
+const MOST_EXPLAINED: usize = 256 * 1024;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
     pub place: Place,
     pub effects: Effects,
-    /// It asks for numbers or warnings of the statement before, among other things.
+    /// It asks for ROW_COUNT() or warnings of the statement before.
     pub asks_last: bool,
+    /// It asks for FOUND_ROWS() of the query before.
+    pub asks_found_rows: bool,
 }
 
 impl Shape {
     fn source(why: &'static str, effects: Effects) -> Self {
-        Self { place: Place::Source(why), effects, asks_last: false }
+        Self { place: Place::Source(why), effects, asks_last: false, asks_found_rows: false }
     }
 
     /// The shape of a whole text.
     pub fn of(text: &str, mode: SqlMode) -> Self {
+        let mut shape = Self::of_text(text, mode);
+        // GET DIAGNOSTICS, which nobody here parses.
+        shape.asks_last |= first_word(text).is_some_and(|word| word.eq_ignore_ascii_case("get"));
+        // Which of them are read depends on the reader's version.
+        if matches!(shape.place, Place::Either(_)) && (text.contains("/*!") || text.contains("/*M!")) {
+            shape.place = Place::Source("it has a comment for some versions alone");
+        }
+        if matches!(shape.place, Place::Either(_)) && text.len() > MOST_EXPLAINED {
+            shape.place = Place::Source("it is very long");
+        }
+        shape
+    }
+
+    fn of_text(text: &str, mode: SqlMode) -> Self {
         let is_long = text.len() > TEXT_IN_PLACE;
         blocking_if(is_long, || match parse::parse(text.as_bytes(), mode) {
             Err(_) => Self::of_unknown(text),
@@ -106,6 +127,7 @@ impl Shape {
             let each = shape.effects;
             effects.settings |= each.settings;
             effects.clock |= each.clock;
+            effects.finds_rows |= each.finds_rows;
             effects.writes |= each.writes;
             effects.commits |= each.commits;
             effects.next_level |= each.next_level;
@@ -120,12 +142,12 @@ impl Shape {
 
     /// Of what the parser does not know: routines, events, partitions and the like, or no SQL at all.
     fn of_unknown(text: &str) -> Self {
-        let head = text.trim_start().get(..64.min(text.trim_start().len())).unwrap_or(text);
-        let first = head.split(|c: char| !c.is_ascii_alphabetic()).find(|word| !word.is_empty());
+        let first = first_word(text);
         let is = |word: &str| first.is_some_and(|first| first.eq_ignore_ascii_case(word));
         let reads = is("select") || is("with") || is("show") || is("explain") || is("describe") || is("desc");
         let effects = Effects {
             settings: true,
+            finds_rows: reads || is("call"),
             clock: is("set"),
             writes: !reads,
             commits: !reads,
@@ -144,10 +166,11 @@ impl Shape {
         let facts = StatementFacts::of(statement);
         let effects = effects(&statement.kind, &facts);
         if is_own(&statement.kind, &facts) {
-            return Self { place: Place::Here, effects: Effects::default(), asks_last: false };
+            let effects = Effects::default();
+            return Self { place: Place::Here, effects, asks_last: false, asks_found_rows: false };
         }
         use SessionState as S;
-        let of_last = S::FOUND_ROWS | S::ROW_COUNT | S::CONDITIONS;
+        let of_last = S::ROW_COUNT | S::CONDITIONS;
         let shows_conditions = matches!(
             &statement.kind,
             StatementKind::Show(show) if matches!(
@@ -158,9 +181,11 @@ impl Shape {
         let is_query = matches!(statement.kind, StatementKind::Query(_));
         let asks_last =
             shows_conditions || facts.class != StatementClass::Information && facts.needs.intersects(of_last);
-        let asks_nothing_else = facts.reads.is_empty() && facts.needs.without(of_last).is_empty();
-        if shows_conditions || is_query && asks_last && asks_nothing_else {
-            return Self { place: Place::WithLast, effects, asks_last };
+        let asks_found_rows = facts.needs.contains(S::FOUND_ROWS);
+        let asks_nothing_else =
+            facts.reads.is_empty() && facts.needs.without(of_last | S::FOUND_ROWS).is_empty();
+        if shows_conditions || is_query && (asks_last || asks_found_rows) && asks_nothing_else {
+            return Self { place: Place::WithLast, effects, asks_last, asks_found_rows };
         }
         let place = match why_source(&facts, is_query) {
             Some(why) => Place::Source(why),
@@ -173,7 +198,12 @@ impl Shape {
                 })
             }
         };
-        Self { place, effects, asks_last }
+        Self { place, effects, asks_last, asks_found_rows }
+    }
+
+    /// Whether what it asks of statements before is known here, or at the source, alone.
+    pub fn asks_here(&self, last_ran_here: bool, last_query_ran_here: bool) -> bool {
+        self.asks_last && last_ran_here || self.asks_found_rows && last_query_ran_here
     }
 }
 
@@ -205,6 +235,11 @@ fn hinted_route(statement: &Statement) -> Option<Route> {
         HintValue::Text(place) => place.parse().ok(),
         HintValue::Number(_) | HintValue::Decimal(_) => None,
     }
+}
+
+/// The first word of a text that does not begin with a comment.
+fn first_word(text: &str) -> Option<&str> {
+    text.split(|c: char| !c.is_ascii_alphabetic()).find(|word| !word.is_empty())
 }
 
 /// Why a statement is the source's whatever it costs; `None` if it is not.
@@ -240,10 +275,16 @@ fn effects(kind: &StatementKind, facts: &StatementFacts) -> Effects {
             C::Session | C::Account | C::Administration | C::Call | C::Refused => true,
         },
         clock: facts.changes.contains(S::CLOCK),
+        finds_rows: facts.class == C::Query || facts.class == C::Call,
         writes,
         commits: writes || matches!(facts.class, C::Transaction | C::Session),
         ..Effects::default()
     };
+    if facts.calls_unknown {
+        effects.settings = true;
+        effects.writes = true;
+        effects.temporary = Temporary::Unknown;
+    }
     match kind {
         StatementKind::LockTables(_) | StatementKind::FlushWithReadLock(_) => {
             effects.table_locks = Some(true)
@@ -348,6 +389,8 @@ mod tests {
             "SELECT CONNECTION_ID(), x FROM t",
             "SELECT RAND(), x FROM t",
             "SELECT my_function(x) FROM t",
+            "SELECT COUNT(*) FROM t /*!90704 , u */",
+            "SELECT COUNT(*) FROM t /*!99999 /* */ UNION ALL SELECT a FROM u -- */",
             "SELECT x FROM t FOR UPDATE",
             "SELECT x FROM t LOCK IN SHARE MODE",
             "SELECT x INTO @y FROM t",
@@ -379,8 +422,9 @@ mod tests {
             assert_eq!(of(text).place, Place::WithLast, "{text}");
         }
         let mixed = of("SELECT FOUND_ROWS(), @a");
-        assert!(matches!(mixed.place, Place::Source(_)) && mixed.asks_last);
-        assert!(of("INSERT INTO t VALUES (FOUND_ROWS())").asks_last);
+        assert!(matches!(mixed.place, Place::Source(_)) && mixed.asks_found_rows);
+        assert!(of("INSERT INTO t VALUES (FOUND_ROWS())").asks_found_rows);
+        assert!(of("SET @n = ROW_COUNT()").asks_last && of("GET DIAGNOSTICS @n = NUMBER").asks_last);
         assert!(!of("SHOW TABLES").asks_last);
     }
 
@@ -419,6 +463,7 @@ mod tests {
     fn effects_on_the_session_are_told() {
         let effects = |text: &str| of(text).effects;
         for text in [
+            "SET @a = my_function()",
             "SET sql_mode = ''",
             "USE a",
             "SET NAMES latin1",

@@ -16,6 +16,7 @@ const SETTINGS: &[(&str, bool)] = &[
     ("character_set_client", false),
     ("collation_connection", false),
     ("character_set_results", false),
+    ("default_collation_for_utf8mb4", false),
     ("lc_time_names", false),
     ("sql_select_limit", true),
     ("group_concat_max_len", true),
@@ -23,12 +24,12 @@ const SETTINGS: &[(&str, bool)] = &[
     ("default_week_format", true),
     ("cte_max_recursion_depth", true),
     ("max_execution_time", true),
+    ("max_error_count", true),
     ("sql_auto_is_null", true),
     ("sql_big_selects", true),
 ];
 
-/// As those, and `default_collation_for_utf8mb4`, which sources before 8.0 do not have, is left out: no query's answer depends
-/// on it beyond `collation_connection`.
+/// What the source is asked.
 pub fn question() -> String {
     let names: Vec<String> = SETTINGS.iter().map(|(name, _)| format!("@@session.{name}")).collect();
     format!(
@@ -112,10 +113,14 @@ pub struct View {
     pub has_written: bool,
     /// The open transaction has changed something that others do not see yet.
     pub has_changed: bool,
+    /// Settings may have changed while the transaction was open: its level is what the session's was before.
+    pub level_has_changed: bool,
     /// SET TRANSACTION has been used: the session's level may not be the transaction's.
     pub may_have_other_level: bool,
     /// The last statement ran here.
     pub last_ran_here: bool,
+    /// The last query did, whose rows FOUND_ROWS() counts.
+    pub last_query_ran_here: bool,
 }
 
 impl View {
@@ -127,6 +132,7 @@ impl View {
     /// After a statement on the source, whether it failed or not.
     pub fn note(&mut self, effects: &Effects) {
         self.last_ran_here = false;
+        self.last_query_ran_here &= !effects.finds_rows;
         self.has_written |= effects.writes || effects.commits;
         self.has_changed |= effects.writes;
         self.may_have_other_level |= effects.next_level;
@@ -174,7 +180,18 @@ mod tests {
             "utf8mb4",
             "utf8mb4_0900_ai_ci",
         ];
-        values.extend(["latin1", "en_US", "18446744073709551615", "1024", "4", "0", "1000", "0", "0", "1"]);
+        values.extend([
+            "latin1",
+            "utf8mb4_0900_ai_ci",
+            "en_US",
+            "18446744073709551615",
+            "1024",
+            "4",
+            "0",
+            "1000",
+            "0",
+        ]);
+        values.extend(["1024", "0", "1"]);
         values.into_iter().map(|value| Some(value.as_bytes().to_vec())).collect()
     }
 

@@ -168,14 +168,16 @@ impl Session {
             names.push((database, name.name.name.clone()));
         }
         let Some(replication) = self.shared.replication.get().cloned() else {
-            return Err(ErrorCode::UNKNOWN_ERROR.because("no other server is followed: there is nothing to compare with"));
+            return Err(ErrorCode::UNKNOWN_ERROR
+                .because("no other server is followed: there is nothing to compare with"));
         };
         let interrupt = self.info.interrupt.clone();
         let stop = || interrupt.get().is_some();
         let checked = blocking(|| replication.check(&names, repairs, &stop));
         interrupt.check()?;
         let checked = checked.map_err(|why| ErrorCode::UNKNOWN_ERROR.because(why))?;
-        let columns = [("Table", varchar(128)), ("Rows", COUNT), ("Result", varchar(16)), ("Detail", LONG_TEXT)];
+        let columns =
+            [("Table", varchar(128)), ("Rows", COUNT), ("Result", varchar(16)), ("Detail", LONG_TEXT)];
         let mut rows = Rowset::new("", &columns);
         for CheckedTable { database, table, rows: compared, verdict, detail } in checked {
             let name = format!("{database}.{table}");

@@ -19,9 +19,6 @@ use crate::protocol::{StatusFlags, charset};
 use crate::sink::Discard;
 use crate::wire::WireError;
 
-/// How often a permission is asked for that accounts have changed under.
-const MOST_ASKED: usize = 3;
-
 /// What came of a search for a place.
 pub(super) enum Chosen {
     /// The session here is like the source's, and the data is as fresh as it is to be.
@@ -65,6 +62,10 @@ impl<F: SessionFactory> Connection<F> {
         let view = &behind.view;
         Some(match () {
             () if self.is_in_snapshot(behind, candidate) => "it is in a transaction",
+            // Where a character may end in a backslash, or be none, two readers may find different ends of strings.
+            () if !matches!(self.session.status().client, None | Some(Charset::Latin1 | Charset::Ascii)) => {
+                "the client's character set is not UTF-8"
+            }
             () if view.holds_table_locks => "the session has locked tables",
             () if candidate.needs_clock && view.clock_is_set => "the session's timestamp is set",
             () if self.routing_of(candidate).route == Route::Source => "avocet_route is source",
@@ -90,7 +91,9 @@ impl<F: SessionFactory> Connection<F> {
         }
         // What is not known is asked for, and this then again.
         let reads_committed = view.settings.as_ref().is_none_or(|settings| settings.reads_committed);
-        !reads_committed || view.may_have_other_level || (is_open && view.has_changed)
+        !reads_committed
+            || view.may_have_other_level
+            || (is_open && (view.has_changed || view.level_has_changed))
     }
 
     /// Whether the source is known to have little work with a query: then nothing else need be asked. Leaves the query's key.
@@ -98,7 +101,7 @@ impl<F: SessionFactory> Connection<F> {
         let routing = self.routing_of(candidate);
         let Some(settings) = &behind.view.applied else { return false };
         Costs::key(settings, &behind.digest.text, &mut behind.key);
-        let known = behind.front.costs.get(&behind.key, behind.front.source.accounts_version());
+        let known = behind.front.costs.get(&behind.key);
         routing.route == Route::Auto && known.is_some_and(|known| known.cost < routing.least_cost)
     }
 
@@ -168,80 +171,76 @@ impl<F: SessionFactory> Connection<F> {
         for (database, table) in &candidate.tables {
             match database.as_ref().or(settings.database.as_ref()) {
                 None => return Noted::because("no database is chosen"),
-                Some(database) if !behind.front.source.follows(database, table) => {
-                    return Noted::because(format!("{database}.{table} is not followed"));
+                Some(database) => {
+                    if let Some(why) = behind.front.source.why_not_followed(database, table) {
+                        return Noted::because(format!("{database}.{table} cannot be read here: {why}"));
+                    }
                 }
-                Some(_) => {}
             }
         }
         if has_key {
             // The default database is known by now.
             Costs::key(settings, &behind.digest.text, &mut behind.key);
         }
-        if behind.view.may_have_temporary {
-            let client = self.session.status().client;
-            match reads_temporary(behind, candidate, client).await {
-                Ok(false) => {}
-                Ok(true) => return Noted::because("it reads a temporary table"),
-                Err(NoAnswer::Refused(error)) => return Noted::because(error.message),
-                Err(NoAnswer::Lost(error)) => return Chosen::SourceLost(error),
-            }
-        }
         let mut noted = Noted::default();
-        for _ in 0..MOST_ASKED {
-            let version = behind.front.source.accounts_version();
-            let known = behind.front.costs.get(&behind.key, version).filter(|_| has_key);
-            let (cost, refused) = match known {
-                Some(known) => (known.cost, known.refused),
-                None => match ask_cost(behind, explained).await {
-                    Ok(cost) => {
-                        if has_key {
-                            behind.front.costs.put(&behind.key, cost, version);
-                        }
-                        (cost, None)
+        let known = behind.front.costs.get(&behind.key).filter(|_| has_key);
+        let (cost, refused) = match known {
+            Some(known) => (known.cost, known.refused),
+            None => match ask_cost(behind, explained).await {
+                Ok(cost) => {
+                    if has_key {
+                        behind.front.costs.put(&behind.key, cost);
                     }
-                    Err(NoAnswer::Refused(error)) => {
-                        return Noted::because(format!("the source cannot explain it: {}", error.message));
-                    }
-                    Err(NoAnswer::Lost(error)) => return Chosen::SourceLost(error),
-                },
-            };
-            noted.cost = Some(cost);
-            if routing.route == Route::Auto {
-                if cost < routing.least_cost {
-                    noted.why = "the source has little work with it".into();
-                    return Chosen::Source(noted);
+                    (cost, None)
                 }
-                if let Some(why) = refused {
-                    noted.why = why.to_string();
-                    return Chosen::Source(noted);
+                Err(NoAnswer::Refused(error)) => {
+                    return Noted::because(format!("the source cannot explain it: {}", error.message));
                 }
+                Err(NoAnswer::Lost(error)) => return Chosen::SourceLost(error),
+            },
+        };
+        noted.cost = Some(cost);
+        if routing.route == Route::Auto {
+            if cost < routing.least_cost {
+                noted.why = "the source has little work with it".into();
+                return Chosen::Source(noted);
             }
-            let began = Instant::now();
-            let waited = self.wait_until_fresh(behind, &routing).await;
-            noted.waited += began.elapsed();
-            match waited {
-                Waited::Fresh => {}
-                Waited::Killed => return Chosen::Error(ErrorCode::QUERY_INTERRUPTED.with(&[])),
-                Waited::ClientLost => return Chosen::ClientLost,
-                Waited::Late(late) if routing.fails_when_late => {
-                    return Chosen::Error(ErrorCode::UNKNOWN_ERROR.because(format!("Avocet: {late}")));
-                }
-                Waited::Late(late) => {
-                    noted.why = late.to_string();
-                    (noted.fell_back, noted.was_late) = (true, true);
-                    return Chosen::Source(noted);
-                }
-            }
-            if behind.front.source.accounts_version() == version {
-                noted.why = match routing.route {
-                    Route::Here => "avocet_route is here".into(),
-                    _ => "the source would have more work with it".into(),
-                };
-                return Chosen::Here(noted);
+            if let Some(why) = refused {
+                noted.why = why.to_string();
+                return Chosen::Source(noted);
             }
         }
-        Noted::because("accounts change all the time")
+        let client = self.session.status().client;
+        match why_not_read(behind, candidate, client).await {
+            Ok(None) => {}
+            Ok(Some(why)) => {
+                noted.why = why;
+                return Chosen::Source(noted);
+            }
+            Err(error) => return Chosen::SourceLost(error),
+        }
+        let began = Instant::now();
+        let waited = self.wait_until_fresh(behind, &routing).await;
+        noted.waited = began.elapsed();
+        match waited {
+            Waited::Fresh => {}
+            Waited::Killed => return Chosen::Error(ErrorCode::QUERY_INTERRUPTED.with(&[])),
+            Waited::ClientLost => return Chosen::ClientLost,
+            Waited::Late(late) if routing.fails_when_late => {
+                return Chosen::Error(ErrorCode::UNKNOWN_ERROR.because(format!("Avocet: {late}")));
+            }
+            Waited::Late(late) => {
+                noted.why = late.to_string();
+                (noted.fell_back, noted.was_late) = (true, true);
+                return Chosen::Source(noted);
+            }
+        }
+        noted.why = match routing.route {
+            Route::Here => "avocet_route is here".into(),
+            _ if cost < 1.0 => "avocet_route_cost asks for it".into(),
+            _ => "the source would have more work with it".into(),
+        };
+        Chosen::Here(noted)
     }
 
     async fn wait_until_fresh(&mut self, behind: &mut Behind, routing: &Routing) -> Waited {
@@ -267,26 +266,66 @@ impl<F: SessionFactory> Connection<F> {
     }
 }
 
-/// Whether one of the tables is a temporary one that a procedure or the like has made: the source is asked.
-async fn reads_temporary(
+/// Why the tables of a query cannot be read here in the place of the source: this client may not read all of their columns there, or
+/// its session has a temporary table of that name. The source is asked each time, about the tables that would be read here, by
+/// statements of the front's own.
+async fn why_not_read(
     behind: &mut Behind,
     candidate: &Candidate,
     client: Option<Charset>,
-) -> Result<bool, NoAnswer> {
+) -> Result<Option<String>, WireError> {
     for (database, table) in &candidate.tables {
         let quoted = |name: &str| format!("`{}`", name.replace('`', "``"));
         let name = match database {
             Some(database) => format!("{}.{}", quoted(database), quoted(table)),
             None => quoted(table),
         };
-        let question = format!("SHOW CREATE TABLE {name}");
-        let rows = behind.upstream.query(&charset::encode(&question, client)).await?;
-        let definition = rows.first().and_then(|row| row.get(1)).and_then(Option::as_deref);
-        if definition.is_some_and(|text| text.starts_with(b"CREATE TEMPORARY TABLE")) {
-            return Ok(true);
+        let definition = format!("SHOW CREATE TABLE {name}");
+        let definition = match behind.upstream.query(&charset::encode(&definition, client)).await {
+            Ok(rows) => {
+                rows.into_iter().next().and_then(|row| row.into_iter().nth(1).flatten()).unwrap_or_default()
+            }
+            Err(NoAnswer::Refused(error)) => return Ok(Some(format!("the source says: {}", error.message))),
+            Err(NoAnswer::Lost(error)) => return Err(error),
+        };
+        if definition.starts_with(b"CREATE TEMPORARY TABLE") {
+            return Ok(Some("it reads a temporary table".into()));
+        }
+        let mut all = b"EXPLAIN SELECT *".to_vec();
+        for column in invisible_columns(&definition) {
+            all.extend_from_slice(b", ");
+            all.extend_from_slice(column);
+        }
+        all.extend_from_slice(&charset::encode(&format!(" FROM {name}"), client));
+        match behind.upstream.query(&all).await {
+            Ok(_) => {}
+            Err(NoAnswer::Refused(error)) => return Ok(Some(format!("the source says: {}", error.message))),
+            Err(NoAnswer::Lost(error)) => return Err(error),
         }
     }
-    Ok(false)
+    Ok(None)
+}
+
+/// The columns, in backquotes, that `*` does not mean: SHOW CREATE TABLE has a line for each column, which begins with its name. A
+/// comment that looks like it only asks for more than is needed.
+fn invisible_columns(definition: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let lines = definition.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_start);
+    lines.filter_map(|line| {
+        let rest = line.strip_prefix(b"`")?;
+        if !line.windows(b"INVISIBLE".len()).any(|word| word == b"INVISIBLE") {
+            return None;
+        }
+        // A backquote in a name is doubled.
+        let mut end = 0;
+        while end < rest.len() {
+            match (rest[end], rest.get(end + 1)) {
+                (b'`', Some(b'`')) => end += 2,
+                (b'`', _) => return line.get(..end + 2),
+                _ => end += 1,
+            }
+        }
+        None
+    })
 }
 
 async fn ask_cost(behind: &mut Behind, explained: &[u8]) -> Result<f64, NoAnswer> {
@@ -295,4 +334,16 @@ async fn ask_cost(behind: &mut Behind, explained: &[u8]) -> Result<f64, NoAnswer
     let rows = behind.upstream.query(&sql).await?;
     let json = rows.first().and_then(|row| row.first()).and_then(Option::as_deref);
     Ok(json.and_then(read_cost).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn invisible_columns_are_named_as_the_definition_has_them() {
+        let definition = b"CREATE TABLE `t` (\n  `a` int NOT NULL,\n  `b``c` int DEFAULT NULL /*!80023 INVISIBLE */,\n  PRIMARY KEY (`a`)\n)";
+        assert_eq!(invisible_columns(definition).collect::<Vec<_>>(), [b"`b``c`"]);
+        assert_eq!(invisible_columns(b"`cut INVISIBLE").count(), 0);
+    }
 }

@@ -53,6 +53,8 @@ impl<F: SessionFactory> Connection<F> {
         effects: &Effects,
     ) -> Result<Next, WireError> {
         behind.view.note(effects);
+        let is_open = behind.upstream.status.contains(StatusFlags::SERVER_STATUS_IN_TRANS);
+        behind.view.level_has_changed |= effects.settings && is_open;
         if matches!(sent, Err(WireError::OutOfMemory)) {
             let message = "The server has no memory for so large a packet at the moment";
             self.reply_error(&ErrorCode::OUT_OF_RESOURCES.because(message));
@@ -98,7 +100,9 @@ impl<F: SessionFactory> Connection<F> {
         behind.upstream.wire.rest();
         if let Some(status) = framer.status {
             behind.upstream.status = status;
-            behind.view.has_changed &= status.contains(StatusFlags::SERVER_STATUS_IN_TRANS);
+            let is_open = status.contains(StatusFlags::SERVER_STATUS_IN_TRANS);
+            behind.view.has_changed &= is_open;
+            behind.view.level_has_changed &= is_open;
         }
         if let Some((thread, of_statement)) = effects.kills.filter(|_| !framer.failed)
             && let Some(interrupt) = behind.front.interrupt_of(thread)

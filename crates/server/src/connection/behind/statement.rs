@@ -2,14 +2,16 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use avocet_channel::Interruption;
 use avocet_session::api::{Journal, Routed, SessionFactory, SqlSession, StatementId};
 use avocet_types::error::ErrorCode;
 
-use super::Behind;
 use super::choice::{Chosen, Noted};
+use super::{Behind, unasked};
 use crate::connection::commands::Ran;
 use crate::connection::{Connection, Cut, Next};
 use crate::front::framer::Reply;
@@ -83,8 +85,8 @@ impl<F: SessionFactory> Connection<F> {
         for is_known in [false, true] {
             match &shape.place {
                 Place::Here => break,
-                Place::WithLast if behind.view.last_ran_here => break,
-                Place::Source(_) | Place::WithLast if shape.asks_last && behind.view.last_ran_here => {
+                Place::WithLast if self.asks_here(behind, &shape) => break,
+                Place::Source(_) if self.asks_here(behind, &shape) => {
                     let message = "Avocet: the statement before ran here, and the source cannot tell its FOUND_ROWS(), ROW_COUNT() or \
                                    warnings; SET avocet_route = 'source' before it";
                     self.reply_error(&ErrorCode::UNKNOWN_ERROR.because(message));
@@ -101,7 +103,7 @@ impl<F: SessionFactory> Connection<F> {
                         let next =
                             self.pass_plainly(behind, job, &shape, "it seemed to be cheap", began).await;
                         if began.elapsed() > DEAR {
-                            behind.front.costs.forget(&key);
+                            behind.front.costs.measured(&key, began.elapsed());
                         }
                         behind.key = key;
                         return next;
@@ -132,6 +134,10 @@ impl<F: SessionFactory> Connection<F> {
         let ran = self.run_job(behind, &job).await?;
         behind.view.last_ran_here = true;
         Ok(self.conclude(ran.outcome))
+    }
+
+    fn asks_here(&self, behind: &Behind, shape: &Shape) -> bool {
+        shape.asks_here(behind.view.last_ran_here, behind.view.last_query_ran_here)
     }
 
     async fn answer_either(
@@ -185,7 +191,7 @@ impl<F: SessionFactory> Connection<F> {
                         next
                     }
                     _ => {
-                        behind.view.last_ran_here = true;
+                        (behind.view.last_ran_here, behind.view.last_query_ran_here) = (true, true);
                         self.note(behind, &job, true, noted, began);
                         Ok(self.conclude(ran.outcome))
                     }
@@ -209,17 +215,33 @@ impl<F: SessionFactory> Connection<F> {
 
     async fn run_job(&mut self, behind: &mut Behind, job: &Job) -> Result<Ran, WireError> {
         self.outer_status = Some(behind.upstream.status);
-        match job {
-            Job::Query(packet) => self.run_query(packet.clone()).await,
-            Job::Execute(packet, id) => {
-                if let Err(error) = self.prepare_here(behind, *id).await {
-                    return Ok(Ran::failed(error));
-                }
-                let ran = self.run_prepared(packet.clone(), StatementId(*id)).await;
-                self.note_types(behind, packet.clone(), *id);
-                Ok(ran)
-            }
+        if let Job::Execute(_, id) = job
+            && let Err(error) = self.prepare_here(behind, *id).await
+        {
+            return Ok(Ran::failed(error));
         }
+        let interrupt = self.registration.interrupt.clone();
+        let ran = {
+            let mut running = pin!(async {
+                match job {
+                    Job::Query(packet) => self.run_query(packet.clone()).await,
+                    Job::Execute(packet, id) => Ok(self.run_prepared(packet.clone(), StatementId(*id)).await),
+                }
+            });
+            tokio::select! {
+                biased;
+                ran = &mut running => ran?,
+                // KILL at the source ends its connection, and so this one.
+                () = unasked(Some(behind)) => {
+                    interrupt.raise(Interruption::Connection);
+                    running.await?
+                }
+            }
+        };
+        if let Job::Execute(packet, id) = job {
+            self.note_types(behind, packet.clone(), *id);
+        }
+        Ok(ran)
     }
 
     /// To the source, as one of many, of which nothing is noted unless it takes long.
