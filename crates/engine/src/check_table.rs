@@ -141,13 +141,13 @@ mod tests {
         for n in 0..10 {
             txn.insert(&table, &[Datum::Int(n), Datum::Int(n % 3)]).expect("a new key");
         }
-        txn.commit().expect("no conflict");
+        txn.commit().expect("no conflict").wait().expect("durable");
         // Entries of rows that others change, and of rows that this snapshot does not see, are no damage.
         let mut reader = engine.begin(TxnOptions::default());
         assert!(reader.check_table(&table).expect("not interrupted").is_empty());
         let mut writer = engine.begin(TxnOptions::default());
         writer.insert(&table, &[Datum::Int(50), Datum::Int(1)]).expect("a new key");
-        writer.commit().expect("no conflict");
+        writer.commit().expect("no conflict").wait().expect("durable");
         assert!(reader.check_table(&table).expect("not interrupted").is_empty());
         drop(reader);
 
