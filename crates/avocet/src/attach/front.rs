@@ -65,6 +65,9 @@ impl Source for FrontSource {
         if !self.patterns.has_table(database, table) {
             return Some("it is left out".into());
         }
+        if database == "avocet" {
+            return Some("a database of that name is Avocet's own".into());
+        }
         self.status.get()?.why_not_followed(database, table)
     }
 
