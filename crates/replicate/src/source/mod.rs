@@ -23,6 +23,8 @@ pub fn connect(opts: &Opts) -> Result<Conn> {
     let opts = OptsBuilder::from_opts(opts.clone())
         .db_name(None::<String>)
         .tcp_connect_timeout(Some(Duration::from_secs(10)))
+        // The source counts prepared statements of all its clients together. (With none, they would not be closed.)
+        .stmt_cache_size(1)
         .prefer_socket(false);
     let mut conn = Conn::new(opts)?;
     for statement in [
