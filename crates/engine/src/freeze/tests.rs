@@ -1,4 +1,6 @@
+use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use avocet_base::env::sim::{DiskError, DiskOp, SimDisk};
 use avocet_types::{Collation, ColumnDef, Datum, IndexDef, SqlType, TableDef};
@@ -27,6 +29,16 @@ fn filled(disk: &SimDisk) -> Arc<Engine> {
         txn.commit().expect("logged").wait().expect("durable");
     }
     engine.collect_all_garbage();
+    // The log makes a segment in advance, on a thread of its own: failures that are planned are not meant for that.
+    let has_spare = || {
+        let names = disk.env().disk.list(Path::new("/data/log")).expect("listed");
+        names.iter().any(|name| name.starts_with("spare."))
+    };
+    let end = Instant::now() + Duration::from_secs(30);
+    while !has_spare() && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(has_spare());
     engine
 }
 
