@@ -39,7 +39,7 @@ use avocet_engine::Engine;
 use mysql::Opts;
 
 use copy::{Copies, Watch};
-use follow::{Announcement, Follower, Run};
+use follow::{Announcement, Follower, Run, Withholdings};
 use inbox::Inbox;
 use state::State;
 
@@ -175,6 +175,7 @@ impl Attachment {
             inbox: inbox.clone(),
         };
         let (announce, announced) = channel::<Announcement>();
+        let withholdings = Arc::<Withholdings>::default();
         let mut follower = Follower {
             engine: engine.clone(),
             applier: engine.applier(follow::SOURCE, config.workers),
@@ -188,6 +189,7 @@ impl Attachment {
             status: status.clone(),
             state: State::default(),
             announce,
+            withholdings: withholdings.clone(),
             tries_refused: false,
             run: Run::default(),
         };
@@ -195,7 +197,7 @@ impl Attachment {
         let on_visible = config.on_visible;
         on_visible(&follower.state.executed);
         let announcer = {
-            let (engine, status) = (engine.clone(), status.clone());
+            let (engine, status, withholdings) = (engine.clone(), status.clone(), withholdings.clone());
             move || {
                 for announcement in announced {
                     match announcement {
@@ -206,7 +208,7 @@ impl Attachment {
                                 tracing::error!(%error, "a commit of the replication is not durable");
                                 continue;
                             }
-                            release.iter().for_each(|name| engine.release(&name.database, &name.table));
+                            withholdings.release(&engine, &release);
                             status.set_tables(&state);
                             on_visible(&executed);
                             status.set_visible(executed, committed_us);

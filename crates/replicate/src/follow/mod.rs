@@ -29,6 +29,7 @@ use std::time::{Duration, Instant};
 use avocet_engine::{Applier, CommitTicket, Engine, EngineError, ReadScratch, TableHandle};
 use avocet_types::error::SqlError;
 use mysql::Opts;
+use parking_lot::Mutex;
 
 use crate::binlog::{SessionOfQuery, TableCodec, TableMap, kind};
 use crate::copy::{Copies, Resume, Watch, key_of};
@@ -60,13 +61,47 @@ pub trait Definitions: Send {
     fn run(&mut self, database: Option<&str>, session: &SessionOfQuery, sql: &str) -> Result<(), SqlError>;
 }
 
+/// How often tables have been withheld. A commit that lets a table go becomes visible later, and it may have been withheld anew by
+/// then: then it is not let go.
+#[derive(Default)]
+pub struct Withholdings(Mutex<HashMap<TableName, u64>>);
+
+/// The last time that a table was withheld, as of some moment.
+pub struct Withholding {
+    name: TableName,
+    time: u64,
+}
+
+impl Withholdings {
+    fn withhold(&self, engine: &Engine, name: &TableName, why: &str) {
+        let mut times = self.0.lock();
+        *times.entry(name.clone()).or_default() += 1;
+        engine.withhold(&name.database, &name.table, why);
+    }
+
+    fn latest<'a>(&self, names: impl Iterator<Item = &'a TableName>) -> Vec<Withholding> {
+        let times = self.0.lock();
+        let latest = |name: &TableName| times.get(name).copied().unwrap_or_default();
+        names.map(|name| Withholding { name: name.clone(), time: latest(name) }).collect()
+    }
+
+    pub fn release(&self, engine: &Engine, withheld: &[Withholding]) {
+        let times = self.0.lock();
+        for Withholding { name, time } in withheld {
+            if times.get(name).copied().unwrap_or_default() == *time {
+                engine.release(&name.database, &name.table);
+            }
+        }
+    }
+}
+
 /// What becomes known once a commit is visible.
 pub enum Announcement {
     Commit {
         ticket: CommitTicket,
         executed: GtidSet,
         committed_us: i64,
-        release: Vec<TableName>,
+        release: Vec<Withholding>,
         place: LogPlace,
         /// What is in force then.
         state: Box<State>,
@@ -90,6 +125,7 @@ pub struct Follower {
     pub status: Arc<Status>,
     pub state: State,
     pub announce: Sender<Announcement>,
+    pub withholdings: Arc<Withholdings>,
     /// What was refused is tried once more: a start is when somebody may have mended it.
     pub tries_refused: bool,
     pub run: Run,
@@ -509,7 +545,7 @@ impl Follower {
         self.run.group.is_changed = true;
         if let Some(state) = self.state.tables.get(name) {
             let why = withheld_because(state);
-            self.engine.withhold(&name.database, &name.table, &why);
+            self.withholdings.withhold(&self.engine, name, &why);
             self.run.withheld.insert(name.clone());
         }
     }
@@ -517,7 +553,7 @@ impl Follower {
     /// Withholds what the state says, and nothing else.
     fn withhold_all(&mut self) {
         for (name, state) in &self.state.tables {
-            self.engine.withhold(&name.database, &name.table, &withheld_because(state));
+            self.withholdings.withhold(&self.engine, name, &withheld_because(state));
             self.run.withheld.insert(name.clone());
         }
         let no_more: Vec<_> =
@@ -567,8 +603,8 @@ impl Follower {
         }
         let committed_us = self.run.group.committed_us;
         let ticket = self.applier.publish(&self.state.encode(), committed_us)?;
-        let release: Vec<TableName> =
-            self.run.withheld.iter().filter(|name| !self.state.tables.contains_key(*name)).cloned().collect();
+        let followed = self.run.withheld.iter().filter(|name| !self.state.tables.contains_key(*name));
+        let release = self.withholdings.latest(followed);
         self.run.withheld.retain(|name| self.state.tables.contains_key(name));
         let executed = self.state.executed.clone();
         self.status.count(self.run.group.transactions, self.run.group.changes);
