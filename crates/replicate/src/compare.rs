@@ -12,14 +12,14 @@ use avocet_types::{Datum, SqlType, TableDef, Value};
 use mysql::prelude::Queryable;
 use mysql::{Conn, Opts};
 
-use crate::copy::{ChunkQuery, datum, key_of, sent};
+use crate::copy::{ChunkQuery, datum, key_of, rows_within, sent, size_about};
 use crate::error::{ReplicateError, Result};
 use crate::follow::has_text_of;
 use crate::source;
 use crate::state::TableName;
 use crate::status::Status;
 
-/// Rows of a range.
+/// Rows of a range at most; fewer, where rows are large.
 const ROWS: usize = 4096;
 /// How often a range is looked at before it is given up, and how often a difference must be the same one.
 const LOOKS: u32 = 20;
@@ -101,6 +101,8 @@ struct Range {
 impl Comparison<'_> {
     fn table(&mut self, name: &TableName, def: &TableDef, query: &ChunkQuery) -> Result<(u64, Verdict)> {
         let (mut compared, mut after) = (0, None);
+        let (_, bytes_each) = size_about(&mut self.conn, name)?;
+        let limit = rows_within(bytes_each).min(ROWS);
         loop {
             let (mut before, mut times) = (String::new(), 0);
             let mut look = 0;
@@ -108,7 +110,7 @@ impl Comparison<'_> {
                 if (self.stop)() {
                     return Err(ReplicateError::Stopped);
                 }
-                let range = match self.range(name, query, after.as_deref()) {
+                let range = match self.range(name, query, after.as_deref(), limit) {
                     Ok(range) => range,
                     Err(ReplicateError::Source(mysql::Error::MySqlError(error))) => {
                         return Ok((
@@ -127,7 +129,7 @@ impl Comparison<'_> {
                     let why = "the copy here does not reach the source's log in time";
                     return Ok((compared, Verdict::Unknown(why.into())));
                 }
-                let here = match self.range_here(name, query, after.as_deref()) {
+                let here = match self.range_here(name, query, after.as_deref(), limit) {
                     Ok(rows) => rows,
                     Err(why) => return Ok((compared, Verdict::Unknown(why))),
                 };
@@ -145,7 +147,7 @@ impl Comparison<'_> {
                 std::thread::sleep(Duration::from_millis(20 * u64::from(look)));
             };
             compared += range.rows.len() as u64;
-            if range.rows.len() < ROWS {
+            if range.rows.len() < limit {
                 return Ok((compared, Verdict::Equal));
             }
             after = Some(range.last);
@@ -158,8 +160,9 @@ impl Comparison<'_> {
         name: &TableName,
         query: &ChunkQuery,
         after: Option<&[mysql::Value]>,
+        limit: usize,
     ) -> Result<std::result::Result<Range, String>> {
-        let (statement, parameters) = query.statement(name, after.is_none(), ROWS);
+        let (statement, parameters) = query.statement(name, after.is_none(), limit);
         let values = after.unwrap_or_default();
         let parameters: Vec<mysql::Value> =
             parameters.iter().map(|&at| sent(&values[at], query.key_type(at))).collect();
@@ -186,8 +189,9 @@ impl Comparison<'_> {
         name: &TableName,
         query: &ChunkQuery,
         after: Option<&[mysql::Value]>,
+        limit: usize,
     ) -> std::result::Result<Vec<Vec<Value>>, String> {
-        let (statement, parameters) = query.statement(name, after.is_none(), ROWS);
+        let (statement, parameters) = query.statement(name, after.is_none(), limit);
         let values = after.unwrap_or_default();
         let parameters: std::result::Result<Vec<Value>, String> = parameters
             .iter()

@@ -39,7 +39,7 @@ use crate::error::ReplicateError;
 use crate::source::Definition;
 use crate::state::{LogPlace, TableName};
 
-pub use reader::{ChunkQuery, Copies, Resume, key_of};
+pub use reader::{ChunkQuery, Copies, Resume, key_of, rows_within, size_about};
 pub use values::{datum, sent};
 pub use watch::{ChunkMark, Watch};
 

@@ -211,12 +211,12 @@ impl Shared {
 }
 
 /// How many rows a chunk may have if each takes so many bytes.
-fn rows_within(bytes_each: u64) -> usize {
+pub fn rows_within(bytes_each: u64) -> usize {
     (CHUNK_BYTES / (bytes_each as usize).max(1)).clamp(LEAST_ROWS, CHUNK_ROWS)
 }
 
 /// The source's estimates: rows, and bytes of one.
-fn size_about(conn: &mut Conn, name: &TableName) -> Result<(u64, u64)> {
+pub fn size_about(conn: &mut Conn, name: &TableName) -> Result<(u64, u64)> {
     let sizes: Option<(Option<u64>, Option<u64>)> = conn.exec_first(
         "SELECT TABLE_ROWS, AVG_ROW_LENGTH FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?",
         (&name.database, &name.table),

@@ -6,16 +6,18 @@ mod relay;
 mod sign_in;
 mod statement;
 
-use std::future::pending;
+use std::future::{pending, poll_fn};
 use std::ops::Range;
 use std::sync::Arc;
 
+use avocet_channel::{Interrupt, Interruption};
 use avocet_session::api::{SessionFactory, SqlSession, StatementId};
 use avocet_sql::parse::digest::Digest;
 use avocet_types::error::{ErrorCode, SqlError};
 use foldhash::HashMap;
 
 use super::{Connection, Next};
+use crate::account::Account;
 use crate::auth::exchange::AuthError;
 use crate::front::Front;
 use crate::front::exchange::{Exchange, Lost};
@@ -41,6 +43,9 @@ pub(super) struct Behind {
     user: String,
     /// What the client has prepared, by the source's numbers.
     statements: HashMap<u32, Remote>,
+    /// Bytes of their texts, counted.
+    texts: usize,
+    account: Account,
     /// Used again for each statement.
     digest: Digest,
     key: Vec<u8>,
@@ -63,6 +68,13 @@ pub(super) async fn unasked(behind: Option<&mut Behind>) {
     }
 }
 
+/// Returns when the connection is to end; a KILL QUERY is for whoever runs the statement.
+async fn cut(interrupt: &Interrupt) {
+    if interrupt.raised().await != Interruption::Connection {
+        pending::<()>().await;
+    }
+}
+
 impl<F: SessionFactory> Connection<F> {
     /// Passes on what the source says between commands, which is its last word.
     pub(super) async fn pass_unasked(&mut self) -> Result<(), WireError> {
@@ -76,7 +88,14 @@ impl<F: SessionFactory> Connection<F> {
     /// Runs one command, here or on the source, and leaves what is left of its reply in the write buffer.
     pub(super) async fn handle_behind(&mut self, packet: Range<usize>) -> Result<Next, WireError> {
         let Some(mut behind) = self.behind.take() else { return Ok(Next::Close) };
-        let next = self.handle_with(&mut behind, packet).await;
+        let (interrupt, line) = (self.registration.interrupt.clone(), self.wire.line.clone());
+        // Wherever it waits for the source, which may stand still: a KILL and a client that leaves end it.
+        let next = tokio::select! {
+            biased;
+            next = self.handle_with(&mut behind, packet) => next,
+            () = cut(&interrupt) => Ok(Next::Close),
+            () = poll_fn(|cx| line.lock().transport.poll_hangup(cx)) => Ok(Next::Close),
+        };
         self.behind = Some(behind);
         next
     }
@@ -142,7 +161,10 @@ impl<F: SessionFactory> Connection<F> {
 
     /// What the session here prepared for the client goes with the client's own.
     fn forget_statement(&mut self, behind: &mut Behind, id: u32) {
-        behind.statements.remove(&id);
+        if let Some(remote) = behind.statements.remove(&id) {
+            behind.texts -= remote.text.len();
+            behind.account.shrink(behind.texts);
+        }
         if let Some(statement) = self.statements.remove(&StatementId(id)) {
             self.session.close_prepared(statement.prepared.id);
         }
@@ -150,6 +172,8 @@ impl<F: SessionFactory> Connection<F> {
 
     fn forget_statements(&mut self, behind: &mut Behind) {
         behind.statements.clear();
+        behind.texts = 0;
+        behind.account.shrink(0);
         self.statements.clear();
     }
 

@@ -328,10 +328,13 @@ pub struct Shapes {
 
 impl Shapes {
     const MOST: usize = 4096;
+    /// Digests that are longer are not kept, so that all together are a few MiB at most.
+    const LONGEST: usize = 2048;
 
     /// The shape of a text, whose digest is read as well if it has one.
     pub fn of(&self, text: &str, mode: SqlMode, digest: &mut Digest) -> (Arc<Shape>, bool) {
-        let has_digest = digest.read(text.as_bytes(), mode) && !digest.hinted;
+        let has_digest =
+            digest.read(text.as_bytes(), mode) && !digest.hinted && digest.text.len() <= Self::LONGEST;
         if !has_digest {
             return (Arc::new(Shape::of(text, mode)), false);
         }

@@ -50,10 +50,12 @@ impl<F: SessionFactory> Connection<F> {
         let text = charset::decode(raw, self.session.status().client).map(|text| text.into_owned());
         let sent = behind.upstream.send(self.wire.input.slice(packet)).await;
         let next = self.pass_reply(behind, sent, &mut framer, &Effects::default()).await?;
-        // Without its text it always runs on the source, and so it does when there are very many.
+        // Without its text it always runs on the source, and so it does when there are very many, or there is no memory for them.
         if let (Some((id, _, params)), Ok(text)) = (framer.prepared, text)
             && behind.statements.len() < self.shared.options.max_prepared_statements
+            && behind.account.grow(behind.texts + text.len())
         {
+            behind.texts += text.len();
             let remote = Remote {
                 text,
                 params: usize::from(params),

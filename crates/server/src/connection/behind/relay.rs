@@ -1,6 +1,5 @@
 //! Commands that go to the source as they came, and replies that come back as they are.
 
-use std::future::poll_fn;
 use std::ops::Range;
 
 use avocet_channel::Interruption;
@@ -82,7 +81,6 @@ impl<F: SessionFactory> Connection<F> {
             if self.wire.out.len() >= GATHERED {
                 self.wire.flush().await?;
             }
-            let line = self.wire.line.clone();
             let is_waiting = !self.wire.out.is_empty();
             tokio::select! {
                 biased;
@@ -93,8 +91,6 @@ impl<F: SessionFactory> Connection<F> {
                     }
                 }
                 flushed = self.wire.flush(), if is_waiting => flushed?,
-                () = cut(&self.registration.interrupt) => return Ok(Next::Close),
-                () = poll_fn(|cx| line.lock().transport.poll_hangup(cx)) => return Ok(Next::Close),
             }
         }
         behind.upstream.wire.rest();
@@ -118,11 +114,7 @@ impl<F: SessionFactory> Connection<F> {
         self.wire.out.set_sequence(sequence.wrapping_add(1));
         behind.upstream.wire.out.set_sequence(sequence.wrapping_add(1));
         loop {
-            let piece = tokio::select! {
-                biased;
-                piece = self.wire.next() => piece?,
-                () = cut(&self.registration.interrupt) => return Err(WireError::Closed),
-            };
+            let piece = self.wire.next().await?;
             let is_last = piece.is_empty();
             behind.upstream.wire.out.packet(piece);
             behind.upstream.wire.flush().await?;
@@ -130,12 +122,5 @@ impl<F: SessionFactory> Connection<F> {
                 return Ok(());
             }
         }
-    }
-}
-
-/// Returns when the connection is to end; a KILL QUERY is the source's to obey.
-async fn cut(interrupt: &avocet_channel::Interrupt) {
-    if interrupt.raised().await != Interruption::Connection {
-        std::future::pending::<()>().await;
     }
 }

@@ -6,6 +6,7 @@ use avocet_session::api::{AccountName, SessionFactory, SessionInfo, SqlSession};
 use avocet_types::error::{ErrorCode, SqlError};
 
 use super::Behind;
+use crate::account::Account;
 use crate::connection::Connection;
 use crate::connection::sign_in::MAX_SIGN_IN_PACKET;
 use crate::front::Front;
@@ -80,6 +81,8 @@ pub async fn sign_in<F: SessionFactory>(
                 thread: signed_in.thread,
                 user: signed_in.user,
                 statements: Default::default(),
+                texts: 0,
+                account: Account::new(shared.memory.clone()),
                 digest: Default::default(),
                 key: Vec::new(),
             };
