@@ -1,4 +1,4 @@
-//! `bench/run attach`: Avocet follows a real MySQL 9.7 and stands before it. Rounds of random definitions and changes with kills of
+//! `bench/run attach`: Avocet follows a real MySQL 9.7 and stands before it, or follows a real MariaDB. Rounds of random definitions and changes with kills of
 //! either server: at quiet points every table is compared by value, and sessions through the front check what they see all the time.
 //! Then what the front costs and gains, and how fast tables are copied and missed changes are made up for.
 
@@ -25,10 +25,13 @@ use crate::options::Common;
 use crate::report::Report;
 use crate::rival::Rival;
 use crate::value::now_micros;
-use pair::{Pair, connect};
+use pair::{Pair, Source, connect};
 
 #[derive(Args, Clone)]
 pub struct Options {
+    /// Who is followed; a MariaDB has rounds alone
+    #[arg(long, value_enum, default_value_t)]
+    source: Source,
     /// The longest time that changes run between two comparisons
     #[arg(long, default_value_t = 1.5, value_name = "SECONDS")]
     lives: f64,
@@ -75,6 +78,9 @@ pub fn command(options: &Options) -> Result<()> {
     if options.common.rounds > 0 {
         rounds::run(options, seed)?;
     }
+    if options.source == Source::Mariadb {
+        return Ok(());
+    }
     let mut report = Report::new("attach", Rival::Mysql);
     if options.read_seconds > 0.0 || options.wait_seconds > 0.0 || options.tpch_sf > 0.0 {
         front(options, &mut report)?;
@@ -91,7 +97,7 @@ pub fn command(options: &Options) -> Result<()> {
 /// What the front costs and gains.
 fn front(options: &Options, report: &mut Report) -> Result<()> {
     let folder = Scratch::new("attach-front")?;
-    let pair = Pair::start(folder.path(), &options.common.serve_option, |source| {
+    let pair = Pair::start(Source::Mysql, folder.path(), &options.common.serve_option, |source| {
         let mut conn = connect(source)?;
         conn.query_drop("CREATE DATABASE r")?;
         // Common table expressions ask for a default database.

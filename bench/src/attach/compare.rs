@@ -57,11 +57,22 @@ fn refused(replica: &mut Conn, database: &str) -> Result<Vec<(String, String)>> 
 }
 
 fn columns(conn: &mut Conn, database: &str, table: &str) -> Result<Vec<(String, String, String)>> {
-    Ok(conn.exec(
+    let columns: Vec<(String, String, String)> = conn.exec(
         "SELECT CAST(COLUMN_NAME AS CHAR), CAST(COLUMN_TYPE AS CHAR), CAST(IS_NULLABLE AS CHAR)
          FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION",
         (database, table),
-    )?)
+    )?;
+    Ok(columns.into_iter().map(|(name, ty, nullable)| (name, without_width(&ty), nullable)).collect())
+}
+
+/// A type without the width of its display, which a MariaDB shows of all integers.
+fn without_width(ty: &str) -> String {
+    const WITH_WIDTH: [&str; 6] = ["tinyint", "smallint", "mediumint", "int", "bigint", "year"];
+    let plain = ty.split_once('(').and_then(|(name, rest)| Some((name, rest.split_once(')')?.1)));
+    match plain.filter(|(name, _)| WITH_WIDTH.contains(name) && ty != "tinyint(1)") {
+        Some((name, behind)) => format!("{name}{behind}"),
+        None => ty.to_owned(),
+    }
 }
 
 struct Compared<'a> {

@@ -10,7 +10,7 @@ use clap::Args;
 use mysql::Conn;
 use mysql::prelude::Queryable;
 
-use super::pair::{self, Pair};
+use super::pair::{self, Pair, Source};
 use super::session::{Routed, Session};
 use super::{compare, connect};
 use crate::analytics::ask as timed;
@@ -64,7 +64,7 @@ pub fn command(options: &Options) -> Result<()> {
     let scale = if options.tiny { Scale::tiny(options.warehouses) } else { Scale::full(options.warehouses) };
     println!("1. A MySQL 9.7 with data, as you have one.");
     let began = Instant::now();
-    let source = pair::source(&folder)?;
+    let source = pair::source(Source::Mysql, &folder)?;
     ch::load(&source, scale)?;
     // Its rows cannot be told apart otherwise; `avocet attach --check` says so, with this statement.
     const KEY: &str =
@@ -83,13 +83,13 @@ pub fn command(options: &Options) -> Result<()> {
     );
     println!("2. Avocet is attached. Nothing is locked, nothing is changed at the source.");
     let began = Instant::now();
-    let pair = Pair::attach(source, &folder, &options.serve_option)?;
+    let pair = Pair::attach(Source::Mysql, source, &folder, &options.serve_option)?;
     println!(
         "   avocet attach mysql://root@127.0.0.1:{}/ --data {} --listen 127.0.0.1:{} --front 127.0.0.1:{}",
         pair.source.port(),
         pair.replica.data().display(),
         pair.replica.port(),
-        pair.front
+        pair.front.unwrap_or_default()
     );
     let outcome = Show { options, scale, pair: &pair }.run(began)?;
     println!(
@@ -105,7 +105,7 @@ pub fn command(options: &Options) -> Result<()> {
     if options.serve {
         println!(
             "Serving until interrupted: mysql -h 127.0.0.1 -P {} -u root {}",
-            pair.front,
+            pair.front.unwrap_or_default(),
             tpcc::DATABASE
         );
         loop {

@@ -1,19 +1,50 @@
-//! A real MySQL, an Avocet that follows it, and the front through which clients reach both.
+//! A real MySQL or MariaDB, an Avocet that follows it, and the front through which clients reach both, if the source is a MySQL.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use clap::ValueEnum;
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder};
 
 use crate::error::{Error, Result};
+use crate::rival::mariadb::MariaDb;
 use crate::rival::mysql9::Mysql9;
 use crate::rival::server::{self, free_port};
 use crate::rival::{Endpoint, Launch, Server, avocet};
 
+/// Who is followed.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Source {
+    /// MySQL 9.7
+    #[default]
+    Mysql,
+    /// MariaDB 10.11
+    Mariadb,
+}
+
+impl Source {
+    /// What asks it for all that it has committed.
+    fn executed(self) -> &'static str {
+        match self {
+            Self::Mysql => "SELECT @@GLOBAL.gtid_executed",
+            Self::Mariadb => "SELECT @@GLOBAL.gtid_binlog_pos",
+        }
+    }
+}
+
 /// What a source has to have, beside what all rivals get. Commits need not survive a power cut here, but a kill.
-const SOURCE: [&str; 7] = [
+const MARIADB: [&str; 7] = [
+    "--log-bin=binlog",
+    "--server-id=1",
+    "--binlog-format=ROW",
+    "--binlog-row-metadata=FULL",
+    "--log-bin-compress-min-len=10",
+    "--sync-binlog=0",
+    "--innodb-flush-log-at-trx-commit=2",
+];
+const MYSQL: [&str; 7] = [
     "--log-bin=binlog",
     "--server-id=1",
     "--gtid-mode=ON",
@@ -30,7 +61,7 @@ const SETTLE_LIMIT: Duration = Duration::from_secs(180);
 pub struct Attach {
     binary: PathBuf,
     source: u16,
-    front: u16,
+    front: Option<u16>,
     options: Vec<String>,
 }
 
@@ -51,47 +82,59 @@ impl Launch for Attach {
             .arg("--data")
             .arg(data)
             .args(["--listen", &format!("127.0.0.1:{}", at.port)])
-            .args(["--front", &format!("127.0.0.1:{}", self.front)])
             .args(&self.options);
+        if let Some(front) = self.front {
+            server.args(["--front", &format!("127.0.0.1:{front}")]);
+        }
         server
     }
 }
 
 /// A source, and who follows it.
 pub struct Pair {
+    pub kind: Source,
     pub source: Server,
     pub replica: Server,
-    /// The port of the front.
-    pub front: u16,
+    /// The port of the front, if there is one.
+    pub front: Option<u16>,
 }
 
-/// A MySQL that can be followed.
-pub fn source(folder: &Path) -> Result<Server> {
-    Server::start(Box::new(Mysql9::fetch()?.with(&SOURCE)), &folder.join("source"))
+/// A server that can be followed.
+pub fn source(kind: Source, folder: &Path) -> Result<Server> {
+    let launch: Box<dyn Launch> = match kind {
+        Source::Mysql => Box::new(Mysql9::fetch()?.with(&MYSQL)),
+        Source::Mariadb => Box::new(MariaDb::fetch()?.with(&MARIADB)),
+    };
+    Server::start(launch, &folder.join("source"))
 }
 
 impl Pair {
     /// Starts both; `before` fills the source before it is followed.
     pub fn start(
+        kind: Source,
         folder: &Path,
         options: &[String],
         before: impl FnOnce(&Server) -> Result<()>,
     ) -> Result<Self> {
-        let source = source(folder)?;
+        let source = source(kind, folder)?;
         before(&source)?;
-        Self::attach(source, folder, options)
+        Self::attach(kind, source, folder, options)
     }
 
-    pub fn attach(source: Server, folder: &Path, options: &[String]) -> Result<Self> {
-        let (binary, front) = (avocet::binary()?, free_port()?);
+    pub fn attach(kind: Source, source: Server, folder: &Path, options: &[String]) -> Result<Self> {
+        let binary = avocet::binary()?;
+        let front = if kind == Source::Mysql { Some(free_port()?) } else { None };
         let attach = Attach { binary, source: source.port(), front, options: options.to_vec() };
         let replica = Server::start(Box::new(attach), &folder.join("replica"))?;
-        let pair = Self { source, replica, front };
+        let pair = Self { kind, source, replica, front };
         pair.wait_for_front()?;
         Ok(pair)
     }
 
     fn wait_for_front(&self) -> Result<()> {
+        if self.front.is_none() {
+            return Ok(());
+        }
         let begin = Instant::now();
         loop {
             match Conn::new(self.front_options()) {
@@ -104,15 +147,15 @@ impl Pair {
         }
     }
 
-    /// How clients connect that come through the front.
+    /// How clients connect that come through the front; where there is none, the source itself.
     pub fn front_options(&self) -> OptsBuilder {
-        server::options(self.front)
+        server::options(self.front.unwrap_or_else(|| self.source.port()))
     }
 
     /// Waits until all that the source has committed is visible here, and every table that can be followed is.
     pub fn settle(&self) -> Result<()> {
         let begin = Instant::now();
-        let executed: Option<String> = connect(&self.source)?.query_first("SELECT @@GLOBAL.gtid_executed")?;
+        let executed: Option<String> = connect(&self.source)?.query_first(self.kind.executed())?;
         let executed = executed.unwrap_or_default();
         let mut replica = connect(&self.replica)?;
         loop {
@@ -144,15 +187,15 @@ impl Pair {
 impl Pair {
     /// How far both are, for whoever looks for the cause of a difference.
     pub fn positions(&self) -> Result<String> {
-        let executed = |server: &Server| -> Result<String> {
-            Ok(connect(server)?.query_first("SELECT @@GLOBAL.gtid_executed")?.unwrap_or_default())
+        let executed = |server: &Server, kind: Source| -> Result<String> {
+            Ok(connect(server)?.query_first(kind.executed())?.unwrap_or_default())
         };
         let row: Option<mysql::Row> = connect(&self.replica)?.query_first("SHOW REPLICA STATUS")?;
         let tables: String = row.and_then(|row| row.get("Last_SQL_Error")).unwrap_or_default();
         Ok(format!(
             "executed at the source: {}; here: {}; tables: {tables}",
-            executed(&self.source)?,
-            executed(&self.replica)?
+            executed(&self.source, self.kind)?,
+            executed(&self.replica, Source::Mysql)?
         ))
     }
 }

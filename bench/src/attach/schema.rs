@@ -356,6 +356,58 @@ pub fn define(conn: &mut Conn, random: &mut Random, tables: &mut Vec<Table>) -> 
     Ok(())
 }
 
+/// Changes definitions in ways that only a MariaDB has.
+pub fn define_as_mariadb(conn: &mut Conn, random: &mut Random, tables: &mut Vec<Table>) -> Result<()> {
+    if tables.is_empty() {
+        return create(conn, random, tables);
+    }
+    let at = random.uniform(0, tables.len() as i64 - 1) as usize;
+    let table = tables[at].name.clone();
+    let fresh = format!("m{}", random.uniform(0, 99));
+    let statement = match random.uniform(0, 13) {
+        0 => format!("ALTER TABLE r.{table} ADD COLUMN IF NOT EXISTS {fresh} INT NOT NULL DEFAULT 5"),
+        1 => format!("CREATE INDEX IF NOT EXISTS i_{fresh} ON r.{table} ({})", tables[at].key[0].name),
+        2 => format!("DROP INDEX IF EXISTS i_{fresh} ON r.{table}"),
+        3 => format!(
+            "SET STATEMENT max_statement_time = 5 FOR ALTER TABLE r.{table} ADD COLUMN {fresh} TEXT DEFAULT 'x'"
+        ),
+        4 => format!(
+            "ALTER /*M!100301 ONLINE */ TABLE r.{table} /*!80000 COMMENT = 'not for it' */ /*!50601 COMMENT = 'x' */"
+        ),
+        5 => format!("ALTER TABLE r.{table} ADD COLUMN {fresh} VARCHAR(40) DEFAULT uuid()"),
+        6 => format!(
+            "ALTER TABLE r.{table} ADD COLUMN {fresh} INT CHECK ({fresh} > -1000), ADD CONSTRAINT c_{fresh} CHECK (1 > 0)"
+        ),
+        7 => "FLUSH BINARY LOGS".into(),
+        8 => format!("CREATE OR REPLACE SEQUENCE r.s{}", random.uniform(0, 3)),
+        9 => format!("DO NEXTVAL(r.s{})", random.uniform(0, 3)),
+        10 => format!("DROP SEQUENCE IF EXISTS r.s{}", random.uniform(0, 3)),
+        11 => {
+            run(conn, "SET SESSION binlog_alter_two_phase = 1")?;
+            format!("ALTER TABLE r.{table} ADD COLUMN {fresh} DATETIME(3) DEFAULT current_timestamp(3)")
+        }
+        12 => format!(
+            "ALTER TABLE r.{table} ADD COLUMN {fresh} INT AS (1 + 1) VIRTUAL, ADD COLUMN s_{fresh} INT AS (2) STORED"
+        ),
+        _ => {
+            let columns = [("c0", Kind::Json), ("c1", Kind::Text { chars: 9, latin: false })];
+            let columns = columns.map(|(name, kind)| Column { name: name.into(), kind, nullable: true });
+            let key =
+                Column { name: "id".into(), kind: Kind::Int { bits: 10, unsigned: true }, nullable: false };
+            let made = format!(
+                "CREATE OR REPLACE TABLE r.{table} (id INT PRIMARY KEY, c0 JSON DEFAULT '[]', c1 VARCHAR(40) DEFAULT uuid()) ENGINE={}",
+                if random.percent(70) { "InnoDB" } else { "Aria" }
+            );
+            if run(conn, &made)? {
+                tables[at] = Table { name: table, key: vec![key], columns: columns.into() };
+            }
+            return Ok(());
+        }
+    };
+    run(conn, &statement)?;
+    Ok(())
+}
+
 /// Runs a statement that may be refused; whether it was not.
 pub fn run(conn: &mut Conn, sql: &str) -> Result<bool> {
     match conn.query_drop(sql) {

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use mysql::prelude::Queryable;
 
+use super::pair::Source;
 use super::{Options, Pair, compare, connect, pair};
 use crate::cache::Scratch;
 use crate::error::{Error, Result};
@@ -33,7 +34,7 @@ pub fn measure(options: &Options, report: &mut Report) -> Result<()> {
     let folder = Scratch::new("attach-speed")?;
     let mut bytes = 0;
     let mut begin = Instant::now();
-    let mut pair = Pair::start(folder.path(), &options.common.serve_option, |source| {
+    let mut pair = Pair::start(Source::Mysql, folder.path(), &options.common.serve_option, |source| {
         let mut conn = connect(source)?;
         conn.query_drop("CREATE DATABASE r")?;
         // Common table expressions ask for a default database.

@@ -168,6 +168,34 @@ pub fn sum(front: OptsBuilder, seed: u64, stop: &AtomicBool) -> Result<Seen> {
     Ok(seen)
 }
 
+/// Asks Avocet itself for all the money, until told to stop. While the table is copied anew, there is no answer.
+pub fn sum_of_copy(copy: OptsBuilder, stop: &AtomicBool) -> Result<Seen> {
+    let mut seen = Seen::default();
+    seen.lost = again(stop, || {
+        let mut conn = Conn::new(copy.clone())?;
+        while !stop.load(Ordering::SeqCst) {
+            let row: Result<Option<(i64, i64)>> = conn
+                .query_first("SELECT CAST(SUM(balance) AS SIGNED), COUNT(*) FROM r.money")
+                .map_err(Error::from);
+            match row {
+                Ok(Some(all)) if all == (MONEY, ACCOUNTS) => {
+                    seen.answers += 1;
+                    seen.here += 1;
+                }
+                Ok(other) => {
+                    return Err(Error::Check(format!("the accounts have {other:?} instead of {MONEY}")));
+                }
+                // It is withheld, or not here yet.
+                Err(error) if matches!(error.errno(), Some(1049 | 1105 | 1146)) => {}
+                Err(error) => return Err(error),
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    })?;
+    Ok(seen)
+}
+
 /// Two looks at all accounts in a transaction: each finds the sum, and a snapshot stays what it is.
 fn in_one_transaction(conn: &mut Conn, random: &mut Random) -> Result<()> {
     let is_snapshot = random.percent(50);

@@ -6,13 +6,20 @@ use std::time::Duration;
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder};
 
+use super::pair::Source;
 use super::schema::{Column, Kind, Table, document, literal, run};
 use crate::error::{Error, Result};
 use crate::random::Random;
 
 /// Changes rows until it is stopped; returns how many statements the source took.
-pub fn write(options: OptsBuilder, seed: u64, tables: &[Table], stop: &AtomicBool) -> Result<u64> {
-    let mut writer = Writer::new(seed);
+pub fn write(
+    kind: Source,
+    options: OptsBuilder,
+    seed: u64,
+    tables: &[Table],
+    stop: &AtomicBool,
+) -> Result<u64> {
+    let mut writer = Writer::new(kind, seed);
     let mut statements = 0;
     let mut conn = None;
     while !stop.load(Ordering::SeqCst) {
@@ -37,6 +44,7 @@ pub fn write(options: OptsBuilder, seed: u64, tables: &[Table], stop: &AtomicBoo
 }
 
 pub struct Writer {
+    kind: Source,
     random: Random,
     xa: u64,
 }
@@ -53,18 +61,41 @@ const SESSIONS: [&str; 8] = [
     "sql_mode = DEFAULT",
 ];
 
+/// Those of a MariaDB.
+const MARIADB_SESSIONS: [&str; 10] = [
+    "GLOBAL log_bin_compress = ON",
+    "GLOBAL log_bin_compress = OFF",
+    "SESSION gtid_domain_id = 0",
+    "SESSION gtid_domain_id = 1",
+    "SESSION gtid_domain_id = 4294967295",
+    "SESSION time_zone = '+05:30'",
+    "SESSION time_zone = '+00:00'",
+    "SESSION sql_mode = ''",
+    "SESSION sql_mode = DEFAULT",
+    "SESSION server_id = 7",
+];
+
 impl Writer {
-    pub fn new(seed: u64) -> Self {
-        Self { random: Random::new(seed), xa: seed }
+    pub fn new(kind: Source, seed: u64) -> Self {
+        Self { kind, random: Random::new(seed), xa: seed }
     }
 
     /// A transaction, or a statement by itself.
     pub fn step(&mut self, conn: &mut Conn, tables: &[Table]) -> Result<u64> {
         let random = &mut self.random;
         if random.percent(6) {
-            let setting = SESSIONS[random.uniform(0, SESSIONS.len() as i64 - 1) as usize];
             // Zero dates come of an empty mode, and cannot be kept: values are always whole, but defaults are not.
-            run(conn, &format!("SET SESSION {setting}"))?;
+            let setting = match self.kind {
+                Source::Mysql => {
+                    let setting = SESSIONS[random.uniform(0, SESSIONS.len() as i64 - 1) as usize];
+                    format!("SET SESSION {setting}")
+                }
+                Source::Mariadb => {
+                    let last = MARIADB_SESSIONS.len() as i64 - 1;
+                    format!("SET {}", MARIADB_SESSIONS[random.uniform(0, last) as usize])
+                }
+            };
+            run(conn, &setting)?;
         }
         if random.percent(2) {
             let image = ["FULL", "MINIMAL", "NOBLOB"][random.uniform(0, 2) as usize];

@@ -25,13 +25,21 @@ const PACKAGES: [&str; 11] = [
 
 pub struct MariaDb {
     root: PathBuf,
+    /// What `serve` adds to the options that figures are measured with; later ones prevail.
+    options: Vec<String>,
 }
 
 impl MariaDb {
     /// Fetches the packages unless they are there.
     pub fn fetch() -> Result<MariaDb> {
         let root = cache::folder("mariadb", |dir| packages::unpack(Suite::OfThisMachine, &PACKAGES, dir))?;
-        Ok(MariaDb { root })
+        Ok(MariaDb { root, options: Vec::new() })
+    }
+
+    /// The same server with these options added.
+    pub fn with(mut self, options: &[&str]) -> MariaDb {
+        self.options.extend(options.iter().map(ToString::to_string));
+        self
     }
 
     fn command(&self, program: &str) -> Command {
@@ -70,7 +78,8 @@ impl Launch for MariaDb {
             .arg(format!("--pid-file={}", data.join("pid").display()))
             .args(["--bind-address=127.0.0.1", &format!("--port={}", at.port), "--skip-name-resolve"])
             .arg("--innodb-log-file-size=2G")
-            .args(super::INNODB);
+            .args(super::INNODB)
+            .args(&self.options);
         if rustix::process::geteuid().is_root() {
             server.arg("--user=root");
         }

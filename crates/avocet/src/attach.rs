@@ -1,4 +1,4 @@
-//! `avocet attach`: a data directory that follows a MySQL server, and is served meanwhile, perhaps in that one's place.
+//! `avocet attach`: a data directory that follows a MySQL or MariaDB server, and is served meanwhile, perhaps in a MySQL's place.
 
 mod front;
 
@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use avocet_replicate::gtid::GtidSet;
-use avocet_replicate::source::{self, check};
+use avocet_replicate::source::{self, Flavor, check};
 use avocet_replicate::{
     Attachment, Checker, Compared, Config, Definitions, Pattern, Patterns, Phase, Rows, SessionOfQuery,
     Snapshot, Status, TableName, Verdict,
@@ -74,7 +74,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     serve::run_with(&args.serve, |database| begin(&args, opts, patterns, database), before, Following::end)
 }
 
-fn connect(opts: &Opts) -> Result<mysql::Conn, Failure> {
+fn connect(opts: &Opts) -> Result<source::Connection, Failure> {
     let host = opts.get_ip_or_hostname();
     source::connect(opts).map_err(|error| format!("{host}:{}: {error}", opts.get_tcp_port()).into())
 }
@@ -97,10 +97,21 @@ impl Following {
     }
 }
 
+/// A MariaDB answers some queries otherwise than a MySQL, and so than Avocet.
+const WITHOUT_FRONT: &str = "--front stands before a MySQL, and the server is a MariaDB, whose answers are not a MySQL's in all things: \
+    start without --front, and connect to --listen for analytical queries";
+
 fn begin(args: &Args, opts: Opts, patterns: Patterns, database: &Database) -> Result<Following, Failure> {
     let engine = database.engine();
     let is_new = !Attachment::has_begun(engine);
-    match connect(&opts).and_then(|mut conn| Ok(check(&mut conn, &patterns)?)) {
+    let connected = connect(&opts);
+    // One that does not answer is what it was.
+    let is_mariadb =
+        connected.as_ref().map_or(Attachment::is_of_mariadb(engine), |conn| conn.flavor == Flavor::MariaDb);
+    if args.front.is_some() && is_mariadb {
+        return Err(WITHOUT_FRONT.into());
+    }
+    match connected.and_then(|mut conn| Ok(check(&mut conn, &patterns)?)) {
         Ok(report) if report.is_fatal() => {
             return Err(format!("the server cannot be followed as it is\n{report}").into());
         }

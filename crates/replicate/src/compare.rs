@@ -9,13 +9,13 @@ use std::time::Duration;
 use avocet_engine::Engine;
 use avocet_types::error::SqlError;
 use avocet_types::{Datum, SqlType, TableDef, Value};
+use mysql::Opts;
 use mysql::prelude::Queryable;
-use mysql::{Conn, Opts};
 
 use crate::copy::{ChunkQuery, datum, key_of, rows_within, sent, size_about};
 use crate::error::{ReplicateError, Result};
 use crate::follow::has_text_of;
-use crate::source;
+use crate::source::{self, Connection};
 use crate::state::TableName;
 use crate::status::Status;
 
@@ -86,7 +86,7 @@ pub fn compare(
 }
 
 struct Comparison<'a> {
-    conn: Conn,
+    conn: Connection,
     status: &'a Status,
     here: &'a mut dyn Rows,
     stop: &'a dyn Fn() -> bool,

@@ -1,5 +1,6 @@
-//! Sets of global transaction identifiers, as MySQL writes them: `uuid:1-5:7,uuid:tag:1-3`.
-//! MySQL 8.4 Reference Manual, 19.1.3.1 "GTID Format and Storage".
+//! Global transaction identifiers, and what is in force of a source by them: MySQL's sets, `uuid:1-5:7,uuid:tag:1-3`, and MariaDB's
+//! positions, `0-1-17,1-4-3`: the last transaction of each domain.
+//! MySQL 8.4 Reference Manual, 19.1.3.1 "GTID Format and Storage"; MariaDB Server Documentation, "Global Transaction ID".
 //!
 //! Invariants:
 //! 1. Intervals of one source are ascending, do not touch, and none is empty.
@@ -20,16 +21,27 @@ pub struct Origin {
 
 /// One transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Gtid {
-    pub origin: Origin,
-    pub number: u64,
+pub enum Gtid {
+    /// MySQL's.
+    Numbered { origin: Origin, number: u64 },
+    /// MariaDB's: the domain, and its transaction.
+    InDomain(u32, DomainGtid),
 }
 
-/// A set of transactions.
+/// A transaction of a domain: the server that it was made on, and its number, which grows within the domain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DomainGtid {
+    pub server: u32,
+    pub sequence: u64,
+}
+
+/// Transactions that are in force: a set of MySQL's, or all of MariaDB's up to one of each domain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GtidSet {
     /// First and last number of each interval.
     intervals: BTreeMap<Origin, Vec<(u64, u64)>>,
+    /// The last transaction of each domain.
+    domains: BTreeMap<u32, DomainGtid>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -38,39 +50,48 @@ pub struct BadGtids(String);
 
 impl GtidSet {
     pub fn is_empty(&self) -> bool {
-        self.intervals.is_empty()
+        self.intervals.is_empty() && self.domains.is_empty()
+    }
+
+    /// Whether there are transactions of a MySQL in it.
+    pub fn is_of_mysql(&self) -> bool {
+        !self.intervals.is_empty()
+    }
+
+    /// Whether there are transactions of a MariaDB in it.
+    pub fn is_of_mariadb(&self) -> bool {
+        !self.domains.is_empty()
     }
 
     pub fn add(&mut self, gtid: &Gtid) {
-        match self.intervals.get_mut(&gtid.origin) {
-            // Transactions mostly come in order.
-            Some(of_origin) => match of_origin.last_mut() {
-                Some((_, last)) if last.checked_add(1) == Some(gtid.number) => *last = gtid.number,
-                _ => insert(of_origin, gtid.number, gtid.number),
-            },
-            None => {
-                self.intervals.insert(gtid.origin.clone(), vec![(gtid.number, gtid.number)]);
+        match gtid {
+            // The log's order is the domain's: a number may be lower than the one before if two servers were written to.
+            Gtid::InDomain(domain, of_domain) => {
+                self.domains.insert(*domain, *of_domain);
             }
+            Gtid::Numbered { origin, number } => match self.intervals.get_mut(origin) {
+                // Transactions mostly come in order.
+                Some(of_origin) => match of_origin.last_mut() {
+                    Some((_, last)) if last.checked_add(1) == Some(*number) => *last = *number,
+                    _ => insert(of_origin, *number, *number),
+                },
+                None => {
+                    self.intervals.insert(origin.clone(), vec![(*number, *number)]);
+                }
+            },
         }
-    }
-
-    pub fn contains(&self, gtid: &Gtid) -> bool {
-        self.intervals.get(&gtid.origin).is_some_and(|of| covers(of, gtid.number, gtid.number))
     }
 
     /// Whether all of the other set's transactions are in this one.
     pub fn contains_all(&self, other: &Self) -> bool {
-        other.intervals.iter().all(|(origin, wanted)| {
+        let are_numbered = other.intervals.iter().all(|(origin, wanted)| {
             let own = self.intervals.get(origin).map_or(&[][..], Vec::as_slice);
             wanted.iter().all(|&(first, last)| covers(own, first, last))
-        })
-    }
-
-    pub fn extend(&mut self, other: &Self) {
-        for (origin, intervals) in &other.intervals {
-            let own = self.intervals.entry(origin.clone()).or_default();
-            intervals.iter().for_each(|&(first, last)| insert(own, first, last));
-        }
+        });
+        are_numbered
+            && other.domains.iter().all(|(domain, wanted)| {
+                self.domains.get(domain).is_some_and(|own| own.sequence >= wanted.sequence)
+            })
     }
 
     /// Sources with their intervals.
@@ -107,7 +128,12 @@ impl fmt::Display for Origin {
 
 impl fmt::Display for Gtid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.origin, self.number)
+        match self {
+            Self::Numbered { origin, number } => write!(f, "{origin}:{number}"),
+            Self::InDomain(domain, DomainGtid { server, sequence }) => {
+                write!(f, "{domain}-{server}-{sequence}")
+            }
+        }
     }
 }
 
@@ -121,6 +147,10 @@ impl fmt::Display for GtidSet {
             for &(first, last) in intervals {
                 if first == last { write!(f, ":{first}")? } else { write!(f, ":{first}-{last}")? }
             }
+        }
+        for (at, (domain, DomainGtid { server, sequence })) in self.domains.iter().enumerate() {
+            let comma = if at > 0 || !self.intervals.is_empty() { "," } else { "" };
+            write!(f, "{comma}{domain}-{server}-{sequence}")?;
         }
         Ok(())
     }
@@ -144,6 +174,14 @@ fn interval(text: &str) -> Option<(u64, u64)> {
     (0 < first && first <= last).then_some((first, last))
 }
 
+/// `domain-server-sequence`.
+fn in_domain(text: &str) -> Option<(u32, DomainGtid)> {
+    let mut numbers = text.split('-');
+    let domain = numbers.next()?.parse().ok()?;
+    let gtid = DomainGtid { server: numbers.next()?.parse().ok()?, sequence: numbers.next()?.parse().ok()? };
+    numbers.next().is_none().then_some((domain, gtid))
+}
+
 impl FromStr for GtidSet {
     type Err = BadGtids;
 
@@ -151,6 +189,12 @@ impl FromStr for GtidSet {
         let bad = || BadGtids(text.to_owned());
         let mut set = Self::default();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            if let Some((domain, gtid)) = in_domain(part) {
+                if set.domains.insert(domain, gtid).is_some() {
+                    return Err(bad());
+                }
+                continue;
+            }
             let mut pieces = part.split(':').map(str::trim);
             let uuid = pieces.next().and_then(uuid).ok_or_else(bad)?;
             let mut tag = String::new();
@@ -194,17 +238,31 @@ mod tests {
         let origin = Origin { uuid: uuid(A).expect("a UUID"), tag: String::new() };
         let mut all = GtidSet::default();
         for number in [5, 1, 3, 2, 9, 4, 8] {
-            let gtid = Gtid { origin: origin.clone(), number };
-            assert!(!all.contains(&gtid));
-            all.add(&gtid);
-            assert!(all.contains(&gtid));
+            let one = set(&format!("{A}:{number}"));
+            assert!(!all.contains_all(&one));
+            all.add(&Gtid::Numbered { origin: origin.clone(), number });
+            assert!(all.contains_all(&one));
         }
         assert_eq!(all.to_string(), format!("{A}:1-5:8-9"));
-        let mut more = set(&format!("{A}:6-7:20"));
-        assert!(!more.contains_all(&all));
-        more.extend(&all);
-        assert_eq!(more.to_string(), format!("{A}:1-9:20"));
+        let more = set(&format!("{A}:1-9:20"));
         assert!(more.contains_all(&all) && !all.contains_all(&more));
+    }
+
+    #[test]
+    fn positions_have_the_last_transaction_of_each_domain() {
+        let mut position = set("4294967295-2-18446744073709551615, 0-1-5");
+        assert_eq!(position.to_string(), "0-1-5,4294967295-2-18446744073709551615");
+        assert!(position.is_of_mariadb() && !position.is_of_mysql());
+        assert!(position.contains_all(&set("0-7-5")), "the domain's order is that of its numbers");
+        assert!(!position.contains_all(&set("0-1-6")) && !position.contains_all(&set("1-1-1")));
+        position.add(&Gtid::InDomain(0, DomainGtid { server: 2, sequence: 4 }));
+        position.add(&Gtid::InDomain(1, DomainGtid { server: 2, sequence: 1 }));
+        assert_eq!(position.to_string(), "0-2-4,1-2-1,4294967295-2-18446744073709551615");
+        for bad in ["0-1", "0-1-2-3", "0-1-x", "4294967296-1-1", "0-1-1,0-2-2", "-1-1-1"] {
+            assert!(bad.parse::<GtidSet>().is_err(), "{bad}");
+        }
+        let both = format!("{A}:1,0-1-5");
+        assert_eq!(set(&both).to_string(), both);
     }
 
     proptest::proptest! {
@@ -213,13 +271,23 @@ mod tests {
             let origin = Origin { uuid: [7; 16], tag: "t".into() };
             let mut all = GtidSet::default();
             for &number in &numbers {
-                all.add(&Gtid { origin: origin.clone(), number });
+                all.add(&Gtid::Numbered { origin: origin.clone(), number });
             }
             for number in 1..40 {
-                let gtid = Gtid { origin: origin.clone(), number };
-                proptest::prop_assert_eq!(all.contains(&gtid), numbers.contains(&number));
+                let mut one = GtidSet::default();
+                one.add(&Gtid::Numbered { origin: origin.clone(), number });
+                proptest::prop_assert_eq!(all.contains_all(&one), numbers.contains(&number));
             }
             proptest::prop_assert_eq!(set(&all.to_string()), all);
+        }
+
+        #[test]
+        fn a_position_is_its_text(gtids in proptest::collection::vec((0u32..5, 0u32..4, 0u64..9), 0..30)) {
+            let mut position = GtidSet::default();
+            for &(domain, server, sequence) in &gtids {
+                position.add(&Gtid::InDomain(domain, DomainGtid { server, sequence }));
+            }
+            proptest::prop_assert_eq!(set(&position.to_string()), position);
         }
     }
 }

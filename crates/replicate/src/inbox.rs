@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::binlog::Begins;
 use crate::copy::FromCopy;
 use crate::error::ReplicateError;
-use crate::gtid::Gtid;
 use crate::state::{LogPlace, TableName};
 
 /// Bytes of events that wait.
@@ -26,8 +26,8 @@ pub const CHUNKS: usize = 2;
 /// What the stream brings.
 #[derive(Debug)]
 pub enum FromStream {
-    /// A transaction begins.
-    Transaction { gtid: Gtid, committed_us: i64 },
+    /// A transaction begins, whose first event ends at this place.
+    Transaction { begins: Begins, place: LogPlace },
     /// An event of a transaction, without its header, but for the time in that: seconds since 1970.
     Event { kind: u8, began: u32, body: Vec<u8> },
     /// All of the log before this place has been handed on.

@@ -1,8 +1,8 @@
-//! Following a MySQL server: its tables are copied while it goes on, and its transactions are applied as they come.
+//! Following a MySQL or MariaDB server: its tables are copied while it goes on, and its transactions are applied as they come.
 //!
 //! ```text
 //!                 ┌── stream ──▶ binary log's events ──┐
-//!  source (MySQL) ┤                                    ├─▶ inbox ─▶ follow ─▶ engine: one commit with the position
+//!  source         ┤                                    ├─▶ inbox ─▶ follow ─▶ engine: one commit with the position
 //!                 └── copy ────▶ chunks of tables ─────┘                │
 //!                                                            announce ◀─┘ visible: waits end, tables are let go
 //! ```
@@ -181,6 +181,8 @@ impl Attachment {
             applier: engine.applier(follow::SOURCE, config.workers),
             definitions,
             opts: config.source,
+            flavor: source::Flavor::default(),
+            version: 0,
             server_id: config.server_id,
             patterns: config.patterns,
             inbox: inbox.clone(),
@@ -230,6 +232,12 @@ impl Attachment {
     /// Whether the engine has followed a source before.
     pub fn has_begun(engine: &Engine) -> bool {
         engine.applied(follow::SOURCE).is_some()
+    }
+
+    /// Whether what the engine has followed last is a MariaDB, as far as that has had transactions.
+    pub fn is_of_mariadb(engine: &Engine) -> bool {
+        let state = engine.applied(follow::SOURCE).and_then(|origin| State::decode(&origin.position).ok());
+        state.is_some_and(|state| state.executed.is_of_mariadb())
     }
 
     pub fn status(&self) -> &Arc<Status> {

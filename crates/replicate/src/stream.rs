@@ -1,6 +1,7 @@
-//! The source's binary log as it grows, from the GTIDs that are in force on: COM_BINLOG_DUMP_GTID.
+//! The source's binary log as it grows, from the GTIDs that are in force on: COM_BINLOG_DUMP_GTID, or COM_BINLOG_DUMP of a session that
+//! has told a MariaDB where it stands.
 //!
-//! Compressed transactions come apart here, and checksums are verified. A stream that is silent for longer than heartbeats
+//! Compressed transactions and events come apart here, and checksums are verified. A stream that is silent for longer than heartbeats
 //! are apart has broken.
 
 use std::sync::Arc;
@@ -10,11 +11,13 @@ use mysql::binlog::events::Event;
 use mysql::prelude::Queryable;
 use mysql::{BinlogRequest, Conn, Opts, OptsBuilder};
 use mysql_common::packets::{GnoInterval, Sid, Tag};
+use mysql_common::proto::MySerialize;
 
 use crate::binlog::{self, kind};
 use crate::error::{ReplicateError, Result};
 use crate::gtid::GtidSet;
 use crate::inbox::{Closed, FromStream, Inbox};
+use crate::source::Flavor;
 use crate::state::LogPlace;
 
 /// A heartbeat comes when nothing else has for so long.
@@ -23,13 +26,13 @@ const HEARTBEAT: Duration = Duration::from_secs(1);
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// Starts a thread that hands the stream's events on until it ends.
-pub fn start(opts: Opts, server_id: u32, from: GtidSet, inbox: Arc<Inbox>) {
+pub fn start(opts: Opts, flavor: Flavor, server_id: u32, from: GtidSet, inbox: Arc<Inbox>) {
     let stream = inbox.begin_stream();
     let spawned = std::thread::Builder::new().name("replica-stream".into()).spawn({
         let inbox = inbox.clone();
         move || {
             let followed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                follow(opts, server_id, &from, stream, &inbox)
+                follow(opts, flavor, server_id, &from, stream, &inbox)
             }));
             let error = match followed {
                 Ok(Err(error)) => error,
@@ -60,13 +63,29 @@ fn sids(set: &GtidSet) -> Result<Vec<Sid<'static>>> {
         .collect()
 }
 
-fn follow(opts: Opts, server_id: u32, from: &GtidSet, stream: u64, inbox: &Inbox) -> Result<Closed> {
+fn follow(
+    opts: Opts,
+    flavor: Flavor,
+    server_id: u32,
+    from: &GtidSet,
+    stream: u64,
+    inbox: &Inbox,
+) -> Result<Closed> {
     let opts = OptsBuilder::from_opts(opts).read_timeout(Some(SILENCE));
     let mut conn = Conn::new(opts)?;
     let period = HEARTBEAT.as_nanos();
     conn.query_drop(format!("SET @master_heartbeat_period = {period}, @source_heartbeat_period = {period}"))?;
     conn.query_drop("SET @source_binlog_checksum = 'ALL'")?;
-    let request = BinlogRequest::new(server_id).with_use_gtid(true).with_sids(sids(from)?);
+    let request = BinlogRequest::new(server_id);
+    let request = match flavor {
+        Flavor::MySql => request.with_use_gtid(true).with_sids(sids(from)?),
+        Flavor::MariaDb => {
+            // It knows identifiers, and finds it an error if the source has not what comes next.
+            conn.query_drop("SET @mariadb_slave_capability = 4, @slave_gtid_strict_mode = 1")?;
+            conn.query_drop(format!("SET @slave_connect_state = '{from}'"))?;
+            request
+        }
+    };
     let mut place = LogPlace::default();
     for event in conn.get_binlog_stream(request)? {
         let event = event.map_err(refusal)?;
@@ -86,10 +105,17 @@ fn refusal(error: mysql::Error) -> ReplicateError {
             let text = refused.message.clone();
             match text.contains("purged") {
                 true => ReplicateError::Purged(text),
-                false if text.contains("more GTIDs") => ReplicateError::Refused(format!(
-                    "the source lacks transactions that are in force here ({text}): it was restored from a backup, or is another \
+                // As MySQL says it, and MariaDB.
+                false
+                    if text.contains("more GTIDs")
+                        || text.contains("which is not in the master's binlog")
+                        || text.contains("is missing the GTID") =>
+                {
+                    ReplicateError::Refused(format!(
+                        "the source lacks transactions that are in force here ({text}): it was restored from a backup, or is another \
                      server; attach a new data directory to it"
-                )),
+                    ))
+                }
                 false => error.into(),
             }
         }
@@ -107,20 +133,28 @@ fn verify(event: &Event) -> Result<()> {
     Err(ReplicateError::damaged("the checksum of an event is wrong"))
 }
 
+/// The body of an event that may have come before the log's description, which says whether there are checksums: a MariaDB's has one.
+fn without_checksum(event: &Event) -> &[u8] {
+    let data = event.data();
+    let Some((body, checksum)) = data.split_last_chunk::<4>().filter(|_| event.checksum().is_none()) else {
+        return data;
+    };
+    let mut header = Vec::new();
+    event.header().serialize(&mut header);
+    let mut crc = flate2::Crc::new();
+    crc.update(&header);
+    crc.update(body);
+    if crc.sum() == u32::from_le_bytes(*checksum) { body } else { data }
+}
+
 fn hand_on(event: &Event, place: &mut LogPlace, stream: u64, inbox: &Inbox) -> Result<Result<(), Closed>> {
     let header = event.header();
     let event_kind = header.event_type_raw();
     let push = |event| inbox.push_event(stream, event);
-    let moves = |place: &mut LogPlace| {
-        // Events that the source makes for the stream alone have no place.
-        if header.log_pos() > 0 {
-            place.offset = header.log_pos().into();
-        }
-    };
+    let moves = |place: &mut LogPlace| move_to(place, header.log_pos());
     match event_kind {
         kind::ROTATE => {
-            let body = event.data();
-            let Some((offset, file)) = body.split_first_chunk() else {
+            let Some((offset, file)) = without_checksum(event).split_first_chunk() else {
                 return Err(ReplicateError::damaged("a ROTATE event is cut"));
             };
             *place = LogPlace {
@@ -134,8 +168,14 @@ fn hand_on(event: &Event, place: &mut LogPlace, stream: u64, inbox: &Inbox) -> R
             Ok(push(FromStream::Reached(place.clone())))
         }
         kind::GTID | kind::GTID_TAGGED => {
-            let (gtid, committed_us) = binlog::gtid_of(event)?;
-            Ok(push(FromStream::Transaction { gtid, committed_us }))
+            let begins = binlog::begins(event)?;
+            moves(place);
+            Ok(push(FromStream::Transaction { begins, place: place.clone() }))
+        }
+        kind::DOMAIN_GTID => {
+            let begins = binlog::begins_in_domain(event.data(), header.server_id(), header.timestamp())?;
+            moves(place);
+            Ok(push(FromStream::Transaction { begins, place: place.clone() }))
         }
         kind::TRANSACTION_PAYLOAD => {
             let mut closed = Ok(());
@@ -149,21 +189,57 @@ fn hand_on(event: &Event, place: &mut LogPlace, stream: u64, inbox: &Inbox) -> R
             Ok(closed.and_then(|()| push(FromStream::Reached(place.clone()))))
         }
         _ => {
-            let pushed = push(FromStream::Event {
-                kind: event_kind,
-                began: header.timestamp(),
-                body: event.data().to_vec(),
-            });
+            let (event_kind, body) = binlog::decompressed(event_kind, event.data())?;
+            let body = body.into_owned();
+            let pushed = push(FromStream::Event { kind: event_kind, began: header.timestamp(), body });
             moves(place);
             // A new log file begins with what has been executed before it, and perhaps nothing comes behind that for long.
             let ends = matches!(
                 event_kind,
-                kind::XID | kind::QUERY | kind::XA_PREPARE | kind::PREVIOUS_GTIDS | kind::FORMAT_DESCRIPTION
+                kind::XID
+                    | kind::QUERY
+                    | kind::XA_PREPARE
+                    | kind::PREVIOUS_GTIDS
+                    | kind::FORMAT_DESCRIPTION
+                    | kind::GTID_LIST
+                    | kind::BINLOG_CHECKPOINT
             );
             match ends && pushed.is_ok() {
                 true => Ok(push(FromStream::Reached(place.clone()))),
                 false => Ok(pushed),
             }
+        }
+    }
+}
+
+/// Moves on to the place that an event's header gives, of which it has the lower half; events that the source makes for the stream alone
+/// have none.
+fn move_to(place: &mut LogPlace, lower: u32) {
+    if lower == 0 {
+        return;
+    }
+    let (upper, was) = (place.offset >> 32, place.offset as u32);
+    // Places go up. One that is lower by so much is beyond the end of what the header can say.
+    let is_beyond = was.checked_sub(lower).is_some_and(|back| back > 1 << 31);
+    place.offset = (upper + u64::from(is_beyond)) << 32 | u64::from(lower);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_go_on_beyond_what_a_header_can_say() {
+        let mut place = LogPlace { file: "log.000001".into(), offset: 4 };
+        for (lower, wanted) in [
+            (1 << 20, 1 << 20),
+            (0, 1 << 20),
+            (u32::MAX - 5, u64::from(u32::MAX) - 5),
+            (10, (1 << 32) + 10),
+            (500, (1 << 32) + 500),
+        ] {
+            move_to(&mut place, lower);
+            assert_eq!(place.offset, wanted);
         }
     }
 }

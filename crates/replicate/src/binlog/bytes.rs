@@ -98,3 +98,11 @@ impl<'a> Bytes<'a> {
 pub fn bit(bitmap: &[u8], at: usize) -> bool {
     bitmap.get(at / 8).is_some_and(|byte| byte >> (at % 8) & 1 == 1)
 }
+
+/// Bytes of a fixture.
+#[cfg(test)]
+pub fn from_hex(text: &str) -> Vec<u8> {
+    let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).expect("ASCII"), 16);
+    digits.chunks(2).map(|digits| pair(digits).expect("hexadecimal")).collect()
+}

@@ -6,11 +6,13 @@
 //! - `rows`: the rows of an event
 //! - `json_diff`: partial updates of documents
 //! - `payload`: compressed transactions
+//! - `compressed`: MariaDB's compressed events
 //! - `query`: statements, with the session that they ran in
 //! - `transaction`: the identifiers that transactions begin with
 
 mod bytes;
 mod codec;
+mod compressed;
 mod json_diff;
 mod payload;
 mod query;
@@ -19,11 +21,12 @@ mod table_map;
 mod transaction;
 
 pub use codec::{ReadError, TableCodec};
+pub use compressed::decompressed;
 pub use payload::each_event;
 pub use query::{Query, SessionOfQuery};
 pub use rows::{Change, Image, RowsEvent};
 pub use table_map::TableMap;
-pub use transaction::gtid_of;
+pub use transaction::{Begins, Shape, begins, begins_in_domain};
 
 /// The kinds of events that matter here, by their numbers.
 pub mod kind {
@@ -45,6 +48,7 @@ pub mod kind {
     pub const IGNORABLE: u8 = 28;
     pub const ROWS_QUERY: u8 = 29;
     pub const WRITE_ROWS: u8 = 30;
+    pub const UPDATE_ROWS: u8 = 31;
     pub const DELETE_ROWS: u8 = 32;
     pub const GTID: u8 = 33;
     pub const ANONYMOUS_GTID: u8 = 34;
@@ -56,4 +60,18 @@ pub mod kind {
     pub const TRANSACTION_PAYLOAD: u8 = 40;
     pub const HEARTBEAT_V2: u8 = 41;
     pub const GTID_TAGGED: u8 = 42;
+
+    /// From here on they are MariaDB's.
+    pub const ANNOTATE_ROWS: u8 = 160;
+    pub const BINLOG_CHECKPOINT: u8 = 161;
+    pub const DOMAIN_GTID: u8 = 162;
+    pub const GTID_LIST: u8 = 163;
+    pub const START_ENCRYPTION: u8 = 164;
+    pub const QUERY_COMPRESSED: u8 = 165;
+    pub const WRITE_ROWS_COMPRESSED_V1: u8 = 166;
+    pub const UPDATE_ROWS_COMPRESSED_V1: u8 = 167;
+    pub const DELETE_ROWS_COMPRESSED_V1: u8 = 168;
+    pub const WRITE_ROWS_COMPRESSED: u8 = 169;
+    pub const UPDATE_ROWS_COMPRESSED: u8 = 170;
+    pub const DELETE_ROWS_COMPRESSED: u8 = 171;
 }

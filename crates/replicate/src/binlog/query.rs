@@ -28,6 +28,8 @@ pub struct SessionOfQuery {
     pub explicit_defaults_for_timestamp: Option<bool>,
     /// When the statement began: microseconds since 1970, UTC.
     pub began_us: Option<i64>,
+    /// There is a variable that is not known, which hides those behind it.
+    pub has_unknown: bool,
 }
 
 /// The names of MySQL's bits of sql_mode, but for those that stand for others.
@@ -125,15 +127,27 @@ fn session(mut bytes: Bytes<'_>, began: u32) -> Result<SessionOfQuery> {
                     while bytes.u8()? != 0 {}
                 }
             }
-            // microseconds
-            13 => session.began_us = Some(began_us + bytes.little(3)? as i64),
+            // microseconds; 128 in MariaDB
+            13 | 128 => session.began_us = Some(began_us + bytes.little(3)? as i64),
             16 => session.explicit_defaults_for_timestamp = Some(bytes.u8()? != 0),
             // The transaction of a DDL
             17 => drop(bytes.u64()?),
             18 => session.utf8mb4_collation = Some(bytes.u16()?),
             // sql_require_primary_key, default_table_encryption
             19 | 20 => drop(bytes.u8()?),
-            _ => break,
+            // MariaDB: the transaction of a DDL
+            129 => drop(bytes.u64()?),
+            // The transaction's flags, and of an ALTER that ends the number of its beginning
+            130 => {
+                const ENDS_ALTER: u8 = 4 | 8;
+                if bytes.u8()? & ENDS_ALTER != 0 {
+                    bytes.u64()?;
+                }
+            }
+            _ => {
+                session.has_unknown = true;
+                break;
+            }
         }
     }
     Ok(session)

@@ -41,7 +41,7 @@ use crate::state::{LogPlace, TableName};
 
 pub use reader::{ChunkQuery, Copies, Resume, key_of, rows_within, size_about};
 pub use values::{datum, sent};
-pub use watch::{ChunkMark, Watch};
+pub use watch::{ChunkMark, Received, Watch};
 
 /// What a copying thread sends of a table.
 #[derive(Debug)]

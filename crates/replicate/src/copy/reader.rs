@@ -11,14 +11,14 @@ use arrow::record_batch::RecordBatch;
 use avocet_engine::TableHandle;
 use avocet_types::{ColumnBuilder, SqlType, TableDef};
 use mysql::prelude::Queryable;
-use mysql::{Conn, Opts, Value};
+use mysql::{Opts, Value};
 use parking_lot::{Condvar, Mutex};
 
 use super::values::{datum, parameter, selected, sent};
 use super::{FromCopy, Watch};
 use crate::error::{After, ReplicateError, Result};
 use crate::inbox::{Closed, Inbox};
-use crate::source::{self, quoted};
+use crate::source::{self, Connection, quoted};
 use crate::state::TableName;
 use crate::status::Status;
 
@@ -165,7 +165,7 @@ impl Shared {
         self.inbox.push_copy(message).map_err(|Closed| ReplicateError::Stopped)
     }
 
-    fn copy(&self, conn: &mut Option<Conn>, job: &mut Job) -> Result<()> {
+    fn copy(&self, conn: &mut Option<Connection>, job: &mut Job) -> Result<()> {
         let conn = match conn {
             Some(conn) => conn,
             None => conn.insert(source::connect(&self.opts)?),
@@ -188,8 +188,8 @@ impl Shared {
             if !self.is_live(&job.name, job.number) {
                 return Ok(());
             }
-            let (mark, handled) = self.watch.begin(&job.name);
-            source::await_executed(conn, &handled)?;
+            let (mark, received) = self.watch.begin(&job.name);
+            source::await_visible(conn, &received)?;
             let chunk = match read(conn, &query, &job.name, resume, limit)? {
                 Read::Chunk(chunk) => chunk,
                 Read::Unfit(why) => return self.push(&job.clone(), super::What::Unfit(why)),
@@ -216,7 +216,7 @@ pub fn rows_within(bytes_each: u64) -> usize {
 }
 
 /// The source's estimates: rows, and bytes of one.
-pub fn size_about(conn: &mut Conn, name: &TableName) -> Result<(u64, u64)> {
+pub fn size_about(conn: &mut Connection, name: &TableName) -> Result<(u64, u64)> {
     let sizes: Option<(Option<u64>, Option<u64>)> = conn.exec_first(
         "SELECT TABLE_ROWS, AVG_ROW_LENGTH FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?",
         (&name.database, &name.table),
@@ -314,7 +314,7 @@ enum Read {
 
 /// Reads a chunk, whose definition is that of the copy: the transaction keeps it from changing.
 fn read(
-    conn: &mut Conn,
+    conn: &mut Connection,
     query: &ChunkQuery,
     name: &TableName,
     resume: &Resume,
@@ -334,7 +334,7 @@ fn read(
 }
 
 fn read_rows(
-    conn: &mut Conn,
+    conn: &mut Connection,
     query: &ChunkQuery,
     statement: &str,
     parameters: Vec<Value>,

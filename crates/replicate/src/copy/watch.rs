@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use parking_lot::Mutex;
 
 use crate::gtid::{Gtid, GtidSet};
-use crate::state::TableName;
+use crate::state::{LogPlace, TableName};
 
 /// Bytes of keys that are kept for one table; a chunk whose keys are not all kept is read again.
 const MOST_BYTES: usize = 8 << 20;
@@ -22,7 +22,15 @@ pub struct ChunkMark(u64);
 #[derive(Default)]
 pub struct Watch {
     tables: Mutex<HashMap<TableName, Deleted>>,
-    received: Mutex<GtidSet>,
+    received: Mutex<Received>,
+}
+
+/// What the stream has brought.
+#[derive(Clone, Debug, Default)]
+pub struct Received {
+    pub executed: GtidSet,
+    /// A place in the last transaction of these: whoever sees the log up to a transaction's end behind it sees them all.
+    pub place: LogPlace,
 }
 
 #[derive(Default)]
@@ -38,18 +46,23 @@ struct Deleted {
 }
 
 impl Watch {
-    /// The stream begins behind these.
-    pub fn begin_stream(&self, executed: &GtidSet) {
-        self.received.lock().clone_from(executed);
+    /// The stream begins behind these, which the source's log has before this place.
+    pub fn begin_stream(&self, executed: &GtidSet, place: LogPlace) {
+        *self.received.lock() = Received { executed: executed.clone(), place };
     }
 
     /// A transaction is about to be handled.
-    pub fn received(&self, gtid: &Gtid) {
-        self.received.lock().add(gtid);
+    pub fn received(&self, gtid: &Gtid, place: &LogPlace) {
+        let mut received = self.received.lock();
+        received.executed.add(gtid);
+        // The stream may begin with transactions that stand before the end that the log had then.
+        if place.reaches(&received.place) {
+            received.place.clone_from(place);
+        }
     }
 
     /// A chunk is about to be read, when the source has made these transactions visible.
-    pub fn begin(&self, name: &TableName) -> (ChunkMark, GtidSet) {
+    pub fn begin(&self, name: &TableName) -> (ChunkMark, Received) {
         let mark = self.mark(name);
         // Behind the mark: what is received in between is in both.
         (mark, self.received.lock().clone())

@@ -18,6 +18,7 @@
 mod copied;
 mod rows;
 mod statements;
+mod words;
 
 pub use rows::has_text_of;
 
@@ -31,13 +32,13 @@ use avocet_types::error::SqlError;
 use mysql::Opts;
 use parking_lot::Mutex;
 
-use crate::binlog::{SessionOfQuery, TableCodec, TableMap, kind};
+use crate::binlog::{Begins, SessionOfQuery, Shape, TableCodec, TableMap, kind};
 use crate::copy::{Copies, Resume, Watch, key_of};
 use crate::error::{After, ReplicateError, Result};
 use crate::gtid::{Gtid, GtidSet};
 use crate::inbox::{FromStream, Inbox};
 use crate::patterns::Patterns;
-use crate::source;
+use crate::source::{self, Connection, Flavor};
 use crate::state::{LogPlace, State, TableName, TableState};
 use crate::status::{Phase, Status};
 use crate::stream;
@@ -117,6 +118,9 @@ pub struct Follower {
     pub applier: Applier,
     pub definitions: Box<dyn Definitions>,
     pub opts: Opts,
+    /// Of the source, since the last connection: what it is, and which version.
+    pub flavor: Flavor,
+    pub version: u32,
     pub server_id: u32,
     pub patterns: Patterns,
     pub inbox: Arc<Inbox>,
@@ -151,6 +155,7 @@ pub struct Run {
 struct Open {
     gtid: Gtid,
     committed_us: i64,
+    shape: Shape,
 }
 
 /// What the next commit has.
@@ -278,19 +283,30 @@ impl Follower {
     /// Takes up what is committed, asks the source who it is, and starts the stream.
     fn begin(&mut self) -> Result<()> {
         let mut conn = source::connect(&self.opts)?;
-        let uuid = source::uuid(&mut conn)?;
+        self.know(&conn);
+        let identity = source::identity(&mut conn)?;
         match self.engine.applied(SOURCE) {
             Some(origin) => {
                 self.state = State::decode(&origin.position).map_err(damaged_position)?;
-                if self.state.source != uuid {
-                    tracing::warn!(from = self.state.source, to = uuid, "another server is followed now");
-                    self.state.source = uuid;
+                let executed = &self.state.executed;
+                let (other, is_other) = match self.flavor {
+                    Flavor::MySql => ("MariaDB", executed.is_of_mariadb()),
+                    Flavor::MariaDb => ("MySQL", executed.is_of_mysql()),
+                };
+                if is_other {
+                    return Err(ReplicateError::Refused(format!(
+                        "what is here is of a {other}, and the source is none: attach a new data directory to it"
+                    )));
+                }
+                if self.state.source != identity {
+                    tracing::warn!(from = self.state.source, to = identity, "another server is followed now");
+                    self.state.source = identity;
                     // Places in the logs of one server mean nothing in another's.
                     self.recopy_unfinished("the source is another server");
                 }
             }
             None => {
-                self.state = State { source: uuid, ..State::default() };
+                self.state = State { source: identity, ..State::default() };
                 self.state.executed = source::executed(&mut conn)?;
             }
         }
@@ -305,11 +321,19 @@ impl Follower {
         self.withhold_all();
         self.commit()?;
         self.tell(Announcement::NoPlace);
-        self.watch.begin_stream(&self.state.executed);
+        // What is in force here, and what the source has executed by now, is before it.
+        let end = source::log_end(&mut conn)?;
+        self.watch.begin_stream(&self.state.executed, end);
         self.resume_copies();
-        stream::start(self.opts.clone(), self.server_id, self.state.executed.clone(), self.inbox.clone());
+        let (opts, executed) = (self.opts.clone(), self.state.executed.clone());
+        stream::start(opts, self.flavor, self.server_id, executed, self.inbox.clone());
         self.status.set_phase(Phase::Following, None);
         Ok(())
+    }
+
+    fn know(&mut self, conn: &Connection) {
+        self.flavor = conn.flavor;
+        self.version = conn.version.0.unwrap_or_default();
     }
 
     fn recopy_unfinished(&mut self, why: &str) {
@@ -322,7 +346,7 @@ impl Follower {
     }
 
     /// Tables that are wanted, are not here, and are not known: they are to be copied.
-    fn add_missing(&mut self, conn: &mut mysql::Conn) -> Result<()> {
+    fn add_missing(&mut self, conn: &mut Connection) -> Result<()> {
         let catalog = self.engine.catalog();
         for (name, _) in source::tables(conn, &self.patterns)? {
             let is_here = catalog.table(&name.database, &name.table).is_some();
@@ -340,7 +364,7 @@ impl Follower {
     /// The transactions between the position and the source's logs are lost: everything is copied at a new position.
     fn begin_anew(&mut self, why: &str) -> Result<()> {
         let mut conn = source::connect(&self.opts)?;
-        let mut state = State { source: source::uuid(&mut conn)?, ..State::default() };
+        let mut state = State { source: source::identity(&mut conn)?, ..State::default() };
         state.executed = source::executed(&mut conn)?;
         let here = self.engine.catalog();
         let here = here.tables().map(|table| (table.def.database.clone(), table.def.name.clone()));
@@ -397,12 +421,13 @@ impl Follower {
             match self.inbox.next_event(Instant::now() + LOOK, self.run.open.is_none()) {
                 Some(FromStream::Ended(error)) => return Err(error),
                 Some(FromStream::Reached(place)) => self.reached(place)?,
-                Some(FromStream::Transaction { gtid, committed_us }) => {
+                Some(FromStream::Transaction { begins, place }) => {
                     if self.run.open.is_some() {
                         return Err(ReplicateError::damaged("a transaction begins within another"));
                     }
-                    self.watch.received(&gtid);
-                    self.run.open = Some(Open { gtid, committed_us });
+                    let Begins { gtid, committed_us, shape } = begins;
+                    self.watch.received(&gtid, &place);
+                    self.run.open = Some(Open { gtid, committed_us, shape });
                     self.run.touched.clear();
                 }
                 Some(FromStream::Event { kind, began, body }) => self.event(kind, began, &body)?,
@@ -453,6 +478,8 @@ impl Follower {
             | kind::IGNORABLE
             | kind::TRANSACTION_CONTEXT
             | kind::VIEW_CHANGE => Ok(()),
+            // The source sends events as they were before it encrypted its log.
+            kind::ANNOTATE_ROWS | kind::BINLOG_CHECKPOINT | kind::GTID_LIST | kind::START_ENCRYPTION => Ok(()),
             // They belong to a statement that follows, which is looked at.
             kind::INTVAR | kind::RAND | kind::USER_VAR | kind::BEGIN_LOAD_QUERY => Ok(()),
             kind::ANONYMOUS_GTID => Err(ReplicateError::Refused(

@@ -12,12 +12,14 @@ use avocet_types::collation::Charset;
 use avocet_types::{Collation, SqlMode};
 
 use super::Follower;
-use crate::binlog::Query;
+use super::words::{by_words, first_words, gives_other_values, xa_id};
+use crate::binlog::{Query, Shape};
 use crate::error::{ReplicateError, Result};
+use crate::source::{Flavor, mariadb};
 use crate::state::{Pending, TableName};
 
 /// What a statement of the log asks for.
-enum Asked {
+pub enum Asked {
     /// Nothing that is kept here: accounts, routines, triggers, events, maintenance.
     Nothing,
     /// A change of definitions of these tables and databases; tables that are only looked at.
@@ -26,9 +28,20 @@ enum Asked {
         databases: Vec<String>,
         looked_at: Vec<TableName>,
     },
+    /// A database that was dropped, if there was one, and made anew.
+    Replaced(String),
     /// Rows, by a statement: not by row events.
     Rows(Vec<TableName>),
     NotUnderstood(String),
+}
+
+/// What a definition is about.
+struct Defined {
+    tables: Vec<TableName>,
+    databases: Vec<String>,
+    looked_at: Vec<TableName>,
+    /// Why it may mean something else here.
+    unlike: Option<String>,
 }
 
 impl Follower {
@@ -55,12 +68,34 @@ impl Follower {
         if self.run.open.is_none() {
             return Err(ReplicateError::damaged("a statement stands outside of a transaction"));
         }
-        let text = text_of(&query)?;
+        let mut query = query;
+        let mut text = text_of(&query)?;
+        let mut unlike = None;
+        if self.flavor == Flavor::MariaDb {
+            if self.shape() == Shape::Undecided {
+                return self.end_transaction();
+            }
+            (text, unlike) = mariadb::spoken(&text, &mut query.session, self.version);
+        }
         let mode = query.session.sql_mode.map_or(SqlMode::DEFAULT, sql_mode);
-        match asked(&text, &query.database, mode) {
-            Asked::Nothing => self.end_transaction(),
+        match asked(&text, &query.database, mode, self.flavor) {
+            Asked::Nothing => self.end_statement(),
+            Asked::Replaced(database) => {
+                let catalog = self.engine.catalog();
+                let tables = catalog.tables().chain(catalog.views());
+                let tables = tables.filter(|table| table.def.database == database);
+                let mut names: BTreeSet<String> = tables.map(|table| table.def.name.clone()).collect();
+                let waiting = self.state.tables.keys().filter(|name| name.database == database);
+                names.extend(waiting.map(|name| name.table.clone()));
+                for table in names {
+                    let name = TableName { database: database.clone(), table };
+                    self.set_aside(&name, "the source has made its database anew");
+                }
+                self.end_statement()
+            }
             Asked::Definition { tables, databases, looked_at } => {
-                self.define(&query, &text, tables, databases, &looked_at)
+                let defined = Defined { tables, databases, looked_at, unlike };
+                self.define(&query, &text, &defined)
             }
             Asked::Rows(tables) => {
                 const WHY: &str =
@@ -70,8 +105,11 @@ impl Follower {
                         self.set_aside(&name, WHY);
                     }
                 }
-                // COMMIT or XID follows.
-                Ok(())
+                match self.shape() {
+                    Shape::Single => self.end_transaction(),
+                    // COMMIT or XID follows.
+                    _ => Ok(()),
+                }
             }
             Asked::NotUnderstood(why) => Err(ReplicateError::Refused(format!(
                 "a statement of the source's log is not understood ({why}), so nobody knows which tables it changes: {text}"
@@ -79,16 +117,20 @@ impl Follower {
         }
     }
 
-    fn define(
-        &mut self,
-        query: &Query,
-        text: &str,
-        tables: Vec<TableName>,
-        databases: Vec<String>,
-        looked_at: &[TableName],
-    ) -> Result<()> {
+    /// How the open transaction goes on.
+    fn shape(&self) -> Shape {
+        self.run.open.as_ref().map_or(Shape::Spoken, |open| open.shape)
+    }
+
+    /// A statement that ends its transaction, unless that says that it goes on.
+    fn end_statement(&mut self) -> Result<()> {
+        if self.shape() == Shape::Group { Ok(()) } else { self.end_transaction() }
+    }
+
+    fn define(&mut self, query: &Query, text: &str, defined: &Defined) -> Result<()> {
+        let Defined { tables, databases, looked_at, unlike } = defined;
         // CREATE TABLE … SELECT writes its rows behind its definition, in one transaction, whether anybody here wants them or not.
-        let has_rows = text.trim_end().ends_with("START TRANSACTION");
+        let has_rows = text.trim_end().ends_with("START TRANSACTION") || self.shape() == Shape::Group;
         let wanted = |name: &&TableName| self.patterns.has_table(&name.database, &name.table);
         let named: BTreeSet<TableName> = tables.iter().filter(wanted).cloned().collect();
         let are_all_wanted = named.len() == tables.iter().collect::<BTreeSet<_>>().len();
@@ -115,7 +157,8 @@ impl Follower {
             named.iter().for_each(|name| self.set_aside(name, &why));
             return self.end_transaction();
         }
-        if let Some(why) = gives_other_values(text) {
+        let unlike = unlike.as_deref().or_else(|| gives_other_values(text, self.flavor));
+        if let Some(why) = unlike.filter(|_| !named.is_empty()) {
             named.iter().for_each(|name| self.set_aside(name, why));
             return self.end_transaction();
         }
@@ -128,10 +171,14 @@ impl Follower {
             let database = Some(query.database.as_str()).filter(|name| !name.is_empty());
             let done = self.definitions.run(database, &query.session, text);
             self.state.pending = None;
-            self.forget_databases(&databases);
+            self.forget_databases(databases);
             if let Err(error) = done {
                 // A database that is there was made for a copy, as it is at the source; one that is not never had a table here.
                 let is_done = named.is_empty() && matches!(error.errno, 1007 | 1008 | 1049);
+                // One with defaults that are not known here is made for a copy, without them.
+                let is_made_later =
+                    self.flavor == Flavor::MariaDb && !first_words(text.as_bytes()).starts_with("DROP");
+                let is_done = is_done || is_made_later;
                 if named.is_empty() && !is_done {
                     return Err(ReplicateError::Refused(format!(
                         "error {}: {}, of {text}",
@@ -223,53 +270,6 @@ impl Follower {
     }
 }
 
-/// Whether a change of a table would give its rows other values here than at the source.
-fn gives_other_values(text: &str) -> Option<&'static str> {
-    const RANDOM: [&str; 5] = ["RAND", "UUID", "UUID_SHORT", "RANDOM_BYTES", "SYSDATE"];
-    let tokens: Vec<String> = tokens(text).iter().map(|token| token.to_ascii_uppercase()).collect();
-    if tokens.first().is_none_or(|first| first != "ALTER") {
-        return None;
-    }
-    let is_called = |at: usize| tokens.get(at + 1).is_some_and(|next| next == "(");
-    let numbers = |at: usize| {
-        let next = tokens.get(at + 1).map(String::as_str);
-        !matches!(next, Some("=")) && next.is_none_or(|next| !next.starts_with(|c: char| c.is_ascii_digit()))
-    };
-    for (at, token) in tokens.iter().enumerate() {
-        if RANDOM.contains(&token.as_str()) && is_called(at) {
-            return Some("the source has given its rows random values");
-        }
-        if token == "AUTO_INCREMENT" && numbers(at) {
-            return Some("the source may have numbered its rows");
-        }
-    }
-    None
-}
-
-/// The bytes of `XA COMMIT X'…',X'…',n`.
-fn xa_id(text: &[u8]) -> Option<Vec<u8>> {
-    let text = std::str::from_utf8(text).ok()?;
-    let mut id = Vec::new();
-    for part in text.split("X'").skip(1) {
-        let digits = part.split('\'').next()?;
-        for pair in digits.as_bytes().chunks(2) {
-            id.push(u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?);
-        }
-    }
-    Some(id)
-}
-
-/// The first words of a statement, in upper case, without comments before them.
-fn first_words(text: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&text[..text.len().min(64)]);
-    let mut rest = text.trim_start();
-    while let Some(comment) = rest.strip_prefix("/*").filter(|c| !c.starts_with('!')) {
-        rest = comment.split_once("*/").map_or("", |(_, rest)| rest.trim_start());
-    }
-    let words: Vec<String> = rest.split_whitespace().take(2).map(str::to_ascii_uppercase).collect();
-    words.join(" ")
-}
-
 /// The statement's text; its session has said in which character set.
 fn text_of(query: &Query) -> Result<String> {
     let collation = query.session.collations.map(|[client, ..]| Collation(client));
@@ -309,12 +309,12 @@ fn sql_mode(bits: u64) -> SqlMode {
     mode
 }
 
-fn asked(text: &str, default: &str, mode: SqlMode) -> Asked {
+fn asked(text: &str, default: &str, mode: SqlMode, flavor: Flavor) -> Asked {
     // What only this form has is not for the parser.
     let definition = text.trim_end().strip_suffix("START TRANSACTION").unwrap_or(text);
     let statements = match parse::parse(definition.as_bytes(), mode) {
         Ok(statements) => statements,
-        Err(error) => return by_words(text, default, &error.to_string()),
+        Err(error) => return by_words(text, default, flavor, &error.to_string()),
     };
     let [statement] = &statements[..] else {
         return Asked::NotUnderstood("several statements in one".into());
@@ -327,8 +327,8 @@ fn asked(text: &str, default: &str, mode: SqlMode) -> Asked {
     let tables: Vec<TableName> = facts.writes.iter().map(name).collect();
     match &statement.kind {
         StatementKind::Empty | StatementKind::Comment => Asked::Nothing,
-        StatementKind::Unsupported(_) => by_words(text, default, "it is not served here"),
-        StatementKind::Refused(error) => by_words(text, default, &error.message),
+        StatementKind::Unsupported(_) => by_words(text, default, flavor, "it is not served here"),
+        StatementKind::Refused(error) => by_words(text, default, flavor, &error.message),
         StatementKind::DropTable { temporary: true, .. }
         | StatementKind::CreateTableLike { temporary: true, .. } => Asked::Nothing,
         StatementKind::CreateTable(create) if create.temporary => Asked::Nothing,
@@ -370,143 +370,24 @@ fn asked(text: &str, default: &str, mode: SqlMode) -> Asked {
     }
 }
 
-/// A statement that the parser does not take, by its words: those about what is not kept here are passed over, those of one
-/// table name it in a fixed place.
-fn by_words(text: &str, default: &str, why: &str) -> Asked {
-    const NOT_KEPT: [&str; 14] = [
-        "PROCEDURE",
-        "FUNCTION",
-        "TRIGGER",
-        "EVENT",
-        "SERVER",
-        "TABLESPACE",
-        "LOGFILE",
-        "UNDO",
-        "RESOURCE",
-        "SPATIAL",
-        "USER",
-        "ROLE",
-        "INSTANCE",
-        "LIBRARY",
-    ];
-    const MAINTENANCE: [&str; 14] = [
-        "ANALYZE",
-        "OPTIMIZE",
-        "REPAIR",
-        "CHECK",
-        "FLUSH",
-        "GRANT",
-        "REVOKE",
-        "SET",
-        "INSTALL",
-        "UNINSTALL",
-        "RESET",
-        "CACHE",
-        "IMPORT",
-        "BINLOG",
-    ];
-    let tokens = tokens(text);
-    let upper: Vec<String> = tokens.iter().map(|token| token.to_ascii_uppercase()).collect();
-    let Some(first) = upper.first() else { return Asked::Nothing };
-    if MAINTENANCE.contains(&first.as_str()) {
-        return Asked::Nothing;
-    }
-    if !matches!(first.as_str(), "CREATE" | "ALTER" | "DROP" | "RENAME") {
-        return Asked::NotUnderstood(why.to_owned());
-    }
-    // What is defined comes first; DEFINER = … and other clauses may stand before it.
-    let kinds = ["TABLE", "VIEW", "INDEX"];
-    let kind =
-        upper.iter().position(|word| kinds.contains(&word.as_str()) || NOT_KEPT.contains(&word.as_str()));
-    let Some(kind) = kind else { return Asked::NotUnderstood(why.to_owned()) };
-    let mut at = kind + 1;
-    match upper[kind].as_str() {
-        "TABLE" | "VIEW" if first != "DROP" && first != "RENAME" => {}
-        "INDEX" => match upper[at..].iter().position(|word| word == "ON") {
-            Some(on) => at += on + 1,
-            None => return Asked::NotUnderstood(why.to_owned()),
-        },
-        "TABLE" | "VIEW" => return Asked::NotUnderstood(why.to_owned()),
-        _ => return Asked::Nothing,
-    }
-    if upper.get(at).is_some_and(|word| word == "IF") {
-        at += upper[at..].iter().position(|word| word == "EXISTS").map_or(0, |exists| exists + 1);
-    }
-    // ALTER TABLE … RENAME, EXCHANGE PARTITION: another table is in it.
-    if upper.iter().any(|word| matches!(word.as_str(), "RENAME" | "EXCHANGE")) {
-        return Asked::NotUnderstood(why.to_owned());
-    }
-    let name = match (tokens.get(at), tokens.get(at + 1).map(String::as_str), tokens.get(at + 2)) {
-        (Some(database), Some("."), Some(table)) => {
-            TableName { database: database.clone(), table: table.clone() }
-        }
-        (Some(table), ..) => TableName { database: default.to_owned(), table: table.clone() },
-        (None, ..) => return Asked::NotUnderstood(why.to_owned()),
-    };
-    Asked::Definition { tables: vec![name], databases: Vec::new(), looked_at: Vec::new() }
-}
-
-/// Words, names without their quotes, and signs; texts and comments are left out.
-fn tokens(text: &str) -> Vec<String> {
-    const ENOUGH: usize = 4096;
-    let mut tokens = Vec::new();
-    let mut chars = text.char_indices().peekable();
-    while let Some((at, c)) = chars.next() {
-        if tokens.len() >= ENOUGH {
-            break;
-        }
-        match c {
-            '`' => {
-                let mut name = String::new();
-                while let Some((_, c)) = chars.next() {
-                    if c == '`' && chars.next_if(|(_, next)| *next == '`').is_none() {
-                        break;
-                    }
-                    name.push(c);
-                }
-                tokens.push(name);
-            }
-            '\'' | '"' => {
-                while let Some((_, inner)) = chars.next() {
-                    match inner {
-                        '\\' => drop(chars.next()),
-                        inner if inner == c => break,
-                        _ => {}
-                    }
-                }
-            }
-            '/' if text[at..].starts_with("/*") && !text[at..].starts_with("/*!") => {
-                let end = text[at..].find("*/").map_or(text.len(), |end| at + end + 2);
-                while chars.next_if(|(next, _)| *next < end).is_some() {}
-            }
-            c if c.is_alphanumeric() || c == '_' || c == '$' => {
-                let mut word = String::from(c);
-                while let Some((_, c)) = chars.next_if(|(_, c)| c.is_alphanumeric() || *c == '_' || *c == '$')
-                {
-                    word.push(c);
-                }
-                tokens.push(word);
-            }
-            c if c.is_whitespace() => {}
-            c => tokens.push(c.to_string()),
-        }
-    }
-    tokens
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn of(text: &str) -> String {
+        of_flavor(text, Flavor::MySql)
+    }
+
+    fn of_flavor(text: &str, flavor: Flavor) -> String {
         let names = |names: &[TableName]| names.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
-        match asked(text, "d", SqlMode::DEFAULT) {
+        match asked(text, "d", SqlMode::DEFAULT, flavor) {
             Asked::Nothing => "nothing".into(),
             Asked::Definition { tables, databases, looked_at } => {
                 format!("define {} [{}] {}", names(&tables), databases.join(" "), names(&looked_at))
                     .trim_end()
                     .into()
             }
+            Asked::Replaced(database) => format!("replace {database}"),
             Asked::Rows(tables) => format!("rows {}", names(&tables)),
             Asked::NotUnderstood(_) => "?".into(),
         }
@@ -536,7 +417,12 @@ mod tests {
             ("ANALYZE TABLE t", "nothing"),
             ("ALTER TABLE t PARTITION BY HASH(a) PARTITIONS 4", "define d.t []"),
             ("CREATE TABLE `x`.`odd``name` (a geometry not null)", "define x.odd`name []"),
-            ("ALTER TABLE t EXCHANGE PARTITION p WITH TABLE u", "?"),
+            ("ALTER TABLE t EXCHANGE PARTITION p WITH TABLE u", "define d.t d.u []"),
+            (
+                "CREATE DEFINER=`user`@`%` SQL SECURITY DEFINER VIEW v AS SELECT WHATEVER FROM",
+                "define d.v []",
+            ),
+            ("CREATE DATABASE x WHATEVER = 'y'", "?"),
             ("WHATEVER t", "?"),
         ] {
             assert_eq!(of(text), wanted, "{text}");
@@ -544,7 +430,27 @@ mod tests {
     }
 
     #[test]
-    fn ids_of_xa_transactions_are_read() {
-        assert_eq!(xa_id(b"XA COMMIT X'6162',X'63',1"), Some(b"abc".to_vec()));
+    fn statements_of_a_mariadb_say_so_too() {
+        for (text, wanted) in [
+            ("CREATE OR REPLACE TABLE t (a int primary key)", "define d.t []"),
+            ("CREATE TABLE IF NOT EXISTS x.t (a uuid primary key default uuid())", "define x.t []"),
+            ("ALTER ONLINE TABLE t WAIT 5 ADD COLUMN IF NOT EXISTS b int", "define d.t []"),
+            ("ALTER TABLE IF EXISTS t RENAME COLUMN IF EXISTS a TO b", "define d.t []"),
+            ("ALTER TABLE t ADD COLUMN IF NOT EXISTS b int, RENAME TO x.u", "define d.t x.u []"),
+            ("ALTER TABLE t CONVERT PARTITION p TO TABLE u", "define d.t d.u []"),
+            ("CREATE INDEX IF NOT EXISTS i ON x.t (a)", "define x.t []"),
+            ("DROP INDEX IF EXISTS i ON t", "define d.t []"),
+            ("RENAME TABLE IF EXISTS a WAIT 3 TO b, c TO x.d", "define d.a d.b d.c x.d []"),
+            ("DROP TABLE IF EXISTS a, `x`.`b` WAIT 5", "define d.a x.b []"),
+            ("CREATE SEQUENCE s START WITH 5", "define d.s []"),
+            ("CREATE OR REPLACE SEQUENCE x.s", "define x.s []"),
+            ("DROP SEQUENCE IF EXISTS `d`.`s`,`x`.`r` /* generated by server */", "define d.s x.r []"),
+            ("CREATE OR REPLACE PACKAGE p AS PROCEDURE q(); END", "nothing"),
+            ("CREATE OR REPLACE DATABASE x", "replace x"),
+            ("CREATE DATABASE x COMMENT 'y'", "nothing"),
+            ("ALTER DATABASE x COMMENT 'y'", "nothing"),
+        ] {
+            assert_eq!(of_flavor(text, Flavor::MariaDb), wanted, "{text}");
+        }
     }
 }

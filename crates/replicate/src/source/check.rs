@@ -2,10 +2,9 @@
 
 use std::fmt;
 
-use mysql::Conn;
 use mysql::prelude::Queryable;
 
-use super::{LEAST_VERSION, tables, variable, version};
+use super::{Connection, Flavor, LEAST_MARIADB, LEAST_VERSION, tables, variable};
 use crate::error::Result;
 use crate::patterns::Patterns;
 
@@ -70,7 +69,7 @@ impl fmt::Display for Report {
 }
 
 /// Looks at the source's settings, the account's privileges and the tables that the patterns name.
-pub fn check(conn: &mut Conn, patterns: &Patterns) -> Result<Report> {
+pub fn check(conn: &mut Connection, patterns: &Patterns) -> Result<Report> {
     let mut report = Report::default();
     if !check_version(conn, &mut report)? {
         return Ok(report);
@@ -82,49 +81,71 @@ pub fn check(conn: &mut Conn, patterns: &Patterns) -> Result<Report> {
     Ok(report)
 }
 
-fn check_version(conn: &mut Conn, report: &mut Report) -> Result<bool> {
-    let (number, text) = version(conn)?;
+fn check_version(conn: &mut Connection, report: &mut Report) -> Result<bool> {
+    let (number, text) = &conn.version;
+    let (name, least, cure) = match conn.flavor {
+        Flavor::MySql => ("MySQL", LEAST_VERSION, "upgrade it to MySQL 8.0 or later"),
+        Flavor::MariaDb => ("MariaDB", LEAST_MARIADB, "upgrade it to MariaDB 10.6 or later"),
+    };
     match number {
         None => report.add(
             Severity::Fatal,
             format!("the source is {text}"),
-            "only MySQL from 8.0.1 on is followed",
+            "only MySQL from 8.0.1 on and MariaDB from 10.6 on are followed",
         ),
-        Some(number) if number < LEAST_VERSION => {
-            report.add(
-                Severity::Fatal,
-                format!("the source is MySQL {text}"),
-                "upgrade it to MySQL 8.0 or later",
-            );
+        Some(number) if *number < least => {
+            report.add(Severity::Fatal, format!("the source is {name} {text}"), cure);
         }
         Some(_) => {
-            report.fine(format!("MySQL {text}"));
+            report.fine(format!("{name} {text}"));
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-fn check_log(conn: &mut Conn, report: &mut Report) -> Result<()> {
-    for (name, wanted, cure) in [
-        ("log_bin", "ON", "start the source with --log-bin (it is on by default since MySQL 8.0)"),
-        (
-            "gtid_mode",
-            "ON",
-            "SET GLOBAL gtid_mode step by step to ON_PERMISSIVE and ON (MySQL manual, 19.1.4.2)",
-        ),
-        (
-            "binlog_format",
-            "ROW",
-            "SET PERSIST binlog_format = ROW; sessions keep their own until they reconnect",
-        ),
-        (
-            "binlog_row_image",
-            "FULL",
-            "SET PERSIST binlog_row_image = FULL; sessions keep their own until they reconnect",
-        ),
-        ("binlog_row_metadata", "FULL", "SET PERSIST binlog_row_metadata = FULL"),
-    ] {
+/// A variable, what it must be, and how to mend it.
+type Setting = (&'static str, &'static str, &'static str);
+
+const OF_MYSQL: [Setting; 5] = [
+    ("log_bin", "ON", "start the source with --log-bin (it is on by default since MySQL 8.0)"),
+    ("gtid_mode", "ON", "SET GLOBAL gtid_mode step by step to ON_PERMISSIVE and ON (MySQL manual, 19.1.4.2)"),
+    ("binlog_format", "ROW", "SET PERSIST binlog_format = ROW; sessions keep their own until they reconnect"),
+    (
+        "binlog_row_image",
+        "FULL",
+        "SET PERSIST binlog_row_image = FULL; sessions keep their own until they reconnect",
+    ),
+    ("binlog_row_metadata", "FULL", "SET PERSIST binlog_row_metadata = FULL"),
+];
+
+/// It has identifiers without being asked, and forgets SET GLOBAL when it restarts.
+const OF_MARIADB: [Setting; 4] = [
+    ("log_bin", "ON", "start the source with log_bin in its configuration: it is off by default"),
+    (
+        "binlog_format",
+        "ROW",
+        "SET GLOBAL binlog_format = ROW, and binlog_format = ROW in its configuration; sessions keep their own until they reconnect",
+    ),
+    (
+        "binlog_row_image",
+        "FULL",
+        "SET GLOBAL binlog_row_image = FULL, and the same in its configuration; sessions keep their own until they reconnect",
+    ),
+    (
+        "binlog_row_metadata",
+        "FULL",
+        "SET GLOBAL binlog_row_metadata = FULL, binlog_row_metadata = FULL in its configuration, then FLUSH BINARY LOGS: the log has \
+         no columns' names and signs by default",
+    ),
+];
+
+fn check_log(conn: &mut Connection, report: &mut Report) -> Result<()> {
+    let settings = match conn.flavor {
+        Flavor::MySql => &OF_MYSQL[..],
+        Flavor::MariaDb => &OF_MARIADB[..],
+    };
+    for &(name, wanted, cure) in settings {
         match variable(conn, name)? {
             Some(value) if value.eq_ignore_ascii_case(wanted) => report.fine(format!("{name} = {value}")),
             // Versions that know no other format have no variable for it.
@@ -138,7 +159,7 @@ fn check_log(conn: &mut Conn, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-fn check_retention(conn: &mut Conn, report: &mut Report) -> Result<()> {
+fn check_retention(conn: &mut Connection, report: &mut Report) -> Result<()> {
     const HOUR: u64 = 3600;
     const SHORT: u64 = 24 * HOUR;
     let seconds = variable(conn, "binlog_expire_logs_seconds")?.and_then(|value| value.parse::<u64>().ok());
@@ -150,14 +171,19 @@ fn check_retention(conn: &mut Conn, report: &mut Report) -> Result<()> {
                 "binary logs are kept for {} hours: whoever is away for longer has to copy everything again",
                 seconds / HOUR
             ),
-            "SET PERSIST binlog_expire_logs_seconds = 604800",
+            match conn.flavor {
+                Flavor::MySql => "SET PERSIST binlog_expire_logs_seconds = 604800",
+                Flavor::MariaDb => {
+                    "SET GLOBAL binlog_expire_logs_seconds = 604800, and the same in its configuration"
+                }
+            },
         ),
         Some(seconds) => report.fine(format!("binary logs are kept for {} days", seconds / SHORT)),
     }
     Ok(())
 }
 
-fn check_privileges(conn: &mut Conn, report: &mut Report) -> Result<()> {
+fn check_privileges(conn: &mut Connection, report: &mut Report) -> Result<()> {
     let grants: Vec<String> = conn.query("SHOW GRANTS")?;
     let has_all = grants.iter().any(|grant| grant.starts_with("GRANT ALL PRIVILEGES ON *.*"));
     let global = grants.iter().filter(|grant| grant.contains(" ON *.* "));
@@ -170,9 +196,13 @@ fn check_privileges(conn: &mut Conn, report: &mut Report) -> Result<()> {
     };
     let user: Option<String> = conn.query_first("SELECT CURRENT_USER()")?;
     let user = user.unwrap_or_default();
+    let of_log = match conn.flavor {
+        Flavor::MySql => "REPLICATION CLIENT",
+        Flavor::MariaDb => "BINLOG MONITOR",
+    };
     for (privilege, severity) in [
         ("REPLICATION SLAVE", Severity::Fatal),
-        ("REPLICATION CLIENT", Severity::Fatal),
+        (of_log, Severity::Fatal),
         ("SELECT", Severity::Notice),
         ("SHOW VIEW", Severity::Notice),
     ] {
@@ -188,7 +218,7 @@ fn check_privileges(conn: &mut Conn, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-fn check_tables(conn: &mut Conn, patterns: &Patterns, report: &mut Report) -> Result<()> {
+fn check_tables(conn: &mut Connection, patterns: &Patterns, report: &mut Report) -> Result<()> {
     let (mut followed, mut views) = (0, 0);
     for (name, is_view) in tables(conn, patterns)? {
         if is_view {

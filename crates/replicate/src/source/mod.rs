@@ -1,13 +1,16 @@
 //! The server that is followed: connections to it, and what it says about itself.
 
 mod check;
+pub mod mariadb;
 mod tables;
 
-use std::time::Duration;
+use std::ops::{Deref, DerefMut};
+use std::time::{Duration, Instant};
 
 use mysql::prelude::Queryable;
 use mysql::{Conn, Opts, OptsBuilder};
 
+use crate::copy::Received;
 use crate::error::{ReplicateError, Result};
 use crate::gtid::GtidSet;
 use crate::state::LogPlace;
@@ -17,9 +20,41 @@ pub use tables::{Definition, definition, quoted, tables};
 
 /// The least version whose logs are understood: row metadata came with 8.0.1, row images and JSON as they are here with 8.0.
 pub const LEAST_VERSION: u32 = 80_001;
+/// And of MariaDB: row metadata came with 10.5; older than 10.6 is no longer kept up by its makers.
+pub const LEAST_MARIADB: u32 = 100_600;
+
+/// What kind of server the source is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Flavor {
+    #[default]
+    MySql,
+    MariaDb,
+}
+
+/// A connection to the source.
+pub struct Connection {
+    conn: Conn,
+    pub flavor: Flavor,
+    /// As 80036 for 8.0.36, if it can be read; and as the server says it.
+    pub version: (Option<u32>, String),
+}
+
+impl Deref for Connection {
+    type Target = Conn;
+
+    fn deref(&self) -> &Conn {
+        &self.conn
+    }
+}
+
+impl DerefMut for Connection {
+    fn deref_mut(&mut self) -> &mut Conn {
+        &mut self.conn
+    }
+}
 
 /// A connection whose statements mean the same whatever the server's settings are: UTC, UTF-8, no padding.
-pub fn connect(opts: &Opts) -> Result<Conn> {
+pub fn connect(opts: &Opts) -> Result<Connection> {
     let opts = OptsBuilder::from_opts(opts.clone())
         .db_name(None::<String>)
         .tcp_connect_timeout(Some(Duration::from_secs(10)))
@@ -27,31 +62,48 @@ pub fn connect(opts: &Opts) -> Result<Conn> {
         .stmt_cache_size(1)
         .prefer_socket(false);
     let mut conn = Conn::new(opts)?;
+    let version: Option<String> = conn.query_first("SELECT VERSION()")?;
+    let version = version.unwrap_or_default();
+    let flavor = flavor_of(&version);
+    let limits = match flavor {
+        Flavor::MySql => "SET SESSION max_execution_time = 0, information_schema_stats_expiry = 0",
+        Flavor::MariaDb => "SET SESSION max_statement_time = 0",
+    };
     for statement in [
         "SET NAMES utf8mb4",
         "SET SESSION sql_mode = '', time_zone = '+00:00', sql_quote_show_create = 1, autocommit = 1",
-        "SET SESSION transaction_isolation = 'REPEATABLE-READ', net_write_timeout = 3600, wait_timeout = 28800",
-        "SET SESSION max_execution_time = 0, information_schema_stats_expiry = 0",
+        "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+        "SET SESSION net_write_timeout = 3600, wait_timeout = 28800",
+        limits,
     ] {
         conn.query_drop(statement)?;
     }
-    Ok(conn)
+    Ok(Connection { conn, flavor, version: (number_of(&version), version) })
 }
 
-/// As 80036 for 8.0.36; `None` if it is not a MySQL.
-pub fn version(conn: &mut Conn) -> Result<(Option<u32>, String)> {
-    let text: Option<String> = conn.query_first("SELECT VERSION()")?;
-    let text = text.unwrap_or_default();
-    if text.to_ascii_lowercase().contains("mariadb") {
-        return Ok((None, text));
+fn flavor_of(version: &str) -> Flavor {
+    match version.to_ascii_lowercase().contains("mariadb") {
+        true => Flavor::MariaDb,
+        false => Flavor::MySql,
     }
-    let mut parts = text.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
-    let number = (|| Some(parts.next()? * 10_000 + parts.next()? * 100 + parts.next()?))();
-    Ok((number, text))
 }
 
-pub fn uuid(conn: &mut Conn) -> Result<String> {
-    variable(conn, "server_uuid").map(Option::unwrap_or_default)
+fn number_of(version: &str) -> Option<u32> {
+    let mut parts = version.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
+    Some(parts.next()? * 10_000 + parts.next()? * 100 + parts.next()?)
+}
+
+/// By what the source is told from another server.
+pub fn identity(conn: &mut Connection) -> Result<String> {
+    match conn.flavor {
+        Flavor::MySql => variable(conn, "server_uuid").map(Option::unwrap_or_default),
+        // It has no UUID; the other number is of its machine and port, where there is one.
+        Flavor::MariaDb => {
+            let id = variable(conn, "server_id")?.unwrap_or_default();
+            let of_machine = variable(conn, "server_uid")?.unwrap_or_default();
+            Ok(format!("mariadb {id} {of_machine}").trim_end().to_owned())
+        }
+    }
 }
 
 /// A global variable; `None` if there is none of that name.
@@ -61,38 +113,72 @@ pub fn variable(conn: &mut Conn, name: &str) -> Result<Option<String>> {
     Ok(row.map(|(_, value)| value))
 }
 
-/// All that the source has committed: each of its transactions is visible to statements that begin now.
-pub fn executed(conn: &mut Conn) -> Result<GtidSet> {
-    let text: Option<String> = conn.query_first("SELECT @@GLOBAL.gtid_executed")?;
+/// All that the source has committed. Each of its transactions is visible to statements that begin now, or ([`Flavor::MariaDb`]) will be
+/// when the log is visible up to its present end.
+pub fn executed(conn: &mut Connection) -> Result<GtidSet> {
+    let question = match conn.flavor {
+        Flavor::MySql => "SELECT @@GLOBAL.gtid_executed",
+        Flavor::MariaDb => "SELECT @@GLOBAL.gtid_binlog_pos",
+    };
+    let text: Option<String> = conn.query_first(question)?;
     text.unwrap_or_default()
         .parse()
         .map_err(|error: crate::gtid::BadGtids| ReplicateError::Refused(error.to_string()))
 }
 
 /// Waits until the source has made these transactions visible: it sends them before.
-pub fn await_executed(conn: &mut Conn, set: &GtidSet) -> Result<()> {
-    const SECONDS: u32 = 10;
-    let late: Option<Option<i64>> =
-        conn.exec_first("SELECT WAIT_FOR_EXECUTED_GTID_SET(?, ?)", (set.to_string(), SECONDS))?;
-    match late.flatten() {
-        Some(0) => Ok(()),
-        _ => Err(ReplicateError::damaged(format!(
-            "the source has sent transactions that it does not commit: {set}"
-        ))),
+pub fn await_visible(conn: &mut Connection, received: &Received) -> Result<()> {
+    const PATIENCE: Duration = Duration::from_secs(10);
+    let set = &received.executed;
+    if match conn.flavor {
+        Flavor::MySql => {
+            let late: Option<Option<i64>> = conn.exec_first(
+                "SELECT WAIT_FOR_EXECUTED_GTID_SET(?, ?)",
+                (set.to_string(), PATIENCE.as_secs()),
+            )?;
+            late.flatten() == Some(0)
+        }
+        Flavor::MariaDb => mariadb::await_place(conn, &received.place, Instant::now() + PATIENCE)?,
+    } {
+        return Ok(());
     }
+    Err(ReplicateError::damaged(format!(
+        "the source has sent transactions that it does not commit: {set} at {}:{}",
+        received.place.file, received.place.offset
+    )))
 }
 
 /// The end of its log: whatever a statement before this one saw has been written before.
-pub fn log_end(conn: &mut Conn) -> Result<LogPlace> {
-    let row: Option<mysql::Row> = match conn.query_first("SHOW BINARY LOG STATUS") {
-        Ok(row) => row,
-        // Before 8.2.
-        Err(mysql::Error::MySqlError(error)) if error.code == 1064 => {
-            conn.query_first("SHOW MASTER STATUS")?
-        }
-        Err(error) => return Err(error.into()),
+pub fn log_end(conn: &mut Connection) -> Result<LogPlace> {
+    const OLD: &str = "SHOW MASTER STATUS";
+    let row: Option<mysql::Row> = match conn.flavor {
+        Flavor::MariaDb => conn.query_first(OLD)?,
+        Flavor::MySql => match conn.query_first("SHOW BINARY LOG STATUS") {
+            Ok(row) => row,
+            // Before 8.2.
+            Err(mysql::Error::MySqlError(error)) if error.code == 1064 => conn.query_first(OLD)?,
+            Err(error) => return Err(error.into()),
+        },
     };
     let mut row = row.ok_or_else(|| ReplicateError::Refused("the source writes no binary log".into()))?;
     let file: String = row.take("File").unwrap_or_default();
     Ok(LogPlace { file, offset: row.take("Position").unwrap_or_default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read() {
+        for (text, flavor, number) in [
+            ("9.7.4", Flavor::MySql, Some(90_704)),
+            ("8.0.36-0ubuntu0.22.04.1", Flavor::MySql, Some(80_036)),
+            ("10.11.19-MariaDB-0+deb12u1-log", Flavor::MariaDb, Some(101_119)),
+            ("11.4.2-MariaDB", Flavor::MariaDb, Some(110_402)),
+            ("something", Flavor::MySql, None),
+        ] {
+            assert_eq!((flavor_of(text), number_of(text)), (flavor, number), "{text}");
+        }
+    }
 }

@@ -1,9 +1,8 @@
 //! The tables of a source, and their definitions.
 
-use mysql::Conn;
 use mysql::prelude::Queryable;
 
-use super::variable;
+use super::{Connection, Flavor, mariadb, variable};
 use crate::error::Result;
 use crate::patterns::Patterns;
 use crate::state::TableName;
@@ -11,10 +10,10 @@ use crate::state::TableName;
 /// A table's definition, in the source's words.
 #[derive(Clone, Debug)]
 pub struct Definition {
-    /// SHOW CREATE TABLE, without the next AUTO_INCREMENT value.
+    /// SHOW CREATE TABLE, without the next AUTO_INCREMENT value; of a MariaDB as it is said here.
     pub text: String,
     pub is_view: bool,
-    /// SHOW CREATE DATABASE.
+    /// SHOW CREATE DATABASE, or what means the same.
     pub database: String,
     /// Why its rows cannot be followed, and what would help.
     pub obstacle: Option<(String, String)>,
@@ -26,17 +25,17 @@ pub fn quoted(name: &str) -> String {
 }
 
 /// All tables and views (true) that the patterns name.
-pub fn tables(conn: &mut Conn, patterns: &Patterns) -> Result<Vec<(TableName, bool)>> {
+pub fn tables(conn: &mut Connection, patterns: &Patterns) -> Result<Vec<(TableName, bool)>> {
     let rows: Vec<(String, String, String)> = conn.query(
         "SELECT CAST(TABLE_SCHEMA AS CHAR), CAST(TABLE_NAME AS CHAR), CAST(TABLE_TYPE AS CHAR) FROM information_schema.TABLES
-         WHERE TABLE_TYPE IN ('BASE TABLE', 'VIEW') ORDER BY TABLE_SCHEMA, TABLE_NAME",
+         WHERE TABLE_TYPE IN ('BASE TABLE', 'VIEW', 'SYSTEM VERSIONED', 'SEQUENCE') ORDER BY TABLE_SCHEMA, TABLE_NAME",
     )?;
     let wanted = rows.into_iter().filter(|(database, table, _)| patterns.has_table(database, table));
     Ok(wanted.map(|(database, table, kind)| (TableName { database, table }, kind == "VIEW")).collect())
 }
 
 /// A table as it is now; `None` if there is none.
-pub fn definition(conn: &mut Conn, name: &TableName) -> Result<Option<Definition>> {
+pub fn definition(conn: &mut Connection, name: &TableName) -> Result<Option<Definition>> {
     let statement = format!("SHOW CREATE TABLE {}.{}", quoted(&name.database), quoted(&name.table));
     let row: Option<mysql::Row> = match conn.query_first(statement) {
         Ok(row) => row,
@@ -47,14 +46,22 @@ pub fn definition(conn: &mut Conn, name: &TableName) -> Result<Option<Definition
     let Some(row) = row else { return Ok(None) };
     let is_view = row.columns_ref().first().is_some_and(|column| column.name_ref() == b"View");
     let text: String = row.get(1).unwrap_or_default();
-    let text = without_next_value(&text);
+    let text = match conn.flavor {
+        Flavor::MariaDb if !is_view => mariadb::definition_here(&text),
+        _ => without_next_value(&text),
+    };
     let obstacle = match is_view {
         true => None,
         false => obstacle(conn, name, &text)?,
     };
-    let database: Option<(String, String)> =
-        conn.query_first(format!("SHOW CREATE DATABASE {}", quoted(&name.database)))?;
-    let database = database.map(|(_, text)| text).unwrap_or_default();
+    let database = match conn.flavor {
+        Flavor::MySql => {
+            let row: Option<(String, String)> =
+                conn.query_first(format!("SHOW CREATE DATABASE {}", quoted(&name.database)))?;
+            row.map(|(_, text)| text).unwrap_or_default()
+        }
+        Flavor::MariaDb => mariadb::database(conn, &name.database)?,
+    };
     Ok(Some(Definition { text, is_view, database, obstacle }))
 }
 
@@ -85,7 +92,12 @@ fn without_next_value(text: &str) -> String {
     kept
 }
 
-fn obstacle(conn: &mut Conn, name: &TableName, text: &str) -> Result<Option<(String, String)>> {
+fn obstacle(conn: &mut Connection, name: &TableName, text: &str) -> Result<Option<(String, String)>> {
+    if conn.flavor == Flavor::MariaDb
+        && let Some(why) = mariadb::obstacle(conn, name)?
+    {
+        return Ok(Some((why, "leave it out with --exclude, or let it be named here".into())));
+    }
     if !has_key(conn, name)? {
         return Ok(Some((
             "it has neither a primary key nor a unique key without NULLs, so that its rows cannot be told apart".into(),
@@ -102,13 +114,17 @@ fn obstacle(conn: &mut Conn, name: &TableName, text: &str) -> Result<Option<(Str
     if cascades && !logs_cascades(conn)? {
         return Ok(Some((
             "its foreign key changes rows by CASCADE or SET NULL, and this source does not write such changes to its log".into(),
-            "delete and update children by statements of their own, or use MySQL 9.6 or later without innodb_native_foreign_keys".into(),
+            match conn.flavor {
+                Flavor::MySql => "delete and update children by statements of their own, or use MySQL 9.6 or later without innodb_native_foreign_keys",
+                Flavor::MariaDb => "delete and update children by statements of their own",
+            }
+            .into(),
         )));
     }
     Ok(None)
 }
 
-fn has_key(conn: &mut Conn, name: &TableName) -> Result<bool> {
+fn has_key(conn: &mut Connection, name: &TableName) -> Result<bool> {
     let keys: Option<u64> = conn.exec_first(
         "SELECT COUNT(*) FROM (SELECT INDEX_NAME FROM information_schema.STATISTICS
          WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND NON_UNIQUE = 0
@@ -120,7 +136,7 @@ fn has_key(conn: &mut Conn, name: &TableName) -> Result<bool> {
 }
 
 /// Since MySQL 9.6 foreign keys are enforced above InnoDB, and what they change is logged.
-fn logs_cascades(conn: &mut Conn) -> Result<bool> {
+fn logs_cascades(conn: &mut Connection) -> Result<bool> {
     Ok(variable(conn, "innodb_native_foreign_keys")?.is_some_and(|value| value == "OFF"))
 }
 
