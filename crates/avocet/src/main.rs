@@ -10,6 +10,7 @@ mod check;
 mod connect;
 mod load;
 mod open_files;
+mod replica;
 mod serve;
 mod sql;
 

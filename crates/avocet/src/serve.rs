@@ -16,6 +16,7 @@ use tracing_subscriber::EnvFilter;
 use crate::Failure;
 use crate::accounts::{CatalogAccounts, PluginPasswords};
 use crate::open_files;
+use crate::replica::Replica;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -112,7 +113,12 @@ fn bytes(text: &str) -> Result<usize, String> {
 
 pub fn run(args: Args) -> Result<(), Failure> {
     log_to_stderr();
-    run_with(&args, |_| Ok(()), |()| None, drop)
+    let begin = |database: &Database| {
+        let replica = Replica::resume(database.clone(), &args.data)?;
+        database.follow(replica.clone());
+        Ok(replica)
+    };
+    run_with(&args, begin, |_| None, |replica| _ = replica.end())
 }
 
 pub fn log_to_stderr() {

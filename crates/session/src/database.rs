@@ -139,7 +139,7 @@ impl Database {
         let _ = self.0.spill.set(folder.into());
     }
 
-    /// The server follows another from now on: SHOW REPLICA STATUS and waits ask this. To be called once.
+    /// The server follows another, or may be told to: SHOW REPLICA STATUS, START REPLICA and waits ask this. To be called once.
     pub fn follow(&self, replication: Arc<dyn Replication>) {
         // A second call would come too late.
         let _ = self.0.replication.set(replication);

@@ -498,10 +498,14 @@ impl Session {
         }
         self.commit().await?;
         self.next = Characteristics::default();
-        // FLUSH changes nothing that is stored.
+        // FLUSH changes nothing that is stored, and whoever stops a replica changes none of its rows.
         let changes_nothing = matches!(
             kind,
-            StatementKind::Flush(_)
+            StatementKind::ChangeSource(_)
+                | StatementKind::StartReplica
+                | StatementKind::StopReplica
+                | StatementKind::ResetReplica { .. }
+                | StatementKind::Flush(_)
                 | StatementKind::FlushWithReadLock(_)
                 | StatementKind::LockTables(_)
                 | StatementKind::Check { .. }
@@ -581,6 +585,10 @@ impl Session {
             S::Check { tables, for_upgrade } => self.check_tables(tables, *for_upgrade, sink).await,
             S::Checksum { tables, quick } => self.checksum_tables(tables, *quick, sink).await,
             S::Optimize(tables) => self.maintain("optimize", tables, sink),
+            S::ChangeSource(options) => self.change_source(options),
+            S::StartReplica => self.start_replica(),
+            S::StopReplica => self.stop_replica(),
+            S::ResetReplica { all } => self.reset_replica(*all),
             S::CheckReplication { tables, repairs } => self.check_replication(tables, *repairs, sink),
             S::Unsupported(words) => Err(unsupported(words)),
             S::Refused(error) => Err((**error).clone()),
@@ -663,5 +671,9 @@ fn commits_implicitly(kind: &StatementKind) -> bool {
             | S::Check { .. }
             | S::Optimize(_)
             | S::Flush(_)
+            | S::ChangeSource(_)
+            | S::StartReplica
+            | S::StopReplica
+            | S::ResetReplica { .. }
     )
 }

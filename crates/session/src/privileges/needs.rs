@@ -252,6 +252,8 @@ impl Needs {
             }
             // Its answer has values of rows.
             S::CheckReplication { .. } => self.server(Privileges::SUPER),
+            S::ChangeSource(_) | S::StartReplica | S::StopReplica => self.server(Privileges::SUPER),
+            S::ResetReplica { .. } => self.server(Privileges::RELOAD),
             S::Check { tables, .. } => {
                 tables.iter().for_each(|name| self.listed(name));
             }

@@ -27,6 +27,7 @@ mod parser;
 mod primary;
 mod query;
 mod refuse;
+mod replica;
 pub mod statement;
 mod walk;
 
@@ -224,6 +225,10 @@ impl Parser<'_> {
                 StatementKind::UnlockTables
             }
             "RESET" if self.is_word("PERSIST") => self.reset_persist()?,
+            "CHANGE" if self.eat("REPLICATION") => self.change_replication()?,
+            "START" if self.eat("REPLICA") => self.start_replica()?,
+            "STOP" if self.eat("REPLICA") => self.stop_replica()?,
+            "RESET" if self.eat("REPLICA") => self.reset_replica()?,
             "LOAD" if self.eat("DATA") => StatementKind::LoadData(Box::new(self.load_data()?)),
             "LOAD" | "XA" | "HELP" | "HANDLER" | "INSTALL" | "UNINSTALL" | "CHANGE" | "START" | "STOP"
             | "RESET" | "PURGE" | "BINLOG" | "CACHE" | "REPAIR" | "SIGNAL" | "RESIGNAL" | "GET"
