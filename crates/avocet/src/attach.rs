@@ -3,6 +3,7 @@
 mod front;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -11,6 +12,7 @@ use avocet_replicate::{Attachment, Pattern, Patterns};
 use avocet_session::Database;
 use mysql::Opts;
 
+use crate::replica::tls::{SslMode, Tls};
 use crate::replica::{Replica, Source};
 use crate::{Failure, serve};
 
@@ -40,6 +42,12 @@ pub struct Args {
     /// Queries that the server's optimizer puts lower stay there (variable avocet_route_cost)
     #[arg(long, value_name = "COST", requires = "front")]
     route_cost: Option<u64>,
+    /// When connections to the server use TLS
+    #[arg(long, value_enum, default_value_t)]
+    source_ssl_mode: SslMode,
+    /// Certificates (PEM) of the authorities that sign the server's certificate, for verify-identity
+    #[arg(long, value_name = "FILE", required_if_eq("source_ssl_mode", "verify-identity"))]
+    source_ssl_ca: Option<PathBuf>,
     /// Tables that are copied at a time
     #[arg(long, value_name = "N", default_value_t = 2)]
     copy_threads: usize,
@@ -50,6 +58,8 @@ pub struct Args {
 pub fn run(args: Args) -> Result<(), Failure> {
     serve::log_to_stderr();
     let opts = Opts::from_url(&args.source).map_err(|error| format!("{}: {error}", args.source))?;
+    let tls = Tls { mode: args.source_ssl_mode, authorities: args.source_ssl_ca.clone() };
+    let opts = tls.secure(opts)?;
     let patterns = Patterns { include: args.include.clone(), exclude: args.exclude.clone() };
     if args.check {
         let report = check(&mut connect(&opts)?, &patterns)?;
@@ -63,7 +73,12 @@ pub fn run(args: Args) -> Result<(), Failure> {
         let front = args.front?;
         Some(serve::Front { listen: front, source: following.source.clone() })
     };
-    serve::run_with(&args.serve, |database| begin(&args, opts, patterns, database), before, Following::end)
+    serve::run_with(
+        &args.serve,
+        |database| begin(&args, opts, tls, patterns, database),
+        before,
+        Following::end,
+    )
 }
 
 fn connect(opts: &Opts) -> Result<mysql::Conn, Failure> {
@@ -87,7 +102,13 @@ impl Following {
     }
 }
 
-fn begin(args: &Args, opts: Opts, patterns: Patterns, database: &Database) -> Result<Following, Failure> {
+fn begin(
+    args: &Args,
+    opts: Opts,
+    tls: Tls,
+    patterns: Patterns,
+    database: &Database,
+) -> Result<Following, Failure> {
     let is_new = !Attachment::has_begun(database.engine());
     match connect(&opts).and_then(|mut conn| Ok(check(&mut conn, &patterns)?)) {
         Ok(report) if report.is_fatal() => {
@@ -102,11 +123,12 @@ fn begin(args: &Args, opts: Opts, patterns: Patterns, database: &Database) -> Re
         database.set_option("avocet_route_cost", &cost.to_string())?;
     }
     let mut followed = Source::new(opts.clone());
+    followed.tls = tls.clone();
     followed.patterns = patterns.clone();
     followed.copy_threads = args.copy_threads;
     followed.server_id = args.server_id;
     let replica = Replica::of(database.clone(), followed);
-    let source = Arc::new(FrontSource::new(&opts, patterns, replica.status().clone()));
+    let source = Arc::new(FrontSource::new(&opts, &tls, patterns, replica.status().clone()));
     replica.begin()?;
     database.follow(replica.clone());
     let probe = source.probe.start(opts)?;

@@ -4,6 +4,7 @@
 mod definitions;
 mod report;
 mod settings;
+pub mod tls;
 mod told;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -23,11 +24,14 @@ use crate::Failure;
 
 use definitions::SqlDefinitions;
 use settings::Settings;
+use tls::Tls;
 
 /// Who is followed, and how.
 #[derive(Clone)]
 pub struct Source {
     pub opts: Opts,
+    /// What the options' TLS came from.
+    pub tls: Tls,
     pub patterns: Patterns,
     /// By which the source knows this replica; made from the data directory's path if not given.
     pub server_id: Option<u32>,
@@ -41,6 +45,7 @@ impl Source {
     pub fn new(opts: Opts) -> Self {
         Self {
             opts,
+            tls: Tls::default(),
             patterns: Patterns::default(),
             server_id: None,
             copy_threads: 2,
@@ -58,7 +63,9 @@ pub struct Replica {
     /// Whoever begins or ends it holds this.
     state: Mutex<State>,
     checker: Mutex<Option<Checker>>,
-    /// Seconds, for those who look.
+    /// Whether connections are encrypted, and with what certificates are verified: for those who look, as the next.
+    tls: Mutex<Option<Option<String>>>,
+    /// Seconds.
     retry_after: AtomicU32,
 }
 
@@ -78,7 +85,7 @@ impl Replica {
     /// One whose source statements name. It follows if it did when the server ended.
     pub fn resume(database: Database, data: &Path) -> Result<Arc<Self>, Failure> {
         let settings = Settings::open(&database, data)?;
-        let (source, was_running) = (settings.source(), settings.is_running());
+        let (source, was_running) = (settings.source()?, settings.is_running());
         let replica = Arc::new(Self::with(database, Some(settings)));
         replica.know(source);
         if was_running && let Err(error) = replica.begin() {
@@ -98,6 +105,7 @@ impl Replica {
             settings: settings.map(Mutex::new),
             state: Mutex::new(State { source: None, attachment: None }),
             checker: Mutex::new(None),
+            tls: Mutex::new(None),
             retry_after: AtomicU32::new(0),
         }
     }
@@ -111,6 +119,8 @@ impl Replica {
             let opts = &source.opts;
             let user = opts.get_user().unwrap_or_default();
             self.status.set_source(&opts.get_ip_or_hostname(), opts.get_tcp_port(), user);
+            let verified_by = source.tls.verified_by().map(|path| path.display().to_string());
+            *self.tls.lock() = opts.get_ssl_opts().map(|_| verified_by);
             self.retry_after.store(source.retry_after.as_secs() as u32, Ordering::Relaxed);
         }
         self.state.lock().source = source;

@@ -86,6 +86,9 @@ pub struct ReplicaStatus {
     pub source_user: String,
     /// The longest wait between two attempts to connect.
     pub connect_retry_seconds: u32,
+    pub ssl: bool,
+    /// What the source's certificate is verified with, if it is.
+    pub ssl_ca: Option<String>,
     pub source_uuid: String,
     pub state: String,
     /// `Yes`, `Connecting` or `No`.

@@ -1,19 +1,23 @@
 //! What the server's front asks of the replication: what is followed, and whether the data here is fresh enough.
 
 use std::future::poll_fn;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use avocet_replicate::{Patterns, Probe, Status};
-use avocet_server::{Late, Source, Wait};
+use avocet_server::{Late, Source, SourceTls, Wait};
 use avocet_session::api::Freshness;
 use mysql::Opts;
 use parking_lot::Mutex;
+
+use crate::replica::tls::Tls;
 
 /// The source, as the front sees it.
 pub struct FrontSource {
     host: String,
     port: u16,
+    tls: SourceTls,
     patterns: Patterns,
     status: Arc<Status>,
     pub probe: Arc<Probe>,
@@ -22,10 +26,14 @@ pub struct FrontSource {
 }
 
 impl FrontSource {
-    pub fn new(opts: &Opts, patterns: Patterns, status: Arc<Status>) -> Self {
+    pub fn new(opts: &Opts, tls: &Tls, patterns: Patterns, status: Arc<Status>) -> Self {
         Self {
             host: opts.get_ip_or_hostname().into_owned(),
             port: opts.get_tcp_port(),
+            tls: SourceTls {
+                is_required: tls.is_required(),
+                authorities: tls.verified_by().map(Path::to_owned),
+            },
             patterns,
             status,
             probe: Arc::default(),
@@ -48,6 +56,10 @@ impl FrontSource {
 impl Source for FrontSource {
     fn address(&self) -> (&str, u16) {
         (&self.host, self.port)
+    }
+
+    fn tls(&self) -> &SourceTls {
+        &self.tls
     }
 
     fn why_not_followed(&self, database: &str, table: &str) -> Option<String> {

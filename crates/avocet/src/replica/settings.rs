@@ -1,7 +1,8 @@
 //! The source that CHANGE REPLICATION SOURCE has named, in `replica.json` in the data directory.
 //!
 //! ```text
-//!  {"host": "db1", "port": 3306, "user": "repl", "password": "…", "connect_retry": 60, "auto_position": true, "running": true}
+//!  {"host": "db1", "port": 3306, "user": "repl", "password": "…", "connect_retry": 60, "auto_position": true, "running": true,
+//!   "ssl": false, "ssl_ca": "", "ssl_verify": false}
 //! ```
 //!
 //! Invariant: the file has all that statements were told is done; a new one is written whole, synced, and then takes its place.
@@ -17,6 +18,7 @@ use avocet_types::json::{self, Json, Map, Node};
 use mysql::{Opts, OptsBuilder};
 
 use super::Source;
+use super::tls::{SslMode, Tls};
 
 const FILE: &str = "replica.json";
 const PORT: u16 = 3306;
@@ -39,6 +41,9 @@ struct Known {
     connect_retry: u32,
     auto_position: bool,
     is_running: bool,
+    ssl: bool,
+    ssl_ca: String,
+    ssl_verify: bool,
 }
 
 impl Default for Known {
@@ -51,6 +56,9 @@ impl Default for Known {
             connect_retry: CONNECT_RETRY,
             auto_position: false,
             is_running: false,
+            ssl: false,
+            ssl_ca: String::new(),
+            ssl_verify: false,
         }
     }
 }
@@ -83,29 +91,45 @@ impl Settings {
         self.known.as_ref().is_some_and(|known| known.auto_position)
     }
 
-    pub fn source(&self) -> Option<Source> {
-        let known = self.known.as_ref().filter(|_| self.is_known())?;
+    /// # Errors
+    /// If its certificate cannot be verified as it is said.
+    pub fn source(&self) -> Result<Option<Source>, String> {
+        let Some(known) = self.known.as_ref().filter(|_| self.is_known()) else { return Ok(None) };
         let opts = OptsBuilder::new()
             .ip_or_hostname(Some(known.host.clone()))
             .tcp_port(known.port)
             .user(Some(known.user.clone()))
             .pass(Some(known.password.clone()));
-        let mut source = Source::new(Opts::from(opts));
+        let mut source = Source::new(Opts::default());
+        source.tls = known.tls();
+        source.opts = source.tls.secure(Opts::from(opts))?;
         source.retry_after = Duration::from_secs(known.connect_retry.max(1).into());
-        Some(source)
+        Ok(Some(source))
     }
 
     /// A host or a port by itself means another server, which begins with GTIDs only if that is said, too.
     pub fn change(&mut self, options: &SourceOptions) -> Result<(), String> {
         let mut known = self.known.clone().unwrap_or_default();
-        let SourceOptions { host, port, user, password, auto_position, connect_retry_seconds } =
-            options.clone();
+        let SourceOptions {
+            host,
+            port,
+            user,
+            password,
+            auto_position,
+            connect_retry_seconds,
+            ssl,
+            ssl_ca,
+            ssl_verify_server_cert,
+        } = options.clone();
         known.host = host.unwrap_or(known.host);
         known.port = port.unwrap_or(known.port);
         known.user = user.unwrap_or(known.user);
         known.password = password.unwrap_or(known.password);
         known.auto_position = auto_position.unwrap_or(known.auto_position);
         known.connect_retry = connect_retry_seconds.unwrap_or(known.connect_retry);
+        known.ssl = ssl.unwrap_or(known.ssl);
+        known.ssl_ca = ssl_ca.unwrap_or(known.ssl_ca);
+        known.ssl_verify = ssl_verify_server_cert.unwrap_or(known.ssl_verify);
         self.keep(known)
     }
 
@@ -135,6 +159,15 @@ impl Settings {
 }
 
 impl Known {
+    fn tls(&self) -> Tls {
+        let mode = match (self.ssl, self.ssl_verify) {
+            (false, _) => SslMode::Disabled,
+            (true, false) => SslMode::Required,
+            (true, true) => SslMode::VerifyIdentity,
+        };
+        Tls { mode, authorities: (!self.ssl_ca.is_empty()).then(|| self.ssl_ca.clone().into()) }
+    }
+
     fn document(&self) -> Json {
         let text = |text: &str| Json::String(text.to_owned());
         let members = [
@@ -145,6 +178,9 @@ impl Known {
             ("connect_retry", Json::Int(self.connect_retry.into())),
             ("auto_position", Json::Bool(self.auto_position)),
             ("running", Json::Bool(self.is_running)),
+            ("ssl", Json::Bool(self.ssl)),
+            ("ssl_ca", text(&self.ssl_ca)),
+            ("ssl_verify", Json::Bool(self.ssl_verify)),
         ];
         let members = members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         Json::Object(Map::from_members(members))
@@ -175,6 +211,9 @@ impl Known {
             connect_retry: number("connect_retry")?,
             auto_position: flag("auto_position")?,
             is_running: flag("running")?,
+            ssl: flag("ssl")?,
+            ssl_ca: text("ssl_ca")?,
+            ssl_verify: flag("ssl_verify")?,
         })
     }
 }

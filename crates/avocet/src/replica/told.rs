@@ -51,6 +51,7 @@ impl Replication for Replica {
         let Snapshot { phase, source: (host, port, user), place, executed, last_error, tables, .. } =
             self.status.snapshot();
         let shown = self.status.snapshot();
+        let tls = self.tls.lock().clone();
         Some(ReplicaStatus {
             source_host: host,
             source_port: port,
@@ -77,6 +78,8 @@ impl Replication for Replica {
                 .collect(),
             seconds_behind: shown.seconds_behind,
             executed: executed.to_string(),
+            ssl: tls.is_some(),
+            ssl_ca: tls.flatten(),
             connect_retry_seconds: self.retry_after.load(Ordering::Relaxed),
         })
     }
@@ -93,7 +96,7 @@ impl Replication for Replica {
                 ));
             }
             settings.change(options).map_err(failed)?;
-            settings.source()
+            settings.source().map_err(failed)?
         };
         self.know(source);
         Ok(())

@@ -98,12 +98,18 @@ fn value_of(column: &str, status: &ReplicaStatus) -> Value {
         "Auto_Position" => Datum::UInt(1),
         "Connect_Retry" => Datum::UInt(status.connect_retry_seconds.into()),
         "Until_Condition" => text("None"),
-        "Source_SSL_Allowed" | "Source_SSL_Verify_Server_Cert" => text("No"),
+        "Source_SSL_Allowed" => yes_or_no(status.ssl),
+        "Source_SSL_CA_File" => text(status.ssl_ca.clone().unwrap_or_default()),
+        "Source_SSL_Verify_Server_Cert" => yes_or_no(status.ssl_ca.is_some()),
         "SQL_Remaining_Delay" => optional(None::<String>),
         "Replica_SQL_Running_State" => text(if status.applies { "applying" } else { "" }),
         column if is_number(column) => Datum::UInt(0),
         _ => text(""),
     }
+}
+
+fn yes_or_no(is_so: bool) -> Value {
+    text(if is_so { "Yes" } else { "No" })
 }
 
 fn is_number(column: &str) -> bool {

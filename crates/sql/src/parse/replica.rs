@@ -26,14 +26,12 @@ const UNSERVED: &[&str] = &[
     "SOURCE_HEARTBEAT_PERIOD",
     "SOURCE_PUBLIC_KEY_PATH",
     "SOURCE_RETRY_COUNT",
-    "SOURCE_SSL_CA",
     "SOURCE_SSL_CAPATH",
     "SOURCE_SSL_CERT",
     "SOURCE_SSL_CIPHER",
     "SOURCE_SSL_CRL",
     "SOURCE_SSL_CRLPATH",
     "SOURCE_SSL_KEY",
-    "SOURCE_SSL_VERIFY_SERVER_CERT",
     "SOURCE_TLS_CIPHERSUITES",
     "SOURCE_TLS_VERSION",
     "SOURCE_ZSTD_COMPRESSION_LEVEL",
@@ -77,6 +75,7 @@ impl Parser<'_> {
             ("SOURCE_HOST", &mut options.host),
             ("SOURCE_USER", &mut options.user),
             ("SOURCE_PASSWORD", &mut options.password),
+            ("SOURCE_SSL_CA", &mut options.ssl_ca),
         ];
         for (name, option) in texts {
             if self.eat(name) {
@@ -90,6 +89,7 @@ impl Parser<'_> {
             "SOURCE_CONNECT_RETRY",
             "SOURCE_AUTO_POSITION",
             "SOURCE_SSL",
+            "SOURCE_SSL_VERIFY_SERVER_CERT",
             "GET_SOURCE_PUBLIC_KEY",
         ];
         let Some(name) = self.eat_any(&numbers) else { return Err(self.error()) };
@@ -103,7 +103,9 @@ impl Parser<'_> {
             }
             ("SOURCE_AUTO_POSITION", on) => options.auto_position = Some(on != 0),
             // Passwords are sent under the source's public key where the connection is not encrypted.
-            ("SOURCE_SSL", 0) | ("GET_SOURCE_PUBLIC_KEY", 1) => {}
+            ("GET_SOURCE_PUBLIC_KEY", 1) => {}
+            ("SOURCE_SSL", on) => options.ssl = Some(on != 0),
+            ("SOURCE_SSL_VERIFY_SERVER_CERT", on) => options.ssl_verify_server_cert = Some(on != 0),
             _ => return Err(unserved(format_args!("CHANGE REPLICATION SOURCE TO {name} = {number}"))),
         }
         Ok(())

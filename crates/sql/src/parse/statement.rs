@@ -269,6 +269,10 @@ pub struct SourceOptions {
     pub auto_position: Option<bool>,
     /// The longest wait between two attempts to connect.
     pub connect_retry_seconds: Option<u32>,
+    pub ssl: Option<bool>,
+    /// A file of the server's machine.
+    pub ssl_ca: Option<String>,
+    pub ssl_verify_server_cert: Option<bool>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
