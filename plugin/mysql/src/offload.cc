@@ -171,6 +171,44 @@ void await_freshness(THD *thd, Connection *connection, std::chrono::milliseconds
                   "Avocet did not have what is committed here within " + std::to_string(timeout.count()) + " ms"};
 }
 
+/// Whether Avocet is there at all is asked so often while a query runs and nothing comes.
+constexpr auto PULSE = std::chrono::seconds(2);
+
+/// Whether Avocet still takes connections. What it says to them does not matter.
+bool is_alive(const Endpoint &endpoint, const Patience &patience) {
+  try {
+    const Connection probe(endpoint, patience);
+  } catch (const Failure &failure) {
+    return failure.kind != Failure::Kind::connection && failure.kind != Failure::Kind::late;
+  }
+  return true;
+}
+
+/// Prepares, executes, and waits for the first row, as long as Avocet lives. Throws Failure.
+void await_first_row(THD *thd, LEX *lex, Execution *execution, const std::vector<Parameter> &parameters) {
+  const Patience patience = patience_of(thd);
+  auto next_pulse = Clock::now() + PULSE;
+  bool is_lost = false;
+  Patience watchful = patience;
+  watchful.is_killed = [&] {
+    if (!is_lost && Clock::now() >= next_pulse) {
+      is_lost = !is_alive(execution->endpoint, patience);
+      next_pulse = Clock::now() + PULSE;
+    }
+    return is_lost || patience.is_killed();
+  };
+  try {
+    const auto columns = execution->connection->begin(execution->statement.text, parameters, watchful);
+    if (const std::string reason = pair_columns(lex, columns, &execution->targets); !reason.empty())
+      throw Failure{Failure::Kind::unsupported, 0, reason};
+    if (const auto row = execution->connection->fetch(watchful)) execution->first_row = *row;
+  } catch (const Failure &) {
+    if (is_lost && thd->is_killed() == 0)
+      throw Failure{Failure::Kind::connection, 0, "Avocet at " + execution->endpoint.name() + " does not answer any more"};
+    throw;
+  }
+}
+
 /// Everything up to the first row. Throws Failure.
 void start(THD *thd, LEX *lex, Execution *execution) {
   const Settings settings = settings_of(thd);
@@ -190,10 +228,7 @@ void start(THD *thd, LEX *lex, Execution *execution) {
   prompt.until = Clock::now() + current.endpoint.connect_timeout;
   apply_settings(connection, settings, prompt);
   await_freshness(thd, connection, current.freshness_timeout);
-  const auto columns = connection->begin(execution->statement.text, parameters, patience);
-  if (const std::string reason = pair_columns(lex, columns, &execution->targets); !reason.empty())
-    throw Failure{Failure::Kind::unsupported, 0, reason};
-  if (const auto row = connection->fetch(patience)) execution->first_row = *row;
+  await_first_row(thd, lex, execution, parameters);
 }
 
 void pass_warnings(THD *thd, Connection *connection, const Patience &patience) {

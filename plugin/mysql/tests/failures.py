@@ -148,6 +148,23 @@ def test_stale_avocet(bench):
     until("it answers again", lambda: run(bench.connect(engine="FORCED"), "SELECT note FROM orders WHERE id = 4") == (("later",),), 60)
 
 
+def test_avocet_stops_answering_in_mid_query(bench):
+    victim = bench.connect(engine="ON")
+    run(victim, "SET secondary_engine_cost_threshold = 0")
+    rows = []
+    query = "SELECT COUNT(*), MAX(a.amount + b.amount) FROM orders a, orders b, orders d WHERE a.id + b.id + d.id < 0 AND d.id < 100"
+    thread = threading.Thread(target=lambda: rows.append(run(victim, query)))
+    thread.start()
+    until("it runs at Avocet", lambda: running_at_avocet(bench) == 1)
+    bench.avocet.process.send_signal(signal.SIGSTOP)
+    try:
+        thread.join(60)
+        assert rows == [((0, None),)], rows
+        assert "does not answer any more" in bench.counter("avocet_last_fallback")
+    finally:
+        bench.avocet.process.send_signal(signal.SIGCONT)
+
+
 def test_mysql_restarts(bench):
     for how in (signal.SIGTERM, signal.SIGKILL):
         bench.source.stop(how)
