@@ -112,8 +112,6 @@ impl Parser<'_> {
             &["DISCARD", "TABLESPACE"],
             &["IMPORT", "TABLESPACE"],
             &["PARTITION", "BY"],
-            &["SECONDARY_LOAD"],
-            &["SECONDARY_UNLOAD"],
             &["WITH", "VALIDATION"],
             &["WITHOUT", "VALIDATION"],
         ];
@@ -185,6 +183,10 @@ impl Parser<'_> {
             return Ok(AlterAction::How(how));
         }
         if self.eat_all(&["ENABLE", "KEYS"]) || self.eat_all(&["DISABLE", "KEYS"]) || self.eat("FORCE") {
+            return Ok(AlterAction::Nothing);
+        }
+        // What another server's secondary engine has loaded; a replica gets its statements.
+        if self.eat("SECONDARY_LOAD") || self.eat("SECONDARY_UNLOAD") {
             return Ok(AlterAction::Nothing);
         }
         if self.is_words(&["ORDER", "BY"]) {
