@@ -12,6 +12,9 @@ use crate::state::{Level, Session};
 
 /// Adds a key to a definition.
 pub(super) fn add(def: &mut TableDef, spec: &IndexSpec) -> Result<(), SqlError> {
+    if def.id.is_temporary() {
+        return Err(ErrorCode::INNODB_NO_FT_TEMP_TABLE.with(&[]));
+    }
     if spec.invisible {
         return Err(unsupported("an invisible FULLTEXT key"));
     }

@@ -39,6 +39,9 @@ impl Session {
         text: &Text<'_>,
     ) -> Result<(), SqlError> {
         if let PartitionChange::By(by) = change {
+            if draft.def.id.is_temporary() {
+                return Err(ErrorCode::PARTITION_NO_TEMPORARY.with(&[]));
+            }
             self.partition(&mut draft.def, by, text)?;
             draft.verifies |= draft.def.is_partitioned_by_bounds();
             return Ok(());
