@@ -4,9 +4,11 @@ pub(crate) mod alter;
 mod checks;
 mod columns;
 mod foreign_keys;
+mod fulltext;
 mod generated;
 mod how;
 mod indexes;
+mod partitions;
 mod temporary;
 mod views;
 
@@ -208,6 +210,7 @@ impl Session {
         let auto_increment = create.options.auto_increment;
         let (checks, wait) = (self.settings.foreign_key_checks, self.ddl_wait());
         let engine = self.shared.engine.clone();
+        self.warn_of_fulltext(&def, None);
         blocking(|| engine.create_table_with(def, auto_increment, checks, wait))?;
         Ok(Outcome::ok())
     }
@@ -305,6 +308,9 @@ impl Session {
         def.indexes.iter_mut().for_each(|index| index.generated = false);
         def.checks = checks::like(&def, &def.name);
         if temporary {
+            if def.partitioning.is_some() {
+                return Err(ErrorCode::PARTITION_NO_TEMPORARY.with(&[]));
+            }
             return self.create_temporary_like(def, if_not_exists);
         }
         let (checks, wait) = (self.settings.foreign_key_checks, self.ddl_wait());
@@ -353,8 +359,8 @@ impl Session {
 /// What of CREATE TABLE is parsed but not served.
 fn refuse_unserved(create: &CreateTable) -> Result<(), SqlError> {
     check_name(&create.name.name.name, ErrorCode::WRONG_TABLE_NAME)?;
-    if create.partitioned {
-        return Err(unsupported("PARTITION BY"));
+    if create.temporary && create.partitions.is_some() {
+        return Err(ErrorCode::PARTITION_NO_TEMPORARY.with(&[]));
     }
     check_options(&create.options)
 }

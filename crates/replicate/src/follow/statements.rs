@@ -317,7 +317,8 @@ fn asked(text: &str, default: &str, mode: SqlMode) -> Asked {
         Err(error) => return by_words(text, default, &error.to_string()),
     };
     let [statement] = &statements[..] else {
-        return Asked::NotUnderstood("several statements in one".into());
+        // The bodies of routines have them.
+        return by_words(text, default, "several statements in one");
     };
     let facts = StatementFacts::of(statement);
     let name = |used: &TableUse| TableName {
@@ -432,18 +433,40 @@ fn by_words(text: &str, default: &str, why: &str) -> Asked {
     if upper.get(at).is_some_and(|word| word == "IF") {
         at += upper[at..].iter().position(|word| word == "EXISTS").map_or(0, |exists| exists + 1);
     }
-    // ALTER TABLE … RENAME, EXCHANGE PARTITION: another table is in it.
-    if upper.iter().any(|word| matches!(word.as_str(), "RENAME" | "EXCHANGE")) {
+    // ALTER TABLE … RENAME: another table is in it.
+    if upper.iter().any(|word| word == "RENAME") {
         return Asked::NotUnderstood(why.to_owned());
     }
-    let name = match (tokens.get(at), tokens.get(at + 1).map(String::as_str), tokens.get(at + 2)) {
-        (Some(database), Some("."), Some(table)) => {
-            TableName { database: database.clone(), table: table.clone() }
-        }
-        (Some(table), ..) => TableName { database: default.to_owned(), table: table.clone() },
-        (None, ..) => return Asked::NotUnderstood(why.to_owned()),
+    let Some((name, behind)) = name_at(&tokens, at, default) else {
+        return Asked::NotUnderstood(why.to_owned());
     };
-    Asked::Definition { tables: vec![name], databases: Vec::new(), looked_at: Vec::new() }
+    let mut tables = vec![name];
+    if upper.get(behind + 1).is_some_and(|word| word == "PARTITION") {
+        match upper[behind].as_str() {
+            // No row changes.
+            "ANALYZE" | "CHECK" | "OPTIMIZE" | "REPAIR" | "REBUILD" => return Asked::Nothing,
+            "EXCHANGE" => {
+                let with = upper[behind..].windows(2).position(|words| words == ["WITH", "TABLE"]);
+                match with.and_then(|with| name_at(&tokens, behind + with + 2, default)) {
+                    Some((other, _)) => tables.push(other),
+                    None => return Asked::NotUnderstood(why.to_owned()),
+                }
+            }
+            _ => {}
+        }
+    }
+    Asked::Definition { tables, databases: Vec::new(), looked_at: Vec::new() }
+}
+
+/// The name of a table that begins here, and where it ends.
+fn name_at(tokens: &[String], at: usize, default: &str) -> Option<(TableName, usize)> {
+    match (tokens.get(at), tokens.get(at + 1).map(String::as_str), tokens.get(at + 2)) {
+        (Some(database), Some("."), Some(table)) => {
+            Some((TableName { database: database.clone(), table: table.clone() }, at + 3))
+        }
+        (Some(table), ..) => Some((TableName { database: default.to_owned(), table: table.clone() }, at + 1)),
+        (None, ..) => None,
+    }
 }
 
 /// Words, names without their quotes, and signs; texts and comments are left out.
@@ -516,6 +539,18 @@ mod tests {
     fn statements_say_which_tables_they_are_about() {
         for (text, wanted) in [
             ("CREATE TABLE t (a int primary key)", "define d.t []"),
+            ("CREATE TABLE t (a int) PARTITION BY HASH (a)", "define d.t []"),
+            ("ALTER TABLE t DROP PARTITION p", "define d.t []"),
+            ("ALTER TABLE t TRUNCATE PARTITION ALL", "define d.t []"),
+            ("ALTER TABLE x.t ANALYZE PARTITION p", "nothing"),
+            ("ALTER TABLE t REPAIR PARTITION ALL", "nothing"),
+            ("ALTER TABLE t EXCHANGE PARTITION p WITH TABLE x.u WITHOUT VALIDATION", "define d.t x.u []"),
+            ("CREATE PROCEDURE p() BEGIN UPDATE t SET a = 1; DELETE FROM u; END", "nothing"),
+            (
+                "CREATE DEFINER=`a`@`%` TRIGGER r BEFORE INSERT ON t FOR EACH ROW BEGIN SET @a = 1; SET NEW.b = 2; END",
+                "nothing",
+            ),
+            ("CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO DELETE FROM t", "nothing"),
             ("CREATE TABLE x.t LIKE u", "define x.t [] d.u"),
             ("CREATE TABLE t (a int) START TRANSACTION", "define d.t []"),
             ("ALTER TABLE t ADD b int, RENAME TO x.u", "define d.t x.u []"),
@@ -536,7 +571,7 @@ mod tests {
             ("ANALYZE TABLE t", "nothing"),
             ("ALTER TABLE t PARTITION BY HASH(a) PARTITIONS 4", "define d.t []"),
             ("CREATE TABLE `x`.`odd``name` (a geometry not null)", "define x.odd`name []"),
-            ("ALTER TABLE t EXCHANGE PARTITION p WITH TABLE u", "?"),
+            ("ALTER TABLE t EXCHANGE PARTITION p WITH TABLE u", "define d.t d.u []"),
             ("WHATEVER t", "?"),
         ] {
             assert_eq!(of(text), wanted, "{text}");

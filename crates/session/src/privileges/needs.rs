@@ -560,6 +560,7 @@ impl Needs {
                 | AlterAction::ConvertCharset { .. }
                 | AlterAction::Nothing
                 | AlterAction::How(_)
+                | AlterAction::Partitions(_)
                 | AlterAction::Options(_) => {}
             }
         }

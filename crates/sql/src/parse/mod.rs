@@ -76,6 +76,16 @@ pub fn parse_expr(source: &[u8], mode: SqlMode) -> ParseResult<Expr> {
     if parser.at_end() { Ok(expr) } else { Err(parser.error()) }
 }
 
+/// Parses what follows PARTITION BY, kept as text.
+pub fn parse_partition_by(source: &[u8], mode: SqlMode) -> ParseResult<statement::PartitionBy> {
+    let mut parser = Parser::new(source, mode);
+    let by = parser.partition_by()?;
+    if parser.height > MAX_DEPTH {
+        return Err(parser.too_deep());
+    }
+    if parser.at_end() { Ok(by) } else { Err(parser.error()) }
+}
+
 impl Parser<'_> {
     /// One statement and the semicolon after it.
     fn statement(&mut self) -> ParseResult<Statement> {

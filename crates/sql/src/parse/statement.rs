@@ -2,6 +2,7 @@
 
 mod account;
 mod definition;
+mod partition;
 
 use avocet_types::error::SqlError;
 
@@ -12,6 +13,7 @@ use crate::parse::hints::Hints;
 
 pub use account::*;
 pub use definition::*;
+pub use partition::*;
 
 impl StatementKind {
     /// Whether it makes definitions with expressions in them.
