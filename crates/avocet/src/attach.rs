@@ -71,7 +71,13 @@ pub fn run(args: Args) -> Result<(), Failure> {
         let front = args.front?;
         Some(serve::Front { listen: front, source: following.source.clone() })
     };
-    serve::run_with(&args.serve, |database| begin(&args, opts, patterns, database), before, Following::end)
+    serve::run_with(
+        &args.serve,
+        None,
+        |database| begin(&args, opts, patterns, database),
+        before,
+        Following::end,
+    )
 }
 
 fn connect(opts: &Opts) -> Result<mysql::Conn, Failure> {
