@@ -2,6 +2,7 @@
 //! either server: at quiet points every table is compared by value, and sessions through the front check what they see all the time.
 //! Then what the front costs and gains, and how fast tables are copied and missed changes are made up for.
 
+mod back;
 mod compare;
 pub mod demo;
 mod freshness;
@@ -38,6 +39,9 @@ pub struct Options {
     /// How many rounds of a hundred kill a server: the source in one of four cases
     #[arg(long, default_value_t = 40, value_name = "PERCENT")]
     kills: i64,
+    /// Rounds of the way back: a MySQL follows an Avocet, by its binary log, and every table is compared; 0 to leave that out
+    #[arg(long, default_value_t = 0, value_name = "ROUNDS")]
+    back: u64,
     /// Repeat an earlier run's statements; how they meet is up to the servers
     #[arg(long)]
     seed: Option<u64>,
@@ -74,6 +78,9 @@ pub fn command(options: &Options) -> Result<()> {
     println!("seed {seed}");
     if options.common.rounds > 0 {
         rounds::run(options, seed)?;
+    }
+    if options.back > 0 {
+        back::run(options, seed, options.back)?;
     }
     let mut report = Report::new("attach", Rival::Mysql);
     if options.read_seconds > 0.0 || options.wait_seconds > 0.0 || options.tpch_sf > 0.0 {

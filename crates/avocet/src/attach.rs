@@ -75,6 +75,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     };
     serve::run_with(
         &args.serve,
+        None,
         |database| begin(&args, opts, tls, patterns, database),
         before,
         Following::end,

@@ -67,6 +67,8 @@ pub struct Replica {
     tls: Mutex<Option<Option<String>>>,
     /// Seconds.
     retry_after: AtomicU32,
+    /// The server keeps a binary log of its own.
+    logs: bool,
 }
 
 struct State {
@@ -82,11 +84,14 @@ impl Replica {
         Arc::new(replica)
     }
 
-    /// One whose source statements name. It follows if it did when the server ended.
-    pub fn resume(database: Database, data: &Path) -> Result<Arc<Self>, Failure> {
+    /// One whose source statements name. It follows if it did when the server ended. `logs`: it keeps a binary log of its own, in which
+    /// what comes from a source would be missing.
+    pub fn resume(database: Database, data: &Path, logs: bool) -> Result<Arc<Self>, Failure> {
         let settings = Settings::open(&database, data)?;
         let (source, was_running) = (settings.source()?, settings.is_running());
-        let replica = Arc::new(Self::with(database, Some(settings)));
+        let mut replica = Self::with(database, Some(settings));
+        replica.logs = logs;
+        let replica = Arc::new(replica);
         replica.know(source);
         if was_running && let Err(error) = replica.begin() {
             // Those who look see it, and START REPLICA tries again.
@@ -107,6 +112,7 @@ impl Replica {
             checker: Mutex::new(None),
             tls: Mutex::new(None),
             retry_after: AtomicU32::new(0),
+            logs: false,
         }
     }
 
@@ -133,6 +139,12 @@ impl Replica {
             return Ok(false);
         }
         let source = state.source.clone().ok_or("no source is known")?;
+        if self.logs {
+            return Err(
+                "what comes from a source is not in this server's binary log: start it without --log-bin"
+                    .into(),
+            );
+        }
         // One that has halted is begun anew.
         self.end_attachment(&mut state);
         let engine = self.database.engine();

@@ -26,6 +26,7 @@ pub mod gtid;
 mod inbox;
 mod patterns;
 mod probe;
+pub mod publish;
 pub mod source;
 mod state;
 mod status;

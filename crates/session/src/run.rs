@@ -11,7 +11,7 @@ use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::Host;
 use avocet_types::{Collation, Datum, SqlType};
 
-use super::api::{Prepared, Routing, SqlSession, StatementId, Timeouts};
+use super::api::{DumpFrom, Dumping, Prepared, Replica, Routing, SqlSession, StatementId, Timeouts};
 use super::held::{Held, STATEMENT, TextSize};
 use super::output::table_column;
 use super::point::Candidate;
@@ -62,6 +62,14 @@ impl<'t> Text<'t> {
 }
 
 impl SqlSession for Session {
+    fn register_replica(&mut self, replica: Replica) -> Result<(), SqlError> {
+        self.note_replica(replica)
+    }
+
+    fn begin_dump(&mut self, from: DumpFrom) -> Result<Dumping, SqlError> {
+        self.begin_dumping(from)
+    }
+
     async fn execute(&mut self, sql: &str, sink: &mut dyn ResultSink) -> Result<(), SqlError> {
         self.recover_dropped();
         self.more_results = false;
@@ -388,6 +396,7 @@ impl Session {
                 self.begin_hints(statement.hints.as_deref());
             }
             (self.assigns, self.assignments) = (statement.assignments > 0, statement.assignments);
+            self.part_of_text = Some(statement.span);
             let result = self.run(&statement.kind, &text, sink).await;
             (self.assigns, self.assignments) = (false, 0);
             self.end_hints();
@@ -411,6 +420,7 @@ impl Session {
             let planned = size.planned(&statement.kind).saturating_sub(size.parsed());
             held.resize(planned, STATEMENT).map_err(|error| self.failed(error))?;
         }
+        self.part_of_text = None;
         self.begin_hints(statement.hints.as_deref());
         let result = match self.run_prepared_plan(statement, params, sink).await {
             Ok(false) => {
@@ -607,12 +617,14 @@ impl Session {
             | S::Revoke { .. }
             | S::RevokeAll { .. } => {
                 let _entered = self.enter_definitions()?;
-                self.account_statement(kind)
+                let mut logged = self.begin_logged(kind, text);
+                logged.run(|| self.account_statement(kind))
             }
             _ if defines_temporary(kind) => self.ddl(kind, text).await,
             _ => {
                 let _entered = self.enter_definitions()?;
-                let outcome = self.ddl(kind, text).await?;
+                let logged = self.begin_logged(kind, text);
+                let outcome = logged.follow(self.ddl(kind, text)).await?;
                 self.follow_definitions(kind);
                 Ok(outcome)
             }

@@ -21,7 +21,7 @@ use super::privileges::Access;
 use super::run::{Outcome, Text};
 use super::state::Session;
 
-pub(super) use create::{checks_of, default_text, escaped};
+pub(crate) use create::{Quotes, checks_of, create_table, default_text, escaped};
 pub(super) use server::{charset_rows, collation_rows};
 
 impl Session {

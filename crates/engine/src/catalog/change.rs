@@ -4,7 +4,8 @@ use avocet_base::codec::{Malformed, Put, Reader};
 use avocet_base::{IndexId, TableId};
 use avocet_types::{CheckDef, Collation, ForeignKeyDef, FulltextDef, IndexDef, TableDef, ViewDef};
 
-use super::{DatabaseDef, UserDef};
+use super::{Catalog, DatabaseDef, UserDef};
+use crate::table::TableHandle;
 
 const WHAT: &str = "catalog change";
 
@@ -99,6 +100,25 @@ pub(crate) enum Change {
 }
 
 impl Change {
+    /// Whether it is about a table that is being filled under no name.
+    pub fn is_of_unfinished(&self, catalog: &Catalog) -> bool {
+        match self {
+            Self::CreateTable(def) => TableHandle::is_database_of_unfinished(&def.database),
+            Self::DropTable(id) => catalog.table_by_id(*id).is_some_and(|table| table.is_unfinished()),
+            Self::Several(changes) => changes.iter().any(|change| change.is_of_unfinished(catalog)),
+            _ => false,
+        }
+    }
+
+    /// The table that gets its name by it.
+    pub fn published(&self) -> Option<TableId> {
+        match self {
+            Self::PublishTable { table, .. } => Some(*table),
+            Self::Several(changes) => changes.iter().find_map(Self::published),
+            _ => None,
+        }
+    }
+
     /// Whether it says how many rows a table has.
     pub fn counts_rows(&self) -> bool {
         match self {

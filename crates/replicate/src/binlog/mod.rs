@@ -22,7 +22,7 @@ pub use codec::{ReadError, TableCodec};
 pub use payload::each_event;
 pub use query::{Query, SessionOfQuery};
 pub use rows::{Change, Image, RowsEvent};
-pub use table_map::TableMap;
+pub use table_map::{TableMap, column};
 pub use transaction::gtid_of;
 
 /// The kinds of events that matter here, by their numbers.
@@ -45,6 +45,7 @@ pub mod kind {
     pub const IGNORABLE: u8 = 28;
     pub const ROWS_QUERY: u8 = 29;
     pub const WRITE_ROWS: u8 = 30;
+    pub const UPDATE_ROWS: u8 = 31;
     pub const DELETE_ROWS: u8 = 32;
     pub const GTID: u8 = 33;
     pub const ANONYMOUS_GTID: u8 = 34;

@@ -617,7 +617,8 @@ impl Needs {
             // They list what the account may see.
             ShowKind::Databases | ShowKind::Processlist { .. } => {}
             ShowKind::Other(words) => match words.as_str() {
-                "MASTER STATUS" | "BINARY LOG STATUS" | "REPLICA STATUS" | "SLAVE STATUS" => {
+                "MASTER STATUS" | "BINARY LOG STATUS" | "BINARY LOGS" | "MASTER LOGS" | "REPLICA STATUS"
+                | "SLAVE STATUS" => {
                     self.server(Privileges::SUPER | Privileges::REPLICATION_CLIENT);
                 }
                 "REPLICAS" => self.server(Privileges::REPLICATION_SLAVE),

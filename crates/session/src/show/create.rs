@@ -10,7 +10,7 @@ use avocet_types::{Collation, SqlType, Value};
 use crate::info_schema;
 
 /// The statement that would make the table.
-pub(super) fn create_table(table: &TableDef, next_auto_increment: u64, quotes: Quotes) -> String {
+pub(crate) fn create_table(table: &TableDef, next_auto_increment: u64, quotes: Quotes) -> String {
     let quote = |name: &str| quotes.quote(name);
     let temporary = if table.id.is_temporary() { "TEMPORARY " } else { "" };
     let mut sql = format!("CREATE {temporary}TABLE {} (\n", quote(&table.name));
@@ -219,7 +219,7 @@ pub(crate) fn escaped(text: &str) -> String {
 
 /// What names stand in: double quotes under ANSI_QUOTES.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Quotes(char);
+pub(crate) struct Quotes(char);
 
 impl Quotes {
     pub fn of(mode: SqlMode) -> Self {
