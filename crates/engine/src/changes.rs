@@ -137,9 +137,13 @@ impl ChangeStream {
             }
             _ => return Ok(true),
         };
-        let Some(wall_us) = rows::stamp_of(operations).map_err(named)? else {
-            self.passed_over += 1;
-            return Ok(true);
+        let wall_us = match rows::stamp_of(operations).map_err(named)? {
+            rows::Stamp::Told(wall_us) => wall_us,
+            rows::Stamp::Silent => return Ok(true),
+            rows::Stamp::Missing => {
+                self.passed_over += 1;
+                return Ok(true);
+            }
         };
         let mut teller = rows::Teller { engine, catalog, sink, ts, wall_us, has_begun: false };
         let filled = teller.operations(operations).map_err(named)?;

@@ -13,12 +13,22 @@ use crate::error::{EngineError, malformed};
 use crate::redo::{self, Op};
 use crate::table::TableHandle;
 
-/// When a transaction was committed; `None` if nobody is to be told of it, or it was not captured.
-pub(super) fn stamp_of(operations: &[u8]) -> Result<Option<i64>, CaptureError> {
+/// What a transaction's record says of telling others.
+pub(super) enum Stamp {
+    /// When it was committed.
+    Told(i64),
+    /// Its session wanted nobody to be told.
+    Silent,
+    /// It was committed without change capture.
+    Missing,
+}
+
+pub(super) fn stamp_of(operations: &[u8]) -> Result<Stamp, CaptureError> {
     let last = redo::ops(operations).last().transpose().map_err(malformed("redo operation"))?;
     Ok(match last {
-        Some(Op::Stamp { wall_us }) if wall_us > 0 => Some(wall_us as i64),
-        _ => None,
+        Some(Op::Stamp { wall_us: 0 }) => Stamp::Silent,
+        Some(Op::Stamp { wall_us }) => Stamp::Told(wall_us as i64),
+        _ => Stamp::Missing,
     })
 }
 
