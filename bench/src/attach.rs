@@ -13,6 +13,7 @@ mod rounds;
 mod schema;
 mod session;
 mod speed;
+mod statements;
 mod tpch;
 mod transfers;
 mod writes;
@@ -42,6 +43,9 @@ pub struct Options {
     /// Rounds of the way back: a MySQL follows an Avocet, by its binary log, and every table is compared; 0 to leave that out
     #[arg(long, default_value_t = 0, value_name = "ROUNDS")]
     back: u64,
+    /// Rounds of a server that follows by CHANGE REPLICATION SOURCE and START REPLICA; 0 to leave that out
+    #[arg(long, default_value_t = 0, value_name = "ROUNDS")]
+    by_statement: u64,
     /// Repeat an earlier run's statements; how they meet is up to the servers
     #[arg(long)]
     seed: Option<u64>,
@@ -81,6 +85,9 @@ pub fn command(options: &Options) -> Result<()> {
     }
     if options.back > 0 {
         back::run(options, seed, options.back)?;
+    }
+    if options.by_statement > 0 {
+        statements::run(options, seed, options.by_statement)?;
     }
     let mut report = Report::new("attach", Rival::Mysql);
     if options.read_seconds > 0.0 || options.wait_seconds > 0.0 || options.tpch_sf > 0.0 {

@@ -106,7 +106,7 @@ pub fn run(options: &Options, seed: u64, rounds: u64) -> Result<()> {
 }
 
 /// Random changes and definitions on the source, a kill of it and a restart of the replica.
-fn changes(
+pub fn changes(
     options: &Options,
     source: &mut Server,
     replica: &mut Server,
