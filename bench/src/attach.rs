@@ -2,6 +2,7 @@
 //! either server: at quiet points every table is compared by value, and sessions through the front check what they see all the time.
 //! Then what the front costs and gains, and how fast tables are copied and missed changes are made up for.
 
+mod back;
 mod compare;
 pub mod demo;
 mod freshness;
@@ -12,6 +13,7 @@ mod rounds;
 mod schema;
 mod session;
 mod speed;
+mod statements;
 mod tpch;
 mod transfers;
 mod writes;
@@ -41,6 +43,12 @@ pub struct Options {
     /// How many rounds of a hundred kill a server: the source in one of four cases
     #[arg(long, default_value_t = 40, value_name = "PERCENT")]
     kills: i64,
+    /// Rounds of the way back: a MySQL follows an Avocet, by its binary log, and every table is compared; 0 to leave that out
+    #[arg(long, default_value_t = 0, value_name = "ROUNDS")]
+    back: u64,
+    /// Rounds of a server that follows by CHANGE REPLICATION SOURCE and START REPLICA; 0 to leave that out
+    #[arg(long, default_value_t = 0, value_name = "ROUNDS")]
+    by_statement: u64,
     /// Repeat an earlier run's statements; how they meet is up to the servers
     #[arg(long)]
     seed: Option<u64>,
@@ -80,6 +88,12 @@ pub fn command(options: &Options) -> Result<()> {
     }
     if options.source == Source::Mariadb {
         return Ok(());
+    }
+    if options.back > 0 {
+        back::run(options, seed, options.back)?;
+    }
+    if options.by_statement > 0 {
+        statements::run(options, seed, options.by_statement)?;
     }
     let mut report = Report::new("attach", Rival::Mysql);
     if options.read_seconds > 0.0 || options.wait_seconds > 0.0 || options.tpch_sf > 0.0 {

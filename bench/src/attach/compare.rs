@@ -11,10 +11,16 @@ use mysql::{Conn, Row, Value};
 
 use super::{Pair, connect};
 use crate::error::{Error, Result};
+use crate::rival::Server;
 
 /// Compares all tables of a database; says how many there were.
 pub fn all(pair: &Pair, database: &str) -> Result<String> {
-    let (mut source, mut replica) = (connect(&pair.source)?, connect(&pair.replica)?);
+    both(&pair.source, &pair.replica, database)
+}
+
+/// The same, of any two.
+pub fn both(source: &Server, replica: &Server, database: &str) -> Result<String> {
+    let (mut source, mut replica) = (connect(source)?, connect(replica)?);
     let (there, here) = (tables(&mut source, database)?, tables(&mut replica, database)?);
     let refused = refused(&mut replica, database)?;
     let missing: Vec<&String> =

@@ -66,6 +66,11 @@ impl Mysql9 {
         Ok(self)
     }
 
+    /// One of its programs.
+    pub fn tool(&self, path: &str) -> Command {
+        self.program(path)
+    }
+
     fn program(&self, path: &str) -> Command {
         let mut command = Command::new(self.root.join("usr/lib64/ld-linux-x86-64.so.2"));
         let libraries = self.root.join("usr/lib/x86_64-linux-gnu");

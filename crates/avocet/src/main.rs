@@ -6,10 +6,12 @@
 
 mod accounts;
 mod attach;
+mod binary_log;
 mod check;
 mod connect;
 mod load;
 mod open_files;
+mod replica;
 mod serve;
 mod sql;
 
@@ -38,7 +40,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Serve a data directory over the MySQL protocol
-    Serve(serve::Args),
+    Serve(serve::OwnArgs),
     /// Follow a MySQL server: copy its tables, keep them current, and serve them
     Attach(attach::Args),
     /// Run SQL: interactively, from -e, or from standard input

@@ -13,9 +13,10 @@ use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
-use crate::Failure;
 use crate::accounts::{CatalogAccounts, PluginPasswords};
 use crate::open_files;
+use crate::replica::Replica;
+use crate::{Failure, binary_log};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -81,6 +82,15 @@ pub struct Args {
     store: Option<String>,
 }
 
+/// With what a server that follows another has not.
+#[derive(clap::Args)]
+pub struct OwnArgs {
+    #[command(flatten)]
+    serve: Args,
+    #[command(flatten)]
+    binary_log: binary_log::Args,
+}
+
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Freeze {
     Auto,
@@ -99,7 +109,7 @@ impl From<Freeze> for FreezePolicy {
 }
 
 /// A number of bytes with an optional K, M or G behind it.
-fn bytes(text: &str) -> Result<usize, String> {
+pub fn bytes(text: &str) -> Result<usize, String> {
     let (digits, shift) = match text.as_bytes().last().map(u8::to_ascii_uppercase) {
         Some(b'K') => (&text[..text.len() - 1], 10),
         Some(b'M') => (&text[..text.len() - 1], 20),
@@ -110,9 +120,15 @@ fn bytes(text: &str) -> Result<usize, String> {
     number.checked_shl(shift).filter(|n| n >> shift == number).ok_or_else(|| format!("'{text}' is too large"))
 }
 
-pub fn run(args: Args) -> Result<(), Failure> {
+pub fn run(args: OwnArgs) -> Result<(), Failure> {
     log_to_stderr();
-    run_with(&args, |_| Ok(()), |()| None, drop)
+    let (data, log) = (&args.serve.data, &args.binary_log);
+    let begin = |database: &Database| {
+        let replica = Replica::resume(database.clone(), data, log.log_bin)?;
+        database.follow(replica.clone());
+        Ok(replica)
+    };
+    run_with(&args.serve, Some(log), begin, |_| None, |replica| _ = replica.end())
 }
 
 pub fn log_to_stderr() {
@@ -131,27 +147,30 @@ pub struct Front {
 /// `end` takes what `begin` returned when clients have gone.
 pub fn run_with<T>(
     args: &Args,
+    binary_log: Option<&binary_log::Args>,
     begin: impl FnOnce(&Database) -> Result<T, Failure>,
     front: impl FnOnce(&T) -> Option<Front>,
     end: impl FnOnce(T),
 ) -> Result<(), Failure> {
     // It accepts connections and waits for signals; they run on the server's own threads.
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-    let engine = open(args)?;
+    let engine = open(args, binary_log.is_some_and(|args| args.log_bin))?;
     let database = Database::new(engine.clone(), Some(Box::new(PluginPasswords)))?;
     database.spill_to(args.data.join("spill"));
+    let log = binary_log.map(|own| binary_log::start(own, &args.data, &database)).transpose()?.flatten();
     let begun = begin(&database)?;
     let served = runtime.block_on(serve(args, database.clone(), front(&begun)));
     end(begun);
     // Whatever became of the server, what is committed is checkpointed.
     let closed = database.shutdown();
+    log.into_iter().for_each(avocet_replicate::publish::BinaryLog::join);
     served?;
     closed?;
     tracing::info!("stopped");
     Ok(())
 }
 
-fn open(args: &Args) -> Result<Arc<Engine>, Failure> {
+fn open(args: &Args, log_bin: bool) -> Result<Arc<Engine>, Failure> {
     refuse_foreign(&args.data)?;
     let mut options = EngineOptions::new(&args.data);
     options.owns_process = true;
@@ -165,6 +184,7 @@ fn open(args: &Args) -> Result<Arc<Engine>, Failure> {
     options.durability = args.durability;
     options.freeze = args.freeze.into();
     options.store_url = args.store.clone();
+    options.capture_changes = log_bin;
     Engine::open(options).map_err(|error| format!("cannot open {}: {error}", args.data.display()).into())
 }
 

@@ -151,6 +151,7 @@ impl Applier {
                 Op::Insert { table, row, .. } | Op::Update { table, row, .. } | Op::Delete { table, row } => {
                     (table, row.segment())
                 }
+                Op::Before { .. } | Op::Stamp { .. } => continue,
                 Op::Block { .. } => return Err(cannot("a loaded block", "column blocks are not shared")),
             };
             self.hand_out(table, segment, bytes)?;

@@ -283,6 +283,15 @@ impl Catalog {
                     self.publish(handle.redefined(def));
                 }
             }
+            Change::SetKept { table, partitioning, fulltext } => {
+                if let Some(handle) = self.by_id.get(table).cloned() {
+                    let mut def = (*handle.def).clone();
+                    def.partitioning.clone_from(partitioning);
+                    def.fulltext = fulltext.clone();
+                    def.fulltext.retain(|key| key.columns.iter().all(|column| *column < def.columns.len()));
+                    self.publish(handle.redefined(def));
+                }
+            }
             Change::ShowIndex { table, index, visible } => {
                 if let Some(handle) = self.by_id.get(table).cloned() {
                     let mut def = (*handle.def).clone();

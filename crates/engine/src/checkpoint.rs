@@ -18,6 +18,7 @@
 //! 4. No name is used twice in an engine's life: a manifest whose writing failed may be there all the same, and come into
 //!    force after power loss, so what it names stays until a newer one is in force.
 //! 5. The manifest says how many rows each segment has, counted where they are in memory: whoever loads it counts again.
+//! 7. Who is told of changes has them up to the checkpoint's log position: it goes on from there with the checkpoint's catalog.
 //! 6. The catalog is captured together with the snapshot, under the DDL latch, so it is the catalog of that moment.
 
 pub(crate) mod manifest;
@@ -37,6 +38,7 @@ use hashbrown::{HashMap, HashSet};
 use parking_lot::Mutex;
 
 use crate::blocks::Blocks;
+use crate::capture::Capture;
 use crate::catalog::Catalog;
 use crate::claim::Claim;
 use crate::commit::Pipeline;
@@ -85,6 +87,7 @@ pub(crate) struct Checkpointer<'e> {
     pub origins: &'e Origins,
     pub health: &'e Health,
     pub claim: &'e Claim,
+    pub capture: &'e Capture,
 }
 
 impl Checkpointer<'_> {
@@ -144,6 +147,10 @@ impl Checkpointer<'_> {
                 return Err(e);
             }
         };
+        if let Err(e) = self.capture.wait_for(redo_from) {
+            writer.discard();
+            return Err(e);
+        }
         let (store, key) = (&self.blocks.store, manifest::key(manifest.sequence));
         // Another's checkpoint must not come after ours, nor may we delete what it needs.
         if let Err(e) = self.claim.check_owner(&**store) {

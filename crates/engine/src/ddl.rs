@@ -21,6 +21,7 @@ use avocet_log::Durability;
 use avocet_storage::relation::SegmentState;
 use avocet_types::{Collation, IndexDef, IndexKind, TableDef};
 
+use crate::capture;
 use crate::catalog::{Catalog, Change, DatabaseDef, UserDef};
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
@@ -70,6 +71,9 @@ impl Engine {
         self.health.check()?;
         let mut payload = Vec::new();
         change.encode(&mut payload);
+        if self.options.capture_changes && !change.is_of_unfinished(&self.catalog()) {
+            capture::take_statement(&self.options.env, &mut payload);
+        }
         // Whoever commits in between has not seen the change that is logged before it.
         self.catalog_changing.store(true, Ordering::Release);
         let logged = self

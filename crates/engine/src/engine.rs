@@ -12,6 +12,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use crate::blocks::Blocks;
 use crate::buffers::BufferPool;
+use crate::capture::Capture;
 use crate::catalog::Catalog;
 use crate::checkpoint::{CheckpointState, Checkpointer};
 use crate::claim::Claim;
@@ -87,6 +88,8 @@ pub struct EngineOptions {
     pub procedures: Procedures,
     /// For tables whose definitions have expressions: recovery needs it where the log has calls of procedures that write there.
     pub rule_compiler: Option<RuleCompiler>,
+    /// The log also has what those need who tell others of changes: see [`crate::ChangeStream`], which is then to be read.
+    pub capture_changes: bool,
     /// For tests of tests.
     #[doc(hidden)]
     pub broken_rule: Option<BrokenRule>,
@@ -118,6 +121,7 @@ impl EngineOptions {
             background: true,
             procedures: Procedures::default(),
             rule_compiler: None,
+            capture_changes: false,
             broken_rule: None,
             rows_per_segment: RowsPerSegment::default(),
             updates_move_rows: false,
@@ -144,6 +148,7 @@ pub(crate) struct Parts {
     pub origins: Origins,
     pub checkpoints: CheckpointState,
     pub claim: Claim,
+    pub capture: Capture,
 }
 
 pub struct Engine {
@@ -182,6 +187,7 @@ pub struct Engine {
     /// Held as long as the engine is open.
     pub(crate) claim: Claim,
     pub(crate) withheld: Withheld,
+    pub(crate) capture: Capture,
 }
 
 const KEY_LATCHES: usize = 256;
@@ -221,6 +227,7 @@ impl Engine {
             signals: Arc::default(),
             claim: parts.claim,
             withheld: Withheld::default(),
+            capture: parts.capture,
             options: parts.options,
         }
     }
@@ -333,6 +340,7 @@ impl Engine {
             origins: &self.origins,
             health: &self.health,
             claim: &self.claim,
+            capture: &self.capture,
         }
     }
 

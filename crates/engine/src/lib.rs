@@ -17,7 +17,9 @@ mod block_rows;
 mod blocks;
 mod buffers;
 mod bulk;
+mod capture;
 mod catalog;
+mod changes;
 mod check;
 mod check_table;
 mod checkpoint;
@@ -70,10 +72,12 @@ pub use avocet_storage::relation::RowsPerSegment;
 pub use avocet_types as types;
 pub use buffers::ReadScratch;
 pub use bulk::BulkInsert;
+pub use capture::{change_statement, run_as_statement};
 pub use catalog::{
     AccountId, Catalog, DatabaseDef, GrantScope, Grants, LoginRules, PasswordRules, Privileges, TlsRule,
     UserDef,
 };
+pub use changes::{CaptureError, ChangeSink, ChangeStream};
 pub use check::{CheckReport, check};
 pub use commit::CommitTicket;
 pub use ddl::{
@@ -87,7 +91,7 @@ pub use locks::WaitHook;
 pub use memory::{MemoryBudget, MemoryUse};
 pub use pace::BackgroundStats;
 pub use procedure::{Call, Parameter, ParameterMode, Procedure, Procedures, Reply, ResultSet};
-pub use redo::Origin;
+pub use redo::{Origin, Statement};
 pub use sample::TableSample;
 pub use scan::{BATCH_ROWS, Morsel, ScanRequest, TableScan};
 pub use snapshots::SnapshotGuard;

@@ -25,6 +25,7 @@ use hashbrown::HashSet;
 
 use crate::background;
 use crate::blocks::Blocks;
+use crate::capture::Capture;
 use crate::catalog::Catalog;
 use crate::checkpoint::CheckpointState;
 use crate::checkpoint::manifest::{self, Manifest, SegmentPlace};
@@ -56,6 +57,10 @@ fn open(options: EngineOptions) -> Result<Arc<Engine>> {
     let manifest = newest_manifest(&*store)?;
 
     let catalog = catalog_of(&manifest, options.rows_per_segment);
+    let capture = match options.capture_changes {
+        true => Capture::from(catalog_of(&manifest, options.rows_per_segment), manifest.redo_from),
+        false => Capture::default(),
+    };
     blocks.note_id(BlockId(manifest.next_block.0.saturating_sub(1)));
     let sizes = load::load(&catalog, &manifest, &blocks, &*store)?;
 
@@ -89,7 +94,8 @@ fn open(options: EngineOptions) -> Result<Arc<Engine>> {
     claim.settle()?;
     let env = options.env.clone();
     let checkpoints = CheckpointState::of(manifest, sizes);
-    let parts = Parts { catalog, snapshots, log, last, blocks, origins, checkpoints, claim, options };
+    let parts =
+        Parts { catalog, snapshots, log, last, blocks, origins, checkpoints, claim, capture, options };
     let engine = Arc::new(Engine::assemble(parts));
     if let Some(from) = rest {
         named.extend(calls::replay(&engine, LogReader::open_until(env, &log_dir, from, end)?)?);

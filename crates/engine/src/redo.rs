@@ -6,7 +6,10 @@
 //!    2 update   table varint │ row u64 │ delta bytes
 //!    3 delete   table varint │ row u64
 //!    4 block    table varint │ segment u64 │ block u64        rows that were loaded straight to a column block
-//!  catalog record (kind 2): one catalog change (`catalog::Change`)
+//!    6 before   table varint │ row u64 │ image bytes          for change capture: the row that the next operation changes
+//!    7 moves    table varint │ row u64 │ image bytes          the same; a delete and an insert follow, which are one update
+//!    8 stamp    0 varint │ microseconds u64                   for change capture, and last: when it was committed
+//!  catalog record (kind 2): one catalog change (`catalog::Change`), and the statement that it came of (`redo/statement.rs`)
 //!  segment record (kind 3): table varint │ segment u64 │ block u64 (0: the segment is empty now)
 //!  call record (kind 4), tag = commit timestamp: a transaction, as a call of a procedure (`redo/call.rs`)
 //!  applied record (kind 5), tag = commit timestamp: where it comes from (`redo/origin.rs`), then operations
@@ -19,11 +22,13 @@ pub(crate) mod apply;
 mod call;
 mod origin;
 pub(crate) mod replay;
+mod statement;
 
 use avocet_base::codec::{Malformed, Put, Reader};
 use avocet_base::{BlockId, RowId, SegmentNo, TableId};
 
 pub use origin::Origin;
+pub use statement::Statement;
 
 pub(crate) use call::{CallRecord, Inputs, put_head};
 
@@ -39,6 +44,9 @@ const DELETE: u8 = 3;
 /// As written before the number of rows was in it.
 const UNCOUNTED_BLOCK: u8 = 4;
 const BLOCK: u8 = 5;
+const BEFORE: u8 = 6;
+const MOVES: u8 = 7;
+const STAMP: u8 = 8;
 
 /// One change of a committed transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +72,18 @@ pub enum Op<'a> {
         block: BlockId,
         rows: Option<u32>,
     },
+    /// The row as it was before the next operation; before the next two, a delete and an insert, if they move it. Changes
+    /// nothing: see [`crate::ChangeStream`].
+    Before {
+        table: TableId,
+        row: RowId,
+        image: &'a [u8],
+        moves: bool,
+    },
+    /// When the transaction was committed, in microseconds since 1970; 0 if its changes are to be told to nobody. Changes nothing.
+    Stamp {
+        wall_us: u64,
+    },
 }
 
 /// A segment's rows are in `block` from now on (`None`: it has none left).
@@ -83,7 +103,9 @@ impl Op<'_> {
             Self::Insert { table, .. }
             | Self::Update { table, .. }
             | Self::Delete { table, .. }
-            | Self::Block { table, .. } => table,
+            | Self::Block { table, .. }
+            | Self::Before { table, .. } => table,
+            Self::Stamp { .. } => TableId(0),
         }
     }
 
@@ -91,9 +113,9 @@ impl Op<'_> {
     pub fn size_hint(&self) -> usize {
         Self::HEAD_BYTES
             + match self {
-                Self::Insert { image, .. } => image.len(),
+                Self::Insert { image, .. } | Self::Before { image, .. } => image.len(),
                 Self::Update { delta, .. } => delta.len(),
-                Self::Delete { .. } | Self::Block { .. } => 0,
+                Self::Delete { .. } | Self::Block { .. } | Self::Stamp { .. } => 0,
             }
     }
 
@@ -118,6 +140,11 @@ impl Op<'_> {
                 to.put_u64(block.0);
                 rows.iter().for_each(|&rows| to.put_varint(rows.into()));
             }
+            Self::Before { table, row, image, moves } => {
+                head(if moves { MOVES } else { BEFORE }, table, row.0);
+                to.put_bytes(image);
+            }
+            Self::Stamp { wall_us } => head(STAMP, TableId(0), wall_us),
         }
     }
 }
@@ -148,6 +175,10 @@ fn next_op<'a>(reader: &mut Reader<'a>) -> Result<Op<'a>, Malformed> {
         INSERT => Op::Insert { table, row: RowId(place), image: reader.bytes(WHAT)? },
         UPDATE => Op::Update { table, row: RowId(place), delta: reader.bytes(WHAT)? },
         DELETE => Op::Delete { table, row: RowId(place) },
+        BEFORE | MOVES => {
+            Op::Before { table, row: RowId(place), image: reader.bytes(WHAT)?, moves: op == MOVES }
+        }
+        STAMP => Op::Stamp { wall_us: place },
         UNCOUNTED_BLOCK | BLOCK => {
             let block = BlockId(reader.u64(WHAT)?);
             let rows = match op == BLOCK {
@@ -198,6 +229,9 @@ mod tests {
             Op::Delete { table, row },
             Op::Block { table, segment: SegmentNo(9), block: BlockId(77), rows: Some(1000) },
             Op::Block { table, segment: SegmentNo(9), block: BlockId(77), rows: None },
+            Op::Before { table, row, image: b"image", moves: false },
+            Op::Before { table, row, image: b"image", moves: true },
+            Op::Stamp { wall_us: 1 << 50 },
         ];
         let mut bytes = Vec::new();
         all.iter().for_each(|op| op.encode(&mut bytes));

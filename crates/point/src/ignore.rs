@@ -13,9 +13,10 @@ pub fn can_ignore(error: &EngineError) -> bool {
     }
 }
 
-/// Whether an error in a row's values concerns that row alone: it violates a CHECK constraint.
+/// Whether an error in a row's values concerns that row alone: it violates a CHECK constraint, or no partition
+/// takes it.
 pub fn is_of_row(error: &SqlError) -> bool {
-    error.is(ErrorCode::CHECK_CONSTRAINT_VIOLATED)
+    error.is(ErrorCode::CHECK_CONSTRAINT_VIOLATED) || error.is(ErrorCode::NO_PARTITION_FOR_GIVEN_VALUE)
 }
 
 #[cold]

@@ -210,6 +210,8 @@ fn table_of(sql: &str) -> TableDef {
         comment: String::new(),
         foreign_keys: Vec::new(),
         checks: Vec::new(),
+        fulltext: Vec::new(),
+        partitioning: None,
         view: None,
     }
 }

@@ -82,6 +82,30 @@ impl GtidSet {
         }
     }
 
+    /// Adds the transactions `first..=last` of a source.
+    pub fn add_range(&mut self, origin: &Origin, first: u64, last: u64) {
+        insert(self.intervals.entry(origin.clone()).or_default(), first, last);
+    }
+
+    /// How many of a source there are without a gap, from the first on.
+    pub fn dense_up_to(&self, origin: &Origin) -> u64 {
+        match self.intervals.get(origin).and_then(|of| of.first()) {
+            Some((1, last)) => *last,
+            _ => 0,
+        }
+    }
+
+    pub fn contains(&self, gtid: &Gtid) -> bool {
+        match gtid {
+            Gtid::Numbered { origin, number } => {
+                self.intervals.get(origin).is_some_and(|of| covers(of, *number, *number))
+            }
+            Gtid::InDomain(domain, wanted) => {
+                self.domains.get(domain).is_some_and(|own| own.sequence >= wanted.sequence)
+            }
+        }
+    }
+
     /// Whether all of the other set's transactions are in this one.
     pub fn contains_all(&self, other: &Self) -> bool {
         let are_numbered = other.intervals.iter().all(|(origin, wanted)| {
@@ -156,7 +180,7 @@ impl fmt::Display for GtidSet {
     }
 }
 
-fn uuid(text: &str) -> Option<[u8; 16]> {
+pub(crate) fn uuid(text: &str) -> Option<[u8; 16]> {
     let mut bytes = [0; 16];
     let digits: Vec<u8> = text.bytes().filter(|byte| *byte != b'-').collect();
     if digits.len() != 32 || !digits.iter().all(u8::is_ascii_hexdigit) {

@@ -26,6 +26,7 @@ pub mod gtid;
 mod inbox;
 mod patterns;
 mod probe;
+pub mod publish;
 pub mod source;
 mod state;
 mod status;
@@ -34,6 +35,7 @@ mod stream;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use avocet_engine::Engine;
 use mysql::Opts;
@@ -62,6 +64,10 @@ pub struct Config {
     pub copy_threads: usize,
     /// Threads of the engine's applier.
     pub workers: usize,
+    /// The longest wait between two attempts to connect.
+    pub retry_after: Duration,
+    /// Where others see how far it is: the same for one start after another.
+    pub status: Arc<Status>,
     /// Told whenever more transactions are visible.
     pub on_visible: Box<dyn Fn(&gtid::GtidSet) + Send>,
 }
@@ -134,6 +140,19 @@ impl Drop for Reserved {
     }
 }
 
+/// Tables that were made here would be taken for the source's.
+fn refuse_others_tables(engine: &Engine, patterns: &Patterns) -> Result<()> {
+    let catalog = engine.catalog();
+    let mut names = catalog.tables().map(|table| (&table.def.database, &table.def.name));
+    match names.find(|(database, table)| patterns.has_table(database, table)) {
+        None => Ok(()),
+        Some((database, table)) => Err(ReplicateError::Refused(format!(
+            "{database}.{table} is here and did not come from the source: drop or rename what is not the source's, leave it out, or \
+             begin with a new data directory"
+        ))),
+    }
+}
+
 /// What queues and chunks take: each chunk is in the queue, or with a thread that reads it, beside its encoded form.
 fn queue_bytes(config: &Config) -> usize {
     const CHUNK: usize = 40 << 20;
@@ -144,7 +163,7 @@ impl Attachment {
     /// Begins to follow. The engine's tables that the patterns name belong to the source from now on.
     ///
     /// # Errors
-    /// `Refused` if there is no memory for it.
+    /// `Refused` if there is no memory for it, or tables of the same names are here that are not the source's.
     pub fn start(engine: &Arc<Engine>, config: Config, definitions: Box<dyn Definitions>) -> Result<Self> {
         let bytes = queue_bytes(&config).min(engine.memory().limit() / 4);
         if !engine.memory().reserve(bytes) {
@@ -153,13 +172,11 @@ impl Attachment {
             )));
         }
         let memory = Reserved { engine: engine.clone(), bytes };
-        let (inbox, watch, status) =
-            (Arc::<Inbox>::default(), Arc::<Watch>::default(), Arc::<Status>::default());
-        status.set_source(
-            &config.source.get_ip_or_hostname(),
-            config.source.get_tcp_port(),
-            config.source.get_user().unwrap_or_default(),
-        );
+        if !Self::has_begun(engine) {
+            refuse_others_tables(engine, &config.patterns)?;
+        }
+        let (inbox, watch, status) = (Arc::<Inbox>::default(), Arc::<Watch>::default(), config.status);
+        status.begin();
         let copies = Copies::start(
             config.source.clone(),
             config.copy_threads,
@@ -193,6 +210,7 @@ impl Attachment {
             announce,
             withholdings: withholdings.clone(),
             tries_refused: false,
+            retry_after: config.retry_after,
             run: Run::default(),
         };
         follower.take_up()?;

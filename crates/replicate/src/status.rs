@@ -99,6 +99,15 @@ impl Status {
         self.inner.lock().shown.source = (host.to_owned(), port, user.to_owned());
     }
 
+    /// Another start.
+    pub fn begin(&self) {
+        let mut inner = self.inner.lock();
+        inner.shown.phase = Phase::Connecting;
+        inner.shown.last_error = None;
+        inner.visible = None;
+        inner.followed_from_start = false;
+    }
+
     pub fn set_phase(&self, phase: Phase, error: Option<String>) {
         let mut inner = self.inner.lock();
         inner.shown.phase = phase;

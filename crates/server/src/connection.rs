@@ -6,6 +6,7 @@
 
 mod behind;
 mod commands;
+mod dump;
 mod sign_in;
 
 use std::future::{Future, poll_fn};

@@ -40,7 +40,10 @@ use parking_lot::Mutex;
 use tokio_rustls::TlsConnector;
 
 use costs::Costs;
+pub use secure::SourceTls;
 use shape::Shapes;
+
+use crate::files::FileError;
 
 /// Why the data here cannot be said to be as fresh as it is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +74,8 @@ pub trait Source: Send + Sync + 'static {
     /// Host and port.
     fn address(&self) -> (&str, u16);
 
+    fn tls(&self) -> &SourceTls;
+
     /// Why a table of it cannot be read here; `None` if it can, or is no table.
     fn why_not_followed(&self, database: &str, table: &str) -> Option<String>;
 
@@ -84,22 +89,22 @@ pub(crate) struct Front {
     pub shapes: Shapes,
     pub costs: Costs,
     pub journal: Arc<Journal>,
-    /// `None` if there is no TLS here.
-    pub connector: Option<TlsConnector>,
+    pub connector: TlsConnector,
     /// Who runs a statement here, by the thread id that the source has given the client.
     threads: Mutex<HashMap<u32, Weak<Interrupt>>>,
 }
 
 impl Front {
-    pub fn new(source: Arc<dyn Source>, journal: Arc<Journal>) -> Self {
-        Self {
+    pub fn new(source: Arc<dyn Source>, journal: Arc<Journal>) -> Result<Self, FileError> {
+        let connector = secure::connector(source.tls())?;
+        Ok(Self {
             source,
             shapes: Shapes::default(),
             costs: Costs::default(),
             journal,
-            connector: secure::connector().ok(),
+            connector,
             threads: Mutex::default(),
-        }
+        })
     }
 
     /// A client has come, which the source knows by this number.

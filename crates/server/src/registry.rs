@@ -32,6 +32,7 @@ pub enum Activity {
     Prepare,
     Execute,
     Fetch,
+    Dump,
     Other,
 }
 
@@ -44,6 +45,7 @@ impl Activity {
             Self::Prepare => "Prepare",
             Self::Execute => "Execute",
             Self::Fetch => "Fetch",
+            Self::Dump => "Binlog Dump GTID",
             Self::Other => "Daemon",
         }
     }

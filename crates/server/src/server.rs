@@ -153,7 +153,7 @@ impl<F: SessionFactory> Server<F> {
     ) -> Result<SocketAddr, StartError> {
         let listener = Listener::tcp(address).await?;
         let chosen = listener.address().unwrap_or(address);
-        self.listeners.push((listener, Some(Arc::new(Front::new(source, journal)))));
+        self.listeners.push((listener, Some(Arc::new(Front::new(source, journal)?))));
         Ok(chosen)
     }
 

@@ -13,10 +13,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use avocet_channel::{Interrupt, Interruption, OutputColumn, ResultSink, Status};
-use avocet_types::error::SqlError;
+use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::SqlMode;
 use avocet_types::{Datum, SqlType};
 
+pub use crate::binary_log::{DumpFrom, Dumping, Replica};
 pub use crate::routing::{Freshness, Journal, Route, Routed, Routing};
 
 /// One connection's state and the statements that run in it. Used by one task at a time.
@@ -57,6 +58,16 @@ pub trait SqlSession: Send {
     /// Rolls back, drops prepared statements and user variables, and gives every session variable its
     /// global value again (COM_RESET_CONNECTION). Keeps account and default database.
     fn reset(&mut self) -> impl Future<Output = ()> + Send;
+
+    /// COM_REGISTER_SLAVE: a replica says who it is.
+    fn register_replica(&mut self, _replica: Replica) -> Result<(), SqlError> {
+        Err(ErrorCode::UNKNOWN_COM_ERROR.with(&[]))
+    }
+
+    /// COM_BINLOG_DUMP, COM_BINLOG_DUMP_GTID: what a replica is to be sent from now on.
+    fn begin_dump(&mut self, _from: DumpFrom) -> Result<Dumping, SqlError> {
+        Err(ErrorCode::UNKNOWN_COM_ERROR.with(&[]))
+    }
 
     /// Cleans up at once after a statement whose future was dropped before it ended: its transaction is rolled back.
     fn recover(&mut self);

@@ -16,6 +16,7 @@ use avocet_types::{Collation, Value};
 use parking_lot::Mutex;
 
 use super::api::{AccountName, ClientMemory, ConnectionRow, Connections, SessionFactory, SessionInfo};
+use super::binary_log::{BinaryLog, Replicas};
 use super::commands::Commands;
 use super::guard::ADMINISTRATORS;
 use super::named_locks::NamedLocks;
@@ -71,6 +72,9 @@ pub(super) struct Shared {
     pub analytics_start: Mutex<()>,
     /// Of a server that follows another.
     pub replication: Arc<OnceLock<Arc<dyn Replication>>>,
+    /// Of a server that others may follow.
+    pub binary_log: Arc<OnceLock<Arc<dyn BinaryLog>>>,
+    pub replicas: Arc<Replicas>,
     /// Of a server that stands before the one that it follows.
     pub journal: Arc<Journal>,
     /// How many prepared statements there are.
@@ -122,6 +126,8 @@ impl Database {
             analytics: OnceLock::new(),
             analytics_start: Mutex::new(()),
             replication: Arc::default(),
+            binary_log: Arc::default(),
+            replicas: Arc::default(),
             journal: Arc::default(),
             prepared: AtomicUsize::new(0),
             next_embedded: AtomicU32::new(1),
@@ -139,10 +145,17 @@ impl Database {
         let _ = self.0.spill.set(folder.into());
     }
 
-    /// The server follows another from now on: SHOW REPLICA STATUS and waits ask this. To be called once.
+    /// The server follows another, or may be told to: SHOW REPLICA STATUS, START REPLICA and waits ask this. To be called once.
     pub fn follow(&self, replication: Arc<dyn Replication>) {
         // A second call would come too late.
         let _ = self.0.replication.set(replication);
+    }
+
+    /// Others may follow this server from now on, by its binary log. To be called once.
+    pub fn log_to(&self, log: Arc<dyn BinaryLog>) {
+        self.0.globals.follow(log.clone());
+        // A second call would come too late.
+        let _ = self.0.binary_log.set(log);
     }
 
     /// Where a front notes which queries ran where.
@@ -156,6 +169,12 @@ impl Database {
         let value = VARIABLES[position].parse_text(value)?;
         self.0.globals.put(position, value);
         Ok(())
+    }
+
+    /// A global variable as SHOW VARIABLES has it.
+    pub fn option(&self, name: &str) -> Result<String, SqlError> {
+        let position = find(name)?;
+        Ok(VARIABLES[position].show(&self.0.globals.get(position)))
     }
 
     /// As [`Self::set_option`], unless SET PERSIST has given the variable a value: as in MySQL, that prevails.

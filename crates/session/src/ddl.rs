@@ -4,9 +4,11 @@ pub(crate) mod alter;
 mod checks;
 mod columns;
 mod foreign_keys;
+mod fulltext;
 mod generated;
 mod how;
 mod indexes;
+mod partitions;
 mod temporary;
 mod views;
 
@@ -22,9 +24,11 @@ use avocet_sql::parse::statement::{AlterAction, CreateTable, StatementKind, Tabl
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::schema::{IndexKind, TableDef};
 
+use super::binary_log::tell_as;
 use super::info_schema;
 use super::run::{Done, Outcome, Text};
 use super::settings::collation_of;
+use super::show::{Quotes, create_table as create_table_text};
 use super::state::{Level, Session};
 
 /// MySQL's limit for names of databases, tables, columns and indexes, in characters.
@@ -208,6 +212,7 @@ impl Session {
         let auto_increment = create.options.auto_increment;
         let (checks, wait) = (self.settings.foreign_key_checks, self.ddl_wait());
         let engine = self.shared.engine.clone();
+        self.warn_of_fulltext(&def, None);
         blocking(|| engine.create_table_with(def, auto_increment, checks, wait))?;
         Ok(Outcome::ok())
     }
@@ -247,6 +252,10 @@ impl Session {
         let (def, filled, inserted) = self.end_statement(mark, result).await?;
         // The query's transaction held its tables, which foreign keys may refer to.
         self.commit().await?;
+        if self.logs_definitions() {
+            let quotes = Quotes::of(self.settings.sql_mode);
+            tell_as(Some(&def.database), vec![create_table_text(&def, auto_increment.unwrap_or(1), quotes)]);
+        }
         blocking(|| {
             self.info.interrupt.check()?;
             Ok::<_, SqlError>(filled.publish(&def, inserted, auto_increment, checks, wait)?)
@@ -305,9 +314,17 @@ impl Session {
         def.indexes.iter_mut().for_each(|index| index.generated = false);
         def.checks = checks::like(&def, &def.name);
         if temporary {
+            if def.partitioning.is_some() {
+                return Err(ErrorCode::PARTITION_NO_TEMPORARY.with(&[]));
+            }
             return self.create_temporary_like(def, if_not_exists);
         }
         let (checks, wait) = (self.settings.foreign_key_checks, self.ddl_wait());
+        // The one that it is like may be there in this session alone.
+        if self.logs_definitions() && self.temporary.has(&like_database, &like_name) {
+            let quotes = Quotes::of(self.settings.sql_mode);
+            tell_as(Some(&def.database), vec![create_table_text(&def, 1, quotes)]);
+        }
         blocking(|| self.shared.engine.create_table_with(def, None, checks, wait))?;
         Ok(Outcome::ok())
     }
@@ -332,6 +349,15 @@ impl Session {
         if if_exists || missing.is_empty() {
             let found = self.drop_temporary(found);
             let (checks, wait) = (self.settings.foreign_key_checks, self.ddl_wait());
+            if self.logs_definitions() {
+                // Those that are there in this session alone are left out.
+                let quotes = Quotes::of(self.settings.sql_mode);
+                let quoted = |(database, name): &(String, String)| {
+                    format!("{}.{}", quotes.quote(database), quotes.quote(name))
+                };
+                let names: Vec<_> = found.iter().map(quoted).collect();
+                tell_as(None, vec![format!("DROP TABLE IF EXISTS {}", names.join(","))]);
+            }
             blocking(|| self.shared.engine.drop_tables(&found, checks, wait))?;
         }
         self.missing(missing, if_exists)
@@ -353,8 +379,8 @@ impl Session {
 /// What of CREATE TABLE is parsed but not served.
 fn refuse_unserved(create: &CreateTable) -> Result<(), SqlError> {
     check_name(&create.name.name.name, ErrorCode::WRONG_TABLE_NAME)?;
-    if create.partitioned {
-        return Err(unsupported("PARTITION BY"));
+    if create.temporary && create.partitions.is_some() {
+        return Err(ErrorCode::PARTITION_NO_TEMPORARY.with(&[]));
     }
     check_options(&create.options)
 }

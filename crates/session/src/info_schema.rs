@@ -4,6 +4,7 @@
 mod accounts;
 mod grants;
 mod own;
+mod partitions;
 mod performance;
 mod rare;
 mod tables;
@@ -19,6 +20,7 @@ use avocet_types::schema::TableDef;
 use super::output::Rowset;
 use super::state::Session;
 
+pub(super) use rare::is_keyword;
 pub(super) use tables::status_of;
 pub(super) use views::type_of;
 
@@ -66,6 +68,7 @@ fn all() -> &'static [Virtual] {
             .iter()
             .chain(grants::TABLES)
             .chain(rare::TABLES)
+            .chain(partitions::TABLES)
             .chain(views::TABLES)
             .map(|table| (NAME, table))
             .collect();

@@ -12,6 +12,7 @@ use avocet_channel::blocking::blocking;
 use avocet_types::expr::{EvalError, EvalResult, Host};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
+use super::binary_log::{BinaryLog, Replicas};
 use super::replication::Replication;
 
 /// How often a waiter asks whether it was interrupted.
@@ -208,6 +209,8 @@ pub(super) struct SessionHost {
     pub interrupt: Arc<Interrupt>,
     pub time: TimeLimit,
     pub replication: Arc<OnceLock<Arc<dyn Replication>>>,
+    pub binary_log: Arc<OnceLock<Arc<dyn BinaryLog>>>,
+    pub replicas: Arc<Replicas>,
 }
 
 impl Host for SessionHost {
@@ -261,13 +264,17 @@ impl Host for SessionHost {
     }
 
     fn wait_for_transactions(&self, set: &str, timeout: Option<Duration>) -> EvalResult<Option<bool>> {
-        let Some(replication) = self.replication.get() else { return Ok(Some(set.trim().is_empty())) };
+        let wait = |at_most, stop: &dyn Fn() -> bool| match (self.replication.get(), self.binary_log.get()) {
+            (Some(replication), _) => replication.wait_for(set, at_most, stop),
+            (None, Some(log)) => log.wait_for(set, at_most, stop),
+            (None, None) => Some(set.trim().is_empty()),
+        };
         let left = self.time.left();
         let is_cut_short = left.is_some_and(|left| timeout.is_none_or(|timeout| left < timeout));
         let timeout = if is_cut_short { left } else { timeout };
         let interrupted = || self.interrupt.get().is_some();
         let mut arrived = None;
-        blocking(|| arrived = replication.wait_for(set, timeout.unwrap_or(Duration::MAX), &interrupted));
+        blocking(|| arrived = wait(timeout.unwrap_or(Duration::MAX), &interrupted));
         match arrived {
             Some(false) if interrupted() => Err(EvalError::Interrupted),
             Some(false) if is_cut_short => Err(EvalError::Timeout),
@@ -282,5 +289,6 @@ pub(super) struct EndOfLocks(pub Arc<SessionHost>);
 impl Drop for EndOfLocks {
     fn drop(&mut self) {
         self.0.release_all_locks();
+        self.0.replicas.lock().remove(&self.0.connection);
     }
 }

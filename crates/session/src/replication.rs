@@ -1,12 +1,43 @@
-//! What a session can ask of a server that follows another: how far it is (`show/replica.rs`), and waits for transactions.
+//! What a session can ask of a server that follows another, or may be told to: how far it is (`show/replica.rs`), waits for
+//! transactions, and to begin and end (`statements.rs`).
 //!
 //! The one who follows stands above sessions; here is what it has to tell.
 
+mod statements;
+
 use std::time::Duration;
 
-/// A source that is followed.
+pub use avocet_sql::parse::statement::SourceOptions;
+use avocet_types::error::SqlError;
+
+/// A source that is followed, or may be.
 pub trait Replication: std::fmt::Debug + Send + Sync {
-    fn status(&self) -> ReplicaStatus;
+    /// `None` if no source is known.
+    fn status(&self) -> Option<ReplicaStatus>;
+
+    /// Says which source is followed, from the next start on.
+    ///
+    /// # Errors
+    /// 3021 while one is followed, 1235 for what cannot be followed.
+    fn change_source(&self, options: &SourceOptions) -> Result<(), SqlError>;
+
+    /// Begins to follow; false if one is followed already. Blocks.
+    ///
+    /// # Errors
+    /// 1200 if no source is known, or why it cannot be followed.
+    fn start(&self) -> Result<bool, SqlError>;
+
+    /// Ends at a boundary of the source's transactions; false if none is followed. Blocks.
+    ///
+    /// # Errors
+    /// If that could not be noted for the next start of the server.
+    fn stop(&self) -> Result<bool, SqlError>;
+
+    /// With `all`, the source is forgotten. What was applied stays, and so does the position.
+    ///
+    /// # Errors
+    /// 3081 while one is followed.
+    fn reset(&self, all: bool) -> Result<(), SqlError>;
 
     /// Compares tables with the source by value, all that are followed if none are named; with `repairs`, those that differ are
     /// copied again. Blocks.
@@ -53,6 +84,11 @@ pub struct ReplicaStatus {
     pub source_host: String,
     pub source_port: u16,
     pub source_user: String,
+    /// The longest wait between two attempts to connect.
+    pub connect_retry_seconds: u32,
+    pub ssl: bool,
+    /// What the source's certificate is verified with, if it is.
+    pub ssl_ca: Option<String>,
     pub source_uuid: String,
     pub state: String,
     /// `Yes`, `Connecting` or `No`.

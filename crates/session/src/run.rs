@@ -11,7 +11,7 @@ use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::Host;
 use avocet_types::{Collation, Datum, SqlType};
 
-use super::api::{Prepared, Routing, SqlSession, StatementId, Timeouts};
+use super::api::{DumpFrom, Dumping, Prepared, Replica, Routing, SqlSession, StatementId, Timeouts};
 use super::held::{Held, STATEMENT, TextSize};
 use super::output::table_column;
 use super::point::Candidate;
@@ -62,6 +62,14 @@ impl<'t> Text<'t> {
 }
 
 impl SqlSession for Session {
+    fn register_replica(&mut self, replica: Replica) -> Result<(), SqlError> {
+        self.note_replica(replica)
+    }
+
+    fn begin_dump(&mut self, from: DumpFrom) -> Result<Dumping, SqlError> {
+        self.begin_dumping(from)
+    }
+
     async fn execute(&mut self, sql: &str, sink: &mut dyn ResultSink) -> Result<(), SqlError> {
         self.recover_dropped();
         self.more_results = false;
@@ -388,6 +396,7 @@ impl Session {
                 self.begin_hints(statement.hints.as_deref());
             }
             (self.assigns, self.assignments) = (statement.assignments > 0, statement.assignments);
+            self.part_of_text = Some(statement.span);
             let result = self.run(&statement.kind, &text, sink).await;
             (self.assigns, self.assignments) = (false, 0);
             self.end_hints();
@@ -411,6 +420,7 @@ impl Session {
             let planned = size.planned(&statement.kind).saturating_sub(size.parsed());
             held.resize(planned, STATEMENT).map_err(|error| self.failed(error))?;
         }
+        self.part_of_text = None;
         self.begin_hints(statement.hints.as_deref());
         let result = match self.run_prepared_plan(statement, params, sink).await {
             Ok(false) => {
@@ -498,10 +508,14 @@ impl Session {
         }
         self.commit().await?;
         self.next = Characteristics::default();
-        // FLUSH changes nothing that is stored.
+        // FLUSH changes nothing that is stored, and whoever stops a replica changes none of its rows.
         let changes_nothing = matches!(
             kind,
-            StatementKind::Flush(_)
+            StatementKind::ChangeSource(_)
+                | StatementKind::StartReplica
+                | StatementKind::StopReplica
+                | StatementKind::ResetReplica { .. }
+                | StatementKind::Flush(_)
                 | StatementKind::FlushWithReadLock(_)
                 | StatementKind::LockTables(_)
                 | StatementKind::Check { .. }
@@ -581,6 +595,10 @@ impl Session {
             S::Check { tables, for_upgrade } => self.check_tables(tables, *for_upgrade, sink).await,
             S::Checksum { tables, quick } => self.checksum_tables(tables, *quick, sink).await,
             S::Optimize(tables) => self.maintain("optimize", tables, sink),
+            S::ChangeSource(options) => self.change_source(options),
+            S::StartReplica => self.start_replica(),
+            S::StopReplica => self.stop_replica(),
+            S::ResetReplica { all } => self.reset_replica(*all),
             S::CheckReplication { tables, repairs } => self.check_replication(tables, *repairs, sink),
             S::Unsupported(words) => Err(unsupported(words)),
             S::Refused(error) => Err((**error).clone()),
@@ -599,12 +617,14 @@ impl Session {
             | S::Revoke { .. }
             | S::RevokeAll { .. } => {
                 let _entered = self.enter_definitions()?;
-                self.account_statement(kind)
+                let mut logged = self.begin_logged(kind, text);
+                logged.run(|| self.account_statement(kind))
             }
             _ if defines_temporary(kind) => self.ddl(kind, text).await,
             _ => {
                 let _entered = self.enter_definitions()?;
-                let outcome = self.ddl(kind, text).await?;
+                let logged = self.begin_logged(kind, text);
+                let outcome = logged.follow(self.ddl(kind, text)).await?;
                 self.follow_definitions(kind);
                 Ok(outcome)
             }
@@ -663,5 +683,9 @@ fn commits_implicitly(kind: &StatementKind) -> bool {
             | S::Check { .. }
             | S::Optimize(_)
             | S::Flush(_)
+            | S::ChangeSource(_)
+            | S::StartReplica
+            | S::StopReplica
+            | S::ResetReplica { .. }
     )
 }

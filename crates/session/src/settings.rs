@@ -74,6 +74,8 @@ pub(super) struct Settings {
     pub track_schema: bool,
     pub tracked: Box<[String]>,
     pub routing: Routing,
+    /// What it changes goes to the binary log.
+    pub log_bin: bool,
 }
 
 impl Settings {
@@ -129,6 +131,7 @@ impl Settings {
             track_schema: true,
             tracked: Box::default(),
             routing: Routing::default(),
+            log_bin: true,
         }
     }
 

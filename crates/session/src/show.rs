@@ -21,7 +21,7 @@ use super::privileges::Access;
 use super::run::{Outcome, Text};
 use super::state::Session;
 
-pub(super) use create::{checks_of, default_text, escaped};
+pub(crate) use create::{Quotes, checks_of, create_table, default_text, escaped};
 pub(super) use server::{charset_rows, collation_rows};
 
 impl Session {
@@ -211,6 +211,28 @@ impl Session {
                 ]);
             }
         }
+        for key in &table.fulltext {
+            for (at, column) in key.columns.iter().enumerate() {
+                let column = &table.columns[*column];
+                rows.push(vec![
+                    text(&table.name),
+                    Datum::UInt(1),
+                    text(&key.name),
+                    Datum::UInt(at as u64 + 1),
+                    text(&column.name),
+                    Datum::Null,
+                    Datum::UInt(count),
+                    Datum::Null,
+                    Datum::Null,
+                    text(if column.nullable { "YES" } else { "" }),
+                    text("FULLTEXT"),
+                    text(""),
+                    text(""),
+                    text("YES"),
+                    Datum::Null,
+                ]);
+            }
+        }
         rows
     }
 
@@ -258,7 +280,8 @@ pub(super) fn key_of(table: &TableDef, column: usize) -> &'static str {
             _ => {}
         }
     }
-    key
+    let is_first = |key: &avocet_types::schema::FulltextDef| key.columns.first() == Some(&column);
+    if key.is_empty() && table.fulltext.iter().any(is_first) { "MUL" } else { key }
 }
 
 /// `auto_increment`, `DEFAULT_GENERATED on update CURRENT_TIMESTAMP`, …

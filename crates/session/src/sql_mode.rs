@@ -84,6 +84,15 @@ pub fn of_bits(bits: i128) -> Result<String, SqlError> {
     Err(ErrorCode::WRONG_VALUE_FOR_VAR.with(&[&"sql_mode", &bits]))
 }
 
+/// The bits that MySQL keeps a normalized list in.
+pub fn mysql_bits(text: &str) -> u64 {
+    const BITS: [u8; 21] = [0, 1, 2, 3, 5, 6, 7, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 29, 30, 31, 32];
+    let bit = |name: &str| {
+        MODES.iter().zip(BITS).find(|((mode, _), _)| *mode == name).map_or(0, |(_, bit)| 1 << bit)
+    };
+    text.split(',').fold(0, |bits, name| bits | bit(name))
+}
+
 /// The flags of a normalized list.
 pub fn flags(text: &str) -> SqlMode {
     let flag = |name: &str| MODES.iter().find(|(mode, _)| *mode == name).map_or(0, |(_, flag)| *flag);
@@ -104,5 +113,9 @@ mod tests {
         assert_eq!(normalize("x").expect_err("unknown").errno, 1231);
         assert_eq!(normalize("ALLOW_INVALID_DATES").expect_err("refused").errno, 1235);
         assert_eq!(flags(&normalize("").expect("empty")), SqlMode(0));
+        // What MySQL 9.7 writes for its default.
+        let default = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,\
+                       NO_ENGINE_SUBSTITUTION";
+        assert_eq!((mysql_bits(default), mysql_bits("")), (0x45a0_0020, 0));
     }
 }

@@ -7,6 +7,7 @@ use std::time::Instant;
 use avocet_channel::Status;
 use avocet_engine::{AccountId, Catalog, StatementMark, Txn};
 use avocet_point::PointScratch;
+use avocet_sql::parse::ast::Span;
 use avocet_sql::parse::statement::IsolationLevel;
 use avocet_types::convert::ConvertContext;
 use avocet_types::error::{ErrorCode, SqlError};
@@ -119,6 +120,8 @@ pub struct Session {
     pub is_behind_front: bool,
     /// It runs what another server has done: `super_read_only` does not hold for it.
     pub(super) applies: bool,
+    /// Where the running statement stands in the text that it came in, if others are in there.
+    pub(super) part_of_text: Option<Span>,
 }
 
 impl Session {
@@ -133,6 +136,8 @@ impl Session {
             interrupt: info.interrupt.clone(),
             time: TimeLimit::default(),
             replication: shared.replication.clone(),
+            binary_log: shared.binary_log.clone(),
+            replicas: shared.replicas.clone(),
         });
         let user_variables = UserVariables::new(shared.engine.memory());
         let mut session = Self {
@@ -174,6 +179,7 @@ impl Session {
             definers: HashMap::new(),
             is_behind_front: false,
             applies: false,
+            part_of_text: None,
             info,
         };
         session.begin_variables();

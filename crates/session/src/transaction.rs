@@ -124,6 +124,7 @@ impl Session {
             lock_wait_timeout: self.settings.lock_wait_timeout,
             metadata_lock_timeout: self.settings.metadata_lock_timeout,
             durability: Some(self.settings.durability),
+            captured: self.settings.log_bin,
             ..TxnOptions::default()
         }
     }

@@ -6,8 +6,8 @@
 mod table;
 mod values;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use avocet_engine::Durability;
 use avocet_sql::parse::ast::VariableScope;
@@ -17,6 +17,7 @@ use avocet_types::temporal::TimeZone;
 use avocet_types::{Collation, Datum, SqlType, Value};
 use parking_lot::RwLock;
 
+use super::binary_log::BinaryLog;
 use super::guard::Changes;
 use super::routing::Freshness;
 use super::settings::{ServerSettings, Settings};
@@ -121,6 +122,8 @@ pub(super) struct Globals {
     settings: RwLock<Arc<ServerSettings>>,
     /// Apart from the settings, since every change of rows looks at it: a [`Changes`].
     changes: AtomicU8,
+    /// What it says of itself changes with every commit.
+    binary_log: OnceLock<Arc<dyn BinaryLog>>,
 }
 
 /// The position of a variable, which is known by its name in lower case.
@@ -193,7 +196,12 @@ impl Values {
 impl Globals {
     pub fn new(values: Values) -> Self {
         let settings = RwLock::new(Arc::new(ServerSettings::new(&values)));
-        Self { values: RwLock::new(values), settings, changes: AtomicU8::new(Changes::Anybody as u8) }
+        Self {
+            values: RwLock::new(values),
+            settings,
+            changes: AtomicU8::new(Changes::Anybody as u8),
+            binary_log: OnceLock::new(),
+        }
     }
 
     /// Whose changes the server takes now.
@@ -214,7 +222,19 @@ impl Globals {
         self.settings.read().clone()
     }
 
+    pub fn follow(&self, log: Arc<dyn BinaryLog>) {
+        // It is set once.
+        let _ = self.binary_log.set(log);
+    }
+
     pub fn get(&self, position: usize) -> Value {
+        if let Some(log) = self.binary_log.get() {
+            match VARIABLES[position].name {
+                "gtid_executed" => return Datum::Str(log.status().executed.into()),
+                "gtid_purged" => return Datum::Str(log.status().purged.into()),
+                _ => {}
+            }
+        }
         self.values.read().get(position).clone()
     }
 

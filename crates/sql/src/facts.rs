@@ -370,7 +370,12 @@ impl StatementFacts {
             }
             // It looks at tables of another server.
             K::CheckReplication { .. } => self.deterministic = false,
-            K::Flush(_) | K::ResetPersist { .. } => {}
+            K::Flush(_)
+            | K::ResetPersist { .. }
+            | K::ChangeSource(_)
+            | K::StartReplica
+            | K::StopReplica
+            | K::ResetReplica { .. } => {}
             K::CreateUser { .. }
             | K::AlterUser { .. }
             | K::DropUser { .. }
@@ -497,6 +502,10 @@ fn class_of(kind: &StatementKind) -> StatementClass {
         | K::RevokeAll { .. } => C::Account,
         K::Flush(_)
         | K::ResetPersist { .. }
+        | K::ChangeSource(_)
+        | K::StartReplica
+        | K::StopReplica
+        | K::ResetReplica { .. }
         | K::Kill { .. }
         | K::Analyze(_)
         | K::Check { .. }

@@ -9,6 +9,7 @@
 //! strings are quoted in one way, whatever the SQL mode, and strings have their character sets with them.
 
 pub mod allowed;
+pub mod partitions;
 mod rules;
 
 use std::collections::BTreeSet;

@@ -82,6 +82,8 @@ fn define(create: &CreateTable, collation: Collation) -> TableDef {
         comment: String::new(),
         foreign_keys: Vec::new(),
         checks: Vec::new(),
+        fulltext: Vec::new(),
+        partitioning: None,
         view: None,
     }
 }

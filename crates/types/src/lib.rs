@@ -37,8 +37,8 @@ pub use members::Members;
 pub use row::{RowLayout, RowRef};
 pub use rules::RowRules;
 pub use schema::{
-    CheckDef, ColumnDef, DefaultValue, ForeignKeyDef, GeneratedDef, IndexDef, IndexKind, IndexPart,
-    ReferentialAction, TableDef,
+    CheckDef, ColumnDef, DefaultValue, ForeignKeyDef, FulltextDef, GeneratedDef, IndexDef, IndexKind,
+    IndexPart, ReferentialAction, TableDef,
 };
 pub use sql_type::{Collation, IntWidth, LobSize, RealFormat, SqlType};
 pub use view::{ViewAlgorithm, ViewCheck, ViewDef, ViewSecurity};

@@ -4,8 +4,9 @@
 //! has none. Enums are a tag byte and their fields; tags are never reused.
 //!
 //! ```text
-//!  table    version u8 = 1, 2 or 3 │ id u32 │ database │ name │ columns │ indexes │ collation u16 │ comment
-//!           from version 2: │ foreign keys, from version 3: │ checks
+//!  table    version u8 = 1 to 4 │ id u32 │ database │ name │ columns │ indexes │ collation u16 │ comment
+//!           from version 2: │ foreign keys, from version 3: │ checks,
+//!           from version 4: │ fulltext keys │ partitioning: text, empty if there is none
 //!  type     tag u8 │ what the type has: of ENUM and SET collation u16 │ names
 //!  column   name │ type │ flags u8 (1 nullable, 2 on update now, 4 auto_increment, 8 generated,
 //!           16 invisible) │ default │ comment
@@ -15,6 +16,7 @@
 //!  part     column varint │ descending u8 │ prefix length + 1, or 0: varint
 //!  foreign  name │ child's columns: list of varint │ parent's database │ table │ columns: list
 //!           │ on delete u8 │ on update u8 (0 no action, 1 restrict, 2 cascade, 3 set null, 4 set default)
+//!  fulltext name │ columns: list of varint │ parser: text, empty if there is none
 //!  check    name │ condition: text │ enforced u8
 //! ```
 //!
@@ -29,8 +31,8 @@ use crate::datum::{Datum, Value};
 use crate::decimal::Decimal;
 use crate::members::{MAX_ENUM, MAX_SET, Members};
 use crate::schema::{
-    CheckDef, ColumnDef, DefaultValue, ForeignKeyDef, GeneratedDef, IndexDef, IndexKind, IndexPart,
-    ReferentialAction, TableDef,
+    CheckDef, ColumnDef, DefaultValue, ForeignKeyDef, FulltextDef, GeneratedDef, IndexDef, IndexKind,
+    IndexPart, ReferentialAction, TableDef,
 };
 use crate::sql_type::{Collation, IntWidth, LobSize, RealFormat, SqlType};
 
@@ -39,6 +41,8 @@ const PLAIN: u8 = 1;
 const WITH_FOREIGN_KEYS: u8 = 2;
 /// Definitions keep expressions (defaults, checks, generated columns) or invisible columns.
 const WITH_EXPRESSIONS: u8 = 3;
+/// Of partitioned tables, and those with FULLTEXT keys.
+const WITH_PARTITIONS: u8 = 4;
 
 /// Beside the kind of an index that was made for a foreign key.
 const GENERATED: u8 = 0x80;
@@ -296,11 +300,17 @@ impl TableDef {
         if version >= WITH_EXPRESSIONS {
             put_list(&self.checks, to, CheckDef::encode);
         }
+        if version >= WITH_PARTITIONS {
+            put_list(&self.fulltext, to, FulltextDef::encode);
+            to.put_str(self.partitioning.as_deref().unwrap_or_default());
+        }
     }
 
     /// The lowest that has all of it.
     fn version(&self) -> u8 {
-        if !self.checks.is_empty() || self.columns.iter().any(|c| c.is_computed() || c.invisible) {
+        if !self.fulltext.is_empty() || self.partitioning.is_some() {
+            WITH_PARTITIONS
+        } else if !self.checks.is_empty() || self.columns.iter().any(|c| c.is_computed() || c.invisible) {
             WITH_EXPRESSIONS
         } else if !self.foreign_keys.is_empty() {
             WITH_FOREIGN_KEYS
@@ -313,7 +323,7 @@ impl TableDef {
     pub fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
         const WHAT: &str = "table definition";
         let version = from.u8(WHAT)?;
-        if !(PLAIN..=WITH_EXPRESSIONS).contains(&version) {
+        if !(PLAIN..=WITH_PARTITIONS).contains(&version) {
             return Err(from.malformed("version of a table definition"));
         }
         let mut table = Self {
@@ -326,6 +336,8 @@ impl TableDef {
             comment: from.str(WHAT)?.to_owned(),
             foreign_keys: Vec::new(),
             checks: Vec::new(),
+            fulltext: Vec::new(),
+            partitioning: None,
             view: None,
         };
         if version >= WITH_FOREIGN_KEYS {
@@ -333,6 +345,14 @@ impl TableDef {
         }
         if version >= WITH_EXPRESSIONS {
             table.checks = list(from, CheckDef::decode)?;
+        }
+        if version >= WITH_PARTITIONS {
+            table.fulltext = list(from, FulltextDef::decode)?;
+            table.partitioning = Some(from.str(WHAT)?.to_owned()).filter(|text| !text.is_empty());
+        }
+        let mut indexed = table.fulltext.iter().flat_map(|key| &key.columns);
+        if indexed.any(|column| *column >= table.columns.len()) {
+            return Err(from.malformed(WHAT));
         }
         let mut children = table.foreign_keys.iter().flat_map(|key| &key.columns);
         if children.any(|column| *column >= table.columns.len()) {
@@ -471,6 +491,23 @@ impl ForeignKeyDef {
     }
 }
 
+impl FulltextDef {
+    pub fn encode(&self, to: &mut Vec<u8>) {
+        to.put_str(&self.name);
+        put_list(&self.columns, to, |column, to| to.put_varint(*column as u64));
+        to.put_str(self.parser.as_deref().unwrap_or_default());
+    }
+
+    pub fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+        const WHAT: &str = "fulltext key";
+        Ok(Self {
+            name: from.str(WHAT)?.to_owned(),
+            columns: list(from, |from| from.varint(WHAT).map(|column| column as usize))?,
+            parser: Some(from.str(WHAT)?.to_owned()).filter(|parser| !parser.is_empty()),
+        })
+    }
+}
+
 impl CheckDef {
     pub fn encode(&self, to: &mut Vec<u8>) {
         to.put_str(&self.name);
@@ -574,6 +611,8 @@ mod tests {
                 on_delete: ReferentialAction::Cascade,
                 on_update: ReferentialAction::SetNull,
             }],
+            fulltext: Vec::new(),
+            partitioning: None,
             checks: vec![CheckDef { name: "t_chk_1".into(), condition: "(`c` > 0)".into(), enforced: false }],
         }
     }
@@ -588,7 +627,12 @@ mod tests {
         generated.columns[4].generated = Some(GeneratedDef { expr: "(`a` + 1)".into(), stored: true });
         let mut invisible = without.clone();
         invisible.columns[4].invisible = true;
+        let fulltext = FulltextDef { name: "f".into(), columns: vec![9, 8], parser: Some("ngram".into()) };
+        let searched = TableDef { fulltext: vec![fulltext], ..without.clone() };
+        let partitioned = TableDef { partitioning: Some("HASH (`c`)".into()), ..table() };
         let versions = [
+            (searched, WITH_PARTITIONS),
+            (partitioned, WITH_PARTITIONS),
             (table(), WITH_EXPRESSIONS),
             (computed, WITH_EXPRESSIONS),
             (generated, WITH_EXPRESSIONS),

@@ -16,6 +16,16 @@ pub struct RowRules {
     generated: Box<[(usize, RowProgram)]>,
     /// Those that are enforced, in the order of their names.
     checks: Box<[Check]>,
+    bounds: Option<Bounds>,
+}
+
+/// What a table's partitions take together.
+#[derive(Debug)]
+struct Bounds {
+    /// Whether one of them takes the row.
+    taken: RowProgram,
+    /// What the partitioning function gives, unless columns are compared one by one.
+    value: Option<RowProgram>,
 }
 
 #[derive(Debug)]
@@ -34,7 +44,12 @@ impl RowRules {
         let mut checks: Vec<_> =
             checks.into_iter().map(|(name, condition)| Check { name, condition }).collect();
         checks.sort_by_cached_key(|check| check.name.to_lowercase());
-        Self { defaults: defaults.into(), generated: generated.into(), checks: checks.into() }
+        Self { defaults: defaults.into(), generated: generated.into(), checks: checks.into(), bounds: None }
+    }
+
+    /// With partitions: `taken` says whether one of them takes a row, `value` is what the partitioning function makes of it.
+    pub fn bounded(self, taken: RowProgram, value: Option<RowProgram>) -> Self {
+        Self { bounds: Some(Bounds { taken, value }), ..self }
     }
 
     /// A column's default, if that is an expression.
@@ -86,12 +101,13 @@ impl RowRules {
     }
 
     pub fn has_checks(&self) -> bool {
-        !self.checks.is_empty()
+        !self.checks.is_empty() || self.bounds.is_some()
     }
 
-    /// Error 3819 if a whole new row makes a condition false.
+    /// Error 3819 if a whole new row makes a condition false, 1526 if no partition takes it.
     pub fn check<'r, R: RowSource<'r>>(&'r self, row: &R, ctx: &EvalContext) -> Result<(), SqlError> {
-        self.checks.iter().try_for_each(|check| check.test(row, ctx))
+        self.checks.iter().try_for_each(|check| check.test(row, ctx))?;
+        self.bounds.as_ref().map_or(Ok(()), |bounds| bounds.test(row, ctx))
     }
 
     /// As [`Self::check`], for a row of which only the columns for which `changes` holds are new.
@@ -102,7 +118,30 @@ impl RowRules {
         ctx: &EvalContext,
     ) -> Result<(), SqlError> {
         let concerned = |check: &&Check| check.condition.columns().iter().any(|column| changes(*column));
-        self.checks.iter().filter(concerned).try_for_each(|check| check.test(row, ctx))
+        self.checks.iter().filter(concerned).try_for_each(|check| check.test(row, ctx))?;
+        let moves = |bounds: &&Bounds| bounds.taken.columns().iter().any(|column| changes(*column));
+        self.bounds.as_ref().filter(moves).map_or(Ok(()), |bounds| bounds.test(row, ctx))
+    }
+}
+
+impl Bounds {
+    fn test<'r, R: RowSource<'r>>(&'r self, row: &R, ctx: &EvalContext) -> Result<(), SqlError> {
+        match self.taken.eval(row, &[], ctx)? {
+            Datum::Int(0) | Datum::Null => Err(self.violated(row, ctx)),
+            _ => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn violated<'r, R: RowSource<'r>>(&'r self, row: &R, ctx: &EvalContext) -> SqlError {
+        let value = self.value.as_ref().map(|value| value.eval(row, &[], ctx));
+        let shown = match value {
+            None => "from column_list".to_owned(),
+            Some(Ok(Datum::Int(value))) => value.to_string(),
+            Some(Ok(Datum::UInt(value))) => value.to_string(),
+            Some(_) => "NULL".to_owned(),
+        };
+        ErrorCode::NO_PARTITION_FOR_GIVEN_VALUE.with(&[&shown])
     }
 }
 

@@ -24,6 +24,10 @@ pub struct TableDef {
     pub foreign_keys: Vec<ForeignKeyDef>,
     /// In the order in which they were made.
     pub checks: Vec<CheckDef>,
+    /// What its FULLTEXT keys say; nothing is kept for them beside the definition.
+    pub fulltext: Vec<FulltextDef>,
+    /// What follows `PARTITION BY`, in the form of SHOW CREATE TABLE, if it is partitioned. All rows stand together.
+    pub partitioning: Option<String>,
     pub default_collation: Collation,
     pub comment: String,
     /// Of a view, which has no rows and no indexes of its own.
@@ -69,6 +73,8 @@ impl TableDef {
             indexes,
             foreign_keys: Vec::new(),
             checks: Vec::new(),
+            fulltext: Vec::new(),
+            partitioning: None,
             default_collation: Collation::DEFAULT,
             comment: String::new(),
             view: None,
@@ -163,6 +169,17 @@ pub enum DefaultValue {
     Now,
     /// An expression, as SQL text in MySQL's canonical form: evaluated for each row, once its other values are there.
     Expr(String),
+}
+
+/// A FULLTEXT key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FulltextDef {
+    /// Unique among all of the table's keys.
+    pub name: String,
+    /// Positions in `TableDef::columns`.
+    pub columns: Vec<usize>,
+    /// After WITH PARSER.
+    pub parser: Option<String>,
 }
 
 /// A CHECK constraint: a condition that no row makes false.
@@ -332,7 +349,14 @@ impl TableDef {
 
     /// Whether rows take more than values of the columns' types: expressions are evaluated when they are written.
     pub fn has_rules(&self) -> bool {
-        self.checks.iter().any(|check| check.enforced) || self.columns.iter().any(ColumnDef::is_computed)
+        self.checks.iter().any(|check| check.enforced)
+            || self.columns.iter().any(ColumnDef::is_computed)
+            || self.is_partitioned_by_bounds()
+    }
+
+    /// Whether there may be values that no partition takes: RANGE and LIST have them.
+    pub fn is_partitioned_by_bounds(&self) -> bool {
+        self.partitioning.as_ref().is_some_and(|by| by.starts_with("RANGE") || by.starts_with("LIST"))
     }
 
     /// The texts of all its expressions.

@@ -1,54 +1,51 @@
 //! What the server's front asks of the replication: what is followed, and whether the data here is fresh enough.
 
 use std::future::poll_fn;
-use std::sync::{Arc, OnceLock};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use avocet_replicate::{Patterns, Probe, Status};
-use avocet_server::{Late, Source, Wait};
+use avocet_server::{Late, Source, SourceTls, Wait};
 use avocet_session::api::Freshness;
 use mysql::Opts;
 use parking_lot::Mutex;
+
+use crate::replica::tls::Tls;
 
 /// The source, as the front sees it.
 pub struct FrontSource {
     host: String,
     port: u16,
+    tls: SourceTls,
     patterns: Patterns,
-    status: OnceLock<Arc<Status>>,
+    status: Arc<Status>,
     pub probe: Arc<Probe>,
     /// All that had been committed at the source at this moment is visible here.
     fresh_as_of: Mutex<Option<Instant>>,
 }
 
 impl FrontSource {
-    pub fn new(opts: &Opts, patterns: Patterns) -> Self {
+    pub fn new(opts: &Opts, tls: &Tls, patterns: Patterns, status: Arc<Status>) -> Self {
         Self {
             host: opts.get_ip_or_hostname().into_owned(),
             port: opts.get_tcp_port(),
+            tls: SourceTls {
+                is_required: tls.is_required(),
+                authorities: tls.verified_by().map(Path::to_owned),
+            },
             patterns,
-            status: OnceLock::new(),
+            status,
             probe: Arc::default(),
             fresh_as_of: Mutex::new(None),
         }
     }
 
-    /// To be called once, when the replication has begun.
-    pub fn follow(&self, status: Arc<Status>) {
-        // A second call would come too late.
-        let _ = self.status.set(status);
-    }
-
-    fn status(&self) -> Result<&Arc<Status>, Late> {
-        self.status.get().ok_or_else(|| Late::Broken("it has not begun".into()))
-    }
-
     /// Waits until all is visible that the source has committed by now.
     async fn catch_up(&self) -> Result<(), Late> {
-        let status = self.status()?;
         let question = self.probe.ask();
         let answer = poll_fn(|cx| self.probe.poll_answer(question, cx)).await.map_err(Late::SourceGone)?;
-        let visible = poll_fn(|cx| status.poll_visible(&answer.end, cx)).await;
+        let visible = poll_fn(|cx| self.status.poll_visible(&answer.end, cx)).await;
         visible.map_err(|broken| Late::Broken(broken.0))?;
         let mut fresh = self.fresh_as_of.lock();
         *fresh = (*fresh).max(Some(answer.asked));
@@ -61,6 +58,10 @@ impl Source for FrontSource {
         (&self.host, self.port)
     }
 
+    fn tls(&self) -> &SourceTls {
+        &self.tls
+    }
+
     fn why_not_followed(&self, database: &str, table: &str) -> Option<String> {
         if !self.patterns.has_table(database, table) {
             return Some("it is left out".into());
@@ -68,12 +69,12 @@ impl Source for FrontSource {
         if database == "avocet" {
             return Some("a database of that name is Avocet's own".into());
         }
-        self.status.get()?.why_not_followed(database, table)
+        self.status.why_not_followed(database, table)
     }
 
     fn fresh(&self, freshness: Freshness, has_written: bool, at_most: Duration) -> Wait<'_> {
         Box::pin(async move {
-            if let Some(broken) = self.status()?.broken() {
+            if let Some(broken) = self.status.broken() {
                 return Err(Late::Broken(broken.0));
             }
             let is_fresh = match freshness {

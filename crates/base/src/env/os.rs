@@ -1,20 +1,24 @@
 //! The real operating system.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::{Clock, DirectoryLock, Disk, DiskFile};
 
-/// The file system of this machine.
+/// The file system of this machine. What is made is for the process's own user alone: it holds everybody's rows.
 pub struct OsDisk;
+
+const FILE_MODE: u32 = 0o600;
+const DIRECTORY_MODE: u32 = 0o700;
 
 impl Disk for OsDisk {
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create_new(true).mode(FILE_MODE).open(path)?;
         Ok(Arc::new(OsFile(file)))
     }
 
@@ -43,7 +47,7 @@ impl Disk for OsDisk {
     }
 
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        fs::create_dir_all(dir)
+        DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(dir)
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {

@@ -64,6 +64,7 @@ impl<'a> Worker<'a> {
             Op::Insert { row, image, .. } => self.insert(t, table, row, image),
             Op::Update { row, delta, .. } => self.update(t, table, row, delta),
             Op::Delete { row, .. } => self.delete(t, table, row),
+            Op::Before { .. } | Op::Stamp { .. } => Ok(()),
             Op::Block { .. } => Err(cannot("a loaded block", "column blocks are not shared")),
         }
     }

@@ -2,9 +2,10 @@
 
 use avocet_base::codec::{Malformed, Put, Reader};
 use avocet_base::{IndexId, TableId};
-use avocet_types::{CheckDef, Collation, ForeignKeyDef, IndexDef, TableDef, ViewDef};
+use avocet_types::{CheckDef, Collation, ForeignKeyDef, FulltextDef, IndexDef, TableDef, ViewDef};
 
-use super::{DatabaseDef, UserDef};
+use super::{Catalog, DatabaseDef, UserDef};
+use crate::table::TableHandle;
 
 const WHAT: &str = "catalog change";
 
@@ -63,6 +64,12 @@ pub(crate) enum Change {
         table: TableId,
         checks: Vec<CheckDef>,
     },
+    /// What of a definition says nothing about how its rows are kept.
+    SetKept {
+        table: TableId,
+        partitioning: Option<String>,
+        fulltext: Vec<FulltextDef>,
+    },
     /// Whether plans may use an index.
     ShowIndex {
         table: TableId,
@@ -93,6 +100,25 @@ pub(crate) enum Change {
 }
 
 impl Change {
+    /// Whether it is about a table that is being filled under no name.
+    pub fn is_of_unfinished(&self, catalog: &Catalog) -> bool {
+        match self {
+            Self::CreateTable(def) => TableHandle::is_database_of_unfinished(&def.database),
+            Self::DropTable(id) => catalog.table_by_id(*id).is_some_and(|table| table.is_unfinished()),
+            Self::Several(changes) => changes.iter().any(|change| change.is_of_unfinished(catalog)),
+            _ => false,
+        }
+    }
+
+    /// The table that gets its name by it.
+    pub fn published(&self) -> Option<TableId> {
+        match self {
+            Self::PublishTable { table, .. } => Some(*table),
+            Self::Several(changes) => changes.iter().find_map(Self::published),
+            _ => None,
+        }
+    }
+
     /// Whether it says how many rows a table has.
     pub fn counts_rows(&self) -> bool {
         match self {
@@ -192,6 +218,13 @@ impl Change {
                 to.put_u32(table.0);
                 to.put_varint(checks.len() as u64);
                 checks.iter().for_each(|check| check.encode(to));
+            }
+            Self::SetKept { table, partitioning, fulltext } => {
+                to.put_u8(32);
+                to.put_u32(table.0);
+                to.put_str(partitioning.as_deref().unwrap_or_default());
+                to.put_varint(fulltext.len() as u64);
+                fulltext.iter().for_each(|key| key.encode(to));
             }
             Self::ShowIndex { table, index, visible } => {
                 to.put_u8(31);
@@ -295,6 +328,15 @@ impl Change {
                 }
                 Self::SetChecks { table, checks }
             }
+            32 => {
+                let table = TableId(reader.u32(WHAT)?);
+                let partitioning = Some(string(reader)?).filter(|text| !text.is_empty());
+                let mut fulltext = Vec::new();
+                for _ in 0..reader.varint(WHAT)? {
+                    fulltext.push(FulltextDef::decode(reader)?);
+                }
+                Self::SetKept { table, partitioning, fulltext }
+            }
             31 => Self::ShowIndex {
                 table: TableId(reader.u32(WHAT)?),
                 index: IndexId(reader.u32(WHAT)?),
@@ -397,6 +439,12 @@ pub(super) mod tests {
             Change::DropForeignKey { table: old, name: "k".into() },
             Change::Unenforce { table: old, name: "k".into() },
             Change::ShowIndex { table: old, index: IndexId(9), visible: true },
+            Change::SetKept {
+                table: old,
+                partitioning: Some("HASH (`a`)".into()),
+                fulltext: vec![FulltextDef { name: "f".into(), columns: vec![1], parser: None }],
+            },
+            Change::SetKept { table: old, partitioning: None, fulltext: vec![] },
             Change::SetChecks {
                 table: old,
                 checks: vec![CheckDef { name: "c".into(), condition: "(`a` > 0)".into(), enforced: true }],

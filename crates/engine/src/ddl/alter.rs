@@ -50,6 +50,8 @@ pub struct AlterRest {
     pub auto_increment: Option<u64>,
     /// The new database and name.
     pub rename: Option<(String, String)>,
+    /// Rows that the copy is to be without.
+    pub left_out: u64,
 }
 
 impl Engine {
@@ -132,8 +134,8 @@ impl Alteration {
         foreign::check_replacement(&catalog, &self.table, &def, added, renamed, *checks)
     }
 
-    /// The table `new` takes the name of the altered one, which is dropped. `rows` are those that the altered table has,
-    /// all of which are in `new`.
+    /// The table `new` takes the name of the altered one, which is dropped. `rows` are those of `new`: all that the altered table
+    /// has but those that are left out.
     pub fn replace_by(
         self,
         new: Unfinished,
@@ -145,9 +147,9 @@ impl Alteration {
         let _latch = engine.ddl.lock();
         self.check(&engine, &copy.def, &foreign, &rest)?;
         let there = self.table.count_rows();
-        if there != rows {
+        if there != rows + rest.left_out {
             let what = format!("the copy of '{}.{}'", self.table.def.database, self.table.def.name);
-            return Err(EngineError::RowsMissing { what, expected: there, found: rows });
+            return Err(EngineError::RowsMissing { what, expected: there, found: rows + rest.left_out });
         }
         let NewForeignKeys { keys, added, renamed, checks } = foreign;
         for key in keys.iter().filter(|key| checks && added.contains(&key.name)) {
@@ -193,6 +195,11 @@ impl Alteration {
         }
         if def.checks != self.table.def.checks {
             changes.push(Change::SetChecks { table, checks: def.checks.clone() });
+        }
+        let old = &self.table.def;
+        if (&def.partitioning, &def.fulltext) != (&old.partitioning, &old.fulltext) {
+            let (partitioning, fulltext) = (def.partitioning.clone(), def.fulltext.clone());
+            changes.push(Change::SetKept { table, partitioning, fulltext });
         }
         changes.extend(rest.auto_increment.map(|next| Change::AutoIncrement { table, next }));
         let renamed = rest.rename.map(|(database, name)| Change::RenameTable { table, database, name });

@@ -29,7 +29,11 @@ pub struct Unfinished {
 impl TableHandle {
     /// Whether the table is still being filled: no statement can name it.
     pub fn is_unfinished(&self) -> bool {
-        self.def.database.starts_with(UNFINISHED)
+        Self::is_database_of_unfinished(&self.def.database)
+    }
+
+    pub(crate) fn is_database_of_unfinished(database: &str) -> bool {
+        database.starts_with(UNFINISHED)
     }
 }
 

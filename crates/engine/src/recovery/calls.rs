@@ -105,6 +105,7 @@ fn operations(applier: &Applier<'_>, payload: &[u8], named: &mut HashSet<BlockId
 /// Applies an operation to rows and indexes.
 fn operation(applier: &Applier<'_>, op: Op<'_>) -> Result<()> {
     match op {
+        Op::Before { .. } | Op::Stamp { .. } => Ok(()),
         Op::Block { table, segment, .. } => {
             applier.op(op)?;
             let table = applier.table(table)?;

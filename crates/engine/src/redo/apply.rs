@@ -30,6 +30,7 @@ impl Applier<'_> {
             Op::Insert { table, row, image } => insert(self.table(table)?, row, image),
             Op::Update { table, row, delta } => update(self.table(table)?, row, delta),
             Op::Delete { table, row } => delete(self.table(table)?, row),
+            Op::Before { .. } | Op::Stamp { .. } => Ok(()),
             Op::Block { table, segment, block, rows } => self.load(self.table(table)?, segment, block, rows),
         }
     }

@@ -21,7 +21,7 @@ use hashbrown::HashSet;
 use parking_lot::Mutex;
 
 use super::apply::Applier;
-use super::{Op, Origin, SegmentChange};
+use super::{Op, Origin, SegmentChange, Statement};
 use crate::blocks::Blocks;
 use crate::catalog::{Catalog, Change};
 use crate::error::{EngineError, Result, malformed};
@@ -197,6 +197,7 @@ impl Sorter {
                     self.replayed.named.insert(block);
                     (table, segment)
                 }
+                Op::Before { .. } | Op::Stamp { .. } => continue,
             };
             if self.hand_out(table, segment, start, WorkKind::Operations, bytes).is_err() {
                 return Ok(Err(WorkerGone));
@@ -257,10 +258,15 @@ impl Sorter {
 }
 
 pub(crate) fn decode_change(payload: &[u8]) -> Result<Change> {
+    decode_statement(payload).map(|(change, _)| change)
+}
+
+/// A change, and the statement that it came of, if it is to be told.
+pub(crate) fn decode_statement(payload: &[u8]) -> Result<(Change, Option<Statement>)> {
     let mut reader = Reader::new(payload);
     let change = Change::decode(&mut reader).map_err(malformed("catalog change"))?;
-    reader.finish("catalog change").map_err(malformed("catalog change"))?;
-    Ok(change)
+    let statement = Statement::decode_rest(&mut reader).map_err(malformed("catalog change"))?;
+    Ok((change, statement))
 }
 
 /// Whether tables have the rows that a change says they have when it is made.

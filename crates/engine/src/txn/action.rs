@@ -144,6 +144,11 @@ pub(crate) enum RowOp<'a> {
 }
 
 impl RowOp<'_> {
+    /// Whether it makes another row of it, or none.
+    pub fn changes(self) -> bool {
+        matches!(self, Self::Delete { .. } | Self::Update { .. })
+    }
+
     /// Whether the row as it was is needed afterwards.
     pub fn wants_old(self) -> bool {
         match self {

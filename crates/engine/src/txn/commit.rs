@@ -17,7 +17,7 @@ use crate::commit::CommitTicket;
 use crate::engine::BrokenRule;
 use crate::error::Result;
 use crate::garbage::{Leftover, Lists};
-use crate::redo;
+use crate::redo::{self, Op};
 use crate::serial::{WriteSet, WrittenRow};
 use crate::table::TableHandle;
 
@@ -45,6 +45,9 @@ impl Txn {
             });
         }
         self.unmask_all();
+        if self.engine.options.capture_changes {
+            self.stamp();
+        }
         // On an error it still runs, and is rolled back when it is dropped.
         let ticket = self.log().inspect_err(|e| self.engine.health.stop_unless_refused(e))?;
         let versions = self.changes.undo.len();
@@ -55,6 +58,13 @@ impl Txn {
         self.engine.collector().collect(2, MOST_COLLECTED_BY_COMMIT);
         self.engine.collector().merge(2 * versions);
         Ok(ticket)
+    }
+
+    /// Says in its record when it is committed, for those who are told of it.
+    fn stamp(&mut self) {
+        let now = self.engine.options.env.clock.wall_us().max(1) as u64;
+        let wall_us = if self.options.captured { now } else { 0 };
+        Op::Stamp { wall_us }.encode(&mut self.changes.redo);
     }
 
     /// All that it has changed are rows of temporary tables. Nobody but its session reads these, so they need no timestamp of
@@ -130,7 +140,9 @@ impl Txn {
         let applied = self.applied_record();
         // Only those of other sources ask for it, before the latch.
         let settled = applied.as_ref().map_or(Timestamp::MIN, |_| self.engine.snapshots.visible());
-        let logical = self.logical.as_ref().filter(|_| applied.is_none());
+        // A call says nothing of rows as they were.
+        let is_rows = applied.is_some() || self.engine.options.capture_changes;
+        let logical = self.logical.as_ref().filter(|_| !is_rows);
         let mut call = logical.and_then(|logical| logical.record(&self.changes.redo));
         loop {
             let mut overtaken = false;

@@ -178,6 +178,7 @@ impl Txn {
             }
             Found::Nowhere | Found::Busy => Ok(None),
             _ if deleted => {
+                self.note_before(table, id, &old, false);
                 self.note_delete(t, table, id);
                 self.foreign_delete(table, &old)?;
                 Ok(Some(id))

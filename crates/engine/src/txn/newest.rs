@@ -132,7 +132,7 @@ impl Txn {
         let (since, versions) = latch.values_since();
         let replaced = self.place_since(since, &op, || (table, versions, row));
         let moves = matches!(op, RowOp::Update { after, .. } if self.is_to_move(table, &latch, after.len()));
-        if moves || op.wants_old() {
+        if moves || op.wants_old() || (op.changes() && self.captures(table)) {
             latch.keep_row(old);
         }
         let undo = match op {

@@ -38,6 +38,8 @@ pub struct TxnOptions {
     pub metadata_lock_timeout: Duration,
     /// What the commit is to have survived when it is acknowledged; as the engine has it if `None`.
     pub durability: Option<Durability>,
+    /// Whether those who are told of changes are told of these.
+    pub captured: bool,
 }
 
 impl Default for TxnOptions {
@@ -49,6 +51,7 @@ impl Default for TxnOptions {
             lock_wait_timeout: Duration::from_secs(50),
             metadata_lock_timeout: Duration::from_secs(31_536_000),
             durability: None,
+            captured: true,
         }
     }
 }

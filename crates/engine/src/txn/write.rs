@@ -249,6 +249,7 @@ impl Txn {
         let found = self.on_newest(t, table, id, &mut Action::Delete, LockWait::Wait, &mut old);
         let outcome = found.and_then(|found| match found {
             Found::InPlace | Found::Relocated => {
+                self.note_before(table, id, &old, false);
                 self.note_delete(t, table, id);
                 self.foreign_delete(table, &old).map(|()| true)
             }
@@ -259,6 +260,26 @@ impl Txn {
             self.roll_back_to(mark);
         }
         outcome
+    }
+
+    /// Whether others are told of what it changes in a table: then they want the rows as they were.
+    pub(super) fn captures(&self, table: &TableHandle) -> bool {
+        self.engine.options.capture_changes
+            && self.options.captured
+            && !table.id().is_temporary()
+            && !table.is_unfinished()
+    }
+
+    /// The row as it was, for the log, before what changes it.
+    fn note_before_row(&mut self, table: &TableHandle, row: RowId, old: &RowBuf, moves: bool) {
+        self.changes.push(&Op::Before { table: table.id(), row, image: &old.image, moves });
+    }
+
+    #[inline]
+    pub(super) fn note_before(&mut self, table: &TableHandle, row: RowId, old: &RowBuf, moves: bool) {
+        if self.captures(table) {
+            self.note_before_row(table, row, old, moves);
+        }
     }
 
     /// The row is deleted: books and redo.
@@ -326,6 +347,7 @@ impl Txn {
         match found {
             Found::Nowhere | Found::Gone | Found::Busy => Ok(None),
             Found::InPlace => {
+                self.note_before(table, id, old, false);
                 self.changes.push(&Op::Update { table: table.id(), row: id, delta: after });
                 if changes_keys(table, after) {
                     self.move_entries(table, id, after, old)?;
@@ -333,6 +355,7 @@ impl Txn {
                 Ok(Some(id))
             }
             Found::Relocated => {
+                self.note_before(table, id, old, true);
                 self.note_delete(t, table, id);
                 delta::apply_to_image(&table.layout, after, &mut old.image)
                     .map_err(crate::error::malformed("row delta"))?;

@@ -25,7 +25,7 @@ pub use compressed::decompressed;
 pub use payload::each_event;
 pub use query::{Query, SessionOfQuery};
 pub use rows::{Change, Image, RowsEvent};
-pub use table_map::TableMap;
+pub use table_map::{TableMap, column};
 pub use transaction::{Begins, Shape, begins, begins_in_domain};
 
 /// The kinds of events that matter here, by their numbers.

@@ -51,8 +51,10 @@ const GROUP_CHANGES: u64 = 4096;
 const GROUP_TIME: Duration = Duration::from_millis(20);
 /// How long the inbox is waited for before other work is looked at.
 const LOOK: Duration = Duration::from_millis(200);
-/// Waits between attempts to connect.
-const BACK_OFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
+/// The first wait before another attempt to connect; each is twice as long as the one before.
+const BACK_OFF: Duration = Duration::from_millis(100);
+/// Who followed for so long begins with the first again.
+const CALM: Duration = Duration::from_secs(10);
 /// A table whose copy failed rests for so long.
 const COPY_REST: Duration = Duration::from_secs(1);
 
@@ -132,6 +134,8 @@ pub struct Follower {
     pub withholdings: Arc<Withholdings>,
     /// What was refused is tried once more: a start is when somebody may have mended it.
     pub tries_refused: bool,
+    /// The longest wait between two attempts to connect.
+    pub retry_after: Duration,
     pub run: Run,
 }
 
@@ -227,7 +231,7 @@ impl From<EngineError> for Setback {
 impl Follower {
     /// Follows until it is stopped, or somebody has to look.
     pub fn follow(&mut self) {
-        let mut back_off = BACK_OFF.0;
+        let mut back_off = BACK_OFF;
         while !self.inbox.is_stopped() {
             let begin = Instant::now();
             let error = match self.begin().and_then(|()| self.go_on()) {
@@ -260,7 +264,7 @@ impl Follower {
                     self.status.set_phase(Phase::Connecting, Some(text));
                 }
             }
-            back_off = if begin.elapsed() > BACK_OFF.1 { BACK_OFF.0 } else { (back_off * 2).min(BACK_OFF.1) };
+            back_off = if begin.elapsed() > CALM { BACK_OFF } else { (back_off * 2).min(self.retry_after) };
             if self.inbox.wait_for_stop(back_off) {
                 break;
             }

@@ -75,6 +75,11 @@ pub fn by_words(text: &str, default: &str, flavor: Flavor, why: &str) -> Asked {
         _ => return Asked::Nothing,
     }
     let Some((name, next)) = words.name(words.behind_if(at)) else { return not_understood() };
+    // No row changes.
+    const MAINTAINED: [&str; 5] = ["ANALYZE", "CHECK", "OPTIMIZE", "REPAIR", "REBUILD"];
+    if words.is(next + 1, "PARTITION") && MAINTAINED.iter().any(|word| words.is(next, word)) {
+        return Asked::Nothing;
+    }
     let mut tables = vec![name];
     let more = match first.as_str() {
         "DROP" if words.upper[kind] == "INDEX" => Some(Vec::new()),

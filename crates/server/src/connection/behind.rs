@@ -151,7 +151,10 @@ impl<F: SessionFactory> Connection<F> {
             }
             Command::ChangeUser(_) => return self.change_user_with(behind, packet).await,
             Command::Statistics | Command::Ping | Command::Debug | Command::SetOption { .. } => {}
-            Command::Unknown => {
+            Command::RegisterReplica { .. }
+            | Command::Dump { .. }
+            | Command::DumpGtids { .. }
+            | Command::Unknown => {
                 self.reply_error(&ErrorCode::UNKNOWN_COM_ERROR.with(&[]));
                 return Ok(Next::Continue);
             }

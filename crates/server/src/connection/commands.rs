@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::pin::pin;
 
 use avocet_channel::{Interruption, OutputColumn};
-use avocet_session::api::{Prepared, SessionFactory, SqlSession, StatementId};
+use avocet_session::api::{DumpFrom, Prepared, Replica, SessionFactory, SqlSession, StatementId};
 use avocet_types::Datum;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::temporal::TimeZone;
@@ -84,6 +84,20 @@ impl<F: SessionFactory> Connection<F> {
                 self.reply_ok();
             }
             Command::ChangeUser(_) => return self.change_user(packet).await,
+            Command::RegisterReplica { server_id, host, port } => {
+                let host = String::from_utf8_lossy(host).into_owned();
+                let result =
+                    self.session.register_replica(Replica { server_id, host, port, ..Replica::default() });
+                self.reply_result(result);
+            }
+            Command::Dump { file, position, until_end } => {
+                let from = DumpFrom::Position(String::from_utf8_lossy(file).into_owned(), position);
+                return Box::pin(self.dump(from, until_end)).await;
+            }
+            Command::DumpGtids { set, until_end } => {
+                let from = DumpFrom::Gtids(set.to_vec());
+                return Box::pin(self.dump(from, until_end)).await;
+            }
             Command::Unknown => self.reply_error(&ErrorCode::UNKNOWN_COM_ERROR.with(&[])),
         }
         Ok(Next::Continue)

@@ -78,13 +78,14 @@ pub fn unreachable(address: (&str, u16), why: &dyn std::fmt::Display) -> SqlErro
     }
 }
 
-/// Passes the connection phase on. `wire` is the client's, `source` is freshly connected.
+/// Passes the connection phase on. `wire` is the client's, `source` is freshly connected; the connector comes with whether it has to be
+/// used.
 pub async fn sign_in(
     wire: &mut Wire,
     mut source: Wire,
     address: (&str, u16),
     tls: Option<&TlsAcceptor>,
-    connector: Option<&TlsConnector>,
+    (connector, is_required): (&TlsConnector, bool),
 ) -> Result<SignedIn, NotIn> {
     let lost = |error: WireError| NotIn::Denied(unreachable(address, &error));
     let first = source.next().await.map_err(lost)?;
@@ -115,14 +116,19 @@ pub async fn sign_in(
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (user, database) = (text(login.user), login.database.map(text));
     let plugin = login.plugin.map_or_else(|| theirs.plugin.clone(), <[u8]>::to_vec);
-    let connector =
-        connector.filter(|_| is_private && theirs.capabilities.contains(CapabilityFlags::CLIENT_SSL));
-    let secured = connector.zip(secure::name_of(address.0));
+    if is_required && !is_private {
+        return Err(NotIn::Denied(ErrorCode::SECURE_TRANSPORT_REQUIRED.with(&[])));
+    }
+    let has_tls = theirs.capabilities.contains(CapabilityFlags::CLIENT_SSL);
+    let secured = secure::name_of(address.0).filter(|_| is_private && has_tls);
+    if is_required && secured.is_none() {
+        return Err(NotIn::Denied(unreachable(address, &"it has no TLS")));
+    }
     let mut agreed = hello.capabilities & capabilities;
     agreed.set(CapabilityFlags::CLIENT_SSL, secured.is_some());
     let mut response = packet.to_vec();
     response[..4].copy_from_slice(&agreed.bits().to_le_bytes());
-    if let Some((connector, name)) = secured {
+    if let Some(name) = secured {
         source.out.packet(&response[..REQUEST_FOR_TLS]);
         source.flush().await.map_err(lost)?;
         source.upgrade_as_client(connector, name).await.map_err(lost)?;

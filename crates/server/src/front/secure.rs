@@ -1,13 +1,26 @@
-//! TLS to the source. Whoever speaks TLS to the front has it all the way, but the source's certificate is not verified: MySQL makes its
-//! own, as clients expect (`--ssl-mode=PREFERRED`).
+//! TLS to the source. Whoever speaks TLS to the front has it all the way. The source's certificate is verified if authorities are given;
+//! else it is not, since MySQL makes its own, as clients expect (`--ssl-mode=PREFERRED`).
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use tokio_rustls::TlsConnector;
+
+use crate::files::{self, FileError};
+
+/// How connections to the source are encrypted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SourceTls {
+    /// Who does not speak TLS to the front is not let in, since nothing may go to the source in clear.
+    pub is_required: bool,
+    /// Certificates (PEM) of the authorities that sign the source's certificate, which then has to be for the source's name.
+    pub authorities: Option<PathBuf>,
+}
 
 /// Takes any certificate; that its owner has the key is checked.
 #[derive(Debug)]
@@ -49,14 +62,37 @@ impl ServerCertVerifier for AnyCertificate {
 }
 
 /// What connects to the source under TLS.
-pub fn connector() -> Result<TlsConnector, Error> {
+///
+/// # Errors
+/// If the authorities' certificates cannot be read.
+pub fn connector(tls: &SourceTls) -> Result<TlsConnector, FileError> {
     let provider = ring::default_provider();
-    let config = ClientConfig::builder_with_provider(Arc::new(provider.clone()))
-        .with_safe_default_protocol_versions()?
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
-        .with_no_client_auth();
+    let own = |error: Error| FileError::bad(Path::new("TLS"), &error);
+    let builder = ClientConfig::builder_with_provider(Arc::new(provider.clone()))
+        .with_safe_default_protocol_versions()
+        .map_err(own)?;
+    let config = match &tls.authorities {
+        Some(path) => builder.with_root_certificates(roots(path)?).with_no_client_auth(),
+        None => {
+            let any = Arc::new(AnyCertificate(provider));
+            builder.dangerous().with_custom_certificate_verifier(any).with_no_client_auth()
+        }
+    };
     Ok(TlsConnector::from(Arc::new(config)))
+}
+
+fn roots(path: &Path) -> Result<RootCertStore, FileError> {
+    let bad = |why: &dyn std::fmt::Display| FileError::bad(path, why);
+    let text = files::read(path)?.ok_or_else(|| bad(&"there is no such file"))?;
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&text) {
+        let certificate = certificate.map_err(|error| bad(&error))?;
+        roots.add(certificate).map_err(|error| bad(&error))?;
+    }
+    match roots.is_empty() {
+        true => Err(bad(&"it has no certificate")),
+        false => Ok(roots),
+    }
 }
 
 /// The name to ask for.

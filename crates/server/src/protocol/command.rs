@@ -42,7 +42,32 @@ pub enum Command<'a> {
         statement: u32,
         rows: u32,
     },
+    /// A replica says who it is.
+    RegisterReplica {
+        server_id: u32,
+        host: &'a [u8],
+        port: u16,
+    },
+    /// A replica wants the binary log from a place on; with `until_end`, no further than it goes now.
+    Dump {
+        file: &'a [u8],
+        position: u64,
+        until_end: bool,
+    },
+    /// A replica wants all that it does not have of the binary log.
+    DumpGtids {
+        set: &'a [u8],
+        until_end: bool,
+    },
     Unknown,
+}
+
+/// Of COM_BINLOG_DUMP's flags.
+const NON_BLOCK: u16 = 1;
+
+fn short_bytes<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Malformed> {
+    let len = reader.u8()?;
+    reader.bytes(len.into())
 }
 
 /// Takes a command packet apart.
@@ -80,6 +105,24 @@ pub fn parse(payload: &[u8], capabilities: CapabilityFlags) -> Result<Command<'_
             1 => Command::SetOption { multi_statements: false },
             _ => return Err(Malformed),
         },
+        c if c == Code::COM_REGISTER_SLAVE as u8 => {
+            let server_id = reader.u32()?;
+            let host = short_bytes(&mut reader)?;
+            let (_user, _password) = (short_bytes(&mut reader)?, short_bytes(&mut reader)?);
+            Command::RegisterReplica { server_id, host, port: reader.u16()? }
+        }
+        c if c == Code::COM_BINLOG_DUMP as u8 => {
+            let (position, flags, _server_id) = (reader.u32()?, reader.u16()?, reader.u32()?);
+            let until_end = flags & NON_BLOCK != 0;
+            Command::Dump { position: position.into(), until_end, file: reader.rest() }
+        }
+        c if c == Code::COM_BINLOG_DUMP_GTID as u8 => {
+            let (flags, _server_id) = (reader.u16()?, reader.u32()?);
+            let len = reader.u32()? as usize;
+            let (_file, _position) = (reader.bytes(len)?, reader.u64()?);
+            let len = reader.u32()? as usize;
+            Command::DumpGtids { set: reader.bytes(len)?, until_end: flags & NON_BLOCK != 0 }
+        }
         _ => Command::Unknown,
     })
 }

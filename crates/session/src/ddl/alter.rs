@@ -12,7 +12,7 @@ use avocet_point::rules_of;
 use avocet_sql::kept;
 use avocet_sql::kept::allowed::check_for_old_rows;
 use avocet_sql::parse::ast::ObjectName;
-use avocet_sql::parse::statement::{AlterAction, ColumnPosition, ColumnSpec, DefaultSpec};
+use avocet_sql::parse::statement::{AlterAction, ColumnPosition, ColumnSpec, DefaultSpec, IndexSpecKind};
 use avocet_types::arrow_map::datum_at;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::schema::{ColumnDef, ForeignKeyDef, IndexDef, IndexKind};
@@ -20,11 +20,17 @@ use avocet_types::{Datum, RowRules, SqlType, Value};
 pub(crate) use draft::Draft;
 use draft::turn;
 
-use super::{check_name, checks, columns, generated, how, indexes};
+use super::{check_name, checks, columns, fulltext, generated, how, indexes, partitions};
 use crate::bulk::Bulk;
 use crate::run::{Done, Outcome, Text};
 use crate::state::Session;
 use crate::store::Storing;
+
+/// How many rows a copy has, and how many it is to be without.
+pub(crate) struct CopiedRows {
+    pub rows: u64,
+    pub left_out: u64,
+}
 
 impl Session {
     pub(super) async fn alter_table(
@@ -51,7 +57,8 @@ impl Session {
         let alteration = blocking(|| engine.alter(&database, &table, &parents, rename.as_ref(), wait))?;
         // Again, as nobody can change it now.
         let draft = self.draft(alteration.table(), actions, text)?;
-        let rest = AlterRest { auto_increment: draft.auto_increment, rename };
+        let rest = AlterRest { auto_increment: draft.auto_increment, rename, left_out: 0 };
+        self.warn_of_fulltext(&draft.def, Some(&alteration.table().clone().def));
         // Columns that MySQL adds and drops in place count no rows.
         let counted = draft.converts || draft.verifies;
         let rows = blocking(|| match draft.copies {
@@ -233,6 +240,7 @@ impl Session {
                 let at = draft.column(&name.name, ErrorCode::CANT_DROP_FIELD_OR_KEY.with(&[&name.name]))?;
                 self.check_no_key_needs(draft, at)?;
                 checks::let_go_of_column(&mut draft.def, at, true)?;
+                partitions::check_is_unused(&draft.def, at)?;
                 kept::check_is_unused(&draft.def, at, &|other| draft.drops(other))?;
                 draft.remove(at);
             }
@@ -263,6 +271,9 @@ impl Session {
                 draft.def.columns[at].invisible = !visible;
             }
             AlterAction::SetIndexVisible { index, visible } => draft.show_index(&index.name, *visible)?,
+            AlterAction::AddIndex(index) if index.kind == IndexSpecKind::Fulltext => {
+                fulltext::add(&mut draft.def, index)?;
+            }
             AlterAction::AddIndex(index) => {
                 let nullable: Vec<bool> = draft.def.columns.iter().map(|c| c.nullable).collect();
                 indexes::add(&mut draft.def, index)?;
@@ -281,6 +292,7 @@ impl Session {
                 draft.convert_charset(charset, collation.as_deref())?;
             }
             AlterAction::Options(options) => draft.options(options)?,
+            AlterAction::Partitions(change) => self.change_partitions(draft, change, text)?,
             AlterAction::AddForeignKey(spec) => {
                 let name = self.draft_foreign_key(&mut draft.def, spec)?;
                 draft.added_keys.push(name);
@@ -384,10 +396,15 @@ impl Session {
         let engine = self.shared.engine.clone();
         let foreign = self.new_foreign_keys(&draft);
         alteration.check(&engine, &draft.def, &foreign, &rest)?;
+        let mut rest = rest;
         let copy = engine.create_unfinished(draft.def.clone())?;
+        let mut left_out = 0;
         let rows = copy.fill(self.ddl_options(), self.stop.clone(), |txn| {
-            self.copy_rows(txn, alteration.table(), &draft, copy.table())
+            let copied = self.copy_rows(txn, alteration.table(), &draft, copy.table())?;
+            left_out = copied.left_out;
+            Ok::<_, SqlError>(copied.rows)
         })?;
+        rest.left_out = left_out;
         self.info.interrupt.check()?;
         alteration.replace_by(copy, rows, foreign, rest)?;
         Ok(rows)
@@ -412,7 +429,7 @@ impl Session {
         old: &Arc<TableHandle>,
         draft: &Draft,
         copy: &Arc<TableHandle>,
-    ) -> Result<u64, SqlError> {
+    ) -> Result<CopiedRows, SqlError> {
         self.set_storing(true);
         copy.note_auto_increment(old.next_auto_increment().saturating_sub(1));
         let storing = self.storing(false);
@@ -420,7 +437,7 @@ impl Session {
         let scan = txn.newest_reader().scan(old, request);
         let mut bulk = Bulk::new(copy);
         let rules = rules_of(copy)?;
-        let (mut number, mut failure) = (0, None);
+        let (mut number, mut left_out, mut failure) = (0, 0, None);
         for morsel in 0..scan.morsels() {
             self.info.interrupt.check()?;
             let _ = scan.read(morsel, &mut |batch| {
@@ -430,6 +447,21 @@ impl Session {
                         let ty = &old.def.columns[at].ty;
                         (datum_at(batch.column(at).as_ref(), row, ty).into_owned(), *ty)
                     };
+                    if let Some(condition) = &draft.left_out {
+                        let old_row: Vec<Value> =
+                            (0..old.def.columns.len()).map(|at| old_value(at).0).collect();
+                        match condition.eval(&&old_row[..], &[], &self.context) {
+                            Ok(Datum::Int(0) | Datum::Null) => {}
+                            Ok(_) => {
+                                left_out += 1;
+                                continue;
+                            }
+                            Err(error) => {
+                                failure = Some(error.into());
+                                return std::ops::ControlFlow::Break(());
+                            }
+                        }
+                    }
                     let made = self.copied_row(draft, copy, rules, &old_value, &storing, number);
                     if let Err(error) = made.and_then(|row| bulk.push(txn, &row)) {
                         failure = Some(error);
@@ -442,7 +474,7 @@ impl Session {
                 return Err(error);
             }
         }
-        bulk.finish(txn)
+        Ok(CopiedRows { rows: bulk.finish(txn)?, left_out })
     }
 
     fn copied_row(
@@ -532,5 +564,6 @@ fn check_may_rename(draft: &mut Draft, at: usize, to: &str) -> Result<(), SqlErr
         return Ok(());
     }
     checks::let_go_of_column(&mut draft.def, at, false)?;
+    partitions::check_is_unused(&draft.def, at)?;
     kept::check_is_unused(&draft.def, at, &|_| false)
 }

@@ -8,6 +8,7 @@ use avocet_point::rules_of;
 use avocet_sql::bind::{Clause, TableBinder, unsupported};
 use avocet_sql::kept;
 use avocet_sql::kept::allowed::Place;
+use avocet_sql::kept::partitions;
 use avocet_sql::parse::ast::{Expr, TypeSpec};
 use avocet_sql::parse::statement::{ColumnSpec, CreateTable, DefaultSpec};
 use avocet_sql::plan::BoundQuery;
@@ -18,7 +19,7 @@ use avocet_types::members::{MAX_ENUM, MAX_SET, MembersError};
 use avocet_types::schema::{ColumnDef, DefaultValue, TableDef};
 use avocet_types::{Collation, Datum, IntWidth, LobSize, Members, RealFormat, SqlType, Value};
 
-use super::{check_name, checks, generated, indexes};
+use super::{check_name, checks, fulltext, generated, indexes};
 use crate::analytics::RunningQuery;
 use crate::collect::{Collected, for_each_row};
 use crate::run::Text;
@@ -83,6 +84,8 @@ impl Session {
             comment: options.comment.clone().unwrap_or_default(),
             foreign_keys: Vec::new(),
             checks: Vec::new(),
+            fulltext: Vec::new(),
+            partitioning: None,
             view: None,
         };
         let redefined = |name: &str| of_query.iter().any(|c| c.name.eq_ignore_ascii_case(name));
@@ -112,6 +115,9 @@ impl Session {
             self.add_check(&mut def, spec, text)?;
         }
         self.define_foreign_keys(&mut def, create)?;
+        if let Some(by) = &create.partitions {
+            self.partition(&mut def, by, text)?;
+        }
         check(&def)?;
         Ok(def)
     }
@@ -314,6 +320,8 @@ fn no_columns() -> TableDef {
         comment: String::new(),
         foreign_keys: Vec::new(),
         checks: Vec::new(),
+        fulltext: Vec::new(),
+        partitioning: None,
         view: None,
     }
 }
@@ -538,6 +546,8 @@ pub(super) fn check(def: &TableDef) -> Result<(), SqlError> {
     indexes::check_visible(def)?;
     generated::check(def)?;
     checks::check_referential_actions(def)?;
+    partitions::check(def)?;
+    fulltext::check(def)?;
     // What is wrong with functions' arguments and collations is found now, not when rows are written.
     if def.has_rules() {
         kept::compile(def)?;

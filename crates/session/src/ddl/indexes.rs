@@ -7,7 +7,7 @@ use avocet_types::SqlType;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::schema::{IndexDef, IndexKind, IndexPart, MAX_KEY_BYTES, TableDef};
 
-use super::check_name;
+use super::{check_name, fulltext};
 
 const MAX_KEYS: usize = 64;
 const MAX_PARTS: usize = 16;
@@ -18,7 +18,10 @@ pub(super) fn define(def: &mut TableDef, create: &CreateTable) -> Result<(), Sql
         of_attributes(def, spec)?;
     }
     for spec in &create.indexes {
-        add(def, spec)?;
+        match spec.kind {
+            IndexSpecKind::Fulltext => fulltext::add(def, spec)?,
+            _ => drop(add(def, spec)?),
+        }
     }
     check_auto(def)
 }
@@ -68,7 +71,7 @@ pub(super) fn add(def: &mut TableDef, spec: &IndexSpec) -> Result<usize, SqlErro
         IndexSpecKind::Primary => IndexKind::Primary,
         IndexSpecKind::Unique => IndexKind::Unique,
         IndexSpecKind::Secondary => IndexKind::Secondary,
-        IndexSpecKind::Fulltext => return Err(unsupported("FULLTEXT INDEX")),
+        IndexSpecKind::Fulltext => return Err(unsupported("a FULLTEXT key among those that have entries")),
         IndexSpecKind::Spatial => return Err(unsupported("SPATIAL INDEX")),
     };
     let parts = spec.parts.iter().map(|part| index_part(def, part)).collect::<Result<Vec<_>, _>>()?;
@@ -148,7 +151,7 @@ pub(super) fn push(
         }
         (_, None) => free_name(def, &def.columns[parts[0].column].name),
     };
-    if def.indexes.iter().any(|index| index.name.eq_ignore_ascii_case(&name)) {
+    if is_taken(def, &name) {
         return Err(ErrorCode::DUP_KEYNAME.with(&[&name]));
     }
     let bytes: u64 = parts.iter().map(|part| part.max_bytes(&def.columns[part.column].ty)).sum();
@@ -166,13 +169,20 @@ pub(super) fn push(
     Ok(at)
 }
 
+/// Whether a key has this name.
+pub(super) fn is_taken(def: &TableDef, name: &str) -> bool {
+    let mut names =
+        def.indexes.iter().map(|index| &index.name).chain(def.fulltext.iter().map(|key| &key.name));
+    names.any(|taken| taken.eq_ignore_ascii_case(name))
+}
+
 /// 1280
 pub(super) const WRONG_INDEX_NAME: ErrorCode =
     ErrorCode { errno: 1280, sqlstate: *b"42000", text: "Incorrect index name '{}'" };
 
 /// The first column's name, with a number if it is taken: `a`, `a_2`, `a_3`, …
-fn free_name(def: &TableDef, column: &str) -> String {
-    let taken = |name: &str| def.indexes.iter().any(|index| index.name.eq_ignore_ascii_case(name));
+pub(super) fn free_name(def: &TableDef, column: &str) -> String {
+    let taken = |name: &str| is_taken(def, name);
     let numbered = (2..).map(|n| format!("{column}_{n}"));
     let mut names = std::iter::once(column.to_owned()).chain(numbered);
     names.find(|name| !taken(name)).expect("numbers do not end")

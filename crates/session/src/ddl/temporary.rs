@@ -87,6 +87,9 @@ impl Session {
         def: TableDef,
         auto_increment: Option<u64>,
     ) -> Result<(), SqlError> {
+        if !def.fulltext.is_empty() {
+            return Err(ErrorCode::INNODB_NO_FT_TEMP_TABLE.with(&[]));
+        }
         let table = self.shared.engine.create_temporary(def, auto_increment)?;
         self.change_temporary(|temporary| temporary.put(key, table));
         Ok(())
@@ -192,7 +195,7 @@ impl Session {
         let mut txn = engine.begin(self.ddl_options());
         txn.set_interrupt(self.stop.clone());
         txn.begin_statement();
-        let rows = self.copy_rows(&mut txn, old, draft, made.table())?;
+        let rows = self.copy_rows(&mut txn, old, draft, made.table())?.rows;
         txn.commit()?.wait()?;
         Ok((made, rows))
     }

@@ -13,6 +13,7 @@ use avocet_types::schema::TableDef;
 use avocet_types::{ColumnDef, ViewAlgorithm, ViewCheck, ViewDef};
 
 use super::{check_name, columns};
+use crate::binary_log::tell_as;
 use crate::info_schema;
 use crate::privileges::needs_one_of;
 use crate::run::{Outcome, Text};
@@ -47,6 +48,14 @@ impl Session {
         let def = self.view_def(create, (&database, &name), old.map(|old| &**old), text)?;
         let replaces = matches!(create.how, CreateViewHow::OrReplace | CreateViewHow::Alter);
         let wait = self.ddl_wait();
+        if self.logs_definitions()
+            && let Some(view) = def.view.as_deref()
+        {
+            // With what it does not say: the definer, and the columns.
+            let text = self.create_view_text(&def, view)?;
+            let how = if replaces { "CREATE OR REPLACE ALGORITHM" } else { "CREATE ALGORITHM" };
+            tell_as(None, vec![text.replacen("CREATE ALGORITHM", how, 1)]);
+        }
         let created = blocking(|| self.shared.engine.create_view(def, replaces, wait));
         match created {
             // Somebody was faster.

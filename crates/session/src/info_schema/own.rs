@@ -63,8 +63,8 @@ fn replica_tables() -> Rowset {
 
 /// Tables that are followed as they should be are not listed.
 fn fill_replica_tables(session: &Session, rows: &mut Rowset) {
-    let Some(replication) = session.shared.replication.get() else { return };
-    for left_out in replication.status().left_out {
+    let status = session.shared.replication.get().and_then(|replication| replication.status());
+    for left_out in status.into_iter().flat_map(|status| status.left_out) {
         rows.push(vec![text(left_out.database), text(left_out.table), text(left_out.state)]);
     }
 }

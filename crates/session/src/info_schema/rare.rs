@@ -22,7 +22,6 @@ pub(super) const TABLES: &[Entry] = &[
     (keywords, fill_keywords),
     (optimizer_trace, none),
     (parameters, none),
-    (partitions, none),
     (plugins, fill_plugins),
     (profiling, none),
     (routines, fill_routines),
@@ -195,40 +194,6 @@ fn parameters() -> Rowset {
             ("COLLATION_NAME", NAME_TYPE),
             ("DTD_IDENTIFIER", LONG_TEXT),
             ("ROUTINE_TYPE", NAME_TYPE),
-        ],
-    )
-}
-
-fn partitions() -> Rowset {
-    Rowset::new(
-        "PARTITIONS",
-        &[
-            ("TABLE_CATALOG", NAME_TYPE),
-            ("TABLE_SCHEMA", NAME_TYPE),
-            ("TABLE_NAME", NAME_TYPE),
-            ("PARTITION_NAME", NAME_TYPE),
-            ("SUBPARTITION_NAME", NAME_TYPE),
-            ("PARTITION_ORDINAL_POSITION", UINT),
-            ("SUBPARTITION_ORDINAL_POSITION", UINT),
-            ("SECONDARY_LOAD", varchar(1)),
-            ("PARTITION_METHOD", varchar(13)),
-            ("SUBPARTITION_METHOD", varchar(13)),
-            ("PARTITION_EXPRESSION", varchar(2048)),
-            ("SUBPARTITION_EXPRESSION", varchar(2048)),
-            ("PARTITION_DESCRIPTION", LONG_TEXT),
-            ("TABLE_ROWS", COUNT),
-            ("AVG_ROW_LENGTH", COUNT),
-            ("DATA_LENGTH", COUNT),
-            ("MAX_DATA_LENGTH", COUNT),
-            ("INDEX_LENGTH", COUNT),
-            ("DATA_FREE", COUNT),
-            ("CREATE_TIME", WHEN),
-            ("UPDATE_TIME", WHEN),
-            ("CHECK_TIME", WHEN),
-            ("CHECKSUM", SqlType::BIGINT),
-            ("PARTITION_COMMENT", LONG_TEXT),
-            ("NODEGROUP", varchar(256)),
-            ("TABLESPACE_NAME", varchar(268)),
         ],
     )
 }
@@ -428,6 +393,11 @@ fn fill_keywords(_: &Session, rows: &mut Rowset) {
         let is_reserved = avocet_sql::parse::is_reserved(word.as_bytes());
         rows.push(vec![text(word), Datum::Int(is_reserved.into())]);
     }
+}
+
+/// Whether a name is a word of MySQL's grammar, reserved or not.
+pub fn is_keyword(name: &str) -> bool {
+    KEYWORDS.lines().any(|word| word.eq_ignore_ascii_case(name))
 }
 
 /// What the server can do that is a plugin in MySQL.

@@ -304,6 +304,31 @@ fn fill_statistics(session: &Session, rows: &mut Rowset) {
                 ]);
             }
         }
+        for key in &table.fulltext {
+            for (at, column) in key.columns.iter().enumerate() {
+                let column = &table.columns[*column];
+                rows.push(vec![
+                    text("def"),
+                    text(&table.database),
+                    text(&table.name),
+                    Datum::Int(1),
+                    text(&table.database),
+                    text(&key.name),
+                    Datum::UInt(at as u64 + 1),
+                    text(&column.name),
+                    Datum::Null,
+                    Datum::Int(handle.row_count() as i64),
+                    Datum::Null,
+                    Datum::Null,
+                    text(if column.nullable { "YES" } else { "" }),
+                    text("FULLTEXT"),
+                    text(""),
+                    text(""),
+                    text("YES"),
+                    Datum::Null,
+                ]);
+            }
+        }
     }
 }
 
@@ -462,7 +487,7 @@ pub fn status_of(session: &Session, handle: &TableHandle) -> [Value; 17] {
         Datum::Null,
         text(table.default_collation.name()),
         Datum::Null,
-        text(""),
+        text(if table.partitioning.is_some() { "partitioned" } else { "" }),
         text(&table.comment),
     ]
 }

@@ -9,6 +9,7 @@ use avocet_sql::parse::statement::{GrantTarget, PrivilegeSpec, RevokeHow, UserNa
 use avocet_types::error::{ErrorCode, SqlError};
 
 use super::needs_one_of;
+use super::shown::tell_accounts;
 use crate::info_schema;
 use crate::state::Session;
 
@@ -170,7 +171,13 @@ impl Session {
         &self,
         decide: impl FnOnce(&Catalog) -> Result<Vec<AccountChange>, SqlError> + Send,
     ) -> Result<(), SqlError> {
-        avocet_channel::blocking::blocking(|| self.shared.engine.change_accounts(decide))
+        avocet_channel::blocking::blocking(|| {
+            self.shared.engine.change_accounts(|catalog| {
+                let changes = decide(catalog)?;
+                tell_accounts(catalog, &changes);
+                Ok(changes)
+            })
+        })
     }
 
     pub(crate) fn account_ids(&self, users: &[UserName]) -> Vec<AccountId> {

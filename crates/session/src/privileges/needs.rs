@@ -252,6 +252,8 @@ impl Needs {
             }
             // Its answer has values of rows.
             S::CheckReplication { .. } => self.server(Privileges::SUPER),
+            S::ChangeSource(_) | S::StartReplica | S::StopReplica => self.server(Privileges::SUPER),
+            S::ResetReplica { .. } => self.server(Privileges::RELOAD),
             S::Check { tables, .. } => {
                 tables.iter().for_each(|name| self.listed(name));
             }
@@ -558,6 +560,7 @@ impl Needs {
                 | AlterAction::ConvertCharset { .. }
                 | AlterAction::Nothing
                 | AlterAction::How(_)
+                | AlterAction::Partitions(_)
                 | AlterAction::Options(_) => {}
             }
         }
@@ -614,7 +617,8 @@ impl Needs {
             // They list what the account may see.
             ShowKind::Databases | ShowKind::Processlist { .. } => {}
             ShowKind::Other(words) => match words.as_str() {
-                "MASTER STATUS" | "BINARY LOG STATUS" | "REPLICA STATUS" | "SLAVE STATUS" => {
+                "MASTER STATUS" | "BINARY LOG STATUS" | "BINARY LOGS" | "MASTER LOGS" | "REPLICA STATUS"
+                | "SLAVE STATUS" => {
                     self.server(Privileges::SUPER | Privileges::REPLICATION_CLIENT);
                 }
                 "REPLICAS" => self.server(Privileges::REPLICATION_SLAVE),

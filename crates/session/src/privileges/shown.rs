@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use avocet_engine::{AccountId, Catalog, GrantScope, Grants, Privileges, TableHandle, TlsRule, UserDef};
+use avocet_engine::{
+    AccountChange, AccountId, Catalog, GrantScope, Grants, Privileges, TableHandle, TlsRule, UserDef,
+    change_statement,
+};
 use avocet_sql::parse::statement::UserName;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::schema::TableDef;
@@ -146,6 +149,27 @@ impl Session {
         let held = self.access.on_table(&view.database, &view.name);
         self.access.unrestricted || held.contains(Privileges::SHOW_VIEW | Privileges::SELECT)
     }
+}
+
+/// A statement that has passwords in it is told as what becomes of the accounts.
+pub(super) fn tell_accounts(catalog: &Catalog, changes: &[AccountChange]) {
+    change_statement(|statement| {
+        if !statement.texts.is_empty() {
+            return;
+        }
+        for change in changes {
+            let AccountChange::Put(user) = change else { continue };
+            let definition = match catalog.user(&user.name, &user.host) {
+                None => definition_of(user),
+                Some(_) => {
+                    let mut user = (**user).clone();
+                    user.default_roles.clear();
+                    definition_of(&user).replacen("CREATE USER", "ALTER USER", 1)
+                }
+            };
+            statement.texts.push(definition);
+        }
+    });
 }
 
 /// The statement that makes an account, but for its privileges.

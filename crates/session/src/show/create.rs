@@ -2,12 +2,15 @@
 
 use std::fmt::Write;
 
+use avocet_sql::kept;
 use avocet_types::expr::{SqlMode, TimeZone};
 use avocet_types::schema::{CheckDef, ColumnDef, DefaultValue, IndexDef, IndexKind, TableDef};
 use avocet_types::{Collation, SqlType, Value};
 
+use crate::info_schema;
+
 /// The statement that would make the table.
-pub(super) fn create_table(table: &TableDef, next_auto_increment: u64, quotes: Quotes) -> String {
+pub(crate) fn create_table(table: &TableDef, next_auto_increment: u64, quotes: Quotes) -> String {
     let quote = |name: &str| quotes.quote(name);
     let temporary = if table.id.is_temporary() { "TEMPORARY " } else { "" };
     let mut sql = format!("CREATE {temporary}TABLE {} (\n", quote(&table.name));
@@ -20,7 +23,13 @@ pub(super) fn create_table(table: &TableDef, next_auto_increment: u64, quotes: Q
         let enforced = if check.enforced { "" } else { " /*!80016 NOT ENFORCED */" };
         format!("  CONSTRAINT {} CHECK ({}){enforced}", quote(&check.name), check.condition)
     });
-    let lines: Vec<String> = columns.chain(indexes).chain(keys).chain(checks).collect();
+    let fulltext = table.fulltext.iter().map(|key| {
+        let columns: Vec<String> = key.columns.iter().map(|at| quote(&table.columns[*at].name)).collect();
+        let parser = key.parser.as_ref().map(|parser| format!(" /*!50100 WITH PARSER {} */ ", quote(parser)));
+        let columns = columns.join(",");
+        format!("  FULLTEXT KEY {} ({columns}){}", quote(&key.name), parser.unwrap_or_default())
+    });
+    let lines: Vec<String> = columns.chain(indexes).chain(fulltext).chain(keys).chain(checks).collect();
     sql.push_str(&lines.join(",\n"));
     let collation = table.default_collation.info();
     let _ = write!(sql, "\n) ENGINE=InnoDB");
@@ -34,7 +43,30 @@ pub(super) fn create_table(table: &TableDef, next_auto_increment: u64, quotes: Q
     if !table.comment.is_empty() {
         let _ = write!(sql, " COMMENT={}", string(&table.comment));
     }
+    if let Some(text) = &table.partitioning {
+        sql.push_str(&partition_by(text, quotes));
+    }
     sql
+}
+
+/// In a comment that servers without partitions do not read.
+fn partition_by(text: &str, quotes: Quotes) -> String {
+    let Ok(partitioning) = kept::partitions::read(text) else { return String::new() };
+    let has_columns = partitioning.function.is_bounded() && partitioning.function.expr.is_none();
+    let name = |name: &str| match needs_quotes(name) {
+        true => quotes.quote(name),
+        false => name.to_owned(),
+    };
+    // Both came with 5.5.
+    let has_seconds = partitioning.function.expr.iter().any(|expr| expr.contains("to_seconds("));
+    let version = if has_columns || has_seconds { "50500" } else { "50100" };
+    format!("\n/*!{version} PARTITION BY {} */", partitioning.text(&name, quotes.character(), true))
+}
+
+/// Whether a name stands for itself in quotes alone: it is a word of the grammar, or has other characters than names have.
+fn needs_quotes(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$') || !c.is_ascii();
+    name.chars().all(|c| c.is_ascii_digit()) || !name.chars().all(is_plain) || info_schema::is_keyword(name)
 }
 
 pub(super) fn create_database(
@@ -187,7 +219,7 @@ pub(crate) fn escaped(text: &str) -> String {
 
 /// What names stand in: double quotes under ANSI_QUOTES.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Quotes(char);
+pub(crate) struct Quotes(char);
 
 impl Quotes {
     pub fn of(mode: SqlMode) -> Self {

@@ -1,14 +1,9 @@
-//! SHOW REPLICA STATUS, and CHECK REPLICATION.
+//! SHOW REPLICA STATUS.
 
-use avocet_channel::ResultSink;
-use avocet_channel::blocking::blocking;
-use avocet_sql::parse::ast::ObjectName;
-use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::{Datum, Value};
 
 use crate::output::{COUNT, LONG_TEXT, Rowset, optional, text, varchar};
-use crate::replication::{CheckedTable, ReplicaStatus};
-use crate::run::Outcome;
+use crate::replication::ReplicaStatus;
 use crate::state::Session;
 
 /// The columns of MySQL 8.4, in its order; those that are not named in `value_of` have no value here.
@@ -101,13 +96,20 @@ fn value_of(column: &str, status: &ReplicaStatus) -> Value {
         "Source_UUID" => text(&*status.source_uuid),
         "Retrieved_Gtid_Set" | "Executed_Gtid_Set" => text(&*status.executed),
         "Auto_Position" => Datum::UInt(1),
+        "Connect_Retry" => Datum::UInt(status.connect_retry_seconds.into()),
         "Until_Condition" => text("None"),
-        "Source_SSL_Allowed" | "Source_SSL_Verify_Server_Cert" => text("No"),
+        "Source_SSL_Allowed" => yes_or_no(status.ssl),
+        "Source_SSL_CA_File" => text(status.ssl_ca.clone().unwrap_or_default()),
+        "Source_SSL_Verify_Server_Cert" => yes_or_no(status.ssl_ca.is_some()),
         "SQL_Remaining_Delay" => optional(None::<String>),
         "Replica_SQL_Running_State" => text(if status.applies { "applying" } else { "" }),
         column if is_number(column) => Datum::UInt(0),
         _ => text(""),
     }
+}
+
+fn yes_or_no(is_so: bool) -> Value {
+    text(if is_so { "Yes" } else { "No" })
 }
 
 fn is_number(column: &str) -> bool {
@@ -145,44 +147,9 @@ impl Session {
             (name, ty)
         });
         let mut rows = Rowset::new("", &columns);
-        if let Some(replication) = self.shared.replication.get() {
-            let status = replication.status();
+        if let Some(status) = self.shared.replication.get().and_then(|replication| replication.status()) {
             rows.push(COLUMNS.iter().map(|column| value_of(column, &status)).collect());
         }
         rows
-    }
-
-    /// CHECK REPLICATION: a row for each table.
-    pub(crate) fn check_replication(
-        &mut self,
-        tables: &[ObjectName],
-        repairs: bool,
-        sink: &mut dyn ResultSink,
-    ) -> Result<Outcome, SqlError> {
-        let mut names = Vec::with_capacity(tables.len());
-        for name in tables {
-            let database = match &name.database {
-                Some(database) => database.name.clone(),
-                None => self.current_database()?.to_owned(),
-            };
-            names.push((database, name.name.name.clone()));
-        }
-        let Some(replication) = self.shared.replication.get().cloned() else {
-            return Err(ErrorCode::UNKNOWN_ERROR
-                .because("no other server is followed: there is nothing to compare with"));
-        };
-        let interrupt = self.info.interrupt.clone();
-        let stop = || interrupt.get().is_some();
-        let checked = blocking(|| replication.check(&names, repairs, &stop));
-        interrupt.check()?;
-        let checked = checked.map_err(|why| ErrorCode::UNKNOWN_ERROR.because(why))?;
-        let columns =
-            [("Table", varchar(128)), ("Rows", COUNT), ("Result", varchar(16)), ("Detail", LONG_TEXT)];
-        let mut rows = Rowset::new("", &columns);
-        for CheckedTable { database, table, rows: compared, verdict, detail } in checked {
-            let name = format!("{database}.{table}");
-            rows.push(vec![text(name), Datum::UInt(compared), text(verdict), text(detail)]);
-        }
-        self.send(&rows, sink)
     }
 }

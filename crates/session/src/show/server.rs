@@ -59,6 +59,13 @@ impl Session {
             ShowKind::Other(words) if matches!(words.as_str(), "REPLICA STATUS" | "SLAVE STATUS") => {
                 Ok(self.replica_status())
             }
+            ShowKind::Other(words) if matches!(words.as_str(), "BINARY LOG STATUS" | "MASTER STATUS") => {
+                Ok(self.binary_log_status(nothing(words)?))
+            }
+            ShowKind::Other(words) if matches!(words.as_str(), "BINARY LOGS" | "MASTER LOGS") => {
+                self.binary_logs()
+            }
+            ShowKind::Other(words) if words == "REPLICAS" => Ok(self.replicas(nothing(words)?)),
             ShowKind::Other(words) => nothing(words),
             _ => Err(unsupported("this SHOW")),
         }

@@ -86,7 +86,7 @@ impl Session {
     }
 
     /// The statement that would make the view. Names of the default database are left out.
-    fn create_view_text(&self, def: &TableDef, view: &ViewDef) -> Result<String, SqlError> {
+    pub(crate) fn create_view_text(&self, def: &TableDef, view: &ViewDef) -> Result<String, SqlError> {
         let quotes = Quotes::of(self.settings.sql_mode);
         let quote = |name: &str| quotes.quote(name);
         let database = match self.database.as_deref() == Some(&def.database) {

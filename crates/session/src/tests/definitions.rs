@@ -77,8 +77,8 @@ fn bad_definitions_are_refused() {
         ),
         ("CREATE TABLE t (a INT) ENGINE=Foo", "ERROR 1286: Unknown storage engine 'Foo'"),
         (
-            "CREATE TABLE t (a INT) PARTITION BY HASH (a)",
-            "ERROR 1235: This version of Avocet doesn't yet support 'PARTITION BY'",
+            "CREATE TABLE t (a INT, b INT UNIQUE) PARTITION BY HASH (a)",
+            "ERROR 1503: A UNIQUE INDEX must include all columns in the table's partitioning function (prefixed columns are not considered).",
         ),
     ]);
 }

@@ -7,6 +7,7 @@ use avocet_types::expr::{CompareOp, Expr};
 
 use crate::bind::scope::{Clause, ScopeColumn, ScopeTable};
 use crate::bind::{Binder, Source, unsupported};
+use crate::kept::partitions::condition_of;
 use crate::parse::ast::{self, Ident, JoinCondition, TableRef};
 use crate::plan::*;
 
@@ -20,7 +21,8 @@ fn check_hints(hints: &[ast::IndexHint], from: &From) -> Result<(), SqlError> {
     let visible = indexes.iter().filter(|index| !index.invisible);
     let is_missing =
         |name: &&Ident| !visible.clone().any(|index| index.name.eq_ignore_ascii_case(&name.name));
-    match hints.iter().flat_map(|hint| &hint.indexes).find(is_missing) {
+    let hints = hints.iter().filter(|hint| hint.kind != ast::IndexHintKind::Partition);
+    match hints.flat_map(|hint| &hint.indexes).find(is_missing) {
         Some(missing) => Err(ErrorCode::KEY_DOES_NOT_EXIST.with(&[&missing.name, shown])),
         None => Ok(()),
     }
@@ -57,6 +59,9 @@ impl Binder<'_> {
             TableRef::Table { name, alias, hints } => {
                 let bound = self.named_table(name, alias.as_ref())?;
                 check_hints(hints, &bound.from)?;
+                if let Some(hint) = hints.iter().find(|hint| hint.kind == ast::IndexHintKind::Partition) {
+                    self.select_partitions(hint, &bound.from)?;
+                }
                 Ok(bound)
             }
             TableRef::Derived { query, alias, columns, lateral, .. } => {
@@ -69,6 +74,27 @@ impl Binder<'_> {
             }
             TableRef::Join(join) => self.join(join),
         }
+    }
+
+    /// `t PARTITION (p, …)`: a condition of the block, or of the outer join that the table is on the inner side of.
+    fn select_partitions(&mut self, hint: &ast::IndexHint, from: &From) -> Result<(), SqlError> {
+        let From::Table(scan) = from else { return Err(unsupported("PARTITION (...) of what is no table")) };
+        let names: Vec<&str> = hint.indexes.iter().map(|name| name.name.as_str()).collect();
+        let condition = condition_of(&scan.table, &scan.alias, &names)?;
+        let id_of = |column: usize| scan.columns.iter().find(|(at, _)| *at == column).map(|(_, id)| *id);
+        let condition = condition
+            .map_columns(&mut |column| id_of(column).expect("all columns of a table are bound").index());
+        for id in condition.columns() {
+            self.mark_used(ColumnId(id as u32));
+        }
+        self.block().partitions.push(condition);
+        Ok(())
+    }
+
+    /// The conditions that selections of partitions have added since there were `from` of them.
+    pub(super) fn partitions_since(&mut self, from: usize) -> Option<Expr> {
+        let conditions = self.block().partitions.split_off(from);
+        (!conditions.is_empty()).then(|| self.typer.and(conditions))
     }
 
     fn named_table(&mut self, name: &ast::ObjectName, alias: Option<&Ident>) -> Result<Bound, SqlError> {
@@ -201,7 +227,9 @@ impl Binder<'_> {
     }
 
     fn join(&mut self, ast: &ast::Join) -> Result<Bound, SqlError> {
+        let before = self.block().partitions.len();
         let left = self.table_ref(&ast.left)?;
+        let of_left = self.block().partitions.len();
         let right = self.table_ref(&ast.right)?;
         let split = right.first;
         let swapped = ast.kind == ast::JoinKind::Right;
@@ -220,6 +248,16 @@ impl Binder<'_> {
                 (on, Some(star))
             }
         };
+        let on = match (kind, swapped) {
+            (JoinKind::Left, false) => self.with_partitions(on, of_left),
+            (JoinKind::Left, true) => {
+                let of_right = self.block().partitions.split_off(of_left);
+                let on = self.with_partitions(on, before);
+                self.block().partitions.extend(of_right);
+                on
+            }
+            _ => on,
+        };
         if kind == JoinKind::Left {
             let range = if swapped { left.first..split } else { split..self.block().tables.len() };
             self.make_nullable(range);
@@ -232,6 +270,14 @@ impl Binder<'_> {
         }
         let from = From::Join(Box::new(Join { kind, left: outer.from, right: inner.from, on }));
         Ok(Bound { from, first, star: merged_star.unwrap_or(star) })
+    }
+
+    /// What a join is on, with the partitions that its inner side is of.
+    fn with_partitions(&mut self, on: Option<Expr>, from: usize) -> Option<Expr> {
+        match (on, self.partitions_since(from)) {
+            (Some(on), Some(selected)) => Some(self.typer.and(vec![on, selected])),
+            (on, selected) => on.or(selected),
+        }
     }
 
     fn make_nullable(&mut self, tables: std::ops::Range<usize>) {

@@ -167,8 +167,11 @@ impl Binder<'_> {
                 }
             }
         }
+        refuse_moves(spec.tables, &assigned, &targets)?;
         self.block().clause = Clause::Where;
         let filter = spec.filter.map(|expr| self.condition(expr)).transpose()?;
+        let mut conditions = conditions;
+        conditions.append(&mut self.block().partitions);
         let filter = self.all_of(conditions, filter);
         self.block().clause = Clause::Select;
         let mut values = Vec::with_capacity(assigned.len());
@@ -415,6 +418,36 @@ impl Binder<'_> {
         let bound = self.expr(value)?;
         Ok(Some(self.settle(bound, ty)))
     }
+}
+
+/// Rows that are updated in selected partitions stay there, or it is an error in MySQL: here what could move them is refused.
+fn refuse_moves(
+    tables: &[TableRef],
+    assigned: &[(usize, usize)],
+    targets: &[Target],
+) -> Result<(), SqlError> {
+    let selects = |hint: &ast::IndexHint| hint.kind == ast::IndexHintKind::Partition;
+    fn hints<'t>(table: &'t TableRef, to: &mut Vec<&'t ast::IndexHint>) {
+        match table {
+            TableRef::Table { hints, .. } => to.extend(hints),
+            TableRef::Derived { .. } => {}
+            TableRef::Join(join) => [&join.left, &join.right]
+                .into_iter()
+                .for_each(|side| crate::parse::grow_stack(|| hints(side, to))),
+        }
+    }
+    let mut all = Vec::new();
+    tables.iter().for_each(|table| hints(table, &mut all));
+    if !all.into_iter().any(selects) {
+        return Ok(());
+    }
+    for (target, column) in assigned {
+        let table = &targets[*target].table;
+        if crate::kept::partitions::columns_of(table)?.contains(column) {
+            return Err(unsupported("UPDATE ... PARTITION of columns that partitions are made by"));
+        }
+    }
+    Ok(())
 }
 
 /// The columns of the scan that has this one.

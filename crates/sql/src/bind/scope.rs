@@ -70,6 +70,8 @@ pub struct ScopeColumn {
 /// A query block while it is being bound.
 pub struct Block {
     pub tables: Vec<ScopeTable>,
+    /// Conditions for rows of the partitions that FROM selects, until they stand in WHERE or ON.
+    pub partitions: Vec<Expr>,
     /// The block's FROM is not complete and what is being bound must not see it.
     pub hidden: bool,
     pub clause: Clause,
@@ -101,6 +103,7 @@ impl Block {
     pub fn new() -> Self {
         Self {
             tables: Vec::new(),
+            partitions: Vec::new(),
             hidden: false,
             clause: Clause::From,
             aliases: Vec::new(),

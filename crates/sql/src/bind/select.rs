@@ -52,7 +52,12 @@ impl Binder<'_> {
         let from = self.from(&ast.from)?;
         self.block().windows = ast.windows.clone();
         self.block().clause = Clause::Where;
-        let mut filter = ast.filter.as_ref().map(|expr| self.condition(expr)).transpose()?;
+        let filter = ast.filter.as_ref().map(|expr| self.condition(expr)).transpose()?;
+        let selected = self.partitions_since(0);
+        let mut filter = match (filter, selected) {
+            (Some(filter), Some(selected)) => Some(self.typer.and(vec![filter, selected])),
+            (filter, selected) => filter.or(selected),
+        };
 
         self.block().clause = Clause::Select;
         let mut items = self.items(&ast.items, &from.star)?;

@@ -10,7 +10,7 @@ use crate::bind::{CatalogView, Clause, TableBinder, TableStatistics};
 use crate::parse::ast::VariableScope;
 
 /// Kept expressions see nothing but their row: no other table, and none of the session's settings.
-struct Nothing;
+pub(super) struct Nothing;
 
 impl CatalogView for Nothing {
     fn current_database(&self) -> Option<&str> {
@@ -46,14 +46,19 @@ impl CatalogView for Nothing {
     }
 }
 
-/// A kept text over the columns of its table.
-fn bind(text: &str, table: &Arc<TableDef>, is_condition: bool) -> Result<RowProgram, SqlError> {
+/// A kept text over the columns of its table, by their positions.
+pub(super) fn bind_expr(text: &str, table: &Arc<TableDef>, is_condition: bool) -> Result<Expr, SqlError> {
     let expr = super::parse(text)?;
     let mut binder = TableBinder::new(text.as_bytes(), &Nothing, &[], table, None);
-    let bound = match is_condition {
-        true => binder.condition(&expr)?,
-        false => binder.expr(&expr, Clause::Select)?,
-    };
+    match is_condition {
+        true => binder.condition(&expr),
+        false => binder.expr(&expr, Clause::Select),
+    }
+}
+
+/// A kept text over the columns of its table.
+fn bind(text: &str, table: &Arc<TableDef>, is_condition: bool) -> Result<RowProgram, SqlError> {
+    let bound = bind_expr(text, table, is_condition)?;
     let name = |column: usize| format!("`{}`", table.columns[column].name);
     Ok(RowProgram::compile_named(&bound.fold(), &name)?)
 }
@@ -81,5 +86,9 @@ pub fn compile(table: &TableDef) -> Result<RowRules, SqlError> {
     for check in table.checks.iter().filter(|check| check.enforced) {
         checks.push((check.name.clone(), bind(&check.condition, &table, true)?));
     }
-    Ok(RowRules::new(defaults, generated, checks))
+    let rules = RowRules::new(defaults, generated, checks);
+    Ok(match super::partitions::taken(&table)? {
+        Some((taken, value)) => rules.bounded(taken, value),
+        None => rules,
+    })
 }

@@ -653,6 +653,8 @@ pub struct IndexHint {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexHintKind {
+    /// `PARTITION (p, …)`: names partitions, not indexes, and there is no row but theirs.
+    Partition,
     Use,
     Ignore,
     Force,

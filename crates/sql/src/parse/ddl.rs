@@ -1,6 +1,7 @@
 //! CREATE, DROP and TRUNCATE of databases, tables and indexes; what changes them is in `ddl/alter.rs`.
 
 mod alter;
+mod partitions;
 mod table_options;
 mod views;
 
@@ -22,6 +23,14 @@ struct TableParts {
     indexes: Vec<IndexSpec>,
     foreign_keys: Vec<ForeignKeySpec>,
     checks: Vec<CheckSpec>,
+}
+
+/// What stands behind an index's columns.
+#[derive(Default)]
+struct IndexOptions {
+    comment: Option<String>,
+    invisible: bool,
+    parser: Option<String>,
 }
 
 /// Whether a word begins a column's type; those that are not served are refused by name later.
@@ -184,13 +193,10 @@ impl Parser<'_> {
         self.expect("ON")?;
         let table = self.object_name()?;
         let parts = self.index_parts()?;
-        let (comment, invisible) = self.index_options(kind)?;
+        let IndexOptions { comment, invisible, parser } = self.index_options(kind)?;
         let how = self.alter_options()?;
-        Ok(StatementKind::CreateIndex {
-            table,
-            index: IndexSpec { kind, name, parts, comment, invisible },
-            how,
-        })
+        let index = IndexSpec { kind, name, parts, comment, invisible, parser };
+        Ok(StatementKind::CreateIndex { table, index, how })
     }
 
     fn database_options(&mut self) -> ParseResult<(Option<String>, Option<String>)> {
@@ -251,10 +257,7 @@ impl Parser<'_> {
         while self.table_option(&mut options)? {
             self.eat_op(Op::Comma);
         }
-        let partitioned = self.is_words(&["PARTITION", "BY"]);
-        if partitioned {
-            self.skip_statement();
-        }
+        let partitions = self.optional_partition_by()?;
         if let Some(word) = self.eat_any(&["IGNORE", "REPLACE"]) {
             return Err(unserved(format_args!("CREATE TABLE ... {word} SELECT")));
         }
@@ -271,7 +274,7 @@ impl Parser<'_> {
             foreign_keys,
             checks,
             options,
-            partitioned,
+            partitions,
             query,
         })))
     }
@@ -330,8 +333,8 @@ impl Parser<'_> {
         let own_name = if self.is_ident() && !self.is_word("USING") { Some(self.ident()?) } else { None };
         self.index_type()?;
         let parts = self.index_parts()?;
-        let (comment, invisible) = self.index_options(kind)?;
-        Ok(IndexSpec { kind, name: own_name.or(constraint), parts, comment, invisible })
+        let IndexOptions { comment, invisible, parser } = self.index_options(kind)?;
+        Ok(IndexSpec { kind, name: own_name.or(constraint), parts, comment, invisible, parser })
     }
 
     /// `USING BTREE | HASH`: every index is a B+-tree.
@@ -373,25 +376,24 @@ impl Parser<'_> {
         Ok(Some(number))
     }
 
-    /// The comment, and whether the index is invisible.
-    fn index_options(&mut self, kind: IndexSpecKind) -> ParseResult<(Option<String>, bool)> {
-        let (mut comment, mut invisible) = (None, false);
+    fn index_options(&mut self, kind: IndexSpecKind) -> ParseResult<IndexOptions> {
+        let mut options = IndexOptions::default();
         loop {
             if self.eat("COMMENT") {
-                comment = Some(self.string()?);
+                options.comment = Some(self.string()?);
             } else if self.eat("KEY_BLOCK_SIZE") {
                 self.eat_op(Op::Eq);
                 self.unsigned()?;
             } else if self.is_any_word(&["USING", "TYPE"]) {
                 self.index_type()?;
             } else if kind == IndexSpecKind::Fulltext && self.eat_all(&["WITH", "PARSER"]) {
-                self.ident()?;
+                options.parser = Some(self.ident()?.name);
             } else if let Some(word) = self.eat_any(&["VISIBLE", "INVISIBLE"]) {
-                invisible = word == "INVISIBLE";
+                options.invisible = word == "INVISIBLE";
             } else if self.is_any_word(&["ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE"]) {
                 return Err(unserved("ENGINE_ATTRIBUTE"));
             } else {
-                return Ok((comment, invisible));
+                return Ok(options);
             }
         }
     }

@@ -18,7 +18,7 @@ impl Parser<'_> {
         let ignore = !replace && self.eat("IGNORE");
         self.eat("INTO");
         let table = self.object_name()?;
-        self.no_partitions()?;
+        self.no_partitions(if replace { "REPLACE" } else { "INSERT" })?;
         let mut insert = Insert {
             replace,
             ignore,
@@ -150,8 +150,16 @@ impl Parser<'_> {
             self.expect("FROM")?;
         }
         delete.from = self.table_refs()?;
-        self.no_partitions()?;
-        let is_plain = matches!(&delete.from[..], [TableRef::Table { hints, .. }] if hints.is_empty());
+        let is_selection = |hint: &IndexHint| hint.kind == IndexHintKind::Partition;
+        let mut is_plain =
+            matches!(&delete.from[..], [TableRef::Table { hints, .. }] if hints.iter().all(is_selection));
+        // Behind the alias, too.
+        if let Some(selection) = self.partition_selection()? {
+            match &mut delete.from[..] {
+                [TableRef::Table { hints, .. }] if hints.is_empty() => hints.push(selection),
+                _ => is_plain = false,
+            }
+        }
         if delete.targets.is_empty() && !is_plain {
             return Err(self.error());
         }

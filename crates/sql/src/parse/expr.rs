@@ -255,7 +255,7 @@ impl Parser<'_> {
     }
 
     /// Operators that bind at least as tightly as `min`, from left to right.
-    fn bit_expr(&mut self, min: u8) -> ParseResult<Expr> {
+    pub(super) fn bit_expr(&mut self, min: u8) -> ParseResult<Expr> {
         self.apart(|parser| parser.bit_expr_here(min))
     }
 

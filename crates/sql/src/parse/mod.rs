@@ -27,6 +27,7 @@ mod parser;
 mod primary;
 mod query;
 mod refuse;
+mod replica;
 pub mod statement;
 mod walk;
 
@@ -73,6 +74,16 @@ pub fn parse_expr(source: &[u8], mode: SqlMode) -> ParseResult<Expr> {
         return Err(parser.too_deep());
     }
     if parser.at_end() { Ok(expr) } else { Err(parser.error()) }
+}
+
+/// Parses what follows PARTITION BY, kept as text.
+pub fn parse_partition_by(source: &[u8], mode: SqlMode) -> ParseResult<statement::PartitionBy> {
+    let mut parser = Parser::new(source, mode);
+    let by = parser.partition_by()?;
+    if parser.height > MAX_DEPTH {
+        return Err(parser.too_deep());
+    }
+    if parser.at_end() { Ok(by) } else { Err(parser.error()) }
 }
 
 impl Parser<'_> {
@@ -224,6 +235,10 @@ impl Parser<'_> {
                 StatementKind::UnlockTables
             }
             "RESET" if self.is_word("PERSIST") => self.reset_persist()?,
+            "CHANGE" if self.eat("REPLICATION") => self.change_replication()?,
+            "START" if self.eat("REPLICA") => self.start_replica()?,
+            "STOP" if self.eat("REPLICA") => self.stop_replica()?,
+            "RESET" if self.eat("REPLICA") => self.reset_replica()?,
             "LOAD" if self.eat("DATA") => StatementKind::LoadData(Box::new(self.load_data()?)),
             "LOAD" | "XA" | "HELP" | "HANDLER" | "INSTALL" | "UNINSTALL" | "CHANGE" | "START" | "STOP"
             | "RESET" | "PURGE" | "BINLOG" | "CACHE" | "REPAIR" | "SIGNAL" | "RESIGNAL" | "GET"

@@ -451,9 +451,10 @@ impl Parser<'_> {
             return self.parenthesized_tables();
         }
         let name = self.object_name()?;
-        self.no_partitions()?;
+        let mut hints: Vec<IndexHint> = self.partition_selection()?.into_iter().collect();
         let alias = self.table_alias()?;
-        Ok(TableRef::Table { name, alias, hints: self.index_hints()? })
+        hints.extend(self.index_hints()?);
+        Ok(TableRef::Table { name, alias, hints })
     }
 
     /// `(t1, t2 JOIN …)`: a comma inside is a join.
@@ -475,6 +476,15 @@ impl Parser<'_> {
             return self.ident().map(Some);
         }
         Ok(None)
+    }
+
+    /// `PARTITION (p, …)`, if it is there.
+    pub(super) fn partition_selection(&mut self) -> ParseResult<Option<IndexHint>> {
+        if !self.is_word("PARTITION") {
+            return Ok(None);
+        }
+        self.advance();
+        Ok(Some(IndexHint { kind: IndexHintKind::Partition, indexes: self.parenthesized_idents()? }))
     }
 
     fn index_hints(&mut self) -> ParseResult<Vec<IndexHint>> {

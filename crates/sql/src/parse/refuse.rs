@@ -5,7 +5,7 @@
 //!
 //! A refusal ends its own statement alone: those before it in the same text run, as they do when binding refuses.
 
-use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::error::SqlError;
 
 use crate::parse::error::{ParseError, ParseResult};
 use crate::parse::parser::Parser;
@@ -20,12 +20,11 @@ pub(super) fn refused(error: SqlError) -> ParseError {
 }
 
 impl Parser<'_> {
-    /// Refuses `PARTITION (p, …)` behind a table's name: no table has partitions.
-    pub(super) fn no_partitions(&mut self) -> ParseResult<()> {
-        if !self.eat("PARTITION") {
-            return Ok(());
+    /// Refuses `PARTITION (p, …)` behind the name of a table that rows are put into.
+    pub(super) fn no_partitions(&mut self, statement: &str) -> ParseResult<()> {
+        match self.eat("PARTITION") {
+            true => Err(unserved(format_args!("{statement} ... PARTITION"))),
+            false => Ok(()),
         }
-        self.parenthesized_idents()?;
-        Err(refused(ErrorCode::PARTITION_CLAUSE_ON_NONPARTITIONED.with(&[])))
     }
 }

@@ -2,6 +2,7 @@
 
 mod account;
 mod definition;
+mod partition;
 
 use avocet_types::error::SqlError;
 
@@ -12,6 +13,7 @@ use crate::parse::hints::Hints;
 
 pub use account::*;
 pub use definition::*;
+pub use partition::*;
 
 impl StatementKind {
     /// Whether it makes definitions with expressions in them.
@@ -245,10 +247,34 @@ pub enum StatementKind {
         tables: Vec<ObjectName>,
         repairs: bool,
     },
+    /// `CHANGE REPLICATION SOURCE TO …`
+    ChangeSource(Box<SourceOptions>),
+    StartReplica,
+    StopReplica,
+    /// `all`: the source is forgotten, too.
+    ResetReplica {
+        all: bool,
+    },
     /// `HELP`, `XA`, `LOAD XML`, routines, triggers, …: known, but not served. Holds the leading words.
     Unsupported(String),
     /// It has a clause that is known, but not served.
     Refused(Box<SqlError>),
+}
+
+/// What CHANGE REPLICATION SOURCE sets; the rest stays as it was.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SourceOptions {
+    pub host: Option<String>,
+    pub port: Option<u16>,
+    pub user: Option<String>,
+    pub password: Option<String>,
+    pub auto_position: Option<bool>,
+    /// The longest wait between two attempts to connect.
+    pub connect_retry_seconds: Option<u32>,
+    pub ssl: Option<bool>,
+    /// A file of the server's machine.
+    pub ssl_ca: Option<String>,
+    pub ssl_verify_server_cert: Option<bool>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -221,11 +221,13 @@ impl Printer<'_> {
         match table {
             TableRef::Table { name, alias, hints } => {
                 self.table_name(name);
+                let is_selection = |hint: &&IndexHint| hint.kind == IndexHintKind::Partition;
+                hints.iter().filter(is_selection).for_each(|hint| self.index_hint(hint));
                 if let Some(alias) = alias {
                     self.text.push(' ');
                     self.name(&alias.name);
                 }
-                hints.iter().for_each(|hint| self.index_hint(hint));
+                hints.iter().filter(|hint| !is_selection(hint)).for_each(|hint| self.index_hint(hint));
             }
             TableRef::Derived { query, alias, columns, lateral, .. } => {
                 if *lateral {
@@ -267,6 +269,7 @@ impl Printer<'_> {
 
     fn index_hint(&mut self, hint: &IndexHint) {
         self.put(match hint.kind {
+            IndexHintKind::Partition => " PARTITION (",
             IndexHintKind::Use => " USE INDEX (",
             IndexHintKind::Ignore => " IGNORE INDEX (",
             IndexHintKind::Force => " FORCE INDEX (",

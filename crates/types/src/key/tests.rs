@@ -44,6 +44,8 @@ fn table(
         comment: String::new(),
         foreign_keys: Vec::new(),
         checks: Vec::new(),
+        fulltext: Vec::new(),
+        partitioning: None,
         view: None,
     };
     let layout = KeyLayout::new(&table, &index.parts);

@@ -35,7 +35,8 @@ pub async fn sign_in<F: SessionFactory>(
         let source = Upstream::connect(address, patience).await;
         let source = source.map_err(|error| NotIn::Denied(unreachable(address, &error)))?;
         let tls = shared.tls.as_ref().filter(|_| peer.may_upgrade());
-        pass_sign_in(&mut wire, source, address, tls, front.connector.as_ref()).await
+        let is_required = front.source.tls().is_required;
+        pass_sign_in(&mut wire, source, address, tls, (&front.connector, is_required)).await
     };
     let sent_away = registration.interrupt.raised();
     let outcome = tokio::select! {

@@ -3,6 +3,7 @@
 use avocet_sql::parse::ast::ObjectName;
 use avocet_sql::parse::statement::{AlterAction, ColumnPosition, TableOptions};
 use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::expr::RowProgram;
 use avocet_types::schema::{ColumnDef, IndexDef, TableDef};
 use avocet_types::{Collation, Members, SqlType};
 
@@ -23,6 +24,8 @@ pub(crate) struct Draft {
     dropped: Vec<String>,
     /// Checks are enforced that were not: rows must fulfil them.
     pub verifies: bool,
+    /// Rows for which this holds are not copied: partitions are dropped or truncated.
+    pub left_out: Option<RowProgram>,
     pub rename: Option<ObjectName>,
     pub auto_increment: Option<u64>,
     /// The names of its foreign keys that are new.
@@ -37,6 +40,7 @@ pub(super) fn turn(action: &AlterAction) -> u8 {
         AlterAction::DropForeignKey(_) | AlterAction::DropConstraint(_) | AlterAction::DropCheck(_) => 0,
         AlterAction::DropColumn(_) | AlterAction::DropIndex(_) | AlterAction::DropPrimaryKey => 1,
         AlterAction::AddIndex(_) => 3,
+        AlterAction::Partitions(_) => 5,
         AlterAction::AddForeignKey(_) | AlterAction::AddCheck(_) | AlterAction::EnforceCheck { .. } => 4,
         _ => 2,
     }
@@ -55,6 +59,7 @@ impl Draft {
             converts: false,
             copies: false,
             verifies: false,
+            left_out: None,
             rename: None,
             auto_increment: None,
             added_keys: Vec::new(),
@@ -89,9 +94,9 @@ impl Draft {
         for part in self.def.indexes.iter_mut().flat_map(|index| &mut index.parts) {
             part.column += usize::from(part.column >= at);
         }
-        for column in self.def.foreign_keys.iter_mut().flat_map(|key| &mut key.columns) {
-            *column += usize::from(*column >= at);
-        }
+        let keys = self.def.foreign_keys.iter_mut().map(|key| &mut key.columns);
+        let keys = keys.chain(self.def.fulltext.iter_mut().map(|key| &mut key.columns));
+        keys.flatten().for_each(|column| *column += usize::from(*column >= at));
     }
 
     /// A column leaves its indexes, and an index without columns goes too.
@@ -105,6 +110,11 @@ impl Draft {
             }
         }
         self.def.indexes.retain(|index| !index.parts.is_empty());
+        for key in &mut self.def.fulltext {
+            key.columns.retain(|column| *column != at);
+            key.columns.iter_mut().for_each(|column| *column -= usize::from(*column > at));
+        }
+        self.def.fulltext.retain(|key| !key.columns.is_empty());
         // None of them is on the column.
         for column in self.def.foreign_keys.iter_mut().flat_map(|key| &mut key.columns) {
             *column -= usize::from(*column > at);
@@ -151,6 +161,12 @@ impl Draft {
             .iter()
             .map(|key| key.columns.iter().map(|&c| self.def.columns[c].name.clone()).collect())
             .collect();
+        let searched: Vec<Vec<String>> = self
+            .def
+            .fulltext
+            .iter()
+            .map(|key| key.columns.iter().map(|&c| self.def.columns[c].name.clone()).collect())
+            .collect();
         let column = self.def.columns.remove(at);
         let source = self.sources.remove(at);
         let to = self.position(position, self.def.columns.len())?;
@@ -159,6 +175,11 @@ impl Draft {
         for (index, names) in self.def.indexes.iter_mut().zip(names) {
             for (part, name) in index.parts.iter_mut().zip(names) {
                 part.column = self.def.columns.iter().position(|c| c.name == name).unwrap_or(part.column);
+            }
+        }
+        for (key, names) in self.def.fulltext.iter_mut().zip(searched) {
+            for (own, name) in key.columns.iter_mut().zip(names) {
+                *own = self.def.columns.iter().position(|c| c.name == name).unwrap_or(*own);
             }
         }
         for (key, names) in self.def.foreign_keys.iter_mut().zip(key_names) {
@@ -190,6 +211,10 @@ impl Draft {
     }
 
     pub fn drop_index(&mut self, name: &str) -> Result<(), SqlError> {
+        if let Some(at) = self.def.fulltext.iter().position(|key| key.name.eq_ignore_ascii_case(name)) {
+            self.def.fulltext.remove(at);
+            return Ok(());
+        }
         let at = self.def.indexes.iter().position(|index| index.name.eq_ignore_ascii_case(name));
         let at = at.ok_or_else(|| ErrorCode::CANT_DROP_FIELD_OR_KEY.with(&[&name]))?;
         self.def.indexes.remove(at);
@@ -204,11 +229,20 @@ impl Draft {
     }
 
     pub fn rename_index(&mut self, from: &str, to: &str) -> Result<(), SqlError> {
+        if let Some(at) = self.def.fulltext.iter().position(|key| key.name.eq_ignore_ascii_case(from)) {
+            if indexes::is_taken(&self.def, to) && !from.eq_ignore_ascii_case(to) {
+                return Err(ErrorCode::DUP_KEYNAME.with(&[&to]));
+            }
+            check_name(to, indexes::WRONG_INDEX_NAME)?;
+            self.def.fulltext[at].name = to.into();
+            return Ok(());
+        }
         let missing = || ErrorCode::KEY_DOES_NOT_EXIST.with(&[&from, &self.def.name]);
         let at = self.def.indexes.iter().position(|index| index.name.eq_ignore_ascii_case(from));
         let at = at.ok_or_else(missing)?;
         let taken = |(other, index): (usize, &IndexDef)| other != at && index.name.eq_ignore_ascii_case(to);
-        if self.def.indexes.iter().enumerate().any(taken) {
+        let is_fulltext = self.def.fulltext.iter().any(|key| key.name.eq_ignore_ascii_case(to));
+        if is_fulltext || self.def.indexes.iter().enumerate().any(taken) {
             return Err(ErrorCode::DUP_KEYNAME.with(&[&to]));
         }
         check_name(to, indexes::WRONG_INDEX_NAME)?;

@@ -1,12 +1,10 @@
 //! ALTER and RENAME of databases, tables, columns, indexes and accounts.
 
-use avocet_types::error::ErrorCode;
-
 use super::TableParts;
 use crate::parse::error::ParseResult;
 use crate::parse::lexer::Op;
 use crate::parse::parser::Parser;
-use crate::parse::refuse::{refused, unserved};
+use crate::parse::refuse::unserved;
 use crate::parse::statement::*;
 
 impl Parser<'_> {
@@ -35,10 +33,7 @@ impl Parser<'_> {
     pub(in crate::parse) fn alter(&mut self) -> ParseResult<StatementKind> {
         if self.eat("TABLE") {
             let name = self.object_name()?;
-            let actions =
-                if self.at_statement_end() { Vec::new() } else { self.comma_separated(Self::alter_action)? };
-            let actions = actions.into_iter().flatten().collect();
-            return Ok(StatementKind::AlterTable { name, actions });
+            return Ok(StatementKind::AlterTable { name, actions: self.alter_actions()? });
         }
         if self.eat("DATABASE") || self.eat("SCHEMA") {
             let option = self.is_any_word(&["DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "READ"]);
@@ -70,6 +65,23 @@ impl Parser<'_> {
         if self.is_any_word(&words) { self.unsupported("ALTER") } else { Err(self.error()) }
     }
 
+    /// The list. What is done to partitions stands alone; PARTITION BY and REMOVE PARTITIONING may also stand behind it, without
+    /// a comma.
+    fn alter_actions(&mut self) -> ParseResult<Vec<AlterAction>> {
+        if self.at_statement_end() {
+            return Ok(Vec::new());
+        }
+        if let Some(change) = self.partition_change()? {
+            return Ok(vec![AlterAction::Partitions(change)]);
+        }
+        let actions = self.comma_separated(Self::alter_action)?;
+        let mut actions: Vec<AlterAction> = actions.into_iter().flatten().collect();
+        if self.is_words(&["PARTITION", "BY"]) || self.is_words(&["REMOVE", "PARTITIONING"]) {
+            actions.extend(self.partition_change()?.map(AlterAction::Partitions));
+        }
+        Ok(actions)
+    }
+
     /// One item of the list. It may say several things: columns in parentheses, a column that refers to another table.
     fn alter_action(&mut self) -> ParseResult<Vec<AlterAction>> {
         self.no_unserved_action()?;
@@ -89,31 +101,9 @@ impl Parser<'_> {
 
     /// Actions that are refused by their names.
     fn no_unserved_action(&self) -> ParseResult<()> {
-        const OF_PARTITIONS: &[&str] = &[
-            "ADD",
-            "ANALYZE",
-            "CHECK",
-            "COALESCE",
-            "DISCARD",
-            "DROP",
-            "EXCHANGE",
-            "IMPORT",
-            "OPTIMIZE",
-            "REBUILD",
-            "REORGANIZE",
-            "REPAIR",
-            "TRUNCATE",
-        ];
-        let of_partition = self.is_word_ahead(1, "PARTITION") && self.is_any_word(OF_PARTITIONS);
-        if of_partition || self.is_words(&["REMOVE", "PARTITIONING"]) {
-            return Err(refused(ErrorCode::PARTITION_MGMT_ON_NONPARTITIONED.with(&[])));
-        }
         const UNSERVED: &[&[&str]] = &[
             &["DISCARD", "TABLESPACE"],
             &["IMPORT", "TABLESPACE"],
-            &["PARTITION", "BY"],
-            &["SECONDARY_LOAD"],
-            &["SECONDARY_UNLOAD"],
             &["WITH", "VALIDATION"],
             &["WITHOUT", "VALIDATION"],
         ];
@@ -185,6 +175,10 @@ impl Parser<'_> {
             return Ok(AlterAction::How(how));
         }
         if self.eat_all(&["ENABLE", "KEYS"]) || self.eat_all(&["DISABLE", "KEYS"]) || self.eat("FORCE") {
+            return Ok(AlterAction::Nothing);
+        }
+        // What another server's secondary engine has loaded; a replica gets its statements.
+        if self.eat("SECONDARY_LOAD") || self.eat("SECONDARY_UNLOAD") {
             return Ok(AlterAction::Nothing);
         }
         if self.is_words(&["ORDER", "BY"]) {

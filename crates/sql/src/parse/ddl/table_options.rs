@@ -14,9 +14,11 @@ enum Value {
     Setting,
     String,
     Word(&'static [&'static str]),
+    /// A name or NULL.
+    Name,
 }
 
-/// Options about InnoDB's files and caches, which mean nothing here: listed in COMPAT.md.
+/// Options about InnoDB's files and caches, and about an engine that is another server's, which mean nothing here: listed in COMPAT.md.
 const WITHOUT_EFFECT: &[(&str, Value)] = &[
     ("AUTOEXTEND_SIZE", Value::Number),
     ("AVG_ROW_LENGTH", Value::Number),
@@ -28,6 +30,7 @@ const WITHOUT_EFFECT: &[(&str, Value)] = &[
     ("MIN_ROWS", Value::Number),
     ("PACK_KEYS", Value::Setting),
     ("ROW_FORMAT", Value::Word(&["DEFAULT", "DYNAMIC", "FIXED", "COMPRESSED", "REDUNDANT", "COMPACT"])),
+    ("SECONDARY_ENGINE", Value::Name),
     ("STATS_AUTO_RECALC", Value::Setting),
     ("STATS_PERSISTENT", Value::Setting),
     ("STATS_SAMPLE_PAGES", Value::Setting),
@@ -40,7 +43,6 @@ const UNSERVED: &[&str] = &[
     "ENGINE_ATTRIBUTE",
     "INSERT_METHOD",
     "PASSWORD",
-    "SECONDARY_ENGINE",
     "SECONDARY_ENGINE_ATTRIBUTE",
     "START",
     "STORAGE",
@@ -104,6 +106,8 @@ impl Parser<'_> {
         match value {
             Value::String => drop(self.string()?),
             Value::Setting if self.eat("DEFAULT") => {}
+            Value::Name if self.eat("NULL") => {}
+            Value::Name => drop(self.name()?),
             Value::Number | Value::Setting => self.size()?,
             Value::Word(words) => drop(self.eat_any(words).ok_or_else(|| self.error())?),
         }

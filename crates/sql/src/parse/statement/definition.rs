@@ -2,7 +2,7 @@
 
 use avocet_types::{ReferentialAction, ViewAlgorithm, ViewCheck, ViewSecurity};
 
-use super::UserName;
+use super::{PartitionBy, PartitionChange, UserName};
 use crate::parse::ast::{Expr, Ident, ObjectName, Query, TypeSpec};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -16,8 +16,7 @@ pub struct CreateTable {
     /// Those of columns, too.
     pub checks: Vec<CheckSpec>,
     pub options: TableOptions,
-    /// `PARTITION BY …` was given: parsed so that it can be refused by name.
-    pub partitioned: bool,
+    pub partitions: Option<Box<PartitionBy>>,
     /// `CREATE TABLE … AS SELECT`
     pub query: Option<Box<Query>>,
 }
@@ -145,6 +144,8 @@ pub struct IndexSpec {
     pub parts: Vec<IndexPartSpec>,
     pub comment: Option<String>,
     pub invisible: bool,
+    /// Of a FULLTEXT key: after WITH PARSER.
+    pub parser: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -237,6 +238,7 @@ pub enum AlterAction {
     /// ALGORITHM and LOCK
     How(AlterHow),
     Options(TableOptions),
+    Partitions(PartitionChange),
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -1,0 +1,210 @@
+//! This server as a replica: whom it follows, and since when. `attach` names the source for as long as it runs; for `serve`, statements
+//! do, and it is kept in the data directory.
+
+mod definitions;
+mod report;
+mod settings;
+pub mod tls;
+mod told;
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use avocet_replicate::gtid::GtidSet;
+use avocet_replicate::source::{self, check};
+use avocet_replicate::{Attachment, Checker, Config, Patterns, Phase, Status};
+use avocet_session::Database;
+use mysql::Opts;
+use parking_lot::Mutex;
+
+use crate::Failure;
+
+use definitions::SqlDefinitions;
+use settings::Settings;
+use tls::Tls;
+
+/// Who is followed, and how.
+#[derive(Clone)]
+pub struct Source {
+    pub opts: Opts,
+    /// What the options' TLS came from.
+    pub tls: Tls,
+    pub patterns: Patterns,
+    /// By which the source knows this replica; made from the data directory's path if not given.
+    pub server_id: Option<u32>,
+    /// Tables that are copied at a time.
+    pub copy_threads: usize,
+    /// The longest wait between two attempts to connect.
+    pub retry_after: Duration,
+}
+
+impl Source {
+    pub fn new(opts: Opts) -> Self {
+        Self {
+            opts,
+            tls: Tls::default(),
+            patterns: Patterns::default(),
+            server_id: None,
+            copy_threads: 2,
+            retry_after: Duration::from_secs(10),
+        }
+    }
+}
+
+/// A replica, or what may become one.
+pub struct Replica {
+    database: Database,
+    status: Arc<Status>,
+    /// What statements have said; `None` if the command line names the source.
+    settings: Option<Mutex<Settings>>,
+    /// Whoever begins or ends it holds this.
+    state: Mutex<State>,
+    checker: Mutex<Option<Checker>>,
+    /// Whether connections are encrypted, and with what certificates are verified: for those who look, as the next.
+    tls: Mutex<Option<Option<String>>>,
+    /// Seconds.
+    retry_after: AtomicU32,
+    /// The server keeps a binary log of its own.
+    logs: bool,
+}
+
+struct State {
+    source: Option<Source>,
+    attachment: Option<Attachment>,
+}
+
+impl Replica {
+    /// One whose source the command line names.
+    pub fn of(database: Database, source: Source) -> Arc<Self> {
+        let replica = Self::with(database, None);
+        replica.know(Some(source));
+        Arc::new(replica)
+    }
+
+    /// One whose source statements name. It follows if it did when the server ended. `logs`: it keeps a binary log of its own, in which
+    /// what comes from a source would be missing.
+    pub fn resume(database: Database, data: &Path, logs: bool) -> Result<Arc<Self>, Failure> {
+        let settings = Settings::open(&database, data)?;
+        let (source, was_running) = (settings.source()?, settings.is_running());
+        let mut replica = Self::with(database, Some(settings));
+        replica.logs = logs;
+        let replica = Arc::new(replica);
+        replica.know(source);
+        if was_running && let Err(error) = replica.begin() {
+            // Those who look see it, and START REPLICA tries again.
+            tracing::error!(%error, "the source cannot be followed");
+            replica.status.set_phase(Phase::Halted, Some(error.to_string()));
+        }
+        Ok(replica)
+    }
+
+    fn with(database: Database, settings: Option<Settings>) -> Self {
+        let status = Arc::<Status>::default();
+        status.set_phase(Phase::Stopped, None);
+        Self {
+            database,
+            status,
+            settings: settings.map(Mutex::new),
+            state: Mutex::new(State { source: None, attachment: None }),
+            checker: Mutex::new(None),
+            tls: Mutex::new(None),
+            retry_after: AtomicU32::new(0),
+            logs: false,
+        }
+    }
+
+    pub fn status(&self) -> &Arc<Status> {
+        &self.status
+    }
+
+    fn know(&self, source: Option<Source>) {
+        if let Some(source) = &source {
+            let opts = &source.opts;
+            let user = opts.get_user().unwrap_or_default();
+            self.status.set_source(&opts.get_ip_or_hostname(), opts.get_tcp_port(), user);
+            let verified_by = source.tls.verified_by().map(|path| path.display().to_string());
+            *self.tls.lock() = opts.get_ssl_opts().map(|_| verified_by);
+            self.retry_after.store(source.retry_after.as_secs() as u32, Ordering::Relaxed);
+        }
+        self.state.lock().source = source;
+    }
+
+    /// Begins to follow; false if one is followed already.
+    pub fn begin(&self) -> Result<bool, Failure> {
+        let mut state = self.state.lock();
+        if state.attachment.is_some() && self.status.broken().is_none() {
+            return Ok(false);
+        }
+        let source = state.source.clone().ok_or("no source is known")?;
+        if self.logs {
+            return Err(
+                "what comes from a source is not in this server's binary log: start it without --log-bin"
+                    .into(),
+            );
+        }
+        // One that has halted is begun anew.
+        self.end_attachment(&mut state);
+        let engine = self.database.engine();
+        let told = self.database.clone();
+        let config = Config {
+            server_id: source
+                .server_id
+                .unwrap_or_else(|| server_id(engine.options().data.display().to_string())),
+            source: source.opts,
+            patterns: source.patterns,
+            copy_threads: source.copy_threads,
+            workers: 1,
+            retry_after: source.retry_after,
+            status: self.status.clone(),
+            on_visible: Box::new(move |executed: &GtidSet| {
+                // It is a variable that there is.
+                let _ = told.set_option("gtid_executed", &executed.to_string());
+            }),
+        };
+        let definitions = SqlDefinitions { database: self.database.clone() };
+        let attachment = Attachment::start(engine, config, Box::new(definitions))?;
+        self.database.set_option("super_read_only", "ON")?;
+        *self.checker.lock() = Some(attachment.checker());
+        state.attachment = Some(attachment);
+        report::start(self.status.clone());
+        Ok(true)
+    }
+
+    /// Ends at a boundary of the source's transactions; false if none is followed.
+    pub fn end(&self) -> bool {
+        self.end_attachment(&mut self.state.lock())
+    }
+
+    fn end_attachment(&self, state: &mut State) -> bool {
+        let was_running = self.status.broken().is_none();
+        *self.checker.lock() = None;
+        let Some(attachment) = state.attachment.take() else { return false };
+        attachment.stop();
+        self.status.set_phase(Phase::Stopped, None);
+        was_running
+    }
+}
+
+/// Says why a source cannot be followed; one that does not answer may come back, if what was copied of it is here.
+fn preflight(source: &Source, has_begun: bool) -> Result<(), String> {
+    let opts = &source.opts;
+    let report = source::connect(opts).and_then(|mut conn| check(&mut conn, &source.patterns));
+    match report {
+        Ok(report) if report.is_fatal() => Err(format!("the source cannot be followed as it is\n{report}")),
+        Err(error) if !has_begun => {
+            Err(format!("{}:{}: {error}", opts.get_ip_or_hostname(), opts.get_tcp_port()))
+        }
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+/// Distinct for each data directory of a machine, and most probably of all.
+fn server_id(path: impl Hash) -> u32 {
+    let mut hasher = DefaultHasher::new();
+    std::fs::read_to_string("/etc/machine-id").unwrap_or_default().hash(&mut hasher);
+    path.hash(&mut hasher);
+    (hasher.finish() as u32).max(1 << 16)
+}

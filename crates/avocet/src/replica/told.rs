@@ -1,0 +1,171 @@
+//! The replica, as sessions see it.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use avocet_replicate::gtid::GtidSet;
+use avocet_replicate::{Attachment, Compared, Phase, Rows, Snapshot, TableName, Verdict};
+use avocet_session::replication::{CheckedTable, LeftOut, ReplicaStatus, Replication, SourceOptions};
+use avocet_types::Value;
+use avocet_types::error::{ErrorCode, SqlError};
+
+use super::{Replica, preflight};
+
+/// The only channel's name.
+const CHANNEL: &str = "";
+
+fn failed(why: impl std::fmt::Display) -> SqlError {
+    ErrorCode::UNKNOWN_ERROR.because(why.to_string())
+}
+
+impl std::fmt::Debug for Replica {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Replica").field("status", &self.status).finish_non_exhaustive()
+    }
+}
+
+/// Rows of this server, by SQL.
+struct RowsHere(avocet_session::Connection);
+
+impl Rows for RowsHere {
+    fn read(&mut self, sql: &str, parameters: &[Value]) -> Result<Vec<Vec<Value>>, SqlError> {
+        Ok(self.0.query_with(sql, parameters)?.rows)
+    }
+}
+
+impl Replica {
+    /// Who says by statements what `attach` was told at its start does not mean that.
+    fn settings(&self) -> Result<parking_lot::MutexGuard<'_, super::Settings>, SqlError> {
+        match &self.settings {
+            Some(settings) => Ok(settings.lock()),
+            None => Err(SqlError::unsupported("another source than that of avocet attach")),
+        }
+    }
+}
+
+impl Replication for Replica {
+    fn status(&self) -> Option<ReplicaStatus> {
+        if self.settings.as_ref().is_some_and(|settings| !settings.lock().is_known()) {
+            return None;
+        }
+        let Snapshot { phase, source: (host, port, user), place, executed, last_error, tables, .. } =
+            self.status.snapshot();
+        let shown = self.status.snapshot();
+        let tls = self.tls.lock().clone();
+        Some(ReplicaStatus {
+            source_host: host,
+            source_port: port,
+            source_user: user,
+            source_uuid: shown.source_uuid,
+            state: match phase {
+                Phase::Connecting => "Connecting to source",
+                Phase::Following => "Waiting for source to send event",
+                Phase::Halted | Phase::Stopped => "",
+            }
+            .into(),
+            reads: match phase {
+                Phase::Connecting => "Connecting",
+                Phase::Following => "Yes",
+                Phase::Halted | Phase::Stopped => "No",
+            },
+            applies: matches!(phase, Phase::Connecting | Phase::Following),
+            log_file: place.file,
+            log_position: place.offset,
+            last_error,
+            left_out: tables
+                .into_iter()
+                .map(|(name, state)| LeftOut { database: name.database, table: name.table, state })
+                .collect(),
+            seconds_behind: shown.seconds_behind,
+            executed: executed.to_string(),
+            ssl: tls.is_some(),
+            ssl_ca: tls.flatten(),
+            connect_retry_seconds: self.retry_after.load(Ordering::Relaxed),
+        })
+    }
+
+    fn change_source(&self, options: &SourceOptions) -> Result<(), SqlError> {
+        if self.status.broken().is_none() {
+            return Err(ErrorCode::REPLICA_CHANNEL_IO_THREAD_MUST_STOP.with(&[&CHANNEL]));
+        }
+        let source = {
+            let mut settings = self.settings()?;
+            if !options.auto_position.unwrap_or_else(|| settings.uses_gtids()) {
+                return Err(SqlError::unsupported(
+                    "CHANGE REPLICATION SOURCE without SOURCE_AUTO_POSITION = 1",
+                ));
+            }
+            settings.change(options).map_err(failed)?;
+            settings.source().map_err(failed)?
+        };
+        self.know(source);
+        Ok(())
+    }
+
+    fn start(&self) -> Result<bool, SqlError> {
+        let source = self.state.lock().source.clone();
+        let source = source.ok_or_else(|| ErrorCode::BAD_REPLICA.with(&[]))?;
+        if self.status.broken().is_none() {
+            return Ok(false);
+        }
+        preflight(&source, Attachment::has_begun(self.database.engine())).map_err(failed)?;
+        let begun = self.begin().map_err(failed)?;
+        if self.settings.is_some() {
+            self.settings()?.set_running(true).map_err(failed)?;
+        }
+        Ok(begun)
+    }
+
+    fn stop(&self) -> Result<bool, SqlError> {
+        let was_running = self.end();
+        if self.settings.is_some() {
+            self.settings()?.set_running(false).map_err(failed)?;
+        }
+        Ok(was_running)
+    }
+
+    fn reset(&self, all: bool) -> Result<(), SqlError> {
+        if self.status.broken().is_none() {
+            return Err(ErrorCode::REPLICA_CHANNEL_MUST_STOP.with(&[&CHANNEL]));
+        }
+        if all {
+            self.settings()?.forget().map_err(failed)?;
+            self.know(None);
+        }
+        Ok(())
+    }
+
+    fn wait_for(&self, set: &str, at_most: Duration, stop: &dyn Fn() -> bool) -> Option<bool> {
+        let wanted: GtidSet = set.parse().ok()?;
+        Some(self.status.wait_for(&wanted, at_most, stop))
+    }
+
+    fn check(
+        &self,
+        tables: &[(String, String)],
+        repairs: bool,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Vec<CheckedTable>, String> {
+        let name = |(database, table): &(String, String)| TableName {
+            database: database.clone(),
+            table: table.clone(),
+        };
+        let names: Vec<TableName> = tables.iter().map(name).collect();
+        let mut here = self.database.connect_to_apply().map_err(|error| error.message)?;
+        here.query("SET SESSION time_zone = '+00:00', sql_mode = ''").map_err(|error| error.message)?;
+        let checker = self.checker.lock().clone().ok_or("replication does not run")?;
+        let compared = checker.check(&names, repairs, &mut RowsHere(here), stop);
+        let compared = compared.map_err(|error| error.to_string())?;
+        Ok(compared
+            .into_iter()
+            .map(|Compared { name, rows, verdict }| {
+                let (verdict, detail) = match verdict {
+                    Verdict::Equal => ("equal", String::new()),
+                    Verdict::Different(row) => ("different", row),
+                    Verdict::Unknown(why) => ("unknown", why),
+                };
+                CheckedTable { database: name.database, table: name.table, rows, verdict, detail }
+            })
+            .collect())
+    }
+}

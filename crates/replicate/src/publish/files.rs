@@ -1,0 +1,450 @@
+//! The log's files: `binlog.index` names them, `binlog.mark` says how far they are known to be on disk.
+//!
+//! ```text
+//!  binlog.000001                    binlog.000002 (current)
+//!  FORMAT │ PREVIOUS │ … │ ROTATE   FORMAT │ PREVIOUS │ transactions … │ being written
+//!                                               mark: synced ▲       end ▲ readers may have what is before
+//! ```
+//!
+//! A file is whole on disk before the index names it. Behind the mark, an event that is not whole is the end that a crash left, and
+//! is written again; before it, it is damage.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use avocet_base::Env;
+use avocet_base::env::{DiskFile, read_file, replace_file};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use super::BinlogOptions;
+use super::events::{Author, CHECKSUM, EventHead, HEADER, MAGIC, crc32, gtids_of, number_of, xid_of};
+use crate::binlog::kind;
+use crate::gtid::{GtidSet, Origin};
+
+/// A file, as SHOW BINARY LOGS has it.
+#[derive(Clone, Debug)]
+pub struct LogFile {
+    pub name: String,
+    pub bytes: u64,
+}
+
+pub(super) struct FileEntry {
+    pub name: String,
+    pub bytes: u64,
+    /// What is in the files before it.
+    pub previous: GtidSet,
+    /// When it was begun, in seconds since 1970.
+    pub begun: u32,
+}
+
+/// What readers may see.
+pub(super) struct State {
+    pub files: Vec<FileEntry>,
+    pub current: String,
+    /// Where the last whole transaction ends in it.
+    pub end: u64,
+    /// The number of the last transaction.
+    pub last: u64,
+    waiting: Vec<Waker>,
+    has_ended: bool,
+}
+
+pub(super) struct Files {
+    pub env: Env,
+    pub options: BinlogOptions,
+    pub author: Author,
+    pub origin: Origin,
+    state: Mutex<State>,
+    moved: Condvar,
+}
+
+/// How far the files are on disk.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Mark {
+    pub file: String,
+    pub position: u64,
+    /// The timestamp and the number of the last transaction before.
+    pub ts: u64,
+    pub number: u64,
+}
+
+impl Mark {
+    /// One sector holds it, which the disk writes whole.
+    const LEN: usize = 128;
+
+    fn encode(&self) -> Vec<u8> {
+        let text = format!("{} {} {} {}", self.file, self.position, self.ts, self.number);
+        let mut line = format!("{text} {:08x}\n", crc32(text.as_bytes())).into_bytes();
+        line.resize(Self::LEN, b' ');
+        line
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(bytes).ok()?.trim();
+        let (text, checksum) = text.rsplit_once(' ')?;
+        if u32::from_str_radix(checksum, 16).ok()? != crc32(text.as_bytes()) {
+            return None;
+        }
+        let mut words = text.split(' ');
+        let file = words.next()?.to_owned();
+        let mut number = || words.next()?.parse().ok();
+        Some(Self { file, position: number()?, ts: number()?, number: number()? })
+    }
+}
+
+/// Where the writer goes on.
+pub(super) struct Resumed {
+    pub files: Arc<Files>,
+    /// The last file and where its last whole transaction ends; none in an empty folder.
+    pub open: Option<(Arc<dyn DiskFile>, u64)>,
+    pub mark: Mark,
+    pub sequence: u64,
+}
+
+pub(super) fn damaged(what: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what.into())
+}
+
+/// The server's own id: made once, and kept beside the data.
+fn server_uuid(env: &Env, path: &Path) -> io::Result<[u8; 16]> {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    let wrong = || damaged(format!("{} has no server-uuid", path.display()));
+    if let Some(text) = read_file(&*env.disk, path)? {
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let uuid = text
+            .lines()
+            .find_map(|line| line.split_once('=').filter(|(name, _)| name.trim() == "server-uuid"));
+        return uuid.and_then(|(_, uuid)| crate::gtid::uuid(uuid.trim())).ok_or_else(wrong);
+    }
+    let random = || RandomState::new().build_hasher().finish();
+    let mut uuid = [0; 16];
+    uuid[..8].copy_from_slice(&random().to_be_bytes());
+    uuid[8..].copy_from_slice(&random().to_be_bytes());
+    // As RFC 9562 marks random ones.
+    uuid[6] = uuid[6] & 0x0f | 0x40;
+    uuid[8] = uuid[8] & 0x3f | 0x80;
+    let origin = Origin { uuid, tag: String::new() };
+    replace_file(&*env.disk, path, format!("[auto]\nserver-uuid={origin}\n").as_bytes())?;
+    Ok(uuid)
+}
+
+impl Files {
+    pub fn open(env: Env, options: BinlogOptions) -> io::Result<Resumed> {
+        let disk = env.disk.clone();
+        disk.create_dir_all(&options.folder)?;
+        let parent = options.folder.parent().ok_or(io::ErrorKind::InvalidInput)?;
+        let origin = Origin { uuid: server_uuid(&env, &parent.join("auto.cnf"))?, tag: String::new() };
+        let index = read_file(&*disk, &options.folder.join("binlog.index"))?.unwrap_or_default();
+        let index = String::from_utf8_lossy(&index).into_owned();
+        let names: Vec<String> = index
+            .lines()
+            .map(|line| line.trim_start_matches("./").to_owned())
+            .filter(|name| !name.is_empty())
+            .collect();
+        let mark = read_file(&*disk, &options.folder.join("binlog.mark"))?;
+        let mark = mark.as_deref().and_then(Mark::decode).unwrap_or_default();
+        let mut files = Vec::with_capacity(names.len());
+        for name in &names {
+            files.push(read_entry(&env, &options.folder, name)?);
+        }
+        let author = Author { server_id: options.server_id, version: options.version.clone() };
+        let (mut open, mut resumed, mut sequence) = (None, mark.clone(), 0);
+        if let Some(last) = files.last_mut() {
+            let file = disk.open(&options.folder.join(&last.name), true)?;
+            let known = if mark.file == last.name { mark.position } else { 0 };
+            let before = last.previous.dense_up_to(&origin);
+            let end = scan(&*file, &last.name, known, &mut resumed, before)?;
+            if end < last.bytes {
+                tracing::warn!(
+                    "{}: the last {} bytes are not a whole transaction; they are written again",
+                    last.name,
+                    last.bytes - end
+                );
+                file.set_size(end)?;
+                file.sync_data()?;
+                last.bytes = end;
+            }
+            resumed.file.clone_from(&last.name);
+            resumed.position = end;
+            sequence = resumed.number - before;
+            open = Some((file, end));
+        }
+        let state = State {
+            current: files.last().map(|last| last.name.clone()).unwrap_or_default(),
+            end: open.as_ref().map_or(0, |(_, end)| *end),
+            files,
+            last: resumed.number,
+            waiting: Vec::new(),
+            has_ended: false,
+        };
+        let files = Self { env, options, author, origin, state: Mutex::new(state), moved: Condvar::new() };
+        Ok(Resumed { files: Arc::new(files), open, mark: resumed, sequence })
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.options.folder.join(name)
+    }
+
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    pub fn uuid_text(&self) -> String {
+        self.origin.to_string()
+    }
+
+    fn set_of(&self, last: u64) -> GtidSet {
+        let mut set = GtidSet::default();
+        if last > 0 {
+            set.add_range(&self.origin, 1, last);
+        }
+        set
+    }
+
+    pub fn executed(&self) -> GtidSet {
+        self.set_of(self.state().last)
+    }
+
+    pub fn purged(&self) -> GtidSet {
+        self.state().files.first().map(|first| first.previous.clone()).unwrap_or_default()
+    }
+
+    pub fn list(&self) -> Vec<LogFile> {
+        let state = self.state();
+        let bytes = |file: &FileEntry| if file.name == state.current { state.end } else { file.bytes };
+        state.files.iter().map(|file| LogFile { name: file.name.clone(), bytes: bytes(file) }).collect()
+    }
+
+    /// Readers may have all before this.
+    pub fn publish(&self, end: u64, last: u64) {
+        let mut state = self.state();
+        (state.end, state.last) = (end, last);
+        self.wake(state);
+    }
+
+    /// There will not be more.
+    pub fn end(&self) {
+        let mut state = self.state();
+        state.has_ended = true;
+        self.wake(state);
+    }
+
+    fn wake(&self, mut state: MutexGuard<'_, State>) {
+        let waiting = std::mem::take(&mut state.waiting);
+        drop(state);
+        self.moved.notify_all();
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    /// Makes the next file, which then is the current one.
+    pub fn begin_file(&self, number: u64, now: u32) -> io::Result<(Arc<dyn DiskFile>, u64)> {
+        let last = self.state().current.clone();
+        let name = next_name(&last);
+        let path = self.path(&name);
+        let disk = &*self.env.disk;
+        // Of an attempt that no index knows of.
+        if disk.exists(&path)? {
+            disk.remove(&path)?;
+        }
+        let previous = self.set_of(number);
+        let mut head = MAGIC.to_vec();
+        self.author.format_description(&mut head, now, 4);
+        let at = head.len() as u64;
+        self.author.previous_gtids(&mut head, now, at, &previous);
+        let file = disk.create(&path)?;
+        file.write_at(&head, 0)?;
+        file.sync_data()?;
+        disk.sync_dir(&self.options.folder)?;
+        let mut state = self.state();
+        let end = state.end;
+        if let Some(last) = state.files.last_mut() {
+            last.bytes = end;
+        }
+        let bytes = head.len() as u64;
+        state.files.push(FileEntry { name: name.clone(), bytes, previous, begun: now });
+        self.write_index(&state.files)?;
+        (state.current, state.end) = (name, bytes);
+        self.wake(state);
+        Ok((file, bytes))
+    }
+
+    fn write_index(&self, files: &[FileEntry]) -> io::Result<()> {
+        let lines: String = files.iter().map(|file| format!("./{}\n", file.name)).collect();
+        replace_file(&*self.env.disk, &self.path("binlog.index"), lines.as_bytes())
+    }
+
+    /// Says that all before the mark is on disk.
+    pub fn put_mark(&self, mark: &Mark) -> io::Result<()> {
+        let path = self.path("binlog.mark");
+        if !self.env.disk.exists(&path)? {
+            return replace_file(&*self.env.disk, &path, &mark.encode());
+        }
+        let file = self.env.disk.open(&path, true)?;
+        file.write_at(&mark.encode(), 0)?;
+        file.sync_data()
+    }
+
+    pub fn purge_to(&self, name: &str) -> Option<io::Result<()>> {
+        let at = self.state().files.iter().position(|file| file.name == name)?;
+        Some(self.purge(at))
+    }
+
+    /// The last transaction of a file was before the next one began.
+    pub fn purge_before(&self, seconds: u64) -> io::Result<()> {
+        let count = {
+            let state = self.state();
+            state.files.windows(2).take_while(|pair| u64::from(pair[1].begun) <= seconds).count()
+        };
+        self.purge(count)
+    }
+
+    fn purge(&self, count: usize) -> io::Result<()> {
+        if count == 0 {
+            return Ok(());
+        }
+        let mut state = self.state();
+        let gone: Vec<FileEntry> = state.files.drain(..count).collect();
+        self.write_index(&state.files)?;
+        drop(state);
+        // Whoever reads one has it open.
+        gone.iter().try_for_each(|file| self.env.disk.remove(&self.path(&file.name)))
+    }
+
+    pub fn wait_for(&self, set: &GtidSet, at_most: Duration, stop: &dyn Fn() -> bool) -> bool {
+        const LOOK: Duration = Duration::from_millis(50);
+        let until = Instant::now().checked_add(at_most);
+        let mut state = self.state.lock();
+        loop {
+            if self.set_of(state.last).contains_all(set) {
+                return true;
+            }
+            let left = until.map_or(LOOK, |until| until.saturating_duration_since(Instant::now()));
+            if left.is_zero() || stop() {
+                return false;
+            }
+            self.moved.wait_for(&mut state, left.min(LOOK));
+        }
+    }
+
+    /// Wakes when there is more than this, or never will be. True if there is already.
+    pub fn wake_beyond(&self, file: &str, position: u64, waker: &Waker) -> bool {
+        let mut state = self.state();
+        if state.current != file || state.end > position || state.has_ended {
+            return true;
+        }
+        state.waiting.retain(|other| !other.will_wake(waker));
+        state.waiting.push(waker.clone());
+        false
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.state().has_ended
+    }
+}
+
+fn next_name(last: &str) -> String {
+    let number: u64 = last.rsplit_once('.').and_then(|(_, number)| number.parse().ok()).unwrap_or(0);
+    format!("binlog.{:06}", number + 1)
+}
+
+/// Reads events one after the other.
+pub(super) struct Events<'f> {
+    file: &'f dyn DiskFile,
+    pub at: u64,
+    end: u64,
+    window: Vec<u8>,
+    window_at: u64,
+}
+
+const WINDOW: u64 = 256 << 10;
+
+impl<'f> Events<'f> {
+    pub fn new(file: &'f dyn DiskFile, at: u64, end: u64) -> Self {
+        Self { file, at, end, window: Vec::new(), window_at: 0 }
+    }
+
+    fn bytes(&mut self, len: u64) -> io::Result<Option<&[u8]>> {
+        if self.at + len > self.end {
+            return Ok(None);
+        }
+        let has = self.window_at <= self.at && self.at + len <= self.window_at + self.window.len() as u64;
+        if !has {
+            let take = len.max(WINDOW).min(self.end - self.at);
+            self.window.resize(take as usize, 0);
+            self.window_at = self.at;
+            self.file.read_at(&mut self.window, self.at)?;
+        }
+        let from = (self.at - self.window_at) as usize;
+        Ok(Some(&self.window[from..from + len as usize]))
+    }
+
+    /// The next event, if all of it is there and whole.
+    pub fn next(&mut self) -> io::Result<Option<&[u8]>> {
+        let Some(head) = self.bytes(HEADER as u64)?.and_then(EventHead::read) else { return Ok(None) };
+        let len = u64::from(head.len);
+        if self.bytes(len)?.is_none() {
+            return Ok(None);
+        }
+        let from = (self.at - self.window_at) as usize;
+        let event = &self.window[from..from + len as usize];
+        let (body, checksum) = event.split_at(event.len() - CHECKSUM);
+        if crc32(body).to_le_bytes() != checksum {
+            return Ok(None);
+        }
+        self.at += len;
+        Ok(Some(event))
+    }
+}
+
+fn read_entry(env: &Env, folder: &Path, name: &str) -> io::Result<FileEntry> {
+    let cut = || damaged(format!("{name} has no beginning of a binary log"));
+    let file = env.disk.open(&folder.join(name), false)?;
+    let bytes = file.size()?;
+    let mut events = Events::new(&*file, 4, bytes);
+    let head = events.next()?.and_then(EventHead::read).ok_or_else(cut)?;
+    let previous = events.next()?.filter(|event| event[4] == kind::PREVIOUS_GTIDS).and_then(gtids_of);
+    Ok(FileEntry { name: name.to_owned(), bytes, previous: previous.ok_or_else(cut)?, begun: head.time })
+}
+
+/// Finds the end of the last whole transaction of a file, of which all before `known` is on disk; and which transaction that is.
+fn scan(file: &dyn DiskFile, name: &str, known: u64, mark: &mut Mark, before: u64) -> io::Result<u64> {
+    let mut events = Events::new(file, known.max(4), file.size()?);
+    let mut end = known;
+    let mut number = if known > 0 { mark.number } else { before };
+    mark.number = number;
+    if known > file.size()? {
+        return Err(damaged(format!("{name} ends before byte {known}, up to where it was on disk")));
+    }
+    while let Some(event) = events.next()? {
+        let (kind, xid) = (event[4], xid_of(event));
+        match kind {
+            kind::GTID => number = number_of(event).map_or(number, |(_, number)| number),
+            // What is before the first transaction.
+            kind::FORMAT_DESCRIPTION | kind::PREVIOUS_GTIDS => end = events.at,
+            _ => {}
+        }
+        if let Some(xid) = xid {
+            (mark.ts, mark.number, end) = (xid, number, events.at);
+        }
+    }
+    Ok(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_round_trip_and_names_go_on() {
+        let mark = Mark { file: "binlog.000007".into(), position: 9, ts: 1 << 40, number: 3 };
+        assert_eq!(Mark::decode(&mark.encode()), Some(mark.clone()));
+        let mut bytes = mark.encode();
+        bytes[8] ^= 1;
+        assert_eq!(Mark::decode(&bytes), None);
+        assert_eq!(next_name(""), "binlog.000001");
+        assert_eq!(next_name("binlog.000999"), "binlog.001000");
+    }
+}

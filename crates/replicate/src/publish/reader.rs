@@ -1,0 +1,259 @@
+//! What a replica gets: the events of the files, one by one, from where it asked for, and on as there are more.
+
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use avocet_base::env::DiskFile;
+
+use super::events::{CHECKSUM, HEADER, crc32, number_of};
+use super::files::{Events, Files, damaged};
+use crate::binlog::kind;
+use crate::gtid::{Gtid, GtidSet, Origin};
+
+/// From where on a replica wants events.
+#[derive(Clone, Debug)]
+pub enum From {
+    /// It has all of these.
+    Gtids(GtidSet),
+    /// A file (the first one if it has no name), and a position in it.
+    Position(String, u64),
+}
+
+/// Why a replica gets nothing: MySQL's text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct DumpError(pub String);
+
+/// A replica's place in the log.
+pub struct Dump {
+    files: Arc<Files>,
+    name: String,
+    file: Arc<dyn DiskFile>,
+    at: u64,
+    /// What it has already.
+    has: GtidSet,
+    /// The transaction at hand is one of those.
+    skips: bool,
+    /// What the stream begins with: its place, and the description of its file if it does not begin with that.
+    is_begun: bool,
+    described: bool,
+    /// Events that were read ahead.
+    ahead: Vec<u8>,
+    ahead_at: usize,
+}
+
+const AHEAD: u64 = 256 << 10;
+
+impl Dump {
+    pub(super) fn open(files: Arc<Files>, from: From) -> Result<Self, DumpError> {
+        let (name, at, has) = match from {
+            From::Gtids(has) => (first_file(&files, &has)?, 4, has),
+            From::Position(name, at) => {
+                let state = files.state();
+                let found = state.files.iter().find(|file| name.is_empty() || file.name == name);
+                let lacks =
+                    || DumpError("Could not find first log file name in binary log index file".into());
+                let found = found.ok_or_else(lacks)?;
+                let end = if found.name == state.current { state.end } else { found.bytes };
+                if at > end {
+                    let text = "Client requested source to start replication from position > file size";
+                    return Err(DumpError(text.into()));
+                }
+                if at < 4 {
+                    let text = "Client requested source to start replication from impossible position";
+                    return Err(DumpError(text.into()));
+                }
+                (found.name.clone(), at, GtidSet::default())
+            }
+        };
+        let file = files.env.disk.open(&files.path(&name), false);
+        let file = file.map_err(|error| DumpError(format!("could not open log file: {error}")))?;
+        Ok(Self {
+            files,
+            name,
+            file,
+            at,
+            has,
+            skips: false,
+            is_begun: false,
+            described: at == 4,
+            ahead: Vec::new(),
+            ahead_at: 0,
+        })
+    }
+
+    /// Appends the next event; false if there is none yet.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub fn next(&mut self, to: &mut Vec<u8>) -> io::Result<bool> {
+        if !self.is_begun {
+            self.is_begun = true;
+            self.say_place(to, self.at);
+            return Ok(true);
+        }
+        // Behind the place, the description of its file.
+        if !self.described {
+            return self.describe(to);
+        }
+        loop {
+            let Some(event) = self.read()? else {
+                if !self.go_on()? {
+                    return Ok(false);
+                }
+                self.say_place(to, 4);
+                return Ok(true);
+            };
+            let event = self.ahead[event].to_vec();
+            match event[4] {
+                kind::GTID => {
+                    let gtid = number_of(&event).map(|(uuid, number)| Gtid::Numbered {
+                        origin: Origin { uuid, tag: String::new() },
+                        number,
+                    });
+                    self.skips = gtid.is_some_and(|gtid| self.has.contains(&gtid));
+                }
+                kind::ROTATE | kind::FORMAT_DESCRIPTION | kind::PREVIOUS_GTIDS => self.skips = false,
+                _ => {}
+            }
+            if !self.skips {
+                to.extend_from_slice(&event);
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Tells the replica the file and the position of what follows.
+    fn say_place(&self, to: &mut Vec<u8>, at: u64) {
+        let from = to.len();
+        self.files.author.rotate(to, 0, 0, &self.name, true);
+        to[from + HEADER..from + HEADER + 8].copy_from_slice(&at.to_le_bytes());
+        seal(&mut to[from..]);
+    }
+
+    fn describe(&mut self, to: &mut Vec<u8>) -> io::Result<bool> {
+        self.described = true;
+        let mut events = Events::new(&*self.file, 4, self.file.size()?);
+        let event = events.next()?.ok_or_else(|| damaged(format!("{} has no beginning", self.name)))?;
+        let from = to.len();
+        to.extend_from_slice(event);
+        // It has no place where it is sent.
+        to[from + 13..from + 17].fill(0);
+        seal(&mut to[from..]);
+        Ok(true)
+    }
+
+    /// Where the file ends that is being read, and whether there will be more of it.
+    fn end(&self) -> io::Result<(u64, bool)> {
+        let state = self.files.state();
+        match state.current == self.name {
+            true => Ok((state.end, true)),
+            false => {
+                drop(state);
+                Ok((self.file.size()?, false))
+            }
+        }
+    }
+
+    /// The next event of the file, in what was read ahead.
+    fn read(&mut self) -> io::Result<Option<std::ops::Range<usize>>> {
+        loop {
+            let left = &self.ahead[self.ahead_at..];
+            let len = match left.get(9..13) {
+                Some(len) => u32::from_le_bytes(len.try_into().expect("four bytes")) as usize,
+                None => HEADER,
+            };
+            if left.len() >= len.max(HEADER) {
+                if len < HEADER + CHECKSUM {
+                    return Err(damaged(format!("{} has no event at byte {}", self.name, self.at)));
+                }
+                let range = self.ahead_at..self.ahead_at + len;
+                self.ahead_at += len;
+                self.at += len as u64;
+                return Ok(Some(range));
+            }
+            let (end, _) = self.end()?;
+            if self.at + len as u64 > end {
+                return Ok(None);
+            }
+            let take = AHEAD.max(len as u64).min(end - self.at);
+            self.ahead.resize(take as usize, 0);
+            self.ahead_at = 0;
+            self.file.read_at(&mut self.ahead, self.at)?;
+        }
+    }
+
+    /// At the end of a file: the next one, if there is one.
+    fn go_on(&mut self) -> io::Result<bool> {
+        let next = {
+            let state = self.files.state();
+            let at = state.files.iter().position(|file| file.name == self.name);
+            match at {
+                Some(at) => state.files.get(at + 1).map(|file| file.name.clone()),
+                // It was purged meanwhile: the one behind it is the first that is left.
+                None => {
+                    state.files.first().filter(|first| first.name > self.name).map(|file| file.name.clone())
+                }
+            }
+        };
+        let Some(next) = next else { return Ok(false) };
+        self.file = self.files.env.disk.open(&self.files.path(&next), false)?;
+        self.name = next;
+        (self.at, self.ahead_at, self.described) = (4, 0, true);
+        self.ahead.clear();
+        Ok(true)
+    }
+
+    /// Ready when there is more, or never will be.
+    pub fn poll_more(&self, cx: &mut Context<'_>) -> Poll<()> {
+        match self.files.wake_beyond(&self.name, self.at, cx.waker()) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.files.has_ended()
+    }
+
+    /// An event that says that there is nothing new.
+    pub fn heartbeat(&self, to: &mut Vec<u8>) {
+        self.files.author.heartbeat(to, &self.name, self.at);
+    }
+}
+
+/// Makes the checksum of an event right.
+fn seal(event: &mut [u8]) {
+    let (body, checksum) = event.split_at_mut(event.len() - CHECKSUM);
+    checksum.copy_from_slice(&crc32(body).to_le_bytes());
+}
+
+/// The file to begin with for a replica that has these transactions.
+fn first_file(files: &Files, has: &GtidSet) -> Result<String, DumpError> {
+    let (executed, purged) = (files.executed(), files.purged());
+    if !has.contains_all(&purged) {
+        return Err(DumpError(
+            "Cannot replicate because the source purged required binary logs. Replicate the missing transactions from elsewhere, \
+             or provision a new replica from backup. Consider increasing the source's binary log expiration period."
+                .into(),
+        ));
+    }
+    let mut own = GtidSet::default();
+    for (origin, intervals) in has.iter().filter(|(origin, _)| **origin == files.origin) {
+        intervals.iter().for_each(|&(first, last)| own.add_range(origin, first, last));
+    }
+    if !executed.contains_all(&own) {
+        return Err(DumpError(
+            "Replica has more GTIDs than the source has, using the source's SERVER_UUID. This may indicate that the end of the \
+             binary log was truncated or that the last binary log file was lost, e.g., after a power or disk failure when sync_binlog \
+             != 1. The source may or may not have rolled back transactions that were already replicated to the replica. \
+             Suggest to replicate any transactions that source has rolled back from replica to source, and/or commit empty \
+             transactions on source to account for transactions that have been committed on source but are not included in GTID_EXECUTED."
+                .into(),
+        ));
+    }
+    let state = files.state();
+    let last = state.files.iter().rev().find(|file| has.contains_all(&file.previous));
+    Ok(last.or(state.files.first()).map(|file| file.name.clone()).unwrap_or_default())
+}

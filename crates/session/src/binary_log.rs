@@ -1,0 +1,91 @@
+//! What sessions, and the connections of replicas, can ask of this server's own binary log (`logged.rs`).
+//!
+//! The one who writes it stands above sessions.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use avocet_engine::change_statement;
+use parking_lot::Mutex;
+
+/// This server's binary log.
+pub trait BinaryLog: std::fmt::Debug + Send + Sync {
+    fn status(&self) -> BinaryLogStatus;
+
+    /// Names and sizes of its files.
+    fn files(&self) -> Vec<(String, u64)>;
+
+    /// Waits until all transactions of a set are in it, but no longer than this; whether they are. `None` if the text is no set.
+    fn wait_for(&self, set: &str, at_most: Duration, stop: &dyn Fn() -> bool) -> Option<bool>;
+
+    /// Begins to read for a replica.
+    ///
+    /// # Errors
+    /// MySQL's text of error 1236.
+    fn dump(&self, from: DumpFrom) -> Result<Box<dyn BinaryLogDump>, String>;
+}
+
+/// A moment of it.
+#[derive(Clone, Debug, Default)]
+pub struct BinaryLogStatus {
+    pub file: String,
+    pub position: u64,
+    pub executed: String,
+    pub purged: String,
+}
+
+/// From where on a replica wants events.
+#[derive(Clone, Debug)]
+pub enum DumpFrom {
+    /// It has these transactions: a set as COM_BINLOG_DUMP_GTID has it.
+    Gtids(Vec<u8>),
+    Position(String, u64),
+}
+
+/// A replica's place in the log.
+pub trait BinaryLogDump: Send + Sync {
+    /// Appends the next event; false if there is none yet.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    fn next(&mut self, to: &mut Vec<u8>) -> io::Result<bool>;
+
+    /// Ready when there is more, or never will be.
+    fn poll_more(&self, cx: &mut Context<'_>) -> Poll<()>;
+
+    fn has_ended(&self) -> bool;
+
+    /// Appends an event that says that there is nothing new.
+    fn heartbeat(&self, to: &mut Vec<u8>);
+}
+
+/// A replica, as SHOW REPLICAS has it.
+#[derive(Clone, Debug, Default)]
+pub struct Replica {
+    pub server_id: u32,
+    pub host: String,
+    pub port: u16,
+    pub uuid: String,
+}
+
+/// Those that are connected, by their connections.
+pub(super) type Replicas = Mutex<BTreeMap<u32, Replica>>;
+
+/// What is sent to a replica.
+pub struct Dumping {
+    pub dump: Box<dyn BinaryLogDump>,
+    /// So long without an event, and it gets a heartbeat.
+    pub heartbeat: Option<Duration>,
+}
+
+/// The running statement is told to others as these.
+pub(super) fn tell_as(database: Option<&str>, texts: Vec<String>) {
+    change_statement(|statement| {
+        if let Some(database) = database {
+            statement.database = Some(database.to_owned());
+        }
+        statement.texts = texts;
+    });
+}

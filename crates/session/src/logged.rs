@@ -1,0 +1,221 @@
+//! The server's binary log, as sessions have it: SHOW, the streams of replicas, and the statements that go there as text.
+//!
+//! A statement that changes definitions goes to the engine with what of the session decides what its text means, so that the log
+//! has both in one record.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use avocet_engine::{Privileges, Statement, run_as_statement};
+use avocet_sql::parse::statement::StatementKind;
+use avocet_types::error::SqlError;
+use avocet_types::{Collation, Datum};
+
+use super::binary_log::{BinaryLog, DumpFrom, Dumping, Replica};
+use super::output::{COUNT, Rowset, text, varchar};
+use super::privileges::needs_one_of;
+use super::run::Text;
+use super::state::Session;
+
+/// 1236
+fn refused(why: impl Into<String>) -> SqlError {
+    SqlError { errno: 1236, sqlstate: *b"HY000", message: why.into() }
+}
+
+impl Session {
+    fn binary_log(&self) -> Option<&std::sync::Arc<dyn BinaryLog>> {
+        self.shared.binary_log.get()
+    }
+
+    /// COM_REGISTER_SLAVE
+    pub(super) fn note_replica(&mut self, mut replica: Replica) -> Result<(), SqlError> {
+        self.check_replicates()?;
+        let uuid = self.user_variables.get("replica_uuid").or(self.user_variables.get("slave_uuid"));
+        if let Some((Datum::Str(uuid), _)) = uuid {
+            replica.uuid = uuid.to_string();
+        }
+        self.shared.replicas.lock().insert(self.info.connection_id, replica);
+        Ok(())
+    }
+
+    fn check_replicates(&mut self) -> Result<(), SqlError> {
+        let needed = Privileges::REPLICATION_SLAVE;
+        let access = self.access();
+        match access.is_embedded() || access.global().contains(needed) {
+            true => Ok(()),
+            false => Err(needs_one_of(needed)),
+        }
+    }
+
+    /// COM_BINLOG_DUMP and COM_BINLOG_DUMP_GTID
+    pub(super) fn begin_dumping(&mut self, from: DumpFrom) -> Result<Dumping, SqlError> {
+        self.check_replicates()?;
+        let Some(log) = self.binary_log() else { return Err(refused("Binary log is not open")) };
+        let variable = |names: [&str; 2]| {
+            names.iter().find_map(|name| self.user_variables.get(name)).map(|(value, _)| value.clone())
+        };
+        let is_none =
+            |value: &Datum<'_>| matches!(value, Datum::Str(name) if name.eq_ignore_ascii_case("NONE"));
+        let checksum = variable(["source_binlog_checksum", "master_binlog_checksum"]);
+        if checksum.as_ref().is_none_or(is_none) {
+            return Err(refused(
+                "Replica can not handle replication events with the checksum that source is configured to log",
+            ));
+        }
+        let period = match variable(["source_heartbeat_period", "master_heartbeat_period"]) {
+            Some(Datum::Int(nanos)) => nanos.max(0) as u64,
+            Some(Datum::UInt(nanos)) => nanos,
+            _ => 0,
+        };
+        let heartbeat = (period > 0).then(|| Duration::from_nanos(period));
+        Ok(Dumping { dump: log.dump(from).map_err(refused)?, heartbeat })
+    }
+
+    /// SHOW BINARY LOG STATUS
+    pub(super) fn binary_log_status(&self, mut rows: Rowset) -> Rowset {
+        if let Some(log) = self.binary_log() {
+            let status = log.status();
+            rows.columns[1].1 = COUNT;
+            rows.push(vec![
+                text(status.file),
+                Datum::UInt(status.position),
+                text(""),
+                text(""),
+                text(status.executed),
+            ]);
+        }
+        rows
+    }
+
+    /// SHOW BINARY LOGS: error 1381 without one.
+    pub(super) fn binary_logs(&self) -> Result<Rowset, SqlError> {
+        let off = || SqlError {
+            errno: 1381,
+            sqlstate: *b"HY000",
+            message: "You are not using binary logging".into(),
+        };
+        let log = self.binary_log().ok_or_else(off)?;
+        let columns = [("Log_name", varchar(255)), ("File_size", COUNT), ("Encrypted", varchar(3))];
+        let mut rows = Rowset::new("", &columns);
+        for (name, bytes) in log.files() {
+            rows.push(vec![text(name), Datum::UInt(bytes), text("No")]);
+        }
+        Ok(rows)
+    }
+
+    /// SHOW REPLICAS
+    pub(super) fn replicas(&self, mut rows: Rowset) -> Rowset {
+        for at in [0, 2, 3] {
+            rows.columns[at].1 = COUNT;
+        }
+        let source = match self.shared.globals.get(super::variables::known("server_id")) {
+            Datum::UInt(id) => id,
+            _ => 0,
+        };
+        for replica in self.shared.replicas.lock().values() {
+            rows.push(vec![
+                Datum::UInt(replica.server_id.into()),
+                text(&*replica.host),
+                Datum::UInt(replica.port.into()),
+                Datum::UInt(source),
+                text(&*replica.uuid),
+            ]);
+        }
+        rows
+    }
+
+    /// What the binary log is to have of a statement that changes definitions; nothing without one.
+    fn logged_statement(&self, kind: &StatementKind, source: &Text<'_>) -> Option<Statement> {
+        if !self.shared.engine.options().capture_changes || !self.settings.log_bin {
+            return None;
+        }
+        let own = &self.variables.own;
+        let id = |collation: &Datum<'_>| match collation {
+            Datum::Str(name) => {
+                Collation::by_name(name).map_or(Collation::DEFAULT.0, |collation| collation.0)
+            }
+            _ => Collation::DEFAULT.0,
+        };
+        let words = |value: &Datum<'_>| match value {
+            Datum::Str(text) => text.to_string(),
+            _ => String::new(),
+        };
+        // Passwords are told as what is kept of them.
+        let tells_password = matches!(
+            kind,
+            StatementKind::CreateUser { .. }
+                | StatementKind::AlterUser { .. }
+                | StatementKind::SetPassword { .. }
+        );
+        let span = self.part_of_text.map(|span| span.start as usize..span.end as usize);
+        let own_text = span.and_then(|span| source.source.get(span)).unwrap_or(source.source);
+        let own_text = String::from_utf8_lossy(own_text).trim().trim_end_matches(';').to_owned();
+        Some(Statement {
+            wall_us: self.now_us(),
+            database: self.database.clone(),
+            sql_mode: super::sql_mode::mysql_bits(&words(own.by_name("sql_mode"))),
+            // Texts are UTF-8 here, whatever the client sent.
+            collations: [
+                Collation::DEFAULT.0,
+                id(own.by_name("collation_connection")),
+                id(own.by_name("collation_server")),
+            ],
+            utf8mb4_collation: id(own.by_name("default_collation_for_utf8mb4")),
+            time_zone: words(own.by_name("time_zone")),
+            foreign_key_checks: self.settings.foreign_key_checks,
+            unique_checks: true,
+            auto_increment: (
+                self.settings.auto_increment_increment as u16,
+                self.settings.auto_increment_offset as u16,
+            ),
+            texts: if tells_password { Vec::new() } else { vec![own_text] },
+        })
+    }
+
+    /// Whether statements that change definitions go to a binary log.
+    pub(super) fn logs_definitions(&self) -> bool {
+        self.shared.engine.options().capture_changes && self.settings.log_bin
+    }
+
+    /// Runs a statement that changes definitions so that the binary log has it.
+    pub(super) fn begin_logged(&self, kind: &StatementKind, source: &Text<'_>) -> Logged {
+        Logged(self.logged_statement(kind, source).map(Box::new))
+    }
+}
+
+/// The statement that runs, as the binary log is to have it.
+pub(super) struct Logged(Option<Box<Statement>>);
+
+impl Logged {
+    /// Runs something as a part of it.
+    pub fn run<T>(&mut self, run: impl FnOnce() -> T) -> T {
+        let mut statement = self.0.take().map(|statement| *statement);
+        let outcome = run_as_statement(&mut statement, run);
+        self.0 = statement.map(Box::new);
+        outcome
+    }
+
+    /// The same for what awaits.
+    pub async fn follow<T>(self, run: impl Future<Output = T> + Send) -> T {
+        match self.0 {
+            None => run.await,
+            Some(_) => Following { logged: self, run: Box::pin(run) }.await,
+        }
+    }
+}
+
+struct Following<F> {
+    logged: Logged,
+    run: Pin<Box<F>>,
+}
+
+impl<F: Future> Future for Following<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let Self { logged, run } = &mut *self;
+        logged.run(|| run.as_mut().poll(cx))
+    }
+}

@@ -1,0 +1,99 @@
+//! CHANGE REPLICATION SOURCE, START, STOP and RESET REPLICA, and CHECK REPLICATION.
+
+use std::sync::Arc;
+
+use avocet_channel::ResultSink;
+use avocet_channel::blocking::blocking;
+use avocet_sql::parse::ast::ObjectName;
+use avocet_types::Datum;
+use avocet_types::error::{ErrorCode, SqlError};
+
+use super::{CheckedTable, Replication, SourceOptions};
+use crate::output::{COUNT, LONG_TEXT, Rowset, text, varchar};
+use crate::run::Outcome;
+use crate::state::Session;
+
+/// The only channel's name.
+const CHANNEL: &str = "";
+
+impl Session {
+    fn replication(&self) -> Result<Arc<dyn Replication>, SqlError> {
+        let replication = self.shared.replication.get().cloned();
+        replication.ok_or_else(|| SqlError::unsupported("replication in a program"))
+    }
+
+    /// `CHANGE REPLICATION SOURCE TO …`
+    pub(crate) fn change_source(&mut self, options: &SourceOptions) -> Result<Outcome, SqlError> {
+        if options.host.as_deref() == Some("") {
+            return Err(ErrorCode::WRONG_ARGUMENTS.with(&[&"SOURCE_HOST"]));
+        }
+        self.replication()?.change_source(options)?;
+        if options.user.is_some() || options.password.is_some() {
+            self.note(&ErrorCode::INSECURE_CHANGE_SOURCE.with(&[]));
+        }
+        Ok(Outcome::ok())
+    }
+
+    /// START REPLICA
+    pub(crate) fn start_replica(&mut self) -> Result<Outcome, SqlError> {
+        let Ok(replication) = self.replication() else { return Err(ErrorCode::BAD_REPLICA.with(&[])) };
+        if !blocking(|| replication.start())? {
+            self.note(&ErrorCode::REPLICA_CHANNEL_WAS_RUNNING.with(&[&CHANNEL]));
+        }
+        Ok(Outcome::ok())
+    }
+
+    /// STOP REPLICA
+    pub(crate) fn stop_replica(&mut self) -> Result<Outcome, SqlError> {
+        let was_running = match self.replication() {
+            Ok(replication) => blocking(|| replication.stop())?,
+            Err(_) => false,
+        };
+        if !was_running {
+            self.note(&ErrorCode::REPLICA_CHANNEL_WAS_NOT_RUNNING.with(&[&CHANNEL]));
+        }
+        Ok(Outcome::ok())
+    }
+
+    /// `RESET REPLICA [ALL]`
+    pub(crate) fn reset_replica(&mut self, all: bool) -> Result<Outcome, SqlError> {
+        if let Ok(replication) = self.replication() {
+            replication.reset(all)?;
+        }
+        Ok(Outcome::ok())
+    }
+
+    /// CHECK REPLICATION: a row for each table.
+    pub(crate) fn check_replication(
+        &mut self,
+        tables: &[ObjectName],
+        repairs: bool,
+        sink: &mut dyn ResultSink,
+    ) -> Result<Outcome, SqlError> {
+        let mut names = Vec::with_capacity(tables.len());
+        for name in tables {
+            let database = match &name.database {
+                Some(database) => database.name.clone(),
+                None => self.current_database()?.to_owned(),
+            };
+            names.push((database, name.name.name.clone()));
+        }
+        let Ok(replication) = self.replication() else {
+            return Err(ErrorCode::UNKNOWN_ERROR
+                .because("no other server is followed: there is nothing to compare with"));
+        };
+        let interrupt = self.info.interrupt.clone();
+        let stop = || interrupt.get().is_some();
+        let checked = blocking(|| replication.check(&names, repairs, &stop));
+        interrupt.check()?;
+        let checked = checked.map_err(|why| ErrorCode::UNKNOWN_ERROR.because(why))?;
+        let columns =
+            [("Table", varchar(128)), ("Rows", COUNT), ("Result", varchar(16)), ("Detail", LONG_TEXT)];
+        let mut rows = Rowset::new("", &columns);
+        for CheckedTable { database, table, rows: compared, verdict, detail } in checked {
+            let name = format!("{database}.{table}");
+            rows.push(vec![text(name), Datum::UInt(compared), text(verdict), text(detail)]);
+        }
+        self.send(&rows, sink)
+    }
+}
