@@ -52,14 +52,17 @@ fn tables(conn: &mut Conn, database: &str) -> Result<BTreeSet<String>> {
 
 /// Tables that are not followed, and why.
 fn refused(replica: &mut Conn, database: &str) -> Result<Vec<(String, String)>> {
-    let row: Option<Row> = replica.query_first("SHOW REPLICA STATUS")?;
-    let text: String = row.and_then(|row| row.get("Last_SQL_Error")).unwrap_or_default();
-    let each = text.split("; ").filter_map(|part| part.split_once(": not followed: "));
-    let of_database = |(name, why): (&str, &str)| {
-        let table = name.strip_prefix(database)?.strip_prefix('.')?;
-        Some((table.to_owned(), why.to_owned()))
+    let left_out: Vec<(String, String, String)> =
+        match replica.query("SELECT table_schema, table_name, state FROM avocet.replica_tables") {
+            // A MySQL that follows has none such.
+            Err(mysql::Error::MySqlError(error)) if matches!(error.code, 1049 | 1146) => Vec::new(),
+            left_out => left_out?,
+        };
+    let of_database = |(of, table, state): (String, String, String)| {
+        let why = state.strip_prefix("not followed: ")?.to_owned();
+        (of == database).then_some((table, why))
     };
-    Ok(each.filter_map(of_database).collect())
+    Ok(left_out.into_iter().filter_map(of_database).collect())
 }
 
 fn columns(conn: &mut Conn, database: &str, table: &str) -> Result<Vec<(String, String, String)>> {

@@ -164,7 +164,9 @@ impl Pair {
             let row: Option<mysql::Row> = replica.query_first("SHOW REPLICA STATUS")?;
             let row = row.ok_or_else(|| Error::Check("SHOW REPLICA STATUS is empty".into()))?;
             let text = |name: &str| row.get::<String, _>(name).unwrap_or_default();
-            let tables = text("Last_SQL_Error");
+            // While the source is away, the status tells of that alone.
+            let tables: Vec<String> = replica.query("SELECT state FROM avocet.replica_tables")?;
+            let tables = tables.join("; ");
             let unfinished = ["waiting to be copied", "being copied", "the stream is not there yet"];
             let is_unfinished = unfinished.iter().any(|state| tables.contains(state));
             if waited == Some(0) && !is_unfinished {
