@@ -13,7 +13,7 @@ use avocet_channel::blocking::{ROWS_IN_PLACE, blocking_if, yield_now_and_then};
 use avocet_engine::{StatementMark, TableHandle};
 use avocet_point::{BULK_ROWS, Refusal, RowCheck, Updates, auto_number, first_failed, rules_of};
 use avocet_sql::bind::{Clause, TableBinder, UpsertNames, reads_directly, unsupported};
-use avocet_sql::parse::ast::{Expr, ExprKind, Ident, Query, UnaryOp};
+use avocet_sql::parse::ast::{Expr, ExprKind, Ident, ObjectName, Query, UnaryOp};
 use avocet_sql::parse::statement::{Insert, InsertSource};
 use avocet_sql::plan::BoundQuery;
 use avocet_types::convert::StoreError;
@@ -143,6 +143,24 @@ fn row_number(at: usize, row: &[Expr], inserter: &Inserter<'_>) -> Result<u64, S
 }
 
 impl Session {
+    /// Why rows cannot be put into named partitions of a table: that is not served, if it has some.
+    pub(super) fn refused_partitions(&self, name: &ObjectName, unserved: &SqlError) -> SqlError {
+        let database = match &name.database {
+            Some(database) => database.name.as_str(),
+            None => match self.current_database() {
+                Ok(database) => database,
+                Err(error) => return error,
+            },
+        };
+        let catalog = self.catalog();
+        match catalog.table(database, &name.name.name) {
+            Some(table) if table.def.partitioning.is_some() => unserved.clone(),
+            Some(_) => ErrorCode::PARTITION_CLAUSE_ON_NONPARTITIONED.with(&[]),
+            None if catalog.view(database, &name.name.name).is_some() => unserved.clone(),
+            None => ErrorCode::NO_SUCH_TABLE.with(&[&database, &name.name.name]),
+        }
+    }
+
     /// What PREPARE finds wrong with an INSERT.
     pub(super) fn check_insert(&self, insert: &Insert) -> Result<(), SqlError> {
         let database = match &insert.table.database {

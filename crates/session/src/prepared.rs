@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use avocet_channel::{OutputColumn, ResultSink};
+use avocet_point::Refusal;
 use avocet_sql::parse::ast::Ident;
 use avocet_sql::parse::digest::{Digest, SlotKind};
 use avocet_sql::parse::hints::Hints;
@@ -242,6 +243,14 @@ impl Session {
             StatementKind::Insert(insert) => {
                 self.check_insert(insert)?;
                 Ok((unknown, Arc::default()))
+            }
+            StatementKind::RefusedPartitions { table, error } => Err(self.refused_partitions(table, error)),
+            StatementKind::Update(_) | StatementKind::Delete(_) => {
+                // Names and types are resolved on the way to a plan, whether there is one or not.
+                match self.compile_point(&statement.kind, &statement.source, &unknown, &[]) {
+                    Err(Refusal::Error(error)) => Err(error),
+                    Ok(_) | Err(Refusal::NotPoint(_)) => Ok((unknown, Arc::default())),
+                }
             }
             _ => Ok((unknown, Arc::default())),
         }

@@ -602,6 +602,7 @@ impl Session {
             S::CheckReplication { tables, repairs } => self.check_replication(tables, *repairs, sink),
             S::Unsupported(words) => Err(unsupported(words)),
             S::Refused(error) => Err((**error).clone()),
+            S::RefusedPartitions { table, error } => Err(self.refused_partitions(table, error)),
             S::CreateUser { .. }
             | S::AlterUser { .. }
             | S::DropUser { .. }

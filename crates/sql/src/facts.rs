@@ -220,6 +220,7 @@ impl StatementFacts {
         self.class = class_of(kind);
         match kind {
             K::Empty | K::Comment | K::Refused(_) | K::Unsupported(_) => {}
+            K::RefusedPartitions { table, .. } => self.change(table),
             K::Query(query) => {
                 self.changes.add(S::FOUND_ROWS);
                 Reader::new(self).query(query);
@@ -512,6 +513,6 @@ fn class_of(kind: &StatementKind) -> StatementClass {
         | K::Optimize(_)
         | K::CheckReplication { .. } => C::Administration,
         K::Call { .. } | K::Execute { .. } => C::Call,
-        K::Unsupported(_) | K::Refused(_) => C::Refused,
+        K::Unsupported(_) | K::Refused(_) | K::RefusedPartitions { .. } => C::Refused,
     }
 }

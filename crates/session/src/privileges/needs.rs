@@ -281,6 +281,7 @@ impl Needs {
             | S::ResetPersist { .. }
             | S::Unsupported(_)
             | S::Refused(_) => {}
+            S::RefusedPartitions { table, .. } => self.table(table, Privileges::INSERT),
         }
     }
 

@@ -18,7 +18,7 @@ impl Parser<'_> {
         let ignore = !replace && self.eat("IGNORE");
         self.eat("INTO");
         let table = self.object_name()?;
-        self.no_partitions(if replace { "REPLACE" } else { "INSERT" })?;
+        self.no_partitions(&table, if replace { "REPLACE" } else { "INSERT" })?;
         let mut insert = Insert {
             replace,
             ignore,

@@ -30,7 +30,7 @@ impl Parser<'_> {
         };
         self.expect_all(&["INTO", "TABLE"])?;
         let table = self.object_name()?;
-        self.no_partitions("LOAD DATA")?;
+        self.no_partitions(&table, "LOAD DATA")?;
         let charset = if self.eat("CHARSET") || self.eat_all(&["CHARACTER", "SET"]) {
             Some(self.name()?)
         } else {

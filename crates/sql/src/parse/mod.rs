@@ -95,6 +95,7 @@ impl Parser<'_> {
         self.calc_found_rows = None;
         self.into = None;
         self.assigns.clear();
+        self.refused_partitions_of = None;
         self.assigned = ast::AssignedNames::default();
         let start = self.span();
         if self.eat_op(Op::Semicolon) {
@@ -107,7 +108,10 @@ impl Parser<'_> {
         let kind = match kind {
             Err(ParseError::Refused(error)) => {
                 self.skip_statement();
-                StatementKind::Refused(error)
+                match self.refused_partitions_of.take() {
+                    Some(table) => StatementKind::RefusedPartitions { table, error },
+                    None => StatementKind::Refused(error),
+                }
             }
             other => other?,
         };

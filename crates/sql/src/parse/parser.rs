@@ -71,6 +71,8 @@ pub struct Parser<'a> {
     pub(super) into: Option<SelectInto>,
     /// The variables that the current statement's expressions have assigned to so far, each as often as they do.
     pub(super) assigns: Vec<String>,
+    /// The statement is refused because it names partitions of this table.
+    pub(super) refused_partitions_of: Option<ObjectName>,
     /// What those who read variables share: all of these, when the statement was read.
     pub(super) assigned: AssignedNames,
 }
@@ -93,6 +95,7 @@ impl<'a> Parser<'a> {
             calc_found_rows: None,
             into: None,
             assigns: Vec::new(),
+            refused_partitions_of: None,
             assigned: AssignedNames::default(),
         }
     }

@@ -7,6 +7,7 @@
 
 use avocet_types::error::SqlError;
 
+use crate::parse::ast::ObjectName;
 use crate::parse::error::{ParseError, ParseResult};
 use crate::parse::parser::Parser;
 
@@ -20,11 +21,13 @@ pub(super) fn refused(error: SqlError) -> ParseError {
 }
 
 impl Parser<'_> {
-    /// Refuses `PARTITION (p, …)` behind the name of a table that rows are put into.
-    pub(super) fn no_partitions(&mut self, statement: &str) -> ParseResult<()> {
-        match self.eat("PARTITION") {
-            true => Err(unserved(format_args!("{statement} ... PARTITION"))),
-            false => Ok(()),
+    /// Refuses `PARTITION (p, …)` behind the name of a table that rows are put into: which error that is, the table decides.
+    pub(super) fn no_partitions(&mut self, table: &ObjectName, statement: &str) -> ParseResult<()> {
+        if !self.eat("PARTITION") {
+            return Ok(());
         }
+        self.parenthesized_idents()?;
+        self.refused_partitions_of = Some(table.clone());
+        Err(unserved(format_args!("{statement} ... PARTITION")))
     }
 }

@@ -259,6 +259,11 @@ pub enum StatementKind {
     Unsupported(String),
     /// It has a clause that is known, but not served.
     Refused(Box<SqlError>),
+    /// It puts rows into named partitions of a table. That is not served, and is another error for a table that has none.
+    RefusedPartitions {
+        table: ObjectName,
+        error: Box<SqlError>,
+    },
 }
 
 /// What CHANGE REPLICATION SOURCE sets; the rest stays as it was.
