@@ -7,10 +7,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use avocet_replicate::gtid::GtidSet;
-use avocet_replicate::publish::{BinaryLog, BinlogOptions, Dump, From, Log, decode_gtids};
+use avocet_replicate::publish::{BinaryLog, BinlogOptions, Dump, From, Log, Step, decode_gtids};
 use avocet_session::Database;
 use avocet_session::api::DumpFrom;
-use avocet_session::binary_log::{BinaryLog as Told, BinaryLogDump, BinaryLogStatus};
+use avocet_session::binary_log::{BinaryLog as Told, BinaryLogDump, BinaryLogStatus, DumpStep};
 
 use crate::Failure;
 
@@ -105,8 +105,12 @@ impl Told for Shown {
 struct Dumped(Dump);
 
 impl BinaryLogDump for Dumped {
-    fn next(&mut self, to: &mut Vec<u8>) -> io::Result<bool> {
-        self.0.next(to)
+    fn next(&mut self, to: &mut Vec<u8>) -> io::Result<DumpStep> {
+        Ok(match self.0.next(to)? {
+            Step::Event => DumpStep::Event,
+            Step::Skipped => DumpStep::Skipped,
+            Step::End => DumpStep::End,
+        })
     }
 
     fn poll_more(&self, cx: &mut Context<'_>) -> Poll<()> {

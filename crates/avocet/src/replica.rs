@@ -11,6 +11,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use avocet_replicate::gtid::GtidSet;
@@ -73,7 +74,12 @@ pub struct Replica {
 
 struct State {
     source: Option<Source>,
-    attachment: Option<Attachment>,
+    running: Option<Running>,
+}
+
+struct Running {
+    attachment: Attachment,
+    reporter: Option<JoinHandle<()>>,
 }
 
 impl Replica {
@@ -88,12 +94,12 @@ impl Replica {
     /// what comes from a source would be missing.
     pub fn resume(database: Database, data: &Path, logs: bool) -> Result<Arc<Self>, Failure> {
         let settings = Settings::open(&database, data)?;
-        let (source, was_running) = (settings.source()?, settings.is_running());
+        let (source, was_running) = (settings.source(), settings.is_running());
         let mut replica = Self::with(database, Some(settings));
         replica.logs = logs;
         let replica = Arc::new(replica);
-        replica.know(source);
-        if was_running && let Err(error) = replica.begin() {
+        let known = source.map(|source| replica.know(source)).map_err(Failure::from);
+        if was_running && let Err(error) = known.and_then(|()| replica.begin()) {
             // Those who look see it, and START REPLICA tries again.
             tracing::error!(%error, "the source cannot be followed");
             replica.status.set_phase(Phase::Halted, Some(error.to_string()));
@@ -108,7 +114,7 @@ impl Replica {
             database,
             status,
             settings: settings.map(Mutex::new),
-            state: Mutex::new(State { source: None, attachment: None }),
+            state: Mutex::new(State { source: None, running: None }),
             checker: Mutex::new(None),
             tls: Mutex::new(None),
             retry_after: AtomicU32::new(0),
@@ -135,7 +141,7 @@ impl Replica {
     /// Begins to follow; false if one is followed already.
     pub fn begin(&self) -> Result<bool, Failure> {
         let mut state = self.state.lock();
-        if state.attachment.is_some() && self.status.broken().is_none() {
+        if state.running.is_some() && self.status.broken().is_none() {
             return Ok(false);
         }
         let source = state.source.clone().ok_or("no source is known")?;
@@ -165,11 +171,19 @@ impl Replica {
             }),
         };
         let definitions = SqlDefinitions { database: self.database.clone() };
-        let attachment = Attachment::start(engine, config, Box::new(definitions))?;
+        // From the first row on that comes from the source.
+        let before = self.database.option("super_read_only")?;
         self.database.set_option("super_read_only", "ON")?;
+        let attachment = match Attachment::start(engine, config, Box::new(definitions)) {
+            Ok(attachment) => attachment,
+            Err(error) => {
+                self.database.set_option("super_read_only", &before)?;
+                return Err(error.into());
+            }
+        };
         *self.checker.lock() = Some(attachment.checker());
-        state.attachment = Some(attachment);
-        report::start(self.status.clone());
+        let reporter = report::start(self.status.clone());
+        state.running = Some(Running { attachment, reporter });
         Ok(true)
     }
 
@@ -181,9 +195,11 @@ impl Replica {
     fn end_attachment(&self, state: &mut State) -> bool {
         let was_running = self.status.broken().is_none();
         *self.checker.lock() = None;
-        let Some(attachment) = state.attachment.take() else { return false };
+        let Some(Running { attachment, reporter }) = state.running.take() else { return false };
         attachment.stop();
         self.status.set_phase(Phase::Stopped, None);
+        // It ends with that phase, and has nothing to lose.
+        let _ = reporter.map(JoinHandle::join);
         was_running
     }
 }

@@ -17,7 +17,7 @@ use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::SqlMode;
 use avocet_types::{Datum, SqlType};
 
-pub use crate::binary_log::{DumpFrom, Dumping, Replica};
+pub use crate::binary_log::{DumpFrom, DumpStep, Dumping, Replica};
 pub use crate::routing::{Freshness, Journal, Route, Routed, Routing};
 
 /// One connection's state and the statements that run in it. Used by one task at a time.

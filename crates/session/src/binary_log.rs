@@ -44,13 +44,23 @@ pub enum DumpFrom {
     Position(String, u64),
 }
 
+/// What a step through the log comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DumpStep {
+    Event,
+    /// The replica has what was passed over; there is more behind it.
+    Skipped,
+    /// There is nothing more yet.
+    End,
+}
+
 /// A replica's place in the log.
 pub trait BinaryLogDump: Send + Sync {
-    /// Appends the next event; false if there is none yet.
+    /// Appends the next event, if there is one.
     ///
     /// # Errors
     /// A file that cannot be read.
-    fn next(&mut self, to: &mut Vec<u8>) -> io::Result<bool>;
+    fn next(&mut self, to: &mut Vec<u8>) -> io::Result<DumpStep>;
 
     /// Ready when there is more, or never will be.
     fn poll_more(&self, cx: &mut Context<'_>) -> Poll<()>;

@@ -1,16 +1,16 @@
 //! How far copies are, for whoever reads the log.
 
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use avocet_replicate::{Phase, Status};
 
 /// Says every few seconds how far copies are, until the replication has ended.
-pub fn start(status: Arc<Status>) {
+pub fn start(status: Arc<Status>) -> Option<JoinHandle<()>> {
     let run = move || report(&status);
-    if let Err(error) = std::thread::Builder::new().name("replica-report".into()).spawn(run) {
-        tracing::warn!(%error, "copies will not be reported");
-    }
+    let spawned = std::thread::Builder::new().name("replica-report".into()).spawn(run);
+    spawned.inspect_err(|error| tracing::warn!(%error, "copies will not be reported")).ok()
 }
 
 fn report(status: &Status) {

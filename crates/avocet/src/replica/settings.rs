@@ -94,20 +94,13 @@ impl Settings {
     /// # Errors
     /// If its certificate cannot be verified as it is said.
     pub fn source(&self) -> Result<Option<Source>, String> {
-        let Some(known) = self.known.as_ref().filter(|_| self.is_known()) else { return Ok(None) };
-        let opts = OptsBuilder::new()
-            .ip_or_hostname(Some(known.host.clone()))
-            .tcp_port(known.port)
-            .user(Some(known.user.clone()))
-            .pass(Some(known.password.clone()));
-        let mut source = Source::new(Opts::default());
-        source.tls = known.tls();
-        source.opts = source.tls.secure(Opts::from(opts))?;
-        source.retry_after = Duration::from_secs(known.connect_retry.max(1).into());
-        Ok(Some(source))
+        self.known.as_ref().filter(|_| self.is_known()).map(Known::source).transpose()
     }
 
-    /// A host or a port by itself means another server, which begins with GTIDs only if that is said, too.
+    /// What is not said stays as it was.
+    ///
+    /// # Errors
+    /// What cannot be followed as it is said, or kept; then nothing is changed.
     pub fn change(&mut self, options: &SourceOptions) -> Result<(), String> {
         let mut known = self.known.clone().unwrap_or_default();
         let SourceOptions {
@@ -130,6 +123,7 @@ impl Settings {
         known.ssl = ssl.unwrap_or(known.ssl);
         known.ssl_ca = ssl_ca.unwrap_or(known.ssl_ca);
         known.ssl_verify = ssl_verify_server_cert.unwrap_or(known.ssl_verify);
+        known.source()?;
         self.keep(known)
     }
 
@@ -159,6 +153,28 @@ impl Settings {
 }
 
 impl Known {
+    fn source(&self) -> Result<Source, String> {
+        match (self.ssl, self.ssl_verify, self.ssl_ca.is_empty()) {
+            (true, false, false) => {
+                return Err("SOURCE_SSL_CA verifies nothing without SOURCE_SSL_VERIFY_SERVER_CERT = 1".into());
+            }
+            (false, true, _) | (false, _, false) => {
+                return Err("SOURCE_SSL_CA and SOURCE_SSL_VERIFY_SERVER_CERT = 1 need SOURCE_SSL = 1".into());
+            }
+            _ => {}
+        }
+        let opts = OptsBuilder::new()
+            .ip_or_hostname(Some(self.host.clone()))
+            .tcp_port(self.port)
+            .user(Some(self.user.clone()))
+            .pass(Some(self.password.clone()));
+        let mut source = Source::new(Opts::default());
+        source.tls = self.tls();
+        source.opts = source.tls.secure(Opts::from(opts))?;
+        source.retry_after = Duration::from_secs(self.connect_retry.max(1).into());
+        Ok(source)
+    }
+
     fn tls(&self) -> Tls {
         let mode = match (self.ssl, self.ssl_verify) {
             (false, _) => SslMode::Disabled,

@@ -41,8 +41,11 @@ impl Tls {
                 Ok(with(SslOpts::default().with_root_cert_path(Some(path.clone()))))
             }
             (SslMode::VerifyIdentity, None) => {
-                Err("the authorities that sign the source's certificate are not named (--source-ssl-ca)"
-                    .into())
+                let what = "the authorities that sign the source's certificate are not named";
+                Err(format!("{what} (--source-ssl-ca, SOURCE_SSL_CA)"))
+            }
+            (_, Some(_)) => {
+                Err("--source-ssl-ca verifies nothing without --source-ssl-mode verify-identity".into())
             }
             (SslMode::Disabled, _) => Ok(opts),
             (SslMode::Required, _) => Ok(any()),

@@ -103,6 +103,11 @@ impl Replication for Replica {
     }
 
     fn start(&self) -> Result<bool, SqlError> {
+        if self.settings.is_some() && self.status.broken().is_some() {
+            // What it names may have been mended since: a file, a server without TLS.
+            let source = self.settings()?.source().map_err(failed)?;
+            self.know(source);
+        }
         let source = self.state.lock().source.clone();
         let source = source.ok_or_else(|| ErrorCode::BAD_REPLICA.with(&[]))?;
         if self.status.broken().is_none() {

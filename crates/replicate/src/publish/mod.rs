@@ -33,7 +33,7 @@ use crate::gtid::GtidSet;
 pub use events::decode_gtids;
 use files::Files;
 pub use files::LogFile;
-pub use reader::{Dump, DumpError, From};
+pub use reader::{Dump, DumpError, From, Step};
 use writer::Writer;
 
 /// How the binary log is written.

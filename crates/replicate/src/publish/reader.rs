@@ -25,6 +25,16 @@ pub enum From {
 #[error("{0}")]
 pub struct DumpError(pub String);
 
+/// What [`Dump::next`] comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    Event,
+    /// There is more behind what was passed over.
+    Skipped,
+    /// There is nothing more yet.
+    End,
+}
+
 /// A replica's place in the log.
 pub struct Dump {
     files: Arc<Files>,
@@ -83,32 +93,34 @@ impl Dump {
         })
     }
 
-    /// Appends the next event; false if there is none yet.
+    /// Appends the next event, if there is one. What the replica has already is passed over, some at a time.
     ///
     /// # Errors
     /// A file that cannot be read.
-    pub fn next(&mut self, to: &mut Vec<u8>) -> io::Result<bool> {
+    pub fn next(&mut self, to: &mut Vec<u8>) -> io::Result<Step> {
         if !self.is_begun {
             self.is_begun = true;
             self.say_place(to, self.at);
-            return Ok(true);
+            return Ok(Step::Event);
         }
         // Behind the place, the description of its file.
         if !self.described {
-            return self.describe(to);
+            self.describe(to)?;
+            return Ok(Step::Event);
         }
-        loop {
+        let begin = self.at;
+        while self.at - begin < AHEAD {
             let Some(event) = self.read()? else {
                 if !self.go_on()? {
-                    return Ok(false);
+                    return Ok(Step::End);
                 }
                 self.say_place(to, 4);
-                return Ok(true);
+                return Ok(Step::Event);
             };
-            let event = self.ahead[event].to_vec();
+            let event = &self.ahead[event];
             match event[4] {
                 kind::GTID => {
-                    let gtid = number_of(&event).map(|(uuid, number)| Gtid::Numbered {
+                    let gtid = number_of(event).map(|(uuid, number)| Gtid::Numbered {
                         origin: Origin { uuid, tag: String::new() },
                         number,
                     });
@@ -118,10 +130,11 @@ impl Dump {
                 _ => {}
             }
             if !self.skips {
-                to.extend_from_slice(&event);
-                return Ok(true);
+                to.extend_from_slice(event);
+                return Ok(Step::Event);
             }
         }
+        Ok(Step::Skipped)
     }
 
     /// Tells the replica the file and the position of what follows.
@@ -132,7 +145,7 @@ impl Dump {
         seal(&mut to[from..]);
     }
 
-    fn describe(&mut self, to: &mut Vec<u8>) -> io::Result<bool> {
+    fn describe(&mut self, to: &mut Vec<u8>) -> io::Result<()> {
         self.described = true;
         let mut events = Events::new(&*self.file, 4, self.file.size()?);
         let event = events.next()?.ok_or_else(|| damaged(format!("{} has no beginning", self.name)))?;
@@ -141,7 +154,7 @@ impl Dump {
         // It has no place where it is sent.
         to[from + 13..from + 17].fill(0);
         seal(&mut to[from..]);
-        Ok(true)
+        Ok(())
     }
 
     /// Where the file ends that is being read, and whether there will be more of it.

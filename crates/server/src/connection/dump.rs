@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::time::Duration;
 
-use avocet_session::api::{DumpFrom, Dumping, SessionFactory, SqlSession};
+use avocet_session::api::{DumpFrom, DumpStep, Dumping, SessionFactory, SqlSession};
 use avocet_types::error::SqlError;
 use tokio::time::Instant;
 
@@ -32,15 +32,15 @@ impl<F: SessionFactory> Connection<F> {
         loop {
             event.clear();
             event.push(0);
-            let found = match dump.next(&mut event) {
-                Ok(found) => found,
+            let step = match dump.next(&mut event) {
+                Ok(step) => step,
                 Err(error) => {
                     let message = format!("the binary log cannot be read: {error}");
                     self.reply_error(&SqlError { errno: 1236, sqlstate: *b"HY000", message });
                     return Ok(Next::Continue);
                 }
             };
-            if found {
+            if step == DumpStep::Event {
                 self.wire.out.packet(&event);
                 if self.wire.out.bytes().len() < FLUSH_AT {
                     continue;
@@ -53,9 +53,12 @@ impl<F: SessionFactory> Connection<F> {
                     _ = self.registration.interrupt.raised() => return Ok(Next::Close),
                     flushed = self.wire.flush() => flushed?,
                 }
-                tokio::task::yield_now().await;
             }
-            if found {
+            if step != DumpStep::End {
+                if self.registration.interrupt.get().is_some() {
+                    return Ok(Next::Close);
+                }
+                tokio::task::yield_now().await;
                 continue;
             }
             if until_end {

@@ -77,7 +77,12 @@ fn value_of(column: &str, status: &ReplicaStatus) -> Value {
         let each = status.left_out.iter().map(|out| format!("{}.{}: {}", out.database, out.table, out.state));
         each.collect::<Vec<_>>().join("; ")
     };
-    let error = || status.last_error.clone().unwrap_or_else(left_out);
+    // What stops all of it does not hide what some tables wait for.
+    let error = || match (&status.last_error, status.left_out.is_empty()) {
+        (Some(error), false) => format!("{error}; {}", left_out()),
+        (Some(error), true) => error.clone(),
+        (None, _) => left_out(),
+    };
     let is_stopped = status.last_error.is_some();
     match column {
         "Replica_IO_State" => text(&*status.state),
