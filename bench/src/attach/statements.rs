@@ -69,8 +69,13 @@ fn begin(conn: &mut Conn, port: u16, authorities: &str) -> Result<()> {
     ))?;
     // The certificate that a MySQL makes for itself has no host's name.
     expect(conn, "START REPLICA", "certificate")?;
+    expect(conn, "CHANGE REPLICATION SOURCE TO SOURCE_SSL_VERIFY_SERVER_CERT = 0", "verifies nothing")?;
+    expect(conn, "CHANGE REPLICATION SOURCE TO SOURCE_SSL = 0", "need SOURCE_SSL = 1")?;
+    expect(conn, "CHANGE REPLICATION SOURCE TO SOURCE_SSL_CA = ''", "are not named")?;
+    expect(conn, "CHANGE REPLICATION SOURCE TO SOURCE_SSL_CA = '/nowhere/ca.pem'", "No such file")?;
+    expect(conn, "START REPLICA", "certificate")?;
     conn.query_drop(
-        "CHANGE REPLICATION SOURCE TO SOURCE_SSL_VERIFY_SERVER_CERT = 0, SOURCE_PASSWORD = 'wrong'",
+        "CHANGE REPLICATION SOURCE TO SOURCE_SSL_VERIFY_SERVER_CERT = 0, SOURCE_SSL_CA = '', SOURCE_PASSWORD = 'wrong'",
     )?;
     expect(conn, "START REPLICA", "1045")?;
     conn.query_drop("CHANGE REPLICATION SOURCE TO SOURCE_PASSWORD = ''")?;
