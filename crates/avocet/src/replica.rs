@@ -95,10 +95,16 @@ impl Replica {
     pub fn resume(database: Database, data: &Path, logs: bool) -> Result<Arc<Self>, Failure> {
         let settings = Settings::open(&database, data)?;
         let (source, was_running) = (settings.source(), settings.is_running());
+        let (host, port, user) = settings.address();
         let mut replica = Self::with(database, Some(settings));
+        replica.status.set_source(&host, port, &user);
         replica.logs = logs;
         let replica = Arc::new(replica);
         let known = source.map(|source| replica.know(source)).map_err(Failure::from);
+        if was_running {
+            // Its tables are the source's, whether that can be followed now or not.
+            replica.database.set_option("super_read_only", "ON")?;
+        }
         if was_running && let Err(error) = known.and_then(|()| replica.begin()) {
             // Those who look see it, and START REPLICA tries again.
             tracing::error!(%error, "the source cannot be followed");

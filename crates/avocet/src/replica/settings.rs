@@ -83,6 +83,12 @@ impl Settings {
         self.known.as_ref().is_some_and(|known| !known.host.is_empty())
     }
 
+    /// Host, port and user.
+    pub fn address(&self) -> (String, u16, String) {
+        let known = self.known.clone().unwrap_or_default();
+        (known.host, known.port, known.user)
+    }
+
     pub fn is_running(&self) -> bool {
         self.known.as_ref().is_some_and(|known| known.is_running)
     }
