@@ -30,6 +30,10 @@ pub struct Args {
     /// password at the start
     #[arg(long, value_name = "PATH")]
     socket: Vec<PathBuf>,
+    /// Answer HTTP here: /metrics for Prometheus, and a console for browsers, for the server's accounts; only on loopback addresses
+    /// while root has no password
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    http: Option<SocketAddr>,
     /// Certificate chain (PEM); one of its own is made if none is given
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
@@ -233,6 +237,10 @@ async fn serve(args: &Args, database: Database, front: Option<Front>) -> Result<
         let before = format!("{host}:{port}");
         let address = server.listen_before(listen, source, database.journal().clone()).await?;
         tracing::info!(%address, source = before, "ready to stand before the source");
+    }
+    if let Some(address) = args.http {
+        let address = server.listen_http(address).await?;
+        tracing::info!(%address, "ready for HTTP");
     }
     for address in server.addresses() {
         database.set_option("port", &address.port().to_string())?;

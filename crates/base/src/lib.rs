@@ -6,6 +6,7 @@
 pub mod checksum;
 pub mod codec;
 pub mod env;
+pub mod histogram;
 pub mod id;
 pub mod process;
 pub mod thread;

@@ -49,6 +49,6 @@ pub use packed::Compression;
 pub use reader::{LogReader, LogRecord, Tail};
 pub use segment::has_log;
 pub use slots::RetentionSlot;
-pub use stats::{Histogram, LogStats};
+pub use stats::LogStats;
 pub use wait::Durable;
 pub use writer::LogWriter;

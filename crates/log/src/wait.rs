@@ -14,9 +14,9 @@ use std::time::Duration;
 
 use avocet_base::Lsn;
 use avocet_base::env::Clock;
+use avocet_base::histogram::AtomicHistogram;
 
 use crate::error::{Error, Result};
-use crate::stats::AtomicHistogram;
 use crate::sync::{AtomicU64, Mutex, Ordering, Thread, current, park};
 
 /// How far a stage of the log has come, and who waits for more.

@@ -118,10 +118,30 @@ impl GtidSet {
             })
     }
 
+    /// How many of the other set's transactions are not in this one.
+    pub fn missing_of(&self, other: &Self) -> u64 {
+        let numbered = other.intervals.iter().map(|(origin, wanted)| {
+            let own = self.intervals.get(origin).map_or(&[][..], Vec::as_slice);
+            wanted.iter().map(|&(first, last)| last - first + 1 - covered(own, first, last)).sum::<u64>()
+        });
+        let of_domains = other.domains.iter().map(|(domain, wanted)| {
+            let own = self.domains.get(domain).map_or(0, |own| own.sequence);
+            wanted.sequence.saturating_sub(own)
+        });
+        numbered.chain(of_domains).sum()
+    }
+
     /// Sources with their intervals.
     pub fn iter(&self) -> impl Iterator<Item = (&Origin, &[(u64, u64)])> {
         self.intervals.iter().map(|(origin, intervals)| (origin, intervals.as_slice()))
     }
+}
+
+/// How many numbers of a range are in the intervals.
+fn covered(intervals: &[(u64, u64)], first: u64, last: u64) -> u64 {
+    let at = intervals.partition_point(|&(_, end)| end < first);
+    let within = intervals[at..].iter().take_while(|&&(start, _)| start <= last);
+    within.map(|&(start, end)| end.min(last) - start.max(first) + 1).sum()
 }
 
 fn covers(intervals: &[(u64, u64)], first: u64, last: u64) -> bool {

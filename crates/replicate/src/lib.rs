@@ -24,6 +24,7 @@ mod error;
 mod follow;
 pub mod gtid;
 mod inbox;
+mod lag;
 mod patterns;
 mod probe;
 pub mod publish;
@@ -52,7 +53,7 @@ pub use follow::Definitions;
 pub use patterns::{Pattern, Patterns};
 pub use probe::{Answer, Probe, Question};
 pub use state::{LogPlace, TableName};
-pub use status::{Broken, Phase, Progress, Snapshot, Status};
+pub use status::{Ahead, Broken, Phase, Progress, Snapshot, Status};
 
 /// What is followed, and how.
 pub struct Config {
@@ -125,6 +126,8 @@ pub struct Attachment {
     inbox: Arc<Inbox>,
     status: Arc<Status>,
     threads: Vec<JoinHandle<()>>,
+    /// Ends with it.
+    _lag: lag::Watched,
     memory: Reserved,
 }
 
@@ -244,7 +247,8 @@ impl Attachment {
         let refused = |error: std::io::Error| ReplicateError::Refused(format!("no thread for it: {error}"));
         let mut threads = vec![spawn("replica-announce", Box::new(announcer)).map_err(refused)?];
         threads.push(spawn("replica-apply", Box::new(move || follower.follow())).map_err(refused)?);
-        Ok(Self { checker, inbox, status, threads, memory })
+        let lag = lag::watch(&checker.source, status.clone()).map_err(refused)?;
+        Ok(Self { checker, inbox, status, threads, _lag: lag, memory })
     }
 
     /// Whether the engine has followed a source before.

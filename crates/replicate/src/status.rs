@@ -1,6 +1,6 @@
 //! What is known of the replication at this moment: for SHOW REPLICA STATUS, for waits, and for whoever watches a copy.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
@@ -32,10 +32,26 @@ pub struct Snapshot {
     pub last_error: Option<String>,
     /// Seconds between a commit at the source and now, of the newest that is in force; `None` if nothing is waited for.
     pub seconds_behind: Option<u64>,
+    /// Since the server started.
     pub transactions: u64,
     pub changes: u64,
+    /// In a second, of the last ones.
+    pub transactions_per_second: f64,
+    pub changes_per_second: f64,
+    /// How far the source is ahead; `None` if it does not say.
+    pub ahead: Option<Ahead>,
     /// Tables that are not followed (yet), and why.
     pub tables: Vec<(TableName, String)>,
+}
+
+/// How far the source is ahead of what is visible here, as of the last second.
+#[derive(Clone, Debug, Default)]
+pub struct Ahead {
+    pub transactions: u64,
+    /// Of its log; `None` while it is not known what of that is visible here.
+    pub bytes: Option<u64>,
+    /// Where its log ends.
+    pub end: LogPlace,
 }
 
 /// How far a copy is.
@@ -56,6 +72,8 @@ struct Inner {
     is_idle: bool,
     copies: BTreeMap<TableName, Progress>,
     copied_bytes: u64,
+    /// When, and how many transactions and changes there had been by then.
+    samples: VecDeque<(Instant, u64, u64)>,
     followed_from_start: bool,
     /// All that the source has written up to here is visible; `None` until that is known of this stream.
     visible: Option<LogPlace>,
@@ -78,6 +96,8 @@ impl Inner {
     }
 }
 
+/// Rates are of so many seconds.
+const SAMPLES: usize = 10;
 /// How often who waits looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -105,12 +125,18 @@ impl Status {
         inner.shown.phase = Phase::Connecting;
         inner.shown.last_error = None;
         inner.visible = None;
+        inner.shown.ahead = None;
+        inner.samples.clear();
         inner.followed_from_start = false;
     }
 
     pub fn set_phase(&self, phase: Phase, error: Option<String>) {
         let mut inner = self.inner.lock();
         inner.shown.phase = phase;
+        if matches!(phase, Phase::Halted | Phase::Stopped) {
+            inner.shown.ahead = None;
+            inner.samples.clear();
+        }
         if error.is_some() || phase == Phase::Following {
             inner.shown.last_error = error;
         }
@@ -221,9 +247,30 @@ impl Status {
         }
     }
 
+    /// What was asked in this second; `None` if the source did not say.
+    pub fn sample(&self, ahead: Option<Ahead>) {
+        let mut inner = self.inner.lock();
+        inner.shown.ahead = ahead;
+        let sample = (Instant::now(), inner.shown.transactions, inner.shown.changes);
+        inner.samples.push_back(sample);
+        if inner.samples.len() > SAMPLES {
+            inner.samples.pop_front();
+        }
+    }
+
+    /// All that stands before this place in the source's log is visible.
+    pub fn visible_place(&self) -> Option<LogPlace> {
+        self.inner.lock().visible.clone()
+    }
+
     pub fn snapshot(&self) -> Snapshot {
         let inner = self.inner.lock();
         let mut shown = inner.shown.clone();
+        if let (Some(first), Some(last)) = (inner.samples.front(), inner.samples.back()) {
+            let seconds = last.0.duration_since(first.0).as_secs_f64().max(1e-3);
+            shown.transactions_per_second = (last.1 - first.1) as f64 / seconds;
+            shown.changes_per_second = (last.2 - first.2) as f64 / seconds;
+        }
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         let behind = (now.as_micros() as i64 - inner.committed_us).max(0) as u64 / 1_000_000;
         shown.seconds_behind = match shown.phase {

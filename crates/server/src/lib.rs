@@ -6,6 +6,7 @@
 //!     │           │  └──┼─ wire ◀─ sink
 //!     │           │     └▶ front ─▶ the MySQL that is followed
 //!     │           └▶ auth
+//!     ├▶ http ──▶ SqlSession (metrics, console)
 //!     └▶ registry (SHOW PROCESSLIST, KILL, limits, shutdown)
 //! ```
 //!
@@ -19,6 +20,7 @@ mod connection;
 mod cursor;
 pub mod files;
 mod front;
+mod http;
 mod listen;
 mod local_file;
 pub mod protocol;

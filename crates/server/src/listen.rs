@@ -36,6 +36,13 @@ impl Peer {
         }
     }
 
+    pub fn is_on_this_machine(self) -> bool {
+        match self {
+            Self::Tcp(address) => address.ip().to_canonical().is_loopback(),
+            Self::Unix => true,
+        }
+    }
+
     /// Whether to offer TLS: nobody is between the two ends of a Unix socket.
     pub fn may_upgrade(self) -> bool {
         matches!(self, Self::Tcp(_))

@@ -163,6 +163,10 @@ impl Entry {
         }
     }
 
+    pub fn is_admitted(&self) -> bool {
+        self.admitted.load(Ordering::Relaxed)
+    }
+
     pub fn has_timed_out(&self) -> bool {
         self.timed_out.load(Ordering::Relaxed)
     }

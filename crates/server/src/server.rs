@@ -16,10 +16,12 @@ use crate::auth::rsa_key::RsaKey;
 use crate::connection;
 use crate::files::FileError;
 use crate::front::{Front, Source};
+use crate::http;
 use crate::listen::{Incoming, Listener, Peer};
 use crate::protocol::{PacketBuf, reply};
 use crate::registry::Registry;
 use crate::tls::{self, TlsFiles};
+use crate::transport::Transport;
 use crate::workers::Workers;
 
 #[derive(Clone, Debug)]
@@ -80,11 +82,11 @@ pub enum StartError {
     Socket { path: PathBuf, source: io::Error },
     #[error(
         "refusing to listen on {address}: the account root has no password, so anyone who reaches that address \
-         would own the data; start with --listen 127.0.0.1:{port} and set one \
+         would own the data; start with {option} 127.0.0.1:{port} and set one \
          (ALTER USER 'root'@'localhost' IDENTIFIED BY '...')",
         port = .address.port()
     )]
-    OpenRoot { address: SocketAddr },
+    OpenRoot { address: SocketAddr, option: &'static str },
     #[error("cannot start a thread: {source}")]
     Threads { source: io::Error },
     #[error(transparent)]
@@ -105,8 +107,20 @@ pub(crate) struct Shared<F> {
 /// A server that listens but does not accept yet.
 pub struct Server<F: SessionFactory> {
     shared: Arc<Shared<F>>,
-    listeners: Vec<(Listener, Option<Arc<Front>>)>,
+    listeners: Vec<(Listener, Speaks)>,
     workers: Arc<Workers>,
+    root_is_open: bool,
+}
+
+/// What those speak with who come in somewhere.
+#[derive(Clone)]
+enum Speaks {
+    /// This server, in the MySQL protocol.
+    MySql,
+    /// The front of the source, in the MySQL protocol.
+    Front(Arc<Front>),
+    /// This server, in HTTP.
+    Http,
 }
 
 impl<F: SessionFactory> Server<F> {
@@ -118,16 +132,16 @@ impl<F: SessionFactory> Server<F> {
     ) -> Result<Self, StartError> {
         let root_is_open = accounts.root_is_open();
         if let Some(&address) = options.listen.iter().find(|a| root_is_open && !a.ip().is_loopback()) {
-            return Err(StartError::OpenRoot { address });
+            return Err(StartError::OpenRoot { address, option: "--listen" });
         }
         let rsa = RsaKey::load_or_create(&options.data)?;
         let tls = tls::acceptor(&options.data, options.tls.as_ref(), options.tls_ca.as_deref())?;
         let mut listeners = Vec::with_capacity(options.listen.len() + options.sockets.len());
         for &address in &options.listen {
-            listeners.push((Listener::tcp(address).await?, None));
+            listeners.push((Listener::tcp(address).await?, Speaks::MySql));
         }
         for path in &options.sockets {
-            listeners.push((Listener::unix(path, root_is_open)?, None));
+            listeners.push((Listener::unix(path, root_is_open)?, Speaks::MySql));
         }
         let workers = Workers::start(options.workers).map_err(|source| StartError::Threads { source })?;
         let workers = Arc::new(workers);
@@ -137,7 +151,22 @@ impl<F: SessionFactory> Server<F> {
         let authenticator = Authenticator::new(accounts, rsa);
         let memory = factory.client_memory();
         let shared = Shared { options, factory, memory, authenticator, tls: Some(tls), registry };
-        Ok(Self { shared: Arc::new(shared), listeners, workers })
+        Ok(Self { shared: Arc::new(shared), listeners, workers, root_is_open })
+    }
+
+    /// Answers HTTP on one more address: metrics and the console. Returns the address, with the port that was chosen where 0 was
+    /// asked for.
+    ///
+    /// # Errors
+    /// `InUse` or `Listen`; `OpenRoot` for an address that others reach while root has no password.
+    pub async fn listen_http(&mut self, address: SocketAddr) -> Result<SocketAddr, StartError> {
+        if self.root_is_open && !address.ip().is_loopback() {
+            return Err(StartError::OpenRoot { address, option: "--http" });
+        }
+        let listener = Listener::tcp(address).await?;
+        let chosen = listener.address().unwrap_or(address);
+        self.listeners.push((listener, Speaks::Http));
+        Ok(chosen)
     }
 
     /// Listens on one more address, in the place of the source: clients sign in there with that one's accounts. Where their
@@ -153,13 +182,13 @@ impl<F: SessionFactory> Server<F> {
     ) -> Result<SocketAddr, StartError> {
         let listener = Listener::tcp(address).await?;
         let chosen = listener.address().unwrap_or(address);
-        self.listeners.push((listener, Some(Arc::new(Front::new(source, journal)?))));
+        self.listeners.push((listener, Speaks::Front(Arc::new(Front::new(source, journal)?))));
         Ok(chosen)
     }
 
     /// The TCP addresses that it listens on as itself, with the ports that were chosen where 0 was asked for.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        let own = self.listeners.iter().filter(|(_, front)| front.is_none());
+        let own = self.listeners.iter().filter(|(_, speaks)| matches!(speaks, Speaks::MySql));
         own.filter_map(|(listener, _)| listener.address()).collect()
     }
 
@@ -169,10 +198,10 @@ impl<F: SessionFactory> Server<F> {
 
     /// Serves until `shutdown` is ready, then stops accepting and returns when the last connection has gone.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
-        let Self { shared, listeners, workers } = self;
+        let Self { shared, listeners, workers, .. } = self;
         let mut accepting = Vec::with_capacity(listeners.len());
-        for (listener, front) in listeners {
-            accepting.push(tokio::spawn(accept(shared.clone(), workers.clone(), listener, front)));
+        for (listener, speaks) in listeners {
+            accepting.push(tokio::spawn(accept(shared.clone(), workers.clone(), listener, speaks)));
         }
         let janitor = tokio::spawn(end_overdue(shared.clone()));
         shutdown.await;
@@ -186,11 +215,11 @@ async fn accept<F: SessionFactory>(
     shared: Arc<Shared<F>>,
     workers: Arc<Workers>,
     listener: Listener,
-    front: Option<Arc<Front>>,
+    speaks: Speaks,
 ) {
     loop {
         match listener.accept().await {
-            Ok((client, peer)) => admit(&shared, &workers, client, peer, front.clone()),
+            Ok((client, peer)) => admit(&shared, &workers, client, peer, &speaks),
             // Out of file descriptors, or a client that left at once: wait for it to pass.
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
@@ -205,18 +234,27 @@ fn admit<F: SessionFactory>(
     workers: &Workers,
     client: Incoming,
     peer: Peer,
-    front: Option<Arc<Front>>,
+    speaks: &Speaks,
 ) {
     match shared.registry.enter(peer.to_string()) {
         Ok(registration) => {
-            let shared = shared.clone();
+            let (shared, speaks) = (shared.clone(), speaks.clone());
             // The socket has left the event queue of the thread that accepts for that of its worker.
             workers.spawn(registration.id, async move {
-                if let Ok(transport) = client.register() {
-                    connection::serve(shared, transport, peer, registration, front).await;
+                let Ok(transport) = client.register() else { return };
+                match (speaks, transport) {
+                    (Speaks::Http, Transport::Plain(stream)) => {
+                        http::serve(shared, stream, peer, registration).await;
+                    }
+                    (Speaks::Front(front), transport) => {
+                        connection::serve(shared, transport, peer, registration, Some(front)).await;
+                    }
+                    (_, transport) => connection::serve(shared, transport, peer, registration, None).await,
                 }
             });
         }
+        // Who speaks HTTP is told by the end of the connection.
+        Err(_) if matches!(speaks, Speaks::Http) => {}
         Err(error) => {
             let mut out = PacketBuf::new();
             reply::error(&mut out, false, &error);

@@ -27,6 +27,7 @@ use super::replication::Replication;
 use super::routing::Journal;
 use super::state::Session;
 use super::status::Counters;
+use super::summaries::Summaries;
 use super::variables::{Globals, VARIABLES, Values, find};
 
 /// What is kept of passwords, by authentication plugin. The arithmetic belongs to the protocol server.
@@ -63,6 +64,7 @@ pub(super) struct Shared {
     pub counters: Counters,
     pub commands: Commands,
     pub plans: PlanCache,
+    pub summaries: Summaries,
     pub locks: Arc<NamedLocks>,
     /// Where queries put what does not fit into memory.
     pub spill: OnceLock<PathBuf>,
@@ -121,6 +123,7 @@ impl Database {
             counters: Counters::default(),
             commands: Commands::default(),
             plans: PlanCache::default(),
+            summaries: Summaries::default(),
             locks: Arc::default(),
             spill: OnceLock::new(),
             analytics: OnceLock::new(),

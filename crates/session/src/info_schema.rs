@@ -2,6 +2,7 @@
 //! `performance_schema`; `avocet`: what only this server has to tell.
 
 mod accounts;
+mod digests;
 mod grants;
 mod own;
 mod partitions;
@@ -20,7 +21,6 @@ use avocet_types::schema::TableDef;
 use super::output::Rowset;
 use super::state::Session;
 
-pub(super) use rare::is_keyword;
 pub(super) use tables::status_of;
 pub(super) use views::type_of;
 
@@ -52,6 +52,11 @@ pub(super) fn is_open(name: &str) -> bool {
     is_schema(name) || name == PERFORMANCE || name == OWN
 }
 
+/// Whether it is the table of statements by digest, the only one that TRUNCATE TABLE begins anew.
+pub(super) fn is_digest_summary(schema: &str, name: &str) -> bool {
+    schema == PERFORMANCE && name == digests::NAME
+}
+
 /// A table of a schema: its shape, and what fills it.
 struct Virtual {
     def: Arc<TableDef>,
@@ -78,6 +83,7 @@ fn all() -> &'static [Virtual] {
         let shapes = views
             .into_iter()
             .chain(of(MYSQL, accounts::TABLES))
+            .chain(of(PERFORMANCE, digests::TABLES))
             .chain(of(PERFORMANCE, performance::TABLES))
             .chain(of(OWN, own::TABLES));
         shapes

@@ -31,6 +31,7 @@ use avocet_types::schema::TableDef;
 use parking_lot::Mutex;
 
 use super::privileges::Need;
+use super::summaries::OfPlan;
 
 const SHARDS: usize = 16;
 /// Digests that a shard keeps.
@@ -61,6 +62,8 @@ pub(super) struct CachedPlan {
     pub query: Option<Box<KeptQuery>>,
     /// What an account needs to run it.
     pub needs: Box<[Need]>,
+    /// Where the statements that run on it are counted.
+    pub summary: OfPlan,
     used: AtomicBool,
 }
 
@@ -90,6 +93,7 @@ impl CachedPlan {
             plan,
             query,
             needs,
+            summary: OfPlan::default(),
             used: AtomicBool::new(false),
         }
     }

@@ -78,6 +78,17 @@ pub struct LeftOut {
     pub state: String,
 }
 
+/// How far the copy of a table is.
+#[derive(Clone, Debug)]
+pub struct CopyProgress {
+    pub database: String,
+    pub table: String,
+    pub rows: u64,
+    /// The source's estimate.
+    pub of_about: u64,
+    pub bytes: u64,
+}
+
 /// A moment of it.
 #[derive(Clone, Debug, Default)]
 pub struct ReplicaStatus {
@@ -101,5 +112,19 @@ pub struct ReplicaStatus {
     /// Tables that are not followed, and why.
     pub left_out: Vec<LeftOut>,
     pub seconds_behind: Option<u64>,
+    /// Transactions of the source, and bytes of its log, that are not visible here; `None` if it does not say.
+    pub transactions_behind: Option<u64>,
+    pub bytes_behind: Option<u64>,
+    /// File and position at which its log ends.
+    pub source_log: Option<(String, u64)>,
+    /// What was applied since the server started, and in each of the last seconds.
+    pub transactions: u64,
+    pub changes: u64,
+    pub transactions_per_second: f64,
+    pub changes_per_second: f64,
+    /// Bytes of rows, as they came over the network.
+    pub copied_bytes: u64,
+    /// Tables that are being copied.
+    pub copies: Vec<CopyProgress>,
     pub executed: String,
 }

@@ -41,6 +41,19 @@ impl Session {
         text: &Text<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<(), SqlError> {
+        let Some(began) = self.begin_summary() else { return self.run_to_its_end(kind, text, sink).await };
+        let schema = self.database.clone();
+        let result = self.run_to_its_end(kind, text, sink).await;
+        self.sum_up(began, schema.as_deref(), kind, text, &result);
+        result
+    }
+
+    async fn run_to_its_end(
+        &mut self,
+        kind: &StatementKind,
+        text: &Text<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<(), SqlError> {
         if !self.is_strict() {
             return self.run_once(kind, text, sink).await;
         }
@@ -56,6 +69,23 @@ impl Session {
 
     /// One statement on its plan; false if another path is to take it, and nothing happened yet.
     pub(super) async fn run_plan(
+        &mut self,
+        plan: &CachedPlan,
+        source: &str,
+        params: &[Datum<'_>],
+        sink: &mut dyn ResultSink,
+    ) -> Result<bool, SqlError> {
+        let began = self.begin_summary();
+        let result = self.run_plan_to_its_end(plan, params, sink).await;
+        if let Some(began) = began
+            && !matches!(result, Ok(false))
+        {
+            self.sum_up_plan(began, plan, source, result.is_err());
+        }
+        result
+    }
+
+    async fn run_plan_to_its_end(
         &mut self,
         plan: &CachedPlan,
         params: &[Datum<'_>],

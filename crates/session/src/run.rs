@@ -294,7 +294,7 @@ impl Session {
             && let Some((hash, plan)) = self.take_plan(candidate)
         {
             known = true;
-            let result = self.run_plan(&plan, candidate.values, sink).await;
+            let result = self.run_plan(&plan, sql, candidate.values, sink).await;
             self.give_plan(hash, plan);
             if result? {
                 return Ok(());
@@ -328,7 +328,7 @@ impl Session {
         if let ([statement], Some(candidate), false) = (&*statements, candidate, known)
             && let Some((hash, plan)) = self.compile_plan(&candidate, &statement.kind)
         {
-            let result = self.run_plan(&plan, candidate.values, sink).await;
+            let result = self.run_plan(&plan, sql, candidate.values, sink).await;
             self.give_plan(hash, plan);
             if result? {
                 return Ok(());
@@ -353,7 +353,7 @@ impl Session {
             && let Some((hash, plan)) =
                 self.take_plan(&candidate).or_else(|| self.compile_plan(&candidate, &statement.kind))
         {
-            let result = self.run_plan(&plan, candidate.values, sink).await;
+            let result = self.run_plan(&plan, sql, candidate.values, sink).await;
             self.give_plan(hash, plan);
             match result {
                 Ok(false) => {}
@@ -450,7 +450,7 @@ impl Session {
         };
         let kept = self.take_plan(&candidate).or_else(|| self.compile_plan(&candidate, &statement.kind));
         let Some((hash, plan)) = kept else { return Ok(false) };
-        let result = self.run_plan(&plan, params, sink).await;
+        let result = self.run_plan(&plan, &statement.source, params, sink).await;
         self.give_plan(hash, plan);
         result
     }

@@ -60,6 +60,8 @@ pub(super) struct Settings {
     pub foreign_key_checks: bool,
     /// Off, every statement takes the general path.
     pub point_path: bool,
+    /// Statements are summed up by digest.
+    pub sums_up: bool,
     /// `SET timestamp`: a fixed statement time, in microseconds.
     pub fixed_time: Option<i64>,
     /// What CONNECTION_ID() tells.
@@ -122,6 +124,7 @@ impl Settings {
             require_primary_key: false,
             foreign_key_checks: true,
             point_path: true,
+            sums_up: true,
             fixed_time: None,
             pseudo_thread_id: 0,
             timeouts: Timeouts::default(),

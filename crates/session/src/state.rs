@@ -21,6 +21,7 @@ use super::hints::Hinted;
 use super::locked::Locked;
 use super::named_locks::{EndOfLocks, SessionHost, TimeLimit};
 use super::plan_cache::RecentPlans;
+use super::summaries::RecentSummaries;
 use super::point::PointMemory;
 use super::prepared::PreparedStatement;
 use super::privileges::{Access, Need};
@@ -100,6 +101,7 @@ pub struct Session {
     pub(super) point_scratch: PointScratch,
     pub(super) point_memory: PointMemory,
     pub(super) recent_plans: RecentPlans,
+    pub(super) recent_summaries: RecentSummaries,
     pub(super) temporary: TemporaryTables,
     pub(super) host: EndOfLocks,
     /// What the running statement's optimizer hints changed.
@@ -168,6 +170,7 @@ impl Session {
             point_scratch: PointScratch::default(),
             point_memory: PointMemory::default(),
             recent_plans: RecentPlans::default(),
+            recent_summaries: RecentSummaries::default(),
             temporary: TemporaryTables::default(),
             host: EndOfLocks(host),
             hinted: None,

@@ -1,7 +1,7 @@
 //! SHOW STATUS: the counters of statements, memory, log and locks.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::api::Connections;
 use super::database::Shared;
@@ -51,6 +51,22 @@ impl Default for Counters {
 impl Counters {
     pub fn add(&self, counter: Counter) {
         self.counts[counter as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn uptime(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Of a name that SHOW STATUS has.
+    pub fn get(&self, name: &str) -> u64 {
+        let at = NAMES.iter().position(|known| *known == name);
+        at.map_or(0, |at| self.counts[at].load(Ordering::Relaxed))
+    }
+
+    /// The `Com_…` ones.
+    pub fn commands(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let counts = self.counts.iter().map(|count| count.load(Ordering::Relaxed));
+        NAMES.into_iter().zip(counts).filter(|(name, _)| name.starts_with("Com_"))
     }
 
     /// Names and values, sorted by name.

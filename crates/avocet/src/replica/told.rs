@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use avocet_replicate::gtid::GtidSet;
 use avocet_replicate::{Attachment, Compared, Phase, Rows, Snapshot, TableName, Verdict};
-use avocet_session::replication::{CheckedTable, LeftOut, ReplicaStatus, Replication, SourceOptions};
+use avocet_session::replication::{CheckedTable, CopyProgress, LeftOut, ReplicaStatus, Replication, SourceOptions};
 use avocet_types::Value;
 use avocet_types::error::{ErrorCode, SqlError};
 
@@ -48,9 +48,16 @@ impl Replication for Replica {
         if self.settings.as_ref().is_some_and(|settings| !settings.lock().is_known()) {
             return None;
         }
-        let Snapshot { phase, source: (host, port, user), place, executed, last_error, tables, .. } =
-            self.status.snapshot();
         let shown = self.status.snapshot();
+        let copies = self.status.copies().into_iter().map(|copy| CopyProgress {
+            database: copy.name.database,
+            table: copy.name.table,
+            rows: copy.rows,
+            of_about: copy.of_about,
+            bytes: copy.bytes,
+        });
+        let Snapshot { phase, source: (host, port, user), place, executed, last_error, tables, ahead, .. } =
+            shown;
         let tls = self.tls.lock().clone();
         Some(ReplicaStatus {
             source_host: host,
@@ -77,6 +84,15 @@ impl Replication for Replica {
                 .map(|(name, state)| LeftOut { database: name.database, table: name.table, state })
                 .collect(),
             seconds_behind: shown.seconds_behind,
+            transactions_behind: ahead.as_ref().map(|ahead| ahead.transactions),
+            bytes_behind: ahead.as_ref().and_then(|ahead| ahead.bytes),
+            source_log: ahead.map(|ahead| (ahead.end.file, ahead.end.offset)),
+            transactions: shown.transactions,
+            changes: shown.changes,
+            transactions_per_second: shown.transactions_per_second,
+            changes_per_second: shown.changes_per_second,
+            copied_bytes: self.status.copied_bytes(),
+            copies: copies.collect(),
             executed: executed.to_string(),
             ssl: tls.is_some(),
             ssl_ca: tls.flatten(),

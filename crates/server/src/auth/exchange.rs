@@ -25,9 +25,10 @@ use avocet_types::error::{ErrorCode, SqlError};
 use super::accounts::{self, ClientHost, PasswordCache};
 use super::rsa_key::RsaKey;
 use super::throttle::{Guesser, Throttle};
-use super::{Account, Accounts, Plugin, native, sha2};
+use super::{Account, Accounts, Plugin, native, same_bytes, sha2};
 use crate::protocol::CapabilityFlags;
 use crate::protocol::handshake::{self, Salt};
+use crate::tls::TlsPeer;
 use crate::wire::{Wire, WireError};
 
 const REQUEST_PUBLIC_KEY: &[u8] = &[2];
@@ -51,6 +52,24 @@ pub struct Claim {
     pub capabilities: CapabilityFlags,
 }
 
+/// Somebody who says who they are.
+struct Attempt {
+    guesser: Guesser,
+    /// There have not been too many before.
+    is_heard: bool,
+    exists: bool,
+    account: Account,
+}
+
+/// What came of their password, and how it came.
+struct Proof {
+    proved: bool,
+    with_password: bool,
+    /// The client can be told that the password has expired.
+    handles_expired: bool,
+    tls: Option<TlsPeer>,
+}
+
 /// Checks who clients are. One per server.
 pub struct Authenticator {
     accounts: Arc<dyn Accounts>,
@@ -72,28 +91,81 @@ impl Authenticator {
         host: &ClientHost,
         claim: Claim,
     ) -> Result<AccountName, AuthError> {
-        let guesser = (claim.user.clone(), host.name.clone());
-        let heard = self.throttle.wait(&guesser, Instant::now());
-        if let Some(wait) = heard.filter(|wait| !wait.is_zero()) {
-            tokio::time::sleep(wait).await;
-        }
-        let known = accounts::find(&*self.accounts, &claim.user, host);
-        let exists = known.is_some();
-        let account = known.unwrap_or_else(|| decoy(&claim.user));
-        let response = self.response_for(wire, salt, &account, &claim).await?;
+        let attempt = self.begin_attempt(&claim.user, host).await;
+        let account = &attempt.account;
+        let response = self.response_for(wire, salt, account, &claim).await?;
         let with_password = !matches!(response[..], [] | [0]);
-        let denied = || {
-            let using = if with_password { "YES" } else { "NO" };
-            ErrorCode::ACCESS_DENIED_ERROR.with(&[&claim.user, &host.name, &using])
-        };
         let proved = match account.plugin {
-            _ if heard.is_none() => false,
+            _ if !attempt.is_heard => false,
             Plugin::Native => account.stored().any(|stored| {
                 std::str::from_utf8(stored).is_ok_and(|stored| native::verify(stored, salt, &response))
             }),
             Plugin::CachingSha2 if !with_password => account.auth_string.is_empty(),
             Plugin::CachingSha2 if account.auth_string.is_empty() => false,
-            Plugin::CachingSha2 => self.prove_sha2(wire, salt, &account, &response).await?,
+            Plugin::CachingSha2 => self.prove_sha2(wire, salt, account, &response).await?,
+        };
+        let handles_expired = CapabilityFlags::CLIENT_CAN_HANDLE_EXPIRED_PASSWORDS;
+        let how = Proof {
+            proved,
+            with_password,
+            handles_expired: claim.capabilities.contains(handles_expired),
+            tls: wire.tls_peer(),
+        };
+        Ok(self.conclude(attempt, &how)?)
+    }
+
+    /// Checks a user and a password that came as they are, over a connection that nobody else reads.
+    ///
+    /// # Errors
+    /// As a client of the MySQL protocol gets them.
+    pub async fn check_password(
+        &self,
+        user: &str,
+        password: &[u8],
+        host: &ClientHost,
+        tls: Option<TlsPeer>,
+    ) -> Result<AccountName, SqlError> {
+        let attempt = self.begin_attempt(user, host).await;
+        let account = &attempt.account;
+        let with_password = !password.is_empty();
+        let proved = match account.plugin {
+            _ if !attempt.is_heard => false,
+            _ if !with_password || account.auth_string.is_empty() => {
+                !with_password && account.auth_string.is_empty()
+            }
+            Plugin::Native => account.stored().any(|stored| Plugin::Native.is_password(stored, password)),
+            Plugin::CachingSha2 => {
+                let known = self.cache.get(account);
+                match known.is_some_and(|known| same_bytes(&known, &sha2::cache_entry(password))) {
+                    true => true,
+                    false => self.prove_in_full(account, password.to_vec()).await?,
+                }
+            }
+        };
+        self.conclude(attempt, &Proof { proved, with_password, handles_expired: false, tls })
+    }
+
+    /// Waits for a guesser's turn, and finds the account.
+    async fn begin_attempt(&self, user: &str, host: &ClientHost) -> Attempt {
+        let guesser = (user.to_owned(), host.name.clone());
+        let heard = self.throttle.wait(&guesser, Instant::now());
+        if let Some(wait) = heard.filter(|wait| !wait.is_zero()) {
+            tokio::time::sleep(wait).await;
+        }
+        let known = accounts::find(&*self.accounts, user, host);
+        let exists = known.is_some();
+        let account = known.unwrap_or_else(|| decoy(user));
+        Attempt { guesser, is_heard: heard.is_some(), exists, account }
+    }
+
+    /// Whether a user gets in.
+    fn conclude(&self, attempt: Attempt, how: &Proof) -> Result<AccountName, SqlError> {
+        let Attempt { guesser, is_heard, exists, account } = attempt;
+        let proved = how.proved;
+        let (user, host) = guesser.clone();
+        let denied = || {
+            let using = if how.with_password { "YES" } else { "NO" };
+            ErrorCode::ACCESS_DENIED_ERROR.with(&[&user, &host, &using])
         };
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
         let now = now.cast_signed();
@@ -102,48 +174,40 @@ impl Authenticator {
         }
         // Nobody learns whether the password was right while the account is locked by wrong ones.
         if let Some(locked) = self.throttle.lock_of(&account, now) {
-            self.refuse(guesser, host, "the account is locked by failed sign-ins");
+            self.refuse(guesser, "the account is locked by failed sign-ins");
             let days = |days: Option<u16>| days.map_or("unlimited".to_owned(), |days| days.to_string());
-            return Err(ErrorCode::USER_ACCESS_DENIED_FOR_USER_ACCOUNT_BLOCKED_BY_PASSWORD_LOCK
-                .with(&[
-                    &claim.user,
-                    &host.name,
-                    &days(locked.days),
-                    &days(locked.remaining),
-                    &locked.failures,
-                ])
-                .into());
+            return Err(ErrorCode::USER_ACCESS_DENIED_FOR_USER_ACCOUNT_BLOCKED_BY_PASSWORD_LOCK.with(&[
+                &user,
+                &host,
+                &days(locked.days),
+                &days(locked.remaining),
+                &locked.failures,
+            ]));
         }
         if !proved || !exists {
-            self.refuse(
-                guesser,
-                host,
-                if heard.is_none() { "too many sign-ins at once" } else { "not proved" },
-            );
-            return Err(denied().into());
+            self.refuse(guesser, if is_heard { "not proved" } else { "too many sign-ins at once" });
+            return Err(denied());
         }
         self.throttle.succeeded(&guesser);
         self.throttle.right_password(&account);
-        let refused =
-            |why: &str| tracing::warn!(user = claim.user, host = host.name, "sign-in refused: {why}");
-        if !account.login.tls.allows(wire.tls_peer().as_ref()) {
+        let refused = |why: &str| tracing::warn!(user, host, "sign-in refused: {why}");
+        if !account.login.tls.allows(how.tls.as_ref()) {
             refused("not over TLS as the account asks for it");
-            return Err(denied().into());
+            return Err(denied());
         }
         if account.locked {
             refused("the account is locked");
-            return Err(ErrorCode::ACCOUNT_HAS_BEEN_LOCKED.with(&[&claim.user, &host.name]).into());
+            return Err(ErrorCode::ACCOUNT_HAS_BEEN_LOCKED.with(&[&user, &host]));
         }
-        let handles = CapabilityFlags::CLIENT_CAN_HANDLE_EXPIRED_PASSWORDS;
-        if account.expired && !claim.capabilities.contains(handles) {
+        if account.expired && !how.handles_expired {
             refused("the password has expired");
-            return Err(ErrorCode::MUST_CHANGE_PASSWORD_LOGIN.with(&[]).into());
+            return Err(ErrorCode::MUST_CHANGE_PASSWORD_LOGIN.with(&[]));
         }
         Ok(account.name)
     }
 
-    fn refuse(&self, guesser: Guesser, host: &ClientHost, why: &str) {
-        tracing::warn!(user = guesser.0, host = host.name, "sign-in refused: {why}");
+    fn refuse(&self, guesser: Guesser, why: &str) {
+        tracing::warn!(user = guesser.0, host = guesser.1, "sign-in refused: {why}");
         self.throttle.failed(guesser, Instant::now());
     }
 
@@ -183,6 +247,11 @@ impl Authenticator {
         }
         handshake::auth_more_data(&mut wire.out, &[PERFORM_FULL_AUTHENTICATION]);
         let Some(password) = self.receive_password(wire, salt).await? else { return Ok(false) };
+        Ok(self.prove_in_full(account, password).await?)
+    }
+
+    /// Whether a password fits what is stored, which takes some milliseconds.
+    async fn prove_in_full(&self, account: &Account, password: Vec<u8>) -> Result<bool, SqlError> {
         let stored: Vec<_> = account.stored().map(<[u8]>::to_vec).collect();
         let (proved, password) = tokio::task::spawn_blocking(move || {
             (stored.into_iter().find(|stored| sha2::verify_full(stored, &password)), password)

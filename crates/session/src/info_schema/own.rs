@@ -1,13 +1,105 @@
-//! `avocet`: what no MySQL has. Where the queries of a front ran, and how far a source is followed.
+//! `avocet`: what no MySQL has. Metrics, where the queries of a front ran, and how far a source is followed.
 
 use avocet_types::{Datum, SqlType};
 
 use super::tables::{Entry, NAME_TYPE};
 use crate::output::{COUNT, LONG_TEXT, Rowset, optional, text, varchar};
+use crate::replication::{CopyProgress, ReplicaStatus};
 use crate::state::Session;
 
-pub(super) const TABLES: &[Entry] =
-    &[(replica_tables, fill_replica_tables), (routed_queries, fill_routed_queries)];
+pub(super) const TABLES: &[Entry] = &[
+    (metrics, fill_metrics),
+    (replica_tables, fill_replica_tables),
+    (replication, fill_replication),
+    (routed_queries, fill_routed_queries),
+];
+
+fn metrics() -> Rowset {
+    Rowset::new(
+        "metrics",
+        &[
+            ("family", NAME_TYPE),
+            ("kind", varchar(9)),
+            ("help", varchar(255)),
+            ("name", NAME_TYPE),
+            ("labels", varchar(255)),
+            ("value", SqlType::DOUBLE),
+        ],
+    )
+}
+
+/// Samples of a family stand together.
+fn fill_metrics(session: &Session, rows: &mut Rowset) {
+    for metric in session.shared.metrics(&*session.info.connections) {
+        rows.push(vec![
+            text(metric.family),
+            text(metric.kind.name()),
+            text(metric.help),
+            text(format!("{}{}", metric.family, metric.suffix)),
+            text(metric.labels),
+            Datum::Double(metric.value),
+        ]);
+    }
+}
+
+fn replication() -> Rowset {
+    Rowset::new(
+        "replication",
+        &[
+            ("source", varchar(261)),
+            ("reads", varchar(10)),
+            ("applies", varchar(3)),
+            ("last_error", LONG_TEXT),
+            ("tables_left_out", COUNT),
+            ("lag_seconds", COUNT),
+            ("lag_transactions", COUNT),
+            ("lag_bytes", COUNT),
+            ("transactions", COUNT),
+            ("changes", COUNT),
+            ("transactions_per_second", SqlType::DOUBLE),
+            ("changes_per_second", SqlType::DOUBLE),
+            ("copied_bytes", COUNT),
+            ("freshness_wait_us_p50", COUNT),
+            ("freshness_wait_us_p99", COUNT),
+            ("gtid_executed", LONG_TEXT),
+            ("log_file", varchar(255)),
+            ("log_position", COUNT),
+            ("source_log_file", varchar(255)),
+            ("source_log_position", COUNT),
+        ],
+    )
+}
+
+/// One row of a server that follows another, or may be told to go on with it.
+fn fill_replication(session: &Session, rows: &mut Rowset) {
+    let status = session.shared.replication.get().and_then(|replication| replication.status());
+    let Some(status) = status.filter(|_| session.may_see_replication()) else { return };
+    let count = |count: Option<u64>| count.map_or(Datum::Null, Datum::UInt);
+    let waits = session.shared.journal.waits();
+    let (end_file, end_position) = status.source_log.unzip();
+    rows.push(vec![
+        text(format!("{}:{}", status.source_host, status.source_port)),
+        text(status.reads),
+        text(if status.applies { "Yes" } else { "No" }),
+        optional(status.last_error),
+        Datum::UInt(status.left_out.len() as u64),
+        count(status.seconds_behind),
+        count(status.transactions_behind),
+        count(status.bytes_behind),
+        Datum::UInt(status.transactions),
+        Datum::UInt(status.changes),
+        Datum::Double(status.transactions_per_second),
+        Datum::Double(status.changes_per_second),
+        Datum::UInt(status.copied_bytes),
+        Datum::UInt(waits.quantile(0.5)),
+        Datum::UInt(waits.quantile(0.99)),
+        text(status.executed),
+        text(status.log_file),
+        Datum::UInt(status.log_position),
+        optional(end_file),
+        count(end_position),
+    ]);
+}
 
 fn routed_queries() -> Rowset {
     Rowset::new(
@@ -57,14 +149,29 @@ fn fill_routed_queries(session: &Session, rows: &mut Rowset) {
 fn replica_tables() -> Rowset {
     Rowset::new(
         "replica_tables",
-        &[("table_schema", NAME_TYPE), ("table_name", NAME_TYPE), ("state", varchar(2048))],
+        &[
+            ("table_schema", NAME_TYPE),
+            ("table_name", NAME_TYPE),
+            ("state", varchar(2048)),
+            ("copied_rows", COUNT),
+            ("about_rows", COUNT),
+            ("copied_bytes", COUNT),
+        ],
     )
 }
 
 /// Tables that are followed as they should be are not listed.
 fn fill_replica_tables(session: &Session, rows: &mut Rowset) {
     let status = session.shared.replication.get().and_then(|replication| replication.status());
-    for left_out in status.into_iter().flat_map(|status| status.left_out) {
-        rows.push(vec![text(left_out.database), text(left_out.table), text(left_out.state)]);
+    let Some(ReplicaStatus { left_out, copies, .. }) = status else { return };
+    for left_out in left_out {
+        let is_of = |copy: &&CopyProgress| copy.database == left_out.database && copy.table == left_out.table;
+        let progress = match copies.iter().find(is_of) {
+            Some(copy) => [copy.rows, copy.of_about.max(copy.rows), copy.bytes].map(Datum::UInt),
+            None => [Datum::Null, Datum::Null, Datum::Null],
+        };
+        let mut row = vec![text(left_out.database), text(left_out.table), text(left_out.state)];
+        row.extend(progress);
+        rows.push(row);
     }
 }

@@ -1,5 +1,6 @@
 //! Tables of `information_schema` that have few rows here, or none, with all columns that MySQL gives them: programs name these.
 
+use avocet_sql::parse::{all_keywords, is_reserved};
 use avocet_types::collation::collations;
 use avocet_types::{Datum, IntWidth, SqlType, Value};
 
@@ -9,8 +10,6 @@ use crate::state::Session;
 
 const UINT: SqlType = SqlType::Int { width: IntWidth::W32, unsigned: true };
 const WHEN: SqlType = SqlType::DateTime { fsp: 0 };
-/// MySQL's words; the parser knows which of them are reserved.
-const KEYWORDS: &str = include_str!("keywords.txt");
 
 pub(super) const TABLES: &[Entry] = &[
     (collation_character_set_applicability, fill_applicability),
@@ -389,15 +388,9 @@ fn fill_engines(_: &Session, rows: &mut Rowset) {
 }
 
 fn fill_keywords(_: &Session, rows: &mut Rowset) {
-    for word in KEYWORDS.lines() {
-        let is_reserved = avocet_sql::parse::is_reserved(word.as_bytes());
-        rows.push(vec![text(word), Datum::Int(is_reserved.into())]);
+    for word in all_keywords() {
+        rows.push(vec![text(word), Datum::Int(is_reserved(word.as_bytes()).into())]);
     }
-}
-
-/// Whether a name is a word of MySQL's grammar, reserved or not.
-pub fn is_keyword(name: &str) -> bool {
-    KEYWORDS.lines().any(|word| word.eq_ignore_ascii_case(name))
 }
 
 /// What the server can do that is a plugin in MySQL.

@@ -84,6 +84,12 @@ impl Session {
         !self.is_behind_front && self.access.global().intersects(Privileges::PROCESS)
     }
 
+    /// Whether the account may see what SHOW REPLICA STATUS tells.
+    pub(crate) fn may_see_replication(&self) -> bool {
+        let needed = Privileges::SUPER | Privileges::REPLICATION_CLIENT;
+        self.is_behind_front || self.access.global().intersects(needed)
+    }
+
     /// The connections that the account may know of: its own, or all with PROCESS.
     pub(crate) fn seen_connections(&self) -> Vec<ConnectionRow> {
         let mut all = self.info.connections.list();

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use avocet_base::histogram::{AtomicHistogram, Histogram};
 use parking_lot::Mutex;
 
 /// A query for which a place was chosen.
@@ -55,6 +56,8 @@ pub struct Journal {
     fallbacks: AtomicU64,
     late: AtomicU64,
     waited_us: AtomicU64,
+    waits: AtomicHistogram,
+    times_here: AtomicHistogram,
 }
 
 impl Journal {
@@ -75,6 +78,12 @@ impl Journal {
         self.fallbacks.fetch_add(fell_back.into(), Ordering::Relaxed);
         self.late.fetch_add(was_late.into(), Ordering::Relaxed);
         self.waited_us.fetch_add(routed.waited_us, Ordering::Relaxed);
+        if routed.ran_here || was_late {
+            self.waits.count(routed.waited_us);
+        }
+        if routed.ran_here {
+            self.times_here.count(routed.took_us);
+        }
         routed.id = self.next.fetch_add(1, Ordering::Relaxed) + 1;
         let mut last = self.last.lock();
         if last.len() >= Self::KEPT {
@@ -92,6 +101,16 @@ impl Journal {
             late: read(&self.late),
             waited_us: read(&self.waited_us),
         }
+    }
+
+    /// Microseconds that queries which were to run here have waited for freshness, those that did not wait too.
+    pub fn waits(&self) -> Histogram {
+        self.waits.load()
+    }
+
+    /// Microseconds that queries took which ran here, from their arrival to their last row.
+    pub fn times_here(&self) -> Histogram {
+        self.times_here.load()
     }
 
     /// The last ones, oldest first.

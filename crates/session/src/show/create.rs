@@ -3,11 +3,11 @@
 use std::fmt::Write;
 
 use avocet_sql::kept;
+use avocet_sql::parse::is_keyword;
 use avocet_types::expr::{SqlMode, TimeZone};
 use avocet_types::schema::{CheckDef, ColumnDef, DefaultValue, IndexDef, IndexKind, TableDef};
 use avocet_types::{Collation, SqlType, Value};
 
-use crate::info_schema;
 
 /// The statement that would make the table.
 pub(crate) fn create_table(table: &TableDef, next_auto_increment: u64, quotes: Quotes) -> String {
@@ -66,7 +66,7 @@ fn partition_by(text: &str, quotes: Quotes) -> String {
 /// Whether a name stands for itself in quotes alone: it is a word of the grammar, or has other characters than names have.
 fn needs_quotes(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$') || !c.is_ascii();
-    name.chars().all(|c| c.is_ascii_digit()) || !name.chars().all(is_plain) || info_schema::is_keyword(name)
+    name.chars().all(|c| c.is_ascii_digit()) || !name.chars().all(is_plain) || is_keyword(name.as_bytes())
 }
 
 pub(super) fn create_database(

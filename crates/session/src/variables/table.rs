@@ -111,6 +111,7 @@ pub(crate) static VARIABLES: &[Variable] = &[
     line("avocet_point_path", Both, Bool, "ON", Reads(|s, v| s.point_path = on(v))),
     line("avocet_route", Both, Enum(&["auto", "source", "here"]), "auto", Reads(|s, v| s.routing.route = text(v).parse().unwrap_or_default())),
     line("avocet_route_cost", Both, ANY, "10000", Reads(|s, v| s.routing.least_cost = int(v) as f64)),
+    line("avocet_statement_summary", Both, Bool, "ON", Reads(|s, v| s.sums_up = on(v))),
     fixed("back_log", Global, Int { min: 1, max: 65535 }, "151"),
     fixed("background_mib_per_second", Global, ANY, "64"),
     fixed("basedir", Global, Text, "/usr/"),

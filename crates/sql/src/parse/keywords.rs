@@ -1,4 +1,7 @@
-//! The words that MySQL 8.4 reserves: they name things only in quotes or after a point.
+//! The words of MySQL 8.4's grammar. Those that it reserves name things only in quotes or after a point.
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
 
 /// Sorted, for binary search.
 const RESERVED: &[&str] = &[
@@ -265,6 +268,20 @@ const RESERVED: &[&str] = &[
 ];
 
 const LONGEST: usize = 19;
+
+/// All words that mean something in MySQL's grammar, reserved or not.
+const KEYWORDS: &str = include_str!("keywords.txt");
+
+/// As information_schema.KEYWORDS lists them.
+pub fn all_keywords() -> impl Iterator<Item = &'static str> {
+    KEYWORDS.lines()
+}
+
+/// Whether `word` is a keyword, in any case.
+pub fn is_keyword(word: &[u8]) -> bool {
+    static WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| KEYWORDS.lines().collect());
+    std::str::from_utf8(&word.to_ascii_uppercase()).is_ok_and(|upper| WORDS.contains(upper))
+}
 
 /// Whether `word` is reserved, in any case.
 pub fn is_reserved(word: &[u8]) -> bool {

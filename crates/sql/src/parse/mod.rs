@@ -14,6 +14,7 @@ mod admin;
 pub mod ast;
 mod ddl;
 pub mod digest;
+pub mod digest_text;
 mod dml;
 pub mod error;
 mod expr;
@@ -37,7 +38,7 @@ mod tests;
 use avocet_types::expr::SqlMode;
 
 pub use error::{ParseError, ParseResult};
-pub use keywords::is_reserved;
+pub use keywords::{all_keywords, is_keyword, is_reserved};
 pub use parser::{grow_stack, is_tall, on_stack_for};
 pub use statement::{Statement, StatementKind};
 

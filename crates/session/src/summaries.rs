@@ -1,0 +1,349 @@
+//! Statements that differ in their values alone, counted and timed together: `performance_schema.events_statements_summary_by_digest`.
+//!
+//! A cached plan points to its summary, so a statement that has one pays for two readings of the clock and some counters; other
+//! statements look theirs up by their text. As in MySQL, a statement whose text says nothing new to a full table counts in a row
+//! without digest.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use avocet_engine::MemoryBudget;
+use avocet_sql::parse::digest_text::digest_text;
+use avocet_sql::parse::statement::StatementKind;
+use avocet_types::error::SqlError;
+use avocet_types::expr::SqlMode;
+use parking_lot::RwLock;
+
+use super::plan_cache::CachedPlan;
+use super::run::Text;
+use super::state::Session;
+
+/// Bytes that are kept of a digest's text and of a statement's (MySQL's `max_digest_length`).
+const MOST_TEXT: usize = 1024;
+/// MySQL's `performance_schema_digests_size`, by default.
+const MOST_SUMMARIES: usize = 10_000;
+/// What a summary takes besides its texts, about.
+const SUMMARY_BYTES: usize = 640;
+/// Each is twice as wide as the one before the last, from a microsecond on.
+const BUCKETS: usize = 64;
+/// Texts whose summaries a session finds at once, of at most so many bytes: COMMIT, SET and their like.
+const RECENT: usize = 8;
+const MOST_RECENT_TEXT: usize = 256;
+
+/// What statements of one digest came to. Times are in nanoseconds, moments in microseconds since 1970.
+pub(super) struct Summary {
+    pub schema: Option<String>,
+    /// `None` for all that found no room.
+    pub text: Option<String>,
+    /// The first statement that was seen, if it can be shown.
+    pub sample: Option<String>,
+    pub count: AtomicU64,
+    pub total: AtomicU64,
+    pub least: AtomicU64,
+    pub most: AtomicU64,
+    pub errors: AtomicU64,
+    pub warnings: AtomicU64,
+    pub affected: AtomicU64,
+    pub sent: AtomicU64,
+    pub first_seen: i64,
+    pub last_seen: AtomicI64,
+    times: [AtomicU32; BUCKETS],
+}
+
+/// What one statement came to.
+struct Came {
+    took: Duration,
+    at_us: i64,
+    failed: bool,
+    warnings: u64,
+    affected: u64,
+    sent: u64,
+}
+
+/// The bucket of a time: two for each power of two of microseconds.
+fn bucket(took: Duration) -> usize {
+    let us = (took.as_micros() as u64).max(1);
+    let power = us.ilog2() as usize;
+    let half = if power == 0 { 0 } else { (us >> (power - 1) & 1) as usize };
+    (2 * power + half).min(BUCKETS - 1)
+}
+
+/// The time above all of a bucket.
+fn end_of(bucket: usize) -> Duration {
+    let power = 1_u64 << (bucket / 2);
+    let us = if bucket.is_multiple_of(2) { power + power.div_ceil(2) } else { power * 2 };
+    Duration::from_micros(us)
+}
+
+impl Summary {
+    fn new(schema: Option<&str>, text: Option<String>, sample: Option<String>, at_us: i64) -> Self {
+        Self {
+            schema: schema.map(str::to_owned),
+            text,
+            sample,
+            count: AtomicU64::new(0),
+            total: AtomicU64::new(0),
+            least: AtomicU64::new(u64::MAX),
+            most: AtomicU64::new(0),
+            errors: AtomicU64::new(0),
+            warnings: AtomicU64::new(0),
+            affected: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
+            first_seen: at_us,
+            last_seen: AtomicI64::new(at_us),
+            times: [const { AtomicU32::new(0) }; BUCKETS],
+        }
+    }
+
+    fn note(&self, came: &Came) {
+        let nanos = came.took.as_nanos() as u64;
+        self.count.fetch_add(1, Relaxed);
+        self.total.fetch_add(nanos, Relaxed);
+        // Most do not change these.
+        if nanos < self.least.load(Relaxed) {
+            self.least.fetch_min(nanos, Relaxed);
+        }
+        if nanos > self.most.load(Relaxed) {
+            self.most.fetch_max(nanos, Relaxed);
+        }
+        self.last_seen.store(came.at_us, Relaxed);
+        self.times[bucket(came.took)].fetch_add(1, Relaxed);
+        for (counter, more) in [
+            (&self.errors, u64::from(came.failed)),
+            (&self.warnings, came.warnings),
+            (&self.affected, came.affected),
+            (&self.sent, came.sent),
+        ] {
+            if more > 0 {
+                counter.fetch_add(more, Relaxed);
+            }
+        }
+    }
+
+    /// An upper bound of the `q` quantile of its times, exact to a factor of 1.5; none above the longest.
+    pub fn quantile(&self, q: f64) -> Duration {
+        let counts = self.times.each_ref().map(|count| u64::from(count.load(Relaxed)));
+        let rank = (q * counts.iter().sum::<u64>() as f64).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        let at = counts.iter().position(|count| {
+            seen += count;
+            seen >= rank
+        });
+        let most = Duration::from_nanos(self.most.load(Relaxed));
+        at.map_or(Duration::ZERO, |at| end_of(at).min(most))
+    }
+}
+
+type Key = (Option<String>, String);
+
+/// All that there are.
+#[derive(Default)]
+pub(super) struct Summaries {
+    by_digest: RwLock<HashMap<Key, Arc<Summary>>>,
+    /// Of those that found no room.
+    rest: RwLock<Option<Arc<Summary>>>,
+    bytes: AtomicUsize,
+    /// Grows when all are forgotten: what is pointed to from elsewhere is no longer there.
+    generation: AtomicU64,
+}
+
+impl Summaries {
+    /// The summary of a text's digest in a default database.
+    fn of(
+        &self,
+        memory: &MemoryBudget,
+        schema: Option<&str>,
+        text: &[u8],
+        mode: SqlMode,
+        shows_values: bool,
+        at_us: i64,
+    ) -> Arc<Summary> {
+        let key = (schema.map(str::to_owned), digest_text(text, mode, MOST_TEXT));
+        if let Some(found) = self.by_digest.read().get(&key) {
+            return found.clone();
+        }
+        let mut by_digest = self.by_digest.write();
+        if let Some(found) = by_digest.get(&key) {
+            return found.clone();
+        }
+        let sample = shows_values.then(|| {
+            let cut = &text[..text.len().min(MOST_TEXT)];
+            String::from_utf8_lossy(cut).into_owned()
+        });
+        let bytes = SUMMARY_BYTES + 2 * key.1.len() + sample.as_ref().map_or(0, String::len);
+        if by_digest.len() >= MOST_SUMMARIES || !memory.reserve_for_client(bytes) {
+            let mut rest = self.rest.write();
+            return rest.get_or_insert_with(|| Arc::new(Summary::new(None, None, None, at_us))).clone();
+        }
+        self.bytes.fetch_add(bytes, Relaxed);
+        let summary = Arc::new(Summary::new(schema, Some(key.1.clone()), sample, at_us));
+        by_digest.insert(key, summary.clone());
+        summary
+    }
+
+    pub fn list(&self) -> Vec<Arc<Summary>> {
+        let mut list: Vec<_> = self.by_digest.read().values().cloned().collect();
+        list.extend(self.rest.read().clone());
+        list
+    }
+
+    /// TRUNCATE TABLE of the summary.
+    pub fn forget(&self, memory: &MemoryBudget) {
+        let mut by_digest = self.by_digest.write();
+        by_digest.clear();
+        *self.rest.write() = None;
+        self.generation.fetch_add(1, Relaxed);
+        memory.release_of_client(self.bytes.swap(0, Relaxed));
+    }
+
+    fn generation(&self) -> u64 {
+        self.generation.load(Relaxed)
+    }
+}
+
+/// Where a plan's statements are counted, as of a generation of all summaries.
+#[derive(Default)]
+pub(super) struct OfPlan(RwLock<Option<(u64, Arc<Summary>)>>);
+
+/// Summaries of short texts that a session has run last.
+#[derive(Default)]
+pub(super) struct RecentSummaries {
+    generation: u64,
+    of: Vec<(Box<[u8]>, Arc<Summary>)>,
+    next: usize,
+}
+
+impl RecentSummaries {
+    fn get(&mut self, generation: u64, schema: Option<&str>, text: &[u8]) -> Option<Arc<Summary>> {
+        if self.generation != generation {
+            self.of.clear();
+            self.generation = generation;
+        }
+        let is_of = |(known, summary): &&(Box<[u8]>, Arc<Summary>)| {
+            **known == *text && summary.schema.as_deref() == schema
+        };
+        self.of.iter().find(is_of).map(|(_, summary)| summary.clone())
+    }
+
+    fn put(&mut self, text: &[u8], summary: &Arc<Summary>) {
+        if text.len() > MOST_RECENT_TEXT {
+            return;
+        }
+        let entry = (text.into(), summary.clone());
+        match self.of.len() {
+            RECENT => self.of[self.next % RECENT] = entry,
+            _ => self.of.push(entry),
+        }
+        self.next += 1;
+    }
+}
+
+/// Statements with values that nobody else is to see have no sample.
+fn shows_values(kind: &StatementKind) -> bool {
+    matches!(
+        kind,
+        StatementKind::Query(_)
+            | StatementKind::Insert(_)
+            | StatementKind::Update(_)
+            | StatementKind::Delete(_)
+            | StatementKind::Call { .. }
+    )
+}
+
+impl Session {
+    /// When a statement begins, if it is to be summed up.
+    #[inline]
+    pub(super) fn begin_summary(&self) -> Option<Instant> {
+        self.settings.sums_up.then(Instant::now)
+    }
+
+    /// Sums up a statement that ran on its plan.
+    pub(super) fn sum_up_plan(&mut self, began: Instant, plan: &CachedPlan, source: &str, failed: bool) {
+        let came = self.came(began, failed);
+        let summaries = &self.shared.summaries;
+        let generation = summaries.generation();
+        if let Some((of, summary)) = &*plan.summary.0.read()
+            && *of == generation
+        {
+            return summary.note(&came);
+        }
+        let memory = self.shared.engine.memory();
+        let (database, mode) = (self.database.as_deref(), self.settings.sql_mode);
+        let summary = summaries.of(memory, database, source.as_bytes(), mode, true, came.at_us);
+        summary.note(&came);
+        *plan.summary.0.write() = Some((generation, summary));
+    }
+
+    /// Sums up a statement that ran without one. `schema`: the default database in which it began.
+    pub(super) fn sum_up(
+        &mut self,
+        began: Instant,
+        schema: Option<&str>,
+        kind: &StatementKind,
+        text: &Text<'_>,
+        result: &Result<(), SqlError>,
+    ) {
+        let source = match self.part_of_text {
+            Some(span) => span.bytes(text.source),
+            None => text.source,
+        };
+        let came = self.came(began, result.is_err());
+        let shared = self.shared.clone();
+        let generation = shared.summaries.generation();
+        if let Some(summary) = self.recent_summaries.get(generation, schema, source) {
+            return summary.note(&came);
+        }
+        let (memory, mode) = (shared.engine.memory(), self.settings.sql_mode);
+        let summary = shared.summaries.of(memory, schema, source, mode, shows_values(kind), came.at_us);
+        summary.note(&came);
+        self.recent_summaries.put(source, &summary);
+    }
+
+    fn came(&self, began: Instant, failed: bool) -> Came {
+        let (affected, sent) = match (failed, self.row_count) {
+            (true, _) => (0, 0),
+            (false, -1) => (0, self.found_rows),
+            (false, changed) => (changed.max(0) as u64, 0),
+        };
+        Came {
+            took: began.elapsed(),
+            at_us: self.shared.engine.options().env.clock.wall_us(),
+            failed,
+            warnings: self.condition_count() - u64::from(failed),
+            affected,
+            sent,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_hold_their_times() {
+        let mut last = Duration::ZERO;
+        for at in 0..BUCKETS - 1 {
+            assert!(end_of(at) > last || at == 1, "{at}");
+            last = end_of(at);
+            let just_below = end_of(at) - Duration::from_micros(1);
+            assert!(bucket(just_below) <= at && bucket(end_of(at)) > at.min(BUCKETS - 2) || at < 2, "{at}");
+        }
+        assert_eq!(bucket(Duration::MAX), BUCKETS - 1);
+    }
+
+    #[test]
+    fn quantiles_bound_the_times() {
+        let summary = Summary::new(None, None, None, 0);
+        for ms in 1..=100 {
+            let took = Duration::from_millis(ms);
+            summary.note(&Came { took, at_us: 0, failed: false, warnings: 0, affected: 0, sent: 1 });
+        }
+        let median = summary.quantile(0.5).as_millis();
+        assert!((50..=75).contains(&median), "{median}");
+        assert_eq!(summary.quantile(1.0), Duration::from_millis(100));
+        assert_eq!((summary.least.load(Relaxed), summary.most.load(Relaxed)), (1_000_000, 100_000_000));
+    }
+}
