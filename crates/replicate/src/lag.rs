@@ -88,7 +88,10 @@ fn bytes_between(conn: &mut Connection, from: &LogPlace, to: &LogPlace) -> Resul
     }
     let rows: Vec<mysql::Row> = conn.query("SHOW BINARY LOGS")?;
     let mut files = rows.into_iter().map(|mut row| {
-        (row.take::<String, _>("Log_name").unwrap_or_default(), row.take::<u64, _>("File_size").unwrap_or_default())
+        (
+            row.take::<String, _>("Log_name").unwrap_or_default(),
+            row.take::<u64, _>("File_size").unwrap_or_default(),
+        )
     });
     let Some((_, size)) = files.find(|(name, _)| *name == from.file) else { return Ok(None) };
     let whole: u64 = files.take_while(|(name, _)| *name != to.file).map(|(_, size)| size).sum();

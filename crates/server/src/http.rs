@@ -134,7 +134,10 @@ impl<F: SessionFactory> Client<'_, F> {
             (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
             (header::REFERRER_POLICY, "no-referrer"),
             (header::X_FRAME_OPTIONS, "DENY"),
-            (header::CONTENT_SECURITY_POLICY, "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'"),
+            (
+                header::CONTENT_SECURITY_POLICY,
+                "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'",
+            ),
             (header::CACHE_CONTROL, "no-store"),
         ];
         headers.extend(fixed.map(|(name, value)| (name, HeaderValue::from_static(value))));
@@ -221,7 +224,8 @@ fn unauthorized() -> Response<Body> {
 
 /// What a client is told of an error of SQL.
 fn refusal(error: &SqlError) -> Response<Body> {
-    let text = format!("ERROR {} ({}): {}\n", error.errno, String::from_utf8_lossy(&error.sqlstate), error.message);
+    let text =
+        format!("ERROR {} ({}): {}\n", error.errno, String::from_utf8_lossy(&error.sqlstate), error.message);
     if error.errno == ErrorCode::ACCESS_DENIED_ERROR.errno {
         let mut response = unauthorized();
         *response.body_mut() = text.into();

@@ -50,11 +50,12 @@ impl Session {
             S::CreateView(create) => self.create_view(create, text),
             S::DropView { names, if_exists } => self.drop_views(names, *if_exists),
             S::TruncateTable(name) => {
-                let (database, name) = self.full_name(name)?;
-                if info_schema::is_digest_summary(&database, &name) {
+                let schema = name.database.as_ref().map(|schema| &*schema.name).or(self.database.as_deref());
+                if schema.is_some_and(|schema| info_schema::is_digest_summary(schema, &name.name.name)) {
                     self.shared.summaries.forget(self.shared.engine.memory());
                     return Ok(Outcome::ok());
                 }
+                let (database, name) = self.full_name(name)?;
                 if self.temporary.has(&database, &name) {
                     self.truncate_temporary(&database, &name)?;
                     return Ok(Outcome::ok());

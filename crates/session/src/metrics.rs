@@ -101,7 +101,11 @@ impl Shared {
     fn metrics_of_statements(&self, to: &mut Collected) {
         for (family, help, of) in [
             ("avocet_statements_total", "Statements that clients have sent.", "Questions"),
-            ("avocet_analytic_queries_total", "Queries that ran on the analytical path.", "Avocet_analytic_queries"),
+            (
+                "avocet_analytic_queries_total",
+                "Queries that ran on the analytical path.",
+                "Avocet_analytic_queries",
+            ),
             ("avocet_plans_compiled_total", "Statements that were compiled.", "Avocet_point_plans_compiled"),
             ("avocet_statements_parsed_total", "Texts that were parsed.", "Avocet_statements_parsed"),
         ] {
@@ -133,14 +137,22 @@ impl Shared {
         ] {
             to.add(Kind::Gauge, family, help, label("use", name), bytes as f64);
         }
-        to.gauge("avocet_versions", "Old versions of rows that are kept.", self.engine.version_backlog() as f64);
+        to.gauge(
+            "avocet_versions",
+            "Old versions of rows that are kept.",
+            self.engine.version_backlog() as f64,
+        );
     }
 
     fn metrics_of_commits(&self, to: &mut Collected) {
         let log = self.engine.log_stats();
         to.counter("avocet_log_records_total", "Records in the redo log.", log.records);
         to.counter("avocet_log_groups_total", "Groups of records that were written together.", log.groups);
-        to.counter("avocet_log_written_bytes_total", "Written to the redo log, compressed.", log.written_bytes);
+        to.counter(
+            "avocet_log_written_bytes_total",
+            "Written to the redo log, compressed.",
+            log.written_bytes,
+        );
         to.times("avocet_commit_wait_seconds", "Waits of commits for the redo log.", &log.wait_us);
         to.times("avocet_log_sync_seconds", "Syncs of the redo log.", &log.sync_us);
         let waiting = self.engine.sleeping_waiters() as f64;
@@ -152,7 +164,8 @@ impl Shared {
 
     fn metrics_of_routes(&self, to: &mut Collected) {
         let routed = self.journal.totals();
-        let (family, help) = ("avocet_routed_total", "Statements that came through the front, by where they ran.");
+        let (family, help) =
+            ("avocet_routed_total", "Statements that came through the front, by where they ran.");
         for (place, count) in [("avocet", routed.here), ("source", routed.source)] {
             to.add(Kind::Counter, family, help, label("ran_on", place), count as f64);
         }
@@ -177,13 +190,21 @@ fn metrics_of_connections(to: &mut Collected, connections: &dyn Connections) {
 
 fn metrics_of_replication(to: &mut Collected, status: &ReplicaStatus) {
     let is_following = status.reads == "Yes";
-    to.gauge("avocet_replication_running", "Whether the source is followed.", f64::from(u8::from(is_following)));
+    to.gauge(
+        "avocet_replication_running",
+        "Whether the source is followed.",
+        f64::from(u8::from(is_following)),
+    );
     let has_error = f64::from(u8::from(status.last_error.is_some()));
     to.gauge("avocet_replication_error", "Whether SHOW REPLICA STATUS has an error.", has_error);
     let help = "Tables that are not followed, or not yet.";
     to.gauge("avocet_replication_tables_left_out", help, status.left_out.len() as f64);
     for (family, help, value) in [
-        ("avocet_replication_lag_seconds", "Age of the newest commit that is visible.", status.seconds_behind),
+        (
+            "avocet_replication_lag_seconds",
+            "Age of the newest commit that is visible.",
+            status.seconds_behind,
+        ),
         (
             "avocet_replication_lag_transactions",
             "Transactions of the source that are not visible here.",
@@ -199,7 +220,15 @@ fn metrics_of_replication(to: &mut Collected, status: &ReplicaStatus) {
             to.gauge(family, help, value as f64);
         }
     }
-    to.counter("avocet_replication_transactions_total", "Transactions that were applied.", status.transactions);
+    to.counter(
+        "avocet_replication_transactions_total",
+        "Transactions that were applied.",
+        status.transactions,
+    );
     to.counter("avocet_replication_changes_total", "Changes of rows that were applied.", status.changes);
-    to.counter("avocet_replication_copied_bytes_total", "Bytes of rows that were copied.", status.copied_bytes);
+    to.counter(
+        "avocet_replication_copied_bytes_total",
+        "Bytes of rows that were copied.",
+        status.copied_bytes,
+    );
 }

@@ -21,11 +21,11 @@ use super::hints::Hinted;
 use super::locked::Locked;
 use super::named_locks::{EndOfLocks, SessionHost, TimeLimit};
 use super::plan_cache::RecentPlans;
-use super::summaries::RecentSummaries;
 use super::point::PointMemory;
 use super::prepared::PreparedStatement;
 use super::privileges::{Access, Need};
 use super::settings::Settings;
+use super::summaries::RecentSummaries;
 use super::temporary::TemporaryTables;
 use super::variables::SessionVariables;
 

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use avocet_replicate::gtid::GtidSet;
 use avocet_replicate::{Attachment, Compared, Phase, Rows, Snapshot, TableName, Verdict};
-use avocet_session::replication::{CheckedTable, CopyProgress, LeftOut, ReplicaStatus, Replication, SourceOptions};
+use avocet_session::replication::{
+    CheckedTable, CopyProgress, LeftOut, ReplicaStatus, Replication, SourceOptions,
+};
 use avocet_types::Value;
 use avocet_types::error::{ErrorCode, SqlError};
 
@@ -56,8 +58,9 @@ impl Replication for Replica {
             of_about: copy.of_about,
             bytes: copy.bytes,
         });
-        let Snapshot { phase, source: (host, port, user), place, executed, last_error, tables, ahead, .. } =
-            shown;
+        let Snapshot {
+            phase, source: (host, port, user), place, executed, last_error, tables, ahead, ..
+        } = shown;
         let tls = self.tls.lock().clone();
         Some(ReplicaStatus {
             source_host: host,

@@ -34,13 +34,24 @@ static FILES: &[File] = &[
     File { path: "/", content_type: HTML, bytes: include_bytes!("console/console.html") },
     File { path: "/console.css", content_type: STYLE, bytes: include_bytes!("console/console.css") },
     File { path: "/console.js", content_type: SCRIPT, bytes: include_bytes!("console/console.js") },
-    File { path: "/uPlot.css", content_type: STYLE, bytes: include_bytes!("console/vendor/uPlot/uPlot.min.css") },
-    File { path: "/uPlot.js", content_type: SCRIPT, bytes: include_bytes!("console/vendor/uPlot/uPlot.iife.min.js") },
+    File {
+        path: "/uPlot.css",
+        content_type: STYLE,
+        bytes: include_bytes!("console/vendor/uPlot/uPlot.min.css"),
+    },
+    File {
+        path: "/uPlot.js",
+        content_type: SCRIPT,
+        bytes: include_bytes!("console/vendor/uPlot/uPlot.iife.min.js"),
+    },
 ];
 
 /// What the console asks for. Each is bounded, however much there is.
 const ROWS: &[(&str, &str)] = &[
-    ("/api/server", "SELECT CURRENT_USER() AS account, @@version AS version, @@hostname AS host, @@port AS port"),
+    (
+        "/api/server",
+        "SELECT CURRENT_USER() AS account, @@version AS version, @@hostname AS host, @@port AS port",
+    ),
     ("/api/metrics", "SELECT name, labels, value FROM avocet.metrics"),
     (
         "/api/activity",

@@ -5,9 +5,9 @@ use std::fmt::Write;
 use arrow::record_batch::RecordBatch;
 use avocet_channel::{OkReply, OutputColumn, ResultSink, SinkError, Status};
 use avocet_types::Datum;
+use avocet_types::SqlType;
 use avocet_types::arrow_map::datum_at;
 use avocet_types::temporal::TimeZone;
-use avocet_types::SqlType;
 use hyper::Response;
 
 use super::pages::{Body, of_type};
@@ -29,8 +29,14 @@ impl Exposition {
     }
 
     fn sample(&mut self, row: &[Datum<'_>]) {
-        let [Datum::Str(family), Datum::Str(kind), Datum::Str(help), Datum::Str(name), Datum::Str(labels), Datum::Double(value)] =
-            row
+        let [
+            Datum::Str(family),
+            Datum::Str(kind),
+            Datum::Str(help),
+            Datum::Str(name),
+            Datum::Str(labels),
+            Datum::Double(value),
+        ] = row
         else {
             return debug_assert!(false, "other columns than those of METRICS");
         };
@@ -60,7 +66,8 @@ impl ResultSink for Exposition {
     fn batch(&mut self, batch: &RecordBatch, from: usize) -> Result<usize, SinkError> {
         for row in from..batch.num_rows() {
             let columns = batch.columns().iter().zip(&self.types);
-            let values: Vec<_> = columns.map(|(array, ty)| datum_at(array.as_ref(), row, ty).into_owned()).collect();
+            let values: Vec<_> =
+                columns.map(|(array, ty)| datum_at(array.as_ref(), row, ty).into_owned()).collect();
             self.sample(&values);
         }
         Ok(batch.num_rows())
@@ -82,7 +89,9 @@ mod tests {
     #[test]
     fn families_have_one_head() {
         let mut text = Exposition::default();
-        for (name, labels, value) in [("a_total", "x=\"1\"", 2.0), ("a_total", "x=\"2\"", 0.5), ("b", "", 1e18)] {
+        for (name, labels, value) in
+            [("a_total", "x=\"1\"", 2.0), ("a_total", "x=\"2\"", 0.5), ("b", "", 1e18)]
+        {
             let row = [name, "counter", "What it is.", name, labels].map(Datum::str);
             let row: Vec<_> = row.into_iter().chain([Datum::Double(value)]).collect();
             text.sample(&row);

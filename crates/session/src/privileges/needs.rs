@@ -179,6 +179,14 @@ impl Needs {
                 self.table(from, Privileges::ALTER | Privileges::DROP);
                 self.table(to, Privileges::CREATE | Privileges::INSERT);
             }),
+            // Who sees everybody's statements forgets them for everybody.
+            S::TruncateTable(name)
+                if self
+                    .database_of(name)
+                    .is_some_and(|schema| info_schema::is_digest_summary(&schema, &name.name.name)) =>
+            {
+                self.server(Privileges::DROP);
+            }
             S::TruncateTable(name) => self.table(name, Privileges::DROP),
             S::CreateIndex { table, .. } | S::DropIndex { table, .. } => self.table(table, Privileges::INDEX),
             S::CreateDatabase { name, .. } => self.database(Some(name), Privileges::CREATE),

@@ -8,7 +8,6 @@ use avocet_types::expr::{SqlMode, TimeZone};
 use avocet_types::schema::{CheckDef, ColumnDef, DefaultValue, IndexDef, IndexKind, TableDef};
 use avocet_types::{Collation, SqlType, Value};
 
-
 /// The statement that would make the table.
 pub(crate) fn create_table(table: &TableDef, next_auto_increment: u64, quotes: Quotes) -> String {
     let quote = |name: &str| quotes.quote(name);

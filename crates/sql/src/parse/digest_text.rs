@@ -42,7 +42,9 @@ pub fn digest_text(source: &[u8], mode: SqlMode, max: usize) -> String {
         }
         match raw {
             Raw::End | Raw::Invalid => break,
-            Raw::Word => text.word(&String::from_utf8_lossy(span.bytes(source)), source.get(span.end as usize)),
+            Raw::Word => {
+                text.word(&String::from_utf8_lossy(span.bytes(source)), source.get(span.end as usize))
+            }
             Raw::QuotedIdent => {
                 let quoted = String::from_utf8_lossy(span.bytes(source)).into_owned();
                 // In double quotes it is the same name.
@@ -195,8 +197,14 @@ mod tests {
     fn values_are_left_out() {
         for (sql, wanted) in [
             ("select c from t where id=7", "SELECT `c` FROM `t` WHERE `id` = ?"),
-            ("SELECT * FROM t WHERE a IN (1,2,3) AND b IN (4)", "SELECT * FROM `t` WHERE `a` IN (...) AND `b` IN (?)"),
-            ("insert into t(a,b) values (1,'x'),(2,'y')", "INSERT INTO `t` ( `a` , `b` ) VALUES (...) /* , ... */"),
+            (
+                "SELECT * FROM t WHERE a IN (1,2,3) AND b IN (4)",
+                "SELECT * FROM `t` WHERE `a` IN (...) AND `b` IN (?)",
+            ),
+            (
+                "insert into t(a,b) values (1,'x'),(2,'y')",
+                "INSERT INTO `t` ( `a` , `b` ) VALUES (...) /* , ... */",
+            ),
             ("insert into t values (1),(2),(3)", "INSERT INTO `t` VALUES (?) /* , ... */"),
             ("select -1, a - 1, -a, +5", "SELECT ?, `a` - ? , - `a` , ?"),
             ("select a is null, null, b is not null", "SELECT `a` IS NULL , ? , `b` IS NOT NULL"),
