@@ -273,8 +273,10 @@ impl Status {
         }
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         let behind = (now.as_micros() as i64 - inner.committed_us).max(0) as u64 / 1_000_000;
+        // After a start the stream may not have told yet what comes.
+        let has_all = shown.ahead.as_ref().is_none_or(|ahead| ahead.transactions == 0);
         shown.seconds_behind = match shown.phase {
-            Phase::Following if inner.is_idle => Some(0),
+            Phase::Following if inner.is_idle && has_all => Some(0),
             Phase::Following => Some(behind),
             _ => None,
         };

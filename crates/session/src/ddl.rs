@@ -52,7 +52,7 @@ impl Session {
             S::TruncateTable(name) => {
                 let schema = name.database.as_ref().map(|schema| &*schema.name).or(self.database.as_deref());
                 if schema.is_some_and(|schema| info_schema::is_digest_summary(schema, &name.name.name)) {
-                    self.shared.summaries.forget(self.shared.engine.memory());
+                    self.shared.summaries.forget();
                     return Ok(Outcome::ok());
                 }
                 let (database, name) = self.full_name(name)?;

@@ -24,6 +24,8 @@ use super::state::Session;
 const MOST_TEXT: usize = 1024;
 /// MySQL's `performance_schema_digests_size`, by default.
 const MOST_SUMMARIES: usize = 10_000;
+/// The part of the memory limit that they take at most. As cached plans, they are counted with the rest of the process.
+const SHARE_OF_MEMORY: usize = 128;
 /// What a summary takes besides its texts, about.
 const SUMMARY_BYTES: usize = 640;
 /// Each is twice as wide as the one before the last, from a microsecond on.
@@ -173,7 +175,8 @@ impl Summaries {
             String::from_utf8_lossy(cut).into_owned()
         });
         let bytes = SUMMARY_BYTES + 2 * key.1.len() + sample.as_ref().map_or(0, String::len);
-        if by_digest.len() >= MOST_SUMMARIES || !memory.reserve_for_client(bytes) {
+        let fits = self.bytes.load(Relaxed) + bytes <= memory.limit() / SHARE_OF_MEMORY;
+        if by_digest.len() >= MOST_SUMMARIES || !fits {
             let mut rest = self.rest.write();
             return rest.get_or_insert_with(|| Arc::new(Summary::new(None, None, None, at_us))).clone();
         }
@@ -190,12 +193,12 @@ impl Summaries {
     }
 
     /// TRUNCATE TABLE of the summary.
-    pub fn forget(&self, memory: &MemoryBudget) {
+    pub fn forget(&self) {
         let mut by_digest = self.by_digest.write();
         by_digest.clear();
         *self.rest.write() = None;
         self.generation.fetch_add(1, Relaxed);
-        memory.release_of_client(self.bytes.swap(0, Relaxed));
+        self.bytes.store(0, Relaxed);
     }
 
     fn generation(&self) -> u64 {

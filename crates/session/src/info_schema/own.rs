@@ -47,8 +47,8 @@ fn replication() -> Rowset {
         "replication",
         &[
             ("source", varchar(261)),
-            ("reads", varchar(10)),
-            ("applies", varchar(3)),
+            ("io_running", varchar(10)),
+            ("sql_running", varchar(3)),
             ("last_error", LONG_TEXT),
             ("tables_left_out", COUNT),
             ("lag_seconds", COUNT),

@@ -28,6 +28,28 @@ enum Shown {
     RowsOfMany,
 }
 
+/// Functions whose names are keywords where a parenthesis follows at once.
+#[rustfmt::skip]
+const FUNCTIONS: &[&str] = &[
+    "ADDDATE", "BIT_AND", "BIT_OR", "BIT_XOR", "CAST", "COUNT", "CURDATE", "CURTIME", "DATE_ADD", "DATE_SUB", "EXTRACT",
+    "GROUP_CONCAT", "JSON_ARRAYAGG", "JSON_OBJECTAGG", "MAX", "MID", "MIN", "NOW", "POSITION", "SESSION_USER", "STD", "STDDEV",
+    "STDDEV_POP", "STDDEV_SAMP", "SUBDATE", "SUBSTR", "SUBSTRING", "SUM", "SYSDATE", "SYSTEM_USER", "TRIM", "VARIANCE", "VAR_POP",
+    "VAR_SAMP",
+];
+
+/// Words that MySQL's lexer does not tell from others, and shows as these.
+const SYNONYMS: &[(&str, &str)] = &[
+    ("COLUMNS", "FIELDS"),
+    ("DATABASE", "SCHEMA"),
+    ("DATABASES", "SCHEMAS"),
+    ("DESCRIBE", "EXPLAIN"),
+    ("INT", "INTEGER"),
+    ("MID", "SUBSTRING"),
+    ("SUBSTR", "SUBSTRING"),
+    ("USER", "SYSTEM_USER"),
+    ("VARCHAR", "VARCHARACTER"),
+];
+
 /// The text of the first `max` bytes or so of a statement; `...` ends one that is longer.
 pub fn digest_text(source: &[u8], mode: SqlMode, max: usize) -> String {
     let mut text = Text { text: String::with_capacity(source.len().min(max)), shown: Vec::new() };
@@ -75,18 +97,41 @@ impl Text {
         self.shown.push(Shown::Text(from, self.text.len()));
     }
 
-    fn word(&mut self, word: &str, _next: Option<&u8>) {
+    fn word(&mut self, word: &str, next: Option<&u8>) {
+        if self.ends_with("@") {
+            return self.join("?");
+        }
         if word.eq_ignore_ascii_case("NULL") && !self.ends_with("IS") && !self.ends_with("NOT") {
             return self.value(false);
         }
-        match is_keyword(word.as_bytes()) && !self.ends_with(".") {
-            true => self.push(&word.to_uppercase()),
+        let upper = word.to_uppercase();
+        let is_function = next == Some(&b'(') && FUNCTIONS.contains(&&*upper);
+        match (is_keyword(word.as_bytes()) || is_function) && !self.ends_with(".") {
+            true => {
+                let shown = SYNONYMS.iter().find(|(of, _)| *of == upper).map_or(&*upper, |(_, shown)| shown);
+                match self.ends_with("@@") {
+                    true => self.join(shown),
+                    false => self.push(shown),
+                }
+            }
             false => self.name(word),
         }
     }
 
     fn name(&mut self, name: &str) {
-        self.push(&format!("`{name}`"));
+        let quoted = format!("`{name}`");
+        match self.text_back(0) {
+            Some("@" | "@@") => self.join(&quoted),
+            _ => self.push(&quoted),
+        }
+    }
+
+    /// Adds to the last token, which is a text.
+    fn join(&mut self, shown: &str) {
+        self.text.push_str(shown);
+        if let Some(Shown::Text(_, to)) = self.shown.last_mut() {
+            *to = self.text.len();
+        }
     }
 
     fn ends_with(&self, shown: &str) -> bool {
@@ -159,6 +204,8 @@ impl Text {
             return;
         }
         let (one, many) = match self.back(1) {
+            // A list of one is a list.
+            Some(Shown::Value) if self.text_back(3) == Some("IN") => (Shown::RowOfMany, Shown::RowsOfMany),
             Some(Shown::Value) => (Shown::Row, Shown::Rows),
             Some(Shown::Values) => (Shown::RowOfMany, Shown::RowsOfMany),
             _ => return,
@@ -199,15 +246,21 @@ mod tests {
             ("select c from t where id=7", "SELECT `c` FROM `t` WHERE `id` = ?"),
             (
                 "SELECT * FROM t WHERE a IN (1,2,3) AND b IN (4)",
-                "SELECT * FROM `t` WHERE `a` IN (...) AND `b` IN (?)",
+                "SELECT * FROM `t` WHERE `a` IN (...) AND `b` IN (...)",
             ),
             (
                 "insert into t(a,b) values (1,'x'),(2,'y')",
                 "INSERT INTO `t` ( `a` , `b` ) VALUES (...) /* , ... */",
             ),
             ("insert into t values (1),(2),(3)", "INSERT INTO `t` VALUES (?) /* , ... */"),
-            ("select -1, a - 1, -a, +5", "SELECT ?, `a` - ? , - `a` , ?"),
+            ("select -1, a - 1, -a, +5", "SELECT ? , `a` - ? , - `a` , ?"),
             ("select a is null, null, b is not null", "SELECT `a` IS NULL , ? , `b` IS NOT NULL"),
+            ("select @a, @`b`, @@sql_mode, @@global.x", "SELECT @? , @`b` , @@`sql_mode` , @@GLOBAL . `x`"),
+            ("select count(*), count from t", "SELECT COUNT ( * ) , `count` FROM `t`"),
+            (
+                "create table t (a int, b varchar(10))",
+                "CREATE TABLE `t` ( `a` INTEGER , `b` VARCHARACTER (?) )",
+            ),
             ("select t.a, `t`.`b` from t limit 10", "SELECT `t` . `a` , `t` . `b` FROM `t` LIMIT ?"),
         ] {
             assert_eq!(digest_text(sql.as_bytes(), SqlMode::DEFAULT, 1024), wanted, "{sql}");
