@@ -207,7 +207,7 @@ fn of_query(query: &Query, facts: &StatementFacts, text: &str, mode: SqlMode) ->
         picks: facts.picks,
         deterministic: facts.deterministic,
         clock: facts.needs.contains(S::CLOCK),
-        reads_server: facts.needs.intersects(S::VARIABLES | S::IDENTITY),
+        reads_server: facts.asks_version || facts.needs.intersects(S::VARIABLES | S::IDENTITY),
         needs_user_variables: facts.needs.contains(S::USER_VARIABLES),
         catalog: catalog_of(facts),
         ..Shape::default()
