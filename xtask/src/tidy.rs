@@ -15,6 +15,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("avocet-sql", &["avocet-base", "avocet-types"]),
     ("avocet-channel", &["avocet-types"]),
     ("avocet-point", &["avocet-base", "avocet-types", "avocet-engine", "avocet-sql", "avocet-channel"]),
+    ("avocet-replay", &["avocet-types", "avocet-sql"]),
     ("avocet-replicate", &["avocet-base", "avocet-types", "avocet-engine", "avocet-sql"]),
     ("avocet-fusion", &["avocet-base", "avocet-types", "avocet-engine", "avocet-sql"]),
     (
@@ -42,6 +43,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "avocet-storage",
             "avocet-engine",
             "avocet-channel",
+            "avocet-replay",
             "avocet-replicate",
             "avocet-session",
             "avocet-server",

@@ -1,4 +1,5 @@
-//! The `avocet` program: `serve` a data directory, `attach` to a MySQL, `sql` on one, `load` files, `check` what is stored.
+//! The `avocet` program: `serve` a data directory, `attach` to a MySQL, `sql` on one, `load` files, `replay`
+//! recorded queries, `check` what is stored.
 //!
 //! Each command is a module with its arguments and a `run` that returns a readable error. Everything that a
 //! command does is done by the crates below; here are only arguments, terminals and files.
@@ -11,6 +12,7 @@ mod check;
 mod connect;
 mod load;
 mod open_files;
+mod replay;
 mod replica;
 mod serve;
 mod sql;
@@ -47,6 +49,8 @@ enum Command {
     Sql(sql::Args),
     /// Load CSV, TBL or Parquet files into a table
     Load(load::Args),
+    /// Run recorded queries on a MySQL and on the Avocet that follows it, and compare answers and times
+    Replay(replay::Args),
     /// Verify every page, block, index and log record of a data directory
     Check(check::Args),
 }
@@ -60,6 +64,7 @@ fn main() -> ExitCode {
         Command::Attach(args) => attach::run(args),
         Command::Sql(args) => sql::run(args),
         Command::Load(args) => load::run(args),
+        Command::Replay(args) => replay::run(args),
         Command::Check(args) => check::run(args),
     };
     match outcome {

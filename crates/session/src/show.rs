@@ -244,11 +244,11 @@ impl Session {
         }
         let table = self.shown_table(name)?;
         let next = catalog.table_by_id(table.id).map_or(0, |table| table.next_auto_increment());
-        let mut rows = Rowset::new("", &[("Table", varchar(64)), ("Create Table", LONG_TEXT)]);
-        rows.push(vec![
-            text(&table.name),
-            text(create::create_table(&table, next, create::Quotes::of(self.settings.sql_mode))),
-        ]);
+        let shown = create::create_table(&table, next, create::Quotes::of(self.settings.sql_mode));
+        // As MySQL's: a VARCHAR that is as long as it has to be.
+        let length = (shown.chars().count() as u32).max(1024);
+        let mut rows = Rowset::new("", &[("Table", varchar(64)), ("Create Table", varchar(length))]);
+        rows.push(vec![text(&table.name), text(shown)]);
         Ok(rows)
     }
 

@@ -47,6 +47,13 @@ pub struct StatementFacts {
     pub names_own_variable: bool,
     /// It calls a function that is none of MySQL's own: what that does is not in the text.
     pub calls_unknown: bool,
+    /// It calls VERSION(), which tells of the server.
+    pub asks_version: bool,
+    /// It waits by itself: SLEEP().
+    pub waits: bool,
+    /// Which answer it gives depends on the order in which rows come, as far as that is left open: LIMIT within, GROUP_CONCAT() and
+    /// functions over windows may have many, `ORDER BY` or not.
+    pub picks: bool,
 }
 
 /// The kinds of statements that are treated alike.

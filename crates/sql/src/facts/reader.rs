@@ -10,20 +10,25 @@ use crate::parse::ast::*;
 pub(super) struct Reader<'f, 'q> {
     facts: &'f mut StatementFacts,
     ctes: Vec<&'q str>,
+    /// How many queries the current one stands in.
+    depth: u32,
 }
 
 impl<'f, 'q> Reader<'f, 'q> {
     pub fn new(facts: &'f mut StatementFacts) -> Self {
-        Self { facts, ctes: Vec::new() }
+        Self { facts, ctes: Vec::new(), depth: 0 }
     }
 
     pub fn query(&mut self, query: &'q Query) {
         let before = self.ctes.len();
         query.with.iter().for_each(|with| self.with(with));
         self.facts.locks_rows |= !query.locks.is_empty();
+        self.facts.picks |= self.depth > 0 && query.limit.is_some();
+        self.depth += 1;
         self.body(&query.body);
         query.order_by.iter().for_each(|item| self.expr(&item.expr));
         self.limit(query.limit.as_ref());
+        self.depth -= 1;
         self.ctes.truncate(before);
     }
 
@@ -252,11 +257,14 @@ impl<'f, 'q> Reader<'f, 'q> {
                 args.iter().for_each(|arg| self.expr(arg));
             }
             K::Aggregate(call) => {
+                self.facts.picks |= picks_rows(call);
                 call.args.iter().for_each(|arg| self.expr(arg));
                 call.order_by.iter().for_each(|item| self.expr(&item.expr));
                 call.over.iter().for_each(|over| self.over(over));
             }
             K::Window(call) => {
+                self.facts.picks |=
+                    !matches!(call.name.as_str(), "RANK" | "DENSE_RANK" | "PERCENT_RANK" | "CUME_DIST");
                 call.args.iter().for_each(|arg| self.expr(arg));
                 self.over(&call.over);
             }
@@ -309,7 +317,20 @@ impl<'f, 'q> Reader<'f, 'q> {
         };
         self.facts.needs.add(needs);
         self.facts.changes.add(changes);
+        self.facts.asks_version |= function == F::Version;
+        self.facts.waits |= matches!(function, F::Sleep | F::WaitForExecutedGtidSet);
         self.facts.deterministic &=
             function.info().volatility != Volatility::Volatile && function != F::Sysdate;
     }
+}
+
+/// Whether an aggregate's value may depend on the order of its rows.
+fn picks_rows(call: &AggregateCall) -> bool {
+    let is_cumulative = |over: &WindowRef| match over {
+        WindowRef::Named(_) => true,
+        WindowRef::Inline(window) => window.frame.as_ref().is_some_and(|frame| frame.unit == FrameUnit::Rows),
+    };
+    let of_order =
+        matches!(call.name.as_str(), "GROUP_CONCAT" | "JSON_ARRAYAGG" | "JSON_OBJECTAGG" | "ANY_VALUE");
+    of_order || call.over.as_ref().is_some_and(is_cumulative)
 }

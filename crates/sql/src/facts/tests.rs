@@ -134,3 +134,26 @@ fn columns_are_named_once() {
     let columns: Vec<_> = facts.columns.iter().map(shown).collect();
     assert_eq!(columns, ["*.t.a", "*.*.a", "d.t.*", "*.*.b"]);
 }
+
+#[test]
+fn what_waits_and_what_picks_among_rows() {
+    assert!(facts("SELECT a FROM t WHERE SLEEP(1) = 0").waits);
+    assert!(!facts("SELECT a FROM t").waits);
+    let picks = [
+        "SELECT a FROM (SELECT a FROM t LIMIT 3) x",
+        "SELECT GROUP_CONCAT(a) FROM t",
+        "SELECT ROW_NUMBER() OVER (ORDER BY a) FROM t",
+        "SELECT SUM(a) OVER (ORDER BY a ROWS UNBOUNDED PRECEDING) FROM t",
+        "(SELECT a FROM t LIMIT 1) UNION SELECT 2",
+    ];
+    for sql in picks {
+        assert!(facts(sql).picks, "{sql}");
+    }
+    for sql in [
+        "SELECT a FROM t LIMIT 3",
+        "SELECT RANK() OVER (ORDER BY a) FROM t",
+        "SELECT SUM(a) FROM t GROUP BY b",
+    ] {
+        assert!(!facts(sql).picks, "{sql}");
+    }
+}
