@@ -9,6 +9,7 @@ mod freshness;
 mod pair;
 mod point_reads;
 mod relay;
+mod replay;
 mod rounds;
 mod schema;
 mod session;
@@ -49,6 +50,9 @@ pub struct Options {
     /// Rounds of a server that follows by CHANGE REPLICATION SOURCE and START REPLICA; 0 to leave that out
     #[arg(long, default_value_t = 0, value_name = "ROUNDS")]
     by_statement: u64,
+    /// Replay recorded queries on both while rows change: no answer differs
+    #[arg(long)]
+    replay: bool,
     /// Repeat an earlier run's statements; how they meet is up to the servers
     #[arg(long)]
     seed: Option<u64>,
@@ -94,6 +98,9 @@ pub fn command(options: &Options) -> Result<()> {
     }
     if options.by_statement > 0 {
         statements::run(options, seed, options.by_statement)?;
+    }
+    if options.replay {
+        replay::run(options, seed)?;
     }
     let mut report = Report::new("attach", Rival::Mysql);
     if options.read_seconds > 0.0 || options.wait_seconds > 0.0 || options.tpch_sf > 0.0 {

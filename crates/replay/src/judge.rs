@@ -161,9 +161,7 @@ fn rows_differ(source: &Answer, avocet: &Answer, shape: &Shape, matcher: &Matche
     if !source.is_whole() || !avocet.is_whole() {
         return large_differ(source, avocet, &keys, matcher);
     }
-    if matcher.first_in_order(&source.kept, &avocet.kept).is_none() {
-        return None;
-    }
+    matcher.first_in_order(&source.kept, &avocet.kept)?;
     if let Some(detail) = matcher.unmatched(&source.kept, &avocet.kept) {
         return Some(Difference { of: "rows", detail });
     }
@@ -278,7 +276,7 @@ fn inner_rows_differ(
         let (Some(first), Some(last)) = (answer.kept.first(), answer.kept.last()) else { return Vec::new() };
         let skips_first = bounds.offset.is_some_and(|offset| offset.0 > 0);
         let is_inner = |row: &&Row| {
-            !matcher.has_keys_of(row, last, keys) && !(skips_first && matcher.has_keys_of(row, first, keys))
+            !(matcher.has_keys_of(row, last, keys) || skips_first && matcher.has_keys_of(row, first, keys))
         };
         answer.kept.iter().filter(is_inner).cloned().collect()
     };

@@ -159,7 +159,7 @@ fn feed(
             shared.cut_short("its time was over (--duration)");
             break;
         }
-        let Some(event) = log.next()? else { break };
+        let Some(event) = log.event()? else { break };
         count += 1;
         {
             let mut report = shared.report.lock();

@@ -169,7 +169,7 @@ impl Log {
 
     /// # Errors
     /// If the file cannot be read to its end.
-    pub fn next(&mut self) -> Result<Option<Event>> {
+    pub fn event(&mut self) -> Result<Option<Event>> {
         self.reader.next()
     }
 
