@@ -121,6 +121,10 @@ impl BinaryLogDump for Dumped {
         self.0.has_ended()
     }
 
+    fn buffered(&self) -> usize {
+        self.0.buffered()
+    }
+
     fn heartbeat(&self, to: &mut Vec<u8>) {
         self.0.heartbeat(to);
     }

@@ -18,7 +18,7 @@ use avocet_replicate::gtid::GtidSet;
 use avocet_replicate::source::{self, check};
 use avocet_replicate::{Attachment, Checker, Config, Patterns, Phase, Status};
 use avocet_session::Database;
-use mysql::Opts;
+use mysql::{Opts, OptsBuilder};
 use parking_lot::Mutex;
 
 use crate::Failure;
@@ -213,7 +213,13 @@ impl Replica {
 /// Says why a source cannot be followed; one that does not answer may come back, if what was copied of it is here.
 fn preflight(source: &Source, has_begun: bool) -> Result<(), String> {
     let opts = &source.opts;
-    let report = source::connect(opts).and_then(|mut conn| check(&mut conn, &source.patterns));
+    /// Who starts it waits for the answer: a source that accepts a connection and says nothing does not answer.
+    const PATIENCE: Duration = Duration::from_secs(10);
+    let patient = OptsBuilder::from_opts(opts.clone())
+        .read_timeout(Some(PATIENCE))
+        .write_timeout(Some(PATIENCE))
+        .into();
+    let report = source::connect(&patient).and_then(|mut conn| check(&mut conn, &source.patterns));
     match report {
         Ok(report) if report.is_fatal() => Err(format!("the source cannot be followed as it is\n{report}")),
         Err(error) if !has_begun => {

@@ -9,7 +9,7 @@ pub type Result<T, E = ReplicateError> = std::result::Result<T, E>;
 #[derive(Debug, Error)]
 pub enum ReplicateError {
     /// The source cannot be reached, or has said no.
-    #[error("the source: {0}")]
+    #[error("the source: {}", said(.0))]
     Source(#[from] mysql::Error),
     #[error("{0}")]
     Engine(#[from] EngineError),
@@ -26,6 +26,18 @@ pub enum ReplicateError {
     Purged(String),
     #[error("it was stopped")]
     Stopped,
+}
+
+/// An error as the server or the system said it, without the driver's wrapping.
+fn said(error: &mysql::Error) -> String {
+    match error {
+        mysql::Error::MySqlError(e) => format!("ERROR {} ({}): {}", e.code, e.state, e.message),
+        mysql::Error::DriverError(e) => e.to_string(),
+        mysql::Error::IoError(e) => e.to_string(),
+        mysql::Error::TlsError(e) => format!("TLS: {e}"),
+        mysql::Error::CodecError(e) => format!("it does not speak MySQL's protocol: {e}"),
+        other => other.to_string(),
+    }
 }
 
 impl From<SqlError> for ReplicateError {

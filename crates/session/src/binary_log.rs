@@ -67,6 +67,9 @@ pub trait BinaryLogDump: Send + Sync {
 
     fn has_ended(&self) -> bool;
 
+    /// Bytes that are read ahead.
+    fn buffered(&self) -> usize;
+
     /// Appends an event that says that there is nothing new.
     fn heartbeat(&self, to: &mut Vec<u8>);
 }

@@ -69,7 +69,9 @@ impl Session {
             Some(Datum::UInt(nanos)) => nanos,
             _ => 0,
         };
-        let heartbeat = (period > 0).then(|| Duration::from_nanos(period));
+        // MySQL's SOURCE_HEARTBEAT_PERIOD has no less.
+        const LEAST: Duration = Duration::from_millis(1);
+        let heartbeat = (period > 0).then(|| Duration::from_nanos(period).max(LEAST));
         Ok(Dumping { dump: log.dump(from).map_err(refused)?, heartbeat })
     }
 

@@ -144,7 +144,9 @@ impl Files {
             .map(|line| line.trim_start_matches("./").to_owned())
             .filter(|name| !name.is_empty())
             .collect();
-        let mark = read_file(&*disk, &options.folder.join("binlog.mark"))?;
+        let mark = options.folder.join("binlog.mark");
+        let mark = read_file(&*disk, &mark).map_err(|error| of_file("binlog.mark", &error))?;
+        check_index(&disk.list(&options.folder)?, &names, mark.is_some())?;
         let mark = mark.as_deref().and_then(Mark::decode).unwrap_or_default();
         let mut files = Vec::with_capacity(names.len());
         for name in &names {
@@ -399,9 +401,46 @@ impl<'f> Events<'f> {
     }
 }
 
+fn of_file(name: &str, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{name}: {error}"))
+}
+
+/// The number of a file of the log.
+fn number_in(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix("binlog.")?;
+    let is_number = digits.len() >= 6 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| digits.parse().ok())?
+}
+
+/// The index names the files that there are, in their order: what it does not name would be written over, and its transactions' numbers
+/// given out again. A file behind the last that nothing was written to yet is one that a crash left.
+fn check_index(there: &[String], named: &[String], has_mark: bool) -> io::Result<()> {
+    const CURE: &str = "bring binlog.index back, or move the folder away to begin a new log (replicas then have to be set up anew)";
+    let mut last = None;
+    for name in named {
+        let number = number_in(name);
+        let Some(number) = number.filter(|number| last.is_none_or(|last| *number == last + 1)) else {
+            return Err(damaged(format!(
+                "binlog.index: {name:?} does not follow the file before it; {CURE}"
+            )));
+        };
+        last = Some(number);
+    }
+    let next = last.map_or(1, |last| last + 1);
+    if named.is_empty() && has_mark {
+        return Err(damaged(format!(
+            "binlog.index names no file, and binlog.mark says that there are some; {CURE}"
+        )));
+    }
+    match there.iter().filter_map(|name| number_in(name)).find(|number| *number > next) {
+        Some(number) => Err(damaged(format!("binlog.{number:06} is not in binlog.index; {CURE}"))),
+        None => Ok(()),
+    }
+}
+
 fn read_entry(env: &Env, folder: &Path, name: &str) -> io::Result<FileEntry> {
     let cut = || damaged(format!("{name} has no beginning of a binary log"));
-    let file = env.disk.open(&folder.join(name), false)?;
+    let file = env.disk.open(&folder.join(name), false).map_err(|error| of_file(name, &error))?;
     let bytes = file.size()?;
     let mut events = Events::new(&*file, 4, bytes);
     let head = events.next()?.and_then(EventHead::read).ok_or_else(cut)?;

@@ -48,6 +48,8 @@ pub struct Dump {
     /// What the stream begins with: its place, and the description of its file if it does not begin with that.
     is_begun: bool,
     described: bool,
+    /// The last event of the file that was passed.
+    passed: Option<u8>,
     /// Events that were read ahead.
     ahead: Vec<u8>,
     ahead_at: usize,
@@ -88,6 +90,7 @@ impl Dump {
             skips: false,
             is_begun: false,
             described: at == 4,
+            passed: None,
             ahead: Vec::new(),
             ahead_at: 0,
         })
@@ -177,20 +180,34 @@ impl Dump {
                 Some(len) => u32::from_le_bytes(len.try_into().expect("four bytes")) as usize,
                 None => HEADER,
             };
-            if left.len() >= len.max(HEADER) {
-                if len < HEADER + CHECKSUM {
+            if left.len() >= HEADER {
+                // An event says where it ends, as far as 32 bits do.
+                let end = u32::from_le_bytes(left[13..17].try_into().expect("four bytes"));
+                if len < HEADER + CHECKSUM || end != (self.at + len as u64) as u32 {
                     return Err(damaged(format!("{} has no event at byte {}", self.name, self.at)));
                 }
+            }
+            if left.len() >= len.max(HEADER) {
+                self.passed = Some(left[4]);
                 let range = self.ahead_at..self.ahead_at + len;
                 self.ahead_at += len;
                 self.at += len as u64;
                 return Ok(Some(range));
             }
             let (end, _) = self.end()?;
-            if self.at + len as u64 > end {
+            if self.at == end {
                 return Ok(None);
             }
+            if self.at + len as u64 > end {
+                return Err(damaged(format!(
+                    "{} ends in the middle of the event at byte {}",
+                    self.name, self.at
+                )));
+            }
             let take = AHEAD.max(len as u64).min(end - self.at);
+            if take <= AHEAD {
+                self.ahead.shrink_to(AHEAD as usize);
+            }
             self.ahead.resize(take as usize, 0);
             self.ahead_at = 0;
             self.file.read_at(&mut self.ahead, self.at)?;
@@ -211,6 +228,13 @@ impl Dump {
             }
         };
         let Some(next) = next else { return Ok(false) };
+        if self.passed.is_some_and(|kind| kind != kind::ROTATE) {
+            return Err(damaged(format!(
+                "{} ends before its end: what followed byte {} is gone",
+                self.name, self.at
+            )));
+        }
+        self.passed = None;
         self.file = self.files.env.disk.open(&self.files.path(&next), false)?;
         self.name = next;
         (self.at, self.ahead_at, self.described) = (4, 0, true);
@@ -224,6 +248,11 @@ impl Dump {
             true => Poll::Ready(()),
             false => Poll::Pending,
         }
+    }
+
+    /// Bytes that are read ahead.
+    pub fn buffered(&self) -> usize {
+        self.ahead.capacity()
     }
 
     pub fn has_ended(&self) -> bool {

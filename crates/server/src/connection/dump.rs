@@ -8,6 +8,7 @@ use avocet_types::error::SqlError;
 use tokio::time::Instant;
 
 use super::{Connection, Next};
+use crate::account::Account;
 use crate::protocol::{StatusFlags, reply};
 use crate::registry::Activity;
 use crate::sink::FLUSH_AT;
@@ -15,6 +16,8 @@ use crate::wire::WireError;
 
 /// So often a stream that waits looks whether the server stops.
 const LOOK: Duration = Duration::from_millis(500);
+/// A buffer of so many bytes is kept between events.
+const KEPT_EVENT: usize = 256 << 10;
 
 impl<F: SessionFactory> Connection<F> {
     /// Sends events. With `until_end`, what there is; else also what comes.
@@ -28,9 +31,12 @@ impl<F: SessionFactory> Connection<F> {
             }
         };
         let mut event = Vec::new();
+        // What is written goes by way of a buffer that is counted itself.
+        let mut buffers = Account::new(self.shared.memory.clone());
         let mut told = Instant::now();
         loop {
             event.clear();
+            event.shrink_to(KEPT_EVENT);
             event.push(0);
             let step = match dump.next(&mut event) {
                 Ok(step) => step,
@@ -40,6 +46,13 @@ impl<F: SessionFactory> Connection<F> {
                     return Ok(Next::Continue);
                 }
             };
+            buffers.shrink(event.capacity() + dump.buffered());
+            if !buffers.grow(event.capacity() + dump.buffered()) {
+                let message =
+                    "there is no memory for so large an event at the moment (--memory-limit)".into();
+                self.reply_error(&SqlError { errno: 1236, sqlstate: *b"HY000", message });
+                return Ok(Next::Continue);
+            }
             if step == DumpStep::Event {
                 self.wire.out.packet(&event);
                 if self.wire.out.bytes().len() < FLUSH_AT {

@@ -86,7 +86,7 @@ impl Session {
             }
             PartitionChange::Reorganize { names, into } => {
                 let new = resolve_parts(&partitioning, into, &draft.def, self.kept_source(text))?;
-                reorganize(&mut partitioning, names, new)?;
+                reorganize(&mut partitioning, names, new, &draft.def)?;
                 draft.verifies = true;
             }
         }
@@ -170,7 +170,12 @@ fn drop_parts(draft: &mut Draft, partitioning: &mut Partitioning, names: &[Ident
 }
 
 /// Consecutive partitions become others. Of ranges the whole stays what it was, but that the last may end later.
-fn reorganize(partitioning: &mut Partitioning, names: &[Ident], new: Vec<Part>) -> Result<(), SqlError> {
+fn reorganize(
+    partitioning: &mut Partitioning,
+    names: &[Ident],
+    new: Vec<Part>,
+    def: &TableDef,
+) -> Result<(), SqlError> {
     if !partitioning.function.is_bounded() {
         return Err(avocet_sql::bind::unsupported("REORGANIZE PARTITION of partitions by HASH or KEY"));
     }
@@ -191,9 +196,12 @@ fn reorganize(partitioning: &mut Partitioning, names: &[Ident], new: Vec<Part>) 
         if last - first + 1 != places.len() {
             return Err(ErrorCode::CONSECUTIVE_REORG_PARTITIONS.with(&[]));
         }
-        let ends_alike = new.last().map(|part| &part.bound) == Some(&partitioning.parts[last].bound);
-        // Of the last one all rows must find a place, which is looked at.
-        if !ends_alike && last + 1 != partitioning.parts.len() {
+        let (old, is_last) = (&partitioning.parts[last], last + 1 == partitioning.parts.len());
+        let keeps_end = match new.last() {
+            Some(end) if is_last => partitions::reaches(partitioning, def, end, old)?,
+            end => end.map(|part| &part.bound) == Some(&old.bound),
+        };
+        if !keeps_end {
             return Err(ErrorCode::REORG_OUTSIDE_RANGE.with(&[]));
         }
     }

@@ -27,7 +27,7 @@ use crate::parse::statement::{
 };
 use crate::parse::{ParseError, parse_partition_by};
 
-pub use checks::check;
+pub use checks::{check, reaches};
 pub use conditions::{condition_of, taken};
 
 /// Partitions and subpartitions of one table at most.

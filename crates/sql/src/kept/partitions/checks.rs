@@ -371,6 +371,29 @@ fn check_ranges(partitioning: &Partitioning, table: &TableDef) -> Result<(), Sql
     Ok(())
 }
 
+/// Whether a RANGE partition ends where another does, or behind it. Both are well-formed.
+pub fn reaches(
+    partitioning: &Partitioning,
+    table: &TableDef,
+    end: &Part,
+    other: &Part,
+) -> Result<bool, SqlError> {
+    if end.bound == other.bound {
+        return Ok(true);
+    }
+    let is_max =
+        |part: &Part| matches!(&part.bound, Bound::LessThan(values) if values.iter().all(Option::is_none));
+    if is_max(other) || is_max(end) {
+        return Ok(is_max(end));
+    }
+    let both = Partitioning { parts: vec![other.clone(), end.clone()], ..partitioning.clone() };
+    match check_ranges(&both, table) {
+        Ok(()) => Ok(true),
+        Err(error) if error.errno == ErrorCode::RANGE_NOT_INCREASING_ERROR.errno => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 type Keys = Vec<Option<Vec<u8>>>;
 
 /// `None` is more than all keys.

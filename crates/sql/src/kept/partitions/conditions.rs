@@ -137,8 +137,8 @@ fn within_list(function: &Function, part: &Part) -> String {
     any(tuples.iter().map(tuple).collect())
 }
 
-/// `get_part_id_hash` and `get_part_id_from_linear_hash` of MySQL's sql/sql_partition.cc: a NULL counts as 0, the value as a signed
-/// number of 64 bits.
+/// `get_part_id_hash` and `get_part_id_from_linear_hash` of MySQL's sql/sql_partition.cc: the value counts as the signed number of its
+/// 64 bits, a NULL as the least of them.
 fn hashed(function: &Function, at: usize, count: usize) -> Result<String, SqlError> {
     let Some(expr) = &function.expr else {
         return Err(unsupported("PARTITION (...) of partitions by KEY"));
@@ -146,9 +146,9 @@ fn hashed(function: &Function, at: usize, count: usize) -> Result<String, SqlErr
     if count <= 1 {
         return Ok("true".to_owned());
     }
-    let value = format!("ifnull(({expr}),0)");
+    let value = format!("ifnull(cast(({expr}) as signed),(-9223372036854775807 - 1))");
     if !function.linear {
-        return Ok(format!("(abs((cast({value} as signed) % {count})) = {at})"));
+        return Ok(format!("(abs(({value} % {count})) = {at})"));
     }
     let mask = count.next_power_of_two() - 1;
     let half = mask >> 1;
