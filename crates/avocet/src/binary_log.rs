@@ -92,12 +92,12 @@ impl Told for Shown {
         Some(self.0.wait_for(&wanted, at_most, stop))
     }
 
-    fn dump(&self, from: DumpFrom) -> Result<Box<dyn BinaryLogDump>, String> {
+    fn dump(&self, from: DumpFrom, begins_without_checksum: bool) -> Result<Box<dyn BinaryLogDump>, String> {
         let from = match from {
             DumpFrom::Gtids(set) => From::Gtids(decode_gtids(&set).ok_or("the set of GTIDs cannot be read")?),
             DumpFrom::Position(file, position) => From::Position(file, position),
         };
-        let dump = self.0.dump(from).map_err(|error| error.to_string())?;
+        let dump = self.0.dump(from, begins_without_checksum).map_err(|error| error.to_string())?;
         Ok(Box::new(Dumped(dump)))
     }
 }

@@ -20,11 +20,11 @@ pub trait BinaryLog: std::fmt::Debug + Send + Sync {
     /// Waits until all transactions of a set are in it, but no longer than this; whether they are. `None` if the text is no set.
     fn wait_for(&self, set: &str, at_most: Duration, stop: &dyn Fn() -> bool) -> Option<bool>;
 
-    /// Begins to read for a replica.
+    /// Begins to read for a replica. `begins_without_checksum`: it expects none on the event that comes before the file's description.
     ///
     /// # Errors
     /// MySQL's text of error 1236.
-    fn dump(&self, from: DumpFrom) -> Result<Box<dyn BinaryLogDump>, String>;
+    fn dump(&self, from: DumpFrom, begins_without_checksum: bool) -> Result<Box<dyn BinaryLogDump>, String>;
 }
 
 /// A moment of it.

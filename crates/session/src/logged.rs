@@ -57,13 +57,14 @@ impl Session {
             names.iter().find_map(|name| self.user_variables.get(name)).map(|(value, _)| value.clone())
         };
         let is_none =
-            |value: &Datum<'_>| matches!(value, Datum::Str(name) if name.eq_ignore_ascii_case("NONE"));
-        let checksum = variable(["source_binlog_checksum", "master_binlog_checksum"]);
-        if checksum.as_ref().is_none_or(is_none) {
+            |value: Datum<'_>| matches!(value, Datum::Str(name) if name.eq_ignore_ascii_case("NONE"));
+        let Some(checksum) = variable(["source_binlog_checksum", "master_binlog_checksum"]) else {
             return Err(refused(
                 "Replica can not handle replication events with the checksum that source is configured to log",
             ));
-        }
+        };
+        // As from MySQL, that holds up to the description of the file, which says that its events have them.
+        let begins_without_checksum = is_none(checksum);
         let period = match variable(["source_heartbeat_period", "master_heartbeat_period"]) {
             Some(Datum::Int(nanos)) => nanos.max(0) as u64,
             Some(Datum::UInt(nanos)) => nanos,
@@ -72,7 +73,7 @@ impl Session {
         // MySQL's SOURCE_HEARTBEAT_PERIOD has no less.
         const LEAST: Duration = Duration::from_millis(1);
         let heartbeat = (period > 0).then(|| Duration::from_nanos(period).max(LEAST));
-        Ok(Dumping { dump: log.dump(from).map_err(refused)?, heartbeat })
+        Ok(Dumping { dump: log.dump(from, begins_without_checksum).map_err(refused)?, heartbeat })
     }
 
     /// SHOW BINARY LOG STATUS

@@ -138,7 +138,7 @@ impl Log {
     }
 
     /// What a replica asks for.
-    pub fn dump(&self, from: From) -> Result<Dump, DumpError> {
-        Dump::open(self.0.clone(), from)
+    pub fn dump(&self, from: From, begins_without_checksum: bool) -> Result<Dump, DumpError> {
+        Dump::open(self.0.clone(), from, begins_without_checksum)
     }
 }

@@ -48,6 +48,8 @@ pub struct Dump {
     /// What the stream begins with: its place, and the description of its file if it does not begin with that.
     is_begun: bool,
     described: bool,
+    /// It expects no checksum on the event before the description.
+    begins_without_checksum: bool,
     /// The last event of the file that was passed.
     passed: Option<u8>,
     /// Events that were read ahead.
@@ -58,7 +60,11 @@ pub struct Dump {
 const AHEAD: u64 = 256 << 10;
 
 impl Dump {
-    pub(super) fn open(files: Arc<Files>, from: From) -> Result<Self, DumpError> {
+    pub(super) fn open(
+        files: Arc<Files>,
+        from: From,
+        begins_without_checksum: bool,
+    ) -> Result<Self, DumpError> {
         let (name, at, has) = match from {
             From::Gtids(has) => (first_file(&files, &has)?, 4, has),
             From::Position(name, at) => {
@@ -90,6 +96,7 @@ impl Dump {
             skips: false,
             is_begun: false,
             described: at == 4,
+            begins_without_checksum,
             passed: None,
             ahead: Vec::new(),
             ahead_at: 0,
@@ -103,7 +110,13 @@ impl Dump {
     pub fn next(&mut self, to: &mut Vec<u8>) -> io::Result<Step> {
         if !self.is_begun {
             self.is_begun = true;
+            let from = to.len();
             self.say_place(to, self.at);
+            if self.begins_without_checksum {
+                to.truncate(to.len() - CHECKSUM);
+                let len = (to.len() - from) as u32;
+                to[from + 9..from + 13].copy_from_slice(&len.to_le_bytes());
+            }
             return Ok(Step::Event);
         }
         // Behind the place, the description of its file.

@@ -252,6 +252,10 @@ fn put_metadata(map: &mut Vec<u8>, def: &TableDef) {
         SqlType::Enum(members) => Some((6, members)),
         _ => None,
     };
+    let collations: Vec<u64> =
+        def.columns.iter().filter_map(coded).map(|(_, members)| members.collation().0.into()).collect();
+    put_charsets(&mut value, &collations);
+    field(10, std::mem::take(&mut value));
     for number in [5, 6] {
         for (_, members) in def.columns.iter().filter_map(coded).filter(|(of, _)| *of == number) {
             let charset = members.collation().info().charset;
@@ -272,12 +276,21 @@ fn put_metadata(map: &mut Vec<u8>, def: &TableDef) {
         }
         field(if has_prefix { 9 } else { 8 }, std::mem::take(&mut value));
     }
-    let members = def.columns.iter().filter_map(coded);
-    members.for_each(|(_, members)| put_packed(&mut value, members.collation().0.into()));
-    field(11, std::mem::take(&mut value));
     let visible: Vec<bool> = def.columns.iter().map(|column| !column.invisible).collect();
     put_bits(&mut value, &visible);
     field(12, value);
+}
+
+/// The collation of most columns, and the places and collations of the others. (Not a list of all: some readers know no other form for
+/// ENUM and SET, since MySQL mostly writes this one.)
+fn put_charsets(to: &mut Vec<u8>, collations: &[u64]) {
+    let count = |of: &u64| collations.iter().filter(|other| *other == of).count();
+    let Some(most) = collations.iter().rev().max_by_key(|of| count(of)) else { return };
+    put_packed(to, *most);
+    for (at, other) in collations.iter().enumerate().filter(|(_, other)| *other != most) {
+        put_packed(to, at as u64);
+        put_packed(to, *other);
+    }
 }
 
 /// Appends a length of so many bytes, and what is so long.

@@ -223,7 +223,10 @@ impl Authenticator {
             Some(name) => Plugin::from_name(name),
             None => Some(Plugin::Native),
         };
-        if made_for == Some(account.plugin) {
+        // A client whose own plugin is not the greeting's may wait for the switch, and has sent nothing yet.
+        let is_awaited = account.plugin == Plugin::Native && matches!(claim.response[..], [] | [0]);
+        let may_switch = claim.capabilities.contains(CapabilityFlags::CLIENT_PLUGIN_AUTH);
+        if made_for == Some(account.plugin) && !(is_awaited && may_switch) {
             return Ok(claim.response.clone());
         }
         if !claim.capabilities.contains(CapabilityFlags::CLIENT_PLUGIN_AUTH) {

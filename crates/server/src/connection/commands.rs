@@ -91,6 +91,8 @@ impl<F: SessionFactory> Connection<F> {
                 self.reply_result(result);
             }
             Command::Dump { file, position, until_end } => {
+                // Some clients send the NUL of a C string, too.
+                let file = file.split(|byte| *byte == 0).next().unwrap_or_default();
                 let from = DumpFrom::Position(String::from_utf8_lossy(file).into_owned(), position);
                 return Box::pin(self.dump(from, until_end)).await;
             }

@@ -6,7 +6,7 @@ use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::Function as SqlFunction;
 use avocet_types::{IndexKind, SqlType, TableDef};
 
-use super::{Bound, Function, MOST_COLUMNS, MOST_PARTITIONS, Partitioning, keys_of};
+use super::{Bound, Function, MOST_COLUMNS, MOST_PARTITIONS, Part, Partitioning, keys_of};
 use crate::bind::unsupported;
 use crate::kept::rules::bind_expr;
 use crate::parse::ast::{BinaryOp, Expr, ExprKind, UnaryOp};
