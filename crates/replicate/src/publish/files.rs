@@ -486,4 +486,35 @@ mod tests {
         assert_eq!(next_name(""), "binlog.000001");
         assert_eq!(next_name("binlog.000999"), "binlog.001000");
     }
+
+    #[test]
+    fn an_index_names_the_files_that_there_are() {
+        let all = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let (one, two, three) = ("binlog.000001", "binlog.000002", "binlog.000003");
+        let check = |there: &[&str], named: &[&str], has_mark| {
+            check_index(&all(there), &all(named), has_mark).map_err(|error| error.to_string())
+        };
+        let fine = [
+            (&[][..], &[][..], false),
+            (&[one, two, "binlog.index"], &[one, two], true),
+            // A crash between a file and the index, or between the index and the removal of a file.
+            (&[one, two], &[one], true),
+            (&[one], &[], false),
+            (&[one, two, three], &[two, three], true),
+        ];
+        for (there, named, has_mark) in fine {
+            assert_eq!(check(there, named, has_mark), Ok(()), "{there:?} {named:?}");
+        }
+        for (there, named, has_mark, what) in [
+            (&[one, two, three][..], &[][..], false, three),
+            (&[one], &[], true, "names no file"),
+            (&[one, two, three], &[one], true, three),
+            (&[one, two], &[one, one, two], true, "does not follow"),
+            (&[one, two, three], &[one, three], true, "does not follow"),
+            (&[one], &[one, "\0\u{1}"], true, "does not follow"),
+        ] {
+            let said = check(there, named, has_mark).expect_err("it is wrong");
+            assert!(said.contains(what), "{there:?} {named:?}: {said}");
+        }
+    }
 }
