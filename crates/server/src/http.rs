@@ -32,10 +32,11 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::Mutex;
+use tokio_rustls::TlsAcceptor;
 
-use crate::listen::Peer;
-use crate::registry::{Activity, Registration};
-use crate::server::Shared;
+use crate::auth::accounts::ClientHost;
+use crate::auth::exchange::Authenticator;
+use crate::registry::{Activity, Registration, Registry};
 use crate::tls::TlsPeer;
 
 use pages::{Body, Page, page, plain};
@@ -49,11 +50,25 @@ const MOST_HEAD: usize = 16 << 10;
 /// What the first byte of a TLS connection is: a handshake record.
 const TLS_HANDSHAKE: u8 = 22;
 
+/// What of the server it takes.
+pub(crate) struct Host<'h, F> {
+    pub factory: &'h F,
+    pub authenticator: &'h Authenticator,
+    pub tls: Option<&'h TlsAcceptor>,
+    pub registry: &'h Arc<Registry>,
+}
+
+/// Where a client comes from.
+pub(crate) struct Origin {
+    pub host: ClientHost,
+    pub is_this_machine: bool,
+}
+
 /// One connection's session.
 struct Client<'c, F: SessionFactory> {
-    shared: &'c Shared<F>,
+    server: &'c Host<'c, F>,
     registration: &'c Registration,
-    peer: Peer,
+    origin: &'c Origin,
     tls: Option<TlsPeer>,
     /// Of the account that asked last.
     session: Mutex<Option<(AccountName, F::Session)>>,
@@ -61,9 +76,9 @@ struct Client<'c, F: SessionFactory> {
 
 /// Serves a client until it leaves or is ended.
 pub(crate) async fn serve<F: SessionFactory>(
-    shared: Arc<Shared<F>>,
+    server: Host<'_, F>,
     stream: TcpStream,
-    peer: Peer,
+    origin: Origin,
     registration: Registration,
 ) {
     let ended = async {
@@ -74,14 +89,14 @@ pub(crate) async fn serve<F: SessionFactory>(
     tokio::select! {
         biased;
         () = ended => {}
-        () = serve_stream(&shared, stream, peer, &registration) => {}
+        () = serve_stream(&server, stream, &origin, &registration) => {}
     }
 }
 
 async fn serve_stream<F: SessionFactory>(
-    shared: &Shared<F>,
+    server: &Host<'_, F>,
     stream: TcpStream,
-    peer: Peer,
+    origin: &Origin,
     registration: &Registration,
 ) {
     let mut first = [0];
@@ -89,8 +104,8 @@ async fn serve_stream<F: SessionFactory>(
         Ok(Ok(1)) => first[0] == TLS_HANDSHAKE,
         _ => return,
     };
-    let client = |tls| Client { shared, registration, peer, tls, session: Mutex::new(None) };
-    match shared.tls.as_ref().filter(|_| is_tls) {
+    let client = |tls| Client { server, registration, origin, tls, session: Mutex::new(None) };
+    match server.tls.filter(|_| is_tls) {
         Some(acceptor) => {
             let Ok(Ok(stream)) = tokio::time::timeout(BEGIN, acceptor.accept(stream)).await else { return };
             let tls = TlsPeer::of(stream.get_ref().1);
@@ -146,7 +161,7 @@ impl<F: SessionFactory> Client<'_, F> {
     }
 
     async fn page_for(&self, request: &Request<Incoming>) -> Result<Response<Body>, SqlError> {
-        if self.tls.is_none() && !self.peer.is_on_this_machine() {
+        if self.tls.is_none() && !self.origin.is_this_machine {
             let why = "Passwords do not go over a network in the clear: use https here.\n";
             return Ok(plain(StatusCode::FORBIDDEN, why));
         }
@@ -156,9 +171,8 @@ impl<F: SessionFactory> Client<'_, F> {
             return Ok(response);
         }
         let Some((user, password)) = credentials(request.headers()) else { return Ok(unauthorized()) };
-        let host = self.peer.host();
-        let authenticator = &self.shared.authenticator;
-        let account = authenticator.check_password(&user, &password, &host, self.tls.clone()).await?;
+        let (authenticator, host) = (self.server.authenticator, &self.origin.host);
+        let account = authenticator.check_password(&user, &password, host, self.tls.clone()).await?;
         let mut session = self.session.lock().await;
         if session.as_ref().is_none_or(|(of, _)| *of != account) {
             *session = None;
@@ -181,24 +195,24 @@ impl<F: SessionFactory> Client<'_, F> {
     }
 
     fn open(&self, user: &str, account: AccountName) -> Result<F::Session, SqlError> {
-        let Self { shared, registration, .. } = self;
+        let Self { server, registration, .. } = self;
         if !registration.is_admitted() {
-            let more = usize::from(shared.factory.is_administrator(&account));
-            let max = shared.factory.max_connections().saturating_add(more);
-            shared.registry.admit(registration, max)?;
+            let more = usize::from(server.factory.is_administrator(&account));
+            let max = server.factory.max_connections().saturating_add(more);
+            server.registry.admit(registration, max)?;
         }
         registration.signed_in(user, &account, None);
-        shared.factory.open(SessionInfo {
+        server.factory.open(SessionInfo {
             connection_id: registration.id,
             account,
-            client_host: self.peer.host().name,
+            client_host: self.origin.host.name.clone(),
             database: None,
             found_rows: false,
             multi_statements: false,
             interactive: false,
             collation: Collation::DEFAULT.0,
             interrupt: registration.interrupt.clone(),
-            connections: shared.registry.clone(),
+            connections: server.registry.clone(),
         })
     }
 
@@ -209,7 +223,7 @@ impl<F: SessionFactory> Client<'_, F> {
         sink: &mut dyn avocet_channel::ResultSink,
     ) -> Result<(), SqlError> {
         self.registration.interrupt.begin_statement();
-        self.shared.registry.count_statement();
+        self.server.registry.count_statement();
         self.registration.begin(Activity::Query, sql.as_bytes());
         session.execute(sql, sink).await
     }

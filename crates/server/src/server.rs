@@ -244,7 +244,15 @@ fn admit<F: SessionFactory>(
                 let Ok(transport) = client.register() else { return };
                 match (speaks, transport) {
                     (Speaks::Http, Transport::Plain(stream)) => {
-                        http::serve(shared, stream, peer, registration).await;
+                        let host = http::Host {
+                            factory: &shared.factory,
+                            authenticator: &shared.authenticator,
+                            tls: shared.tls.as_ref(),
+                            registry: &shared.registry,
+                        };
+                        let origin =
+                            http::Origin { host: peer.host(), is_this_machine: peer.is_on_this_machine() };
+                        http::serve(host, stream, origin, registration).await;
                     }
                     (Speaks::Front(front), transport) => {
                         connection::serve(shared, transport, peer, registration, Some(front)).await;

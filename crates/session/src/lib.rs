@@ -72,6 +72,7 @@ mod sql_mode;
 mod state;
 mod status;
 mod store;
+mod sum_up;
 mod summaries;
 mod table_locks;
 mod temporary;

@@ -7,18 +7,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use avocet_engine::MemoryBudget;
 use avocet_sql::parse::digest_text::digest_text;
-use avocet_sql::parse::statement::StatementKind;
-use avocet_types::error::SqlError;
 use avocet_types::expr::SqlMode;
 use parking_lot::RwLock;
-
-use super::plan_cache::CachedPlan;
-use super::run::Text;
-use super::state::Session;
 
 /// Bytes that are kept of a digest's text and of a statement's (MySQL's `max_digest_length`).
 const MOST_TEXT: usize = 1024;
@@ -55,13 +49,13 @@ pub(super) struct Summary {
 }
 
 /// What one statement came to.
-struct Came {
-    took: Duration,
-    at_us: i64,
-    failed: bool,
-    warnings: u64,
-    affected: u64,
-    sent: u64,
+pub(super) struct Came {
+    pub took: Duration,
+    pub at_us: i64,
+    pub failed: bool,
+    pub warnings: u64,
+    pub affected: u64,
+    pub sent: u64,
 }
 
 /// The bucket of a time: two for each power of two of microseconds.
@@ -99,7 +93,7 @@ impl Summary {
         }
     }
 
-    fn note(&self, came: &Came) {
+    pub fn note(&self, came: &Came) {
         let nanos = came.took.as_nanos() as u64;
         self.count.fetch_add(1, Relaxed);
         self.total.fetch_add(nanos, Relaxed);
@@ -153,7 +147,7 @@ pub(super) struct Summaries {
 
 impl Summaries {
     /// The summary of a text's digest in a default database.
-    fn of(
+    pub fn of(
         &self,
         memory: &MemoryBudget,
         schema: Option<&str>,
@@ -201,14 +195,14 @@ impl Summaries {
         self.bytes.store(0, Relaxed);
     }
 
-    fn generation(&self) -> u64 {
+    pub fn generation(&self) -> u64 {
         self.generation.load(Relaxed)
     }
 }
 
 /// Where a plan's statements are counted, as of a generation of all summaries.
 #[derive(Default)]
-pub(super) struct OfPlan(RwLock<Option<(u64, Arc<Summary>)>>);
+pub(super) struct OfPlan(pub RwLock<Option<(u64, Arc<Summary>)>>);
 
 /// Summaries of short texts that a session has run last.
 #[derive(Default)]
@@ -219,7 +213,7 @@ pub(super) struct RecentSummaries {
 }
 
 impl RecentSummaries {
-    fn get(&mut self, generation: u64, schema: Option<&str>, text: &[u8]) -> Option<Arc<Summary>> {
+    pub fn get(&mut self, generation: u64, schema: Option<&str>, text: &[u8]) -> Option<Arc<Summary>> {
         if self.generation != generation {
             self.of.clear();
             self.generation = generation;
@@ -230,7 +224,7 @@ impl RecentSummaries {
         self.of.iter().find(is_of).map(|(_, summary)| summary.clone())
     }
 
-    fn put(&mut self, text: &[u8], summary: &Arc<Summary>) {
+    pub fn put(&mut self, text: &[u8], summary: &Arc<Summary>) {
         if text.len() > MOST_RECENT_TEXT {
             return;
         }
@@ -240,84 +234,6 @@ impl RecentSummaries {
             _ => self.of.push(entry),
         }
         self.next += 1;
-    }
-}
-
-/// Statements with values that nobody else is to see have no sample.
-fn shows_values(kind: &StatementKind) -> bool {
-    matches!(
-        kind,
-        StatementKind::Query(_)
-            | StatementKind::Insert(_)
-            | StatementKind::Update(_)
-            | StatementKind::Delete(_)
-            | StatementKind::Call { .. }
-    )
-}
-
-impl Session {
-    /// When a statement begins, if it is to be summed up.
-    #[inline]
-    pub(super) fn begin_summary(&self) -> Option<Instant> {
-        self.settings.sums_up.then(Instant::now)
-    }
-
-    /// Sums up a statement that ran on its plan.
-    pub(super) fn sum_up_plan(&mut self, began: Instant, plan: &CachedPlan, source: &str, failed: bool) {
-        let came = self.came(began, failed);
-        let summaries = &self.shared.summaries;
-        let generation = summaries.generation();
-        if let Some((of, summary)) = &*plan.summary.0.read()
-            && *of == generation
-        {
-            return summary.note(&came);
-        }
-        let memory = self.shared.engine.memory();
-        let (database, mode) = (self.database.as_deref(), self.settings.sql_mode);
-        let summary = summaries.of(memory, database, source.as_bytes(), mode, true, came.at_us);
-        summary.note(&came);
-        *plan.summary.0.write() = Some((generation, summary));
-    }
-
-    /// Sums up a statement that ran without one. `schema`: the default database in which it began.
-    pub(super) fn sum_up(
-        &mut self,
-        began: Instant,
-        schema: Option<&str>,
-        kind: &StatementKind,
-        text: &Text<'_>,
-        result: &Result<(), SqlError>,
-    ) {
-        let source = match self.part_of_text {
-            Some(span) => span.bytes(text.source),
-            None => text.source,
-        };
-        let came = self.came(began, result.is_err());
-        let shared = self.shared.clone();
-        let generation = shared.summaries.generation();
-        if let Some(summary) = self.recent_summaries.get(generation, schema, source) {
-            return summary.note(&came);
-        }
-        let (memory, mode) = (shared.engine.memory(), self.settings.sql_mode);
-        let summary = shared.summaries.of(memory, schema, source, mode, shows_values(kind), came.at_us);
-        summary.note(&came);
-        self.recent_summaries.put(source, &summary);
-    }
-
-    fn came(&self, began: Instant, failed: bool) -> Came {
-        let (affected, sent) = match (failed, self.row_count) {
-            (true, _) => (0, 0),
-            (false, -1) => (0, self.found_rows),
-            (false, changed) => (changed.max(0) as u64, 0),
-        };
-        Came {
-            took: began.elapsed(),
-            at_us: self.shared.engine.options().env.clock.wall_us(),
-            failed,
-            warnings: self.condition_count() - u64::from(failed),
-            affected,
-            sent,
-        }
     }
 }
 
