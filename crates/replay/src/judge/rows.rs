@@ -139,6 +139,12 @@ impl<'a> Matcher<'a> {
         ))
     }
 
+    /// Whether two rows whose other columns are the same have the same approximate numbers.
+    fn has_numbers_of(&self, there: &Row, here: &Row) -> bool {
+        let columns = self.columns.iter().enumerate().filter(|(_, column)| column.is_approximate());
+        columns.map(|(at, _)| at).all(|at| self.is_same(at, &there[at], &here[at]))
+    }
+
     /// Rows of either side that have no partner, of such as are equal but for approximate numbers.
     fn pair<'r>(&self, there: &[&'r Row], here: &[&'r Row]) -> (Vec<&'r Row>, Vec<&'r Row>) {
         let numbers = |row: &Row| -> Vec<f64> {
@@ -161,14 +167,14 @@ impl<'a> Matcher<'a> {
         };
         let (there, mut here) = (sorted(there), sorted(here));
         let all_match =
-            there.len() == here.len() && there.iter().zip(&here).all(|(a, b)| self.is_same_row(a, b));
+            there.len() == here.len() && there.iter().zip(&here).all(|(a, b)| self.has_numbers_of(a, b));
         if all_match {
             return (Vec::new(), Vec::new());
         }
         let mut alone = Vec::new();
         for row in there {
             // Neighbours in order are near each other in number.
-            match here.iter().take(TRIED).position(|other| self.is_same_row(row, other)) {
+            match here.iter().take(TRIED).position(|other| self.has_numbers_of(row, other)) {
                 Some(at) => drop(here.remove(at)),
                 None => alone.push(row),
             }

@@ -506,7 +506,7 @@ mod tests {
             assert_eq!(check(there, named, has_mark), Ok(()), "{there:?} {named:?}");
         }
         for (there, named, has_mark, what) in [
-            (&[one, two, three][..], &[][..], false, three),
+            (&[one, two, three][..], &[][..], false, two),
             (&[one], &[], true, "names no file"),
             (&[one, two, three], &[one], true, three),
             (&[one, two], &[one, one, two], true, "does not follow"),

@@ -224,7 +224,9 @@ impl Authenticator {
             None => Some(Plugin::Native),
         };
         // A client whose own plugin is not the greeting's may wait for the switch, and has sent nothing yet.
-        let is_awaited = account.plugin == Plugin::Native && matches!(claim.response[..], [] | [0]);
+        let is_awaited = account.plugin == Plugin::Native
+            && !account.auth_string.is_empty()
+            && matches!(claim.response[..], [] | [0]);
         let may_switch = claim.capabilities.contains(CapabilityFlags::CLIENT_PLUGIN_AUTH);
         if made_for == Some(account.plugin) && !(is_awaited && may_switch) {
             return Ok(claim.response.clone());
